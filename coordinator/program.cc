@@ -145,8 +145,7 @@ Status Program::serve_term(BeginMode mode) {
                                                          [this] { beat_while_busy(); }));
   watch_.run = begun.term.beginning.run_id;
   if (metrics_ == nullptr) {
-    metrics_ =
-        std::make_unique<CoordinatorMetrics>(begun.term.beginning.run_id, build_info(), clock_);
+    metrics_ = std::make_unique<CoordinatorMetrics>(begun.term.beginning.run_id, build_info());
   }
   const auto on_end = [this](int code) { end(code); };
   const auto on_term_end = [this](const std::string&) { loop_.stop(); };

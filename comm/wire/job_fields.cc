@@ -1,6 +1,7 @@
 #include "comm/wire/job_fields.h"
 
 #include <algorithm>
+#include <charconv>
 #include <deque>
 #include <map>
 
@@ -58,7 +59,35 @@ void visit_holders(const JobField& field, size_t step, const std::string& prefix
                   reflection->GetRepeatedMessage(message, next, i), visit);
 }
 
+std::string number_text(double value) {
+  char buffer[64];
+  const auto end = std::to_chars(buffer, buffer + sizeof(buffer), value);  // shortest that is exact
+  return {buffer, end.ptr};
+}
+
 }  // namespace
+
+std::string field_text(const Message& holder, const FieldDescriptor& field) {
+  const auto& reflection = *holder.GetReflection();
+  if (field.is_repeated()) {
+    std::string all;
+    for (int i = 0; i < reflection.FieldSize(holder, &field); ++i)
+      all += "[" + reflection.GetRepeatedString(holder, &field, i) + "]";
+    return all;
+  }
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return std::to_string(reflection.GetUInt32(holder, &field));
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return std::to_string(reflection.GetUInt64(holder, &field));
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return number_text(reflection.GetDouble(holder, &field));
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return reflection.GetBool(holder, &field) ? "true" : "false";
+    default:
+      return reflection.GetString(holder, &field);
+  }
+}
 
 const std::vector<JobField>& job_fields() {
   static const Table table = [] {

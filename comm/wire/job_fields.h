@@ -42,4 +42,9 @@ void for_each_holder(const JobField& field, const JobSpec& job,
                      const std::function<void(const std::string& key,
                                               const google::protobuf::Message& holder)>& visit);
 
+// The value of a field of `holder`: a number in the shortest form that is exact, a list as
+// "[a][b]".
+std::string field_text(const google::protobuf::Message& holder,
+                       const google::protobuf::FieldDescriptor& field);
+
 }  // namespace lockstep::wire

@@ -37,6 +37,9 @@ lockstep.short = (value) => {
 lockstep.percent = (share, digits = 1) =>
   lockstep.isNumber(share) ? (share * 100).toFixed(digits) + ' %' : '–';
 
+// Of a mean cross entropy over tokens.
+lockstep.perplexity = (loss) => lockstep.isNumber(loss) ? Math.exp(loss) : undefined;
+
 lockstep.duration = (seconds) => {
   if (!lockstep.isNumber(seconds) || seconds < 0) return '–';
   const whole = Math.round(seconds);

@@ -19,8 +19,12 @@
 
   const refresh = async () => {
     data.status = await get(`/api/v1/status?members=${MEMBERS}`);
-    [data.history, data.events] = await Promise.all(
-      [get(`/api/v1/history?points=${POINTS}`), get(`/api/v1/events?limit=${EVENTS}`)]);
+    // Its settings stay, except after a resume.
+    const hasJob = data.job && data.term === data.status.term;
+    [data.history, data.events, data.job] = await Promise.all(
+      [get(`/api/v1/history?points=${POINTS}`), get(`/api/v1/events?limit=${EVENTS}`),
+       hasJob ? data.job : get('/api/v1/job')]);
+    data.term = data.status.term;
     lockstep.show(data);
     document.body.dataset.shown = 'yes';
   };

@@ -100,9 +100,11 @@
     picture.addEventListener('pointerleave', () => { readout.textContent = data.label; });
   };
 
-  // data: {x, y, low?, high?, marks?: [{x, text}], unit, label, fromZero?, most?, dots?, empty}
+  // data: {x, y, low?, high?, marks?: [{x, text}], unit, label, fromZero?, most?, dots?, empty,
+  //        class?, more?: [{x, y, class, name}]}
   lockstep.curve = (where, data) => {
-    const values = [...data.y, ...(data.low || []), ...(data.high || [])];
+    const lines = [{ x: data.x, y: data.y, class: data.class || '' }, ...(data.more || [])];
+    const values = [...lines.flatMap((line) => line.y), ...(data.low || []), ...(data.high || [])];
     const yRange = range(values, data.fromZero);
     if (!yRange) {
       where.replaceChildren(element('p', { class: 'empty' }, data.empty));
@@ -112,7 +114,8 @@
     if (isLog) yRange[0] = Math.min(...values.filter(isNumber)) / 1.2;
     if (data.most !== undefined) yRange[1] = Math.min(yRange[1], data.most);
     const width = Math.max(where.clientWidth || 600, 240);
-    const first = Math.min(data.x[0], 0), last = Math.max(data.x[data.x.length - 1], first + 1);
+    const steps = lines.flatMap((line) => line.x);
+    const first = 0, last = steps.reduce((most, step) => Math.max(most, step), 1);
     const x = (v) => LEFT + (v - first) / (last - first) * (width - LEFT - RIGHT);
     const on = isLog ? Math.log10 : (v) => v;
     const y = (v) => TOP + (on(yRange[1]) - on(v)) / (on(yRange[1]) - on(yRange[0])) *
@@ -120,7 +123,8 @@
     const yTicks = isLog ? decades(...yRange) : ticks(...yRange, 5);
     const picture = svg('svg', { viewBox: `0 0 ${width} ${HEIGHT}`, role: 'img',
                                  'aria-label': data.label,
-                                 'data-points': data.y.filter(isNumber).length });
+                                 'data-points': lines.reduce((sum, line) =>
+                                   sum + line.y.filter(isNumber).length, 0) });
     picture.append(axes([first, last], yTicks, x, y, width));
     if (data.low) {
       picture.append(svg('path', { class: 'band', d: band(data.x, data.low, data.high, x, y) }));
@@ -130,11 +134,14 @@
       picture.append(svg('line', { class: 'mark', x1: x(mark.x), x2: x(mark.x), y1: TOP,
                                    y2: HEIGHT - BOTTOM }, svg('title', {}, mark.text)));
     }
-    picture.append(svg('path', { class: 'curve', d: path(data.x, data.y, x, y) }));
-    if (data.y.length === 1 || (data.dots && data.y.length <= 60)) {
-      data.y.forEach((value, i) => {
+    for (const line of lines) {
+      picture.append(svg('path', { class: `curve ${line.class}`, d: path(line.x, line.y, x, y) },
+                         ...(line.name ? [svg('title', {}, line.name)] : [])));
+      if (line.y.length !== 1 && !(data.dots && line.y.length <= 60)) continue;
+      line.y.forEach((value, i) => {
         if (!isNumber(value)) return;
-        picture.append(svg('circle', { class: 'dot', cx: x(data.x[i]), cy: y(value), r: 3 }));
+        picture.append(svg('circle', { class: `dot ${line.class}`, cx: x(line.x[i]), cy: y(value),
+                                       r: 3 }));
       });
     }
     const readout = element('p', { class: 'readout' }, data.label);

@@ -2,7 +2,7 @@
 // server may be older or newer than this page.
 'use strict';
 (() => {
-  const { element, isNumber, grouped, short, percent, duration, time } = lockstep;
+  const { element, isNumber, grouped, short, percent, perplexity, duration, time } = lockstep;
   const PHASES = ['data_wait', 'forward', 'backward', 'communication', 'optimizer', 'other'];
   const PHASE_NAMES = ['data wait', 'forward', 'backward', 'communication', 'optimizer', 'other'];
   const STATES = { training: 'good', ended: '', gathering: 'warn', prepared: 'warn',
@@ -42,6 +42,15 @@
     at('notice').className = `notice ${failed ? 'bad' : warns ? 'warn' : ''}`;
   };
 
+  const isOfTokens = (status) => status.predicts === 'tokens';
+  const recent = (status, span, what) => ((status.recent || {})[span] || {})[what];
+
+  // "512 (60 s: 498)": what happens now, and whether it is as it was a moment ago.
+  const twice = (status, what, write) => {
+    const minute = recent(status, '60s', what);
+    return write(status[what]) + (isNumber(minute) ? ` (60 s: ${write(minute)})` : '');
+  };
+
   const epochText = (status) =>
     `${grouped(Math.min(status.epoch + 1, status.epochs || 1))} / ${grouped(status.epochs)}`;
 
@@ -55,10 +64,16 @@
     const isOver = status.state === 'ended' || status.state === 'interrupted';
     const facts = [
       [isOver ? 'took' : 'time left', duration(isOver ? status.wall_seconds : status.eta_s)],
-      ['samples/s', short(status.samples_per_second)],
-      ['loss', short(status.loss)],
-      ['training accuracy', percent(status.accuracy)],
-      ['test accuracy', percent(status.eval && status.eval.accuracy)],
+      ['samples/s', twice(status, 'samples_per_second', short)],
+      ['training loss', twice(status, 'loss', short)],
+      ...(isOfTokens(status)
+        ? [['training perplexity', short(perplexity(status.loss))]]
+        : [['training accuracy', percent(status.accuracy)]]),
+      ['test loss', short(status.eval && status.eval.loss)],
+      ...(isOfTokens(status)
+        ? [['test perplexity', short(perplexity(status.eval && status.eval.loss))]]
+        : [['test accuracy', percent(status.eval && status.eval.accuracy, 2)]]),
+      ['learning rate', short(status.lr)],
       ['goodput', percent(status.goodput)],
       ['epoch', isNumber(status.epoch) ? epochText(status) : '–'],
       ['generation', grouped(status.generation)],
@@ -70,30 +85,41 @@
       element('div', {}, element('dt', {}, name), element('dd', { 'data-fact': name }, value))));
   };
 
-  const showCurves = (history, events) => {
+  const showCurves = (status, history, events) => {
     const first = list(history.first);
     // A bin of `width` steps is shown at its last step.
     const x = first.map((step) => Math.min(step + (history.width || 1), history.steps || Infinity));
     const marks = list(events.generations).filter((g) => g.step > 0)
       .map((g) => ({ x: g.step, text: `generation ${g.generation}: ${g.why || g.what}` }));
-    const per = history.width > 1 ? ` (a point: the mean of ${grouped(history.width)} steps)` : '';
+    const per = history.width > 1 ? ` A point is the mean of ${grouped(history.width)} steps.` : '';
     const last = (values) => list(values).filter(isNumber).slice(-1)[0];
+    const none = 'No step is done yet.';
     lockstep.curve(at('loss'), {
       x, y: list(history.loss), low: list(history.loss_min), high: list(history.loss_max), marks,
-      unit: '', empty: 'No step is done yet.',
-      label: `Training loss, now ${short(last(history.loss))}${per}; ` +
-             'dashed lines: new generations' });
+      unit: '', empty: none,
+      label: `Training loss of every step.${per} Dashed lines: new generations` });
+    lockstep.curve(at('lr'), { x, y: list(history.lr), fromZero: true, unit: '', empty: none,
+      label: `Learning rate, at the last step ${short(last(history.lr))}` });
     lockstep.curve(at('throughput'), {
       x, y: list(history.samples_per_second), marks, fromZero: true, unit: 'samples/s',
-      empty: 'No step is done yet.',
-      label: 'Samples per second within steps, now ' +
-             `${short(last(history.samples_per_second))}${per}` });
+      empty: none, label: `Samples per second within steps.${per}` });
     const evals = history.evals || {};
-    at('accuracy-section').hidden = list(evals.step).length === 0;
-    lockstep.curve(at('accuracy'), {
-      x: list(evals.step), y: list(evals.accuracy).map((v) => isNumber(v) ? v * 100 : v),
-      dots: true, most: 100, unit: '%', empty: 'Nothing was evaluated yet.',
-      label: `Test accuracy in %, now ${short(last(evals.accuracy) * 100)}` });
+    const steps = list(evals.step), losses = list(evals.loss);
+    const results = {
+      'test-loss': { y: losses, label: `Test loss, at the last evaluation ${short(last(losses))}` },
+      accuracy: { y: list(evals.accuracy).map((v) => isNumber(v) ? v * 100 : v), most: 100,
+                  unit: '%', hidden: isOfTokens(status),
+                  label: `Test accuracy in %, at the last evaluation ${
+                    short(last(evals.accuracy) * 100)}` },
+      perplexity: { y: losses.map(perplexity), hidden: !isOfTokens(status),
+                    label: `Test perplexity, at the last evaluation ${
+                      short(perplexity(last(losses)))}` } };
+    for (const [id, result] of Object.entries(results)) {
+      at(`${id}-section`).hidden = steps.length === 0 || Boolean(result.hidden);
+      if (at(`${id}-section`).hidden) continue;
+      lockstep.curve(at(id), { x: steps, dots: true, unit: '', empty: 'Nothing was evaluated yet.',
+                               ...result });
+    }
   };
 
   const partsOf = (phases) => {
@@ -111,17 +137,24 @@
       return;
     }
     const parts = partsOf(status.phases);
-    const label = 'Time of the newest steps of all ranks: ' + parts.map((p) => p.text).join(', ');
+    const label = 'Time of the steps of all ranks in the last 10 s: ' + parts.map((p) => p.text).join(', ');
+    const before = status.phases_60s ? partsOf(status.phases_60s) : [];
+    const computing = before.filter((p) => ['forward', 'backward', 'optimizer'].includes(p.name))
+      .reduce((sum, part) => sum + part.share, 0);
+    const minute = before.length ? `; in the last 60 s ${percent(computing)} of the time was ` +
+      'forward, backward and optimizer' : '';
     at('phases').replaceChildren(
       lockstep.bar(parts, { class: 'bar', 'aria-label': label }),
       element('ul', { class: 'legend' }, ...parts.map((part) => element('li', {},
         element('span', { class: `swatch ${part.class}`, 'aria-hidden': 'true' }), part.name,
         element('span', { class: 'value' }, percent(part.share))))),
-      element('p', { class: 'readout' }, 'Newest steps of all ranks. Communication is what ' +
-        'backward does not hide, waiting for slower ranks included.'));
+      element('p', { class: 'readout' }, 'Steps of all ranks in the last 10 s' + minute +
+        '. Communication is what backward does not hide, waiting for slower ranks included.'));
   };
 
   const cell = (label, ...content) => element('td', { 'data-label': label }, ...content);
+
+  const speed = (value) => isNumber(value) ? `${short(value)}/s` : '–';
 
   const rankRow = (member) => {
     const parts = member.phases ? partsOf(member.phases) : null;
@@ -136,8 +169,8 @@
       cell('pid', String(member.pid)), cell('member', String(member.id)),
       cell('step', grouped(member.step)),
       cell('slots', slots[1] > slots[0] ? `${slots[0]}–${slots[1] - 1}` : 'none'),
-      cell('speed', isNumber(member.own_samples_per_second)
-        ? `${short(member.own_samples_per_second)}/s` : '–'),
+      cell('speed, 10 s', speed(member.own_samples_per_second)),
+      cell('60 s', speed(member.own_samples_per_second_60s)),
       cell('phases', parts ? lockstep.bar(parts, { class: 'bar small', 'aria-label': text })
                            : '–'));
   };
@@ -201,14 +234,26 @@
     at('events').replaceChildren(...items);
   };
 
-  // {status, history, events}, each as its path of the server gives it.
-  lockstep.show = ({ status = {}, history = {}, events = {} }) => {
+  const settingRow = ({ key, value }) => element('tr', { 'data-key': key },
+    element('td', {}, String(key)), element('td', {}, value === '' ? '(empty)' : String(value)));
+
+  const showSettings = (job) => {
+    const settings = list(job.settings);
+    const rows = (isChanged) => settings.filter((s) => Boolean(s.changed) === isChanged)
+      .map(settingRow);
+    at('settings').tBodies[0].replaceChildren(...rows(true));
+    at('defaults').tBodies[0].replaceChildren(...rows(false));
+  };
+
+  // {status, history, events, job}, each as its path of the server gives it.
+  lockstep.show = ({ status = {}, history = {}, events = {}, job = {} }) => {
     showHeader(status);
     showFacts(status);
-    showCurves(history, events);
+    showCurves(status, history, events);
     showPhases(status);
     showRanks(status);
     showGenerations(events, history);
+    showSettings(job);
     showEvents(events);
   };
 })();

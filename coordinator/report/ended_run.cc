@@ -1,7 +1,11 @@
 #include "coordinator/report/ended_run.h"
 
 #include <algorithm>
+#include <deque>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
@@ -9,6 +13,7 @@
 #include "comm/rundir/run_files.h"
 #include "coordinator/claims/claim.h"
 #include "coordinator/journal/journal_sqlite.h"
+#include "coordinator/report/job_json.h"
 #include "coordinator/report/watch_json.h"
 #include "coordinator/run_dir/run_dir.h"
 #include "coordinator/state/identity.h"
@@ -44,14 +49,23 @@ Status fill_members(Journal& journal, const JournalContents& contents, State* st
   return Status::ok();
 }
 
+// The newest steps, with when they ended.
+constexpr size_t kNewestSteps = 1'000;
+using StepTimes = std::deque<std::pair<Step, int64_t>>;
+
 // Of the newest steps, as far as their records were not folded.
-Status fill_phases(Journal& journal, const State& state, PhaseWatch* phases) {
-  constexpr Step kNewest = 2 * PhaseWatch::kWindowSteps;
-  const Step from = state.completed > kNewest ? state.completed - kNewest : 0;
+Status fill_phases(Journal& journal, const State& state, const StepTimes& ends,
+                   PhaseWatch* phases) {
+  const Step from = ends.empty() ? state.completed : ends.front().first;
   LOCKSTEP_ASSIGN_OR_RETURN(const auto batches,
                             journal.batches(state.generation, from, state.completed));
+  std::map<Step, std::vector<std::pair<MemberId, const wire::StepRecord*>>> by_step;
   for (const RecordsEntry& batch : batches) {
-    for (const wire::StepRecord& record : batch.records) phases->add(batch.member, record);
+    for (const wire::StepRecord& record : batch.records)
+      by_step[record.step()].emplace_back(batch.member, &record);
+  }
+  for (const auto& [step, end_ms] : ends) {
+    for (const auto& [member, record] : by_step[step]) phases->add(end_ms, member, *record);
   }
   return Status::ok();
 }
@@ -77,11 +91,16 @@ void fill_end(const std::string& run_dir, const JournalContents& contents, Ended
 }  // namespace
 
 std::string EndedRun::status(size_t members) const {
-  json out = json::parse(status_json(state, options, stats, times, {phases, members}));
+  json out =
+      json::parse(status_json(state, options, stats, times, {phases, steps, now_ms, members}));
   out["state"] = is_over ? "ended" : "interrupted";
   if (is_over) out["exit_code"] = state.exit_code;
   out.erase("eta_s");
   return out.dump() + "\n";
+}
+
+std::string EndedRun::job() const {
+  return job_json(options.job);
 }
 
 std::string EndedRun::history(size_t points) const {
@@ -107,10 +126,17 @@ Result<EndedRun> read_ended_run(const std::string& run_dir) {
   state.lineage_id = contents.mark.lineage_id;
   state.term = contents.last_term;
   state.run = RunState::kEnded;
+  uint64_t run_us = 0;
+  StepTimes ends;
   LOCKSTEP_RETURN_IF_ERROR(journal->visit_steps(0, kNoStep, [&](const StepEntry& step) {
     if (step.step != state.completed) return;
     ++state.completed;
     run.stats.add(step);
+    run_us += step.wall_us;
+    run.now_ms = static_cast<int64_t>(run_us / 1000);
+    run.steps.add(run.now_ms, step);
+    ends.emplace_back(step.step, run.now_ms);
+    if (ends.size() > kNewestSteps) ends.pop_front();
   }));
   for (const EvalEntry& eval : contents.evals) {
     if (eval.step <= state.completed) state.evals[eval.step] = eval;
@@ -120,7 +146,7 @@ Result<EndedRun> read_ended_run(const std::string& run_dir) {
   }
   state.skips = contents.skips;
   LOCKSTEP_RETURN_IF_ERROR(fill_members(*journal, contents, &state));
-  LOCKSTEP_RETURN_IF_ERROR(fill_phases(*journal, state, &run.phases));
+  LOCKSTEP_RETURN_IF_ERROR(fill_phases(*journal, state, ends, &run.phases));
   fill_end(run_dir, contents, &run);
   run.timeline.add_tail_of(run_dir + kLogName);
   return run;

@@ -22,10 +22,13 @@ struct EndedRun {
   Options options;
   RunStats stats;
   PhaseWatch phases;
+  StepWatch steps;
+  int64_t now_ms = 0;  // at the end, on a clock that runs within steps only
   ReportTimes times;
   Timeline timeline;
   bool is_over = false;  // false: nothing of the run is alive, and it can be resumed
 
+  std::string job() const;
   std::string status(size_t members) const;
   std::string history(size_t points) const;
   std::string events(size_t limit) const;

@@ -14,30 +14,26 @@ uint64_t PhaseSums::total_us() const {
   return std::accumulate(us.begin(), us.end(), uint64_t{0});
 }
 
-void PhaseWatch::add(MemberId member, const wire::StepRecord& record) {
-  Window& window = windows_[member];
-  if (window.now.steps >= kWindowSteps || window.now.total_us() >= kWindowUs) {
-    window.before = window.now;
-    window.now = {};
-  }
+void PhaseWatch::add(int64_t now_ms, MemberId member, const wire::StepRecord& record) {
+  Watched& watched = members_[member];
   const wire::PhaseTimes& t = record.times();
-  window.now.add({1,
+  watched.last = {1,
                   record.samples(),
                   {t.data_wait_us(), t.forward_us(), t.backward_us(), t.communication_us(),
-                   t.optimizer_us(), t.other_us()}});
+                   t.optimizer_us(), t.other_us()}};
+  watched.recent.add(now_ms, watched.last);
 }
 
-PhaseSums PhaseWatch::of(MemberId member) const {
-  const auto it = windows_.find(member);
-  if (it == windows_.end()) return {};
-  PhaseSums sums = it->second.before;
-  sums.add(it->second.now);
-  return sums;
+PhaseSums PhaseWatch::of(MemberId member, Span span, int64_t now_ms) const {
+  const auto it = members_.find(member);
+  if (it == members_.end()) return {};
+  const PhaseSums sums = it->second.recent.of(span, now_ms);
+  return sums.steps > 0 ? sums : it->second.last;
 }
 
-PhaseSums PhaseWatch::all() const {
+PhaseSums PhaseWatch::all(Span span, int64_t now_ms) const {
   PhaseSums sums;
-  for (const auto& [member, window] : windows_) sums.add(of(member));
+  for (const auto& [member, watched] : members_) sums.add(of(member, span, now_ms));
   return sums;
 }
 

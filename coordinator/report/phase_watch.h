@@ -1,5 +1,4 @@
-// Where the time of each member's newest steps went, for people, in bounded memory. The window has
-// kWindowSteps steps or kWindowUs of the member's time, whichever is shorter, up to twice as much.
+// Where the time of each member's steps went lately, for people, in bounded memory.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -10,6 +9,7 @@
 
 #include "comm/base/ids.h"
 #include "comm/wire/control.pb.h"
+#include "coordinator/report/recent_sums.h"
 
 namespace lockstep::coordinator {
 
@@ -17,7 +17,10 @@ namespace lockstep::coordinator {
 inline constexpr std::array<const char*, 6> kStepPhases = {"data_wait",     "forward",   "backward",
                                                            "communication", "optimizer", "other"};
 inline constexpr size_t kDataWaitPhase = 0;
+inline constexpr size_t kForwardPhase = 1;
+inline constexpr size_t kBackwardPhase = 2;
 inline constexpr size_t kCommunicationPhase = 3;
+inline constexpr size_t kOptimizerPhase = 4;
 
 struct PhaseSums {
   uint64_t steps = 0;
@@ -32,20 +35,18 @@ struct PhaseSums {
 
 class PhaseWatch {
  public:
-  static constexpr uint64_t kWindowSteps = 500;
-  static constexpr uint64_t kWindowUs = 60'000'000;
+  void add(int64_t now_ms, MemberId member, const wire::StepRecord& record);
 
-  void add(MemberId member, const wire::StepRecord& record);
-
-  PhaseSums of(MemberId member) const;
-  PhaseSums all() const;
+  // If no step ended within the span: the last step.
+  PhaseSums of(MemberId member, Span span, int64_t now_ms) const;
+  PhaseSums all(Span span, int64_t now_ms) const;
 
  private:
-  struct Window {
-    PhaseSums before;
-    PhaseSums now;
+  struct Watched {
+    RecentSums<PhaseSums> recent;
+    PhaseSums last;
   };
-  std::map<MemberId, Window> windows_;
+  std::map<MemberId, Watched> members_;
 };
 
 }  // namespace lockstep::coordinator

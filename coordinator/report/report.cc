@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <vector>
 
+#include "comm/wire/data_formats.h"
 #include "comm/wire/predictions.h"
 #include "coordinator/report/json_values.h"
 
@@ -41,7 +43,14 @@ json phases_json(const PhaseSums& sums) {
   return out;
 }
 
-json member_json(const Member& member, const Options& options, const PhaseWatch& phases) {
+// Its share of the samples, per second that it did not wait for others: what it could do alone.
+double own_rate(const Member& member, const Options& options, const PhaseSums& sums) {
+  const double samples = static_cast<double>(sums.samples) *
+                         (member.slots.end - member.slots.begin) / options.shape.slots;
+  return samples / seconds_of(sums.own_us());
+}
+
+json member_json(const Member& member, const Options& options, const StatusDetail& detail) {
   json out = {{"id", member.id},
               {"rank", member.rank},
               {"node", member.node},
@@ -51,13 +60,13 @@ json member_json(const Member& member, const Options& options, const PhaseWatch&
               {"state", member_state_name(member.state)},
               {"connected", member.connection != 0},
               {"slots", {member.slots.begin, member.slots.end}}};
-  const PhaseSums sums = phases.of(member.id);
-  if (sums.own_us() == 0 || options.shape.slots == 0) return out;
-  // Its share of the samples, per second that it did not wait for others: what it could do alone.
-  const double samples = static_cast<double>(sums.samples) *
-                         (member.slots.end - member.slots.begin) / options.shape.slots;
-  out["own_samples_per_second"] = samples / seconds_of(sums.own_us());
-  out["phases"] = phases_json(sums);
+  const auto sums = [&](Span span) { return detail.phases.of(member.id, span, detail.now_ms); };
+  const PhaseSums minute = sums(Span::kMinute);
+  if (minute.own_us() == 0 || options.shape.slots == 0) return out;
+  out["own_samples_per_second"] = own_rate(member, options, sums(Span::kTenSeconds));
+  out["own_samples_per_second_60s"] = own_rate(member, options, minute);
+  out["phases"] = phases_json(sums(Span::kTenSeconds));
+  out["phases_60s"] = phases_json(minute);
   return out;
 }
 
@@ -79,15 +88,53 @@ void add_members(const State& state, const Options& options, const StatusDetail&
   std::map<std::string, uint64_t> by_state;
   for (const Member* member : members) {
     if (list.size() < detail.members) {
-      list.push_back(member_json(*member, options, detail.phases));
+      list.push_back(member_json(*member, options, detail));
     }
     ++by_state[member_state_name(member->state)];
   }
   (*out)["members_total"] = members.size();
   (*out)["members_by_state"] = by_state;
   (*out)["standbys"] = state.ranks.empty() ? 0 : state.waiting.size();
-  const PhaseSums all = detail.phases.all();
-  if (all.steps > 0) (*out)["phases"] = phases_json(all);
+  const PhaseSums all = detail.phases.all(Span::kTenSeconds, detail.now_ms);
+  if (all.steps == 0) return;
+  (*out)["phases"] = phases_json(all);
+  (*out)["phases_60s"] = phases_json(detail.phases.all(Span::kMinute, detail.now_ms));
+}
+
+// What happened within one span: {"samples_per_second", "loss", "accuracy"}, as far as it is known.
+json recent_json(const StatusDetail& detail, const Options& options, Span span) {
+  json out = json::object();
+  const auto say = [&](const char* key, const std::optional<double>& value, double scale) {
+    out[key] = value ? json_number(*value / scale) : json(nullptr);
+  };
+  const auto predictions = static_cast<double>(predictions_per_sample(options.job.model()));
+  say("samples_per_second", detail.steps.samples_per_second(span, detail.now_ms), 1);
+  say("loss", detail.steps.loss(span, detail.now_ms), 1);
+  say("accuracy", detail.steps.correct_per_sample(span, detail.now_ms), predictions);
+  return out;
+}
+
+// The live figures: of the last ten seconds, else of the last minute, else of the last steps.
+void add_live(const Options& options, const RunStats& stats, const StatusDetail& detail,
+              json* out) {
+  json& recent = (*out)["recent"] = json::object();
+  for (size_t i = 0; i < kSpans.size(); ++i)
+    recent[kSpanNames[i]] = recent_json(detail, options, kSpans[i]);
+  if (stats.is_empty()) return;
+  (*out)["lr"] = json_number(stats.last().lr);
+  (*out)["loss"] = json_number(stats.loss());
+  (*out)["accuracy"] =
+      stats.correct_per_sample() / static_cast<double>(predictions_per_sample(options.job.model()));
+  (*out)["samples_per_second"] = stats.samples_per_second();
+  for (const char* key : {"loss", "accuracy", "samples_per_second"}) {
+    for (const char* span : {"60s", "10s"})
+      if (const json& value = recent[span][key]; value.is_number()) (*out)[key] = value;
+  }
+}
+
+// Of tokens the loss and its perplexity say more than the share of right ones.
+const char* predicts(const wire::JobSpec& job) {
+  return is_token_format(job.data().train().format()) ? "tokens" : "classes";
 }
 
 uint64_t epochs_of(const Options& options) {
@@ -112,13 +159,10 @@ std::string status_json(const State& state, const Options& options, const RunSta
   out["epoch"] = data::plan_step(options.shape, step).epoch;  // of the next step, from 0
   out["epochs"] = epochs_of(options);
   out["global_batch"] = options.job.train().global_batch();  // 0: not resolved yet
-  if (!stats.is_empty()) {
-    out["loss"] = json_number(stats.loss());
-    out["accuracy"] = stats.correct_per_sample() /
-                      static_cast<double>(predictions_per_sample(options.job.model()));
-    out["samples_per_second"] = stats.samples_per_second();
+  out["predicts"] = predicts(options.job);
+  add_live(options, stats, detail, &out);
+  if (!stats.is_empty())
     out["eta_s"] = static_cast<double>(options.total_steps - step) * stats.seconds_per_step();
-  }
   if (!state.evals.empty()) out["eval"] = eval_json(state.evals.rbegin()->second);
   out["workers"] = state.wanted_workers != 0 ? state.wanted_workers : options.workers;
   add_members(state, options, detail, &out);
@@ -176,6 +220,7 @@ std::string summary_json(const State& state, const Options& options, const RunSt
     out["eval_accuracy"] = eval["accuracy"];
     out["eval_loss"] = eval["loss"];
     out["eval_step"] = eval["step"];
+    out["predicts"] = predicts(options.job);
   }
   out["samples_per_second"] = stats.steady_samples_per_second();
   if (!state.checkpoints.empty()) {

@@ -10,6 +10,7 @@
 
 #include "coordinator/report/phase_watch.h"
 #include "coordinator/report/run_stats.h"
+#include "coordinator/report/step_watch.h"
 #include "coordinator/state/options.h"
 #include "coordinator/state/state.h"
 
@@ -22,6 +23,8 @@ struct ReportTimes {
 
 struct StatusDetail {
   PhaseWatch phases;
+  StepWatch steps;
+  int64_t now_ms = 0;                                   // of the clock of the two
   size_t members = std::numeric_limits<size_t>::max();  // that are listed at most, by rank
 };
 

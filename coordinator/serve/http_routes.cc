@@ -24,6 +24,9 @@ void add_api(RunServer& server, const Timeline& timeline,
     const size_t limit = query_number(request.query, "limit", kListedEvents, Timeline::kEvents);
     return http::Response{.content_type = kJson, .body = events_json(timeline, limit)};
   };
+  (*routes)["/api/v1/job"] = [&server](const http::Request&) {
+    return http::Response{.content_type = kJson, .body = server.job()};
+  };
 }
 
 }  // namespace

@@ -63,6 +63,17 @@ void observe_state(CoordinatorMetrics& metrics, const State& state, const Option
                          .checkpoint_every = options.job.checkpoint().every_steps(),
                          .flops_per_sample = flops_per_sample(options.job.model()),
                          .peak_flops = options.job.metrics().peak_tflops() * 1e12 * workers});
+  const wire::JobSpec& job = options.job;
+  metrics.job().settings({{"model", job.model().name()},
+                          {"optimizer", job.optimizer().name()},
+                          {"schedule", job.schedule().name()},
+                          {"precision", job.train().precision()},
+                          {"numerics", job.comm().numerics()},
+                          {"data_format", job.data().train().format()},
+                          {"global_batch", std::to_string(job.train().global_batch())},
+                          {"slots", std::to_string(job.train().slots())},
+                          {"epochs", std::to_string(job.train().epochs())},
+                          {"max_steps", std::to_string(job.train().max_steps())}});
   metrics.check().set_tainted(state.checks.tainted.has_value());
 }
 
@@ -77,13 +88,31 @@ void observe_ranks(CoordinatorMetrics& metrics, const State& state, const PhaseW
     rank.local_rank = member.local_rank;
     rank.silence_seconds =
         static_cast<double>(std::max<int64_t>(0, now_ms - member.heard_ms)) / 1e3;
-    const PhaseSums sums = phases.of(id);
-    const uint64_t slots = sums.steps * (member.slots.end - member.slots.begin);
-    if (slots == 0 || sums.total_us() == 0) continue;
-    rank.slot_seconds = static_cast<double>(sums.own_us()) / 1e6 / static_cast<double>(slots);
-    rank.data_wait_ratio = share(sums.us[kDataWaitPhase], sums.total_us());
+    for (const Span span : kSpans) {
+      const PhaseSums sums = phases.of(id, span, now_ms);
+      const uint64_t slots = sums.steps * (member.slots.end - member.slots.begin);
+      if (slots == 0 || sums.total_us() == 0) continue;
+      RankTimesLately& lately = span == Span::kMinute ? rank.minute : rank.ten_seconds;
+      lately.slot_seconds = static_cast<double>(sums.own_us()) / 1e6 / static_cast<double>(slots);
+      lately.data_wait_ratio = share(sums.us[kDataWaitPhase], sums.total_us());
+    }
   }
   metrics.ranks().show(ranks);
+}
+
+void observe_recent(CoordinatorMetrics& metrics, const StepWatch& steps, const PhaseWatch& phases,
+                    int64_t now_ms) {
+  for (size_t i = 0; i < kSpans.size(); ++i) {
+    const PhaseSums sums = phases.all(kSpans[i], now_ms);
+    JobLately lately;
+    lately.samples_per_second = steps.samples_per_second(kSpans[i], now_ms);
+    lately.loss = steps.loss(kSpans[i], now_ms);
+    if (sums.total_us() > 0)
+      lately.utilization =
+          share(sums.us[kForwardPhase] + sums.us[kBackwardPhase] + sums.us[kOptimizerPhase],
+                sums.total_us());
+    metrics.job().lately(i, lately);
+  }
 }
 
 void observe_reason(CoordinatorMetrics& metrics, Reason reason) {

@@ -6,6 +6,7 @@
 #include "comm/base/log.h"
 #include "coordinator/decide/decide.h"
 #include "coordinator/report/phase_watch.h"
+#include "coordinator/report/step_watch.h"
 #include "metrics/exporters/coordinator_metrics.h"
 
 namespace lockstep::coordinator {
@@ -19,6 +20,8 @@ void log_reason(Logger& logger, Reason reason, const Event& event);
 void observe_begin(CoordinatorMetrics& metrics, const State& state);
 // Sets the metrics that need an update only before a scrape.
 void observe_state(CoordinatorMetrics& metrics, const State& state, const Options& options);
+void observe_recent(CoordinatorMetrics& metrics, const StepWatch& steps, const PhaseWatch& phases,
+                    int64_t now_ms);
 void observe_ranks(CoordinatorMetrics& metrics, const State& state, const PhaseWatch& phases,
                    int64_t now_ms);
 void observe_reason(CoordinatorMetrics& metrics, Reason reason);

@@ -6,6 +6,7 @@
 #include "comm/base/planted_bug.h"
 #include "comm/http/http_options.h"
 #include "comm/wire/predictions.h"
+#include "coordinator/report/job_json.h"
 #include "coordinator/report/run_progress.h"
 #include "coordinator/report/watch_json.h"
 #include "coordinator/serve/observe.h"
@@ -113,7 +114,8 @@ void RunServer::Impl::watch_phases(const JournalEntry& entry) {
   if (std::holds_alternative<SlotMapEntry>(entry))
     phases = {};  // shares of the work are others now
   if (const auto* e = std::get_if<RecordsEntry>(&entry)) {
-    for (const wire::StepRecord& record : e->records) phases.add(e->member, record);
+    for (const wire::StepRecord& record : e->records)
+      phases.add(parts.loop.now_ms(), e->member, record);
   }
 }
 
@@ -138,6 +140,7 @@ void RunServer::Impl::perform(Action& action) {
   } else if (const auto* history = std::get_if<AppendHistory>(&action)) {
     if (!LOCKSTEP_BUG(kHistoryBeforeCommit)) parts.history.append(history->step);
     stats.add(history->step);
+    steps.add(parts.loop.now_ms(), history->step);
     goodput.step_survives(static_cast<double>(history->step.wall_us) / 1e6);
     observe_step(parts.metrics, history->step, predictions_per_sample(options.job.model()));
   } else if (const auto* line = std::get_if<LogLine>(&action)) {
@@ -205,11 +208,15 @@ bool RunServer::end_if_superseded() {
 
 std::string RunServer::status(size_t members) const {
   return status_json(impl_->state, impl_->options, impl_->stats, impl_->times(),
-                     {impl_->phases, members});
+                     {impl_->phases, impl_->steps, impl_->parts.loop.now_ms(), members});
 }
 
 std::string RunServer::history(size_t points) const {
   return history_json(impl_->stats.curves(), impl_->state.evals, points);
+}
+
+std::string RunServer::job() const {
+  return job_json(impl_->options.job);
 }
 
 std::string RunServer::discovery(const std::string& own_address) const {
@@ -221,7 +228,9 @@ std::string RunServer::metrics() {
   impl_->parts.metrics.job().set_goodput(impl_->times().goodput);
   observe_state(impl_->parts.metrics, impl_->state, impl_->options);
   observe_members(impl_->parts.metrics, impl_->state);
-  observe_ranks(impl_->parts.metrics, impl_->state, impl_->phases, impl_->parts.loop.now_ms());
+  const int64_t now_ms = impl_->parts.loop.now_ms();
+  observe_recent(impl_->parts.metrics, impl_->steps, impl_->phases, now_ms);
+  observe_ranks(impl_->parts.metrics, impl_->state, impl_->phases, now_ms);
   return impl_->parts.metrics.expose_text();
 }
 

@@ -85,6 +85,7 @@ class RunServer {
   Status keep_summary();
 
   std::string status(size_t members = std::numeric_limits<size_t>::max()) const;  // at most listed
+  std::string job() const;                                                        // job_json.h
   std::string history(size_t points) const;                                       // watch_json.h
   std::string discovery(const std::string& own_address) const;
   std::string metrics();

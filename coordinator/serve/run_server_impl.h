@@ -67,6 +67,7 @@ struct RunServer::Impl {
   Goodput goodput;
   RunStats stats;
   PhaseWatch phases;
+  StepWatch steps;
   std::optional<Folder> folder;
   std::unique_ptr<rpc::RpcServer> rpc;
   // The last envelope of this turn and its frame, for further receivers.

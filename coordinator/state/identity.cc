@@ -1,7 +1,6 @@
 #include "coordinator/state/identity.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 
@@ -12,37 +11,6 @@
 
 namespace lockstep::coordinator {
 namespace {
-
-std::string text(double value) {
-  char buffer[64];
-  const auto end = std::to_chars(buffer, buffer + sizeof(buffer), value);  // shortest that is exact
-  return {buffer, end.ptr};
-}
-
-// The value of a field as identities write it, a list as "[a][b]".
-std::string text(const google::protobuf::Message& holder,
-                 const google::protobuf::FieldDescriptor& field) {
-  using Field = google::protobuf::FieldDescriptor;
-  const auto& reflection = *holder.GetReflection();
-  if (field.is_repeated()) {
-    std::string all;
-    for (int i = 0; i < reflection.FieldSize(holder, &field); ++i)
-      all += "[" + reflection.GetRepeatedString(holder, &field, i) + "]";
-    return all;
-  }
-  switch (field.cpp_type()) {
-    case Field::CPPTYPE_UINT32:
-      return std::to_string(reflection.GetUInt32(holder, &field));
-    case Field::CPPTYPE_UINT64:
-      return std::to_string(reflection.GetUInt64(holder, &field));
-    case Field::CPPTYPE_DOUBLE:
-      return text(reflection.GetDouble(holder, &field));
-    case Field::CPPTYPE_BOOL:
-      return reflection.GetBool(holder, &field) ? "true" : "false";
-    default:
-      return reflection.GetString(holder, &field);
-  }
-}
 
 std::map<std::string, std::string> by_key(const std::vector<IdentityEntry>& entries) {
   std::map<std::string, std::string> map;
@@ -106,7 +74,7 @@ std::vector<IdentityEntry> identity_of(const wire::JobSpec& job, const wire::Dat
     if (!field.options->frozen()) continue;
     const auto& neutral = field.options->neutral();
     wire::for_each_holder(field, job, [&](const std::string& key, const auto& holder) {
-      const auto value = what_counts(key, text(holder, *field.way.back()), job.data());
+      const auto value = what_counts(key, wire::field_text(holder, *field.way.back()), job.data());
       if (value && std::find(neutral.begin(), neutral.end(), *value) == neutral.end())
         entries.push_back({key, *value});
     });

@@ -4,11 +4,10 @@
 
 namespace lockstep {
 
-CoordinatorMetrics::CoordinatorMetrics(const std::string& run, const BuildInfo& build,
-                                       const Clock& clock)
+CoordinatorMetrics::CoordinatorMetrics(const std::string& run, const BuildInfo& build)
     : families_({{"run", run}}),
       build_(families_, "lockstep_build_info", "What this program was built from."),
-      job_(families_, clock),
+      job_(families_),
       membership_(families_),
       journal_(families_),
       eval_(families_, "lockstep_job_"),
@@ -22,7 +21,6 @@ CoordinatorMetrics::CoordinatorMetrics(const std::string& run, const BuildInfo& 
 
 std::string CoordinatorMetrics::expose_text() {
   std::lock_guard lock(scrape_);  // two scrapes at once would raise the same counters twice
-  job_.refresh();
   process_.refresh();
   return families_.text();
 }

@@ -10,7 +10,6 @@
 #include <string>
 
 #include "comm/base/build_info.h"
-#include "comm/base/clock.h"
 #include "metrics/base/families.h"
 #include "metrics/probes/check_probe.h"
 #include "metrics/probes/checkpoint_probe.h"
@@ -26,8 +25,8 @@ namespace lockstep {
 
 class CoordinatorMetrics {
  public:
-  // `run`: id of the run, a label of every series. `clock` outlives this object.
-  CoordinatorMetrics(const std::string& run, const BuildInfo& build, const Clock& clock);
+  // `run`: id of the run, a label of every series.
+  CoordinatorMetrics(const std::string& run, const BuildInfo& build);
 
   JobProbe& job() { return job_; }
   MembershipProbe& membership() { return membership_; }

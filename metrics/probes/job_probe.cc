@@ -13,8 +13,18 @@ enum RankPhase : size_t { kDataWait, kForward, kBackward, kCommunication, kOptim
 
 }  // namespace
 
-JobProbe::JobProbe(Families& families, const Clock& clock)
-    : clock_(clock),
+JobProbe::Recent::Recent(Families& families, const std::string& name_10s,
+                         const std::string& name_60s, const std::string& help)
+    : ten_seconds(families, name_10s, help + " in the last 10 s; absent: not known.", {}),
+      minute(families, name_60s, help + " in the last 60 s; absent: not known.", {}) {}
+
+void JobProbe::Recent::set(size_t span, std::optional<double> value) {
+  (span == 0 ? ten_seconds : minute).set(value);
+}
+
+JobProbe::JobProbe(Families& families)
+    : settings_(families, "lockstep_job_settings",
+                "Always 1; labels say what is trained, and how."),
       step_(families.gauge("lockstep_job_step", "Steps applied in the surviving lineage.")),
       planned_(families.gauge("lockstep_job_steps_planned",
                               "Steps at which the run is done; 0: not known yet.")),
@@ -30,9 +40,12 @@ JobProbe::JobProbe(Families& families, const Clock& clock)
                                   step_seconds_bounds())),
       samples_total_(families.counter("lockstep_job_samples_total",
                                       "Training samples in the steps recorded.")),
-      samples_per_second_(families.gauge("lockstep_job_samples_per_second",
-                                         "lockstep_job_samples_total, per second, lately.")),
+      samples_per_second_(families, "lockstep_job_recent_samples_per_second",
+                          "lockstep_job_samples_per_second",
+                          "lockstep_job_samples_total, per second,"),
       loss_(families.gauge("lockstep_job_loss", "Mean training loss of the last step.")),
+      recent_loss_(families, "lockstep_job_recent_loss", "lockstep_job_minute_loss",
+                   "Mean training loss"),
       accuracy_(families.gauge("lockstep_job_train_accuracy_ratio",
                                "Share of right predictions in the last step.")),
       learning_rate_(
@@ -42,9 +55,9 @@ JobProbe::JobProbe(Families& families, const Clock& clock)
       communication_(families.counter(
           "lockstep_job_communication_seconds_total",
           "Time ranks waited for reduced gradients (not hidden by backward), added up.")),
-      utilization_(families.gauge(
-          "lockstep_job_utilization_ratio",
-          "Share of the ranks' time in recorded steps spent in forward, backward, optimizer.")),
+      utilization_(families, "lockstep_job_recent_utilization_ratio",
+                   "lockstep_job_utilization_ratio",
+                   "Share of the ranks' time in steps spent in forward, backward, optimizer,"),
       goodput_(families.gauge("lockstep_job_goodput_ratio",
                               "Share of wall time spent in steps that survive.")),
       mfu_(families.gauge("lockstep_job_model_flops_utilization_ratio",
@@ -66,7 +79,6 @@ void JobProbe::step_recorded(const JobStep& step) {
   if (step.skipped) skipped_total_.Increment();
   seconds_.Observe(step.seconds);
   samples_total_.Increment(static_cast<double>(step.samples));
-  samples_.update(clock_.monotonic_ns(), samples_total_.Value());
   loss_.Set(step.loss);
   accuracy_.Set(step.accuracy);
   learning_rate_.Set(step.learning_rate);
@@ -97,15 +109,17 @@ void JobProbe::set_goodput(double ratio) {
   goodput_.Set(ratio);
 }
 
-void JobProbe::refresh() {
-  samples_per_second_.Set(samples_.per_second(clock_.monotonic_ns()));
-  const double flops = samples_per_second_.Value() * plan_.flops_per_sample;
+void JobProbe::settings(const MetricLabels& labels) {
+  settings_.set(labels);
+}
+
+void JobProbe::lately(size_t span, const JobLately& lately) {
+  samples_per_second_.set(span, lately.samples_per_second);
+  recent_loss_.set(span, lately.loss);
+  utilization_.set(span, lately.utilization);
+  if (span != 0) return;
+  const double flops = lately.samples_per_second.value_or(0) * plan_.flops_per_sample;
   mfu_.Set(plan_.peak_flops > 0 ? flops / plan_.peak_flops : 0);
-  double all = 0;
-  for (const prometheus::Counter* phase : phases_) all += phase->Value();
-  const double useful =
-      phases_[kForward]->Value() + phases_[kBackward]->Value() + phases_[kOptimizer]->Value();
-  utilization_.Set(all > 0 ? useful / all : 0);
 }
 
 }  // namespace lockstep

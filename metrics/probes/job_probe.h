@@ -4,12 +4,13 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 
-#include "comm/base/clock.h"
 #include "comm/base/ids.h"
 #include "metrics/base/families.h"
-#include "metrics/base/rate_window.h"
 
 namespace lockstep {
 
@@ -33,6 +34,13 @@ struct JobPlan {
   double peak_flops = 0;        // a second, of all workers' devices; 0: not known
 };
 
+// The last ten seconds (0) or the last minute (1), as far as anything is known of them.
+struct JobLately {
+  std::optional<double> samples_per_second;
+  std::optional<double> loss;         // mean
+  std::optional<double> utilization;  // share of the ranks' time that they computed
+};
+
 // How one rank's time of one step splits, in seconds.
 struct RankTimes {
   double data_wait = 0;
@@ -45,19 +53,28 @@ struct RankTimes {
 
 class JobProbe {
  public:
-  JobProbe(Families& families, const Clock& clock);
+  explicit JobProbe(Families& families);
   void step_recorded(const JobStep& step);           // once per step
   void rank_times_recorded(const RankTimes& times);  // once per step and rank
   void rolled_back(Step steps_applied);              // the lineage now ends there
   void planned(const JobPlan& plan);
-  void set_goodput(double ratio);  // metrics/base/goodput.h
-  void refresh();                  // call before writing the exposition
+  void settings(const MetricLabels& labels);
+  void set_goodput(double ratio);                     // metrics/base/goodput.h
+  void lately(size_t span, const JobLately& lately);  // before each exposition
 
  private:
   static constexpr size_t kRankPhases = 6;
 
-  const Clock& clock_;
-  RateWindow samples_;
+  // Of the last ten seconds, and of the last minute.
+  struct Recent {
+    Recent(Families& families, const std::string& name_10s, const std::string& name_60s,
+           const std::string& help);
+    OptionalGauge ten_seconds;
+    OptionalGauge minute;
+    void set(size_t span, std::optional<double> value);
+  };
+
+  InfoMetric settings_;
   prometheus::Gauge& step_;
   prometheus::Gauge& planned_;
   prometheus::Gauge& checkpoint_interval_;
@@ -66,14 +83,15 @@ class JobProbe {
   prometheus::Counter& skipped_total_;
   prometheus::Histogram& seconds_;
   prometheus::Counter& samples_total_;
-  prometheus::Gauge& samples_per_second_;
+  Recent samples_per_second_;
   prometheus::Gauge& loss_;
+  Recent recent_loss_;
   prometheus::Gauge& accuracy_;
   prometheus::Gauge& learning_rate_;
   std::array<prometheus::Counter*, kRankPhases> phases_{};
   prometheus::Counter& data_wait_;
   prometheus::Counter& communication_;
-  prometheus::Gauge& utilization_;
+  Recent utilization_;
   prometheus::Gauge& goodput_;
   prometheus::Gauge& mfu_;
   JobPlan plan_;

@@ -74,21 +74,35 @@ void RankProbe::Measure::show_some(const std::vector<Value>& values) {
 
 RankProbe::RankProbe(Families& families)
     : slot_seconds_(families, "slot_seconds",
-                    "Time of a rank for one slot of a step, without its waits for others"),
-      data_wait_ratio_(families, "data_wait_ratio",
-                       "Share of a rank's time in steps that the rank waits for data"),
+                    "Time of a rank for one slot of a step, without its waits for others, in the "
+                    "last 60 s"),
+      data_wait_ratio_(
+          families, "data_wait_ratio",
+          "Share of a rank's time in steps that the rank waits for data, in the last 60 s"),
+      recent_slot_seconds_(
+          families, "recent_slot_seconds",
+          "Time of a rank for one slot of a step, without its waits for others, in "
+          "the last 10 s"),
+      recent_data_wait_ratio_(
+          families, "recent_data_wait_ratio",
+          "Share of a rank's time in steps that the rank waits for data, in the last 10 s"),
       silence_seconds_(families, "silence_seconds",
                        "Time since the coordinator last heard from a rank") {}
 
 void RankProbe::show(const std::vector<RankSample>& ranks) {
-  std::vector<Value> slots, waits, silences;
-  for (const RankSample& rank : ranks) {
-    if (rank.slot_seconds) slots.push_back({&rank, *rank.slot_seconds});
-    if (rank.data_wait_ratio) waits.push_back({&rank, *rank.data_wait_ratio});
-    silences.push_back({&rank, rank.silence_seconds});
-  }
-  slot_seconds_.show(std::move(slots));
-  data_wait_ratio_.show(std::move(waits));
+  const auto values = [&](RankTimesLately RankSample::*span,
+                          std::optional<double> RankTimesLately::*what) {
+    std::vector<Value> found;
+    for (const RankSample& rank : ranks)
+      if (const auto& value = (rank.*span).*what) found.push_back({&rank, *value});
+    return found;
+  };
+  std::vector<Value> silences;
+  for (const RankSample& rank : ranks) silences.push_back({&rank, rank.silence_seconds});
+  slot_seconds_.show(values(&RankSample::minute, &RankTimesLately::slot_seconds));
+  data_wait_ratio_.show(values(&RankSample::minute, &RankTimesLately::data_wait_ratio));
+  recent_slot_seconds_.show(values(&RankSample::ten_seconds, &RankTimesLately::slot_seconds));
+  recent_data_wait_ratio_.show(values(&RankSample::ten_seconds, &RankTimesLately::data_wait_ratio));
   silence_seconds_.show(std::move(silences));
 }
 

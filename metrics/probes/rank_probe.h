@@ -18,13 +18,19 @@
 
 namespace lockstep {
 
+// Over the last seconds.
+struct RankTimesLately {
+  std::optional<double> slot_seconds;     // the rank's own work for one slot; none: no step yet
+  std::optional<double> data_wait_ratio;  // of the rank's time in steps
+};
+
 struct RankSample {
   uint32_t rank = 0;
   std::string node;
   uint32_t local_rank = 0;
-  std::optional<double> slot_seconds;     // the rank's own work for one slot; none: no step yet
-  std::optional<double> data_wait_ratio;  // of the rank's time in steps
-  double silence_seconds = 0;             // since the coordinator last heard of the rank
+  RankTimesLately ten_seconds;
+  RankTimesLately minute;
+  double silence_seconds = 0;  // since the coordinator last heard of the rank
 };
 
 class RankProbe {
@@ -57,8 +63,10 @@ class RankProbe {
     OptionalGauge highest_;
   };
 
-  Measure slot_seconds_;
+  Measure slot_seconds_;  // these two: of the last minute
   Measure data_wait_ratio_;
+  Measure recent_slot_seconds_;
+  Measure recent_data_wait_ratio_;
   Measure silence_seconds_;
 };
 

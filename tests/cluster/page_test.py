@@ -85,9 +85,19 @@ class Page(LockstepTest):
         self.assertGreaterEqual(len(generations), 3, "start, death, the new worker")
         self.assertIn("SIGKILL", generations[-2], "why there is a second one")
         self.assertGreaterEqual(value("document.querySelectorAll('#loss .mark').length"), 2)
-        for plot in ("loss", "throughput"):
+        for plot in ("loss", "throughput", "lr"):
             points = value(f"Number(document.querySelector('#{plot} svg').dataset.points)")
             self.assertGreater(points, 50, plot)
+        self.assertGreater(value("Number(document.querySelector('#test-loss svg').dataset.points)"),
+                           1)
+        facts = dict(zip(value(texts("#facts dt")), value(texts("#facts dd"))))
+        self.assertEqual(facts["learning rate"], "0.0002")
+        self.assertGreater(float(facts["test loss"]), 0)
+        self.assertRegex(facts["test accuracy"], r"\d %")
+        self.assertEqual(value(texts("#settings [data-key='optimizer.lr'] td")),
+                         ["optimizer.lr", "0.0002"])
+        self.assertEqual(value(texts("#defaults [data-key='optimizer.beta1'] td")),
+                         ["optimizer.beta1", "0.9"])
         phases = value(texts("#phases .legend .value"))
         self.assertEqual(len(phases), 6)
         shares = sum(float(text.removesuffix(" %")) for text in phases)
@@ -127,6 +137,24 @@ class Page(LockstepTest):
         self.assertIn(HOSTILE, events)
         self.assertEqual(title, HOSTILE)
         self.assertEqual(self.browser.complaints, [])
+
+    def test_of_a_model_of_tokens_it_shows_perplexity_and_no_accuracy(self):
+        self.open(self.url(self.long_run()))
+        status = {"predicts": "tokens", "step": 9, "total_steps": 10, "loss": 3, "accuracy": 0.25,
+                  "eval": {"loss": 2, "accuracy": 0.5},
+                  "recent": {"60s": {"loss": 4, "samples_per_second": 7}}}
+        history = {"first": [0, 1], "loss": [4, 3], "steps": 2, "width": 1, "lr": [1, 2],
+                   "evals": {"step": [1, 2], "loss": [3, 2], "accuracy": [0.4, 0.5]}}
+        names, values, hidden, points = self.browser.value(
+            f"(lockstep.show({json.dumps({'status': status, 'history': history})}), "
+            f"[{texts('#facts dt')}, {texts('#facts dd')}, "
+            "['accuracy', 'perplexity'].map((id) => document.getElementById(`${id}-section`).hidden),"
+            "document.querySelector('#perplexity svg').dataset.points])")
+        facts = dict(zip(names, values))
+        self.assertNotIn("test accuracy", facts)
+        self.assertEqual(facts["test perplexity"], "7.389")
+        self.assertEqual(facts["training loss"], "3 (60 s: 4)")
+        self.assertEqual((hidden, points), ([True, False], "2"))
 
     @staticmethod
     def hostile():

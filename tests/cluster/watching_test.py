@@ -167,6 +167,34 @@ class Watching(LockstepTest):
         requests = chromium.value("performance.getEntriesByType('resource').length")
         self.assertEqual(requests, 0, "it takes nothing from elsewhere")
 
+    @unittest.skipUnless(browser.PROGRAM, "there is no chromium here (package chromium)")
+    def test_a_report_of_several_runs_has_a_curve_for_each(self):
+        data = self.small_data()
+        runs = [self.finish(self.job(data), "--workers", 1, f"optimizer.lr={lr}", name=name)
+                for name, lr in (("one", 0.002), ("two", 0.01))]
+        output = self.scratch / "both.html"
+        self.command("report", *[str(run.run_dir) for run in runs], "-o", str(output))
+        chromium = Browser(self.scratch / "browser")
+        self.addCleanup(chromium.close)
+        chromium.open(output.as_uri(), 1280, 900)
+        chromium.wait_for("document.body && document.body.dataset.shown === 'yes'")
+        for plot, points in (("loss", 20), ("lr", 20), ("test-loss", 2), ("accuracy", 2)):
+            count, shown = chromium.value(
+                f"[document.querySelectorAll('#{plot} path.curve').length, "
+                f"Number(document.querySelector('#{plot} svg').dataset.points)]")
+            self.assertEqual((count, shown), (2, points), plot)
+        rows = chromium.value("[...document.querySelectorAll('#runs tbody tr')]"
+                              ".map((row) => row.textContent)")
+        for run, row in zip(runs, rows):
+            self.assertIn(str(run.run_dir), row)
+            self.assertIn(f"{100 * run.summary()['eval_accuracy']:.2f} %", row)
+        differ = chromium.value("[...document.querySelectorAll('#differences tbody tr')]"
+                                ".map((row) => row.dataset.key)")
+        self.assertEqual(differ, ["optimizer.lr"])
+        self.assertEqual(chromium.complaints, [])
+        if folder := os.environ.get("LOCKSTEP_SCREENSHOTS"):
+            pathlib.Path(folder, "compare.png").write_bytes(chromium.screenshot())
+
     def test_top_draws_the_terminal_it_is_given_until_q(self):
         run = self.long_run()
         frame = self.command("top", str(run.run_dir), "--once")

@@ -22,6 +22,20 @@ std::string percent(double share, int digits) {
   return fixed(100 * share, digits) + " %";
 }
 
+std::string perplexity_text(double loss) {
+  constexpr double kMany = 1e6;
+  const double perplexity = std::exp(loss);
+  char text[32];
+  std::snprintf(text, sizeof text, perplexity < kMany ? "%.2f" : "%.2e", perplexity);
+  return text;
+}
+
+std::string rate_text(double rate) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", rate);
+  return text;
+}
+
 std::string duration_text(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0 || seconds > 1e9) return "?";
   const auto total = static_cast<uint64_t>(std::llround(seconds));

@@ -34,8 +34,7 @@ std::string text_or_dash(const std::optional<double>& value, const Write& write)
 
 std::string result_of(const ListedRun& run) {
   if (is_of_tokens(run.job))
-    return text_or_dash(run.eval_loss,
-                        [](double loss) { return "ppl " + fixed(std::exp(loss), 2); });
+    return text_or_dash(run.eval_loss, [](double loss) { return "ppl " + perplexity_text(loss); });
   return text_or_dash(run.eval_accuracy, [](double share) { return percent(share, 2); });
 }
 

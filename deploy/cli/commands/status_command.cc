@@ -38,15 +38,22 @@ std::string text_of(const nlohmann::json& member, const char* key) {
   return it->is_string() ? it->get<std::string>() : it->dump();
 }
 
+std::string speed_of(const nlohmann::json& member, const char* key) {
+  const auto it = member.find(key);
+  return it == member.end() || !it->is_number() ? "-" : fixed(it->get<double>(), 0);
+}
+
 void print_members(const nlohmann::json& status) {
   const auto members = status.find("members");
   if (members == status.end() || !members->is_array() || members->empty()) return;
-  print_text("%6s %8s %8s %10s  %-10s %s\n", "rank", "member", "pid", "step", "state", "node");
+  constexpr char kRow[] = "%6s %8s %8s %10s %11s %11s  %-10s %s\n";
+  print_text(kRow, "rank", "member", "pid", "step", "/s in 10 s", "in 60 s", "state", "node");
   for (const auto& member : *members)
-    print_text("%6s %8s %8s %10s  %-10s %s\n", text_of(member, "rank").c_str(),
-               text_of(member, "id").c_str(), text_of(member, "pid").c_str(),
-               text_of(member, "step").c_str(), text_of(member, "state").c_str(),
-               text_of(member, "node").c_str());
+    print_text(kRow, text_of(member, "rank").c_str(), text_of(member, "id").c_str(),
+               text_of(member, "pid").c_str(), text_of(member, "step").c_str(),
+               speed_of(member, "own_samples_per_second").c_str(),
+               speed_of(member, "own_samples_per_second_60s").c_str(),
+               text_of(member, "state").c_str(), text_of(member, "node").c_str());
 }
 
 // "shoes: done after 2,345 steps".
@@ -126,7 +133,8 @@ int show_once(const StatusArguments& arguments) {
   }
   const RunStatus parsed = parse_status(*status);
   print_text("%s\n", plain_line(parsed).c_str());
-  if (parsed.eval) print_text("%s\n", eval_line(*parsed.eval, parsed.epochs).c_str());
+  if (const std::string more = figures_line(parsed); !more.empty())
+    print_text("%s\n", more.c_str());
   print_members(*status);
   return 0;
 }

@@ -33,7 +33,7 @@ Status serve(const UiArguments& arguments) {
   LOCKSTEP_ASSIGN_OR_RETURN(RunSource source, RunSource::open(arguments.run_dir));
   std::map<std::string, http::Handler> routes;
   for (const page::File& file : page::files()) routes[std::string(file.path)] = page::serve(file);
-  for (const char* name : {"status", "history", "events"})
+  for (const char* name : {"status", "history", "events", "job"})
     routes["/api/v1/" + std::string(name)] = forward(source, name);
   rpc::AsioLoop loop;
   const auto logger = null_logger();

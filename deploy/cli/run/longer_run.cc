@@ -1,23 +1,17 @@
 #include "deploy/cli/run/longer_run.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "comm/base/text/shell_word.h"
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
 #include "coordinator/checkpoint/store.h"
 #include "coordinator/state/options.h"
+#include "deploy/cli/base/text.h"
 #include "worker/optim/schedule.h"
 
 namespace lockstep {
 namespace {
-
-std::string short_number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", value);
-  return text;
-}
 
 bool falls_to_the_end(const wire::ScheduleSpec& schedule) {
   return schedule.name() == "linear" || schedule.name() == "cosine" ||
@@ -59,7 +53,7 @@ std::string longer_by(const wire::JobSpec& job, const wire::DataFacts& facts) {
       text += " train.max_steps=0";
   }
   if (falls_to_the_end(job.schedule()))
-    text += " schedule=constant optimizer.lr=" + short_number(rate_to_go_on_with(job));
+    text += " schedule=constant optimizer.lr=" + rate_text(rate_to_go_on_with(job));
   return text;
 }
 
@@ -99,11 +93,11 @@ std::string rate_change(const wire::JobSpec& before, const wire::JobSpec& wanted
   if (is <= was * kWorthAWord && was <= is * kWorthAWord) return "";
   const std::string advice = falls_to_the_end(wanted.schedule())
                                  ? ". To go on evenly: schedule=constant optimizer.lr=" +
-                                       short_number(rate_to_go_on_with(before))
+                                       rate_text(rate_to_go_on_with(before))
                                  : "";
-  return "the learning rate of step " + std::to_string(step + 1) + " is " + short_number(is) +
+  return "the learning rate of step " + std::to_string(step + 1) + " is " + rate_text(is) +
          " (schedule " + wanted.schedule().name() + ", " + what_ends(wanted, facts) +
-         "); before this resume it was " + short_number(was) + advice;
+         "); before this resume it was " + rate_text(was) + advice;
 }
 
 std::string rate_change_on_resume(const std::string& run_dir, const wire::JobSpec& wanted,

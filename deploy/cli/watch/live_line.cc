@@ -67,7 +67,10 @@ std::vector<Part> parts_of(const RunStatus& status, const LineStyle& style) {
   add(bar(status, style), 8);
   add(step_text(status), 0);
   if (status.loss) add("loss " + fixed(*status.loss, 4), 2);
-  if (status.accuracy) add("acc " + percent(*status.accuracy, 1), 4);
+  if (status.of_tokens && status.loss)
+    add("ppl " + perplexity_text(*status.loss), 4);
+  else if (status.accuracy)
+    add("acc " + percent(*status.accuracy, 1), 4);
   if (status.samples_per_second)
     add(grouped(static_cast<uint64_t>(*status.samples_per_second)) + " samples/s", 5);
   add(plural(status.members, "worker"), 6);
@@ -80,6 +83,12 @@ std::string joined(const std::vector<Part>& parts, const std::string& separator)
   std::string out;
   for (const Part& part : parts) out += (out.empty() ? "" : separator) + part.text;
   return out;
+}
+
+std::string result_text(const EvalResult& eval) {
+  const std::string loss = fixed(eval.loss, 4);
+  return eval.of_tokens ? "test loss " + loss + ", perplexity " + perplexity_text(eval.loss)
+                        : "test accuracy " + percent(eval.accuracy, 2) + ", loss " + loss;
 }
 
 }  // namespace
@@ -112,8 +121,18 @@ std::string plain_line(const RunStatus& status) {
 
 std::string eval_line(const EvalResult& eval, uint64_t epochs) {
   const std::string of = epochs == 0 ? "" : "/" + std::to_string(epochs);
-  return "epoch " + std::to_string(eval.epoch + 1) + of + ": test accuracy " +
-         percent(eval.accuracy, 2) + ", loss " + fixed(eval.loss, 4);
+  return "epoch " + std::to_string(eval.epoch + 1) + of + ": " + result_text(eval);
+}
+
+std::string figures_line(const RunStatus& status) {
+  std::vector<Part> parts;
+  if (status.samples_per_second_60s)
+    parts.push_back(
+        {"samples/s in 60 s " + grouped(static_cast<uint64_t>(*status.samples_per_second_60s))});
+  if (status.lr) parts.push_back({"lr " + rate_text(*status.lr)});
+  if (status.eval)
+    parts.push_back({result_text(*status.eval) + " (step " + grouped(status.eval->step) + ")"});
+  return joined(parts, ", ");
 }
 
 }  // namespace lockstep

@@ -1,11 +1,13 @@
-// A run as one HTML file: the status page with its style, scripts and data inside. The page loads
-// nothing, and its content security policy lets no other script run.
+// A run as one HTML file: the status page with its style, scripts and data inside. Several runs are
+// one page with a curve for each. The page loads nothing, and its content security policy lets no
+// other script run.
 //
 // Thread-safety: free functions without state.
 #pragma once
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockstep {
 
@@ -14,10 +16,19 @@ struct ReportData {
   std::string status;
   std::string history;
   std::string events;
-  std::string made;  // time of making: UTC, ISO 8601
+  std::string job;
 };
 
-std::string report_page(const ReportData& data);
+// `made`: time of making: UTC, ISO 8601.
+std::string report_page(const ReportData& data, const std::string& made);
+
+struct NamedReport {
+  std::string name;
+  ReportData data;
+};
+
+// Several runs beside each other.
+std::string comparison_page(const std::vector<NamedReport>& runs, const std::string& made);
 
 // JSON that ends no <script> and begins no comment in HTML: it escapes '<', which only strings
 // hold.

@@ -87,6 +87,7 @@ Result<std::string> RunSource::read_files(std::string_view name, std::string_vie
     ended_stamp_ = stamp;
   }
   using namespace coordinator;
+  if (name == "job") return ended_->job();
   if (name == "status")
     return ended_->status(query_number(query, "members", limits::kMembers, limits::kMembers));
   if (name == "history")

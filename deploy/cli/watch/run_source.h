@@ -28,8 +28,9 @@ class RunSource {
   // kNoInput if `run_dir` holds no run.
   static Result<RunSource> open(const std::string& run_dir);
 
-  // The JSON text of a path below /api/v1/ (status, history, events) with its query. kUnavailable
-  // if no coordinator answers and the files cannot be read, such as while a coordinator starts.
+  // The JSON text of a path below /api/v1/ (status, history, events, job) with its query.
+  // kUnavailable if no coordinator answers and the files cannot be read, such as while a
+  // coordinator starts.
   Result<std::string> get(std::string_view name, std::string_view query);
   // The same, parsed. An error unless it is an object.
   Result<nlohmann::json> get_json(std::string_view name, std::string_view query);

@@ -39,11 +39,17 @@ RunStatus parse_status(const json& object) {
   status.loss = number_of(object, "loss");
   status.accuracy = number_of(object, "accuracy");
   status.samples_per_second = number_of(object, "samples_per_second");
+  if (const auto it = object.find("recent"); it != object.end() && it->is_object())
+    if (const auto minute = it->find("60s"); minute != it->end() && minute->is_object())
+      status.samples_per_second_60s = number_of(*minute, "samples_per_second");
+  status.lr = number_of(object, "lr");
+  if (const auto it = object.find("predicts"); it != object.end())
+    status.of_tokens = *it == "tokens";
   if (const auto it = object.find("eval"); it != object.end() && it->is_object()) {
     const auto accuracy = number_of(*it, "accuracy");
     if (accuracy)
       status.eval = EvalResult{count_of(*it, "step"), count_of(*it, "epoch"), *accuracy,
-                               number_of(*it, "loss").value_or(0)};
+                               number_of(*it, "loss").value_or(0), status.of_tokens};
   }
   return status;
 }

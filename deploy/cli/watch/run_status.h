@@ -17,6 +17,7 @@ struct EvalResult {
   uint64_t epoch = 0;
   double accuracy = 0;
   double loss = 0;
+  bool of_tokens = false;  // the perplexity of the loss says more than the accuracy
 };
 
 struct RunStatus {
@@ -29,9 +30,13 @@ struct RunStatus {
   uint64_t members = 0;
   uint64_t workers = 0;  // wanted
   uint64_t global_batch = 0;
+  // Of the last ten seconds, as far as there are steps in them.
   std::optional<double> loss;
   std::optional<double> accuracy;
   std::optional<double> samples_per_second;
+  std::optional<double> samples_per_second_60s;
+  std::optional<double> lr;        // of the last step
+  bool of_tokens = false;          // the model learns from tokens
   std::optional<EvalResult> eval;  // the newest
 };
 

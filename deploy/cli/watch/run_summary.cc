@@ -44,10 +44,14 @@ Result<json> read_summary(const std::string& run_dir) {
 
 std::string summary_table(const json& summary, const std::string& run_dir) {
   std::string out;
-  if (has_number(summary, "eval_accuracy"))
+  const bool is_of_tokens = summary.value("predicts", json()) == "tokens";
+  if (has_number(summary, "eval_accuracy") && !is_of_tokens)
     out += row("test accuracy", percent(summary["eval_accuracy"].get<double>(), 2));
-  if (has_number(summary, "eval_loss"))
-    out += row("test loss", fixed(summary["eval_loss"].get<double>(), 4));
+  if (has_number(summary, "eval_loss")) {
+    const double loss = summary["eval_loss"].get<double>();
+    out += row("test loss", fixed(loss, 4));
+    if (is_of_tokens) out += row("test perplexity", perplexity_text(loss));
+  }
   out +=
       row("steps", count_text(summary, "steps") + " (" + counted(summary, "epochs", "whole epoch") +
                        "), " + counted(summary, "generations", "generation"));

@@ -26,6 +26,7 @@ constexpr size_t kLabelColumns = 11;
 constexpr size_t kPhaseColumns = 20;  // of a rank's bar
 
 json value_of(const json& object, const char* key) {
+  if (!object.is_object()) return {};
   const auto it = object.find(key);
   return it == object.end() ? json() : *it;
 }
@@ -88,19 +89,20 @@ std::string head(const json& status) {
 
 // Of the table of ranks; what does not fit beside the others is cut off at the right.
 std::string rank_line(const json& member) {
-  const std::string speed = member.contains("own_samples_per_second")
-                                ? fixed(number_or_zero(member, "own_samples_per_second"), 0)
-                                : "-";
+  const auto speed = [&](const char* key) {
+    return left_padded(member.contains(key) ? fixed(number_or_zero(member, key), 0) : "-", 11);
+  };
   return left_padded(text_of(member, "rank"), 5) + "  " + padded(text_of(member, "state"), 10) +
          "  " + padded(text_of(member, "node"), 14) + left_padded(text_of(member, "pid"), 9) +
          left_padded(text_of(member, "id"), 8) + left_padded(text_of(member, "step"), 12) +
-         left_padded(speed, 11) + "  " + phase_bar(value_of(member, "phases"), kPhaseColumns);
+         speed("own_samples_per_second") + speed("own_samples_per_second_60s") + "  " +
+         phase_bar(value_of(member, "phases"), kPhaseColumns);
 }
 
 std::string rank_head() {
   return left_padded("rank", 5) + "  " + padded("state", 10) + "  " + padded("node", 14) +
          left_padded("pid", 9) + left_padded("member", 8) + left_padded("step", 12) +
-         left_padded("samples/s", 11) + "  phases";
+         left_padded("/s in 10 s", 11) + left_padded("in 60 s", 11) + "  phases";
 }
 
 std::string event_line(const json& event) {
@@ -124,17 +126,22 @@ std::vector<std::string> event_lines(const json& events, size_t room) {
 
 std::vector<std::string> summary_lines(const TopData& data, const TopStyle& style) {
   const json& status = data.status;
-  std::vector<std::string> lines = {head(status),
-                                    live_line(parse_status(status), {style.width, style.unicode})};
+  const RunStatus parsed = parse_status(status);
+  std::vector<std::string> lines = {head(status), live_line(parsed, {style.width, style.unicode})};
+  if (const std::string now = figures_line(parsed); !now.empty()) lines.push_back(now);
   if (!data.note.empty()) lines.push_back(data.note);
   const std::string message = text_of(status, "message");
   if (message != "-" && !message.empty()) lines.push_back(message);
   lines.emplace_back();
   const size_t plot = style.width > kLabelColumns + 1 ? style.width - kLabelColumns - 1 : 0;
-  for (const auto& [key, label] :
-       {std::pair{"loss", "loss"}, std::pair{"samples_per_second", "samples/s"}})
-    lines.push_back(padded(label, kLabelColumns) +
-                    sparkline(value_of(data.history, key), plot, style.unicode));
+  const json tests = value_of(value_of(data.history, "evals"), "loss");
+  const auto draw = [&](const char* label, const json& values) {
+    lines.push_back(padded(label, kLabelColumns) + sparkline(values, plot, style.unicode));
+  };
+  draw("loss", value_of(data.history, "loss"));
+  if (tests.is_array() && !tests.empty()) draw("test loss", tests);
+  draw("lr", value_of(data.history, "lr"));
+  draw("samples/s", value_of(data.history, "samples_per_second"));
   if (const json phases = value_of(status, "phases"); phases.is_object()) {
     lines.push_back(padded("time", kLabelColumns) + phase_bar(phases, plot));
     lines.push_back(padded("", kLabelColumns) + phase_text(phases));

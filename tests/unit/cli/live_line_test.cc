@@ -54,6 +54,18 @@ TEST(LiveLine, WorkersThatAreMissingAreCounted) {
   EXPECT_EQ(live_line(status, {80, true}), "waiting for workers: 1 of 2");
 }
 
+TEST(LiveLine, OfTokensItShowsPerplexityAndNoAccuracy) {
+  RunStatus status = training();
+  status.of_tokens = true;
+  status.loss = 3;
+  status.eval = EvalResult{700, 0, 0.4, 2, true};
+  status.lr = 4e-9;
+  EXPECT_THAT(live_line(status, {200, true}), HasSubstr("ppl 20.09"));
+  EXPECT_THAT(live_line(status, {200, true}), Not(HasSubstr("acc")));
+  EXPECT_EQ(figures_line(status), "lr 4e-09, test loss 2.0000, perplexity 7.39 (step 700)");
+  EXPECT_THAT(eval_line(*status.eval, 5), Not(HasSubstr("accuracy")));
+}
+
 TEST(LiveLine, UnknownThingsAreLeftOut) {
   RunStatus status;
   status.state = "started";

@@ -214,7 +214,7 @@ class ServerTest : public ::testing::Test {
   rpc::MemoryNetwork network_{loop_};
   std::unique_ptr<rpc::MemoryTransport> transport_ = network_.transport("coordinator");
   SystemClock clock_;
-  CoordinatorMetrics metrics_{"test", BuildInfo{}, clock_};
+  CoordinatorMetrics metrics_{"test", BuildInfo{}};
   std::unique_ptr<Logger> logger_ = null_logger();
   MemoryJournal journal_;
   std::unique_ptr<History> history_;

@@ -5,11 +5,14 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "coordinator/report/curves.h"
+#include "coordinator/report/job_json.h"
 #include "coordinator/report/phase_watch.h"
 #include "coordinator/report/report.h"
+#include "coordinator/report/step_watch.h"
 #include "coordinator/report/timeline.h"
 #include "coordinator/report/watch_json.h"
 
@@ -109,24 +112,80 @@ wire::StepRecord record_of(uint32_t forward_us) {
   return record;
 }
 
-TEST(PhaseWatch, ForgetsOldSteps) {
-  PhaseWatch watch;
-  for (uint64_t i = 0; i < PhaseWatch::kWindowSteps; ++i) watch.add(1, record_of(1'000));
-  for (uint64_t i = 0; i < 2 * PhaseWatch::kWindowSteps; ++i) watch.add(1, record_of(10));
-  watch.add(2, record_of(7));
-  EXPECT_EQ(watch.of(1).us[1], 10 * watch.of(1).steps) << "the slow steps are long past";
-  EXPECT_GE(watch.of(1).steps, PhaseWatch::kWindowSteps);
-  EXPECT_LE(watch.of(1).steps, 2 * PhaseWatch::kWindowSteps);
-  EXPECT_EQ(watch.of(2).own_us(), 7u) << "without communication";
-  EXPECT_EQ(watch.all().steps, watch.of(1).steps + 1);
+constexpr Span kTen = Span::kTenSeconds;
+constexpr Span kMinute = Span::kMinute;
+
+// A step each 100 ms from `from_ms` on, which takes a rank `forward_us`.
+void run_for(PhaseWatch& watch, int64_t from_ms, int64_t ms, uint32_t forward_us) {
+  for (int64_t at = from_ms; at < from_ms + ms; at += 100) watch.add(at, 1, record_of(forward_us));
 }
 
-TEST(PhaseWatch, ForgetsLongStepsAfterMinutesAndNotHours) {
+TEST(PhaseWatch, ALongRunShowsItsLastSeconds) {
   PhaseWatch watch;
-  for (int i = 0; i < 10; ++i) watch.add(1, record_of(PhaseWatch::kWindowUs));
-  for (int i = 0; i < 10; ++i) watch.add(1, record_of(PhaseWatch::kWindowUs / 4));
-  EXPECT_EQ(watch.of(1).us[1], watch.of(1).steps * (PhaseWatch::kWindowUs / 4));
-  EXPECT_GE(watch.of(1).steps, 4u);
+  run_for(watch, 0, 3'600'000, 1'000);    // an hour
+  run_for(watch, 3'600'000, 30'000, 10);  // and half a minute of another kind
+  const int64_t now_ms = 3'630'000;
+  const PhaseSums ten = watch.of(1, kTen, now_ms);
+  EXPECT_EQ(ten.us[1], 10 * ten.steps) << "the slow steps are long past";
+  EXPECT_NEAR(static_cast<double>(ten.steps), 110, 11);
+  const PhaseSums minute = watch.of(1, kMinute, now_ms);
+  EXPECT_GT(minute.us[1], 10 * minute.steps) << "half of its steps are slow ones";
+  EXPECT_NEAR(static_cast<double>(minute.steps), 660, 66);
+}
+
+TEST(PhaseWatch, WithoutAStepInTheSpanTheLastOneIsShown) {
+  PhaseWatch watch;
+  watch.add(0, 1, record_of(5));
+  watch.add(1'000, 1, record_of(7));
+  watch.add(1'000, 2, record_of(9));
+  EXPECT_EQ(watch.of(1, kMinute, 500'000).us[1], 7u);
+  EXPECT_EQ(watch.of(2, kTen, 500'000).own_us(), 9u) << "without communication";
+  EXPECT_EQ(watch.all(kTen, 500'000).steps, 2u);
+  EXPECT_EQ(watch.of(3, kTen, 500'000).steps, 0u);
+}
+
+StepEntry timed_step(double loss, uint64_t samples) {
+  StepEntry entry = step_of(0, loss);
+  entry.samples = samples;
+  entry.correct = samples / 2;
+  entry.wall_us = 100'000;
+  return entry;
+}
+
+TEST(StepWatch, ALiveFigureIsOfItsSpanAndNotOfTheWholeRun) {
+  StepWatch watch;
+  int64_t now_ms = 0;
+  for (; now_ms < 600'000; now_ms += 100) watch.add(now_ms, timed_step(5, 10));
+  for (; now_ms < 615'000; now_ms += 100) watch.add(now_ms, timed_step(1, 40));
+  EXPECT_NEAR(*watch.samples_per_second(kTen, now_ms), 400, 20);
+  EXPECT_DOUBLE_EQ(*watch.loss(kTen, now_ms), 1);
+  EXPECT_DOUBLE_EQ(*watch.correct_per_sample(kTen, now_ms), 0.5);
+  EXPECT_GT(*watch.samples_per_second(kMinute, now_ms), 120);
+  EXPECT_LT(*watch.samples_per_second(kMinute, now_ms), 250);
+  EXPECT_GT(*watch.loss(kMinute, now_ms), 3);
+}
+
+TEST(StepWatch, ARateFallsWhileNothingHappens) {
+  StepWatch watch;
+  int64_t now_ms = 1'000'000;
+  for (int i = 0; i < 1'000; ++i, now_ms += 100) watch.add(now_ms, timed_step(1, 10));
+  EXPECT_NEAR(*watch.samples_per_second(kTen, now_ms), 100, 10);
+  EXPECT_LT(*watch.samples_per_second(kTen, now_ms + 6'000), 60);
+  EXPECT_EQ(*watch.samples_per_second(kTen, now_ms + 13'000), 0);
+  EXPECT_GT(*watch.samples_per_second(kMinute, now_ms + 13'000), 50);
+  EXPECT_FALSE(watch.loss(kTen, now_ms + 13'000));
+}
+
+TEST(StepWatch, WhatIsNotKnownIsNotZero) {
+  StepWatch watch;
+  EXPECT_FALSE(watch.samples_per_second(kTen, 0));
+  watch.add(5'000, timed_step(1, 10));
+  EXPECT_FALSE(watch.samples_per_second(kTen, 5'500)) << "half a second tells no rate";
+  StepEntry lasting = timed_step(1, 10);
+  lasting.wall_us = 30'000'000;
+  watch.add(35'000, lasting);
+  EXPECT_FALSE(watch.samples_per_second(kTen, 60'000)) << "a step lasts longer than the span";
+  EXPECT_TRUE(watch.samples_per_second(kMinute, 60'000));
 }
 
 TEST(StatusReport, TellsWhereTheTimeOfEveryRankGoesAndListsAsManyAsAreAskedFor) {
@@ -141,7 +200,7 @@ TEST(StatusReport, TellsWhereTheTimeOfEveryRankGoesAndListsAsManyAsAreAskedFor) 
     state.members[id].node = "n\xFF";  // no UTF-8
     state.members[id].state = MemberState::kTraining;
     state.ranks.push_back(id);
-    detail.phases.add(id, record_of(1'000'000));
+    detail.phases.add(0, id, record_of(1'000'000));
   }
   state.members[1].slots = {0, 2};
   detail.members = 2;
@@ -151,6 +210,50 @@ TEST(StatusReport, TellsWhereTheTimeOfEveryRankGoesAndListsAsManyAsAreAskedFor) 
   EXPECT_EQ(out["members_by_state"], json({{"training", 3}}));
   EXPECT_EQ(out["members"][0]["own_samples_per_second"], 4.0) << "2 of 4 slots, 8 samples, 1 s";
   EXPECT_EQ(out["phases"]["forward"], 3.0);
+  EXPECT_EQ(out["phases_60s"]["forward"], 3.0);
+}
+
+TEST(StatusReport, ItsFiguresAreOfTheLastSecondsAndItSaysWhatIsLearned) {
+  State state;
+  Options options;
+  options.shape = {50, 8, 4};
+  options.total_steps = 10'000;
+  RunStats stats;
+  StatusDetail detail;
+  for (int i = 0; i < 700; ++i) {
+    StepEntry step = timed_step(i < 600 ? 5 : 1, 10);
+    step.step = static_cast<Step>(i);
+    step.lr = 0.25;
+    stats.add(step);
+    detail.now_ms = int64_t{i} * 100;
+    detail.steps.add(detail.now_ms, step);
+  }
+  json out = json::parse(status_json(state, options, stats, {}, detail));
+  EXPECT_EQ(out["loss"], 1.0) << "ten seconds of the new loss";
+  EXPECT_EQ(out["recent"]["10s"]["loss"], 1.0);
+  EXPECT_GT(out["recent"]["60s"]["loss"], 3.0);
+  EXPECT_EQ(out["lr"], 0.25);
+  EXPECT_EQ(out["predicts"], "classes");
+  options.job.mutable_data()->mutable_train()->set_format("tokens");
+  out = json::parse(status_json(state, options, stats, {}, detail));
+  EXPECT_EQ(out["predicts"], "tokens");
+}
+
+TEST(JobJson, HoldsEverySettingAndWhichAreNotTheDefault) {
+  wire::JobSpec job;
+  job.mutable_optimizer()->set_name("sgd");
+  job.mutable_optimizer()->set_lr(0.1);  // sgd's default
+  job.mutable_optimizer()->set_eps(1e-08);
+  job.mutable_train()->set_epochs(5);
+  std::map<std::string, json> settings;
+  for (const json& row : json::parse(job_json(job))["settings"]) settings[row["key"]] = row;
+  EXPECT_EQ(settings["optimizer.lr"]["value"], "0.1");
+  EXPECT_EQ(settings["optimizer.lr"]["changed"], false);
+  EXPECT_EQ(settings["optimizer.name"]["changed"], true);
+  EXPECT_EQ(settings["optimizer.eps"]["changed"], false);
+  EXPECT_EQ(settings["train.epochs"]["value"], "5");
+  EXPECT_EQ(settings["train.epochs"]["changed"], true);
+  EXPECT_EQ(settings["train.global_batch"]["value"], "auto");
 }
 
 TEST(Timeline, TellsWhyThereIsAGeneration) {

@@ -85,6 +85,13 @@ inline void everything_happens(CoordinatorMetrics& metrics) {
                                      .optimizer = 1,
                                      .other = 0});
   metrics.job().set_goodput(0.9);
+  MetricLabels settings;
+  for (const char* label : {"model", "optimizer", "schedule", "precision", "numerics",
+                            "data_format", "global_batch", "slots", "epochs", "max_steps"})
+    settings[label] = "x";
+  metrics.job().settings(settings);
+  for (const size_t span : {0, 1})
+    metrics.job().lately(span, {.samples_per_second = 500, .loss = 0.6, .utilization = 0.8});
   metrics.journal().batch_received(1);
   metrics.journal().committed(0.002, 3);
   metrics.eval().evaluated(0.25, 0.9);
@@ -93,8 +100,8 @@ inline void everything_happens(CoordinatorMetrics& metrics) {
   metrics.ranks().show({{.rank = 0,
                          .node = "n1",
                          .local_rank = 0,
-                         .slot_seconds = 0.01,
-                         .data_wait_ratio = 0.1,
+                         .ten_seconds = {.slot_seconds = 0.01, .data_wait_ratio = 0.1},
+                         .minute = {.slot_seconds = 0.02, .data_wait_ratio = 0.2},
                          .silence_seconds = 1}});
   metrics.tls().expires_in(3'600);
 }

@@ -139,8 +139,7 @@ TEST(WorkerMetrics, CountersNeverFallWhileTwoScrapeAndOneTrains) {
 }
 
 TEST(CoordinatorMetrics, AStateThatNobodyIsInAnyMoreShowsZero) {
-  HandClock clock;
-  CoordinatorMetrics metrics("r1", build_info(), clock);
+  CoordinatorMetrics metrics("r1", build_info());
   metrics.membership().members({{"registered", 2}});
   metrics.membership().members({{"active", 2}});
   const auto series = parse_exposition(metrics.expose_text()).at("lockstep_job_members").series;
@@ -149,8 +148,7 @@ TEST(CoordinatorMetrics, AStateThatNobodyIsInAnyMoreShowsZero) {
 }
 
 TEST(CoordinatorMetrics, ARollbackLowersTheStepAndNoCounter) {
-  HandClock clock;
-  CoordinatorMetrics metrics("r1", build_info(), clock);
+  CoordinatorMetrics metrics("r1", build_info());
   for (Step step = 1; step <= 5; ++step) {
     metrics.job().step_recorded({.steps_applied = step, .samples = 10, .seconds = 0.1});
   }
@@ -160,27 +158,39 @@ TEST(CoordinatorMetrics, ARollbackLowersTheStepAndNoCounter) {
   EXPECT_EQ(families.at("lockstep_job_samples_total").series.begin()->second, 50);
 }
 
-TEST(CoordinatorMetrics, UtilizationComesFromTheRanksTimes) {
-  HandClock clock;
-  CoordinatorMetrics metrics("r1", build_info(), clock);
-  everything_happens(metrics);
-  const ExposedFamilies families = parse_exposition(metrics.expose_text());
-  EXPECT_NEAR(families.at("lockstep_job_utilization_ratio").series.begin()->second, 0.8, 1e-9);
+TEST(CoordinatorMetrics, WhatIsNotKnownLatelyIsNotThere) {
+  CoordinatorMetrics metrics("r1", build_info());
+  const auto of = [&](const std::string& name) {
+    const ExposedFamilies families = parse_exposition(metrics.expose_text());
+    const auto found = families.find(name);
+    return found == families.end() || found->second.series.empty()
+               ? -1
+               : found->second.series.begin()->second;
+  };
+  metrics.job().lately(0, {.samples_per_second = 7, .loss = {}, .utilization = 0.5});
+  metrics.job().lately(1, {.samples_per_second = 9, .loss = 2, .utilization = 0.8});
+  EXPECT_EQ(of("lockstep_job_recent_samples_per_second"), 7);
+  EXPECT_EQ(of("lockstep_job_samples_per_second"), 9);
+  EXPECT_EQ(of("lockstep_job_recent_loss"), -1);
+  EXPECT_EQ(of("lockstep_job_minute_loss"), 2);
+  EXPECT_EQ(of("lockstep_job_recent_utilization_ratio"), 0.5);
+  EXPECT_EQ(of("lockstep_job_utilization_ratio"), 0.8);
+  metrics.job().lately(0, {});
+  EXPECT_EQ(of("lockstep_job_recent_samples_per_second"), -1);
 }
 
 // What a Prometheus has to keep must not grow with the job.
 TEST(CoordinatorMetrics, TenThousandRanksAddFewSeries) {
-  HandClock clock;
-  CoordinatorMetrics metrics("r1", build_info(), clock);
+  CoordinatorMetrics metrics("r1", build_info());
   everything_happens(metrics);
   std::vector<RankSample> ranks;
   for (uint32_t i = 0; i < 10'000; ++i)
-    ranks.push_back({i, "n" + std::to_string(i / 8), i % 8, 0.01, 0.1, 1.0});
+    ranks.push_back({i, "n" + std::to_string(i / 8), i % 8, {0.01, 0.1}, {0.01, 0.1}, 1.0});
   metrics.ranks().show(ranks);
   const size_t many = count_series(parse_exposition(metrics.expose_text()));
   metrics.ranks().show({});
   const size_t none = count_series(parse_exposition(metrics.expose_text()));
-  EXPECT_EQ(many - none, 3 * (limits::kWorstRanksShown + 3)) << "of each family, and three of all";
+  EXPECT_EQ(many - none, 5 * (limits::kWorstRanksShown + 3)) << "of each family, and three of all";
 }
 
 TEST(ProcessProbe, KnowsThisProcess) {

@@ -74,7 +74,7 @@ std::map<std::string, Row> exported() {
   BusyWorker worker;
   everything_happens(worker);
   HandClock clock;
-  CoordinatorMetrics coordinator("r1", build_info(), clock);
+  CoordinatorMetrics coordinator("r1", build_info());
   everything_happens(coordinator);
 
   FakeGpus gpus;

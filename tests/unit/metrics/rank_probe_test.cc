@@ -16,8 +16,8 @@ std::vector<RankSample> ranks(uint32_t count) {
     all.push_back({.rank = i,
                    .node = "n" + std::to_string(i / 8),
                    .local_rank = i % 8,
-                   .slot_seconds = (i + 1) / 1e3,
-                   .data_wait_ratio = 1.0 / (i + 1),
+                   .ten_seconds = {},
+                   .minute = {.slot_seconds = (i + 1) / 1e3, .data_wait_ratio = 1.0 / (i + 1)},
                    .silence_seconds = 0});
   }
   return all;
