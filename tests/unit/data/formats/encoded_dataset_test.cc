@@ -273,7 +273,7 @@ TEST_F(EncodedImagesTest, AnEmptyDirectoryIsNoDataSet) {
   EXPECT_THAT(dataset.status().message(), Says("no images"));
 }
 
-class ChangedImages : public EncodedImages {
+class ChangedImages : public EncodedImagesTest {
  protected:
   // What is said when everything is read after `change`.
   std::string after(const std::function<void()>& change) {
