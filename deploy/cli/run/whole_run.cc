@@ -97,7 +97,7 @@ int run_in(RunDir& dir, const RunPlan& plan, const wire::JobSpec& job, StopSigna
     const Status rebuilt = rebuild_from(dir.path(), plan.from_checkpoint, job, data->facts);
     if (!rebuilt.is_ok()) return refused(rebuilt);
     reporter.note("the journal is rebuilt from checkpoint " + plan.from_checkpoint +
-                  "; the old one is kept beside it");
+                  "; what is left of the old one is kept beside it");
   }
   if (plan.resume) {
     const auto check = check_resume(dir.path(), job, data->facts);
