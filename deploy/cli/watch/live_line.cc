@@ -129,7 +129,7 @@ std::string figures_line(const RunStatus& status) {
   if (status.samples_per_second_60s)
     parts.push_back(
         {"samples/s in 60 s " + grouped(static_cast<uint64_t>(*status.samples_per_second_60s))});
-  if (status.lr) parts.push_back({"lr " + rate_text(*status.lr)});
+  if (status.lr) parts.push_back({"lr " + learning_rate_text(*status.lr)});
   if (status.eval)
     parts.push_back({result_text(*status.eval) + " (step " + grouped(status.eval->step) + ")"});
   return joined(parts, ", ");
