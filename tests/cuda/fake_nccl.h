@@ -86,4 +86,6 @@ class FakeNccl {
   bool is_blocked_ = false;
 };
 
+void forget_rings();  // of FakeNccl::reset()
+
 }  // namespace lockstep::testing
