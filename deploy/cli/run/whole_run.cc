@@ -26,7 +26,7 @@ std::string opening(const RunDir& dir, const wire::JobSpec& job, const PreparedD
     length += (length.empty() ? "" : ", at most ") + plural(train.max_steps(), "step");
   return job.job() + ": " + job.model().name() + " on " + data.description + "\n" +
          plural(job.cluster().workers(), "worker") + ", global batch " +
-         (train.global_batch() == 0 ? "auto" : grouped(train.global_batch())) + " in " +
+         (train.global_batch() == 0 ? "auto, to be found," : grouped(train.global_batch())) + " in " +
          plural(train.slots(), "slot") + ", " + length + ", " + job.optimizer().name() + ", " +
          job.comm().numerics() + " numerics\n" + "run directory " + dir.path();
 }
@@ -105,6 +105,7 @@ int run_in(RunDir& dir, const RunPlan& plan, const wire::JobSpec& job, StopSigna
   if (!written.is_ok()) return refused(written);
   reporter.note(opening(dir, job, *data));
   if (!rate.empty()) reporter.note(rate);
+  if (job.train().global_batch() == 0) reporter.await_batch();
   return supervise(plan, job, dir, signals, reporter);
 }
 
