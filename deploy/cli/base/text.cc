@@ -30,7 +30,7 @@ std::string perplexity_text(double loss) {
   return text;
 }
 
-std::string rate_text(double rate) {
+std::string learning_rate_text(double rate) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3g", rate);
   return text;

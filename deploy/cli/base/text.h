@@ -12,7 +12,7 @@ std::string grouped(uint64_t number);                         // 1234567 -> "1,2
 std::string fixed(double number, int digits);                 // 0.12345, 3 -> "0.123"
 std::string percent(double share, int digits);                // 0.9 -> "90.0 %"
 std::string perplexity_text(double loss);                     // of a mean cross entropy: "34.21"
-std::string rate_text(double rate);                           // of learning: "0.002", "4e-09"
+std::string learning_rate_text(double rate);                  // of learning: "0.002", "4e-09"
 std::string duration_text(double seconds);                    // "0:42", "1:02:03", "3 d 4 h"
 std::string bytes_text(uint64_t bytes);                       // "26.4 MB"
 std::string plural(uint64_t count, const std::string& word);  // "1 worker", "2 workers"

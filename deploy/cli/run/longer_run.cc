@@ -52,7 +52,7 @@ std::string longer_by(const wire::JobSpec& job, const wire::DataFacts& facts) {
       text += " train.max_steps=0";
   }
   if (falls_to_the_end(job.schedule()))
-    text += " schedule=constant optimizer.lr=" + rate_text(rate_to_go_on_with(job));
+    text += " schedule=constant optimizer.lr=" + learning_rate_text(rate_to_go_on_with(job));
   return text;
 }
 
@@ -91,11 +91,11 @@ std::string rate_change(const wire::JobSpec& before, const wire::JobSpec& wanted
   if (is <= was * kWorthAWord && was <= is * kWorthAWord) return "";
   const std::string advice = falls_to_the_end(wanted.schedule())
                                  ? ". To go on evenly: schedule=constant optimizer.lr=" +
-                                       rate_text(rate_to_go_on_with(before))
+                                       learning_rate_text(rate_to_go_on_with(before))
                                  : "";
-  return "the learning rate of step " + std::to_string(step + 1) + " is " + rate_text(is) +
+  return "the learning rate of step " + std::to_string(step + 1) + " is " + learning_rate_text(is) +
          " (schedule " + wanted.schedule().name() + ", " + what_ends(wanted, facts) +
-         "); before this resume it was " + rate_text(was) + advice;
+         "); before this resume it was " + learning_rate_text(was) + advice;
 }
 
 std::string rate_change_on_resume(const std::string& run_dir, const wire::JobSpec& wanted,

@@ -127,8 +127,9 @@ std::string eval_line(const EvalResult& eval, uint64_t epochs) {
 std::string batch_line(const RunStatus& status) {
   constexpr uint64_t kFewSteps = 20;  // an epoch; more are kept where slots allow it
   const uint64_t slots = std::max<uint64_t>(status.slots, 1);
-  std::string line = "global batch " + grouped(status.global_batch) + " (auto): " +
-                     plural(slots, "slot") + " of " + grouped(status.global_batch / slots) + ", " +
+  std::string line = "global batch " + grouped(status.global_batch) +
+                     " (auto): " + plural(slots, "slot") + " of " +
+                     grouped(status.global_batch / slots) + ", " +
                      plural(status.steps_per_epoch, "step") + " an epoch";
   if (status.steps_per_epoch < kFewSteps)
     line += ". The data are few and a slot cannot be smaller; more steps need fewer train.slots";
@@ -140,7 +141,7 @@ std::string figures_line(const RunStatus& status) {
   if (status.samples_per_second_60s)
     parts.push_back(
         {"samples/s in 60 s " + grouped(static_cast<uint64_t>(*status.samples_per_second_60s))});
-  if (status.lr) parts.push_back({"lr " + rate_text(*status.lr)});
+  if (status.lr) parts.push_back({"lr " + learning_rate_text(*status.lr)});
   if (status.eval)
     parts.push_back({result_text(*status.eval) + " (step " + grouped(status.eval->step) + ")"});
   return joined(parts, ", ");
