@@ -3,7 +3,7 @@ import json
 import shlex
 import unittest
 
-from harness import LockstepTest, Run, lockstep
+from harness import LockstepTest, Run, lockstep, synthetic_dataset
 
 
 class WrongWords(LockstepTest):
@@ -120,6 +120,16 @@ class TryNext(LockstepTest):
         self.assertIn("train.max_steps is 4", again.text())
         self.assertIn("train.max_steps=8", " ".join(self.advised(again.text())))
         self.assertEqual(len(run.history()), 4)
+
+
+class Banner(LockstepTest):
+    def test_the_stem_that_auto_takes_is_named(self):
+        data = synthetic_dataset(self.scratch / "large", train=8, evaluation=4, size=40)
+        for stem, named in (("auto", "cifar"), ("imagenet", "imagenet")):
+            job = self.job(data, model={"name": "resnet18", "stem": stem},
+                           train={"global_batch": 4, "slots": 1, "max_steps": 1})
+            run = self.finish(job, "--workers", 1, name=stem)
+            self.assertIn(f"resnet18 (stem {named}", run.text())
 
 
 class Runs(LockstepTest):
