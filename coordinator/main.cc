@@ -1,11 +1,14 @@
 // lockstep-coordinator --run-dir DIR [--resume | --take-over [--after TERM]] [--seat NAME]
 // [--version]
 
+#include <signal.h>
+
 #include <CLI/CLI.hpp>
 #include <utility>
 
 #include "comm/base/build_info.h"
 #include "comm/base/status.h"
+#include "comm/inherited/standard_streams.h"
 #include "coordinator/program.h"
 
 namespace {
@@ -23,7 +26,9 @@ constexpr char kExamples[] =
 }  // namespace
 
 int main(int argc, char** argv) {
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of a call
   using lockstep::coordinator::BeginMode;
+  lockstep::secure_standard_streams();
   CLI::App app("The coordinator of one run; `lockstep run` starts it.", "lockstep-coordinator");
   lockstep::coordinator::SeatRequest request;
   bool resume = false;
@@ -37,7 +42,10 @@ int main(int argc, char** argv) {
                  "The last term of a coordinator whose machine is lost: claim the next one")
       ->needs(takes_over);
   app.add_option("--seat", request.seat,
-                 "Name of the process that keeps this coordinator alive, e.g. node-b:812");
+                 "Name of the process that keeps this coordinator alive, e.g. node-b:812:5bd1");
+  int last_words = -1;
+  app.add_option("--last-words-fd", last_words,
+                 "Descriptor of memory from `lockstep run`, for the reason of a failure");
   app.footer(kExamples);
   app.set_version_flag("--version", "lockstep-coordinator " +
                                         std::string(lockstep::build_info().version) + " (" +
@@ -51,5 +59,5 @@ int main(int argc, char** argv) {
   const BeginMode mode = request.is_take_over ? BeginMode::kTakeOver
                          : resume             ? BeginMode::kResume
                                               : BeginMode::kFirst;
-  return lockstep::coordinator::run_coordinator(std::move(request), mode);
+  return lockstep::coordinator::run_coordinator(std::move(request), mode, last_words);
 }

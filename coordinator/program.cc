@@ -1,5 +1,8 @@
 #include "coordinator/program.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <iostream>
@@ -10,7 +13,9 @@
 #include "comm/base/descriptors.h"
 #include "comm/base/file.h"
 #include "comm/base/json_logger.h"
+#include "comm/base/text/shell_word.h"
 #include "comm/http/http_options.h"
+#include "comm/http/http_proof.h"
 #include "comm/net/network.h"
 #include "comm/rpc/asio_transport.h"
 #include "comm/rundir/layout.h"
@@ -19,7 +24,9 @@
 #include "comm/tls/tls_identity.h"
 #include "coordinator/claims/pulse.h"
 #include "coordinator/decide/begin_state.h"
+#include "coordinator/journal/journal_sqlite.h"
 #include "coordinator/report/timeline.h"
+#include "coordinator/serve/http_door.h"
 #include "coordinator/serve/http_routes.h"
 #include "coordinator/serve/run_server.h"
 #include "coordinator/term/begin.h"
@@ -59,7 +66,9 @@ class Program {
     while (true) {
       LOCKSTEP_RETURN_IF_ERROR(serve_term(mode));
       if (exit_code_) {
-        if (!seat_->is_superseded()) beat();
+        if (seat_->is_superseded()) return *exit_code_;
+        if (*exit_code_ == 0) exit_code_ = code_of_end();
+        beat();
         return *exit_code_;
       }
       mode = BeginMode::kNextTerm;
@@ -67,12 +76,14 @@ class Program {
   }
 
  private:
+  int code_of_end();
   // Sets exit_code_ unless only the term is over.
   Status serve_term(BeginMode mode);
   Status choose_network(const wire::JobSpec& job);
   Status open_secrets(const wire::JobSpec& job);
   Status check_certificate(const wire::JobSpec& job);
   Status serve(RunServer& server, const Begun& begun);
+  Status tell_where(const Begun& begun);
   void beat();
   void beat_while_busy();
   void keep_beating(RunServer& server);
@@ -95,7 +106,9 @@ class Program {
   std::unique_ptr<CoordinatorMetrics> metrics_;  // of all terms
   rpc::Address control_{"127.0.0.1", 0};
   std::optional<rpc::Address> http_;
-  Experience experience_;  // of the term before
+  CoordinatorFile endpoint_;  // as in coordinator.json
+  JournalMark last_mark_;     // of the journal, when the term ended
+  Experience experience_;     // of the term before
   std::optional<std::string> stop_reason_;
   std::optional<int> exit_code_;
   rpc::TimerId pulse_timer_ = 0;
@@ -103,6 +116,19 @@ class Program {
   bool is_pulse_lost_ = false;                 // said once
   std::unique_ptr<trainer::Reports> reports_;  // null: nobody wants any
 };
+
+// What was committed may not be what lies there. REQUIRES: the journal is closed.
+int Program::code_of_end() {
+  const auto left = peek_journal(seat_->journal());
+  const bool was_served = !last_mark_.lineage_id.empty();  // else nothing was left to do
+  if (left.is_ok() && (!was_served || left->mark == last_mark_)) return 0;
+  logger_.error(
+      "journal_lost",
+      "the run is done, but its journal cannot prove it: " +
+          (left.is_ok() ? seat_->journal() + " has lost commits" : left.status().message()) +
+          ". The weights are in the last checkpoint; `lockstep ckpt verify` checks them");
+  return exit_code(Status(Code::kInternal, ""));
+}
 
 State Program::first_state(const BegunTerm& term) {
   State state = begin_state(term.beginning, loop_.now_ms(), std::exchange(experience_, {}));
@@ -162,8 +188,9 @@ Status Program::check_certificate(const wire::JobSpec& job) {
   const std::string& directory = job.comm().tls();
   return Status(Code::kConfig,
                 directory + "/tls.crt is not for " + dialled +
-                    ", the address of this coordinator. Add it with `lockstep certs " + directory +
-                    " --hosts " + dialled + "`, or ask whoever made the certificate for a new one");
+                    ", the address of this coordinator. Add it with `lockstep certs " +
+                    shell_word(directory) + " --hosts " + shell_word(dialled) +
+                    "`, or ask whoever made the certificate for a new one");
 }
 
 // Where the job wants it to listen; beyond this machine the log says what that means.
@@ -191,12 +218,21 @@ Status Program::open_secrets(const wire::JobSpec& job) {
   LOCKSTEP_ASSIGN_OR_RETURN(
       token_, rpc::TokenFile::open(rundir::file_in(run_dir_, rundir::kToken), logger_));
   LOCKSTEP_ASSIGN_OR_RETURN(tls_, rpc::open_tls(job.comm().tls(), logger_));
-  transport_.emplace(loop_, tls_);
+  transport_.emplace(loop_, tls_, token_);
   return Status::ok();
 }
 
 std::map<std::string, http::Handler> Program::routes(RunServer& server) {
   auto all = http_routes(server, watch_.timeline, [this] { return rpc::to_string(*http_); });
+  all[http::kProofPath] = [this](const http::Request& request) {
+    if (!request.query.starts_with(http::kNonceKey) ||
+        request.query.size() != http::kNonceKey.size() + http::kNonceDigits)
+      return http::Response{.status = 400, .body = "give nonce= and 32 hex digits\n"};
+    const std::string_view nonce = request.query.substr(http::kNonceKey.size());
+    const std::string proof = http::proof_of_token(token_->accepted(true).front(), nonce);
+    return http::Response{.content_type = "application/json",
+                          .body = "{\"proof\": \"" + proof + "\"}\n"};
+  };
   all["/metrics"] = [this, metrics = all["/metrics"]](const http::Request& request) {
     if (tls_) metrics_->tls().expires_in(tls_->expiry_seconds());
     return metrics(request);
@@ -204,32 +240,39 @@ std::map<std::string, http::Handler> Program::routes(RunServer& server) {
   return all;
 }
 
+// Where others find this coordinator.
+Status Program::tell_where(const Begun& begun) {
+  const std::string& name = begun.options.job.comm().advertise();
+  const rpc::Address advertised{name.empty() ? control_.host : name, control_.port};
+  endpoint_ = {::getpid(), begun.term.beginning.run_id, advertised,
+               *http_,     begun.term.beginning.term,   clock_.wall_ms()};
+  return write_coordinator_file(run_dir_, endpoint_);
+}
+
 Status Program::serve(RunServer& server, const Begun& begun) {
   LOCKSTEP_RETURN_IF_ERROR(open_secrets(begun.options.job));
   LOCKSTEP_RETURN_IF_ERROR(choose_network(begun.options.job));
   LOCKSTEP_RETURN_IF_ERROR(listen_again(control_, [&](const rpc::Address& address) {
-    return server.listen(*transport_, address, token_);
+    return server.listen(*transport_, address, token_, begun.options.job.comm().advertise());
   }));
   control_ = server.control_address();
   LOCKSTEP_ASSIGN_OR_RETURN(
       http::HttpServer::Options options,
       http::coordinator_http_options(begun.options.job, run_dir_, tls_, logger_));
-  const bool is_first = !http_.has_value();
-  if (is_first) http_ = options.address;
-  std::unique_ptr<http::HttpServer> http;
-  const auto start_http = [&](const rpc::Address& address) {
+  const bool trains_already = http_.has_value() || begun.term.beginning.living.has_value();
+  if (!http_) http_ = options.address;
+  const auto serve_http = [&, options](const rpc::Address& address) mutable {
     options.address = address;
-    auto started = http::HttpServer::start(loop_, options, routes(server), logger_);
-    if (started.is_ok()) http = std::move(*started);
-    return started.status();
+    return http::HttpServer::start(loop_, options, routes(server), logger_);
   };
-  LOCKSTEP_RETURN_IF_ERROR(is_first ? start_http(*http_) : listen_again(*http_, start_http));
-  http_ = http->address();
-  const std::string& name = begun.options.job.comm().advertise();
-  const rpc::Address advertised{name.empty() ? control_.host : name, control_.port};
-  LOCKSTEP_RETURN_IF_ERROR(
-      write_coordinator_file(run_dir_, {::getpid(), begun.term.beginning.run_id, advertised, *http_,
-                                        begun.term.beginning.term, clock_.wall_ms()}));
+  HttpDoor http(loop_, logger_, serve_http, [&] {
+    http_ = http.address();
+    const Status told = tell_where(begun);
+    if (!told.is_ok()) logger_.warn("address_not_written", told.message());
+  });
+  LOCKSTEP_RETURN_IF_ERROR(http.open(*http_, trains_already));
+  http_ = http.address();
+  LOCKSTEP_RETURN_IF_ERROR(tell_where(begun));
   logger_.info("serving",
                "control at " + rpc::to_string(control_) + ", HTTP at " + rpc::to_string(*http_));
   if (stop_reason_) server.stop(*stop_reason_);
@@ -237,6 +280,7 @@ Status Program::serve(RunServer& server, const Begun& begun) {
   keep_beating(server);
   loop_.run();
   loop_.cancel(pulse_timer_);
+  last_mark_ = begun.journal->mark();
   return Status::ok();
 }
 
@@ -259,6 +303,9 @@ void Program::beat_while_busy() {
 void Program::keep_beating(RunServer& server) {
   if (server.end_if_superseded()) return;
   beat();
+  // Who comes later would find nobody.
+  if (::access(rundir::file_in(run_dir_, rundir::kCoordinator).c_str(), F_OK) != 0)
+    (void)write_coordinator_file(run_dir_, endpoint_);
   server.beat();
   pulse_timer_ = loop_.call_after(kPulseMs, [this, &server] { keep_beating(server); });
 }
@@ -275,9 +322,20 @@ void Program::end(int exit_code) {
   reports_->finish([this] { loop_.stop(); });
 }
 
+// The newest complaint of this process.
+void leave_words(const Timeline& timeline, size_t before, int descriptor) {
+  const auto& events = timeline.events();
+  for (size_t i = events.size(); i > std::min(before, events.size()); --i) {
+    if (events[i - 1].level == "info") continue;
+    const std::string& words = events[i - 1].message;
+    (void)!::pwrite(descriptor, words.data(), words.size(), 0);
+    return;
+  }
+}
+
 }  // namespace
 
-int run_coordinator(SeatRequest request, BeginMode mode) {
+int run_coordinator(SeatRequest request, BeginMode mode, int last_words) {
   allow_many_descriptors();
   const auto run_dir = absolute_path(request.run_dir);
   if (!run_dir.is_ok()) {
@@ -293,17 +351,22 @@ int run_coordinator(SeatRequest request, BeginMode mode) {
     std::cerr << "coordinator: " << logger.status().message() << "\n";
     return exit_code(logger.status());
   }
+  const size_t before = watch.timeline.events().size();
   TimelineLogger noting(**logger, watch.timeline, context);
+  const auto ended = [&](int code) {
+    if (code != 0 && last_words >= 0) leave_words(watch.timeline, before, last_words);
+    return code;
+  };
   request.run_dir = *run_dir;
   Program program(std::move(request), noting, watch);
   const auto code = program.run(mode);
-  if (code.is_ok()) return *code;
+  if (code.is_ok()) return ended(*code);
   if (code.status().code() == Code::kRefused) {  // as when it had been superseded later
     noting.info("superseded", code.status().message());
     return exit_code(Status(Code::kCheckpointed, ""));
   }
   noting.error("not_started", code.status().message());
-  return exit_code(code.status());
+  return ended(exit_code(code.status()));
 }
 
 }  // namespace lockstep::coordinator

@@ -40,7 +40,7 @@ root=$(dirname "$here")
 build_packages=(g++ cmake ninja-build ccache mold pkg-config python3-venv libboost1.81-dev
   libssl-dev libprotobuf-dev protobuf-compiler libsqlite3-dev prometheus-cpp-dev libyaml-cpp-dev
   nlohmann-json3-dev libcli11-dev libspdlog-dev libxxhash-dev zlib1g-dev libcurl4-openssl-dev libjpeg62-turbo-dev
-  libpng-dev liblz4-dev libzstd-dev libflatbuffers-dev flatbuffers-compiler
+  libpng-dev libwebp-dev liblz4-dev libzstd-dev libflatbuffers-dev flatbuffers-compiler
   libgtest-dev libgmock-dev librapidcheck-dev dataset-fashion-mnist)
 test_packages=(clang clang-format-14 clang-tidy-14 libclang-rt-14-dev debootstrap libbenchmark-dev libopenmpi-dev openmpi-bin curl procps
   binutils iproute2 openssl prometheus slurm-wlm munge chromium openssh-client openssh-server

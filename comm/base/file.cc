@@ -66,10 +66,18 @@ Status sync_directory(const std::string& path) {
   return status;
 }
 
+int create_own_file(const std::string& path, int mode) {
+  constexpr int kFlags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  const int fd = ::open(path.c_str(), kFlags, static_cast<mode_t>(mode));
+  if (fd >= 0 || errno != EEXIST) return fd;
+  // A killed process with our pid has left it, or somebody waits for us to follow it.
+  if (::unlink(path.c_str()) != 0) return -1;
+  return ::open(path.c_str(), kFlags, static_cast<mode_t>(mode));
+}
+
 Status replace_file(const std::string& path, std::string_view content, int mode) {
   const std::string temporary = path + ".tmp." + std::to_string(::getpid());
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
-                        static_cast<mode_t>(mode));
+  const int fd = create_own_file(temporary, mode);
   if (fd < 0) return failed("cannot create", temporary);
   Status status = write_all(fd, content, temporary);
   if (status.is_ok() && ::fsync(fd) != 0) status = failed("cannot fsync", temporary);

@@ -16,8 +16,12 @@ Result<std::string> read_file(const std::string& path, size_t limit_bytes);
 
 // Replaces `path` atomically: a reader, or a restart after a crash, sees either the old or the new
 // content. Writes a temporary file in the same directory, then fsync, rename, fsync of the
-// directory.
+// directory. Never writes through a link that somebody has put there.
 Status replace_file(const std::string& path, std::string_view content, int mode = 0644);
+
+// Creates a file that nobody else has: what is there under this name is removed first, and no link
+// is followed. The descriptor, for writing; -1 with errno.
+int create_own_file(const std::string& path, int mode);
 
 // Syncs a directory, so that a rename in it survives a power cut.
 Status sync_directory(const std::string& path);

@@ -51,6 +51,10 @@ Digest256 hmac_sha256(std::string_view key, std::string_view data) {
   return digest;
 }
 
+uint64_t xxh3_64(std::string_view data) {
+  return XXH3_64bits(data.data(), data.size());
+}
+
 std::string xxh3_hex(const void* data, size_t bytes) {
   XXH128_canonical_t canonical;
   XXH128_canonicalFromHash(&canonical, XXH3_128bits(data, bytes));

@@ -37,6 +37,9 @@ class Sha256 {
 Digest256 sha256(std::string_view data);
 Digest256 hmac_sha256(std::string_view key, std::string_view data);
 
+// XXH3-64, for sums and tables.
+uint64_t xxh3_64(std::string_view data);
+
 // XXH3-128 as 32 hex digits.
 std::string xxh3_hex(const void* data, size_t bytes);
 

@@ -1,4 +1,4 @@
-// The name of this machine.
+// What tells this machine from others: its name, which two may share, and ids that no two share.
 //
 // Thread-safety: any thread.
 #pragma once
@@ -8,5 +8,12 @@
 namespace lockstep {
 
 std::string host_name();  // "localhost" if the machine has no name
+
+// Drawn by the kernel at its start; "" if it cannot be read.
+std::string boot_id();
+
+// Of the processes that see each other by pid: the boot id with that of the pid namespace. Two
+// containers of one machine differ in it. "" if it cannot be read.
+std::string machine_id();
 
 }  // namespace lockstep

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 #include <spdlog/logger.h>
 #include <spdlog/sinks/basic_file_sink.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
+
+#include "comm/base/text/printable.h"
 
 namespace lockstep {
 namespace {
@@ -61,8 +64,7 @@ class JsonLogger final : public Logger {
     line += '}';
     logger_.log(spdlog::level::info, spdlog::string_view_t(line.data(), line.size()));
     if (echo_ && level != "info")
-      std::fprintf(stderr, "%s: %.*s\n", process_.c_str(), static_cast<int>(message.size()),
-                   message.data());
+      std::fprintf(stderr, "%s: %s\n", process_.c_str(), printable(message).c_str());
   }
 
  private:
@@ -93,6 +95,11 @@ Result<std::unique_ptr<Logger>> open_json_logger(const std::string& path, std::s
 
 Result<std::unique_ptr<Logger>> open_json_logger(const std::string& path, std::string process,
                                                  bool echo_to_stderr, LogContextSource context) {
+  struct stat there {};
+  if (::lstat(path.c_str(), &there) == 0 && S_ISLNK(there.st_mode))
+    return Status(
+        Code::kConfig,
+        "the log " + path + " is a symbolic link, which Lockstep does not follow: remove it");
   try {
     auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
     return std::unique_ptr<Logger>(std::make_unique<JsonLogger>(

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,8 +18,62 @@ constexpr uint64_t kTrialElements = 65'536;  // at most; several slices for each
 
 // An answer on its way to all ranks.
 struct Answer {
-  char why[256] = {};  // empty: all is well
+  char why[256] = {};       // empty: all is well
+  char bus[32] = {};        // DevicePlace
+  char slice[64] = {};      //
+  uint32_t names_rank = 0;  // 1: `why` says itself whose failure it is
 };
+
+template <size_t N>
+void put(const std::string& text, char (&to)[N]) {
+  std::memcpy(to, text.data(), std::min(text.size(), N - 1));
+}
+
+Result<std::vector<Answer>> gather(Collective& host, Generation generation, const Answer& mine) {
+  std::vector<Answer> all(host.world_size());
+  const Tag tag{.generation = generation, .bytes = sizeof mine};
+  LOCKSTEP_RETURN_IF_ERROR(host.all_gather(tag, std::as_bytes(std::span(&mine, 1)),
+                                           std::as_writable_bytes(std::span(all))));
+  for (Answer& answer : all)
+    answer.why[sizeof answer.why - 1] = answer.bus[sizeof answer.bus - 1] =
+        answer.slice[sizeof answer.slice - 1] = '\0';
+  return all;
+}
+
+std::string named(size_t rank) {
+  return "rank " + std::to_string(rank);
+}
+
+// Who failed first in the order of ranks, and why. Empty: nobody.
+std::string failure_among(const std::vector<Answer>& all) {
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].why[0] == '\0') continue;
+    return (all[rank].names_rank == 1 ? "" : named(rank) + ": ") + all[rank].why;
+  }
+  return "";
+}
+
+// Which two ranks compute on one device. Empty: none, as far as the ranks know.
+std::string shared_among(const std::vector<Answer>& all, std::span<const uint32_t> node_of_rank) {
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    for (size_t other = 0; other < rank; ++other) {
+      const std::string_view bus = all[rank].bus;
+      if (bus.empty() || bus != all[other].bus || node_of_rank[rank] != node_of_rank[other])
+        continue;
+      const bool is_sliced = std::string_view(all[rank].slice) != all[other].slice;
+      return named(rank) + " computes on " + (is_sliced ? "a MIG slice of GPU " : "GPU ") +
+             std::string(bus) +
+             (is_sliced ? ", and on another slice of it does " : ", and so does ") + named(other) +
+             "; NCCL connects whole GPUs, each once";
+    }
+  }
+  return "";
+}
+
+// A process that is started again would find the same.
+bool is_lasting(Code code) {
+  return code == Code::kInternal || code == Code::kConfig;
+}
 
 // The host's Collective as the devices' connection gets it. Does not own it.
 class TrialControl final : public Collective {
@@ -106,21 +161,30 @@ struct Trial {
 
 Result<DeviceTrial::Connection> DeviceTrial::connect(DeviceGeneration next) {
   if (next.control->world_size() == 1) return Connection();
-  const std::string& why = why_.empty() ? own_why_ : why_;
-  const Status known = why.empty() ? Status::ok() : Status(Code::kConfig, why);
-  LOCKSTEP_ASSIGN_OR_RETURN(const bool is_open, all_agree(*next.control, next.generation, known));
+  Answer mine;
+  put(why_.empty() ? own_why_ : why_, mine.why);
+  put(parts_.place.bus, mine.bus);
+  put(parts_.place.slice, mine.slice);
+  mine.names_rank = why_.empty() ? 0 : 1;
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto all, gather(*next.control, next.generation, mine));
+  if (why_.empty()) why_ = failure_among(all);
+  std::string why = why_;
+  if (why.empty()) why = shared_among(all, next.node_of_rank);
   Connection made;
-  if (is_open) {
+  if (why.empty()) {
     LOCKSTEP_ASSIGN_OR_RETURN(made, attempt(std::move(next)));
+    why = why_;
   }
-  if (!is_noted_ && parts_.note)
-    parts_.note(made != nullptr ? "comm.backend auto: the GPUs sum over NCCL; a bucket that they "
-                                  "summed has the host's bits"
-                                : "comm.backend auto: the host sums gradients, because NCCL "
-                                  "cannot: " +
-                                      why_);
-  is_noted_ = true;
+  if (made != nullptr) has_summed_ = true;
+  note(made != nullptr ? "comm.backend auto: the GPUs sum over NCCL; a bucket that they summed has "
+                         "the host's bits"
+                       : "comm.backend auto: the host sums gradients, because NCCL cannot: " + why);
   return made;
+}
+
+void DeviceTrial::note(const std::string& what) {
+  if (parts_.note && what != noted_) parts_.note(what);
+  noted_ = what;
 }
 
 Result<DeviceTrial::Connection> DeviceTrial::attempt(DeviceGeneration next) {
@@ -138,6 +202,8 @@ Result<DeviceTrial::Connection> DeviceTrial::attempt(DeviceGeneration next) {
     LOCKSTEP_RETURN_IF_ERROR(trial->control.broken());
     if (!found.is_ok() && trial->is_late())
       found = {Code::kTimeout, "not done after " + std::to_string(parts_.limit_ms) + " ms"};
+    if (is_lasting(found.code()) && !has_summed_ && parts_.remember)
+      parts_.remember(found.message());
     return all_agree(host, generation, found);
   };
   Result<Connection> made = parts_.connect(std::move(next));
@@ -155,21 +221,11 @@ Result<DeviceTrial::Connection> DeviceTrial::attempt(DeviceGeneration next) {
 
 Result<bool> DeviceTrial::all_agree(Collective& host, Generation generation, const Status& mine) {
   Answer answer;
-  if (!mine.is_ok()) {
-    const std::string why = mine.message().empty() ? "failed" : mine.message();
-    std::memcpy(answer.why, why.data(), std::min(why.size(), sizeof answer.why - 1));
-  }
-  std::vector<Answer> all(host.world_size());
-  const Tag tag{.generation = generation, .bytes = sizeof answer};
-  LOCKSTEP_RETURN_IF_ERROR(host.all_gather(tag, std::as_bytes(std::span(&answer, 1)),
-                                           std::as_writable_bytes(std::span(all))));
-  for (size_t rank = 0; rank < all.size(); ++rank) {
-    all[rank].why[sizeof all[rank].why - 1] = '\0';
-    if (all[rank].why[0] == '\0') continue;
-    if (why_.empty()) why_ = "rank " + std::to_string(rank) + ": " + all[rank].why;
-    return false;
-  }
-  return true;
+  if (!mine.is_ok()) put(mine.message().empty() ? "failed" : mine.message(), answer.why);
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto all, gather(host, generation, answer));
+  const std::string why = failure_among(all);
+  if (why_.empty()) why_ = why;
+  return why.empty();
 }
 
 Status DeviceTrial::sum_one_bucket(DeviceCollective& devices, Generation generation) {

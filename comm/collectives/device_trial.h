@@ -1,7 +1,7 @@
 // comm.backend auto: whether the members' devices can sum, found out by trying.
 //
-//   known? ─▶ connect ─▶ all have? ─▶ one bucket ─▶ all right? ─▶ devices sum
-//      └─────────────────────┴───────────────────────────┴──────▶ the host sums
+//   known? shared? ─▶ connect ─▶ all have? ─▶ one bucket ─▶ all right? ─▶ devices sum
+//          └───────────────────────┴───────────────────────────┴──────▶ the host sums
 //
 // Each question is an all_gather over the host's Collective, so all members of a generation take
 // the same way. The bucket's values are made up, and every rank knows those of all: it adds them
@@ -12,9 +12,13 @@
 //  V1 A trial ends within `limit_ms`, and touches the host's Collective by its questions only: the
 //     abort of a device's connection does not reach it.
 //  V2 What failed once is never tried again in this process, nor in a generation with one member
-//     that knows of it. So a failure costs its time once in a run.
+//     that knows of it. So a failure costs its time once in a run. A failure that a new process
+//     would meet again is given to `remember`: wrong bits, and errors of this rank's own device,
+//     before any trial was right.
 //  V3 A generation that is closed meanwhile, or a broken host's Collective, says nothing of the
 //     devices: connect() returns the error, and the next generation tries.
+//  V4 Ranks that share a device do not try. That costs nothing, so the next generation, which may
+//     have other members, asks again.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -37,6 +41,12 @@ struct DeviceMemory {
   std::function<Status(std::span<float> to, const float* from)> download;
 };
 
+// The device on which a rank computes. Two slices of one device have the same bus.
+struct DevicePlace {
+  std::string bus;    // on its machine; empty: unknown
+  std::string slice;  // anywhere
+};
+
 class DeviceTrial {
  public:
   using Connection = std::unique_ptr<DeviceCollective>;
@@ -48,7 +58,9 @@ class DeviceTrial {
     bool is_exact = true;
     const Clock& clock;
     int limit_ms = limits::kDeviceTrialMs;
-    std::function<void(const std::string&)> note;  // what came of it, once
+    DevicePlace place;
+    std::function<void(const std::string&)> note;          // what came of it, when that changes
+    std::function<void(const std::string& why)> remember;  // V2; may be empty
   };
 
   explicit DeviceTrial(Parts parts) : parts_(std::move(parts)) {}
@@ -56,13 +68,15 @@ class DeviceTrial {
   // This rank has nothing to connect, and says so when all are asked.
   void fail(std::string why) { own_why_ = std::move(why); }
 
-  // Null: the host sums, because the trial failed or there are no peers. Errors as V3.
+  // Null: the host sums, because there are no peers, ranks share a device, or the trial failed.
+  // Errors as V3.
   Result<Connection> connect(DeviceGeneration next);
 
  private:
   Result<Connection> attempt(DeviceGeneration next);
   // Whether `mine` is ok on all ranks. If not, why_ says who and why.
   Result<bool> all_agree(Collective& host, Generation generation, const Status& mine);
+  void note(const std::string& what);
   Status sum_one_bucket(DeviceCollective& devices, Generation generation);
   Status exchange(DeviceCollective& devices, Generation generation, const StepMerge& merge,
                   std::span<const float> mine, std::span<float> found);
@@ -70,7 +84,8 @@ class DeviceTrial {
   const Parts parts_;
   std::string own_why_;  // why this rank has nothing to connect; empty: it has
   std::string why_;      // who failed, and why; empty: nobody has
-  bool is_noted_ = false;
+  bool has_summed_ = false;
+  std::string noted_;
 };
 
 }  // namespace lockstep

@@ -6,6 +6,15 @@
 
 namespace lockstep {
 
+std::vector<uint32_t> number_nodes(std::span<const std::string_view> hosts) {
+  std::vector<uint32_t> nodes;
+  for (size_t rank = 0; rank < hosts.size(); ++rank) {
+    const bool is_neighbour = rank > 0 && hosts[rank] == hosts[rank - 1];
+    nodes.push_back(rank == 0 ? 0 : nodes.back() + (is_neighbour ? 0 : 1));
+  }
+  return nodes;
+}
+
 std::vector<uint32_t> ranks_of_nodes(std::span<const uint32_t> node_of_rank) {
   std::vector<uint32_t> ranks;
   for (const uint32_t node : node_of_rank) {

@@ -7,9 +7,14 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep {
+
+// By rank, the number of its node: 0, 0, ..., 1, 1, ... `hosts`: by rank, what names its machine.
+// Ranks of a machine that are no neighbours count as ranks of several nodes.
+std::vector<uint32_t> number_nodes(std::span<const std::string_view> hosts);
 
 // By node, the number of its ranks. REQUIRES: `node_of_rank` is 0, 0, ..., 1, 1, ...: ranks of a
 // node are neighbours.

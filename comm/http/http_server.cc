@@ -100,6 +100,19 @@ void HttpServer::Impl::wait() {
   });
 }
 
+// A session that has brought no request makes room. False: all are being answered.
+bool HttpServer::Impl::make_room() {
+  if (silent.empty()) return false;
+  const Crowd::Id first = silent.first_to_go();
+  silent.remove(first);
+  AnySession* const session = silent_sessions.extract(first).mapped();
+  refusals->refused(session->peer(), "it had to make room: there are " +
+                                         std::to_string(sessions.size()) +
+                                         " HTTP connections, and it has sent no request");
+  session->close();
+  return true;
+}
+
 void HttpServer::Impl::accept_some() {
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
     const int fd = rpc::accept_connection(acceptor.native_handle());
@@ -111,7 +124,7 @@ void HttpServer::Impl::accept_some() {
     }
     if (fd < 0) break;
     tcp::socket socket(loop.context(), protocol_of(address), fd);
-    if (sessions.size() >= limits::kHttpConnections) {
+    if (sessions.size() >= limits::kHttpConnections && !make_room()) {
       refusals->refused(rpc::peer_name(fd), "there are " + std::to_string(sessions.size()) +
                                                 " HTTP connections, and that is the limit");
       continue;

@@ -10,7 +10,8 @@
 //     keeps out web pages that rebind their name to 127.0.0.1. The server answers everything else
 //     itself (404, 405 with Allow, 421), and it harms nobody.
 //  2. A connection has at most limits::kHttpDeadlineMs to bring a whole request, as long to take
-//     the answer, and one request at a time. There are at most limits::kHttpConnections.
+//     the answer, and one request at a time. There are at most limits::kHttpConnections. One more
+//     displaces one that has brought no request (crowd.h).
 //  3. Handlers never run after the destructor began.
 //  4. With a token, the server answers 401 to a request without it, except for /healthz and
 //     /readyz, which say one word each. Beyond loopback there is no server without TLS and a token.

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "comm/http/http_server.h"
+#include "comm/net/crowd.h"
 #include "comm/rpc/asio_transport.h"
 #include "comm/rpc/refusal_log.h"
 
@@ -20,6 +21,7 @@ class AnySession {
  public:
   virtual ~AnySession() = default;
   virtual void close() = 0;
+  virtual const std::string& peer() const = 0;
 };
 
 // It outlives the HttpServer while sessions end. `is_over` then keeps them from calling anything.
@@ -31,6 +33,7 @@ struct HttpServer::Impl : std::enable_shared_from_this<Impl> {
 
   void wait();
   void accept_some();
+  bool make_room();
   Response respond(const Request& request) const;
   bool is_allowed_host(std::string_view header) const;
   bool is_authorized(const Request& request, const std::string& path) const;
@@ -44,6 +47,9 @@ struct HttpServer::Impl : std::enable_shared_from_this<Impl> {
   rpc::TimerId retry_timer = 0;
   bool is_over = false;
   std::set<AnySession*> sessions;
+  Crowd silent;  // sessions whose request is not there yet, by their ids
+  std::map<Crowd::Id, AnySession*> silent_sessions;
+  Crowd::Id last_session = 0;
 };
 
 // Serves one connection (http_session.cc).

@@ -58,14 +58,19 @@ class Session final : public AnySession, public std::enable_shared_from_this<Ses
   explicit Session(std::shared_ptr<HttpServer::Impl> server, tcp::socket socket,
                    Arguments&... arguments)
       : server_(std::move(server)),
+        id_(++server_->last_session),
         peer_(rpc::peer_name(socket.native_handle())),
         stream_(std::move(socket), arguments...),
         buffer_(limits::kHttpHeaderBytes + limits::kHttpBodyBytes) {
     server_->sessions.insert(this);
   }
-  ~Session() override { server_->sessions.erase(this); }
+  ~Session() override {
+    be_heard(/*is_proven=*/false);
+    server_->sessions.erase(this);
+  }
 
   void start() {
+    be_silent();
     if constexpr (std::is_same_v<Stream, Tls>) {
       expires_after(server_->options.deadline_ms);
       stream_.async_handshake(ssl::stream_base::server,
@@ -80,8 +85,19 @@ class Session final : public AnySession, public std::enable_shared_from_this<Ses
   }
 
   void close() override { lowest().close(); }
+  const std::string& peer() const override { return peer_; }
 
  private:
+  // While no request is there, the session may have to make room for another.
+  void be_silent() {
+    server_->silent.add(id_, host_of(peer_), server_->loop.now_ms());
+    server_->silent_sessions[id_] = this;
+  }
+  void be_heard(bool is_proven) {
+    server_->silent.remove(id_, is_proven);
+    server_->silent_sessions.erase(id_);
+  }
+
   Plain& lowest() { return beast::get_lowest_layer(stream_); }
   void expires_after(int64_t ms) { lowest().expires_after(std::chrono::milliseconds(ms)); }
   void refused(const std::string& why) { server_->refusals->refused(peer_, why); }
@@ -110,6 +126,7 @@ class Session final : public AnySession, public std::enable_shared_from_this<Ses
         (error && !is_syntax))
       return;  // the caller left
     ++served_;
+    be_heard(/*is_proven=*/!error);
     if (error) return write(answer_to_error(error), 11, false, false);
     const auto& request = parser_->get();
     write(server_->respond(request), request.version(), request.keep_alive(),
@@ -136,7 +153,10 @@ class Session final : public AnySession, public std::enable_shared_from_this<Ses
     bhttp::async_write(stream_, *message,
                        [self = this->shared_from_this(), message](const error_code& error, size_t) {
                          if (error || self->server_->is_over) return;
-                         if (message->keep_alive()) return self->read();
+                         if (message->keep_alive()) {
+                           self->be_silent();
+                           return self->read();
+                         }
                          self->say_end();
                        });
   }
@@ -161,7 +181,8 @@ class Session final : public AnySession, public std::enable_shared_from_this<Ses
   }
 
   std::shared_ptr<HttpServer::Impl> server_;
-  std::string peer_;
+  const Crowd::Id id_;
+  const std::string peer_;
   Stream stream_;
   beast::flat_buffer buffer_;
   std::optional<bhttp::request_parser<bhttp::string_body>> parser_;

@@ -9,6 +9,8 @@
 #include <map>
 #include <vector>
 
+#include "comm/inherited/inherited_signals.h"
+
 namespace lockstep::rpc {
 namespace {
 
@@ -89,7 +91,8 @@ int64_t AsioLoop::now_ms() const {
 
 void AsioLoop::on_signals(std::initializer_list<int> signals, std::function<void(int)> fn) {
   auto set = std::make_unique<boost::asio::signal_set>(impl_->context);
-  for (const int signal : signals) set->add(signal);
+  for (const int signal : signals)
+    if (!is_left_ignored(signal)) set->add(signal);
   wait_for_signal(*set, std::make_shared<std::function<void(int)>>(std::move(fn)));
   impl_->signals.push_back(std::move(set));
 }

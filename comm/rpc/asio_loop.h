@@ -38,7 +38,8 @@ class AsioLoop final : public Loop {
   int64_t now_ms() const override;
 
   // Calls `fn` on the loop's thread each time one of `signals` arrives (SIGTERM, SIGCHLD, ...),
-  // until the loop is destroyed. Call it once per program and signal.
+  // until the loop is destroyed. Call it once per program and signal. Leaves out a signal that this
+  // process is to ignore (comm/inherited/inherited_signals.h).
   void on_signals(std::initializer_list<int> signals, std::function<void(int)> fn);
 
   // For the adapters in this folder.

@@ -5,11 +5,14 @@
 #include <cerrno>
 #include <cstring>
 
+#include "comm/base/clock.h"
 #include "comm/base/descriptors.h"
 #include "comm/base/limits.h"
+#include "comm/net/peer_owner.h"
 #include "comm/net/socket.h"
 #include "comm/net/socket_address.h"
 #include "comm/rpc/asio_connection.h"
+#include "comm/rpc/knock.h"
 #include "comm/rpc/resolve.h"
 #include "comm/rpc/tls_door.h"
 #include "comm/tls/tls_identity.h"
@@ -51,10 +54,11 @@ class ConnectionHandle final : public Connection {
 
 class Acceptor final : public std::enable_shared_from_this<Acceptor> {
  public:
-  Acceptor(AsioLoop& loop, std::shared_ptr<TlsIdentity> tls, tcp protocol, int fd,
+  Acceptor(AsioLoop& loop, std::shared_ptr<TlsIdentity> tls, Token token, tcp protocol, int fd,
            Transport::AcceptHandler on_accept)
       : loop_(loop),
         tls_(std::move(tls)),
+        token_(std::move(token)),
         protocol_(protocol),
         acceptor_(loop.context(), protocol, fd),
         on_accept_(std::make_shared<Transport::AcceptHandler>(std::move(on_accept))) {}
@@ -62,7 +66,7 @@ class Acceptor final : public std::enable_shared_from_this<Acceptor> {
   void open() {
     if (tls_)
       door_ = std::make_shared<TlsDoor>(
-          loop_,
+          loop_, token_,
           [self = this](tcp::socket socket, Result<TlsDoor::Turn> turn) {
             self->enter(std::move(socket), std::move(turn));
           },
@@ -125,6 +129,7 @@ class Acceptor final : public std::enable_shared_from_this<Acceptor> {
 
   AsioLoop& loop_;
   std::shared_ptr<TlsIdentity> tls_;
+  const Token token_;
   tcp protocol_;
   tcp::acceptor acceptor_;
   std::shared_ptr<Transport::AcceptHandler> on_accept_;
@@ -148,10 +153,11 @@ class ListenerHandle final : public Listener {
 class Connecting final : public std::enable_shared_from_this<Connecting> {
  public:
   // `dialled`: the name or address that a certificate must be for.
-  Connecting(AsioLoop& loop, std::shared_ptr<TlsIdentity> tls, const Address& address,
+  Connecting(AsioLoop& loop, std::shared_ptr<TlsIdentity> tls, Token token, const Address& address,
              std::string dialled, int fd, Transport::ConnectHandler on_connected)
       : loop_(loop),
         tls_(std::move(tls)),
+        token_(std::move(token)),
         host_(std::move(dialled)),
         name_(to_string(address)),
         socket_(loop.context(), protocol_of(address), fd),
@@ -180,10 +186,21 @@ class Connecting final : public std::enable_shared_from_this<Connecting> {
           error == boost::asio::error::connection_refused ? Obstacle::kPort : Obstacle::kNone));
     if (is_connected_to_itself(socket_.native_handle()))
       return finish(Status(Code::kUnavailable, "nobody listens on " + name_, Obstacle::kPort));
+    if (!may_be_our_peer(socket_.native_handle()))
+      return finish(Status(Code::kUnavailable,
+                           name_ + " belongs to another user of this machine; wait until the run's "
+                                   "own coordinator has a port again"));
+    if (tls_ && !token_.empty()) knock();
     auto tls = tls_ ? TlsSocket::connect(tls_->context(), socket_.native_handle(), host_) : nullptr;
     if (tls) tls->begin();
     finish(std::shared_ptr<Connection>(
         std::make_shared<ConnectionHandle>(loop_, std::move(socket_), std::move(tls))));
+  }
+
+  // A new connection takes so few bytes whole. One that does not will not take TLS either.
+  void knock() {
+    const std::string knock = make_knock(token_.newest(), SystemClock().wall_ms());
+    (void)::send(socket_.native_handle(), knock.data(), knock.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 
   void finish(Result<std::shared_ptr<Connection>> result) {
@@ -195,6 +212,7 @@ class Connecting final : public std::enable_shared_from_this<Connecting> {
 
   AsioLoop& loop_;
   std::shared_ptr<TlsIdentity> tls_;
+  const Token token_;
   std::string host_;
   std::string name_;
   tcp::socket socket_;
@@ -204,8 +222,8 @@ class Connecting final : public std::enable_shared_from_this<Connecting> {
 
 }  // namespace
 
-AsioTransport::AsioTransport(AsioLoop& loop, std::shared_ptr<TlsIdentity> tls)
-    : loop_(loop), tls_(std::move(tls)) {}
+AsioTransport::AsioTransport(AsioLoop& loop, std::shared_ptr<TlsIdentity> tls, Token token)
+    : loop_(loop), tls_(std::move(tls)), token_(std::move(token)) {}
 
 AsioTransport::~AsioTransport() = default;
 
@@ -214,7 +232,7 @@ Result<std::unique_ptr<Listener>> AsioTransport::listen(const Address& address,
   Address real;
   LOCKSTEP_ASSIGN_OR_RETURN(const int fd, open_listening_socket(address, &real));
   auto acceptor =
-      std::make_shared<Acceptor>(loop_, tls_, protocol_of(real), fd, std::move(on_accept));
+      std::make_shared<Acceptor>(loop_, tls_, token_, protocol_of(real), fd, std::move(on_accept));
   acceptor->open();
   return std::unique_ptr<Listener>(std::make_unique<ListenerHandle>(std::move(acceptor), real));
 }
@@ -240,7 +258,7 @@ void AsioTransport::dial(const Address& address, const std::string& dialled, int
     loop_.post([on_connected = std::move(on_connected), why] { on_connected(why); });
     return;
   }
-  std::make_shared<Connecting>(loop_, tls_, address, dialled, *fd, std::move(on_connected))
+  std::make_shared<Connecting>(loop_, tls_, token_, address, dialled, *fd, std::move(on_connected))
       ->start(*where, timeout_ms);
 }
 

@@ -7,6 +7,7 @@
 
 #include "comm/rpc/asio_loop.h"
 #include "comm/rpc/transport.h"
+#include "comm/tls/run_token.h"
 
 namespace lockstep::rpc {
 
@@ -16,8 +17,10 @@ class AsioTransport final : public Transport {
  public:
   // With `tls` every connection is mutual TLS (tls_socket.h). The caller checks the listener's
   // certificate against the host of the dialled address. A listener reports a caller when TLS
-  // begins (tls_door.h). Null: in the clear.
-  explicit AsioTransport(AsioLoop& loop, std::shared_ptr<TlsIdentity> tls = nullptr);
+  // begins (tls_door.h). Null: in the clear. `token`: with `tls`, callers show that they have it
+  // before the handshake, and are served first (knock.h); empty: they do not.
+  explicit AsioTransport(AsioLoop& loop, std::shared_ptr<TlsIdentity> tls = nullptr,
+                         Token token = {});
   ~AsioTransport() override;
 
   Loop& loop() override { return loop_; }
@@ -32,6 +35,7 @@ class AsioTransport final : public Transport {
 
   AsioLoop& loop_;
   std::shared_ptr<TlsIdentity> tls_;
+  const Token token_;
 };
 
 }  // namespace lockstep::rpc

@@ -1,5 +1,7 @@
 // Whoever can read RUN_DIR/token may talk to the coordinator. Both sides prove that they know the
-// token without sending it (mutual HMAC-SHA256 challenge, WIRE.md).
+// token without sending it (mutual HMAC-SHA256 challenge, WIRE.md). The proofs are for the address
+// that the caller has dialled. So nobody who listens at an old coordinator's address can hand them
+// on to the coordinator of today.
 //
 // The handshakes are state machines: frames in, frames out, and no socket. A fixed token needs no
 // clock. A token in a file may be replaced during the run (run_token.h).
@@ -8,6 +10,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "comm/base/status.h"
 #include "comm/tls/run_token.h"
@@ -17,8 +20,8 @@ namespace lockstep::rpc {
 
 class ServerHandshake {
  public:
-  explicit ServerHandshake(Token token);
-  ServerHandshake(Token token, std::string nonce);  // 32 bytes; for tests
+  // `addresses`: the server's own, as callers may dial it.
+  ServerHandshake(Token token, std::vector<std::string> addresses);
 
   // The first frame to send.
   wire::Frame challenge() const;
@@ -31,13 +34,13 @@ class ServerHandshake {
 
  private:
   Token token_;
+  std::vector<std::string> addresses_;
   std::string nonce_;
 };
 
 class ClientHandshake {
  public:
-  explicit ClientHandshake(std::string token);
-  ClientHandshake(std::string token, std::string nonce);  // 32 bytes; for tests
+  ClientHandshake(std::string token, std::string address);
 
   struct Progress {
     bool done = false;       // the server has proven itself, too
@@ -45,7 +48,8 @@ class ClientHandshake {
     wire::Frame reply;
   };
 
-  // Takes each frame from the server, until done. kRefused is final: another attempt will not help.
+  // Takes each frame from the server, until done. kRefused: the server does not believe us, or we
+  // do not believe it. It has proven nothing then, and may be anybody.
   Result<Progress> on_frame(const wire::Frame& frame);
 
  private:
@@ -53,6 +57,7 @@ class ClientHandshake {
   Result<Progress> on_accept(const wire::Frame& frame);
 
   std::string token_;
+  std::string address_;
   std::string nonce_;
   std::string server_nonce_;  // empty until the challenge comes
 };

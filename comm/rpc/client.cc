@@ -2,12 +2,18 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "comm/base/prng.h"
 #include "comm/rpc/auth.h"
 #include "comm/wire/control.pb.h"
 
 namespace lockstep::rpc {
+namespace {
+
+constexpr size_t kTroubles = 8;  // told until it is ready; some name a number that changes
+
+}  // namespace
 
 // Every later callback holds a weak pointer: after close() it finds nothing to do.
 struct RpcClient::Impl : std::enable_shared_from_this<Impl> {
@@ -26,6 +32,7 @@ struct RpcClient::Impl : std::enable_shared_from_this<Impl> {
   void on_close(const Status& why);
   void distrust(const Status& why);
   void try_later(const Status& why);
+  void tell_trouble(const Status& why);
   void fail(const Status& why);
   void stop();
   int64_t next_pause_ms();
@@ -44,9 +51,12 @@ struct RpcClient::Impl : std::enable_shared_from_this<Impl> {
   bool is_over = false;
   bool is_ready = false;
   std::shared_ptr<Connection> connection;
+  std::string dialled;  // the address of the last attempt
   std::optional<ClientHandshake> handshake;
   Status last_failure;
-  std::string distrusted;     // the last reported reason
+  std::string distrusted;  // the last reported reason
+  std::set<std::string> troubles;
+  int64_t since_ms = 0;       // it tries
   TimerId attempt_timer = 0;  // the next attempt, or the deadline of the handshake
   TimerId give_up_timer = 0;
   TimerId silence_timer = 0;
@@ -60,6 +70,7 @@ TimerId RpcClient::Impl::after(int64_t delay_ms, void (Impl::*method)()) {
 }
 
 void RpcClient::Impl::start_trying(int64_t delay_ms) {
+  since_ms = loop.now_ms();
   if (options.give_up_after_ms > 0)
     give_up_timer = after(options.give_up_after_ms, &Impl::on_give_up);
   attempt_timer = after(delay_ms, &Impl::attempt);
@@ -68,6 +79,7 @@ void RpcClient::Impl::start_trying(int64_t delay_ms) {
 void RpcClient::Impl::attempt() {
   const auto address = options.address();
   if (!address.is_ok()) return try_later(address.status());
+  dialled = to_string(*address);
   transport.connect(*address, options.connect_timeout_ms,
                     [weak = weak_from_this()](Result<std::shared_ptr<Connection>> result) {
                       const auto self = weak.lock();
@@ -81,7 +93,7 @@ void RpcClient::Impl::on_connected(Result<std::shared_ptr<Connection>> result) {
     return try_later(result.status());
   }
   connection = std::move(result).value();
-  handshake.emplace(options.token.newest());
+  handshake.emplace(options.token.newest(), dialled);
   attempt_timer = after(limits::kAuthDeadlineMs, &Impl::on_auth_deadline);
   const auto weak = weak_from_this();
   connection->set_handlers({.on_frame =
@@ -106,7 +118,10 @@ void RpcClient::Impl::on_frame(wire::Frame&& frame) {
 
 void RpcClient::Impl::on_handshake(const wire::Frame& frame) {
   auto progress = handshake->on_frame(frame);
-  if (!progress.is_ok()) return fail(progress.status().with_context(connection->peer()));
+  if (!progress.is_ok()) {
+    if (options.refusal_is_final) return fail(progress.status().with_context(connection->peer()));
+    return distrust(progress.status());
+  }
   if (progress->has_reply) connection->send(progress->reply);
   if (!progress->done) return;
   handshake.reset();
@@ -115,6 +130,8 @@ void RpcClient::Impl::on_handshake(const wire::Frame& frame) {
   connection->set_frame_limit(limits::kFrameBytes);
   failures = 0;
   distrusted.clear();
+  troubles.clear();
+  last_failure = Status::ok();
   is_ready = true;
   silent_looks = 0;
   watch_silence();
@@ -148,7 +165,7 @@ void RpcClient::Impl::on_close(const Status& why) {
   handlers.on_lost(why);
 }
 
-// TLS found it, and TLS knows nothing of the token.
+// Nobody has proven anything: the other end may be anybody, and the right one may come back.
 void RpcClient::Impl::distrust(const Status& why) {
   const Status told = why.with_context(connection->peer());
   try_later(told);
@@ -163,6 +180,15 @@ void RpcClient::Impl::try_later(const Status& why) {
   handshake.reset();
   loop.cancel(attempt_timer);
   attempt_timer = after(next_pause_ms(), &Impl::attempt);
+  tell_trouble(why);
+}
+
+void RpcClient::Impl::tell_trouble(const Status& why) {
+  const int64_t tried_ms = loop.now_ms() - since_ms;
+  const bool is_due = tried_ms >= kTroubleMs && troubles.size() < kTroubles;
+  if (!handlers.on_trouble || !is_due || !troubles.insert(why.message()).second) return;
+  handlers.on_trouble(Status(why.code(), kTroubleWords + std::to_string(tried_ms / 1'000) +
+                                             " s, and goes on trying: " + why.message()));
 }
 
 // Doubles with every failure. Half of it is random, so that many clients do not come back at once.
@@ -217,6 +243,10 @@ Status RpcClient::send(const wire::Envelope& envelope) {
                                        std::to_string(limits::kFrameBytes));
   impl_->connection->send(frame);
   return Status::ok();
+}
+
+Status RpcClient::last_failure() const {
+  return impl_->last_failure;
 }
 
 bool RpcClient::is_ready() const {

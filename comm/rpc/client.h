@@ -5,9 +5,9 @@
 //
 // Invariants:
 //  1. on_ready and on_lost alternate, on_ready first. on_message comes only between them.
-//  2. on_failed is the last callback. It comes if the server refused the token, could not prove it,
-//     or has a forbidden address, or if the client was not ready for `give_up_after_ms`. If the
-//     client was ready, on_lost comes before.
+//  2. on_failed is the last callback. It comes if the server has a forbidden address, or if the
+//     client was not ready for `give_up_after_ms`. If the client was ready, on_lost comes before.
+//     A refusal ends the client only with `refusal_is_final`: whoever refuses has proven nothing.
 //  3. Nothing is queued across a loss: the session above decides what to send again after on_ready.
 //  4. Handlers never run from inside a call of this class, and never after close() or the
 //     destructor.
@@ -31,6 +31,9 @@ namespace lockstep::rpc {
 
 class RpcClient {
  public:
+  static constexpr int64_t kTroubleMs = 5'000;  // longer than a coordinator takes to start again
+  static constexpr char kTroubleWords[] = "has tried to reach the coordinator for ";
+
   struct Options {
     // Called before every attempt, because a restarted coordinator has another port (see
     // coordinator.json). An error counts as a failed attempt.
@@ -43,7 +46,8 @@ class RpcClient {
     // The connection counts as lost after about this long without a whole frame; 0: never. Frames
     // that come while this process is stopped count.
     int64_t silence_ms = 0;
-    uint64_t jitter_seed = 0;  // any number of one's own, e.g. the pid
+    bool refusal_is_final = false;  // for a command: its user reads why, and calls it again
+    uint64_t jitter_seed = 0;       // any number of one's own, e.g. the pid
   };
   struct Handlers {
     std::function<void()> on_ready;
@@ -53,6 +57,9 @@ class RpcClient {
     // The client does not believe the server, or the server does not believe the client. The client
     // keeps trying, so somebody can mend the cause. Called once for each reason; may be empty.
     std::function<void(const Status&)> on_distrust = {};
+    // The client has tried for kTroubleMs or longer. Called once for each reason until it is ready;
+    // may be empty.
+    std::function<void(const Status&)> on_trouble = {};
   };
 
   // Starts the first attempt.
@@ -63,6 +70,9 @@ class RpcClient {
   Status send(const wire::Envelope& envelope);
 
   bool is_ready() const;
+
+  // Why the last attempt failed; ok if none did since the client was ready.
+  Status last_failure() const;
 
   // Delivers queued messages, then closes. No callback comes after it has returned.
   void close();

@@ -5,6 +5,7 @@
 
 #include "comm/base/check.h"
 #include "comm/base/limits.h"
+#include "comm/net/crowd.h"
 #include "comm/rpc/auth.h"
 #include "comm/rpc/refusal_log.h"
 #include "comm/wire/control.pb.h"
@@ -43,23 +44,28 @@ struct RpcServer::Impl {
   RefusalLog refusals;
   Handlers handlers;
   std::unordered_map<PeerId, Peer> peers;
-  size_t unproven = 0;
+  Crowd unproven;
   PeerId last_id = 0;
   std::unique_ptr<Listener> listener;
+  std::vector<std::string> addresses;  // ours, as callers dial them
 };
 
 void RpcServer::Impl::accept(std::shared_ptr<Connection> connection) {
-  if (connection->is_open() && unproven >= limits::kUnprovenPeers) {
-    refusals.refused(connection->peer(), std::to_string(unproven) +
-                                             " others have not proven the token yet, and that is "
-                                             "the limit");
-    return;
+  if (connection->is_open() && unproven.size() >= limits::kUnprovenPeers) {
+    const std::string why = std::to_string(unproven.size()) +
+                            " others have not proven the token yet, and that is the limit";
+    const auto displaced =
+        unproven.overdue(limits::kUnprovenOfOneHost, loop.now_ms() - limits::kProofPromptMs);
+    if (!displaced) return refusals.refused(connection->peer(), why);
+    const auto gone = forget(*displaced);
+    refusals.refused(gone->peer(), why);
+    gone->close();
   }
   const PeerId id = ++last_id;
-  ++unproven;
+  unproven.add(id, host_of(connection->peer()), loop.now_ms());
   Peer& peer = peers[id];
   peer.connection = std::move(connection);
-  peer.handshake.emplace(token);
+  peer.handshake.emplace(token, addresses);
   peer.deadline = loop.call_after(limits::kAuthDeadlineMs, [this, id] {
     refuse(id, Status(Code::kTimeout, "it did not prove the token within " +
                                           std::to_string(limits::kAuthDeadlineMs) + " ms"));
@@ -84,7 +90,7 @@ void RpcServer::Impl::on_response(PeerId id, Peer& peer, const wire::Frame& fram
   auto accepted = peer.handshake->on_response(frame);
   if (!accepted.is_ok()) return refuse(id, accepted.status());
   peer.handshake.reset();
-  --unproven;
+  unproven.remove(id, /*is_proven=*/true);
   loop.cancel(peer.deadline);
   peer.connection->set_frame_limit(limits::kFrameBytes);
   peer.connection->send(std::move(accepted).value());
@@ -108,7 +114,7 @@ void RpcServer::Impl::on_close(PeerId id, const Status& why) {
 std::shared_ptr<Connection> RpcServer::Impl::forget(PeerId id) {
   const auto peer = peers.find(id);
   LOCKSTEP_CHECK(peer != peers.end(), "a closed connection called");
-  if (peer->second.handshake) --unproven;
+  unproven.remove(id);
   loop.cancel(peer->second.deadline);
   auto connection = std::move(peer->second.connection);
   peers.erase(peer);
@@ -116,8 +122,8 @@ std::shared_ptr<Connection> RpcServer::Impl::forget(PeerId id) {
 }
 
 Result<std::unique_ptr<RpcServer>> RpcServer::start(Transport& transport, const Address& address,
-                                                    Token token, Logger& logger,
-                                                    Handlers handlers) {
+                                                    Token token, Logger& logger, Handlers handlers,
+                                                    const std::string& name) {
   auto impl =
       std::make_unique<Impl>(transport.loop(), std::move(token), logger, std::move(handlers));
   LOCKSTEP_ASSIGN_OR_RETURN(
@@ -125,6 +131,9 @@ Result<std::unique_ptr<RpcServer>> RpcServer::start(Transport& transport, const 
       transport.listen(address, [server = impl.get()](std::shared_ptr<Connection> connection) {
         server->accept(std::move(connection));
       }));
+  const Address& own = impl->listener->address();
+  impl->addresses = {to_string(own)};
+  if (!name.empty()) impl->addresses.push_back(to_string(Address{name, own.port}));
   return std::unique_ptr<RpcServer>(new RpcServer(std::move(impl)));
 }
 
@@ -136,7 +145,7 @@ const Address& RpcServer::address() const {
 }
 
 size_t RpcServer::peers() const {
-  return impl_->peers.size() - impl_->unproven;
+  return impl_->peers.size() - impl_->unproven.size();
 }
 
 void RpcServer::send(PeerId id, const wire::Envelope& envelope) {

@@ -5,8 +5,11 @@
 //
 // Invariants:
 //  1. No byte of an unproven peer reaches the handlers.
-//  2. At most limits::kUnprovenPeers connections are unproven at once; the server closes the newest
-//     beyond. It closes a connection that is unproven for limits::kAuthDeadlineMs.
+//  2. At most limits::kUnprovenPeers connections are unproven at once. One more displaces the
+//     oldest of the address that has most of them, if these are more than
+//     limits::kUnprovenOfOneHost or it has had limits::kProofPromptMs; addresses of the run's own
+//     members come last. Else the server closes the newest: ten thousand workers that come together
+//     get their turns. It closes a connection that is unproven for limits::kAuthDeadlineMs.
 //  3. on_peer(id) comes first, then the peer's messages in order, then on_lost(id) exactly once,
 //     unless disconnect(id) was called. Nothing comes after either. Ids are never used again.
 //  4. A refused stranger is one log line with address and reason. The log has at most
@@ -41,9 +44,11 @@ class RpcServer {
     std::function<void(PeerId, const Status&)> on_lost;
   };
 
-  // kConfig if it cannot listen at `address`.
+  // kConfig if it cannot listen at `address`. `name`: the host under which callers know it; empty:
+  // they dial the address.
   static Result<std::unique_ptr<RpcServer>> start(Transport& transport, const Address& address,
-                                                  Token token, Logger& logger, Handlers handlers);
+                                                  Token token, Logger& logger, Handlers handlers,
+                                                  const std::string& name = "");
   ~RpcServer();  // closes everything; queued messages still leave
 
   const Address& address() const;  // with the real port

@@ -1,6 +1,9 @@
 #include "comm/rpc/tls_door.h"
 
 #include <poll.h>
+#include <sys/socket.h>
+
+#include "comm/base/clock.h"
 
 namespace lockstep::rpc {
 namespace {
@@ -10,18 +13,36 @@ bool has_hung_up(int fd) {
   return ::poll(&look, 1, 0) == 1;
 }
 
+std::string source_of(const boost::asio::ip::tcp::socket& socket) {
+  boost::system::error_code error;
+  const auto end = socket.remote_endpoint(error);
+  return error ? "" : end.address().to_string();
+}
+
 }  // namespace
+
+void TlsDoor::put(Callers& into, CallerId id, std::shared_ptr<Caller> caller) {
+  into.crowd.add(id, source_of(caller->socket), loop_.now_ms());
+  into.by_id.emplace(id, std::move(caller));
+}
+
+// Null: it is not there.
+std::shared_ptr<TlsDoor::Caller> TlsDoor::take(Callers& from, CallerId id, bool is_proven) {
+  auto caller = from.by_id.extract(id);
+  from.crowd.remove(id, is_proven);
+  return caller.empty() ? nullptr : std::move(caller.mapped());
+}
 
 void TlsDoor::knock(boost::asio::ip::tcp::socket socket) {
   make_room();
   if (!enter_) return;
   const CallerId id = ++last_id_;
   auto caller = std::make_shared<Caller>(Caller{std::move(socket), loop_.now_ms(), 0});
-  silent_.emplace(id, caller);
+  put(silent_, id, caller);
   caller->deadline = loop_.call_after(limits::kAuthDeadlineMs, [weak = weak_from_this(), id] {
     const auto self = weak.lock();
     if (!self) return;
-    self->turn_away(self->silent_, self->silent_.find(id),
+    self->turn_away(self->silent_, id,
                     Status(Code::kTimeout, "it did not begin TLS within " +
                                                std::to_string(limits::kAuthDeadlineMs) + " ms"));
   });
@@ -29,11 +50,15 @@ void TlsDoor::knock(boost::asio::ip::tcp::socket socket) {
 }
 
 void TlsDoor::make_room() {
-  if (!enter_ || silent_.size() + waiting_.size() < most_callers_) return;
-  Callers& from = silent_.empty() ? waiting_ : silent_;
-  const auto oldest = from.begin();
-  const int64_t age_ms = loop_.now_ms() - oldest->second->since_ms;
-  turn_away(from, oldest,
+  size_t callers = silent_.by_id.size();
+  for (const Line& line : lines_) callers += line.waiting.by_id.size();
+  if (!enter_ || callers < most_callers_) return;
+  Callers& from = !silent_.by_id.empty()                      ? silent_
+                  : !lines_[kStrangers].waiting.by_id.empty() ? lines_[kStrangers].waiting
+                                                              : lines_[kKnocked].waiting;
+  const CallerId first = from.crowd.first_to_go();
+  const int64_t age_ms = loop_.now_ms() - from.by_id.at(first)->since_ms;
+  turn_away(from, first,
             Status(Code::kUnavailable, "it had to make room after " + std::to_string(age_ms) +
                                            " ms: more than " + std::to_string(most_callers_) +
                                            " connections wait to begin TLS"));
@@ -48,31 +73,53 @@ void TlsDoor::listen_to(CallerId id, const std::shared_ptr<Caller>& caller) {
 }
 
 void TlsDoor::on_word(CallerId id) {
-  auto caller = silent_.extract(id);
-  if (caller.empty()) return;
-  loop_.cancel(caller.mapped()->deadline);
-  waiting_.insert(std::move(caller));
+  const auto found = silent_.by_id.find(id);
+  if (found == silent_.by_id.end()) return;
+  const bool is_known = has_knocked(found->second->socket.native_handle());
+  auto caller = take(silent_, id, is_known);
+  loop_.cancel(caller->deadline);
+  put(lines_[is_known ? kKnocked : kStrangers].waiting, id, std::move(caller));
   call_next();
 }
 
-void TlsDoor::turn_away(Callers& from, Callers::iterator caller, Status why) {
-  if (caller == from.end()) return;
-  const auto gone = std::move(caller->second);
-  from.erase(caller);
+// Takes the knock out of the socket, right or wrong: TLS begins behind it. It comes as one piece,
+// because it is the first thing that is sent; half of one is no TLS either.
+bool TlsDoor::has_knocked(int fd) {
+  char bytes[kKnockBytes];
+  const ssize_t seen = ::recv(fd, bytes, sizeof bytes, MSG_PEEK | MSG_DONTWAIT);
+  if (seen != static_cast<ssize_t>(sizeof bytes) || !is_knock({bytes, sizeof bytes})) return false;
+  if (::recv(fd, bytes, sizeof bytes, MSG_DONTWAIT) != seen) return false;
+  return knocks_.accept({bytes, sizeof bytes}, SystemClock().wall_ms());
+}
+
+void TlsDoor::turn_away(Callers& from, CallerId id, Status why) {
+  const auto gone = take(from, id);
+  if (!gone) return;
   loop_.cancel(gone->deadline);
   enter(std::move(gone->socket), std::move(why));
 }
 
 // Forgets handshakes that take too long. The server's deadline ends them.
-bool TlsDoor::is_room_in_hand() {
+bool TlsDoor::is_room_in_hand(Line& line) {
   const int64_t slow_ms = loop_.now_ms() - limits::kTlsPromptMs;
-  std::erase_if(in_hand_, [&](const auto& entry) { return entry.second <= slow_ms; });
-  return in_hand_.size() < limits::kTlsHandshakes;
+  std::erase_if(line.in_hand, [&](const auto& entry) { return entry.second <= slow_ms; });
+  return line.in_hand.size() < limits::kTlsHandshakes;
+}
+
+// The line whose turn it is. Null: nobody waits, or those who wait have to.
+TlsDoor::Line* TlsDoor::next_line() {
+  for (Line& line : lines_)
+    if (!line.waiting.by_id.empty() && is_room_in_hand(line)) return &line;
+  return nullptr;
 }
 
 void TlsDoor::call_next() {
-  if (is_called_ || waiting_.empty() || !enter_) return;
-  if (!is_room_in_hand()) return wake_at(in_hand_.begin()->second + limits::kTlsPromptMs);
+  if (is_called_ || !enter_) return;
+  if (next_line() == nullptr) {
+    for (const Line& line : lines_)
+      if (!line.waiting.by_id.empty()) wake_at(line.in_hand.begin()->second + limits::kTlsPromptMs);
+    return;
+  }
   is_called_ = true;
   loop_.post([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->let_in();
@@ -91,19 +138,20 @@ void TlsDoor::wake_at(int64_t when_ms) {
 
 void TlsDoor::let_in() {
   is_called_ = false;
-  if (waiting_.empty() || !enter_) return;
-  const auto newest = std::prev(waiting_.end());
-  if (has_hung_up(newest->second->socket.native_handle())) {
-    turn_away(waiting_, newest,
+  Line* const line = enter_ ? next_line() : nullptr;
+  if (line == nullptr) return;
+  const CallerId newest = line->waiting.by_id.rbegin()->first;
+  if (has_hung_up(line->waiting.by_id.rbegin()->second->socket.native_handle())) {
+    turn_away(line->waiting, newest,
               Status(Code::kUnavailable, "it hung up while it waited for its turn"));
     return call_next();
   }
-  const auto caller = std::move(newest->second);
-  waiting_.erase(newest);
+  const auto caller = take(line->waiting, newest);
   const uint64_t turn = ++last_turn_;
-  in_hand_[turn] = loop_.now_ms();
-  enter(std::move(caller->socket), Turn(nullptr, [weak = weak_from_this(), turn](void*) {
-          if (const auto self = weak.lock()) self->finished(turn);
+  const auto which = static_cast<size_t>(line - lines_.data());
+  line->in_hand[turn] = loop_.now_ms();
+  enter(std::move(caller->socket), Turn(nullptr, [weak = weak_from_this(), which, turn](void*) {
+          if (const auto self = weak.lock()) self->finished(which, turn);
         }));
   call_next();
 }
@@ -114,17 +162,17 @@ void TlsDoor::enter(boost::asio::ip::tcp::socket socket, Result<Turn> turn) {
   told(std::move(socket), std::move(turn));
 }
 
-void TlsDoor::finished(uint64_t turn) {
-  in_hand_.erase(turn);
+void TlsDoor::finished(size_t line, uint64_t turn) {
+  lines_[line].in_hand.erase(turn);
   call_next();
 }
 
 void TlsDoor::close() {
   enter_ = nullptr;
   loop_.cancel(wake_);
-  for (const auto& [id, caller] : silent_) loop_.cancel(caller->deadline);
-  silent_.clear();
-  waiting_.clear();
+  for (const auto& [id, caller] : silent_.by_id) loop_.cancel(caller->deadline);
+  silent_ = {};
+  for (Line& line : lines_) line.waiting = {};
 }
 
 }  // namespace lockstep::rpc

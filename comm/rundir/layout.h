@@ -22,8 +22,9 @@ inline constexpr char kLaunchRefusal[] = "launch-refused.json";
 inline constexpr char kCoordinator[] = "coordinator.json";  // where it listens
 inline constexpr char kCoordinatorLock[] = "lock";
 inline constexpr char kJournal[] = "journal.db";
-inline constexpr char kTerms[] = "terms";  // coordinator/claims/claim.h
-inline constexpr char kPulse[] = "pulse";  // coordinator/claims/pulse.h
+inline constexpr char kHead[] = "journal.head";  // coordinator/journal/journal_head.h
+inline constexpr char kTerms[] = "terms";        // coordinator/claims/claim.h
+inline constexpr char kPulse[] = "pulse";        // coordinator/claims/pulse.h
 inline constexpr char kSummary[] = "summary.json";
 inline constexpr char kHistory[] = "history.jsonl";
 
@@ -35,9 +36,36 @@ inline constexpr char kCache[] = "cache";  // unless data.cache_dir names anothe
 
 // What an attempt leaves that failed before the run began.
 inline constexpr std::string_view kBeforeTheRun[] = {
-    kJobText,    kJob,         kFacts,  kToken,         kHttpToken, kCoordinatorLock,
-    kRunLock,    kCache,       kLogs,   kCheckpoints,   kSummary,   kHistory,
-    "log.jsonl", kCoordinator, kLaunch, kLaunchRefusal, kTerms,     kPulse};
+    kJobText, kJob,           kFacts,       kToken,   kHttpToken, kCoordinatorLock, kRunLock,
+    kCache,   kLogs,          kCheckpoints, kSummary, kHistory,   "log.jsonl",      kCoordinator,
+    kLaunch,  kLaunchRefusal, kTerms,       kPulse,   kHead};
+
+// What separates the name of a file from the rest of the name while it is written. A process that
+// is killed leaves such files, which nobody reads.
+inline constexpr std::string_view kTemporaryMark = ".tmp.";
+
+// Whether an entry of a directory may be there before a run has begun: one of kBeforeTheRun, or a
+// half-written file of ours.
+inline bool is_before_the_run(std::string_view name) {
+  const size_t mark = name.find(kTemporaryMark);
+  if (mark != std::string_view::npos) {
+    name = name.substr(0, mark);
+    if (name == kJournal) return true;
+  }
+  for (const std::string_view ours : kBeforeTheRun)
+    if (name == ours) return true;
+  return false;
+}
+
+// The folder of `lockstep preflight`, which removes it unless it is killed: preflight-LAUNCH.tmp.
+inline constexpr char kPreflight[] = "preflight-";
+
+// True if an entry says nothing about a run: what `lockstep preflight` left, or the name that a
+// network file system gives to an open file that was removed.
+inline bool is_no_matter(std::string_view name) {
+  return (name.starts_with(kPreflight) && name.ends_with(".tmp")) || name.starts_with(".nfs") ||
+         name.starts_with(".fuse_hidden");
+}
 
 inline std::string file_in(const std::string& run_dir, std::string_view name) {
   return run_dir + "/" + std::string(name);

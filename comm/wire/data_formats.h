@@ -16,8 +16,14 @@ namespace lockstep {
 enum class SampleKind : uint8_t {
   kUnknown,   // until the files are looked at
   kStored,    // pixels or rows, as they lie in the files
-  kEncoded,   // JPEG or PNG images, decoded on use
+  kEncoded,   // JPEG, PNG, WebP or BMP images, decoded on use
   kSequence,  // of tokens
+};
+
+enum class FormatColumns : uint8_t {
+  kNone,
+  kInput,  // data.input chooses one
+  kBoth,   // data.label, too
 };
 
 struct NamedFormat {
@@ -27,17 +33,21 @@ struct NamedFormat {
   // Other formats that the files may turn out to be where a job says this one.
   std::array<std::string_view, 3> may_be = {};
   // Far away: endings, in lower case, of files whose samples are fetched one by one.
-  std::array<std::string_view, 3> ranged = {};
+  std::array<std::string_view, 8> ranged = {};
   // Far away: whether a file of this name, in lower case, may be one whose first bytes tell if its
   // samples can be fetched one by one.
   bool (*is_told_by_head)(std::string_view leaf) = nullptr;
   // A file beside the others that says what is in them.
   std::string_view described_by = {};
+  // Columns of tables and Arrow, features of TFRecord, files of a sample in WebDataset.
+  FormatColumns columns = FormatColumns::kNone;
 };
 
-// "cifar.tfrecord", or "train-00000-of-01024", whatever says that it is one.
+// "cifar.tfrecord", "x.tfrec", "train.record", or "train-00000-of-01024", whatever says that it is
+// one.
 inline bool may_be_tfrecord(std::string_view leaf) {
-  if (leaf.find("tfrecord") != std::string_view::npos) return true;
+  if (leaf.find("tfrec") != std::string_view::npos) return true;
+  if (leaf.ends_with(".record") || leaf.ends_with(".records")) return true;
   const size_t of = leaf.rfind("-of-");
   return of != std::string_view::npos && of + 4 < leaf.size() &&
          std::all_of(leaf.begin() + static_cast<std::ptrdiff_t>(of) + 4, leaf.end(),
@@ -55,20 +65,33 @@ inline constexpr NamedFormat kNamedFormats[] = {
     {.name = "npy_nhwc", .kind = SampleKind::kStored},
     {.name = "npz", .kind = SampleKind::kStored},
     {.name = "safetensors", .kind = SampleKind::kStored, .may_be = {"tokens"}},
-    {.name = "image_folder", .kind = SampleKind::kEncoded, .ranged = {".jpg", ".jpeg", ".png"}},
-    {.name = "webdataset", .kind = SampleKind::kEncoded, .ranged = {".tar"}},
-    {.name = "tfrecord", .kind = SampleKind::kEncoded, .is_told_by_head = may_be_tfrecord},
-    {.name = "mds", .kind = SampleKind::kEncoded, .ranged = {".mds"}, .described_by = "index.json"},
+    {.name = "image_folder",
+     .kind = SampleKind::kEncoded,
+     .ranged = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp"}},
+    {.name = "webdataset",
+     .kind = SampleKind::kEncoded,
+     .ranged = {".tar"},
+     .columns = FormatColumns::kBoth},
+    {.name = "tfrecord",
+     .kind = SampleKind::kEncoded,
+     .is_told_by_head = may_be_tfrecord,
+     .columns = FormatColumns::kBoth},
+    {.name = "mds",
+     .kind = SampleKind::kEncoded,
+     .ranged = {".mds"},
+     .described_by = "index.json",
+     .columns = FormatColumns::kBoth},
     {.name = "arrow",
      .kind = SampleKind::kStored,
-     .may_be = {"arrow_images", "arrow_tokens", "tokens"}},
-    {.name = "arrow_images", .kind = SampleKind::kEncoded},
-    {.name = "arrow_tokens", .kind = SampleKind::kSequence},
+     .may_be = {"arrow_images", "arrow_tokens", "tokens"},
+     .columns = FormatColumns::kBoth},
+    {.name = "arrow_images", .kind = SampleKind::kEncoded, .columns = FormatColumns::kBoth},
+    {.name = "arrow_tokens", .kind = SampleKind::kSequence, .columns = FormatColumns::kInput},
     {.name = "megatron", .kind = SampleKind::kSequence},
     {.name = "tokens", .kind = SampleKind::kSequence},
     {.name = "tokens_u32", .kind = SampleKind::kSequence},
     {.name = "text", .kind = SampleKind::kSequence, .is_text = true},
-    {.name = "csv", .kind = SampleKind::kStored},
+    {.name = "csv", .kind = SampleKind::kStored, .columns = FormatColumns::kBoth},
 };
 
 inline constexpr auto kDataFormats = [] {

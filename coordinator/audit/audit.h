@@ -85,6 +85,7 @@ struct UndoneSteps {
 };
 
 struct AuditReport {
+  std::string lineage_id;  // of the journal
   RunOrder order;
   std::vector<LedgerRow> rows;          // the surviving ones
   std::vector<SlotMapEntry> slot_maps;  // of `rows`

@@ -98,6 +98,7 @@ std::string step_json(const AuditedStep& step) {
 
 std::string audit_json(const AuditReport& report, const std::vector<std::string>& steps) {
   json out;
+  out["lineage"] = report.lineage_id;
   out["samples_per_epoch"] = report.order.shape.samples;
   out["global_batch"] = report.order.shape.global_batch;
   out["slots"] = report.order.shape.slots;

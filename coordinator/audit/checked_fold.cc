@@ -1,12 +1,12 @@
 #include "coordinator/audit/checked_fold.h"
 
-#include "coordinator/audit/delivery.h"
+#include "data/order/fold_digest.h"
 
 namespace lockstep::coordinator {
 
 CheckedFold::CheckedFold(const FoldEntry& entry, const data::SkipSet& skips, OrderedPlan& plan)
     : fold_(entry), slots_(plan.shape().slots), digests_((entry.last - entry.first) * slots_) {
-  FoldDigest digest;
+  data::FoldDigest digest;
   for (Step step = entry.first; step < entry.last; ++step) {
     const data::StepPlan step_plan = plan.step(step);
     for (uint32_t slot = 0; slot < slots_; ++slot) {

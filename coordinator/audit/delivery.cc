@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "comm/base/prng.h"
-
 namespace lockstep::coordinator {
 namespace {
 
@@ -56,11 +54,6 @@ SlotDelivery judge_left_out(const RecordedStep* recorded, uint32_t slot) {
   const auto [begin, end] = reports_of(*recorded, slot);
   if (begin == end) return {Delivery::kLeftOut, 0, 0};
   return {Delivery::kUnwanted, begin->digest(), begin->samples()};
-}
-
-void FoldDigest::add(Step step, uint32_t slot, uint64_t digest, uint64_t samples) {
-  hash_ = mix64(hash_ ^ mix64(digest + mix64(step ^ mix64((uint64_t{slot} << 32) ^ samples))));
-  samples_ += samples;
 }
 
 }  // namespace lockstep::coordinator

@@ -50,16 +50,4 @@ SlotDelivery judge_slot(const RecordedStep* recorded, uint32_t slot, uint64_t pl
 // Judges a slot that the generation had to leave out.
 SlotDelivery judge_left_out(const RecordedStep* recorded, uint32_t slot);
 
-// Chains the digests of many slots into one number, in the order of steps and slots.
-class FoldDigest {
- public:
-  void add(Step step, uint32_t slot, uint64_t digest, uint64_t samples);
-  uint64_t value() const { return hash_; }
-  uint64_t samples() const { return samples_; }
-
- private:
-  uint64_t hash_ = 0;
-  uint64_t samples_ = 0;
-};
-
 }  // namespace lockstep::coordinator

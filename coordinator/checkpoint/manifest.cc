@@ -77,8 +77,38 @@ Status files_from_json(const Json& list, std::vector<ManifestFile>& files) {
   return Status::ok();
 }
 
+Json proof_to_json(const StepProof& proof) {
+  if (!proof.is_known()) return Json();
+  Json list = Json::array();
+  for (const ProvenBlock& block : proof.blocks())
+    list.push_back({block.last, block.samples, block.digest});
+  return list;
+}
+
+Status proof_from_json(const Json& list, StepProof& proof) {
+  if (list.is_null()) return Status::ok();
+  std::vector<ProvenBlock> blocks;
+  for (const Json& entry : list) {
+    const auto number = [&entry](size_t i) {
+      return entry.at(i).get_ref<const Json::number_unsigned_t&>();
+    };
+    blocks.push_back({number(0), number(1), number(2)});
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(proof, StepProof::of(std::move(blocks)));
+  return Status::ok();
+}
+
+// What format 1 lacks. Throws as take_whole().
+Status take_since_format_2(const Json& root, Manifest& m) {
+  m.lineage.id = root.at("lineage").at("id");
+  LOCKSTEP_RETURN_IF_ERROR(take_whole(root.at("lineage"), "sequence", m.lineage.sequence));
+  for (const Json& slots : root.at("skipped"))
+    LOCKSTEP_RETURN_IF_ERROR(message_from_json(slots, &m.skipped.emplace_back()));
+  return proof_from_json(root.at("proof"), m.proof);
+}
+
 // Throws as take_whole().
-Result<Manifest> from_tree(const Json& root) {
+Result<Manifest> from_tree(const Json& root, uint32_t format) {
   Manifest m;
   uint32_t phase = 0;
   LOCKSTEP_RETURN_IF_ERROR(take_whole(root, "phase", phase));
@@ -104,6 +134,7 @@ Result<Manifest> from_tree(const Json& root) {
   LOCKSTEP_RETURN_IF_ERROR(files_from_json(root.at("files"), m.files));
   for (const Json& batch : root.at("unacknowledged"))
     LOCKSTEP_RETURN_IF_ERROR(message_from_json(batch, &m.unacknowledged.emplace_back()));
+  if (format >= 2) LOCKSTEP_RETURN_IF_ERROR(take_since_format_2(root, m));
   return m;
 }
 
@@ -126,11 +157,16 @@ std::string manifest_to_json(const Manifest& m) {
       {"weights_sha256", m.weights_sha256},
       {"state_sha256", m.state_sha256},
       {"lineage",
-       {{"run_id", m.lineage.run_id},
+       {{"id", m.lineage.id},
+        {"sequence", m.lineage.sequence},
+        {"run_id", m.lineage.run_id},
         {"resumed_from", m.lineage.resumed_from},
         {"generation_first_step", m.lineage.generation_first_step}}},
       {"files", files_to_json(m.files)},
+      {"proof", proof_to_json(m.proof)},
   };
+  Json& skipped = root["skipped"] = Json::array();
+  for (const wire::SkippedSlots& slots : m.skipped) skipped.push_back(message_to_json(slots));
   Json& batches = root["unacknowledged"] = Json::array();
   for (const wire::StepRecords& batch : m.unacknowledged) batches.push_back(message_to_json(batch));
   root[kSelfHash] = to_hex(sha256(canonical(root)));
@@ -152,7 +188,7 @@ Result<Manifest> manifest_from_json(std::string_view text) {
     root.erase(kSelfHash);
     if (self != to_hex(sha256(canonical(root))))
       return bad_manifest("its own SHA-256 does not match");
-    return from_tree(root);
+    return from_tree(root, format);
   } catch (const Json::exception& error) {
     return bad_manifest(error.what());
   }

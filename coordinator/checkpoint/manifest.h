@@ -5,9 +5,16 @@
 //    "global_batch": 128, "epoch": 3, "phase": 0, "schedule": {...ScheduleSpec...},
 //    "dataset_fingerprint": "...", "numerics_fingerprint": ["key=value", ...],
 //    "weights_sha256": "...", "state_sha256": "...",
-//    "lineage": {"run_id": "...", "resumed_from": "step-..." or "", "generation_first_step": 0},
+//    "lineage": {"id": "32 hex digits", "sequence": 812, "run_id": "...",
+//                "resumed_from": "step-..." or "", "generation_first_step": 0},
 //    "files": [{"name": "model.safetensors", "bytes": 206922, "sha256": "..."}, ...],
+//    "skipped": [...SkippedSlots...], "proof": [[1000, 128000, 7...], ...] or null,
 //    "unacknowledged": [...StepRecords...], "self_sha256": "..."}
+//
+// lineage.id is that of the journal (coordinator/journal/journal.h), and `sequence` the number of a
+// commit that the journal had when the writer began: a journal without that commit has lost it.
+// `skipped`, `proof` and `unacknowledged` are what a lost journal is rebuilt from (term/rebuild.h).
+// Format 1 had none of these, except `unacknowledged`.
 //
 // self_sha256 is over the compact JSON of everything else (keys sorted), so that a flipped bit
 // shows without the journal. 64-bit integers inside schedule and unacknowledged are strings, as in
@@ -27,10 +34,11 @@
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
 #include "comm/wire/control.pb.h"
+#include "coordinator/checkpoint/step_proof.h"
 
 namespace lockstep {
 
-inline constexpr uint32_t kManifestFormat = 1;
+inline constexpr uint32_t kManifestFormat = 2;
 inline constexpr char kManifestName[] = "manifest.json";
 
 struct ManifestFile {
@@ -41,8 +49,10 @@ struct ManifestFile {
 };
 
 struct Lineage {
-  std::string run_id;
-  std::string resumed_from;  // the checkpoint from which the run went on; empty: a fresh start
+  std::string id = {};    // of the journal; empty: an older Lockstep wrote the checkpoint
+  uint64_t sequence = 0;  // a commit that the journal has
+  std::string run_id = {};
+  std::string resumed_from = {};  // the checkpoint from which the run went on; empty: a fresh start
   Step generation_first_step = 0;
   bool operator==(const Lineage&) const = default;
 };
@@ -62,6 +72,8 @@ struct Manifest {
   std::string state_sha256;    // weights_hash(state, true)
   Lineage lineage;
   std::vector<ManifestFile> files;
+  std::vector<wire::SkippedSlots> skipped;        // of the whole run, ascending by step
+  StepProof proof = StepProof::unknown();         // of the steps before `resume`
   std::vector<wire::StepRecords> unacknowledged;  // batches of `member`, not in the journal yet
 };
 

@@ -13,6 +13,7 @@
 
 #include "comm/base/byte_units.h"
 #include "comm/base/file.h"
+#include "comm/base/hash.h"
 #include "comm/rundir/layout.h"
 
 namespace lockstep::coordinator {
@@ -28,6 +29,11 @@ std::string directory_of(const std::string& run_dir) {
 
 std::string path_of(const std::string& run_dir, Term term) {
   return directory_of(run_dir) + "/" + std::to_string(term);
+}
+
+std::string random_hex() {
+  const std::string bytes = random_bytes(8);
+  return to_hex({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
 }
 
 // Ascending.
@@ -104,6 +110,10 @@ bool is_claimed(const std::string& run_dir, Term term) {
   return ::access(path_of(run_dir, term).c_str(), F_OK) == 0;
 }
 
+std::string new_seat(const std::string& node) {
+  return node + ":" + std::to_string(::getpid()) + ":" + random_hex();
+}
+
 Status claim_term(const std::string& run_dir, const Claim& claim) {
   const std::string directory = directory_of(run_dir);
   if (::mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST)
@@ -114,9 +124,7 @@ Status claim_term(const std::string& run_dir, const Claim& claim) {
                                {"pid", claim.pid},
                                {"journal", claim.journal}};
   const std::string path = path_of(run_dir, claim.term);
-  // Pids of two machines may be the same.
-  const std::string temporary =
-      run_dir + "/terms.tmp." + claim.node + "-" + std::to_string(::getpid());
+  const std::string temporary = run_dir + "/terms.tmp." + random_hex();  // no other machine's
   ::unlink(temporary.c_str());
   Status status = write_whole(temporary, json.dump() + "\n");
   if (status.is_ok() && ::link(temporary.c_str(), path.c_str()) != 0) {

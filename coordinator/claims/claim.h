@@ -1,6 +1,6 @@
 // Who is the run's coordinator: the owner of the newest claim. Nobody can take a claim back.
 //
-//   RUN_DIR/terms/7 = {"term":7,"seat":"node-b:812","node":"node-b","pid":812,
+//   RUN_DIR/terms/7 = {"term":7,"seat":"node-b:812:5bd1…","node":"node-b","pid":812,
 //                      "journal":"journal-7.db"}
 //
 // A *seat* keeps a coordinator alive: one `lockstep run`, or one agent. It restarts its coordinator
@@ -43,6 +43,10 @@ Result<std::optional<Claim>> newest_claim(const std::string& run_dir);
 Term newest_claimed(const std::string& run_dir);
 
 bool is_claimed(const std::string& run_dir, Term term);
+
+// The name of a seat of this process, which no other process of any machine has: pids and names of
+// nodes may be the same on two machines.
+std::string new_seat(const std::string& node);
 
 // The claim is durable when it returns ok. kRefused, with the owner, if the term is claimed
 // already.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <sstream>
 
 #include "comm/base/file.h"
@@ -20,15 +19,14 @@ constexpr size_t kPulseBytes = 128;
 Status write_pulse(const std::string& run_dir, const Pulse& pulse) {
   const std::string path = rundir::file_in(run_dir, rundir::kPulse);
   const std::string temporary = path + ".tmp." + std::to_string(pulse.term);  // a term's own
-  std::ofstream file(temporary, std::ios::trunc);
-  file << pulse.term << ' ' << pulse.count;
-  if (pulse.exit_code) {
-    file << " ended " << *pulse.exit_code << '\n';
-  } else {
-    file << " alive\n";
-  }
-  file.close();
-  if (file.good() && std::rename(temporary.c_str(), path.c_str()) == 0) return Status::ok();
+  const std::string text =
+      std::to_string(pulse.term) + " " + std::to_string(pulse.count) +
+      (pulse.exit_code ? " ended " + std::to_string(*pulse.exit_code) : " alive") + "\n";
+  const int fd = create_own_file(temporary, 0644);
+  bool is_written =
+      fd >= 0 && ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (fd >= 0) is_written = ::close(fd) == 0 && is_written;
+  if (is_written && std::rename(temporary.c_str(), path.c_str()) == 0) return Status::ok();
   Status failed(Code::kInternal, "cannot write " + path + ": " + errno_text(errno));
   ::unlink(temporary.c_str());
   return failed;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "comm/base/limits.h"
+#include "comm/base/text/shell_word.h"
 #include "coordinator/decide/decide_internal.h"
 #include "coordinator/state/loss_watch.h"
 #include "coordinator/state/skips.h"
@@ -59,7 +60,7 @@ Reason stop(Turn& turn, const BadLoss& bad, Step limit, const std::string& why) 
   const std::string what = describe(turn, bad);
   turn.note(LogLine::Level::kError, "bad_loss", what);
   cut_before(turn, limit, what);
-  const std::string& dir = turn.options.run_dir;
+  const std::string dir = shell_word(turn.options.run_dir);
   end_run(turn, 65,
           what + "; " + why + ". To see what these samples do: lockstep replay " + dir +
               " --step " + std::to_string(bad.step.step + 1) +

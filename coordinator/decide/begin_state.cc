@@ -1,6 +1,7 @@
 #include "coordinator/decide/begin_state.h"
 
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include "coordinator/decide/take_over.h"
@@ -24,15 +25,18 @@ State begin_state(const Beginning& beginning, int64_t now_ms, Experience experie
   State state;
   state.experience = std::move(experience);
   state.run_id = beginning.run_id;
+  state.lineage_id = beginning.lineage_id;
   state.term = beginning.term;
   state.next_member = beginning.next_member;
   state.generation = beginning.generation;
   state.last_generation = beginning.generation;
   state.base = beginning.base;
   state.base_checkpoint = beginning.base_checkpoint;
+  state.base_fingerprint = beginning.base_fingerprint;
   state.resume = beginning.base;
   state.completed = beginning.living ? beginning.completed : beginning.base.step;
   state.in_history = state.completed;
+  state.fruitful_to = state.completed;
   state.evals = beginning.evals;
   state.checkpoints = beginning.checkpoints;
   state.stray = beginning.stray;
@@ -47,6 +51,9 @@ State begin_state(const Beginning& beginning, int64_t now_ms, Experience experie
     state.wanted_workers =
         static_cast<uint32_t>(std::strtoul(workers->second.c_str(), nullptr, 10));
   }
+  for (const auto& [key, value] : beginning.settings)
+    if (key.starts_with(kNodeSetting))
+      state.node_names.restore(key.substr(std::strlen(kNodeSetting)), value);
   if (beginning.living) take_over(beginning, now_ms, state);
   take_end(beginning, state);
   return state;

@@ -114,13 +114,22 @@ Reason after_the_end(Turn& turn, const MessageReceived& event) {
   return Reason::kRefusedEnded;
 }
 
+// The message with the name that its machine has here (state/node_names.h).
+template <typename Message>
+Message at_its_node(Turn& turn, Message message) {
+  message.set_node(node_of(turn, message.node(), message.machine()));
+  return message;
+}
+
 Reason on_message(Turn& turn, const MessageReceived& event) {
   const Envelope& message = event.envelope;
   if (turn.state.run == RunState::kTermEnded) return Reason::kIgnored;  // the next term is asked
   if (turn.state.run == RunState::kEnded) return after_the_end(turn, event);
-  if (message.has_register_()) return on_register(turn, event.connection, message.register_());
+  if (message.has_register_()) {
+    return on_register(turn, event.connection, at_its_node(turn, message.register_()));
+  }
   if (message.has_agent_hello()) {
-    return on_agent_hello(turn, event.connection, message.agent_hello());
+    return on_agent_hello(turn, event.connection, at_its_node(turn, message.agent_hello()));
   }
   if (message.has_command()) return on_command(turn, event.connection, message.command());
   if (const auto agent = turn.state.agents.find(event.connection);

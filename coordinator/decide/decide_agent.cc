@@ -48,11 +48,18 @@ void expect_replacement(Turn& turn, const Place& place) {
 
 Member* member_of_exit(Turn& turn, const KnownAgent& agent, const wire::WorkerExit& message) {
   if (Member* member = turn.find(message.member())) return member;
+  const auto is_it = [&](const Member& member) {
+    return member.node == agent.node && member.pid == message.pid() &&
+           !is_other_process(member, message.process());
+  };
   const auto process = turn.state.by_process.find({agent.node, message.pid()});
-  if (process != turn.state.by_process.end()) return turn.find(process->second);
+  if (process != turn.state.by_process.end()) {
+    Member* const member = turn.find(process->second);
+    if (member != nullptr && is_it(*member)) return member;
+  }
   // Declared dead before the proof came: the newest of that process.
   for (auto it = turn.state.members.rbegin(); it != turn.state.members.rend(); ++it) {
-    if (it->second.node == agent.node && it->second.pid == message.pid()) return &it->second;
+    if (is_it(it->second)) return &it->second;
   }
   return nullptr;
 }
@@ -69,10 +76,22 @@ std::string agent_name(const KnownAgent& agent, const wire::WorkerExit& message)
   return "a worker of node " + agent.node + " (pid " + std::to_string(message.pid()) + ")";
 }
 
+// Whoever was told that a worker is started again is told, too, when that comes to nothing.
+void tell_exit(Turn& turn, const wire::WorkerExit& message, const std::string& what) {
+  const std::string next = message.will_restart() ? "; it is tried again" : "; the run goes on";
+  if (message.pid() == 0)
+    return turn.note(LogLine::Level::kWarn, "worker_not_started", what + next);
+  turn.log(LogLine::Level::kInfo, "worker_exited", what + next);
+}
+
 Reason exit_of_stranger(Turn& turn, const KnownAgent& agent, const wire::WorkerExit& message) {
   State& state = turn.state;
+  const bool never_was = message.pid() == 0;
   const std::string what =
-      agent_name(agent, message) + " " + cause_of(message) + " before it registered";
+      never_was ? "worker " + std::to_string(message.local_rank()) + " of node " + agent.node +
+                      " could not be started: " + message.last_words()
+                : agent_name(agent, message) + " " + cause_of(message) + " before it registered";
+  const std::string whole = never_was ? what : with_last_words(what, message);
   const Place place{agent.node, message.local_rank()};
   if (message.will_restart()) {
     expect_replacement(turn, place);
@@ -81,15 +100,14 @@ Reason exit_of_stranger(Turn& turn, const KnownAgent& agent, const wire::WorkerE
   }
   if (state.source_generation == 0 && is_first_start(turn) && !message.will_restart()) {
     const int code = is_verdict(message.exit_code()) ? message.exit_code() : 70;
-    end_run(turn, code, with_last_words(what, message));
+    end_run(turn, code, whole);
     return Reason::kEndedDeath;
   }
-  turn.log(LogLine::Level::kInfo, "worker_exited",
-           what + (message.will_restart() ? "; it is started again" : "; the run goes on"));
+  tell_exit(turn, message, what);
   if (state.lost_ms) return total_loss(turn, "all workers died", 70);
   if (is_verdict(message.exit_code()) && comes_nobody(state)) {
     end_run(turn, message.exit_code(),
-            with_last_words(what + ", and nobody else is left; " + what_remains(turn), message));
+            whole + (never_was ? "; " : "\n") + "nobody else is left; " + what_remains(turn));
     return Reason::kEndedDeath;
   }
   return Reason::kIgnored;
@@ -108,6 +126,15 @@ Reason exit_of_dead(Turn& turn, Member& member, const std::string& what) {
     return regroup(turn, what, 70);
   }
   return Reason::kIgnored;
+}
+
+// True if the member's process is among those that its agent names.
+bool lists(const wire::AgentHello& hello, const Member& member) {
+  for (int i = 0; i < hello.living_size(); ++i) {
+    if (hello.living(i) != member.pid) continue;
+    return i >= hello.living_process_size() || !is_other_process(member, hello.living_process(i));
+  }
+  return false;
 }
 
 // It holds what every worker reads, or says that it cannot begin: no other one will do better.
@@ -143,7 +170,7 @@ Reason on_agent_hello(Turn& turn, ConnectionId connection, const wire::AgentHell
   std::vector<MemberId> dead;
   for (MemberId id : living_on(state, m.node())) {
     Member& member = turn.at(id);
-    member.is_missing = !living.contains(member.pid);
+    member.is_missing = !lists(m, member);
     // Who is connected may have been started after this was written.
     if (!member.is_missing || member.connection != 0) continue;
     if (member.state == MemberState::kLeft) {

@@ -67,6 +67,8 @@ bool has_agent(const State& state, const std::string& node);
 // Sorts by node (with numbers in names compared as numbers), local rank, id. So the ranks of one
 // node are neighbours, and a machine gets the same ranks again after a restart.
 void sort_naturally(const State& state, std::vector<MemberId>& members);
+// 0, 0, ..., 1, 1, ...: by machine (comm/collectives/node_levels.h).
+std::vector<uint32_t> node_of_rank(const State& state, const std::vector<MemberId>& ranks);
 // "worker of rank 1 (member 2, node n, pid 42)"
 std::string describe(const State& state, const Member& member);
 std::string describe(const State& state, const std::vector<MemberId>& members);
@@ -162,6 +164,10 @@ std::optional<Reason> judge_hang(Turn& turn);
 // ---- regroup.cc
 // Declares the member dead. after_deaths() must follow in the same turn.
 void declare_dead(Turn& turn, Member& member);
+// A beginning has come to its end, whatever ended it: counts it if no step was completed since the
+// last one. Ends the run if that was so too often in a row, over all terms of this process.
+// Nothing: the run goes on.
+std::optional<Reason> judge_fruitless(Turn& turn, const std::string& why);
 // Decides what follows. Messages tell `what` ("worker … was killed …"). `code`: the exit code of
 // the process if it is a verdict on the run, else 70.
 Reason after_deaths(Turn& turn, const std::vector<MemberId>& dead, const std::string& what,
@@ -258,8 +264,14 @@ Reason corrupt(Turn& turn, const std::string& what);
 bool has_checkpoint_of(const State& state, Step step);
 // Whether only the farewells are left to do.
 bool is_done(const Turn& turn);
+// True if `process` (Register.process) is known to be another process than the member.
+bool is_other_process(const Member& member, uint64_t process);
+// The node that a machine is here; gives it a name if it is new (state/node_names.h).
+std::string node_of(Turn& turn, const std::string& name, const std::string& machine);
 // Ends the run if every member has left and the final checkpoint is in the journal.
 Reason finish_if_all_left(Turn& turn, Reason otherwise);
+// Half a sentence on the steps that no checkpoint holds.
+std::string what_is_lost(const Turn& turn);
 // "…; the checkpoint step-… of step 1500 remains; to go on: lockstep run …"
 std::string what_remains(const Turn& turn);
 void say_goodbye(Turn& turn, ConnectionId to, int code, const std::string& message);

@@ -12,6 +12,7 @@ namespace {
 void ack(Turn& turn, const Member& member) {
   wire::Envelope envelope;
   envelope.mutable_records_ack()->set_batch(member.acked_batch);
+  envelope.mutable_records_ack()->set_sequence(turn.state.sequence);
   turn.send(member.connection, std::move(envelope));
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "comm/base/limits.h"
+#include "coordinator/checkpoint/numerics.h"
 #include "coordinator/decide/decide_internal.h"
 
 namespace lockstep::coordinator {
@@ -96,6 +97,7 @@ void attach(Turn& turn, Member& member, ConnectionId connection, const wire::Reg
   member.metrics_address = m.metrics_address();
   member.largest_slot = m.largest_slot();
   member.gpu = m.gpu();
+  member.process = m.process();
   member.heard_ms = turn.now_ms;
   turn.state.by_connection[connection] = member.id;
   turn.state.change_due = true;
@@ -105,6 +107,22 @@ void attach(Turn& turn, Member& member, ConnectionId connection, const wire::Reg
   *registered->mutable_job() = turn.options.job;
   registered->set_run_dir(turn.options.run_dir);
   turn.send(connection, std::move(envelope));
+}
+
+// The first of a term speaks for those to come: they must be as it is.
+Reason check_as_before(Turn& turn, ConnectionId connection, const wire::Register& m) {
+  const std::string differs = numerics_difference(lines_of(m), turn.state.base_fingerprint);
+  if (!turn.options.exact() || differs.empty()) return Reason::kRegistered;
+  const std::string what = name_of(m) + " computes other bits than the run did before: " + differs;
+  if (turn.options.job.comm().other_numerics() != "continue") {
+    return refuse_misfit(turn, connection, Reason::kEndedFingerprint, 78,
+                         what +
+                             ". Resume on a machine of the same kind, or accept other bits from "
+                             "here on with comm.other_numerics=continue");
+  }
+  turn.note(LogLine::Level::kWarn, "other_numerics",
+            what + "; it goes on (comm.other_numerics is continue)");
+  return Reason::kRegistered;
 }
 
 // kRegistered when it fits to those who are here and to what the run is.
@@ -124,7 +142,7 @@ Reason check_fit(Turn& turn, ConnectionId connection, const wire::Register& m) {
   if (const std::string shared = shared_gpu(turn, m); !shared.empty()) {
     return refuse_misfit(turn, connection, Reason::kEndedSharedGpu, 78, name_of(m) + shared);
   }
-  if (!state.layout) return Reason::kRegistered;
+  if (!state.layout) return check_as_before(turn, connection, m);
   const Layout& layout = *state.layout;
   const Member& other = turn.at(layout.member);
   if (turn.options.exact() && lines_of(m) != layout.fingerprint) {
@@ -158,6 +176,26 @@ Member* known_member(Turn& turn, ConnectionId connection, const wire::Register& 
   return member;
 }
 
+// Its pid belongs to another process now, so it is dead: a container that was made again begins to
+// count pids anew. Nothing: there is no such member, or the run goes on to take the newcomer in.
+std::optional<Reason> bury_namesake(Turn& turn, const wire::Register& m) {
+  State& state = turn.state;
+  const auto process = state.by_process.find({m.node(), m.pid()});
+  Member* const member = process == state.by_process.end() ? nullptr : turn.find(process->second);
+  if (member == nullptr || !is_other_process(*member, m.process())) return std::nullopt;
+  member->has_exited = true;
+  if (member->state == MemberState::kLeft || member->state == MemberState::kGone) {
+    forget_process(state, *member);
+    return std::nullopt;
+  }
+  const std::string what =
+      describe(state, *member) + " died: another process has its pid on its machine";
+  declare_dead(turn, *member);
+  const Reason reason = after_deaths(turn, {member->id}, what, 70);
+  const bool is_over = state.run == RunState::kEnded || state.run == RunState::kTermEnded;
+  return is_over ? std::optional(reason) : std::nullopt;
+}
+
 // What it says of itself may be news: a switch that nobody has reported.
 std::optional<Reason> learn(Turn& turn, Member& member, const wire::Register& m) {
   State& state = turn.state;
@@ -176,7 +214,8 @@ Reason reconnect(Turn& turn, Member& member, ConnectionId connection, const wire
     say_goodbye(turn, connection, member.farewell, "it was left out, and was told so before");
     return Reason::kAlreadyCounted;
   }
-  if (member.pid != m.pid() || member.node != m.node() || member.local_rank != m.local_rank()) {
+  if (is_other_process(member, m.process()) || member.pid != m.pid() || member.node != m.node() ||
+      member.local_rank != m.local_rank()) {
     return refuse(turn, connection, Reason::kRefusedMalformed,
                   name_of(m) + " claims the id of " + describe(turn.state, member));
   }
@@ -216,6 +255,7 @@ Member& enroll(Turn& turn, const wire::Register& m) {
   member.node = m.node();
   member.local_rank = m.local_rank();
   member.pid = m.pid();
+  member.process = m.process();
   turn.persist(MemberEntry{member.id, state.term, member.node, member.local_rank, member.pid});
   turn.log(LogLine::Level::kInfo, "member_registered",
            name_of(m) + " is member " + std::to_string(member.id) +
@@ -242,6 +282,7 @@ Reason on_register(Turn& turn, ConnectionId connection, const wire::Register& m)
     return refuse(turn, connection, Reason::kRefusedMalformed,
                   name_of(m) + " registered without node, pid or size of its gradients");
   }
+  if (const auto over = bury_namesake(turn, m)) return *over;
   if (Member* member = known_member(turn, connection, m)) {
     return reconnect(turn, *member, connection, m);
   }

@@ -46,8 +46,7 @@ std::optional<Reason> judge_endings(Turn& turn) {
   if (state.stop_ms && turn.now_ms - *state.stop_ms > options.grace_ms) {
     end_run(turn, 70,
             "the workers did not stop within " + std::to_string(options.grace_ms / 1000) +
-                " s (cluster.grace_s), the steps since the last checkpoint are lost; " +
-                what_remains(turn));
+                " s (cluster.grace_s), " + what_is_lost(turn) + "; " + what_remains(turn));
     return Reason::kEndedGracePassed;
   }
   // Before that the others wait for the writer, whose last checkpoint may take its time as long as

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "comm/base/planted_bug.h"
+#include "comm/base/text/shell_word.h"
 #include "coordinator/decide/decide_internal.h"
 
 namespace lockstep::coordinator {
@@ -29,9 +30,15 @@ bool has_checkpoint_of(const State& state, Step step) {
                      [step](const CheckpointEntry& c) { return c.step == step; });
 }
 
+std::string what_is_lost(const Turn& turn) {
+  return turn.state.checkpoints.empty() ? "all steps are lost"
+                                        : "the steps since the last checkpoint are lost";
+}
+
 std::string what_remains(const Turn& turn) {
   const std::string& dir = turn.options.run_dir;
-  const std::string command = "lockstep run " + dir + "/job.yaml --run-dir " + dir + " --resume";
+  const std::string command = "lockstep run " + shell_word(dir + "/job.yaml") + " --run-dir " +
+                              shell_word(dir) + " --resume";
   if (turn.state.checkpoints.empty()) {
     return "no checkpoint had been written yet; to begin again: " + command;
   }
@@ -71,9 +78,10 @@ Reason end_term(Turn& turn, const std::string& message, LogLine::Level level) {
   if (state.stop_ms && !state.is_shrinking) {
     end_run(turn, state.checkpoints.empty() ? 70 : 75,
             message + ", but the run was to stop (" + state.stop_reason +
-                "): the steps since the last checkpoint are lost; " + what_remains(turn));
+                "): " + what_is_lost(turn) + "; " + what_remains(turn));
     return Reason::kEndedStopped;
   }
+  if (const auto over = judge_fruitless(turn, message)) return *over;
   close_generations(turn);
   state.run = RunState::kTermEnded;
   state.message = message;

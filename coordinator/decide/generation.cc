@@ -1,10 +1,10 @@
 // Prepares and starts generations.
 #include <algorithm>
 
-#include "comm/base/byte_units.h"
 #include "comm/base/check.h"
 #include "comm/base/planted_bug.h"
 #include "comm/collectives/bucket_plan.h"
+#include "comm/wire/bucket_size.h"
 #include "coordinator/decide/decide_internal.h"
 #include "coordinator/state/slots.h"
 
@@ -40,9 +40,9 @@ void choose_resume_point(Turn& turn, const std::optional<ResumePoint>& best, wir
 
 bool plan_buckets_of(Turn& turn, wire::Start* start) {
   const Layout& layout = *turn.state.layout;
-  const auto bucket_bytes =
-      static_cast<uint64_t>(turn.options.job.comm().bucket_mb() * static_cast<double>(kMib));
-  const auto buckets = plan_buckets(layout.tensor_bounds, layout.flat_elements, bucket_bytes);
+  const wire::CommSpec& comm = turn.options.job.comm();
+  const auto buckets = plan_buckets(layout.tensor_bounds, layout.flat_elements,
+                                    bucket_bytes(comm, comm.backend() == "nccl"));
   if (!buckets.is_ok()) {
     end_run(
         turn, 70,
@@ -202,7 +202,8 @@ void prepare_generation(Turn& turn, std::vector<MemberId> members, const std::st
 }
 
 void place_members(const Turn& turn, const std::vector<MemberId>& ranks, wire::Start* start) {
-  const auto runs = assign_slots(slot_costs(turn, ranks), turn.options.shape.slots);
+  const auto runs = assign_slots(slot_costs(turn, ranks), node_of_rank(turn.state, ranks),
+                                 turn.options.shape.slots);
   for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
     const Member& member = turn.state.members.at(ranks[rank]);
     wire::MemberInfo* info = start->add_members();
@@ -259,6 +260,7 @@ Reason start_generation(Turn& turn) {
   if (!plan_buckets_of(turn, &start)) return Reason::kEndedLayout;
   place_members(turn, state.ranks, &start);
   start.set_total_steps(turn.options.total_steps);
+  start.set_lineage_id(state.lineage_id);
   start.set_writer(state.ranks.front());
   fill_skips(state, &start);
   open_generation(turn, std::move(start));

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "comm/base/planted_bug.h"
+#include "comm/collectives/node_levels.h"
 #include "coordinator/decide/decide_internal.h"
 
 namespace lockstep::coordinator {
@@ -83,6 +84,30 @@ void forget_process(State& state, const Member& member) {
   }
 }
 
+bool is_other_process(const Member& member, uint64_t process) {
+  return member.process != 0 && process != 0 && member.process != process;
+}
+
+std::string node_of(Turn& turn, const std::string& name, const std::string& machine) {
+  State& state = turn.state;
+  // Whom an earlier coordinator knew is given the time to come back.
+  const bool may_come_back = turn.now_ms - state.started_ms <= turn.options.lease_ms;
+  const auto is_vacant = [&](const std::string& node) {
+    return !may_come_back && !has_agent(state, node) &&
+           std::none_of(state.members.begin(), state.members.end(), [&](const auto& entry) {
+             return entry.second.node == node && entry.second.connection != 0;
+           });
+  };
+  const NodeNames::Given given = state.node_names.give(name, machine, is_vacant);
+  if (!given.is_news || name.empty()) return given.node;
+  turn.persist(SettingEntry{kNodeSetting + given.node, machine});
+  if (given.node != name)
+    turn.note(LogLine::Level::kWarn, "same_node_name",
+              "two machines of this run are called " + name + ": the second one is " + given.node +
+                  " here. Give each a name of its own (LOCKSTEP_NODE, or lockstep agent --node)");
+  return given.node;
+}
+
 bool may_join(const Turn& turn, const Member& member) {
   if (!is_alive(member) || member.connection == 0 || member.is_draining) return false;
   if (is_expelled(turn.state, member) && !LOCKSTEP_BUG(kExpelledGoesOn)) return false;
@@ -107,6 +132,12 @@ void sort_naturally(const State& state, std::vector<MemberId>& members) {
     if (x.node != y.node) return natural_less(x.node, y.node);
     return std::tie(x.local_rank, x.id) < std::tie(y.local_rank, y.id);
   });
+}
+
+std::vector<uint32_t> node_of_rank(const State& state, const std::vector<MemberId>& ranks) {
+  std::vector<std::string_view> hosts;
+  for (const MemberId id : ranks) hosts.push_back(state.members.at(id).data.host_id());
+  return number_nodes(hosts);
 }
 
 std::string describe(const State& state, const Member& member) {

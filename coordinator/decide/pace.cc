@@ -88,7 +88,8 @@ void judge_balance(Turn& turn) {
   for (MemberId id : state.source_members) runs.push_back(state.members.at(id).slots);
   const std::vector<uint32_t> costs = slot_costs(turn, state.source_members);
   const uint64_t now = longest_time(runs, costs);
-  const uint64_t next = longest_time(assign_slots(costs, turn.options.shape.slots), costs);
+  const auto nodes = node_of_rank(state, state.source_members);
+  const uint64_t next = longest_time(assign_slots(costs, nodes, turn.options.shape.slots), costs);
   const bool is_worth_it = next * 100 <= now * (100 - kGainPercent);
   state.speeds.agreeing = is_worth_it ? state.speeds.agreeing + 1 : 0;
 }
@@ -159,8 +160,8 @@ bool is_slow(const State& state, const Member& member) {
 void recall_costs(State& state) {
   std::vector<SlotRun> runs;
   for (MemberId id : state.ranks) runs.push_back(state.members.at(id).slots);
-  const auto ranks = static_cast<uint32_t>(runs.size());
-  if (runs.empty() || runs == assign_slots(ranks, runs.back().end)) return;
+  if (runs.empty() || runs == assign_slots(node_of_rank(state, state.ranks), runs.back().end))
+    return;
   for (MemberId id : state.ranks) {
     const SlotRun& slots = state.members.at(id).slots;
     if (slots.begin < slots.end) state.speeds.cost_us[id] = 1e6 / (slots.end - slots.begin);

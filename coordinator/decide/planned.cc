@@ -133,6 +133,7 @@ void plan_change(Turn& turn) {
   place_members(turn, members, &start);
   *start.mutable_buckets() = state.start.buckets();
   start.set_total_steps(turn.options.total_steps);
+  start.set_lineage_id(state.lineage_id);
   fill_skips(state, &start);
   for (MemberId id : members) {
     if (contains(state.ranks, id)) start.mutable_source()->add_members(id);

@@ -3,6 +3,7 @@
 #include <iterator>
 #include <set>
 
+#include "comm/base/limits.h"
 #include "coordinator/decide/decide_internal.h"
 
 namespace lockstep::coordinator {
@@ -45,6 +46,7 @@ bool may_hold_state(const State& state, MemberId id) {
 Reason regather(Turn& turn, const std::string& why, int code) {
   State& state = turn.state;
   if (state.run == RunState::kPrepared) {
+    if (const auto over = judge_fruitless(turn, why)) return *over;
     set_generation_state(turn, state.generation, GenerationState::kAbandoned);
     state.generation = state.last_generation;
     for (MemberId id : state.ranks) {
@@ -136,6 +138,23 @@ std::string consequence_of(const Turn& turn, Reason reason) {
 
 }  // namespace
 
+std::optional<Reason> judge_fruitless(Turn& turn, const std::string& why) {
+  State& state = turn.state;
+  Step step = state.completed;
+  for (MemberId id : state.ranks) step = std::max(step, state.members.at(id).step);
+  if (step > state.fruitful_to || state.resume.phase != Phase::kTrain || state.stop_ms) {
+    state.fruitful_to = std::max(state.fruitful_to, step);
+    state.experience.fruitless = 0;
+    return std::nullopt;
+  }
+  if (++state.experience.fruitless < limits::kFruitlessBeginnings) return std::nullopt;
+  end_run(turn, 70,
+          "the workers have begun " + std::to_string(state.experience.fruitless) +
+              " times in a row without completing a step, the last time: " + why + "; " +
+              what_remains(turn));
+  return Reason::kEndedFruitless;
+}
+
 void declare_dead(Turn& turn, Member& member) {
   State& state = turn.state;
   member.state = MemberState::kDead;
@@ -171,6 +190,7 @@ Reason regroup(Turn& turn, const std::string& why, int code) {
   const bool has_state = std::any_of(members.begin(), members.end(),
                                      [&](MemberId id) { return may_hold_state(state, id); });
   if (!has_state) return total_loss(turn, why, code);
+  if (const auto over = judge_fruitless(turn, why)) return *over;
   shrink(turn, members.size());
   const size_t line_end = why.find('\n');
   prepare_generation(turn, std::move(members), why.substr(0, line_end));

@@ -1,11 +1,13 @@
 #include "coordinator/journal/history.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "comm/base/check.h"
 #include "comm/base/file.h"
@@ -22,6 +24,10 @@ std::string number_text(double value) {
 
 Status io_error(const std::string& doing, const std::string& path) {
   return {Code::kInternal, doing + " " + path + ": " + errno_text(errno)};
+}
+
+int open_file(const std::string& path) {
+  return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
 }
 
 struct Kept {
@@ -65,7 +71,7 @@ std::string history_line(const StepEntry& step) {
 }
 
 Result<std::unique_ptr<History>> History::open(const std::string& path, Step keep_steps) {
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  const int fd = open_file(path);
   if (fd < 0) return io_error("cannot open", path);
   std::unique_ptr<History> history(new History(fd, path, 0));
   LOCKSTEP_RETURN_IF_ERROR(history->cut(keep_steps));
@@ -79,6 +85,7 @@ Status History::cut(Step keep_steps) {
   if (::ftruncate(fd_, kept.bytes) != 0) return io_error("cannot cut", path_);
   if (::lseek(fd_, kept.bytes, SEEK_SET) < 0) return io_error("cannot seek in", path_);
   lines_ = kept.lines;
+  bytes_ = kept.bytes;
   return Status::ok();
 }
 
@@ -90,6 +97,31 @@ void History::append(const StepEntry& step) {
   LOCKSTEP_CHECK(step.step == lines_, "H1: line n has step n");
   pending_ += history_line(step);
   ++lines_;
+  ++pending_lines_;
+}
+
+bool History::is_whole() const {
+  struct stat ours {};
+  struct stat there {};
+  return ::fstat(fd_, &ours) == 0 && ::stat(path_.c_str(), &there) == 0 &&
+         ours.st_dev == there.st_dev && ours.st_ino == there.st_ino && ours.st_size == bytes_;
+}
+
+Status History::restore(const Steps& steps) {
+  const std::string pending = std::exchange(pending_, {});
+  const Step pending_lines = std::exchange(pending_lines_, 0);
+  const Step flushed = lines_ - pending_lines;
+  const int fd = open_file(path_);
+  if (fd < 0) return io_error("cannot open", path_);
+  ::close(std::exchange(fd_, fd));
+  LOCKSTEP_RETURN_IF_ERROR(cut(flushed));
+  LOCKSTEP_RETURN_IF_ERROR(steps(lines_, flushed, [this](const StepEntry& step) {
+    if (step.step == lines_) append(step);
+  }));
+  pending_ += pending;
+  lines_ += pending_lines;
+  pending_lines_ += pending_lines;
+  return flush();
 }
 
 Status History::flush() {
@@ -100,7 +132,9 @@ Status History::flush() {
     if (got <= 0) return io_error("cannot write", path_);
     written += static_cast<size_t>(got);
   }
+  bytes_ += static_cast<off_t>(written);
   pending_.clear();
+  pending_lines_ = 0;
   return Status::ok();
 }
 

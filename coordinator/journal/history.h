@@ -7,12 +7,16 @@
 // INVARIANTS
 //  H1 Line n has step n (steps count from 1), however often the run was resumed.
 //  H2 Bytes after the last newline do not count. open() cuts a line that a crash left unfinished.
+//  H3 If somebody deletes, replaces or cuts the file, flush() writes it anew from the journal.
 //
 // A loss that is not a number becomes null.
 //
 // Thread-safety: one thread.
 #pragma once
 
+#include <sys/types.h>
+
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -25,6 +29,10 @@ std::string history_line(const StepEntry& step);  // with its newline
 
 class History {
  public:
+  // Visits the steps [from, to) of the journal.
+  using Steps =
+      std::function<Status(Step from, Step to, const std::function<void(const StepEntry&)>&)>;
+
   // Keeps the first `keep_steps` lines, as far as they are there in order, and cuts the rest.
   static Result<std::unique_ptr<History>> open(const std::string& path, Step keep_steps);
   ~History();
@@ -36,6 +44,11 @@ class History {
   // REQUIRES: step.step == lines(). Visible to readers after flush().
   void append(const StepEntry& step);
   Status flush();
+  bool is_pending() const { return pending_lines_ > 0; }  // there is something to flush
+  // Whether the file is where it was, as it was after the last flush().
+  bool is_whole() const;
+  // Writes what is missing. REQUIRES: all lines are in the journal.
+  Status restore(const Steps& steps);
   // Cuts as open() does. REQUIRES: everything is flushed.
   Status cut(Step keep_steps);
 
@@ -45,6 +58,8 @@ class History {
   int fd_;
   std::string path_;
   Step lines_;
+  off_t bytes_ = 0;  // that were written
+  Step pending_lines_ = 0;
   std::string pending_;
 };
 

@@ -6,6 +6,11 @@
 //     of the commits, and the prefix includes every commit that returned ok.
 //  J2 After an error every later commit returns the same error. The journal never repeats a failed
 //     write or fsync, because nobody knows what reached the disk. The coordinator stops.
+//  J3 A journal has a random lineage id from its creation on, numbers its commits from 1, and
+//  chains
+//     a digest over them (journal_chain.h). So two journals are never taken for each other, and one
+//     that has lost commits shows: something outside has seen a later commit (journal_head.h, and
+//     the manifests of checkpoints).
 //
 // Thread-safety: one thread.
 #pragma once
@@ -14,23 +19,37 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "comm/base/clock.h"
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
 #include "coordinator/journal/journal_entry.h"
 
 namespace lockstep::coordinator {
 
+// How far a journal is.
+struct JournalMark {
+  std::string lineage_id;  // empty: there is no journal
+  Term term = 0;           // the newest in it
+  uint64_t sequence = 0;   // number of its newest commit; 0: none
+  uint64_t digest = 0;     // chained over all commits
+  bool operator==(const JournalMark&) const = default;
+};
+
 // Later than any step; fits into a signed number.
 inline constexpr Step kNoStep = std::numeric_limits<int64_t>::max();
 
 // What a new term must know. Steps and records are not in it, because they grow with the run.
 struct JournalContents {
+  JournalMark mark;
+  std::optional<JournalMark> head;      // what the last writer in the run directory left
   std::vector<IdentityEntry> identity;  // empty: no generation was ever started
   Term last_term = 0;
+  std::string job_json;  // of the last term; empty: no term began
   MemberId last_member = 0;
   Generation last_generation = 0;
   std::vector<MemberEntry> members;          // ascending
@@ -51,8 +70,15 @@ class Journal {
  public:
   virtual ~Journal() = default;
 
-  // Makes all entries durable, all or none. `wall_ms` is for people.
-  virtual Status commit(std::span<const JournalEntry> entries, int64_t wall_ms) = 0;
+  // Makes all entries durable, all or none. The wall clock of `now` is for people; the monotonic
+  // one tells how long a term lasts, from its TermEntry to its last commit by the same process.
+  virtual Status commit(std::span<const JournalEntry> entries, BothClocks now) = 0;
+
+  // After the last commit.
+  virtual JournalMark mark() const = 0;
+
+  // kInternal if its files are not where they were: nobody would find what commit() writes.
+  virtual Status look() { return Status::ok(); }
 
   virtual Result<JournalContents> load() = 0;
 

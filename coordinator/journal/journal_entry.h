@@ -173,9 +173,12 @@ struct FoldEntry {
   uint64_t digest = 0;  // chained over the digests of all slots of all steps, in order
 };
 
+inline constexpr char kNodeSetting[] = "node ";
+
 // A value that outlives the coordinator until somebody resumes the run.
 struct SettingEntry {
-  std::string key;    // "workers": the wanted number. "end": code and message of a run that ended
+  std::string key;    // "workers": the wanted number. "end": code and message of a run that ended.
+                      // kNodeSetting and a node: its machine (state/node_names.h)
   std::string value;  // empty: removes the key
 };
 

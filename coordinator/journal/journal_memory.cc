@@ -5,10 +5,10 @@
 
 namespace lockstep::coordinator {
 
-Status MemoryJournal::commit(std::span<const JournalEntry> entries, int64_t wall_ms) {
+Status MemoryJournal::commit(std::span<const JournalEntry> entries, BothClocks now) {
   if (!error_.is_ok()) return error_;
-  for (const JournalEntry& entry : entries) apply(entry, wall_ms);
-  if (!terms_.empty()) terms_.rbegin()->second.last_ms = wall_ms;
+  for (const JournalEntry& entry : entries) apply(entry, now);
+  if (!terms_.empty()) terms_.rbegin()->second.last_ms = now.monotonic_ms;
   ++commits_;
   return Status::ok();
 }
@@ -29,9 +29,10 @@ void MemoryJournal::set(const SettingEntry& entry) {
   }
 }
 
-void MemoryJournal::apply(const JournalEntry& entry, int64_t wall_ms) {
+void MemoryJournal::apply(const JournalEntry& entry, BothClocks now) {
   if (const auto* e = std::get_if<IdentityEntry>(&entry)) identity_[e->key] = e->value;
-  if (const auto* e = std::get_if<TermEntry>(&entry)) terms_[e->term] = {wall_ms, wall_ms};
+  if (const auto* e = std::get_if<TermEntry>(&entry))
+    terms_[e->term] = {now.monotonic_ms, now.monotonic_ms, e->job_json};
   if (const auto* e = std::get_if<MemberEntry>(&entry)) members_[e->member] = *e;
   if (const auto* e = std::get_if<GenerationEntry>(&entry)) change_generation(*e);
   if (const auto* e = std::get_if<SlotMapEntry>(&entry)) slot_maps_[e->generation] = *e;
@@ -100,12 +101,19 @@ std::map<Generation, GenerationState> MemoryJournal::generations() const {
   return states;
 }
 
+// Its entries are what they were, so that a digest has nothing to find.
+JournalMark MemoryJournal::mark() const {
+  return {lineage_id_, terms_.empty() ? 0 : terms_.rbegin()->first, commits_, 0};
+}
+
 Result<JournalContents> MemoryJournal::load() {
   JournalContents contents;
+  contents.mark = mark();
   for (const auto& [key, value] : identity_) contents.identity.push_back({key, value});
   contents.settings = settings_;
   for (const auto& [term, times] : terms_) {
     contents.last_term = term;
+    contents.job_json = times.job_json;
     contents.wall_ms += std::max<int64_t>(0, times.last_ms - times.started_ms);
   }
   for (const auto& [member, entry] : members_) contents.members.push_back(entry);

@@ -14,7 +14,10 @@ namespace lockstep::coordinator {
 
 class MemoryJournal final : public Journal {
  public:
-  Status commit(std::span<const JournalEntry> entries, int64_t wall_ms) override;
+  explicit MemoryJournal(std::string lineage_id = {}) : lineage_id_(std::move(lineage_id)) {}
+
+  Status commit(std::span<const JournalEntry> entries, BothClocks now) override;
+  JournalMark mark() const override;
   Result<JournalContents> load() override;
   Result<std::vector<LedgerRow>> ledger() override { return rows(); }
   Result<std::vector<FoldEntry>> folds() override;
@@ -29,19 +32,21 @@ class MemoryJournal final : public Journal {
   std::map<Generation, GenerationState> generations() const;
 
  private:
-  void apply(const JournalEntry& entry, int64_t wall_ms);
+  void apply(const JournalEntry& entry, BothClocks now);
   void change_generation(const GenerationEntry& entry);
   void set(const SettingEntry& entry);
   void roll_back(const RollbackEntry& entry);
   void fold(const FoldEntry& entry);
   std::vector<LedgerRow> rows() const;
 
+  std::string lineage_id_;
   Status error_;
   uint64_t commits_ = 0;
   std::map<std::string, std::string> identity_;
   struct TermTimes {
-    int64_t started_ms = 0;
+    int64_t started_ms = 0;  // monotonic
     int64_t last_ms = 0;
+    std::string job_json = {};
   };
   std::map<Term, TermTimes> terms_;
   std::map<MemberId, MemberEntry> members_;

@@ -134,6 +134,9 @@ Result<JournalContents> read_contents(Database& database) {
         contents.last_term = row.integer(0);
         contents.wall_ms = static_cast<int64_t>(row.integer(1));
       }));
+  LOCKSTEP_RETURN_IF_ERROR(
+      for_each_row(database, "SELECT job FROM terms ORDER BY term DESC LIMIT 1",
+                   [&](const Statement& row) { contents.job_json = row.text(0); }));
   LOCKSTEP_RETURN_IF_ERROR(read_membership(database, contents));
   if (!contents.members.empty()) contents.last_member = contents.members.back().member;
   if (!contents.generations.empty()) {

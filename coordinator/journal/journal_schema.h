@@ -9,7 +9,7 @@ namespace lockstep::coordinator {
 
 // In PRAGMA user_version. Lockstep refuses a journal with another number, and never converts it
 // silently.
-inline constexpr uint64_t kJournalVersion = 3;
+inline constexpr uint64_t kJournalVersion = 4;
 
 // How many of the newest events the journal keeps.
 inline constexpr uint64_t kJournalEvents = 10'000;
@@ -18,7 +18,12 @@ inline constexpr char kJournalSchema[] = R"sql(
 -- What is frozen when the first generation starts.
 CREATE TABLE identity(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
--- Incarnations of the coordinator, with the whole job of each. last_wall_ms: of its last commit.
+-- One row: journal_chain.h.
+CREATE TABLE chain(id INTEGER PRIMARY KEY CHECK(id = 1), lineage TEXT NOT NULL,
+                   sequence INTEGER NOT NULL, content INTEGER NOT NULL, digest INTEGER NOT NULL);
+
+-- Incarnations of the coordinator, with the whole job of each. last_wall_ms: of its last commit,
+-- as if nobody had set the clock since the term began.
 CREATE TABLE terms(term INTEGER PRIMARY KEY, started_wall_ms INTEGER NOT NULL,
                    last_wall_ms INTEGER NOT NULL, pid INTEGER NOT NULL, job TEXT NOT NULL);
 

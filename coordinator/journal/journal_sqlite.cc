@@ -2,6 +2,9 @@
 
 #include <optional>
 
+#include "coordinator/journal/file_place.h"
+#include "coordinator/journal/journal_chain.h"
+#include "coordinator/journal/journal_head.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/journal/journal_schema.h"
 #include "coordinator/journal/journal_writer.h"
@@ -12,17 +15,32 @@ namespace {
 
 class SqliteJournal final : public Journal {
  public:
-  SqliteJournal(std::unique_ptr<Database> database, std::optional<JournalWriter> writer)
-      : database_(std::move(database)), writer_(std::move(writer)) {
+  SqliteJournal(const std::string& path, std::unique_ptr<Database> database,
+                std::unique_ptr<JournalChain> chain, std::optional<JournalWriter> writer,
+                bool has_head)
+      : database_(std::move(database)),
+        chain_(std::move(chain)),
+        writer_(std::move(writer)),
+        head_path_(head_path(path)),
+        file_(path),
+        log_(path + "-wal") {
+    if (has_head) head_ = std::make_unique<JournalHead>(head_path_);
     if (!writer_) error_ = Status(Code::kInternal, "this journal was opened for reading only");
   }
 
-  Status commit(std::span<const JournalEntry> entries, int64_t wall_ms) override {
+  Status commit(std::span<const JournalEntry> entries, BothClocks now) override {
     if (!error_.is_ok()) return error_;
-    error_ = transaction(entries, wall_ms);
+    error_ = transaction(entries, now);
+    if (error_.is_ok() && head_) head_->write(chain_->mark());
     return error_;
   }
 
+  JournalMark mark() const override { return chain_->mark(); }
+
+  Status look() override {
+    LOCKSTEP_RETURN_IF_ERROR(file_.look());
+    return log_.look();
+  }
   Result<JournalContents> load() override;
   Result<std::vector<LedgerRow>> ledger() override { return read_ledger(*database_); }
   Result<std::vector<FoldEntry>> folds() override { return read_folds(*database_); }
@@ -34,26 +52,38 @@ class SqliteJournal final : public Journal {
   Result<SlotMapEntry> slot_map(Generation generation) override;
 
  private:
-  Status transaction(std::span<const JournalEntry> entries, int64_t wall_ms) {
+  Status transaction(std::span<const JournalEntry> entries, BothClocks now) {
+    // So that the head of an earlier journal never stands beside a commit of this one.
+    if (chain_->mark().sequence == 0 && head_) head_->write(chain_->mark());
     LOCKSTEP_RETURN_IF_ERROR(database_->execute("BEGIN IMMEDIATE"));
     for (const JournalEntry& entry : entries) {
-      if (Status status = writer_->write(entry, wall_ms); !status.is_ok()) {
+      if (const auto* term = std::get_if<TermEntry>(&entry)) chain_->began(term->term);
+      if (Status status = writer_->write(entry, now); !status.is_ok()) {
         // What the failed transaction left is undone when the file is opened again, at the latest.
         (void)database_->execute("ROLLBACK");
         return status;
       }
     }
-    LOCKSTEP_RETURN_IF_ERROR(writer_->end(wall_ms));
+    LOCKSTEP_RETURN_IF_ERROR(writer_->end(now));
+    LOCKSTEP_RETURN_IF_ERROR(chain_->advance());
     return database_->execute("COMMIT");
   }
 
   std::unique_ptr<Database> database_;
+  std::unique_ptr<JournalChain> chain_;
   std::optional<JournalWriter> writer_;  // none: for reading only
+  std::string head_path_;
+  FilePlace file_;
+  FilePlace log_;
+  std::unique_ptr<JournalHead> head_;  // null: none is written
   Status error_;
 };
 
 Result<JournalContents> SqliteJournal::load() {
-  return read_contents(*database_);
+  LOCKSTEP_ASSIGN_OR_RETURN(JournalContents contents, read_contents(*database_));
+  contents.mark = chain_->mark();
+  contents.head = read_head(head_path_);
+  return contents;
 }
 
 Result<SlotMapEntry> SqliteJournal::slot_map(Generation generation) {
@@ -103,8 +133,21 @@ Status SqliteJournal::visit_steps(Step from, Step to,
 Status create_or_check(Database& database, const std::string& path) {
   LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t version, read_version(database, path));
   if (version != 0) return Status::ok();
-  return database.execute("BEGIN IMMEDIATE;" + std::string(kJournalSchema) +
-                          "PRAGMA user_version=" + std::to_string(kJournalVersion) + "; COMMIT;");
+  LOCKSTEP_RETURN_IF_ERROR(
+      database.execute("BEGIN IMMEDIATE;" + std::string(kJournalSchema) +
+                       "PRAGMA user_version=" + std::to_string(kJournalVersion)));
+  LOCKSTEP_RETURN_IF_ERROR(JournalChain::create(database));
+  return database.execute("COMMIT");
+}
+
+Result<std::unique_ptr<JournalChain>> open_chain(Database& database, const std::string& path,
+                                                 bool checks) {
+  auto chain = JournalChain::open(database);
+  if (!chain.is_ok()) return chain.status().with_context(path);
+  if (!checks) return chain;
+  const Status whole = (*chain)->check();
+  if (!whole.is_ok()) return whole.with_context(path);
+  return chain;
 }
 
 }  // namespace
@@ -117,17 +160,35 @@ Result<std::unique_ptr<Journal>> open_sqlite_journal(const std::string& path,
     LOCKSTEP_RETURN_IF_ERROR(
         database->execute("PRAGMA max_page_count=" + std::to_string(options.max_pages)));
   }
+  LOCKSTEP_ASSIGN_OR_RETURN(auto chain, open_chain(*database, path, !options.is_checked));
+  LOCKSTEP_RETURN_IF_ERROR(chain->watch());
   LOCKSTEP_ASSIGN_OR_RETURN(auto writer, JournalWriter::create(*database));
-  return std::unique_ptr<Journal>(
-      std::make_unique<SqliteJournal>(std::move(database), std::move(writer)));
+  return std::unique_ptr<Journal>(std::make_unique<SqliteJournal>(
+      path, std::move(database), std::move(chain), std::move(writer), options.has_head));
+}
+
+Result<JournalContents> peek_journal(const std::string& path) {
+  JournalContents nothing;
+  nothing.head = read_head(head_path(path));
+  auto database = Database::open_for_reading(path);
+  if (database.status().code() == Code::kNoInput) return nothing;
+  if (!database.is_ok()) return database.status();
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t version, read_version(**database, path));
+  if (version == 0) return nothing;
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto chain, open_chain(**database, path, true));
+  LOCKSTEP_ASSIGN_OR_RETURN(JournalContents contents, read_contents(**database));
+  contents.mark = chain->mark();
+  contents.head = nothing.head;
+  return contents;
 }
 
 Result<std::unique_ptr<Journal>> read_sqlite_journal(const std::string& path) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto database, Database::open_for_reading(path));
   LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t version, read_version(*database, path));
   if (version == 0) return Status(Code::kUsage, "nothing was ever written to the journal " + path);
-  return std::unique_ptr<Journal>(
-      std::make_unique<SqliteJournal>(std::move(database), std::nullopt));
+  LOCKSTEP_ASSIGN_OR_RETURN(auto chain, open_chain(*database, path, true));
+  return std::unique_ptr<Journal>(std::make_unique<SqliteJournal>(
+      path, std::move(database), std::move(chain), std::nullopt, false));
 }
 
 }  // namespace lockstep::coordinator

@@ -13,16 +13,22 @@
 namespace lockstep::coordinator {
 
 struct SqliteJournalOptions {
-  uint64_t max_pages = 0;  // of 4 KiB; 0: as many as the disk holds. For tests of a full disk.
+  uint64_t max_pages = 0;   // of 4 KiB; 0: as many as the disk holds. For tests of a full disk.
+  bool has_head = true;     // every commit writes journal_head.h
+  bool is_checked = false;  // peek_journal() has just found it whole
 };
 
 // Creates the file and its tables if the file does not exist. kUsage if another process has it open
-// or another version wrote it. kInternal for I/O.
+// or another version wrote it. kBadData if it is damaged. kInternal for I/O.
 Result<std::unique_ptr<Journal>> open_sqlite_journal(const std::string& path,
                                                      SqliteJournalOptions options = {});
 
+// The contents of a journal whose coordinator is dead. Changes no byte. Where there is no file, or
+// nothing was ever written to it, contents.mark.sequence is 0. Errors as open_sqlite_journal().
+Result<JournalContents> peek_journal(const std::string& path);
+
 // For tools, when no coordinator lives; commit() is an error. kNoInput if there is no journal.
-// kUsage if another version wrote it, or nobody ever wrote to it.
+// kUsage if another version wrote it, or nobody ever wrote to it. kBadData if it is damaged.
 Result<std::unique_ptr<Journal>> read_sqlite_journal(const std::string& path);
 
 }  // namespace lockstep::coordinator

@@ -232,12 +232,16 @@ Result<JournalWriter> JournalWriter::create(Database& database) {
   return writer;
 }
 
-Status JournalWriter::write(const JournalEntry& entry, int64_t wall_ms) {
-  return std::visit(Visitor{*this, static_cast<uint64_t>(wall_ms)}, entry);
+Status JournalWriter::write(const JournalEntry& entry, BothClocks now) {
+  if (std::holds_alternative<TermEntry>(entry)) term_began_ = now;
+  return std::visit(Visitor{*this, static_cast<uint64_t>(now.wall_ms)}, entry);
 }
 
-Status JournalWriter::end(int64_t wall_ms) {
-  return statements_.at("committed")->bind(static_cast<uint64_t>(wall_ms)).run();
+Status JournalWriter::end(BothClocks now) {
+  if (!term_began_) return Status::ok();  // the term that is there was another process's
+  const int64_t lasted_ms = now.monotonic_ms - term_began_->monotonic_ms;
+  const auto last_ms = static_cast<uint64_t>(term_began_->wall_ms + lasted_ms);
+  return statements_.at("committed")->bind(last_ms).run();
 }
 
 }  // namespace lockstep::coordinator

@@ -11,9 +11,21 @@
 namespace lockstep::coordinator {
 namespace {
 
+Code code_of(int error) {
+  switch (error) {
+    case SQLITE_BUSY:
+      return Code::kUsage;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return Code::kBadData;
+    default:
+      return Code::kInternal;
+  }
+}
+
 Status error_of(sqlite3* database, const std::string& doing) {
   const int code = sqlite3_extended_errcode(database);
-  return {(code & 0xff) == SQLITE_BUSY ? Code::kUsage : Code::kInternal,
+  return {code_of(code & 0xff),
           doing + ": " + sqlite3_errmsg(database) + " (SQLite error " + std::to_string(code) + ")"};
 }
 
@@ -166,7 +178,11 @@ Result<std::unique_ptr<Statement>> Database::prepare(const std::string& sql) {
   sqlite3_stmt* statement = nullptr;
   if (sqlite3_prepare_v3(handle_, sql.c_str(), -1, SQLITE_PREPARE_PERSISTENT, &statement,
                          nullptr) != SQLITE_OK) {
-    return error_of(handle_, "the journal does not know what to do with \"" + sql + "\"");
+    const Status status =
+        error_of(handle_, "the journal does not know what to do with \"" + sql + "\"");
+    // Of its own tables only a damaged file knows nothing.
+    const bool is_strange = sqlite3_errcode(handle_) == SQLITE_ERROR;
+    return is_strange ? Status(Code::kBadData, status.message()) : status;
   }
   return std::make_unique<Statement>(handle_, statement);
 }

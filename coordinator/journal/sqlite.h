@@ -46,7 +46,8 @@ class Statement {
 
 class Database {
  public:
-  // Opens or creates `path`. kUsage if another process has it open, kInternal for I/O.
+  // Opens or creates `path`. kUsage if another process has it open, kBadData if it is damaged (as
+  // for every other call), kInternal for I/O.
   static Result<std::unique_ptr<Database>> open(const std::string& path);
   // For reading the file of a process that has ended. Changes no byte of it. kNoInput if it does
   // not exist. REQUIRES: nobody has it open or opens it meanwhile.
@@ -58,6 +59,7 @@ class Database {
   Status execute(const std::string& sql);
   Result<std::unique_ptr<Statement>> prepare(const std::string& sql);
   Result<uint64_t> integer(const std::string& sql);  // first column of the first row
+  sqlite3* handle() { return handle_; }
 
  private:
   explicit Database(sqlite3* handle) : handle_(handle) {}

@@ -123,6 +123,7 @@ Result<EndedRun> read_ended_run(const std::string& run_dir) {
   run.options = make_options(inputs.job, inputs.facts, run_dir);
   State& state = run.state;
   state.run_id = inputs.job.job();
+  state.lineage_id = contents.mark.lineage_id;
   state.term = contents.last_term;
   state.run = RunState::kEnded;
   uint64_t run_us = 0;

@@ -149,6 +149,7 @@ std::string status_json(const State& state, const Options& options, const RunSta
   const Step step = newest_step(state);
   json out;
   out["run"] = state.run_id;
+  out["lineage"] = state.lineage_id;
   out["state"] =
       state.stop_ms && state.run == RunState::kStarted ? "stopping" : run_state_name(state.run);
   out["term"] = state.term;
@@ -212,6 +213,7 @@ std::string summary_json(const State& state, const Options& options, const RunSt
                          const ReportTimes& times) {
   json out;
   out["run"] = state.run_id;
+  out["lineage"] = state.lineage_id;
   out["steps"] = state.completed;
   out["epochs"] = state.completed / data::steps_per_epoch(options.shape);  // finished ones
   out["global_batch"] = options.job.train().global_batch();

@@ -21,12 +21,19 @@ std::string directory_of(const std::string& journal) {
 
 }  // namespace
 
+Status cannot_lock(const std::string& path) {
+  return {Code::kConfig, "cannot lock " + path + ": " + errno_text(errno) +
+                             "; mount its file system with locks (NFS: without nolock; Lustre: "
+                             "with flock), or choose another --run-dir"};
+}
+
 Result<std::unique_ptr<RunLock>> RunLock::take(const std::string& journal) {
   const std::string path = lock_path(journal);
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (fd < 0) return Status(Code::kNoInput, "cannot open " + path + ": " + errno_text(errno));
   std::unique_ptr<RunLock> lock(new RunLock(fd));
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return cannot_lock(path);
     char pid[32] = {};
     const ssize_t got = ::pread(fd, pid, sizeof(pid) - 1, 0);
     return Status(Code::kUsage, "the run directory " + directory_of(journal) +
@@ -45,9 +52,13 @@ Result<std::unique_ptr<RunLock>> RunLock::take(const std::string& journal) {
 Result<std::unique_ptr<RunLock>> RunLock::take_to_read(const std::string& journal) {
   const std::string path = lock_path(journal);
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // The journal has a lock of its own against a living writer.
+  if (fd < 0 && ::access(journal.c_str(), F_OK) == 0)
+    return std::unique_ptr<RunLock>(new RunLock(-1));
   if (fd < 0) return Status(Code::kNoInput, "there is no run in " + directory_of(journal));
   std::unique_ptr<RunLock> lock(new RunLock(fd));
   if (::flock(fd, LOCK_SH | LOCK_NB) == 0) return lock;
+  if (errno != EWOULDBLOCK) return cannot_lock(path);
   return Status(Code::kUsage,
                 "the run in " + directory_of(journal) +
                     " still goes on: wait for its end or stop it, and then ask again; "
@@ -55,7 +66,7 @@ Result<std::unique_ptr<RunLock>> RunLock::take_to_read(const std::string& journa
 }
 
 RunLock::~RunLock() {
-  ::close(fd_);
+  if (fd_ >= 0) ::close(fd_);
 }
 
 Result<std::string> absolute_path(const std::string& path) {

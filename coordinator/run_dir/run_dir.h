@@ -25,8 +25,12 @@ class RunLock {
 
  private:
   explicit RunLock(int fd) : fd_(fd) {}
-  int fd_;
+  int fd_;  // -1: the file is lost
 };
+
+// kConfig: the file system does not lock; errno says why. A lock that somebody holds is another
+// error.
+Status cannot_lock(const std::string& path);
 
 // The absolute form of a path that exists.
 Result<std::string> absolute_path(const std::string& path);

@@ -8,8 +8,6 @@
 namespace lockstep::coordinator {
 namespace {
 
-constexpr Step kBlockSteps = 1'000;
-constexpr Step kBlockDigests = 100'000;
 // A turn's work, in samples that are put in order: about 5 ms.
 constexpr int64_t kSamples = 200'000;
 constexpr int64_t kSamplesPerRecord = 10;  // that could be ordered while one record is read
@@ -26,10 +24,6 @@ Step fold_bound(const State& state) {
   return std::min(bound, state.completed);
 }
 
-Step fold_block_steps(uint32_t slots) {
-  return std::clamp<Step>(kBlockDigests / slots, limits::kRecordBatchSteps, kBlockSteps);
-}
-
 bool Folder::is_folded(Generation generation, Step first, Step last) const {
   // A rollback may have shortened the row since.
   return std::any_of(folds_.begin(), folds_.end(), [&](const FoldEntry& fold) {
@@ -44,7 +38,7 @@ Status Folder::find_block(const State& state, Step bound) {
     has_folds_ = true;
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<LedgerRow> rows, journal_.ledger());
-  const Step steps = fold_block_steps(plan_.shape().slots);
+  const Step steps = data::fold_block_steps(plan_.shape().slots);
   for (const LedgerRow& row : rows) {
     if (row.rolled_back) continue;
     const Step end = row.last ? row.last->step : kNoStep;

@@ -24,15 +24,13 @@
 #include "coordinator/audit/run_order.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/state/state.h"
+#include "data/order/fold_digest.h"
 #include "data/order/skip_set.h"
 
 namespace lockstep::coordinator {
 
 // The first step that must not be folded. Pure.
 Step fold_bound(const State& state);
-
-// How many steps a block has: fewer with many slots, so that no commit is long.
-Step fold_block_steps(uint32_t slots);
 
 class Folder {
  public:
@@ -54,7 +52,7 @@ class Folder {
     // How far the check is.
     Step step = 0;
     uint32_t slot = 0;
-    FoldDigest digest;
+    data::FoldDigest digest;
     data::SkipSet skips;
     RecordedSteps recorded;  // of steps up to `read`
     Step read = 0;

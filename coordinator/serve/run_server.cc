@@ -69,6 +69,14 @@ void RunServer::Impl::turn() {
 
 // A run that ends may have cut its lineage; a term that begins cuts the file by itself.
 Status RunServer::Impl::write_history() {
+  if ((parts.history.is_pending() || is_over) && !parts.history.is_whole()) {
+    parts.logger.warn("history_restored",
+                      "history.jsonl was deleted or changed under the run: it is written anew from "
+                      "the journal");
+    LOCKSTEP_RETURN_IF_ERROR(parts.history.restore([this](Step from, Step to, const auto& visit) {
+      return parts.journal.visit_steps(from, to, visit);
+    }));
+  }
   LOCKSTEP_RETURN_IF_ERROR(parts.history.flush());
   const bool is_cut = is_over && parts.history.lines() > state.completed;
   return is_cut ? parts.history.cut(state.completed) : Status::ok();
@@ -85,11 +93,12 @@ bool RunServer::Impl::commit(const std::vector<Action>& actions) {
 bool RunServer::Impl::commit(const std::vector<JournalEntry>& entries) {
   if (end_if_superseded()) return false;
   const int64_t begin_ns = parts.clock.monotonic_ns();
-  const Status status = parts.journal.commit(entries, parts.clock.wall_ms());
+  const Status status = parts.journal.commit(entries, parts.clock.both());
   if (!status.is_ok()) {
     stop_broken(status);
     return false;
   }
+  state.sequence = parts.journal.mark().sequence;
   // It may have lasted: a process that is stopped, or a file system that is away, knows no clock.
   if (end_if_superseded()) return false;
   parts.metrics.journal().committed(
@@ -152,7 +161,8 @@ RunServer::RunServer(Parts parts, Options options, State state, EarlierTerms ear
 
 RunServer::~RunServer() = default;
 
-Status RunServer::listen(rpc::Transport& transport, const rpc::Address& address, rpc::Token token) {
+Status RunServer::listen(rpc::Transport& transport, const rpc::Address& address, rpc::Token token,
+                         const std::string& name) {
   Impl* impl = impl_.get();
   rpc::RpcServer::Handlers handlers;
   handlers.on_peer = [](rpc::PeerId, const std::string&) {};
@@ -165,7 +175,7 @@ Status RunServer::listen(rpc::Transport& transport, const rpc::Address& address,
   };
   LOCKSTEP_ASSIGN_OR_RETURN(
       impl->rpc, rpc::RpcServer::start(transport, address, std::move(token), impl->parts.logger,
-                                       std::move(handlers)));
+                                       std::move(handlers), name));
   if (impl->state.run != RunState::kEnded) {
     impl->tick();
     return Status::ok();
@@ -185,6 +195,7 @@ void RunServer::stop(const std::string& why) {
 
 void RunServer::beat() {
   if (impl_->rpc == nullptr) return;  // the run is over, and everybody has gone
+  impl_->look_after_files();
   wire::Envelope envelope;
   envelope.set_term(impl_->state.term);
   envelope.mutable_beat();

@@ -66,8 +66,9 @@ class RunServer {
   RunServer(Parts parts, Options options, State state, EarlierTerms earlier = {});
   ~RunServer();
 
-  // Begins to accept workers and agents. kConfig if it cannot listen there.
-  Status listen(rpc::Transport& transport, const rpc::Address& address, rpc::Token token);
+  // Begins to accept workers and agents. `name`: RpcServer. kConfig if it cannot listen there.
+  Status listen(rpc::Transport& transport, const rpc::Address& address, rpc::Token token,
+                const std::string& name = "");
   const rpc::Address& control_address() const;
 
   void stop(const std::string& why);  // a signal

@@ -19,6 +19,9 @@ void RunServer::Impl::end_term() {
 
 void RunServer::Impl::finish() {
   if (leave_timer != 0) return end_when_alone();
+  // Looks before it claims success.
+  if (const Status kept = parts.journal.look(); !kept.is_ok() && !is_broken)
+    return stop_broken(kept);
   if (const Status written = write_summary(); !written.is_ok()) {
     parts.logger.error("summary_not_written", written.message());
     if (final_code == 0) final_code = 70;
@@ -61,9 +64,14 @@ void RunServer::Impl::stop_broken(const Status& status) {
   final_code = exit_code(Status(Code::kInternal, ""));
   state.run = RunState::kEnded;
   state.exit_code = final_code;
+  const bool is_lost = !parts.journal.look().is_ok();
   state.message =
-      "the coordinator stops, because it cannot write what it decides: " + status.message() +
-      ". Make room on the disk of " + options.run_dir + " and start again with --resume";
+      is_lost
+          ? "the coordinator stops, because its journal is lost: " + status.message() +
+                ". Put the file back, or start again with --resume, which names the "
+                "checkpoints to go on from"
+          : "the coordinator stops, because it cannot write what it decides: " + status.message() +
+                ". Make room on the disk of " + options.run_dir + " and start again with --resume";
   wire::Envelope goodbye;
   goodbye.set_term(state.term);
   goodbye.mutable_goodbye()->set_exit_code(static_cast<uint32_t>(final_code));
@@ -71,6 +79,12 @@ void RunServer::Impl::stop_broken(const Status& status) {
   for (const auto& [peer, member] : state.by_connection) rpc->send(peer, goodbye);
   for (const auto& [peer, agent] : state.agents) rpc->send(peer, goodbye);
   finish();
+}
+
+// Between two commits there may be much time, and a run whose journal is gone has no proof.
+void RunServer::Impl::look_after_files() {
+  if (is_broken || is_over || term_end) return;
+  if (const Status kept = parts.journal.look(); !kept.is_ok()) stop_broken(kept);
 }
 
 bool RunServer::Impl::end_if_superseded() {

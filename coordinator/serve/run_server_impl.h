@@ -53,6 +53,7 @@ struct RunServer::Impl {
   void end_term();
   Status write_summary();
   void stop_broken(const Status& status);
+  void look_after_files();
   bool end_if_superseded();
   void leave_after(int64_t delay_ms);
   void end_when_alone();

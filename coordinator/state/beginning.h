@@ -40,11 +40,13 @@ struct LivingGeneration {
 // What this term begins with, from the journal and the checkpoints on disk (resume.h).
 struct Beginning {
   std::string run_id;
+  std::string lineage_id;
   Term term = 1;
   MemberId next_member = 1;
   Generation generation = 0;
   ResumePoint base;
   std::string base_checkpoint;
+  std::vector<std::string> base_fingerprint;  // of the numerics that made it
   std::map<Step, EvalEntry> evals;
   std::vector<CheckpointEntry> checkpoints;
   std::vector<CheckpointEntry> stray;

@@ -104,6 +104,8 @@ const char* reason_name(Reason reason) {
       return "ended_missing_workers";
     case Reason::kEndedFingerprint:
       return "ended_fingerprint";
+    case Reason::kEndedFruitless:
+      return "ended_fruitless";
     case Reason::kEndedFacts:
       return "ended_facts";
     case Reason::kEndedLayout:

@@ -65,6 +65,7 @@ enum class Reason : uint8_t {
   kEndedStopped,
   kEndedMissingWorkers,
   kEndedFingerprint,
+  kEndedFruitless,
   kEndedFacts,
   kEndedLayout,
   kEndedSharedGpu,

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 #include <numeric>
 
 #include "comm/base/check.h"
 #include "comm/base/planted_bug.h"
+#include "coordinator/state/slot_search.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -15,7 +15,6 @@ namespace {
 constexpr uint32_t kSearchedSlots = 1024;
 
 using Costs = std::vector<uint32_t>;
-using Sizes = std::vector<uint32_t>;  // in slots, by owner
 
 uint32_t count_subtrees(uint32_t node_begin, uint32_t node_end, const SlotRun& run) {
   if (run.end <= node_begin || node_end <= run.begin) return 0;
@@ -87,61 +86,16 @@ Sizes even_sizes(const Sizes& most, uint32_t slots) {
   return sizes;
 }
 
-// The search over who ends where: best(r, p) is the fewest partials when the first r owners hold
-// exactly [0, p).
-class PartialSearch {
- public:
-  PartialSearch(const Sizes& most, uint32_t slots)
-      : most_(most),
-        slots_(slots),
-        longest_(*std::max_element(most.begin(), most.end())),
-        partials_(size_t{slots + 1} * (longest_ + 1), 0),
-        taken_(most.size() + 1, Sizes(slots + 1, 0)) {}
-
-  Sizes sizes() {
-    std::vector<uint32_t> best(slots_ + 1, kImpossible);
-    best[0] = 0;
-    for (size_t owner = 0; owner < most_.size(); ++owner) best = with_next(best, owner);
-    LOCKSTEP_CHECK(best[slots_] != kImpossible, "every owner can have at least one slot");
-    Sizes sizes(most_.size());
-    uint32_t end = slots_;
-    for (size_t owner = most_.size(); owner > 0; --owner) {
-      sizes[owner - 1] = taken_[owner][end];
-      end -= sizes[owner - 1];
-    }
-    return sizes;
+// By node, the number of its owners.
+Sizes owners_of_nodes(const std::vector<uint32_t>& owners,
+                      const std::vector<uint32_t>& node_of_rank) {
+  Sizes sizes;
+  for (size_t i = 0; i < owners.size(); ++i) {
+    if (i == 0 || node_of_rank[owners[i]] != node_of_rank[owners[i - 1]]) sizes.push_back(0);
+    ++sizes.back();
   }
-
- private:
-  static constexpr uint32_t kImpossible = std::numeric_limits<uint32_t>::max();
-
-  std::vector<uint32_t> with_next(const std::vector<uint32_t>& best, size_t owner) {
-    std::vector<uint32_t> next(slots_ + 1, kImpossible);
-    for (uint32_t begin = 0; begin < slots_; ++begin) {
-      if (best[begin] == kImpossible) continue;
-      // Longer runs first: of equally good assignments the earlier ranks carry more.
-      for (uint32_t size = std::min(most_[owner], slots_ - begin); size > 0; --size) {
-        const uint32_t sum = best[begin] + partials(begin, size);
-        if (sum >= next[begin + size]) continue;
-        next[begin + size] = sum;
-        taken_[owner + 1][begin + size] = size;
-      }
-    }
-    return next;
-  }
-
-  uint32_t partials(uint32_t begin, uint32_t size) {
-    uint32_t& known = partials_[size_t{begin} * (longest_ + 1) + size];
-    if (known == 0) known = partials_of_run({begin, begin + size}, slots_);
-    return known;
-  }
-
-  const Sizes& most_;
-  const uint32_t slots_;
-  const uint32_t longest_;
-  std::vector<uint32_t> partials_;  // by begin and size; 0: not counted yet
-  std::vector<Sizes> taken_;        // by owners and end: how many the last of them holds
-};
+  return sizes;
+}
 
 }  // namespace
 
@@ -149,14 +103,17 @@ uint32_t partials_of_run(const SlotRun& run, uint32_t slots) {
   return count_subtrees(0, slots, run);
 }
 
-std::vector<SlotRun> assign_slots(const std::vector<uint32_t>& costs, uint32_t slots) {
+std::vector<SlotRun> assign_slots(const std::vector<uint32_t>& costs,
+                                  const std::vector<uint32_t>& node_of_rank, uint32_t slots) {
   LOCKSTEP_CHECK(!costs.empty() && slots > 0, "a generation has members and slots");
+  LOCKSTEP_CHECK(node_of_rank.size() == costs.size(), "each rank is on a node");
   const std::vector<uint32_t> owners = owners_of(costs, slots);
   Costs costs_of_owners;
   for (const uint32_t rank : owners) costs_of_owners.push_back(costs[rank]);
   const Sizes most = most_slots(costs_of_owners, slots);
-  const Sizes sizes =
-      slots <= kSearchedSlots ? PartialSearch(most, slots).sizes() : even_sizes(most, slots);
+  const Sizes sizes = slots <= kSearchedSlots
+                          ? fewest_partials(most, owners_of_nodes(owners, node_of_rank), slots)
+                          : even_sizes(most, slots);
   std::vector<SlotRun> runs;
   uint32_t end = 0;
   size_t owner = 0;
@@ -171,8 +128,8 @@ std::vector<SlotRun> assign_slots(const std::vector<uint32_t>& costs, uint32_t s
   return runs;
 }
 
-std::vector<SlotRun> assign_slots(uint32_t ranks, uint32_t slots) {
-  return assign_slots(Costs(ranks, kEvenCost), slots);
+std::vector<SlotRun> assign_slots(const std::vector<uint32_t>& node_of_rank, uint32_t slots) {
+  return assign_slots(Costs(node_of_rank.size(), kEvenCost), node_of_rank, slots);
 }
 
 uint64_t longest_time(const std::vector<SlotRun>& runs, const std::vector<uint32_t>& costs) {

@@ -7,13 +7,15 @@
 //   (2) then minimizes the partial sums that all ranks hold together, because they travel
 //       (reduction_tree.h: a run that is a complete subtree is one partial). With equal costs and
 //       power-of-two runs this is the aligned assignment.
+//   (3) then minimizes the complete subtrees that the nodes hold, because GPUs add within a node
+//       first, and a value for each subtree goes between nodes (collectives/nccl/exact_plan.h).
 //
 // With more ranks than slots, the fastest ranks own the slots, and the first among equals. The
 // others get empty runs. They take part in every collective and in evaluation, and can take slots
 // over in a later generation.
 //
-// Above the limits of the search (slots.cc) only (1) applies, which bounds the work for any number
-// of slots and ranks.
+// Above the limits of the search (slots.cc, slot_search.cc) only (1), or (1) and (2), apply, which
+// bounds the work for any number of slots and ranks.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -29,10 +31,12 @@ namespace lockstep::coordinator {
 inline constexpr uint32_t kEvenCost = 1024;
 inline constexpr uint32_t kHighestCost = kEvenCost * 1024;
 
-// One run per rank. REQUIRES: costs not empty, each in [1, kHighestCost]; slots > 0.
-std::vector<SlotRun> assign_slots(const std::vector<uint32_t>& costs, uint32_t slots);
-// The same for ranks of equal cost. REQUIRES: ranks > 0, slots > 0.
-std::vector<SlotRun> assign_slots(uint32_t ranks, uint32_t slots);
+// One run per rank. REQUIRES: costs not empty, each in [1, kHighestCost]; a node for each rank, and
+// ranks of a node are neighbours; slots > 0.
+std::vector<SlotRun> assign_slots(const std::vector<uint32_t>& costs,
+                                  const std::vector<uint32_t>& node_of_rank, uint32_t slots);
+// The same for ranks of equal cost.
+std::vector<SlotRun> assign_slots(const std::vector<uint32_t>& node_of_rank, uint32_t slots);
 
 // slots x cost of the rank with the longest time. REQUIRES: as many runs as costs.
 uint64_t longest_time(const std::vector<SlotRun>& runs, const std::vector<uint32_t>& costs);

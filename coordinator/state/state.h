@@ -71,6 +71,7 @@
 #include "coordinator/state/check_state.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/loss_watch.h"
+#include "coordinator/state/node_names.h"
 #include "coordinator/state/speed_watch.h"
 
 namespace lockstep::coordinator {
@@ -110,6 +111,7 @@ struct Member {
   std::string node;
   uint32_t local_rank = 0;
   uint32_t pid = 0;
+  uint64_t process = 0;  // no other one has it, whatever its pid; 0: unknown
   wire::DataAddress data;
   std::string metrics_address;
   uint64_t largest_slot = 0;  // samples that fit; 0: not measured (auto_batch.h)
@@ -210,12 +212,15 @@ struct Bar {
 // What a term leaves to the next one of the same process. The journal does not have it. A new
 // process learns the casualties when agents report the exits again, and bars by another eviction.
 struct Experience {
+  uint32_t fruitless = 0;  // beginnings in a row after which no step was completed
   std::vector<Casualty> casualties;
   std::map<Place, Bar> barred;
 };
 
 struct State {
   std::string run_id;
+  std::string lineage_id;  // of the journal
+  uint64_t sequence = 0;   // of its newest commit
   Term term = 0;
   RunState run = RunState::kGathering;
   MemberId next_member = 1;
@@ -225,13 +230,15 @@ struct State {
   std::set<MemberId> waiting;    // alive, in neither the prepared nor the started generation
   std::set<Place> replacements;  // places where an agent starts another process after a death
   std::map<ConnectionId, KnownAgent> agents;
+  NodeNames node_names;
   std::optional<Layout> layout;
   uint32_t wanted_workers = 0;                      // from a command; 0: as in the job
   std::map<std::string, uint32_t> workers_of_node;  // how many each agent should keep running
 
   // Where the lineage stands before the first generation of this term.
   ResumePoint base;
-  std::string base_checkpoint;  // directory; empty: initial weights from the seed
+  std::string base_checkpoint;                // directory; empty: initial weights from the seed
+  std::vector<std::string> base_fingerprint;  // of the numerics that made it; empty: unknown
 
   Generation generation = 0;       // the present one: prepared or started; else the newest number
   Generation last_generation = 0;  // newest number ever used, in this term or before
@@ -265,6 +272,7 @@ struct State {
   LossWatch losses;
   SpeedWatch speeds;
   std::optional<Suspicion> suspicion;
+  Step fruitful_to = 0;             // the step that the newest beginning with progress came to
   std::optional<Step> unexplained;  // step in which a generation broke without a culprit
   Experience experience;
   std::optional<int64_t> brake_ms;  // since when evictions by silence are on hold

@@ -5,18 +5,13 @@
 
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
+#include "comm/rundir/trust.h"
 #include "coordinator/journal/journal_sqlite.h"
 #include "coordinator/state/identity.h"
+#include "coordinator/term/lineage.h"
 
 namespace lockstep::coordinator {
 namespace {
-
-std::string json_of(const wire::JobSpec& job) {
-  std::string text;
-  // A JobSpec has no field that JSON cannot say.
-  (void)google::protobuf::util::MessageToJsonString(job, &text);
-  return text;
-}
 
 Options resolve(wire::JobSpec job, const wire::DataFacts& facts, const JournalContents& contents,
                 const std::string& run_dir) {
@@ -64,16 +59,51 @@ void tell(const BegunTerm& term, BeginMode mode, Logger& logger) {
 
 }  // namespace
 
+std::string job_to_json(const wire::JobSpec& job) {
+  std::string text;
+  // A JobSpec has no field that JSON cannot say.
+  (void)google::protobuf::util::MessageToJsonString(job, &text);
+  return text;
+}
+
+Result<wire::JobSpec> journaled_job(const std::string& run_dir) {
+  const std::string path = journal_path(run_dir);
+  LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents, peek_journal(path));
+  if (contents.job_json.empty())
+    return Status(Code::kNoInput, "the journal " + path + " knows no job");
+  wire::JobSpec job;
+  const auto parsed = google::protobuf::util::JsonStringToMessage(contents.job_json, &job);
+  if (parsed.ok() && job.has_train()) return job;
+  return Status(Code::kBadData, "the journal " + path + " has a job that cannot be read: " +
+                                    std::string(parsed.message()));
+}
+
+Status check_journal(const std::string& run_dir, const std::string& journal, bool is_alive) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto on_disk,
+                            list_checkpoints(rundir::file_in(run_dir, rundir::kCheckpoints)));
+  const auto contents = peek_journal(journal);
+  if (contents.status().code() == Code::kBadData)
+    return lost_journal("cannot be read (" + contents.status().message() + ")", on_disk, run_dir);
+  LOCKSTEP_RETURN_IF_ERROR(contents.status());
+  return check_lineage(*contents, on_disk, run_dir, is_alive);
+}
+
 Result<Begun> begin_run(const std::string& run_dir, BeginMode mode, Seat& seat, const Clock& clock,
                         Logger& logger, const AliveFn& alive) {
   Begun begun;
+  LOCKSTEP_RETURN_IF_ERROR(check_trusted_run_dir(run_dir));
   LOCKSTEP_ASSIGN_OR_RETURN(RunInputs inputs, read_run_inputs(run_dir));
-  LOCKSTEP_ASSIGN_OR_RETURN(begun.journal, open_sqlite_journal(seat.journal()));
+  LOCKSTEP_RETURN_IF_ERROR(check_journal(run_dir, seat.journal(), mode == BeginMode::kTakeOver));
+  SqliteJournalOptions checked;
+  checked.is_checked = true;
+  LOCKSTEP_ASSIGN_OR_RETURN(begun.journal, open_sqlite_journal(seat.journal(), checked));
   LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents, begun.journal->load());
   begun.options = resolve(inputs.job, inputs.facts, contents, run_dir);
   LOCKSTEP_ASSIGN_OR_RETURN(const Term term, seat.next_term(contents.last_term));
-  const TermRequest request{mode, static_cast<uint32_t>(::getpid()), json_of(begun.options.job),
-                            clock.wall_ms(), term};
+  const TermRequest request{mode, static_cast<uint32_t>(::getpid()), job_to_json(begun.options.job),
+                            clock.both(), term};
+  if (const std::string anew = begins_anew(contents); mode != BeginMode::kFirst && !anew.empty())
+    logger.warn("journal_lost", anew);
   DirectoryShelf shelf(rundir::file_in(run_dir, rundir::kCheckpoints), alive);
   LOCKSTEP_ASSIGN_OR_RETURN(
       begun.term, begin_term(*begun.journal, contents, shelf, begun.options, request, logger));
@@ -86,8 +116,11 @@ Result<Begun> begin_run(const std::string& run_dir, BeginMode mode, Seat& seat, 
 Result<bool> check_resume(const std::string& run_dir, const wire::JobSpec& job,
                           const wire::DataFacts& facts, Logger& logger) {
   const std::string path = journal_path(run_dir);
+  LOCKSTEP_RETURN_IF_ERROR(check_journal(run_dir, path, false));
   if (::access(path.c_str(), F_OK) != 0) return false;
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto journal, open_sqlite_journal(path));
+  SqliteJournalOptions checked;
+  checked.is_checked = true;
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto journal, open_sqlite_journal(path, checked));
   LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents, journal->load());
   DirectoryShelf shelf(rundir::file_in(run_dir, rundir::kCheckpoints));
   return check_term(*journal, contents, shelf, resolve(job, facts, contents, run_dir),

@@ -31,6 +31,16 @@ struct Begun {
 Result<Begun> begin_run(const std::string& run_dir, BeginMode mode, Seat& seat, const Clock& clock,
                         Logger& logger, const AliveFn& alive = {});
 
+// kBadData if the journal may not go on beside the checkpoints (lineage.h). `is_alive`: workers of
+// the run train. Changes no file. REQUIRES: the journal is locked.
+Status check_journal(const std::string& run_dir, const std::string& journal, bool is_alive);
+
+// The job of the newest term, for a run directory that has lost its job.pb. kNoInput if no term
+// began. REQUIRES: the journal is locked.
+Result<wire::JobSpec> journaled_job(const std::string& run_dir);
+
+std::string job_to_json(const wire::JobSpec& job);
+
 // What a resume with this job and this data would find: true if the run is complete and its last
 // checkpoint whole, an error if the resume would be refused, false if the run has no journal or is
 // not complete. Changes no file. REQUIRES: the journal is locked.

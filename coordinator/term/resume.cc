@@ -65,6 +65,7 @@ struct Chosen {
   std::vector<JournalEntry> entries;
   RecoveredSteps recovered;
   std::string spoilt;  // by what: its state is none to go on from
+  std::vector<std::string> fingerprint;
 };
 
 // Nobody has judged the losses of steps that were never complete. The first bad one; empty: none
@@ -91,7 +92,8 @@ Result<Chosen> check(const ListedCheckpoint& listed, CheckpointShelf& shelf, Jou
                      const JournalContents& contents, const Options& options) {
   LOCKSTEP_RETURN_IF_ERROR(listed.status);
   LOCKSTEP_RETURN_IF_ERROR(shelf.verify(listed));
-  Chosen chosen{listed.info.manifest.resume.step, listed.path, {}, {}, {}};
+  Chosen chosen{listed.info.manifest.resume.step,         listed.path, {}, {}, {},
+                listed.info.manifest.numerics_fingerprint};
   if (find(contents, listed.info.name) == nullptr) {
     chosen.entries.push_back(entry_of(listed, listed.info));
   }
@@ -185,7 +187,8 @@ Result<ResumePlan> plan_resume(CheckpointShelf& shelf, Journal& journal,
   LOCKSTEP_ASSIGN_OR_RETURN(auto chosen, choose(candidates(on_disk, contents), shelf, journal,
                                                 contents, options, logger));
   Chosen from = chosen ? std::move(*chosen) : Chosen{};
-  ResumePlan plan{{from.step, Phase::kTrain}, from.path, std::move(from.entries)};
+  ResumePlan plan{
+      {from.step, Phase::kTrain}, from.path, std::move(from.entries), std::move(from.fingerprint)};
   if (plan.point.step > options.total_steps) {
     return Status(Code::kUsage, "the run stands at step " + std::to_string(plan.point.step) +
                                     " and was asked to end after " +

@@ -61,8 +61,9 @@ struct RecoveredSteps {
 
 struct ResumePlan {
   ResumePoint point;
-  std::string path;                   // of the checkpoint; empty: from the initial weights
-  std::vector<JournalEntry> entries;  // to commit with the new term; empty: nothing changes
+  std::string path;                           // of the checkpoint; empty: from the initial weights
+  std::vector<JournalEntry> entries;          // to commit with the new term; empty: nothing changes
+  std::vector<std::string> fingerprint = {};  // of the numerics of the checkpoint's writer
 };
 
 // Lists and verifies. It logs a checkpoint that is damaged or has incomplete records, and takes the

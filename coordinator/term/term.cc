@@ -8,11 +8,16 @@
 #include "coordinator/state/corruption.h"
 #include "coordinator/state/identity.h"
 #include "coordinator/state/skips.h"
+#include "coordinator/term/lineage.h"
 
 namespace lockstep::coordinator {
 namespace {
 
-Status check_run(const JournalContents& contents, const Options& options, BeginMode mode) {
+Status check_run(const JournalContents& contents, CheckpointShelf& shelf, const Options& options,
+                 BeginMode mode) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto on_disk, shelf.list());
+  LOCKSTEP_RETURN_IF_ERROR(
+      check_lineage(contents, on_disk, options.run_dir, mode == BeginMode::kTakeOver));
   if (options.shape.slots > options.shape.global_batch) {
     return {Code::kUsage, "train.slots is " + std::to_string(options.shape.slots) +
                               ", more than the " + std::to_string(options.shape.global_batch) +
@@ -139,6 +144,7 @@ void end_generations(const JournalContents& contents, Term term, bool is_take_ov
 Beginning fill(const JournalContents& contents, const Options& options, Term term, Step end) {
   Beginning beginning;
   beginning.run_id = options.job.job();
+  beginning.lineage_id = contents.mark.lineage_id;
   beginning.term = term;
   beginning.next_member = contents.last_member + 1;
   beginning.generation = contents.last_generation;
@@ -177,7 +183,7 @@ Result<BegunTerm> take_over(Journal& journal, const JournalContents& contents, c
   std::vector<JournalEntry> entries;
   end_generations(contents, term, true, &entries);
   entries.push_back(TermEntry{term, request.pid, request.job_json});
-  LOCKSTEP_RETURN_IF_ERROR(journal.commit(entries, request.wall_ms));
+  LOCKSTEP_RETURN_IF_ERROR(journal.commit(entries, request.now));
   return begun;
 }
 
@@ -202,13 +208,14 @@ Result<BegunTerm> from_checkpoint(Journal& journal, const JournalContents& conte
       for (const auto& [key, value] : contents.settings) entries.push_back(SettingEntry{key, ""});
     }
     entries.push_back(TermEntry{term, request.pid, request.job_json});
-    LOCKSTEP_RETURN_IF_ERROR(journal.commit(entries, request.wall_ms));
+    LOCKSTEP_RETURN_IF_ERROR(journal.commit(entries, request.now));
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents now, journal.load());
   begun.beginning = fill(now, options, now.last_term, plan.point.step);
   begun.beginning.settings = now.settings;
   begun.beginning.base = plan.point;
   begun.beginning.base_checkpoint = plan.path;
+  begun.beginning.base_fingerprint = std::move(plan.fingerprint);
   LOCKSTEP_ASSIGN_OR_RETURN(begun.beginning.completed,
                             count_steps(journal, plan.point.step, &begun));
   return begun;
@@ -219,7 +226,7 @@ Result<BegunTerm> from_checkpoint(Journal& journal, const JournalContents& conte
 Result<BegunTerm> begin_term(Journal& journal, const JournalContents& contents,
                              CheckpointShelf& shelf, const Options& options,
                              const TermRequest& request, Logger& logger) {
-  LOCKSTEP_RETURN_IF_ERROR(check_run(contents, options, request.mode));
+  LOCKSTEP_RETURN_IF_ERROR(check_run(contents, shelf, options, request.mode));
   const LedgerRow* row = open_row(contents);
   // What the members hold cannot be trusted while a difference between them is open, nor when they
   // have seen what is to be left out.
@@ -231,7 +238,7 @@ Result<BegunTerm> begin_term(Journal& journal, const JournalContents& contents,
 
 Result<bool> check_term(Journal& journal, const JournalContents& contents, CheckpointShelf& shelf,
                         const Options& options, BeginMode mode, Logger& logger) {
-  LOCKSTEP_RETURN_IF_ERROR(check_run(contents, options, mode));
+  LOCKSTEP_RETURN_IF_ERROR(check_run(contents, shelf, options, mode));
   LOCKSTEP_ASSIGN_OR_RETURN(const ResumePlan plan,
                             plan_resume(shelf, journal, contents, options, logger));
   return is_complete(plan);

@@ -35,7 +35,7 @@ struct TermRequest {
   BeginMode mode = BeginMode::kFirst;
   uint32_t pid = 0;
   std::string job_json;  // the whole job, for the journal
-  int64_t wall_ms = 0;   // for people
+  BothClocks now;        // for the journal
   Term term = 0;         // claimed, newer than the journal's last; 0: the journal's last plus one
 };
 
@@ -47,6 +47,7 @@ struct BegunTerm {
 };
 
 // `contents` is the content of `journal`. `options` are those of this term, with resolved slots.
+// kBadData if the journal may not go on beside the checkpoints (lineage.h).
 // kUsage if there is a run already (kFirst), if the identity differs, or if the run should end
 // before the steps that are done. A take-over without a started generation begins like a resume.
 Result<BegunTerm> begin_term(Journal& journal, const JournalContents& contents,

@@ -15,15 +15,13 @@
 #include <vector>
 
 #include "comm/base/thread_name.h"
+#include "comm/inherited/usable_cores.h"
 #include "data/base/quiet_signals.h"
 
 namespace lockstep::data {
 
 uint32_t usable_processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return static_cast<uint32_t>(std::max(1, CPU_COUNT(&set)));
+  return usable_cores();
 }
 
 struct ThreadTeam::Impl {

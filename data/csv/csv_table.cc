@@ -1,7 +1,7 @@
 #include "data/csv/csv_table.h"
 
 #include <algorithm>
-#include <cctype>
+#include <optional>
 #include <utility>
 
 #include "comm/base/check.h"
@@ -14,23 +14,11 @@
 namespace lockstep::data {
 namespace {
 
-// Of several in a header the first of these.
-constexpr std::string_view kLabelNames[] = {"label", "target", "class", "y"};
 constexpr size_t kNameBytes = 1'024;  // of a class or a column
-
-std::string_view text_of(const CsvField& field) {
-  return field.is_quoted ? field.text : trimmed(field.text);
-}
 
 bool is_number(const CsvField& field) {
   float ignored = 0;
-  return parse_csv_number(text_of(field), &ignored) != CsvNumber::kNone;
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
+  return parse_csv_number(csv_text(field), &ignored) != CsvNumber::kNone;
 }
 
 Status check_name(std::string_view name, const std::string& place) {
@@ -43,25 +31,55 @@ Status check_name(std::string_view name, const std::string& place) {
              ", which is not UTF-8; save the file as UTF-8");
 }
 
-// Which of the columns is the label.
-Result<size_t> label_in(const std::vector<std::string>& names, uint64_t line) {
-  for (const std::string_view wanted : kLabelNames) {
-    const auto is_it = [&](const std::string& name) { return lower(name) == wanted; };
-    const auto found = std::find_if(names.begin(), names.end(), is_it);
-    if (found == names.end()) continue;
-    if (std::count_if(names.begin(), names.end(), is_it) > 1)
-      return bad("has several columns called " + std::string(wanted) + " in line " +
-                 std::to_string(line) + "; only one can be the label, so rename the others");
-    return static_cast<size_t>(found - names.begin());
+// "a", "b", "c".
+std::string columns_in(const CsvColumns& columns) {
+  constexpr size_t kNamesShown = 12;
+  if (columns.names.empty()) return std::to_string(columns.fields) + " columns without names";
+  std::string text;
+  for (size_t i = 0; i < std::min(columns.fields, kNamesShown); ++i)
+    text += (i > 0 ? ", " : "") + shown(columns.names[i]);
+  const size_t more = columns.fields - std::min(columns.fields, kNamesShown);
+  return more == 0 ? text : text + " and " + std::to_string(more) + " more";
+}
+
+// By its name, else by its number from 1.
+Result<size_t> column_called(const CsvColumns& columns, const std::string& wanted,
+                             const std::string& key) {
+  const auto found = std::find(columns.names.begin(), columns.names.end(), wanted);
+  if (found != columns.names.end()) {
+    if (std::count(columns.names.begin(), columns.names.end(), wanted) > 1)
+      return bad("has several columns called " + shown(wanted) + ", as " + key +
+                 " says; rename the others");
+    return static_cast<size_t>(found - columns.names.begin());
   }
-  return names.size() - 1;
+  const auto number = parse_csv_count(wanted);
+  if (number && *number >= 1 && *number <= columns.fields) return static_cast<size_t>(*number - 1);
+  return bad("has no column " + shown(wanted) + ", as " + key + " says; it has " +
+             columns_in(columns) + "; name one of them, or its number counted from 1");
+}
+
+// The column whose name is that of a label; empty if there is none.
+Result<std::optional<size_t>> label_by_name(const std::vector<std::string>& names, uint64_t line) {
+  std::optional<size_t> best;
+  size_t least = kLabelNames.size();
+  for (size_t i = 0; i < names.size(); ++i) {
+    const auto rank = label_rank(names[i], {});
+    if (!rank || *rank > least) continue;
+    if (*rank == least)
+      return bad("has several columns called " + std::string(kLabelNames[least]) + " in line " +
+                 std::to_string(line) +
+                 "; only one can be the label, so rename the others, or set data.label");
+    least = *rank;
+    best = i;
+  }
+  return best;
 }
 
 Result<CsvColumns> read_header(const CsvRecord& record) {
   CsvColumns columns;
   columns.fields = record.fields.size();
   for (size_t i = 0; i < columns.fields; ++i) {
-    const std::string_view name = text_of(record.fields[i]);
+    const std::string_view name = csv_text(record.fields[i]);
     const std::string place = csv_place(record.line, i);
     if (name.empty())
       return bad("has a column without a name in its header, " + place +
@@ -70,18 +88,22 @@ Result<CsvColumns> read_header(const CsvRecord& record) {
     LOCKSTEP_RETURN_IF_ERROR(check_name(name, place));
     columns.names.emplace_back(name);
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(columns.label, label_in(columns.names, record.line));
   return columns;
 }
 
 }  // namespace
+
+std::string CsvColumns::shown_name(size_t column) const {
+  return column < names.size() ? names[column] : "column " + std::to_string(column + 1);
+}
 
 std::string CsvColumns::place(uint64_t line, size_t column) const {
   const std::string where = csv_place(line, column);
   return column < names.size() ? where + " (" + shown(names[column]) + ")" : where;
 }
 
-CsvTableReader::CsvTableReader(const CsvTable* training) : training_(training) {
+CsvTableReader::CsvTableReader(const CsvTable* training, ColumnNames wanted)
+    : training_(training), wanted_(std::move(wanted)) {
   if (training_ == nullptr) return;
   table_.columns = training_->columns;
   kind_ = training_->classes.empty() ? Labels::kNumbers : Labels::kNames;
@@ -93,6 +115,7 @@ Status CsvTableReader::add(std::string_view text) {
   CsvRecord record;
   LOCKSTEP_ASSIGN_OR_RETURN(bool has_record, records.next(record));
   if (!has_record) return bad("is empty; a table has a row for each sample");
+  if (!guess_.has_looked()) guess_.look(text);
   bool is_header = false;
   LOCKSTEP_RETURN_IF_ERROR(begin(record, &is_header));
   if (is_header) {
@@ -115,22 +138,52 @@ Status CsvTableReader::begin(const CsvRecord& first, bool* is_header) {
                "; a table has features and a label, with commas, tabs or semicolons between");
   const auto numbers =
       static_cast<size_t>(std::count_if(first.fields.begin(), first.fields.end(), is_number));
-  *is_header = numbers == 0;
-  const std::string last = lower(text_of(first.fields.back()));
+  *is_header = is_csv_header(first);
+  const std::string last = lower_case(csv_text(first.fields.back()));
   if (numbers + 1 == fields && (last == "label" || last == "target" || last == "class"))
     return bad("has numbers and " + shown(last) + " in line " + std::to_string(first.line) +
                ", which may be a header or a row; name every column, or take the line away");
-  CsvColumns columns{fields, fields - 1, {}};
+  CsvColumns columns;
+  columns.fields = fields;
   if (*is_header) {
     LOCKSTEP_ASSIGN_OR_RETURN(columns, read_header(first));
   }
-  const bool is_first = table_.columns.fields == 0;
-  if (is_first)
-    table_.columns = std::move(columns);
-  else if (columns.fields != table_.columns.fields || columns.names != table_.columns.names)
+  if (table_.columns.fields == 0) return choose(std::move(columns));
+  if (columns.fields != table_.columns.fields || columns.names != table_.columns.names)
     return bad(
         "has columns that differ from those of the first table; give all tables, also those of "
         "training, the same columns in the same order, and all a header or none");
+  return Status::ok();
+}
+
+// Which columns are the label and the features.
+Status CsvTableReader::choose(CsvColumns columns) {
+  std::optional<size_t> label;
+  if (!wanted_.label.empty()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(label, column_called(columns, wanted_.label, "data.label"));
+  } else {
+    LOCKSTEP_ASSIGN_OR_RETURN(label, label_by_name(columns.names, first_line_));
+  }
+  if (!label) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const GuessedLabel guessed, guess_.label(!columns.names.empty()));
+    label = std::min(guessed.column, columns.fields - 1);
+    columns.note = guessed.note;
+  }
+  columns.label = *label;
+  for (size_t i = 0; wanted_.input.empty() && i < columns.fields; ++i)
+    if (i != columns.label) columns.features.push_back(i);
+  for (size_t begin = 0; !wanted_.input.empty() && begin <= wanted_.input.size();) {
+    const size_t end = std::min(wanted_.input.find(',', begin), wanted_.input.size());
+    const std::string name(trimmed(std::string_view(wanted_.input).substr(begin, end - begin)));
+    LOCKSTEP_ASSIGN_OR_RETURN(const size_t column, column_called(columns, name, "data.input"));
+    const auto& taken = columns.features;
+    if (column == columns.label || std::find(taken.begin(), taken.end(), column) != taken.end())
+      return bad("has " + columns.shown_name(column) + " twice among label and input; name each " +
+                 "column once in data.input, and leave the label out");
+    columns.features.push_back(column);
+    begin = end + 1;
+  }
+  table_.columns = std::move(columns);
   return Status::ok();
 }
 
@@ -140,15 +193,14 @@ Status CsvTableReader::add_row(const CsvRecord& record) {
                std::to_string(record.line) + ", but " + std::to_string(table_.columns.fields) +
                " in line " + std::to_string(first_line_) +
                "; give every row as many, and put a field with a separator in quotes");
-  for (size_t i = 0; i < record.fields.size(); ++i)
-    if (i != table_.columns.label) LOCKSTEP_RETURN_IF_ERROR(add_feature(record, i));
+  for (const size_t i : table_.columns.features) LOCKSTEP_RETURN_IF_ERROR(add_feature(record, i));
   LOCKSTEP_RETURN_IF_ERROR(add_label(record));
   table_.lines.push_back(static_cast<uint32_t>(record.line));
   return Status::ok();
 }
 
 Status CsvTableReader::add_feature(const CsvRecord& record, size_t column) {
-  const std::string_view text = text_of(record.fields[column]);
+  const std::string_view text = csv_text(record.fields[column]);
   const CsvNumber kind = parse_csv_number(text, &table_.values.emplace_back());
   if (kind == CsvNumber::kFinite) return Status::ok();
   const std::string place = table_.columns.place(record.line, column);
@@ -167,13 +219,14 @@ Status CsvTableReader::add_feature(const CsvRecord& record, size_t column) {
 Status CsvTableReader::add_label(const CsvRecord& record) {
   const size_t column = table_.columns.label;
   const CsvField& field = record.fields[column];
-  const std::string_view text = text_of(field);
+  const std::string_view text = csv_text(field);
   const std::string place = table_.columns.place(record.line, column);
   if (text.empty()) return bad("has no label in " + place + "; fill it in, or take the row away");
   const auto number = parse_csv_count(text);
   if (!number && is_number(field))
     return bad("has the label " + shown(text) + " in " + place +
-               "; labels are whole numbers from 0, or names of classes");
+               "; labels are whole numbers from 0, or names of classes; data.label names another "
+               "column");
   const Labels kind = number ? Labels::kNumbers : Labels::kNames;
   if (kind_ == Labels::kUnknown) kind_ = kind;
   if (kind != kind_)

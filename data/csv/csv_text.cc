@@ -32,4 +32,8 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
+std::string_view csv_text(const CsvField& field) {
+  return field.is_quoted ? field.text : trimmed(field.text);
+}
+
 }  // namespace lockstep::data

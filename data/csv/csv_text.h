@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "data/csv/csv_records.h"
+
 namespace lockstep::data {
 
 // In quotes, on one line, long text cut off. Bytes that cannot be shown become '?'.
@@ -14,5 +16,8 @@ std::string shown(std::string_view text);
 
 // Without blanks and tabs at both ends.
 std::string_view trimmed(std::string_view text);
+
+// What a field says: blanks around an unquoted field do not count.
+std::string_view csv_text(const CsvField& field);
 
 }  // namespace lockstep::data

@@ -45,6 +45,7 @@
 
 #include "comm/base/check.h"
 #include "comm/base/status.h"
+#include "data/base/source_notes.h"
 #include "data/dataset/channel_statistics.h"
 #include "data/dataset/sample_shape.h"
 #include "data/dataset/samples.h"
@@ -72,6 +73,7 @@ struct DatasetFacts {
   std::vector<std::string> files{};         // for people to read
   std::vector<std::string> class_names{};   // by label; empty without names
   std::vector<std::string> column_names{};  // of rows, without the label; empty without names
+  SourceNotes notes{};                      // of files, for people to read
   std::vector<MixedPart> parts{};           // of a mixture, data.train first; else empty
   // The remote files that samples come from; empty if all are local. Only encoded images are
   // remote.
@@ -112,6 +114,7 @@ class Dataset final {
   const std::vector<std::string>& files() const { return facts_.files; }
   const std::vector<std::string>& class_names() const { return facts_.class_names; }
   const std::vector<std::string>& column_names() const { return facts_.column_names; }
+  const SourceNotes& notes() const { return facts_.notes; }
   const std::vector<MixedPart>& parts() const { return facts_.parts; }
   const auto& far() const { return facts_.far; }
   const WholeDocuments* documents() const { return facts_.documents.get(); }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "data/base/column_names.h"
 #include "data/image/frame.h"
 #include "data/source/base/cache_options.h"
 
@@ -33,6 +34,7 @@ struct SampleCut {
   Documents documents = Documents::kStream;
   std::optional<uint64_t> document_end{};  // the token that ends a document; empty: files say
   bool by_length = false;                  // kPad: numbers samples from short to long
+  ColumnNames columns{};                   // of formats that have columns
   // Remote data, once find_place() has opened them.
   std::shared_ptr<source::RemoteFiles> far{};
 };

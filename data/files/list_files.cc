@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "comm/base/limits.h"
+#include "data/base/hidden_names.h"
 #include "data/source/base/object_names.h"
 
 namespace lockstep::data {
@@ -25,7 +26,7 @@ Result<std::vector<std::string>> list_data_files(const std::string& directory) {
   for (const fs::directory_iterator end; !error && it != end; it.increment(error)) {
     std::error_code unreadable;
     std::string name = it->path().filename().string();
-    if (it->is_regular_file(unreadable) && !source::is_manifest(name))
+    if (it->is_regular_file(unreadable) && !is_hidden(name) && !source::is_manifest(name))
       names.push_back(std::move(name));
     if (names.size() > limits::kDataDirectoryEntries)
       return Status(Code::kNoInput, "data directory " + directory + " holds more than " +
@@ -54,7 +55,15 @@ bool has_word(const std::string& name, std::initializer_list<std::string_view> w
 }
 
 bool is_for_evaluation(const std::string& name) {
-  return has_word(name, {"val", "valid", "validation", "test", "eval"});
+  return has_word(name, {"val", "valid", "validation", "test", "testing", "eval", "evaluation"});
+}
+
+bool is_for_evaluation(const std::string& name, const std::vector<std::string>& beside) {
+  if (is_for_evaluation(name)) return true;
+  return has_word(name, {"dev"}) &&
+         std::any_of(beside.begin(), beside.end(), [](const auto& other) {
+           return has_word(other, {"train", "training"});
+         });
 }
 
 }  // namespace lockstep::data

@@ -37,12 +37,13 @@ struct Errors {
 }
 
 // What most decoders let pass with a warning. Bytes that are missing or make no sense are no image;
-// others harm nothing.
+// others harm nothing: the pixels are those of a file without the fault.
 void warn(j_common_ptr common, int level) {
   if (level >= 0) return;
   const int code = common->err->msg_code;
-  const bool is_harmless =
-      code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR;
+  const bool is_harmless = code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM ||
+                           code == JWRN_JFIF_MAJOR || code == JWRN_NOT_SEQUENTIAL ||
+                           code == JWRN_BOGUS_PROGRESSION;
   if (!is_harmless) leave(common);
 }
 
@@ -56,12 +57,13 @@ void count_scans(j_common_ptr common) {
   std::longjmp(errors->back, 1);
 }
 
-// Four inks, as Adobe's programs write them: 255 is none of it.
-void inks_to_colours(const uint8_t* in, uint32_t pixels, bool is_inverted, uint8_t* out) {
+// Four inks, as Adobe's programs write them: 255 is none of it. Pillow takes all files so, also
+// those without Adobe's marker.
+void inks_to_colours(const uint8_t* in, uint32_t pixels, uint8_t* out) {
   for (uint32_t i = 0; i < pixels; ++i, in += 4, out += 4) {
-    const uint32_t light = is_inverted ? in[3] : 255U - in[3];
+    const uint32_t light = in[3];
     for (int c = 0; c < 3; ++c) {
-      const uint32_t ink = is_inverted ? 255U - in[c] : in[c];
+      const uint32_t ink = 255U - in[c];
       const uint32_t product = ink * light + 128;
       out[c] = static_cast<uint8_t>(light - ((product + (product >> 8)) >> 8));
     }
@@ -127,17 +129,10 @@ void read_part(jpeg_decompress_struct& image, const DecodeRequest& request, Deco
   }
 }
 
-void inks_to_wanted(bool is_inverted, uint32_t channels, DecodedPart& out) {
+void inks_to_wanted(uint32_t channels, DecodedPart& out) {
   const uint32_t pixels = out.box.width * out.box.height;
-  inks_to_colours(out.bytes.data(), pixels, is_inverted, out.bytes.data());
-  if (channels != 1) return;
-  for (uint32_t i = 0; i < pixels; ++i) {
-    const uint8_t* p = &out.bytes[size_t{4} * i];
-    out.bytes[i] =
-        static_cast<uint8_t>((p[0] * 19595U + p[1] * 38470U + p[2] * 7471U + 32768) >> 16);
-  }
-  out.bytes.resize(pixels);
-  out.pixel_bytes = 1;
+  inks_to_colours(out.bytes.data(), pixels, out.bytes.data());
+  if (channels == 1) colours_to_grey(out);
 }
 
 }  // namespace
@@ -160,8 +155,7 @@ Status decode_jpeg(std::span<const uint8_t> encoded, const DecodeRequest& reques
   image.progress = &progress;
   jpeg_mem_src(&image, encoded.data(), encoded.size());
   read_part(image, request, out);
-  if (image.out_color_space == JCS_CMYK)
-    inks_to_wanted(image.saw_Adobe_marker != 0, request.channels, out);
+  if (image.out_color_space == JCS_CMYK) inks_to_wanted(request.channels, out);
   return Status::ok();
 }
 

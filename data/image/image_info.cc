@@ -2,17 +2,31 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "comm/base/limits.h"
 #include "data/base/file_errors.h"
+#include "data/base/lower_case.h"
+#include "data/image/decode.h"
 
 namespace lockstep::data {
 namespace {
 
 constexpr std::array<uint8_t, 8> kPngSignature = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+
+constexpr std::string_view kReadEndings[] = {"jpg", "jpeg", "jpe", "jfif", "png", "webp", "bmp"};
+constexpr std::string_view kForeignEndings[] = {
+    "tif", "tiff", "gif", "heic", "heif", "avif", "jp2", "j2k", "jxl", "ppm", "pgm",
+    "pbm", "pnm",  "tga", "psd",  "ico",  "dng",  "cr2", "nef", "arw", "exr", "hdr"};
+
+bool ends_with_any(std::string_view name, std::span<const std::string_view> endings) {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return false;
+  return std::find(endings.begin(), endings.end(), lower_case(name.substr(dot + 1))) !=
+         endings.end();
+}
 
 uint32_t big16(const uint8_t* p) {
   return uint32_t{p[0]} << 8 | p[1];
@@ -77,10 +91,9 @@ Result<ImageInfo> jpeg_info(std::span<const uint8_t> bytes) {
   size_t at = 2;
   while (true) {
     if (at + 4 > bytes.size()) return ends_early();
-    if (bytes[at] != 0xff)
-      return bad("is damaged: a JPEG image without a marker at byte " + std::to_string(at));
     const uint8_t marker = bytes[at + 1];
-    if (marker == 0xff) {  // filling
+    if (bytes[at] != 0xff || marker == 0xff ||
+        marker == 0) {  // filling, or stray: libjpeg skips it
       ++at;
       continue;
     }
@@ -98,6 +111,45 @@ Result<ImageInfo> jpeg_info(std::span<const uint8_t> bytes) {
 
 }  // namespace
 
+namespace {
+
+struct Signature {
+  std::string_view bytes;
+  size_t at = 0;
+};
+
+bool begins(std::span<const uint8_t> bytes, const Signature& signature) {
+  return bytes.size() >= signature.at + signature.bytes.size() &&
+         std::memcmp(bytes.data() + signature.at, signature.bytes.data(), signature.bytes.size()) ==
+             0;
+}
+
+bool is_webp(std::span<const uint8_t> bytes) {
+  return begins(bytes, {"RIFF", 0}) && begins(bytes, {"WEBP", 8});
+}
+
+// Kinds of images that are not decoded here; empty: none that is known.
+std::string foreign_kind(std::span<const uint8_t> bytes) {
+  constexpr std::pair<const char*, Signature> kKnown[] = {
+      {"GIF", {"GIF8", 0}},
+      {"TIFF", {std::string_view("II*\0", 4), 0}},
+      {"TIFF", {std::string_view("MM\0*", 4), 0}},
+      {"HEIC", {"ftypheic", 4}},
+      {"HEIC", {"ftypmif1", 4}},
+      {"AVIF", {"ftypavif", 4}},
+      {"JPEG 2000", {std::string_view("\0\0\0\x0cjP  ", 8), 0}},
+      {"JPEG XL", {std::string_view("\0\0\0\x0cJXL ", 8), 0}},
+      {"Netpbm", {"P5\n", 0}},
+      {"Netpbm", {"P6\n", 0}},
+      {"Photoshop", {"8BPS", 0}},
+  };
+  for (const auto& [kind, signature] : kKnown)
+    if (begins(bytes, signature)) return kind;
+  return "";
+}
+
+}  // namespace
+
 Result<ImageInfo> read_image_info(std::span<const uint8_t> bytes) {
   if (bytes.size() >= 2 && bytes[0] == 0xff && bytes[1] == 0xd8) return jpeg_info(bytes);
   const size_t n = std::min(bytes.size(), kPngSignature.size());
@@ -105,22 +157,35 @@ Result<ImageInfo> read_image_info(std::span<const uint8_t> bytes) {
       std::equal(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(n), kPngSignature.begin()))
     return png_info(bytes);
   if (bytes.size() < 2) return bad(bytes.empty() ? "is empty" : "is truncated: it has one byte");
-  return bad("is neither a JPEG nor a PNG image, going by its first bytes");
+  if (is_webp(bytes)) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const ImageInfo info, webp_info(bytes));
+    return checked(info);
+  }
+  if (begins(bytes, {"BM", 0})) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const ImageInfo info, bmp_info(bytes));
+    return checked(info);
+  }
+  if (const std::string kind = foreign_kind(bytes); !kind.empty())
+    return bad("is a " + kind +
+               " image, a kind that Lockstep does not decode; write it as JPEG, PNG, WebP or BMP");
+  return bad("is no JPEG, PNG, WebP or BMP image, going by its first bytes");
 }
 
 bool begins_as_image(std::span<const uint8_t> bytes) {
   const bool is_jpeg =
       bytes.size() >= 3 && bytes[0] == 0xff && bytes[1] == 0xd8 && bytes[2] == 0xff;
+  if (is_webp(bytes)) return true;
+  if (begins(bytes, {"BM", 0})) return bmp_info(bytes).is_ok();
   return is_jpeg || (bytes.size() >= kPngSignature.size() &&
                      std::equal(kPngSignature.begin(), kPngSignature.end(), bytes.begin()));
 }
 
 bool has_image_ending(std::string_view name) {
-  const size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos) return false;
-  std::string ending(name.substr(dot + 1));
-  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return ending == "jpg" || ending == "jpeg" || ending == "png";
+  return ends_with_any(name, kReadEndings);
+}
+
+bool has_foreign_image_ending(std::string_view name) {
+  return ends_with_any(name, kForeignEndings);
 }
 
 }  // namespace lockstep::data

@@ -1,7 +1,8 @@
 // Detects the format of the data at a path by the names of files, and by sizes and first bytes if
 // the names leave it open.
 //
-// In a directory, the first format of this list that fits wins:
+// In a directory, the first format of this list that fits wins; from 5 to 11, unless most bytes are
+// of another one of them (evidence.h):
 //   1. IDX files
 //   2. CIFAR-10 or CIFAR-100
 //   3. arrays of images and labels: *.npy, then *.npz, then *.safetensors
@@ -27,12 +28,14 @@
 #include <string>
 
 #include "comm/base/status.h"
+#include "data/base/column_names.h"
 
 namespace lockstep::data {
 
-// One of kDataFormats but "auto". kNoInput if the path is not there, or if a directory has no known
-// format. kUsage if nothing tells the format of a file, or if two formats fit.
-Result<std::string> detect_format(const std::string& path);
+// One of kDataFormats but "auto". `columns`: what a job says of them, where columns tell the
+// format. kNoInput if the path is not there, or if a directory has no known format. kUsage if
+// nothing tells the format of a file, or if two formats fit.
+Result<std::string> detect_format(const std::string& path, const ColumnNames& columns = {});
 
 // The format that `format` stands for at this path:
 // - "auto" (or empty): the detected format
@@ -40,7 +43,15 @@ Result<std::string> detect_format(const std::string& path);
 // - "arrow": the format of the columns
 //
 // Any other `format`, known or not, stands for itself.
-Result<std::string> resolve_format(const std::string& path, const std::string& format);
+Result<std::string> resolve_format(const std::string& path, const std::string& format,
+                                   const ColumnNames& columns = {});
+
+// True if a path is Parquet, which detect_format() refuses with what to do.
+bool holds_parquet(const std::string& path);
+
+// Why a directory of a format that nobody named may be another data set than somebody thinks, and
+// what to do; empty: no doubt. A run refuses it, `lockstep data inspect` warns of it.
+std::string doubt_of(const std::string& path, const std::string& format);
 
 // True if the names of the files of `path` say that some are for evaluation.
 bool has_eval_files(const std::string& path);

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "data/arrow/file_layout.h"
+#include "data/base/lower_case.h"
 #include "data/files/mapped_file.h"
 #include "data/formats/arrays/cifar_files.h"
 #include "data/formats/arrays/idx_pair.h"
@@ -43,6 +44,14 @@ std::string kind_of_array(std::span<const uint8_t> bytes) {
   return header.is_ok() && header->dims.size() > 1 ? "npy" : "tokens";
 }
 
+// Among other data: means, embeddings and lists of places are arrays, too, and no tokens.
+std::string loose_kind(std::span<const uint8_t> bytes) {
+  const auto header = parse_npy_header(bytes);
+  if (!header.is_ok() || header->dims.size() != 1) return "";
+  const bool is_wide = header->is_integer() && header->element_bytes == 4;
+  return is_wide || header->type_text() == "uint16" ? "tokens" : "";
+}
+
 Result<std::string> name_of_cifar(const Result<const CifarFormat*>& found) {
   if (!found.is_ok()) return found.status();
   return *found == nullptr ? std::string() : std::string((*found)->name);
@@ -50,7 +59,7 @@ Result<std::string> name_of_cifar(const Result<const CifarFormat*>& found) {
 
 auto first_with(const Listing& directory, std::string_view ending) {
   return std::find_if(directory.names.begin(), directory.names.end(),
-                      [&](const std::string& name) { return name.ends_with(ending); });
+                      [&](const std::string& name) { return ends_like(name, ending); });
 }
 
 bool has(const Listing& directory, std::string_view ending) {
@@ -107,8 +116,8 @@ Result<std::string> tfrecord_in(const Listing& directory) {
 }
 template <Split split>
 Result<std::string> arrow_in(const Listing& directory) {
-  const bool is_it = find_arrow_shards(directory.path, split).is_ok();
-  return is_it ? arrow_format_of(directory.path) : std::string();
+  const bool is_it = find_shards(directory.path, split, "", has_arrow_ending).is_ok();
+  return is_it ? arrow_format_of(directory.path, directory.columns) : std::string();
 }
 template Result<std::string> tar_in<Split::kTrain>(const Listing&);
 template Result<std::string> tar_in<Split::kEval>(const Listing&);
@@ -126,12 +135,20 @@ Result<std::string> packed_tar_in(const Listing& directory) {
 
 Result<std::string> tokens_in(const Listing& directory) {
   if (has(directory, ".bin")) return std::string("tokens");
-  if (const auto array = first_with(directory, ".npy"); array != directory.names.end()) {
+  for (const std::string& name : directory.names) {
+    if (!ends_like(name, ".npy")) continue;
     LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file,
-                              MappedFile::open((fs::path(directory.path) / *array).string()));
-    return kind_of_array(file.bytes());
+                              MappedFile::open((fs::path(directory.path) / name).string()));
+    if (const std::string kind = loose_kind(file.bytes()); !kind.empty()) return kind;
   }
   return named_if(has_safetensors(directory.path), "tokens");
+}
+Result<std::string> any_array_in(const Listing& directory) {
+  const auto array = first_with(directory, ".npy");
+  if (array == directory.names.end()) return std::string();
+  LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file,
+                            MappedFile::open((fs::path(directory.path) / *array).string()));
+  return kind_of_array(file.bytes());
 }
 Result<std::string> text_in(const Listing& directory) {
   return named_if(has(directory, ".txt"), "text");
@@ -140,52 +157,52 @@ Result<std::string> image_folder_in(const Listing& directory) {
   return named_if(is_image_folder(directory.path), "image_folder");
 }
 Result<std::string> parquet_in(const Listing& directory) {
-  if (is_parquet(directory.path)) return pack_it_first(directory.path);
-  return std::string();
+  return named_if(is_parquet(directory.path), "parquet");
 }
 Result<std::string> csv_in(const Listing& directory) {
   return named_if(has_csv_files(directory.path), "csv");
 }
 
-Result<std::string> megatron_at(const std::string& path, Bytes) {
-  return named_if(is_megatron_file(path), "megatron");
+Result<std::string> megatron_at(const FileLook& file) {
+  return named_if(is_megatron_file(file.path), "megatron");
 }
-Result<std::string> bin_at(const std::string& path, Bytes) {
-  return named_if(path.ends_with(".bin"), "tokens");
+Result<std::string> bin_at(const FileLook& file) {
+  return named_if(ends_like(file.path, ".bin"), "tokens");
 }
-Result<std::string> text_at(const std::string& path, Bytes) {
-  return named_if(path.ends_with(".txt"), "text");
+Result<std::string> text_at(const FileLook& file) {
+  return named_if(ends_like(file.path, ".txt"), "text");
 }
-Result<std::string> tar_at(const std::string& path, Bytes) {
-  return named_if(is_tar_file(path) || is_packed_tar(path), "webdataset");
+Result<std::string> tar_at(const FileLook& file) {
+  return named_if(is_tar_file(file.path) || is_packed_tar(file.path), "webdataset");
 }
-Result<std::string> npz_at(const std::string& path, Bytes) {
-  return named_if(is_npz(path), "npz");
+Result<std::string> npz_at(const FileLook& file) {
+  return named_if(is_npz(file.path), "npz");
 }
-Result<std::string> tensors_at(const std::string& path, Bytes) {
-  return has_safetensors(path) ? kind_of_tensors(path) : std::string();
+Result<std::string> tensors_at(const FileLook& file) {
+  return has_safetensors(file.path) ? kind_of_tensors(file.path) : std::string();
 }
-Result<std::string> tfrecord_at(const std::string& path, Bytes) {
-  return named_if(is_tfrecord_file(path), "tfrecord");
+Result<std::string> tfrecord_at(const FileLook& file) {
+  return named_if(is_tfrecord_file(file.path), "tfrecord");
 }
-Result<std::string> arrow_name_at(const std::string& path, Bytes) {
-  return has_arrow_ending(path) ? arrow_format_of(path) : std::string();
+Result<std::string> arrow_name_at(const FileLook& file) {
+  return has_arrow_ending(file.path) ? arrow_format_of(file.path, file.columns) : std::string();
 }
-Result<std::string> parquet_at(const std::string& path, Bytes) {
-  if (is_parquet_file(path)) return pack_it_first(path);
+Result<std::string> parquet_at(const FileLook& file) {
+  if (is_parquet_file(file.path)) return pack_it_first(file.path);
   return std::string();
 }
-Result<std::string> npy_at(const std::string& path, Bytes bytes) {
-  return is_npy(bytes) || path.ends_with(".npy") ? kind_of_array(bytes) : std::string();
+Result<std::string> npy_at(const FileLook& file) {
+  return is_npy(file.bytes) || ends_like(file.path, ".npy") ? kind_of_array(file.bytes)
+                                                            : std::string();
 }
-Result<std::string> token_header_at(const std::string&, Bytes bytes) {
-  return named_if(has_token_header(bytes), "tokens");
+Result<std::string> token_header_at(const FileLook& file) {
+  return named_if(has_token_header(file.bytes), "tokens");
 }
-Result<std::string> arrow_bytes_at(const std::string& path, Bytes bytes) {
-  return is_arrow_file(bytes) ? arrow_format_of(path) : std::string();
+Result<std::string> arrow_bytes_at(const FileLook& file) {
+  return is_arrow_file(file.bytes) ? arrow_format_of(file.path, file.columns) : std::string();
 }
-Result<std::string> csv_at(const std::string& path, Bytes) {
-  return named_if(has_csv_ending(path), "csv");
+Result<std::string> csv_at(const FileLook& file) {
+  return named_if(has_csv_ending(file.path), "csv");
 }
 
 }  // namespace lockstep::data::probe

@@ -3,7 +3,6 @@
 // Thread-safety: free functions.
 #pragma once
 
-#include <span>
 #include <string>
 
 #include "comm/base/status.h"
@@ -29,24 +28,25 @@ Result<std::string> arrow_in(const Listing& directory);
 // Archives *.tar.gz and *.tgz come last, since the files beside them may be their unpacked content.
 Result<std::string> packed_tar_in(const Listing& directory);
 Result<std::string> tokens_in(const Listing& directory);
+// What else lies there says why it cannot be used, when it is opened.
+Result<std::string> any_array_in(const Listing& directory);
 Result<std::string> text_in(const Listing& directory);
 Result<std::string> image_folder_in(const Listing& directory);
 Result<std::string> parquet_in(const Listing& directory);
 Result<std::string> csv_in(const Listing& directory);
 
-using Bytes = std::span<const uint8_t>;
-Result<std::string> megatron_at(const std::string& path, Bytes);
-Result<std::string> bin_at(const std::string& path, Bytes);
-Result<std::string> text_at(const std::string& path, Bytes);
-Result<std::string> tar_at(const std::string& path, Bytes);
-Result<std::string> npz_at(const std::string& path, Bytes);
-Result<std::string> tensors_at(const std::string& path, Bytes);
-Result<std::string> tfrecord_at(const std::string& path, Bytes);
-Result<std::string> arrow_name_at(const std::string& path, Bytes);
-Result<std::string> parquet_at(const std::string& path, Bytes);
-Result<std::string> npy_at(const std::string& path, Bytes bytes);
-Result<std::string> token_header_at(const std::string& path, Bytes bytes);
-Result<std::string> arrow_bytes_at(const std::string& path, Bytes bytes);
-Result<std::string> csv_at(const std::string& path, Bytes);
+Result<std::string> megatron_at(const FileLook& file);
+Result<std::string> bin_at(const FileLook& file);
+Result<std::string> text_at(const FileLook& file);
+Result<std::string> tar_at(const FileLook& file);
+Result<std::string> npz_at(const FileLook& file);
+Result<std::string> tensors_at(const FileLook& file);
+Result<std::string> tfrecord_at(const FileLook& file);
+Result<std::string> arrow_name_at(const FileLook& file);
+Result<std::string> parquet_at(const FileLook& file);
+Result<std::string> npy_at(const FileLook& file);
+Result<std::string> token_header_at(const FileLook& file);
+Result<std::string> arrow_bytes_at(const FileLook& file);
+Result<std::string> csv_at(const FileLook& file);
 
 }  // namespace lockstep::data::probe

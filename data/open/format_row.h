@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "data/base/column_names.h"
 #include "data/base/progress.h"
 #include "data/base/split.h"
 #include "data/dataset/dataset.h"
@@ -21,7 +22,8 @@
 namespace lockstep::data {
 
 // Steps of the detection of a directory, in their order. A step asks the formats in the order of
-// their rows. The first format that says yes wins.
+// their rows. The first format of kNames, and of kRemains, that says yes wins; between those of the
+// other steps the evidence decides (evidence.h).
 enum class DirectoryStep : uint8_t {
   kNever,
   kNames,               // file names tell: images and labels, or an index
@@ -45,20 +47,40 @@ enum class FileStep : uint8_t {
 struct Listing {
   const std::string& path;
   const std::vector<std::string>& names;
+  const ColumnNames& columns;
+};
+
+struct FileLook {
+  const std::string& path;
+  std::span<const uint8_t> bytes;  // of the file at step kContent, else empty
+  const ColumnNames& columns;
+};
+
+// What speaks for a format in a directory.
+struct Evidence {
+  uint64_t bytes = 0;   // of the files that are of it
+  std::string example;  // one of them, for messages
 };
 
 // Returns the name of the format; empty if it is none of the row's formats.
 using LookInDirectoryFn = Result<std::string> (*)(const Listing& directory);
-// `bytes`: the bytes of the file at step kContent, else empty.
-using LookAtFileFn = Result<std::string> (*)(const std::string& path,
-                                             std::span<const uint8_t> bytes);
+using LookAtFileFn = Result<std::string> (*)(const FileLook& file);
 
 struct StoredRequest {
   const std::string& path;
   const std::string& format;  // as in the job: npy_nchw also for *.npz
   Split split;
+  const ColumnNames& columns;
   const std::string& cache_dir;
   const ProgressFn& progress;
+};
+
+struct EncodedRequest {
+  const std::string& path;
+  Split split;
+  const ProgressFn& progress;
+  std::shared_ptr<source::RemoteFiles> far;  // the path may be in its view
+  const ColumnNames& columns;
 };
 
 // A thing with a checksum of its own: a file, or an array in a file.
@@ -81,6 +103,7 @@ struct DataFormat {
   struct DirectoryProbe {
     DirectoryStep step = DirectoryStep::kNever;
     LookInDirectoryFn look = nullptr;
+    Evidence (*weigh)(const Listing& directory) = nullptr;  // null: finding it decides (evidence.h)
   };
   struct FileProbe {
     FileStep step = FileStep::kNever;
@@ -90,15 +113,14 @@ struct DataFormat {
   std::array<FileProbe, 2> of_file = {};
 
   // The name of the format that this format turns out to be at a path; null: see resolve_format().
-  std::string (*resolved)(const std::string& path) = nullptr;
+  std::string (*resolved)(const std::string& path, const ColumnNames& columns) = nullptr;
   // The name of the row whose functions read the files at a path; null: this one.
   std::string_view (*read_as)(const std::string& path) = nullptr;
 
   // Pixels and rows.
   Result<std::unique_ptr<Dataset>> (*open)(const StoredRequest& request) = nullptr;
   // Encoded images. open_dataset() opens these, and sequences (token_dataset.h), itself.
-  Result<EncodedSource> (*find)(const std::string& path, Split split, const ProgressFn& progress,
-                                std::shared_ptr<source::RemoteFiles> far) = nullptr;
+  Result<EncodedSource> (*find)(const EncodedRequest& request) = nullptr;
 
   // True if a path with this detected format has evaluation samples by itself.
   bool (*has_eval)(const std::string& path) = nullptr;

@@ -5,11 +5,13 @@
 #include <system_error>
 
 #include "comm/base/check.h"
+#include "comm/wire/data_formats.h"
 #include "data/formats/arrow/arrow_file.h"
 #include "data/formats/shards/tfrecord.h"
 #include "data/formats/tables/csv_dataset.h"
 #include "data/formats/tokens/token_files.h"
 #include "data/open/encoded_formats.h"
+#include "data/open/evidence.h"
 #include "data/open/format_probes.h"
 #include "data/open/stored_formats.h"
 
@@ -26,8 +28,8 @@ bool is_directory(const std::string& path) {
 // Encoded images, by the row's find().
 template <auto find>
 bool encoded_has_eval(const std::string& path) {
-  const auto train = find(path, Split::kTrain, {}, nullptr);
-  const auto eval = find(path, Split::kEval, {}, nullptr);
+  const auto train = find({path, Split::kTrain, {}, nullptr, {}});
+  const auto eval = find({path, Split::kEval, {}, nullptr, {}});
   if (!eval.is_ok()) return false;
   return !train.is_ok() || train->directory != eval->directory || train->names != eval->names;
 }
@@ -109,27 +111,31 @@ constexpr DataFormat kFormats[] = {
     {.name = "mds",
      .in_directory = {{{FolderStep::kNames, probe::mds_in}}},
      .find = find_mds_source,
-     .has_eval = encoded_has_eval<find_mds_source>,
-     .serves_both = unless<encoded_has_eval<find_mds_source>>},
+     .has_eval = mds_has_eval,
+     .serves_both = unless<mds_has_eval>},
     {.name = "webdataset",
-     .in_directory = {{{FolderStep::kShardsToTrainOn, probe::tar_in<Split::kTrain>},
-                       {FolderStep::kShardsToEvaluateOn, probe::tar_in<Split::kEval>},
-                       {FolderStep::kRemains, probe::packed_tar_in}}},
+     .in_directory =
+         {{{FolderStep::kShardsToTrainOn, probe::tar_in<Split::kTrain>, weight::of_tars},
+           {FolderStep::kShardsToEvaluateOn, probe::tar_in<Split::kEval>, weight::of_tars},
+           {FolderStep::kRemains, probe::packed_tar_in}}},
      .of_file = {{{FileStep::kEnding, probe::tar_at}}},
      .find = find_tar_source,
      .has_eval = encoded_has_eval<find_tar_source>,
      .serves_both = unless<encoded_has_eval<find_tar_source>>},
     {.name = "tfrecord",
-     .in_directory = {{{FolderStep::kShardsToTrainOn, probe::tfrecord_in<Split::kTrain>},
-                       {FolderStep::kShardsToEvaluateOn, probe::tfrecord_in<Split::kEval>}}},
+     .in_directory = {{{FolderStep::kShardsToTrainOn, probe::tfrecord_in<Split::kTrain>,
+                        weight::of_tfrecords},
+                       {FolderStep::kShardsToEvaluateOn, probe::tfrecord_in<Split::kEval>,
+                        weight::of_tfrecords}}},
      .of_file = {{{FileStep::kMixed, probe::tfrecord_at}}},
      .find = find_tfrecord_source,
      .has_eval = encoded_has_eval<find_tfrecord_source>,
      .serves_both = unless<encoded_has_eval<find_tfrecord_source>>,
      .record_sums = &kTfRecordSums},
     {.name = "arrow",  // its probes also find arrow_images and arrow_tokens
-     .in_directory = {{{FolderStep::kShardsToTrainOn, probe::arrow_in<Split::kTrain>},
-                       {FolderStep::kShardsToEvaluateOn, probe::arrow_in<Split::kEval>}}},
+     .in_directory =
+         {{{FolderStep::kShardsToTrainOn, probe::arrow_in<Split::kTrain>, weight::of_arrow},
+           {FolderStep::kShardsToEvaluateOn, probe::arrow_in<Split::kEval>, weight::of_arrow}}},
      .of_file = {{{FileStep::kMixed, probe::arrow_name_at},
                   {FileStep::kContent, probe::arrow_bytes_at}}},
      .resolved = arrow_format_of,
@@ -144,7 +150,8 @@ constexpr DataFormat kFormats[] = {
      .has_eval = tokens_have_eval<find_arrow_tokens>,
      .serves_both = tokens_serve_both},
     {.name = "tokens",
-     .in_directory = {{{FolderStep::kLoose, probe::tokens_in}}},
+     .in_directory = {{{FolderStep::kLoose, probe::tokens_in, weight::of_tokens},
+                       {FolderStep::kRemains, probe::any_array_in}}},
      .of_file = {{{FileStep::kEnding, probe::bin_at},
                   {FileStep::kContent, probe::token_header_at}}},
      .has_eval = tokens_have_eval<find_token_bins>,
@@ -153,20 +160,20 @@ constexpr DataFormat kFormats[] = {
      .has_eval = tokens_have_eval<find_bare_bins>,
      .serves_both = tokens_serve_both},
     {.name = "text",
-     .in_directory = {{{FolderStep::kLast, probe::text_in}}},
+     .in_directory = {{{FolderStep::kLast, probe::text_in, weight::of_text}}},
      .of_file = {{{FileStep::kEnding, probe::text_at}}},
      .has_eval = tokens_have_eval<find_text_files>,
      .serves_both = tokens_serve_both},
     {.name = "image_folder",
-     .in_directory = {{{FolderStep::kLast, probe::image_folder_in}}},
+     .in_directory = {{{FolderStep::kLast, probe::image_folder_in, weight::of_images}}},
      .find = find_folder_source,
      .has_eval = encoded_has_eval<find_folder_source>,
      .serves_both = unless<encoded_has_eval<find_folder_source>>},
-    {.name = "",  // Parquet, which nothing reads in place: finding it says what to do
-     .in_directory = {{{FolderStep::kLast, probe::parquet_in}}},
+    {.name = "",  // Parquet, which nothing reads in place: detect_format() says what to do
+     .in_directory = {{{FolderStep::kLast, probe::parquet_in, weight::of_parquet}}},
      .of_file = {{{FileStep::kMixed, probe::parquet_at}}}},
     {.name = "csv",
-     .in_directory = {{{FolderStep::kLast, probe::csv_in}}},
+     .in_directory = {{{FolderStep::kLast, probe::csv_in, weight::of_tables}}},
      .of_file = {{{FileStep::kContent, probe::csv_at}}},
      .open = stored::open_csv,
      .has_eval = has_csv_eval,
@@ -184,6 +191,20 @@ const DataFormat* find_data_format(std::string_view name) {
       std::find_if(std::begin(kFormats), std::end(kFormats),
                    [&](const DataFormat& format) { return !name.empty() && format.name == name; });
   return found == std::end(kFormats) ? nullptr : found;
+}
+
+Status check_columns(const ColumnNames& columns, const std::string& path,
+                     const std::string& format) {
+  const FormatColumns has = named_format(format)->columns;
+  const bool is_label = !columns.label.empty() && has != FormatColumns::kBoth;
+  const bool is_input = !columns.input.empty() && has == FormatColumns::kNone;
+  if (!is_label && !is_input) return Status::ok();
+  const std::string key = is_label ? "data.label" : "data.input";
+  return {Code::kUsage, key + " is " + (is_label ? columns.label : columns.input) + ", but " +
+                            path + " is of format " + format +
+                            (has == FormatColumns::kNone
+                                 ? ", which has no columns; leave " + key + " out"
+                                 : ", whose tokens have no label; leave " + key + " out")};
 }
 
 const DataFormat& format_at(const std::string& path, std::string_view format) {

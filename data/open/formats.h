@@ -20,6 +20,10 @@ std::span<const DataFormat> data_formats();
 // Null for an unknown name, and for "auto".
 const DataFormat* find_data_format(std::string_view name);
 
+// kUsage if a job names a column of a format that has none. REQUIRES: `format` is known.
+Status check_columns(const ColumnNames& columns, const std::string& path,
+                     const std::string& format);
+
 // The row whose functions read the files of this format at a path. REQUIRES: `format` is a known
 // format.
 const DataFormat& format_at(const std::string& path, std::string_view format);

@@ -84,7 +84,8 @@ Result<IndexedData> index_data(const wire::DatasetSpec& wanted, const std::strin
                             find_place(wanted, cache_dir, progress, wanted_cut));
   const wire::DatasetSpec& spec = place.spec;
   const SampleCut& cut = place.cut;
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::string format, resolve_format(spec.path(), spec.format()));
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string format,
+                            resolve_format(spec.path(), spec.format(), cut.columns));
   LOCKSTEP_ASSIGN_OR_RETURN(const bool is_both, serves_both(spec.path(), format));
   const Stamps before = stamps_in(cache_dir);
   std::mutex mutex;

@@ -7,6 +7,7 @@
 #include "data/open/detect_format.h"
 #include "data/open/find_place.h"
 #include "data/open/formats.h"
+#include "data/open/left_out.h"
 #include "data/open/open_dataset.h"
 
 namespace lockstep::data {
@@ -17,6 +18,7 @@ SplitInspection look_at(const Dataset& dataset, std::string split) {
   seen.split = std::move(split);
   seen.format = dataset.format();
   seen.files = dataset.files();
+  seen.notes = dataset.notes();
   seen.samples = dataset.samples();
   seen.shape = dataset.shape();
   if (dataset.documents() != nullptr) seen.documents = dataset.documents()->counts();
@@ -50,6 +52,11 @@ std::string inspected_shape(const SampleShape& shape, bool is_encoded) {
          (shape.channels_last && !is_encoded ? ", stored channels-last" : "");
 }
 
+std::string columns_line(const std::string& what, const std::string& column) {
+  if (column.empty()) return "";
+  return "  " + what + std::string(13 - what.size(), ' ') + column + "\n";
+}
+
 // Of the predictions that a model makes, those that do not count.
 double padding_of(const SplitInspection& split) {
   const auto all = static_cast<double>(split.samples) * static_cast<double>(split.shape.tokens);
@@ -77,7 +84,7 @@ Result<std::unique_ptr<Dataset>> open_any_size(const wire::DatasetSpec& spec, Sp
   auto dataset = open_dataset(spec, split, cache_dir, progress, cut);
   if (dataset.is_ok() || dataset.status().code() != Code::kUsage || !cut.frame.is_empty())
     return dataset;
-  const auto format = resolve_format(spec.path(), spec.format());
+  const auto format = resolve_format(spec.path(), spec.format(), cut.columns);
   if (!format.is_ok() || !is_encoded_format(*format)) return dataset;
   SampleCut usual = cut;
   usual.frame = {CropKind::kCenter, 224, 256};
@@ -87,6 +94,34 @@ Result<std::unique_ptr<Dataset>> open_any_size(const wire::DatasetSpec& spec, Sp
 Result<bool> serves_both(const std::string& path, const std::string& format) {
   return format_at(path, format).serves_both(path);
 }
+
+LeftOut left_out_of(const std::string& path, const std::string& format,
+                    const std::vector<std::string>& taken, const LeftOut& said) {
+  LeftOut left = said;
+  if (format != "image_folder") left.add(files_left_out(path, taken));
+  return left;
+}
+
+namespace {
+
+// Where a dataset says no more than its directory, its format says which files are its own.
+std::vector<std::string> taken_of(const Dataset& dataset, const DataPlace& place, Split split) {
+  if (!is_encoded_format(dataset.format())) return dataset.files();
+  const auto found = format_at(place.spec.path(), dataset.format())
+                         .find({place.spec.path(), split, {}, place.cut.far, place.cut.columns});
+  return found.is_ok() ? found->files : std::vector<std::string>();
+}
+
+void finish(Inspection& inspection, const DataPlace& place, const std::vector<std::string>& taken) {
+  LeftOut said;
+  for (const SplitInspection& split : inspection.splits) said.add(split.notes.left_out);
+  const std::string& format = inspection.splits.front().format;
+  inspection.left_out = left_out_of(place.spec.path(), format, taken, said);
+  if (const std::string doubt = doubt_of(place.spec.path(), format); !doubt.empty())
+    inspection.warnings.push_back(doubt);
+}
+
+}  // namespace
 
 Result<Inspection> inspect_data(const wire::DatasetSpec& wanted, const std::string& cache_dir,
                                 const ProgressFn& progress, const SampleCut& wanted_cut) {
@@ -99,12 +134,21 @@ Result<Inspection> inspect_data(const wire::DatasetSpec& wanted, const std::stri
                             open_any_size(spec, Split::kTrain, cache_dir, progress, cut));
   LOCKSTEP_ASSIGN_OR_RETURN(const bool is_both, serves_both(spec.path(), train->format()));
   inspection.splits.push_back(look_at(*train, is_both ? "data" : "train"));
-  if (is_both) return inspection;
+  std::vector<std::string> taken = taken_of(*train, place, Split::kTrain);
+  if (is_both) {
+    finish(inspection, place, taken);
+    return inspection;
+  }
   const auto eval = open_any_size(spec, Split::kEval, cache_dir, progress, cut);
   if (eval.is_ok())
     inspection.splits.push_back(look_at(*eval.value(), "eval"));
   else if (eval.status().code() != Code::kNoInput)  // a directory of training data only is fine
     return eval.status();
+  if (eval.is_ok()) {
+    const auto more = taken_of(**eval, place, Split::kEval);
+    taken.insert(taken.end(), more.begin(), more.end());
+  }
+  finish(inspection, place, taken);
   return inspection;
 }
 
@@ -117,6 +161,10 @@ std::string to_text(const Inspection& inspection) {
     text += "  samples      " + std::to_string(split.samples) + "\n";
     text +=
         "  shape        " + inspected_shape(split.shape, is_encoded_format(split.format)) + "\n";
+    text += columns_line("input", split.notes.columns.input);
+    text += columns_line("label", split.notes.columns.label);
+    if (!split.notes.columns.note.empty())
+      text += "  guessed      label is in " + split.notes.columns.note + "\n";
     if (split.documents) text += documents_text(split);
     text += (split.shape.is_sequence() ? "  vocabulary   " : "  classes      ") +
             std::to_string(split.classes) + "\n";
@@ -129,7 +177,21 @@ std::string to_text(const Inspection& inspection) {
               (split.shape.is_row ? "\n" : "  (of values in 0 to 1)\n");
     text += "  fingerprint  " + split.fingerprint + "\n";
   }
+  if (const uint64_t files = files_in(inspection.left_out); files > 0)
+    text += std::to_string(files) + (files == 1 ? " file" : " files") +
+            " left out: " + left_out_text(inspection.left_out) + "\n";
+  for (const std::string& warning : inspection.warnings) text += "warning: " + warning + "\n";
   return text;
+}
+
+nlohmann::json to_json(const LeftOut& left) {
+  nlohmann::json kinds = nlohmann::json::array();
+  for (const auto& [kind, of] : left.kinds)
+    kinds.push_back({{"kind", kind},
+                     {"files", of.files},
+                     {"example", of.example},
+                     {"may_be_data", of.may_be_data}});
+  return {{"files", files_in(left)}, {"kinds", kinds}};
 }
 
 nlohmann::json to_json(const Inspection& inspection) {
@@ -144,6 +206,9 @@ nlohmann::json to_json(const Inspection& inspection) {
                       {"samples", split.samples},
                       {"shape", {split.shape.channels, split.shape.height, split.shape.width}},
                       {"tokens", split.shape.tokens},
+                      {"input", split.notes.columns.input},
+                      {"label", split.notes.columns.label},
+                      {"guessed", split.notes.columns.note},
                       {"classes", split.classes},
                       {"class_counts", split.class_counts},
                       {"fingerprint", split.fingerprint},
@@ -155,7 +220,10 @@ nlohmann::json to_json(const Inspection& inspection) {
                                     {"predictions", split.documents->predictions},
                                     {"padding", padding_of(split)}};
   }
-  return {{"path", inspection.path}, {"splits", splits}};
+  return {{"path", inspection.path},
+          {"splits", splits},
+          {"left_out", to_json(inspection.left_out)},
+          {"warnings", inspection.warnings}};
 }
 
 }  // namespace lockstep::data

@@ -22,6 +22,7 @@ struct SplitInspection {
   std::string split;  // "train", "eval", or "data" if one pair serves both
   std::string format;
   std::vector<std::string> files;
+  SourceNotes notes;
   uint64_t samples = 0;
   SampleShape shape;
   std::optional<DocumentCounts> documents;  // of tokens, if kept apart
@@ -33,12 +34,19 @@ struct SplitInspection {
 
 struct Inspection {
   std::string path;
+  LeftOut left_out;                     // of the whole directory
+  std::vector<std::string> warnings{};  // sentences
   std::vector<SplitInspection> splits;
 };
 
 // True if the files of `path` do not say which are for training and evaluation. REQUIRES: the
 // format is resolved.
 Result<bool> serves_both(const std::string& path, const std::string& format);
+
+// All that a data set of this format leaves out at a path: what its splits say, and other files of
+// the directory. `taken`: the files of all splits.
+LeftOut left_out_of(const std::string& path, const std::string& format,
+                    const std::vector<std::string>& taken, const LeftOut& said);
 
 // As open_dataset(). Without a frame in `cut`, it shows images of many sizes as most models see
 // them.
@@ -52,5 +60,6 @@ Result<Inspection> inspect_data(const wire::DatasetSpec& spec, const std::string
 
 std::string to_text(const Inspection& inspection);  // a few lines, newline at the end
 nlohmann::json to_json(const Inspection& inspection);
+nlohmann::json to_json(const LeftOut& left);
 
 }  // namespace lockstep::data

@@ -59,6 +59,7 @@ SampleCut sample_cut(const wire::JobSpec& job) {
           documents_of(job.data()),
           document_end_of(job.data()),
           job.data().length_classes() > 0 || job.data().shuffle() == "length",
+          {job.data().input(), job.data().label()},
           nullptr};
 }
 

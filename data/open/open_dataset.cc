@@ -25,23 +25,26 @@ Result<std::unique_ptr<Dataset>> open_dataset(const wire::DatasetSpec& wanted, S
                             find_place(wanted, cache_dir, progress, wanted_cut));
   const wire::DatasetSpec& spec = place.spec;
   const SampleCut& cut = place.cut;
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::string format, resolve_format(spec.path(), spec.format()));
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string format,
+                            resolve_format(spec.path(), spec.format(), cut.columns));
   if (!is_data_format(format))
     return Status(Code::kUsage,
                   "unknown data format \"" + format + "\"; known are " + known_data_formats());
   LOCKSTEP_RETURN_IF_ERROR(check_is_text(cut, spec.path(), format));
+  LOCKSTEP_RETURN_IF_ERROR(check_columns(cut.columns, spec.path(), format));
   const DataFormat& row = format_at(spec.path(), format);
   if (is_token_format(format)) {
     LOCKSTEP_ASSIGN_OR_RETURN(const auto paths, token_format(format).find(spec.path(), split));
     return open_token_dataset(paths, format, cut, cache_dir, progress);
   }
   if (is_encoded_format(format)) {
-    LOCKSTEP_ASSIGN_OR_RETURN(EncodedSource found, row.find(spec.path(), split, progress, cut.far));
+    LOCKSTEP_ASSIGN_OR_RETURN(EncodedSource found,
+                              row.find({spec.path(), split, progress, cut.far, cut.columns}));
     LOCKSTEP_ASSIGN_OR_RETURN(const EncodedSource source, inflated(std::move(found), cache_dir));
     return open_encoded_dataset(source, cut.frame, cache_dir, progress);
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(auto stored,
-                            row.open({spec.path(), format, split, cache_dir, progress}));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      auto stored, row.open({spec.path(), format, split, cut.columns, cache_dir, progress}));
   return make_framed_dataset(std::move(stored), cut.frame);
 }
 

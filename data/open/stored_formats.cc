@@ -91,11 +91,11 @@ Result<std::unique_ptr<Dataset>> open_tensors(const StoredRequest& request) {
 
 Result<std::unique_ptr<Dataset>> open_arrow(const StoredRequest& request) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Shards shards, find_arrow_shards(request.path, request.split));
-  return open_arrow_pixels(shards, request.cache_dir, request.progress);
+  return open_arrow_pixels(shards, request.columns, request.cache_dir, request.progress);
 }
 
 Result<std::unique_ptr<Dataset>> open_csv(const StoredRequest& request) {
-  return open_csv_dataset(request.path, request.split, request.progress);
+  return open_csv_dataset(request.path, request.split, request.columns, request.progress);
 }
 
 bool idx_has_eval(const std::string& path) {

@@ -163,7 +163,9 @@ Result<std::unique_ptr<PackSource>> open_pack_source(const DataPlace& place, Spl
                                                      uint64_t shard_bytes,
                                                      const ProgressFn& progress) {
   const wire::DatasetSpec& spec = place.spec;
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::string format, resolve_format(spec.path(), spec.format()));
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string format,
+                            resolve_format(spec.path(), spec.format(), place.cut.columns));
+  LOCKSTEP_RETURN_IF_ERROR(check_columns(place.cut.columns, spec.path(), format));
   LOCKSTEP_RETURN_IF_ERROR(check_is_text(place.cut, spec.path(), format));
   std::unique_ptr<PackSource> source;
   if (is_token_format(format)) {
@@ -171,13 +173,13 @@ Result<std::unique_ptr<PackSource>> open_pack_source(const DataPlace& place, Spl
     LOCKSTEP_ASSIGN_OR_RETURN(const auto vocabulary, open_vocabulary(place.cut));
     LOCKSTEP_ASSIGN_OR_RETURN(
         std::vector<TokenStream> streams,
-        open_token_streams(paths, format, vocabulary.get(), cache_dir, progress,
+        open_token_streams(paths, format, place.cut.columns, vocabulary.get(), cache_dir, progress,
                            /*with_documents=*/true));
     source = std::make_unique<TokenSource>(std::move(streams), shard_bytes);
   } else if (is_encoded_format(format)) {
-    LOCKSTEP_ASSIGN_OR_RETURN(
-        EncodedSource found,
-        format_at(spec.path(), format).find(spec.path(), split, progress, place.cut.far));
+    LOCKSTEP_ASSIGN_OR_RETURN(EncodedSource found, format_at(spec.path(), format)
+                                                       .find({spec.path(), split, progress,
+                                                              place.cut.far, place.cut.columns}));
     LOCKSTEP_ASSIGN_OR_RETURN(const EncodedSource plain, inflated(std::move(found), cache_dir));
     LOCKSTEP_ASSIGN_OR_RETURN(ExtentIndex index, open_index(plain, cache_dir, progress));
     source = std::make_unique<ImageSource>(plain, std::move(index), shard_bytes);

@@ -145,6 +145,7 @@ Result<PackReport> pack_data(const wire::DatasetSpec& spec, const std::string& t
                              const ProgressFn& progress) {
   SampleCut cut;
   cut.tokenizer = options.tokenizer;
+  cut.columns = options.columns;
   LOCKSTEP_ASSIGN_OR_RETURN(const DataPlace place, find_place(spec, cache_dir, progress, cut));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto splits, open_splits(place, cache_dir, options, progress));
   LOCKSTEP_RETURN_IF_ERROR(make_directory(to));

@@ -20,6 +20,7 @@
 
 #include "comm/base/status.h"
 #include "comm/wire/job.pb.h"
+#include "data/base/column_names.h"
 #include "data/base/progress.h"
 
 namespace lockstep::data {
@@ -29,6 +30,7 @@ struct PackOptions {
   uint32_t shard_mb = 256;           // approximate; before compression
   uint32_t threads = 1;
   std::string tokenizer{};  // for text: packs its tokens (SampleCut); empty: its bytes
+  ColumnNames columns{};    // of formats that have columns
 };
 
 struct PackedSplit {

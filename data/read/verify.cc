@@ -51,6 +51,7 @@ class Faults {
 
 // What is to be done, and with what.
 struct Work {
+  std::vector<std::string>& taken;  // files of all splits
   const std::string& cache_dir;
   ThreadTeam& team;
   const ProgressFn& progress;
@@ -73,6 +74,7 @@ Status verify_images(const EncodedSource& source, const Work& work, Verification
   LOCKSTEP_ASSIGN_OR_RETURN(const ExtentIndex index,
                             open_index(source, work.cache_dir, work.progress));
   const EncodedFiles files(index, source.directory, source.far, source.copied);
+  out.left_out = index.notes().left_out;
   Faults faults;
   if (work.depth == VerifyDepth::kFull) {
     LOCKSTEP_ASSIGN_OR_RETURN(const ChecksumReport sums,
@@ -106,6 +108,7 @@ Status verify_stored(const wire::DatasetSpec& spec, Split split, const SampleCut
                             open_dataset(spec, split, work.cache_dir, work.progress, cut));
   LOCKSTEP_ASSIGN_OR_RETURN(const SampleReader reader,
                             SampleReader::create(*dataset, {}, dataset->statistics()));
+  work.taken.insert(work.taken.end(), dataset->files().begin(), dataset->files().end());
   struct Room {
     std::vector<std::byte> input;
     std::vector<int64_t> labels;
@@ -141,12 +144,19 @@ Result<std::vector<Verification>> verify_data(const wire::DatasetSpec& wanted,
                             find_place(wanted, cache_dir, progress, wanted_cut));
   const wire::DatasetSpec& spec = place.spec;
   const SampleCut& cut = place.cut;
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::string format, resolve_format(spec.path(), spec.format()));
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string format,
+                            resolve_format(spec.path(), spec.format(), cut.columns));
   LOCKSTEP_RETURN_IF_ERROR(check_is_text(cut, spec.path(), format));
+  LOCKSTEP_RETURN_IF_ERROR(check_columns(cut.columns, spec.path(), format));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto team, ThreadTeam::start(threads, "verify"));
   const bool is_encoded = is_encoded_format(format);
-  const Work work{cache_dir, *team, progress, depth};
+  std::vector<std::string> taken;
+  const Work work{taken, cache_dir, *team, progress, depth};
   std::vector<Verification> all;
+  const auto finish = [&] {
+    all.back().left_out = left_out_of(spec.path(), format, taken, all.back().left_out);
+    return std::move(all);
+  };
   for (const Split split : {Split::kTrain, Split::kEval}) {
     Verification& out = all.emplace_back();
     out.split = split == Split::kTrain ? "train" : "eval";
@@ -154,7 +164,9 @@ Result<std::vector<Verification>> verify_data(const wire::DatasetSpec& wanted,
     Status status;
     const int64_t begin_ns = SystemClock().monotonic_ns();
     if (is_encoded) {
-      auto source = format_at(spec.path(), format).find(spec.path(), split, progress, cut.far);
+      auto source =
+          format_at(spec.path(), format).find({spec.path(), split, progress, cut.far, cut.columns});
+      if (source.is_ok()) taken.insert(taken.end(), source->files.begin(), source->files.end());
       if (source.is_ok()) source = inflated(std::move(*source), cache_dir);
       status = source.is_ok() ? verify_images(*source, work, out) : source.status();
     } else {
@@ -166,15 +178,15 @@ Result<std::vector<Verification>> verify_data(const wire::DatasetSpec& wanted,
       LOCKSTEP_ASSIGN_OR_RETURN(const bool is_both, serves_both(spec.path(), format));
       if (!is_both) continue;
       out.split = "data";
-      return all;
+      return finish();
     }
     if (status.code() == Code::kNoInput) {
       all.pop_back();  // training data only
-      return all;
+      return finish();
     }
     LOCKSTEP_RETURN_IF_ERROR(status);
   }
-  return all;
+  return finish();
 }
 
 }  // namespace lockstep::data

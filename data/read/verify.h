@@ -10,6 +10,7 @@
 #include "comm/base/status.h"
 #include "comm/wire/job.pb.h"
 #include "data/base/progress.h"
+#include "data/base/source_notes.h"
 #include "data/dataset/sample_cut.h"
 
 namespace lockstep::data {
@@ -23,6 +24,7 @@ struct Verification {
   uint64_t damaged = 0;
   std::vector<std::string> faults;         // the first kMostFaults of them, in their order
   std::vector<std::string> damaged_files;  // files whose own checksum is wrong
+  LeftOut left_out;                        // of the directory; in the last split
 };
 inline constexpr size_t kMostFaults = 100;
 

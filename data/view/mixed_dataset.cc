@@ -32,6 +32,7 @@ DatasetFacts facts_of_mixture(const std::vector<WeightedDataset>& sets) {
                      .format = first.format(),
                      .fingerprint = fingerprint_of_mixture(parts),
                      .statistics = first.statistics(),
+                     .notes = first.notes(),
                      .parts = parts};
   for (const WeightedDataset& set : sets) {
     const DatasetFacts& own = set.dataset->facts();

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "comm/base/build_info.h"
+#include "comm/base/host_name.h"
 #include "comm/base/limits.h"
 #include "comm/http/http_options.h"
 #include "comm/rpc/asio_transport.h"
@@ -16,6 +17,7 @@
 #include "comm/wire/in_hand.h"
 #include "deploy/agent/hosted_coordinator.h"
 #include "deploy/agent/process.h"
+#include "deploy/agent/stop_signal_watch.h"
 #include "deploy/agent/worker_slots.h"
 #include "metrics/exporters/agent_metrics.h"
 #include "metrics/serve/serve_metrics.h"
@@ -31,6 +33,7 @@ wire::Envelope exit_message(const WorkerEnd& worker) {
   wire::Envelope envelope;
   auto& exit = *envelope.mutable_worker_exit();
   exit.set_pid(static_cast<uint32_t>(worker.pid));
+  exit.set_process(worker.process);
   exit.set_exit_code(worker.end.exit_code);
   exit.set_signal(worker.end.signal);
   exit.set_last_words(worker.last_words);
@@ -46,7 +49,7 @@ struct Agent::Impl {
   Impl(AgentOptions o, Logger& l)
       : options(std::move(o)),
         logger(l),
-        transport(loop, options.tls),
+        transport(loop, options.tls, options.token),
         workers({options.worker_program, options.run_dir, options.node, options.max_crashes,
                  options.max_preemptions, options.first_local_rank, options.agents_here,
                  options.own_gpus, options.log_node, options.job.comm().backend() == "mpi"},
@@ -115,13 +118,30 @@ struct Agent::Impl {
 
   void on_signal(int signal) {
     if (signal == SIGCHLD) return reap();
+    if (signal == SIGTSTP) return suspend();
+    if (signal == SIGCONT) return signal_all(SIGCONT);
     logger.info("stop_requested", "telling the workers to stop", {{"signal", signal}});
-    if (stopping && signal == SIGINT) return workers.signal_all(SIGKILL);
+    const bool asks_again = stop_signals.asks_again(loop.now_ms());
+    if (stopping && signal == SIGINT) {
+      if (asks_again) workers.signal_all(SIGKILL);
+      return;
+    }
     const int told = signal == SIGUSR1 ? SIGUSR1 : SIGTERM;
     if (options.stop_delay_ms == 0) return stop(told);
     loop.call_after(options.stop_delay_ms, [this, told] {
       if (!stopping && !goodbye) stop(told);
     });
+  }
+
+  // Nothing of the run goes on here without its agent: Ctrl-Z in a terminal.
+  void suspend() {
+    signal_all(SIGSTOP);
+    ::raise(SIGSTOP);
+  }
+
+  void signal_all(int signal) {
+    workers.signal_all(signal);
+    coordinator.signal(signal);
   }
 
   void stop(int signal) {
@@ -202,7 +222,14 @@ struct Agent::Impl {
               if (workers.all_ended()) begin_end();
             },
             [this](const Status& why) { logger.error("coordinator_refused", why.message()); },
-            [this](const Status& why) { logger.warn("coordinator_distrusted", why.message()); }});
+            [this](const Status& why) { logger.warn("coordinator_distrusted", why.message()); },
+            [this](const Status& why) { on_trouble(why); }});
+  }
+
+  void on_trouble(const Status& why) {
+    const std::string what = "the agent of " + options.node + " " + why.message();
+    logger.warn("coordinator_unreachable", what);
+    if (options.tell) options.tell(what);
   }
 
   // Once it is known whose series they are.
@@ -242,9 +269,13 @@ struct Agent::Impl {
     hello.set_node(options.node);
     hello.set_pid(static_cast<uint32_t>(::getpid()));
     hello.set_workers(workers.wanted());
+    hello.set_machine(machine_id());
     std::set<uint32_t> living;  // the kernel may have given a dead one's pid to another
-    for (const pid_t pid : workers.living()) living.insert(static_cast<uint32_t>(pid));
-    for (const uint32_t pid : living) hello.add_living(pid);
+    for (const WorkerSlots::Living& worker : workers.living()) {
+      hello.add_living(static_cast<uint32_t>(worker.pid));
+      hello.add_living_process(worker.process);
+      living.insert(static_cast<uint32_t>(worker.pid));
+    }
     (void)client->send(envelope);
     for (const wire::Envelope& exit : exits)
       if (living.count(exit.worker_exit().pid()) == 0) (void)client->send(exit);
@@ -276,7 +307,8 @@ struct Agent::Impl {
   }
 
   int run() {
-    loop.on_signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1}, [this](int s) { on_signal(s); });
+    loop.on_signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGTSTP, SIGCONT},
+                    [this](int s) { on_signal(s); });
     set_wanted(options.workers);
     connect();
     look();
@@ -298,6 +330,7 @@ struct Agent::Impl {
   std::deque<wire::Envelope> exits;  // told again to a coordinator that comes back
   uint64_t deaths = 0;               // of workers, but for those that were told to go
   rpc::TimerId end_timer = 0;
+  StopSignalWatch stop_signals;
   bool was_ready = false;  // the coordinator has been there
   bool told_of_nvml = false;
   bool stopping = false;

@@ -4,6 +4,7 @@
 //   start N workers ──▶ watch ──▶ Goodbye: the run is over; workers that stay are killed
 //                       │ │ │ │
 //                       │ │ │ └ stop signal: SIGTERM to every worker; after the grace time SIGKILL
+//                       │ │ │   SIGTSTP, SIGCONT: the workers stop and continue with the agent
 //                       │ │ └ a worker ended: told, and started again within its budgets
 //                       │ └ KillWorker: a worker that does not answer; killed if it is our child
 //                       └ SetWorkers: starts more; the coordinator leaves out surplus workers
@@ -24,6 +25,7 @@
 // the thread that must live.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -55,6 +57,9 @@ struct AgentOptions {
   std::string worker_program;       // path of lockstep-worker
   std::string coordinator_program;  // path of lockstep-coordinator
   std::string nvml_library = nvml::kLibrary;  // tells about this machine's GPUs
+  // Tells the person at the console what the agent's log has, too, if nobody else can; may be
+  // empty.
+  std::function<void(const std::string&)> tell = {};
   rpc::Token token;
   std::shared_ptr<rpc::TlsIdentity> tls;  // null: control is in the clear
   wire::JobSpec job;

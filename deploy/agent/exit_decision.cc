@@ -13,9 +13,10 @@ constexpr int kInternalExit = 70;
 constexpr int kCheckpointedExit = 75;
 constexpr int kConfigExit = 78;
 
-// Codes with which another attempt would end the same way: usage, data, configuration.
-bool is_hopeless(int exit_code) {
-  return (exit_code >= 64 && exit_code <= 66) || exit_code == kConfigExit;
+// Another attempt would end the same way: usage, data, configuration, a missing library.
+bool is_hopeless(const ProcessEnd& end) {
+  const int exit_code = end.exit_code;
+  return (exit_code >= 64 && exit_code <= 66) || exit_code == kConfigExit || end.cannot_run();
 }
 
 bool is_preemption(const ProcessEnd& end) {
@@ -54,8 +55,7 @@ ExitDecision decide_after_exit(const ExitFacts& facts) {
     if (preempted) return {ExitAction::kExpected, ExitCause::kNone, 0, "stopped as asked"};
     return {ExitAction::kReport, ExitCause::kNone, 0, "died while stopping"};
   }
-  if (is_hopeless(facts.end.exit_code))
-    return {ExitAction::kReport, ExitCause::kNone, 0, "would fail again"};
+  if (is_hopeless(facts.end)) return {ExitAction::kReport, ExitCause::kNone, 0, "would fail again"};
   if (!facts.is_wanted)
     return {ExitAction::kReport, ExitCause::kNone, 0, "fewer workers are wanted"};
   const uint32_t left = preempted ? facts.preemptions_left : facts.crashes_left;

@@ -1,7 +1,6 @@
 #include "deploy/agent/hosted_coordinator.h"
 
 #include <signal.h>
-#include <unistd.h>
 
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
@@ -11,9 +10,7 @@
 namespace lockstep {
 
 HostedCoordinator::HostedCoordinator(HostedCoordinatorOptions options, Logger& logger)
-    : options_(std::move(options)),
-      seat_(options_.node + ":" + std::to_string(::getpid())),
-      logger_(logger) {}
+    : options_(std::move(options)), seat_(coordinator::new_seat(options_.node)), logger_(logger) {}
 
 std::optional<int> HostedCoordinator::look(int64_t now_ms) {
   if (is_spent_ || (is_running() && !serves())) return std::nullopt;
@@ -67,7 +64,8 @@ HostedCoordinator::Ended HostedCoordinator::ended(const Reaped& reaped, int64_t 
   pid_ = 0;
   logger_.info("coordinator_ended", "the coordinator here (pid " + std::to_string(reaped.pid) +
                                         ") " + reaped.end.text());
-  if (!reaped.end.is_death()) {  // a trouble that it has named comes again
+  if (!reaped.end.is_death() ||
+      reaped.end.cannot_run()) {  // a trouble that it has named comes again
     is_spent_ = reaped.end.exit_code != 0 && reaped.end.exit_code != 75;
     return {true, std::nullopt};
   }

@@ -21,7 +21,21 @@ struct Launcher {
   const char* local_rank;         // null: none
   const char* local_size;
   std::vector<const char*> launch_id;  // all of them, where the first one is set
+  const char* with = nullptr;          // which is set, too; null: any
 };
+
+// What launchers set that have no row below: variable, and how many ranks there are.
+struct OtherLauncher {
+  const char* rank;
+  const char* size;
+};
+constexpr OtherLauncher kOthers[] = {{"PALS_RANKID", "PALS_SIZE"},
+                                     {"JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"},
+                                     {"FLUX_TASK_RANK", "FLUX_JOB_NTASKS"},
+                                     {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
+                                     {"ALPS_APP_PE", "ALPS_APP_SIZE"},
+                                     {"MPI_RANKID", "MPI_NRANKS"},
+                                     {"PMIX_RANK", "PMIX_SIZE"}};
 
 const std::vector<Launcher>& launchers() {
   static const std::vector<Launcher> kLaunchers = {
@@ -38,6 +52,14 @@ const std::vector<Launcher>& launchers() {
        "OMPI_COMM_WORLD_LOCAL_SIZE",
        // The number comes again with mpirun's pid; the key is drawn by chance for every launch.
        {"PMIX_NAMESPACE", "OMPI_MCA_orte_precondition_transports"}},
+      // Hydra, of MPICH and Intel MPI. srun sets PMI_RANK, too, but not the local rank.
+      {"mpiexec",
+       "PMI_RANK",
+       {"PMI_SIZE"},
+       "MPI_LOCALRANKID",
+       "MPI_LOCALNRANKS",
+       {},
+       "MPI_LOCALRANKID"},
       {"PET_NODE_RANK", "PET_NODE_RANK", {"PET_NNODES"}, nullptr, nullptr, {}},
       {"RANK", "RANK", {"WORLD_SIZE"}, "LOCAL_RANK", "LOCAL_WORLD_SIZE", {}},
       {kPods, "JOB_COMPLETION_INDEX", {"LOCKSTEP_PODS"}, nullptr, nullptr, {}},
@@ -46,7 +68,9 @@ const std::vector<Launcher>& launchers() {
        {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
        "SLURM_LOCALID",
        nullptr,  // a list: tasks_of_node()
-       {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"}}};
+       {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"},
+       "SLURM_STEP_ID"},
+      {"PMI_RANK", "PMI_RANK", {"PMI_SIZE"}, nullptr, nullptr, {}}};
   return kLaunchers;
 }
 
@@ -77,12 +101,25 @@ class Variables {
 };
 
 const Launcher* innermost(const Variables& variables) {
-  for (const Launcher& launcher : launchers()) {
-    const bool is_slurm = std::string_view(launcher.rank).starts_with("SLURM_");
-    if (variables.has(launcher.rank) && (!is_slurm || variables.has("SLURM_STEP_ID")))
+  for (const Launcher& launcher : launchers())
+    if (variables.has(launcher.rank) && (launcher.with == nullptr || variables.has(launcher.with)))
       return &launcher;
-  }
   return nullptr;
+}
+
+// Every process would begin a run of its own, in one directory.
+Status check_no_other(const Variables& variables) {
+  for (const OtherLauncher& other : kOthers) {
+    if (!variables.has(other.rank)) continue;
+    return Status(Code::kUsage, std::string(other.rank) +
+                                    " is set by a launcher whose variables Lockstep does not read. "
+                                    "Set LOCKSTEP_RANK=$" +
+                                    other.rank + ", LOCKSTEP_WORLD_SIZE=$" + other.size +
+                                    " and a LOCKSTEP_LAUNCH_ID that is new for every launch; for a "
+                                    "single process unset " +
+                                    other.rank);
+  }
+  return Status::ok();
 }
 
 Status read_ranks(const Launcher& launcher, const Variables& variables, LaunchEnv& env) {
@@ -199,7 +236,10 @@ Result<LaunchEnv> read_launch_env(const ReadVariable& read) {
   const Variables variables(read);
   const Launcher* launcher = innermost(variables);
   LaunchEnv env;
-  if (launcher == nullptr) return env;
+  if (launcher == nullptr) {
+    LOCKSTEP_RETURN_IF_ERROR(check_no_other(variables));
+    return env;
+  }
   env.launcher = launcher->name;
   LOCKSTEP_RETURN_IF_ERROR(read_ranks(*launcher, variables, env));
   if (env.launcher == "mpirun" && is_on(variables.text("OMPI_MCA_orte_allowed_exit_without_sync")))

@@ -6,6 +6,9 @@
 //             an allocation are those of mpirun's daemons, not of ranks. Without mpirun's parameter
 //             orte_allowed_exit_without_sync all ranks end with the first process that dies after
 //             it has begun MPI
+//   Hydra     PMI_RANK, PMI_SIZE, MPI_LOCALRANKID, MPI_LOCALNRANKS: mpiexec of MPICH and Intel MPI.
+//             It sets nothing that tells one launch from another, so LOCKSTEP_LAUNCH_ID must.
+//             PMI_RANK without the local rank comes last: srun sets it as well
 //   torchrun  PET_NODE_RANK, PET_NNODES, PET_NPROC_PER_NODE: one process a node, so many workers
 //   plain     RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE
 //   pods      JOB_COMPLETION_INDEX of an Indexed Job on Kubernetes, LOCKSTEP_PODS: how many keep
@@ -19,6 +22,9 @@
 // The launch's name, which no other launch has, is LOCKSTEP_LAUNCH_ID, else made of variables that
 // the launcher sets alike for all processes. On Kubernetes it is the Job's name: a new pod belongs
 // to the launch of the pod that it replaces.
+//
+// A variable of a launcher that has no row is an error: its processes would be taken for as many
+// runs.
 //
 // Errors: kUsage, naming variable and value.
 //

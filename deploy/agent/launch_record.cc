@@ -8,6 +8,7 @@
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
 #include "comm/rundir/layout.h"
+#include "comm/rundir/trust.h"
 
 namespace lockstep {
 namespace {
@@ -64,8 +65,7 @@ Status write_launch_record(const std::string& run_dir, const LaunchRecord& recor
 
 Status write_launch_refusal(const std::string& run_dir, const std::string& launch_id,
                             int exit_code) {
-  std::error_code error;
-  std::filesystem::create_directories(run_dir, error);  // if not, the next line says why
+  (void)make_run_dir(run_dir);  // if not, the next line says why
   return write_record(rundir::file_in(run_dir, rundir::kLaunchRefusal),
                       {launch_id, LaunchState::kEnded, 0, exit_code});
 }

@@ -26,11 +26,14 @@ int become(const ProcessSpec& spec, char* const* argv, pid_t parent) {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::signal(SIGPIPE, SIG_DFL);
+  // A run that ignores hang-ups (nohup) has children that do, too.
+  for (const int signal : {SIGPIPE, SIGINT, SIGTERM, SIGUSR1, SIGTSTP, SIGCHLD})
+    ::signal(signal, SIG_DFL);
   const int null = ::open("/dev/null", O_RDONLY);
   if (null < 0 || ::dup2(null, STDIN_FILENO) < 0) return errno;
   if (!spec.output_path.empty()) {
-    const int out = ::open(spec.output_path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+    const int out =
+        ::open(spec.output_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0644);
     if (out < 0 || ::dup2(out, STDOUT_FILENO) < 0 || ::dup2(out, STDERR_FILENO) < 0) return errno;
   }
   ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
@@ -61,7 +64,11 @@ Result<pid_t> start_process(const ProcessSpec& spec) {
   int exec_error = 0;
   const bool failed = pid > 0 && ::read(error_pipe[0], &exec_error, sizeof exec_error) > 0;
   ::close(error_pipe[0]);
-  if (pid < 0) return Status(Code::kInternal, "cannot fork: " + errno_text(fork_error));
+  if (pid < 0)
+    return Status(Code::kInternal, "cannot start a process for " + spec.argv[0] + ": " +
+                                       errno_text(fork_error) +
+                                       "; raise the limit of processes (ulimit -u, or pids.max of "
+                                       "the container)");
   if (!failed) return pid;
   while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
@@ -79,6 +86,10 @@ bool ProcessEnd::is_death() const {
   return true;
 }
 
+bool ProcessEnd::cannot_run() const {
+  return exit_code == 126 || exit_code == 127;
+}
+
 std::string ProcessEnd::text() const {
   if (signal == 0) return "exited with code " + std::to_string(exit_code);
   return "was killed by signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
@@ -89,11 +100,6 @@ Reaped reap_one() {
   const pid_t pid = ::waitpid(-1, &status, WNOHANG);
   if (pid <= 0) return {};
   return {pid, ProcessEnd::from_wait_status(status)};
-}
-
-bool has_children() {
-  siginfo_t info{};
-  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
 std::string sibling_program(const std::string& name) {

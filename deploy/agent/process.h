@@ -4,7 +4,7 @@
 //   1. A child runs in a process group of its own, so that a terminal's Ctrl-C reaches its parent
 //      only, and gets `parent_death_signal` when its parent dies, however it dies.
 //   2. A child inherits no descriptor but stdin (/dev/null), stdout, stderr and `kept_descriptor`,
-//      and no signal mask.
+//      no signal mask, and no ignored signal but SIGHUP.
 //   3. When start_process() returns ok, the program runs. A program that cannot be executed is an
 //      error of start_process(), not of the child.
 //
@@ -41,6 +41,8 @@ struct ProcessEnd {
   bool is_success() const { return exit_code == 0; }
   // True if a signal ended it, or an exit code that none of our programs chooses.
   bool is_death() const;
+  // True if it was no program for this machine: a library is missing, or the file is damaged.
+  bool cannot_run() const;
   // "exited with code 3", "was killed by signal 9 (Killed)".
   std::string text() const;
 };
@@ -52,9 +54,6 @@ struct Reaped {
 
 // One child that has ended, without waiting.
 Reaped reap_one();
-
-// True while this process has children, ended or not.
-bool has_children();
 
 // The program `name` beside the running one, e.g. "/opt/lockstep/bin/lockstep-worker".
 std::string sibling_program(const std::string& name);

@@ -3,11 +3,22 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cstring>
 
+#include "comm/base/hash.h"
 #include "comm/base/limits.h"
 #include "comm/rundir/layout.h"
 
 namespace lockstep {
+namespace {
+
+uint64_t random_id() {
+  uint64_t id = 0;
+  while (id == 0) std::memcpy(&id, random_bytes(sizeof id).data(), sizeof id);
+  return id;
+}
+
+}  // namespace
 
 std::vector<uint32_t> WorkerSlots::set_wanted(uint32_t workers) {
   // What was not wanted before is on its way out, and does not count for what is wanted now.
@@ -35,12 +46,14 @@ Status WorkerSlots::start(uint32_t place, int64_t now_ms) {
   slot.waits = false;
   slot.started_ms = now_ms;
   slot.output_begin = end_of_file(output_path(place));
+  slot.process = random_id();
   LOCKSTEP_ASSIGN_OR_RETURN(slot.in_hand, WorkInHand::make());
   ProcessSpec spec{
       {options_.worker_program, "--run-dir", options_.run_dir, "--local-rank",
        std::to_string(local_rank(place)), "--gpu", std::to_string(gpu(place)), "--log-name",
        name(place), "--workers-here", std::to_string(wanted_ * options_.agents_here), "--node",
-       options_.node, "--in-hand-fd", std::to_string(slot.in_hand->descriptor())},
+       options_.node, "--process", std::to_string(slot.process), "--in-hand-fd",
+       std::to_string(slot.in_hand->descriptor())},
       output_path(place),
       SIGKILL,
       slot.in_hand->descriptor()};
@@ -63,6 +76,7 @@ std::optional<WorkerEnd> WorkerSlots::ended(const Reaped& reaped, bool run_is_ov
     return WorkerEnd{place,
                      local_rank(place),
                      reaped.pid,
+                     slot.process,
                      reaped.end,
                      last_words(output_path(place), slot.output_begin),
                      slot.in_hand->get(),
@@ -74,7 +88,7 @@ std::optional<WorkerEnd> WorkerSlots::ended(const Reaped& reaped, bool run_is_ov
 WorkerEnd WorkerSlots::not_started(uint32_t place, const Status& why, int64_t now_ms) {
   const ProcessEnd end{exit_code(why), 0};
   const ExitDecision decision = decide(slots_[place], end, false, false, now_ms);
-  return {place, local_rank(place), 0, end, why.message(), {}, decision};
+  return {place, local_rank(place), 0, slots_[place].process, end, why.message(), {}, decision};
 }
 
 ExitDecision WorkerSlots::decide(Slot& slot, const ProcessEnd& end, bool run_is_over,
@@ -107,15 +121,15 @@ uint32_t WorkerSlots::occupied() const {
       slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.pid > 0 || slot.waits; }));
 }
 
-std::vector<pid_t> WorkerSlots::living() const {
-  std::vector<pid_t> pids;
+std::vector<WorkerSlots::Living> WorkerSlots::living() const {
+  std::vector<Living> found;
   for (const Slot& slot : slots_)
-    if (slot.pid > 0) pids.push_back(slot.pid);
-  return pids;
+    if (slot.pid > 0) found.push_back({slot.pid, slot.process});
+  return found;
 }
 
 void WorkerSlots::signal_all(int signal) const {
-  for (const pid_t pid : living()) ::kill(pid, signal);
+  for (const Living& worker : living()) ::kill(worker.pid, signal);
 }
 
 bool WorkerSlots::kill(pid_t pid) const {

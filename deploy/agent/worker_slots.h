@@ -45,6 +45,7 @@ struct WorkerEnd {
   uint32_t place = 0;
   uint32_t local_rank = 0;
   pid_t pid = 0;
+  uint64_t process = 0;  // WorkerSlots::Living
   ProcessEnd end;
   std::string last_words;
   InHand in_hand;
@@ -75,7 +76,11 @@ class WorkerSlots {
 
   // True if no place has a process or a restart to come.
   bool all_ended() const { return occupied() == 0; }
-  std::vector<pid_t> living() const;
+  struct Living {
+    pid_t pid = 0;
+    uint64_t process = 0;  // drawn for it: no other process has the same, whatever its pid
+  };
+  std::vector<Living> living() const;
   void signal_all(int signal) const;
   // Sends SIGKILL; false if the process is none of the running workers.
   bool kill(pid_t pid) const;
@@ -83,7 +88,8 @@ class WorkerSlots {
 
  private:
   struct Slot {
-    pid_t pid = 0;  // 0: none is running
+    pid_t pid = 0;         // 0: none is running
+    uint64_t process = 0;  // of the last one
     bool waits = false;
     int64_t started_ms = 0;
     int64_t output_begin = 0;  // of this process, in its local rank's file

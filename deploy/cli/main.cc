@@ -1,9 +1,12 @@
 // The program `lockstep`: parses the command line, runs one subcommand, gives its exit code.
+#include <signal.h>
+
 #include <cstdio>
 #include <exception>
 #include <string>
 #include <vector>
 
+#include "comm/inherited/standard_streams.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
 #include "deploy/cli/commands/explain_usage.h"
@@ -31,6 +34,11 @@ constexpr char kExamples[] =
 const CLI::App* chosen(const CLI::App& app) {
   const auto subcommands = app.get_subcommands();
   return subcommands.empty() ? &app : chosen(*subcommands.front());
+}
+
+// What such a command prints is for watching: the end of the training is its result.
+bool trains(const CLI::App& command) {
+  return command.get_name() == "run" || command.get_name() == "agent";
 }
 
 int run(int argc, char** argv) {
@@ -69,16 +77,20 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    if (error.get_exit_code() == 0) return finish_output(app.exit(error));  // --help, --version
     return report(explain_usage(app, error, {argv + 1, argv + argc}));
   }
-  return commands.at(chosen(app))();
+  const CLI::App* command = chosen(app);
+  const int code = commands.at(command)();
+  return trains(*command) ? code : finish_output(code);
 }
 
 }  // namespace
 }  // namespace lockstep
 
 int main(int argc, char** argv) {
+  lockstep::secure_standard_streams();
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of a call
   try {
     return lockstep::run(argc, argv);
   } catch (const std::exception& error) {  // file systems and memory that fail in odd ways

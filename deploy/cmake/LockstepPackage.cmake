@@ -66,6 +66,6 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 # What the programs link, from Debian 12. deploy/container/Containerfile installs the same ones.
 set(CPACK_DEBIAN_PACKAGE_DEPENDS
-    "libc6 (>= 2.36), libstdc++6 (>= 12), libcurl4, libfmt9, libjpeg62-turbo, liblz4-1, libpng16-16, libprometheus-cpp-core1.0, libprotobuf32, libspdlog1.10, libsqlite3-0, libssl3, libxxhash0, libyaml-cpp0.7, libzstd1, zlib1g")
+    "libc6 (>= 2.36), libstdc++6 (>= 12), libcurl4, libfmt9, libjpeg62-turbo, liblz4-1, libpng16-16, libprometheus-cpp-core1.0, libprotobuf32, libspdlog1.10, libsqlite3-0, libssl3, libwebp7, libxxhash0, libyaml-cpp0.7, libzstd1, zlib1g")
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "python3, openmpi-bin")
 include(CPack)

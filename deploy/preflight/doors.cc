@@ -27,8 +27,8 @@ Finding judge_clock(int64_t there_ms, int64_t here_ms, const std::string& door) 
 // ---- the side that listens ----
 
 Result<std::unique_ptr<Door>> Door::open(rpc::Transport& transport, const std::string& host,
-                                         const rpc::Token& token, const std::string& version,
-                                         Logger& logger) {
+                                         const std::string& name, const rpc::Token& token,
+                                         const std::string& version, Logger& logger) {
   auto door = std::make_unique<Door>();
   Door* const self = door.get();
   rpc::RpcServer::Handlers handlers;
@@ -40,8 +40,8 @@ Result<std::unique_ptr<Door>> Door::open(rpc::Transport& transport, const std::s
   };
   handlers.on_message = [](rpc::PeerId, wire::Envelope&&) {};
   handlers.on_lost = [](rpc::PeerId, const Status&) {};
-  LOCKSTEP_ASSIGN_OR_RETURN(door->server_,
-                            rpc::RpcServer::start(transport, {host, 0}, token, logger, handlers));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      door->server_, rpc::RpcServer::start(transport, {host, 0}, token, logger, handlers, name));
   return door;
 }
 
@@ -108,6 +108,7 @@ Knock::Knock(rpc::Transport& transport, const rpc::Address& address, const rpc::
   handlers.on_failed = [this](const Status& why) { end({judge_failure(why, door_)}); };
   handlers.on_distrust = [this](const Status& why) { end({judge_failure(why, door_)}); };
   options.give_up_after_ms = kKnockMs;
+  options.refusal_is_final = true;
   client_ = std::make_unique<rpc::RpcClient>(transport, std::move(options), std::move(handlers));
 }
 

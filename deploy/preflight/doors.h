@@ -25,10 +25,10 @@ inline constexpr int64_t kSkewMs = 1'000;    // with more, the logs of two hosts
 
 class Door {
  public:
-  // kConfig if it cannot listen on `host`.
+  // kConfig if it cannot listen on `host`. `name`: RpcServer.
   static Result<std::unique_ptr<Door>> open(rpc::Transport& transport, const std::string& host,
-                                            const rpc::Token& token, const std::string& version,
-                                            Logger& logger);
+                                            const std::string& name, const rpc::Token& token,
+                                            const std::string& version, Logger& logger);
   const rpc::Address& address() const { return server_->address(); }
 
  private:

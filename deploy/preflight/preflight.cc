@@ -12,8 +12,10 @@
 #include "comm/base/clock.h"
 #include "comm/base/file.h"
 #include "comm/base/log.h"
+#include "comm/inherited/standard_streams.h"
 #include "comm/net/network.h"
 #include "comm/rpc/asio_transport.h"
+#include "comm/rundir/layout.h"
 #include "comm/tls/run_token.h"
 #include "comm/tls/tls_identity.h"
 #include "deploy/preflight/directory_check.h"
@@ -39,7 +41,7 @@ class Preflight {
     const std::string id = options.launch_id.empty() ? "alone" : options.launch_id;
     std::string name;
     for (const char c : id) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '-';
-    folder_ = options.run_dir + "/preflight-" + name + ".tmp";
+    folder_ = rundir::file_in(options.run_dir, rundir::kPreflight + name + ".tmp");
     report_.rank = options.rank;
     report_.host = options.host;
   }
@@ -82,11 +84,11 @@ class Preflight {
     transport_.emplace(loop_, tls_);
     LOCKSTEP_ASSIGN_OR_RETURN(const std::string host,
                               rpc::own_address_in(options_.job.comm().network()));
-    LOCKSTEP_ASSIGN_OR_RETURN(door_,
-                              Door::open(*transport_, host, token_, options_.version, *logger_));
+    const std::string name = options_.rank == 0 ? options_.job.comm().advertise() : "";
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        door_, Door::open(*transport_, host, name, token_, options_.version, *logger_));
     rpc::Address told = door_->address();
-    const std::string& name = options_.job.comm().advertise();
-    if (options_.rank == 0 && !name.empty()) told.host = name;
+    if (!name.empty()) told.host = name;
     return replace_file(file("address", options_.rank), rpc::to_string(told));
   }
 
@@ -134,8 +136,39 @@ class Preflight {
   // ---- rank 0 ----
 
   Result<int> lead() {
+    const std::vector<fs::path> made = make_directories();
+    auto code = lead_in_folder();
+    remove_folder();
+    // What others have put there meanwhile stays, and with it the directory.
     std::error_code error;
+    for (auto path = made.rbegin(); path != made.rend() && fs::remove(*path, error); ++path) {
+    }
+    return code;
+  }
+
+  // The run directory and those above it, as far as they were missing; the topmost first.
+  std::vector<fs::path> make_directories() const {
+    std::vector<fs::path> missing;
+    std::error_code error;
+    for (fs::path at = options_.run_dir; !at.empty() && !fs::exists(at, error);
+         at = at.parent_path())
+      missing.insert(missing.begin(), at);
     fs::create_directories(options_.run_dir, error);
+    return missing;
+  }
+
+  // A file system that keeps an open file under another name keeps its directory, too, until the
+  // last host has closed it.
+  void remove_folder() {
+    std::error_code error;
+    (void)wait_until(kLastWordsMs, [&] {
+      fs::remove_all(folder_, error);
+      return !fs::exists(folder_, error);
+    });
+  }
+
+  Result<int> lead_in_folder() {
+    std::error_code error;
     fs::remove_all(folder_, error);
     if (!fs::create_directory(folder_, error))
       return Status(Code::kConfig, "cannot make " + folder_ + ": " + error.message());
@@ -147,7 +180,6 @@ class Preflight {
     const int code = tell(gather());
     (void)replace_file(file("verdict"), std::to_string(code));
     wait_for_readers();
-    fs::remove_all(folder_, error);
     return code;
   }
 
@@ -189,13 +221,13 @@ class Preflight {
       worst = std::max(worst, worst_of(report));
       if (!report.host.empty()) hosts.insert(report.host);
     }
-    std::printf("%s", table_of(reports).c_str());
-    std::printf("%s: %u %s on %zu %s, run directory %s\n",
-                worst == Grade::kBad       ? "NOT READY"
-                : worst == Grade::kWarning ? "ready, with warnings"
-                                           : "ready",
-                options_.size, options_.size == 1 ? "rank" : "ranks", hosts.size(),
-                hosts.size() == 1 ? "host" : "hosts", options_.run_dir.c_str());
+    print_text("%s", table_of(reports).c_str());
+    print_text("%s: %u %s on %zu %s, run directory %s\n",
+               worst == Grade::kBad       ? "NOT READY"
+               : worst == Grade::kWarning ? "ready, with warnings"
+                                          : "ready",
+               options_.size, options_.size == 1 ? "rank" : "ranks", hosts.size(),
+               hosts.size() == 1 ? "host" : "hosts", options_.run_dir.c_str());
     std::fflush(stdout);
     return worst == Grade::kBad ? kUnfit : 0;
   }
@@ -231,10 +263,10 @@ class Preflight {
   }
 
   Result<int> not_seen() {
-    std::fprintf(stderr,
-                 "lockstep: rank %u on %s does not see in %s what rank 0 wrote there: name a run "
-                 "directory that all hosts share\n",
-                 options_.rank, options_.host.c_str(), options_.run_dir.c_str());
+    print_error(
+        "lockstep: rank %u on %s does not see in %s what rank 0 wrote there: name a run "
+        "directory that all hosts share\n",
+        options_.rank, options_.host.c_str(), options_.run_dir.c_str());
     (void)wait_until(kLastWordsMs, [] { return false; });
     return kUnfit;
   }

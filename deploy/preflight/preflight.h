@@ -22,8 +22,8 @@
 //   1. A preflight reads, locks and changes nothing of a run in the directory.
 //   2. Rank 0 prints before any rank ends with another code than 0, because mpirun then ends all
 //      ranks. A rank that sees no folder at all says so itself, kLastWordsMs before it ends.
-//   3. The folder is gone afterwards, unless rank 0 was killed; the next preflight with its name
-//      clears it.
+//   3. Folder and run directory are gone afterwards, as far as rank 0 made them. If it was killed,
+//      the next preflight with its name clears the folder, and a run passes it over.
 //
 // Thread-safety: the main thread.
 #pragma once

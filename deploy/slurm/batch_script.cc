@@ -5,17 +5,12 @@
 #include <charconv>
 #include <string>
 
+#include "comm/base/text/shell_word.h"
+
 namespace lockstep {
 namespace {
 
 constexpr std::string_view kIndex = "%a";
-
-bool is_plain(std::string_view word) {
-  return !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 ||
-           std::string_view("_-./=:,+@%[]").find(static_cast<char>(c)) != std::string_view::npos;
-  });
-}
 
 void replace_all(std::string& text, std::string_view from, std::string_view to) {
   for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
@@ -23,17 +18,18 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
 }
 
 // One word for bash. `has_index`: %a is the number of the run in an array.
-std::string shell_word(std::string word, bool has_index) {
-  const bool holds_index = has_index && word.find(kIndex) != std::string::npos;
-  if (!holds_index && is_plain(word) && word.find_first_of("[]") == std::string::npos) return word;
+std::string script_word(std::string word, bool has_index) {
+  if (!has_index || word.find(kIndex) == std::string::npos) return shell_word(word);
   replace_all(word, "'", "'\\''");
-  if (holds_index) replace_all(word, kIndex, "'\"$SLURM_ARRAY_TASK_ID\"'");
+  replace_all(word, kIndex, "'\"$SLURM_ARRAY_TASK_ID\"'");
   return "'" + word + "'";
 }
 
 // One word for a line of #SBATCH, which Slurm takes apart itself.
 std::string slurm_word(std::string word) {
-  if (is_plain(word)) return word;
+  std::string without_brackets = word;
+  std::erase_if(without_brackets, [](char c) { return c == '[' || c == ']'; });
+  if (is_plain_word(without_brackets)) return word;
   replace_all(word, "\\", "\\\\");
   replace_all(word, "\"", "\\\"");
   return "\"" + word + "\"";
@@ -184,9 +180,9 @@ Result<std::string> batch_script(const BatchRequest& request) {
   std::string run_dir = request.run_dir;
   if (is_array && run_dir.find(kIndex) == std::string::npos) run_dir += "/" + std::string(kIndex);
   std::string command =
-      "  " + shell_word(request.program, false) + " agent " + shell_word(request.job_file, false);
-  for (const std::string& word : request.overrides) command += " " + shell_word(word, is_array);
-  command += " --run-dir " + shell_word(run_dir, is_array);
+      "  " + shell_word(request.program) + " agent " + shell_word(request.job_file);
+  for (const std::string& word : request.overrides) command += " " + script_word(word, is_array);
+  command += " --run-dir " + script_word(run_dir, is_array);
   return "#!/bin/bash\n" + sbatch_lines(request) +
          "\n"
          "# Written by 'lockstep sbatch'. Submit it again to go on with what the run directory "

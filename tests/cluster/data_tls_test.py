@@ -14,7 +14,7 @@ from nodes import NodesTest
 WORKERS = 1  # of each host
 # With which operations of the data plane begin (WireHeader in tcp_link.h): long enough that encrypted
 # bytes are not the same by chance.
-SECRET = (b"ltp1" + struct.pack("<I", 1)).hex()
+SECRET = (b"ltp2" + struct.pack("<I", 1)).hex()
 TLS_RECORD = "170303"  # application data of TLS 1.3
 MUCH = 20_000_000  # bytes: some dozen steps of gradients
 

@@ -25,8 +25,8 @@ class Page(LaunchTest):
         self.addCleanup(self.hosts.close)
 
     def variables(self, name, **more):
-        return {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-                "TMPDIR": str(self.temporary), "PATH": f"{BIN}:{os.environ['PATH']}",
+        return {**self.environment(), "OMPI_ALLOW_RUN_AS_ROOT": "1",
+                "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "PATH": f"{BIN}:{os.environ['PATH']}",
                 "OPTIONS": f"--oversubscribe --mca orte_tmpdir_base {self.scratch}",
                 "JOB": str(self.scratch / "job.yaml"), "RUN_DIR": str(self.scratch / name), **more}
 

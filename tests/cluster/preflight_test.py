@@ -5,6 +5,7 @@ import re
 import subprocess
 import unittest
 
+import doctor_world
 from fails_with import lacking
 from harness import BIN, LockstepTest, lockstep
 from hosts import NETWORK, Hosts, why_not
@@ -26,7 +27,7 @@ class PreflightTest(LockstepTest):
         for subject in ("directory", "network", "clock", "version"):
             self.assertRegex(text, rf"(?m)^ok +{subject} ")
         self.assertNotRegex(text, "(?m)^(FAILED|warning)")
-        self.assertEqual(list(self.run_dir.iterdir()), [], "nothing is left behind")
+        self.assertFalse(self.run_dir.exists(), "nothing is left behind")
 
 
 class OneMachine(PreflightTest):
@@ -46,6 +47,45 @@ class OneMachine(PreflightTest):
                                 *self.command()], capture_output=True, text=True, timeout=120)
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
         self.assert_ready(ended.stdout, ranks=3, hosts=1)
+
+
+@unittest.skipIf(reason := doctor_world.why_no_fuse(), reason)
+class RenamesOpenFiles(PreflightTest):
+    """A mount that keeps an open file under another name when it is removed, as NFS does."""
+
+    def setUp(self):
+        super().setUp()
+        (self.scratch / "server").mkdir()
+        try:
+            mount = doctor_world.Mount(self.scratch / "server", self.scratch / "mount")
+        except doctor_world.CannotMount as error:
+            self.skipTest(f"NOTHING WAS MOUNTED: {error}")
+        self.addCleanup(mount.close)
+        self.run_dir = self.scratch / "mount" / "run"
+
+    def test_nothing_is_left_and_the_run_begins_there(self):
+        self.run_dir.mkdir()
+        ended = subprocess.run(self.command(), capture_output=True, text=True, timeout=120)
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+        self.assertEqual(os.listdir(self.run_dir), [])
+        self.finish(self.job_file, "--workers", 1, name="mount/run")
+
+    def test_nothing_is_left_under_a_launcher(self):
+        ranks = [subprocess.Popen(self.command(), stdout=subprocess.PIPE, text=True,
+                                  env={**os.environ, "LOCKSTEP_RANK": str(rank),
+                                       "LOCKSTEP_WORLD_SIZE": "2", "LOCKSTEP_LAUNCH_ID": "test"})
+                 for rank in range(2)]
+        said = [rank.communicate(timeout=120)[0] for rank in ranks]
+        self.assertEqual([rank.returncode for rank in ranks], [0, 0], said)
+        self.assert_ready(said[0], ranks=2, hosts=1)
+
+
+class LeftByAKilledOne(PreflightTest):
+    def test_it_does_not_matter(self):
+        (self.run_dir / "preflight-alone.tmp").mkdir(parents=True)
+        (self.run_dir / "preflight-alone.tmp" / "lock").touch()
+        (self.run_dir / ".nfs000000000001").touch()
+        self.finish(self.job_file, "--workers", 1)
 
 
 @unittest.skipIf(reason := why_not(), reason)

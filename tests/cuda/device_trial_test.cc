@@ -15,17 +15,22 @@ namespace lockstep::nccl {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using testing::FakeNccl;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::NcclWorker;
+using ::testing::Not;
 using testing::run_ranks;
 
 constexpr BufferLayout kLayout{.gradients = 256, .statistics = 256, .elements = 272};
 constexpr int kLimitMs = 20'000;
 constexpr int kShortLimitMs = 300;  // where a rank is never ready
+using Nodes = std::vector<uint32_t>;
 
 struct Worker {
-  explicit Worker(MemberId id, Numerics numerics = Numerics::kExact, int limit_ms = kLimitMs)
+  explicit Worker(MemberId id, Numerics numerics = Numerics::kExact, int limit_ms = kLimitMs,
+                  const std::string& bus = "")
       : nccl(id, kLayout, 1, numerics),
         trial({.connect =
                    [this](DeviceGeneration next) { return nccl.context.connect(std::move(next)); },
@@ -41,10 +46,13 @@ struct Worker {
                .is_exact = numerics == Numerics::kExact,
                .clock = nccl.clock,
                .limit_ms = limit_ms,
-               .note = [this](const std::string& what) { notes.push_back(what); }}) {}
+               .place = {bus, ""},
+               .note = [this](const std::string& what) { notes.push_back(what); },
+               .remember = [this](const std::string& why) { remembered.push_back(why); }}) {}
 
   NcclWorker nccl;
   std::vector<std::string> notes;
+  std::vector<std::string> remembered;
   DeviceTrial trial;
   DeviceTrial::Connection made;
   Status status;
@@ -54,13 +62,15 @@ class DeviceTrialTest : public ::testing::Test {
  protected:
   void SetUp() override { FakeNccl::get().reset(); }
 
-  void make(uint32_t count, Numerics numerics = Numerics::kExact, int limit_ms = kLimitMs) {
+  void make(uint32_t count, Numerics numerics = Numerics::kExact, int limit_ms = kLimitMs,
+            const std::string& bus = "") {
     for (uint32_t r = 0; r < count; ++r)
-      workers.push_back(std::make_unique<Worker>(r + 1, numerics, limit_ms));
+      workers.push_back(std::make_unique<Worker>(r + 1, numerics, limit_ms, bus));
   }
 
-  // A new generation of all workers; how many of them sum on devices.
-  size_t start(Generation generation) {
+  // A new generation of all workers, of one node or these; how many of them sum on devices.
+  size_t start(Generation generation, Nodes nodes = {}) {
+    nodes.resize(workers.size(), 0);
     std::vector<GradientBuffer*> buffers;
     std::vector<MemberId> members;
     for (auto& w : workers) {
@@ -71,9 +81,8 @@ class DeviceTrialTest : public ::testing::Test {
     auto control = make_loopback(generation, buffers);
     run_ranks(workers.size(), [&](uint32_t r) {
       Worker& w = *workers[r];
-      auto made =
-          w.trial.connect({generation, members, std::vector<uint32_t>(workers.size(), 0),
-                           control[r].get(), 20'000, [&w] { return w.nccl.is_closed.load(); }});
+      auto made = w.trial.connect({generation, members, nodes, control[r].get(), 20'000,
+                                   [&w] { return w.nccl.is_closed.load(); }});
       w.status = made.status();
       if (made.is_ok()) w.made = std::move(*made);
     });
@@ -174,12 +183,62 @@ TEST_F(DeviceTrialTest, ARankWithoutNcclSaysSoBeforeAnybodyWaits) {
 
 TEST_F(DeviceTrialTest, AJoinerLearnsOfAFailureFromTheOthers) {
   make(2);
-  FakeNccl::get().cannot_init = 0;
+  FakeNccl::get().cannot_init = 1;
   EXPECT_EQ(start(1), 0u);
   FakeNccl::get().reset();
   make(1);  // never tried
   EXPECT_EQ(start(2), 0u);
   EXPECT_TRUE(FakeNccl::get().log().empty());
+  // Whose failure it was, and not who told of it.
+  EXPECT_THAT(workers[2]->notes.at(0), AllOf(HasSubstr("rank 1: "), Not(HasSubstr("rank 0"))));
+}
+
+// V2: what a peer's death or a slow machine may have been is not remembered.
+TEST_F(DeviceTrialTest, OnlyARanksOwnFailureIsRememberedForNewProcesses) {
+  make(2);
+  FakeNccl::get().gets_wrong_bit = 1;
+  EXPECT_EQ(start(1), 0u);
+  EXPECT_THAT(workers[1]->remembered, ElementsAre(HasSubstr("trial sum")));
+  workers.clear();
+  FakeNccl::get().reset();
+  make(2);
+  FakeNccl::get().outcome = ncclUnhandledCudaError;
+  EXPECT_EQ(start(1), 0u);
+  for (const auto& w : workers)
+    EXPECT_THAT(w->remembered, ElementsAre(HasSubstr("connect the GPUs")));
+  for (const ncclResult_t of_a_peer : {ncclSystemError, ncclRemoteError}) {
+    workers.clear();
+    FakeNccl::get().reset();
+    make(2);
+    FakeNccl::get().outcome = of_a_peer;
+    EXPECT_EQ(start(1), 0u);
+    for (const auto& w : workers) EXPECT_THAT(w->remembered, IsEmpty());
+  }
+  workers.clear();
+  FakeNccl::get().reset();
+  make(2, Numerics::kExact, kShortLimitMs);
+  FakeNccl::get().never_ready = 0;
+  EXPECT_EQ(start(1), 0u);
+  for (const auto& w : workers) EXPECT_THAT(w->remembered, IsEmpty());
+}
+
+TEST_F(DeviceTrialTest, AFailureAfterATrialThatWasRightIsNotRemembered) {
+  make(2);
+  ASSERT_EQ(start(1), 2u);
+  FakeNccl::get().outcome = ncclUnhandledCudaError;
+  EXPECT_EQ(start(2), 0u);
+  for (const auto& w : workers) EXPECT_THAT(w->remembered, IsEmpty());
+}
+
+// V4
+TEST_F(DeviceTrialTest, RanksOfOneMachineThatShareAGpuDoNotTry) {
+  make(3, Numerics::kExact, kLimitMs, "0000:3b:00.0");
+  EXPECT_EQ(start(1, {0, 1, 1}), 0u);
+  EXPECT_TRUE(FakeNccl::get().log().empty());
+  for (const auto& w : workers)
+    EXPECT_THAT(w->notes.at(0), AllOf(HasSubstr("rank 2"), HasSubstr("rank 1"),
+                                      HasSubstr("GPU 0000:3b:00.0"), Not(HasSubstr("rank 0"))));
+  EXPECT_EQ(start(2, {0, 1, 2}), 3u) << "the same bus of three machines";
 }
 
 TEST_F(DeviceTrialTest, AGenerationThatIsClosedMeanwhileSaysNothingOfTheDevices) {
@@ -191,6 +250,11 @@ TEST_F(DeviceTrialTest, AGenerationThatIsClosedMeanwhileSaysNothingOfTheDevices)
   FakeNccl::get().reset();
   for (const auto& w : workers) w->nccl.is_closed = false;
   EXPECT_EQ(start(2), 2u);
+}
+
+TEST(DeviceTrialLimit, IsTwentySecondsAsThePagesSay) {
+  const SystemClock clock;
+  EXPECT_EQ((DeviceTrial::Parts{.clock = clock}.limit_ms), 20'000);
 }
 
 TEST_F(DeviceTrialTest, AWorkerThatIsAloneTriesNothing) {

@@ -23,7 +23,9 @@ struct Ring {
   std::condition_variable changed;
   std::map<std::pair<int, int>, std::deque<std::vector<std::byte>>> wire;
   std::vector<std::deque<std::vector<std::byte>>> words;  // by rank: of every all-reduce so far
-  std::set<size_t> torn;  // all-reduces from which a rank returned before all were there
+  std::set<size_t> torn;   // all-reduces from which a rank returned before all were there
+  size_t windows = 0;      // ranks that registered one
+  bool is_broken = false;  // a rank has ended
 };
 
 std::mutex rings_mutex;
@@ -44,7 +46,8 @@ struct ncclComm {
   int looks_left = 0;
   size_t reduced = 0;  // all-reduces of this rank so far
   cudaStream_t stream = nullptr;
-  uint64_t posted = 0;  // its end on the stream
+  uint64_t posted = 0;                    // its end on the stream
+  std::function<ncclResult_t()> pending;  // of what waits for peers; empty: nothing
 };
 
 namespace lockstep::testing {
@@ -85,6 +88,7 @@ ncclResult_t init(ncclComm_t* made, int ranks, ncclUniqueId id, int rank, ncclCo
   if (config->blocking != 0) return ncclInvalidUsage;
   FakeCuda::get().touch();
   FakeNccl::get().note(rank, std::string("init ") + id.internal);
+  FakeNccl::get().pass_block(rank, "init");
   if (rank == FakeNccl::get().cannot_init) return ncclSystemError;
   FakeNccl::get().count(1);
   auto side = std::make_shared<Side>();
@@ -106,6 +110,7 @@ void quiet(ncclComm_t comm) {
   {
     std::lock_guard lock(comm->side->ring->mutex);
     comm->side->is_aborted = true;
+    comm->side->ring->is_broken = true;
     comm->side->ring->changed.notify_all();
   }
   if (comm->stream != nullptr) comm->stream->progress()->wait_for(comm->posted);
@@ -142,6 +147,52 @@ ncclResult_t async_error(ncclComm_t comm, ncclResult_t* state) {
   FakeNccl& fake = FakeNccl::get();
   if (comm->looks_left > 0 && comm->side->rank != fake.never_ready) --comm->looks_left;
   *state = comm->looks_left == 0 ? fake.outcome : ncclInProgress;
+  if (*state != ncclSuccess || !comm->pending) return ncclSuccess;
+  *state = comm->pending();
+  if (*state != ncclInProgress) comm->pending = nullptr;
+  return ncclSuccess;
+}
+
+ncclResult_t allocate(void** memory, size_t bytes) {
+  FakeCuda::get().touch();
+  *memory = FakeNccl::get().allocate(bytes);
+  return ncclSuccess;
+}
+
+ncclResult_t release(void* memory) {
+  FakeNccl::get().release(memory);
+  return ncclSuccess;
+}
+
+// The handle comes when all ranks are there. A rank that ends leaves the others waiting, or they
+// notice.
+ncclResult_t register_window(ncclComm_t comm, void* data, size_t bytes, ncclWindow_t* window,
+                             int flags) {
+  FakeCuda::get().touch();
+  FakeNccl& fake = FakeNccl::get();
+  fake.note(comm->side->rank, "map");
+  if (flags != NCCL_WIN_COLL_SYMMETRIC || !fake.has_allocated(data, bytes))
+    return ncclInvalidArgument;
+  if (comm->side->rank == fake.cannot_map) return ncclUnhandledCudaError;
+  {
+    std::lock_guard lock(comm->side->ring->mutex);
+    ++comm->side->ring->windows;
+  }
+  comm->pending = [side = comm->side, window, data] {
+    const FakeNccl& now = FakeNccl::get();
+    std::lock_guard lock(side->ring->mutex);
+    if (side->ring->windows == side->ring->words.size()) {
+      *window = now.has_windows ? static_cast<ncclWindow_t>(data) : nullptr;
+      return ncclSuccess;
+    }
+    return side->ring->is_broken && now.notices_end ? ncclRemoteError : ncclInProgress;
+  };
+  return in_progress(comm);
+}
+
+ncclResult_t deregister_window(ncclComm_t comm, ncclWindow_t window) {
+  if (!FakeNccl::get().has_allocated(window, 1)) return ncclInvalidArgument;
+  FakeNccl::get().note(comm->side->rank, "unmap");
   return ncclSuccess;
 }
 
@@ -236,6 +287,7 @@ ncclResult_t group_start() {
 ncclResult_t group_end() {
   FakeCuda::get().touch();
   if (group_comm == nullptr) return ncclSuccess;
+  FakeNccl::get().pass_block(group_comm->side->rank, "group_end");
   group_stream->post([ops = std::exchange(group, {})] {
     for (const Op& op : ops) op.begin();
     for (const Op& op : ops) op.end();
@@ -270,6 +322,10 @@ nccl::NcclApi FakeNccl::api() {
           .async_error = async_error,
           .register_buffer = register_buffer,
           .deregister_buffer = deregister_buffer,
+          .allocate = allocate,
+          .release = release,
+          .register_window = register_window,
+          .deregister_window = deregister_window,
           .all_reduce = all_reduce,
           .send = send,
           .receive = receive,
@@ -290,10 +346,13 @@ void FakeNccl::reset() {
   std::lock_guard lock(mutex_);
   log_.clear();
   living_ = 0;
-  hangs_ = false;
+  hangs_ = is_blocked_ = false;
+  blocks_in_.clear();
   looks_until_ready = 2;
   outcome = ncclSuccess;
   cannot_init = never_ready = gets_wrong_bit = -1;
+  cannot_map = -1;
+  notices_end = has_windows = true;
   makes_no_id = false;
   std::lock_guard rings_lock(rings_mutex);
   rings.clear();
@@ -329,6 +388,47 @@ void FakeNccl::hang(bool does) {
 void FakeNccl::pass_hang() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return !hangs_; });
+}
+
+void* FakeNccl::allocate(size_t bytes) {
+  std::lock_guard lock(mutex_);
+  std::vector<std::byte> memory(bytes);
+  std::byte* const begin = memory.data();
+  allocated_[begin] = std::move(memory);
+  return begin;
+}
+
+void FakeNccl::release(void* memory) {
+  std::lock_guard lock(mutex_);
+  allocated_.erase(static_cast<std::byte*>(memory));
+}
+
+bool FakeNccl::has_allocated(const void* memory, size_t bytes) const {
+  std::lock_guard lock(mutex_);
+  const auto found = allocated_.find(static_cast<const std::byte*>(memory));
+  return found != allocated_.end() && bytes <= found->second.size();
+}
+
+void FakeNccl::block(int rank, const std::string& function) {
+  std::lock_guard lock(mutex_);
+  blocks_rank_ = rank;
+  blocks_in_ = function;
+  is_blocked_ = false;
+  changed_.notify_all();
+}
+
+void FakeNccl::pass_block(int rank, const std::string& function) {
+  std::unique_lock lock(mutex_);
+  const auto passes = [&] { return rank != blocks_rank_ || function != blocks_in_; };
+  if (passes()) return;
+  is_blocked_ = true;
+  changed_.notify_all();
+  changed_.wait(lock, passes);
+}
+
+void FakeNccl::wait_until_blocked() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return is_blocked_; });
 }
 
 }  // namespace lockstep::testing

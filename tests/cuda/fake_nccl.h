@@ -10,11 +10,15 @@
 //    it has for its peers arrives there: they take it for the sum
 //  - revoke, abort and destroy return when nothing of the communicator runs any more; abort and
 //    destroy have freed it then. Revoke frees nothing
+//  - a window is memory of ncclMemAlloc(), its handle is written while the call is in progress, and
+//    a rank that fails by itself leaves its peers waiting
 //  - every call uses the calling thread's device
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -46,6 +50,12 @@ class FakeNccl {
   void hang(bool does);
   void pass_hang();
 
+  // Lets a rank's calls of a function ("init", "group_end") block, although the communicator is
+  // non-blocking; "": of none any more.
+  void block(int rank, const std::string& function);
+  void pass_block(int rank, const std::string& function);
+  void wait_until_blocked();
+
   // The number of looks at a communicator until it stops being in progress; negative: never.
   int looks_until_ready = 2;
   ncclResult_t outcome = ncclSuccess;  // of the operation in progress
@@ -55,6 +65,14 @@ class FakeNccl {
   int never_ready = -1;
   int gets_wrong_bit = -1;
   bool makes_no_id = false;
+  int cannot_map = -1;      // this rank fails before it has spoken to its peers
+  bool notices_end = true;  // who waits for a window of a rank that has ended
+  bool has_windows = true;  // false: "success", and no handle
+
+  // Memory of ncclMemAlloc().
+  void* allocate(size_t bytes);
+  void release(void* memory);
+  bool has_allocated(const void* memory, size_t bytes) const;
 
  private:
   mutable std::mutex mutex_;
@@ -62,6 +80,10 @@ class FakeNccl {
   std::vector<std::string> log_;
   int living_ = 0;
   bool hangs_ = false;
+  std::map<const std::byte*, std::vector<std::byte>> allocated_;
+  int blocks_rank_ = -1;
+  std::string blocks_in_;
+  bool is_blocked_ = false;
 };
 
 }  // namespace lockstep::testing

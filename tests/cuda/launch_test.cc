@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "comm/base/gpu/cuda_status.h"
-#include "comm/collectives/nccl/cuda_buffer.h"
 #include "comm/collectives/nccl/cuda_queue.h"
 #include "comm/collectives/nccl/queue_kernels.h"
 #include "tests/support/fails_with.h"
@@ -72,7 +71,6 @@ TEST_F(Launch, OfTheCommunicationStreamWithoutADeviceIsAConfigurationError) {
   sum.elements = 1;
   expect_refused(nccl::launch_sum(sum, nullptr));
   expect_refused(nccl::CudaQueue::create({}).status());
-  expect_refused(nccl::make_cuda_buffer({16, 16, 32}, 1).status());
 }
 
 TEST_F(Launch, OfNothingAsksForNoDevice) {

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <future>
+#include <thread>
 
 #include "tests/cuda/nccl_world.h"
 #include "tests/support/fails_with.h"
@@ -55,13 +57,17 @@ class NcclContextTest : public ::testing::Test {
   }
   // Begins a step that only this worker takes part in: it never ends.
   void begin_endless_sum(NcclWorker& worker, Generation generation) {
+    const Status begun = begin_sum(worker, generation);
+    ASSERT_TRUE(begun.is_ok()) << begun.message();
+  }
+  Status begin_sum(NcclWorker& worker, Generation generation) {
     const uint32_t ranks = worker.collective->world_size();
     std::vector<SlotRun> runs;
     for (uint32_t r = 0; r < ranks; ++r) runs.push_back({r, r + 1});
     const StepMerge merge = make_step_merge(runs, ranks, std::vector<bool>(ranks, true));
     const Tag tag{.generation = generation};
-    ASSERT_TRUE(worker.collective->begin_step(tag, merge).is_ok());
-    ASSERT_TRUE(worker.collective->all_reduce(tag, {0, 64}).is_ok());
+    LOCKSTEP_RETURN_IF_ERROR(worker.collective->begin_step(tag, merge));
+    return worker.collective->all_reduce(tag, {0, 64});
   }
   // Ends all contexts.
   Log log_of_all() {
@@ -194,6 +200,30 @@ TEST_F(NcclContextTest, AGenerationThatIsClosedWaitsForNoOlderConnection) {
   FakeNccl::get().hang(false);
   workers[0]->is_closed = false;
   start(3, {0});
+}
+
+// X4. No wait of ours ends it, neither in connect() nor in a step.
+TEST_F(NcclContextTest, ACallThatDoesNotReturnIsToldOfOnceItsGenerationIsClosed) {
+  for (const std::string function : {"init", "group_end"}) {
+    std::promise<Status> told;
+    workers[0] = std::make_unique<NcclWorker>(
+        1, kLayout, 1, Numerics::kExact, FakeNccl::api(),
+        WatchOptions{.told = [&](const Status& why) { told.set_value(why); }, .looks = 2});
+    if (function == "group_end") start(1, {0, 1});
+    FakeNccl::get().block(0, function);
+    std::thread training([&] {
+      if (function == "group_end")
+        (void)begin_sum(*workers[0], 1);
+      else
+        (void)try_start(1, {0, 1});
+    });
+    FakeNccl::get().wait_until_blocked();
+    workers[0]->is_closed = true;
+    EXPECT_EQ(told.get_future().get().code(), Code::kInternal);
+    FakeNccl::get().block(0, "");
+    training.join();
+    workers[0].reset();  // before what it tells
+  }
 }
 
 }  // namespace

@@ -25,13 +25,34 @@ inline void run_ranks(size_t ranks, const std::function<void(uint32_t)>& work) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// Its result is memory that peers may map.
+class PeerBuffer final : public GradientBuffer {
+ public:
+  PeerBuffer(const BufferLayout& layout, uint32_t regions)
+      : plain_(make_plain_buffer(layout, regions)),
+        result_(FakeNccl::get().allocate(layout.elements * sizeof(float))) {}
+  ~PeerBuffer() override { FakeNccl::get().release(result_); }
+  const BufferLayout& layout() const override { return plain_->layout(); }
+  uint32_t regions() const override { return plain_->regions(); }
+  float* partial(uint32_t region) override { return plain_->partial(region); }
+  float* result() override { return static_cast<float*>(result_); }
+
+ private:
+  const std::unique_ptr<GradientBuffer> plain_;
+  void* const result_;
+};
+
 struct NcclWorker {
   NcclWorker(MemberId id, const BufferLayout& layout, uint32_t regions, nccl::Numerics numerics,
-             const nccl::NcclApi& api = FakeNccl::api())
+             const nccl::NcclApi& api = FakeNccl::api(), nccl::WatchOptions watch = {})
+      : NcclWorker(id, make_plain_buffer(layout, regions), numerics, api, false, std::move(watch)) {
+  }
+  NcclWorker(MemberId id, std::unique_ptr<GradientBuffer> memory, nccl::Numerics numerics,
+             const nccl::NcclApi& api, bool may_map_result, nccl::WatchOptions watch = {})
       : member(id),
-        buffer(make_plain_buffer(layout, regions)),
+        buffer(std::move(memory)),
         queue(nccl::CudaQueue::create({&gradients, &compute}).value()),
-        context(api, clock, *queue, *buffer, numerics) {}
+        context(api, clock, *queue, *buffer, numerics, may_map_result, std::move(watch)) {}
 
   const MemberId member;
   SystemClock clock;

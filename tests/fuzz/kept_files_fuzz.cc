@@ -35,7 +35,7 @@ class Place {
     std::vector<uint16_t> tokens;
     for (uint16_t token = 1; token <= kTokens; ++token) tokens.push_back(token);
     write_file(at("t.bin"), {reinterpret_cast<const char*>(tokens.data()), 2 * tokens.size()});
-    auto opened = open_token_streams({at("t.bin")}, "tokens", nullptr, "", {});
+    auto opened = open_token_streams({at("t.bin")}, "tokens", {}, nullptr, "", {});
     LOCKSTEP_CHECK(opened.is_ok(), "the tokens are there");
     streams_ = std::move(*opened);
   }

@@ -13,12 +13,13 @@ namespace lockstep::data {
 namespace {
 
 void try_index(std::string_view text) {
-  const auto shards = parse_mds_index(text);
+  auto shards = parse_mds_index(text);
   if (!shards.is_ok()) {
     LOCKSTEP_CHECK(shards.status().code() == Code::kBadData, "damage is bad data");
     return;
   }
-  for (const MdsShard& shard : *shards) {
+  for (MdsShard& shard : *shards) {
+    if (!choose_mds_columns(shard, {}).is_ok()) continue;
     LOCKSTEP_CHECK(shard.samples > 0 && shard.image < shard.columns.size() &&
                        shard.label < shard.columns.size() && shard.image != shard.label,
                    "a shard has samples with an image and a label");

@@ -10,7 +10,7 @@
 #include "comm/base/prng.h"
 #include "comm/collectives/forwarding.h"
 #include "comm/collectives/loopback/loopback.h"
-#include "comm/collectives/nccl/cuda_buffer.h"
+#include "tests/gpu/cuda_buffer.h"
 #include "tests/gpu/device_array.h"
 #include "tests/gpu/stuck_sum.h"
 #include "tests/support/same_bits.h"
@@ -97,7 +97,7 @@ class Worker {
     int lowest = 0, highest = 0;
     EXPECT_EQ(cudaDeviceGetStreamPriorityRange(&lowest, &highest), cudaSuccess);
     EXPECT_EQ(cudaStreamCreateWithPriority(&closing_, cudaStreamNonBlocking, highest), cudaSuccess);
-    auto buffer = nccl::make_cuda_buffer(kLayout, 2);
+    auto buffer = testing::make_cuda_buffer(kLayout, 2);
     EXPECT_TRUE(buffer.is_ok()) << buffer.status().message();
     buffer_ = std::move(buffer).value();
     begin_generation(0);

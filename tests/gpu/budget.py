@@ -2,8 +2,10 @@
 import math
 import time
 
+from running import END_S
+
 CHECKS_SHARE = 0.6  # where figures are wanted too
-RESERVE_S = 5  # to end what runs, and to write
+RESERVE_S = END_S + 5  # to end what runs, and to write
 
 
 class Budget:

@@ -141,7 +141,10 @@ class Measuring:
         ended = self.runner.run(side.command, limit, log)
         answer = last_answer(ended.text) if ended.code == 0 else None
         self.took[key] = ended.seconds
-        if answer is None:
+        if answer is None and ended.code is None and limit < SIDE_LIMIT_S[self.device]:
+            self.failed.add(key)
+            self.add({**about, "not_measured": "no time left"})
+        elif answer is None:
             self.failed.add(key)
             said = next((line for line in reversed(ended.text.splitlines()) if line.strip()), "")
             reason = f"{ended.why()}: {said[:200]}"

@@ -11,6 +11,7 @@ import threading
 import time
 
 MARK = "LOCKSTEP_SUITE_PROCESS"
+END_S = 10  # what it may take to end a program
 
 
 @dataclasses.dataclass
@@ -80,12 +81,12 @@ def marked(mark):
 def end_all(process, mark):
     """Ends the process, its group, and all with its mark; they may start others meanwhile. Gives up
     on what even the kernel cannot end, such as a process that waits for a device."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + END_S
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(10)
+            process.wait(END_S)
     while (pids := marked(mark)) and time.monotonic() < deadline:
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):

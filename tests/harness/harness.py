@@ -26,6 +26,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("LOCKSTEP_BIN", ROOT / "build/release/bin")).resolve()
 FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
 SLOW_SLOTS = BIN.parent / "tests" / "liblockstep_slow_slots.so"
+FLIP_BIT = BIN.parent / "tests" / "liblockstep_flip_bit.so"
 DEADLINE_S = 300  # generous: these tests check outcomes, never speed
 
 
@@ -56,10 +57,10 @@ def synthetic_dataset(directory, train=600, evaluation=100, size=12, classes=4, 
 
 class Run:
     """One `lockstep run` in a process of its own. `prefix`: a command that starts its commands
-    elsewhere, such as on another host."""
+    elsewhere, such as on another host. `program`: another copy of `lockstep`."""
 
-    def __init__(self, args, run_dir, env=None, prefix=()):
-        self.spawn([*prefix, str(BIN / "lockstep"), "run", *map(str, args),
+    def __init__(self, args, run_dir, env=None, prefix=(), program=BIN / "lockstep"):
+        self.spawn([*prefix, str(program), "run", *map(str, args),
                     "--run-dir", str(run_dir)], run_dir, env, prefix)
 
     def spawn(self, argv, run_dir, env, prefix=()):
@@ -332,8 +333,8 @@ class LockstepTest(FailsWith, unittest.TestCase):
         return {**(env or os.environ), "TMPDIR": str(self.temporary),
                 **(slow_slots(slot_ms) if slot_ms else {})}
 
-    def start(self, job, *args, name="run", env=None, prefix=(), slot_ms=None):
-        run = Run([job, *args], self.scratch / name, self.environment(env, slot_ms), prefix)
+    def start(self, job, *args, name="run", env=None, prefix=(), slot_ms=None, **more):
+        run = Run([job, *args], self.scratch / name, self.environment(env, slot_ms), prefix, **more)
         self.runs.append(run)
         return run
 

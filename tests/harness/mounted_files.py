@@ -82,6 +82,9 @@ class MountedFiles(fuse.Operations):
     def unlink(self, path):
         os.unlink(self._path(path))
 
+    def link(self, target, source):
+        os.link(self._path(source), self._path(target))
+
     def rename(self, old, new):
         os.rename(self._path(old), self._path(new))
 

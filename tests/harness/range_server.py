@@ -4,6 +4,8 @@ test owns the server, so it knows its faults and their times.
     with RangeServer(directory) as server:
         server.url              # http://127.0.0.1:PORT
         server.fault = ...      # f(path, range) -> name of a fault or None, per GET of content
+        server.head = 405       # answers HEAD so
+        server.unknown = 400    # answers so to names of no file; "page": with a page, and 200
 """
 import contextlib
 import hashlib
@@ -56,6 +58,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.send(body)
 
+    def answer_unknown(self):
+        if self.owner.unknown == "page":
+            self.answer(200, b"\n<!DOCTYPE html><html><body>Welcome</body></html>")
+        else:
+            self.answer(self.owner.unknown)
+
     def send(self, body):
         throttle = self.owner.throttle
         for at in range(0, len(body), 16384):
@@ -67,8 +75,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_HEAD(self):
         path, content = self.path_and_content()
         self.owner.note("HEAD", path, 0)
+        if self.owner.head:
+            self.answer(self.owner.head)
+            return
         if content is None:
-            self.answer(404)
+            self.answer_unknown()
             return
         self.send_response(200)
         self.send_header("ETag", self.owner.etag(path, content))
@@ -80,7 +91,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         said = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
         if content is None:
             self.owner.note("GET", path, 0)
-            self.answer(404)
+            self.answer_unknown()
             return
         if not said:
             self.owner.note("GET", path, len(content))
@@ -133,6 +144,7 @@ class RangeServer:
         self.directory = pathlib.Path(directory).resolve()
         self.throttle = throttle
         self.fault = None
+        self.head, self.unknown = None, 404
         self.elsewhere = ""
         self.lock = threading.Lock()
         self.closing = threading.Event()

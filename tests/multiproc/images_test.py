@@ -72,6 +72,23 @@ class Images(LockstepTest):
         self.assertRegex(self.succeed("replay", run.run_dir, "--step", 2),
                          rf"label \d  {data}/train/(apple|pear|plum)/\d+\.(jpg|png)\n")
 
+    def test_directories_that_may_be_no_classes_are_refused_unless_they_are_named(self):
+        data = self.folder() / "train"
+        data.rename(self.scratch / "data" / "photos")
+        shutil.rmtree(self.scratch / "data" / "val")
+        above = self.scratch / "data"
+        (above / "notes.tif").write_bytes(b"II*")
+        seen = json.loads(self.succeed("data", "inspect", above, "--json"))
+        self.assertIn(str(above / "photos"), " ".join(seen["warnings"]))
+        self.assertEqual(seen["left_out"]["files"], 1)
+        job = self.image_job(above)
+        run = self.start(job, "--workers", 1)
+        self.assert_fails(run, 64, names=above / "photos", advises="data.train.format")
+        self.finish(job, "--workers", 1, "data.train.format=image_folder", "train.max_steps=1",
+                    name="named")
+        verified = self.succeed("data", "verify", above)
+        self.assertIn("1 *.tif (notes.tif)", verified)
+
     def test_a_crop_behind_what_works_on_pixels_changes_no_bit(self):
         data = self.folder()
         jitter = ["brightness=0.3", "saturation=0.3", "hue=0.1"]

@@ -8,9 +8,6 @@
 namespace lockstep {
 namespace {
 
-// LibTorch's CUDA library has brought it.
-constexpr char kNcclLibrary[] = "libnccl.so.2";
-
 Status use(int device) {
   return cuda::cuda_status(cudaSetDevice(device), "use the device");
 }
@@ -40,21 +37,24 @@ class OnDevice final : public Forwarding<DeviceCollective> {
 
 }  // namespace
 
-Result<std::unique_ptr<CudaComm>> CudaComm::open(int device, const nccl::EngineStreams& streams,
-                                                 GradientBuffer& buffer, bool is_exact) {
+Result<std::unique_ptr<CudaComm>> CudaComm::open(int device, const nccl::NcclApi& api,
+                                                 const nccl::EngineStreams& streams,
+                                                 GradientBuffer& buffer, bool may_map_result,
+                                                 DeviceCommOptions options) {
   LOCKSTEP_RETURN_IF_ERROR(use(device));
-  LOCKSTEP_ASSIGN_OR_RETURN(nccl::NcclApi api, nccl::open_nccl(kNcclLibrary));
   LOCKSTEP_ASSIGN_OR_RETURN(auto queue, nccl::CudaQueue::create(streams));
-  return std::unique_ptr<CudaComm>(new CudaComm(device, api, std::move(queue), buffer, is_exact));
+  return std::unique_ptr<CudaComm>(
+      new CudaComm(device, api, std::move(queue), buffer, may_map_result, std::move(options)));
 }
 
 CudaComm::CudaComm(int device, nccl::NcclApi api, std::unique_ptr<nccl::CudaQueue> queue,
-                   GradientBuffer& buffer, bool is_exact)
+                   GradientBuffer& buffer, bool may_map_result, DeviceCommOptions options)
     : device_(device),
       nccl_version_(api.version),
       queue_(std::move(queue)),
       context_(api, clock_, *queue_, buffer,
-               is_exact ? nccl::Numerics::kExact : nccl::Numerics::kFast) {}
+               options.is_exact ? nccl::Numerics::kExact : nccl::Numerics::kFast, may_map_result,
+               {.told = std::move(options.on_stuck)}) {}
 
 CudaComm::~CudaComm() {
   (void)use(device_);

@@ -20,9 +20,11 @@ namespace lockstep {
 
 class CudaComm final : public DeviceComm {
  public:
-  // The streams and `buffer` outlive the connection.
-  static Result<std::unique_ptr<CudaComm>> open(int device, const nccl::EngineStreams& streams,
-                                                GradientBuffer& buffer, bool is_exact);
+  // The streams and `buffer` outlive the connection. `may_map_result`: NcclContext.
+  static Result<std::unique_ptr<CudaComm>> open(int device, const nccl::NcclApi& api,
+                                                const nccl::EngineStreams& streams,
+                                                GradientBuffer& buffer, bool may_map_result,
+                                                DeviceCommOptions options);
   ~CudaComm() override;
 
   Result<std::unique_ptr<DeviceCollective>> connect(DeviceGeneration next) override;
@@ -31,7 +33,7 @@ class CudaComm final : public DeviceComm {
 
  private:
   CudaComm(int device, nccl::NcclApi api, std::unique_ptr<nccl::CudaQueue> queue,
-           GradientBuffer& buffer, bool is_exact);
+           GradientBuffer& buffer, bool may_map_result, DeviceCommOptions options);
 
   const int device_;
   const std::string nccl_version_;

@@ -12,6 +12,7 @@
 #include "comm/base/check.h"
 #include "comm/base/gpu/cuda_status.h"
 #include "worker/cuda/cuda_comm.h"
+#include "worker/cuda/gpu_fingerprint.h"
 #include "worker/cuda/kernels/apply_launch.h"
 #include "worker/cuda/kernels/cuda_layers.h"
 #include "worker/cuda/kernels/layer_launch.h"
@@ -26,6 +27,8 @@ using cuda::cuda_status;
 
 constexpr size_t kLanes = 3;
 constexpr size_t kPageBytes = 4096;
+// LibTorch's CUDA library has brought it.
+constexpr char kNcclLibrary[] = "libnccl.so.2";
 // Part of the fingerprint. Raise this when a kernel changes the order or the arithmetic of a sum.
 constexpr int kKernelBits = 2;
 
@@ -45,11 +48,13 @@ class CudaModule final : public DeviceModule {
   std::vector<std::string> fingerprint() const override;
   Result<void*> allocate(size_t bytes) override;
   Result<void*> allocate_host(size_t bytes) override;
+  Result<void*> allocate_for_peers(size_t bytes) override;
   void release(void* memory) override;
   uint64_t allocated_bytes() const override { return allocated_bytes_; }
   void pin(void* memory, size_t bytes) override;
   void unpin(void* memory) override;
-  Result<std::unique_ptr<DeviceComm>> open_comm(GradientBuffer& buffer, bool is_exact) override;
+  Result<std::unique_ptr<DeviceComm>> open_comm(GradientBuffer& buffer,
+                                                DeviceCommOptions options) override;
   Status copy(DeviceLane lane, void* to, const void* from, size_t bytes) override;
   Status mark(uint32_t mark, DeviceLane lane) override;
   Status hold(DeviceLane lane, uint32_t mark) override;
@@ -75,6 +80,8 @@ class CudaModule final : public DeviceModule {
     const Status status = cuda_status(error, what);
     return error != cudaErrorMemoryAllocation ? status : Status(Code::kNoMemory, status.message());
   }
+  Result<void*> keep(void* memory, size_t bytes, std::unordered_map<void*, size_t>* where);
+  Status open_nccl();
   template <typename Ask>
   Result<void*> ask(const Ask& call) {
     const auto clear = [] { (void)cudaGetLastError(); };
@@ -84,6 +91,7 @@ class CudaModule final : public DeviceModule {
   Result<cudaEvent_t> event(uint32_t mark, bool make);
 
   int device_ = 0;
+  std::optional<nccl::NcclApi> nccl_;
   std::string nccl_version_;  // empty: no connection was opened
   cudaDeviceProp properties_ = {};
   // None is the default one, which orders itself with others and cannot be captured.
@@ -94,6 +102,7 @@ class CudaModule final : public DeviceModule {
   std::mutex mutex_;
   std::array<cudaEvent_t, kDeviceMarks> events_ = {};
   std::unordered_map<void*, size_t> memory_;       // bytes
+  std::unordered_map<void*, size_t> peer_memory_;  // bytes, from NCCL
   std::unordered_map<void*, size_t> host_memory_;  // bytes
   std::atomic<uint64_t> allocated_bytes_{0};
 };
@@ -120,6 +129,7 @@ CudaModule::~CudaModule() {
   cuda::drop_error(cudaDeviceSynchronize());
   torch_queue_.reset();
   for (const auto& [memory, bytes] : memory_) cuda::drop_error(cudaFree(memory));
+  for (const auto& [memory, bytes] : peer_memory_) (void)nccl_->release(memory);
   for (const auto& [memory, bytes] : host_memory_) cuda::drop_error(cudaFreeHost(memory));
   for (cudaEvent_t event : events_) {
     if (event != nullptr) cuda::drop_error(cudaEventDestroy(event));
@@ -132,16 +142,13 @@ CudaModule::~CudaModule() {
 std::vector<std::string> CudaModule::fingerprint() const {
   int runtime = 0;
   cuda::drop_error(cudaRuntimeGetVersion(&runtime));
-  std::vector<std::string> lines = {
-      "device=cuda",
-      "gpu=" + std::string(properties_.name),
-      "gpu_capability=" + std::to_string(properties_.major) + "." +
-          std::to_string(properties_.minor),
-      "gpu_processors=" + std::to_string(properties_.multiProcessorCount),
-      "gpu_kernels=" + std::to_string(kKernelBits),
-      "cuda_runtime=" + std::to_string(runtime)};
-  if (!nccl_version_.empty()) lines.push_back("nccl=" + nccl_version_);
-  return lines;
+  return gpu_fingerprint({.name = properties_.name,
+                          .major = properties_.major,
+                          .minor = properties_.minor,
+                          .processors = properties_.multiProcessorCount,
+                          .kernel_bits = kKernelBits,
+                          .runtime = runtime,
+                          .nccl = nccl_version_});
 }
 
 Result<void*> CudaModule::allocate(size_t bytes) {
@@ -152,9 +159,33 @@ Result<void*> CudaModule::allocate(size_t bytes) {
                                                                      "allocate memory of the GPU"));
                               return got;
                             }));
+  return keep(memory, bytes, &memory_);
+}
+
+// NCCL's allocator rounds up to pages of 2 MiB. If it has nothing to give, plain memory does.
+Result<void*> CudaModule::allocate_for_peers(size_t bytes) {
+  LOCKSTEP_RETURN_IF_ERROR(here());
+  if (!open_nccl().is_ok()) return allocate(bytes);
+  void* memory = nullptr;
+  if (nccl_->allocate(&memory, bytes) != ncclSuccess || memory == nullptr) {
+    (void)cudaGetLastError();
+    return allocate(bytes);
+  }
+  return keep(memory, bytes, &peer_memory_);
+}
+
+Status CudaModule::open_nccl() {
+  if (nccl_) return Status::ok();
+  LOCKSTEP_ASSIGN_OR_RETURN(nccl_, nccl::open_nccl(kNcclLibrary));
+  return Status::ok();
+}
+
+// Notes and clears new memory of the device.
+Result<void*> CudaModule::keep(void* memory, size_t bytes,
+                               std::unordered_map<void*, size_t>* where) {
   {
     std::lock_guard lock(mutex_);
-    memory_[memory] = bytes;
+    (*where)[memory] = bytes;
     allocated_bytes_ += bytes;
   }
   LOCKSTEP_RETURN_IF_ERROR(
@@ -186,6 +217,9 @@ void CudaModule::release(void* memory) {
   if (const auto of_device = memory_.extract(memory); !of_device.empty()) {
     allocated_bytes_ -= of_device.mapped();
     (void)cudaFree(memory);
+  } else if (const auto of_peers = peer_memory_.extract(memory); !of_peers.empty()) {
+    allocated_bytes_ -= of_peers.mapped();
+    (void)nccl_->release(memory);
   } else if (host_memory_.erase(memory) > 0) {
     (void)cudaFreeHost(memory);
   }
@@ -201,11 +235,14 @@ void CudaModule::unpin(void* memory) {
   cuda::drop_error(cudaHostUnregister(memory));
 }
 
-Result<std::unique_ptr<DeviceComm>> CudaModule::open_comm(GradientBuffer& buffer, bool is_exact) {
-  LOCKSTEP_ASSIGN_OR_RETURN(auto comm, CudaComm::open(device_,
+Result<std::unique_ptr<DeviceComm>> CudaModule::open_comm(GradientBuffer& buffer,
+                                                          DeviceCommOptions options) {
+  LOCKSTEP_RETURN_IF_ERROR(open_nccl());
+  const bool may_map_result = peer_memory_.contains(buffer.result());
+  LOCKSTEP_ASSIGN_OR_RETURN(auto comm, CudaComm::open(device_, *nccl_,
                                                       {.gradients = stream(DeviceLane::kGradients),
                                                        .compute = stream(DeviceLane::kCompute)},
-                                                      buffer, is_exact));
+                                                      buffer, may_map_result, std::move(options)));
   nccl_version_ = comm->nccl_version();
   return std::unique_ptr<DeviceComm>(std::move(comm));
 }

@@ -12,12 +12,20 @@
 // Thread-safety: one thread at a time.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "comm/base/status.h"
 #include "comm/collectives/device_collective.h"
 
 namespace lockstep {
+
+struct DeviceCommOptions {
+  bool is_exact = true;  // sums follow the reduction tree
+  // A call into the device's library has not returned, long after its generation was closed. Nobody
+  // can end it, so this process has to end. Called once, on a thread of the connection.
+  std::function<void(const Status&)> on_stuck = {};
+};
 
 class DeviceComm {
  public:

@@ -64,7 +64,10 @@ class DeviceModule {
   // from which copies are fast. Both last until release(), or as long as the module.
   virtual Result<void*> allocate(size_t bytes) = 0;
   virtual Result<void*> allocate_host(size_t bytes) = 0;
-  // Frees memory of one of the two; null: does nothing. Waits until the device has done all that it
+  // allocate(), but of a kind that the devices of peers may read and write directly, if there is
+  // one.
+  virtual Result<void*> allocate_for_peers(size_t bytes) { return allocate(bytes); }
+  // Frees memory of one of them; null: does nothing. Waits until the device has done all that it
   // was asked to. Not while kCompute is recorded.
   virtual void release(void* memory) = 0;
   virtual uint64_t allocated_bytes() const = 0;  // of the device, by this module
@@ -74,9 +77,10 @@ class DeviceModule {
   virtual void unpin(void* memory) = 0;
 
   // Connects this device with the devices of peers, for sums over `buffer`. The memory of `buffer`
-  // is the device's. `buffer` and the module outlive the connection. `is_exact`: sums follow the
-  // reduction tree. kConfig if the library for the connection is missing.
-  virtual Result<std::unique_ptr<DeviceComm>> open_comm(GradientBuffer& buffer, bool is_exact) = 0;
+  // is the device's. `buffer` and the module outlive the connection. kConfig if the library for the
+  // connection is missing.
+  virtual Result<std::unique_ptr<DeviceComm>> open_comm(GradientBuffer& buffer,
+                                                        DeviceCommOptions options) = 0;
 
   virtual Status copy(DeviceLane lane, void* to, const void* from, size_t bytes) = 0;
   virtual Status mark(uint32_t mark, DeviceLane lane) = 0;

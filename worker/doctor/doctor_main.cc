@@ -1,11 +1,11 @@
 #include "worker/doctor/doctor_main.h"
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
+#include "comm/inherited/standard_streams.h"
 #include "data/view/run_data.h"
 #include "worker/doctor/trainer_rungs.h"
 #include "worker/engine/core/gpu_environment.h"
@@ -67,7 +67,7 @@ int doctor_main(int argc, char** argv) {
   }
   const Status status = measure(request);
   if (status.is_ok()) return 0;
-  std::fprintf(stderr, "lockstep: %s\n", status.message().c_str());
+  print_error("lockstep: %s\n", status.message().c_str());
   return exit_code(status);
 }
 

@@ -96,9 +96,9 @@ Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_b
     float* data = device_->slot_statistics() + (place.begin - layout_.buffer.gradients);
     buffers_.push_back(view(data, static_cast<int64_t>(place.elements)));
   }
-  forward_ = std::make_unique<SlotForward>(*model_, *device_, parameters_, buffers_, compute_type_,
-                                           job_.comm().numerics() == "fast");
   gradients_ = std::make_unique<SlotGradients>(layout_, parameters_);
+  forward_ = std::make_unique<SlotForward>(*model_, *device_, parameters_, buffers_, compute_type_,
+                                           job_.comm().numerics() == "fast", *gradients_);
   if (job_.data().tune() == "auto")
     tuning_.emplace(data::LoaderSetting{.threads = decode_threads(train_),
                                         .ahead = std::max(1u, job_.data().prefetch_batches())},

@@ -128,8 +128,12 @@ class Engine {
 
   virtual GradientBuffer& gradient_buffer() = 0;
   // The gradient buffer in the device's memory, made at the first call and kept. Null: the model
-  // computes on the CPU. Nobody uses its control section.
+  // computes on the CPU. Nobody uses its control section. kNoMemory if it does not fit.
   virtual Result<GradientBuffer*> device_buffer() { return static_cast<GradientBuffer*>(nullptr); }
+  // Gives back what device_buffer() took and nothing else needs. A later device_buffer() takes it
+  // anew, and gives the same object. REQUIRES: no generation has begun; nothing of the device uses
+  // the buffer any more.
+  virtual void drop_device_buffer() {}
   // Where buckets may be cut: starts of tensors in the flat buffer, and its end; ascending.
   virtual std::vector<uint64_t> tensor_bounds() const = 0;
   // What decides the bits of this worker, "key=value" lines, sorted (numerics_fingerprint.cc).

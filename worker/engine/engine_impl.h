@@ -49,6 +49,7 @@ class EngineImpl final : public Engine {
 
   GradientBuffer& gradient_buffer() override { return *buffer_; }
   Result<GradientBuffer*> device_buffer() override { return device_->regions(buffer_->regions()); }
+  void drop_device_buffer() override { device_->drop_regions(); }
   std::vector<uint64_t> tensor_bounds() const override { return layout_.tensor_bounds(); }
   std::vector<std::string> fingerprint() const override;
   std::vector<StateTensor> state() override;
@@ -153,8 +154,8 @@ class EngineImpl final : public Engine {
   bool state_is_new_ = true;            // the device has not seen the state yet
   std::vector<at::Tensor> parameters_;  // views of the device's memory
   std::vector<at::Tensor> buffers_;     // views of the device's memory: the slot's own copies
-  std::unique_ptr<SlotForward> forward_;
   std::unique_ptr<SlotGradients> gradients_;
+  std::unique_ptr<SlotForward> forward_;  // after the gradients' sink, which it keeps
   std::vector<std::byte> eval_inputs_;
   std::vector<int64_t> eval_labels_;
 

@@ -1,4 +1,6 @@
-// What decides the bits of this worker, as text.
+// What decides the bits of this worker, as text. `results` shows that bits differ, whatever the
+// cause (numerics_effect.h); the other lines tell people what differs. Lines are sorted, so that
+// known causes mostly come before `results`.
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
 #include <ATen/cpu/Utils.h>
@@ -9,6 +11,7 @@
 #include <sstream>
 
 #include "worker/engine/engine_impl.h"
+#include "worker/engine/numerics_effect.h"
 
 namespace lockstep {
 namespace {
@@ -16,6 +19,12 @@ namespace {
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
+}
+
+// Two names of one setting; oneDNN takes the first that is set.
+std::string onednn_isa() {
+  const std::string name = environment("ONEDNN_MAX_CPU_ISA");
+  return name.empty() ? environment("DNNL_MAX_CPU_ISA") : name;
 }
 
 // First line of a text such as at::get_mkl_version()'s.
@@ -47,12 +56,13 @@ std::vector<std::string> EngineImpl::fingerprint() const {
                                     "onednn=" + one_line(at::get_mkldnn_version()),
                                     "mkl_cbwr=" + environment("MKL_CBWR"),
                                     "mkl_isa=" + environment("MKL_ENABLE_INSTRUCTIONS"),
-                                    "onednn_isa=" + environment("ONEDNN_MAX_CPU_ISA"),
+                                    "onednn_isa=" + onednn_isa(),
                                     std::string("torch=") + TORCH_VERSION,
                                     "threads=" + std::to_string(at::get_num_threads()),
                                     "memory_format=contiguous",
                                     "precision=" + (precision.empty() ? "fp32" : precision)};
   if (compute_type_ != at::kFloat) lines.push_back("short_types=" + short_type_instructions());
+  if (device_->where().is_cpu()) lines.push_back("results=" + numerics_effect(compute_type_));
   for (std::string& line : device_->fingerprint()) lines.push_back(std::move(line));
   if (const std::string& file = job_.model().sha256(); !file.empty())
     lines.push_back("model_file=" + file);

@@ -1,7 +1,7 @@
 // The precision of forward and backward (train.precision): LibTorch's autocast around the forward
 // of one slot. Convolutions and matrix products compute in the short type. Operators that need the
-// range of fp32 stay in fp32, by LibTorch's own lists. Weights are fp32 and are cast once a slot,
-// so gradients arrive in fp32.
+// range of fp32 stay in fp32, by LibTorch's own lists. Weights are fp32 and are cast once a slot.
+// Their gradients are cast back to fp32 (slot_gradients.h).
 //
 // Thread-safety: as LibTorch: a setting holds for the calling thread.
 #pragma once

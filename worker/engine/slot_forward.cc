@@ -7,13 +7,14 @@ namespace lockstep {
 SlotForward::SlotForward(const Model& model, Device& device,
                          const std::vector<at::Tensor>& parameters,
                          const std::vector<at::Tensor>& buffers, at::ScalarType compute_type,
-                         bool is_fast)
+                         bool is_fast, GradientSink& sink)
     : model_(model),
       device_(device),
       parameters_(parameters),
       buffers_(buffers),
       compute_type_(compute_type),
-      is_fast_(is_fast) {}
+      is_fast_(is_fast),
+      sink_(sink) {}
 
 Result<at::Tensor> SlotForward::train(uint64_t dropout_key, const ForwardMode::Observer* observer) {
   LOCKSTEP_RETURN_IF_ERROR(device_.reset_statistics());
@@ -22,7 +23,8 @@ Result<at::Tensor> SlotForward::train(uint64_t dropout_key, const ForwardMode::O
               .dropout_key_at = device_.dropout_key_at(),
               .is_fast = is_fast_,
               .observer = observer,
-              .kernels = observer == nullptr ? device_.kernels() : LayerKernels{}});
+              .kernels = observer == nullptr ? device_.kernels() : LayerKernels{},
+              .sink = &sink_});
 }
 
 Result<at::Tensor> SlotForward::evaluate() {

@@ -19,9 +19,10 @@ namespace lockstep {
 class SlotForward {
  public:
   // All arguments outlive the object. `parameters` and `buffers`: views of the device's memory, by
-  // index of the model's layout. `compute_type`: precision.h. `is_fast`: ForwardMode.
+  // index of the model's layout. `compute_type`: precision.h. `is_fast`, `sink`: ForwardMode.
   SlotForward(const Model& model, Device& device, const std::vector<at::Tensor>& parameters,
-              const std::vector<at::Tensor>& buffers, at::ScalarType compute_type, bool is_fast);
+              const std::vector<at::Tensor>& buffers, at::ScalarType compute_type, bool is_fast,
+              GradientSink& sink);
 
   // In training mode, from the boundary's statistics. Returns logits (B, classes) or (B, T,
   // classes). A recorded slot does not hold a key: kernels read the key that send() sent.
@@ -40,6 +41,7 @@ class SlotForward {
   const std::vector<at::Tensor>& buffers_;
   const at::ScalarType compute_type_;
   const bool is_fast_;
+  GradientSink& sink_;
 };
 
 }  // namespace lockstep

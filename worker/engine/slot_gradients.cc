@@ -1,6 +1,8 @@
 #include "worker/engine/slot_gradients.h"
 
 #include <ATen/ops/from_blob.h>
+#include <c10/util/Exception.h>
+#include <c10/util/ScopeExit.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
@@ -45,6 +47,7 @@ SlotGradients::~SlotGradients() {
 void SlotGradients::backward(const at::Tensor& output, const at::Tensor& output_gradient,
                              float* region, const std::function<void(uint32_t)>& on_ready) {
   region_ = region;
+  const auto end = c10::make_scope_exit([this] { region_ = nullptr; });
   on_ready_ = &on_ready;
   std::fill(taken_.begin(), taken_.end(), false);
   for (const at::Tensor& p : parameters_) p.mutable_grad().reset();  // of one that was cut short
@@ -57,17 +60,30 @@ void SlotGradients::backward(const at::Tensor& output, const at::Tensor& output_
   }
 }
 
+bool SlotGradients::take_cast(uint32_t parameter, const at::Tensor& gradient) {
+  if (region_ == nullptr) return false;
+  put(parameter, gradient);
+  deliver(parameter);
+  return true;
+}
+
 void SlotGradients::take(uint32_t parameter) {
   at::Tensor& gradient = parameters_[parameter].mutable_grad();
-  const FlatTensor& place = layout_.parameters[parameter];
-  float* out = region_ + place.begin;
-  if (gradient.is_cpu() && gradient.is_contiguous()) {
-    std::memcpy(out, gradient.const_data_ptr<float>(), place.elements * sizeof(float));
-  } else {
-    place_of(gradient, out).copy_(gradient);
-  }
+  put(parameter, gradient);
   gradient.reset();
   deliver(parameter);
+}
+
+void SlotGradients::put(uint32_t parameter, const at::Tensor& gradient) {
+  // The second gradient would have to be added to a region that others may read already.
+  TORCH_CHECK(!taken_[parameter], "parameter ", parameter, " has two gradients in one backward");
+  const FlatTensor& place = layout_.parameters[parameter];
+  float* out = region_ + place.begin;
+  if (gradient.is_cpu() && gradient.is_contiguous() && gradient.scalar_type() == at::kFloat) {
+    std::memcpy(out, gradient.const_data_ptr<float>(), place.elements * sizeof(float));
+  } else {
+    place_of(parameters_[parameter], out).copy_(gradient);
+  }
 }
 
 void SlotGradients::deliver(uint32_t parameter) {

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "comm/base/limits.h"
+#include "comm/wire/bucket_size.h"
 #include "worker/engine/core/largest_slot.h"
 #include "worker/engine/core/memory_meter.h"
 #include "worker/engine/engine_impl.h"
@@ -54,8 +55,7 @@ uint64_t EngineImpl::reserved_bytes() {
       (job_.comm().backend() == "nccl" || job_.comm().backend() == "auto"))
     bytes +=
         nccl_bytes(job_.cluster().workers(), shape_.slots,
-                   largest_bucket(tensor_bounds(),
-                                  static_cast<uint64_t>(job_.comm().bucket_mb() * 1024 * 1024)));
+                   largest_bucket(tensor_bounds(), bucket_bytes(job_.comm(), /*nccl_sums=*/true)));
   if (device_->transfer() != nullptr) return bytes;
   for (const StateTensor& tensor : state_->tensors()) bytes += 2 * tensor.bytes;
   return bytes;

@@ -21,6 +21,11 @@ struct Forward {
   const ForwardMode& mode;
 };
 
+// The parameter as matrix products on its device take it: under autocast in autocast's type, so
+// autocast casts nothing more. Its gradient goes to mode.sink. At most once a forward for each
+// parameter: a weight that two layers share is left to autocast.
+at::Tensor cast_weight(const Forward& f, uint32_t parameter);
+
 // x: (B, in) -> (B, out)
 at::Tensor linear(const Forward& f, const at::Tensor& x, uint32_t weight);
 

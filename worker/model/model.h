@@ -24,6 +24,7 @@
 #include "comm/wire/job.pb.h"
 #include "data/dataset/sample_shape.h"
 #include "worker/cuda/kernels/layer_kernels.h"
+#include "worker/model/gradient_sink.h"
 #include "worker/model/spec.h"
 
 namespace lockstep {
@@ -39,6 +40,7 @@ struct ForwardMode {
   bool is_fast = false;  // comm.numerics fast: the quickest kernels, whatever their bits
   const Observer* observer = nullptr;  // to look into a step; null while training
   LayerKernels kernels = {};           // of the device; not used with an observer
+  GradientSink* sink = nullptr;        // outlives backward; null: every weight gets its gradient
 };
 
 class Model {

@@ -10,8 +10,10 @@
 #include <thread>
 
 #include "comm/base/build_info.h"
+#include "comm/base/descriptors.h"
 #include "comm/base/host_name.h"
 #include "comm/base/thread_name.h"
+#include "comm/inherited/standard_streams.h"
 #include "comm/rpc/asio_transport.h"
 #include "worker/doctor/doctor_main.h"
 #include "worker/program/worker.h"
@@ -30,6 +32,7 @@ void ignore_signals() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  lockstep::secure_standard_streams();
   if (argc > 1 && std::string(argv[1]) == "replay") {
     return lockstep::replay_main(argc - 1, argv + 1);
   }
@@ -50,6 +53,7 @@ int main(int argc, char** argv) {
                  "workers of the run on this node, which share its memory")
       ->check(CLI::PositiveNumber);
   app.add_option("--node", options.node, "name of this node (default: the host's name)");
+  app.add_option("--process", options.process, "number that its agent has drawn for it");
   app.add_flag(
       "--mpi", options.mpi,
       "enter mpirun's MPI world (comm.backend: mpi), which one worker of a rank can, once");
@@ -64,10 +68,11 @@ int main(int argc, char** argv) {
   }
   if (gpu->count() == 0) options.gpu = options.local_rank;
   ignore_signals();
+  lockstep::allow_many_descriptors();
 
   auto worker = lockstep::Worker::create(options);
   if (!worker.is_ok()) {
-    std::fprintf(stderr, "lockstep-worker: %s\n", worker.status().message().c_str());
+    lockstep::print_error("lockstep-worker: %s\n", worker.status().message().c_str());
     return lockstep::exit_code(worker.status());
   }
   lockstep::Worker& running = **worker;

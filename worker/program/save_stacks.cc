@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <execinfo.h>
-#include <fcntl.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -74,9 +73,9 @@ void ask(pid_t thread, int fd) {
     return;
   }
   timespec until{};
-  ::clock_gettime(CLOCK_REALTIME, &until);
+  ::clock_gettime(CLOCK_MONOTONIC, &until);
   until.tv_sec += kPatienceS;
-  while (::sem_timedwait(&answered, &until) != 0) {
+  while (::sem_clockwait(&answered, CLOCK_MONOTONIC, &until) != 0) {
     if (errno == EINTR) continue;
     pid_t expected = thread;
     if (!asked_thread.compare_exchange_strong(expected, 0)) continue;  // it has just begun
@@ -88,7 +87,7 @@ void ask(pid_t thread, int fd) {
 }  // namespace
 
 Status save_stacks(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const int fd = create_own_file(path, 0644);
   if (fd < 0) return {Code::kInternal, "cannot write " + path + ": " + errno_text(errno)};
   void* frames[1];
   (void)::backtrace(frames, 1);  // loads what it needs now, not inside a handler

@@ -11,6 +11,7 @@
 #include "comm/base/clock.h"
 #include "comm/base/gpu/gpu_driver.h"
 #include "comm/base/hash.h"
+#include "comm/base/host_name.h"
 #include "comm/base/log.h"
 #include "comm/collectives/mpi/mpi_over_host.h"
 #include "comm/http/http_options.h"
@@ -18,6 +19,7 @@
 #include "comm/rpc/asio_transport.h"
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
+#include "comm/rundir/trust.h"
 #include "comm/tls/run_token.h"
 #include "comm/tls/tls_identity.h"
 #include "comm/wire/job.pb.h"
@@ -32,8 +34,8 @@
 #include "worker/engine/core/gpu_environment.h"
 #include "worker/engine/device/open_gpu.h"
 #include "worker/program/metrics_probe.h"
+#include "worker/program/open_devices.h"
 #include "worker/program/open_mpi.h"
-#include "worker/program/tried_comm.h"
 #include "worker/program/watch_far_data.h"
 #include "worker/program/worker_host.h"
 #include "worker/session/start_files.h"
@@ -131,7 +133,7 @@ struct Worker::Impl {
   MetricsProbe probe;
   std::unique_ptr<FileOps> files = posix_file_ops();
   rpc::AsioLoop loop;
-  rpc::AsioTransport transport{loop, secrets.tls};
+  rpc::AsioTransport transport{loop, secrets.tls, secrets.token};
   ApplyGate gate;
   Mailbox mailbox;
   WorkerHost host;
@@ -154,10 +156,10 @@ struct Worker::Impl {
   Status build();
   Result<std::optional<uint64_t>> wait_for_batch();
   void make_runner(uint64_t global_batch);
-  Status open_devices(bool is_auto);
   Status open_data();
   wire::Register make_hello() const;
   void fail(const Status& status);
+  void end_stuck(const Status& why);
 };
 
 void Worker::Impl::open_session() {
@@ -224,9 +226,12 @@ Status Worker::Impl::build() {
   // address space only.
   LOCKSTEP_ASSIGN_OR_RETURN(engine, Engine::create(job, *train_data, eval_data.get(),
                                                    job.train().slots(), make_buffer, gpu.get()));
-  const bool is_auto = job.comm().backend() == "auto";
-  if (gpu && (is_auto || job.comm().backend() == "nccl"))
-    LOCKSTEP_RETURN_IF_ERROR(open_devices(is_auto));
+  if (gpu) {
+    LOCKSTEP_ASSIGN_OR_RETURN(devices,
+                              open_devices({job, *gpu, *engine, clock, *logger, options.gpu,
+                                            rundir::file_in(options.run_dir, rundir::kCache),
+                                            [this](const Status& why) { end_stuck(why); }}));
+  }
   if (job.train().global_batch() != 0) return Status::ok();
   LOCKSTEP_ASSIGN_OR_RETURN(
       const auto meter,
@@ -260,25 +265,6 @@ void Worker::Impl::make_runner(uint64_t global_batch) {
                     &prefetch});
 }
 
-// NCCL takes a GPU once. Whether another worker has this one, only the coordinator can say
-// (shared_gpu.cc): a launcher may show each worker its own GPU alone.
-Status Worker::Impl::open_devices(bool is_auto) {
-  LOCKSTEP_ASSIGN_OR_RETURN(GradientBuffer * buffer, engine->device_buffer());
-  const bool is_exact = job.comm().numerics() != "fast";
-  if (is_auto) {
-    devices =
-        make_tried_comm({gpu.get(), buffer, &clock, is_exact,
-                         [this](const std::string& what) { logger->info("nccl_trial", what); }});
-    return Status::ok();
-  }
-  LOCKSTEP_ASSIGN_OR_RETURN(devices, gpu->open_comm(*buffer, is_exact));
-  logger->info("nccl",
-               "gradients go between GPUs over NCCL, which neither authenticates nor encrypts; "
-               "NCCL_SOCKET_IFNAME is " +
-                   std::string(std::getenv("NCCL_SOCKET_IFNAME")));
-  return Status::ok();
-}
-
 // The coordinator answers with the run's own end; if it does not, the failure is the end.
 void Worker::Impl::fail(const Status& status) {
   loop.post([this, status] {
@@ -286,11 +272,22 @@ void Worker::Impl::fail(const Status& status) {
   });
 }
 
+// The training thread cannot say it, and does not come back: the process leaves without it.
+void Worker::Impl::end_stuck(const Status& why) {
+  const Standing standing = gate.standing();
+  logger->error("training_stuck", why.message(), {{"generation", standing.lived}});
+  loop.post([this] { host.on_hang(); });
+  session->leave(standing.lived, wire::Leave::FAILED, why, standing.applied);
+  fail(why);
+}
+
 wire::Register Worker::Impl::make_hello() const {
   wire::Register hello;
   hello.set_node(options.node);
   hello.set_local_rank(options.local_rank);
   hello.set_pid(static_cast<uint32_t>(::getpid()));
+  hello.set_machine(machine_id());
+  hello.set_process(options.process);
   const HostAddress address = context->address();
   hello.mutable_data()->set_host_id(address.host_id);
   hello.mutable_data()->set_unix_name(address.unix_name);
@@ -324,6 +321,7 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options) {
   WorkerOptions found = options;
   found.run_dir = std::filesystem::canonical(options.run_dir, error).string();
   if (error) return Status(Code::kNoInput, "there is no run directory " + options.run_dir);
+  LOCKSTEP_RETURN_IF_ERROR(check_trusted_run_dir(found.run_dir));
   LOCKSTEP_ASSIGN_OR_RETURN(wire::JobSpec job, read_job(found.run_dir));
   LOCKSTEP_RETURN_IF_ERROR(prepare_environment(job));
   const std::string process =

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "comm/collectives/loopback/loopback.h"
+#include "coordinator/checkpoint/numerics.h"
 #include "coordinator/checkpoint/weights_hash.h"
 #include "data/open/job_cut.h"
 #include "data/view/run_data.h"
@@ -107,11 +108,10 @@ Status Replay::load_base() {
 }
 
 void Replay::compare_machines(const Manifest& manifest) {
-  for (const std::string& line : engine_->fingerprint()) {
-    const auto& then = manifest.numerics_fingerprint;
-    if (std::find(then.begin(), then.end(), line) != then.end()) continue;
-    report_.notes.push_back("this machine may compute other bits than the run did: here " + line);
-  }
+  const std::string differs =
+      numerics_difference(engine_->fingerprint(), manifest.numerics_fingerprint);
+  if (!differs.empty())
+    report_.notes.push_back("this machine may compute other bits than the run did: " + differs);
 }
 
 // Its samples are looked at all the same.

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "comm/inherited/standard_streams.h"
 #include "worker/replay/replay.h"
 
 namespace lockstep {
@@ -12,12 +13,12 @@ constexpr int kNotTheSame = 1;
 constexpr size_t kSamplesShown = 256;
 
 void print_stats(const char* what, const std::vector<TensorStats>& all) {
-  std::printf("%-24s %14s %14s %14s %12s\n", what, "norm", "smallest", "largest", "not finite");
+  print_text("%-24s %14s %14s %14s %12s\n", what, "norm", "smallest", "largest", "not finite");
   for (const TensorStats& stats : all) {
-    std::printf("  %-22s %14.6g %14.6g %14.6g %5llu of %llu\n", stats.name.c_str(), stats.norm(),
-                static_cast<double>(stats.smallest), static_cast<double>(stats.largest),
-                static_cast<unsigned long long>(stats.non_finite),
-                static_cast<unsigned long long>(stats.values));
+    print_text("  %-22s %14.6g %14.6g %14.6g %5llu of %llu\n", stats.name.c_str(), stats.norm(),
+               static_cast<double>(stats.smallest), static_cast<double>(stats.largest),
+               static_cast<unsigned long long>(stats.non_finite),
+               static_cast<unsigned long long>(stats.values));
   }
 }
 
@@ -34,55 +35,55 @@ std::string label_text(const ReplayedSample& sample) {
 }
 
 void print_samples(const ReplayReport& report) {
-  std::printf("samples, the largest loss first\n");
+  print_text("samples, the largest loss first\n");
   const size_t shown = std::min(report.samples.size(), kSamplesShown);
   for (size_t i = 0; i < shown; ++i) {
     const ReplayedSample& sample = report.samples[i];
-    std::printf("  loss %-12.6g slot %u position %llu sample %llu label %s  %s\n",
-                static_cast<double>(sample.loss), sample.slot,
-                static_cast<unsigned long long>(sample.position),
-                static_cast<unsigned long long>(sample.sample), label_text(sample).c_str(),
-                sample.where.c_str());
+    print_text("  loss %-12.6g slot %u position %llu sample %llu label %s  %s\n",
+               static_cast<double>(sample.loss), sample.slot,
+               static_cast<unsigned long long>(sample.position),
+               static_cast<unsigned long long>(sample.sample), label_text(sample).c_str(),
+               sample.where.c_str());
   }
   if (shown < report.samples.size()) {
-    std::printf("  and %zu more, in the saved batch\n", report.samples.size() - shown);
+    print_text("  and %zu more, in the saved batch\n", report.samples.size() - shown);
   }
 }
 
 void print_workers(const ReplayReport& report) {
-  std::printf("in the run: generation %llu;",
-              static_cast<unsigned long long>(report.recorded.generation));
+  print_text("in the run: generation %llu;",
+             static_cast<unsigned long long>(report.recorded.generation));
   for (size_t rank = 0; rank < report.slot_map.runs.size(); ++rank) {
     const SlotRun& run = report.slot_map.runs[rank];
     if (run.begin == run.end) continue;
-    std::printf(" member %llu slots [%u, %u)",
-                static_cast<unsigned long long>(report.slot_map.members[rank]), run.begin, run.end);
+    print_text(" member %llu slots [%u, %u)",
+               static_cast<unsigned long long>(report.slot_map.members[rank]), run.begin, run.end);
   }
-  std::printf("\n");
+  print_text("\n");
 }
 
 int print(const ReplayReport& report) {
-  std::printf("step %llu (epoch %u), computed from %s\n",
-              static_cast<unsigned long long>(report.step), report.epoch + 1,
-              report.base.empty() ? "the initial weights" : report.base.c_str());
-  for (const std::string& note : report.notes) std::printf("note: %s\n", note.c_str());
+  print_text("step %llu (epoch %u), computed from %s\n",
+             static_cast<unsigned long long>(report.step), report.epoch + 1,
+             report.base.empty() ? "the initial weights" : report.base.c_str());
+  for (const std::string& note : report.notes) print_text("note: %s\n", note.c_str());
   print_workers(report);
-  std::printf("loss %.9g\n", report.loss);
+  print_text("loss %.9g\n", report.loss);
   for (const std::string& difference : report.differences) {
-    std::printf("DIFFERS: %s\n", difference.c_str());
+    print_text("DIFFERS: %s\n", difference.c_str());
   }
   if (report.differences.empty()) {
-    std::printf("steps %llu to %llu gave the recorded losses again, bit for bit\n",
-                static_cast<unsigned long long>(report.first),
-                static_cast<unsigned long long>(report.step));
+    print_text("steps %llu to %llu gave the recorded losses again, bit for bit\n",
+               static_cast<unsigned long long>(report.first),
+               static_cast<unsigned long long>(report.step));
   }
   for (const std::string& name : report.same_weights) {
-    std::printf("the weights are those of %s, bit for bit\n", name.c_str());
+    print_text("the weights are those of %s, bit for bit\n", name.c_str());
   }
   print_stats("gradients", report.gradients);
   print_stats("activations", report.activations);
   print_samples(report);
-  std::printf("the batch is in %s\n", report.batch_file.c_str());
+  print_text("the batch is in %s\n", report.batch_file.c_str());
   return report.differences.empty() ? 0 : kNotTheSame;
 }
 
@@ -103,9 +104,11 @@ int replay_main(int argc, char** argv) {
   }
   if (one_slot->count() > 0) request.slot = slot;
   const auto report = replay(request);
-  if (report.is_ok()) return print(*report);
-  std::fprintf(stderr, "lockstep: %s\n", report.status().message().c_str());
-  return exit_code(report.status());
+  const int code = report.is_ok() ? print(*report) : exit_code(report.status());
+  const Status told = report.is_ok() ? finish_stdout() : report.status();
+  if (told.is_ok()) return code;
+  print_error("lockstep: %s\n", told.message().c_str());
+  return code == 0 ? exit_code(told) : code;
 }
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "comm/rundir/layout.h"
+#include "comm/rundir/trust.h"
 #include "coordinator/claims/claim.h"
 #include "coordinator/journal/journal_sqlite.h"
 #include "coordinator/state/skips.h"
@@ -16,6 +17,7 @@ Result<std::unique_ptr<ReplaySource>> ReplaySource::open(const std::string& run_
   std::unique_ptr<ReplaySource> source(new ReplaySource);
   source->run_dir_ = run_dir;
   source->step_ = step;
+  LOCKSTEP_RETURN_IF_ERROR(check_trusted_run_dir(run_dir));
   const std::string journal = coordinator::journal_path(run_dir);
   LOCKSTEP_ASSIGN_OR_RETURN(source->lock_, coordinator::RunLock::take_to_read(journal));
   LOCKSTEP_ASSIGN_OR_RETURN(source->journal_, coordinator::read_sqlite_journal(journal));

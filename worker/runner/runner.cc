@@ -2,8 +2,10 @@
 
 #include <utility>
 
+#include "comm/collectives/bucket_plan.h"
 #include "comm/collectives/node_levels.h"
 #include "comm/rundir/layout.h"
+#include "comm/wire/bucket_size.h"
 
 namespace lockstep {
 namespace {
@@ -140,14 +142,12 @@ Status Runner::connect_devices(Life& life) {
   const Generation generation = life.order.generation;
   DeviceGeneration next;
   next.generation = generation;
-  std::string_view node;  // that the rank before is on
+  std::vector<std::string_view> hosts;
   for (const wire::MemberInfo& m : life.order.start.members()) {
-    const bool is_neighbour = !next.members.empty() && m.data().host_id() == node;
-    const uint32_t last = next.node_of_rank.empty() ? 0 : next.node_of_rank.back();
-    next.node_of_rank.push_back(next.members.empty() || is_neighbour ? last : last + 1);
     next.members.push_back(m.member());
-    node = m.data().host_id();
+    hosts.push_back(m.data().host_id());
   }
+  next.node_of_rank = number_nodes(hosts);
   if (next.members.size() > 1)
     parts_.logger.info("device_sums",
                        "gradients are summed " + describe_levels(next.node_of_rank) +
@@ -176,6 +176,18 @@ Status Runner::enter(const StartOrder& order, const ResumePoint& at) {
   return Status::ok();
 }
 
+// The coordinator has planned for the host where only the workers know who sums. All members cut
+// the same layout in the same way.
+Result<std::vector<uint64_t>> Runner::plan_buckets_of(const Life& life) const {
+  const wire::CommSpec& comm = options_.job.comm();
+  const auto& planned = life.order.start.buckets().bounds();
+  if (comm.bucket_mb() != 0 || life.devices == nullptr)
+    return std::vector<uint64_t>(planned.begin(), planned.end());
+  return plan_buckets(parts_.engine.tensor_bounds(),
+                      parts_.engine.gradient_buffer().layout().elements,
+                      bucket_bytes(comm, /*nccl_sums=*/true));
+}
+
 Status Runner::begin_engine(Life& life) {
   const Generation generation = life.order.generation;
   GenerationView view;
@@ -184,8 +196,8 @@ Status Runner::begin_engine(Life& life) {
   view.devices = life.devices.get();
   for (const wire::MemberInfo& m : life.order.start.members())
     view.slot_runs.push_back({m.slots().begin(), m.slots().end()});
-  const auto& bounds = life.order.start.buckets().bounds();
-  view.bucket_bounds.assign(bounds.begin(), bounds.end());
+  LOCKSTEP_ASSIGN_OR_RETURN(life.bucket_bounds, plan_buckets_of(life));
+  view.bucket_bounds = life.bucket_bounds;
   view.total_steps = life.order.start.total_steps();
   view.skips = skips_of(life.order.start);
   view.phases = parts_.phases;

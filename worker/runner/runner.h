@@ -101,6 +101,7 @@ class Runner {
     PhasePlan plan;
     std::unique_ptr<Collective> collective;
     std::unique_ptr<DeviceCollective> devices;  // if Parts have them; uses `collective`
+    std::vector<uint64_t> bucket_bounds;        // in elements, once connected
     std::optional<ResumePoint> begin;  // none: a worker that joins learns it with the state
   };
   enum class Agreed { kNothing, kStop, kSwitch };
@@ -112,6 +113,7 @@ class Runner {
   Status connect(Life& life);
   Status connect_devices(Life& life);
   Status enter(const StartOrder& order, const ResumePoint& at);
+  Result<std::vector<uint64_t>> plan_buckets_of(const Life& life) const;
   Status begin_engine(Life& life);
   void ended_with(const StartOrder& order, const Status& status, MemberId broken);
   MemberId broken_member(const Life& life) const;
@@ -135,6 +137,7 @@ class Runner {
   const Options options_;
   const Parts parts_;
   std::string resumed_from_;  // name of the checkpoint the lineage's state began with
+  StepProof proof_;           // of the steps that the engine's state has seen
   CheckpointWriter writer_;
   TraceFile trace_;
 };

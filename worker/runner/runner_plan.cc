@@ -52,8 +52,8 @@ Result<Runner::Agreed> Runner::train_step(Life& life, ResumePoint& at) {
   LOCKSTEP_CHECK(outcome.record.step() == at.step, "the engine applies the step that is next");
   at = {at.step + 1, life.plan.after_step(at.step + 1)};
   trace_.step_applied(at.step, life.rank);
-  const auto& bounds = life.order.start.buckets().bounds();
-  parts_.probe.step_applied(outcome.record, {bounds.data(), static_cast<size_t>(bounds.size())});
+  proof_.add(outcome.record, options_.job.train().slots());
+  parts_.probe.step_applied(outcome.record, life.bucket_bounds);
   LOCKSTEP_RETURN_IF_ERROR(
       parts_.port.add_record(life.order.generation, std::move(outcome.record)));
   if (outcome.check) {
@@ -121,6 +121,7 @@ Status Runner::submit_checkpoint(Life& life, const ResumePoint& at, bool final) 
     parts_.logger.warn("records_left_out",
                        "the checkpoint does not carry all records that the coordinator lacks",
                        {{"step", at.step}});
+  manifest.lineage.sequence = records.sequence;
   manifest.unacknowledged = std::move(records.batches);
   writer_.submit(parts_.engine.state(), std::move(manifest), final);
   return Status::ok();
@@ -139,7 +140,11 @@ Manifest Runner::make_manifest(const Life& life, const ResumePoint& at) const {
   manifest.schedule = options_.job.schedule();
   manifest.dataset_fingerprint = options_.facts.train_fingerprint();
   manifest.numerics_fingerprint = options_.fingerprint;
-  manifest.lineage = {life.order.run_id, resumed_from_, life.begin->step};
+  manifest.lineage = {life.order.start.lineage_id(), 0, life.order.run_id, resumed_from_,
+                      life.begin->step};
+  const auto& skipped = life.order.start.skipped();
+  manifest.skipped.assign(skipped.begin(), skipped.end());
+  manifest.proof = proof_;
   return manifest;
 }
 

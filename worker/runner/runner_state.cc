@@ -14,6 +14,7 @@ Status Runner::install_state(Life& life) {
       LOCKSTEP_RETURN_IF_ERROR(parts_.engine.start_afresh());
     }
     resumed_from_.clear();
+    proof_ = {};
     return check_own_state(life);
   }
   if (holds_state(life.order.start, life.order.member))
@@ -33,6 +34,7 @@ Status Runner::load_state(const Life& life) {
                                        ", which was to be resumed");
   parts_.engine.state_replaced(life.begin->step);
   resumed_from_ = info.name;
+  proof_ = info.manifest.proof;
   parts_.logger.info("checkpoint_loaded", "resumed from " + info.name,
                      {{"step", life.begin->step}});
   return Status::ok();
@@ -54,7 +56,8 @@ Status Runner::transfer_state(Life& life, uint32_t root) {
   const Generation generation = life.order.generation;
   if (joins(life.order.start, life.order.member)) return receive_state_from(life, root);
   if (life.rank != root) return pass_state(collective, generation, root, parts_.engine.state());
-  return send_state(collective, generation, {*life.begin, resumed_from_}, parts_.engine.state());
+  return send_state(collective, generation, {*life.begin, resumed_from_, proof_},
+                    parts_.engine.state());
 }
 
 Status Runner::receive_state_from(Life& life, uint32_t root) {
@@ -72,6 +75,7 @@ Status Runner::receive_state_from(Life& life, uint32_t root) {
   parts_.engine.state_replaced(at.step);
   life.begin = at;
   resumed_from_ = received.origin.resumed_from;
+  proof_ = received.origin.proof;
   parts_.logger.info(
       "state_received", "received the state from rank " + std::to_string(root),
       {{"generation", life.order.generation}, {"step", at.step}, {"bytes", received.bytes()}});

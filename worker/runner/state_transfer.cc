@@ -16,7 +16,8 @@ constexpr size_t kHashBytes = 32;  // hex digits of an XXH3-128
 struct TransferHeader {
   uint64_t step = 0;
   uint64_t phase = 0;
-  uint64_t bytes = 0;
+  uint64_t bytes = 0;        // of the tensors
+  uint64_t proof_bytes = 0;  // StepProof::to_bytes()
   char hash[kHashBytes] = {};
   char resumed_from[limits::kCheckpointNameBytes] = {};
 };
@@ -28,12 +29,14 @@ uint64_t total_bytes(std::span<const StateTensor> state) {
 }
 
 // Over what the bytes mean and the bytes; `data(i)` is tensor i's.
-std::string hash_of(const TransferHeader& header, std::span<const StateTensor> state,
+std::string hash_of(const TransferHeader& header, std::string_view proof,
+                    std::span<const StateTensor> state,
                     const std::function<const std::byte*(size_t)>& data) {
   Xxh3 hash;
   hash.update(&header.step, sizeof header.step);
   hash.update(&header.phase, sizeof header.phase);
   hash.update(header.resumed_from, sizeof header.resumed_from);
+  hash.update(proof);
   for (size_t i = 0; i < state.size(); ++i) {
     const StateTensor& tensor = state[i];
     hash.update(tensor.name.data(), tensor.name.size() + 1);  // with its end
@@ -68,7 +71,8 @@ class Stream {
     TransferHeader header;
     LOCKSTEP_RETURN_IF_ERROR(chunk(std::as_writable_bytes(std::span(&header, 1))));
     header.resumed_from[sizeof header.resumed_from - 1] = '\0';
-    if (header.bytes == total_bytes(state)) return header;
+    const bool is_sane = header.proof_bytes <= limits::kTransferChunkBytes;
+    if (header.bytes == total_bytes(state) && is_sane) return header;
     return Status(Code::kInternal, "rank " + std::to_string(root_) + " sends a state of " +
                                        std::to_string(header.bytes) + " bytes, here it has " +
                                        std::to_string(total_bytes(state)) +
@@ -107,11 +111,15 @@ Status send_state(Collective& collective, Generation generation, const StateOrig
   LOCKSTEP_CHECK(origin.resumed_from.size() < sizeof header.resumed_from,
                  "names of checkpoints are short");
   std::memcpy(header.resumed_from, origin.resumed_from.data(), origin.resumed_from.size());
-  const std::string hash = hash_of(header, state, [&](size_t i) { return state[i].data; });
+  std::string proof = origin.proof.to_bytes();
+  if (proof.size() > limits::kTransferChunkBytes) proof = StepProof::unknown().to_bytes();
+  header.proof_bytes = proof.size();
+  const std::string hash = hash_of(header, proof, state, [&](size_t i) { return state[i].data; });
   std::memcpy(header.hash, hash.data(), kHashBytes);
 
   Stream stream(collective, generation, collective.rank());
   LOCKSTEP_RETURN_IF_ERROR(stream.chunk(std::as_writable_bytes(std::span(&header, 1))));
+  LOCKSTEP_RETURN_IF_ERROR(stream.chunk(std::as_writable_bytes(std::span(proof))));
   for (const StateTensor& tensor : state)
     LOCKSTEP_RETURN_IF_ERROR(
         stream.tensor(tensor.bytes, [&](size_t at, size_t) { return tensor.data + at; }));
@@ -122,18 +130,21 @@ Result<ReceivedState> receive_state(Collective& collective, Generation generatio
                                     std::span<const StateTensor> state) {
   Stream stream(collective, generation, root);
   LOCKSTEP_ASSIGN_OR_RETURN(const TransferHeader header, stream.header(state));
+  std::string proof(header.proof_bytes, '\0');
+  LOCKSTEP_RETURN_IF_ERROR(stream.chunk(std::as_writable_bytes(std::span(proof))));
   ReceivedState received;
-  received.origin = {{header.step, static_cast<Phase>(header.phase)}, header.resumed_from};
+  received.origin = {{header.step, static_cast<Phase>(header.phase)}, header.resumed_from, {}};
   for (const StateTensor& tensor : state) {
     std::vector<std::byte>& bytes = received.tensors.emplace_back(tensor.bytes);
     LOCKSTEP_RETURN_IF_ERROR(
         stream.tensor(tensor.bytes, [&](size_t at, size_t) { return bytes.data() + at; }));
   }
   const auto data = [&](size_t i) { return received.tensors[i].data(); };
-  if (hash_of(header, state, data) != std::string_view(header.hash, kHashBytes))
+  if (hash_of(header, proof, state, data) != std::string_view(header.hash, kHashBytes))
     return Status(Code::kInternal, "the state that rank " + std::to_string(root) +
                                        " sent arrived damaged (its hash differs), or the "
                                        "two run different jobs");
+  LOCKSTEP_ASSIGN_OR_RETURN(received.origin.proof, StepProof::from_bytes(proof));
   return received;
 }
 
@@ -141,7 +152,9 @@ Status pass_state(Collective& collective, Generation generation, uint32_t root,
                   std::span<const StateTensor> state) {
   Stream stream(collective, generation, root);
   LOCKSTEP_ASSIGN_OR_RETURN(const TransferHeader header, stream.header(state));
-  std::vector<std::byte> scratch(std::min<uint64_t>(limits::kTransferChunkBytes, header.bytes));
+  std::vector<std::byte> scratch(
+      std::min<uint64_t>(limits::kTransferChunkBytes, std::max(header.bytes, header.proof_bytes)));
+  LOCKSTEP_RETURN_IF_ERROR(stream.chunk(std::span(scratch).first(header.proof_bytes)));
   for (const StateTensor& tensor : state)
     LOCKSTEP_RETURN_IF_ERROR(
         stream.tensor(tensor.bytes, [&](size_t, size_t) { return scratch.data(); }));

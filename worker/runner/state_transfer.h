@@ -1,7 +1,8 @@
 // Sends the boundary state from one member to those that lack it, through the Collective of the new
 // generation. All members take part; one sends, and those that lack the state keep it.
 //
-//   header   resume point, number of bytes, hash of it all       one broadcast
+//   header   resume point, numbers of bytes, hash of it all      one broadcast
+//   proof    of the steps that the state has seen                one broadcast
 //   tensors  in the order of Engine::state(), in chunks          the rest
 //
 // INVARIANTS
@@ -22,6 +23,7 @@
 #include "comm/base/status.h"
 #include "comm/collectives/collective.h"
 #include "coordinator/checkpoint/state_tensor.h"
+#include "coordinator/checkpoint/step_proof.h"
 
 namespace lockstep {
 
@@ -29,6 +31,7 @@ namespace lockstep {
 struct StateOrigin {
   ResumePoint at;
   std::string resumed_from;  // checkpoint that the lineage's state began with; empty: fresh
+  StepProof proof;           // of the steps that the state has seen
 };
 
 struct ReceivedState {

@@ -56,8 +56,9 @@ Result<std::optional<RecordBatch>> RecordQueue::next() {
   return std::optional<RecordBatch>(memory_[in_flight]);
 }
 
-Status RecordQueue::acknowledge(uint64_t batch) {
+Status RecordQueue::acknowledge(uint64_t batch, uint64_t sequence) {
   std::lock_guard lock(mutex_);
+  sequence_ = std::max(sequence_, sequence);
   while (!memory_.empty() && first_ <= batch) {
     memory_.pop_front();
     ++first_;
@@ -93,6 +94,7 @@ bool RecordQueue::empty() const {
 Result<RecordQueue::Unacknowledged> RecordQueue::unacknowledged(size_t limit_bytes) const {
   std::lock_guard lock(mutex_);
   Unacknowledged out;
+  out.sequence = sequence_;
   size_t bytes = 0;
   const auto take = [&](const wire::StepRecords& records) {
     bytes += records.ByteSizeLong();

@@ -48,8 +48,8 @@ class RecordQueue {
   // The next batch to send, or nothing: all sent, or enough in flight.
   Result<std::optional<RecordBatch>> next();
 
-  // All batches up to `batch` are in the journal.
-  Status acknowledge(uint64_t batch);
+  // All batches up to `batch` are in the journal, which has had a commit of this number.
+  Status acknowledge(uint64_t batch, uint64_t sequence = 0);
 
   // After a lost connection: hands out again every batch that is not acknowledged.
   void rewind();
@@ -65,6 +65,7 @@ class RecordQueue {
   struct Unacknowledged {
     std::vector<wire::StepRecords> batches;
     bool complete = true;
+    uint64_t sequence = 0;  // the newest commit of the journal that is known
   };
   Result<Unacknowledged> unacknowledged(size_t limit_bytes) const;
 
@@ -80,6 +81,7 @@ class RecordQueue {
   uint64_t first_ = 1;              // number of memory_.front()
   uint64_t next_sent_ = 1;          // number of the next batch to hand out
   uint64_t last_closed_ = 0;        // number of the newest batch
+  uint64_t sequence_ = 0;           // the largest that acknowledge() told
 };
 
 }  // namespace lockstep

@@ -1,11 +1,11 @@
 #include "worker/session/record_spill.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 
 #include "comm/base/check.h"
+#include "comm/base/crc32c.h"
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
 
@@ -15,6 +15,7 @@ namespace {
 struct SpillHeader {
   uint64_t bytes = 0;
   uint64_t generation = 0;
+  uint64_t crc = 0;  // of the body: records that another process wrote here are none of this run
 };
 
 Status failed(const char* what, const std::string& path) {
@@ -53,14 +54,14 @@ RecordSpill::~RecordSpill() {
 
 Status RecordSpill::open() {
   if (fd_ >= 0) return Status::ok();
-  fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  fd_ = create_own_file(path_, 0600);
   return fd_ >= 0 ? Status::ok() : failed("cannot create", path_);
 }
 
 Status RecordSpill::push(Generation generation, const wire::StepRecords& records) {
   LOCKSTEP_RETURN_IF_ERROR(open());
   const std::string body = records.SerializeAsString();
-  const SpillHeader header{body.size(), generation};
+  const SpillHeader header{body.size(), generation, crc32c(body)};
   std::string text(reinterpret_cast<const char*>(&header), sizeof header);
   text += body;
   if (end_ + text.size() > limits::kRecordSpillBytes)
@@ -83,7 +84,7 @@ Result<uint64_t> RecordSpill::read_at(uint64_t offset, Generation* generation,
   std::string body(header.bytes, '\0');
   LOCKSTEP_RETURN_IF_ERROR(
       read_exactly(fd_, path_, offset + sizeof header, body.data(), body.size()));
-  if (!records->ParseFromString(body))
+  if (crc32c(body) != header.crc || !records->ParseFromString(body))
     return Status(Code::kInternal, "the record spill file " + path_ + " was overwritten");
   *generation = header.generation;
   return offset + sizeof header + header.bytes;

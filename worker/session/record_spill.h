@@ -1,6 +1,7 @@
 // A queue of record batches in a file, for when the coordinator is away for long.
 //
-//   file := (u64 bytes, u64 generation, proto(StepRecords))*       integers in machine order
+//   file := (u64 bytes, u64 generation, u64 crc32c, proto(StepRecords))*     integers in machine
+//                                                                            order
 //
 // One process uses it as scratch space: unlinked at the end, never fsynced, never read by another.
 //

@@ -53,6 +53,7 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   // ---- session_link.cc: the connection and what leaves
   void start(rpc::Transport& transport);
   void on_ready();
+  std::string how_it_failed() const;  // part of a sentence; empty: it did not
   void on_lost(const Status& why);
   void send_register();
   void send(wire::Envelope envelope, Generation generation);

@@ -17,6 +17,9 @@ void Session::Impl::start(rpc::Transport& transport) {
   handlers.on_distrust = [this](const Status& why) {
     logger.warn("coordinator_distrusted", why.message());
   };
+  handlers.on_trouble = [this](const Status& why) {
+    logger.warn("coordinator_unreachable", "this worker " + why.message());
+  };
   rpc = std::make_unique<rpc::RpcClient>(transport, options.rpc, std::move(handlers));
   schedule_heartbeat();
   schedule_flush();
@@ -24,9 +27,14 @@ void Session::Impl::start(rpc::Transport& transport) {
     join_timer = loop.call_after(options.join_deadline_ms, [this] {
       finish(Status(Code::kUnavailable, "the coordinator has not taken this worker in within " +
                                             std::to_string(options.join_deadline_ms / 1'000) +
-                                            " s; see the coordinator's log"),
+                                            " s" + how_it_failed() + "; see the coordinator's log"),
              exit_code(Status(Code::kUnavailable, "")));
     });
+}
+
+std::string Session::Impl::how_it_failed() const {
+  const Status why = rpc->last_failure();
+  return why.is_ok() ? "" : ", and the last attempt to reach it failed: " + why.message();
 }
 
 void Session::Impl::on_ready() {

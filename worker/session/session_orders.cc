@@ -53,7 +53,8 @@ void Session::Impl::on_message(wire::Envelope&& message) {
     case wire::Envelope::kStart:
       return on_start(generation, message.start());
     case wire::Envelope::kRecordsAck:
-      fail_if_error(records.acknowledge(message.records_ack().batch()));
+      fail_if_error(
+          records.acknowledge(message.records_ack().batch(), message.records_ack().sequence()));
       return pump();
     case wire::Envelope::kCheckpointAck:
       return on_checkpoint_ack(message.checkpoint_ack());

@@ -1,7 +1,9 @@
 #include "comm/collectives/host/acceptor.h"
 
+#include <netdb.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -21,13 +23,27 @@ constexpr int64_t kHeldMs = 120'000;  // a proven connection waits for our conne
 constexpr size_t kHeldConnections = 4096;
 constexpr int kIdlePollMs = 1'000;  // an expired connection is dropped at most this late
 
+// The address of the other end, without its port. Empty: it is gone.
+std::string host_of_peer(int fd) {
+  sockaddr_storage address = {};
+  socklen_t bytes = sizeof address;
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  char host[NI_MAXHOST] = "";
+  if (getpeername(fd, generic, &bytes) != 0 ||
+      getnameinfo(generic, bytes, host, sizeof host, nullptr, 0, NI_NUMERICHOST) != 0)
+    return "";
+  return host;
+}
+
 }  // namespace
 
 // A connection that has not proven itself yet.
 struct Acceptor::Stranger {
+  Crowd::Id id = 0;
   Stream stream;
   short awaits = POLLIN;
   bool over_unix = false;
+  bool is_proven = false;
   bool challenged = false;
   int64_t drop_at_ms = 0;
   Hello hello;
@@ -112,7 +128,12 @@ int Acceptor::poll_once(std::list<Stranger>* strangers) {
   if (fds[0].revents != 0) return -1;
   size_t i = 3;
   for (auto it = strangers->begin(); it != strangers->end(); ++i) {
-    it = fds[i].revents == 0 || advance(&*it) ? std::next(it) : strangers->erase(it);
+    if (fds[i].revents == 0 || advance(&*it)) {
+      ++it;
+    } else {
+      forget(*it);
+      it = strangers->erase(it);
+    }
   }
   if (fds[1].revents != 0) accept_from(unix_listener_, true, strangers);
   if (fds[2].revents != 0) accept_from(tcp_listener_, false, strangers);
@@ -130,13 +151,16 @@ void Acceptor::accept_from(const Fd& listener, bool is_unix, std::list<Stranger>
       return;
     }
     if (is_unix && !peer_is_same_user(fd.get())) continue;
-    // The longest unproven caller makes room, at each door for itself: a crowd on the network must
-    // not push out a peer on this host.
-    const auto same_door = [&](const Stranger& s) { return s.over_unix == is_unix; };
-    const auto waiting = std::count_if(strangers->begin(), strangers->end(), same_door);
-    if (static_cast<size_t>(waiting) >= limits::kUnauthenticatedConnections)
-      strangers->erase(std::find_if(strangers->begin(), strangers->end(), same_door));
+    // At each door for itself: a crowd on the network must not push out a peer on this host.
+    Crowd& crowd = is_unix ? on_this_host_ : on_the_network_;
+    if (crowd.size() >= limits::kUnauthenticatedConnections) {
+      const Crowd::Id first = crowd.first_to_go();
+      crowd.remove(first);
+      strangers->remove_if([first](const Stranger& s) { return s.id == first; });
+    }
     Stranger& stranger = strangers->emplace_back();
+    stranger.id = ++last_stranger_;
+    crowd.add(stranger.id, is_unix ? "" : host_of_peer(fd.get()), SystemClock().monotonic_ms());
     stranger.stream =
         Stream::accepted(std::move(fd), is_unix || tls_ == nullptr ? nullptr : tls_->context());
     stranger.over_unix = is_unix;
@@ -187,6 +211,7 @@ bool Acceptor::answer(Stranger* stranger) {
                                              stranger->stream.binding());
   const std::string_view given(stranger->buffer, sizeof(Proof));
   if (equal_constant_time(given, {reinterpret_cast<const char*>(expected.data()), 32})) {
+    stranger->is_proven = true;
     admit(stranger);
   }
   return false;
@@ -211,9 +236,17 @@ void Acceptor::admit(Stranger* stranger) {
   changed_.notify_all();
 }
 
+void Acceptor::forget(const Stranger& stranger) {
+  (stranger.over_unix ? on_this_host_ : on_the_network_).remove(stranger.id, stranger.is_proven);
+}
+
 void Acceptor::drop_expired(std::list<Stranger>* strangers) {
   const int64_t now = SystemClock().monotonic_ms();
-  strangers->remove_if([&](const Stranger& stranger) { return stranger.drop_at_ms <= now; });
+  strangers->remove_if([&](const Stranger& stranger) {
+    if (stranger.drop_at_ms > now) return false;
+    forget(stranger);
+    return true;
+  });
   std::lock_guard lock(mutex_);
   arrivals_.remove_if([&](const Arrival& arrival) { return arrival.drop_at_ms <= now; });
 }

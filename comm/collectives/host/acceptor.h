@@ -3,7 +3,7 @@
 //
 //     stranger --Hello--> --Proof--> proven --+--> generation too old: refused
 //        |  5 s, at most 64 a listener        +--> else held until connect() of it takes it
-//        +--> dropped
+//        +--> dropped                              (crowd.h says who makes room)
 //
 // Thread-safety: all calls from any thread.
 #pragma once
@@ -18,6 +18,7 @@
 
 #include "comm/collectives/host/handshake.h"
 #include "comm/collectives/host/stream.h"
+#include "comm/net/crowd.h"
 #include "comm/tls/tls_identity.h"
 
 namespace lockstep::host {
@@ -57,6 +58,7 @@ class Acceptor {
   bool advance(Stranger* stranger);
   bool answer(Stranger* stranger);
   void admit(Stranger* stranger);
+  void forget(const Stranger& stranger);
   void drop_expired(std::list<Stranger>* strangers);
 
   const rpc::Token token_;
@@ -65,7 +67,11 @@ class Acceptor {
   const Fd tcp_listener_;
   const Fd wake_;  // eventfd, readable when the thread has to stop
 
-  int64_t accept_again_at_ms_ = 0;  // used by the thread alone
+  // Used by the thread alone. Unproven callers: who makes room when there are too many.
+  int64_t accept_again_at_ms_ = 0;
+  Crowd on_this_host_;
+  Crowd on_the_network_;
+  Crowd::Id last_stranger_ = 0;
 
   std::mutex mutex_;
   std::condition_variable changed_;

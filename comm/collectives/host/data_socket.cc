@@ -11,6 +11,7 @@
 
 #include "comm/base/check.h"
 #include "comm/base/clock.h"
+#include "comm/base/descriptors.h"
 #include "comm/base/file.h"
 #include "comm/net/socket.h"
 #include "comm/net/socket_address.h"
@@ -223,6 +224,12 @@ Status receive_with_fds(int fd, void* data, size_t bytes, size_t most_fds, std::
       continue;
     }
     if (fds != nullptr) take_fds(&message, most_fds, fds);
+    if (fds != nullptr && (message.msg_flags & MSG_CTRUNC) != 0)
+      return Status(Code::kConfig,
+                    "the kernel dropped descriptors that a peer sent, because this "
+                    "process may have no more than " +
+                        std::to_string(most_descriptors()) +
+                        " open; raise the limit (ulimit -n), then start again");
     at += received;
     bytes -= static_cast<size_t>(received);
   }

@@ -31,7 +31,7 @@ namespace lockstep::host {
 
 using Nonce = std::array<uint8_t, 32>;
 
-inline constexpr uint32_t kHelloVersion = 1;
+inline constexpr uint32_t kHelloVersion = 2;                    // of the messages behind it, too
 inline constexpr uint64_t kHelloMagic = 0x314154414454534cULL;  // "LSTDATA1"
 
 struct Hello {

@@ -11,6 +11,7 @@
 
 #include "comm/base/check.h"
 #include "comm/base/file.h"
+#include "comm/base/host_name.h"
 #include "comm/collectives/host/acceptor.h"
 #include "comm/collectives/host/generation_collective.h"
 #include "comm/collectives/host/host_collective.h"
@@ -30,11 +31,8 @@ Result<Fd> open_event() {
 // The kernel's boot id. Hosts with different ids share no memory. Only a trial shows whether hosts
 // with equal ids do (containers).
 std::string find_host_id() {
-  auto boot_id = read_file("/proc/sys/kernel/random/boot_id", 128);
-  if (!boot_id.is_ok()) return "unknown";
-  std::string id = *boot_id;
-  while (!id.empty() && id.back() == '\n') id.pop_back();
-  return id;
+  const std::string id = boot_id();
+  return id.empty() ? "unknown" : id;
 }
 
 class Context final : public HostContext {

@@ -1,22 +1,16 @@
 #include "comm/collectives/host/peers.h"
 
-#include <sched.h>
-
 #include <utility>
 
 #include "comm/collectives/host/futex.h"
 #include "comm/collectives/host/shared_segment.h"
+#include "comm/inherited/usable_cores.h"
 
 namespace lockstep::host {
 namespace {
 
 constexpr int kSpins = 1'000;             // about 20 to 40 microseconds
 constexpr int64_t kLookAroundUs = 1'000;  // a lost wake-up or a dead peer costs no more
-
-int cores_of_this_process() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
 
 std::string describe(const OpDescriptor& op) {
   static constexpr const char* kNames[] = {"nothing", "all_reduce", "broadcast", "all_gather",
@@ -37,7 +31,7 @@ Peers::Peers(Generation generation, uint32_t rank, std::shared_ptr<Segment> cont
       control_(std::move(control)),
       links_(std::move(links)),
       // Spinning on a core that the awaited rank needs only delays it.
-      spins_(static_cast<int>(links_.size()) <= cores_of_this_process() ? kSpins : 0) {}
+      spins_(static_cast<int>(links_.size()) <= static_cast<int>(usable_cores()) ? kSpins : 0) {}
 
 ControlBlock& Peers::control() {
   return *static_cast<ControlBlock*>(control_->data());
@@ -107,7 +101,7 @@ Status Peers::check_alive(Flag flag, Mark mark, bool ask_kernel) {
     const bool gone = !has_closed() && ask_kernel && links_[r]->hung_up();
     // The peer may have raised the flag, or closed, just before it left.
     if ((!has_closed() && !gone) || has_reached(r, flag, mark)) continue;
-    if (!has_closed()) return lost(r, "is gone: its connection broke");
+    if (!has_closed()) return lost(r, links_[r]->why_gone());
     return Status(Code::kAborted, "rank " + std::to_string(r) + " has closed generation " +
                                       std::to_string(generation_));
   }

@@ -5,14 +5,23 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
+#include "comm/base/crc32c.h"
 #include "comm/collectives/host/futex.h"
 
 namespace lockstep::host {
 namespace {
 
 constexpr size_t kPartsPerSend = 16;
+// How much of a payload is hashed before it is offered to the socket: as much as stays in the
+// processor's cache until the kernel copies it.
+constexpr size_t kHashAhead = 256 << 10;
+
+std::string_view text_of(const void* data, size_t bytes) {
+  return {static_cast<const char*>(data), bytes};
+}
 
 bool is_over(const rpc::IoResult& result) {
   return result.state == rpc::IoResult::State::kEnd ||
@@ -20,6 +29,11 @@ bool is_over(const rpc::IoResult& result) {
 }
 
 }  // namespace
+
+uint32_t checksum_of(WireHeader header) {
+  header.checksum = 0;
+  return crc32c(text_of(&header, sizeof header));
+}
 
 TcpLink::TcpLink(Stream stream, Generation generation, const FlagBlock* waiter,
                  std::function<void()> notify)
@@ -36,6 +50,7 @@ void TcpLink::shut_down() noexcept {
       WireHeader goodbye;
       goodbye.kind = MessageKind::kClosed;
       goodbye.mark = make_mark(generation_, 0);
+      goodbye.checksum = checksum_of(goodbye);
       (void)stream_.try_send(&goodbye, sizeof goodbye);
     }
   }
@@ -86,6 +101,7 @@ const float* TcpLink::partial(uint32_t index, uint32_t, const ElementRange& slic
 
 void TcpLink::send(Outgoing message) {
   for (const auto& part : message.parts) message.header.payload_bytes += part.size();
+  message.header.checksum = checksum_of(message.header);
   bool left_over = false;
   {
     std::lock_guard lock(mutex_);
@@ -102,10 +118,28 @@ void TcpLink::flush_locked() {
   while (!outgoing_.empty() && send_front_locked()) outgoing_.pop_front();
 }
 
+// Hashes what send_front_locked() offers next: a piece behind the bytes that are sent.
+void TcpLink::hash_ahead(Outgoing* message) {
+  const size_t sent = message->sent - std::min(message->sent, sizeof message->header);
+  const size_t until = std::min<size_t>(message->header.payload_bytes, sent + kHashAhead);
+  size_t begin = 0;  // of the part
+  for (const auto& part : message->parts) {
+    const size_t from = std::max(begin, message->hashed);
+    const size_t to = std::min(begin + part.size(), until);
+    if (from < to) {
+      const std::string_view piece = text_of(part.data() + (from - begin), to - from);
+      message->checksum = extend_crc32c(message->checksum, piece);
+      message->hashed = to;
+    }
+    begin += part.size();
+  }
+}
+
 // True if the first message has left.
 bool TcpLink::send_front_locked() {
   Outgoing& message = outgoing_.front();
   for (;;) {
+    hash_ahead(&message);
     iovec parts[kPartsPerSend];
     size_t count = 0;
     size_t skip = message.sent;
@@ -118,13 +152,26 @@ bool TcpLink::send_front_locked() {
       }
     };
     add(&message.header, sizeof message.header);
-    for (const auto& part : message.parts) add(part.data(), part.size());
+    size_t offered = message.hashed;
+    for (const auto& part : message.parts) {
+      add(part.data(), std::min(part.size(), offered));
+      offered -= std::min(part.size(), offered);
+    }
+    const bool is_whole = message.hashed == message.header.payload_bytes;
+    if (is_whole && message.hashed > 0) add(&message.checksum, sizeof message.checksum);
     if (count == 0) return true;
     const rpc::IoResult sent = stream_.try_send(parts, count);
     if (is_over(sent)) mark_broken();
     if (sent.bytes == 0) return false;
     message.sent += sent.bytes;
   }
+}
+
+const char* TcpLink::why_gone() const {
+  return damaged_.load()
+             ? "is cut off: its bytes did not match their checksum, so the network or a "
+               "machine on the way damages data"
+             : Link::why_gone();
 }
 
 void TcpLink::mark_broken() {
@@ -163,20 +210,45 @@ bool TcpLink::is_drained() {
 void TcpLink::receive() {
   if (broken_.load()) return;
   for (;;) {
-    if (!in_payload_) {
-      auto* at = reinterpret_cast<std::byte*>(&header_) + header_received_;
-      while (header_received_ < sizeof header_) {
-        const size_t before = header_received_;
-        if (!read_some(at, sizeof header_ - header_received_)) return;
-        at += header_received_ - before;
-      }
-      if (!start_message()) return;
-    }
-    while (remaining_ > 0) {
-      if (!read_some(destination_, remaining_)) return;
-    }
+    if (!in_payload_ && !(read_header() && start_message())) return;
+    if (!read_payload()) return;
     commit();
   }
+}
+
+// False if there is nothing to read now, or the link is broken.
+bool TcpLink::read_header() {
+  auto* const begin = reinterpret_cast<std::byte*>(&header_);
+  while (header_received_ < sizeof header_) {
+    const size_t got = read_some(begin + header_received_, sizeof header_ - header_received_);
+    if (got == 0) return false;
+    header_received_ += got;
+  }
+  if (header_.checksum == checksum_of(header_)) return true;
+  damaged_.store(true);
+  mark_broken();
+  return false;
+}
+
+bool TcpLink::read_payload() {
+  while (remaining_ > 0) {
+    const size_t got = read_some(destination_, remaining_);
+    if (got == 0) return false;
+    computed_ = extend_crc32c(computed_, text_of(destination_, got));
+    destination_ += got;
+    remaining_ -= got;
+  }
+  if (header_.payload_bytes == 0) return true;
+  auto* const told = reinterpret_cast<std::byte*>(&told_);
+  while (told_received_ < sizeof told_) {
+    const size_t got = read_some(told + told_received_, sizeof told_ - told_received_);
+    if (got == 0) return false;
+    told_received_ += got;
+  }
+  if (told_ == computed_) return true;
+  damaged_.store(true);
+  mark_broken();
+  return false;
 }
 
 // The header of a parked message is read already. If the message has no payload, the socket has
@@ -185,18 +257,11 @@ void TcpLink::resume() {
   if (!in_payload_ && header_received_ == sizeof header_ && wants_input()) receive();
 }
 
-// Reads at most `bytes` into the header or payload. False if there is nothing to read now.
-bool TcpLink::read_some(std::byte* at, size_t bytes) {
+// Reads at most `bytes`, and returns how many came. 0 if there is nothing to read now.
+size_t TcpLink::read_some(std::byte* at, size_t bytes) {
   const rpc::IoResult received = stream_.try_receive(at, bytes);
   if (is_over(received)) mark_broken();
-  if (received.bytes == 0) return false;
-  if (in_payload_) {
-    destination_ += received.bytes;
-    remaining_ -= received.bytes;
-  } else {
-    header_received_ += received.bytes;
-  }
-  return true;
+  return received.bytes;
 }
 
 // Decides where the payload goes. False if the message is parked, or not credible.
@@ -237,6 +302,8 @@ bool TcpLink::start_message() {
   }
   in_payload_ = true;
   remaining_ = header_.payload_bytes;
+  computed_ = 0;
+  told_received_ = 0;
   return true;
 }
 

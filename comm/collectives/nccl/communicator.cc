@@ -44,6 +44,13 @@ void Communicator::register_buffer(void* data, size_t bytes) {
     registered_.push_back(handle);
 }
 
+// NCCL writes the window's handle while the call is in progress.
+Status Communicator::register_window(void* data, size_t bytes) {
+  LOCKSTEP_RETURN_IF_ERROR(health());
+  return settle(api_.register_window(comm_, data, bytes, &window_, NCCL_WIN_COLL_SYMMETRIC),
+                "map the memory for sums on all GPUs of a node");
+}
+
 Status Communicator::group(const std::function<ncclResult_t(ncclComm_t)>& enqueue) {
   LOCKSTEP_RETURN_IF_ERROR(health());
   ncclResult_t result = api_.group_start();
@@ -84,6 +91,7 @@ void Communicator::stop() noexcept {
 void Communicator::free() noexcept {
   if (comm_ == nullptr) return;
   if (state_ == State::kStopped) {
+    if (window_ != nullptr) (void)api_.deregister_window(comm_, std::exchange(window_, nullptr));
     for (void* handle : registered_) (void)api_.deregister_buffer(comm_, handle);
     (void)api_.destroy(std::exchange(comm_, nullptr));
   } else {

@@ -58,6 +58,12 @@ class Communicator {
   // says so with an error that is not fatal, and nothing is registered.
   void register_buffer(void* data, size_t bytes);
 
+  // Maps the memory of all ranks of a node into each of them, so a sum reads its peers' memory and
+  // writes it without copies. All ranks call it, with as many bytes of memory from ncclMemAlloc().
+  // If NCCL does not support it, all ranks go on without. Errors: as init(); a rank that fails may
+  // leave its peers waiting until their deadline.
+  Status register_window(void* data, size_t bytes);
+
   // Runs `enqueue` as one NCCL group and waits until NCCL has taken all of it. Errors: as init(),
   // because NCCL connects to a peer when it first has something for it.
   Status group(const std::function<ncclResult_t(ncclComm_t)>& enqueue);
@@ -81,6 +87,7 @@ class Communicator {
   ncclComm_t comm_ = nullptr;  // null: not begun, or freed
   State state_ = State::kNew;
   std::vector<void*> registered_;
+  ncclWindow_t window_ = nullptr;  // null: none
 };
 
 }  // namespace lockstep::nccl

@@ -46,6 +46,10 @@ Result<NcclApi> open_nccl(const std::string& library) {
   lookup.find("ncclCommGetAsyncError", &api.async_error);
   lookup.find("ncclCommRegister", &api.register_buffer);
   lookup.find("ncclCommDeregister", &api.deregister_buffer);
+  lookup.find("ncclMemAlloc", &api.allocate);
+  lookup.find("ncclMemFree", &api.release);
+  lookup.find("ncclCommWindowRegister", &api.register_window);
+  lookup.find("ncclCommWindowDeregister", &api.deregister_window);
   lookup.find("ncclAllReduce", &api.all_reduce);
   lookup.find("ncclSend", &api.send);
   lookup.find("ncclRecv", &api.receive);

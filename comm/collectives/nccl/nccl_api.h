@@ -24,6 +24,10 @@ struct NcclApi {
   decltype(&ncclCommGetAsyncError) async_error = nullptr;
   decltype(&ncclCommRegister) register_buffer = nullptr;
   decltype(&ncclCommDeregister) deregister_buffer = nullptr;
+  decltype(&ncclMemAlloc) allocate = nullptr;
+  decltype(&ncclMemFree) release = nullptr;
+  decltype(&ncclCommWindowRegister) register_window = nullptr;
+  decltype(&ncclCommWindowDeregister) deregister_window = nullptr;
   decltype(&ncclAllReduce) all_reduce = nullptr;
   decltype(&ncclSend) send = nullptr;
   decltype(&ncclRecv) receive = nullptr;

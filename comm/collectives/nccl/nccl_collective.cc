@@ -24,6 +24,7 @@ NcclCollective::NcclCollective(NcclParts parts) : parts_(std::move(parts)) {
 
 Status NcclCollective::begin_step(const Tag& tag, const StepMerge& merge) {
   LOCKSTEP_CHECK(merge.ranks.size() == world_size(), "one schedule per rank");
+  const CallWatch::Call call(*parts_.watch, "begin a step");
   LOCKSTEP_RETURN_IF_ERROR(check(tag));
   LOCKSTEP_RETURN_IF_ERROR(finish(parts_.queue->hold_compute()));
   step_ = tag.step;
@@ -40,6 +41,7 @@ Status NcclCollective::all_reduce(const Tag& tag, const ElementRange& range) {
                      range.begin % kCutElements == 0 && range.end % kCutElements == 0,
                  "an operation's range is cut at multiples of kCutElements");
   LOCKSTEP_CHECK(tag.step == step_ && !merge_.ranks.empty(), "all_reduce of a step not begun");
+  const CallWatch::Call call(*parts_.watch, "enqueue a bucket");
   LOCKSTEP_RETURN_IF_ERROR(check(tag));
   LOCKSTEP_RETURN_IF_ERROR(finish(parts_.queue->follow_gradients()));
   operations_.add(tag, range);
@@ -161,6 +163,7 @@ Status NcclCollective::check_health() const {
 }
 
 Result<uint64_t> NcclCollective::wait_for_sums() {
+  const CallWatch::Call call(*parts_.watch, "wait for the sums");
   LOCKSTEP_RETURN_IF_ERROR(finish(parts_.queue->mark_end()));
   const int64_t begin_ns = parts_.clock->monotonic_ns();
   for (;;) {

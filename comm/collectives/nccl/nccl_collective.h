@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "comm/collectives/device_collective.h"
+#include "comm/collectives/nccl/call_watch.h"
 #include "comm/collectives/nccl/communicator.h"
 #include "comm/collectives/nccl/device_queue.h"
 #include "comm/collectives/nccl/exact_plan.h"
@@ -52,6 +53,7 @@ struct NcclParts {
   NcclApi api;
   DeviceQueue* queue = nullptr;      // outlives the Collective
   GradientBuffer* buffer = nullptr;  // device memory; outlives the Collective
+  std::shared_ptr<CallWatch> watch;
 };
 
 class NcclCollective final : public DeviceCollective {

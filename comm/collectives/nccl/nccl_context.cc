@@ -20,16 +20,28 @@ void pause(int64_t waited_ns) {
   std::this_thread::sleep_for(std::chrono::microseconds(sleep_us));
 }
 
+Result<bool> all_say(DeviceGeneration& next, bool mine) {
+  const auto own = static_cast<std::byte>(mine);
+  std::vector<std::byte> all(next.control->world_size());
+  LOCKSTEP_RETURN_IF_ERROR(
+      next.control->all_gather(setup_tag(next.generation, 1), std::span(&own, 1), all));
+  return std::find(all.begin(), all.end(), std::byte{0}) == all.end();
+}
+
 }  // namespace
 
 NcclContext::NcclContext(NcclApi api, const Clock& clock, DeviceQueue& queue,
-                         GradientBuffer& buffer, Numerics numerics)
+                         GradientBuffer& buffer, Numerics numerics, bool may_map_result,
+                         WatchOptions watch)
     : api_(std::move(api)),
       clock_(clock),
       queue_(queue),
       buffer_(buffer),
       numerics_(numerics),
-      side_([&queue] { (void)queue.use_device(); }) {}
+      may_map_result_(may_map_result && numerics == Numerics::kFast),
+      watch_(std::make_shared<CallWatch>(watch)),
+      side_([&queue] { (void)queue.use_device(); }),
+      watching_(watch_, watch.told != nullptr) {}
 
 NcclContext::~NcclContext() {
   if (!current_) return;
@@ -42,19 +54,51 @@ NcclContext::~NcclContext() {
 Result<std::unique_ptr<DeviceCollective>> NcclContext::connect(DeviceGeneration next) {
   const Closed closed{.by_session = std::move(next.is_closed)};
   const Wait wait{clock_, next.deadline_ms, closed, pause};
-  Status status = end_older(next, wait);
-  if (status.is_ok()) status = make(next, wait);
-  if (!status.is_ok()) {
+  watch_->begin_generation(closed.by_session);
+  const CallWatch::Call call(*watch_, "connect the GPUs");
+  Result<bool> is_made = false;
+  while (is_made.is_ok() && !*is_made) is_made = make_and_map(next, wait);
+  if (!is_made.is_ok()) {
     next.control->abort();  // peers wait there
-    return status;
+    return is_made.status();
   }
+  register_memory();
+  return std::unique_ptr<DeviceCollective>(std::make_unique<NcclCollective>(
+      NcclParts{next.generation, numerics_, std::move(next.node_of_rank), next.control, current_,
+                closed, &clock_, pause, api_, &queue_, &buffer_, watch_}));
+}
+
+// False: without a window it will do.
+Result<bool> NcclContext::make_and_map(DeviceGeneration& next, const Wait& wait) {
+  LOCKSTEP_RETURN_IF_ERROR(end_older(next, wait));
+  LOCKSTEP_RETURN_IF_ERROR(make(next, wait));
+  return map_result(next, wait);
+}
+
+// A rank whose window fails ends its communicator, which its peers may notice while they wait for
+// theirs. Where they do not, their deadline ends connect(), and the next one wants no window.
+Result<bool> NcclContext::map_result(DeviceGeneration& next, const Wait& wait) {
+  if (numerics_ != Numerics::kFast) return true;
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool is_wanted, all_say(next, may_map_result_));
+  if (!is_wanted) return true;
+  const Status status =
+      current_->register_window(buffer_.result(), buffer_.layout().elements * sizeof(float));
+  if (!status.is_ok()) {
+    if (wait.is_closed()) return Status(Code::kAborted, status.message());
+    may_map_result_ = false;
+    LOCKSTEP_RETURN_IF_ERROR(run_aside([failed = current_] { failed->stop(); }, wait));
+    if (status.code() == Code::kTimeout) return status;
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool is_mapped, all_say(next, status.is_ok()));
+  if (!is_mapped) may_map_result_ = false;
+  return is_mapped;
+}
+
+void NcclContext::register_memory() {
   const size_t bytes = buffer_.layout().elements * sizeof(float);
   for (uint32_t region = 0; region < buffer_.regions(); ++region)
     current_->register_buffer(buffer_.partial(region), bytes);
   current_->register_buffer(buffer_.result(), bytes);
-  return std::unique_ptr<DeviceCollective>(std::make_unique<NcclCollective>(
-      NcclParts{next.generation, numerics_, std::move(next.node_of_rank), next.control, current_,
-                closed, &clock_, pause, api_, &queue_, &buffer_}));
 }
 
 // A worker without an older communicator comes to the barrier too.

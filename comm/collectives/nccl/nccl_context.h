@@ -12,7 +12,12 @@
 //     spins beside the new communicator's making, and there is one set of NCCL's buffers at a time.
 //  X2 A side thread stops and frees, because NCCL blocks there. connect() waits for it only until
 //     its own deadline, or until the new generation is closed. The destructor waits for it.
-//  X3 A communicator whose making failed is stopped and freed like any other.
+//  X3 In fast mode the result is a window of NCCL's, if it can be one on every rank. The ranks
+//     agree on that before and after, so no rank sums with a window while another has none. A
+//     context whose window failed asks for none again.
+//  X4 A communicator whose making failed is stopped and freed like any other.
+//  X5 A call of this rank's that does not return in a closed generation is told to the WatchOptions
+//     (call_watch.h), also while it is inside connect().
 //
 // Thread-safety: one thread at a time. Collectives may not outlive queue and buffer.
 #pragma once
@@ -23,6 +28,7 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/ids.h"
+#include "comm/collectives/nccl/call_watch.h"
 #include "comm/collectives/nccl/nccl_collective.h"
 #include "comm/collectives/nccl/side_thread.h"
 
@@ -30,9 +36,10 @@ namespace lockstep::nccl {
 
 class NcclContext {
  public:
-  // `clock`, `queue` and `buffer` outlive the context.
+  // `clock`, `queue` and `buffer` outlive the context. `may_map_result`: the result's memory is
+  // from ncclMemAlloc().
   NcclContext(NcclApi api, const Clock& clock, DeviceQueue& queue, GradientBuffer& buffer,
-              Numerics numerics);
+              Numerics numerics, bool may_map_result, WatchOptions watch = {});
   ~NcclContext();
 
   // Errors: those of Communicator::init and of the host's Collective. kInternal also if the older
@@ -44,6 +51,9 @@ class NcclContext {
   Status end_older(DeviceGeneration& next, const Wait& wait);
   Status run_aside(std::function<void()> work, const Wait& wait);
   Status make(DeviceGeneration& next, const Wait& wait);
+  Result<bool> make_and_map(DeviceGeneration& next, const Wait& wait);
+  Result<bool> map_result(DeviceGeneration& next, const Wait& wait);
+  void register_memory();
   Status count_failure(const DeviceGeneration& next, const Status& why);
 
   const NcclApi api_;
@@ -51,10 +61,13 @@ class NcclContext {
   DeviceQueue& queue_;
   GradientBuffer& buffer_;
   const Numerics numerics_;
+  bool may_map_result_;
   std::shared_ptr<Communicator> current_;  // null: none, or freed
   std::vector<MemberId> failed_between_;   // the members between whom NCCL failed to connect last
   uint32_t failures_ = 0;                  // in a row, between them
+  const std::shared_ptr<CallWatch> watch_;
   SideThread side_;
+  WatchThread watching_;
 };
 
 }  // namespace lockstep::nccl

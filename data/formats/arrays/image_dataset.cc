@@ -28,7 +28,8 @@ class ImagesInRuns final : public StoredSamples, public Labels {
                        .shape = files_.shape,
                        .format = files_.format,
                        .files = files_.paths,
-                       .class_names = files_.class_names};
+                       .class_names = files_.class_names,
+                       .notes = {.columns = files_.columns}};
     const Result<uint32_t> classes = classes_of_labels();
     if (!classes.is_ok()) {
       LOCKSTEP_RETURN_IF_ERROR(unchanged());  // which would explain it

@@ -44,6 +44,7 @@ struct ImageFiles {
   uint32_t classes = 0;                    // 0: the largest label decides
   std::string advice;                      // appended to messages about a bad label; may be empty
   std::vector<std::string> class_names{};  // by label; empty without names
+  TakenColumns columns{};                  // of formats that have columns
 };
 
 // kBadData if a file changed meanwhile, or if a label is negative or too large; the message for a

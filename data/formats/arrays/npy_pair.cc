@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "data/base/lower_case.h"
 #include "data/files/list_files.h"
 #include "data/formats/arrays/array_choice.h"
 
@@ -11,7 +12,7 @@ namespace lockstep::data {
 namespace {
 
 bool is_npy_name(const std::string& name) {
-  return name.ends_with(".npy");
+  return ends_like(name, ".npy");
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 
 #include "comm/base/limits.h"
 #include "data/base/file_errors.h"
+#include "data/base/hidden_names.h"
+#include "data/base/lower_case.h"
 #include "data/files/gzip.h"
 #include "data/files/inflate_cache.h"
 #include "data/files/list_files.h"
@@ -35,7 +37,7 @@ Result<std::vector<std::string>> archives_of(const std::string& path) {
   LOCKSTEP_ASSIGN_OR_RETURN(const auto names, list_data_files(path));
   std::vector<std::string> archives;
   for (const std::string& name : names)
-    if (name.ends_with(kArchive)) archives.push_back((fs::path(path) / name).string());
+    if (ends_like(name, kArchive)) archives.push_back((fs::path(path) / name).string());
   return archives;
 }
 
@@ -44,7 +46,7 @@ Status list_arrays(const std::string& path, std::vector<NpzArray>& arrays) {
   auto entries = zip_entries(file.bytes());
   if (!entries.is_ok()) return about(path, entries.status());
   for (ZipEntry& entry : *entries) {
-    if (!entry.name.ends_with(kMember)) continue;
+    if (!entry.name.ends_with(kMember) || lies_hidden(entry.name)) continue;
     std::string name = entry.name.substr(0, entry.name.size() - kMember.size());
     arrays.push_back({path, std::move(name), std::move(entry)});
   }
@@ -99,7 +101,7 @@ Result<NpzPair> find_npz_pair(const std::string& path, Split split) {
 
 bool is_npz(const std::string& path) {
   std::error_code error;
-  if (!fs::is_directory(path, error)) return path.ends_with(kArchive);
+  if (!fs::is_directory(path, error)) return ends_like(path, kArchive);
   const auto archives = archives_of(path);
   return archives.is_ok() && !archives->empty();
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/base/file_errors.h"
+#include "data/base/lower_case.h"
 #include "data/files/list_files.h"
 #include "data/files/mapped_file.h"
 #include "data/formats/arrays/array_choice.h"
@@ -81,7 +82,7 @@ Result<safetensors::Header> safetensors_header(std::span<const uint8_t> file) {
 }
 
 bool is_safetensors_name(const std::string& name) {
-  return name.ends_with(kEnding);
+  return ends_like(name, kEnding);
 }
 
 bool has_safetensors(const std::string& path) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "comm/base/limits.h"
+#include "data/base/column_names.h"
 #include "data/base/file_errors.h"
 #include "data/dataset/sample_shape.h"
 
@@ -20,7 +21,6 @@ using Json = nlohmann::json;
 constexpr std::string_view kImageColumns[] = {"image", "images", "img", "pixels",
                                               "x",     "jpg",    "png"};
 constexpr std::string_view kRowColumns[] = {"features", "x"};
-constexpr std::string_view kLabelColumns[] = {"label", "labels", "cls", "class", "target", "y"};
 constexpr std::string_view kTokenNames[] = {"input_ids", "tokens", "ids"};
 constexpr char kExtensionName[] = "ARROW:extension:name";
 constexpr char kExtensionText[] = "ARROW:extension:metadata";
@@ -81,16 +81,52 @@ bool is_token_list(const ArrowField& field) {
          !field.children[0].is_dictionary;
 }
 
-// Of the columns that `fits` takes the one with the best name, or the only one.
-std::optional<size_t> chosen(const ArrowSchema& schema, std::span<const std::string_view> names,
+// The column called `wanted` if `fits` takes it. Without `wanted`: of the columns that `fits` takes
+// the one with the best name, or the only one.
+std::optional<size_t> chosen(const ArrowSchema& schema, const std::string& wanted,
+                             std::span<const std::string_view> names,
                              const std::function<bool(const ArrowField&)>& fits) {
   std::vector<size_t> fitting;
   for (size_t i = 0; i < schema.fields.size(); ++i)
-    if (fits(schema.fields[i])) fitting.push_back(i);
+    if (fits(schema.fields[i]) && (wanted.empty() || schema.fields[i].name == wanted))
+      fitting.push_back(i);
   for (const std::string_view name : names)
     for (const size_t i : fitting)
       if (schema.fields[i].name == name) return i;
   return fitting.size() == 1 ? std::optional(fitting[0]) : std::nullopt;
+}
+
+std::optional<size_t> label_of(const ArrowSchema& schema, const ColumnNames& wanted) {
+  std::optional<size_t> best;
+  size_t least = kLabelNames.size();
+  for (size_t i = 0; i < schema.fields.size(); ++i) {
+    const auto rank = label_rank(schema.fields[i].name, wanted);
+    if (!is_number(schema.fields[i]) || !rank || *rank >= least) continue;
+    least = *rank;
+    best = i;
+  }
+  return best;
+}
+
+bool has_name(std::span<const std::string_view> names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Lists of numbers beside images are boxes or sizes, unless they are called tokens.
+std::optional<size_t> tokens_of(const ArrowSchema& schema, const std::string& wanted,
+                                bool has_images) {
+  const auto may_be = [&](const ArrowField& field) {
+    return !has_images || !wanted.empty() || has_name(kTokenNames, field.name);
+  };
+  const auto lists = chosen(schema, wanted, kTokenNames, [&](const ArrowField& field) {
+    return is_token_list(field) && may_be(field);
+  });
+  if (lists) return lists;
+  return chosen(schema, wanted, kTokenNames, [&](const ArrowField& field) {
+    const bool is_it = !wanted.empty() || schema.fields.size() == 1;
+    return field.kind == ArrowKind::kInt && !field.is_dictionary &&
+           (is_it || has_name(kTokenNames, field.name));
+  });
 }
 
 struct SaidShape {
@@ -190,6 +226,7 @@ Result<ArrowChoice> images(const ArrowSchema& schema, size_t image, size_t label
   ArrowChoice choice;
   choice.samples = image;
   choice.label = label;
+  choice.columns = {field.name, number.name};
   choice.classes = classes_of(schema, number.name);
   if (encoded_bytes(field) != nullptr) return choice;
   choice.use = ArrowUse::kPixels;
@@ -207,37 +244,32 @@ Result<ArrowChoice> images(const ArrowSchema& schema, size_t image, size_t label
 
 }  // namespace
 
-Result<ArrowChoice> choose_columns(const ArrowSchema& schema) {
+Result<ArrowChoice> choose_columns(const ArrowSchema& schema, const ColumnNames& wanted) {
   const auto is_image = [](const ArrowField& field) {
     return encoded_bytes(field) != nullptr || is_pixels(field);
   };
-  const auto image = chosen(schema, kImageColumns, is_image);
-  const auto label = chosen(schema, kLabelColumns, is_number);
+  const auto image = chosen(schema, wanted.input, kImageColumns, is_image);
+  const auto label = label_of(schema, wanted);
   if (image && label) return images(schema, *image, *label);
-  auto tokens = chosen(schema, kTokenNames, is_token_list);
-  const auto is_flat = [&](const ArrowField& field) {
-    const bool is_named = std::find(std::begin(kTokenNames), std::end(kTokenNames), field.name) !=
-                          std::end(kTokenNames);
-    return field.kind == ArrowKind::kInt && !field.is_dictionary &&
-           (is_named || schema.fields.size() == 1);
-  };
-  if (!tokens) tokens = chosen(schema, kTokenNames, is_flat);
+  // What goes with images and tokens may be such lists, too.
+  const auto tokens = tokens_of(schema, wanted.input, image.has_value());
   if (tokens) {
     ArrowChoice choice;
     choice.use = ArrowUse::kTokens;
     choice.samples = *tokens;
+    choice.columns.input = schema.fields[*tokens].name;
     return choice;
   }
-  // What goes with images and tokens may be such lists, too.
-  const auto row = image ? image : chosen(schema, kRowColumns, is_row);
+  const auto row = image ? image : chosen(schema, wanted.input, kRowColumns, is_row);
   if (row && label) return images(schema, *row, *label);
-  if (row)
-    return bad("has no label: there must be a column of whole numbers called label; it has " +
-               columns_text(schema));
+  if (row) return bad(no_label_text(wanted, columns_text(schema)));
+  if (!wanted.input.empty())
+    return bad(no_input_text(wanted, "images, rows or tokens", columns_text(schema)));
   return bad(
       "has no column that Lockstep can train on: images as binary, or as fixed_size_list of uint8, "
       "called image, or rows as fixed_size_list of float32, called features, with a label; or "
-      "tokens as lists of whole numbers, called input_ids or tokens; it has " +
+      "tokens as lists of whole numbers, called input_ids or tokens (data.input names another); it "
+      "has " +
       columns_text(schema));
 }
 

@@ -6,10 +6,11 @@
 //   the type arrow.fixed_shape_tensor, in lists in lists, or in the field's metadata `shape`, a
 //   JSON list.
 // - Rows of a table are float32 in a fixed_size_list.
-// - The label of an image or row is a column of whole numbers.
+// - The label of an image or row is a column of whole numbers, chosen by name (column_names.h).
 // - Tokens are a column of lists of whole numbers, or of whole numbers.
 //
-// Names decide between several columns of a kind. Nothing else may remain ambiguous.
+// A job may name both columns. Else names decide between several columns of a kind; nothing may
+// remain ambiguous, and no column is the label without a name that says so.
 //
 // Thread-safety: pure functions and values.
 #pragma once
@@ -21,6 +22,7 @@
 
 #include "comm/base/status.h"
 #include "data/arrow/schema.h"
+#include "data/base/column_names.h"
 #include "data/dataset/sample_shape.h"
 
 namespace lockstep::data {
@@ -34,10 +36,11 @@ struct ArrowChoice {
   SampleShape shape;   // for pixels and rows
   // By label, as Hugging Face's metadata (features: ClassLabel) say; may be empty.
   std::vector<std::string> classes;
+  TakenColumns columns;
 };
 
 // kBadData or kUsage: the message goes on after the file's name.
-Result<ArrowChoice> choose_columns(const ArrowSchema& schema);
+Result<ArrowChoice> choose_columns(const ArrowSchema& schema, const ColumnNames& wanted = {});
 
 // True if the names say more than the numbers that they stand for.
 bool are_names(const std::vector<std::string>& classes);

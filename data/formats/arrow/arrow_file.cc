@@ -6,6 +6,7 @@
 #include "data/arrow/column.h"
 #include "data/arrow/inflate.h"
 #include "data/base/file_errors.h"
+#include "data/base/lower_case.h"
 #include "data/formats/arrays/image_dataset.h"
 
 namespace lockstep::data {
@@ -16,22 +17,23 @@ struct Parsed {
   ArrowChoice choice;
 };
 
-Result<Parsed> read_columns(std::span<const uint8_t> bytes) {
+Result<Parsed> read_columns(std::span<const uint8_t> bytes, const ColumnNames& columns) {
   Parsed parsed;
   LOCKSTEP_ASSIGN_OR_RETURN(parsed.layout, parse_arrow(bytes));
-  LOCKSTEP_ASSIGN_OR_RETURN(parsed.choice, choose_columns(parsed.layout.schema));
+  LOCKSTEP_ASSIGN_OR_RETURN(parsed.choice, choose_columns(parsed.layout.schema, columns));
   return parsed;
 }
 
 // As above, of a mapped file; names it.
 Result<Parsed> read_columns(const std::string& path, const MappedFile& file,
-                            std::span<const uint8_t> bytes) {
-  auto parsed = read_columns(bytes);
+                            std::span<const uint8_t> bytes, const ColumnNames& columns) {
+  auto parsed = read_columns(bytes, columns);
   if (parsed.is_ok()) return parsed;
   LOCKSTEP_RETURN_IF_ERROR(file.unchanged());  // which would explain it
   return about(path, parsed.status());
 }
 
+// A copy has only the columns of samples and labels, so each choice has a copy of its own.
 Result<MappedFile> inflate(const std::string& path, const std::string& name, const MappedFile& file,
                            const Parsed& parsed, const std::string& cache_dir,
                            const ProgressFn& progress) {
@@ -42,7 +44,9 @@ Result<MappedFile> inflate(const std::string& path, const std::string& name, con
   const auto give = [&](const ByteSink& sink) {
     return inflate_arrow(file.bytes(), parsed.layout, columns, sink);
   };
-  return open_inflated({path, "", give, name}, file, cache_dir, progress);
+  Compressed what{path, "", give, name};
+  what.means = "columns " + parsed.choice.columns.input + "\n" + parsed.choice.columns.label;
+  return open_inflated(what, file, cache_dir, progress);
 }
 
 // The pixels or rows of one batch, and its labels.
@@ -85,11 +89,23 @@ Status add_runs(const ArrowFile& file, ImageFiles& files) {
 }  // namespace
 
 bool has_arrow_ending(const std::string& path) {
-  return path.ends_with(".arrow") || path.ends_with(".feather") || path.ends_with(".ipc");
+  return ends_like(path, ".arrow") || ends_like(path, ".feather") || ends_like(path, ".ipc");
+}
+
+bool is_arrow_cache(const std::string& name) {
+  constexpr size_t kHashDigits = 16;  // "cache-9f8b2a71c3d4e5f6.arrow", "..._00000_of_00004.arrow"
+  if (!name.starts_with("cache-") || !name.ends_with(".arrow")) return false;
+  const std::string_view rest = std::string_view(name).substr(6);
+  const size_t digits = rest.find_first_not_of("0123456789abcdef");
+  return digits >= kHashDigits && (rest[digits] == '.' || rest[digits] == '_');
 }
 
 Result<Shards> find_arrow_shards(const std::string& path, Split split) {
-  return find_shards(path, split, "*.arrow, *.feather or *.ipc", has_arrow_ending);
+  LOCKSTEP_ASSIGN_OR_RETURN(Shards shards, find_shards(path, split, "*.arrow, *.feather or *.ipc",
+                                                       has_arrow_ending, ShardNames::kAny));
+  if (!std::all_of(shards.names.begin(), shards.names.end(), is_arrow_cache))
+    std::erase_if(shards.names, is_arrow_cache);
+  return shards;
 }
 
 bool has_arrow_eval(const std::string& path) {
@@ -104,21 +120,23 @@ std::string arrow_format(ArrowUse use) {
   return use == ArrowUse::kTokens ? "arrow_tokens" : "arrow_images";
 }
 
-std::string arrow_format_of(const std::string& path) {
+std::string arrow_format_of(const std::string& path, const ColumnNames& columns) {
   for (const Split split : {Split::kTrain, Split::kEval}) {
     const auto shards = find_arrow_shards(path, split);
     if (!shards.is_ok()) continue;
     const auto file = MappedFile::open(shards->directory + "/" + shards->names[0]);
-    const auto parsed = file.is_ok() ? read_columns(file->bytes()) : Result<Parsed>(file.status());
+    const auto parsed =
+        file.is_ok() ? read_columns(file->bytes(), columns) : Result<Parsed>(file.status());
     return arrow_format(parsed.is_ok() ? parsed->choice.use : ArrowUse::kPixels);
   }
   return "arrow";
 }
 
 Result<ArrowFile> open_arrow_file(const std::string& path, const std::string& format,
-                                  const std::string& cache_dir, const ProgressFn& progress) {
+                                  const ColumnNames& columns, const std::string& cache_dir,
+                                  const ProgressFn& progress) {
   LOCKSTEP_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
-  LOCKSTEP_ASSIGN_OR_RETURN(Parsed parsed, read_columns(path, file, file.bytes()));
+  LOCKSTEP_ASSIGN_OR_RETURN(Parsed parsed, read_columns(path, file, file.bytes(), columns));
   if (arrow_format(parsed.choice.use) != format)
     return bad(path + " is of format " + arrow_format(parsed.choice.use) + ", but not " + format +
                ", the format of the files before it or of data.train.format");
@@ -127,7 +145,7 @@ Result<ArrowFile> open_arrow_file(const std::string& path, const std::string& fo
     LOCKSTEP_ASSIGN_OR_RETURN(opened.file,
                               inflate(path, "", opened.file, parsed, cache_dir, progress));
     opened.is_inflated = true;
-    LOCKSTEP_ASSIGN_OR_RETURN(parsed, read_columns(path, opened.file, opened.bytes()));
+    LOCKSTEP_ASSIGN_OR_RETURN(parsed, read_columns(path, opened.file, opened.bytes(), columns));
   }
   opened.layout = std::move(parsed.layout);
   opened.choice = std::move(parsed.choice);
@@ -135,20 +153,23 @@ Result<ArrowFile> open_arrow_file(const std::string& path, const std::string& fo
 }
 
 Result<MappedFile> inflate_arrow_file(const std::string& path, const std::string& name,
-                                      const std::string& cache_dir, const ProgressFn& progress) {
+                                      const ColumnNames& columns, const std::string& cache_dir,
+                                      const ProgressFn& progress) {
   LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
-  LOCKSTEP_ASSIGN_OR_RETURN(const Parsed parsed, read_columns(path, file, file.bytes()));
+  LOCKSTEP_ASSIGN_OR_RETURN(const Parsed parsed, read_columns(path, file, file.bytes(), columns));
   return inflate(path, name, file, parsed, cache_dir, progress);
 }
 
-Result<std::unique_ptr<Dataset>> open_arrow_pixels(const Shards& shards,
+Result<std::unique_ptr<Dataset>> open_arrow_pixels(const Shards& shards, const ColumnNames& columns,
                                                    const std::string& cache_dir,
                                                    const ProgressFn& progress) {
   ImageFiles files;
   files.format = "arrow";
   for (const std::string& name : shards.names) {
     const std::string path = shards.directory + "/" + name;
-    LOCKSTEP_ASSIGN_OR_RETURN(ArrowFile file, open_arrow_file(path, "arrow", cache_dir, progress));
+    LOCKSTEP_ASSIGN_OR_RETURN(ArrowFile file,
+                              open_arrow_file(path, "arrow", columns, cache_dir, progress));
+    if (files.paths.empty()) files.columns = file.choice.columns;
     if (files.paths.empty()) files.shape = file.choice.shape;
     if (!(files.shape == file.choice.shape))
       return bad(path + " has images of another shape than " + files.paths[0] +

@@ -10,6 +10,7 @@
 
 #include "comm/base/status.h"
 #include "data/arrow/file_layout.h"
+#include "data/base/column_names.h"
 #include "data/base/progress.h"
 #include "data/base/split.h"
 #include "data/dataset/dataset.h"
@@ -23,7 +24,10 @@ namespace lockstep::data {
 // True for the endings *.arrow, *.feather, *.ipc.
 bool has_arrow_ending(const std::string& path);
 
-// The files of this split (shards.h).
+// True for what Hugging Face's datasets keep of map() beside a data set: the same rows once more.
+bool is_arrow_cache(const std::string& name);
+
+// The files of this split (shards.h), without such caches if there are other files.
 Result<Shards> find_arrow_shards(const std::string& path, Split split);
 
 // True if the path has evaluation files that are not training files.
@@ -31,7 +35,7 @@ bool has_arrow_eval(const std::string& path);
 
 // The format (see arrow_format()) of the first file, which decides for all files. "arrow" if it
 // cannot be told; opening the file then says why.
-std::string arrow_format_of(const std::string& path);
+std::string arrow_format_of(const std::string& path, const ColumnNames& columns = {});
 
 // "arrow" for pixels and rows, "arrow_images" for JPEG and PNG, "arrow_tokens" for tokens.
 std::string arrow_format(ArrowUse use);
@@ -50,14 +54,16 @@ struct ArrowFile {
 
 // Errors as open_dataset(). `format`: the format above that the file must have.
 Result<ArrowFile> open_arrow_file(const std::string& path, const std::string& format,
-                                  const std::string& cache_dir, const ProgressFn& progress);
+                                  const ColumnNames& columns, const std::string& cache_dir,
+                                  const ProgressFn& progress);
 
 // A copy of the file without compression, in `cache_dir` under `name` (inflate_cache.h).
 Result<MappedFile> inflate_arrow_file(const std::string& path, const std::string& name,
-                                      const std::string& cache_dir, const ProgressFn& progress);
+                                      const ColumnNames& columns, const std::string& cache_dir,
+                                      const ProgressFn& progress);
 
 // Opens images of pixels.
-Result<std::unique_ptr<Dataset>> open_arrow_pixels(const Shards& shards,
+Result<std::unique_ptr<Dataset>> open_arrow_pixels(const Shards& shards, const ColumnNames& columns,
                                                    const std::string& cache_dir,
                                                    const ProgressFn& progress);
 

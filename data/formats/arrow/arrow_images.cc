@@ -57,9 +57,11 @@ Status add_image_batch(std::span<const uint8_t> file, const ArrowLayout& layout,
 
 }  // namespace
 
-Result<std::vector<Extent>> samples_of_arrow(std::span<const uint8_t> file) {
+Result<std::vector<Extent>> samples_of_arrow(std::span<const uint8_t> file,
+                                             const ColumnNames& columns, TakenColumns* taken) {
   LOCKSTEP_ASSIGN_OR_RETURN(const ArrowLayout layout, parse_arrow(file));
-  LOCKSTEP_ASSIGN_OR_RETURN(const ArrowChoice choice, choose_columns(layout.schema));
+  LOCKSTEP_ASSIGN_OR_RETURN(const ArrowChoice choice, choose_columns(layout.schema, columns));
+  if (taken != nullptr) *taken = choice.columns;
   if (choice.use != ArrowUse::kEncoded)
     return bad("is of format " + arrow_format(choice.use) + ", which has no JPEG or PNG images");
   std::vector<Extent> samples;
@@ -68,17 +70,17 @@ Result<std::vector<Extent>> samples_of_arrow(std::span<const uint8_t> file) {
   return samples;
 }
 
-std::vector<std::string> arrow_class_names(const Shards& shards) {
+std::vector<std::string> arrow_class_names(const Shards& shards, const ColumnNames& columns) {
   const auto file = MappedFile::open(shards.directory + "/" + shards.names[0]);
   if (!file.is_ok()) return {};
   const auto layout = parse_arrow(file->bytes());
   if (!layout.is_ok()) return {};
-  const auto choice = choose_columns(layout->schema);
+  const auto choice = choose_columns(layout->schema, columns);
   return choice.is_ok() ? choice->classes : std::vector<std::string>();
 }
 
-Result<Shards> inflated_arrow_shards(const Shards& shards, const std::string& cache_dir,
-                                     const ProgressFn& progress) {
+Result<Shards> inflated_arrow_shards(const Shards& shards, const ColumnNames& columns,
+                                     const std::string& cache_dir, const ProgressFn& progress) {
   const std::string first = shards.directory + "/" + shards.names[0];
   LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(first));
   const auto layout = parse_arrow(file.bytes());
@@ -87,6 +89,9 @@ Result<Shards> inflated_arrow_shards(const Shards& shards, const std::string& ca
   std::error_code error;
   std::string what = std::filesystem::weakly_canonical(shards.directory, error).native();
   for (const std::string& name : shards.names) what += "\n" + name;  // each split by itself
+  // Copies have only the chosen columns. What cannot be chosen is told when a copy is made.
+  const auto choice = choose_columns(layout->schema, columns);
+  if (choice.is_ok()) what += "\n\n" + choice->columns.input + "\n" + choice->columns.label;
   Shards inflated = shards;
   inflated.home = shards.directory;
   for (size_t i = 0; i < shards.names.size(); ++i)
@@ -97,9 +102,9 @@ Result<Shards> inflated_arrow_shards(const Shards& shards, const std::string& ca
   // A copy that another process replaced would look as if it had been written to.
   const OneAtATime alone(inflated.directory);
   for (const std::string& name : shards.names)
-    LOCKSTEP_RETURN_IF_ERROR(
-        inflate_arrow_file(shards.directory + "/" + name, name, inflated.directory, progress)
-            .status());
+    LOCKSTEP_RETURN_IF_ERROR(inflate_arrow_file(shards.directory + "/" + name, name, columns,
+                                                inflated.directory, progress)
+                                 .status());
   return inflated;
 }
 

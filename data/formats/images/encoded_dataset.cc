@@ -41,6 +41,8 @@ Result<std::string> index_path(const EncodedSource& source, const std::string& c
   std::string what = source.format + "\n" + whole.native() + "\n" + std::to_string(root.st_ino) +
                      "\n" + std::to_string(modified_ns(root));
   for (const std::string& name : source.names) what += "\n" + name;
+  if (!source.columns.input.empty() || !source.columns.label.empty())
+    what += "\n\n" + source.columns.input + "\n" + source.columns.label;
   return cache_dir + "/" + source.format + "." + xxh3_hex(what.data(), what.size()).substr(0, 16) +
          ".index";
 }
@@ -93,7 +95,8 @@ class IndexedImages final : public EncodedImages {
                        .classes = static_cast<uint32_t>(index_.classes()),
                        .format = source.format,
                        .fingerprint = std::string(index_.fingerprint()),
-                       .files = {source.shown_directory}};
+                       .files = {source.shown_directory},
+                       .notes = index_.notes()};
     if (source.has_class_names)
       for (uint64_t i = 0; i < index_.classes(); ++i)
         facts.class_names.emplace_back(index_.class_name(i));

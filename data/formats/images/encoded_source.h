@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "data/base/column_names.h"
 #include "data/formats/images/extent_index.h"
 
 namespace lockstep::source {
@@ -23,9 +24,11 @@ struct EncodedSource {
   std::string format;
   std::string directory;                 // names in the index are relative to it
   std::vector<std::string> names;        // of the data set's files, if the directory has others
+  std::vector<std::string> files;        // the same as they lie there, compressed or not
   std::string shown_directory;           // where the files really are, for messages
   std::map<size_t, std::string> copied;  // by the file's number in the index (Shards)
   bool has_class_names = false;
+  ColumnNames columns;                       // what the job says of them
   std::shared_ptr<source::RemoteFiles> far;  // has the content of files that are only places
   // Looks at all samples; returns everything but the fingerprint.
   std::function<Result<IndexContent>(uint32_t threads)> look;

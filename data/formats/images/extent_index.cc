@@ -25,16 +25,17 @@ struct Header {
   uint64_t files;
   uint64_t sources;
   uint64_t classes;
+  uint64_t notes;
   uint64_t names_bytes;
   char fingerprint[kIndexHashBytes];
 };
-static_assert(sizeof(Header) == 80);
+static_assert(sizeof(Header) == 88);
 
-constexpr char kIndexMagic[8] = {'L', 'K', 'S', 'I', 'D', 'X', '0', '1'};
+constexpr char kIndexMagic[8] = {'L', 'K', 'S', 'I', 'D', 'X', '0', '2'};
 
 uint64_t bytes_of(const Header& header) {
   return sizeof(Header) + header.samples * sizeof(Extent) +
-         (header.files + header.sources + header.classes) * sizeof(IndexedPath) +
+         (header.files + header.sources + header.classes + header.notes) * sizeof(IndexedPath) +
          header.names_bytes + kIndexHashBytes;
 }
 
@@ -42,9 +43,37 @@ bool is_sane(const Header& header, uint64_t bytes) {
   constexpr uint64_t kMost = limits::kIndexedSamples;
   const bool is_small = header.samples <= kMost && header.files <= kMost &&
                         header.sources <= kMost && header.classes <= kMost &&
-                        header.names_bytes <= bytes;
+                        header.notes <= kMost && header.names_bytes <= bytes;
   return std::memcmp(header.magic, kIndexMagic, sizeof kIndexMagic) == 0 && is_small &&
          bytes_of(header) == bytes && header.samples > 0 && header.classes > 0;
+}
+
+// A note is a line of its sort, and what it says.
+constexpr char kInputNote[] = "input\n";
+constexpr char kLabelNote[] = "label\n";
+constexpr char kLeftNote[] = "left\n";      // then the kind, a new line, an example
+constexpr char kMissedNote[] = "missed\n";  // the same, of what may be data
+
+std::vector<IndexContent::Path> lines_of(const SourceNotes& notes) {
+  std::vector<IndexContent::Path> lines;
+  lines.push_back({kInputNote + notes.columns.input});
+  lines.push_back({kLabelNote + notes.columns.label});
+  for (const auto& [kind, of] : notes.left_out.kinds)
+    lines.push_back(
+        {(of.may_be_data ? kMissedNote : kLeftNote) + kind + "\n" + of.example, of.files});
+  return lines;
+}
+
+void add_line(std::string_view line, uint64_t files, SourceNotes& notes) {
+  const auto is = [&](std::string_view sort) { return line.starts_with(sort); };
+  if (is(kInputNote)) notes.columns.input = line.substr(sizeof kInputNote - 1);
+  if (is(kLabelNote)) notes.columns.label = line.substr(sizeof kLabelNote - 1);
+  if (!is(kLeftNote) && !is(kMissedNote)) return;
+  const std::string_view rest = line.substr(line.find('\n') + 1);
+  const size_t end = std::min(rest.find('\n'), rest.size());
+  notes.left_out.add(std::string(rest.substr(0, end)),
+                     std::string(rest.substr(std::min(end + 1, rest.size()))), is(kMissedNote),
+                     files);
 }
 
 template <typename T>
@@ -77,14 +106,15 @@ Status ExtentIndex::parse() {
   files_ = header.files;
   sources_ = header.sources;
   classes_ = header.classes;
+  notes_ = header.notes;
   const auto* text = reinterpret_cast<const char*>(bytes);
   fingerprint_ = {text + offsetof(Header, fingerprint), kIndexHashBytes};
   extents_ = reinterpret_cast<const Extent*>(bytes + sizeof header);
   paths_ = reinterpret_cast<const IndexedPath*>(extents_ + samples_);
-  names_ = {reinterpret_cast<const char*>(paths_ + files_ + sources_ + classes_),
+  names_ = {reinterpret_cast<const char*>(paths_ + files_ + sources_ + classes_ + notes_),
             header.names_bytes};
   uint64_t end = 0;
-  for (uint64_t i = 0; i < files_ + sources_ + classes_; ++i) {
+  for (uint64_t i = 0; i < files_ + sources_ + classes_ + notes_; ++i) {
     if (paths_[i].name_end < end || paths_[i].name_end > names_.size())
       return bad("is a damaged index");
     end = paths_[i].name_end;
@@ -118,6 +148,13 @@ std::string_view ExtentIndex::name(uint64_t path) const {
   return names_.substr(begin, paths_[path].name_end - begin);
 }
 
+SourceNotes ExtentIndex::notes() const {
+  SourceNotes notes;
+  const uint64_t first = files_ + sources_ + classes_;
+  for (uint64_t i = first; i < first + notes_; ++i) add_line(name(i), paths_[i].bytes, notes);
+  return notes;
+}
+
 Status write_extent_index(const std::string& path, const IndexContent& content) {
   LOCKSTEP_CHECK(content.fingerprint.size() == kIndexHashBytes, "an index without a fingerprint");
   std::string names;
@@ -129,12 +166,15 @@ Status write_extent_index(const std::string& path, const IndexContent& content) 
   for (const auto& file : content.files) add(file);
   for (const auto& source : content.sources) add(source);
   for (const std::string& name : content.classes) add({name, 0, 0});
+  const auto lines = lines_of(content.notes);
+  for (const auto& line : lines) add(line);
   Header header{};
   std::memcpy(header.magic, kIndexMagic, sizeof kIndexMagic);
   header.samples = content.extents.size();
   header.files = content.files.size();
   header.sources = content.sources.size();
   header.classes = content.classes.size();
+  header.notes = lines.size();
   header.names_bytes = names.size();
   std::memcpy(header.fingerprint, content.fingerprint.data(), kIndexHashBytes);
   std::string text;

@@ -2,10 +2,10 @@
 // looking at all samples, and keeps it in the cache directory. Every reader of the samples maps it.
 //
 // FILE, all little-endian, in this order; numbers of 8 bytes unless said otherwise:
-//   header   "LKSIDX01", samples, files, sources, classes, bytes of names; the fingerprint as 32
-//            hex digits
+//   header   "LKSIDX02", samples, files, sources, classes, notes, bytes of names; the fingerprint
+//            as 32 hex digits
 //   extents  32 bytes each (struct Extent)
-//   paths    24 bytes each (struct IndexedPath): files, sources, classes
+//   paths    24 bytes each (struct IndexedPath): files, sources, classes, notes
 //   names    of the paths, one after another
 //   XXH3-128 of all before, as 32 hex digits
 //
@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "data/base/source_notes.h"
 #include "data/files/mapped_file.h"
 #include "data/image/image_info.h"
 
@@ -42,8 +43,8 @@ struct Extent {
 static_assert(sizeof(Extent) == 32);
 
 struct IndexedPath {
-  uint64_t bytes = 0;       // 0 for a directory or class
-  int64_t modified_ns = 0;  // 0 for a class
+  uint64_t bytes = 0;       // 0 for a directory or class; of a note, the number of files
+  int64_t modified_ns = 0;  // 0 for a class or note
   uint64_t name_end = 0;    // in the names; each name begins where the one before ends
 };
 static_assert(sizeof(IndexedPath) == 24);
@@ -59,6 +60,7 @@ struct IndexContent {
   std::vector<Path> files;
   std::vector<Path> sources;
   std::vector<std::string> classes;
+  SourceNotes notes;
   std::string fingerprint;
 };
 
@@ -75,6 +77,7 @@ class ExtentIndex {
   std::string_view file_name(uint64_t i) const { return name(i); }
   std::string_view class_name(uint64_t i) const { return name(files_ + sources_ + i); }
   std::string_view fingerprint() const { return fingerprint_; }
+  SourceNotes notes() const;
 
  private:
   explicit ExtentIndex(MappedFile file) : mapped_(std::move(file)) {}
@@ -88,6 +91,7 @@ class ExtentIndex {
   uint64_t files_ = 0;
   uint64_t sources_ = 0;
   uint64_t classes_ = 0;
+  uint64_t notes_ = 0;
   std::string_view fingerprint_;
   const Extent* extents_ = nullptr;
   const IndexedPath* paths_ = nullptr;

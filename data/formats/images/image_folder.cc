@@ -8,6 +8,7 @@
 
 #include "comm/base/limits.h"
 #include "data/base/file_errors.h"
+#include "data/base/hidden_names.h"
 #include "data/base/thread_team.h"
 #include "data/files/split_directory.h"
 #include "data/formats/images/look_at_image.h"
@@ -23,29 +24,47 @@ constexpr int kDepth = 16;  // of directories in each other; a link may lead in 
 struct Found {
   std::vector<std::string> directories;  // relative, the class's own first
   std::vector<std::string> images;       // relative
+  LeftOut left_out;
+};
+
+// Names in one directory, but for hidden ones.
+struct Names {
+  std::vector<std::string> directories;
+  std::vector<std::string> images;
+  std::vector<std::string> others;
+  std::vector<std::string> lost;  // links that lead nowhere
 };
 
 Status cannot_list(const std::string& path, const std::error_code& error) {
   return {Code::kNoInput, "cannot read directory " + path + ": " + error.message()};
 }
 
-// Names in a directory, those of directories and others, but for hidden ones.
-Status list(const std::string& path, std::vector<std::string>& directories,
-            std::vector<std::string>& files) {
+Result<Names> list(const std::string& path) {
+  Names names;
   std::error_code error;
   fs::directory_iterator it(path, error);
   for (const fs::directory_iterator end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
-    if (name.starts_with('.')) continue;
-    std::error_code unreadable;  // a link that leads nowhere is no file
+    if (is_hidden(name)) continue;
+    std::error_code unreadable;
     if (it->is_directory(unreadable))
-      directories.push_back(name);
-    else if (has_image_ending(name) && it->is_regular_file(unreadable))
-      files.push_back(name);
+      names.directories.push_back(name);
+    else if (!it->is_regular_file(unreadable))
+      names.lost.push_back(name);
+    else
+      (has_image_ending(name) ? names.images : names.others).push_back(name);
   }
   if (error) return cannot_list(path, error);
-  std::sort(directories.begin(), directories.end());
-  return Status::ok();
+  std::sort(names.directories.begin(), names.directories.end());
+  return names;
+}
+
+void leave_out(const Names& names, const std::string& below, LeftOut& left) {
+  for (const std::string& name : names.others)
+    left.add(kind_of_file(name), below + name, has_foreign_image_ending(name));
+  for (const std::string& name : names.lost)
+    left.add("link that leads nowhere", below + name,
+             has_image_ending(name) || has_foreign_image_ending(name));
 }
 
 Status walk(const std::string& root, const std::string& below, int depth, Found& found) {
@@ -54,11 +73,10 @@ Status walk(const std::string& root, const std::string& below, int depth, Found&
             root + "/" + below + " lies " + std::to_string(kDepth) +
                 " directories deep; make the tree flatter, or remove a link that leads back"};
   found.directories.push_back(below);
-  std::vector<std::string> directories;
-  std::vector<std::string> files;
-  LOCKSTEP_RETURN_IF_ERROR(list(root + "/" + below, directories, files));
-  for (const std::string& name : files) found.images.push_back(below + "/" + name);
-  for (const std::string& name : directories)
+  LOCKSTEP_ASSIGN_OR_RETURN(const Names names, list(root + "/" + below));
+  leave_out(names, below + "/", found.left_out);
+  for (const std::string& name : names.images) found.images.push_back(below + "/" + name);
+  for (const std::string& name : names.directories)
     LOCKSTEP_RETURN_IF_ERROR(walk(root, below + "/" + name, depth + 1, found));
   return Status::ok();
 }
@@ -69,23 +87,49 @@ bool has_images(const std::string& directory) {
                                       error);
   size_t looked = 0;
   for (const fs::recursive_directory_iterator end; !error && it != end; it.increment(error)) {
-    if (it.depth() > 0 && has_image_ending(it->path().filename().string())) return true;
+    const std::string name = it->path().filename().string();
+    if (is_hidden(name)) {
+      it.disable_recursion_pending();
+      continue;
+    }
+    if (it.depth() > 0 && has_image_ending(name)) return true;
     if (++looked > limits::kDataDirectoryEntries) return false;
     if (it.depth() >= 3) it.disable_recursion_pending();
   }
   return false;
 }
 
-Status no_images(const std::string& directory) {
+Status no_images(const std::string& directory, const LeftOut& left) {
+  const std::string others = left_out_text(left);
   return {Code::kNoInput, directory +
-                              " holds no images; make a directory for each class, with *.jpg, "
-                              "*.jpeg or *.png files in it"};
+                              " holds no images; make a directory for each class, with JPEG, PNG, "
+                              "WebP or BMP files in it" +
+                              (others.empty() ? "" : " (it has " + others + ")")};
 }
 
 }  // namespace
 
+// With an image at any depth.
+bool holds_image(const std::string& directory, int depth) {
+  const auto names = depth > kDepth ? Result<Names>(Names()) : list(directory);
+  if (!names.is_ok()) return false;
+  if (!names->images.empty()) return true;
+  return std::any_of(
+      names->directories.begin(), names->directories.end(),
+      [&](const std::string& name) { return holds_image(directory + "/" + name, depth + 1); });
+}
+
+// The directories of the first names, in quotes.
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 5;
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kShown); ++i)
+    text += (i > 0 ? ", " : "") + names[i];
+  return names.size() > kShown ? text + " ..." : text;
+}
+
 bool is_image_folder(const std::string& path) {
-  return has_images(has_split_directories(path) ? path + "/train" : path);
+  return has_images(has_split_directories(path) ? split_directory(path, Split::kTrain) : path);
 }
 
 Result<std::string> find_image_folder(const std::string& path, Split split) {
@@ -95,16 +139,46 @@ Result<std::string> find_image_folder(const std::string& path, Split split) {
   return has_split_directories(path) ? split_directory(path, split) : path;
 }
 
+std::string doubt_of_classes(const std::string& path) {
+  const auto directory = find_image_folder(path, Split::kTrain);
+  const auto names = directory.is_ok() ? list(*directory) : Result<Names>(directory.status());
+  if (!names.is_ok() || names->directories.empty()) return "";
+  const std::vector<std::string>& classes = names->directories;
+  const std::string advice =
+      "; a class is a directory directly below the one that is named, so name " + *directory + "/" +
+      classes.front() +
+      " if that holds the classes, or set data.train.format to image_folder if "
+      "these are the classes";
+  const std::string which = *directory + " has the class directories " + some_of(classes);
+  if (std::all_of(classes.begin(), classes.end(), is_named_like_split))
+    return which + ", which are names of splits" + advice;
+  if (classes.size() == 1) return *directory + " has one class only, " + classes.front() + advice;
+  size_t filled = 0;
+  std::string only;
+  for (const std::string& name : classes) {
+    if (!holds_image(*directory + "/" + name, 1)) continue;
+    if (++filled > 1) return "";
+    only = name;
+  }
+  if (filled == 0) return "";
+  return which + ", and only " + only + " has images" + "; name " + *directory + "/" + only +
+         " if that holds the classes, or set "
+         "data.train.format to image_folder if these are the classes";
+}
+
 Result<IndexContent> look_at_image_folder(const std::string& directory, uint32_t threads,
                                           const ProgressFn& progress, source::RemoteFiles* far) {
   IndexContent content;
-  std::vector<std::string> ignored;
-  LOCKSTEP_RETURN_IF_ERROR(list(directory, content.classes, ignored));
+  Found found;
+  LOCKSTEP_ASSIGN_OR_RETURN(Names root, list(directory));
+  leave_out(root, "", found.left_out);
+  for (const std::string& name : root.images)
+    found.left_out.add("image outside of the class directories", name, /*may_be_data=*/true);
+  content.classes = std::move(root.directories);
   if (content.classes.size() > size_t{limits::kLabel} + 1)
     return Status(Code::kBadData, directory + " holds " + std::to_string(content.classes.size()) +
                                       " directories, but there may be at most " +
                                       std::to_string(limits::kLabel + 1) + " classes");
-  Found found;
   found.directories.emplace_back();  // the root: a class that comes or goes changes its time
   for (uint32_t label = 0; label < content.classes.size(); ++label) {
     const size_t first = found.images.size();
@@ -113,7 +187,9 @@ Result<IndexContent> look_at_image_folder(const std::string& directory, uint32_t
     content.extents.resize(found.images.size());
     for (size_t i = first; i < found.images.size(); ++i) content.extents[i].label = label;
   }
-  if (found.images.empty()) return no_images(directory);
+  if (found.images.empty()) return no_images(directory, found.left_out);
+  LOCKSTEP_RETURN_IF_ERROR(check_left_out(directory, found.left_out, found.images.size()));
+  content.notes.left_out = std::move(found.left_out);
   // Before the files: what comes while they are looked at makes the index one of the past.
   for (const std::string& name : found.directories) {
     LOCKSTEP_ASSIGN_OR_RETURN(IndexContent::Path stamp, stamp_of(directory, name));

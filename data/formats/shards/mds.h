@@ -5,9 +5,8 @@
 //          | the writer's own JSON | samples
 //   sample: sizes (4 each) of its columns that have none in the index | its columns
 //
-// Numbers are little-endian, columns in the order of the index. The image is the only column of
-// encoding jpeg or png, or else the only column of bytes. The label is the column of whole numbers
-// called label, cls, class or target, else the only column of whole numbers.
+// Numbers are little-endian, columns in the order of the index. choose_mds_columns() says which are
+// image and label.
 //
 // A shard may exist only compressed as a whole, by zstd or gzip (packed_shards.h).
 //
@@ -40,8 +39,8 @@ struct MdsSet {
 // split (split_directory.h). Errors as open_dataset().
 Result<MdsSet> find_mds(const std::string& path, Split split);
 
-// The samples of a shard; it does not set their `file`. kBadData: the message goes on after the
-// shard's name.
+// The samples of a shard whose columns are chosen; it does not set their `file`. kBadData: the
+// message goes on after the shard's name.
 Result<std::vector<Extent>> samples_of_mds(const MdsShard& said, std::span<const uint8_t> bytes);
 
 }  // namespace lockstep::data

@@ -16,7 +16,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr size_t kColumns = 256;
-constexpr std::string_view kMdsLabels[] = {"label", "cls", "class", "target"};
 
 const Json& member(const Json& object, const char* key) {
   static const Json kNothing;
@@ -34,7 +33,7 @@ uint64_t number_of(const Json& object, const char* key) {
   return found.is_number_unsigned() ? found.get<uint64_t>() : 0;
 }
 
-std::string columns_text(const MdsShard& shard) {
+std::string mds_columns_text(const MdsShard& shard) {
   std::string text;
   for (const MdsColumn& column : shard.columns)
     text += (text.empty() ? "" : ", ") + column.name + " (" + column.encoding + ")";
@@ -75,31 +74,6 @@ std::optional<size_t> only(const MdsShard& shard, const Fits& fits) {
   return found;
 }
 
-Status choose_columns(MdsShard& shard) {
-  const auto is_image = [](const MdsColumn& c) {
-    return c.encoding == "jpeg" || c.encoding == "png";
-  };
-  const auto is_bytes = [](const MdsColumn& c) { return c.encoding == "bytes"; };
-  const auto is_number = [](const MdsColumn& c) { return mds_integer_bytes(c.encoding) != 0; };
-  const auto is_label = [&](const MdsColumn& c) {
-    return is_number(c) &&
-           std::find(std::begin(kMdsLabels), std::end(kMdsLabels), c.name) != std::end(kMdsLabels);
-  };
-  auto image = only(shard, is_image);
-  if (!image) image = only(shard, is_bytes);
-  if (!image)
-    return bad("names shard " + shard.name + " with the columns " + columns_text(shard) +
-               "; one must be an image, of encoding jpeg or png, or else bytes");
-  auto label = only(shard, is_label);
-  if (!label) label = only(shard, is_number);
-  if (!label)
-    return bad("names shard " + shard.name + " with the columns " + columns_text(shard) +
-               "; one must be the label, called label and of encoding int");
-  shard.image = *image;
-  shard.label = *label;
-  return Status::ok();
-}
-
 bool is_within(const std::string& name) {
   const fs::path path(name);
   return !name.empty() && path.is_relative() && name.find('\0') == std::string::npos &&
@@ -137,7 +111,6 @@ Result<MdsShard> parse_shard(const Json& said) {
   shard.samples = number_of(said, "samples");
   LOCKSTEP_RETURN_IF_ERROR(read_packed(said, shard));
   LOCKSTEP_RETURN_IF_ERROR(read_mds_columns(said, shard));
-  LOCKSTEP_RETURN_IF_ERROR(choose_columns(shard));
   return shard;
 }
 
@@ -151,6 +124,36 @@ int mds_integer_bytes(std::string_view encoding) {
   for (const auto& [name, bytes] : kKnown)
     if (encoding == name) return bytes;
   return 0;
+}
+
+Status choose_mds_columns(MdsShard& shard, const ColumnNames& wanted) {
+  const auto is_wanted = [&](const MdsColumn& c) {
+    return wanted.input.empty() || c.name == wanted.input;
+  };
+  const auto is_image = [&](const MdsColumn& c) {
+    return is_wanted(c) && (c.encoding == "jpeg" || c.encoding == "png");
+  };
+  const auto is_bytes = [&](const MdsColumn& c) { return is_wanted(c) && c.encoding == "bytes"; };
+  const std::string which = "names shard " + shard.name + ", which ";
+  auto image = only(shard, is_image);
+  if (!image) image = only(shard, is_bytes);
+  if (!image && !wanted.input.empty())
+    return bad(which + no_input_text(wanted, "jpeg, png or bytes", mds_columns_text(shard)));
+  if (!image)
+    return bad(which + "must have one image, of encoding jpeg or png, or else bytes; it has " +
+               mds_columns_text(shard) + "; set data.input if several are images");
+  size_t least = kLabelNames.size();
+  std::optional<size_t> label;
+  for (size_t i = 0; i < shard.columns.size(); ++i) {
+    const auto rank = label_rank(shard.columns[i].name, wanted);
+    if (mds_integer_bytes(shard.columns[i].encoding) == 0 || !rank || *rank >= least) continue;
+    least = *rank;
+    label = i;
+  }
+  if (!label) return bad(which + no_label_text(wanted, mds_columns_text(shard)));
+  shard.image = *image;
+  shard.label = *label;
+  return Status::ok();
 }
 
 bool is_mds_index(std::string_view text) {

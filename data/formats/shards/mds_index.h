@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "data/base/column_names.h"
 
 namespace lockstep::data {
 
@@ -31,7 +32,7 @@ struct MdsShard {
   uint64_t packed_bytes = 0;
   std::string compression = {};
   std::vector<MdsColumn> columns;
-  size_t image = 0;  // which of the columns
+  size_t image = 0;  // which of the columns (choose_mds_columns())
   size_t label = 0;
 };
 
@@ -39,6 +40,11 @@ bool is_mds_index(std::string_view json);
 
 // kBadData: the message goes on after the file's name.
 Result<std::vector<MdsShard>> parse_mds_index(std::string_view json);
+
+// Sets `image` and `label`. The image is the only column of encoding jpeg or png, or else the only
+// column of bytes. The label is a column of whole numbers by its name (column_names.h). kBadData:
+// the message goes on after the name of the index.
+Status choose_mds_columns(MdsShard& shard, const ColumnNames& wanted);
 
 // Bytes of a whole number by its encoding, negative for signed numbers; 0 for other encodings.
 int mds_integer_bytes(std::string_view encoding);

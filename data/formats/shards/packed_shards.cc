@@ -15,6 +15,7 @@
 #include "comm/base/hash.h"
 #include "comm/base/limits.h"
 #include "data/base/file_errors.h"
+#include "data/base/lower_case.h"
 #include "data/base/one_at_a_time.h"
 #include "data/base/read_at.h"
 #include "data/base/thread_team.h"
@@ -167,8 +168,8 @@ Status make_copies(const Shards& shards, const std::string& directory, const Pro
 }  // namespace
 
 std::string name_inflated(const std::string& name) {
-  if (name.ends_with(".tgz")) return name.substr(0, name.size() - 4) + ".tar";
-  return name.ends_with(".gz") ? name.substr(0, name.size() - 3) : name;
+  if (ends_like(name, ".tgz")) return name.substr(0, name.size() - 4) + ".tar";
+  return ends_like(name, ".gz") ? name.substr(0, name.size() - 3) : name;
 }
 
 Status find_packed(Shards& shards) {

@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 struct LookedAt {
   std::vector<Extent> samples;
   IndexContent::Path file;
+  SourceNotes notes;
 };
 
 // The whole shard. What is far away is fetched into a file that is gone when it is no longer
@@ -39,30 +40,33 @@ Status look_at_shard(const Shards& shards, size_t i, const ReadShardFn& read, Lo
   const std::string path = shards.directory + "/" + shards.names[i];
   LOCKSTEP_ASSIGN_OR_RETURN(out.file, stamp_of(shards.directory, shards.names[i]));
   LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file, open_shard(shards, path));
-  auto samples = read(i, content_of(file.bytes(), shards.copied.contains(i)));
+  auto samples = read(i, content_of(file.bytes(), shards.copied.contains(i)), out.notes);
   LOCKSTEP_RETURN_IF_ERROR(file.unchanged());  // which would explain it
   if (!samples.is_ok()) return about(shown_name(path, shards.copied, i), samples.status());
   out.samples = std::move(*samples);
   return Status::ok();
 }
 
-Result<std::vector<std::string>> shards_in(const std::string& directory,
-                                           const IsShardFn& is_shard) {
-  LOCKSTEP_ASSIGN_OR_RETURN(std::vector<std::string> names, list_data_files(directory));
+Result<std::vector<std::string>> shards_in(const std::string& directory, const IsShardFn& is_shard,
+                                           ShardNames taken) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<std::string> all, list_data_files(directory));
+  std::vector<std::string> names = all;
   std::erase_if(names, [&](const std::string& name) { return !is_shard(directory + "/" + name); });
-  return names;
+  return names.empty() && taken == ShardNames::kAny ? all : names;
 }
 
-Status no_samples(const Shards& shards) {
+Status no_samples(const Shards& shards, const LeftOut& left) {
+  const std::string others = left_out_text(left);
   return bad(shards.shown_directory() + "/" + shards.names[0] +
              (shards.names.size() > 1 ? " and the shards with it" : "") +
-             " hold no sample with a JPEG or PNG image");
+             " hold no sample with an image" +
+             (others.empty() ? "" : " (they have " + others + ")"));
 }
 
 }  // namespace
 
 Result<Shards> find_shards(const std::string& path, Split split, const std::string& what,
-                           const IsShardFn& is_shard) {
+                           const IsShardFn& is_shard, ShardNames taken) {
   std::error_code error;
   Shards shards;
   if (!fs::is_directory(path, error)) {
@@ -72,15 +76,19 @@ Result<Shards> find_shards(const std::string& path, Split split, const std::stri
     shards.names = {fs::path(path).filename().string()};
     return shards;
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(std::vector<std::string> names, shards_in(path, is_shard));
-  if (names.empty() && has_split_directories(path)) {
+  const bool has_splits = has_split_directories(path);
+  LOCKSTEP_ASSIGN_OR_RETURN(std::vector<std::string> names,
+                            shards_in(path, is_shard, has_splits ? ShardNames::kKnown : taken));
+  if (names.empty() && has_splits) {
     shards.directory = split_directory(path, split);
-    LOCKSTEP_ASSIGN_OR_RETURN(shards.names, shards_in(shards.directory, is_shard));
+    LOCKSTEP_ASSIGN_OR_RETURN(shards.names, shards_in(shards.directory, is_shard, taken));
     if (!shards.names.empty()) return shards;
     return Status(Code::kNoInput, shards.directory + " has no " + what);
   }
+  if (names.empty()) return Status(Code::kNoInput, path + " has no " + what);
+  const std::vector<std::string> all = names;
   std::erase_if(names, [&](const std::string& name) {
-    return is_for_evaluation(name) != (split == Split::kEval);
+    return is_for_evaluation(name, all) != (split == Split::kEval);
   });
   if (names.empty())
     return Status(Code::kNoInput, path + " has no " + what +
@@ -109,6 +117,8 @@ Result<IndexContent> look_at_shards(const Shards& shards, const ReadShardFn& rea
   }));
   uint32_t largest = 0;
   for (LookedAt& shard : looked) {
+    content.notes.left_out.add(shard.notes.left_out);
+    if (content.notes.columns.label.empty()) content.notes.columns = shard.notes.columns;
     for (Extent& extent : shard.samples) {
       extent.file = static_cast<uint32_t>(content.files.size());
       largest = std::max(largest, extent.label);
@@ -117,7 +127,9 @@ Result<IndexContent> look_at_shards(const Shards& shards, const ReadShardFn& rea
     content.sources.push_back(shard.file);
     content.files.push_back(std::move(shard.file));
   }
-  if (content.extents.empty()) return no_samples(shards);
+  if (content.extents.empty()) return no_samples(shards, content.notes.left_out);
+  LOCKSTEP_RETURN_IF_ERROR(
+      check_left_out(shards.shown_directory(), content.notes.left_out, content.extents.size()));
   for (uint32_t label = 0; label <= largest; ++label)
     content.classes.push_back(std::to_string(label));
   return content;

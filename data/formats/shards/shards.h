@@ -51,15 +51,19 @@ struct Shards {
 };
 
 // The files of a directory that `is_shard` accepts, of this split. Or the single file `path`, which
-// serves either split. kNoInput if there is none; the message says `what` there should be.
+// serves either split. kNoInput if there is none; the message says `what` there should be. kAny: of
+// a directory where `is_shard` accepts none, all files that are not hidden, since somebody named
+// the format.
+enum class ShardNames { kKnown, kAny };
 using IsShardFn = std::function<bool(const std::string& path)>;
 Result<Shards> find_shards(const std::string& path, Split split, const std::string& what,
-                           const IsShardFn& is_shard);
+                           const IsShardFn& is_shard, ShardNames taken = ShardNames::kKnown);
 
-// The samples of the i-th shard, whose content is `bytes`; it does not set their `file`. kBadData:
-// the message goes on after the shard's name. Any thread.
-using ReadShardFn =
-    std::function<Result<std::vector<Extent>>(size_t i, std::span<const uint8_t> bytes)>;
+// The samples of the i-th shard, whose content is `bytes`; it does not set their `file`. Adds what
+// else there is to say to `notes`. kBadData: the message goes on after the shard's name. Any
+// thread.
+using ReadShardFn = std::function<Result<std::vector<Extent>>(
+    size_t i, std::span<const uint8_t> bytes, SourceNotes& notes)>;
 
 // Looks at several shards at a time; returns everything but the fingerprint. Errors as
 // open_dataset(), naming shard and sample. kBadData if all shards together have no sample.

@@ -11,6 +11,7 @@
 #include "comm/base/crc32c.h"
 #include "data/base/file_errors.h"
 #include "data/base/little_endian.h"
+#include "data/base/lower_case.h"
 #include "data/base/read_at.h"
 #include "data/files/gzip.h"
 #include "data/files/list_files.h"
@@ -26,8 +27,6 @@ constexpr size_t kHeadBytes = 12;  // length and its CRC
 constexpr size_t kTailBytes = 4;
 constexpr size_t kPackedHeadBytes = 4 * kKib;  // of gzip, which begins with a name
 
-constexpr std::string_view kLabelFeatures[] = {"label", "image/class/label", "class", "cls",
-                                               "target"};
 constexpr std::string_view kImageNames[] = {"image/encoded", "image"};
 
 bool has_good_head(std::span<const uint8_t> file) {
@@ -47,20 +46,13 @@ bool ends_as_a_shard(std::string_view name) {
   return dash != std::string_view::npos && is_number(name.substr(dash + 1, of - dash - 1));
 }
 
-// The better of two names by a list of them, best first; those not on it are equal.
-size_t rank_of(std::string_view name, std::span<const std::string_view> names) {
-  return static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
-}
-
 // What of one feature after another is the image, and what the label.
 struct FeatureChoice {
-  std::span<const std::string_view> names;
   size_t rank = SIZE_MAX;
   TfFeature best;
   bool is_open = false;  // several are equally good
 
-  void offer(const TfFeature& feature) {
-    const size_t its = rank_of(feature.name, names);
+  void offer(const TfFeature& feature, size_t its) {
     if (its > rank) return;
     is_open = its == rank;
     rank = its;
@@ -69,20 +61,55 @@ struct FeatureChoice {
   bool is_made() const { return rank != SIZE_MAX && !is_open; }
 };
 
-Result<Extent> example_of(std::span<const uint8_t> shard, std::span<const uint8_t> record) {
-  FeatureChoice image{kImageNames, SIZE_MAX, {}, false};
-  FeatureChoice label{kLabelFeatures, SIZE_MAX, {}, false};
+// Those not on the list are equal. What a job names is the only one.
+std::optional<size_t> image_rank(std::string_view name, const ColumnNames& wanted) {
+  if (!wanted.input.empty()) return name == wanted.input ? std::optional<size_t>(0) : std::nullopt;
+  const auto* const found = std::find(std::begin(kImageNames), std::end(kImageNames), name);
+  return static_cast<size_t>(found - std::begin(kImageNames));
+}
+
+// "height (a whole number), class_name (bytes)".
+std::string features_text(std::span<const uint8_t> record) {
+  constexpr size_t kShown = 12;
+  std::string text;
+  size_t features = 0;
+  const Status status = walk_example(record, [&](const TfFeature& feature) {
+    if (++features > kShown) return Status::ok();
+    const std::string kind = feature.texts == 1     ? "bytes"
+                             : feature.texts > 1    ? std::to_string(feature.texts) + " of bytes"
+                             : feature.numbers == 1 ? "a whole number"
+                             : feature.numbers > 1
+                                 ? std::to_string(feature.numbers) + " whole numbers"
+                                 : "of another type";
+    text += (text.empty() ? "" : ", ") + std::string(feature.name) + " (" + kind + ")";
+    return Status::ok();
+  });
+  if (!status.is_ok() || text.empty()) return "no feature";
+  return features > kShown ? text + " and " + std::to_string(features - kShown) + " more" : text;
+}
+
+Result<Extent> example_of(std::span<const uint8_t> shard, std::span<const uint8_t> record,
+                          const ColumnNames& columns, TakenColumns& taken) {
+  FeatureChoice image;
+  FeatureChoice label;
   LOCKSTEP_RETURN_IF_ERROR(walk_example(record, [&](const TfFeature& feature) {
-    if (feature.texts == 1 && begins_as_image(feature.text)) image.offer(feature);
-    if (feature.numbers == 1) label.offer(feature);
+    const auto as_image = image_rank(feature.name, columns);
+    if (as_image && feature.texts == 1 && begins_as_image(feature.text))
+      image.offer(feature, *as_image);
+    const auto as_number = label_rank(feature.name, columns);
+    if (as_number && feature.numbers == 1) label.offer(feature, *as_number);
     return Status::ok();
   }));
+  if (!image.is_made() && !columns.input.empty())
+    return bad(no_input_text(columns, "one JPEG or PNG image", features_text(record)));
   if (!image.is_made())
     return bad(image.is_open
-                   ? "has several images, and none of them is called image or image/encoded"
-                   : "has no feature that is one JPEG or PNG image");
-  if (!label.is_made())
-    return bad("has no label: there must be one whole number in a feature called label");
+                   ? "has several images, and none of them is called image or image/encoded; set "
+                     "data.input to one of " +
+                         features_text(record)
+                   : std::string("has no feature that is one JPEG or PNG image"));
+  if (!label.is_made()) return bad(no_label_text(columns, features_text(record)));
+  taken = {std::string(image.best.name), std::string(label.best.name)};
   const auto value = as_label(label.best.number);
   if (!value)
     return bad("has " + std::string(label.best.name) + " " + std::to_string(label.best.number) +
@@ -108,8 +135,10 @@ bool has_good_head_inside(std::span<const uint8_t> begin) {
 
 bool is_tfrecord_file(const std::string& path) {
   const std::string name = name_inflated(path.substr(path.rfind('/') + 1));
-  const bool is_named = has_word(name, {"tfrecord", "tfrecords"});
-  if (!is_named && !ends_as_a_shard(name)) return false;
+  const bool is_named = has_word(name, {"tfrecord", "tfrecords", "tfrec"});
+  const bool may_be =
+      ends_as_a_shard(name) || ends_like(name, ".record") || ends_like(name, ".records");
+  if (!is_named && !may_be) return false;
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   std::array<uint8_t, kPackedHeadBytes> begin{};
   const ssize_t got = fd.get() < 0 ? -1 : read_at(fd.get(), 0, begin.size(), begin.data());
@@ -143,16 +172,24 @@ bool has_good_checksum(std::span<const uint8_t> data) {
   return load<uint32_t>(data.data() + data.size()) == masked_crc32c(text);
 }
 
-Result<std::vector<Extent>> samples_of_tfrecord(std::span<const uint8_t> shard) {
+Result<std::vector<Extent>> samples_of_tfrecord(std::span<const uint8_t> shard,
+                                                const ColumnNames& columns, TakenColumns* taken) {
   std::vector<Extent> samples;
+  TakenColumns first;
   LOCKSTEP_RETURN_IF_ERROR(
       walk_tfrecord(shard, [&](uint64_t offset, std::span<const uint8_t> record) {
-        auto sample = example_of(shard, record);
+        TakenColumns its;
+        auto sample = example_of(shard, record, columns, its);
+        if (samples.empty()) first = its;
+        if (sample.is_ok() && its.label != first.label)
+          sample = bad("has its label in " + its.label + ", the records before it in " +
+                       first.label + "; set data.label to one of them");
         if (sample.is_ok()) samples.push_back(*sample);
         return sample.is_ok() ? Status::ok()
                               : bad("has a record at byte " + std::to_string(offset) + " that " +
                                     sample.status().message());
       }));
+  if (taken != nullptr) *taken = first;
   return samples;
 }
 

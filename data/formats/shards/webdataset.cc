@@ -8,6 +8,8 @@
 
 #include "comm/base/byte_units.h"
 #include "data/base/file_errors.h"
+#include "data/base/hidden_names.h"
+#include "data/base/lower_case.h"
 #include "data/dataset/statistics.h"
 #include "data/formats/shards/shards.h"
 #include "data/formats/shards/tar_entries.h"
@@ -27,97 +29,171 @@ std::optional<int64_t> label_in_text(std::string_view text) {
   return label;
 }
 
-std::optional<int64_t> label_in_json(std::string_view text) {
+// Also "5_1.jpg", of a key with dots, which WebDataset cuts at the first one.
+bool has_any_image_ending(const std::string& ending) {
+  return has_image_ending("." + ending) || has_foreign_image_ending("." + ending);
+}
+
+struct FoundLabel {
+  uint32_t label = 0;
+  size_t rank = 0;
+  std::string place;  // "cls", or "json: label"
+};
+
+// The number in the best key; empty: there is none.
+std::optional<std::pair<std::string, int64_t>> number_in_json(std::string_view text,
+                                                              const ColumnNames& wanted) {
   const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return std::nullopt;
-  for (const char* key : {"label", "cls"}) {
-    const auto found = json.find(key);
-    if (found != json.end() && found->is_number_integer()) return found->get<int64_t>();
+  std::optional<std::pair<std::string, int64_t>> best;
+  size_t least = kLabelNames.size();
+  for (const auto& [key, value] : json.items()) {
+    const auto rank = label_rank(key, wanted);
+    if (!value.is_number_integer() || !rank || *rank >= least) continue;
+    least = *rank;
+    best = {key, value.get<int64_t>()};
   }
-  return std::nullopt;
+  return best;
 }
+
+// WebDataset's own name for labels comes before the others.
+std::optional<size_t> file_rank(const std::string& ending, const ColumnNames& wanted) {
+  if (wanted.label.empty() && ending == "cls") return 0;
+  const auto rank = label_rank(ending, wanted);
+  return rank ? std::optional(*rank + 1) : std::nullopt;
+}
+constexpr size_t kJsonRank = 1 + kLabelNames.size();
 
 // Collects the files of one sample after another.
 class Shard {
  public:
-  explicit Shard(std::span<const uint8_t> archive) : archive_(archive) {}
+  Shard(std::span<const uint8_t> archive, const ColumnNames& columns, SourceNotes& notes)
+      : archive_(archive), columns_(columns), notes_(notes) {}
 
   Status add(const TarEntry& entry) {
+    if (lies_hidden(entry.name)) return Status::ok();
     const size_t slash = entry.name.rfind('/');
     const size_t base = slash == std::string::npos ? 0 : slash + 1;
     const size_t dot = entry.name.find('.', base);
-    if (dot == std::string::npos || dot == base) return Status::ok();  // not of a sample
+    if (dot == std::string::npos || dot == base) {  // not of a sample
+      notes_.left_out.add(kind_of_file(entry.name.substr(base)), entry.name, false);
+      return Status::ok();
+    }
     const std::string key = entry.name.substr(0, dot);
     if (key != key_) {
       LOCKSTEP_RETURN_IF_ERROR(finish());
       key_ = key;
     }
-    const std::string ending = entry.name.substr(dot);
-    if (ending == ".cls" || ending == ".json") return add_label(entry, ending == ".json");
-    const bool is_image = ending.rfind('.') == 0 && has_image_ending(ending);
-    return is_image ? add_image(entry) : Status::ok();
+    const std::string ending = lower_case(std::string_view(entry.name).substr(dot + 1));
+    members_ = true;
+    if (example_.empty() || has_any_image_ending(ending)) example_ = entry.name;
+    has_hint_ = has_hint_ || has_any_image_ending(ending);
+    if (is_image_member(ending)) return add_image(entry, ending);
+    if (ending == "json") return add_json(entry);
+    const auto rank = file_rank(ending, columns_);
+    return rank ? add_label(entry, ending, *rank) : Status::ok();
   }
 
   // A sample without an image is none, and one without a label cannot be learned.
   Status finish() {
-    if (image_ && !label_)
-      return bad("has sample " + key_ + " without a label; there must be a file " + key_ +
-                 ".cls with its number, or " + key_ + ".json with {\"label\": number}");
+    if (image_ && !label_) return no_label();
     if (image_) {
-      image_->label = *label_;
+      image_->label = label_->label;
+      if (samples_.empty()) notes_.columns = {input_, label_->place};
       samples_.push_back(*image_);
     }
+    // What names a label or an image was meant to be a sample.
+    if (!image_ && members_)
+      notes_.left_out.add("sample without an image", example_, label_.has_value() || has_hint_);
     image_.reset();
     label_.reset();
+    members_ = has_hint_ = false;
+    example_.clear();
     return Status::ok();
   }
 
   std::vector<Extent> take() { return std::move(samples_); }
 
  private:
-  std::span<const uint8_t> bytes_of(const TarEntry& entry) const {
-    return archive_.subspan(entry.offset, entry.bytes);
+  std::string_view text_of(const TarEntry& entry) const {
+    const auto bytes = archive_.subspan(entry.offset, std::min(entry.bytes, kLabelBytes));
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
 
-  Status add_image(const TarEntry& entry) {
-    if (image_) return bad("has two images of sample " + key_ + ", the second in " + entry.name);
+  bool is_image_member(const std::string& ending) const {
+    if (!columns_.input.empty()) return ending == columns_.input;
+    return ending.find('.') == std::string::npos && has_image_ending("." + ending);
+  }
+
+  Status no_label() const {
+    if (!columns_.label.empty())
+      return bad("has sample " + key_ + " without a label; there must be a file " + key_ + "." +
+                 columns_.label + " with its number, or " + key_ + ".json with {\"" +
+                 columns_.label + "\": number}, as data.label says");
+    return bad("has sample " + key_ + " without a label; there must be a file " + key_ +
+               ".cls with its number, or " + key_ +
+               ".json with {\"label\": number}; data.label names another");
+  }
+
+  Status add_image(const TarEntry& entry, const std::string& ending) {
+    if (image_)
+      return bad("has two images of sample " + key_ + ", the second in " + entry.name +
+                 "; set data.input to the ending of one");
+    input_ = ending;
     const auto image = image_in_shard(archive_, entry.offset, entry.bytes);
     if (!image.is_ok()) return bad("has " + entry.name + ", which " + image.status().message());
     image_ = *image;
     return Status::ok();
   }
 
-  Status add_label(const TarEntry& entry, bool is_json) {
-    const auto bytes = bytes_of(entry).first(std::min(entry.bytes, kLabelBytes));
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    const auto number = is_json ? label_in_json(text) : label_in_text(text);
-    if (!number && is_json) return Status::ok();  // it may be of other things
-    const auto label = number ? as_label(*number) : std::nullopt;
+  Status add_label(const TarEntry& entry, const std::string& ending, size_t rank) {
+    const auto number = label_in_text(text_of(entry));
+    const bool is_told = ending == "cls" || ending == columns_.label;
+    if (!number && !is_told) return Status::ok();  // a word that goes with a number elsewhere
+    return offer(entry, number ? as_label(*number) : std::nullopt, rank, ending);
+  }
+
+  Status add_json(const TarEntry& entry) {
+    const auto found = number_in_json(text_of(entry), columns_);
+    if (!found) return Status::ok();  // it may be of other things
+    return offer(entry, as_label(found->second), kJsonRank, "json: " + found->first);
+  }
+
+  Status offer(const TarEntry& entry, std::optional<uint32_t> label, size_t rank,
+               const std::string& place) {
     if (!label)
       return bad("has " + entry.name + ", which holds no label; a label is " + label_bounds());
-    if (!label_ || !is_json) label_ = label;
+    if (!label_ || rank < label_->rank) label_ = {*label, rank, place};
     return Status::ok();
   }
 
   std::span<const uint8_t> archive_;
+  const ColumnNames& columns_;
+  SourceNotes& notes_;
   std::string key_;
+  std::string input_;  // the ending of the image
   std::optional<Extent> image_;
-  std::optional<uint32_t> label_;
+  std::optional<FoundLabel> label_;
+  bool members_ = false;
+  bool has_hint_ = false;  // a member whose name ends like an image
+  std::string example_;    // a member
   std::vector<Extent> samples_;
 };
 
 }  // namespace
 
 bool is_tar_file(const std::string& path) {
-  return path.ends_with(".tar");
+  return ends_like(path, ".tar");
 }
 
 bool is_packed_tar(const std::string& path) {
-  return path.ends_with(".tar.gz") || path.ends_with(".tgz");
+  return ends_like(path, ".tar.gz") || ends_like(path, ".tgz");
 }
 
-Result<std::vector<Extent>> samples_of_tar(std::span<const uint8_t> archive) {
-  Shard shard(archive);
+Result<std::vector<Extent>> samples_of_tar(std::span<const uint8_t> archive,
+                                           const ColumnNames& columns, SourceNotes* notes) {
+  SourceNotes unseen;
+  Shard shard(archive, columns, notes == nullptr ? unseen : *notes);
   LOCKSTEP_RETURN_IF_ERROR(
       walk_tar(archive, [&](const TarEntry& entry) { return shard.add(entry); }));
   LOCKSTEP_RETURN_IF_ERROR(shard.finish());

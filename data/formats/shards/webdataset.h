@@ -3,8 +3,11 @@
 //
 //   train-000.tar: n01/a.jpg n01/a.cls n01/b.png n01/b.json ...
 //
-// The image is the file that ends with jpg, jpeg or png. The label is the number in cls, or `label`
-// or `cls` in json. The reader skips other files. An archive may be gzipped (packed_shards.h).
+// The image is the file that ends with jpg, jpeg or png. The label is the number in cls, or
+// in a file or a key of json whose name says so (column_names.h). A job may name both: the ending
+// of the image, and the ending or key of the label. The reader skips other files, and hidden ones
+// (hidden_names.h). It counts samples without an image. An archive may be gzipped
+// (packed_shards.h).
 //
 // Source: https://github.com/webdataset/webdataset, README, "The WebDataset Format".
 // Thread-safety: pure functions.
@@ -16,6 +19,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "data/base/source_notes.h"
 #include "data/formats/images/extent_index.h"
 
 namespace lockstep::data {
@@ -27,6 +31,8 @@ bool is_packed_tar(const std::string& path);
 
 // The samples of one shard (shards.h); it does not set their `file`. kBadData: the message goes on
 // after the shard's name.
-Result<std::vector<Extent>> samples_of_tar(std::span<const uint8_t> archive);
+Result<std::vector<Extent>> samples_of_tar(std::span<const uint8_t> archive,
+                                           const ColumnNames& columns = {},
+                                           SourceNotes* notes = nullptr);
 
 }  // namespace lockstep::data

@@ -7,6 +7,7 @@
 
 #include "comm/base/hash.h"
 #include "data/base/file_errors.h"
+#include "data/base/lower_case.h"
 #include "data/csv/csv_table.h"
 #include "data/dataset/content_hash.h"
 #include "data/dataset/records.h"
@@ -25,23 +26,25 @@ struct Loaded {
 
 class CsvRows final : public StoredSamples, public Labels {
  public:
-  explicit CsvRows(Loaded loaded) : loaded_(std::move(loaded)) {}
+  CsvRows(Loaded loaded, std::string wanted_input)
+      : loaded_(std::move(loaded)), wanted_input_(std::move(wanted_input)) {}
 
   Result<DatasetFacts> facts() const {
     const CsvTable& table = loaded_.table;
-    DatasetFacts facts{.samples = table.labels.size(),
-                       .shape = {static_cast<uint32_t>(table.features()), 1, 1},
-                       .format = "csv",
-                       .files = loaded_.paths,
-                       .class_names = table.classes,
-                       .column_names = table.columns.names};
+    DatasetFacts facts{
+        .samples = table.labels.size(),
+        .shape = {static_cast<uint32_t>(table.features()), 1, 1},
+        .format = "csv",
+        .files = loaded_.paths,
+        .class_names = table.classes,
+        .notes = {.columns = {wanted_input_, table.columns.shown_name(table.columns.label),
+                              table.columns.note}}};
     facts.shape.is_row = true;
     facts.classes = table.classes.empty()
                         ? *std::max_element(table.labels.begin(), table.labels.end()) + 1
                         : static_cast<uint32_t>(table.classes.size());
-    if (!facts.column_names.empty())
-      facts.column_names.erase(facts.column_names.begin() +
-                               static_cast<ptrdiff_t>(table.columns.label));
+    for (const size_t column : table.columns.features)
+      if (!table.columns.names.empty()) facts.column_names.push_back(table.columns.names[column]);
     const Records records{facts.format,
                           facts.samples,
                           facts.shape,
@@ -72,23 +75,31 @@ class CsvRows final : public StoredSamples, public Labels {
 
  private:
   const Loaded loaded_;
+  const std::string wanted_input_;
 };
 
-Result<Shards> find_csv_files(const std::string& path, Split split) {
-  return find_shards(path, split, "*.csv or *.tsv", has_csv_ending);
+Result<Shards> find_csv_files(const std::string& path, Split split,
+                              ShardNames taken = ShardNames::kAny) {
+  return find_shards(path, split, "*.csv or *.tsv", has_csv_ending, taken);
 }
 
 bool are_the_same(const Shards& a, const Shards& b) {
   return a.directory == b.directory && a.names == b.names;
 }
 
-Result<Loaded> load(const Shards& files, const CsvTable* training, const ProgressFn& progress) {
+std::string_view text_of(const MappedFile& file) {
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+}
+
+Result<Loaded> load(const Shards& files, const ColumnNames& columns, const CsvTable* training,
+                    const ProgressFn& progress) {
   Loaded loaded;
-  CsvTableReader reader(training);
+  CsvTableReader reader(training, columns);
+  std::vector<MappedFile> tables;
   uint64_t bytes = 0;
   for (const std::string& name : files.names) {
     const std::string path = files.directory + "/" + name;
-    LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
+    LOCKSTEP_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
     bytes += file.bytes().size();
     if (bytes > kCsvBytes)
       return bad(path + (loaded.paths.empty() ? " has " : " and the tables before it have ") +
@@ -96,13 +107,16 @@ Result<Loaded> load(const Shards& files, const CsvTable* training, const Progres
                  std::to_string(kCsvBytes) +
                  "; write them as Arrow IPC files with a column features, a fixed_size_list of "
                  "float32, and a column label");
-    if (progress) progress("reading " + path, 0, file.bytes().size());
-    loaded.first_rows.push_back(reader.rows());
-    const Status status =
-        reader.add({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
-    LOCKSTEP_RETURN_IF_ERROR(file.unchanged());  // which would explain it
-    if (!status.is_ok()) return about(path, status);
+    if (training == nullptr) reader.look(text_of(file));
     loaded.paths.push_back(path);
+    tables.push_back(std::move(file));
+  }
+  for (size_t i = 0; i < tables.size(); ++i) {
+    if (progress) progress("reading " + loaded.paths[i], 0, tables[i].bytes().size());
+    loaded.first_rows.push_back(reader.rows());
+    const Status status = reader.add(text_of(tables[i]));
+    LOCKSTEP_RETURN_IF_ERROR(tables[i].unchanged());  // which would explain it
+    if (!status.is_ok()) return about(loaded.paths[i], status);
   }
   loaded.table = reader.finish();
   return loaded;
@@ -111,11 +125,12 @@ Result<Loaded> load(const Shards& files, const CsvTable* training, const Progres
 }  // namespace
 
 bool has_csv_ending(const std::string& path) {
-  return path.ends_with(".csv") || path.ends_with(".tsv");
+  return ends_like(path, ".csv") || ends_like(path, ".tsv");
 }
 
 bool has_csv_files(const std::string& path) {
-  return find_csv_files(path, Split::kTrain).is_ok() || find_csv_files(path, Split::kEval).is_ok();
+  return find_csv_files(path, Split::kTrain, ShardNames::kKnown).is_ok() ||
+         find_csv_files(path, Split::kEval, ShardNames::kKnown).is_ok();
 }
 
 bool has_csv_eval(const std::string& path) {
@@ -126,18 +141,19 @@ bool has_csv_eval(const std::string& path) {
 }
 
 Result<std::unique_ptr<Dataset>> open_csv_dataset(const std::string& path, Split split,
+                                                  const ColumnNames& columns,
                                                   const ProgressFn& progress) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Shards files, find_csv_files(path, split));
   std::optional<Loaded> training;
   if (split == Split::kEval) {
     const auto train = find_csv_files(path, Split::kTrain);
     if (train.is_ok() && !are_the_same(*train, files)) {
-      LOCKSTEP_ASSIGN_OR_RETURN(training, load(*train, nullptr, progress));
+      LOCKSTEP_ASSIGN_OR_RETURN(training, load(*train, columns, nullptr, progress));
     }
   }
   LOCKSTEP_ASSIGN_OR_RETURN(Loaded loaded,
-                            load(files, training ? &training->table : nullptr, progress));
-  const auto rows = std::make_shared<const CsvRows>(std::move(loaded));
+                            load(files, columns, training ? &training->table : nullptr, progress));
+  const auto rows = std::make_shared<const CsvRows>(std::move(loaded), columns.input);
   LOCKSTEP_ASSIGN_OR_RETURN(DatasetFacts facts, rows->facts());
   return std::make_unique<Dataset>(std::move(facts), rows);
 }

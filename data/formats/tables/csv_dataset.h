@@ -14,6 +14,7 @@
 
 #include "comm/base/byte_units.h"
 #include "comm/base/status.h"
+#include "data/base/column_names.h"
 #include "data/base/progress.h"
 #include "data/base/split.h"
 #include "data/dataset/dataset.h"
@@ -32,6 +33,7 @@ bool has_csv_files(const std::string& path);
 bool has_csv_eval(const std::string& path);
 
 Result<std::unique_ptr<Dataset>> open_csv_dataset(const std::string& path, Split split,
+                                                  const ColumnNames& columns,
                                                   const ProgressFn& progress);
 
 }  // namespace lockstep::data

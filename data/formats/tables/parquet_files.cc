@@ -6,20 +6,26 @@
 #include <string_view>
 #include <system_error>
 
+#include "comm/base/text/shell_word.h"
+#include "data/base/lower_case.h"
+
 namespace lockstep::data {
 
 namespace fs = std::filesystem;
 
+bool is_parquet_name(const std::string& path) {
+  return ends_like(path, ".parquet");
+}
+
 bool is_parquet_file(const std::string& path) {
-  if (path.ends_with(".parquet")) return true;
+  if (is_parquet_name(path)) return true;
   std::array<char, 4> magic{};
   std::ifstream file(path, std::ios::binary);
   return file.read(magic.data(), magic.size()) && std::string_view(magic.data(), 4) == "PAR1";
 }
 
 Result<Shards> find_parquet_shards(const std::string& path, Split split) {
-  return find_shards(path, split, "Parquet files (*.parquet)",
-                     [](const std::string& name) { return name.ends_with(".parquet"); });
+  return find_shards(path, split, "Parquet files (*.parquet)", is_parquet_name);
 }
 
 bool is_parquet(const std::string& path) {
@@ -35,7 +41,8 @@ Status pack_it_first(const std::string& path) {
           path +
               " holds Parquet, from which Lockstep cannot read single samples; convert it with "
               "lockstep data pack " +
-              path + " DIRECTORY (download it first if it is at a URL), and name that directory"};
+              shell_word(path) +
+              " DIRECTORY (download it first if it is at a URL), and name that directory"};
 }
 
 }  // namespace lockstep::data

@@ -15,6 +15,9 @@ namespace lockstep::data {
 // True by the name, *.parquet, or by the first bytes.
 bool is_parquet_file(const std::string& path);
 
+// True by the name alone.
+bool is_parquet_name(const std::string& path);
+
 // The files of this split (shards.h).
 Result<Shards> find_parquet_shards(const std::string& path, Split split);
 

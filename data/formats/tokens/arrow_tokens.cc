@@ -74,11 +74,11 @@ Status open_ends(const ArrowSchema& schema, std::vector<TokensIn>& batches) {
   return Status::ok();
 }
 
-Status add_file(const std::string& path, const std::string& cache_dir, const ProgressFn& progress,
-                bool with_documents, std::optional<std::string>& last,
+Status add_file(const std::string& path, const ColumnNames& columns, const std::string& cache_dir,
+                const ProgressFn& progress, bool with_documents, std::optional<std::string>& last,
                 std::vector<TokenStream>& streams) {
   LOCKSTEP_ASSIGN_OR_RETURN(ArrowFile file,
-                            open_arrow_file(path, "arrow_tokens", cache_dir, progress));
+                            open_arrow_file(path, "arrow_tokens", columns, cache_dir, progress));
   const ArrowField& column = file.layout.schema.fields[file.choice.samples];
   const ArrowField& number = column.children.empty() ? column : column.children[0];
   const auto said = file.layout.schema.metadata.find(kArrowStreamKey);
@@ -88,6 +88,7 @@ Status add_file(const std::string& path, const std::string& cache_dir, const Pro
   last = key;
   const bool with_rows = with_documents && !column.children.empty();
   TokenStream& stream = streams.back();
+  stream.set_column(file.choice.columns.input);
   if (stream.token_bytes() != number.width)
     return bad(path + " has " + std::to_string(number.width) +
                " bytes a token, the files before it have " + std::to_string(stream.token_bytes()) +
@@ -113,13 +114,15 @@ Status add_file(const std::string& path, const std::string& cache_dir, const Pro
 }  // namespace
 
 Result<std::vector<TokenStream>> open_arrow_tokens(const std::vector<std::string>& paths,
+                                                   const ColumnNames& columns,
                                                    const std::string& cache_dir,
                                                    const ProgressFn& progress,
                                                    bool with_documents) {
   std::vector<TokenStream> streams;
   std::optional<std::string> last;
   for (const std::string& path : paths)
-    LOCKSTEP_RETURN_IF_ERROR(add_file(path, cache_dir, progress, with_documents, last, streams));
+    LOCKSTEP_RETURN_IF_ERROR(
+        add_file(path, columns, cache_dir, progress, with_documents, last, streams));
   return streams;
 }
 

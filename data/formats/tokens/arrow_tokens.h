@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "data/base/column_names.h"
 #include "data/base/progress.h"
 #include "data/formats/tokens/token_stream.h"
 
@@ -21,6 +22,7 @@ inline constexpr char kArrowOpenKey[] = "lockstep.open";
 // kArrowStreamKey together are one stream. `with_documents`: rows of lists are documents. Errors as
 // open_dataset(). REQUIRES: paths is not empty.
 Result<std::vector<TokenStream>> open_arrow_tokens(const std::vector<std::string>& paths,
+                                                   const ColumnNames& columns,
                                                    const std::string& cache_dir,
                                                    const ProgressFn& progress,
                                                    bool with_documents = false);

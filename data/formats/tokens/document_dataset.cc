@@ -92,7 +92,8 @@ class DocumentSequences final : public Sequences, public WholeDocuments {
                        .classes = form.classes,
                        .format = std::string(form.format->shown),
                        .fingerprint = std::move(fingerprint),
-                       .files = stored->files()};
+                       .files = stored->files(),
+                       .notes = {.columns = {.input = stored->streams().front().column()}}};
     const auto sequences =
         std::make_shared<const DocumentSequences>(std::move(stored), form, std::move(part));
     facts.samples = form.is_packed ? sequences->packs_.size() : sequences->counts_.pieces;

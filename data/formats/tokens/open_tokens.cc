@@ -7,14 +7,12 @@
 
 namespace lockstep::data {
 
-Result<std::vector<TokenStream>> open_token_streams(const std::vector<std::string>& paths,
-                                                    const std::string& format,
-                                                    const BpeVocabulary* vocabulary,
-                                                    const std::string& cache_dir,
-                                                    const ProgressFn& progress,
-                                                    bool with_documents) {
+Result<std::vector<TokenStream>> open_token_streams(
+    const std::vector<std::string>& paths, const std::string& format, const ColumnNames& columns,
+    const BpeVocabulary* vocabulary, const std::string& cache_dir, const ProgressFn& progress,
+    bool with_documents) {
   const TokenFormat& row = token_format(format);
-  if (row.open != nullptr) return row.open(paths, cache_dir, progress, with_documents);
+  if (row.open != nullptr) return row.open(paths, columns, cache_dir, progress, with_documents);
   std::vector<TokenStream> streams;
   for (const std::string& path : paths) {
     if (vocabulary != nullptr) {

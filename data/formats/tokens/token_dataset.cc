@@ -42,6 +42,7 @@ class TokenBlocks final : public StoredSamples {
       stream.hash_content(hash);
     }
     facts.fingerprint = hash.hex();
+    facts.notes.columns.input = streams_.front().column();
     return facts;
   }
 
@@ -153,7 +154,7 @@ Result<std::unique_ptr<Dataset>> open_token_dataset(const std::vector<std::strin
   const bool is_stream = cut.documents == Documents::kStream;
   LOCKSTEP_ASSIGN_OR_RETURN(
       std::vector<TokenStream> streams,
-      open_token_streams(paths, format, bpe.get(), cache_dir, progress, !is_stream));
+      open_token_streams(paths, format, cut.columns, bpe.get(), cache_dir, progress, !is_stream));
   for (const TokenStream& stream : streams) {
     if (is_stream) LOCKSTEP_RETURN_IF_ERROR(check_stream(stream, cut.block));
     LOCKSTEP_RETURN_IF_ERROR(check_alike(stream, streams.front()));

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "data/base/lower_case.h"
 #include "data/files/list_files.h"
 #include "data/files/mapped_file.h"
 #include "data/formats/arrow/arrow_file.h"
@@ -38,9 +39,13 @@ TokenFiles named_file(const std::string& path) {
 TokenFiles files_in(const std::string& directory, const Names& names, const std::string& ending,
                     Split split) {
   Names paths;
-  for (const std::string& name : names) {
-    const bool is_wanted = is_for_evaluation(name) == (split == Split::kEval);
-    if (name.ends_with(ending) && is_wanted) paths.push_back((fs::path(directory) / name).string());
+  Names all;
+  for (const std::string& name : names)
+    if (ends_like(name, ending)) all.push_back(name);
+  if (all.empty()) all = names;  // who names the format knows better than their names
+  for (const std::string& name : all) {
+    const bool is_wanted = is_for_evaluation(name, all) == (split == Split::kEval);
+    if (is_wanted) paths.push_back((fs::path(directory) / name).string());
   }
   if (!paths.empty()) return paths;
   return Status(Code::kNoInput,
@@ -55,11 +60,23 @@ TokenFiles find_files(const std::string& path, const std::string& ending, Split 
   return files_in(path, names, ending, split);
 }
 
+// Nothing can be learned of an empty file, as of an empty shard or document. If all are empty,
+// reading the first says so.
+TokenFiles without_empty(TokenFiles files) {
+  if (!files.is_ok()) return files;
+  const auto is_empty = [](const std::string& file) {
+    std::error_code error;
+    return fs::file_size(file, error) == 0 && !error;
+  };
+  if (!std::all_of(files->begin(), files->end(), is_empty)) std::erase_if(*files, is_empty);
+  return files;
+}
+
 // Tokens lie in *.bin, where a directory has none in *.npy, and else in *.safetensors.
 std::string ending_of(const Names& names) {
   const auto any = [&](std::string_view ending) {
     return std::any_of(names.begin(), names.end(),
-                       [&](const std::string& name) { return name.ends_with(ending); });
+                       [&](const std::string& name) { return ends_like(name, ending); });
   };
   if (any(kBinEnding)) return kBinEnding;
   return any(kArrayEnding) || !any(kTensorEnding) ? kArrayEnding : kTensorEnding;
@@ -90,15 +107,15 @@ Result<std::string> bin_of_pair(const std::string& path) {
 TokenFiles find_token_bins(const std::string& path, Split split) {
   if (!leads_to_directory(path)) return named_file(path);
   LOCKSTEP_ASSIGN_OR_RETURN(const Names names, list_data_files(path));
-  return files_in(path, names, ending_of(names), split);
+  return without_empty(files_in(path, names, ending_of(names), split));
 }
 
 TokenFiles find_bare_bins(const std::string& path, Split split) {
-  return find_files(path, kBinEnding, split);
+  return without_empty(find_files(path, kBinEnding, split));
 }
 
 TokenFiles find_text_files(const std::string& path, Split split) {
-  return find_files(path, kTextEnding, split);
+  return without_empty(find_files(path, kTextEnding, split));
 }
 
 TokenFiles find_megatron_bins(const std::string& path, Split split) {
@@ -117,6 +134,14 @@ TokenFiles find_arrow_tokens(const std::string& path, Split split) {
   Names files;
   for (const std::string& name : shards.names) files.push_back(shards.directory + "/" + name);
   return files;
+}
+
+bool is_text_name(const std::string& path) {
+  return ends_like(path, kTextEnding);
+}
+bool is_token_name(const std::string& path) {
+  return ends_like(path, kBinEnding) || ends_like(path, kArrayEnding) ||
+         ends_like(path, kTensorEnding);
 }
 
 bool is_megatron_file(const std::string& path) {

@@ -3,7 +3,8 @@
 // A path is a directory, or one file, which serves the split that the caller asks for. In a
 // directory, files with "val", "valid", "validation", "test" or "eval" as a word of their name
 // ("fineweb_val_000000.bin") are for evaluation, the others for training. Files follow each other
-// in the order of their names.
+// in the order of their names. Endings count in any case; where no file ends so, all files are
+// taken. Empty files are passed over.
 //
 // Thread-safety: free functions.
 #pragma once
@@ -24,6 +25,10 @@ TokenFiles find_bare_bins(const std::string& path, Split split);
 TokenFiles find_text_files(const std::string& path, Split split);
 TokenFiles find_megatron_bins(const std::string& path, Split split);  // the *.bin of each pair
 TokenFiles find_arrow_tokens(const std::string& path, Split split);
+
+// True for *.txt, and for *.bin, *.npy and *.safetensors.
+bool is_text_name(const std::string& path);
+bool is_token_name(const std::string& path);
 
 // True if `path` is one file of a Megatron-LM pair, or the prefix of a pair, and both files exist.
 bool is_megatron_file(const std::string& path);

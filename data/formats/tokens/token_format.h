@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "data/base/column_names.h"
 #include "data/base/progress.h"
 #include "data/base/split.h"
 #include "data/formats/tokens/token_range.h"
@@ -55,7 +56,8 @@ struct TokenFormat {
 
   // The streams of files whose tokens lie in pieces; null: by `range`.
   Result<std::vector<TokenStream>> (*open)(const std::vector<std::string>& paths,
-                                           const std::string& cache_dir, const ProgressFn& progress,
+                                           const ColumnNames& columns, const std::string& cache_dir,
+                                           const ProgressFn& progress,
                                            bool with_documents) = nullptr;
 };
 

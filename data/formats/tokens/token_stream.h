@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/base/hash.h"
@@ -34,6 +35,10 @@ class TokenStream {
   void end_document(uint64_t token) { document_ends_->push_back(token); }
   void forget_documents() { document_ends_.reset(); }
   const std::optional<std::vector<uint64_t>>& document_ends() const { return document_ends_; }
+
+  // The column of the files that holds the tokens; empty: they have none.
+  void set_column(std::string name) { column_ = std::move(name); }
+  const std::string& column() const { return column_; }
 
   uint32_t token_bytes() const { return token_bytes_; }
   bool is_signed() const { return is_signed_; }  // as the files' type says; for messages
@@ -90,6 +95,7 @@ class TokenStream {
   uint32_t token_bytes_;
   bool is_signed_;
   uint64_t tokens_ = 0;
+  std::string column_;
   std::vector<std::string> paths_;
   std::vector<MappedFile> files_;
   std::vector<Piece> pieces_;  // none is empty

@@ -1,12 +1,13 @@
 #include "data/source/base/object_names.h"
 
 #include <algorithm>
-#include <cctype>
 #include <iterator>
 #include <set>
 
 #include "comm/base/limits.h"
 #include "comm/wire/data_formats.h"
+#include "data/base/hidden_names.h"
+#include "data/base/lower_case.h"
 
 namespace lockstep::source {
 namespace {
@@ -38,11 +39,7 @@ bool is_file_name(std::string_view name) {
 }
 
 std::string lower_leaf(const std::string& name) {
-  std::string leaf = name.substr(name.rfind('/') + 1);
-  std::transform(leaf.begin(), leaf.end(), leaf.begin(), [](char c) {
-    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  });
-  return leaf;
+  return data::lower_case(name.substr(name.rfind('/') + 1));
 }
 
 Fetching by_name(const std::string& name) {
@@ -95,12 +92,17 @@ bool is_manifest(std::string_view name) {
 
 std::vector<Fetching> fetching_of(const std::vector<ObjectInfo>& objects) {
   std::vector<Fetching> all;
-  for (const ObjectInfo& object : objects) all.push_back(by_name(object.name));
-  const bool is_encoded =
-      std::any_of(all.begin(), all.end(), [](Fetching f) { return f != Fetching::kWhole; });
+  // One object alone is what was asked for.
+  const bool is_one = objects.size() == 1;
+  for (const ObjectInfo& object : objects) {
+    const bool is_left = !is_one && data::lies_hidden(object.name);
+    all.push_back(is_left ? Fetching::kLeft : by_name(object.name));
+  }
+  const bool is_encoded = std::any_of(all.begin(), all.end(), [](Fetching f) {
+    return f == Fetching::kRanges || f == Fetching::kHeadFirst;
+  });
   const auto is_data = [&](const std::string& name) {
-    // One object alone is what was asked for.
-    return is_encoded ? describes_others(name) : objects.size() == 1 || !is_manifest(name);
+    return is_encoded ? describes_others(name) : is_one || !is_manifest(name);
   };
   for (size_t i = 0; i < objects.size(); ++i)
     if (all[i] == Fetching::kWhole && !is_data(objects[i].name)) all[i] = Fetching::kLeft;

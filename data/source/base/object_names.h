@@ -33,7 +33,8 @@ enum class Fetching {
 };
 
 // For all objects of a source, in their order. Beside images and shards only their description is
-// data (MDS's index.json). Without images and shards everything is data, except a manifest.
+// data (MDS's index.json). Without images and shards everything is data, except a manifest. Hidden
+// objects (hidden_names.h) are never data, except one that is alone.
 std::vector<Fetching> fetching_of(const std::vector<ObjectInfo>& objects);
 
 }  // namespace lockstep::source

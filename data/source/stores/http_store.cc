@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "comm/base/limits.h"
+#include "data/base/lower_case.h"
 #include "data/source/base/at_once.h"
 #include "data/source/base/object_names.h"
 #include "data/source/base/retry.h"
@@ -15,6 +16,16 @@
 
 namespace lockstep::source {
 namespace {
+
+// What web applications answer to any name.
+bool is_page(const HttpAnswer& answer) {
+  std::string_view text(reinterpret_cast<const char*>(answer.body.data()),
+                        std::min<size_t>(answer.body.size(), 64));
+  const size_t begin = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+  if (begin == std::string_view::npos) return false;
+  const std::string head = data::lower_case(text.substr(begin));
+  return head.starts_with("<!doctype html") || head.starts_with("<html");
+}
 
 class HttpStore final : public ObjectStore {
  public:
@@ -57,14 +68,22 @@ class HttpStore final : public ObjectStore {
     request.url = url_of(name);
     request.most_bytes = limits::kSourceListBytes;
     HttpAnswer answer;
-    const auto is_not_there = [&] {  // 403: a bucket that may not be listed says so of any name
-      return answer.status == 404 || answer.status == 410 || answer.status == 403;
+    // A server that takes a name for nonsense, or fails on it, has no such file. 403: a bucket that
+    // may not be listed says so of any name.
+    const auto is_not_there = [&] {
+      const long status = answer.status;
+      const bool may_pass = status == 408 || status == 429 || status >= 500;
+      return status >= 400 && status != 401 && status != 407 && (!may_pass || status == 501);
     };
-    LOCKSTEP_RETURN_IF_ERROR(with_retries(retries(), stop_, request.url, [&]() -> Status {
+    const Status asked = with_retries(retries(), stop_, request.url, [&]() -> Status {
+      answer = HttpAnswer();
       LOCKSTEP_ASSIGN_OR_RETURN(answer, client_.send(request));
       return answer.status == 200 || is_not_there() ? Status::ok() : status_error(answer);
-    }));
-    if (is_not_there()) return std::optional<std::vector<std::string>>();
+    });
+    const bool still_fails = !asked.is_ok() && answer.status == 500;
+    if (!still_fails) LOCKSTEP_RETURN_IF_ERROR(asked);
+    if (still_fails || is_not_there() || is_page(answer))
+      return std::optional<std::vector<std::string>>();
     if (answer.is_longer)
       return Status(Code::kBadData, request.url + " has more than " +
                                         std::to_string(limits::kSourceListBytes) +
@@ -95,13 +114,38 @@ class HttpStore final : public ObjectStore {
     request.is_head = true;
     return with_retries(retries(), stop_, url, [&]() -> Status {
       LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer, client_.send(request));
+      const bool is_known =
+          answer.status == 200 && answer.content_length >= 0 && !answer.is_encoded;
+      if (!is_known && !is_final(answer)) return look_by_range(url, answer, object);
       if (answer.status != 200) return status_error(answer);
-      if (answer.content_length < 0 || answer.is_encoded)
-        return {Code::kNoInput, "the server does not send the file's length (Content-Length)"};
       object.bytes = static_cast<uint64_t>(answer.content_length);
       object.version = version_of(answer);
       return Status::ok();
     });
+  }
+
+  // Whether asking in another way would give the same.
+  static bool is_final(const HttpAnswer& answer) {
+    const long status = answer.status;
+    return status == 404 || status == 410 || status == 408 || status == 429 ||
+           (status >= 500 && status != 501);
+  }
+
+  // For servers that refuse HEAD, and URLs that are signed for GET: the first byte tells the same.
+  Status look_by_range(const std::string& url, const HttpAnswer& of_head, ObjectInfo& object) {
+    HttpRequest request;
+    request.url = url;
+    request.range = "0-0";
+    request.most_bytes = 1;
+    LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer, client_.send(request));
+    if (answer.status != 200 && answer.status != 206 && answer.status != 416)
+      return status_error(of_head.status == 200 ? answer : of_head);
+    const auto bytes = whole_bytes(answer);
+    if (!bytes || answer.is_encoded)
+      return {Code::kNoInput, "the server does not send the file's length (Content-Length)"};
+    object.bytes = *bytes;
+    object.version = version_of(answer);
+    return Status::ok();
   }
 
   RetryOptions retries() const { return {.attempts = options_.attempts}; }

@@ -12,6 +12,7 @@
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
+#include "data/base/hidden_names.h"
 
 namespace lockstep::source {
 namespace {
@@ -85,7 +86,7 @@ class MountStore final : public ObjectStore {
     fs::directory_iterator it(directory, error);
     for (const fs::directory_iterator end; !error && it != end; it.increment(error)) {
       const std::string leaf = it->path().filename().string();
-      if (leaf.starts_with('.')) continue;
+      if (data::is_hidden(leaf)) continue;
       const std::string name = below.empty() ? leaf : below + "/" + leaf;
       struct stat found {};
       if (::stat(it->path().c_str(), &found) != 0) continue;  // a link that leads nowhere

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -68,6 +69,17 @@ Status check_part(const HttpAnswer& answer, const ObjectInfo& object, uint64_t o
 
 std::string version_of(const HttpAnswer& answer) {
   return answer.etag.empty() ? answer.last_modified : answer.etag;
+}
+
+std::optional<uint64_t> whole_bytes(const HttpAnswer& answer) {
+  if (answer.status == 200 && answer.content_length >= 0)
+    return static_cast<uint64_t>(answer.content_length);
+  std::string_view text = answer.content_range;
+  uint64_t bytes = 0;
+  if (take(text, "bytes */") && take_number(text, bytes) && text.empty()) return bytes;  // of 416
+  ContentRange range;
+  if (answer.status != 206 || !parse(answer.content_range, range)) return std::nullopt;
+  return range.total;
 }
 
 Status status_error(const HttpAnswer& answer) {

@@ -26,4 +26,7 @@ std::string version_of(const HttpAnswer& answer);
 // The error of a status other than 2xx.
 Status status_error(const HttpAnswer& answer);
 
+// How many bytes the whole object has, as an answer to a request for a part of it says.
+std::optional<uint64_t> whole_bytes(const HttpAnswer& answer);
+
 }  // namespace lockstep::source

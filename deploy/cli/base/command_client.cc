@@ -21,7 +21,7 @@ Result<wire::CommandAnswer> send_command(const std::string& run_dir, const wire:
   LOCKSTEP_ASSIGN_OR_RETURN(std::string token,
                             rpc::read_token_file(rundir::file_in(run_dir, rundir::kToken)));
   rpc::AsioLoop loop;
-  rpc::AsioTransport transport(loop, std::move(tls));
+  rpc::AsioTransport transport(loop, std::move(tls), token);
   std::optional<wire::CommandAnswer> answer;
   Status why(Code::kUnavailable, "no coordinator has answered");
   rpc::RpcClient::Options options;
@@ -31,6 +31,7 @@ Result<wire::CommandAnswer> send_command(const std::string& run_dir, const wire:
   };
   options.token = std::move(token);
   options.give_up_after_ms = timeout_ms;
+  options.refusal_is_final = true;
   options.jitter_seed = static_cast<uint64_t>(::getpid());
   std::optional<rpc::RpcClient> client;
   const auto say = [&] {

@@ -1,4 +1,4 @@
-// Reports an error: one line on stderr, and the exit code of its status.
+// Reports an error, or a lost output: one line on stderr, and the exit code.
 //
 // Thread-safety: free functions.
 #pragma once
@@ -9,5 +9,9 @@ namespace lockstep {
 
 // Prints "lockstep: message" to stderr unless `status` is ok. Returns the exit code.
 int report(const Status& status);
+
+// The exit code of a command that prints its result to stdout: `code`, or that of an output that
+// was lost (comm/inherited/standard_streams.h), with its line on stderr.
+int finish_output(int code);
 
 }  // namespace lockstep

@@ -30,6 +30,17 @@ std::string value_of(const std::vector<std::string>& words, const std::string& o
   return at == words.end() || at + 1 == words.end() ? "" : *(at + 1);
 }
 
+enum class Program { kOther, kCoordinator, kAgent, kWorker };
+
+Program program_of(const std::vector<std::string>& words, const std::string& run_dir) {
+  if (words.empty() || value_of(words, "--run-dir") != run_dir) return Program::kOther;
+  const std::string name = fs::path(words[0]).filename().string();
+  if (name == "lockstep-worker") return Program::kWorker;
+  if (name == "lockstep-coordinator") return Program::kCoordinator;
+  const bool is_agent = name == "lockstep" && words.size() > 1 && words[1] == "agent";
+  return is_agent ? Program::kAgent : Program::kOther;
+}
+
 }  // namespace
 
 LocalProcesses local_processes(const std::string& run_dir) {
@@ -40,12 +51,25 @@ LocalProcesses local_processes(const std::string& run_dir) {
     if (!std::all_of(pid.begin(), pid.end(), [](unsigned char c) { return std::isdigit(c) != 0; }))
       continue;
     const auto words = words_of(it->path());
-    if (words.empty() || value_of(words, "--run-dir") != run_dir) continue;
-    const std::string program = fs::path(words[0]).filename().string();
-    if (program == "lockstep-worker") found.nodes.insert(value_of(words, "--node"));
-    if (program == "lockstep" && words.size() > 1 && words[1] == "agent") ++found.agents;
+    const Program program = program_of(words, run_dir);
+    if (program == Program::kWorker) found.nodes.insert(value_of(words, "--node"));
+    if (program == Program::kAgent) ++found.agents;
   }
   found.nodes.erase("");
+  return found;
+}
+
+std::vector<pid_t> children_of_run(const std::string& run_dir) {
+  std::vector<pid_t> found;
+  std::error_code error;
+  for (fs::directory_iterator it("/proc/self/task", error), end; !error && it != end;
+       it.increment(error)) {
+    std::ifstream file(it->path() / "children");
+    for (pid_t child = 0; file >> child;) {
+      const auto words = words_of(fs::path("/proc") / std::to_string(child));
+      if (program_of(words, run_dir) != Program::kOther) found.push_back(child);
+    }
+  }
   return found;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "comm/base/clock.h"
+#include "comm/base/text/printable.h"
 #include "deploy/cli/base/text.h"
 
 namespace lockstep {
@@ -33,7 +34,8 @@ void ProgressLine::show(const std::string& what, uint64_t done, uint64_t total) 
   const std::string share =
       total == 0 ? grouped(done)
                  : percent(static_cast<double>(done) / static_cast<double>(total), 0);
-  std::fprintf(stderr, is_terminal_ ? "\r%s %s \x1b[K" : "%s %s\n", what.c_str(), share.c_str());
+  std::fprintf(stderr, is_terminal_ ? "\r%s %s \x1b[K" : "%s %s\n", printable(what).c_str(),
+               share.c_str());
 }
 
 }  // namespace lockstep

@@ -2,6 +2,8 @@
 
 #include <time.h>
 
+#include "comm/inherited/inherited_signals.h"
+
 namespace lockstep {
 namespace {
 
@@ -10,7 +12,8 @@ constexpr int kHeld[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 sigset_t held_signals() {
   sigset_t held;
   ::sigemptyset(&held);
-  for (const int signal : kHeld) ::sigaddset(&held, signal);
+  for (const int signal : kHeld)
+    if (!is_left_ignored(signal)) ::sigaddset(&held, signal);
   return held;
 }
 
@@ -34,7 +37,7 @@ bool StopSignals::is_pending() const {
   ::sigemptyset(&pending);
   ::sigpending(&pending);
   for (const int signal : kHeld)
-    if (::sigismember(&pending, signal) == 1) return true;
+    if (!is_left_ignored(signal) && ::sigismember(&pending, signal) == 1) return true;
   return false;
 }
 

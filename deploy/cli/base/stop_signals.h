@@ -1,5 +1,6 @@
 // Blocks SIGINT, SIGTERM, SIGHUP and SIGUSR1 from the first moment on. A Ctrl-C during preparations
-// is then not lost, and does not leave them half done.
+// is then not lost, and does not leave them half done. A signal that this process is to ignore
+// (nohup) stays ignored.
 //
 // Thread-safety: made, asked and released on the main thread before there are others.
 #pragma once

@@ -2,10 +2,12 @@
 #include <cstdio>
 #include <memory>
 
+#include "comm/inherited/standard_streams.h"
 #include "coordinator/audit/audit_text.h"
 #include "coordinator/claims/claim.h"
 #include "coordinator/journal/journal_sqlite.h"
 #include "coordinator/run_dir/run_dir.h"
+#include "coordinator/term/begin.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
 
@@ -52,6 +54,7 @@ Result<int> audit_run(const AuditArguments& arguments) {
   LOCKSTEP_ASSIGN_OR_RETURN(const StepRange range, parse_steps(arguments.steps));
   const std::string path = journal_path(arguments.run_dir);
   LOCKSTEP_ASSIGN_OR_RETURN(const auto lock, RunLock::take_to_read(path));
+  LOCKSTEP_RETURN_IF_ERROR(check_journal(arguments.run_dir, path, /*is_alive=*/false));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto journal, read_sqlite_journal(path));
   std::vector<std::string> rows;
   LOCKSTEP_ASSIGN_OR_RETURN(const AuditReport report, audit(*journal, [&](const AuditedStep& step) {
@@ -59,7 +62,7 @@ Result<int> audit_run(const AuditArguments& arguments) {
                               if (arguments.json) {
                                 rows.push_back(step_json(step));
                               } else {
-                                std::fputs(step_text(step).c_str(), stdout);
+                                print_text("%s", step_text(step).c_str());
                               }
                             }));
   std::fputs((arguments.json ? audit_json(report, rows) : audit_text(report)).c_str(), stdout);
@@ -76,7 +79,7 @@ constexpr char kAuditNotes[] =
     "  lockstep audit runs/first --json\n"
     "\n"
     "Exit codes: 0 every sample exactly once, 1 some were not (it names the positions), 64 the\n"
-    "run still goes on, 66 no run there.";
+    "run still goes on, 65 the journal is lost or damaged, 66 no run there.";
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 // `lockstep certs`: certificates for a run (comm.tls), from an authority of its own.
-#include <cstdio>
 #include <memory>
 
+#include "comm/inherited/standard_streams.h"
 #include "deploy/cli/base/certificates.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
@@ -24,13 +24,13 @@ int issue(CertsArguments arguments) {
   if (!issued.is_ok()) return report(issued.status());
   const std::string& dir = request.directory;
   if (issued->is_new_authority)
-    std::printf("new authority: %s/ca.crt; keep %s/ca.key to yourself: whoever has it can join\n",
-                dir.c_str(), dir.c_str());
+    print_text("new authority: %s/ca.crt; keep %s/ca.key to yourself: whoever has it can join\n",
+               dir.c_str(), dir.c_str());
   std::string hosts;
   for (const std::string& host : issued->hosts) hosts += " " + host;
-  std::printf("certificate until %s for%s\n", issued->ends.c_str(), hosts.c_str());
-  std::printf("copy ca.crt, tls.crt and tls.key to every machine, and set comm.tls=%s\n",
-              dir.c_str());
+  print_text("certificate until %s for%s\n", issued->ends.c_str(), hosts.c_str());
+  print_text("copy ca.crt, tls.crt and tls.key to every machine, and set comm.tls=%s\n",
+             dir.c_str());
   return 0;
 }
 

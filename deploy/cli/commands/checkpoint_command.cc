@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "comm/inherited/standard_streams.h"
 #include "coordinator/checkpoint/store.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/text.h"
@@ -42,14 +43,14 @@ Result<std::vector<ListedCheckpoint>> find_checkpoints(const std::string& path) 
 // between our listing and our reading it is said to be gone, and is no error.
 int report_unreadable(const ListedCheckpoint& checkpoint, const Status& status, int code) {
   if (fs::exists(checkpoint.path)) return report(status);
-  std::printf("gone  %s  deleted by the run meanwhile\n", checkpoint.path.c_str());
+  print_text("gone  %s  deleted by the run meanwhile\n", checkpoint.path.c_str());
   return code;
 }
 
 int list(const CheckpointArguments& arguments) {
   const auto found = find_checkpoints(arguments.path);
   if (!found.is_ok()) return report(found.status());
-  std::printf("%10s %6s %10s  %-16s %s\n", "step", "epoch", "size", "weights", "path");
+  print_text("%10s %6s %10s  %-16s %s\n", "step", "epoch", "size", "weights", "path");
   int code = 0;
   for (const ListedCheckpoint& checkpoint : *found) {
     if (!checkpoint.status.is_ok()) {
@@ -57,9 +58,9 @@ int list(const CheckpointArguments& arguments) {
       continue;
     }
     const CheckpointInfo& info = checkpoint.info;
-    std::printf("%10s %6u %10s  %-16s %s\n", grouped(info.manifest.resume.step).c_str(),
-                info.manifest.epoch + 1, bytes_text(info.bytes).c_str(),
-                info.manifest.weights_sha256.substr(0, 16).c_str(), info.path.c_str());
+    print_text("%10s %6u %10s  %-16s %s\n", grouped(info.manifest.resume.step).c_str(),
+               info.manifest.epoch + 1, bytes_text(info.bytes).c_str(),
+               info.manifest.weights_sha256.substr(0, 16).c_str(), info.path.c_str());
   }
   return code;
 }
@@ -74,9 +75,9 @@ int hash(const CheckpointArguments& arguments) {
     if (!digest.is_ok())
       code = report_unreadable(checkpoint, digest.status(), code);
     else if (found->size() == 1)
-      std::printf("%s\n", digest->c_str());
+      print_text("%s\n", digest->c_str());
     else
-      std::printf("%s  %s\n", digest->c_str(), checkpoint.path.c_str());
+      print_text("%s  %s\n", digest->c_str(), checkpoint.path.c_str());
   }
   return code;
 }
@@ -88,7 +89,7 @@ int verify_found(const CheckpointArguments& arguments) {
   for (const ListedCheckpoint& checkpoint : *found) {
     const auto info = verify_checkpoint(checkpoint.path);
     if (info.is_ok())
-      std::printf("ok  %s  %s\n", bytes_text(info->bytes).c_str(), checkpoint.path.c_str());
+      print_text("ok  %s  %s\n", bytes_text(info->bytes).c_str(), checkpoint.path.c_str());
     else
       code = report_unreadable(checkpoint, info.status(), code);
   }

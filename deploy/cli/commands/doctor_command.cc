@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <memory>
 
+#include "comm/base/text/printable.h"
+#include "comm/inherited/standard_streams.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/json_text.h"
 #include "deploy/cli/base/scratch_directory.h"
@@ -34,7 +36,8 @@ class Steps {
   void show(const std::string& what) {
     if (what == last_) return;
     last_ = what;
-    std::fprintf(stderr, is_terminal_ ? "\rmeasuring: %s\x1b[K" : "measuring: %s\n", what.c_str());
+    std::fprintf(stderr, is_terminal_ ? "\rmeasuring: %s\x1b[K" : "measuring: %s\n",
+                 printable(what).c_str());
     std::fflush(stderr);
   }
 
@@ -57,7 +60,7 @@ Result<Diagnosis> measure(const JobRequest& request, double seconds, const std::
 }
 
 void print_doctor(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
+  print_text("%s", text.c_str());
   std::fflush(stdout);
 }
 

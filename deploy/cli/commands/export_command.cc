@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "comm/inherited/standard_streams.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
 #include "deploy/cli/watch/tensorboard_export.h"
@@ -19,7 +20,7 @@ Status export_to_tensorboard(const ExportArguments& arguments) {
   LOCKSTEP_ASSIGN_OR_RETURN(RunSource source, RunSource::open(arguments.run_dir));
   LOCKSTEP_ASSIGN_OR_RETURN(TensorboardExport out, TensorboardExport::begin(source));
   LOCKSTEP_RETURN_IF_ERROR(out.update());
-  std::printf("%s\n", out.directory().c_str());
+  print_text("%s\n", out.directory().c_str());
   std::fflush(stdout);
   // Ctrl-C may simply end us: whatever is written is whole.
   while (arguments.follow && source.is_live()) {

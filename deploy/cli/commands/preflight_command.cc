@@ -48,7 +48,7 @@ constexpr char kPreflightExamples[] =
     "Start it like the run: with its launcher, job file and run directory. It checks that all "
     "hosts\n"
     "see the run directory and can lock files there, reach each other (name, route, port,\n"
-    "certificate, token), have one version of Lockstep, and agree about the time. It changes\n"
+    "certificate, token), have one version of Lockstep, and agree about the time. It leaves\n"
     "nothing.\n"
     "Exit codes: 0 ready, 78 not ready (it says why).\n"
     "Examples:\n"

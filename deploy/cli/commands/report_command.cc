@@ -5,6 +5,7 @@
 
 #include "comm/base/file.h"
 #include "comm/base/json_logger.h"
+#include "comm/inherited/standard_streams.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
 #include "deploy/cli/watch/report_page.h"
@@ -54,7 +55,7 @@ Status write_report(const ReportArguments& arguments) {
   const std::string path =
       arguments.output.empty() ? default_path(arguments.run_dirs) : arguments.output;
   LOCKSTEP_RETURN_IF_ERROR(replace_file(path, page));
-  std::printf("%s\n", path.c_str());
+  print_text("%s\n", path.c_str());
   return Status::ok();
 }
 

@@ -3,12 +3,14 @@
 #include <memory>
 
 #include "comm/base/clock.h"
+#include "comm/base/text/shell_word.h"
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
 #include "deploy/cli/job/job_help.h"
 #include "deploy/cli/job/job_print.h"
+#include "deploy/cli/run/check_resume.h"
 #include "deploy/cli/run/load_job.h"
 #include "deploy/cli/run/whole_run.h"
 
@@ -21,6 +23,7 @@ struct RunArguments {
   std::string run_dir;
   std::string trace;
   bool resume = false;
+  std::string from_checkpoint;
   bool print_config = false;
   std::string section;  // of the job file, for help
   bool markdown = false;
@@ -43,18 +46,25 @@ Result<wire::JobSpec> job_of(const RunArguments& arguments) {
   LOCKSTEP_RETURN_IF_ERROR(split_arguments(arguments.positional, request));
   request.workers = arguments.workers;
   LOCKSTEP_RETURN_IF_ERROR(add_trace(arguments.trace, request));
+  if (!arguments.resume && !arguments.from_checkpoint.empty())
+    return Status(Code::kUsage,
+                  "--from-checkpoint goes on with a run: give --resume and --run-dir");
   if (!arguments.resume) return load_job(request);
   if (arguments.run_dir.empty())
     return Status(Code::kUsage, "--resume needs --run-dir, the directory of the run to continue");
-  const auto stored = read_job_spec(arguments.run_dir);
+  const std::string kept = rundir::file_in(arguments.run_dir, rundir::kJobText);
+  if (request.file.empty() && std::filesystem::exists(kept)) request.file = kept;
+  const auto stored = stored_job(arguments.run_dir);
+  if (stored.is_ok()) {
+    request.stored = &*stored;
+    return load_job(request);
+  }
+  // job.yaml has every key of the job; what identifies the run is compared with the journal.
+  if (!request.file.empty() && stored.status().code() != Code::kUsage) return load_job(request);
   if (stored.status().code() == Code::kNoInput)
     return Status(Code::kNoInput, "there is no run to resume in " + arguments.run_dir +
                                       "; start one without --resume");
-  LOCKSTEP_RETURN_IF_ERROR(stored.status());
-  const std::string kept = rundir::file_in(arguments.run_dir, rundir::kJobText);
-  if (request.file.empty() && std::filesystem::exists(kept)) request.file = kept;
-  request.stored = &*stored;
-  return load_job(request);
+  return stored.status();
 }
 
 int run_job(const RunArguments& arguments) {
@@ -63,16 +73,16 @@ int run_job(const RunArguments& arguments) {
   if (!job.is_ok()) return report(job.status());
   if (arguments.print_config) {
     std::fputs(job_yaml(*job).c_str(), stdout);
-    return 0;
+    return finish_output(0);
   }
-  const std::string path = arguments.run_dir.empty()
-                               ? default_run_dir(job->job(), SystemClock().wall_ms())
-                               : arguments.run_dir;
-  auto dir = RunDir::open(path, arguments.resume);
+  auto dir = arguments.run_dir.empty()
+                 ? RunDir::make_new(default_run_dir(job->job(), SystemClock().wall_ms()))
+                 : RunDir::open(arguments.run_dir, arguments.resume);
   if (!dir.is_ok()) return report(dir.status());
   RunPlan plan;
   plan.resume = arguments.resume;
-  plan.again = "lockstep run --resume --run-dir " + dir->path();
+  plan.from_checkpoint = arguments.from_checkpoint;
+  plan.again = "lockstep run --resume --run-dir " + shell_word(dir->path());
   plan.agent_words = {"--workers", std::to_string(job->cluster().workers()), "--plain-logs"};
   Reporter reporter(Screen::of_stdout());
   return run_in(*dir, plan, *job, signals, reporter);
@@ -87,7 +97,7 @@ int help_job(const RunArguments& arguments) {
                                                       : job_section_help(section);
   if (!help.is_ok()) return report(help.status());
   std::fputs(help->c_str(), stdout);
-  return 0;
+  return finish_output(0);
 }
 
 constexpr char kRunExamples[] =
@@ -116,6 +126,11 @@ void add_run_command(CLI::App& app, Commands& commands) {
                       "Write a timeline of some steps into RUN_DIR/trace: steps=10:20");
   command->add_flag("--resume", arguments->resume,
                     "Continue the run in --run-dir; keys that are not given stay as they were");
+  command
+      ->add_option(
+          "--from-checkpoint", arguments->from_checkpoint,
+          "With --resume, for a run whose journal is lost: rebuild it from this checkpoint")
+      ->option_text("NAME");
   command->add_flag("--print-config", arguments->print_config, "Print the resolved job, and end");
   const auto* const help = command
                                ->add_option("--help-job", arguments->section,

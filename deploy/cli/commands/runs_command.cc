@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "comm/inherited/standard_streams.h"
 #include "comm/wire/data_formats.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/json_text.h"
@@ -69,7 +70,7 @@ void print_table(const std::vector<TableRow>& rows) {
       else
         line += row[i] + (is_last ? "" : blanks + "  ");
     }
-    std::printf("%s\n", line.c_str());
+    print_text("%s\n", line.c_str());
   }
 }
 
@@ -115,7 +116,7 @@ Status show_runs(const RunsArguments& arguments) {
   if (arguments.json)
     std::fputs(json_text(list).c_str(), stdout);
   else if (runs.empty())
-    std::printf("no run is in %s\n", directories[0].c_str());
+    print_text("no run is in %s\n", directories[0].c_str());
   else
     print_table(rows);
   return Status::ok();

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "comm/base/file.h"
+#include "comm/inherited/standard_streams.h"
 #include "deploy/agent/process.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
@@ -64,8 +65,7 @@ Result<std::string> script_of(const SbatchArguments& arguments) {
   LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec job, job_to_submit(request, batch));
   batch.name = job.job();
   if (batch.nodes > 1 && job.comm().network() == "loopback")
-    std::fprintf(
-        stderr,
+    print_error(
         "lockstep: comm.network is loopback, which does not reach other machines: name the network "
         "that the nodes share, as in comm.network=10.2.0.0/16\n");
   return batch_script(batch);

@@ -7,6 +7,7 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/limits.h"
+#include "comm/inherited/standard_streams.h"
 #include "comm/rundir/run_files.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/local_processes.h"
@@ -56,7 +57,7 @@ int drain_local(const std::string& given) {
   if (error) return report(Status(Code::kNoInput, "there is no run directory " + given));
   const auto nodes = local_processes(run_dir).nodes;
   if (nodes.empty()) {
-    std::printf("no worker of the run in %s is on this machine\n", given.c_str());
+    print_text("no worker of the run in %s is on this machine\n", given.c_str());
     return 0;
   }
   for (const std::string& node : nodes) {

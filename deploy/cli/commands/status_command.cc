@@ -5,6 +5,8 @@
 #include <memory>
 
 #include "comm/base/clock.h"
+#include "comm/base/text/shell_word.h"
+#include "comm/inherited/standard_streams.h"
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
 #include "coordinator/checkpoint/store.h"
@@ -45,13 +47,13 @@ void print_members(const nlohmann::json& status) {
   const auto members = status.find("members");
   if (members == status.end() || !members->is_array() || members->empty()) return;
   constexpr char kRow[] = "%6s %8s %8s %10s %11s %11s  %-10s %s\n";
-  std::printf(kRow, "rank", "member", "pid", "step", "/s in 10 s", "in 60 s", "state", "node");
+  print_text(kRow, "rank", "member", "pid", "step", "/s in 10 s", "in 60 s", "state", "node");
   for (const auto& member : *members)
-    std::printf(kRow, text_of(member, "rank").c_str(), text_of(member, "id").c_str(),
-                text_of(member, "pid").c_str(), text_of(member, "step").c_str(),
-                speed_of(member, "own_samples_per_second").c_str(),
-                speed_of(member, "own_samples_per_second_60s").c_str(),
-                text_of(member, "state").c_str(), text_of(member, "node").c_str());
+    print_text(kRow, text_of(member, "rank").c_str(), text_of(member, "id").c_str(),
+               text_of(member, "pid").c_str(), text_of(member, "step").c_str(),
+               speed_of(member, "own_samples_per_second").c_str(),
+               speed_of(member, "own_samples_per_second_60s").c_str(),
+               text_of(member, "state").c_str(), text_of(member, "node").c_str());
 }
 
 // "shoes: done after 2,345 steps".
@@ -69,11 +71,10 @@ std::string end_text(const nlohmann::json& summary) {
 int tell_summary(const StatusArguments& arguments, const nlohmann::json& summary,
                  const std::string& checkpoint) {
   const std::string& dir = arguments.run_dir;
-  std::printf("%s\n%s", printable(end_text(summary), std::string::npos).c_str(),
-              summary_table(summary, dir).c_str());
-  if (!checkpoint.empty()) std::printf("  last checkpoint %s\n", checkpoint.c_str());
+  print_text("%s\n%s", end_text(summary).c_str(), summary_table(summary, dir).c_str());
+  if (!checkpoint.empty()) print_text("  last checkpoint %s\n", checkpoint.c_str());
   if (summary.value("exit_code", 0) != 0)
-    std::printf("continue it with: lockstep run --resume --run-dir %s\n", dir.c_str());
+    print_text("continue it with: lockstep run --resume --run-dir %s\n", shell_word(dir).c_str());
   return kNotRunning;
 }
 
@@ -84,14 +85,14 @@ int tell_silence(const StatusArguments& arguments, const std::string& checkpoint
   auto source = RunSource::open(dir);
   const auto status = source.is_ok() ? source->get_json("status", "members=0") : source.status();
   if (status.is_ok() && !source->is_live()) {
-    std::printf("%s: interrupted after %s steps: all its processes are gone\n",
-                printable(status->value("run", "run"), std::string::npos).c_str(),
-                grouped(status->value("step", uint64_t{0})).c_str());
-    if (!checkpoint.empty()) std::printf("  last checkpoint %s\n", checkpoint.c_str());
-    std::printf("continue it with: lockstep run --resume --run-dir %s\n", dir.c_str());
+    print_text("%s: interrupted after %s steps: all its processes are gone\n",
+               status->value("run", "run").c_str(),
+               grouped(status->value("step", uint64_t{0})).c_str());
+    if (!checkpoint.empty()) print_text("  last checkpoint %s\n", checkpoint.c_str());
+    print_text("continue it with: lockstep run --resume --run-dir %s\n", shell_word(dir).c_str());
     return kNotRunning;
   }
-  std::printf(
+  print_text(
       "not running, or just starting: no coordinator answers for %s (%s); ask again in some "
       "seconds\n",
       dir.c_str(), why.message().c_str());
@@ -107,6 +108,10 @@ int tell_ended(const StatusArguments& arguments, const Status& why) {
   if (!summary.is_ok() && !has_checkpoint &&
       !std::filesystem::exists(rundir::file_in(dir, rundir::kJobText)))
     return report(Status(Code::kNoInput, dir + " is not a run directory"));
+  if (is_held(dir))
+    return report(Status(Code::kUnavailable, "the run in " + dir +
+                                                 " goes on, but its coordinator does not answer (" +
+                                                 why.message() + "): ask again in a while"));
   const std::string checkpoint = has_checkpoint ? checkpoints->back().path : "";
   if (arguments.json) {
     nlohmann::json out = {{"state", "not running"}, {"members", nlohmann::json::array()}};
@@ -123,13 +128,13 @@ int show_once(const StatusArguments& arguments) {
   const auto status = ask_status(arguments.run_dir, kTimeoutMs);
   if (!status.is_ok()) return tell_ended(arguments, status.status());
   if (arguments.json) {
-    std::printf("%s\n", status->dump(2).c_str());
+    print_text("%s\n", status->dump(2).c_str());
     return 0;
   }
   const RunStatus parsed = parse_status(*status);
-  std::printf("%s\n", plain_line(parsed).c_str());
+  print_text("%s\n", plain_line(parsed).c_str());
   if (const std::string more = figures_line(parsed); !more.empty())
-    std::printf("%s\n", more.c_str());
+    print_text("%s\n", more.c_str());
   print_members(*status);
   return 0;
 }

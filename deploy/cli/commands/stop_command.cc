@@ -5,6 +5,8 @@
 #include <thread>
 
 #include "comm/base/clock.h"
+#include "comm/base/text/shell_word.h"
+#include "comm/inherited/standard_streams.h"
 #include "comm/rundir/run_files.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/text.h"
@@ -29,19 +31,19 @@ int tell_stopped_run(const nlohmann::json& status, const std::string& run_dir) {
     return report(Status(Code::kUnavailable, "all processes of the run in " + run_dir +
                                                  " died before it stopped; go on with: lockstep "
                                                  "run --resume --run-dir " +
-                                                 run_dir));
+                                                 shell_word(run_dir)));
   if (const int code = status.value("exit_code", 0); code != 75) {
-    std::printf("the run ended by itself after step %s, with code %d\n", grouped(step).c_str(),
-                code);
+    print_text("the run ended by itself after step %s, with code %d\n", grouped(step).c_str(),
+               code);
     return 0;
   }
   const auto checkpoint = status.find("last_checkpoint");
   if (checkpoint != status.end() && checkpoint->is_object())
-    std::printf("stopped after step %s with checkpoint %s\n", grouped(step).c_str(),
-                checkpoint->value("name", "").c_str());
+    print_text("stopped after step %s with checkpoint %s\n", grouped(step).c_str(),
+               checkpoint->value("name", "").c_str());
   else
-    std::printf("stopped without a checkpoint\n");
-  std::printf("continue it with: lockstep run --resume --run-dir %s\n", run_dir.c_str());
+    print_text("stopped without a checkpoint\n");
+  print_text("continue it with: lockstep run --resume --run-dir %s\n", shell_word(run_dir).c_str());
   return 0;
 }
 
@@ -62,7 +64,7 @@ int wait_until_stopped(const std::string& run_dir) {
   return report(Status(Code::kTimeout,
                        "the run in " + run_dir +
                            " still stops, longer than cluster.grace_s; see 'lockstep status " +
-                           run_dir + "'"));
+                           shell_word(run_dir) + "'"));
 }
 
 }  // namespace

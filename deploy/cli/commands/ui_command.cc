@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "comm/http/http_server.h"
+#include "comm/inherited/standard_streams.h"
 #include "comm/rpc/asio_loop.h"
 #include "coordinator/page/page.h"
 #include "deploy/cli/base/console.h"
@@ -41,8 +42,8 @@ Status serve(const UiArguments& arguments) {
       http::HttpServer::start(loop, {.address = {"127.0.0.1", arguments.port}, .allowed_hosts = {}},
                               routes, *logger));
   loop.on_signals({SIGINT, SIGTERM}, [&loop](int) { loop.stop(); });
-  std::printf("http://%s/ shows %s; Ctrl-C ends this\n", rpc::to_string(server->address()).c_str(),
-              source.run_dir().c_str());
+  print_text("http://%s/ shows %s; Ctrl-C ends this\n", rpc::to_string(server->address()).c_str(),
+             source.run_dir().c_str());
   std::fflush(stdout);
   loop.run();
   return Status::ok();

@@ -15,7 +15,7 @@ void print_json(const BuildInfo& info) {
   std::printf("%s\n", out.dump(2).c_str());
 }
 
-void print_text(const BuildInfo& info) {
+void print_build(const BuildInfo& info) {
   const auto text = [](std::string_view view) { return std::string(view); };
   std::printf("lockstep %s\nrevision %s\ncompiler %s, %s\nLibTorch %s, CUDA %s\n",
               text(info.version).c_str(), text(info.revision).c_str(), text(info.compiler).c_str(),
@@ -35,7 +35,7 @@ void add_version_command(CLI::App& app, Commands& commands) {
   command->add_flag("--json", *json, "Print JSON");
   command->footer("Example:\n  lockstep version --json");
   commands[command] = [json] {
-    *json ? print_json(build_info()) : print_text(build_info());
+    *json ? print_json(build_info()) : print_build(build_info());
     return 0;
   };
 }

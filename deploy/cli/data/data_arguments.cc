@@ -37,6 +37,10 @@ void add_data_options(CLI::App& command, DataArguments& arguments) {
   command.add_option("--cache-dir", arguments.cache_dir,
                      "Keep inflated files and indexes here; default: a temporary directory");
   command.add_option("--format", arguments.format, "As data.train.format of a job file");
+  command.add_option("--label", arguments.cut.columns.label,
+                     "Column of the labels, as data.label of a job file");
+  command.add_option("--input", arguments.cut.columns.input,
+                     "Column of the images, rows or tokens, as data.input");
   command.add_option("--block", arguments.cut.block, "Tokens: length of a sequence");
   command.add_option("--tokenizer", arguments.cut.tokenizer,
                      "Text: the vocabulary, as data.tokenizer of a job file");

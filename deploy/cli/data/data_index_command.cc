@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/inherited/standard_streams.h"
 #include "data/open/index_data.h"
 #include "data/transform/transform_list.h"
 #include "deploy/cli/base/console.h"
@@ -20,13 +21,12 @@ struct IndexArguments : DataArguments {
 
 void print_index(const data::IndexedData& indexed, const std::string& cache_dir) {
   for (const data::IndexedData::Split& split : indexed.splits)
-    std::printf("%s: %s samples of format %s, fingerprint %s\n", split.split.c_str(),
-                grouped(split.samples).c_str(), split.format.c_str(), split.fingerprint.c_str());
+    print_text("%s: %s samples of format %s, fingerprint %s\n", split.split.c_str(),
+               grouped(split.samples).c_str(), split.format.c_str(), split.fingerprint.c_str());
   for (const data::IndexedData::File& file : indexed.made)
-    std::printf("made %s, %s\n", file.name.c_str(), bytes_text(file.bytes).c_str());
-  if (indexed.made.empty())
-    std::printf("%s already held all that a run needs\n", cache_dir.c_str());
-  std::printf("to use it, set in the job: data.cache_dir: %s\n", cache_dir.c_str());
+    print_text("made %s, %s\n", file.name.c_str(), bytes_text(file.bytes).c_str());
+  if (indexed.made.empty()) print_text("%s already held all that a run needs\n", cache_dir.c_str());
+  print_text("to use it, set in the job: data.cache_dir: %s\n", cache_dir.c_str());
 }
 
 int index(const IndexArguments& arguments) {

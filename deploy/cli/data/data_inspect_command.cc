@@ -1,6 +1,6 @@
-#include <cstdio>
 #include <memory>
 
+#include "comm/inherited/standard_streams.h"
 #include "data/open/inspect.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/json_text.h"
@@ -21,7 +21,7 @@ int inspect(const InspectArguments& arguments, const std::string& cache_dir) {
   if (!found.is_ok()) return report(found.status());
   const std::string text =
       arguments.json ? json_text(data::to_json(*found)) : data::to_text(*found);
-  std::fputs(text.c_str(), stdout);
+  print_text("%s", text.c_str());
   return 0;
 }
 

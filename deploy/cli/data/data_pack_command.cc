@@ -5,6 +5,7 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/limits.h"
+#include "comm/inherited/standard_streams.h"
 #include "data/formats/tables/parquet_files.h"
 #include "data/open/detect_format.h"
 #include "data/pack/pack.h"
@@ -24,16 +25,15 @@ struct PackArguments : DataArguments {
 };
 
 void print_pack(const data::PackedSplit& split) {
-  std::printf("%s: %s %s in %s", split.directory.c_str(), grouped(split.units).c_str(),
-              split.unit.c_str(), plural(split.files, "file").c_str());
-  if (split.found > 0) std::printf(", %s of them from before", grouped(split.found).c_str());
+  print_text("%s: %s %s in %s", split.directory.c_str(), grouped(split.units).c_str(),
+             split.unit.c_str(), plural(split.files, "file").c_str());
+  if (split.found > 0) print_text(", %s of them from before", grouped(split.found).c_str());
   std::fputs("\n", stdout);
 }
 
-// Whether nothing else is there, which would be packed as it is.
+// Whether nothing else is there that would be packed as it is.
 bool is_parquet_alone(const wire::DatasetSpec& spec) {
-  return spec.format() == "auto" && data::is_parquet(spec.path()) &&
-         !data::detect_format(spec.path()).is_ok();
+  return spec.format() == "auto" && data::holds_parquet(spec.path());
 }
 
 Result<data::PackReport> pack_parquet(const wire::DatasetSpec& spec, const std::string& to,
@@ -43,8 +43,9 @@ Result<data::PackReport> pack_parquet(const wire::DatasetSpec& spec, const std::
   if (!options.tokenizer.empty())
     return Status(Code::kUsage,
                   "--tokenizer is for text, but " + spec.path() + " is Parquet; leave it out");
-  LOCKSTEP_ASSIGN_OR_RETURN(const UnpackedParquet unpacked,
-                            UnpackedParquet::make(spec.path(), to, options.threads, progress));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const UnpackedParquet unpacked,
+      UnpackedParquet::make(spec.path(), to, options.columns, options.threads, progress));
   wire::DatasetSpec decoded = spec;
   decoded.set_path(unpacked.path());
   auto packed = data::pack_data(decoded, to, options, cache_dir, progress);
@@ -70,6 +71,7 @@ int pack(const PackArguments& arguments, const std::string& cache_dir) {
   data::PackOptions options = arguments.options;
   options.threads = arguments.used_threads();
   options.tokenizer = arguments.used_cut().tokenizer;
+  options.columns = arguments.cut.columns;
   const auto whole = std::filesystem::absolute(arguments.to).lexically_normal();
   const std::string to = (whole.has_filename() ? whole : whole.parent_path()).string();
   const SystemClock clock;
@@ -83,7 +85,7 @@ int pack(const PackArguments& arguments, const std::string& cache_dir) {
   if (!packed.is_ok()) return report(packed.status());
   const double seconds = std::max(static_cast<double>(clock.monotonic_ns() - begin_ns) / 1e9, 1e-3);
   for (const data::PackedSplit& split : packed->splits) print_pack(split);
-  std::printf(
+  print_text(
       "packed %s into %s of files in %s, %s/s\n", bytes_text(packed->read_bytes).c_str(),
       bytes_text(packed->written_bytes).c_str(), duration_text(seconds).c_str(),
       bytes_text(static_cast<uint64_t>(static_cast<double>(packed->read_bytes) / seconds)).c_str());

@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "comm/inherited/standard_streams.h"
+#include "data/open/inspect.h"
 #include "data/read/verify.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/json_text.h"
@@ -19,22 +21,30 @@ struct VerifyArguments : DataArguments {
 };
 
 void print_verdict(const data::Verification& split) {
-  std::printf(
+  print_text(
       "%s: %s samples of format %s, %s\n", split.split.c_str(), grouped(split.samples).c_str(),
       split.format.c_str(),
       split.damaged == 0 ? "none is damaged" : (grouped(split.damaged) + " damaged").c_str());
-  for (const std::string& file : split.damaged_files) std::printf("  %s\n", file.c_str());
-  for (const std::string& fault : split.faults) std::printf("  %s\n", fault.c_str());
+  for (const std::string& file : split.damaged_files) print_text("  %s\n", file.c_str());
+  for (const std::string& fault : split.faults) print_text("  %s\n", fault.c_str());
   if (split.damaged > split.faults.size())
-    std::printf("  and %s more\n", grouped(split.damaged - split.faults.size()).c_str());
-  std::printf("  read %s in %.1f s\n", bytes_text(split.bytes).c_str(), split.seconds);
+    print_text("  and %s more\n", grouped(split.damaged - split.faults.size()).c_str());
+  print_text("  read %s in %.1f s\n", bytes_text(split.bytes).c_str(), split.seconds);
+  if (const uint64_t files = data::files_in(split.left_out); files > 0)
+    print_text("%s left out: %s\n", plural(files, "file").c_str(),
+               data::left_out_text(split.left_out).c_str());
 }
 
 nlohmann::json to_json(const data::Verification& split) {
-  return {{"split", split.split},     {"format", split.format},
-          {"samples", split.samples}, {"damaged", split.damaged},
-          {"faults", split.faults},   {"damaged_files", split.damaged_files},
-          {"bytes", split.bytes},     {"seconds", split.seconds}};
+  return {{"split", split.split},
+          {"format", split.format},
+          {"samples", split.samples},
+          {"damaged", split.damaged},
+          {"faults", split.faults},
+          {"damaged_files", split.damaged_files},
+          {"bytes", split.bytes},
+          {"seconds", split.seconds},
+          {"left_out", data::to_json(split.left_out)}};
 }
 
 // Whatever was found.

@@ -73,8 +73,8 @@ Result<std::vector<Source>> find_sources(const std::string& path) {
   return sources;
 }
 
-std::string stamp_of(const std::vector<Source>& sources) {
-  std::string all;
+std::string stamp_of(const std::vector<Source>& sources, const data::ColumnNames& wanted) {
+  std::string all = wanted.input + '\0' + wanted.label + '\0';
   for (const Source& source : sources) all += source.name + '\0' + source.identity + '\0';
   return xxh3_hex(all.data(), all.size()).substr(0, 16);
 }
@@ -150,12 +150,13 @@ Status decode(const std::string& mode, const Source& source, const std::string& 
 }
 
 // Which columns hold the samples, rising.
-Result<std::vector<size_t>> columns_of(const Source& source, const std::string& types_path) {
+Result<std::vector<size_t>> columns_of(const Source& source, const data::ColumnNames& wanted,
+                                       const std::string& types_path) {
   LOCKSTEP_RETURN_IF_ERROR(decode("schema", source, types_path, {}, [](uint64_t) {}));
   const auto choose = [&]() -> Result<data::ArrowChoice> {
     LOCKSTEP_ASSIGN_OR_RETURN(const data::MappedFile types, data::MappedFile::open(types_path));
     LOCKSTEP_ASSIGN_OR_RETURN(const data::ArrowLayout layout, data::parse_arrow(types.bytes()));
-    return data::choose_columns(layout.schema);
+    return data::choose_columns(layout.schema, wanted);
   };
   const auto choice = choose();
   std::error_code ignored;
@@ -174,12 +175,13 @@ Status sync_file(const std::string& path) {
   return {Code::kInternal, "cannot write " + path + ": " + errno_text(errno)};
 }
 
-Status unpack(const Source& source, const std::string& to, const PartFn& part) {
+Status unpack(const Source& source, const data::ColumnNames& wanted, const std::string& to,
+              const PartFn& part) {
   std::error_code error;
   if (fs::exists(to, error)) return Status::ok();
   fs::create_directories(fs::path(to).parent_path(), error);
   if (error) return {Code::kInternal, "cannot make a directory for " + to + ": " + error.message()};
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto columns, columns_of(source, to + ".types"));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto columns, columns_of(source, wanted, to + ".types"));
   LOCKSTEP_RETURN_IF_ERROR(decode("copy", source, to + ".part", columns, part));
   LOCKSTEP_RETURN_IF_ERROR(sync_file(to + ".part"));
   fs::rename(to + ".part", to, error);
@@ -188,7 +190,7 @@ Status unpack(const Source& source, const std::string& to, const PartFn& part) {
 }
 
 // Several at a time.
-Status unpack_all(const std::vector<Source>& sources,
+Status unpack_all(const std::vector<Source>& sources, const data::ColumnNames& wanted,
                   const std::function<std::string(const Source&)>& place, uint32_t threads,
                   const std::string& what, const data::ProgressFn& progress) {
   uint64_t total = 0;
@@ -207,7 +209,7 @@ Status unpack_all(const std::vector<Source>& sources,
       said = bytes;
       if (thread == 0 && progress) progress(what, done, total);
     };
-    Status status = unpack(source, place(source), reached);
+    Status status = unpack(source, wanted, place(source), reached);
     if (status.is_ok()) reached(kWhole);
     return status;
   });
@@ -216,14 +218,15 @@ Status unpack_all(const std::vector<Source>& sources,
 }  // namespace
 
 Result<UnpackedParquet> UnpackedParquet::make(const std::string& path, const std::string& to,
-                                              uint32_t threads, const data::ProgressFn& progress) {
+                                              const data::ColumnNames& wanted, uint32_t threads,
+                                              const data::ProgressFn& progress) {
   std::error_code error;
   if (fs::exists(to, error) && !fs::is_directory(to, error))
     return Status(Code::kUsage, to + " is not a directory; name an empty or a new one");
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<Source> sources, find_sources(path));
   UnpackedParquet made;
   made.directory_ = to + ".unpacked";
-  made.root_ = made.directory_ + "/" + stamp_of(sources);
+  made.root_ = made.directory_ + "/" + stamp_of(sources, wanted);
   fs::create_directories(made.directory_, error);
   LOCKSTEP_ASSIGN_OR_RETURN(made.alone_, data::hold_directory(made.directory_));
   const auto place = [&](const Source& source) {
@@ -231,7 +234,7 @@ Result<UnpackedParquet> UnpackedParquet::make(const std::string& path, const std
   };
   made.path_ = fs::is_directory(path, error) ? made.root_ : place(sources.front());
   const Status status =
-      unpack_all(sources, place, threads, "decoding Parquet of " + path, progress);
+      unpack_all(sources, wanted, place, threads, "decoding Parquet of " + path, progress);
   if (status.is_ok()) return made;
   // Directories stay where there is something in them.
   for (const std::string& one : {made.root_, made.directory_}) fs::remove(one, error);

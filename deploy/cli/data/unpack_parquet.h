@@ -3,7 +3,8 @@
 //
 //   TO.unpacked/STAMP/NAME.arrow   one for each NAME.parquet, in the same subdirectories. TO is the
 //                                  packed data set: its disk needs room for about as much. STAMP
-//                                  stands for the names, sizes and times of the Parquet files
+//                                  stands for the names, sizes and times of the Parquet files, and
+//                                  for the columns that were wished for
 //
 // INVARIANTS
 //  U1 A file is whole once it has its name. It stays, so a second call makes what is missing.
@@ -18,6 +19,7 @@
 #include <string>
 
 #include "comm/base/status.h"
+#include "data/base/column_names.h"
 #include "data/base/progress.h"
 #include "data/base/read_at.h"
 
@@ -29,7 +31,8 @@ class UnpackedParquet {
   // kUsage: `to` is no directory, or another process works there. kConfig: lockstep-parquet is
   // missing. kInternal: writing failed.
   static Result<UnpackedParquet> make(const std::string& path, const std::string& to,
-                                      uint32_t threads, const data::ProgressFn& progress);
+                                      const data::ColumnNames& wanted, uint32_t threads,
+                                      const data::ProgressFn& progress);
 
   // The path that stands for the Parquet files.
   const std::string& path() const { return path_; }

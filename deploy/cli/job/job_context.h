@@ -29,9 +29,8 @@ struct JobContext {
   // True if a directory holds the files of an evaluation set.
   std::function<bool(const std::string& directory)> has_eval_files = [](auto&) { return false; };
   // Format of the files at a path, for `auto` (data::detect_format).
-  std::function<Result<std::string>(const std::string& path)> detect_format = [](auto&) {
-    return Result<std::string>("idx");
-  };
+  std::function<Result<std::string>(const wire::DataSpec& data, const std::string& path)>
+      detect_format = [](auto&, auto&) { return Result<std::string>("idx"); };
   // SHA-256 of a model's file, in hex (worker/model/model_file.h).
   std::function<Result<std::string>(const std::string& path)> hash_model_file = [](auto&) {
     return Result<std::string>("");

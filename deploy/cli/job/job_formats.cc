@@ -16,7 +16,7 @@ Status find_format(const JobContext& context, const wire::JobSpec& job, const st
   if (is_auto) *format = "idx";
   if (path.empty()) return Status::ok();
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string local, context.local_path(job.data(), path));
-  const auto found = context.detect_format(local);
+  const auto found = context.detect_format(job.data(), local);
   if (!found.is_ok()) return found.status();
   if (is_auto || may_be_format(given, *found)) *format = *found;
   return Status::ok();

@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-std::string_view last_word(std::string_view key) {
+std::string_view last_part(std::string_view key) {
   return key.substr(key.rfind('.') + 1);
 }
 
@@ -19,7 +19,7 @@ std::string_view known_elsewhere(std::string_view key) {
   for (const JobKey& row : job_keys())
     for (const std::string_view word : row.elsewhere) {
       const bool is_whole = word.find('.') != std::string_view::npos;
-      if (same_word(word, is_whole ? key : last_word(key))) return row.key;
+      if (same_word(word, is_whole ? key : last_part(key))) return row.key;
     }
   return "";
 }
@@ -28,7 +28,7 @@ std::string_view known_elsewhere(std::string_view key) {
 std::string_view in_another_place(std::string_view key) {
   const JobKey* best = nullptr;
   for (const JobKey& row : job_keys()) {
-    if (!list_of(row).empty() || !same_word(last_word(row.key), last_word(key))) continue;
+    if (!list_of(row).empty() || !same_word(last_part(row.key), last_part(key))) continue;
     if (best == nullptr || edit_distance(key, row.key) < edit_distance(key, best->key)) best = &row;
   }
   return best == nullptr ? "" : best->key;
@@ -54,11 +54,11 @@ std::string_view nearest_key(const std::string& key) {
   std::vector<std::string_view> last_words;
   for (const JobKey& row : job_keys()) {
     words.push_back(row.key);
-    last_words.push_back(last_word(row.key));
+    last_words.push_back(last_part(row.key));
   }
   const std::string_view nearest = nearest_word(key, words);
   if (!nearest.empty()) return nearest;
-  const std::string_view last = nearest_word(last_word(key), last_words);
+  const std::string_view last = nearest_word(last_part(key), last_words);
   const auto at = std::find(last_words.begin(), last_words.end(), last);
   return last.empty() ? "" : words[static_cast<size_t>(at - last_words.begin())];
 }

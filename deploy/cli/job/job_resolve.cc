@@ -7,6 +7,7 @@
 #include "comm/base/limits.h"
 #include "comm/base/step_window.h"
 #include "comm/net/network.h"
+#include "comm/wire/bucket_size.h"
 #include "comm/wire/data_formats.h"
 #include "comm/wire/models/model_table.h"
 #include "comm/wire/predictions.h"
@@ -26,7 +27,6 @@ namespace lockstep {
 namespace {
 
 constexpr uint32_t kMostWorkersByDefault = 8;
-constexpr double kNcclBucketMb = 32;
 
 std::string default_text(const JobKey& row, const wire::JobSpec& job) {
   if (row.key == "train.eval_batch" && learns_from_tokens(job.model()))
@@ -164,11 +164,10 @@ void resolve_autos(const JobContext& context, wire::JobSpec& job) {
     job.mutable_comm()->set_backend("host");
 }
 
-// The thread of backward hands every group over to NCCL, which costs it more than the host's sums
-// do (comm/collectives/COST.md).
-void resolve_buckets(const JobValues& values, wire::JobSpec& job) {
-  if (job.comm().backend() == "nccl" && !values.contains("comm.bucket_mb"))
-    job.mutable_comm()->set_bucket_mb(kNcclBucketMb);
+// With comm.backend auto only the workers know who sums: it stays 0.
+void resolve_buckets(wire::JobSpec& job) {
+  if (job.comm().bucket_mb() != 0 || job.comm().backend() == "auto") return;
+  job.mutable_comm()->set_bucket_mb(job.comm().backend() == "nccl" ? kNcclBucketMib : kBucketMib);
 }
 
 bool is_job_name(const std::string& name) {
@@ -300,7 +299,7 @@ Result<wire::JobSpec> resolve_job(const JobValues& values, const JobContext& con
   LOCKSTEP_RETURN_IF_ERROR(find_eval(values, context, *job.mutable_data()));
   LOCKSTEP_RETURN_IF_ERROR(resolve_split(values, job));
   resolve_autos(context, job);
-  if (context.stored == nullptr) resolve_buckets(values, job);
+  resolve_buckets(job);
   LOCKSTEP_RETURN_IF_ERROR(resolve_formats(context, job));
   LOCKSTEP_RETURN_IF_ERROR(resolve_model_file(values, context, job));
   LOCKSTEP_RETURN_IF_ERROR(resolve_tokenizer(context, job));

@@ -1,7 +1,9 @@
 #include "deploy/cli/run/check_resume.h"
 
 #include "comm/base/log.h"
+#include "comm/rundir/run_files.h"
 #include "coordinator/term/begin.h"
+#include "coordinator/term/rebuild.h"
 #include "deploy/cli/watch/run_summary.h"
 
 namespace lockstep {
@@ -22,6 +24,23 @@ Result<ResumeCheck> check_resume(const std::string& run_dir, const wire::JobSpec
   };
   const uint64_t steps = coordinator::make_options(job, facts, run_dir).total_steps;
   return ResumeCheck{says("exit_code", 0) && says("steps", steps)};
+}
+
+Status rebuild_from(const std::string& run_dir, const std::string& checkpoint,
+                    const wire::JobSpec& job, const wire::DataFacts& facts) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto lock,
+                            coordinator::RunLock::take(coordinator::journal_path(run_dir)));
+  return coordinator::rebuild_journal(run_dir, checkpoint, job, facts);
+}
+
+Result<wire::JobSpec> stored_job(const std::string& run_dir) {
+  auto job = read_job_spec(run_dir);
+  const Code code = job.status().code();
+  if (code != Code::kNoInput && code != Code::kBadData) return job;
+  const auto lock = coordinator::RunLock::take_to_read(coordinator::journal_path(run_dir));
+  if (!lock.is_ok()) return job;
+  auto journaled = coordinator::journaled_job(run_dir);
+  return journaled.is_ok() ? journaled : job;
 }
 
 }  // namespace lockstep

@@ -21,4 +21,12 @@ struct ResumeCheck {
 Result<ResumeCheck> check_resume(const std::string& run_dir, const wire::JobSpec& job,
                                  const wire::DataFacts& facts);
 
+// Makes the journal anew from a checkpoint (coordinator/term/rebuild.h).
+Status rebuild_from(const std::string& run_dir, const std::string& checkpoint,
+                    const wire::JobSpec& job, const wire::DataFacts& facts);
+
+// The job of the run in `run_dir`: from job.pb, or if that is lost from the journal. kNoInput if
+// neither knows it.
+Result<wire::JobSpec> stored_job(const std::string& run_dir);
+
 }  // namespace lockstep

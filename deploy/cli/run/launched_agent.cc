@@ -7,9 +7,11 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/host_name.h"
+#include "comm/inherited/standard_streams.h"
 #include "comm/rundir/run_files.h"
 #include "deploy/agent/launch_record.h"
 #include "deploy/cli/base/console.h"
+#include "deploy/cli/run/check_resume.h"
 #include "deploy/cli/run/load_job.h"
 #include "deploy/cli/run/node_agent.h"
 #include "deploy/cli/run/own_run_dir.h"
@@ -58,7 +60,7 @@ void pause() {
 // still waiting for the workers' checkpoint.
 void wait_for_left_over(const std::string& run_dir, int64_t most_ms, const StopSignals& signals) {
   if (!is_being_left(run_dir)) return;
-  std::printf("waiting for the coordinator of an earlier launch to end\n");
+  print_text("waiting for the coordinator of an earlier launch to end\n");
   std::fflush(stdout);
   const SystemClock clock;
   const int64_t until_ms = clock.monotonic_ms() + most_ms;
@@ -94,8 +96,11 @@ Result<wire::JobSpec> job_of(const LaunchedAgent& arguments, const LaunchEnv& en
     if (env.own_gpus > 0) request.gpu_views = env.size;
   }
   if (!resume) return load_job(request);
-  LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec stored, read_job_spec(arguments.run_dir));
-  request.stored = &stored;
+  const auto stored = stored_job(arguments.run_dir);
+  const Code code = stored.status().code();
+  if (!stored.is_ok() && code != Code::kNoInput && code != Code::kBadData) return stored;
+  if (stored.is_ok())
+    request.stored = &*stored;  // else the journal compares what identifies the run
   auto job = load_job(request);
   if (job.is_ok()) return job;
   return job.status().with_context("the run in " + arguments.run_dir + " cannot be continued");

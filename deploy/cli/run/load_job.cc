@@ -1,6 +1,5 @@
 #include "deploy/cli/run/load_job.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include "comm/base/file.h"
 #include "comm/base/gpu/gpu_driver.h"
 #include "comm/base/limits.h"
+#include "comm/inherited/usable_cores.h"
 #include "comm/tls/tls_context.h"
 #include "data/bpe/vocabulary.h"
 #include "data/open/detect_format.h"
@@ -30,13 +30,6 @@ std::vector<std::string> environment() {
   for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry)
     out.emplace_back(*entry);
   return out;
-}
-
-uint32_t usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return static_cast<uint32_t>(std::max(1, CPU_COUNT(&set)));
 }
 
 Result<std::string> hash_of_model_file(const std::string& path) {
@@ -107,6 +100,15 @@ Result<uint32_t> usable_gpus() {
   return count_gpus();
 }
 
+// What nobody named must be beyond doubt.
+Result<std::string> detect_data(const wire::DataSpec& data, const std::string& path) {
+  LOCKSTEP_ASSIGN_OR_RETURN(std::string format,
+                            data::detect_format(path, {data.input(), data.label()}));
+  const std::string doubt = data::doubt_of(path, format);
+  if (!doubt.empty()) return Status(Code::kUsage, doubt);
+  return format;
+}
+
 }  // namespace
 
 Status split_arguments(const std::vector<std::string>& arguments, JobRequest& request) {
@@ -144,7 +146,7 @@ Result<wire::JobSpec> load_job(const JobRequest& request) {
     return far.local_path(data, path);
   };
   context.has_eval_files = data::has_eval_files;
-  context.detect_format = data::detect_format;
+  context.detect_format = detect_data;
   context.hash_model_file = hash_of_model_file;
   context.hash_tokenizer = data::vocabulary_sha256;
   context.stored = request.stored;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "comm/base/text/shell_word.h"
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
 #include "coordinator/checkpoint/store.h"
@@ -64,12 +65,13 @@ std::string what_ends(const wire::JobSpec& job, const wire::DataFacts& facts) {
 }
 
 std::string next_commands(const std::string& run_dir) {
+  const std::string word = shell_word(run_dir);
   std::string text =
-      "Try next:\n  lockstep report " + run_dir + "\n  lockstep ckpt verify " + run_dir + "\n";
+      "Try next:\n  lockstep report " + word + "\n  lockstep ckpt verify " + word + "\n";
   const auto job = read_job_spec(run_dir);
   const auto facts = read_data_facts(run_dir);
   if (!job.is_ok() || !facts.is_ok()) return text;
-  text += "  lockstep run --resume --run-dir " + run_dir + " " + longer_by(*job, *facts) +
+  text += "  lockstep run --resume --run-dir " + word + " " + longer_by(*job, *facts) +
           "    # go on, as long again\n";
   if (falls_to_the_end(job->schedule()))
     text += "The schedule " + job->schedule().name() +

@@ -1,13 +1,16 @@
 #include "deploy/cli/run/node_agent.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
 
 #include "comm/base/json_logger.h"
+#include "comm/inherited/standard_streams.h"
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
+#include "comm/rundir/trust.h"
 #include "deploy/agent/agent.h"
 #include "deploy/agent/process.h"
 
@@ -50,12 +53,16 @@ Result<AgentOptions> options_of(const NodeAgent& node, const wire::JobSpec& job,
       options.token, rpc::TokenFile::open(rundir::file_in(node.run_dir, rundir::kToken), logger));
   LOCKSTEP_ASSIGN_OR_RETURN(options.tls, rpc::open_tls(job.comm().tls(), logger));
   options.job = job;
+  // Else the log goes to stderr by itself.
+  if (node.is_quiet)
+    options.tell = [](const std::string& what) { print_error("lockstep: %s\n", what.c_str()); };
   return options;
 }
 
 }  // namespace
 
 Result<NodeAgentEnd> run_node_agent(const NodeAgent& node, StopSignals* held) {
+  LOCKSTEP_RETURN_IF_ERROR(check_trusted_run_dir(node.run_dir));
   const auto job = read_job_spec(node.run_dir);
   if (!job.is_ok()) return job.status().with_context("no run is prepared in " + node.run_dir);
   std::filesystem::create_directories(rundir::file_in(node.run_dir, rundir::kLogs));

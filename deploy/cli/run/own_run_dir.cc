@@ -5,7 +5,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <ctime>
 #include <filesystem>
@@ -15,11 +14,14 @@
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
 #include "comm/base/log.h"
+#include "comm/base/text/shell_word.h"
 #include "comm/base/text/utf8.h"
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
+#include "comm/rundir/trust.h"
 #include "coordinator/checkpoint/store.h"
 #include "coordinator/claims/claim.h"
+#include "coordinator/run_dir/run_dir.h"
 #include "deploy/cli/base/text.h"
 
 namespace lockstep {
@@ -27,6 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int kMostOfOneName = 1'000;
 constexpr uint64_t kNeededDiskBytes = 64 * kMib;
 
 Status usage(const std::string& message) {
@@ -52,7 +55,7 @@ std::string owner_of(const std::string& path) {
 
 Status in_use(const std::string& path) {
   return usage("run directory " + path + " is in use by a live job (" + owner_of(path) +
-               "); watch it with 'lockstep status --run-dir " + path +
+               "); watch it with 'lockstep status --run-dir " + shell_word(path) +
                "', or choose another --run-dir");
 }
 
@@ -69,20 +72,22 @@ std::string coordinator_lock(const std::string& run_dir) {
   return coordinator::lock_path(coordinator::journal_path(run_dir));
 }
 
-// Only names that a run makes: an attempt that failed before it began leaves such a directory.
+// Only names that a run makes: an attempt that failed, or was killed, before it began leaves such a
+// directory.
 bool is_ours_or_empty(const std::string& path) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(path, error)) {
     const std::string name = entry.path().filename().string();
-    const auto& ours = rundir::kBeforeTheRun;
-    if (std::find(std::begin(ours), std::end(ours), name) == std::end(ours)) return false;
+    if (!rundir::is_no_matter(name) && !rundir::is_before_the_run(name)) return false;
   }
   return !error;
 }
 
 Status check_content(const std::string& path, bool resume) {
   if (resume) {
-    if (fs::exists(rundir::file_in(path, rundir::kJob))) return Status::ok();
+    const bool has_job = fs::exists(rundir::file_in(path, rundir::kJob)) ||
+                         fs::exists(rundir::file_in(path, rundir::kJobText));
+    if (has_job || holds_a_run(path)) return Status::ok();
     return Status(Code::kNoInput,
                   "there is no run to resume in " + path + "; start one without --resume");
   }
@@ -125,6 +130,13 @@ bool may_hold_a_run(const std::string& path) {
   return !fs::exists(path, error) || holds_a_run(path) || is_ours_or_empty(path);
 }
 
+bool has_checkpoint(const std::string& path) {
+  const auto checkpoints = list_checkpoints(rundir::file_in(path, rundir::kCheckpoints));
+  if (!checkpoints.is_ok()) return false;
+  return std::any_of(checkpoints->begin(), checkpoints->end(),
+                     [](const ListedCheckpoint& each) { return each.status.is_ok(); });
+}
+
 bool is_in_use(const std::string& path) {
   return is_locked(coordinator_lock(path)) || is_locked(rundir::file_in(path, rundir::kRunLock));
 }
@@ -148,29 +160,58 @@ Result<RunDir> RunDir::open(const std::string& path, bool resume) {
   if (!is_printable_utf8(absolute))
     return usage("run directory " + json_escape(absolute) +
                  " has a name that is not printable UTF-8; choose another --run-dir");
+  if (absolute.size() > limits::kRunDirBytes)
+    return usage("run directory " + absolute + " has a name of " + std::to_string(absolute.size()) +
+                 " bytes, at most " + std::to_string(limits::kRunDirBytes) +
+                 " fit; choose a shorter --run-dir");
   std::error_code error;
   if (fs::exists(absolute, error) && !fs::is_directory(absolute, error))
     return usage(absolute + " is a file, not a run directory; choose another --run-dir");
   if (!fs::exists(absolute, error) && resume)
     return Status(Code::kNoInput, "there is no run to resume: " + absolute + " does not exist");
+  LOCKSTEP_RETURN_IF_ERROR(check_trusted_run_dir(absolute));
   if (is_locked(coordinator_lock(absolute))) return in_use(absolute);
   if (fs::exists(absolute, error)) LOCKSTEP_RETURN_IF_ERROR(check_content(absolute, resume));
-  RunDir run_dir(absolute, topmost_missing(absolute));
+  return prepared_at(absolute, topmost_missing(absolute));
+}
+
+Result<RunDir> RunDir::prepared_at(const std::string& path, const std::string& created) {
+  RunDir run_dir(path, created);
   const Status prepared = run_dir.prepare();
   if (prepared.is_ok()) return run_dir;
   run_dir.discard();
   return prepared;
 }
 
+Result<RunDir> RunDir::make_new(const std::string& wanted) {
+  for (int number = 1; number <= kMostOfOneName; ++number) {
+    const std::string path = number == 1 ? wanted : wanted + "-" + std::to_string(number);
+    const std::string absolute = fs::absolute(path).lexically_normal().string();
+    std::error_code error;
+    if (absolute.size() > limits::kRunDirBytes || !is_printable_utf8(absolute))
+      return open(path, /*resume=*/false);  // which refuses it
+    const std::string missing = topmost_missing(absolute);
+    LOCKSTEP_RETURN_IF_ERROR(make_directory(fs::path(absolute).parent_path()));
+    // Whoever makes it has it: another run may begin in the same second.
+    if (fs::create_directory(absolute, error)) return prepared_at(absolute, missing);
+    if (error) return open(path, /*resume=*/false);  // which says why
+  }
+  return usage("there are already " + std::to_string(kMostOfOneName) + " directories " + wanted +
+               "-N; choose a --run-dir");
+}
+
 Status RunDir::prepare() {
-  for (const char* name : {"", rundir::kLogs, rundir::kCheckpoints})
+  LOCKSTEP_RETURN_IF_ERROR(make_run_dir(path_));
+  LOCKSTEP_RETURN_IF_ERROR(check_trusted_run_dir(path_));
+  for (const char* name : {rundir::kLogs, rundir::kCheckpoints})
     LOCKSTEP_RETURN_IF_ERROR(make_directory(fs::path(path_) / name));
   const std::string lock_path = file(rundir::kRunLock);
-  lock_fd_ = ::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  lock_fd_ = ::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (lock_fd_ < 0)
     return usage("cannot write in " + path_ + ": " + errno_text(errno) +
                  "; choose another --run-dir");
   if (::flock(lock_fd_, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return coordinator::cannot_lock(lock_path);
     created_.clear();  // it is somebody else's by now
     return in_use(path_);
   }
@@ -196,7 +237,7 @@ bool RunDir::discard() {
 void RunDir::sweep() const {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(path_, error))  // of replace_file()
-    if (entry.path().filename().string().find(".tmp.") != std::string::npos)
+    if (entry.path().filename().string().find(rundir::kTemporaryMark) != std::string::npos)
       fs::remove(entry.path(), error);
   // What cannot be removed now the next checkpoint's writer removes.
   (void)remove_leftovers(*posix_file_ops(), file(rundir::kCheckpoints));

@@ -22,6 +22,9 @@ bool holds_a_run(const std::string& path);
 // True if the directory is missing, empty, or holds only what a run makes.
 bool may_hold_a_run(const std::string& path);
 
+// True if the run in the directory could continue from a checkpoint: one is whole.
+bool has_checkpoint(const std::string& path);
+
 // True if a process works in the directory.
 bool is_in_use(const std::string& path);
 
@@ -38,6 +41,10 @@ class RunDir {
   // belongs to somebody else or is not writable. kNoInput: nothing to resume. kConfig: the disk is
   // full.
   static Result<RunDir> open(const std::string& path, bool resume);
+
+  // A directory that nobody else has, not even a run that begins in the same second: `wanted`, or
+  // `wanted`-2, -3, ... Errors as of open().
+  static Result<RunDir> make_new(const std::string& wanted);
 
   // Removes the directory after a failed attempt, if open() made it, and the empty parents that
   // open() made. True if the directory is gone.
@@ -59,6 +66,7 @@ class RunDir {
  private:
   RunDir(std::string path, std::string created)
       : path_(std::move(path)), created_(std::move(created)) {}
+  static Result<RunDir> prepared_at(const std::string& path, const std::string& created);
   Status prepare();
 
   std::string path_;

@@ -28,6 +28,8 @@ std::string describe(const data::Dataset& train, const data::Dataset* eval) {
   if (!train.parts().empty())
     text += " of " + std::to_string(train.parts().size()) + " data sets, " +
             grouped(data::epoch_units(train)) + " an epoch";
+  const data::TakenColumns& columns = train.notes().columns;
+  if (!columns.note.empty()) text += ", labels in " + columns.label + " (" + columns.note + ")";
   if (eval != nullptr) text += ", " + grouped(eval->samples()) + " for evaluation";
   return text;
 }

@@ -46,7 +46,8 @@ Result<PreparedData> prepare_run(const RunDir& dir, const wire::JobSpec& job, bo
   LOCKSTEP_ASSIGN_OR_RETURN(PreparedData data, read_data(dir, job, signals, progress));
   if (!resume) return data;
   const auto stored = read_data_facts(dir.path());
-  if (stored.status().code() == Code::kNoInput) return data;  // it never got as far
+  const Code code = stored.status().code();  // the journal knows the data, too (check_resume())
+  if (code == Code::kNoInput || code == Code::kBadData) return data;
   LOCKSTEP_RETURN_IF_ERROR(stored.status());
   LOCKSTEP_RETURN_IF_ERROR(check_same_data(*stored, data.facts));
   return data;

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "comm/inherited/standard_streams.h"
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
 #include "coordinator/checkpoint/store.h"
@@ -13,26 +14,21 @@
 namespace lockstep {
 namespace {
 
-bool has_checkpoint(const RunDir& dir) {
-  const auto checkpoints = list_checkpoints(dir.file(rundir::kCheckpoints));
-  return checkpoints.is_ok() && !checkpoints->empty();
-}
-
 bool has_steps(const RunDir& dir) {
   std::error_code error;
   const auto bytes = std::filesystem::file_size(dir.file(rundir::kHistory), error);
-  return (!error && bytes > 0) || has_checkpoint(dir);
+  return (!error && bytes > 0) || has_checkpoint(dir.path());
 }
 
 void tell_stopped(RunDir& dir, const std::string& again) {
-  if (has_checkpoint(dir)) {
-    std::printf("stopped with a checkpoint; continue with: %s\n", again.c_str());
+  if (has_checkpoint(dir.path())) {
+    print_text("stopped with a checkpoint; continue with: %s\n", again.c_str());
   } else if (has_steps(dir)) {
-    std::printf("stopped without a checkpoint; begin again with: %s\n", again.c_str());
+    print_text("stopped without a checkpoint; begin again with: %s\n", again.c_str());
   } else if (dir.discard()) {
-    std::printf("stopped before the first step; nothing was kept, begin again as before\n");
+    print_text("stopped before the first step; nothing was kept, begin again as before\n");
   } else {
-    std::printf("stopped before the first step; begin again with: %s\n", again.c_str());
+    print_text("stopped before the first step; begin again with: %s\n", again.c_str());
   }
 }
 
@@ -46,12 +42,14 @@ bool has_trained(const RunDir& dir) {
 // Where something went wrong before any training there is nothing to go on from or to look into.
 void tell_failed(int code, RunDir& dir) {
   constexpr int kFailed = 70;  // its logs are wanted
-  if (code != kFailed && !has_trained(dir) && dir.discard())
-    std::fprintf(stderr, "lockstep: ended with code %d; removed the new run directory %s\n", code,
-                 dir.path().c_str());
+  if (!std::filesystem::exists(dir.path()))
+    print_error("lockstep: ended with code %d; the logs went with the run directory\n", code);
+  else if (code != kFailed && !has_trained(dir) && dir.discard())
+    print_error("lockstep: ended with code %d; removed the new run directory %s\n", code,
+                dir.path().c_str());
   else
-    std::fprintf(stderr, "lockstep: ended with code %d; logs are in %s\n", code,
-                 dir.file(rundir::kLogs).c_str());
+    print_error("lockstep: ended with code %d; logs are in %s\n", code,
+                dir.file(rundir::kLogs).c_str());
 }
 
 }  // namespace
@@ -59,15 +57,18 @@ void tell_failed(int code, RunDir& dir) {
 int tell_end(const RunEnd& end, RunDir& dir, const std::string& again) {
   const auto summary = read_summary(dir.path());
   if (end.exit_code == 0 && summary.is_ok())
-    std::printf("\ndone\n%s%s", summary_table(*summary, dir.path()).c_str(),
-                next_commands(dir.path()).c_str());
+    print_text("\ndone\n%s%s", summary_table(*summary, dir.path()).c_str(),
+               next_commands(dir.path()).c_str());
   else if (end.exit_code == 75)
     tell_stopped(dir, again);
   std::fflush(stdout);
   if (!end.trouble.empty()) {  // else the coordinator has said what happened and what to do
-    std::fprintf(stderr, "lockstep: %s\n", end.trouble.c_str());
-    if (end.exit_code == 70)
-      std::fprintf(stderr, "lockstep: continue from the last checkpoint with: %s\n", again.c_str());
+    print_error("lockstep: %s\n", end.trouble.c_str());
+    if (end.exit_code == 70 && std::filesystem::exists(dir.path()))
+      print_error("lockstep: %s with: %s\n",
+                  has_checkpoint(dir.path()) ? "continue from the last checkpoint"
+                                             : "there is no checkpoint; begin again",
+                  again.c_str());
   }
   if (end.exit_code != 0 && end.exit_code != 75) tell_failed(end.exit_code, dir);
   return end.exit_code;
@@ -78,8 +79,8 @@ int tell_done_already(const RunDir& dir, const wire::JobSpec& job) {
   if (!summary.is_ok()) return report(summary.status());
   const auto facts = read_data_facts(dir.path());
   const std::string why = facts.is_ok() ? ": " + what_ends(job, *facts) : "";
-  std::printf("this run is done already%s\n%s%s", why.c_str(),
-              summary_table(*summary, dir.path()).c_str(), next_commands(dir.path()).c_str());
+  print_text("this run is done already%s\n%s%s", why.c_str(),
+             summary_table(*summary, dir.path()).c_str(), next_commands(dir.path()).c_str());
   return 0;
 }
 

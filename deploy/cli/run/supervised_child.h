@@ -15,6 +15,7 @@
 #include "comm/rundir/layout.h"
 #include "deploy/agent/process.h"
 #include "deploy/agent/restart_budget.h"
+#include "deploy/agent/words_memory.h"
 #include "deploy/cli/base/file_follower.h"
 
 namespace lockstep {
@@ -26,10 +27,12 @@ class SupervisedChild {
         output_path_(rundir::log_in(run_dir, name_ + ".stderr")),
         output_(output_path_) {}
 
-  Status start(std::vector<std::string> argv, int64_t now_ms);
+  // `leaves_words`: the program writes the reason of its end to the descriptor --last-words-fd.
+  Status start(std::vector<std::string> argv, int64_t now_ms, bool leaves_words = false);
   void ended(const ProcessEnd& end);
 
-  // The pause before the next start, or none if no restarts are left. Counts the restart.
+  // The pause before the next start, or none if no restarts are left: the budget is spent, the
+  // program cannot run here, or it has died soon after each of its last starts. Counts the restart.
   std::optional<int64_t> take_restart(int64_t now_ms);
   void forget_restart() { waits_ = false; }
   bool waits_for_restart() const { return waits_; }
@@ -46,6 +49,8 @@ class SupervisedChild {
   const ProcessEnd& end() const { return end_; }
   const std::string& output_path() const { return output_path_; }
   FileFollower& output() { return output_; }
+  // What the last process left; "" if nothing.
+  std::string last_words() const { return words_ ? words_->text() : ""; }
   // "the agent (pid 7) was killed by signal 9 (Killed)".
   std::string death_text() const;
 
@@ -53,6 +58,7 @@ class SupervisedChild {
   std::string name_;
   std::string output_path_;
   FileFollower output_;
+  std::optional<WordsMemory> words_;  // of a child that leaves them
   pid_t pid_ = 0;
   bool has_ended_ = false;
   bool waits_ = false;

@@ -5,16 +5,18 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "comm/base/byte_units.h"
 #include "comm/base/host_name.h"
 #include "comm/rpc/asio_transport.h"
+#include "comm/rpc/client.h"
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
 #include "coordinator/claims/claim.h"
 #include "coordinator/claims/pulse.h"
 #include "deploy/agent/process.h"
+#include "deploy/agent/stop_signal_watch.h"
+#include "deploy/cli/base/local_processes.h"
 #include "deploy/cli/base/text.h"
 #include "deploy/cli/run/own_run_dir.h"
 #include "deploy/cli/run/supervised_child.h"
@@ -30,16 +32,9 @@ constexpr int64_t kAgentStopMs = 500;  // from a stop of the coordinator to one 
 constexpr int64_t kOrphansMs = 1'000;  // from the coordinator's end to that of who missed it
 constexpr int kSupersededLooks = 15;   // in a row, which a coordinator that is well does not see
 constexpr int kSoftwareError = 70;
+constexpr size_t kShownBytes = 8 * kKib;
+constexpr size_t kAgentLines = 50;
 constexpr uint64_t kLeastRoomBytes = kMib;  // with less free the disk is full
-
-// Children that this process got from a dead agent are among them.
-std::vector<pid_t> all_children() {
-  const std::string pid = std::to_string(::getpid());
-  std::ifstream file("/proc/" + pid + "/task/" + pid + "/children");
-  std::vector<pid_t> children;
-  for (pid_t child = 0; file >> child;) children.push_back(child);
-  return children;
-}
 
 }  // namespace
 
@@ -71,13 +66,19 @@ struct Supervisor::Impl {
   }
 
   Status start_children() {
-    LOCKSTEP_RETURN_IF_ERROR(coordinator.start(coordinator_argv(), loop.now_ms()));
-    return options.agent_words.empty() ? Status::ok() : agent.start(agent_argv(), loop.now_ms());
+    LOCKSTEP_RETURN_IF_ERROR(start(coordinator));
+    return options.agent_words.empty() ? Status::ok() : start(agent);
+  }
+
+  Status start(SupervisedChild& child) {
+    const bool is_agent = &child == &agent;
+    return child.start(is_agent ? agent_argv() : coordinator_argv(), loop.now_ms(), !is_agent);
   }
 
   // A coordinator of this run has been ready; the file of an earlier run is gone.
   bool was_ready() const {
-    return std::filesystem::exists(rundir::file_in(options.run_dir, rundir::kCoordinator));
+    return has_served ||
+           std::filesystem::exists(rundir::file_in(options.run_dir, rundir::kCoordinator));
   }
 
   // True if `child` has died and another one is on its way.
@@ -90,11 +91,9 @@ struct Supervisor::Impl {
     reporter.note(child.death_text() + "; started again" + when + ", " + what_now);
     loop.call_after(*pause_ms, [this, &child] {
       if (!child.waits_for_restart()) return;
-      const bool is_agent = &child == &agent;
-      const Status status =
-          child.start(is_agent ? agent_argv() : coordinator_argv(), loop.now_ms());
+      const Status status = start(child);
       if (!status.is_ok()) return give_up(child, status.message());
-      if (!is_agent && end.stop_requested) tell_stop();
+      if (&child == &coordinator && end.stop_requested) tell_stop();
     });
     return true;
   }
@@ -134,7 +133,7 @@ struct Supervisor::Impl {
   void give_up(SupervisedChild& child, const std::string& why) {
     trouble = "the " + child.name() + " could not be started again: " + why;
     kill_all();
-    if (!has_children()) loop.stop();
+    if (children().empty()) loop.stop();
   }
 
   // ---- ending ----
@@ -152,14 +151,20 @@ struct Supervisor::Impl {
     killing = true;
     coordinator.forget_restart();
     agent.forget_restart();
-    for (const pid_t pid : all_children()) ::kill(pid, SIGKILL);
+    for (const pid_t pid : children()) ::kill(pid, SIGKILL);
   }
+
+  // Those that this process got from a dead agent are among them.
+  std::vector<pid_t> children() const { return children_of_run(options.run_dir); }
 
   bool is_over() const { return coordinator.is_over() && agent.is_over(); }
 
   void on_signal(int signal) {
     if (signal == SIGCHLD) return reap();
-    const bool hurries = signal == SIGINT || (signal == SIGTERM && may_hurry);
+    if (signal == SIGTSTP) return suspend();
+    if (signal == SIGCONT) return go_on();
+    const bool asks_again = stop_signals.asks_again(loop.now_ms());
+    const bool hurries = asks_again && (signal == SIGINT || (signal == SIGTERM && may_hurry));
     // A scheduler that has sent SIGUSR1 sends SIGTERM some time later, to the same end.
     if (!end.stop_requested) {
       end.stop_requested = true;
@@ -171,9 +176,24 @@ struct Supervisor::Impl {
       // The coordinator and the agent have deadlines of their own; this one is for when they hang.
       kill_after(options.grace_ms + options.leave_ms, "the run did not end within the grace time");
     } else if (hurries) {
-      trouble = "ended at once, as asked; the last checkpoint stays";
+      trouble = has_checkpoint(options.run_dir)
+                    ? "ended at once, as asked; the last checkpoint stays"
+                    : "ended at once, as asked, before the first checkpoint: its steps are lost";
       kill_all();
     }
+  }
+
+  // Ctrl-Z stops the whole run on this machine, and `fg` or `bg` continue it.
+  void suspend() {
+    reporter.passing("");
+    agent.send(SIGTSTP);
+    coordinator.send(SIGSTOP);
+    ::raise(SIGSTOP);
+  }
+
+  void go_on() {
+    coordinator.send(SIGCONT);
+    agent.send(SIGCONT);
   }
 
   // The coordinator tells everybody. The agent is told only when that was not enough: workers that
@@ -198,7 +218,7 @@ struct Supervisor::Impl {
       if (reaped.pid == agent.pid()) on_agent_end(reaped.end);
     }
     if (!is_over()) return;
-    if (!has_children()) return loop.stop();
+    if (children().empty()) return loop.stop();
     kill_all();  // workers whose agent is dead; SIGCHLD brings us here again
   }
 
@@ -217,14 +237,15 @@ struct Supervisor::Impl {
     agent.forget_restart();
     if (!agent.is_running()) return;
     // It ended before anybody could find it: agent and workers only wait for it, and hold nothing.
-    if (!coordinator.died() && !was_ready()) return kill_all();
+    if (!was_ready()) return kill_all();
     if (coordinator.died()) {
       agent.send(SIGTERM);  // nobody else will tell the workers
       return kill_after(options.grace_ms, "workers were still there after the coordinator's death");
     }
     // Who missed the end, agent or workers, waits for a coordinator that does not come back.
     loop.call_after(kOrphansMs, [this] { agent.send(SIGTERM); });
-    loop.call_after(2 * kOrphansMs, [this] { agent.send(SIGINT); });  // workers are killed
+    loop.call_after(kOrphansMs + 2 * StopSignalWatch::kEchoMs,
+                    [this] { agent.send(SIGINT); });  // workers are killed
     kill_after(options.leave_ms, "workers were still there after the coordinator had ended");
   }
 
@@ -240,7 +261,7 @@ struct Supervisor::Impl {
     agent.ended(how);
     const bool is_needed = !coordinator.is_over() && !end.stop_requested;
     if (is_needed && start_again(agent, "with new workers: the old ones died with it")) {
-      for (const pid_t pid : all_children())
+      for (const pid_t pid : children())
         if (pid != coordinator.pid()) ::kill(pid, SIGKILL);
       return;
     }
@@ -252,15 +273,26 @@ struct Supervisor::Impl {
   // ---- showing ----
 
   void show_output(bool last) {
-    for (const std::string& line : coordinator.output().new_lines(50, last)) reporter.note(line);
+    for (const std::string& line : coordinator.output().new_lines(50, last)) {
+      shown = (shown + line + "\n").substr(shown.size() > kShownBytes ? line.size() + 1 : 0);
+      reporter.note(line);
+    }
+    if (options.agent_words.empty()) return;
     // The agent's own words repeat what the coordinator made of them, unless it could not.
+    std::vector<std::string> lines = agent.output().new_lines(50, last);
+    for (const std::string& line : lines)
+      if (line.find(rpc::RpcClient::kTroubleWords) != std::string::npos) reporter.note(line);
+    agent_lines.insert(agent_lines.end(), lines.begin(), lines.end());
+    if (agent_lines.size() > kAgentLines)
+      agent_lines.erase(agent_lines.begin(), agent_lines.end() - kAgentLines);
     const bool heard = !coordinator.died() && agent.end().exit_code == coordinator.end().exit_code;
-    if (!last || heard || options.agent_words.empty()) return;
-    for (const std::string& line : agent.output().new_lines(50, last)) reporter.note(line);
+    if (!last || heard) return;
+    for (const std::string& line : agent_lines) reporter.note(line);
   }
 
   void refresh() {
     show_output(false);
+    has_served = was_ready();  // the file may be lost later
     if (coordinator.is_running()) {
       const auto status = ask_status(options.run_dir, kStatusTimeoutMs);
       if (status.is_ok()) reporter.status(parse_status(*status), loop.now_ms());
@@ -272,7 +304,8 @@ struct Supervisor::Impl {
   RunEnd run(StopSignals& held) {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     ::signal(SIGPIPE, SIG_IGN);  // a reader of our output that leaves must not end the training
-    loop.on_signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1}, [this](int s) { on_signal(s); });
+    loop.on_signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGTSTP, SIGCONT},
+                    [this](int s) { on_signal(s); });
     held.release();
     const Status started = start_children();
     if (!started.is_ok()) {
@@ -299,33 +332,41 @@ struct Supervisor::Impl {
     return coordinator.end().exit_code;
   }
 
-  // On a full disk the coordinator's last words may have found no place.
+  // On a full disk the coordinator's last words may have found no place in its output.
   std::string final_trouble() const {
     const bool failed = end.exit_code == kSoftwareError;
-    std::string text = failed ? lack_of_room(options.run_dir, kLeastRoomBytes) : "";
-    if (!text.empty()) text += "; make room there";
-    for (const std::string& part : {deaths, trouble})
+    std::string lack = failed ? lack_of_room(options.run_dir, kLeastRoomBytes) : "";
+    if (!lack.empty()) lack += "; make room there";
+    if (!std::filesystem::exists(options.run_dir))
+      lack = "the run directory " + options.run_dir + " was moved or deleted under the run";
+    std::string words = failed && !coordinator.died() ? coordinator.last_words() : "";
+    if (shown.find(words.substr(0, words.find('\n'))) != std::string::npos) words.clear();
+    std::string text;
+    for (const std::string& part : {lack, words, deaths, trouble})
       if (!part.empty()) text += (text.empty() ? "" : "; ") + part;
     return text;
   }
 
   SupervisorOptions options;
   Reporter& reporter;
-  const std::string seat =
-      options.seat.empty() ? host_name() + ":" + std::to_string(::getpid()) : options.seat;
+  const std::string seat = options.seat.empty() ? coordinator::new_seat(host_name()) : options.seat;
   rpc::AsioLoop loop;
   SupervisedChild coordinator;
   SupervisedChild agent;
   coordinator::PulseWatch pulse;
   RunEnd end;
   rpc::TimerId stop_timer = 0;  // of tell_stop()
-  bool may_hurry = false;       // a SIGTERM that comes now
-  bool killing = false;         // from here on a child's death is our doing
-  bool has_claimed = false;     // a term, as far as was seen
-  int superseded_looks = 0;     // in a row at which ours runs and has no right to
-  bool superseded = false;      // the run goes on without a coordinator of ours
-  std::string deaths;           // of children that were not told to end and do not come back
+  StopSignalWatch stop_signals;
+  bool may_hurry = false;    // a SIGTERM that comes now
+  bool killing = false;      // from here on a child's death is our doing
+  bool has_claimed = false;  // a term, as far as was seen
+  int superseded_looks = 0;  // in a row at which ours runs and has no right to
+  bool has_served = false;   // a coordinator has been ready
+  bool superseded = false;   // the run goes on without a coordinator of ours
+  std::string deaths;        // of children that were not told to end and do not come back
   std::string trouble;
+  std::string shown;                     // the end of the coordinator's output
+  std::vector<std::string> agent_lines;  // the end of the agent's
 };
 
 Supervisor::Supervisor(SupervisorOptions options, Reporter& reporter)

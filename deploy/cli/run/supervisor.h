@@ -13,15 +13,19 @@
 //   first signal      ──▶ SIGTERM to the coordinator, later to the agent if need be: a
 //                         checkpoint at the next agreed step, then code 75. A coordinator that dies
 //                         meanwhile is started again, and told again
-//   second signal     ──▶ SIGKILL to both and to all workers (SIGINT, or a person's second SIGTERM)
+//   second signal     ──▶ SIGKILL to both and to all workers (SIGINT, or a person's second
+//   SIGTERM);
+//                         within a second it is an echo (agent/stop_signal_watch.h)
+//   SIGTSTP, SIGCONT  ──▶ coordinator, agent and workers stop, and continue, with this process
 //
 // A process dies if a signal ends it, or an exit code that is none of ours. Each child may restart
 // limits::kSupervisedRestarts times in limits::kRestartWindowMs, with growing pauses when it dies
-// soon after its start.
+// soon after its start. What cannot run here (a missing library), or has died kQuickDeaths times in
+// a row so, is not started again.
 //
 // Invariants
-//   1. run() returns only when this process has no child left, workers of a dead agent included
-//      (it is their subreaper).
+//   1. run() returns only when no child of the run is left, workers of a dead agent included (this
+//      process is their subreaper). Other children, of the shell that became this process, stay.
 //   2. If this process is killed, coordinator and agent get SIGTERM from the kernel, and the
 //      workers die with the agent.
 //   3. A signal waits until the coordinator can handle it, which is once that process has written

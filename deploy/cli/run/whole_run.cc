@@ -1,9 +1,8 @@
 #include "deploy/cli/run/whole_run.h"
 
-#include <cstdio>
-
 #include "comm/base/clock.h"
 #include "comm/base/file.h"
+#include "comm/inherited/standard_streams.h"
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
 #include "deploy/cli/base/console.h"
@@ -35,10 +34,10 @@ void tell_trace(const wire::JobSpec& job, const RunDir& dir) {
   if (job.train().trace().empty()) return;
   const auto merged = merge_traces(dir.path());
   if (!merged.is_ok())
-    std::fprintf(stderr, "lockstep: traces not merged: %s\n", merged.status().message().c_str());
+    print_error("lockstep: traces not merged: %s\n", merged.status().message().c_str());
   else if (!merged->empty())
-    std::printf("trace of steps %s: %s (open it in ui.perfetto.dev)\n", job.train().trace().c_str(),
-                merged->c_str());
+    print_text("trace of steps %s: %s (open it in ui.perfetto.dev)\n", job.train().trace().c_str(),
+               merged->c_str());
 }
 
 // A reader of job.yaml wants to know what train.global_batch auto became; job.pb says it.
@@ -47,7 +46,7 @@ void keep_resolved(const wire::JobSpec& job, const RunDir& dir) {
   const auto resolved = read_job_spec(dir.path());
   if (!resolved.is_ok() || resolved->train().global_batch() == 0) return;
   const Status kept = replace_file(dir.file(rundir::kJobText), job_yaml(*resolved));
-  if (!kept.is_ok()) std::fprintf(stderr, "lockstep: %s\n", kept.message().c_str());
+  if (!kept.is_ok()) print_error("lockstep: %s\n", kept.message().c_str());
 }
 
 int supervise(const RunPlan& plan, const wire::JobSpec& job, RunDir& dir, StopSignals& signals,
@@ -94,6 +93,12 @@ int run_in(RunDir& dir, const RunPlan& plan, const wire::JobSpec& job, StopSigna
   };
   const auto data = prepare_run(dir, job, plan.resume, signals, progress);
   if (!data.is_ok()) return refused(data.status());
+  if (!plan.from_checkpoint.empty()) {
+    const Status rebuilt = rebuild_from(dir.path(), plan.from_checkpoint, job, data->facts);
+    if (!rebuilt.is_ok()) return refused(rebuilt);
+    reporter.note("the journal is rebuilt from checkpoint " + plan.from_checkpoint +
+                  "; the old one is kept beside it");
+  }
   if (plan.resume) {
     const auto check = check_resume(dir.path(), job, data->facts);
     if (!check.is_ok()) return refused(check.status());

@@ -18,6 +18,7 @@ namespace lockstep {
 struct RunPlan {
   std::string seat;                      // supervisor.h
   bool resume = false;                   // continue the run in the directory
+  std::string from_checkpoint;           // rebuild the lost journal from it first; empty: no
   bool take_over = false;                // workers on other machines still train
   std::string again;                     // the command that continues the run
   std::vector<std::string> agent_words;  // arguments of the agent; empty: no agent here

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "comm/base/text/printable.h"
 #include "deploy/cli/watch/live_line.h"
 
 namespace lockstep {
@@ -61,14 +62,14 @@ void Reporter::clear_line() {
 void Reporter::note(const std::string& text) {
   const std::string again = drawn_;
   clear_line();
-  std::fprintf(screen_.out, "%s\n", text.c_str());
+  std::fprintf(screen_.out, "%s\n", printable(text).c_str());
   std::fflush(screen_.out);
   if (!again.empty()) passing(again);
 }
 
 void Reporter::passing(const std::string& text) {
   if (!screen_.is_terminal || text == drawn_) return;
-  std::fprintf(screen_.out, "\r%s\x1b[K", text.c_str());
+  std::fprintf(screen_.out, "\r%s\x1b[K", printable(text).c_str());
   std::fflush(screen_.out);
   line_drawn_ = true;
   drawn_ = text;

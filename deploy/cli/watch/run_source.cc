@@ -42,6 +42,12 @@ bool is_held_by_anybody(const std::string& path) {
 
 }  // namespace
 
+bool is_held(const std::string& run_dir) {
+  const std::string coordinators = coordinator::lock_path(coordinator::journal_path(run_dir));
+  return is_held_by_anybody(rundir::file_in(run_dir, rundir::kRunLock)) ||
+         is_held_by_anybody(coordinators);
+}
+
 Result<RunSource> RunSource::open(const std::string& run_dir) {
   LOCKSTEP_ASSIGN_OR_RETURN(std::string path, coordinator::absolute_path(run_dir));
   if (!std::filesystem::exists(rundir::file_in(path, rundir::kJob)))
@@ -63,11 +69,8 @@ Result<std::string> RunSource::ask_coordinator(std::string_view name,
 }
 
 Status RunSource::may_read_files() const {
-  const std::string coordinators = coordinator::lock_path(coordinator::journal_path(run_dir_));
-  for (const std::string& lock : {run_dir_ + "/run.lock", coordinators}) {
-    if (is_held_by_anybody(lock))
-      return Status(Code::kUnavailable, "the run goes on, so Lockstep does not open them");
-  }
+  if (is_held(run_dir_))
+    return Status(Code::kUnavailable, "the run goes on, so Lockstep does not open them");
   const bool is_told_over = stamp_of(rundir::file_in(run_dir_, rundir::kSummary)) != heard_summary_;
   if (!heard_ms_ || is_told_over || SystemClock().monotonic_ms() - *heard_ms_ >= kAwayMs)
     return Status::ok();

@@ -16,6 +16,10 @@
 
 namespace lockstep {
 
+// Whether a process on this machine holds a lock of the run: it goes on. Takes no lock, which would
+// be in the way of whoever wants it.
+bool is_held(const std::string& run_dir);
+
 class RunSource {
  public:
   static constexpr int64_t kAskMs = 3'000;

@@ -61,8 +61,10 @@ class LaunchTest(DisturbedTest):
         self.runs.append(run)
         return run
 
-    def ranks(self, job, *overrides, name="run", size=3, launch=None, env=None):
-        """The agents of one launch. The test starts each with the variables of a launcher."""
+    def ranks(self, job, *overrides, name="run", size=3, launch=None, env=None, prefix=(),
+              env_of=None):
+        """The agents of one launch. The test starts each with the variables of a launcher.
+        `prefix`: a command that starts them elsewhere. `env_of`: more variables by rank."""
         launch = launch or uuid.uuid4().hex
         run_dir = self.scratch / name
         runs = []
@@ -71,8 +73,9 @@ class LaunchTest(DisturbedTest):
                        "LOCKSTEP_LOCAL_RANK": str(rank), "LOCKSTEP_LOCAL_WORLD_SIZE": str(size),
                        "LOCKSTEP_LAUNCH_ID": launch}
             run = Run.__new__(Run)
-            run.spawn(agent_command(job, run_dir, *overrides), run_dir,
-                      {**self.environment(), **of_rank, **(env or {})})
+            run.spawn([*prefix, *agent_command(job, run_dir, *overrides)], run_dir,
+                      {**self.environment(), **of_rank, **(env or {}),
+                       **(env_of or {}).get(rank, {})})
             runs.append(run)
         self.runs += runs
         return runs

@@ -9,7 +9,7 @@ import select
 import socket
 import sys
 
-PREAMBLE = b"LOCKSTP\x01"
+PREAMBLE = b"LOCKSTP\x02"
 AUTH_RESPONSE = b"\x02"
 SECONDS = 20
 

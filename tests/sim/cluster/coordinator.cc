@@ -1,7 +1,9 @@
 #include "tests/sim/cluster/coordinator.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "comm/base/check.h"
 #include "comm/base/planted_bug.h"
 #include "coordinator/decide/begin_state.h"
 #include "tests/sim/cluster/worker.h"
@@ -58,10 +60,10 @@ Status SimCoordinator::begin(BeginMode mode) {
   const coordinator::Options options =
       coordinator::make_options(world_.job, world_.facts, world_.directory);
   const auto shelf = world_.disk.open_shelf();
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      const coordinator::BegunTerm term,
-      coordinator::begin_term(*journal_, contents, *shelf, options,
-                              {mode, pid(), "{}", clock_.wall_ms()}, *logger_));
+  check_that_losses_are_known(options);
+  LOCKSTEP_ASSIGN_OR_RETURN(const coordinator::BegunTerm term,
+                            coordinator::begin_term(*journal_, contents, *shelf, options,
+                                                    {mode, pid(), "{}", clock_.both()}, *logger_));
   LOCKSTEP_RETURN_IF_ERROR(open_history(term.beginning.completed));
   if (metrics_ == nullptr)
     metrics_ = std::make_unique<CoordinatorMetrics>("sim", BuildInfo{}, clock_);
@@ -97,6 +99,26 @@ Status SimCoordinator::begin(BeginMode mode) {
   LOCKSTEP_RETURN_IF_ERROR(server_->listen(*transport_, address_, kToken));
   world_.endpoint = World::Endpoint{address_, term.beginning.term, pid()};
   return Status::ok();
+}
+
+// A journal that has lost its end, or all of it, beside the same checkpoints: never goes on.
+void SimCoordinator::check_that_losses_are_known(const coordinator::Options& options) {
+  const size_t commits = world_.disk.commits().size();
+  const auto shelf = world_.disk.open_shelf();
+  for (const size_t kept : {commits - std::min<size_t>(commits, 1), commits / 2, size_t{0}}) {
+    const bool is_nothing = kept == 0 && shelf->list()->empty();
+    if (kept == commits || is_nothing) continue;
+    const auto cut = world_.disk.open_cut_journal(kept);
+    const auto contents = cut->load();
+    LOCKSTEP_CHECK(contents.is_ok(), "a journal in memory can be read");
+    const auto verdict =
+        coordinator::check_term(*cut, *contents, *shelf, options, BeginMode::kResume, *logger_);
+    // A kill inside the last commit has left the line beside the journal one commit behind.
+    const bool is_seen = !contents->head || contents->head->sequence > kept || kept == 0;
+    if (is_seen && verdict.status().code() != Code::kBadData)
+      world_.fail("A2", "a journal that has lost its end goes on: " + std::to_string(kept) +
+                            " of " + std::to_string(commits) + " commits");
+  }
 }
 
 Status SimCoordinator::open_history(Step keep) {

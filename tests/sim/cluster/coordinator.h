@@ -32,6 +32,7 @@ class SimCoordinator final : public Process {
   void serve_term(coordinator::BeginMode mode);
   Status begin(coordinator::BeginMode mode);
   Status open_history(Step keep);
+  void check_that_losses_are_known(const coordinator::Options& options);
   // Called from inside a commit, whose caller is still on the stack.
   void die_in_commit();
 

@@ -19,7 +19,8 @@ Task<Status> Trainer::checkpoint(Life& life, bool is_final) {
   manifest.seed = world_.job.seed();
   manifest.slots = world_.job.train().slots();
   manifest.global_batch = world_.job.train().global_batch();
-  manifest.lineage = {life.order.run_id, resumed_from_, life.first_step};
+  manifest.lineage = {life.order.start.lineage_id(), records->sequence, life.order.run_id,
+                      resumed_from_, life.first_step};
   manifest.unacknowledged = std::move(records->batches);
   const int64_t takes_ms = 1 + static_cast<int64_t>(world_.prng.below(30));
   parts_.process.loop().call_after(

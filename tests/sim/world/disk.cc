@@ -23,21 +23,27 @@ Status no_space() {
 
 class Disk::DiskJournal final : public coordinator::Journal {
  public:
-  explicit DiskJournal(Disk& disk) : disk_(disk) {
-    for (size_t i = 0; i < disk.commits_.size(); ++i)
-      (void)memory_.commit(disk.commits_[i], disk.wall_ms_[i]);
+  DiskJournal(Disk& disk, size_t commits) : disk_(disk) {
+    for (size_t i = 0; i < commits; ++i)
+      (void)memory_.commit(disk.commits_[i], disk.commit_times_[i]);
   }
 
-  Status commit(std::span<const JournalEntry> entries, int64_t wall_ms) override {
+  Status commit(std::span<const JournalEntry> entries, BothClocks now) override {
     if (!error_.is_ok()) return error_;
     error_ = disk_.commit(Entries(entries.begin(), entries.end()));
     if (!error_.is_ok()) return error_;
-    disk_.wall_ms_.push_back(wall_ms);
-    LOCKSTEP_RETURN_IF_ERROR(memory_.commit(entries, wall_ms));
+    disk_.commit_times_.push_back(now);
+    LOCKSTEP_RETURN_IF_ERROR(memory_.commit(entries, now));
+    disk_.head_ = memory_.mark();
     if (disk_.on_commit) disk_.on_commit(disk_.commits_.back());
     return Status::ok();
   }
-  Result<JournalContents> load() override { return memory_.load(); }
+  coordinator::JournalMark mark() const override { return memory_.mark(); }
+  Result<JournalContents> load() override {
+    LOCKSTEP_ASSIGN_OR_RETURN(JournalContents contents, memory_.load());
+    contents.head = disk_.head_;
+    return contents;
+  }
   Result<std::vector<coordinator::LedgerRow>> ledger() override { return memory_.ledger(); }
   Result<std::vector<coordinator::FoldEntry>> folds() override { return memory_.folds(); }
   Status visit_steps(Step from, Step to,
@@ -53,7 +59,7 @@ class Disk::DiskJournal final : public coordinator::Journal {
 
  private:
   Disk& disk_;
-  MemoryJournal memory_;
+  MemoryJournal memory_{"sim"};
   Status error_;
 };
 
@@ -99,12 +105,16 @@ Status Disk::commit(const Entries& entries) {
 
 void Disk::keep(const Entries& entries) {
   commits_.push_back(entries);
-  wall_ms_.push_back(wall_ms_.empty() ? 0 : wall_ms_.back());
+  commit_times_.push_back(commit_times_.empty() ? BothClocks() : commit_times_.back());
   if (on_commit) on_commit(entries);
 }
 
 std::unique_ptr<coordinator::Journal> Disk::open_journal() {
-  return std::make_unique<DiskJournal>(*this);
+  return std::make_unique<DiskJournal>(*this, commits_.size());
+}
+
+std::unique_ptr<coordinator::Journal> Disk::open_cut_journal(size_t commits) {
+  return std::make_unique<DiskJournal>(*this, commits);
 }
 
 std::unique_ptr<coordinator::CheckpointShelf> Disk::open_shelf() {

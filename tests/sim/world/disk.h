@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,9 @@ class Disk {
   const std::vector<Entries>& commits() const { return commits_; }
   // The disk as a new process finds it.
   std::unique_ptr<coordinator::Journal> open_journal();
+  // One that has lost its end: only the first commits are there, and the file beside it is not
+  // changed.
+  std::unique_ptr<coordinator::Journal> open_cut_journal(size_t commits);
 
   Result<CheckpointInfo> write_checkpoint(const Manifest& manifest, const ModelState& state);
   Result<ModelState> load_checkpoint(const std::string& path) const;
@@ -70,7 +74,8 @@ class Disk {
   void keep(const Entries& entries);
 
   std::vector<Entries> commits_;
-  std::vector<int64_t> wall_ms_;
+  std::vector<BothClocks> commit_times_;
+  std::optional<coordinator::JournalMark> head_;  // journal_head.h
   std::map<std::string, Stored> checkpoints_;
 };
 

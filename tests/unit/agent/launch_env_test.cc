@@ -11,6 +11,7 @@
 namespace lockstep {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using Variables = std::map<std::string, std::string>;
 
@@ -53,6 +54,43 @@ TEST(LaunchEnv, MpirunNamesRankAndPlaceOnTheHost) {
   EXPECT_EQ(env->local_size, 2u);
   EXPECT_FALSE(env->workers.has_value());
   EXPECT_EQ(env->mpi_ranks, 0u);
+}
+
+TEST(LaunchEnv, HydraNamesRankAndPlaceButNotTheLaunch) {
+  const Variables hydra = {
+      {"PMI_RANK", "3"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}};
+  const auto nameless = read(hydra);
+  EXPECT_EQ(nameless.status().code(), Code::kUsage);
+  EXPECT_THAT(nameless.status().message(),
+              AllOf(HasSubstr("PMI_RANK"), HasSubstr("LOCKSTEP_LAUNCH_ID")));
+  // Hydra that was started in an allocation has the variables of srun's step for its daemon.
+  for (const Variables& around : {Variables{}, kSrun}) {
+    const auto env = read(with(with(around, hydra), {{"LOCKSTEP_LAUNCH_ID", "a"}}));
+    ASSERT_TRUE(env.is_ok()) << env.status().message();
+    EXPECT_EQ(env->launcher, "mpiexec");
+    EXPECT_EQ(env->rank, 3u);
+    EXPECT_EQ(env->size, 4u);
+    EXPECT_EQ(env->local_rank, 1u);
+    EXPECT_EQ(env->local_size, 2u);
+  }
+}
+
+TEST(LaunchEnv, SrunThatSpeaksPmiIsSrun) {
+  const auto env = read(with(kSrun, {{"PMI_RANK", "5"}, {"PMI_SIZE", "7"}}));
+  ASSERT_TRUE(env.is_ok()) << env.status().message();
+  EXPECT_EQ(env->launcher, "srun");
+  EXPECT_EQ(env->local_rank, 1u);
+}
+
+TEST(LaunchEnv, ALauncherThatIsNotReadIsRefusedWithWhatToSet) {
+  for (const char* rank :
+       {"FLUX_TASK_RANK", "PALS_RANKID", "JSM_NAMESPACE_RANK", "MV2_COMM_WORLD_RANK"}) {
+    const auto env = read({{rank, "0"}});
+    EXPECT_EQ(env.status().code(), Code::kUsage) << rank;
+    EXPECT_THAT(env.status().message(), AllOf(HasSubstr(std::string("LOCKSTEP_RANK=$") + rank),
+                                              HasSubstr("LOCKSTEP_LAUNCH_ID")));
+    EXPECT_TRUE(read(with(kMpirun, {{rank, "0"}})).is_ok()) << rank << " of a launcher around";
+  }
 }
 
 TEST(LaunchEnv, AllRanksOfMpirunAreOneMpiWorldIfItLetsOneDie) {

@@ -15,6 +15,11 @@
 namespace lockstep {
 namespace {
 
+bool has_children() {
+  siginfo_t info{};
+  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
 class Process : public testing::Test {
  protected:
   std::string output() const { return directory_ + "/out"; }

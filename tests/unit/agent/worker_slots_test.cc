@@ -42,7 +42,7 @@ class WorkerSlotsTest : public testing::Test {
 
   // Kills the worker that was started as the `index`th of those that live, and reports its end.
   WorkerEnd kill(size_t index, int signal = SIGKILL) {
-    const pid_t pid = slots_->living().at(index);
+    const pid_t pid = slots_->living().at(index).pid;
     ::kill(pid, signal);
     int status = 0;
     EXPECT_EQ(::waitpid(pid, &status, 0), pid);
@@ -53,7 +53,7 @@ class WorkerSlotsTest : public testing::Test {
 
   // As if it had ended with 0.
   WorkerEnd leave(size_t index) {
-    const pid_t pid = slots_->living().at(index);
+    const pid_t pid = slots_->living().at(index).pid;
     ::kill(pid, SIGKILL);
     EXPECT_EQ(::waitpid(pid, nullptr, 0), pid);
     return slots_->ended({pid, ProcessEnd{0, 0}}, false, false, now_ms_).value();
@@ -209,7 +209,7 @@ TEST_F(WorkerSlotsTest, WhatAWorkerHadInHandIsKnownAfterAnyDeathAndTheNextOneBeg
 TEST_F(WorkerSlotsTest, OnlyARunningWorkerOfItsOwnIsKilled) {
   use(5, 0);
   start(slots_->set_wanted(1));
-  const pid_t pid = slots_->living().at(0);
+  const pid_t pid = slots_->living().at(0).pid;
   EXPECT_FALSE(slots_->kill(::getpid()));
   EXPECT_TRUE(slots_->kill(pid));
   int status = 0;

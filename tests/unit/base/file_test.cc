@@ -42,6 +42,17 @@ TEST_F(File, AFailedReplacementKeepsTheOldContent) {
   EXPECT_EQ(entries(), 1u);
 }
 
+TEST_F(File, ALinkInThePlaceOfATemporaryFileIsNotFollowed) {
+  const std::string victim = dir_ + "/victim";
+  ASSERT_TRUE(replace_file(victim, "precious").is_ok());
+  const std::string path = dir_ + "/a";
+  std::filesystem::create_symlink(victim, path + ".tmp." + std::to_string(::getpid()));
+  ASSERT_TRUE(replace_file(path, "new").is_ok());
+  EXPECT_EQ(*read_file(victim, 100), "precious");
+  EXPECT_EQ(*read_file(path, 100), "new");
+  EXPECT_FALSE(std::filesystem::is_symlink(path));
+}
+
 TEST_F(File, AMissingFileIsNoInputAndNamesThePath) {
   const Status status = read_file(dir_ + "/nothing", 100).status();
   EXPECT_THAT(status, FailsWith(Code::kNoInput, Names("/nothing")));

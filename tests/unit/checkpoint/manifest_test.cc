@@ -18,8 +18,12 @@ Manifest full_manifest() {
   m.epoch = 3;
   m.weights_sha256 = std::string(64, 'a');
   m.state_sha256 = std::string(64, 'b');
-  m.lineage = {"run-1", "step-0000000100-g1-m1", 100};
+  m.lineage = {"0123456789abcdef0123456789abcdef", 17, "run-1", "step-0000000100-g1-m1", 100};
   m.files = {{"model.safetensors", 123, std::string(64, '0')}};
+  wire::SkippedSlots& skip = m.skipped.emplace_back();
+  skip.set_step(70);
+  skip.mutable_slots()->set_end(2);
+  m.proof = *StepProof::of({{1000, 128'000, ~uint64_t{0}}, {1500, 64'000, 5}});
   wire::StepRecords& batch = m.unacknowledged.emplace_back();
   batch.set_batch(15);
   wire::StepRecord& record = *batch.add_records();
@@ -46,6 +50,9 @@ TEST(Manifest, EveryFieldSurvivesTheWayThroughJson) {
   EXPECT_EQ(back->weights_sha256, m.weights_sha256);
   EXPECT_EQ(back->state_sha256, m.state_sha256);
   EXPECT_EQ(back->lineage, m.lineage);
+  EXPECT_EQ(back->proof, m.proof);
+  ASSERT_EQ(back->skipped.size(), 1u);
+  EXPECT_EQ(back->skipped[0].SerializeAsString(), m.skipped[0].SerializeAsString());
   EXPECT_EQ(back->files, m.files);
   ASSERT_EQ(back->unacknowledged.size(), 1u);
   EXPECT_EQ(back->unacknowledged[0].SerializeAsString(), m.unacknowledged[0].SerializeAsString());

@@ -59,7 +59,7 @@ inline Manifest manifest_of(Step step) {
   manifest.schedule.set_max_lr(0.1);
   manifest.dataset_fingerprint = "0123";
   manifest.numerics_fingerprint = {"device=cpu", "threads=1"};
-  manifest.lineage = {"run-1", "", 0};
+  manifest.lineage = {"lineage-1", 0, "run-1", "", 0};
   return manifest;
 }
 

@@ -88,15 +88,18 @@ TEST(JobHints, WordsOfOtherProgramsAreUniqueAndNoneOfOurs) {
   std::set<std::string_view> seen;
   for (const JobKey& row : job_keys()) {
     for (const std::string_view word : row.elsewhere) {
-      if (list_of(row).empty() && row.key.find("eval") == std::string_view::npos)
+      if (list_of(row).empty() && row.key.find("eval") == std::string_view::npos) {
         EXPECT_TRUE(seen.insert(word).second) << word << " stands for two keys";
+      }
       EXPECT_EQ(find_job_key(word), nullptr) << word;
     }
     for (const ValueElsewhere& other : row.values_elsewhere) {
       EXPECT_NE(other.instead.empty(), other.advice.empty()) << row.key;
-      if (!other.instead.empty()) EXPECT_THAT(row.names, testing::Contains(other.instead));
+      if (!other.instead.empty()) {
+        EXPECT_THAT(row.names, ::testing::Contains(other.instead));
+      }
       for (const std::string_view word : other.words)
-        EXPECT_THAT(row.names, testing::Not(testing::Contains(word))) << row.key;
+        EXPECT_THAT(row.names, ::testing::Not(::testing::Contains(word))) << row.key;
     }
   }
 }

@@ -20,7 +20,7 @@ constexpr char kScript[] =
 
 JobContext file_context(const std::string& format) {
   JobContext c = context();
-  c.detect_format = [format](auto&) { return Result<std::string>(format); };
+  c.detect_format = [format](auto&, auto&) { return Result<std::string>(format); };
   c.hash_model_file = [](const std::string& path) {
     if (path == "/jobs/m.pt" || path == "/moved/m.pt") return Result<std::string>("aa11");
     return Result<std::string>(Status(Code::kNoInput, path + " is not there"));

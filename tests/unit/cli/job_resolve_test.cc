@@ -39,7 +39,7 @@ constexpr char kGpt2[] =
 
 Result<wire::JobSpec> resolve_gpt2_job(const std::vector<std::string>& overrides = {}) {
   JobContext tokens = context();
-  tokens.detect_format = [](const std::string& path) {
+  tokens.detect_format = [](auto&, const std::string& path) {
     return Result<std::string>(path.ends_with(".txt") ? "text" : "idx");
   };
   return resolve_job(values_of(kGpt2, overrides), tokens);
@@ -82,7 +82,7 @@ TEST(JobResolve, TransformsAreLookedAtBeforeAnythingIsStarted) {
 
 TEST(JobResolve, TheFormatIsFoundWhicheverTheModel) {
   JobContext files = context();
-  files.detect_format = [](const std::string& path) -> Result<std::string> {
+  files.detect_format = [](auto&, const std::string& path) -> Result<std::string> {
     if (path.ends_with("gone")) return Status(Code::kNoInput, "data " + path + " is not there");
     if (path.ends_with("both")) return Status(Code::kUsage, path + " holds both");
     return std::string(path.ends_with("cifar") ? "cifar10" : "tokens");
@@ -318,14 +318,23 @@ TEST(JobResolve, NcclHasLargerBucketsUnlessTheJobSaysOtherwise) {
     EXPECT_TRUE(job.is_ok()) << job.status().message();
     return job.is_ok() ? job->comm().bucket_mb() : 0;
   };
-  EXPECT_EQ(bucket_mb({}), 4);
+  EXPECT_EQ(bucket_mb({"comm.backend=host"}), 4);
   EXPECT_EQ(bucket_mb({"comm.backend=nccl"}), 32);
+  EXPECT_EQ(bucket_mb({"comm.backend=auto"}), 0) << "the workers find out who sums";
+  EXPECT_EQ(bucket_mb({"comm.backend=auto", "cluster.device=cpu"}), 4);
+  EXPECT_EQ(bucket_mb({"comm.backend=auto", "comm.bucket_mb=4"}), 4);
   EXPECT_EQ(bucket_mb({"comm.backend=nccl", "comm.bucket_mb=4"}), 4);
   // A resume keeps what the run has.
   const auto stored = resolve_job(values_of(kMinimal, {"comm.bucket_mb=8"}), with_gpus);
   ASSERT_TRUE(stored.is_ok());
   with_gpus.stored = &*stored;
   EXPECT_EQ(bucket_mb({"comm.backend=nccl"}), 8);
+  with_gpus.stored = nullptr;
+  const auto undecided = resolve_job(values_of(kMinimal, {}), with_gpus);
+  ASSERT_TRUE(undecided.is_ok());
+  with_gpus.stored = &*undecided;
+  EXPECT_EQ(bucket_mb({}), 0);
+  EXPECT_EQ(bucket_mb({"comm.backend=host"}), 4) << "now it is decided";
 }
 
 TEST(JobResolve, DefaultWorkersNeverExceedSlotsOrBatch) {

@@ -177,7 +177,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"comm.numerics", "exat", "did you mean exact?"},
         Wrong{"data.train.format", "xlsx", "megatron, tokens, tokens_u32, text or csv"},
         Wrong{"data.reader", "io_uring", "auto, mmap or pread"},
-        Wrong{"checkpoint.keep", "1", "at least 2"}, Wrong{"comm.bucket_mb", "0", "above 0"},
+        Wrong{"checkpoint.keep", "1", "at least 2"}, Wrong{"comm.bucket_mb", "-1", "at least 0"},
         Wrong{"job", "", "not empty"}, Wrong{"job", "a\nb", "printable"},
         Wrong{"data.train.path", "\xff\xfe", "UTF-8"}));
 

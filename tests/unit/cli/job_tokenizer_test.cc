@@ -21,7 +21,7 @@ constexpr char kText[] =
 
 JobContext text_context(const std::string& format = "text") {
   JobContext c = context();
-  c.detect_format = [format](auto&) { return Result<std::string>(format); };
+  c.detect_format = [format](auto&, auto&) { return Result<std::string>(format); };
   c.hash_tokenizer = [](const std::string& path) {
     if (path == "/jobs/tokenizer.json" || path == "/moved/gpt2") return Result<std::string>("aa11");
     return Result<std::string>(Status(Code::kNoInput, path + " is not there"));

@@ -42,6 +42,24 @@ TEST(StopSignals, OneThatWasAnsweredDoesNotTakeThePlaceOfTheExitCode) {
   EXPECT_EQ(WEXITSTATUS(status), 75);
 }
 
+TEST(StopSignals, OneThatIsToBeIgnoredIsNoWishToStop) {
+  for (const int signal : {SIGINT, SIGHUP}) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::signal(signal, SIG_IGN);
+      StopSignals signals;
+      ::raise(signal);
+      if (signals.is_pending()) ::_exit(1);
+      ::raise(SIGTERM);
+      ::_exit(signals.is_pending() ? 75 : 2);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status)) << WTERMSIG(status);
+    EXPECT_EQ(WEXITSTATUS(status), 75) << signal;
+  }
+}
+
 TEST(StopSignals, OthersAreNotHeld) {
   StopSignals signals;
   sigset_t blocked;

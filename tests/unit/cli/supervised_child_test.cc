@@ -46,6 +46,21 @@ TEST_F(SupervisedChildTest, ADeathIsToldWithItsPidAndSignal) {
                                       ") was killed by signal 9 (Killed)");
 }
 
+TEST_F(SupervisedChildTest, ItsLastWordsNeedNoRoomOnADisk) {
+  ASSERT_TRUE(child_
+                  ->start({"/bin/sh", "-c", "printf 'no room\\nat all' > /proc/self/fd/$2; exit 70",
+                           "/bin/sh"},
+                          0,
+                          /*leaves_words=*/true)
+                  .is_ok());
+  int status = 0;
+  ASSERT_EQ(::waitpid(child_->pid(), &status, 0), child_->pid());
+  EXPECT_EQ(WEXITSTATUS(status), 70);
+  EXPECT_EQ(child_->last_words(), "no room\nat all");
+  run("exit 70", 0);
+  EXPECT_EQ(child_->last_words(), "") << "it is another process";
+}
+
 TEST_F(SupervisedChildTest, TheFirstRestartIsAtOnceAndQuickDeathsWaitLonger) {
   run("kill -9 $$", 0);
   EXPECT_EQ(child_->take_restart(10), 0);
@@ -57,11 +72,28 @@ TEST_F(SupervisedChildTest, TheFirstRestartIsAtOnceAndQuickDeathsWaitLonger) {
 }
 
 TEST_F(SupervisedChildTest, ItsRestartsEndWithItsBudget) {
+  run("kill -9 $$", 0);  // each time after it has lived for a while
+  for (uint32_t i = 1; i <= limits::kSupervisedRestarts; ++i)
+    EXPECT_TRUE(child_->take_restart(limits::kQuickDeathMs * i).has_value());
+  EXPECT_FALSE(child_->take_restart(limits::kQuickDeathMs * 200).has_value());
+  EXPECT_TRUE(child_->take_restart(limits::kQuickDeathMs + limits::kRestartWindowMs).has_value());
+}
+
+TEST_F(SupervisedChildTest, WhatCannotRunHereIsNotStartedAgain) {
+  for (const char* command : {"exit 127", "exit 126"}) {
+    run(command, 0);
+    EXPECT_TRUE(child_->died());
+    EXPECT_FALSE(child_->take_restart(10'000).has_value()) << command;
+  }
+}
+
+TEST_F(SupervisedChildTest, WhatAlwaysDiesSoonAfterItsStartIsNotStartedForEver) {
+  uint32_t restarts = 0;
   run("kill -9 $$", 0);
-  for (uint32_t i = 0; i < limits::kSupervisedRestarts; ++i)
-    EXPECT_TRUE(child_->take_restart(i).has_value());
-  EXPECT_FALSE(child_->take_restart(limits::kSupervisedRestarts).has_value());
-  EXPECT_TRUE(child_->take_restart(limits::kRestartWindowMs).has_value());
+  while (child_->take_restart(1).has_value() && restarts < 100) ++restarts;
+  EXPECT_EQ(restarts + 1, limits::kQuickDeaths);
+  run("kill -9 $$", 100'000);
+  EXPECT_TRUE(child_->take_restart(200'000).has_value()) << "it had lived for a while";
 }
 
 TEST_F(SupervisedChildTest, AForgottenRestartIsTheEnd) {

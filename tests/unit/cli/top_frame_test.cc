@@ -66,7 +66,8 @@ TEST(TopFrame, FitsAnyTerminal) {
 TEST(TopFrame, OfAnAnswerThatIsQuiteOtherIsDrawnToo) {
   for (const char* odd : {"{}", R"({"members": 3, "state": [], "run": 7, "phases": []})",
                           R"({"members": [{}, {"node": 4, "phases": {"forward": "x"}}]})"}) {
-    const auto lines = top_frame({json::parse(odd), json::parse(odd), json::parse(odd)}, {80, 24});
+    const auto lines =
+        top_frame({json::parse(odd), json::parse(odd), json::parse(odd), {}}, {80, 24});
     EXPECT_FALSE(lines.empty()) << odd;
   }
 }

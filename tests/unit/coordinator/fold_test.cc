@@ -8,6 +8,7 @@
 #include "comm/wire/job.pb.h"
 #include "coordinator/journal/journal_sqlite.h"
 #include "data/order/digest.h"
+#include "data/order/fold_digest.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/coordinator/audit_world.h"
@@ -201,10 +202,10 @@ TEST(FoldBound, IsNowhereWhileADifferenceBetweenMembersIsOpen) {
 }
 
 TEST(FoldBlock, IsShorterWhereThereAreManySlots) {
-  EXPECT_EQ(fold_block_steps(1), 1000u);
-  EXPECT_EQ(fold_block_steps(100), 1000u);
-  EXPECT_EQ(fold_block_steps(500), 200u);
-  EXPECT_EQ(fold_block_steps(65'536), 100u);
+  EXPECT_EQ(data::fold_block_steps(1), 1000u);
+  EXPECT_EQ(data::fold_block_steps(100), 1000u);
+  EXPECT_EQ(data::fold_block_steps(500), 200u);
+  EXPECT_EQ(data::fold_block_steps(65'536), 100u);
 }
 
 // 600,000 samples are not put in order in one turn of the coordinator's loop.

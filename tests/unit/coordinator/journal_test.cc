@@ -107,18 +107,20 @@ TEST_F(JournalTest, WhatAGenerationBeganWithStaysUntilItIsOver) {
 
 TEST_F(JournalTest, TheTimeOfATermLastsUntilItsLastCommit) {
   check_all([](Journal& journal) {
-    const auto commit_at = [&](JournalEntry entry, int64_t wall_ms) {
+    const auto commit_at = [&](JournalEntry entry, BothClocks now) {
       const std::vector<JournalEntry> entries{std::move(entry)};
-      ASSERT_TRUE(journal.commit(entries, wall_ms).is_ok());
+      ASSERT_TRUE(journal.commit(entries, now).is_ok());
     };
     commit_at(TermEntry{1, 1, "{}"}, 1000);
     commit_at(EventEntry{}, 1700);
     commit_at(TermEntry{2, 1, "{}"}, 5000);
     commit_at(EventEntry{}, 5030);
     EXPECT_EQ(journal.load()->wall_ms, 730);
-    commit_at(TermEntry{3, 1, "{}"}, 9000);
-    commit_at(EventEntry{}, 8000);  // the clock was set back
-    EXPECT_EQ(journal.load()->wall_ms, 730);
+    commit_at(TermEntry{3, 1, "{}"}, {9'000, 6'000});
+    commit_at(EventEntry{}, {8'000, 6'100});  // the clock was set back
+    EXPECT_EQ(journal.load()->wall_ms, 830);
+    commit_at(EventEntry{}, {4'000'000'000, 6'200});  // and forth
+    EXPECT_EQ(journal.load()->wall_ms, 930);
   });
 }
 

@@ -49,17 +49,25 @@ class PlainModule final : public DeviceModule {
   void* compute_stream() const override { return nullptr; }
   TorchQueue* torch_queue() const override { return torch_queue_.get(); }
   void give(std::unique_ptr<TorchQueue> queue) override { torch_queue_ = std::move(queue); }
-  std::vector<std::string> fingerprint() const override { return {"device=plain"}; }
+  std::vector<std::string> fingerprint() const override {
+    std::vector<std::string> lines = {"device=plain"};
+    if (!nccl_version.empty()) lines.push_back("nccl=" + nccl_version);
+    return lines;
+  }
   Result<void*> allocate(size_t bytes) override;
   Result<void*> allocate_host(size_t bytes) override;
   void release(void* memory) override;
   uint64_t allocated_bytes() const override;
   void pin(void* memory, size_t bytes) override;
   void unpin(void* memory) override;
-  // Tests connect devices themselves (loopback_world.h).
-  Result<std::unique_ptr<DeviceComm>> open_comm(GradientBuffer&, bool) override {
-    return Status(Code::kConfig, "a device without a network");
+  // Most tests connect devices themselves (loopback_world.h).
+  Result<std::unique_ptr<DeviceComm>> open_comm(GradientBuffer& buffer,
+                                                DeviceCommOptions options) override {
+    if (!opens) return Status(Code::kConfig, "a device without a network");
+    return opens(buffer, std::move(options));
   }
+  std::function<Result<std::unique_ptr<DeviceComm>>(GradientBuffer&, DeviceCommOptions)> opens;
+  std::string nccl_version;
   Status copy(DeviceLane lane, void* to, const void* from, size_t bytes) override;
   Status mark(uint32_t mark, DeviceLane lane) override;
   Status hold(DeviceLane lane, uint32_t mark) override;

@@ -4,9 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "comm/base/byte_units.h"
+#include "comm/base/limits.h"
 #include "tests/support/fails_with.h"
 #include "tests/unit/engine/loopback_world.h"
 #include "tests/unit/engine/plain_module.h"
+#include "worker/engine/core/largest_slot.h"
 #include "worker/engine/core/memory_meter.h"
 
 namespace lockstep {
@@ -112,6 +115,43 @@ TEST(TrialStep, ADeviceWithoutMemoryForTheSmallestSlotIsRefused) {
   PlantedMeter meter(100);
   EXPECT_THAT((*engine)->largest_slot(meter).status(),
               FailsWith(Code::kConfig, Names("train.global_batch"), Advises("smaller model")));
+}
+
+// So much free memory, of which steps take nearly nothing.
+class FreeMeter final : public MemoryMeter {
+ public:
+  explicit FreeMeter(uint64_t bytes) : bytes_(bytes) {}
+  Result<uint64_t> begin() override { return bytes_; }
+  Result<uint64_t> taken() override { return uint64_t{1}; }
+  void settle() override {}
+
+ private:
+  const uint64_t bytes_;
+};
+
+// What is kept free beside steps, to 4 MiB: this small model itself takes less.
+TEST(TrialStep, WhereNcclMaySumRoomIsLeftForItsBuffersAndStages) {
+  constexpr uint32_t kWorkers = 4;
+  const auto dataset = make_patterns(200);
+  const auto fits = [&](const std::string& backend, double bucket_mb, uint64_t usable) {
+    wire::JobSpec job = open(small_job("mlp"));
+    job.mutable_comm()->set_backend(backend);
+    job.mutable_comm()->set_bucket_mb(bucket_mb);
+    job.mutable_cluster()->set_workers(kWorkers);
+    testing::PlainModule module;
+    auto engine = make_engine(job, *dataset, nullptr, &module);
+    EXPECT_TRUE(engine.is_ok()) << engine.status().message();
+    FreeMeter meter(usable / limits::kAutoMemoryPercent * 100);
+    return (*engine)->largest_slot(meter).is_ok();
+  };
+  EXPECT_TRUE(fits("host", 0, 4 * kMib));
+  for (const std::string backend : {"nccl", "auto"}) {
+    for (const uint64_t bucket_mb : {0u, 8u}) {
+      const uint64_t kept = nccl_bytes(kWorkers, 4, (bucket_mb == 0 ? 32 : bucket_mb) * kMib);
+      EXPECT_FALSE(fits(backend, static_cast<double>(bucket_mb), kept)) << backend;
+      EXPECT_TRUE(fits(backend, static_cast<double>(bucket_mb), kept + 4 * kMib)) << backend;
+    }
+  }
 }
 
 TEST(TrialStep, ThisMachinesOwnMemoryHoldsASmallStep) {

@@ -63,7 +63,7 @@ class Doors : public ::testing::Test {
 };
 
 TEST_F(Doors, WhoHasTheTokenIsTold) {
-  auto door = Door::open(transport_, "127.0.0.1", rpc::Token("secret"), "v1", *logger_);
+  auto door = Door::open(transport_, "127.0.0.1", "", rpc::Token("secret"), "v1", *logger_);
   ASSERT_TRUE(door.is_ok()) << door.status().message();
   const auto findings = knock((*door)->address(), rpc::Token("secret"));
   EXPECT_EQ(about(findings, "network").grade, Grade::kGood);
@@ -72,7 +72,7 @@ TEST_F(Doors, WhoHasTheTokenIsTold) {
 }
 
 TEST_F(Doors, WhoHasNotIsAFindingOfItsToken) {
-  auto door = Door::open(transport_, "127.0.0.1", rpc::Token("secret"), "v1", *logger_);
+  auto door = Door::open(transport_, "127.0.0.1", "", rpc::Token("secret"), "v1", *logger_);
   ASSERT_TRUE(door.is_ok());
   const auto findings = knock((*door)->address(), rpc::Token("other"));
   ASSERT_EQ(findings.size(), 1u);
@@ -83,7 +83,7 @@ TEST_F(Doors, WhoHasNotIsAFindingOfItsToken) {
 TEST_F(Doors, APortWhereNobodyListensIsAFindingOfThePort) {
   rpc::Address address;
   {
-    auto door = Door::open(transport_, "127.0.0.1", rpc::Token("secret"), "v1", *logger_);
+    auto door = Door::open(transport_, "127.0.0.1", "", rpc::Token("secret"), "v1", *logger_);
     ASSERT_TRUE(door.is_ok());
     address = (*door)->address();
   }

@@ -99,6 +99,25 @@ TEST_F(ClientServer, TheClockOfGivingUpStartsAgainAtALoss) {
   EXPECT_EQ(test.events, (Events{"ready", "lost", "ready"}));
 }
 
+TEST_F(ClientServer, WhyNoAttemptSucceedsIsToldOnceForEachReason) {
+  TestClient& test = add_client();
+  loop_.run_for(RpcClient::kTroubleMs - limits::kBackoffMaxMs);
+  EXPECT_TRUE(test.troubles.empty()) << "a coordinator that is started again is soon there";
+  loop_.run_for(30'000);
+  ASSERT_EQ(test.troubles.size(), 1u);
+  EXPECT_THAT(test.troubles[0], Names("coordinator:1"));
+  address_error_ = Status(Code::kUnavailable, "trainer.invalid: no such name");
+  loop_.run_for(30'000);
+  ASSERT_EQ(test.troubles.size(), 2u);
+  EXPECT_THAT(test.troubles[1], Names("trainer.invalid"));
+  EXPECT_THAT(test.client->last_failure().message(), Names("trainer.invalid"));
+  address_error_ = Status::ok();
+  start_server();
+  loop_.run_for(10'000);
+  EXPECT_EQ(test.events, Events{"ready"});
+  EXPECT_TRUE(test.client->last_failure().is_ok());
+}
+
 TEST_F(ClientServer, AClosedClientHearsNothingMore) {
   start_server();
   TestClient& test = add_client();

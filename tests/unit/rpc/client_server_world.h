@@ -27,6 +27,8 @@ struct TestClient {
   std::vector<std::string> events;
   std::vector<uint64_t> steps;
   Status failed;
+  std::vector<std::string> distrusted;
+  std::vector<std::string> troubles;
   std::unique_ptr<RpcClient> client;
 };
 
@@ -52,11 +54,13 @@ class ClientServer : public testing::Test {
     RpcClient::Options options;
     options.address = [this]() -> Result<Address> {
       attempts_ms_.push_back(loop_.now_ms());
+      if (!address_error_.is_ok()) return address_error_;
       return kAddress;
     };
     options.token = token;
     options.give_up_after_ms = give_up_after_ms;
     options.silence_ms = silence_ms;
+    options.refusal_is_final = refusal_is_final_;
     options.jitter_seed = clients_.size();
     test.client = std::make_unique<RpcClient>(
         *client_side_, options,
@@ -69,15 +73,19 @@ class ClientServer : public testing::Test {
                 [&test](const Status& why) {
                   test.events.push_back("failed");
                   test.failed = why;
-                }});
+                },
+            .on_distrust =
+                [&test](const Status& why) { test.distrusted.push_back(why.message()); },
+            .on_trouble = [&test](const Status& why) { test.troubles.push_back(why.message()); }});
     EXPECT_TRUE(test.events.empty());
     return test;
   }
 
   // A connection that never speaks by itself.
-  std::shared_ptr<Connection> add_stranger() {
+  std::shared_ptr<Connection> add_stranger() { return add_stranger(*client_side_); }
+  std::shared_ptr<Connection> add_stranger(Transport& from) {
     std::shared_ptr<Connection> stranger;
-    client_side_->connect(kAddress, 1'000, [&](auto result) { stranger = result.value(); });
+    from.connect(kAddress, 1'000, [&](auto result) { stranger = result.value(); });
     EXPECT_TRUE(loop_.run_until([&] { return stranger != nullptr; }, 1'000));
     stranger->set_handlers({.on_frame = [](wire::Frame&&) {},
                             .on_close = [this](const Status&) { ++strangers_closed_; }});
@@ -93,6 +101,8 @@ class ClientServer : public testing::Test {
   MemoryLogger logger_;
   std::unique_ptr<RpcServer> server_;
   bool echo_ = false;
+  bool refusal_is_final_ = false;
+  Status address_error_;  // instead of the address
   std::vector<PeerId> peers_;
   std::vector<PeerId> lost_;
   std::vector<uint64_t> steps_;

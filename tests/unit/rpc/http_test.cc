@@ -157,16 +157,18 @@ TEST_F(Http, AByteAtATimeDoesNotMoveTheDeadline) {
   EXPECT_EQ(slow.receive_all(), "");
 }
 
-TEST_F(Http, TooManyConnectionsCloseTheNewest) {
+// A crowd that asks for nothing, or begins to, keeps nobody out.
+TEST_F(Http, AmongTooManyConnectionsTheOldestWithoutARequestMakesRoom) {
   std::vector<std::unique_ptr<RawSocket>> sockets;
-  for (size_t i = 0; i < limits::kHttpConnections; ++i)
+  for (size_t i = 0; i < limits::kHttpConnections; ++i) {
     sockets.push_back(std::make_unique<RawSocket>(address_));
-  RawSocket one_more(address_);
-  one_more.receive_all();
-  ASSERT_EQ(logger_.lines.wait_for(1).size(), 1u);
-  EXPECT_THAT(logger_.lines.now()[0], Says("128"));
-  sockets[0]->send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
-  sockets[0]->receive_until("ok\n");
+    sockets.back()->send("GET /healthz HTTP/1.1\r\n");
+  }
+  for (int i = 0; i < 3; ++i) expect_alive();
+  EXPECT_EQ(sockets[0]->receive_all(), "");
+  EXPECT_THAT(logger_.lines.wait_for(1)[0], AllOf(Names("127.0.0.1:"), Says("128", "room")));
+  sockets.back()->send("Host: localhost\r\n\r\n");
+  sockets.back()->receive_until("ok\n");
 }
 
 TEST_F(Http, ATakenPortIsOneSentenceWithWhatToDo) {

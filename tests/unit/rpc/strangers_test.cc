@@ -101,6 +101,7 @@ TEST_F(Strangers, AWrongTokenIsRefusedAndTold) {
     RpcClient::Options options;
     options.address = [this]() -> Result<Address> { return address_; };
     options.token = "guess";
+    options.refusal_is_final = true;
     stranger = std::make_unique<RpcClient>(
         transport_, options,
         RpcClient::Handlers{.on_ready = [&] { failures.push("ready"); },

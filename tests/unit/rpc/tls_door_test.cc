@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
+#include <string>
 #include <vector>
 
+#include "comm/base/clock.h"
 #include "comm/rpc/memory_transport.h"
 
 namespace lockstep::rpc {
@@ -25,7 +27,7 @@ class Door : public testing::Test {
 
   void SetUp() override {
     door_ = std::make_shared<TlsDoor>(
-        loop_,
+        loop_, "token",
         [this](boost::asio::ip::tcp::socket socket, Result<TlsDoor::Turn> turn) {
           char who = 0;
           (void)::recv(socket.native_handle(), &who, 1, MSG_DONTWAIT);
@@ -64,6 +66,17 @@ class Door : public testing::Test {
     hear();
     return end;
   }
+
+  // The same with a knock first.
+  int come_knocking(int who, const std::string& knock_bytes) {
+    const int end = knock();
+    EXPECT_EQ(::send(end, knock_bytes.data(), knock_bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(knock_bytes.size()));
+    speak(end, who);
+    hear();
+    return end;
+  }
+  static std::string right_knock() { return make_knock("token", SystemClock().wall_ms()); }
 
   void hear() {
     context_.restart();
@@ -175,6 +188,42 @@ TEST_F(Door, WhoHungUpMeanwhileGetsNoTurn) {
   settle();
   EXPECT_EQ(after_filling(), (std::vector<int>{72}));
   EXPECT_EQ(turned_away_, std::vector<std::string>{"it hung up while it waited for its turn"});
+}
+
+// A flood of half handshakes: all turns of strangers are taken, and hundreds wait.
+TEST_F(Door, WhoHasKnockedWaitsForNoStranger) {
+  fill_hands();
+  for (int i = 0; i < 20; ++i) come(1);
+  come_knocking(71, right_knock());
+  come(2);
+  settle();
+  EXPECT_EQ(after_filling(), (std::vector<int>{71}));
+}
+
+TEST_F(Door, AWrongKnockIsTakenOffAndItsCallerIsAStranger) {
+  fill_hands();
+  const std::string once = right_knock();
+  come_knocking(71, once);
+  come_knocking(72, once);                                          // overheard
+  come_knocking(73, make_knock("guess", SystemClock().wall_ms()));  // guessed
+  come_knocking(74, make_knock("token", SystemClock().wall_ms() - limits::kKnockMs - 5'000));
+  settle();
+  EXPECT_EQ(after_filling(), (std::vector<int>{71}));
+  for (size_t i = 0; i < limits::kTlsHandshakes; ++i) entered_[i].turn.reset();
+  settle();
+  EXPECT_EQ(after_filling(), (std::vector<int>{71, 74, 73, 72})) << "TLS begins behind the knock";
+}
+
+TEST_F(Door, AmongTooManyStrangersMakeRoomBeforeThoseWhoHaveKnocked) {
+  fill_hands();
+  std::vector<int> own;
+  for (int i = 0; i < kInHand; ++i) come_knocking(80, right_knock());  // all turns of the line
+  settle();
+  own.push_back(come_knocking(81, right_knock()));
+  for (size_t i = 0; i < kMostCallers + 5; ++i) come(1);
+  char byte;
+  EXPECT_EQ(::recv(own[0], &byte, 1, 0), -1) << "still open";
+  EXPECT_EQ(turned_away_.size(), 6u);
 }
 
 TEST_F(Door, ATurnMayOutliveTheDoorAndNobodyElseDoes) {

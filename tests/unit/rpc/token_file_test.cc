@@ -56,8 +56,8 @@ TEST_F(TokenFiles, ThatIsMissingOrDamagedIsNamed) {
 
 // What a handshake of `client`, an older or newer token, comes to.
 bool is_accepted(const Token& server_token, const std::string& client_token) {
-  ServerHandshake server(server_token);
-  ClientHandshake client(client_token);
+  ServerHandshake server(server_token, {"here:1"});
+  ClientHandshake client(client_token, "here:1");
   const auto response = client.on_frame(server.challenge());
   const auto accept = server.on_response(response->reply);
   if (!accept.is_ok()) return false;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <future>
@@ -113,12 +114,15 @@ class WorldPort final : public RunnerPort {
   std::vector<std::string> said_;
 };
 
-// Devices that are connected in every generation, and used in none.
+// Devices that are connected in every generation, and used in none. Or the host sums.
 class ToyDevices final : public DeviceComm {
  public:
+  std::atomic<bool> sum{true};
+
   Result<std::unique_ptr<DeviceCollective>> connect(DeviceGeneration next) override {
     std::lock_guard lock(mutex_);
     connected_.push_back(next);
+    if (!sum) return std::unique_ptr<DeviceCollective>();
     auto alone = make_loopback(next.generation, {buffer_.get()});
     return std::unique_ptr<DeviceCollective>(
         std::make_unique<LateCollective>(std::move(alone.front())));
@@ -195,7 +199,7 @@ class Member {
 class RunnerWorld {
  public:
   // `slots` of the run; an evaluation after every 10 steps.
-  explicit RunnerWorld(size_t members, uint32_t slots = 4) : slots_(slots) {
+  explicit RunnerWorld(size_t members, uint32_t slots = 4, double bucket_mb = 0) : slots_(slots) {
     // Protobuf makes its descriptors when they are first asked for, in a library that the thread
     // sanitizer does not see into: here, before there are threads.
     (void)wire::Leave::descriptor()->full_name();
@@ -203,6 +207,7 @@ class RunnerWorld {
     job_.mutable_train()->set_global_batch(10);
     job_.mutable_train()->set_slots(slots);
     job_.mutable_checkpoint()->set_keep(2);
+    job_.mutable_comm()->set_bucket_mb(bucket_mb);
     job_.mutable_data()->mutable_eval()->set_path("somewhere");
     facts_.set_train_samples(100);
     for (size_t i = 0; i < members; ++i) add();

@@ -75,7 +75,7 @@ Outcome transfer(TestState& source, TestState& target, int damaged_broadcast = -
     if (!outcome.received.is_ok()) ranks[0]->abort();
   });
   threads.emplace_back([&] {
-    const StateOrigin origin{{42, Phase::kEval}, "step-0000000040-g1-m4"};
+    const StateOrigin origin{{42, Phase::kEval}, "step-0000000040-g1-m4", {}};
     outcome.sent = send_state(*ranks[1], kGeneration, origin, source.tensors());
   });
   threads.emplace_back(

@@ -36,9 +36,10 @@ class ToyEngine final : public Engine {
 
   // For the thread that reads when the runner is done.
   const std::vector<float>& values() const { return values_; }
+  const std::vector<uint64_t>& bucket_bounds() const { return bucket_bounds_; }
 
   GradientBuffer& gradient_buffer() override { return *buffer_; }
-  std::vector<uint64_t> tensor_bounds() const override { return {0, kLayout.gradients}; }
+  std::vector<uint64_t> tensor_bounds() const override { return {0, 16, 32, kLayout.gradients}; }
   std::vector<std::string> fingerprint() const override { return {}; }
   std::vector<StateTensor> state() override {
     return {{StateSection::kParameter,
@@ -61,6 +62,7 @@ class ToyEngine final : public Engine {
 
   Status begin_generation(const GenerationView& view, ApplyGate gate) override {
     view_ = view;
+    bucket_bounds_ = view.bucket_bounds;
     gate_ = std::move(gate);
     voters_ = std::count_if(view.slot_runs.begin(), view.slot_runs.end(),
                             [](const SlotRun& run) { return run.begin < run.end; });
@@ -143,6 +145,7 @@ class ToyEngine final : public Engine {
 
   const uint32_t slots_;
   const std::unique_ptr<GradientBuffer> buffer_;
+  std::vector<uint64_t> bucket_bounds_;  // of the last generation
   std::vector<float> values_;
   Step applied_ = 0;
   GenerationView view_;

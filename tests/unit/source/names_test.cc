@@ -46,6 +46,14 @@ TEST(ObjectNames, AManifestIsNoData) {
   EXPECT_EQ(fetching_of(named({"manifest.txt"})), std::vector{Fetching::kWhole}) << "asked for";
 }
 
+TEST(ObjectNames, HiddenOnesAreNoData) {
+  EXPECT_EQ(fetching_of(named({"._a.txt", "a.txt", "__MACOSX/a.txt", ".git/x"})),
+            (std::vector{Fetching::kLeft, Fetching::kWhole, Fetching::kLeft, Fetching::kLeft}));
+  EXPECT_EQ(fetching_of(named({"._a.tar", "a.txt"})),
+            (std::vector{Fetching::kLeft, Fetching::kWhole}));
+  EXPECT_EQ(fetching_of(named({".a.tar"})), std::vector{Fetching::kRanges}) << "asked for";
+}
+
 TEST(Manifest, NamesOneALineAsFindWritesThem) {
   EXPECT_EQ(*names_in_manifest("# data\n./a/b c.jpg\r\nd\n\n./x/manifest.txt\nmanifest.txt"),
             (std::vector<std::string>{"a/b c.jpg", "d"}));

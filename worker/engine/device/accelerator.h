@@ -82,6 +82,7 @@ class Accelerator final : public Device {
   Result<DeviceSums*> sums(uint32_t regions) override;
   uint32_t finished_buckets() const override { return gradients_.counter().finished(); }
   Result<GradientBuffer*> regions(uint32_t regions) override;
+  void drop_regions() override { gradients_.regions().drop(); }
   Result<uint64_t> gradient_hash(const float* gradients) override;
   Result<uint64_t> state_hash() override;
   Result<bool> are_finite(const StepSums& sums) override;

@@ -111,6 +111,8 @@ class Device {
   virtual Result<GradientBuffer*> regions(uint32_t /*regions*/) {
     return static_cast<GradientBuffer*>(nullptr);
   }
+  // Gives back what regions() took, but for what a step without it needs.
+  virtual void drop_regions() {}
   // What members compare: hash_gradients() of what backward wrote to `gradients`, and hash_of() the
   // present boundary state (self_check.h).
   virtual Result<uint64_t> gradient_hash(const float* gradients) = 0;

@@ -1,5 +1,7 @@
 #include "worker/engine/device/device_regions.h"
 
+#include <utility>
+
 #include "comm/base/check.h"
 #include "worker/engine/device/device_memory.h"
 
@@ -18,7 +20,16 @@ Status DeviceRegions::reserve(uint32_t regions) {
 }
 
 Status DeviceRegions::reserve_result() {
-  return result_ != nullptr ? Status::ok() : allocate(module_, &result_, layout_.elements);
+  if (result_ != nullptr) return Status::ok();
+  LOCKSTEP_ASSIGN_OR_RETURN(void* const got,
+                            module_.allocate_for_peers(layout_.elements * sizeof(float)));
+  result_ = static_cast<float*>(got);
+  return Status::ok();
+}
+
+void DeviceRegions::drop() {
+  for (; regions_.size() > 1; regions_.pop_back()) module_.release(regions_.back());
+  module_.release(std::exchange(result_, nullptr));
 }
 
 float* DeviceRegions::partial(uint32_t region) {

@@ -19,10 +19,12 @@ class DeviceRegions final : public GradientBuffer {
   // buffer.
   DeviceRegions(DeviceModule& module, const BufferLayout& layout);
 
-  // Reserves at least `regions` regions, zeroed. Existing regions stay where they are. kInternal if
+  // Reserves at least `regions` regions, zeroed. Existing regions stay where they are. kNoMemory if
   // memory runs out.
   Status reserve(uint32_t regions);
   Status reserve_result();
+  // Gives back all but the first region. REQUIRES: nothing uses them.
+  void drop();
 
   const BufferLayout& layout() const override { return layout_; }
   uint32_t regions() const override { return static_cast<uint32_t>(regions_.size()); }

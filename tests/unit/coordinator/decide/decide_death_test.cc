@@ -33,6 +33,24 @@ TEST(Decide, AWorkerThatDiesBeforeItRegistersEndsTheRunWithItsCode) {
   }
 }
 
+TEST(Decide, AReplacementThatCannotBeStartedIsToldToWhomItWasAnnounced) {
+  World w;
+  w.hello(50, {1000, 1001});
+  w.train();
+  w.exit(50, 1001, -1, 9, "", /*will_restart=*/true);
+  wire::Envelope e;
+  wire::WorkerExit& exit = *e.mutable_worker_exit();
+  exit.set_local_rank(1);
+  exit.set_exit_code(78);
+  exit.set_last_words("cannot start /opt/lockstep-worker: No such file or directory");
+  w.say(50, e);
+  ASSERT_TRUE(w.is_durable("worker_not_started"));
+  const std::string text = w.journal.events().back().text;
+  for (const char* part : {"worker 1", "node n", "/opt/lockstep-worker", "the run goes on"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " in: " << text;
+  EXPECT_TRUE(w.state.replacements.empty());
+}
+
 TEST(Decide, AWorkerThatHasLeftMayDieWithoutHarm) {
   World w;
   w.train();

@@ -127,7 +127,7 @@ TEST(Pace, SpeedsWithinTwentyPercentAreAllAlike) {
   EXPECT_EQ(race.w.state.generation, 1u);
   EXPECT_EQ(race.slots(), (Sizes{4, 4, 4, 4}));
   race.kill(2);
-  const auto runs = assign_slots(3, 16);
+  const auto runs = assign_slots(std::vector<uint32_t>(3, 0), 16);
   for (MemberId id : race.w.state.ranks) {
     EXPECT_EQ(race.w.state.members.at(id).slots, runs[race.w.state.members.at(id).rank]);
   }

@@ -228,7 +228,7 @@ TEST_F(ArrowFiles, WhatIsWrongIsSaidWithFileAndColumn) {
       {"null_image", "has 1 rows without a value in column image"},
       {"negative_label", "has row 1, which has label -3, but a label is"},
       {"dictionary_label", "has column label dictionary-encoded"},
-      {"no_label", "there must be a column of whole numbers called label; it has image (binary)"},
+      {"no_label", "set data.label to the column of the labels; it has image (binary)"},
       {"encoded_view", "it has image (binary_view), name (string), label (int64)"},
       {"text_only", "has no column that Lockstep can train on"},
       {"no_image", "has row 0, which has an image that "},

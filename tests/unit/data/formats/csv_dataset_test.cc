@@ -44,7 +44,9 @@ class CsvFiles : public testing::Test {
   }
   std::string fingerprint(const std::string& content) {
     put("x.csv", content);
-    return (*open("x.csv"))->fingerprint();
+    SampleCut cut;
+    if (content.find("label") == std::string::npos) cut.columns.label = "3";
+    return (*open("x.csv", Split::kTrain, cut))->fingerprint();
   }
 
   TemporaryDirectory dir_;
@@ -96,7 +98,7 @@ TEST_F(CsvFiles, AreFoundByTheirEndingAndWhatIsInThem) {
   EXPECT_FALSE(has_eval_files(dir_.path("data/one")));
 
   // Beside other data they only describe them, and a name does not make an array a table.
-  put("books/x.txt", "text");
+  put("books/x.txt", "text of more bytes than the table has");
   put("books/list.csv", table);
   EXPECT_EQ(format("books"), "text");
   put("pictures/cat/1.jpg", jpeg_picture(20, 20));
@@ -107,7 +109,7 @@ TEST_F(CsvFiles, AreFoundByTheirEndingAndWhatIsInThem) {
 }
 
 TEST_F(CsvFiles, AManifestBesideThemDoesNotMakeThemText) {
-  put("split/train/x.csv", "1,2,0\n3,4,1\n");
+  put("split/train/x.csv", "1,2,0\n3,4,1\n5,6,0\n");
   put("split/val/x.csv", "5,6,1\n");
   const std::string before = (*open("split"))->fingerprint();
   for (const char* name : {"split/manifest.txt", "split/train/manifest.txt"})
@@ -129,7 +131,7 @@ TEST_F(CsvFiles, TheFingerprintIsOfTheRowsAndNotOfHowTheyAreWritten) {
 }
 
 TEST_F(CsvFiles, NormalizeGivesEveryColumnMeanZeroAndVarianceOne) {
-  put("x.csv", "1,0.1,-4e30,0\n3,0.1,4e30,1\n");
+  put("x.csv", "a,b,c,label\n1,0.1,-4e30,0\n3,0.1,4e30,1\n");
   const auto dataset = open("x.csv");
   ASSERT_TRUE(dataset.is_ok()) << dataset.status().message();
   EXPECT_EQ((*dataset)->statistics()[0], (ChannelStatistics{2, 1}));
@@ -155,7 +157,7 @@ TEST_F(CsvFiles, NormalizeGivesEveryColumnMeanZeroAndVarianceOne) {
 }
 
 TEST_F(CsvFiles, WhatIsForImagesIsRefused) {
-  put("x.csv", "1,2,3,0\n4,5,6,1\n");
+  put("x.csv", "a,b,c,label\n1,2,3,0\n4,5,6,1\n");
   const auto dataset = open("x.csv");
   ASSERT_TRUE(dataset.is_ok()) << dataset.status().message();
   for (const char* word : {"flip", "cutout=2", "mixup", "cutmix"}) {

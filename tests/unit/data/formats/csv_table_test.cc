@@ -16,8 +16,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-Result<CsvTable> read(const std::vector<std::string>& texts, const CsvTable* training = nullptr) {
-  CsvTableReader reader(training);
+Result<CsvTable> read(const std::vector<std::string>& texts, const CsvTable* training = nullptr,
+                      const ColumnNames& wanted = {}) {
+  CsvTableReader reader(training, wanted);
   for (const std::string& text : texts) LOCKSTEP_RETURN_IF_ERROR(reader.add(text));
   return reader.finish();
 }
@@ -30,13 +31,13 @@ std::string failure(const std::string& text) {
 }
 
 TEST(CsvTable, RowsAreNumbersAndTheLastColumnIsTheLabel) {
-  const auto table = read({"1,2.5,0\n-3e2,+.5,2\n"});
+  const auto table = read({"1,2.5,0\n-3e2,+.5,2\n1,1,0\n1,1,2\n"});
   ASSERT_TRUE(table.is_ok()) << table.status().message();
-  EXPECT_THAT(table->values, ElementsAre(1, 2.5F, -300, .5F));
-  EXPECT_THAT(table->labels, ElementsAre(0, 2));
+  EXPECT_THAT(table->values, ElementsAre(1, 2.5F, -300, .5F, 1, 1, 1, 1));
+  EXPECT_THAT(table->labels, ElementsAre(0, 2, 0, 2));
   EXPECT_THAT(table->classes, IsEmpty());
   EXPECT_THAT(table->columns.names, IsEmpty());
-  EXPECT_THAT(table->lines, ElementsAre(1, 2));
+  EXPECT_THAT(table->lines, ElementsAre(1, 2, 3, 4));
 }
 
 TEST(CsvTable, EveryEndOfLineAndSeparatorGivesTheSame) {
@@ -70,7 +71,8 @@ TEST(CsvTable, AByteOrderMarkIsNoPartOfTheFirstName) {
 }
 
 TEST(CsvTable, QuotedFieldsHoldSeparatorsLinesAndQuotes) {
-  const auto table = read({"\"a, b\",\"the\r\n\"\"label\"\"\"\n\"1\",\"x,\ny\"\n2,\"\"\"\"\n"});
+  const auto table = read({"\"a, b\",\"the\r\n\"\"label\"\"\"\n\"1\",\"x,\ny\"\n2,\"\"\"\"\n"},
+                          nullptr, {"", "the\r\n\"label\""});
   ASSERT_TRUE(table.is_ok()) << table.status().message();
   EXPECT_THAT(table->columns.names, ElementsAre("a, b", "the\r\n\"label\""));
   EXPECT_THAT(table->values, ElementsAre(1, 2));
@@ -81,9 +83,8 @@ TEST(CsvTable, QuotedFieldsHoldSeparatorsLinesAndQuotes) {
 
 TEST(CsvTable, TheHeaderSaysWhichColumnIsTheLabel) {
   for (const auto& [header, label] :
-       {std::pair("a,b,c", 2), std::pair("Label,b,c", 0), std::pair("a,target,c", 1),
-        std::pair("x,y,label", 2), std::pair("label,x,y", 0), std::pair("y,class,z", 1),
-        std::pair("y,b,c", 0)}) {
+       {std::pair("Label,b,c", 0), std::pair("a,target,c", 1), std::pair("x,y,label", 2),
+        std::pair("label,x,y", 0), std::pair("y,class,z", 1), std::pair("y,b,c", 0)}) {
     const auto table = read({std::string(header) + "\n1,1,1\n"});
     ASSERT_TRUE(table.is_ok()) << table.status().message();
     EXPECT_EQ(table->columns.label, static_cast<size_t>(label)) << header;
@@ -94,12 +95,12 @@ TEST(CsvTable, TheHeaderSaysWhichColumnIsTheLabel) {
 // A header that is taken for a row, or a row for a header, would be a sample too many or too few.
 TEST(CsvTable, WhatMayBeAHeaderOrARowIsRefused) {
   EXPECT_THAT(failure("0,1,label\n1,2,3\n"), Says("header or a row"));
-  EXPECT_THAT(failure("1,abc,0\n1,2,0\n"), Names("\"abc\"", "line 1, column 2"));
-  EXPECT_THAT(failure("1,abc,def,0\n1,2,3,0\n"), Names("\"abc\"", "line 1, column 2"));
-  EXPECT_THAT(failure("nan,nan,a\n1,2,b\n"), Says("finite"));
+  EXPECT_THAT(failure("1,abc,0\n1,2,1\n1,2,0\n"), Names("\"abc\"", "line 1, column 2"));
+  EXPECT_THAT(failure("1,abc,def,0\n1,2,3,1\n1,2,3,0\n"), Names("\"abc\"", "line 1, column 2"));
+  EXPECT_THAT(failure("nan,nan,a\n1,2,b\n1,2,a\n"), Says("finite"));
   EXPECT_THAT(failure(",a,label\n0,2,1\n"),
               AllOf(Names("line 1, column 1"), Says("without a name")));
-  EXPECT_EQ(read({"1,2,y\n1,2,n\n"})->classes.size(), 2U);
+  EXPECT_EQ(read({"1,2,y\n1,2,n\n1,2,y\n"})->classes.size(), 2U);
 }
 
 TEST(CsvTable, NamesOfClassesAreInTheOrderOfTheirBytes) {
@@ -152,7 +153,8 @@ TEST(CsvTable, DamageIsSeen) {
   EXPECT_THAT(failure(std::string("1,0\n2\0,0\n", 9)), Says("NUL"));
   EXPECT_THAT(failure(std::string("1,0\n\"\0\",0\n", 10)),
               AllOf(Names("line 2, column 1"), Says("NUL")));
-  EXPECT_THAT(failure("1,caf\xE9\n"), AllOf(Names("\"caf?\"", "line 1, column 2"), Says("UTF-8")));
+  EXPECT_THAT(failure("a,label\n1,caf\xE9\n"),
+              AllOf(Names("\"caf?\"", "line 2, column 2"), Says("UTF-8")));
   EXPECT_THAT(failure("\xFF,label\n1,0\n"), HasSubstr("not UTF-8"));
 }
 

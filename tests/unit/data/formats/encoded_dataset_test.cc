@@ -245,7 +245,7 @@ TEST_F(EncodedImages, AFileThatIsNoImageIsNamedAtOnce) {
   put_folder();
   put("b/broken.jpg", "this is text");
   EXPECT_THAT(failure(),
-              AllOf(Names("b/broken.jpg"), Says("neither"), Advises("repair", "remove it")));
+              AllOf(Names("b/broken.jpg"), Says("no JPEG"), Advises("repair", "remove it")));
   put("b/broken.jpg", "");
   EXPECT_THAT(failure(), AllOf(Names("b/broken.jpg"), Says("empty")));
 }

@@ -27,8 +27,9 @@ using testing::HasSubstr;
 constexpr const char* kShard = "shard.00000.mds";
 
 std::string mds_index_error(const std::string& json) {
-  const auto shards = parse_mds_index(json);
-  return shards.is_ok() ? "taken" : shards.status().message();
+  auto shards = parse_mds_index(json);
+  const Status status = shards.is_ok() ? choose_mds_columns(shards->front(), {}) : shards.status();
+  return status.is_ok() ? "taken" : status.message();
 }
 
 std::string replaced(std::string text, const std::string& what, const std::string& by) {
@@ -38,15 +39,17 @@ std::string replaced(std::string text, const std::string& what, const std::strin
 }
 
 TEST(MdsIndex, SaysShardsAndColumns) {
-  const auto shards = parse_mds_index(mds_sample("bytes/index.json"));
+  auto shards = parse_mds_index(mds_sample("bytes/index.json"));
   ASSERT_TRUE(shards.is_ok()) << shards.status().message();
   ASSERT_FALSE(shards->empty());
-  const MdsShard& first = shards->front();
+  MdsShard& first = shards->front();
+  ASSERT_TRUE(choose_mds_columns(first, {}).is_ok());
   EXPECT_EQ(first.name, kShard);
   EXPECT_EQ(first.columns[first.image].name, "image");
   EXPECT_EQ(first.columns[first.label].name, "label");
-  const auto png = parse_mds_index(mds_sample("png/index.json"));
+  auto png = parse_mds_index(mds_sample("png/index.json"));
   ASSERT_TRUE(png.is_ok()) << png.status().message();
+  ASSERT_TRUE(choose_mds_columns(png->front(), {}).is_ok());
   EXPECT_EQ(png->front().columns[png->front().image].name, "x");
   EXPECT_EQ(png->front().columns[png->front().label].name, "class");
 }
@@ -71,11 +74,12 @@ TEST(MdsIndex, WhatCannotBeUsedIsSaid) {
               AllOf(Names("label"), Says("int", "9 bytes")));
   EXPECT_THAT(mds_index_error(replaced(good, "\"bytes\"", "\"jpeg_array\"")),
               Names("image (jpeg_array)", "label (int)"));
-  EXPECT_THAT(mds_index_error(mds_sample("no_label/index.json")), Advises("called label"));
+  EXPECT_THAT(mds_index_error(mds_sample("no_label/index.json")), Advises("data.label"));
 }
 
 Result<std::vector<Extent>> samples_in(const std::string& set, std::span<const uint8_t> bytes) {
   auto shards = parse_mds_index(mds_sample(set + "/index.json"));
+  EXPECT_TRUE(choose_mds_columns(shards->front(), {}).is_ok());
   shards->front().bytes = bytes.size();  // or damage would never be looked at
   return samples_of_mds(shards->front(), bytes);
 }

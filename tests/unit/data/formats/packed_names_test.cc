@@ -96,6 +96,7 @@ TEST_F(PackedFiles, AnArchiveBesideOtherDataIsNotTakenForThem) {
   EXPECT_EQ(*detect_format(dir_.path("data")), "webdataset");
   write_file(dir_.path("data/pear/1.jpg"), jpeg_picture(20, 20, 1));
   EXPECT_EQ(*detect_format(dir_.path("data")), "image_folder");
+  fs::remove_all(dir_.path("data/pear"));
   write_file(dir_.path("data/a.txt"), "text");
   EXPECT_EQ(*detect_format(dir_.path("data")), "text");
 }

@@ -128,7 +128,7 @@ TEST_F(Shards, SayWhichSampleIsWrong) {
   EXPECT_THAT(failure(tar_entry({"1.cls", "cat"}) + tar_entry({"1.jpg", image()})),
               AllOf(Names("1.cls"), Says("no label"), Advises("0 to 65535")));
   EXPECT_THAT(failure(tar_entry({"1.cls", "-1"})), Says("no label"));
-  EXPECT_THAT(failure(tar_entry({"1.jpg", "GIF89a"})), AllOf(Names("1.jpg"), Says("neither")));
+  EXPECT_THAT(failure(tar_entry({"1.jpg", "GIF89a"})), AllOf(Names("1.jpg"), Says("GIF")));
   EXPECT_THAT(failure(tar_entry({"1.jpg", image()}) + tar_entry({"1.png", image()})),
               AllOf(Names("sample 1"), Says("two images")));
 }

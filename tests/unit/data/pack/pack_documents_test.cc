@@ -52,7 +52,7 @@ class PackDocuments : public DocumentFiles {
   }
   // Where they end, those without a token among them.
   void expect_ends(const std::string& path, const std::vector<uint64_t>& sizes) {
-    const auto streams = open_token_streams({dir_.path(path)}, "arrow_tokens", nullptr,
+    const auto streams = open_token_streams({dir_.path(path)}, "arrow_tokens", {}, nullptr,
                                             dir_.path("cache"), {}, /*with_documents=*/true);
     ASSERT_TRUE(streams.is_ok()) << streams.status().message();
     std::vector<uint64_t> ends(sizes.size());

@@ -45,6 +45,52 @@ def grey16(image):
                            b"".join(bytes([p, p]) for p in image.convert("L").tobytes()))
 
 
+def segment(data, marker):
+    at = data.index(bytes([0xFF, marker]))
+    return at, at + 2 + struct.unpack(">H", data[at + 2:at + 4])[0]
+
+
+def without_adobe(data):
+    begin, end = segment(data, 0xEE)
+    return data[:begin] + data[end:]
+
+
+def with_zero_scan(data):
+    """The scan says that it holds no coefficients, as some phones write."""
+    _, end = segment(data, 0xDA)
+    assert data[end - 3:end] == b"\0\x3f\0"
+    return data[:end - 3] + b"\0\0\0" + data[end:]
+
+
+def with_stray_bytes(data):
+    """Between two segments, as cameras that write over the size of a thumbnail leave them."""
+    _, end = segment(data, 0xE0)
+    return data[:end] + b"\0\x12\0" + data[end:]
+
+
+def top_down(data):
+    at, = struct.unpack("<I", data[10:14])
+    row = (3 * WIDTH + 3) // 4 * 4
+    rows = [data[at + row * y:at + row * (y + 1)] for y in range(HEIGHT)]
+    return data[:22] + struct.pack("<i", -HEIGHT) + data[26:at] + b"".join(reversed(rows))
+
+
+def bits16(image, compression):
+    """5 bits a colour; with masks, 6 of green."""
+    masks = struct.pack("<3I", 0xF800, 0x07E0, 0x001F) if compression else b""
+    green, red = (6, 11) if compression else (5, 10)
+    row = (2 * WIDTH + 3) // 4 * 4
+    body = b""
+    for y in reversed(range(HEIGHT)):
+        line = b"".join(struct.pack("<H", r >> 3 << red | g >> (8 - green) << 5 | b >> 3)
+                        for r, g, b in (image.getpixel((x, y)) for x in range(WIDTH)))
+        body += line + bytes(row - len(line))
+    at = 54 + len(masks)
+    return (b"BM" + struct.pack("<IHHI", at + len(body), 0, 0, at)
+            + struct.pack("<IiiHHIIiiII", 40, WIDTH, HEIGHT, 1, 16, compression, len(body), 0, 0, 0, 0)
+            + masks + body)
+
+
 def samples():
     image = picture()
     grey = image.convert("L")
@@ -62,6 +108,20 @@ def samples():
     yield "png_opacity", encoded(with_opacity(image), **png)
     yield "png_grey_opacity", encoded(with_opacity(image).convert("LA"), **png)
     yield "png_grey16", encoded(grey16(image), **png)
+    yield "jpeg_cmyk_plain", without_adobe(encoded(image.convert("CMYK"), **jpeg))
+    yield "jpeg_zero_scan", with_zero_scan(encoded(image, subsampling="4:2:0", **jpeg))
+    yield "jpeg_stray_bytes", with_stray_bytes(encoded(image, subsampling="4:2:0", **jpeg))
+    yield "webp_lossy", encoded(image, format="WEBP", quality=80)
+    yield "webp_lossless", encoded(image, format="WEBP", lossless=True)
+    yield "webp_opacity", encoded(with_opacity(image), format="WEBP", lossless=True)
+    yield "bmp_colours", encoded(image, format="BMP")
+    yield "bmp_grey", encoded(grey, format="BMP")
+    yield "bmp_palette", encoded(palette(image), format="BMP")
+    yield "bmp_two_colours", encoded(grey.point(lambda p: 255 * (p > 99), mode="1"), format="BMP")
+    yield "bmp_opacity", encoded(with_opacity(image), format="BMP")
+    yield "bmp_top_down", top_down(encoded(image, format="BMP"))
+    yield "bmp_16", bits16(image, 0)
+    yield "bmp_16_masks", bits16(image, 3)
 
 
 def as_colours(data):

@@ -12,6 +12,7 @@
 
 #include "comm/wire/job.pb.h"
 #include "data/dataset/dataset.h"
+#include "data/dataset/samples.h"
 #include "data/open/open_dataset.h"
 #include "data/prefetch/prefetch_policy.h"
 #include "data/read/loader.h"

@@ -13,6 +13,7 @@
 namespace lockstep::data {
 namespace {
 
+using testing::AllOf;
 using testing::Each;
 
 Result<DecodedPart> decode_box(const std::string& encoded, PixelBox box, uint32_t shrink = 1,
@@ -60,7 +61,7 @@ TEST(Decode, GivesThePixelsThatPillowGives) {
 }
 
 TEST(Decode, GreyImagesStayGreyWhereThatIsWanted) {
-  for (const char* name : {"jpeg_grey", "png_grey", "png_grey16", "png_grey_opacity"}) {
+  for (const char* name : {"jpeg_grey", "png_grey", "png_grey16", "png_grey_opacity", "bmp_grey"}) {
     const auto grey = decode_box(image_sample(name), {}, 1, 1);
     const auto colours = decode_box(image_sample(name), {}, 1, 3);
     ASSERT_TRUE(grey.is_ok() && colours.is_ok()) << name;
@@ -71,7 +72,7 @@ TEST(Decode, GreyImagesStayGreyWhereThatIsWanted) {
 }
 
 TEST(Decode, ColoursBecomeGreyByTheirLightness) {
-  for (const char* name : {"jpeg_444", "jpeg_cmyk", "png_colours"}) {
+  for (const char* name : {"jpeg_444", "jpeg_cmyk", "png_colours", "webp_lossy", "bmp_palette"}) {
     const auto grey = decode_box(image_sample(name), {}, 1, 1);
     const auto colours = decode_box(image_sample(name), {}, 1, 3);
     ASSERT_TRUE(grey.is_ok() && colours.is_ok()) << name;
@@ -145,11 +146,31 @@ TEST(Decode, WhatIsTruncatedIsNoImage) {
 
 TEST(Decode, SaysWhatIsWrong) {
   EXPECT_EQ(failure_of(""), "is empty");
-  EXPECT_THAT(failure_of("GIF89a..."), Says("neither", "JPEG", "PNG"));
+  EXPECT_THAT(failure_of("<html>..."), Says("no JPEG", "PNG"));
   EXPECT_THAT(failure_of(image_sample("jpeg_420").substr(0, 600)),
               Says("JPEG", "decoded", "Premature end"));
   EXPECT_THAT(failure_of(image_sample("png_colours").substr(0, 600)),
               Says("PNG", "decoded", "truncated"));
+  const std::pair<std::string, const char*> foreign[] = {{"GIF89a..", "GIF"},
+                                                         {std::string("II*\0....", 8), "TIFF"},
+                                                         {"P6\n1 1 255", "Netpbm"},
+                                                         {std::string("\0\0\0\x18"
+                                                                      "ftypheic",
+                                                                      12),
+                                                          "HEIC"},
+                                                         {std::string("\0\0\0\x18"
+                                                                      "ftypavif",
+                                                                      12),
+                                                          "AVIF"}};
+  for (const auto& [bytes, kind] : foreign)
+    EXPECT_THAT(failure_of(bytes), AllOf(Says(kind), Advises("PNG"))) << kind;
+  EXPECT_THAT(failure_of(image_sample("webp_lossy").substr(0, 100)),
+              Says("WebP", "decoded", "truncated"));
+  EXPECT_THAT(failure_of(image_sample("bmp_colours").substr(0, 600)),
+              Says("BMP", "decoded", "truncated"));
+  std::string packed = image_sample("bmp_grey");
+  packed[30] = 1;
+  EXPECT_THAT(failure_of(packed), AllOf(Says("BMP", "compression 1"), Advises("PNG")));
   std::string damaged = image_sample("png_colours");
   damaged[200] = static_cast<char>(damaged[200] ^ 1);
   EXPECT_THAT(failure_of(damaged), Says("PNG", "decoded"));

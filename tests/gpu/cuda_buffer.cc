@@ -1,11 +1,11 @@
-#include "comm/collectives/nccl/cuda_buffer.h"
+#include "tests/gpu/cuda_buffer.h"
 
 #include <cuda_runtime_api.h>
 
 #include "comm/base/check.h"
 #include "comm/base/gpu/cuda_status.h"
 
-namespace lockstep::nccl {
+namespace lockstep::testing {
 namespace {
 
 constexpr uint64_t kAlignedElements = 64;  // 256 bytes
@@ -48,4 +48,4 @@ Result<std::unique_ptr<GradientBuffer>> make_cuda_buffer(const BufferLayout& lay
   return std::unique_ptr<GradientBuffer>(std::move(buffer));
 }
 
-}  // namespace lockstep::nccl
+}  // namespace lockstep::testing

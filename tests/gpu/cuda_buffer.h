@@ -8,10 +8,10 @@
 #include "comm/base/status.h"
 #include "comm/collectives/collective.h"
 
-namespace lockstep::nccl {
+namespace lockstep::testing {
 
 // Zeroed, on the current device. Errors: kConfig without a device, kInternal if memory runs out.
 Result<std::unique_ptr<GradientBuffer>> make_cuda_buffer(const BufferLayout& layout,
                                                          uint32_t regions);
 
-}  // namespace lockstep::nccl
+}  // namespace lockstep::testing

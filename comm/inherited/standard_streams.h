@@ -1,0 +1,24 @@
+// Descriptors 0 to 2 of a program: open at its start; lines that go out there without what could
+// steer a terminal; and an output that was lost, found at the end.
+//
+// Thread-safety: print_text() and print_error() on any thread; the others on the main thread,
+// before there are others and after they have ended.
+#pragma once
+
+#include "comm/base/status.h"
+
+namespace lockstep {
+
+// Opens /dev/null in the place of those that are closed (`>&-`, some daemons). A file of ours would
+// get the number otherwise, and take in what is printed.
+void secure_standard_streams();
+
+// As std::printf(), to stdout and to stderr, but the whole text is printable()
+// (base/text/printable.h). A program's own control sequences need another way.
+[[gnu::format(printf, 1, 2)]] void print_text(const char* format, ...);
+[[gnu::format(printf, 1, 2)]] void print_error(const char* format, ...);
+
+// Writes what is left of stdout. kInternal if anything that was printed found no place.
+Status finish_stdout();
+
+}  // namespace lockstep

@@ -1,0 +1,96 @@
+#include "comm/rundir/trust.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "comm/base/file.h"
+#include "comm/rundir/layout.h"
+
+namespace lockstep {
+namespace {
+
+constexpr mode_t kWritableByOthers = S_IWGRP | S_IWOTH;
+
+std::string or_say_so() {
+  return std::string(". If its file system cannot say owners and modes, set ") +
+         kTrustRunDirVariable + "=1 for every process of the run";
+}
+
+Status foreign(const std::string& path, uid_t owner) {
+  return {Code::kConfig,
+          path + " belongs to another user (uid " + std::to_string(owner) +
+              "), and who can write it runs code as you: look at it, then chown -h " +
+              std::to_string(::geteuid()) + " " + path +
+              ", remove it, or choose another --run-dir" + or_say_so()};
+}
+
+Status writable(const std::string& path) {
+  return {Code::kConfig, path +
+                             " can be written by other users, and who can write it runs code as "
+                             "you: chmod go-w " +
+                             path + or_say_so()};
+}
+
+// `what` is the entry itself, never where a link leads.
+Status check(const struct stat& what, const std::string& path) {
+  if (what.st_uid != ::geteuid()) return foreign(path, what.st_uid);
+  if (S_ISLNK(what.st_mode)) {
+    struct stat target {};
+    if (::stat(path.c_str(), &target) != 0) return Status::ok();  // nobody follows it
+    if (target.st_uid != ::geteuid()) return foreign(path, target.st_uid);
+    return (target.st_mode & kWritableByOthers) != 0 ? writable(path) : Status::ok();
+  }
+  return (what.st_mode & kWritableByOthers) != 0 ? writable(path) : Status::ok();
+}
+
+Status check_entries(const std::string& directory) {
+  DIR* handle = ::opendir(directory.c_str());
+  if (handle == nullptr) return Status::ok();  // whoever needs it says why it cannot be read
+  Status status;
+  while (const dirent* entry = ::readdir(handle)) {
+    const std::string name = entry->d_name;
+    struct stat found {};
+    if (name == "." || name == "..") continue;
+    if (::fstatat(::dirfd(handle), entry->d_name, &found, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    status = check(found, directory + "/" + name);
+    if (!status.is_ok()) break;
+  }
+  ::closedir(handle);
+  return status;
+}
+
+}  // namespace
+
+Status check_trusted_run_dir(const std::string& run_dir) {
+  const char* trusted = std::getenv(kTrustRunDirVariable);
+  if (trusted != nullptr && std::strcmp(trusted, "1") == 0) return Status::ok();
+  struct stat found {};
+  if (::lstat(run_dir.c_str(), &found) != 0) {
+    if (errno == ENOENT) return Status::ok();
+    return {Code::kConfig, "cannot look at " + run_dir + ": " + errno_text(errno)};
+  }
+  LOCKSTEP_RETURN_IF_ERROR(check(found, run_dir));
+  LOCKSTEP_RETURN_IF_ERROR(check_entries(run_dir));
+  LOCKSTEP_RETURN_IF_ERROR(check_entries(rundir::file_in(run_dir, rundir::kLogs)));
+  return check_entries(rundir::file_in(run_dir, rundir::kCheckpoints));
+}
+
+Status make_run_dir(const std::string& run_dir) {
+  std::error_code error;
+  const std::filesystem::path path(run_dir);
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
+  if (!error && ::mkdir(run_dir.c_str(), 0700) != 0 && errno != EEXIST)
+    error = std::error_code(errno, std::generic_category());
+  if (!error) return Status::ok();
+  const Code code = error == std::errc::no_space_on_device ? Code::kConfig : Code::kUsage;
+  return {code, "cannot create " + run_dir + ": " + error.message() + "; choose another --run-dir"};
+}
+
+}  // namespace lockstep

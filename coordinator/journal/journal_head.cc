@@ -1,0 +1,56 @@
+#include "coordinator/journal/journal_head.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <sstream>
+
+#include "comm/base/crc32c.h"
+#include "comm/base/file.h"
+#include "comm/rundir/layout.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+constexpr char kMagic[] = "lockstep journal 1";
+constexpr size_t kMostBytes = 256;
+
+std::string with_crc(const std::string& text) {
+  return text + " " + std::to_string(crc32c(text));
+}
+
+}  // namespace
+
+std::string head_path(const std::string& journal) {
+  return rundir::file_in(std::filesystem::path(journal).parent_path().string(), rundir::kHead);
+}
+
+std::optional<JournalMark> read_head(const std::string& path) {
+  const auto text = read_file(path, kMostBytes);
+  if (!text.is_ok() || !text->starts_with(kMagic)) return std::nullopt;
+  const std::string line = text->substr(0, text->find('\n'));
+  const size_t end = line.rfind(' ');
+  if (end == std::string::npos || with_crc(line.substr(0, end)) != line) return std::nullopt;
+  std::istringstream words(line.substr(sizeof kMagic - 1, end - (sizeof kMagic - 1)));
+  JournalMark mark;
+  if (!(words >> mark.lineage_id >> mark.term >> mark.sequence >> mark.digest)) return std::nullopt;
+  return mark;
+}
+
+JournalHead::~JournalHead() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void JournalHead::write(const JournalMark& mark) {
+  if (fd_ < 0) fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (fd_ < 0) return;
+  // A shorter line leaves the end of a longer one behind its newline, where nobody reads.
+  const std::string line =
+      with_crc(std::string(kMagic) + " " + mark.lineage_id + " " + std::to_string(mark.term) + " " +
+               std::to_string(mark.sequence) + " " + std::to_string(mark.digest)) +
+      "\n";
+  (void)!::pwrite(fd_, line.data(), line.size(), 0);
+}
+
+}  // namespace lockstep::coordinator

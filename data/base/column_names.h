@@ -1,0 +1,66 @@
+// Which columns of a data set are its samples and its labels: what a job says, which names say it
+// by themselves, and what was taken. Columns are those of tables and Arrow, features of TFRecord,
+// columns of MDS, and files of a sample in WebDataset.
+//
+// No other whole number is a label: an id, a size or a number of a class's name would train
+// something else without a word.
+//
+// Thread-safety: values and pure functions.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "data/base/lower_case.h"
+
+namespace lockstep::data {
+
+// data.input and data.label of a job; empty: by the names below.
+struct ColumnNames {
+  std::string input{};
+  std::string label{};
+};
+
+struct TakenColumns {
+  std::string input{};  // empty: the format has no columns, or all but the label
+  std::string label{};
+  std::string note{};  // what was guessed, for people; empty: nothing
+};
+
+// Best first. TensorFlow's ImageNet scripts have the last one.
+inline constexpr std::array<std::string_view, 8> kLabelNames = {
+    "label", "labels", "target", "class", "y", "fine_label", "cls", "image/class/label"};
+
+// The better of two columns that can be labels has the smaller rank; empty: it is no label. What a
+// job names is the only one.
+inline std::optional<size_t> label_rank(std::string_view name, const ColumnNames& wanted) {
+  if (!wanted.label.empty()) return name == wanted.label ? std::optional<size_t>(0) : std::nullopt;
+  const auto* const found = std::find(kLabelNames.begin(), kLabelNames.end(), lower_case(name));
+  if (found == kLabelNames.end()) return std::nullopt;
+  return static_cast<size_t>(found - kLabelNames.begin());
+}
+
+// What is missing, and what to do: "has no label: ...", after the name of a file. `has`: its
+// columns, with their types.
+inline std::string no_label_text(const ColumnNames& wanted, const std::string& has) {
+  if (!wanted.label.empty())
+    return "has no column of whole numbers called " + wanted.label +
+           ", as data.label says; it has " + has;
+  std::string names;
+  for (const std::string_view name : kLabelNames)
+    names += (names.empty() ? "" : ", ") + std::string(name);
+  return "has no label: no column of whole numbers has one of the names " + names +
+         "; set data.label to the column of the labels; it has " + has;
+}
+
+inline std::string no_input_text(const ColumnNames& wanted, const std::string& what,
+                                 const std::string& has) {
+  return "has no column of " + what + " called " + wanted.input + ", as data.input says; it has " +
+         has;
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,54 @@
+// What there is to say of a data set beside its samples: which columns were taken, and which files
+// were not.
+//
+// Thread-safety: values.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "comm/base/status.h"
+#include "data/base/column_names.h"
+
+namespace lockstep::data {
+
+// Files, or members of shards, that are no samples, by their kind. Hidden files do not count.
+struct LeftOut {
+  struct Kind {
+    uint64_t files = 0;
+    std::string example{};     // the first of them by name
+    bool may_be_data = false;  // else it describes the data, or is of another sort
+  };
+  std::map<std::string, Kind> kinds{};  // "*.tif", "link that leads nowhere"
+
+  void add(const std::string& kind, const std::string& name, bool may_be_data, uint64_t files = 1) {
+    Kind& known = kinds[kind];
+    if (known.files == 0 || name < known.example) known.example = name;
+    known.files += files;
+    known.may_be_data = known.may_be_data || may_be_data;
+  }
+  void add(const LeftOut& more) {
+    for (const auto& [kind, of] : more.kinds) add(kind, of.example, of.may_be_data, of.files);
+  }
+};
+
+// "*.tif", or "without an ending".
+std::string kind_of_file(std::string_view name);
+
+uint64_t files_in(const LeftOut& left);
+
+// "8 *.tif (such as a/1.tif), 1 *.md (README.md)". `only_data`: only what may be data.
+std::string left_out_text(const LeftOut& left, bool only_data = false);
+
+// kBadData if more that may be data is left out than `taken` samples or files: then the data set is
+// another one than somebody thinks. The message begins with `where`.
+Status check_left_out(const std::string& where, const LeftOut& left, uint64_t taken);
+
+struct SourceNotes {
+  TakenColumns columns{};
+  LeftOut left_out{};
+};
+
+}  // namespace lockstep::data

@@ -1,0 +1,60 @@
+// Which column of a table is the label, where neither the job nor a name says it.
+//
+// The last column is, if it can be: its values are whole numbers from 0, or names; they make more
+// than one class, and fewer classes than there are rows. Else, of tables without a header, the
+// first column under the same conditions, where MNIST's tables and many of UCI's have it. Else none
+// is.
+//
+// Thread-safety: one thread for each CsvLabelGuess.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "comm/base/status.h"
+#include "data/csv/csv_records.h"
+
+namespace lockstep::data {
+
+struct GuessedLabel {
+  size_t column = 0;
+  std::string note;  // what was guessed, and how to say otherwise
+};
+
+class CsvLabelGuess {
+ public:
+  bool has_looked() const { return rows_ > 0; }
+
+  // One table after another. Ends at what is wrong with a table: who reads it says so.
+  void look(std::string_view text);
+
+  // Also the last column if some of its values are no labels, since who reads them says which.
+  // kBadData: no column; the message goes on after the file's name.
+  Result<GuessedLabel> label(bool has_header) const;
+
+ private:
+  // What the labels would be if a column were the label.
+  struct Column {
+    bool is_possible = true;
+    std::optional<bool> are_names;
+    uint32_t largest = 0;
+    std::set<std::string, std::less<>> names;
+
+    void look(const CsvField& field);
+    uint64_t classes() const;
+    bool fits(uint64_t rows) const;
+  };
+
+  uint64_t rows_ = 0;
+  Column first_;
+  Column last_;
+};
+
+// Whether a record is a header: none of its fields is a number.
+bool is_csv_header(const CsvRecord& record);
+
+}  // namespace lockstep::data

@@ -1,0 +1,58 @@
+"""What goes wrong again and again says why, while it goes on."""
+import os
+import signal
+import subprocess
+import unittest
+
+from harness import BIN, LockstepTest
+
+LONG = {"global_batch": 64, "slots": 4, "epochs": 5000}
+
+
+class Unreachable(LockstepTest):
+    def test_a_name_that_does_not_resolve_stands_on_the_console_and_in_the_logs(self):
+        job = self.job(self.small_data(), train=LONG, comm={"advertise": "trainer.invalid"})
+        run = self.start(job, "--workers", 1)
+        run.wait_for(lambda: "trainer.invalid" in run.text(), "the console named the name")
+        for log in ("agent", "worker-0"):
+            run.wait_for(lambda: self.assert_event(run, "coordinator_unreachable",
+                                                   names="trainer.invalid", log=log), log)
+        run.process.send_signal(signal.SIGTERM)
+        run.wait()
+
+
+class LastWords(LockstepTest):
+    def test_a_coordinator_leaves_its_reason_in_memory_too(self):
+        words = os.memfd_create("words")
+        self.addCleanup(os.close, words)
+        ended = subprocess.run([BIN / "lockstep-coordinator", "--run-dir", self.scratch,
+                                "--last-words-fd", str(words)], pass_fds=[words],
+                               capture_output=True, text=True, timeout=60)
+        self.assertEqual(ended.returncode, 66, ended.stderr)
+        self.assertIn("job.pb", os.pread(words, 4000, 0).decode())
+
+
+class NotStarted(LockstepTest):
+    def test_a_replacement_that_cannot_be_started_is_told_on_the_console(self):
+        programs = self.scratch / "bin"
+        programs.mkdir()
+        for program in BIN.iterdir():
+            (programs / program.name).symlink_to(program)
+        # The agent finds its worker beside itself: a copy, not the program that it is a link to.
+        (programs / "lockstep").unlink()
+        subprocess.run(["cp", BIN / "lockstep", programs / "lockstep"], check=True)
+        job = self.job(self.small_data(), train=LONG, model={"name": "mlp"})
+        run = self.start(job, "--workers", 2, program=programs / "lockstep")
+        run.wait_for_workers(2)
+        run.wait_for_step(5)
+        (programs / "lockstep-worker").unlink()
+        os.kill(run.workers()[1], signal.SIGKILL)
+        run.wait_for(lambda: "could not be started" in run.text(), "it was told")
+        self.assert_event(run, "worker_not_started", names=programs / "lockstep-worker")
+        run.wait_for_more_steps(5)
+        run.process.send_signal(signal.SIGTERM)
+        self.assertEqual(run.wait(), 75, run.text()[-2000:])
+
+
+if __name__ == "__main__":
+    unittest.main()

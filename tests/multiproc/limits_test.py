@@ -1,0 +1,61 @@
+"""What this machine does not give ends a run with its cause, and is not tried for ever."""
+import unittest
+
+from harness import BIN, LockstepTest
+
+TRAIN = {"global_batch": 64, "slots": 4, "epochs": 5000}
+
+
+class Limits(LockstepTest):
+    def endless(self):
+        return self.job(self.small_data(), model={"name": "mlp"}, train=TRAIN,
+                        cluster={"grace_s": 5})
+
+    def programs(self):
+        """A directory of programs of its own. Only what is replaced is a copy."""
+        directory = self.scratch / "bin"
+        directory.mkdir()
+        for program in BIN.iterdir():
+            (directory / program.name).symlink_to(program)
+        self.replace(directory / "lockstep", (BIN / "lockstep").read_bytes())
+        return directory
+
+    def replace(self, path, content):
+        path.unlink()
+        path.write_bytes(content)
+        path.chmod(0o755)
+
+    def lacking(self, program):
+        """The program, linked with a library that is nowhere."""
+        wanted = b"libstdc++.so.6\0"
+        content = (BIN / program).read_bytes()
+        self.assertIn(wanted, content)
+        return content.replace(wanted, b"libstdc++.so.9\0")
+
+    def test_a_coordinator_that_lacks_a_library_is_not_tried_again(self):
+        programs = self.programs()
+        self.replace(programs / "lockstep-coordinator", self.lacking("lockstep-coordinator"))
+        run = self.start(self.endless(), "--workers", 1, program=programs / "lockstep")
+        self.assert_fails(run, 70, says="the coordinator")
+        self.assertIn("libstdc++.so.9", run.text())
+        self.assertNotIn("started again", run.text())
+        self.assert_nothing_left(run)
+
+    def test_a_worker_that_lacks_a_library_is_not_tried_again(self):
+        programs = self.programs()
+        self.replace(programs / "lockstep-worker", self.lacking("lockstep-worker"))
+        run = self.start(self.endless(), "--workers", 2, program=programs / "lockstep")
+        self.assertEqual(run.wait(), 70)
+        self.assertIn("libstdc++.so.9", run.text())
+        self.assert_nothing_left(run)
+
+    def test_too_few_descriptors_are_named_with_the_limit_to_raise(self):
+        run = self.start(self.endless(), "--workers", 3, prefix=["prlimit", "--nofile=24:24"])
+        run.prefix = []
+        self.assertNotIn(run.wait(), (0, 75))
+        self.assertIn("ulimit -n", run.text())
+        self.assert_nothing_left(run)
+
+
+if __name__ == "__main__":
+    unittest.main()

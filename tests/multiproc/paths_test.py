@@ -1,0 +1,86 @@
+"""Names that are odd, long or taken, and machines that lend less than they have."""
+import contextlib
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import unittest
+
+from harness import BIN, LockstepTest, lockstep
+
+SHORT = {"global_batch": 64, "slots": 4, "max_steps": 3}
+LONG = {**SHORT, "max_steps": 1000}
+CPU_GROUPS = pathlib.Path("/sys/fs/cgroup/cpu")  # of version 1
+
+
+class DefaultNames(LockstepTest):
+    def test_runs_that_begin_in_the_same_second_have_directories_of_their_own(self):
+        job = self.job(self.small_data(), train=SHORT, model={"name": "mlp"})
+        runs = [subprocess.Popen([BIN / "lockstep", "run", job, "--workers", "1"],
+                                 cwd=self.scratch, stdout=subprocess.PIPE, text=True,
+                                 stderr=subprocess.STDOUT, env=self.environment())
+                for _ in range(4)]
+        said = [run.communicate(timeout=300)[0] for run in runs]
+        self.assertEqual([run.returncode for run in runs], [0] * 4, said)
+        self.assertEqual(len(list((self.scratch / "runs").iterdir())), 4)
+
+
+class OddNames(LockstepTest):
+    slot_ms = 5
+
+    def test_the_command_that_a_message_proposes_can_be_pasted(self):
+        job = self.job(self.small_data(), train=LONG, checkpoint={"every_steps": 10},
+                       model={"name": "mlp"})
+        run = self.start(job, "--workers", 1, name="a b$HOME;'x")
+        run.wait_for_step(15)
+        run.process.send_signal(signal.SIGTERM)
+        self.assertEqual(run.wait(), 75, run.text()[-2000:])
+        [command] = re.findall(r"continue with: (.*)", run.text())
+        self.assert_nothing_left(run)
+        shell = subprocess.run(["sh", "-c", command + " train.max_steps=20"], text=True,
+                               capture_output=True, timeout=300, cwd="/",
+                               env={**self.environment(slot_ms=0),
+                                    "PATH": f"{BIN}:{os.environ['PATH']}"})
+        self.assertEqual(shell.returncode, 0, shell.stdout + shell.stderr)
+        proposed = [line.split("#")[0].strip() for line in shell.stdout.splitlines()
+                    if line.startswith("  lockstep ckpt ")]
+        self.assertEqual(len(proposed), 2)
+        for line in proposed:
+            self.assertEqual(subprocess.run(["sh", "-c", line], capture_output=True, timeout=60,
+                                            env={"PATH": f"{BIN}:{os.environ['PATH']}"}).returncode,
+                             0, line)
+
+    def test_a_name_that_is_too_long_is_refused_with_the_limit(self):
+        job = self.job(self.small_data(), train=SHORT)
+        long = self.scratch.joinpath(*["d" * 100] * 5)
+        self.assert_fails(lockstep("run", job, "--run-dir", long), 64, names=["490", long],
+                          advises="--run-dir")
+        self.assertFalse((self.scratch / ("d" * 100)).exists())
+
+
+class Quota(LockstepTest):
+    def setUp(self):
+        super().setUp()
+        self.group = CPU_GROUPS / f"lockstep-test-{os.getpid()}"
+        try:
+            self.group.mkdir()
+            (self.group / "cpu.cfs_quota_us").write_text("100000")
+            (self.group / "cpu.cfs_period_us").write_text("100000")
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                self.group.rmdir()
+            self.skipTest(f"NO CONTROL GROUP CAN BE MADE: {error}")
+        self.addCleanup(self.group.rmdir)
+
+    def test_a_container_gets_as_many_workers_as_its_quota_pays_for(self):
+        job = self.job(self.small_data(), train=SHORT)
+        command = f'echo $$ > {self.group}/cgroup.procs && exec "$@"'
+        out = subprocess.run(["sh", "-c", command, "sh", BIN / "lockstep", "run", job,
+                              "--print-config"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(out.returncode, 0, out.stderr)
+        self.assertRegex(out.stdout, r"(?m)^  workers: 1$")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,17 @@
+// What the libraries in use make of fixed numbers: a matrix product, a convolution with its
+// gradients, and elementwise functions. Whatever chooses their kernels (a variable of any name, the
+// processor, a library that was loaded in the place of another) shows in the bits.
+//
+// Thread-safety: a free function; LibTorch's settings of the calling thread count.
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <string>
+
+namespace lockstep {
+
+// A hash of the results on the CPU, in fp32 and in `type`. Takes about a millisecond.
+std::string numerics_effect(at::ScalarType type);
+
+}  // namespace lockstep

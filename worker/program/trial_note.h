@@ -1,0 +1,28 @@
+// What a trial of NCCL (comm/collectives/device_trial.h) found on one GPU for good, in a file of
+// the run: whoever computes on this GPU later in the run does not try again.
+//
+// Thread-safety: one thread at a time; several processes may have notes in one directory.
+#pragma once
+
+#include <string>
+
+#include "comm/base/status.h"
+
+namespace lockstep {
+
+class TrialNote {
+ public:
+  // `gpu`: what tells it from all others; empty: nothing is noted, and nothing is known. `library`:
+  // the version of NCCL; another one has to be tried.
+  TrialNote(const std::string& directory, const std::string& gpu, std::string library);
+
+  // Why the trial failed, and the file to remove to try again. Empty: it has not.
+  std::string known() const;
+  Status remember(const std::string& why) const;
+
+ private:
+  std::string path_;  // empty: no file
+  const std::string library_;
+};
+
+}  // namespace lockstep
