@@ -14,7 +14,7 @@ class HandClock final : public Clock {
 };
 
 constexpr int64_t kMs = 1'000'000;
-constexpr WindowPlan kPlan{.windows = 3, .window_s = 0.1};
+const WindowPlan kPlan{.windows = 3, .window_s = 0.1};
 
 TEST(Windows, ARateIsWhatWasDoneOverTheTimeItTook) {
   HandClock clock;
