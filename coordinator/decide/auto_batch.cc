@@ -37,8 +37,7 @@ Reason resolve_global_batch(Turn& turn, const std::vector<MemberId>& members) {
   const uint32_t slots = turn.options.shape.slots;
   wire::JobSpec job = turn.options.job;
   const uint64_t samples = turn.options.shape.samples;
-  const uint64_t batch =
-      auto_global_batch({slots, samples, smallest_slot(job.model()), largest});
+  const uint64_t batch = auto_global_batch({slots, samples, smallest_slot(job.model()), largest});
   const uint64_t steps = (samples + batch - 1) / batch;
   job.mutable_train()->set_global_batch(batch);
   for (const IdentityEntry& entry : identity_of(job, turn.options.facts)) turn.persist(entry);

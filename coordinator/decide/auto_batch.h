@@ -32,9 +32,9 @@ namespace lockstep::coordinator {
 inline constexpr uint64_t kLeastStepsAnEpoch = 20;
 
 struct AutoBatchLimits {
-  uint32_t slots = 0;      // > 0
-  uint64_t samples = 0;    // of an epoch
-  uint64_t smallest = 1;   // samples that a slot needs
+  uint32_t slots = 0;             // > 0
+  uint64_t samples = 0;           // of an epoch
+  uint64_t smallest = 1;          // samples that a slot needs
   std::vector<uint64_t> largest;  // that each worker has room for; not empty, none is 0
 };
 
