@@ -1,6 +1,7 @@
 #include "coordinator/state/identity.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <optional>
 

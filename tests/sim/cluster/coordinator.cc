@@ -65,8 +65,7 @@ Status SimCoordinator::begin(BeginMode mode) {
                             coordinator::begin_term(*journal_, contents, *shelf, options,
                                                     {mode, pid(), "{}", clock_.both()}, *logger_));
   LOCKSTEP_RETURN_IF_ERROR(open_history(term.beginning.completed));
-  if (metrics_ == nullptr)
-    metrics_ = std::make_unique<CoordinatorMetrics>("sim", BuildInfo{}, clock_);
+  if (metrics_ == nullptr) metrics_ = std::make_unique<CoordinatorMetrics>("sim", BuildInfo{});
   coordinator::State state =
       coordinator::begin_state(term.beginning, loop().now_ms(), std::exchange(experience_, {}));
   if (term.is_complete) {

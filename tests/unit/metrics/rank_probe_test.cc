@@ -81,14 +81,14 @@ TEST_F(RankProbeTest, WhoIsNoRankAnyMoreHasNoSeries) {
 }
 
 TEST_F(RankProbeTest, BeforeItsFirstStepARankHasOnlySilence) {
-  probe_.show({{0, "n", 0, std::nullopt, std::nullopt, 2.5}});
+  probe_.show({{0, "n", 0, {}, {}, 2.5}});
   EXPECT_TRUE(shown("lockstep_rank_slot_seconds").empty());
   EXPECT_TRUE(shown("lockstep_job_ranks_slot_seconds").empty());
   EXPECT_EQ(stat("lockstep_job_ranks_silence_seconds", "max"), 2.5);
 }
 
 TEST_F(RankProbeTest, ANameThatIsNoTextDoesNoHarm) {
-  probe_.show({{0, "n\xff\n", 0, std::nullopt, std::nullopt, 0}});
+  probe_.show({{0, "n\xff\n", 0, {}, {}, 0}});
   EXPECT_TRUE(shown("lockstep_rank_silence_seconds")
                   .contains(R"(lockstep_rank_silence_seconds{run="r",local_rank="0",node="n??",)"
                             R"(rank="0"})"));

@@ -34,7 +34,7 @@ using testing::HasSubstr;
 
 constexpr ImageFrame kSmall{CropKind::kRandomResized, 16, 0};
 
-class EncodedImages : public testing::Test {
+class EncodedImagesTest : public testing::Test {
  protected:
   void put(const std::string& name, const std::string& content) {
     fs::create_directories(fs::path(dir_.path("data/" + name)).parent_path());
@@ -105,7 +105,7 @@ class EncodedImages : public testing::Test {
   TemporaryDirectory dir_;
 };
 
-TEST_F(EncodedImages, AFolderIsFoundByWhatIsInIt) {
+TEST_F(EncodedImagesTest, AFolderIsFoundByWhatIsInIt) {
   put_folder();
   put("a/.hidden.jpg", "no image");
   put("a/notes.txt", "no image either");
@@ -123,7 +123,7 @@ TEST_F(EncodedImages, AFolderIsFoundByWhatIsInIt) {
   EXPECT_EQ((*dataset)->statistics().size(), 3U);
 }
 
-TEST_F(EncodedImages, ShardsAreFoundByWhatIsInThem) {
+TEST_F(EncodedImagesTest, ShardsAreFoundByWhatIsInThem) {
   put_shards();
   const auto dataset = open();
   ASSERT_TRUE(dataset.is_ok()) << dataset.status().message();
@@ -138,7 +138,7 @@ TEST_F(EncodedImages, ShardsAreFoundByWhatIsInThem) {
   EXPECT_TRUE(has_eval_files(dir_.path("data")));
 }
 
-TEST_F(EncodedImages, SplitsAreDirectories) {
+TEST_F(EncodedImagesTest, SplitsAreDirectories) {
   put_folder("train/");
   put("val/a/1.jpg", jpeg_picture(30, 30));
   EXPECT_TRUE(has_eval_files(dir_.path("data")));
@@ -154,7 +154,7 @@ TEST_F(EncodedImages, SplitsAreDirectories) {
   EXPECT_TRUE(check_eval_fits_train(**train, **open(kSmall, Split::kEval)).is_ok());
 }
 
-TEST_F(EncodedImages, ImagesOfOneSizeNeedNoFrame) {
+TEST_F(EncodedImagesTest, ImagesOfOneSizeNeedNoFrame) {
   for (const char* name : {"a/1.png", "b/2.png"}) put(name, image_sample("png_grey"));
   const auto dataset = open({});
   ASSERT_TRUE(dataset.is_ok()) << dataset.status().message();
@@ -165,7 +165,7 @@ TEST_F(EncodedImages, ImagesOfOneSizeNeedNoFrame) {
 }
 
 // The promise: the same bytes for any number of threads and workers, and after any resume.
-TEST_F(EncodedImages, BatchesDoNotDependOnThreadsSlotsOrWhereARunResumes) {
+TEST_F(EncodedImagesTest, BatchesDoNotDependOnThreadsSlotsOrWhereARunResumes) {
   for (const bool is_folder : {true, false}) {
     fs::remove_all(dir_.path("data"));
     is_folder ? put_folder() : put_shards();
@@ -186,7 +186,7 @@ TEST_F(EncodedImages, BatchesDoNotDependOnThreadsSlotsOrWhereARunResumes) {
   }
 }
 
-TEST_F(EncodedImages, TheIndexIsMadeOnceAndUsedAsLongAsItHolds) {
+TEST_F(EncodedImagesTest, TheIndexIsMadeOnceAndUsedAsLongAsItHolds) {
   put_folder();
   const auto first = open();
   ASSERT_TRUE(first.is_ok());
@@ -217,7 +217,7 @@ TEST_F(EncodedImages, TheIndexIsMadeOnceAndUsedAsLongAsItHolds) {
   EXPECT_NE((*more)->fingerprint(), (*first)->fingerprint());
 }
 
-TEST_F(EncodedImages, TheFingerprintIsOfWhatIsThereAndNotOfWhereOrWhen) {
+TEST_F(EncodedImagesTest, TheFingerprintIsOfWhatIsThereAndNotOfWhereOrWhen) {
   put_folder();
   const std::string first = (*open())->fingerprint();
   fs::copy(dir_.path("data"), dir_.path("copy"), fs::copy_options::recursive);
@@ -241,7 +241,7 @@ TEST_F(EncodedImages, TheFingerprintIsOfWhatIsThereAndNotOfWhereOrWhen) {
   EXPECT_NE(of_copy(), first);
 }
 
-TEST_F(EncodedImages, AFileThatIsNoImageIsNamedAtOnce) {
+TEST_F(EncodedImagesTest, AFileThatIsNoImageIsNamedAtOnce) {
   put_folder();
   put("b/broken.jpg", "this is text");
   EXPECT_THAT(failure(),
@@ -250,7 +250,7 @@ TEST_F(EncodedImages, AFileThatIsNoImageIsNamedAtOnce) {
   EXPECT_THAT(failure(), AllOf(Names("b/broken.jpg"), Says("empty")));
 }
 
-TEST_F(EncodedImages, NamesMayBeAnyBytes) {
+TEST_F(EncodedImagesTest, NamesMayBeAnyBytes) {
   put("b\xff\xfe/x\xc3\x28.jpg", jpeg_picture(32, 32));
   put("a/1.jpg", jpeg_picture(32, 32, 2));
   const auto dataset = open();
@@ -259,13 +259,13 @@ TEST_F(EncodedImages, NamesMayBeAnyBytes) {
   EXPECT_FALSE(read_all(**dataset, 2, {0, 2}).empty());
 }
 
-TEST_F(EncodedImages, ALinkInACircleEnds) {
+TEST_F(EncodedImagesTest, ALinkInACircleEnds) {
   put("a/1.jpg", jpeg_picture(32, 32));
   fs::create_directory_symlink("..", dir_.path("data/a/back"));
   EXPECT_THAT(failure(), Advises("link"));
 }
 
-TEST_F(EncodedImages, AnEmptyDirectoryIsNoDataSet) {
+TEST_F(EncodedImagesTest, AnEmptyDirectoryIsNoDataSet) {
   fs::create_directories(dir_.path("data/a"));
   auto spec = spec_of(dir_.path("data"));
   spec.set_format("image_folder");
@@ -273,7 +273,7 @@ TEST_F(EncodedImages, AnEmptyDirectoryIsNoDataSet) {
   EXPECT_THAT(dataset.status().message(), Says("no images"));
 }
 
-class ChangedImages : public EncodedImages {
+class ChangedImages : public EncodedImagesTest {
  protected:
   // What is said when everything is read after `change`.
   std::string after(const std::function<void()>& change) {
@@ -333,7 +333,7 @@ TEST_F(ChangedImages, DamageWithinAnImageNamesTheFile) {
   EXPECT_THAT(failure(), AllOf(Names("c/short.jpg"), Says("decoded"), HasSubstr("Premature end")));
 }
 
-TEST_F(EncodedImages, TheLoaderStopsInTheMiddleOfABatch) {
+TEST_F(EncodedImagesTest, TheLoaderStopsInTheMiddleOfABatch) {
   put_folder();
   const auto dataset = open();
   ASSERT_TRUE(dataset.is_ok());
@@ -349,7 +349,7 @@ TEST_F(EncodedImages, TheLoaderStopsInTheMiddleOfABatch) {
   }
 }
 
-TEST_F(EncodedImages, InspectionCutsThemAsIsUsual) {
+TEST_F(EncodedImagesTest, InspectionCutsThemAsIsUsual) {
   put_folder();
   const auto inspection = inspect_data(spec_of(dir_.path("data")), dir_.path("cache"));
   ASSERT_TRUE(inspection.is_ok()) << inspection.status().message();
