@@ -26,8 +26,8 @@ class WrongWords(LockstepTest):
     def test_an_unknown_option_names_the_nearest_one_and_the_help_of_its_command(self):
         self.refuse("run", "job.yaml", "--worker", "2", names=["lockstep run", "--worker"],
                     advises=["--workers", "lockstep run --help"])
-        self.refuse("ckpt", "verify", "--jsn", "x", names="--jsn",
-                    advises=["--json", "lockstep ckpt verify --help"])
+        self.refuse("data", "verify", "--jsn", "x", names=["data verify", "--jsn"],
+                    advises=["--json", "lockstep data verify --help"])
         self.refuse("drain", "x", "--nod=a", names="--nod", advises=["--node", "drain --help"])
         self.refuse("scale", "x", names="workers", advises="lockstep scale --help")
 
