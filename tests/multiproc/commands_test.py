@@ -18,6 +18,7 @@ class WrongWords(LockstepTest):
                 self.refuse(word, "x", names=f"'{word}'", advises=command)
 
     def test_a_mistyped_command_names_the_nearest_one_on_its_level(self):
+        self.refuse("trian", "x", names="'trian'", advises="lockstep run")
         self.refuse("statsu", "x", names="'statsu'", advises="status")
         self.refuse("data", "inspct", "x", names="'data inspct'",
                     advises=["inspect", "lockstep data --help"])
