@@ -141,6 +141,7 @@ class Runs(LockstepTest):
 
     def test_runs_are_listed_with_their_figures_and_what_tells_them_apart(self):
         data = self.small_data()
+        (self.scratch / "runs").mkdir()
         first = self.finish(self.job(data), "--workers", 1, "train.max_steps=3", name="runs/a")
         second = self.finish(self.job(data), "--workers", 1, "train.max_steps=3",
                              "optimizer.lr=0.01", name="runs/b")
