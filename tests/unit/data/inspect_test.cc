@@ -39,12 +39,13 @@ TEST(InspectData, ShowsBothSplits) {
 
 TEST(InspectData, ShowsClassesByNameAndSizesThatDiffer) {
   const TemporaryDirectory dir;
-  for (const auto& [name, width] : {std::pair("apple/0.jpg", 20U), std::pair("apple/1.jpg", 30U),
-                                    std::pair("pear/0.jpg", 25U)}) {
+  for (const auto& [name, width] :
+       {std::pair("d/apple/0.jpg", 20U), std::pair("d/apple/1.jpg", 30U),
+        std::pair("d/pear/0.jpg", 25U)}) {
     std::filesystem::create_directories(std::filesystem::path(dir.path(name)).parent_path());
     write_file(dir.path(name), jpeg_picture(width, 40, 1));
   }
-  const auto seen = inspect_data(spec_of(dir.path()), dir.path("cache"));
+  const auto seen = inspect_data(spec_of(dir.path("d")), dir.path("cache"));
   ASSERT_TRUE(seen.is_ok()) << seen.status().message();
   const std::string text = to_text(*seen);
   for (const char* line : {"0: 2  apple", "1: 1  pear", "20 to 30 wide, 40 to 40 high"})
