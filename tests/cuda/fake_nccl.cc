@@ -110,6 +110,7 @@ void quiet(ncclComm_t comm) {
   {
     std::lock_guard lock(comm->side->ring->mutex);
     comm->side->is_aborted = true;
+    comm->pending = nullptr;
     comm->side->ring->is_broken = true;
     comm->side->ring->changed.notify_all();
   }
