@@ -128,6 +128,7 @@ float sum_in_lanes(const std::vector<float>& values) {
 }
 
 TEST(LayerNorm, AddsARowInTheOrderOfItsLanes) {
+  bool shows_the_order = false;
   for (const uint32_t n : {768u, 771u, 1024u}) {
     const auto x = noise<float>(3, n);
     const std::vector<float> gain(n, 1), bias(n, 0);
@@ -144,8 +145,9 @@ TEST(LayerNorm, AddsARowInTheOrderOfItsLanes) {
     EXPECT_EQ(rstd, 1.0f / std::sqrt(sum_in_lanes(squares) / static_cast<float>(n) + 1e-5f));
     float in_order = 0;
     for (const float v : squares) in_order += v;
-    EXPECT_NE(in_order, sum_in_lanes(squares)) << "these values show no order";
+    shows_the_order = shows_the_order || in_order != sum_in_lanes(squares);
   }
+  EXPECT_TRUE(shows_the_order);
 }
 
 TEST(LayerNorm, WithoutABranchWorksInPlaceOnTheStreamAndCopiesItElsewhere) {

@@ -315,30 +315,6 @@ TEST(Accelerator, ThatIsConnectedTrainsToTheCpusBitsWithAnyNumberOfRanks) {
   }
 }
 
-// The host enqueues a whole step at once. What the device has finished comes later.
-TEST(Accelerator, ThatIsConnectedTellsHeartbeatsWhatItsDeviceHasFinished) {
-  const auto dataset = make_patterns(80);
-  const auto progress_of = [&](bool connects_devices) {
-    Devices devices(2);
-    LoopbackWorld world(small_job("mlp"), *dataset, even_runs(4, 2), kBucketBytes, nullptr,
-                        devices.modules);
-    world.connects_devices = connects_devices;
-    std::vector<Progress> seen;
-    world.wants_switch = [&](uint32_t rank) {
-      if (rank == 0) seen.push_back(world.engine(0).progress());
-      return false;
-    };
-    world.begin_generation(3);
-    world.train_to(3);
-    EXPECT_EQ(seen.size(), 3u);
-    return seen;
-  };
-  for (const Progress& now : progress_of(/*connects_devices=*/true))
-    EXPECT_LT(now.bucket, now.enqueued);
-  for (const Progress& now : progress_of(/*connects_devices=*/false))
-    EXPECT_EQ(now.bucket, now.enqueued);
-}
-
 TEST(Accelerator, ThatIsConnectedSkipsStepsThatOverflowOnAllRanks) {
   const auto dataset = make_patterns(80);
   wire::JobSpec job = small_job("mlp");

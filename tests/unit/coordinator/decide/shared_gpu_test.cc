@@ -57,15 +57,6 @@ TEST(SharedGpu, AWorkerThatIsStartedAgainTakesItsOwnGpu) {
   EXPECT_EQ(w.join(2, again), Reason::kRegistered);
 }
 
-TEST(SharedGpu, ADeadWorkersGpuIsFree) {
-  World w(over("nccl"));
-  w.join(1, on_gpu(0, "0000:3b:00.0", "aa"));
-  w.join(2, on_gpu(1, "0000:af:00.0", "bb"));
-  w.fail(1, {});
-  EXPECT_NE(w.join(3, on_gpu(2, "0000:3b:00.0", "aa")), Reason::kEndedSharedGpu);
-  EXPECT_TRUE(w.ends.empty());
-}
-
 TEST(SharedGpu, OverTheHostSeveralWorkersMayShareAGpu) {
   World w(over("host"));
   w.join(1, on_gpu(0, "0000:3b:00.0", "aa"));
