@@ -4,6 +4,7 @@
 // Thread-safety: values.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -46,8 +47,26 @@ std::string left_out_text(const LeftOut& left, bool only_data = false);
 // another one than somebody thinks. The message begins with `where`.
 Status check_left_out(const std::string& where, const LeftOut& left, uint64_t taken);
 
+// Of encoded images, in pixels; 0: the data set has none.
+struct ImageSizes {
+  uint32_t least_width = 0;
+  uint32_t most_width = 0;
+  uint32_t least_height = 0;
+  uint32_t most_height = 0;
+
+  void add(uint32_t width, uint32_t height) {
+    const bool is_first = most_width == 0;
+    least_width = is_first ? width : std::min(least_width, width);
+    least_height = is_first ? height : std::min(least_height, height);
+    most_width = std::max(most_width, width);
+    most_height = std::max(most_height, height);
+  }
+  bool differ() const { return least_width != most_width || least_height != most_height; }
+};
+
 struct SourceNotes {
   TakenColumns columns{};
+  ImageSizes sizes{};
   LeftOut left_out{};
 };
 

@@ -27,7 +27,8 @@ struct SplitInspection {
   SampleShape shape;
   std::optional<DocumentCounts> documents;  // of tokens, if kept apart
   uint32_t classes = 0;
-  std::vector<uint64_t> class_counts;  // by label; of images only
+  std::vector<uint64_t> class_counts;    // by label; of images and rows only
+  std::vector<std::string> class_names;  // by label; empty without names
   std::string fingerprint;
   std::vector<ChannelStatistics> statistics;  // by channel
 };

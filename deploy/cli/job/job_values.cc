@@ -32,6 +32,9 @@ class Reader {
     for (const auto& entry : node) {
       const std::string origin = at(entry.first);
       if (!entry.first.IsScalar()) return usage(origin, "a key must be a word");
+      const std::string slip = entry.second.IsNull() ? colon_slip(entry.first.Scalar()) : "";
+      if (!slip.empty() && !is_key_or_group(prefix + entry.first.Scalar()))
+        return usage(origin, slip);  // a line without a colon is a key without a value
       const std::string key = prefix + entry.first.Scalar();
       const auto [other, is_new] = seen.emplace(key, origin);
       if (!is_new) return usage(origin, shown(key) + " is given twice, first at " + other->second);
@@ -86,6 +89,10 @@ class Reader {
     }
     values_[key] = std::move(value);
     return Status::ok();
+  }
+
+  static bool is_key_or_group(const std::string& key) {
+    return find_job_key(key) != nullptr || is_job_list(key) || is_job_group(key);
   }
 
   static std::string shown(const std::string& key) { return json_escape(key.substr(0, 120)); }

@@ -55,6 +55,7 @@ TEST(JobFile, ASyntaxErrorNamesLineAndColumn) {
 TEST(JobFile, AMissingColonIsReportedOnItsOwnLine) {
   EXPECT_THAT(error_of("job: x\nmodel cnn\ntrain: {epochs: 1}\n"),
               AllOf(Names("job.yaml:2:"), Names("model"), Advises("model: cnn")));
+  EXPECT_THAT(error_of("job: x\nmodel cnn\n"), AllOf(Names("job.yaml:2:"), Advises("model: cnn")));
   EXPECT_THAT(error_of("job: x\ntrain:\n  slots 4\n  epochs: 3\n"),
               AllOf(Names("job.yaml:3:"), Advises("slots: 4")));
   EXPECT_THAT(error_of("job: x\ntrain:\n  epochs: 3\n  slots 4\n"),
