@@ -110,6 +110,7 @@ void quiet(ncclComm_t comm) {
   {
     std::lock_guard lock(comm->side->ring->mutex);
     comm->side->is_aborted = true;
+    comm->pending = nullptr;
     comm->side->ring->is_broken = true;
     comm->side->ring->changed.notify_all();
   }
@@ -216,6 +217,7 @@ ncclResult_t send(const void* data, size_t count, ncclDataType_t type, int peer,
                   cudaStream_t stream) {
   if (type != ncclFloat32) return ncclInvalidArgument;
   const auto begin = [side = comm->side, data, count, peer] {
+    if (side->rank == FakeNccl::get().loses_data) return;
     std::lock_guard lock(side->ring->mutex);
     side->ring->wire[{side->rank, peer}].push_back(bytes_of(data, count * 4));
     side->ring->changed.notify_all();

@@ -13,7 +13,7 @@ void FakeNccl::reset() {
   blocks_in_.clear();
   looks_until_ready = 2;
   outcome = ncclSuccess;
-  cannot_init = never_ready = gets_wrong_bit = -1;
+  cannot_init = never_ready = gets_wrong_bit = loses_data = -1;
   cannot_map = -1;
   notices_end = has_windows = true;
   makes_no_id = false;
