@@ -69,6 +69,13 @@ TEST(JobFile, AMissingColonIsReportedOnItsOwnLine) {
               AllOf(Names("job.yaml:3:"), Advises("name: cnn")));
 }
 
+TEST(JobFile, AValueThatIsAWordOfAKeyIsAValue) {
+  const auto values = parse_job_yaml("job: train\ndata: {train: data, eval: path}\n", "job.yaml");
+  ASSERT_TRUE(values.is_ok()) << values.status().message();
+  EXPECT_EQ(text_of(*values, "data.train.path"), "{ \"data\" }");
+  EXPECT_THAT(error_of("train:\n  path:\n"), AllOf(Names("train.path"), Says("unknown key")));
+}
+
 TEST(JobFile, AMissingBlankAfterAColonIsReportedOnItsOwnLine) {
   EXPECT_THAT(error_of("job: x\ntrain:\n  epochs:3\n"),
               AllOf(Names("job.yaml:3:"), Advises("epochs: 3")));
