@@ -43,7 +43,10 @@ Status write_job_spec(const std::string& run_dir, const wire::JobSpec& job) {
 }
 
 Result<wire::DataFacts> read_data_facts(const std::string& run_dir) {
-  return read_message<wire::DataFacts>(rundir::file_in(run_dir, rundir::kFacts));
+  const std::string path = rundir::file_in(run_dir, rundir::kFacts);
+  LOCKSTEP_ASSIGN_OR_RETURN(wire::DataFacts facts, read_message<wire::DataFacts>(path));
+  if (facts.train_samples() == 0) return damaged(path);  // cut off, or empty
+  return facts;
 }
 
 Status write_data_facts(const std::string& run_dir, const wire::DataFacts& facts) {
@@ -54,7 +57,6 @@ Result<RunInputs> read_run_inputs(const std::string& run_dir) {
   RunInputs inputs;
   LOCKSTEP_ASSIGN_OR_RETURN(inputs.job, read_job_spec(run_dir));
   LOCKSTEP_ASSIGN_OR_RETURN(inputs.facts, read_data_facts(run_dir));
-  if (inputs.facts.train_samples() == 0) return damaged(rundir::file_in(run_dir, rundir::kFacts));
   return inputs;
 }
 

@@ -26,6 +26,7 @@ State begin_state(const Beginning& beginning, int64_t now_ms, Experience experie
   state.experience = std::move(experience);
   state.run_id = beginning.run_id;
   state.lineage_id = beginning.lineage_id;
+  state.sequence = beginning.sequence;
   state.term = beginning.term;
   state.next_member = beginning.next_member;
   state.generation = beginning.generation;

@@ -41,6 +41,7 @@ struct LivingGeneration {
 struct Beginning {
   std::string run_id;
   std::string lineage_id;
+  uint64_t sequence = 0;  // of a commit of the journal
   Term term = 1;
   MemberId next_member = 1;
   Generation generation = 0;

@@ -40,8 +40,14 @@ std::string against_checkpoints(const JournalContents& contents,
   for (const ListedCheckpoint& listed : on_disk) {
     if (!listed.status.is_ok()) continue;
     const Lineage& lineage = listed.info.manifest.lineage;
-    if (lineage.id == contents.mark.lineage_id && lineage.sequence > contents.mark.sequence)
-      return lost_end(contents.mark, lineage.sequence, "checkpoint " + listed.info.name);
+    if (lineage.id != contents.mark.lineage_id) continue;
+    const std::string witness = "checkpoint " + listed.info.name;
+    if (lineage.sequence > contents.mark.sequence)
+      return lost_end(contents.mark, lineage.sequence, witness);
+    // A generation is journalled before anybody hears of it.
+    if (listed.name.generation > contents.last_generation)
+      return "has lost its end: it does not know generation " +
+             std::to_string(listed.name.generation) + ", of which " + witness + " is";
   }
   return {};
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <vector>
 
 #include "comm/base/clock.h"
@@ -104,12 +105,21 @@ void add_steps(const Manifest& manifest, const Options& options, const std::stri
                std::vector<JournalEntry>* entries) {
   const Step end = manifest.resume.step;
   const auto told = read_history(rundir::file_in(run_dir, rundir::kHistory), end);
+  std::map<Step, StepEntry> recorded;  // the newest ones, which history.jsonl may lack
+  for (const wire::StepRecords& batch : manifest.unacknowledged) {
+    for (const wire::StepRecord& record : batch.records())
+      recorded[record.step()] = step_entry(record, manifest.generation);
+  }
   for (Step step = 0; step < end; ++step) {
     const data::StepPlan plan = data::plan_step(options.shape, step);
-    StepEntry entry = step < told.size() ? told[step] : unknown_step(step);
+    const auto record = recorded.find(step);
+    const bool is_known = record != recorded.end() || step < told.size();
+    StepEntry entry = record != recorded.end() ? record->second
+                      : is_known               ? told[step]
+                                               : unknown_step(step);
     entry.generation = manifest.generation;
     entry.epoch = plan.epoch;
-    if (step >= told.size()) entry.samples = plan.samples;
+    if (!is_known) entry.samples = plan.samples;
     entries->push_back(entry);
   }
 }

@@ -145,6 +145,7 @@ Beginning fill(const JournalContents& contents, const Options& options, Term ter
   Beginning beginning;
   beginning.run_id = options.job.job();
   beginning.lineage_id = contents.mark.lineage_id;
+  beginning.sequence = contents.mark.sequence;
   beginning.term = term;
   beginning.next_member = contents.last_member + 1;
   beginning.generation = contents.last_generation;

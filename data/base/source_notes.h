@@ -16,7 +16,7 @@
 namespace lockstep::data {
 
 // Files, or members of shards, that are no samples, by their kind. Hidden files do not count.
-struct NotTaken {
+struct FilesLeftOut {
   struct Kind {
     uint64_t files = 0;
     std::string example{};     // the first of them by name
@@ -30,7 +30,7 @@ struct NotTaken {
     known.files += files;
     known.may_be_data = known.may_be_data || may_be_data;
   }
-  void add(const NotTaken& more) {
+  void add(const FilesLeftOut& more) {
     for (const auto& [kind, of] : more.kinds) add(kind, of.example, of.may_be_data, of.files);
   }
 };
@@ -38,14 +38,14 @@ struct NotTaken {
 // "*.tif", or "without an ending".
 std::string kind_of_file(std::string_view name);
 
-uint64_t files_in(const NotTaken& left);
+uint64_t files_in(const FilesLeftOut& left);
 
 // "8 *.tif (such as a/1.tif), 1 *.md (README.md)". `only_data`: only what may be data.
-std::string left_out_text(const NotTaken& left, bool only_data = false);
+std::string left_out_text(const FilesLeftOut& left, bool only_data = false);
 
 // kBadData if more that may be data is left out than `taken` samples or files: then the data set is
 // another one than somebody thinks. The message begins with `where`.
-Status check_left_out(const std::string& where, const NotTaken& left, uint64_t taken);
+Status check_left_out(const std::string& where, const FilesLeftOut& left, uint64_t taken);
 
 // Of encoded images, in pixels; 0: the data set has none.
 struct ImageSizes {
@@ -67,7 +67,7 @@ struct ImageSizes {
 struct SourceNotes {
   TakenColumns columns{};
   ImageSizes sizes{};
-  NotTaken left_out{};
+  FilesLeftOut left_out{};
 };
 
 }  // namespace lockstep::data

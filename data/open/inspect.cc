@@ -104,9 +104,9 @@ Result<bool> serves_both(const std::string& path, const std::string& format) {
   return format_at(path, format).serves_both(path);
 }
 
-NotTaken left_out_of(const std::string& path, const std::string& format,
-                     const std::vector<std::string>& taken, const NotTaken& said) {
-  NotTaken left = said;
+FilesLeftOut left_out_of(const std::string& path, const std::string& format,
+                         const std::vector<std::string>& taken, const FilesLeftOut& said) {
+  FilesLeftOut left = said;
   if (format != "image_folder") left.add(files_left_out(path, taken));
   return left;
 }
@@ -122,7 +122,7 @@ std::vector<std::string> taken_of(const Dataset& dataset, const DataPlace& place
 }
 
 void finish(Inspection& inspection, const DataPlace& place, const std::vector<std::string>& taken) {
-  NotTaken said;
+  FilesLeftOut said;
   for (const SplitInspection& split : inspection.splits) said.add(split.notes.left_out);
   const std::string& format = inspection.splits.front().format;
   inspection.left_out = left_out_of(place.spec.path(), format, taken, said);
@@ -194,7 +194,7 @@ std::string to_text(const Inspection& inspection) {
   return text;
 }
 
-nlohmann::json to_json(const NotTaken& left) {
+nlohmann::json to_json(const FilesLeftOut& left) {
   nlohmann::json kinds = nlohmann::json::array();
   for (const auto& [kind, of] : left.kinds)
     kinds.push_back({{"kind", kind},

@@ -35,7 +35,7 @@ struct SplitInspection {
 
 struct Inspection {
   std::string path;
-  NotTaken left_out;                    // of the whole directory
+  FilesLeftOut left_out;                // of the whole directory
   std::vector<std::string> warnings{};  // sentences
   std::vector<SplitInspection> splits;
 };
@@ -46,8 +46,8 @@ Result<bool> serves_both(const std::string& path, const std::string& format);
 
 // All that a data set of this format leaves out at a path: what its splits say, and other files of
 // the directory. `taken`: the files of all splits.
-NotTaken left_out_of(const std::string& path, const std::string& format,
-                     const std::vector<std::string>& taken, const NotTaken& said);
+FilesLeftOut left_out_of(const std::string& path, const std::string& format,
+                         const std::vector<std::string>& taken, const FilesLeftOut& said);
 
 // As open_dataset(). Without a frame in `cut`, it shows images of many sizes as most models see
 // them.
@@ -61,6 +61,6 @@ Result<Inspection> inspect_data(const wire::DatasetSpec& spec, const std::string
 
 std::string to_text(const Inspection& inspection);  // a few lines, newline at the end
 nlohmann::json to_json(const Inspection& inspection);
-nlohmann::json to_json(const NotTaken& left);
+nlohmann::json to_json(const FilesLeftOut& left);
 
 }  // namespace lockstep::data

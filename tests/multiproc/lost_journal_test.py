@@ -174,7 +174,7 @@ class LostJournal(LockstepTest):
         run_dir = self.damaged(lose)
         second = Run(["--resume", "optimizer.lr=0.01"], run_dir, self.environment(slot_ms=5))
         self.runs.append(second)
-        second.wait_for_step(20)
+        second.wait_for(lambda: second.status()["step"] >= 20, "it trained anew")
         kill_at_once(processes_of(run_dir))
         second.wait()
         for path in first.iterdir():

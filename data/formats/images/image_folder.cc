@@ -24,7 +24,7 @@ constexpr int kDepth = 16;  // of directories in each other; a link may lead in 
 struct Found {
   std::vector<std::string> directories;  // relative, the class's own first
   std::vector<std::string> images;       // relative
-  NotTaken left_out;
+  FilesLeftOut left_out;
 };
 
 // Names in one directory, but for hidden ones.
@@ -59,7 +59,7 @@ Result<DirectoryNames> list(const std::string& path) {
   return names;
 }
 
-void leave_out(const DirectoryNames& names, const std::string& below, NotTaken& left) {
+void leave_out(const DirectoryNames& names, const std::string& below, FilesLeftOut& left) {
   for (const std::string& name : names.others)
     left.add(kind_of_file(name), below + name, has_foreign_image_ending(name));
   for (const std::string& name : names.lost)
@@ -99,7 +99,7 @@ bool has_images(const std::string& directory) {
   return false;
 }
 
-Status no_images(const std::string& directory, const NotTaken& left) {
+Status no_images(const std::string& directory, const FilesLeftOut& left) {
   const std::string others = left_out_text(left);
   return {Code::kNoInput, directory +
                               " holds no images; make a directory for each class, with JPEG, PNG, "

@@ -69,11 +69,11 @@ TEST(Manifest, AnyFlippedBitIsFound) {
 
 TEST(Manifest, ANewerFormatIsRefusedAsSuch) {
   std::string text = manifest_to_json(full_manifest());
-  const std::string now = R"("format": 1)";
-  text.replace(text.find(now), now.size(), R"("format": 2)");
+  const std::string now = R"("format": 2)";
+  text.replace(text.find(now), now.size(), R"("format": 3)");
   const auto back = manifest_from_json(text);
   EXPECT_EQ(back.status().code(), Code::kConfig);
-  EXPECT_THAT(back.status().message(), HasSubstr("format 2"));
+  EXPECT_THAT(back.status().message(), HasSubstr("format 3"));
 }
 
 TEST(Manifest, AFileNameCannotLeadOutOfTheDirectory) {

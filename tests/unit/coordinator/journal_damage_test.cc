@@ -95,7 +95,7 @@ TEST_F(JournalDamage, NoCutLogPassesUnseen) {
 TEST_F(JournalDamage, AnEditedRowIsKnown) {
   for (const char* edit :
        {"UPDATE steps SET loss = 0.25 WHERE step = 3", "DELETE FROM events",
-        "INSERT INTO settings VALUES('workers', '9')", "UPDATE checkpoints SET state = 1"}) {
+        "INSERT INTO settings VALUES('colour', '9')", "UPDATE checkpoints SET state = 1"}) {
     restore();
     {
       auto database = Database::open(path_);

@@ -26,6 +26,7 @@ ListedCheckpoint unreadable(Step step) {
 
 JournalContents whole(uint64_t sequence = 50, Term term = 2) {
   JournalContents contents;
+  contents.last_generation = 1;
   contents.mark = {"ours", term, sequence, 9};
   contents.head = contents.mark;
   return contents;
@@ -70,6 +71,14 @@ TEST(Lineage, AJournalWithoutItsEndIsRefused) {
   restored.head.reset();
   EXPECT_THAT(check(restored, {on_disk(100, "ours", 41)}),
               FailsWith(Code::kBadData, Names(checkpoint_name({100, 1, 1}), "40", "41")));
+}
+
+TEST(Lineage, AJournalThatDoesNotKnowTheGenerationOfACheckpointIsRefused) {
+  JournalContents restored = whole(2);
+  restored.head.reset();
+  restored.last_generation = 0;
+  EXPECT_THAT(check(restored, {on_disk(100, "ours", 0)}),
+              FailsWith(Code::kBadData, Names(checkpoint_name({100, 1, 1}))));
 }
 
 TEST(Lineage, AnotherJournalIsRefused) {

@@ -217,11 +217,21 @@ TEST_F(TermTest, ATakeOverOfARunThatWasJustCutBeginsFromDiskAgain) {
 
 TEST_F(TermTest, ATakeOverBeforeTheFirstStartBeginsFromNothing) {
   MemoryJournal fresh;
+  const std::vector<JournalEntry> a_term{TermEntry{1, 1, "{}"}};
+  ASSERT_TRUE(fresh.commit(a_term, 1).is_ok());
   const auto begun = begin_term(fresh, *fresh.load(), shelf_, options_,
                                 {BeginMode::kTakeOver, 7, "{}", 1}, *logger_);
   ASSERT_TRUE(begun.is_ok()) << begun.status().message();
   EXPECT_EQ(begun->beginning.base.step, 0u);
   EXPECT_EQ(begun->beginning.base_checkpoint, "");
+}
+
+TEST_F(TermTest, AJournalThatIsLostUnderARunIsNoBeginning) {
+  MemoryJournal lost;
+  const auto begun = begin_term(lost, *lost.load(), shelf_, options_,
+                                {BeginMode::kTakeOver, 7, "{}", 1}, *logger_);
+  EXPECT_EQ(begun.status().code(), Code::kBadData) << begun.status().message();
+  EXPECT_EQ(lost.commits(), 0u);
 }
 
 TEST_F(TermTest, AResumeForgetsWhatWasAskedForUnderWay) {
