@@ -159,6 +159,8 @@ std::string status_json(const State& state, const Options& options, const RunSta
   out["epoch"] = data::plan_step(options.shape, step).epoch;  // of the next step, from 0
   out["epochs"] = epochs_of(options);
   out["global_batch"] = options.job.train().global_batch();  // 0: not resolved yet
+  out["slots"] = options.shape.slots;
+  out["steps_per_epoch"] = options.is_batch_open() ? 0 : data::steps_per_epoch(options.shape);
   out["predicts"] = predicts(options.job);
   add_live(options, stats, detail, &out);
   if (!stats.is_empty())

@@ -4,7 +4,7 @@
 
 namespace lockstep::coordinator {
 
-void StepSums::add(const StepSums& other) {
+void WatchedSums::add(const WatchedSums& other) {
   steps += other.steps;
   samples += other.samples;
   correct += other.correct;
@@ -24,20 +24,20 @@ std::optional<double> StepWatch::samples_per_second(Span span, int64_t now_ms) c
   constexpr double kLongStep = 0.5;  // of the span
   const double seconds = recent_.seconds(span, now_ms);
   if (seconds < kLeastSeconds) return std::nullopt;
-  const StepSums sums = recent_.of(span, now_ms);
+  const WatchedSums sums = recent_.of(span, now_ms);
   const bool may_last = static_cast<double>(last_wall_us_) / 1e6 > kLongStep * seconds;
   if (sums.steps == 0 && may_last) return std::nullopt;
   return static_cast<double>(sums.samples) / seconds;
 }
 
 std::optional<double> StepWatch::loss(Span span, int64_t now_ms) const {
-  const StepSums sums = recent_.of(span, now_ms);
+  const WatchedSums sums = recent_.of(span, now_ms);
   if (sums.finite == 0) return std::nullopt;
   return sums.loss_sum / static_cast<double>(sums.finite);
 }
 
 std::optional<double> StepWatch::correct_per_sample(Span span, int64_t now_ms) const {
-  const StepSums sums = recent_.of(span, now_ms);
+  const WatchedSums sums = recent_.of(span, now_ms);
   if (sums.samples == 0) return std::nullopt;
   return static_cast<double>(sums.correct) / static_cast<double>(sums.samples);
 }

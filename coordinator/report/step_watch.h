@@ -12,14 +12,14 @@
 
 namespace lockstep::coordinator {
 
-struct StepSums {
+struct WatchedSums {
   uint64_t steps = 0;
   uint64_t samples = 0;
   uint64_t correct = 0;
   uint64_t finite = 0;  // steps whose loss is a number
   double loss_sum = 0;  // over these
 
-  void add(const StepSums& other);
+  void add(const WatchedSums& other);
 };
 
 class StepWatch {
@@ -34,7 +34,7 @@ class StepWatch {
   std::optional<double> correct_per_sample(Span span, int64_t now_ms) const;
 
  private:
-  RecentSums<StepSums> recent_;
+  RecentSums<WatchedSums> recent_;
   uint64_t last_wall_us_ = 0;
 };
 

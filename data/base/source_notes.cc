@@ -5,7 +5,7 @@
 namespace lockstep::data {
 namespace {
 
-uint64_t sum_of(const LeftOut& left, bool only_data) {
+uint64_t sum_of(const FilesLeftOut& left, bool only_data) {
   uint64_t files = 0;
   for (const auto& [kind, of] : left.kinds)
     if (!only_data || of.may_be_data) files += of.files;
@@ -20,11 +20,11 @@ std::string kind_of_file(std::string_view name) {
   return "*" + lower_case(name.substr(dot));
 }
 
-uint64_t files_in(const LeftOut& left) {
+uint64_t files_in(const FilesLeftOut& left) {
   return sum_of(left, /*only_data=*/false);
 }
 
-std::string left_out_text(const LeftOut& left, bool only_data) {
+std::string left_out_text(const FilesLeftOut& left, bool only_data) {
   constexpr size_t kKindsShown = 8;
   std::string text;
   size_t shown = 0;
@@ -41,7 +41,7 @@ std::string left_out_text(const LeftOut& left, bool only_data) {
   return more == 0 ? text : text + " and " + std::to_string(more) + " kinds more";
 }
 
-Status check_left_out(const std::string& where, const LeftOut& left, uint64_t taken) {
+Status check_left_out(const std::string& where, const FilesLeftOut& left, uint64_t taken) {
   const uint64_t missed = sum_of(left, /*only_data=*/true);
   if (missed <= taken) return Status::ok();
   return bad(where + " has " + std::to_string(missed) +

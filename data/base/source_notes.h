@@ -4,6 +4,7 @@
 // Thread-safety: values.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -15,7 +16,7 @@
 namespace lockstep::data {
 
 // Files, or members of shards, that are no samples, by their kind. Hidden files do not count.
-struct LeftOut {
+struct FilesLeftOut {
   struct Kind {
     uint64_t files = 0;
     std::string example{};     // the first of them by name
@@ -29,7 +30,7 @@ struct LeftOut {
     known.files += files;
     known.may_be_data = known.may_be_data || may_be_data;
   }
-  void add(const LeftOut& more) {
+  void add(const FilesLeftOut& more) {
     for (const auto& [kind, of] : more.kinds) add(kind, of.example, of.may_be_data, of.files);
   }
 };
@@ -37,18 +38,36 @@ struct LeftOut {
 // "*.tif", or "without an ending".
 std::string kind_of_file(std::string_view name);
 
-uint64_t files_in(const LeftOut& left);
+uint64_t files_in(const FilesLeftOut& left);
 
 // "8 *.tif (such as a/1.tif), 1 *.md (README.md)". `only_data`: only what may be data.
-std::string left_out_text(const LeftOut& left, bool only_data = false);
+std::string left_out_text(const FilesLeftOut& left, bool only_data = false);
 
 // kBadData if more that may be data is left out than `taken` samples or files: then the data set is
 // another one than somebody thinks. The message begins with `where`.
-Status check_left_out(const std::string& where, const LeftOut& left, uint64_t taken);
+Status check_left_out(const std::string& where, const FilesLeftOut& left, uint64_t taken);
+
+// Of encoded images, in pixels; 0: the data set has none.
+struct ImageSizes {
+  uint32_t least_width = 0;
+  uint32_t most_width = 0;
+  uint32_t least_height = 0;
+  uint32_t most_height = 0;
+
+  void add(uint32_t width, uint32_t height) {
+    const bool is_first = most_width == 0;
+    least_width = is_first ? width : std::min(least_width, width);
+    least_height = is_first ? height : std::min(least_height, height);
+    most_width = std::max(most_width, width);
+    most_height = std::max(most_height, height);
+  }
+  bool differ() const { return least_width != most_width || least_height != most_height; }
+};
 
 struct SourceNotes {
   TakenColumns columns{};
-  LeftOut left_out{};
+  ImageSizes sizes{};
+  FilesLeftOut left_out{};
 };
 
 }  // namespace lockstep::data

@@ -12,6 +12,16 @@ namespace {
 // Half way from the largest float32 to what would be the next one.
 constexpr double kRoundsToInfinity = 0x1.ffffffp127;
 
+// Of a number beyond float64: whether it is near 0, and not near infinity.
+bool is_tiny(std::string_view text) {
+  long double wide = 0;
+  const auto [behind, error] = std::from_chars(text.data(), text.data() + text.size(), wide);
+  if (error == std::errc()) return std::fabs(wide) < 1;
+  const size_t exponent = text.find_first_of("eE");
+  if (exponent != std::string_view::npos) return text.substr(exponent + 1).starts_with('-');
+  return text.find_first_not_of("-0") == text.find('.');
+}
+
 }  // namespace
 
 CsvNumber parse_csv_number(std::string_view text, float* out) {
@@ -21,7 +31,11 @@ CsvNumber parse_csv_number(std::string_view text, float* out) {
   const char* const end = text.data() + text.size();
   const auto [behind, error] = std::from_chars(text.data(), end, value);
   if (error == std::errc::invalid_argument || behind != end) return CsvNumber::kNone;
-  if (error != std::errc()) return CsvNumber::kTooLarge;
+  if (error != std::errc()) {
+    if (!is_tiny(text)) return CsvNumber::kTooLarge;
+    *out = text.front() == '-' ? -0.0F : 0.0F;  // as Python and NumPy read it
+    return CsvNumber::kFinite;
+  }
   if (!std::isfinite(value)) return CsvNumber::kNotFinite;
   if (std::fabs(value) >= kRoundsToInfinity) return CsvNumber::kTooLarge;
   constexpr double kMost = std::numeric_limits<float>::max();

@@ -13,11 +13,12 @@ namespace lockstep::data {
 enum class CsvNumber {
   kFinite,
   kNotFinite,  // nan or inf, in any case and with any sign
-  kTooLarge,   // too large for a float32, or too small for a float64
+  kTooLarge,   // too large for a float32
   kNone,       // not a number
 };
 
-// The nearest float64, rounded to float32. Sets `out` if the number is finite.
+// The nearest float64, rounded to float32; what is too small for either is 0. Sets `out` if the
+// number is finite.
 CsvNumber parse_csv_number(std::string_view text, float* out);
 
 // Reads a number that consists of digits only and fits; else empty.

@@ -41,7 +41,7 @@ class Ladder {
         options_(options),
         out_(out),
         shape_(share_of_worker(job, data::epoch_units(dataset))),
-        plan_{kWindows, options.seconds / kRungsMeasured / kWindows},
+        end_ns_(clock_.monotonic_ns() + static_cast<int64_t>(options.seconds * 1e9)),
         prefetch_(job.data(), [](const std::string&) {}) {}
 
   Status measure();
@@ -58,20 +58,31 @@ class Ladder {
   Result<Rate> rate_of_loader(Memory memory);
   Result<std::unique_ptr<data::Loader>> start_loader();
   void add(RungKind kind, const Rate& rate, double limit, const std::string& bound);
+  bool is_over() const { return clock_.monotonic_ns() >= end_ns_ || options_.is_cut(); }
+  WindowPlan next_plan();
 
   const wire::JobSpec& job_;
   const data::Dataset& dataset_;
   const LadderOptions& options_;
   Measurements& out_;
   const data::RunShape shape_;
-  const WindowPlan plan_;
-  data::PrefetchPolicy prefetch_;  // as the job's workers read
   const SystemClock clock_;
+  const int64_t end_ns_;
+  uint32_t rungs_begun_ = 0;
+  data::PrefetchPolicy prefetch_;  // as the job's workers read
   SamplePool pool_;
   double copy_rate_ = 0;      // bytes a second
   double making_limit_ = 0;   // samples a second
   std::string making_bound_;  // what that is
 };
+
+// Its share of the time that is left: a rung that took long takes it from the later ones.
+WindowPlan Ladder::next_plan() {
+  const uint32_t left = std::max(1u, kRungsMeasured - rungs_begun_);
+  ++rungs_begun_;
+  const double left_s = static_cast<double>(end_ns_ - clock_.monotonic_ns()) / 1e9;
+  return {kWindows, std::max(left_s, 0.0) / left / kWindows, [this] { return is_over(); }};
+}
 
 void Ladder::add(RungKind kind, const Rate& rate, double limit, const std::string& bound) {
   out_.rungs.push_back({kind, rate, limit, bound});
@@ -81,7 +92,7 @@ void Ladder::add(RungKind kind, const Rate& rate, double limit, const std::strin
 Result<Rate> Ladder::rate_of_reads(std::span<const uint64_t> samples, uint32_t threads,
                                    Memory memory) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto team, PoolTeam::start(dataset_, job_, threads));
-  Windows windows(clock_, plan_);
+  Windows windows(clock_, next_plan());
   Walk walk(samples.size());
   if (memory == Memory::kCold) make_cold(dataset_, samples);
   return windows.measure([&]() -> Result<uint64_t> {
@@ -128,7 +139,7 @@ Status Ladder::measure_raw() {
 
 Result<Rate> Ladder::rate_of_decoding(uint32_t threads) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto team, PoolTeam::start(dataset_, job_, threads));
-  Windows windows(clock_, plan_);
+  Windows windows(clock_, next_plan());
   Walk walk(pool_.in_hand());
   return windows.measure([&]() -> Result<uint64_t> {
     const auto part = walk.next(clock_, pool_.samples());
@@ -139,7 +150,7 @@ Result<Rate> Ladder::rate_of_decoding(uint32_t threads) {
 
 Result<Rate> Ladder::rate_of_making(uint32_t threads) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto team, PoolTeam::start(dataset_, job_, threads));
-  Windows windows(clock_, plan_);
+  Windows windows(clock_, next_plan());
   Walk walk(pool_.in_hand());
   return windows.measure([&]() -> Result<uint64_t> {
     const auto part = walk.next(clock_, pool_.samples());
@@ -187,7 +198,7 @@ Result<std::unique_ptr<data::Loader>> Ladder::start_loader() {
 // Taken as fast as they come. After the pool's last batch it starts again.
 Result<Rate> Ladder::rate_of_loader(Memory memory) {
   std::unique_ptr<data::Loader> loader;
-  Windows windows(clock_, plan_);
+  Windows windows(clock_, next_plan());
   const auto restart = [&]() -> Status {
     loader.reset();
     if (memory == Memory::kCold) make_cold(dataset_, pool_.samples());
@@ -225,10 +236,10 @@ Status Ladder::measure() {
   options_.progress("copying memory");
   copy_rate_ = memory_copy_rate();
   LOCKSTEP_RETURN_IF_ERROR(measure_raw());
-  LOCKSTEP_RETURN_IF_ERROR(measure_making());
-  if (out_.find(RungKind::kRawCold) != nullptr)
+  if (!is_over()) LOCKSTEP_RETURN_IF_ERROR(measure_making());
+  if (!is_over() && out_.find(RungKind::kRawCold) != nullptr)
     LOCKSTEP_RETURN_IF_ERROR(measure_loader(Memory::kCold));
-  LOCKSTEP_RETURN_IF_ERROR(measure_loader(Memory::kWarm));
+  if (!is_over()) LOCKSTEP_RETURN_IF_ERROR(measure_loader(Memory::kWarm));
   return dataset_.unchanged(pool_.samples());
 }
 

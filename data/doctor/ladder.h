@@ -16,7 +16,9 @@
 namespace lockstep::doctor {
 
 struct LadderOptions {
-  double seconds = 20;  // for all rungs together, approximately
+  double seconds = 20;  // for all rungs together
+  // True: measure_data() returns with what it has. It asks between parts, which take milliseconds.
+  std::function<bool()> is_cut = [] { return false; };
   // Gets what is being measured.
   std::function<void(const std::string& what)> progress = [](const std::string&) {};
 };
@@ -27,7 +29,8 @@ data::RunShape share_of_worker(const wire::JobSpec& job, uint64_t samples);
 // For one worker of a job. REQUIRES: the global batch is a number.
 Setting setting_of(const wire::JobSpec& job, const data::Dataset& dataset);
 
-// Adds the rungs below the trainer to `out`. Errors as Loader's. REQUIRES: out.setting is set.
+// Adds the rungs below the trainer to `out`; fewer of them, and a note, if the time is over or
+// is_cut() says so. Errors as Loader's. REQUIRES: out.setting is set.
 Status measure_data(const wire::JobSpec& job, const data::Dataset& dataset,
                     const LadderOptions& options, Measurements& out);
 

@@ -16,6 +16,8 @@ namespace lockstep::doctor {
 struct WindowPlan {
   uint32_t windows = 5;
   double window_s = 0.2;
+  // True: no window begins any more. The one that is open ends, unless no part of it is done.
+  std::function<bool()> is_over = [] { return false; };
 };
 
 class Windows {
@@ -24,8 +26,8 @@ class Windows {
   Windows(const Clock& clock, const WindowPlan& plan) : clock_(clock), plan_(plan) {}
 
   // `part` does some work and returns the number of samples. measure() calls it until a window is
-  // over, at least once in each window. If three times the planned time of all windows is gone,
-  // measure() starts no more windows.
+  // over, at least once in each window. When the planned time of all windows is gone, measure()
+  // starts no more windows.
   using PartFn = std::function<Result<uint64_t>()>;
   Result<Rate> measure(const PartFn& part);
 

@@ -42,6 +42,13 @@ Status of_no_format(const std::string& path, const std::vector<std::string>& nam
                               "(formats: data/FORMATS.md)"};
 }
 
+// Whether more than text that describes other data is there.
+bool has_data(const Listing& directory, const std::vector<Candidate>& candidates) {
+  return std::any_of(candidates.begin(), candidates.end(), [&](const Candidate& one) {
+    return one.format != "text" || one.probe->weigh(directory).bytes > 0;
+  });
+}
+
 // "parquet" for Parquet.
 Result<std::string> look_in_directory(const std::string& path, const ColumnNames& columns) {
   LOCKSTEP_ASSIGN_OR_RETURN(const auto names, list_data_files(path));
@@ -50,7 +57,7 @@ Result<std::string> look_in_directory(const std::string& path, const ColumnNames
   for (const DirectoryStep step :
        {DirectoryStep::kNames, DirectoryStep::kShardsToTrainOn, DirectoryStep::kShardsToEvaluateOn,
         DirectoryStep::kLoose, DirectoryStep::kLast, DirectoryStep::kRemains}) {
-    if (step == DirectoryStep::kRemains && !candidates.empty()) break;
+    if (step == DirectoryStep::kRemains && has_data(directory, candidates)) break;
     for (const DataFormat& format : data_formats()) {
       for (const DataFormat::DirectoryProbe& probe : format.in_directory) {
         if (probe.step != step) continue;

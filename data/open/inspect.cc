@@ -23,6 +23,7 @@ SplitInspection look_at(const Dataset& dataset, std::string split) {
   seen.shape = dataset.shape();
   if (dataset.documents() != nullptr) seen.documents = dataset.documents()->counts();
   seen.classes = dataset.classes();
+  seen.class_names = dataset.class_names();
   if (const auto labels = dataset.as<Labels>()) {
     seen.class_counts.resize(dataset.classes());
     for (uint64_t i = 0; i < dataset.samples(); ++i) {
@@ -55,6 +56,14 @@ std::string inspected_shape(const SampleShape& shape, bool is_encoded) {
 std::string columns_line(const std::string& what, const std::string& column) {
   if (column.empty()) return "";
   return "  " + what + std::string(13 - what.size(), ' ') + column + "\n";
+}
+
+// The statistics are of images cut as the shape says, where no job says how.
+std::string sizes_text(const ImageSizes& sizes) {
+  return "  sizes        " + std::to_string(sizes.least_width) + " to " +
+         std::to_string(sizes.most_width) + " wide, " + std::to_string(sizes.least_height) +
+         " to " + std::to_string(sizes.most_height) +
+         " high; a job needs resize and a crop in data.transforms\n";
 }
 
 // Of the predictions that a model makes, those that do not count.
@@ -95,9 +104,9 @@ Result<bool> serves_both(const std::string& path, const std::string& format) {
   return format_at(path, format).serves_both(path);
 }
 
-LeftOut left_out_of(const std::string& path, const std::string& format,
-                    const std::vector<std::string>& taken, const LeftOut& said) {
-  LeftOut left = said;
+FilesLeftOut left_out_of(const std::string& path, const std::string& format,
+                         const std::vector<std::string>& taken, const FilesLeftOut& said) {
+  FilesLeftOut left = said;
   if (format != "image_folder") left.add(files_left_out(path, taken));
   return left;
 }
@@ -113,7 +122,7 @@ std::vector<std::string> taken_of(const Dataset& dataset, const DataPlace& place
 }
 
 void finish(Inspection& inspection, const DataPlace& place, const std::vector<std::string>& taken) {
-  LeftOut said;
+  FilesLeftOut said;
   for (const SplitInspection& split : inspection.splits) said.add(split.notes.left_out);
   const std::string& format = inspection.splits.front().format;
   inspection.left_out = left_out_of(place.spec.path(), format, taken, said);
@@ -161,6 +170,7 @@ std::string to_text(const Inspection& inspection) {
     text += "  samples      " + std::to_string(split.samples) + "\n";
     text +=
         "  shape        " + inspected_shape(split.shape, is_encoded_format(split.format)) + "\n";
+    if (split.notes.sizes.differ()) text += sizes_text(split.notes.sizes);
     text += columns_line("input", split.notes.columns.input);
     text += columns_line("label", split.notes.columns.label);
     if (!split.notes.columns.note.empty())
@@ -169,8 +179,8 @@ std::string to_text(const Inspection& inspection) {
     text += (split.shape.is_sequence() ? "  vocabulary   " : "  classes      ") +
             std::to_string(split.classes) + "\n";
     for (size_t label = 0; label < split.class_counts.size(); ++label)
-      text +=
-          "    " + std::to_string(label) + ": " + std::to_string(split.class_counts[label]) + "\n";
+      text += "    " + std::to_string(label) + ": " + std::to_string(split.class_counts[label]) +
+              (label < split.class_names.size() ? "  " + split.class_names[label] : "") + "\n";
     for (size_t c = 0; c < split.statistics.size(); ++c)
       text += (split.shape.is_row ? "  column " : "  channel ") + std::to_string(c) + "    mean " +
               fixed6(split.statistics[c].mean) + "  std " + fixed6(split.statistics[c].std) +
@@ -184,7 +194,7 @@ std::string to_text(const Inspection& inspection) {
   return text;
 }
 
-nlohmann::json to_json(const LeftOut& left) {
+nlohmann::json to_json(const FilesLeftOut& left) {
   nlohmann::json kinds = nlohmann::json::array();
   for (const auto& [kind, of] : left.kinds)
     kinds.push_back({{"kind", kind},
@@ -211,8 +221,13 @@ nlohmann::json to_json(const Inspection& inspection) {
                       {"guessed", split.notes.columns.note},
                       {"classes", split.classes},
                       {"class_counts", split.class_counts},
+                      {"class_names", split.class_names},
                       {"fingerprint", split.fingerprint},
                       {"statistics", statistics}});
+    if (split.notes.sizes.most_width > 0)
+      splits.back()["sizes"] = {
+          {"width", {split.notes.sizes.least_width, split.notes.sizes.most_width}},
+          {"height", {split.notes.sizes.least_height, split.notes.sizes.most_height}}};
     if (split.documents)
       splits.back()["documents"] = {{"count", split.documents->documents},
                                     {"too_short", split.documents->too_short},

@@ -27,14 +27,15 @@ struct SplitInspection {
   SampleShape shape;
   std::optional<DocumentCounts> documents;  // of tokens, if kept apart
   uint32_t classes = 0;
-  std::vector<uint64_t> class_counts;  // by label; of images only
+  std::vector<uint64_t> class_counts;    // by label; of images and rows only
+  std::vector<std::string> class_names;  // by label; empty without names
   std::string fingerprint;
   std::vector<ChannelStatistics> statistics;  // by channel
 };
 
 struct Inspection {
   std::string path;
-  LeftOut left_out;                     // of the whole directory
+  FilesLeftOut left_out;                // of the whole directory
   std::vector<std::string> warnings{};  // sentences
   std::vector<SplitInspection> splits;
 };
@@ -45,8 +46,8 @@ Result<bool> serves_both(const std::string& path, const std::string& format);
 
 // All that a data set of this format leaves out at a path: what its splits say, and other files of
 // the directory. `taken`: the files of all splits.
-LeftOut left_out_of(const std::string& path, const std::string& format,
-                    const std::vector<std::string>& taken, const LeftOut& said);
+FilesLeftOut left_out_of(const std::string& path, const std::string& format,
+                         const std::vector<std::string>& taken, const FilesLeftOut& said);
 
 // As open_dataset(). Without a frame in `cut`, it shows images of many sizes as most models see
 // them.
@@ -60,6 +61,6 @@ Result<Inspection> inspect_data(const wire::DatasetSpec& spec, const std::string
 
 std::string to_text(const Inspection& inspection);  // a few lines, newline at the end
 nlohmann::json to_json(const Inspection& inspection);
-nlohmann::json to_json(const LeftOut& left);
+nlohmann::json to_json(const FilesLeftOut& left);
 
 }  // namespace lockstep::data

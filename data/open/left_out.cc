@@ -34,7 +34,7 @@ std::set<std::string> kinds_of(const std::vector<std::string>& files) {
 }
 
 // Files that end like the taken ones.
-void look_below(const fs::path& directory, const std::set<std::string>& kinds, LeftOut& left) {
+void look_below(const fs::path& directory, const std::set<std::string>& kinds, FilesLeftOut& left) {
   std::error_code error;
   fs::recursive_directory_iterator it(directory, error);
   uint64_t files = 0;
@@ -56,7 +56,7 @@ void look_below(const fs::path& directory, const std::set<std::string>& kinds, L
 }
 
 void look_in(const std::string& path, const std::string& shown, const std::set<std::string>& kinds,
-             const std::set<std::string>& taken, bool with_directories, LeftOut& left) {
+             const std::set<std::string>& taken, bool with_directories, FilesLeftOut& left) {
   std::error_code error;
   fs::directory_iterator it(path, error);
   for (const fs::directory_iterator end; !error && it != end; it.increment(error)) {
@@ -78,8 +78,8 @@ void look_in(const std::string& path, const std::string& shown, const std::set<s
 
 }  // namespace
 
-LeftOut files_left_out(const std::string& path, const std::vector<std::string>& taken) {
-  LeftOut left;
+FilesLeftOut files_left_out(const std::string& path, const std::vector<std::string>& taken) {
+  FilesLeftOut left;
   std::error_code error;
   if (!fs::is_directory(path, error) || taken.empty()) return left;
   const std::set<std::string> kinds = kinds_of(taken);

@@ -13,6 +13,6 @@ namespace lockstep::data {
 // `taken`: names or paths of files that the data set has, whose endings say what is alike. Files in
 // directories below, other than those of splits, may be data if they end like what is taken.
 // Nothing for a path that is no directory.
-LeftOut files_left_out(const std::string& path, const std::vector<std::string>& taken);
+FilesLeftOut files_left_out(const std::string& path, const std::vector<std::string>& taken);
 
 }  // namespace lockstep::data

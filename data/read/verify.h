@@ -24,7 +24,7 @@ struct Verification {
   uint64_t damaged = 0;
   std::vector<std::string> faults;         // the first kMostFaults of them, in their order
   std::vector<std::string> damaged_files;  // files whose own checksum is wrong
-  LeftOut left_out;                        // of the directory; in the last split
+  FilesLeftOut left_out;                   // of the directory; in the last split
 };
 inline constexpr size_t kMostFaults = 100;
 

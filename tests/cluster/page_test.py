@@ -91,11 +91,11 @@ class Page(LockstepTest):
         self.assertGreater(value("Number(document.querySelector('#test-loss svg').dataset.points)"),
                            1)
         facts = dict(zip(value(texts("#facts dt")), value(texts("#facts dd"))))
-        self.assertEqual(facts["learning rate"], "0.0002")
+        self.assertEqual(float(facts["learning rate"]), 0.0002)
         self.assertGreater(float(facts["test loss"]), 0)
         self.assertRegex(facts["test accuracy"], r"\d %")
-        self.assertEqual(value(texts("#settings [data-key='optimizer.lr'] td")),
-                         ["optimizer.lr", "0.0002"])
+        rate = value(texts("#settings [data-key='optimizer.lr'] td"))
+        self.assertEqual((rate[0], float(rate[1])), ("optimizer.lr", 0.0002))
         self.assertEqual(value(texts("#defaults [data-key='optimizer.beta1'] td")),
                          ["optimizer.beta1", "0.9"])
         phases = value(texts("#phases .legend .value"))

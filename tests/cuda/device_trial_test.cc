@@ -164,6 +164,16 @@ TEST_F(DeviceTrialTest, OneRankThatHangsMakesAllSumOnTheHostAfterTheLimit) {
   expect_no_second_trial(2);
 }
 
+// Only the trial's own end ends a wait for sums.
+TEST_F(DeviceTrialTest, ASumThatDoesNotComeMakesAllSumOnTheHostAfterTheLimit) {
+  make(2, Numerics::kExact, kShortLimitMs);
+  FakeNccl::get().loses_data = 0;
+  EXPECT_EQ(start(1), 0u);
+  for (const auto& w : workers) EXPECT_THAT(w->notes.at(0), HasSubstr("not done after 300 ms"));
+  FakeNccl::get().loses_data = -1;
+  expect_no_second_trial(2);
+}
+
 TEST_F(DeviceTrialTest, OneWrongBitOnOneRankMakesAllSumOnTheHost) {
   make(2);
   FakeNccl::get().gets_wrong_bit = 1;

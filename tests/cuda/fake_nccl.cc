@@ -110,6 +110,7 @@ void quiet(ncclComm_t comm) {
   {
     std::lock_guard lock(comm->side->ring->mutex);
     comm->side->is_aborted = true;
+    comm->pending = nullptr;
     comm->side->ring->is_broken = true;
     comm->side->ring->changed.notify_all();
   }
@@ -153,13 +154,13 @@ ncclResult_t async_error(ncclComm_t comm, ncclResult_t* state) {
   return ncclSuccess;
 }
 
-ncclResult_t allocate(void** memory, size_t bytes) {
+ncclResult_t mem_alloc(void** memory, size_t bytes) {
   FakeCuda::get().touch();
   *memory = FakeNccl::get().allocate(bytes);
   return ncclSuccess;
 }
 
-ncclResult_t release(void* memory) {
+ncclResult_t mem_free(void* memory) {
   FakeNccl::get().release(memory);
   return ncclSuccess;
 }
@@ -216,6 +217,7 @@ ncclResult_t send(const void* data, size_t count, ncclDataType_t type, int peer,
                   cudaStream_t stream) {
   if (type != ncclFloat32) return ncclInvalidArgument;
   const auto begin = [side = comm->side, data, count, peer] {
+    if (side->rank == FakeNccl::get().loses_data) return;
     std::lock_guard lock(side->ring->mutex);
     side->ring->wire[{side->rank, peer}].push_back(bytes_of(data, count * 4));
     side->ring->changed.notify_all();
@@ -322,8 +324,8 @@ nccl::NcclApi FakeNccl::api() {
           .async_error = async_error,
           .register_buffer = register_buffer,
           .deregister_buffer = deregister_buffer,
-          .allocate = allocate,
-          .release = release,
+          .allocate = mem_alloc,
+          .release = mem_free,
           .register_window = register_window,
           .deregister_window = deregister_window,
           .all_reduce = all_reduce,
@@ -342,93 +344,10 @@ nccl::NcclApi FakeNccl::api_without_revoke() {
   return older;
 }
 
-void FakeNccl::reset() {
-  std::lock_guard lock(mutex_);
-  log_.clear();
-  living_ = 0;
-  hangs_ = is_blocked_ = false;
-  blocks_in_.clear();
-  looks_until_ready = 2;
-  outcome = ncclSuccess;
-  cannot_init = never_ready = gets_wrong_bit = -1;
-  cannot_map = -1;
-  notices_end = has_windows = true;
-  makes_no_id = false;
-  std::lock_guard rings_lock(rings_mutex);
+void forget_rings() {
+  std::lock_guard lock(rings_mutex);
   rings.clear();
   ids_made = 0;
-}
-
-std::vector<std::string> FakeNccl::log() {
-  std::lock_guard lock(mutex_);
-  return log_;
-}
-
-void FakeNccl::note(int rank, const std::string& what) {
-  std::lock_guard lock(mutex_);
-  log_.push_back("rank " + std::to_string(rank) + ": " + what);
-}
-
-int FakeNccl::living() const {
-  std::lock_guard lock(mutex_);
-  return living_;
-}
-
-void FakeNccl::count(int more) {
-  std::lock_guard lock(mutex_);
-  living_ += more;
-}
-
-void FakeNccl::hang(bool does) {
-  std::lock_guard lock(mutex_);
-  hangs_ = does;
-  changed_.notify_all();
-}
-
-void FakeNccl::pass_hang() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return !hangs_; });
-}
-
-void* FakeNccl::allocate(size_t bytes) {
-  std::lock_guard lock(mutex_);
-  std::vector<std::byte> memory(bytes);
-  std::byte* const begin = memory.data();
-  allocated_[begin] = std::move(memory);
-  return begin;
-}
-
-void FakeNccl::release(void* memory) {
-  std::lock_guard lock(mutex_);
-  allocated_.erase(static_cast<std::byte*>(memory));
-}
-
-bool FakeNccl::has_allocated(const void* memory, size_t bytes) const {
-  std::lock_guard lock(mutex_);
-  const auto found = allocated_.find(static_cast<const std::byte*>(memory));
-  return found != allocated_.end() && bytes <= found->second.size();
-}
-
-void FakeNccl::block(int rank, const std::string& function) {
-  std::lock_guard lock(mutex_);
-  blocks_rank_ = rank;
-  blocks_in_ = function;
-  is_blocked_ = false;
-  changed_.notify_all();
-}
-
-void FakeNccl::pass_block(int rank, const std::string& function) {
-  std::unique_lock lock(mutex_);
-  const auto passes = [&] { return rank != blocks_rank_ || function != blocks_in_; };
-  if (passes()) return;
-  is_blocked_ = true;
-  changed_.notify_all();
-  changed_.wait(lock, passes);
-}
-
-void FakeNccl::wait_until_blocked() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return is_blocked_; });
 }
 
 }  // namespace lockstep::testing

@@ -60,10 +60,11 @@ class FakeNccl {
   int looks_until_ready = 2;
   ncclResult_t outcome = ncclSuccess;  // of the operation in progress
   // Ranks at fault: one cannot begin to connect, one's communicator is never ready, one receives a
-  // wrong bit. -1: none.
+  // wrong bit, what one sends never comes. -1: none.
   int cannot_init = -1;
   int never_ready = -1;
   int gets_wrong_bit = -1;
+  int loses_data = -1;
   bool makes_no_id = false;
   int cannot_map = -1;      // this rank fails before it has spoken to its peers
   bool notices_end = true;  // who waits for a window of a rank that has ended
@@ -85,5 +86,7 @@ class FakeNccl {
   std::string blocks_in_;
   bool is_blocked_ = false;
 };
+
+void forget_rings();  // of FakeNccl::reset()
 
 }  // namespace lockstep::testing

@@ -102,11 +102,11 @@ def job(path, data, *, model="mlp", batch, transforms=("normalize",), prefetch_b
     return path
 
 
-def examine(job_file, *args, temporary, seconds=DOCTOR_S):
+def examine(job_file, *args, temporary, seconds=DOCTOR_S, env=None):
     seen = subprocess.run(
         [BIN / "lockstep", "doctor", job_file, "--workers", "1", "--seconds", str(seconds), "--json",
          *args], capture_output=True, text=True, timeout=600, check=False,
-        env={**os.environ, "TMPDIR": str(temporary)})
+        env={**(env or os.environ), "TMPDIR": str(temporary)})
     if seen.returncode != 0:
         raise AssertionError(f"lockstep doctor ended with {seen.returncode}:\n"
                              + seen.stdout + seen.stderr)

@@ -1,6 +1,7 @@
 // Preloaded into a worker: the network flips one bit. The bytes that recv() gives are counted, and
 // one bit of the byte with number LOCKSTEP_TEST_FLIP_AT is wrong, in the first process that gets so
-// far: it makes the file LOCKSTEP_TEST_FLIPPED. Only data connections of workers receive with recv().
+// far: it makes the file LOCKSTEP_TEST_FLIPPED. Only data connections of workers receive with
+// recv().
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/socket.h>

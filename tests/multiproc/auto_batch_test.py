@@ -4,10 +4,11 @@ import signal
 import unittest
 
 from fails_with import events
-from harness import LockstepTest
+from harness import LockstepTest, synthetic_dataset
 
-# 600 samples in 4 slots: 150 each, so that the data set and not this machine's memory decides.
-BATCH = 512
+# 600 samples in 4 slots: 20 steps an epoch leave 7 samples a slot, so that the data set and not this
+# machine's memory decides.
+BATCH = 16
 MODEL = {"name": "cnn", "dropout": 0.25}
 
 
@@ -15,7 +16,7 @@ class AutoBatch(LockstepTest):
     def setUp(self):
         super().setUp()
         self.auto = self.job(self.small_data(), name="auto.yaml", model=MODEL,
-                             train={"global_batch": "auto", "slots": 4, "epochs": 10},
+                             train={"global_batch": "auto", "slots": 4, "max_steps": 20},
                              schedule={"name": "cosine", "warmup_steps": 3},
                              checkpoint={"every_steps": 3, "keep": 2})
 
@@ -27,7 +28,7 @@ class AutoBatch(LockstepTest):
 
     def test_gives_the_weights_of_a_run_with_the_number_written_out(self):
         run = self.finish(self.auto, "--workers", 2)
-        self.assertEqual(len(run.history()), 20)  # 512 and 88 an epoch
+        self.assertEqual(len(run.history()), 20)
         self.assert_same_result(run, self.with_number("--workers", 2))
         self.assert_nothing_left(run)
 
@@ -36,13 +37,21 @@ class AutoBatch(LockstepTest):
         self.assertIn(f"global_batch: {BATCH}", (run.run_dir / "job.yaml").read_text())
         self.assertEqual(run.summary()["global_batch"], BATCH)
         self.assertEqual(self.audit(run)["global_batch"], BATCH)
+        self.assertRegex(run.text(), rf"global batch {BATCH} \(auto\): 4 slots of 4, 38 steps")
+
+    def test_an_epoch_that_cannot_have_twenty_steps_says_why(self):
+        data = synthetic_dataset(self.scratch / "few", train=60, evaluation=20)
+        run = self.finish(self.job(data, train={"global_batch": "auto", "slots": 4,
+                                                "max_steps": 3}), "--workers", 2)
+        self.assertEqual(run.summary()["global_batch"], 4)
+        self.assertRegex(run.text(), r"global batch 4 \(auto\): .*15 steps.*train\.slots")
 
     def test_a_resume_with_another_world_keeps_the_number_and_measures_nothing(self):
         cut = self.finish(self.auto, "train.max_steps=7", "--workers", 3, name="cut")
         self.assertEqual(len(events(cut, "largest_slot", "worker-0")), 1)
         for job in (self.auto, cut.run_dir / "job.yaml"):  # the words, and the number
             rest = self.finish(job, "--resume", f"train.max_steps={13 if job == self.auto else 20}",
-                               "train.epochs=10", "--workers", 1, name="cut")
+                               "--workers", 1, name="cut")
         self.assertEqual(len(events(rest, "largest_slot", "worker-0")), 1)
         whole = self.with_number("--workers", 2)
         self.assertEqual(len(rest.history()), 20)
@@ -65,7 +74,7 @@ class AutoBatch(LockstepTest):
         self.assert_same_result(run, self.with_number("--workers", 2))
 
     def test_a_worker_that_comes_later_measures_nothing(self):
-        run = self.start(self.auto, "--workers", 2, "train.epochs=200", "checkpoint.every_steps=50")
+        run = self.start(self.auto, "--workers", 2, "train.max_steps=1000000", "checkpoint.every_steps=50")
         run.wait_for_workers(2)
         run.wait_for_more_steps(5)
         self.assertEqual(run.status()["global_batch"], BATCH)

@@ -6,6 +6,8 @@ import re
 import subprocess
 import unittest
 
+import image_files
+from fails_with import outcome_of
 from harness import BIN, FASHION, LockstepTest, lockstep, synthetic_dataset
 
 HAS_GPU = os.path.exists("/dev/nvidiactl")
@@ -25,6 +27,18 @@ class BadData(LockstepTest):
 
     def test_a_missing_directory(self):
         self.expect(self.job(self.scratch / "nowhere"), 66, "nowhere")
+
+    def test_images_without_classes_are_spoken_of_as_images(self):
+        folder = self.scratch / "flat"
+        folder.mkdir()
+        for i in range(3):
+            (folder / f"{i}.jpg").write_bytes(image_files.jpeg(16, 16, bytes([80 * i]) * (16 * 16 * 3)))
+        inspected = lockstep("data", "inspect", folder)
+        run = self.start(self.job(folder), "--workers", 1)
+        code, text = outcome_of(run)
+        self.assertEqual(code, inspected.returncode, text)
+        self.assertIn(str(folder), text)
+        self.assertNotIn("ubyte", text, "these are no IDX files")
 
     def test_a_missing_file(self):
         self.expect(self.broken(lambda d: (d / "train-labels-idx1-ubyte").unlink()), 66,

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import unittest
 
+from fails_with import events
 from harness import BIN, LockstepTest
 
 LONG = {"global_batch": 64, "slots": 4, "epochs": 5000}
@@ -13,10 +14,11 @@ class Unreachable(LockstepTest):
     def test_a_name_that_does_not_resolve_stands_on_the_console_and_in_the_logs(self):
         job = self.job(self.small_data(), train=LONG, comm={"advertise": "trainer.invalid"})
         run = self.start(job, "--workers", 1)
-        run.wait_for(lambda: "trainer.invalid" in run.text(), "the console named the name")
+        run.wait_for(lambda: any("goes on trying" in line and "trainer.invalid" in line
+                                 for line in run.text().splitlines()), "the console named it")
         for log in ("agent", "worker-0"):
-            run.wait_for(lambda: self.assert_event(run, "coordinator_unreachable",
-                                                   names="trainer.invalid", log=log), log)
+            run.wait_for(lambda: events(run, "coordinator_unreachable", log), f"{log} told of it")
+            self.assert_event(run, "coordinator_unreachable", names="trainer.invalid", log=log)
         run.process.send_signal(signal.SIGTERM)
         run.wait()
 

@@ -3,7 +3,7 @@ import json
 import shlex
 import unittest
 
-from harness import LockstepTest, Run, lockstep
+from harness import LockstepTest, Run, lockstep, synthetic_dataset
 
 
 class WrongWords(LockstepTest):
@@ -18,6 +18,7 @@ class WrongWords(LockstepTest):
                 self.refuse(word, "x", names=f"'{word}'", advises=command)
 
     def test_a_mistyped_command_names_the_nearest_one_on_its_level(self):
+        self.refuse("trian", "x", names="'trian'", advises="lockstep run")
         self.refuse("statsu", "x", names="'statsu'", advises="status")
         self.refuse("data", "inspct", "x", names="'data inspct'",
                     advises=["inspect", "lockstep data --help"])
@@ -26,8 +27,8 @@ class WrongWords(LockstepTest):
     def test_an_unknown_option_names_the_nearest_one_and_the_help_of_its_command(self):
         self.refuse("run", "job.yaml", "--worker", "2", names=["lockstep run", "--worker"],
                     advises=["--workers", "lockstep run --help"])
-        self.refuse("ckpt", "verify", "--jsn", "x", names="--jsn",
-                    advises=["--json", "lockstep ckpt verify --help"])
+        self.refuse("data", "verify", "--jsn", "x", names=["data verify", "--jsn"],
+                    advises=["--json", "lockstep data verify --help"])
         self.refuse("drain", "x", "--nod=a", names="--nod", advises=["--node", "drain --help"])
         self.refuse("scale", "x", names="workers", advises="lockstep scale --help")
 
@@ -122,6 +123,16 @@ class TryNext(LockstepTest):
         self.assertEqual(len(run.history()), 4)
 
 
+class Banner(LockstepTest):
+    def test_the_stem_that_auto_takes_is_named(self):
+        data = synthetic_dataset(self.scratch / "large", train=8, evaluation=4, size=40)
+        for stem, named in (("auto", "cifar"), ("imagenet", "imagenet")):
+            job = self.job(data, model={"name": "resnet18", "stem": stem},
+                           train={"global_batch": 4, "slots": 1, "max_steps": 1})
+            run = self.finish(job, "--workers", 1, name=stem)
+            self.assertIn(f"resnet18 (stem {named}", run.text())
+
+
 class Runs(LockstepTest):
     slot_ms = 5
 
@@ -130,6 +141,7 @@ class Runs(LockstepTest):
 
     def test_runs_are_listed_with_their_figures_and_what_tells_them_apart(self):
         data = self.small_data()
+        (self.scratch / "runs").mkdir()
         first = self.finish(self.job(data), "--workers", 1, "train.max_steps=3", name="runs/a")
         second = self.finish(self.job(data), "--workers", 1, "train.max_steps=3",
                              "optimizer.lr=0.01", name="runs/b")

@@ -73,6 +73,29 @@ class Doctor(LockstepTest):
             self.assertEqual(process.returncode, -end)
             self.assertEqual(list(room.iterdir()), [])
 
+    def test_a_measurement_that_is_cut_shows_what_it_has(self):
+        job, _ = doctor_world.no_fault(self.scratch)
+        process = subprocess.Popen([BIN / "lockstep", "doctor", job, "--seconds", "600"],
+                                   stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                   env={**os.environ, "TMPDIR": str(self.temporary)})
+        self.addCleanup(process.kill)
+        for line in process.stderr:
+            if "loading batches" in line:  # reading is measured
+                break
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, -signal.SIGINT)
+        self.assertIn("raw reads", out)
+        self.assertIn("--seconds", out)
+
+    def test_slow_steps_do_not_take_longer_than_the_time_that_is_given(self):
+        # Ten windows of two kinds of steps, and steps to warm up, as it was: 26 steps and more.
+        job, _ = doctor_world.no_fault(self.scratch)
+        found = doctor_world.examine(job, temporary=self.temporary, seconds=4,
+                                     env=self.environment(slot_ms=500))
+        trainer = next(rung for rung in found["rungs"] if rung["name"] == "trainer")
+        self.assertLess(trainer["windows"], 5)
+
     def test_what_is_wrong_with_a_job_is_said_in_a_line(self):
         job, _ = doctor_world.no_fault(self.scratch)
         for overrides, code, subject in (

@@ -6,7 +6,7 @@ import subprocess
 import time
 import unittest
 
-from harness import BIN, LockstepTest, processes_of, standing_still
+from harness import BIN, DEADLINE_S, LockstepTest, processes_of, standing_still
 
 TRAIN = {"global_batch": 64, "slots": 4, "epochs": 5000}
 
@@ -182,8 +182,10 @@ class ChildrenOfTheShell(SignalsTest):
         self.assertEqual(run.wait(), 75)
         self.assert_that_they_live()
         log = self.scratch / "log"
-        while "continue with" not in log.read_text():  # tee ends after it
-            time.sleep(0.02)
+        deadline = time.monotonic() + DEADLINE_S
+        while "stopped" not in log.read_text() and time.monotonic() < deadline:
+            time.sleep(0.02)  # tee ends after the run
+        self.assertIn("stopped", log.read_text())
 
     def test_they_outlive_a_run_that_is_ended_at_once(self):
         run = self.start_from_a_shell(self.endless(cluster={"lease_s": 60}))

@@ -142,36 +142,6 @@ class Http(SourcesTest):
             self.assertEqual([s["samples"] for s in self.inspect(server.url + "/train-000.tar")], [12])
             self.assert_refused(server.url, 66, names=server.url, advises="manifest.txt")
 
-    def test_a_server_that_refuses_head_is_asked_for_the_first_byte(self):
-        far = self.shards(self.far)
-        (self.far / "a.txt").write_bytes(b"hello world " * 50)
-        (self.far / "one").mkdir()
-        (self.far / "one" / "b.txt").write_bytes(b"hello world " * 50)
-        local = self.prints(far / "a.txt", "--block", 16)
-        with RangeServer(far) as server:
-            for i, status in enumerate((405, 403, 501, 400)):
-                server.head = status
-                self.assertEqual(self.prints(f"{server.url}/a.txt", "--block", 16,
-                                             cache=self.scratch / f"one {i}"), local)
-            server.write_manifest()
-            (far / "a.txt").unlink()
-            (far / "manifest.txt").write_text("".join(
-                f"{path.name}\n" for path in sorted(far.glob("*.tar"))))
-            self.assertEqual(self.prints(server.url, cache=self.scratch / "many"), self.prints(far))
-            server.head = 404
-            self.assert_refused(f"{server.url}/one/b.txt", 66, names=f"{server.url}/one/b.txt",
-                                cache=self.scratch / "none")
-
-    def test_a_server_that_answers_any_name_has_no_manifest(self):
-        self.far.mkdir()
-        (self.far / "a.txt").write_bytes(b"hello world " * 50)
-        local = self.prints(self.far / "a.txt", "--block", 16)
-        with RangeServer(self.far) as server:
-            for i, answer in enumerate((400, 405, 500, "page")):
-                server.unknown = answer
-                self.assertEqual(self.prints(f"{server.url}/a.txt", "--block", 16,
-                                             cache=self.scratch / f"cache {i}"), local, answer)
-
     def test_failures_that_pass_are_survived(self):
         self.shards(self.far)
         local = self.prints(self.far, cache=self.scratch / "local")

@@ -42,12 +42,15 @@ class Trainer {
   uint64_t samples() const { return batch_->samples(); }
   // Steps for as long as a window, whose times go to `out`.
   Status run_window(double window_s, StepTimes& out);
-  Status warm_up();
+  // At least one step; on a CPU no more of them than there is time for.
+  Status warm_up(double most_s);
+  double last_step_s() const { return last_step_s_; }
 
  private:
   explicit Trainer(bool is_on_gpu) : is_on_gpu_(is_on_gpu) {}
 
   const bool is_on_gpu_;
+  double last_step_s_ = 0;
   std::unique_ptr<data::Dataset> batch_;
   std::unique_ptr<Engine> engine_;                        // null: it could not be made
   std::vector<std::unique_ptr<Collective>> collectives_;  // one, once there is an engine
@@ -90,8 +93,18 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const wire::JobSpec& job,
   return trainer;
 }
 
-Status Trainer::warm_up() {
-  for (uint32_t i = 0; i < kStepsToWarmUp; ++i) LOCKSTEP_RETURN_IF_ERROR(engine_->step().status());
+double seconds_now() {
+  return static_cast<double>(SystemClock().monotonic_ns()) * 1e-9;
+}
+
+Status Trainer::warm_up(double most_s) {
+  const double begin_s = seconds_now();
+  for (uint32_t i = 0; i < kStepsToWarmUp; ++i) {
+    const double step_begin_s = seconds_now();
+    LOCKSTEP_RETURN_IF_ERROR(engine_->step().status());
+    last_step_s_ = seconds_now() - step_begin_s;
+    if (!is_on_gpu_ && seconds_now() - begin_s >= most_s) break;
+  }
   return Status::ok();
 }
 
@@ -103,19 +116,17 @@ double core_seconds() {
 }
 
 Status Trainer::run_window(double window_s, StepTimes& out) {
-  const SystemClock clock;
-  const auto now_s = [&clock] { return static_cast<double>(clock.monotonic_ns()) * 1e-9; };
-  const double end_s = now_s() + window_s;
+  const double end_s = seconds_now() + window_s;
   double sum_s = 0;
   double shortest_s = std::numeric_limits<double>::max();
   uint64_t steps = 0;
-  while (now_s() < end_s || steps == 0) {
-    const double begin_s = now_s();
+  while (seconds_now() < end_s || steps == 0) {
+    const double begin_s = seconds_now();
     const double core_begin_s = core_seconds();
     LOCKSTEP_ASSIGN_OR_RETURN(const StepOutcome outcome, engine_->step());
     const double core_s = core_seconds() - core_begin_s;
     const double data_s = outcome.record.times().data_wait_us() * 1e-6;
-    const double step_s = std::max(now_s() - begin_s - data_s, kShortest);
+    const double step_s = std::max(seconds_now() - begin_s - data_s, kShortest);
     sum_s += step_s;
     shortest_s = std::min(shortest_s, is_on_gpu_ ? step_s : std::max(core_s, kShortest));
     ++steps;
@@ -128,10 +139,10 @@ Status Trainer::run_window(double window_s, StepTimes& out) {
 // One that has warmed up; null, and `times` says why: there is no memory for it, or no data.
 std::unique_ptr<Trainer> create_if_it_can_be(const wire::JobSpec& job, const data::Dataset& dataset,
                                              const Trainer::Kind& kind, DeviceModule* module,
-                                             StepTimes& times) {
+                                             double warm_up_s, StepTimes& times) {
   auto trainer = Trainer::create(job, dataset, kind, module);
   Status ready = trainer.status();
-  if (ready.is_ok()) ready = (*trainer)->warm_up();
+  if (ready.is_ok()) ready = (*trainer)->warm_up(warm_up_s);
   times.why_none = ready.message();
   if (!ready.is_ok()) return nullptr;
   times.samples = (*trainer)->samples();
@@ -139,28 +150,38 @@ std::unique_ptr<Trainer> create_if_it_can_be(const wire::JobSpec& job, const dat
 }
 
 std::unique_ptr<Trainer> create_resident(const wire::JobSpec& job, const data::Dataset& dataset,
-                                         DeviceModule* module, StepTimes& times) {
+                                         DeviceModule* module, double warm_up_s, StepTimes& times) {
   if (module == nullptr) return nullptr;
   if (dataset.shape().is_padded) {
     times.why_none = "padded documents make slots of many lengths, which are sent anew";
     return nullptr;
   }
-  return create_if_it_can_be(job, dataset, {.is_resident = true}, module, times);
+  return create_if_it_can_be(job, dataset, {.is_resident = true}, module, warm_up_s, times);
 }
 
 }  // namespace
 
 Result<TrainerTimes> time_trainer(const wire::JobSpec& job, const data::Dataset& dataset,
                                   double seconds, DeviceModule* module) {
+  constexpr double kWarmUpShare = 0.2;  // of the time, for each trainer
+  constexpr double kLargerSteps = 2;  // that the larger trainer needs at least, of twice the length
+  const double end_s = seconds_now() + seconds;
+  const double warm_up_s = kWarmUpShare * seconds;
   TrainerTimes times;
   LOCKSTEP_ASSIGN_OR_RETURN(const auto once, Trainer::create(job, dataset, {}, module));
   times.once.samples = once->samples();
-  LOCKSTEP_RETURN_IF_ERROR(once->warm_up());
+  LOCKSTEP_RETURN_IF_ERROR(once->warm_up(warm_up_s));
   // Before the larger one, which needs more memory.
-  const auto resident = create_resident(job, dataset, module, times.resident);
-  const auto twice = create_if_it_can_be(job, dataset, {.times = 2}, module, times.twice);
-  const double window_s = seconds / (module == nullptr ? 2 : 3) / kWindows;
-  for (uint32_t i = 0; i < kWindows; ++i) {
+  const auto resident = create_resident(job, dataset, module, warm_up_s, times.resident);
+  const double larger_s = kLargerSteps * 2 * once->last_step_s();
+  std::unique_ptr<Trainer> twice;
+  if (seconds_now() + once->last_step_s() + larger_s < end_s)
+    twice = create_if_it_can_be(job, dataset, {.times = 2}, module, warm_up_s, times.twice);
+  else
+    times.twice.why_none = "a step takes so long that --seconds leaves no time for it";
+  const double kinds = 1 + (resident != nullptr ? 1 : 0) + (twice != nullptr ? 1 : 0);
+  const double window_s = std::max(end_s - seconds_now(), 0.0) / kinds / kWindows;
+  for (uint32_t i = 0; i < kWindows && (i == 0 || seconds_now() < end_s); ++i) {
     LOCKSTEP_RETURN_IF_ERROR(once->run_window(window_s, times.once));
     if (twice != nullptr) LOCKSTEP_RETURN_IF_ERROR(twice->run_window(window_s, times.twice));
     if (resident != nullptr)

@@ -35,7 +35,7 @@ struct TrainerTimes {
   StepTimes resident;
 };
 
-// `seconds`: the time for all measurements, about; each window runs at least one step. `module`:
+// `seconds`: the time for all measurements; longer only where a step or two take as long. `module`:
 // the GPU, or null. Errors are the Engine's. If only the larger step or only the resident one
 // cannot run, `twice` or `resident` says why, and there is no error.
 Result<TrainerTimes> time_trainer(const wire::JobSpec& job, const data::Dataset& dataset,

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "comm/wire/models/resnet_spec.h"
 #include "worker/model/builtin.h"
 #include "worker/model/kernel_layers.h"
 #include "worker/model/layers.h"
@@ -15,7 +16,6 @@
 namespace lockstep {
 namespace {
 
-constexpr uint32_t kLargestCifarSide = 64;
 constexpr uint32_t kSmallestResnetSide = 8;  // the last layer has an eighth of the stem's side
 
 at::Tensor conv_norm(const Forward& f, const at::Tensor& x, const ResnetConv& layer) {
@@ -75,8 +75,7 @@ Result<std::unique_ptr<Model>> make_resnet(const wire::ModelSpec& spec,
                                      std::to_string(shape.height) + "x" +
                                      std::to_string(shape.width) + "; use model.name: mlp");
   }
-  const bool is_large = std::max(shape.height, shape.width) > kLargestCifarSide;
-  const bool is_imagenet_stem = spec.stem() == "imagenet" || (spec.stem() != "cifar" && is_large);
+  const bool is_imagenet_stem = resnet_stem(spec, shape.height, shape.width) == "imagenet";
   return std::unique_ptr<Model>(
       new Resnet(spec, make_resnet_parts(depth, is_imagenet_stem, shape, classes)));
 }

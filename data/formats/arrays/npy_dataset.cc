@@ -39,6 +39,11 @@ Status check_labels(const NpyHeader& header) {
                "a.astype(\"int64\"))");
   const auto entries =
       std::count_if(header.dims.begin(), header.dims.end(), [](uint64_t n) { return n != 1; });
+  if (header.dims.size() == 2 && header.dims[0] > 1 && header.dims[1] > 1)
+    return bad(
+        "has the shape " + header.shape_text() +
+        ", but labels have one dimension; if a 1 in each row tells the class (one-hot), write "
+        "its place: numpy.save(FILE, a.argmax(1)); else choose one column, such as a[:, 0]");
   if (header.dims.empty() || entries > 1 || (entries == 1 && header.dims[0] == 1))
     return bad("has the shape " + header.shape_text() +
                ", but labels have one dimension; write it again: numpy.save(FILE, a.reshape(-1))");

@@ -24,7 +24,14 @@ Result<ArrowPart> images_of(const ArrowSchema& schema, const ArrowBatch& batch, 
   for (const ArrowPart& part : parts) {
     const bool is_wanted =
         part.field->kind == ArrowKind::kBinary || part.field->kind == ArrowKind::kLargeBinary;
-    if (is_wanted && part.field->name == "bytes") return part;
+    if (!is_wanted || part.field->name != "bytes") continue;
+    if (part.node.nulls > 0)
+      return bad("has " + std::to_string(part.node.nulls) + " rows in column " +
+                 parts[0].field->name +
+                 " with the path of an image and not its bytes; write the files into the table "
+                 "(Hugging Face: ds.with_format(\"arrow\").map(datasets.table."
+                 "embed_table_storage, batched=True)), or name the directory of the images");
+    return part;
   }
   return bad("is damaged: column " + parts[0].field->name + " has no bytes");
 }

@@ -97,6 +97,8 @@ class IndexedImages final : public EncodedImages {
                        .fingerprint = std::string(index_.fingerprint()),
                        .files = {source.shown_directory},
                        .notes = index_.notes()};
+    for (uint64_t i = 0; i < index_.samples(); ++i)
+      facts.notes.sizes.add(index_.extent(i).width, index_.extent(i).height);
     if (source.has_class_names)
       for (uint64_t i = 0; i < index_.classes(); ++i)
         facts.class_names.emplace_back(index_.class_name(i));

@@ -24,11 +24,11 @@ constexpr int kDepth = 16;  // of directories in each other; a link may lead in 
 struct Found {
   std::vector<std::string> directories;  // relative, the class's own first
   std::vector<std::string> images;       // relative
-  LeftOut left_out;
+  FilesLeftOut left_out;
 };
 
 // Names in one directory, but for hidden ones.
-struct Names {
+struct DirectoryNames {
   std::vector<std::string> directories;
   std::vector<std::string> images;
   std::vector<std::string> others;
@@ -39,8 +39,8 @@ Status cannot_list(const std::string& path, const std::error_code& error) {
   return {Code::kNoInput, "cannot read directory " + path + ": " + error.message()};
 }
 
-Result<Names> list(const std::string& path) {
-  Names names;
+Result<DirectoryNames> list(const std::string& path) {
+  DirectoryNames names;
   std::error_code error;
   fs::directory_iterator it(path, error);
   for (const fs::directory_iterator end; !error && it != end; it.increment(error)) {
@@ -59,7 +59,7 @@ Result<Names> list(const std::string& path) {
   return names;
 }
 
-void leave_out(const Names& names, const std::string& below, LeftOut& left) {
+void leave_out(const DirectoryNames& names, const std::string& below, FilesLeftOut& left) {
   for (const std::string& name : names.others)
     left.add(kind_of_file(name), below + name, has_foreign_image_ending(name));
   for (const std::string& name : names.lost)
@@ -73,7 +73,7 @@ Status walk(const std::string& root, const std::string& below, int depth, Found&
             root + "/" + below + " lies " + std::to_string(kDepth) +
                 " directories deep; make the tree flatter, or remove a link that leads back"};
   found.directories.push_back(below);
-  LOCKSTEP_ASSIGN_OR_RETURN(const Names names, list(root + "/" + below));
+  LOCKSTEP_ASSIGN_OR_RETURN(const DirectoryNames names, list(root + "/" + below));
   leave_out(names, below + "/", found.left_out);
   for (const std::string& name : names.images) found.images.push_back(below + "/" + name);
   for (const std::string& name : names.directories)
@@ -99,7 +99,7 @@ bool has_images(const std::string& directory) {
   return false;
 }
 
-Status no_images(const std::string& directory, const LeftOut& left) {
+Status no_images(const std::string& directory, const FilesLeftOut& left) {
   const std::string others = left_out_text(left);
   return {Code::kNoInput, directory +
                               " holds no images; make a directory for each class, with JPEG, PNG, "
@@ -111,7 +111,7 @@ Status no_images(const std::string& directory, const LeftOut& left) {
 
 // With an image at any depth.
 bool holds_image(const std::string& directory, int depth) {
-  const auto names = depth > kDepth ? Result<Names>(Names()) : list(directory);
+  const auto names = depth > kDepth ? Result<DirectoryNames>(DirectoryNames()) : list(directory);
   if (!names.is_ok()) return false;
   if (!names->images.empty()) return true;
   return std::any_of(
@@ -141,7 +141,8 @@ Result<std::string> find_image_folder(const std::string& path, Split split) {
 
 std::string doubt_of_classes(const std::string& path) {
   const auto directory = find_image_folder(path, Split::kTrain);
-  const auto names = directory.is_ok() ? list(*directory) : Result<Names>(directory.status());
+  const auto names =
+      directory.is_ok() ? list(*directory) : Result<DirectoryNames>(directory.status());
   if (!names.is_ok() || names->directories.empty()) return "";
   const std::vector<std::string>& classes = names->directories;
   const std::string advice =
@@ -170,7 +171,7 @@ Result<IndexContent> look_at_image_folder(const std::string& directory, uint32_t
                                           const ProgressFn& progress, source::RemoteFiles* far) {
   IndexContent content;
   Found found;
-  LOCKSTEP_ASSIGN_OR_RETURN(Names root, list(directory));
+  LOCKSTEP_ASSIGN_OR_RETURN(DirectoryNames root, list(directory));
   leave_out(root, "", found.left_out);
   for (const std::string& name : root.images)
     found.left_out.add("image outside of the class directories", name, /*may_be_data=*/true);

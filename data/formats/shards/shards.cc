@@ -55,7 +55,7 @@ Result<std::vector<std::string>> shards_in(const std::string& directory, const I
   return names.empty() && taken == ShardNames::kAny ? all : names;
 }
 
-Status no_samples(const Shards& shards, const LeftOut& left) {
+Status no_samples(const Shards& shards, const FilesLeftOut& left) {
   const std::string others = left_out_text(left);
   return bad(shards.shown_directory() + "/" + shards.names[0] +
              (shards.names.size() > 1 ? " and the shards with it" : "") +

@@ -123,9 +123,15 @@ Status read_pax(std::string_view text, Said& said) {
 }
 
 Status not_plain(uint8_t type, const std::string& name) {
-  const bool is_link = type == '1' || type == '2';
-  return bad("has " + std::string(is_link ? "a link" : "something other than a plain file") + ", " +
-             name + "; write an archive of plain files (tar --hard-dereference --dereference)");
+  if (type == '1' || type == '2')
+    return bad("holds a link, " + name +
+               "; write the archive again with the files themselves (tar "
+               "--dereference --hard-dereference)");
+  if (type == 'S')
+    return bad("holds a sparse file, " + name +
+               ", whose holes are left out; write the archive again without tar's --sparse");
+  return bad("holds a special file, " + name + " (type " + std::to_string(type) +
+             "); write the archive again with plain files only");
 }
 
 Status damaged_at(uint64_t at) {

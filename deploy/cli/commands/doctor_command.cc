@@ -8,6 +8,7 @@
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/json_text.h"
 #include "deploy/cli/base/scratch_directory.h"
+#include "deploy/cli/base/stop_signals.h"
 #include "deploy/cli/commands/commands.h"
 #include "deploy/cli/doctor/diagnose.h"
 #include "deploy/cli/run/load_job.h"
@@ -45,12 +46,15 @@ class Steps {
   std::string last_;
 };
 
-Result<Diagnosis> measure(const JobRequest& request, double seconds, const std::string& directory) {
+Result<Diagnosis> measure(const JobRequest& request, double seconds, const std::string& directory,
+                          StopSignals& signals) {
   LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec job, load_job(request));
   Steps steps;
   DiagnoseOptions options;
   options.seconds = seconds;
   options.directory = directory;
+  options.opened = [&signals] { signals.hold(); };
+  options.is_cut = [&signals] { return signals.is_pending(); };
   options.progress = [&steps](const std::string& what) { steps.show(what); };
   return diagnose(job, options);
 }
@@ -66,13 +70,16 @@ Status run_doctor(const DoctorArguments& arguments) {
   if (request.file.empty())
     return {Code::kUsage, "no job file given; try 'lockstep doctor JOB.yaml'"};
   request.workers = arguments.workers;
+  StopSignals signals;
+  signals.release();  // until there is something to show
   LOCKSTEP_ASSIGN_OR_RETURN(const auto scratch, ScratchDirectory::create("lockstep-doctor-"));
   LOCKSTEP_ASSIGN_OR_RETURN(const Diagnosis before,
-                            measure(request, arguments.seconds, scratch->path()));
+                            measure(request, arguments.seconds, scratch->path(), signals));
   if (!arguments.json) print_doctor(to_text(before));
   const auto& changes = before.finding.changes;
-  if (!arguments.apply || changes.empty()) {
+  if (!arguments.apply || changes.empty() || signals.is_pending()) {
     if (arguments.json) print_doctor(json_text(to_json(before)));
+    signals.release();  // one that has cut the measurement ends the program now
     if (!arguments.json && arguments.apply)
       print_doctor("nothing to apply: the finding suggests no change of the job\n");
     return Status::ok();
@@ -80,11 +87,12 @@ Status run_doctor(const DoctorArguments& arguments) {
   for (const doctor::Change& change : changes)
     request.overrides.push_back(change.key + "=" + change.value);
   LOCKSTEP_ASSIGN_OR_RETURN(const Diagnosis after,
-                            measure(request, arguments.seconds, scratch->path()));
+                            measure(request, arguments.seconds, scratch->path(), signals));
   if (arguments.json)
     print_doctor(json_text({{"before", to_json(before)}, {"after", to_json(after)}}));
   else
     print_doctor("\n" + compare_text(before, after));
+  signals.release();
   return Status::ok();
 }
 
@@ -92,6 +100,7 @@ constexpr char kDoctorNotes[] =
     "Measures the speed of each stage from the files to the trained model by itself, for one\n"
     "worker of the job, on the same samples, cold first. Names the stage that holds the job\n"
     "back. It writes nothing and trains nothing. Run it on a machine that does nothing else.\n"
+    "Ctrl-C shows what is measured so far.\n"
     "\n"
     "Examples:\n"
     "  lockstep doctor job.yaml\n"
@@ -110,7 +119,7 @@ void add_doctor_command(CLI::App& app, Commands& commands) {
                       "Workers on this machine, which share its cores (cluster.workers)");
   command
       ->add_option("--seconds", arguments->seconds,
-                   "Seconds to measure, roughly, not counting the opening of the data; default 40")
+                   "Seconds to measure, not counting the opening of the data; default 40")
       ->check(CLI::Range(1.0, kMostSeconds));
   command->add_flag("--apply", arguments->apply,
                     "Measure again with the change, and show both figures");

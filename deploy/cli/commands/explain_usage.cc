@@ -66,14 +66,16 @@ constexpr OtherName kOtherNames[] = {
     {"join", "lockstep agent"},
 };
 
+// What people may have meant: a word of another program, or the nearest of these and of our own.
 std::string hint_for(const CLI::App& parent, const std::string& word) {
   std::vector<std::string> names;
   for (const CLI::App* sub : parent.get_subcommands({})) names.push_back(sub->get_name());
-  const std::vector<std::string_view> views(names.begin(), names.end());
-  if (parent.get_parent() == nullptr)
-    for (const OtherName& other : kOtherNames)
-      if (same_word(other.word, word))
-        return "; did you mean '" + std::string(other.command) + "'?";
+  std::vector<std::string_view> views(names.begin(), names.end());
+  if (parent.get_parent() != nullptr) return did_you_mean(word, views);
+  for (const OtherName& other : kOtherNames) views.push_back(other.word);
+  const std::string_view nearest = nearest_word(word, views);
+  for (const OtherName& other : kOtherNames)
+    if (other.word == nearest) return "; did you mean '" + std::string(other.command) + "'?";
   return did_you_mean(word, views);
 }
 

@@ -13,7 +13,10 @@ int show_help(const CLI::App& app, const std::vector<std::string>& words) {
   std::string asked = app.get_name();
   for (const std::string& word : words) asked += " " + word;
   if (command_words(command) != asked) return report(no_such_command(command, words));
-  std::fputs(command.help().c_str(), stdout);
+  // App::help() would tell of the command that was typed, which is this one.
+  const std::string text = command.get_formatter()->make_help(&command, command_words(command),
+                                                              CLI::AppFormatMode::Normal);
+  std::fputs(text.c_str(), stdout);
   return 0;
 }
 

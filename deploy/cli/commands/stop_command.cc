@@ -8,11 +8,13 @@
 #include "comm/base/text/shell_word.h"
 #include "comm/inherited/standard_streams.h"
 #include "comm/rundir/run_files.h"
+#include "coordinator/run_dir/run_dir.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/text.h"
 #include "deploy/cli/commands/commands.h"
 #include "deploy/cli/commands/tell_run.h"
 #include "deploy/cli/watch/run_source.h"
+#include "deploy/cli/watch/run_summary.h"
 
 namespace lockstep {
 namespace {
@@ -25,46 +27,40 @@ struct StopArguments {
   bool no_wait = false;
 };
 
-int tell_stopped_run(const nlohmann::json& status, const std::string& run_dir) {
-  const uint64_t step = status.value("step", uint64_t{0});
-  if (!status.contains("exit_code"))
-    return report(Status(Code::kUnavailable, "all processes of the run in " + run_dir +
-                                                 " died before it stopped; go on with: lockstep "
-                                                 "run --resume --run-dir " +
-                                                 shell_word(run_dir)));
-  if (const int code = status.value("exit_code", 0); code != 75) {
-    print_text("the run ended by itself after step %s, with code %d\n", grouped(step).c_str(),
-               code);
+int tell_stopped_run(const nlohmann::json& summary, const std::string& run_dir) {
+  const std::string steps = grouped(summary.value("steps", uint64_t{0}));
+  const int code = summary.value("exit_code", 0);
+  if (code != 75) {
+    std::printf("the run ended by itself after %s steps, with code %d\n", steps.c_str(), code);
     return 0;
   }
-  const auto checkpoint = status.find("last_checkpoint");
-  if (checkpoint != status.end() && checkpoint->is_object())
-    print_text("stopped after step %s with checkpoint %s\n", grouped(step).c_str(),
-               checkpoint->value("name", "").c_str());
+  if (const std::string name = summary.value("checkpoint", ""); !name.empty())
+    std::printf("stopped after %s steps with checkpoint %s\n", steps.c_str(), name.c_str());
   else
-    print_text("stopped without a checkpoint\n");
-  print_text("continue it with: lockstep run --resume --run-dir %s\n", shell_word(run_dir).c_str());
+    std::printf("stopped without a checkpoint\n");
+  std::printf("continue it with: lockstep run --resume --run-dir %s\n", run_dir.c_str());
   return 0;
 }
 
-// The files can be read when no process of the run on this machine holds them any more.
+// The coordinator writes the summary at the end; then its launcher, if it is on this machine, has
+// its own end to tell.
 int wait_until_stopped(const std::string& run_dir) {
   const auto job = read_job_spec(run_dir);
   if (!job.is_ok()) return report(job.status());
-  auto source = RunSource::open(run_dir);
-  if (!source.is_ok()) return report(source.status());
+  const auto path = coordinator::absolute_path(run_dir);
+  if (!path.is_ok()) return report(path.status());
   const SystemClock clock;
   const int64_t until_ms =
       clock.monotonic_ms() + int64_t{1000} * job->cluster().grace_s() + kLeaveMs;
   while (clock.monotonic_ms() < until_ms) {
-    const auto status = source->get_json("status", "members=1");
-    if (status.is_ok() && !source->is_live()) return tell_stopped_run(*status, run_dir);
+    const auto summary = read_summary(*path);
+    if (summary.is_ok() && !is_held(*path)) return tell_stopped_run(*summary, run_dir);
     std::this_thread::sleep_for(std::chrono::milliseconds(kPollMs));
   }
   return report(Status(Code::kTimeout,
                        "the run in " + run_dir +
                            " still stops, longer than cluster.grace_s; see 'lockstep status " +
-                           shell_word(run_dir) + "'"));
+                           run_dir + "'"));
 }
 
 }  // namespace

@@ -5,15 +5,20 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "comm/base/clock.h"
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
 #include "data/base/progress.h"
 #include "data/doctor/ladder.h"
+#include "data/doctor/model_advice.h"
 #include "data/open/job_cut.h"
 #include "data/view/run_data.h"
 #include "deploy/agent/process.h"
@@ -92,18 +97,39 @@ Status failure_of(const ProcessEnd& end, const std::string& log, int64_t log_beg
   return {Code::kInternal, message};
 }
 
-Result<ProcessEnd> run_to_the_end(const ProcessSpec& spec) {
+// Nothing if it was still at work when it had to end: the steps of its model last that long.
+Result<std::optional<ProcessEnd>> run_to_the_end(const ProcessSpec& spec,
+                                                 const std::function<bool()>& is_over) {
+  constexpr auto kPoll = std::chrono::milliseconds(20);
   LOCKSTEP_ASSIGN_OR_RETURN(const pid_t pid, start_process(spec));
   int status = 0;
-  while (::waitpid(pid, &status, 0) < 0) {
-    if (errno != EINTR)
+  bool is_killed = false;
+  while (true) {
+    const pid_t ended = ::waitpid(pid, &status, WNOHANG);
+    if (ended == pid) break;
+    if (ended < 0 && errno != EINTR)
       return Status(Code::kInternal, "cannot wait for lockstep-worker: " + errno_text(errno));
+    if (!is_killed && is_over()) {
+      ::kill(pid, SIGKILL);
+      is_killed = true;
+    }
+    std::this_thread::sleep_for(kPoll);
   }
-  return ProcessEnd::from_wait_status(status);
+  if (is_killed) return std::optional<ProcessEnd>();
+  return std::optional(ProcessEnd::from_wait_status(status));
+}
+
+// Beyond its share: what starting the process and opening the data again take, and steps that last.
+bool is_overdue(const DiagnoseOptions& options, int64_t begin_ns) {
+  constexpr double kGrace = 1.25;  // times all the seconds, and
+  constexpr double kStartS = 10;   // this
+  const double spent_s = static_cast<double>(SystemClock().monotonic_ns() - begin_ns) / 1e9;
+  return options.is_cut() || spent_s > kGrace * options.seconds + kStartS;
 }
 
 Status measure_trainer(const wire::JobSpec& job, const std::string& cache_dir,
-                       const DiagnoseOptions& options, doctor::Measurements& out) {
+                       const DiagnoseOptions& options, int64_t begin_ns,
+                       doctor::Measurements& out) {
   options.progress("training steps");
   const std::string job_file = options.directory + "/job.pb";
   const std::string figures = options.directory + "/trainer.json";
@@ -123,10 +149,27 @@ Status measure_trainer(const wire::JobSpec& job, const std::string& cache_dir,
                std::to_string(options.seconds * (1 - kShareOfData))};
   spec.output_path = log;
   spec.parent_death_signal = SIGKILL;
-  LOCKSTEP_ASSIGN_OR_RETURN(const ProcessEnd end, run_to_the_end(spec));
-  if (!end.is_success()) return failure_of(end, log, log_begin);
+  const auto is_over = [&] { return is_overdue(options, begin_ns); };
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto end, run_to_the_end(spec, is_over));
+  if (!end) {
+    out.notes.push_back(
+        "the trainer was not measured: its first steps were not done when the time "
+        "was over");
+    return Status::ok();
+  }
+  if (!end->is_success()) return failure_of(*end, log, log_begin);
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string json, read_file(figures, limits::kFrameBytes));
   return read_trainer(json, out);
+}
+
+// Of stages that say little without the others.
+doctor::FaultFinding unfinished(double seconds) {
+  doctor::FaultFinding finding;
+  finding.reason =
+      "the measurement was cut before all stages were measured; what is above holds. "
+      "Give it more than --seconds " +
+      fixed(seconds, 0);
+  return finding;
 }
 
 }  // namespace
@@ -180,12 +223,20 @@ Result<Diagnosis> diagnose(const wire::JobSpec& job, const DiagnoseOptions& opti
   };
   Diagnosis found;
   LOCKSTEP_ASSIGN_OR_RETURN(const auto dataset, data::open_train_data(job, cache_dir, opening));
+  options.opened();
+  const int64_t begin_ns = SystemClock().monotonic_ns();
   found.measured.setting = doctor::setting_of(job, *dataset);
   LOCKSTEP_RETURN_IF_ERROR(doctor::measure_data(
-      job, *dataset, {options.seconds * kShareOfData, options.progress}, found.measured));
-  LOCKSTEP_RETURN_IF_ERROR(measure_trainer(job, cache_dir, options, found.measured));
+      job, *dataset, {options.seconds * kShareOfData, options.is_cut, options.progress},
+      found.measured));
+  if (!options.is_cut())
+    LOCKSTEP_RETURN_IF_ERROR(measure_trainer(job, cache_dir, options, begin_ns, found.measured));
   note_unrest(found.measured);
-  found.finding = doctor::decide(found.measured);
+  const bool is_whole = found.measured.find(doctor::RungKind::kTrainer) != nullptr &&
+                        found.measured.find(doctor::RungKind::kLoader) != nullptr;
+  found.finding = is_whole ? doctor::decide(found.measured) : unfinished(options.seconds);
+  for (std::string& advice : doctor::model_advice(job, *dataset, found.measured.setting))
+    found.finding.advice.push_back(std::move(advice));
   return found;
 }
 

@@ -14,11 +14,14 @@
 namespace lockstep {
 
 struct DiagnoseOptions {
-  double seconds = 40;    // roughly, for all measurements together
+  double seconds = 40;    // for all measurements together
   std::string directory;  // for temporary files; the caller removes it
   std::function<void(const std::string& what)> progress = [](const std::string&) {};
+  std::function<void()> opened = [] {};                 // the data are open, the time begins
+  std::function<bool()> is_cut = [] { return false; };  // true: return with what is measured
 };
 
+// Without a trainer, where the time or is_cut() ended before its first steps, the finding says so.
 // `job` is resolved. kUsage if train.global_batch is auto. Other errors are those of the data, and
 // those of the worker process with its last output.
 Result<Diagnosis> diagnose(const wire::JobSpec& job, const DiagnoseOptions& options);

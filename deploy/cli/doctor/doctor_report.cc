@@ -103,7 +103,9 @@ std::string rung_title(RungKind kind) {
 }
 
 double delivered(const doctor::Measurements& measured) {
-  return std::min(measured.loader().rate.median, measured.find(RungKind::kTrainer)->rate.median);
+  const Rung* const trainer = measured.find(RungKind::kTrainer);
+  if (trainer == nullptr || measured.find(RungKind::kLoader) == nullptr) return 0;
+  return std::min(measured.loader().rate.median, trainer->rate.median);
 }
 
 std::string to_text(const Diagnosis& diagnosis) {

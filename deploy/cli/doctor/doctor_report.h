@@ -27,7 +27,7 @@ nlohmann::json to_json(const Diagnosis& diagnosis);
 // proposed.
 std::string compare_text(const Diagnosis& before, const Diagnosis& after);
 
-// Samples/s of one worker: the slower of its loader and its trainer.
+// Samples/s of one worker: the slower of its loader and its trainer; 0 if one was not measured.
 double delivered(const doctor::Measurements& measured);
 
 }  // namespace lockstep

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "comm/wire/data_formats.h"
-#include "comm/wire/predictions.h"
 
 namespace lockstep {
 namespace {
@@ -18,8 +17,6 @@ Status find_format(const JobContext& context, const wire::JobSpec& job, const st
   if (path.empty()) return Status::ok();
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string local, context.local_path(job.data(), path));
   const auto found = context.detect_format(job.data(), local);
-  // What is not there is told in the words of the images that were meant.
-  if (found.status().code() == Code::kNoInput && !may_take_tokens(job.model())) return Status::ok();
   if (!found.is_ok()) return found.status();
   if (is_auto || may_be_format(given, *found)) *format = *found;
   return Status::ok();

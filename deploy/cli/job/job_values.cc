@@ -32,6 +32,8 @@ class Reader {
     for (const auto& entry : node) {
       const std::string origin = at(entry.first);
       if (!entry.first.IsScalar()) return usage(origin, "a key must be a word");
+      if (entry.second.IsNull())  // a line without a colon is a key without a value
+        LOCKSTEP_RETURN_IF_ERROR(check_colon(prefix, entry.first.Scalar(), origin));
       const std::string key = prefix + entry.first.Scalar();
       const auto [other, is_new] = seen.emplace(key, origin);
       if (!is_new) return usage(origin, shown(key) + " is given twice, first at " + other->second);
@@ -45,8 +47,7 @@ class Reader {
     if (is_job_list(key)) return list(key, node, origin);
     if (!is_job_group(key)) return unknown_job_key(key).with_context(origin);
     if (node.IsMap()) return group(key + ".", node);
-    const std::string slip = node.IsScalar() ? colon_slip(node.Scalar()) : "";
-    if (!slip.empty()) return usage(at(node), slip);
+    if (node.IsScalar()) LOCKSTEP_RETURN_IF_ERROR(check_colon(key + ".", node.Scalar(), at(node)));
     const JobKey* row = shorthand_of_group(key);
     if (row != nullptr && node.IsScalar()) return leaf(*row, std::string(row->key), node, origin);
     return usage(origin, key + " must hold keys of its own, like " + first_key_below(key));
@@ -86,6 +87,18 @@ class Reader {
     }
     values_[key] = std::move(value);
     return Status::ok();
+  }
+
+  // "epochs 3" in the place of a key, where there is a key "epochs".
+  static Status check_colon(const std::string& prefix, const std::string& text,
+                            const std::string& origin) {
+    const size_t end = text.find_first_of(" \t:");
+    if (end == std::string::npos) return Status::ok();
+    const std::string key = prefix + text.substr(0, end);
+    if (find_job_key(key) == nullptr && !is_job_list(key) && !is_job_group(key))
+      return Status::ok();
+    const std::string slip = colon_slip(text);
+    return slip.empty() ? Status::ok() : usage(origin, slip);
   }
 
   static std::string shown(const std::string& key) { return json_escape(key.substr(0, 120)); }

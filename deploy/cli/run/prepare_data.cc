@@ -1,5 +1,6 @@
 #include "deploy/cli/run/prepare_data.h"
 
+#include "comm/wire/models/resnet_spec.h"
 #include "data/base/progress.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/facts.h"
@@ -33,6 +34,13 @@ std::string describe(const data::Dataset& train, const data::Dataset* eval) {
   return text;
 }
 
+// With what the key `auto` has become, where it changes how long a step takes.
+std::string describe_model(const wire::ModelSpec& model, const data::SampleShape& shape) {
+  if (!is_resnet(model)) return model.name();
+  return model.name() + " (stem " + std::string(resnet_stem(model, shape.height, shape.width)) +
+         (model.stem() == "auto" ? ", by model.stem auto)" : ")");
+}
+
 }  // namespace
 
 Result<PreparedData> prepare_data(const wire::JobSpec& job, const std::string& run_dir,
@@ -47,7 +55,8 @@ Result<PreparedData> prepare_data(const wire::JobSpec& job, const std::string& r
   LOCKSTEP_ASSIGN_OR_RETURN(const data::RunData opened, data::open_run_data(job, cache_dir, show));
   const data::Dataset& train = *opened.train;
   const data::Dataset* eval = opened.eval.get();
-  return PreparedData{data::make_data_facts(train, eval), describe(train, eval)};
+  return PreparedData{data::make_data_facts(train, eval),
+                      describe_model(job.model(), train.shape()), describe(train, eval)};
 }
 
 }  // namespace lockstep

@@ -15,6 +15,7 @@ namespace lockstep {
 
 struct PreparedData {
   wire::DataFacts facts;
+  std::string model;        // "resnet18 (stem cifar)", as the data make it
   std::string description;  // "60,000 samples of 28x28x1 in 10 classes, 10,000 for evaluation"
 };
 

@@ -7,6 +7,7 @@ namespace lockstep {
 Status SupervisedChild::start(std::vector<std::string> argv, int64_t now_ms, bool leaves_words) {
   waits_ = false;
   started_ms_ = now_ms;
+  words_.reset();
   if (leaves_words) words_.emplace();
   const int words = words_ ? words_->descriptor() : -1;
   if (words >= 0) argv.insert(argv.end(), {"--last-words-fd", std::to_string(words)});

@@ -23,11 +23,11 @@ std::string opening(const RunDir& dir, const wire::JobSpec& job, const PreparedD
   std::string length = train.epochs() > 0 ? plural(train.epochs(), "epoch") : "";
   if (train.max_steps() > 0)
     length += (length.empty() ? "" : ", at most ") + plural(train.max_steps(), "step");
-  return job.job() + ": " + job.model().name() + " on " + data.description + "\n" +
+  return job.job() + ": " + data.model + " on " + data.description + "\n" +
          plural(job.cluster().workers(), "worker") + ", global batch " +
-         (train.global_batch() == 0 ? "auto" : grouped(train.global_batch())) + " in " +
-         plural(train.slots(), "slot") + ", " + length + ", " + job.optimizer().name() + ", " +
-         job.comm().numerics() + " numerics\n" + "run directory " + dir.path();
+         (train.global_batch() == 0 ? "auto, to be found," : grouped(train.global_batch())) +
+         " in " + plural(train.slots(), "slot") + ", " + length + ", " + job.optimizer().name() +
+         ", " + job.comm().numerics() + " numerics\n" + "run directory " + dir.path();
 }
 
 void tell_trace(const wire::JobSpec& job, const RunDir& dir) {
@@ -110,6 +110,7 @@ int run_in(RunDir& dir, const RunPlan& plan, const wire::JobSpec& job, StopSigna
   if (!written.is_ok()) return refused(written);
   reporter.note(opening(dir, job, *data));
   if (!rate.empty()) reporter.note(rate);
+  if (job.train().global_batch() == 0) reporter.await_batch();
   return supervise(plan, job, dir, signals, reporter);
 }
 

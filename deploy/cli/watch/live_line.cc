@@ -124,6 +124,18 @@ std::string eval_line(const EvalResult& eval, uint64_t epochs) {
   return "epoch " + std::to_string(eval.epoch + 1) + of + ": " + result_text(eval);
 }
 
+std::string batch_line(const RunStatus& status) {
+  constexpr uint64_t kFewSteps = 20;  // an epoch; more are kept where slots allow it
+  const uint64_t slots = std::max<uint64_t>(status.slots, 1);
+  std::string line = "global batch " + grouped(status.global_batch) +
+                     " (auto): " + plural(slots, "slot") + " of " +
+                     grouped(status.global_batch / slots) + ", " +
+                     plural(status.steps_per_epoch, "step") + " an epoch";
+  if (status.steps_per_epoch < kFewSteps)
+    line += ". The data are few and a slot cannot be smaller; more steps need fewer train.slots";
+  return line;
+}
+
 std::string figures_line(const RunStatus& status) {
   std::vector<Part> parts;
   if (status.samples_per_second_60s)

@@ -23,6 +23,10 @@ std::string plain_line(const RunStatus& status);
 // "epoch 1/5: test accuracy 87.12 %, loss 0.3512".
 std::string eval_line(const EvalResult& eval, uint64_t epochs);
 
+// What train.global_batch auto has become: "global batch 512 (auto): 8 slots of 64, 117 steps an
+// epoch".
+std::string batch_line(const RunStatus& status);
+
 // What the live line has no room for: "samples/s in 60 s 2,100, lr 0.002, test loss 0.3512,
 // accuracy 87.12 % (step 938)".
 std::string figures_line(const RunStatus& status);

@@ -84,6 +84,10 @@ bool Reporter::plain_line_is_due(const RunStatus& status, int64_t now_ms) const 
 }
 
 void Reporter::status(const RunStatus& status, int64_t now_ms) {
+  if (awaits_batch_ && status.global_batch > 0) {
+    awaits_batch_ = false;
+    note(batch_line(status));
+  }
   if (status.eval && status.eval->step > last_eval_step_) {
     last_eval_step_ = status.eval->step;
     // What is there before training begins is of an earlier start.

@@ -35,6 +35,8 @@ class Reporter {
   void note(const std::string& text);
   // Shows a sentence that the next call replaces; only on a terminal.
   void passing(const std::string& text);
+  // The job leaves train.global_batch open: status() tells the number when it is found.
+  void await_batch() { awaits_batch_ = true; }
   // Draws or prints what is due of the present state. `now_ms` is monotonic.
   void status(const RunStatus& status, int64_t now_ms);
 
@@ -50,6 +52,7 @@ class Reporter {
   uint64_t last_step_ = 0;  // of the last plain line
   int64_t last_ms_ = 0;
   uint64_t last_generation_ = 0;
+  bool awaits_batch_ = false;
 };
 
 }  // namespace lockstep

@@ -34,6 +34,8 @@ RunStatus parse_status(const json& object) {
   status.generation = count_of(object, "generation");
   status.workers = count_of(object, "workers");
   status.global_batch = count_of(object, "global_batch");
+  status.slots = count_of(object, "slots");
+  status.steps_per_epoch = count_of(object, "steps_per_epoch");
   if (const auto it = object.find("members"); it != object.end() && it->is_array())
     status.members = it->size();
   status.loss = number_of(object, "loss");

@@ -28,8 +28,10 @@ struct RunStatus {
   uint64_t epochs = 0;
   uint64_t generation = 0;
   uint64_t members = 0;
-  uint64_t workers = 0;  // wanted
-  uint64_t global_batch = 0;
+  uint64_t workers = 0;       // wanted
+  uint64_t global_batch = 0;  // 0: auto, and not found yet
+  uint64_t slots = 0;
+  uint64_t steps_per_epoch = 0;
   // Of the last ten seconds, as far as there are steps in them.
   std::optional<double> loss;
   std::optional<double> accuracy;

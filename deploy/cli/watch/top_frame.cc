@@ -87,22 +87,30 @@ std::string head(const json& status) {
          duration_text(number_or_zero(status, "wall_seconds"));
 }
 
+// A narrow terminal has no room for both speeds beside the phases.
+bool has_minute(const TopStyle& style) {
+  constexpr size_t kWide = 96;
+  return style.width >= kWide;
+}
+
 // Of the table of ranks; what does not fit beside the others is cut off at the right.
-std::string rank_line(const json& member) {
+std::string rank_line(const json& member, const TopStyle& style) {
   const auto speed = [&](const char* key) {
     return left_padded(member.contains(key) ? fixed(number_or_zero(member, key), 0) : "-", 11);
   };
   return left_padded(text_of(member, "rank"), 5) + "  " + padded(text_of(member, "state"), 10) +
          "  " + padded(text_of(member, "node"), 14) + left_padded(text_of(member, "pid"), 9) +
          left_padded(text_of(member, "id"), 8) + left_padded(text_of(member, "step"), 12) +
-         speed("own_samples_per_second") + speed("own_samples_per_second_60s") + "  " +
+         speed("own_samples_per_second") +
+         (has_minute(style) ? speed("own_samples_per_second_60s") : "") + "  " +
          phase_bar(value_of(member, "phases"), kPhaseColumns);
 }
 
-std::string rank_head() {
+std::string rank_head(const TopStyle& style) {
   return left_padded("rank", 5) + "  " + padded("state", 10) + "  " + padded("node", 14) +
          left_padded("pid", 9) + left_padded("member", 8) + left_padded("step", 12) +
-         left_padded("/s in 10 s", 11) + left_padded("in 60 s", 11) + "  phases";
+         left_padded("/s in 10 s", 11) + (has_minute(style) ? left_padded("in 60 s", 11) : "") +
+         "  phases";
 }
 
 std::string event_line(const json& event) {
@@ -198,9 +206,9 @@ std::vector<std::string> top_frame(const TopData& data, const TopStyle& style) {
   const size_t room = style.height > lines.size() + 2 ? style.height - lines.size() - 2 : 0;
   const std::vector<std::string> events = event_lines(value_of(data.events, "events"), room);
   if (members.is_array() && !members.empty()) {
-    lines.push_back(rank_head());
+    lines.push_back(rank_head(style));
     const size_t rows = std::min(members.size(), room - std::min(events.size(), room / 2));
-    for (size_t i = 0; i < rows; ++i) lines.push_back(rank_line(members[i]));
+    for (size_t i = 0; i < rows; ++i) lines.push_back(rank_line(members[i], style));
   }
   lines.emplace_back();
   lines.insert(lines.end(), events.begin(), events.end());

@@ -55,6 +55,7 @@ TEST(JobFile, ASyntaxErrorNamesLineAndColumn) {
 TEST(JobFile, AMissingColonIsReportedOnItsOwnLine) {
   EXPECT_THAT(error_of("job: x\nmodel cnn\ntrain: {epochs: 1}\n"),
               AllOf(Names("job.yaml:2:"), Names("model"), Advises("model: cnn")));
+  EXPECT_THAT(error_of("job: x\nmodel cnn\n"), AllOf(Names("job.yaml:2:"), Advises("model: cnn")));
   EXPECT_THAT(error_of("job: x\ntrain:\n  slots 4\n  epochs: 3\n"),
               AllOf(Names("job.yaml:3:"), Advises("slots: 4")));
   EXPECT_THAT(error_of("job: x\ntrain:\n  epochs: 3\n  slots 4\n"),
@@ -66,6 +67,13 @@ TEST(JobFile, AMissingColonIsReportedOnItsOwnLine) {
               AllOf(Names("job.yaml:3:"), Advises("epochs: 3")));
   EXPECT_THAT(error_of("job: x\nmodel:\n  name cnn\n"),
               AllOf(Names("job.yaml:3:"), Advises("name: cnn")));
+}
+
+TEST(JobFile, AValueThatIsAWordOfAKeyIsAValue) {
+  const auto values = parse_job_yaml("job: train\ndata: {train: data, eval: path}\n", "job.yaml");
+  ASSERT_TRUE(values.is_ok()) << values.status().message();
+  EXPECT_EQ(text_of(*values, "data.train.path"), "{ \"data\" }");
+  EXPECT_THAT(error_of("train:\n  path:\n"), AllOf(Names("train.path"), Says("unknown key")));
 }
 
 TEST(JobFile, AMissingBlankAfterAColonIsReportedOnItsOwnLine) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "comm/wire/bucket_size.h"
 #include "deploy/cli/job/job_schema.h"
 #include "tests/support/fails_with.h"
 #include "tests/unit/cli/job_fixture.h"
@@ -94,7 +95,7 @@ TEST(JobResolve, TheFormatIsFoundWhicheverTheModel) {
     return found.is_ok() ? found->data().train().format() : found.status().message();
   };
   EXPECT_EQ(resolved_as(kMinimal, "cifar", "auto"), "cifar10");
-  EXPECT_EQ(resolved_as(kMinimal, "gone", "auto"), "idx");  // opening it says what is missing
+  EXPECT_THAT(resolved_as(kMinimal, "gone", "auto"), Names("gone"));
   EXPECT_THAT(resolved_as(kMinimal, "both", "auto"), HasSubstr("holds both"));
   EXPECT_THAT(resolved_as(kMinimal, "arrays", "auto"), Advises("gpt2"));
   EXPECT_EQ(resolved_as(kMinimal, "cifar", "npy_nhwc"), "npy_nhwc");
@@ -306,8 +307,18 @@ TEST(JobResolve, NcclIsForWorkersWithAGpuEach) {
   // mpirun with CUDA_VISIBLE_DEVICES for each rank, or several nodes: the coordinator compares.
   with_gpus.sees_gpus_of_all_workers = false;
   EXPECT_EQ(backend({"cluster.workers=3", "comm.backend=nccl"}), "nccl");
+  EXPECT_EQ(backend({"cluster.workers=3"}), "auto");
   EXPECT_THAT(backend({"cluster.device=cpu", "comm.backend=nccl"}),
               AllOf(Names("cluster.device"), Says("GPUs")));
+}
+
+TEST(JobResolve, BucketsThatTheJobLeavesOpenAreAsLargeAsFitsWhoSums) {
+  wire::CommSpec comm;
+  EXPECT_EQ(bucket_bytes(comm, /*nccl_sums=*/true), uint64_t{32} << 20);
+  EXPECT_EQ(bucket_bytes(comm, /*nccl_sums=*/false), uint64_t{4} << 20);
+  comm.set_bucket_mb(0.5);
+  for (const bool nccl_sums : {false, true})
+    EXPECT_EQ(bucket_bytes(comm, nccl_sums), uint64_t{1} << 19);
 }
 
 TEST(JobResolve, NcclHasLargerBucketsUnlessTheJobSaysOtherwise) {

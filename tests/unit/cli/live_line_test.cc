@@ -54,6 +54,17 @@ TEST(LiveLine, WorkersThatAreMissingAreCounted) {
   EXPECT_EQ(live_line(status, {80, true}), "waiting for workers: 1 of 2");
 }
 
+TEST(LiveLine, TheBatchThatWasFoundIsToldWithItsSteps) {
+  RunStatus status = training();
+  status.global_batch = 512;
+  status.slots = 8;
+  status.steps_per_epoch = 117;
+  EXPECT_THAT(batch_line(status), testing::AllOf(HasSubstr("512"), HasSubstr("8 slots of 64"),
+                                                 HasSubstr("117 steps"), Not(HasSubstr("slots;"))));
+  status.steps_per_epoch = 7;
+  EXPECT_THAT(batch_line(status), testing::AllOf(HasSubstr("7 steps"), HasSubstr("train.slots")));
+}
+
 TEST(LiveLine, OfTokensItShowsPerplexityAndNoAccuracy) {
   RunStatus status = training();
   status.of_tokens = true;

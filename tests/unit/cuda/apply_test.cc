@@ -193,7 +193,8 @@ TEST(Totals, OfManyBlocksAreAddedInLanesAndAFixedTree) {
   std::vector<BlockTotals> totals(kBlocks);
   double lanes[kTotalsLanes] = {}, in_order = 0;
   for (uint32_t i = 0; i < kBlocks; ++i) {
-    totals[i].squares = static_cast<float>(stream_value(3, i) % 1'000'003) * 0x1p-30f;
+    totals[i].squares = std::ldexp(static_cast<float>(stream_value(3, i) % 1'000'003),
+                                   -static_cast<int>(stream_value(5, i) % 48));
     lanes[i % kTotalsLanes] += static_cast<double>(totals[i].squares);
     in_order += static_cast<double>(totals[i].squares);
   }
@@ -207,6 +208,7 @@ TEST(Totals, OfManyBlocksAreAddedInLanesAndAFixedTree) {
   const SerialTeam<kTotalsLanes> team;
   const Totals sum = sum_of_blocks(team, totals.data(), kBlocks);
   EXPECT_EQ(sum.squares, lanes[0]);
+  EXPECT_NE(lanes[0], in_order) << "these values show no order";
   EXPECT_NEAR(sum.squares, in_order, 1e-12 * in_order);
   EXPECT_TRUE(sum.is_finite);
   for (const uint32_t where : {0u, kTotalsLanes - 1, kBlocks - 1}) {

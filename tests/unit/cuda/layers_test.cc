@@ -116,6 +116,40 @@ TYPED_TEST(Layers, NormaliseTheRoundedSumOfStreamAndBranch) {
   }
 }
 
+// The order that team.h and groups.h document, spelled out: lane l adds its groups l, l + 32, ...
+// one element after the other, then the upper half of the lanes goes onto the lower half.
+float sum_in_lanes(const std::vector<float>& values) {
+  float lanes[32] = {};
+  for (size_t i = 0; i < values.size(); ++i) lanes[i / kGroup<float> % 32] += values[i];
+  for (uint32_t half = 16; half > 0; half /= 2) {
+    for (uint32_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+  }
+  return lanes[0];
+}
+
+TEST(LayerNorm, AddsARowInTheOrderOfItsLanes) {
+  bool shows_the_order = false;
+  for (const uint32_t n : {768u, 771u, 1024u}) {
+    const auto x = noise<float>(3, n);
+    const std::vector<float> gain(n, 1), bias(n, 0);
+    std::vector<float> stream(n), y(n);
+    float mean, rstd;
+    norm<false>(LayerNormForward<float>{x.data(), nullptr, gain.data(), bias.data(), 1e-5f,
+                                        stream.data(), y.data(), &mean, &rstd},
+                1, n);
+    const std::vector<float> row(x.begin(), x.end());
+    const float expected = sum_in_lanes(row) / static_cast<float>(n);
+    std::vector<float> squares;
+    for (const float v : row) squares.push_back((v - expected) * (v - expected));
+    EXPECT_EQ(mean, expected);
+    EXPECT_EQ(rstd, 1.0f / std::sqrt(sum_in_lanes(squares) / static_cast<float>(n) + 1e-5f));
+    float in_order = 0;
+    for (const float v : squares) in_order += v;
+    shows_the_order = shows_the_order || in_order != sum_in_lanes(squares);
+  }
+  EXPECT_TRUE(shows_the_order);
+}
+
 TEST(LayerNorm, WithoutABranchWorksInPlaceOnTheStreamAndCopiesItElsewhere) {
   constexpr uint32_t n = 64;
   auto x = noise<float>(1, n);

@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/unit/data/support/image_writer.h"
 
 namespace lockstep::data {
 namespace {
@@ -33,6 +35,24 @@ TEST(InspectData, ShowsBothSplits) {
   EXPECT_THAT(text, HasSubstr("1 x 3 x 4"));
   EXPECT_THAT(text, HasSubstr("train-images-idx3-ubyte"));
   EXPECT_THAT(text, HasSubstr(json["splits"][0]["fingerprint"].get<std::string>()));
+}
+
+TEST(InspectData, ShowsClassesByNameAndSizesThatDiffer) {
+  const TemporaryDirectory dir;
+  for (const auto& [name, width] :
+       {std::pair("d/apple/0.jpg", 20U), std::pair("d/apple/1.jpg", 30U),
+        std::pair("d/pear/0.jpg", 25U)}) {
+    std::filesystem::create_directories(std::filesystem::path(dir.path(name)).parent_path());
+    write_file(dir.path(name), jpeg_picture(width, 40, 1));
+  }
+  const auto seen = inspect_data(spec_of(dir.path("d")), dir.path("cache"));
+  ASSERT_TRUE(seen.is_ok()) << seen.status().message();
+  const std::string text = to_text(*seen);
+  for (const char* line : {"0: 2  apple", "1: 1  pear", "20 to 30 wide, 40 to 40 high"})
+    EXPECT_THAT(text, HasSubstr(line));
+  const nlohmann::json split = to_json(*seen)["splits"][0];
+  EXPECT_EQ(split["class_names"], nlohmann::json({"apple", "pear"}));
+  EXPECT_EQ(split["sizes"]["width"], nlohmann::json({20, 30}));
 }
 
 TEST(InspectData, ShowsTrainingDataAlone) {

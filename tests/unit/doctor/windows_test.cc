@@ -14,7 +14,7 @@ class HandClock final : public Clock {
 };
 
 constexpr int64_t kMs = 1'000'000;
-constexpr WindowPlan kPlan{.windows = 3, .window_s = 0.1};
+const WindowPlan kPlan{.windows = 3, .window_s = 0.1};
 
 TEST(Windows, ARateIsWhatWasDoneOverTheTimeItTook) {
   HandClock clock;
@@ -46,12 +46,26 @@ TEST(Windows, PartsThatTakeMuchLongerThanPlannedGiveFewerWindows) {
   int parts = 0;
   const auto rate = windows.measure([&] {
     ++parts;
-    clock.now_ns += 600 * kMs;  // two of them are more than three times 300 ms
+    clock.now_ns += 200 * kMs;  // two of them are more than 300 ms
     return Result<uint64_t>(uint64_t{6});
   });
   EXPECT_EQ(parts, 2);
   EXPECT_EQ(rate->windows, 2u);
-  EXPECT_DOUBLE_EQ(rate->median, 10);
+  EXPECT_DOUBLE_EQ(rate->median, 30);
+}
+
+TEST(Windows, WhenTimeIsOverTheOpenWindowEndsWithWhatItHas) {
+  HandClock clock;
+  WindowPlan plan = kPlan;
+  plan.is_over = [&] { return clock.now_ns >= 30 * kMs; };
+  Windows windows(clock, plan);
+  const auto rate = windows.measure([&] {
+    clock.now_ns += 10 * kMs;
+    return Result<uint64_t>(uint64_t{5});
+  });
+  EXPECT_EQ(rate->windows, 1u);
+  EXPECT_DOUBLE_EQ(rate->median, 500);
+  EXPECT_EQ(clock.now_ns, 30 * kMs);
 }
 
 TEST(Windows, AnErrorOfAPartIsTheErrorOfAll) {

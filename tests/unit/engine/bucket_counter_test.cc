@@ -43,6 +43,12 @@ TEST(BucketCounter, ACopyOfAStepThatEndedEarlyDoesNotCountForTheNext) {
   EXPECT_EQ(c.counter.finished(), 0u);
 }
 
+// A heartbeat reads the words, also while a kernel never ends.
+TEST(BucketCounter, HasItsWordsInTheHostsMemory) {
+  const Counted c;
+  EXPECT_EQ(c.module.allocated_bytes(), (BucketCounter::kMostBuckets + 2) * sizeof(uint32_t));
+}
+
 TEST(BucketCounter, CountsNothingWithoutMemory) {
   testing::PlainModule module;
   BucketCounter counter(module);

@@ -86,9 +86,8 @@ TEST_P(SlotGradientsOf, CastWeightsHaveTheSameBitsByTheShortWay) {
     EXPECT_TRUE(backward(gradients, forward(type, &sink)) == by_autograd);
     for (uint32_t i = 0; i < parameters_.size(); ++i) {
       const bool is_matrix = parameters_[i].dim() > 1;
-      const bool is_embedding =
-          model_->layout().parameters[i].name.find(".wte.") != std::string::npos ||
-          model_->layout().parameters[i].name.find(".wpe.") != std::string::npos;
+      const bool is_embedding = model_->layout().parameters[i].name.starts_with("wte.") ||
+                                model_->layout().parameters[i].name.starts_with("wpe.");
       if (type == at::kFloat || is_embedding) {
         EXPECT_EQ(sink.casts.count(i), 0) << model_->layout().parameters[i].name;
       } else if (is_matrix) {

@@ -83,6 +83,27 @@ void exchange(const std::vector<ExactPlan>& plans, size_t phase, std::vector<Ran
     EXPECT_TRUE(queue.empty()) << pair.first << " to " << pair.second;
 }
 
+template <uint32_t Leaves>
+float balanced_element(const DeviceSum& sum, uint64_t i) {
+  float values[Leaves];
+  for (uint32_t k = 0; k < Leaves; ++k) values[k] = sum.leaves[k][i];
+  return sum_balanced(values);
+}
+
+// By the function that the kernel for such a sum takes (queue_kernels.cu).
+float element_of_kernel(const DeviceSum& sum, uint64_t i) {
+  switch (sum.balanced) {
+    case 2:
+      return balanced_element<2>(sum, i);
+    case 4:
+      return balanced_element<4>(sum, i);
+    case 8:
+      return balanced_element<8>(sum, i);
+    default:
+      return sum_element(sum, i);
+  }
+}
+
 void add(const ExactPlan& plan, size_t phase, Rank& rank) {
   if (phase >= plan.phases.size()) return;
   for (const PlannedSum& sum : plan.phases[phase].sums) {
@@ -90,7 +111,7 @@ void add(const ExactPlan& plan, size_t phase, Rank& rank) {
     for (const BufferPlace& leaf : sum.leaves) leaves.push_back(rank.at(leaf));
     DeviceSum device;
     ASSERT_TRUE(make_device_sum(sum.ops, leaves, rank.at(sum.out), sum.elements, &device).is_ok());
-    for (uint64_t i = 0; i < sum.elements; ++i) device.out[i] = sum_element(device, i);
+    for (uint64_t i = 0; i < sum.elements; ++i) device.out[i] = element_of_kernel(device, i);
   }
 }
 

@@ -74,8 +74,9 @@ TEST(Handshake, AProofForOneAddressOpensNoOther) {
   const Status refused = server.on_response(client.on_frame(server.challenge())->reply).status();
   EXPECT_THAT(refused,
               FailsWith(Code::kRefused, Names(kHere, "10.2.0.1:4712"), Advises("comm.advertise")));
+  ClientHandshake liar("token", kHere);
   wire::AuthResponse response;
-  ASSERT_TRUE(response.ParseFromString(client.on_frame(server.challenge())->reply.payload));
+  ASSERT_TRUE(response.ParseFromString(liar.on_frame(server.challenge())->reply.payload));
   response.set_address("10.2.0.1:4712");
   EXPECT_FALSE(server.on_response(make_frame(FrameKind::kAuthResponse, response)).is_ok())
       << "the address is part of the proof";

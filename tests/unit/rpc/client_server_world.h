@@ -74,8 +74,7 @@ class ClientServer : public testing::Test {
                   test.events.push_back("failed");
                   test.failed = why;
                 },
-            .on_distrust =
-                [&test](const Status& why) { test.distrusted.push_back(why.message()); },
+            .on_distrust = [&test](const Status& why) { test.distrusted.push_back(why.message()); },
             .on_trouble = [&test](const Status& why) { test.troubles.push_back(why.message()); }});
     EXPECT_TRUE(test.events.empty());
     return test;

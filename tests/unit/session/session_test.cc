@@ -122,6 +122,7 @@ TEST_F(SessionTest, HeartbeatsCarryWhereTheWorkerIs) {
   ASSERT_GE(beats.size(), 3u);
   EXPECT_EQ(beats[0].heartbeat().step(), 7u);
   EXPECT_EQ(beats[0].heartbeat().bucket(), 2u);
+  EXPECT_EQ(beats[0].heartbeat().enqueued(), 5u);
 }
 
 TEST_F(SessionTest, GoodbyeEndsWithItsCodeAndNothingFollows) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/rpc/memory_transport.h"
+#include "tests/unit/session/runner_world.h"
 
 namespace lockstep {
 namespace {
@@ -54,6 +55,26 @@ TEST_F(WorkerHostTest, ACloseIsAnsweredAfterTheApplyInProgressAndTheDataPlaneIsC
   loop_.run_for(5);
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_EQ(answers[0].applied->step, 5u);
+}
+
+TEST_F(WorkerHostTest, AHeartbeatTellsWhatTheDeviceHasFinishedAndWhatItWasGiven) {
+  EXPECT_EQ(host_.heartbeat().step, 0u);  // nothing is built yet
+  testing::ToyEngine engine(
+      4, make_plain_buffer(testing::ToyEngine::kLayout, testing::ToyEngine::regions(4)));
+  engine.where = {4, Phase::kEval, 2, 5};
+  const TemporaryDirectory temporary;
+  testing::WorldPort port(mailbox_);
+  RunnerProbe probe;
+  const auto files = posix_file_ops();
+  Runner runner({wire::JobSpec(), {}, temporary.path(), {}, 20'000},
+                {engine, context_, gate_, mailbox_, port, *files, probe, nullptr, *logger_,
+                 [](const Status&) {}});
+  host_.attach(engine, runner);
+  const SessionHost::Heartbeat beat = host_.heartbeat();
+  EXPECT_EQ(beat.step, 4u);
+  EXPECT_EQ(beat.phase, Phase::kEval);
+  EXPECT_EQ(beat.bucket, 2u);
+  EXPECT_EQ(beat.enqueued, 5u);
 }
 
 TEST_F(WorkerHostTest, AnOpenGlobalBatchIsWhatTheCoordinatorSaysAndThenNothingElse) {

@@ -14,16 +14,23 @@
 namespace lockstep::coordinator {
 namespace {
 
+constexpr uint64_t kMany = 1'000'000'000;
+
 TEST(AutoGlobalBatch, IsSlotsTimesTheLeastRoundedDownToAPowerOfTwo) {
-  EXPECT_EQ(auto_global_batch(4, 100'000, {128, 64, 256}), 256u);
-  EXPECT_EQ(auto_global_batch(3, 100'000, {100}), 192u);
-  EXPECT_EQ(auto_global_batch(4, 100'000, {1, 64}), 4u);
+  EXPECT_EQ(auto_global_batch({4, kMany, 1, {128, 64, 256}}), 256u);
+  EXPECT_EQ(auto_global_batch({3, kMany, 1, {100}}), 192u);
+  EXPECT_EQ(auto_global_batch({4, kMany, 1, {1, 64}}), 4u);
+  EXPECT_EQ(auto_global_batch({2, kMany, 1, {1 << 20}}), 2 * limits::kAutoSlotSamples);
 }
 
-TEST(AutoGlobalBatch, NoSlotIsLargerThanItsShareOfTheDataOrThanTheCeiling) {
-  EXPECT_EQ(auto_global_batch(4, 100, {512}), 64u);  // 25 a slot
-  EXPECT_EQ(auto_global_batch(4, 3, {512}), 4u);
-  EXPECT_EQ(auto_global_batch(2, 1'000'000'000, {1 << 20}), 2 * limits::kAutoSlotSamples);
+TEST(AutoGlobalBatch, AnEpochKeepsTwentyStepsWhereSlotsAllowIt) {
+  for (const uint64_t samples : {80u, 600u, 2'000u, 60'000u}) {
+    const uint64_t batch = auto_global_batch({4, samples, 1, {1'024}});
+    EXPECT_GE(samples / batch, kLeastStepsAnEpoch) << samples;
+    EXPECT_LT(samples / (2 * batch), kLeastStepsAnEpoch) << samples << ": no larger one does";
+  }
+  EXPECT_EQ(auto_global_batch({4, 79, 1, {512}}), 4u) << "a slot needs a sample";
+  EXPECT_EQ(auto_global_batch({4, 79, 2, {512}}), 8u) << "or two";
 }
 
 class NoCheckpoints final : public CheckpointShelf {
@@ -35,8 +42,11 @@ class NoCheckpoints final : public CheckpointShelf {
 // A job that leaves the global batch open, and the coordinators that come and go over one journal.
 class AutoBatch : public ::testing::Test {
  protected:
+  static constexpr uint64_t kSamples = 10'000;
+
   static Options options_of(const std::vector<IdentityEntry>& stored) {
     Options options = small_options();
+    options.facts.set_train_samples(kSamples);
     wire::JobSpec job = options.job;
     job.mutable_train()->set_global_batch(0);
     job.mutable_train()->set_global_batch(stored_global_batch(job, stored));
@@ -55,6 +65,7 @@ class AutoBatch : public ::testing::Test {
   Reason join(ConnectionId c, uint64_t largest_slot) {
     wire::Register m = World::registration(static_cast<uint32_t>(c) - 1);
     m.set_largest_slot(largest_slot);
+    m.mutable_facts()->set_train_samples(kSamples);
     return w.join(c, m);
   }
   uint64_t told(ConnectionId c) const {  // in the answer to its registration

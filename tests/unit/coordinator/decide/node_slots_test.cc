@@ -50,7 +50,7 @@ TEST(NodeSlots, ADeathOnEitherMachineLeavesOneSubtreeToEach) {
     failed.mutable_leave()->set_code(static_cast<uint32_t>(Code::kInternal));
     w.say(victim, failed);
     for (ConnectionId c = 1; c <= 8; ++c) {
-      if (c != victim) w.promise(c);
+      if (c != victim) w.promise_at(c, 0);
     }
     ASSERT_EQ(w.started().members_size(), 7);
     EXPECT_EQ(trees(w.started()), (std::vector<uint32_t>{1, 1})) << "of connection " << victim;

@@ -67,7 +67,8 @@ TEST_F(Endings, CountInAnyCase) {
 
 TEST_F(Endings, AFormatThatIsNamedTakesEveryFileThatIsNotHidden) {
   for (const OneFile& one : one_files()) {
-    if (one.format == "npz" || one.format == "safetensors") continue;
+    const bool is_gzip = one.content.starts_with("\x1f\x8b");  // known by its ending
+    if (one.format == "npz" || one.format == "safetensors" || is_gzip) continue;
     const TemporaryDirectory dir;
     write_file(dir.path("part-r-00000"), one.content);
     write_file(dir.path(".part-r-00000.crc"), "x");

@@ -103,7 +103,7 @@ TEST_F(LeftOutFiles, TextInDirectoriesBelowIsCounted) {
   put("README.txt", "See books/. ");
   put("books/1.txt", "once upon a time ");
   put("books/old/2.txt", "and so on ");
-  put("books/cover.jpg", "x");
+  put("books/cover.pdf", "x");
   fs::create_symlink("/not-mounted/3.txt", dir_.path("d/3.txt"));
   expect_left(2, 3, {"2 in directory books/ (such as books/1.txt)", "leads nowhere (3.txt)"});
 }

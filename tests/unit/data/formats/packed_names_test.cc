@@ -52,7 +52,7 @@ TEST_F(PackedFiles, WhatIsWrongInsideIsSaidOfTheFileThatIsThere) {
   fs::create_directory(dir_.path("data"));
   write_file(dir_.path("data/a.tar.gz"), gzip_bytes(tar_entry({"1.jpg", "no image"})));
   EXPECT_THAT(failure(dir_.path("data")),
-              StartsWith(dir_.path("data/a.tar.gz") + " (inflated) has 1.jpg, which is neither"));
+              StartsWith(dir_.path("data/a.tar.gz") + " (inflated) has 1.jpg, which is no JPEG"));
   write_file(dir_.path("data/a.tar.gz"), gzip_bytes(tar_entry({"../1.jpg", "x"})));
   EXPECT_THAT(failure(dir_.path("data")),
               AllOf(Names("a.tar.gz (inflated)", "byte 0", "../1.jpg"), Says("upwards")));

@@ -91,7 +91,7 @@ TEST_F(StrayFiles, AreReadWhereNothingElseIs) {
   put("README.txt", std::string(100, 'r'));
   EXPECT_EQ(*format(), "text");
   TemporaryDirectory arrays;
-  write_file(arrays.path("x.npy"), every_format::npy_bytes("<f4", "3,", std::string(12, '\0')));
+  write_file(arrays.path("mean.npy"), every_format::npy_bytes("<f4", "3,", std::string(12, '\0')));
   EXPECT_EQ(*detect_format(arrays.path()), "tokens") << "opening it says why not";
 }
 

@@ -165,7 +165,7 @@ def main():
         names.append((name, len(data), crc(as_colours(data))))
         hexed = data.hex()
         out.append(f"inline constexpr char {name}[] =")
-        out += [f'    "{hexed[i:i + 94]}"' for i in range(0, len(hexed), 94)]
+        out += [f'    "{hexed[i:i + 368]}"' for i in range(0, len(hexed), 368)]
         out[-1] += ";"
         out.append("")
     out += ["struct Sample {", "  const char* name;", "  const char* hex;",

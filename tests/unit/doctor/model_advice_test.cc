@@ -1,0 +1,93 @@
+#include "data/doctor/model_advice.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/fails_with.h"
+
+namespace lockstep::doctor {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::IsEmpty;
+
+data::SampleShape images(uint32_t side) {
+  data::SampleShape shape;
+  shape.channels = 3;
+  shape.height = shape.width = side;
+  return shape;
+}
+
+wire::JobSpec resnet(const char* stem) {
+  wire::JobSpec job;
+  job.mutable_model()->set_name("resnet18");
+  job.mutable_model()->set_stem(stem);
+  return job;
+}
+
+TEST(ModelAdvice, AStemThatKeepsLargeImagesIsNamed) {
+  const Setting setting;
+  EXPECT_THAT(model_advice(resnet("auto"), images(64), 10, setting),
+              Contains(AllOf(Names("64x64"), Advises("model.stem=imagenet"))));
+  EXPECT_THAT(model_advice(resnet("cifar"), images(224), 10, setting),
+              Contains(Advises("model.stem=imagenet")));
+  EXPECT_THAT(model_advice(resnet("auto"), images(32), 10, setting), IsEmpty());
+  EXPECT_THAT(model_advice(resnet("auto"), images(224), 10, setting), IsEmpty());
+  EXPECT_THAT(model_advice(resnet("imagenet"), images(64), 10, setting), IsEmpty());
+}
+
+wire::JobSpec gpt(uint32_t width, uint32_t heads, uint32_t vocab) {
+  wire::JobSpec job;
+  job.mutable_model()->set_name("gpt2");
+  job.mutable_model()->set_n_embd(width);
+  job.mutable_model()->set_n_head(heads);
+  job.mutable_model()->set_vocab(vocab);
+  job.mutable_model()->set_block(1024);
+  return job;
+}
+
+Setting on_gpu(const char* precision) {
+  Setting setting;
+  setting.is_on_gpu = true;
+  setting.precision = precision;
+  return setting;
+}
+
+data::SampleShape tokens() {
+  data::SampleShape shape;
+  shape.tokens = 1024;
+  return shape;
+}
+
+TEST(ModelAdvice, SizesThatTensorCoresDoNotLikeAreNamedWithTheLayerAndTheCost) {
+  EXPECT_THAT(
+      model_advice(gpt(768, 12, 50257), tokens(), 50257, on_gpu("bf16")),
+      Contains(AllOf(Names("model.vocab", "50257"), Says("0.1 %"), Advises("model.vocab=50304"))));
+  EXPECT_THAT(model_advice(gpt(768, 12, 0), tokens(), 50257, on_gpu("fp16")),
+              Contains(Advises("model.vocab=50304")))
+      << "the data's";
+  EXPECT_THAT(model_advice(gpt(780, 12, 50304), tokens(), 0, on_gpu("bf16")),
+              Contains(AllOf(Names("780"), Advises("model.n_embd=864"))))
+      << "a multiple of the heads, too";
+  EXPECT_THAT(model_advice(gpt(600, 12, 50304), tokens(), 0, on_gpu("bf16")),
+              Contains(AllOf(Says("50"), Says("56"), Advises("model.n_head=5"))));
+  EXPECT_THAT(model_advice(gpt(768, 12, 50304), tokens(), 0, on_gpu("bf16")), IsEmpty());
+  EXPECT_THAT(model_advice(gpt(768, 12, 50257), tokens(), 0, on_gpu("fp32")), IsEmpty())
+      << "no tensor core computes";
+  EXPECT_THAT(model_advice(gpt(768, 12, 50257), tokens(), 0, Setting()), IsEmpty()) << "on a CPU";
+}
+
+TEST(ModelAdvice, ThreadsThatTakeTurnsAreNamed) {
+  Setting setting;
+  setting.is_encoded = true;
+  setting.data_threads = 8;
+  setting.cores = 2;
+  EXPECT_THAT(model_advice(resnet("imagenet"), images(224), 10, setting),
+              Contains(AllOf(Names("data.threads is 8", "2 cores"), Advises("data.threads=2"))));
+  setting.data_threads = 2;
+  EXPECT_THAT(model_advice(resnet("imagenet"), images(224), 10, setting), IsEmpty());
+}
+
+}  // namespace
+}  // namespace lockstep::doctor
