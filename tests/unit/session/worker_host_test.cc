@@ -62,7 +62,7 @@ TEST_F(WorkerHostTest, AHeartbeatTellsWhatTheDeviceHasFinishedAndWhatItWasGiven)
   testing::ToyEngine engine(
       4, make_plain_buffer(testing::ToyEngine::kLayout, testing::ToyEngine::regions(4)));
   engine.where = {4, Phase::kEval, 2, 5};
-  const testing::TemporaryDirectory temporary;
+  const TemporaryDirectory temporary;
   testing::WorldPort port(mailbox_);
   RunnerProbe probe;
   const auto files = posix_file_ops();
