@@ -117,8 +117,6 @@ Reason drain_member(Turn& turn, ConnectionId connection, MemberId id) {
 // The answer goes out first: the run may end with this event.
 Reason stop(Turn& turn, ConnectionId connection) {
   const State& state = turn.state;
-  if (state.run == RunState::kEnded || state.run == RunState::kTermEnded)
-    return answer(turn, connection, false, "the run has ended already");
   const bool stops_already = state.stop_ms && !state.is_shrinking;
   const std::string what = state.source_generation == 0
                                ? "the run ends before training began"

@@ -76,7 +76,8 @@ class Ladder {
   std::string making_bound_;  // what that is
 };
 
-// Its share of the time that is left: a rung that took long takes it from the later ones.
+// Its share of the time that is left: a rung that took long takes it from the later ones. Without
+// any left a rung has one short window.
 WindowPlan Ladder::next_plan() {
   const uint32_t left = std::max(1u, kRungsMeasured - rungs_begun_);
   ++rungs_begun_;
@@ -236,10 +237,10 @@ Status Ladder::measure() {
   options_.progress("copying memory");
   copy_rate_ = memory_copy_rate();
   LOCKSTEP_RETURN_IF_ERROR(measure_raw());
-  if (!is_over()) LOCKSTEP_RETURN_IF_ERROR(measure_making());
-  if (!is_over() && out_.find(RungKind::kRawCold) != nullptr)
+  if (!options_.is_cut()) LOCKSTEP_RETURN_IF_ERROR(measure_making());
+  if (!options_.is_cut() && out_.find(RungKind::kRawCold) != nullptr)
     LOCKSTEP_RETURN_IF_ERROR(measure_loader(Memory::kCold));
-  if (!is_over()) LOCKSTEP_RETURN_IF_ERROR(measure_loader(Memory::kWarm));
+  if (!options_.is_cut()) LOCKSTEP_RETURN_IF_ERROR(measure_loader(Memory::kWarm));
   return dataset_.unchanged(pool_.samples());
 }
 

@@ -29,8 +29,8 @@ data::RunShape share_of_worker(const wire::JobSpec& job, uint64_t samples);
 // For one worker of a job. REQUIRES: the global batch is a number.
 Setting setting_of(const wire::JobSpec& job, const data::Dataset& dataset);
 
-// Adds the rungs below the trainer to `out`; fewer of them, and a note, if the time is over or
-// is_cut() says so. Errors as Loader's. REQUIRES: out.setting is set.
+// Adds the rungs below the trainer to `out`; fewer of them if is_cut() says so. Errors as Loader's.
+// REQUIRES: out.setting is set.
 Status measure_data(const wire::JobSpec& job, const data::Dataset& dataset,
                     const LadderOptions& options, Measurements& out);
 

@@ -164,6 +164,7 @@ std::unique_ptr<Trainer> create_resident(const wire::JobSpec& job, const data::D
 Result<TrainerTimes> time_trainer(const wire::JobSpec& job, const data::Dataset& dataset,
                                   double seconds, DeviceModule* module) {
   constexpr double kWarmUpShare = 0.2;  // of the time, for each trainer
+  constexpr double kCheapS = 1;         // what is measured even if no time is left
   constexpr double kLargerSteps = 2;  // that the larger trainer needs at least, of twice the length
   const double end_s = seconds_now() + seconds;
   const double warm_up_s = kWarmUpShare * seconds;
@@ -175,7 +176,7 @@ Result<TrainerTimes> time_trainer(const wire::JobSpec& job, const data::Dataset&
   const auto resident = create_resident(job, dataset, module, warm_up_s, times.resident);
   const double larger_s = kLargerSteps * 2 * once->last_step_s();
   std::unique_ptr<Trainer> twice;
-  if (seconds_now() + once->last_step_s() + larger_s < end_s)
+  if (larger_s < kCheapS || seconds_now() + once->last_step_s() + larger_s < end_s)
     twice = create_if_it_can_be(job, dataset, {.times = 2}, module, warm_up_s, times.twice);
   else
     times.twice.why_none = "a step takes so long that --seconds leaves no time for it";

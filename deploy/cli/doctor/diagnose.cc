@@ -226,10 +226,10 @@ Result<Diagnosis> diagnose(const wire::JobSpec& job, const DiagnoseOptions& opti
   options.opened();
   const int64_t begin_ns = SystemClock().monotonic_ns();
   found.measured.setting = doctor::setting_of(job, *dataset);
+  const auto is_over = [&] { return is_overdue(options, begin_ns); };
   LOCKSTEP_RETURN_IF_ERROR(doctor::measure_data(
-      job, *dataset, {options.seconds * kShareOfData, options.is_cut, options.progress},
-      found.measured));
-  if (!options.is_cut())
+      job, *dataset, {options.seconds * kShareOfData, is_over, options.progress}, found.measured));
+  if (!is_over())
     LOCKSTEP_RETURN_IF_ERROR(measure_trainer(job, cache_dir, options, begin_ns, found.measured));
   note_unrest(found.measured);
   const bool is_whole = found.measured.find(doctor::RungKind::kTrainer) != nullptr &&

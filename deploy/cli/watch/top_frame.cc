@@ -89,7 +89,7 @@ std::string head(const json& status) {
 
 // A narrow terminal has no room for both speeds beside the phases.
 bool has_minute(const TopStyle& style) {
-  constexpr size_t kWide = 96;
+  constexpr size_t kWide = 108;
   return style.width >= kWide;
 }
 

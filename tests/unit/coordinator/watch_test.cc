@@ -221,7 +221,7 @@ TEST(StatusReport, ItsFiguresAreOfTheLastSecondsAndItSaysWhatIsLearned) {
   RunStats stats;
   StatusDetail detail;
   for (int i = 0; i < 700; ++i) {
-    StepEntry step = timed_step(i < 600 ? 5 : 1, 10);
+    StepEntry step = timed_step(i < 550 ? 5 : 1, 10);
     step.step = static_cast<Step>(i);
     step.lr = 0.25;
     stats.add(step);
@@ -246,7 +246,8 @@ TEST(JobJson, HoldsEverySettingAndWhichAreNotTheDefault) {
   job.mutable_optimizer()->set_eps(1e-08);
   job.mutable_train()->set_epochs(5);
   std::map<std::string, json> settings;
-  for (const json& row : json::parse(job_json(job))["settings"]) settings[row["key"]] = row;
+  const json all = json::parse(job_json(job));
+  for (const json& row : all["settings"]) settings[row["key"]] = row;
   EXPECT_EQ(settings["optimizer.lr"]["value"], "0.1");
   EXPECT_EQ(settings["optimizer.lr"]["changed"], false);
   EXPECT_EQ(settings["optimizer.name"]["changed"], true);
