@@ -31,26 +31,28 @@ Status foreign(const std::string& path, uid_t owner) {
               ", remove it, or choose another --run-dir" + or_say_so()};
 }
 
-Status writable(const std::string& path) {
+Status writable(const std::string& path, const std::string& mended) {
   return {Code::kConfig, path +
                              " can be written by other users, and who can write it runs code as "
-                             "you: chmod go-w " +
-                             path + or_say_so()};
+                             "you: chmod -R go-w " +
+                             mended + or_say_so()};
 }
 
-// `what` is the entry itself, never where a link leads.
-Status check(const struct stat& what, const std::string& path) {
+// `what` is the entry itself, never where a link leads. `is_closed`: others cannot come to it.
+Status check(const struct stat& what, const std::string& path, const std::string& run_dir,
+             bool is_closed) {
   if (what.st_uid != ::geteuid()) return foreign(path, what.st_uid);
   if (S_ISLNK(what.st_mode)) {
     struct stat target {};
     if (::stat(path.c_str(), &target) != 0) return Status::ok();  // nobody follows it
     if (target.st_uid != ::geteuid()) return foreign(path, target.st_uid);
-    return (target.st_mode & kWritableByOthers) != 0 ? writable(path) : Status::ok();
+    return (target.st_mode & kWritableByOthers) != 0 ? writable(path, path) : Status::ok();
   }
-  return (what.st_mode & kWritableByOthers) != 0 ? writable(path) : Status::ok();
+  const bool is_writable = !is_closed && (what.st_mode & kWritableByOthers) != 0;
+  return is_writable ? writable(path, run_dir) : Status::ok();
 }
 
-Status check_entries(const std::string& directory) {
+Status check_entries(const std::string& directory, const std::string& run_dir, bool is_closed) {
   DIR* handle = ::opendir(directory.c_str());
   if (handle == nullptr) return Status::ok();  // whoever needs it says why it cannot be read
   Status status;
@@ -59,7 +61,7 @@ Status check_entries(const std::string& directory) {
     struct stat found {};
     if (name == "." || name == "..") continue;
     if (::fstatat(::dirfd(handle), entry->d_name, &found, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    status = check(found, directory + "/" + name);
+    status = check(found, directory + "/" + name, run_dir, is_closed);
     if (!status.is_ok()) break;
   }
   ::closedir(handle);
@@ -76,10 +78,15 @@ Status check_trusted_run_dir(const std::string& run_dir) {
     if (errno == ENOENT) return Status::ok();
     return {Code::kConfig, "cannot look at " + run_dir + ": " + errno_text(errno)};
   }
-  LOCKSTEP_RETURN_IF_ERROR(check(found, run_dir));
-  LOCKSTEP_RETURN_IF_ERROR(check_entries(run_dir));
-  LOCKSTEP_RETURN_IF_ERROR(check_entries(rundir::file_in(run_dir, rundir::kLogs)));
-  return check_entries(rundir::file_in(run_dir, rundir::kCheckpoints));
+  LOCKSTEP_RETURN_IF_ERROR(check(found, run_dir, run_dir, /*is_closed=*/false));
+  // With umask 002 everything inside is the group's to write, and the directory itself keeps it
+  // out.
+  constexpr mode_t kEnteredByOthers = S_IXGRP | S_IXOTH;
+  const bool is_closed = S_ISDIR(found.st_mode) && (found.st_mode & kEnteredByOthers) == 0;
+  for (const std::string& directory : {run_dir, rundir::file_in(run_dir, rundir::kLogs),
+                                       rundir::file_in(run_dir, rundir::kCheckpoints)})
+    LOCKSTEP_RETURN_IF_ERROR(check_entries(directory, run_dir, is_closed));
+  return Status::ok();
 }
 
 Status make_run_dir(const std::string& run_dir) {

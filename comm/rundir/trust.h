@@ -3,7 +3,7 @@
 //
 // A directory is trusted if it and everything at its top level, in logs/ and in checkpoints/
 //   - belongs to us
-//   - is not writable by the group or others
+//   - is not writable by the group or others, or lies in a run directory that nobody else may enter
 // Symbolic links of ours are fine where they lead to something that is trusted by the same rule.
 //
 // Some file systems cannot say owners (mounts of object stores, some shares).

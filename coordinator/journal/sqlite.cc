@@ -25,8 +25,11 @@ Code code_of(int error) {
 
 Status error_of(sqlite3* database, const std::string& doing) {
   const int code = sqlite3_extended_errcode(database);
-  return {code_of(code & 0xff),
-          doing + ": " + sqlite3_errmsg(database) + " (SQLite error " + std::to_string(code) + ")"};
+  std::string text =
+      doing + ": " + sqlite3_errmsg(database) + " (SQLite error " + std::to_string(code) + ")";
+  const int cause = (code & 0xff) == SQLITE_IOERR ? sqlite3_system_errno(database) : 0;
+  if (cause != 0) text += ", " + errno_text(cause);
+  return {code_of(code & 0xff), text};
 }
 
 // A path inside an SQLite URI.

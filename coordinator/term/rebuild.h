@@ -3,7 +3,7 @@
 // What the new journal knows of the steps before the checkpoint:
 //   that they used every sample once   from the proof in the manifest, one fold for each block
 //   what was left out                  from the manifest
-//   losses and learning rates          from history.jsonl as far as it reaches, and from the records
+//   losses and learning rates          from history.jsonl as far as it reaches, and from records
 //                                      in the manifest; else none
 // Evaluations, comparisons of weights and who did which step are lost. The other checkpoints are in
 // it as such that left the lineage: they stay until the run deletes old ones.

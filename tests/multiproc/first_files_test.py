@@ -17,7 +17,7 @@ EVERY = int(os.environ.get("LOCKSTEP_KILL_AT_EVERY", 4))  # 1: before each chang
 class FirstFiles(LockstepTest):
     def setUp(self):
         super().setUp()
-        self.data = synthetic_dataset(self.scratch / "data", train=200, evaluation=0)
+        self.data = synthetic_dataset(self.scratch / "data", train=200, evaluation=20)
         self.file = self.job(self.data, data={"train": {"path": str(self.data)}},
                              model={"name": "mlp"},
                              train={"global_batch": 50, "slots": 1, "epochs": 1})
