@@ -45,22 +45,9 @@ inline std::optional<size_t> label_rank(std::string_view name, const ColumnNames
 }
 
 // What is missing, and what to do: "has no label: ...", after the name of a file. `has`: its
-// columns, with their types.
-inline std::string no_label_text(const ColumnNames& wanted, const std::string& has) {
-  if (!wanted.label.empty())
-    return "has no column of whole numbers called " + wanted.label +
-           ", as data.label says; it has " + has;
-  std::string names;
-  for (const std::string_view name : kLabelNames)
-    names += (names.empty() ? "" : ", ") + std::string(name);
-  return "has no label: no column of whole numbers has one of the names " + names +
-         "; set data.label to the column of the labels; it has " + has;
-}
-
-inline std::string no_input_text(const ColumnNames& wanted, const std::string& what,
-                                 const std::string& has) {
-  return "has no column of " + what + " called " + wanted.input + ", as data.input says; it has " +
-         has;
-}
+// columns, with their types. `what`: what the column of the input must hold.
+std::string no_label_text(const ColumnNames& wanted, const std::string& has);
+std::string no_input_text(const ColumnNames& wanted, const std::string& what,
+                          const std::string& has);
 
 }  // namespace lockstep::data

@@ -1,4 +1,5 @@
 """What goes wrong again and again says why, while it goes on."""
+import json
 import os
 import signal
 import subprocess
@@ -12,8 +13,14 @@ LONG = {"global_batch": 64, "slots": 4, "epochs": 5000}
 
 class Unreachable(LockstepTest):
     def test_a_name_that_does_not_resolve_stands_on_the_console_and_in_the_logs(self):
-        job = self.job(self.small_data(), train=LONG, comm={"advertise": "trainer.invalid"})
-        run = self.start(job, "--workers", 1)
+        job = self.job(self.small_data(), model={"name": "mlp"},
+                       train={"global_batch": 64, "slots": 4, "max_steps": 2})
+        run = self.finish(job, "--workers", 1)
+        path = run.run_dir / "coordinator.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()),
+                                    "control": "trainer.invalid:4000"}))
+        run.spawn([str(BIN / "lockstep"), "agent", "--run-dir", str(run.run_dir), "--workers", "1",
+                   "--plain-logs"], run.run_dir, self.environment())
         run.wait_for(lambda: any("goes on trying" in line and "trainer.invalid" in line
                                  for line in run.text().splitlines()), "the console named it")
         for log in ("agent", "worker-0"):

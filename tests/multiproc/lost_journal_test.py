@@ -10,7 +10,7 @@ import sqlite3
 import unittest
 
 from harness import LockstepTest, Run, kill_at_once, lockstep, processes_of, scratch_directory, \
-    synthetic_dataset, trace
+    synthetic_dataset
 
 STEPS = 240
 EVERY = 50
@@ -60,11 +60,20 @@ class LostJournal(LockstepTest):
         run.wait()
         return run
 
-    def assert_whole(self, run):
+    def assert_whole(self, run, most_unknown=0):
+        """The same bits, and every sample once. A lost journal may take the losses of some steps
+        with it, which one rank had reported and another had not."""
         self.assertEqual(run.process.returncode, 0, run.text()[-3000:])
         self.assertEqual(run.summary()["weights_sha256"], self.whole.summary()["weights_sha256"])
-        self.assertEqual(trace(run), trace(self.whole))
         self.audit(run)
+        ours, whole = run.history(), self.whole.history()
+        unknown = [line["step"] for line in ours if line["loss"] is None]
+        self.assertLessEqual(len(unknown), most_unknown)
+        self.assertEqual([(line["step"], line["samples"], line["loss"]) for line in ours
+                          if line["loss"] is not None],
+                         [(line["step"], line["samples"], line["loss"]) for line in whole
+                          if line["step"] not in unknown])
+        self.assertEqual(len(ours), len(whole))
 
     def assert_refused_and_mended(self, run):
         """It names all checkpoints, and its command goes on from the newest with the same bits."""
@@ -74,7 +83,7 @@ class LostJournal(LockstepTest):
         audited = lockstep("audit", run.run_dir)
         self.assertNotEqual(audited.returncode, 0, audited.stdout)
         again = self.resume(run.run_dir, "--from-checkpoint", before[-1])
-        self.assert_whole(again)
+        self.assert_whole(again, most_unknown=100)
         self.assertNotEqual(again.summary()["lineage"], self.lineage())
         self.assertTrue(list(run.run_dir.glob("journal*.lost-*")) or
                         not list((self.killed).glob("journal.db")), "the old one is kept")
@@ -203,7 +212,7 @@ class LostJournal(LockstepTest):
         self.assert_fails(self.resume(run_dir, "--from-checkpoint", "step-0000000007-g1-m1"), 66,
                           names=names)
         self.assert_fails(self.resume(run_dir, "--from-checkpoint", names[-1]), 65, names=names[-1])
-        self.assert_whole(self.resume(run_dir, "--from-checkpoint", names[0]))
+        self.assert_whole(self.resume(run_dir, "--from-checkpoint", names[0]), most_unknown=100)
 
     def test_a_whole_journal_is_not_thrown_away(self):
         run_dir = self.damaged(lambda run_dir: None)

@@ -30,7 +30,7 @@ class Link {
 
   // True if the peer is gone for good. Data that it has published stay valid.
   virtual bool hung_up() const = 0;
-  virtual const char* why_gone() const { return "is gone: its connection broke"; }
+  virtual const char* why_gone() const { return nullptr; }  // null: there is nothing to add
   virtual void shut_down() noexcept = 0;
 
   // Messages; no-ops over shared memory. `parts` stay unchanged until the peer has read them.

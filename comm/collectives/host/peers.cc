@@ -101,7 +101,10 @@ Status Peers::check_alive(Flag flag, Mark mark, bool ask_kernel) {
     const bool gone = !has_closed() && ask_kernel && links_[r]->hung_up();
     // The peer may have raised the flag, or closed, just before it left.
     if ((!has_closed() && !gone) || has_reached(r, flag, mark)) continue;
-    if (!has_closed()) return lost(r, links_[r]->why_gone());
+    if (!has_closed()) {
+      const char* why = links_[r]->why_gone();
+      return lost(r, why != nullptr ? why : "is gone: its connection broke");
+    }
     return Status(Code::kAborted, "rank " + std::to_string(r) + " has closed generation " +
                                       std::to_string(generation_));
   }

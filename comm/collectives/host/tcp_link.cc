@@ -171,7 +171,7 @@ const char* TcpLink::why_gone() const {
   return damaged_.load()
              ? "is cut off: its bytes did not match their checksum, so the network or a "
                "machine on the way damages data"
-             : Link::why_gone();
+             : nullptr;
 }
 
 void TcpLink::mark_broken() {

@@ -100,6 +100,8 @@ TEST(JobResume, TheKeysMarkedInTheHelpAreThoseThatIdentifyARun) {
   job.mutable_data()->set_document_end("50256");
   job.mutable_data()->set_length_classes(2);
   job.mutable_data()->set_shuffle("block");
+  job.mutable_data()->set_label("species");  // where they are named
+  job.mutable_data()->set_input("pixels");
   // Where they select anything.
   job.mutable_data()->set_holdout(0.1);
   job.mutable_data()->set_split_seed(1);

@@ -146,7 +146,7 @@ TEST_F(TcpLinkTest, AnEndThatOnlyEndedSaysNothingOfDamage) {
   peer.reset();
   link->receive();
   EXPECT_TRUE(link->hung_up());
-  EXPECT_THAT(link->why_gone(), ::testing::Not(::testing::HasSubstr("checksum")));
+  EXPECT_EQ(link->why_gone(), nullptr);
 }
 
 }  // namespace
