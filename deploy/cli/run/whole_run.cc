@@ -41,10 +41,17 @@ void tell_trace(const wire::JobSpec& job, const RunDir& dir) {
 }
 
 // A reader of job.yaml wants to know what train.global_batch auto became; job.pb says it.
-void keep_resolved(const wire::JobSpec& job, const RunDir& dir) {
+void keep_resolved(const wire::JobSpec& job, const RunDir& dir, Reporter& reporter) {
   if (job.train().global_batch() != 0) return;
   const auto resolved = read_job_spec(dir.path());
   if (!resolved.is_ok() || resolved->train().global_batch() == 0) return;
+  const uint64_t batch = resolved->train().global_batch();
+  RunStatus found;
+  found.global_batch = batch;
+  found.slots = resolved->train().slots();
+  if (const auto facts = read_data_facts(dir.path()); facts.is_ok())
+    found.steps_per_epoch = (facts->train_samples() + batch - 1) / batch;
+  reporter.batch_found(found);
   const Status kept = replace_file(dir.file(rundir::kJobText), job_yaml(*resolved));
   if (!kept.is_ok()) print_error("lockstep: %s\n", kept.message().c_str());
 }
@@ -67,7 +74,7 @@ int supervise(const RunPlan& plan, const wire::JobSpec& job, RunDir& dir, StopSi
   }
   reporter.passing("");
   tell_trace(job, dir);
-  keep_resolved(job, dir);
+  keep_resolved(job, dir, reporter);
   dir.sweep();
   return tell_end(end, dir, plan.again);
 }

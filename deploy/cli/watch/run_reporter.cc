@@ -83,11 +83,14 @@ bool Reporter::plain_line_is_due(const RunStatus& status, int64_t now_ms) const 
   return status.total_steps > 0 && status.step / part != last_step_ / part;
 }
 
+void Reporter::batch_found(const RunStatus& status) {
+  if (!awaits_batch_ || status.global_batch == 0) return;
+  awaits_batch_ = false;
+  note(batch_line(status));
+}
+
 void Reporter::status(const RunStatus& status, int64_t now_ms) {
-  if (awaits_batch_ && status.global_batch > 0) {
-    awaits_batch_ = false;
-    note(batch_line(status));
-  }
+  batch_found(status);
   if (status.eval && status.eval->step > last_eval_step_) {
     last_eval_step_ = status.eval->step;
     // What is there before training begins is of an earlier start.

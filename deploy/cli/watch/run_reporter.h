@@ -37,6 +37,8 @@ class Reporter {
   void passing(const std::string& text);
   // The job leaves train.global_batch open: status() tells the number when it is found.
   void await_batch() { awaits_batch_ = true; }
+  // The same for a run that ended before status() heard of it. Tells the number once.
+  void batch_found(const RunStatus& status);
   // Draws or prints what is due of the present state. `now_ms` is monotonic.
   void status(const RunStatus& status, int64_t now_ms);
 
