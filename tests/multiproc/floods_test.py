@@ -78,7 +78,7 @@ class Floods(DisturbedTest):
         flood = Flood(self.control_address(run), word)
         self.addCleanup(flood.end)
         # A command, a worker that is new, and one that comes back after a death.
-        done = lockstep("scale", 3, "--run-dir", run.run_dir, timeout=60)
+        done = lockstep("scale", run.run_dir, 3, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
         run.wait_for_workers(3)
         victim = run.workers()[0]
