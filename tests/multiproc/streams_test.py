@@ -11,11 +11,11 @@ FULL = "/dev/full"  # every write to it says that there is no room
 
 
 class FullDevice(LockstepTest):
-    def assert_lost(self, *words, program="lockstep"):
+    def assert_lost(self, *words, code=70):
         with self.subTest(words=words), open(FULL, "wb") as full:
-            ended = subprocess.run([BIN / program, *map(str, words)], stdout=full,
+            ended = subprocess.run([BIN / "lockstep", *map(str, words)], stdout=full,
                                    stderr=subprocess.PIPE, text=True, timeout=300)
-            self.assert_fails(ended, 70, says="stdout", advises="room")
+            self.assert_fails(ended, code, says="stdout", advises="room")
 
     def test_no_command_says_that_all_is_well(self):
         job = self.job(self.small_data(), train=TRAIN, checkpoint={"every_steps": 5})
@@ -23,11 +23,13 @@ class FullDevice(LockstepTest):
         for words in (["--help"], ["--version"], ["version", "--json"], ["completion", "bash"],
                       ["run", job, "--print-config"], ["run", "--help-job", "all"],
                       ["sbatch", job, "--run-dir", "/shared/run", "--nodes", 2],
-                      ["k8s", "render", job, "--image", "registry/lockstep:1", "--pods", 2],
-                      ["audit", run_dir], ["status", run_dir], ["report", run_dir],
+                      ["k8s", "render", job, "--kind", "job", "--image", "registry/lockstep:1",
+                       "--run-claim", "runs", "--data-claim", "data", "--workers", 2],
+                      ["audit", run_dir], ["report", run_dir],
                       ["ckpt", "verify", run_dir], ["export", "tensorboard", run_dir],
                       ["data", "inspect", self.small_data()], ["replay", run_dir, "--step", 3]):
             self.assert_lost(*words)
+        self.assert_lost("status", run_dir, code=3)  # it is not running
 
     def test_a_run_trains_to_its_end(self):
         job = self.job(self.small_data(), train=TRAIN)

@@ -8,9 +8,10 @@
 
 namespace lockstep {
 
-// Replaces bytes that are not UTF-8, which names of files may hold.
+// ASCII, so that no name in it steers a terminal. Replaces bytes that are not UTF-8, which names of
+// files may hold.
 inline std::string json_text(const nlohmann::json& json) {
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return json.dump(2, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace lockstep

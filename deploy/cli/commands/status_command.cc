@@ -128,7 +128,7 @@ int show_once(const StatusArguments& arguments) {
   const auto status = ask_status(arguments.run_dir, kTimeoutMs);
   if (!status.is_ok()) return tell_ended(arguments, status.status());
   if (arguments.json) {
-    print_text("%s\n", status->dump(2).c_str());
+    std::fputs(json_text(*status).c_str(), stdout);
     return 0;
   }
   const RunStatus parsed = parse_status(*status);

@@ -1,6 +1,5 @@
 // `lockstep stop`: the end of a live run, with a checkpoint to go on from.
 #include <chrono>
-#include <cstdio>
 #include <memory>
 #include <thread>
 
@@ -31,14 +30,14 @@ int tell_stopped_run(const nlohmann::json& summary, const std::string& run_dir) 
   const std::string steps = grouped(summary.value("steps", uint64_t{0}));
   const int code = summary.value("exit_code", 0);
   if (code != 75) {
-    std::printf("the run ended by itself after %s steps, with code %d\n", steps.c_str(), code);
+    print_text("the run ended by itself after %s steps, with code %d\n", steps.c_str(), code);
     return 0;
   }
   if (const std::string name = summary.value("checkpoint", ""); !name.empty())
-    std::printf("stopped after %s steps with checkpoint %s\n", steps.c_str(), name.c_str());
+    print_text("stopped after %s steps with checkpoint %s\n", steps.c_str(), name.c_str());
   else
-    std::printf("stopped without a checkpoint\n");
-  std::printf("continue it with: lockstep run --resume --run-dir %s\n", run_dir.c_str());
+    print_text("stopped without a checkpoint\n");
+  print_text("continue it with: lockstep run --resume --run-dir %s\n", shell_word(run_dir).c_str());
   return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "comm/base/text/printable.h"
 #include "deploy/cli/base/text.h"
 #include "deploy/cli/watch/live_line.h"
 #include "deploy/cli/watch/run_status.h"
@@ -169,8 +170,11 @@ std::string printable(const std::string& text, size_t width) {
     if (is_begin && ++shown > width) break;
     const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0;
     const bool is_c1 = byte == 0xC2 && next >= 0x80 && next < 0xA0;  // commands too, in some
-    if (is_c1) ++i;
-    out += is_c1 || byte < 0x20 || byte == 0x7F ? '?' : text[i];
+    // One character that another part of the program would show as an escape: it turns the text.
+    const std::string_view three = std::string_view(text).substr(i, 3);
+    const bool turns = byte == 0xE2 && printable(three) != three;
+    out += is_c1 || turns || byte < 0x20 || byte == 0x7F ? '?' : text[i];
+    i += turns ? 2 : is_c1 ? 1 : 0;
   }
   return out;
 }
