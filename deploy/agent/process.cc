@@ -32,8 +32,11 @@ int become(const ProcessSpec& spec, char* const* argv, pid_t parent) {
   const int null = ::open("/dev/null", O_RDONLY);
   if (null < 0 || ::dup2(null, STDIN_FILENO) < 0) return errno;
   if (!spec.output_path.empty()) {
+    // A name in /proc is a link to a file that this program has open. Elsewhere somebody may have
+    // put a link in the place of a log.
+    const int no_follow = spec.output_path.starts_with("/proc/") ? 0 : O_NOFOLLOW;
     const int out =
-        ::open(spec.output_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0644);
+        ::open(spec.output_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | no_follow, 0644);
     if (out < 0 || ::dup2(out, STDOUT_FILENO) < 0 || ::dup2(out, STDERR_FILENO) < 0) return errno;
   }
   ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-from harness import kill_at_once, lockstep
+from harness import FLIP_BIT, SLOW_SLOTS, kill_at_once, lockstep
 import hosts
 from hosts import NETWORK, Hosts, why_not
 from nodes import NodesTest
@@ -60,6 +60,30 @@ class DataTls(NodesTest):
         network = self.assert_event(run, "network", names=["TLS 1.3", "comm.trusted_network"])
         self.assertEqual(network["level"], "warn")
         self.assert_as_if_nothing_had_happened(run)
+
+
+@unittest.skipIf(reason := why_not(), reason)
+class DamagedNetwork(NodesTest):
+    """TCP's own checksum has 16 bits, and machines on the way compute it anew."""
+
+    slot_ms = 10
+
+    def test_a_flipped_bit_of_a_gradient_breaks_the_connection_and_changes_nothing(self):
+        hosts_of_run = Hosts(2)
+        self.addCleanup(hosts_of_run.close)
+        flipped = self.scratch / "flipped"
+        # Some dozen steps of gradients.
+        damage = ["env", f"LD_PRELOAD={SLOW_SLOTS}:{FLIP_BIT}", "LOCKSTEP_TEST_FLIP_AT=9000001",
+                  f"LOCKSTEP_TEST_FLIPPED={flipped}"]
+        self.job_of()
+        run, _ = self.start_nodes(
+            {"host-0": hosts_of_run.on(0), "host-1": [*hosts_of_run.on(1), *damage]}, WORKERS,
+            comm={"network": NETWORK, "trusted_network": True})
+        run.wait_for(flipped.exists, "a bit was flipped")
+        self.assert_as_if_nothing_had_happened(run)
+        said = [line for log in (run.run_dir / "logs").glob("worker*")
+                for line in log.read_text().splitlines() if "checksum" in line]
+        self.assertTrue(said, "the worker says why the connection broke")
 
 
 if __name__ == "__main__":
