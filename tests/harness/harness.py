@@ -240,7 +240,8 @@ def standing_still(run):
         yield
     finally:
         for pid in pids:
-            os.kill(pid, signal.SIGCONT)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
 
 def slow_slots(milliseconds, library=SLOW_SLOTS):
