@@ -1,6 +1,7 @@
 #include "coordinator/journal/sqlite.h"
 
 #include <sqlite3.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <bit>
@@ -29,6 +30,12 @@ Status error_of(sqlite3* database, const std::string& doing) {
       doing + ": " + sqlite3_errmsg(database) + " (SQLite error " + std::to_string(code) + ")";
   const int cause = (code & 0xff) == SQLITE_IOERR ? sqlite3_system_errno(database) : 0;
   if (cause != 0) text += ", " + errno_text(cause);
+  // SQLite forgets why a write failed. A limit on files is the likeliest cause where there is one.
+  rlimit files = {};
+  if (code == SQLITE_IOERR_WRITE && ::getrlimit(RLIMIT_FSIZE, &files) == 0 &&
+      files.rlim_cur != RLIM_INFINITY)
+    text += "; no file may be larger than " + std::to_string(files.rlim_cur) +
+            " bytes here (ulimit -f)";
   return {code_of(code & 0xff), text};
 }
 
