@@ -174,9 +174,11 @@ class ChildrenOfTheShell(SignalsTest):
 
     def test_they_outlive_a_killed_agent_and_the_run_and_tee_writes_all(self):
         run = self.start_from_a_shell(self.endless())
-        agent = run.agent()
+        agent, before = run.agent(), run.workers()
         os.kill(agent, signal.SIGKILL)
-        run.wait_for(lambda: run.agent() != agent and run.workers(), "another agent had workers")
+        run.wait_for(lambda: run.agent() != agent and run.workers() and
+                     not set(run.workers()) & set(before), "another agent had workers")
+        run.wait_for(lambda: run.status()["state"] == "training", "they trained")
         self.assert_that_they_live()
         run.process.send_signal(signal.SIGINT)
         self.assertEqual(run.wait(), 75)
