@@ -264,7 +264,9 @@ TEST_F(DeviceTrialTest, AGenerationThatIsClosedMeanwhileSaysNothingOfTheDevices)
 
 TEST(DeviceTrialLimit, IsTwentySecondsAsThePagesSay) {
   const SystemClock clock;
-  EXPECT_EQ((DeviceTrial::Parts{.clock = clock}.limit_ms), 20'000);
+  const DeviceTrial::Parts parts{
+      .connect = {}, .memory = {}, .clock = clock, .place = {}, .note = {}, .remember = {}};
+  EXPECT_EQ(parts.limit_ms, 20'000);
 }
 
 TEST_F(DeviceTrialTest, AWorkerThatIsAloneTriesNothing) {

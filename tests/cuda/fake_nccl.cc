@@ -99,7 +99,7 @@ ncclResult_t init(ncclComm_t* made, int ranks, ncclUniqueId id, int rank, ncclCo
     if (!ring) ring = std::make_shared<Ring>(ranks);
     side->ring = ring;
   }
-  *made = new ncclComm{.side = std::move(side)};
+  *made = new ncclComm{.side = std::move(side), .pending = {}};
   return in_progress(*made);
 }
 

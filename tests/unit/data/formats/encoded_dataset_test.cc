@@ -32,7 +32,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr ImageFrame kSmall{CropKind::kRandomResized, 16, 0};
+constexpr ImageFrame kSmallFrame{CropKind::kRandomResized, 16, 0};
 
 class EncodedImagesTest : public testing::Test {
  protected:
@@ -60,13 +60,13 @@ class EncodedImagesTest : public testing::Test {
     }
   }
 
-  Result<std::unique_ptr<Dataset>> open(const ImageFrame& frame = kSmall,
+  Result<std::unique_ptr<Dataset>> open(const ImageFrame& frame = kSmallFrame,
                                         Split split = Split::kTrain) {
     return open_dataset(spec_of(dir_.path("data")), split, dir_.path("cache"), {},
                         {.frame = frame});
   }
 
-  std::string failure(const ImageFrame& frame = kSmall, Split split = Split::kTrain) {
+  std::string failure(const ImageFrame& frame = kSmallFrame, Split split = Split::kTrain) {
     const auto dataset = open(frame, split);
     return dataset.is_ok() ? "no failure" : dataset.status().message();
   }
@@ -130,11 +130,11 @@ TEST_F(EncodedImagesTest, ShardsAreFoundByWhatIsInThem) {
   EXPECT_EQ((*dataset)->format(), "webdataset");
   EXPECT_THAT(labels_of(**dataset), ElementsAre(0, 1, 2, 0, 0, 1, 2, 0, 0, 1, 2, 0));
   EXPECT_THAT((*dataset)->name_of(4), testing::EndsWith("train-1.tar at byte 512"));
-  EXPECT_THAT(failure(kSmall, Split::kEval),
+  EXPECT_THAT(failure(kSmallFrame, Split::kEval),
               AllOf(Names("*.tar", "*.tar.gz"), Advises("val", "test")));
   fs::rename(dir_.path("data/train-2.tar"), dir_.path("data/val-0.tar"));
   EXPECT_EQ((*open())->samples(), 8U);
-  EXPECT_EQ((*open(kSmall, Split::kEval))->samples(), 4U);
+  EXPECT_EQ((*open(kSmallFrame, Split::kEval))->samples(), 4U);
   EXPECT_TRUE(has_eval_files(dir_.path("data")));
 }
 
@@ -143,7 +143,7 @@ TEST_F(EncodedImagesTest, SplitsAreDirectories) {
   put("val/a/1.jpg", jpeg_picture(30, 30));
   EXPECT_TRUE(has_eval_files(dir_.path("data")));
   const auto train = open();
-  const auto eval = open(kSmall, Split::kEval);
+  const auto eval = open(kSmallFrame, Split::kEval);
   ASSERT_TRUE(train.is_ok() && eval.is_ok());
   EXPECT_EQ((*train)->samples(), 12U);
   EXPECT_EQ((*eval)->samples(), 1U);
@@ -151,7 +151,7 @@ TEST_F(EncodedImagesTest, SplitsAreDirectories) {
   EXPECT_THAT(check_eval_fits_train(**train, **eval).message(), Says("labels", "different"));
   fs::create_directory(dir_.path("data/val/b"));
   fs::create_directory(dir_.path("data/val/c"));
-  EXPECT_TRUE(check_eval_fits_train(**train, **open(kSmall, Split::kEval)).is_ok());
+  EXPECT_TRUE(check_eval_fits_train(**train, **open(kSmallFrame, Split::kEval)).is_ok());
 }
 
 TEST_F(EncodedImagesTest, ImagesOfOneSizeNeedNoFrame) {
@@ -223,7 +223,7 @@ TEST_F(EncodedImagesTest, TheFingerprintIsOfWhatIsThereAndNotOfWhereOrWhen) {
   fs::copy(dir_.path("data"), dir_.path("copy"), fs::copy_options::recursive);
   const auto of_copy = [&] {
     return (*open_dataset(spec_of(dir_.path("copy")), Split::kTrain, dir_.path("cache"), {},
-                          {.frame = kSmall}))
+                          {.frame = kSmallFrame}))
         ->fingerprint();
   };
   EXPECT_EQ(of_copy(), first);
@@ -269,7 +269,8 @@ TEST_F(EncodedImagesTest, AnEmptyDirectoryIsNoDataSet) {
   fs::create_directories(dir_.path("data/a"));
   auto spec = spec_of(dir_.path("data"));
   spec.set_format("image_folder");
-  const auto dataset = open_dataset(spec, Split::kTrain, dir_.path("cache"), {}, {.frame = kSmall});
+  const auto dataset =
+      open_dataset(spec, Split::kTrain, dir_.path("cache"), {}, {.frame = kSmallFrame});
   EXPECT_THAT(dataset.status().message(), Says("no images"));
 }
 
