@@ -89,6 +89,8 @@ class PartialSearch {
   std::vector<Price> with_owner(const std::vector<Price>& best, size_t owner, Sizes* lacks) {
     std::vector<Price> next(slack_ + 1);
     for (uint32_t behind = 0; behind <= slack_; ++behind) {
+      // Who ends behind the last slot leaves none to the owners after it.
+      if (most_end_[owner + 1] - behind > slots_) continue;
       // Longer runs first: of equally good assignments the later ranks carry more.
       for (uint32_t less = 0; less <= behind && less < most_[owner]; ++less) {
         const Price& before = best[behind - less];

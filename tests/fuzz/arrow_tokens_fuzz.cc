@@ -16,7 +16,7 @@ namespace {
 
 void try_file(const std::string& path, size_t size) {
   // Without a cache, so that compressed ones are refused: arrow_fuzz.cc inflates.
-  const auto streams = open_arrow_tokens({path}, "", {}, /*with_documents=*/true);
+  const auto streams = open_arrow_tokens({path}, {}, "", {}, /*with_documents=*/true);
   if (!streams.is_ok()) return;
   for (const TokenStream& stream : *streams) {
     std::vector<int64_t> tokens;
