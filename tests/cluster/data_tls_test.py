@@ -72,8 +72,8 @@ class DamagedNetwork(NodesTest):
         hosts_of_run = Hosts(2)
         self.addCleanup(hosts_of_run.close)
         flipped = self.scratch / "flipped"
-        # Some dozen steps of gradients.
-        damage = ["env", f"LD_PRELOAD={SLOW_SLOTS}:{FLIP_BIT}", "LOCKSTEP_TEST_FLIP_AT=9000001",
+        # Some hundred steps of gradients.
+        damage = ["env", f"LD_PRELOAD={SLOW_SLOTS}:{FLIP_BIT}", "LOCKSTEP_TEST_FLIP_AT=40000001",
                   f"LOCKSTEP_TEST_FLIPPED={flipped}"]
         self.job_of()
         run, _ = self.start_nodes(
