@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include "comm/base/clock.h"
+#include "comm/net/socket.h"
 
 namespace lockstep::rpc {
 namespace {
@@ -13,16 +14,10 @@ bool has_hung_up(int fd) {
   return ::poll(&look, 1, 0) == 1;
 }
 
-std::string source_of(const boost::asio::ip::tcp::socket& socket) {
-  boost::system::error_code error;
-  const auto end = socket.remote_endpoint(error);
-  return error ? "" : end.address().to_string();
-}
-
 }  // namespace
 
 void TlsDoor::put(Callers& into, CallerId id, std::shared_ptr<Caller> caller) {
-  into.crowd.add(id, source_of(caller->socket), loop_.now_ms());
+  into.crowd.add(id, host_of(peer_name(caller->socket.native_handle())), loop_.now_ms());
   into.by_id.emplace(id, std::move(caller));
 }
 

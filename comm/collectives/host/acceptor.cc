@@ -1,9 +1,7 @@
 #include "comm/collectives/host/acceptor.h"
 
-#include <netdb.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,6 +13,7 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/limits.h"
+#include "comm/net/socket.h"
 
 namespace lockstep::host {
 namespace {
@@ -22,18 +21,6 @@ namespace {
 constexpr int64_t kHeldMs = 120'000;  // a proven connection waits for our connect()
 constexpr size_t kHeldConnections = 4096;
 constexpr int kIdlePollMs = 1'000;  // an expired connection is dropped at most this late
-
-// The address of the other end, without its port. Empty: it is gone.
-std::string host_of_peer(int fd) {
-  sockaddr_storage address = {};
-  socklen_t bytes = sizeof address;
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  char host[NI_MAXHOST] = "";
-  if (getpeername(fd, generic, &bytes) != 0 ||
-      getnameinfo(generic, bytes, host, sizeof host, nullptr, 0, NI_NUMERICHOST) != 0)
-    return "";
-  return host;
-}
 
 }  // namespace
 
@@ -160,7 +147,8 @@ void Acceptor::accept_from(const Fd& listener, bool is_unix, std::list<Stranger>
     }
     Stranger& stranger = strangers->emplace_back();
     stranger.id = ++last_stranger_;
-    crowd.add(stranger.id, is_unix ? "" : host_of_peer(fd.get()), SystemClock().monotonic_ms());
+    crowd.add(stranger.id, is_unix ? "" : host_of(rpc::peer_name(fd.get())),
+              SystemClock().monotonic_ms());
     stranger.stream =
         Stream::accepted(std::move(fd), is_unix || tls_ == nullptr ? nullptr : tls_->context());
     stranger.over_unix = is_unix;
