@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <deque>
 #include <set>
 
@@ -174,8 +175,10 @@ struct Agent::Impl {
     goodbye_code = exit_code;
     logger.info("goodbye", message, {{"exit_code", goodbye_code}});
     workers.forget_restarts();
-    // Started while the run ended: nobody is there who could tell them.
-    workers.signal_started_since(loop.now_ms() - limits::kQuickDeathMs, SIGKILL);
+    // One that was started while the run ended has nobody who could tell it; the others have heard.
+    const int64_t since_ms = loop.now_ms() - limits::kQuickDeathMs;
+    loop.call_after(std::min(options.leave_ms, limits::kQuickDeathMs),
+                    [this, since_ms] { workers.signal_started_since(since_ms, SIGKILL); });
     kill_after(options.leave_ms, "the run is over");
     if (workers.all_ended()) begin_end();
   }

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "comm/base/file.h"
+#include "comm/base/json_logger.h"
 #include "comm/rpc/asio_transport.h"
 #include "comm/rpc/auth.h"
 #include "comm/rpc/server.h"
@@ -226,6 +227,31 @@ TEST_F(AgentTest, GoodbyeEndsItWithItsCodeAndNoWorkerStays) {
   EXPECT_EQ(end_with(75), 75);
   for (const uint32_t pid : hello.living())
     EXPECT_NE(::kill(static_cast<pid_t>(pid), 0), 0) << pid << " is still there";
+}
+
+TEST_F(AgentTest, AWorkerThatWasJustStartedMayEndAsTheRunDoes) {
+  ASSERT_TRUE(replace_file(directory_ + "/worker",
+                           "#!/bin/sh\ncd \"${0%/*}\"\n"
+                           "until [ -e may_end ]; do sleep 0.01; done\ntouch has_ended\n",
+                           0755)
+                  .is_ok());
+  auto log = open_json_logger(directory_ + "/log", "agent", false);
+  ASSERT_TRUE(log.is_ok());
+  logger_ = std::move(log).value();
+  options_.workers = 1;
+  options_.leave_ms = 600'000;
+  start_agent();
+  next();
+  wire::Envelope goodbye;
+  goodbye.mutable_goodbye()->set_exit_code(0);
+  server_->send(peer_, goodbye);
+  pump_until([this] {
+    const auto lines = read_file(directory_ + "/log", 65'536);
+    return lines.is_ok() && lines->find("goodbye") != std::string::npos;
+  });
+  ASSERT_TRUE(replace_file(directory_ + "/may_end", "").is_ok());
+  join();
+  EXPECT_TRUE(read_file(directory_ + "/has_ended", 1).is_ok()) << "the worker was killed";
 }
 
 }  // namespace
