@@ -1,0 +1,13 @@
+"""A case of the table."""
+import dataclasses
+import typing
+
+
+@dataclasses.dataclass
+class Case:
+    name: str  # FAMILY/WHAT/HOW/WHEN
+    play: typing.Callable  # on a Stage; raises Defect or Skip
+
+    @property
+    def family(self):
+        return self.name.split("/")[0]

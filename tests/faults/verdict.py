@@ -1,0 +1,193 @@
+"""The verdict on every case. Either the run ends with the bits of the undisturbed run and with every
+sample used once; or a clear error, nothing lost, and what it advises leads to the same bits.
+
+In both: no crash, no exit code that JOB.md does not have, no process that stays, no return to step 0
+or behind the newest checkpoint without a word, and the next step within a bound that is counted in
+the run's own leases and starts.
+"""
+import contextlib
+import json
+import re
+import shlex
+import subprocess
+import time
+
+from stage import BIN, COMPLAINT, CRASH, HANG_S, LEASE_S, Defect, checkpoints, harness, lockstep, \
+    log_events, poll, processes_of, step_of
+
+CODES = {0, 64, 65, 66, 70, 75, 78}  # deploy/JOB.md
+TRACEBACKS = (*CRASH, "Traceback (most recent", "Sanitizer", "Assertion", "std::")
+LEASES, STARTS = 8, 20  # of the bound
+
+
+def bound_s(stage, run):
+    """Until the next step: so many leases, and so many times what this run took to its first step,
+    which grows with the load of the machine."""
+    return LEASES * LEASE_S + STARTS * max(0.5, stage.seen.get("first step", 0.5))
+
+
+def note_first_step(stage, run):
+    poll(lambda: run.steps() >= 1, "its first step", run)
+    stage.seen.setdefault("first step", round(time.monotonic() - run.begun, 2))
+
+
+def expect_next_step(stage, run):
+    """After the fault has stopped: waits for one more step than now, or for the end."""
+    begin, before, bound = time.monotonic(), run.steps(), bound_s(stage, run)
+    while run.steps() <= before and not run.ended():
+        if time.monotonic() - begin > bound:
+            raise Defect(f"hangs: no step within {bound:.1f} s after the fault (at {before}):\n"
+                         + run.text()[-2000:])
+        time.sleep(0.01)
+    took = round(time.monotonic() - begin, 2)
+    stage.seen["next step"] = max(took, stage.seen.get("next step", 0))
+
+
+def wait_for_end(run):
+    try:
+        code = run.wait(HANG_S)
+    except subprocess.TimeoutExpired:
+        raise Defect(f"hangs: it did not end in {HANG_S} s:\n" + run.text()[-2000:]) from None
+    poll(lambda: not processes_of(run.run_dir), "its processes were gone", timeout_s=60)
+    return code
+
+
+def check_no_crash(run, text):
+    for word in TRACEBACKS:
+        if word in text:
+            raise Defect(f"it crashed ({word!r}):\n" + text[-3000:])
+    with contextlib.suppress(OSError):
+        for path in (run.run_dir / "logs").glob("*.stderr"):
+            if path.is_file():
+                for word in TRACEBACKS:
+                    if word in path.read_text(errors="replace"):
+                        raise Defect(f"{path.name} has {word!r}:\n"
+                                     + path.read_text(errors="replace")[-3000:])
+
+
+def check_same_bits(stage, run):
+    weights, rows = stage.world.whole()
+    found = run.summary()["weights_sha256"]
+    if found != weights:
+        raise Defect(f"other weights: {found}, not {weights}")
+    ours = {row["step"]: row for row in run.history()}
+    if len(ours) != len(rows) or len(run.history()) != len(rows):
+        raise Defect(f"the history has {len(ours)} steps, not {len(rows)}")
+    for row in rows:
+        mine = ours[row["step"]]
+        if mine["samples"] != row["samples"] or mine["loss"] not in (row["loss"], None):
+            raise Defect(f"other history: {mine}, not {row}")
+    audit = lockstep("audit", run.run_dir, "--json")
+    if audit.returncode != 0:
+        raise Defect("the audit refuses: " + (audit.stdout + audit.stderr)[-2000:])
+    account = json.loads(audit.stdout)
+    if (account["lost"], account["repeated"]) != (0, 0):
+        raise Defect(f"the audit finds lost {account['lost']}, repeated {account['repeated']}")
+    left = harness.temporary_files(run.run_dir)
+    if left:
+        raise Defect(f"temporary files left behind: {left}")
+
+
+def check_no_rewind(stage, run):
+    """A generation starts at or after the newest checkpoint that the log has told of before."""
+    newest = 0
+    for event in log_events(run.run_dir, "checkpoint_written", "generation_started"):
+        if event["event"] == "checkpoint_written":
+            newest = max(newest, int(re.search(r"step-0*(\d+)", event["message"])[1]))
+            continue
+        begins = int(re.search(r"after step (\d+)", event["message"])[1])
+        if begins < newest and not stage.may_rewind:
+            raise Defect(f"it went back to step {begins}, although there was a checkpoint of step "
+                         f"{newest}")
+        if begins < newest and "anew" not in run.text() and begins == 0:
+            raise Defect("it began anew without a word")
+        newest = min(newest, begins)
+
+
+def check_clear(run, code, names):
+    """One sentence on stderr that names its subject."""
+    said = run.complaint()
+    complaint = "\n".join(COMPLAINT.findall(said))
+    if not complaint:
+        raise Defect(f"code {code} without a word on stderr:\n" + run.text()[-2000:])
+    if names and not any(str(name) in complaint for name in names):
+        raise Defect(f"code {code}, and the message names none of {[str(n) for n in names]}:\n"
+                     + complaint)
+    return complaint
+
+
+def advised(text, run_dir):
+    """The arguments of the first command to go on with that a message gives."""
+    commands = re.findall(r"lockstep run (--resume [^\n]*|[^\n]*--resume[^\n]*)", text)
+    for command in sorted(commands, key=lambda each: "--from-checkpoint" not in each):
+        words = []
+        for word in shlex.split(command.split("#")[0].replace(",", " , ")):
+            end = word.rstrip(".;:)")
+            words.append(end)
+            if end != word or word == ",":
+                break
+        words = [word for word in words if word not in ("", ",")]
+        if "--run-dir" in words:
+            at = words.index("--run-dir")
+            if words[at + 1] != str(run_dir):
+                continue
+            del words[at:at + 2]
+        keep = [word for i, word in enumerate(words)
+                if word.startswith("--") or (i > 0 and words[i - 1].startswith("--from"))]
+        if "--resume" in keep:
+            return [word for word in keep if word != "--resume"]
+    return None
+
+
+def manifests(run_dir):
+    found = {}
+    for name in checkpoints(run_dir):
+        with contextlib.suppress(OSError):
+            found[name] = (run_dir / "checkpoints" / name / "manifest.json").read_bytes()
+    return found
+
+
+def judge(stage, run, names=(), mend=None, expect=None, again=None):
+    """Waits for the end of a run and judges it, and what its advice leads to.
+
+    names: one of these is named by an error
+    mend: undoes the fault, before a second try where the first message gives no command
+    expect: the exit codes that are right for the first run
+    again: how it is started again (default: as the message advises, or --resume)
+    """
+    tries = []
+    for number in range(4):
+        code = wait_for_end(run)
+        tries.append(code)
+        stage.seen["codes"] = list(tries)
+        check_no_crash(run, run.text())
+        if number == 0 and expect is not None and code not in expect:
+            raise Defect(f"code {code}, not {sorted(expect)}:\n" + run.text()[-3000:])
+        if code == 0:
+            check_no_rewind(stage, run)
+            return check_same_bits(stage, run)
+        killed = code < 0 and number == 0 and getattr(run, "was_killed", False)
+        if code not in CODES and not killed:
+            raise Defect(f"exit code {code} is none of ours:\n" + run.text()[-3000:])
+        words = None
+        if not killed and code != 75:
+            complaint = check_clear(run, code, names if number == 0 else ())
+            words = advised(complaint, run.run_dir)
+        if number == 3:
+            break
+        if mend is not None and (words is None or "--from-checkpoint" not in words):
+            mend()
+            mend = None
+        run = again() if again else next_try(stage, run, words)
+    raise Defect(f"four tries ended with {tries}:\n" + run.text()[-3000:])
+
+
+def next_try(stage, run, words):
+    """As a user goes on who reads what was said. Killed before its first files, it is started as
+    the first time."""
+    if words is None and not (run.run_dir / "job.pb").exists() and \
+            not (run.run_dir / "journal.db").exists():
+        return stage.start(slot_ms=0)
+    if words is None and "--resume" in run.args and "run it without --resume" in run.text():
+        return stage.start(slot_ms=0)
+    return stage.resume(*(words or []))

@@ -1,0 +1,45 @@
+"""A few cases of each family of tests/faults.sh."""
+import concurrent.futures
+import pathlib
+import sys
+import unittest
+
+from harness import ROOT, scratch_directory
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
+import faults  # noqa: E402
+from stage import World  # noqa: E402
+
+SAMPLE = ("kill/worker/kill/checkpoint/2-workers",
+          "kill/coordinator/kill/recovery/2-workers",
+          "kill/supervisor/kill/middle/2-workers",
+          "damage/journal.db-wal/flip-middle/at-rest",
+          "damage/journal/older-copy/at-rest",
+          "damage/newest/model.safetensors/flip-middle/at-rest",
+          "damage/journal.db/deleted/live")
+
+
+class Faults(unittest.TestCase):
+    def test_a_sample_of_each_family(self):
+        world = World(scratch_directory(self.addClassCleanup))
+        world.make()
+        cases = {case.name: case for case in faults.table()}
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            results = list(pool.map(lambda name: faults.play_apart(cases[name], world, False),
+                                    SAMPLE))
+        for result in results:
+            if result["outcome"] == "skipped":
+                print(f"skipped {result['name']}: {result['wrong']}", file=sys.stderr)
+                continue
+            with self.subTest(result["name"]):
+                self.assertEqual(result["outcome"], "passed",
+                                 f"{result['wrong']}\nreplay: {ROOT}/tests/faults.sh --only "
+                                 f"'{result['name']}'")
+
+    def test_every_family_is_in_the_sample(self):
+        self.assertEqual({name.split("/")[0] for name in SAMPLE},
+                         {case.family for case in faults.table()})
+
+
+if __name__ == "__main__":
+    unittest.main()
