@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """All-reduce against gloo: two processes on this host, both programs in turn in the same run.
 
-    all_reduce.py BENCH_ALL_REDUCE [--python PYTHON] [--sweeps 5] [--rounds 20] [--sizes BYTES ...]
+    all_reduce.py BENCH_ALL_REDUCE [--python PYTHON] [--sweeps 5] [--rounds 20] [--transport tcp]
+                  [--sizes BYTES ...]
 
 PYTHON must be able to import torch; it runs torch.distributed's gloo with one thread a process.
 Every sweep runs ours and gloo one after the other at each size, so that whatever else the machine
@@ -57,9 +58,9 @@ def run_gloo(python, size, rounds):
     return json.loads(outputs[0].splitlines()[-1])
 
 
-def run_ours(program, size, rounds):
-    done = subprocess.run([program, "--rounds", str(rounds), str(size)], check=True, text=True,
-                          stdout=subprocess.PIPE)
+def run_ours(program, transport, size, rounds):
+    done = subprocess.run([program, "--transport", transport, "--rounds", str(rounds), str(size)],
+                          check=True, text=True, stdout=subprocess.PIPE)
     return json.loads(done.stdout)
 
 
@@ -69,13 +70,15 @@ def main():
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--sweeps", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--transport", choices=["shm", "tcp"], default="shm",
+                        help="of our ranks; gloo always takes TCP")
     parser.add_argument("--sizes", type=int, nargs="+",
                         default=[1 << 10, 1 << 20, 4 << 20, 25 << 20, 100_000_000])
     args = parser.parse_args()
     times = {size: {"ours": [], "gloo": [], "copy": [], "our_cpu": [], "gloo_cpu": []} for size in args.sizes}
     for _ in range(args.sweeps):
         for size in args.sizes:
-            ours = run_ours(args.program, size, args.rounds)
+            ours = run_ours(args.program, args.transport, size, args.rounds)
             times[size]["ours"] += ours["us"]
             times[size]["copy"] += ours["copy_us"]
             times[size]["our_cpu"] += ours["cpu_us"]

@@ -15,9 +15,9 @@ namespace lockstep::host {
 namespace {
 
 constexpr size_t kPartsPerSend = 16;
-// How much of a payload is hashed before it is offered to the socket: as much as stays in the
-// processor's cache until the kernel copies it.
-constexpr size_t kHashAhead = 256 << 10;
+// How much of a payload is hashed before it is offered to the socket, and read before it is hashed:
+// as much as stays in the processor's cache between the two.
+constexpr size_t kHashedAtOnce = 256 << 10;
 
 std::string_view text_of(const void* data, size_t bytes) {
   return {static_cast<const char*>(data), bytes};
@@ -121,7 +121,7 @@ void TcpLink::flush_locked() {
 // Hashes what send_front_locked() offers next: a piece behind the bytes that are sent.
 void TcpLink::hash_ahead(Outgoing* message) {
   const size_t sent = message->sent - std::min(message->sent, sizeof message->header);
-  const size_t until = std::min<size_t>(message->header.payload_bytes, sent + kHashAhead);
+  const size_t until = std::min<size_t>(message->header.payload_bytes, sent + kHashedAtOnce);
   size_t begin = 0;  // of the part
   for (const auto& part : message->parts) {
     const size_t from = std::max(begin, message->hashed);
@@ -232,7 +232,7 @@ bool TcpLink::read_header() {
 
 bool TcpLink::read_payload() {
   while (remaining_ > 0) {
-    const size_t got = read_some(destination_, remaining_);
+    const size_t got = read_some(destination_, std::min(remaining_, kHashedAtOnce));
     if (got == 0) return false;
     computed_ = extend_crc32c(computed_, text_of(destination_, got));
     destination_ += got;
