@@ -8,6 +8,7 @@
 
 #include "comm/base/build_info.h"
 #include "comm/base/status.h"
+#include "comm/inherited/process_limit.h"
 #include "comm/inherited/standard_streams.h"
 #include "coordinator/program.h"
 
@@ -29,6 +30,7 @@ int main(int argc, char** argv) {
   ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of a call
   using lockstep::coordinator::BeginMode;
   lockstep::secure_standard_streams();
+  lockstep::explain_missing_threads();
   CLI::App app("The coordinator of one run; `lockstep run` starts it.", "lockstep-coordinator");
   lockstep::coordinator::SeatRequest request;
   bool resume = false;

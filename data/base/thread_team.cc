@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "comm/base/thread_name.h"
+#include "comm/inherited/process_limit.h"
 #include "comm/inherited/usable_cores.h"
 #include "data/base/quiet_signals.h"
 
@@ -65,9 +66,9 @@ Status ThreadTeam::Impl::grow(uint32_t threads) {
       });
     }
   } catch (const std::system_error& error) {
-    return Status(Code::kInternal,
-                  "cannot start " + std::to_string(threads) + " threads: " + error.what() +
-                      "; lower data.threads, or raise the process limit (ulimit -u)");
+    return Status(Code::kInternal, "cannot start " + std::to_string(threads) +
+                                       " threads: " + error.what() + "; lower data.threads, or " +
+                                       kRaiseProcessLimit);
   }
   return Status::ok();
 }

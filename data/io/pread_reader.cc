@@ -11,6 +11,7 @@
 
 #include "comm/base/check.h"
 #include "comm/base/thread_name.h"
+#include "comm/inherited/process_limit.h"
 #include "data/base/quiet_signals.h"
 #include "data/io/page_cache.h"
 
@@ -103,8 +104,8 @@ Result<std::unique_ptr<Reader>> make_pread_reader(uint32_t threads) {
     reader->start(threads);
   } catch (const std::system_error& error) {
     return Status(Code::kInternal, "cannot start " + std::to_string(threads) +
-                                       " threads that read: " + error.what() +
-                                       "; is a process limit (ulimit -u) reached?");
+                                       " threads that read: " + error.what() + "; " +
+                                       kRaiseProcessLimit);
   }
   return std::unique_ptr<Reader>(std::move(reader));
 }

@@ -13,6 +13,7 @@
 #include "comm/base/check.h"
 #include "comm/base/limits.h"
 #include "comm/base/thread_name.h"
+#include "comm/inherited/process_limit.h"
 #include "data/base/machine_memory.h"
 #include "data/base/quiet_signals.h"
 #include "data/dataset/dataset.h"
@@ -213,8 +214,7 @@ Result<std::unique_ptr<SampleBuffer>> SampleBuffer::start(const Dataset& dataset
     });
   } catch (const std::system_error& error) {
     return Status(Code::kInternal, std::string("cannot start the thread that reads ahead: ") +
-                                       error.what() +
-                                       "; raise the process limit (ulimit -u) if it is reached");
+                                       error.what() + "; " + kRaiseProcessLimit);
   }
   return std::unique_ptr<SampleBuffer>(new SampleBuffer(std::move(impl)));
 }

@@ -11,6 +11,7 @@
 #include "comm/base/limits.h"
 #include "comm/base/thread_name.h"
 #include "comm/base/work_in_hand.h"
+#include "comm/inherited/process_limit.h"
 #include "data/base/quiet_signals.h"
 #include "data/dataset/dataset.h"
 #include "data/order/batch_sequence.h"
@@ -238,8 +239,7 @@ Result<std::unique_ptr<Loader>> Loader::start(const Dataset& dataset,
     });
   } catch (const std::system_error& error) {
     return Status(Code::kInternal, std::string("cannot start the loader's thread: ") +
-                                       error.what() +
-                                       "; raise the process limit (ulimit -u) if it is reached");
+                                       error.what() + "; " + kRaiseProcessLimit);
   }
   return std::unique_ptr<Loader>(new Loader(std::move(impl)));
 }

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "comm/base/file.h"
+#include "comm/inherited/process_limit.h"
 
 namespace lockstep {
 namespace {
@@ -69,9 +70,7 @@ Result<pid_t> start_process(const ProcessSpec& spec) {
   ::close(error_pipe[0]);
   if (pid < 0)
     return Status(Code::kInternal, "cannot start a process for " + spec.argv[0] + ": " +
-                                       errno_text(fork_error) +
-                                       "; raise the limit of processes (ulimit -u, or pids.max of "
-                                       "the container)");
+                                       errno_text(fork_error) + "; " + kRaiseProcessLimit);
   if (!failed) return pid;
   while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }

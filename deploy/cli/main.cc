@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/inherited/process_limit.h"
 #include "comm/inherited/standard_streams.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
@@ -90,6 +91,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   lockstep::secure_standard_streams();
+  lockstep::explain_missing_threads();
   ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of a call
   try {
     return lockstep::run(argc, argv);

@@ -1,7 +1,12 @@
 """What this machine does not give ends a run with its cause, and is not tried for ever."""
+import contextlib
+import os
+import pathlib
 import unittest
 
 from harness import BIN, LockstepTest
+
+PID_GROUPS = pathlib.Path("/sys/fs/cgroup/pids")  # of version 1
 
 TRAIN = {"global_batch": 64, "slots": 4, "epochs": 5000}
 
@@ -55,6 +60,55 @@ class Limits(LockstepTest):
         self.assertNotIn(run.wait(), (0, 75))
         self.assertIn("ulimit -n", run.text())
         self.assert_nothing_left(run)
+
+
+class Processes(LockstepTest):
+    """In a container that may have few processes and threads."""
+
+    def setUp(self):
+        super().setUp()
+        self.group = PID_GROUPS / f"lockstep-test-{os.getpid()}"
+        try:
+            self.group.mkdir()
+        except OSError as error:
+            self.skipTest(f"NO CONTROL GROUP CAN BE MADE: {error}")
+        self.addCleanup(self.remove_group)
+
+    def remove_group(self):
+        with contextlib.suppress(OSError):
+            self.group.rmdir()
+
+    def start_with(self, pids, **more):
+        (self.group / "pids.max").write_text(str(pids))
+        job = self.job(self.small_data(), model={"name": "mlp"}, train={**TRAIN, "max_steps": 300},
+                       cluster={"grace_s": 5})
+        enter = f'echo $$ > {self.group}/cgroup.procs && exec "$@"'
+        run = self.start(job, "--workers", 2, prefix=["sh", "-c", enter, "sh"], **more)
+        run.prefix = []
+        return run
+
+    def assert_limit_is_named(self, run):
+        self.assertEqual(run.wait(), 70, run.text()[-2000:])
+        self.assertIn("pids.max", run.text())
+
+    def test_without_room_for_a_coordinator_it_ends_at_once(self):
+        run = self.start_with(1)
+        self.assert_limit_is_named(run)
+
+    def test_workers_without_room_for_their_threads_are_not_tried_for_ever(self):
+        run = self.start_with(7)
+        self.assert_limit_is_named(run)
+        self.assertNotIn("terminate called", run.text())
+        self.assert_nothing_left(run)
+
+    def test_with_room_for_some_of_the_threads_it_ends_with_the_same_weights_or_the_cause(self):
+        undisturbed = self.start_with("max", name="undisturbed")
+        self.assertEqual(undisturbed.wait(), 0, undisturbed.text()[-2000:])
+        run = self.start_with(12)
+        if run.wait() == 0:
+            self.assert_same_result(run, undisturbed)
+        else:
+            self.assert_limit_is_named(run)
 
 
 if __name__ == "__main__":

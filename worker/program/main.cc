@@ -13,6 +13,7 @@
 #include "comm/base/descriptors.h"
 #include "comm/base/host_name.h"
 #include "comm/base/thread_name.h"
+#include "comm/inherited/process_limit.h"
 #include "comm/inherited/standard_streams.h"
 #include "comm/rpc/asio_transport.h"
 #include "worker/doctor/doctor_main.h"
@@ -33,6 +34,7 @@ void ignore_signals() {
 
 int main(int argc, char** argv) {
   lockstep::secure_standard_streams();
+  lockstep::explain_missing_threads();
   if (argc > 1 && std::string(argv[1]) == "replay") {
     return lockstep::replay_main(argc - 1, argv + 1);
   }
