@@ -80,5 +80,7 @@ class Checking:
                   "seconds": round(seconds, 1)})
 
 
-def default_at_once(device):
-    return min(4, max(1, (os.cpu_count() or 1) // 3)) if device == "cuda" else 1
+def default_at_once(device, gpus):
+    """Several GPUs have more to check (nccl_worlds), and share the work of it."""
+    most = 4 if gpus == 1 else 6
+    return min(most, max(1, (os.cpu_count() or 1) // 3)) if device == "cuda" else 1

@@ -78,7 +78,7 @@ def run(args, out, results, gpus, runner, budget):
                                    say, results.add_check)
         wanted = checks.gtest_checks(BIN) + checks.unittest_checks()
         checking.run(matching(wanted, args.match),
-                     args.at_once or checks.default_at_once(args.device))
+                     args.at_once or checks.default_at_once(args.device, gpus))
     if args.only != "correct":
         say("speed")
         measuring = measures.Measuring(runner, budget, BIN, out, args.device, say,
