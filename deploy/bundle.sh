@@ -53,11 +53,12 @@ is_left_out() {  # is_left_out NAME PATH
   return 1
 }
 
+# All but the MPI backend: Open MPI would need its own plug-ins beside it, and nothing here uses it.
 copy_programs() {
   local path
   mkdir -p "$out/bin" "$out/lib"
   for path in "$tree"/bin/lockstep "$tree"/bin/lockstep-coordinator "$tree"/bin/lockstep-worker \
-    "$tree"/bin/*.so "$tree"/bin/bench_train "$tree"/tests/test_gpu*; do
+    "$tree"/bin/liblockstep-cuda{,-torch}.so "$tree"/bin/bench_train "$tree"/tests/test_gpu*; do
     [[ -f $path ]] || fail 70 "$path was not built; leave out --no-build."
     strip -o "$out/bin/$(basename "$path")" "$path"
   done
@@ -97,7 +98,8 @@ fi
 mkdir -p "$root/build"
 : >"$log"
 if ((build)); then
-  logged "$log" "configuring preset gpu" cmake -S "$root" --preset gpu -DLOCKSTEP_BENCH=ON ||
+  logged "$log" "configuring preset gpu" cmake -S "$root" --preset gpu -DLOCKSTEP_BENCH=ON \
+    -DLOCKSTEP_CUDA_COMPRESS=ON ||
     fail 78 "the GPU module cannot be configured here: $(last_line "$log"). Everything: $log"
   logged "$log" "building the bundle's programs" \
     cmake --build "$tree" -j "$(build_jobs)" --target gpu_programs ||

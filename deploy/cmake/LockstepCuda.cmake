@@ -29,9 +29,14 @@ if(NOT LOCKSTEP_NCCL_INCLUDE_DIR)
     "2.27 or newer, or set LOCKSTEP_NCCL_INCLUDE_DIR.")
 endif()
 
-# The CPU's bits: no contraction, divisions and roots rounded as IEEE says, denormals kept. Fat
-# binaries stay uncompressed, so that a test can read which kernels they hold.
-set(lockstep_cuda_options -fmad=false -prec-div=true -prec-sqrt=true -ftz=false --no-compress
+# The CPU's bits: no contraction, divisions and roots rounded as IEEE says, denormals kept.
+set(lockstep_cuda_options -fmad=false -prec-div=true -prec-sqrt=true -ftz=false
     -Xcompiler=-ffp-contract=off)
+# nvcc compresses fat binaries by default. A test reads which kernels they hold (tests/cuda), and needs
+# them uncompressed.
+option(LOCKSTEP_CUDA_COMPRESS "Compress the kernels: smaller programs, whose kernels no test reads" OFF)
+if(NOT LOCKSTEP_CUDA_COMPRESS)
+  list(APPEND lockstep_cuda_options --no-compress)
+endif()
 add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:${lockstep_cuda_options}>")
 set(LOCKSTEP_CUDA_WARNINGS -Werror=all-warnings -Xcompiler=-Wall,-Wextra,-Werror)

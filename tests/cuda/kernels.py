@@ -5,7 +5,7 @@
 
 Fails when a kernel that the host code can launch is missing for one of the architectures, or when
 there are none at all. Needs no tool of the toolkit: cubins are ELF files (machine 190) that lie
-uncompressed in the section .nv_fatbin (LockstepCuda.cmake sees to that).
+uncompressed in the section .nv_fatbin (LockstepCuda.cmake: LOCKSTEP_CUDA_COMPRESS).
 """
 import struct
 import sys
