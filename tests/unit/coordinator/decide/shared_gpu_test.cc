@@ -1,6 +1,8 @@
 // Two workers on one GPU, or on slices of one, are refused by name where gradients go over NCCL.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "tests/unit/coordinator/world.h"
 
 namespace lockstep::coordinator {
@@ -55,6 +57,25 @@ TEST(SharedGpu, AWorkerThatIsStartedAgainTakesItsOwnGpu) {
   wire::Register again = on_gpu(0, "0000:3b:00.0", "aa");
   again.set_pid(7777);
   EXPECT_EQ(w.join(2, again), Reason::kRegistered);
+}
+
+// The dead member stays in the state. A worker of another place takes its GPU, as where an agent
+// that counts its workers anew comes to the same machine.
+TEST(SharedGpu, TheGpuOfAMemberThatDiedIsFree) {
+  World w(over("nccl"));
+  for (uint32_t rank = 0; rank < 3; ++rank)
+    w.join(rank + 1, on_gpu(rank, "0000:3" + std::to_string(rank) + ":00.0", "aa"));
+  for (ConnectionId c = 1; c <= 3; ++c) w.promise(c);
+  ASSERT_EQ(w.state.run, RunState::kStarted);
+  EXPECT_EQ(w.join(4, on_gpu(5, "0000:31:00.0", "aa")), Reason::kRefusedMisfit) << "it lives yet";
+  ASSERT_EQ(w.kill(2), Reason::kRegrouped);
+  ASSERT_EQ(w.state.members.at(2).state, MemberState::kDead);
+  w.join(5, on_gpu(5, "0000:31:00.0", "aa"));
+  const auto sent = w.sent(5);
+  EXPECT_TRUE(std::any_of(sent.begin(), sent.end(), [](const wire::Envelope& e) {
+    return e.has_registered();
+  })) << "it was refused";
+  EXPECT_TRUE(w.ends.empty());
 }
 
 TEST(SharedGpu, OverTheHostSeveralWorkersMayShareAGpu) {
