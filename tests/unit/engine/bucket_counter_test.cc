@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/engine/loopback_world.h"
 #include "tests/unit/engine/plain_module.h"
 #include "worker/engine/device/device_marks.h"
 
@@ -47,6 +48,34 @@ TEST(BucketCounter, ACopyOfAStepThatEndedEarlyDoesNotCountForTheNext) {
 TEST(BucketCounter, HasItsWordsInTheHostsMemory) {
   const Counted c;
   EXPECT_EQ(c.module.allocated_bytes(), (BucketCounter::kMostBuckets + 2) * sizeof(uint32_t));
+}
+
+// What a heartbeat says while the host has enqueued its whole step, and the device, which is as
+// late as it may be, has finished nothing: a kernel without end leaves a worker there.
+TEST(BucketCounter, IsWhatAnEngineSaysOfConnectedDevices) {
+  constexpr uint64_t kBucketBytes = 4096;
+  const auto dataset = testing::make_patterns(80);
+  testing::PlainModule modules[2];
+  testing::LoopbackWorld world(testing::small_job("cnn"), *dataset, testing::even_runs(4, 2),
+                               kBucketBytes, nullptr, {&modules[0], &modules[1]});
+  world.connects_devices = true;
+  Progress last[2];
+  uint32_t calls[2] = {};
+  world.on_enqueued = [&](uint32_t rank) {
+    last[rank] = world.engine(rank).progress();
+    ++calls[rank];
+  };
+  world.begin_generation(1);
+  for (const auto& outcome : world.step_all())
+    EXPECT_TRUE(outcome.is_ok()) << outcome.status().message();
+  for (uint32_t rank = 0; rank < 2; ++rank) {
+    EXPECT_GT(calls[rank], 1u);
+    EXPECT_EQ(last[rank].enqueued, calls[rank]);
+    EXPECT_EQ(last[rank].bucket, 0u) << "this is what the host has enqueued";
+    const Progress now = world.engine(rank).progress();
+    EXPECT_GT(now.bucket, calls[rank]) << "all sums are there";
+    EXPECT_EQ(now.enqueued, now.bucket);
+  }
 }
 
 TEST(BucketCounter, CountsNothingWithoutMemory) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -17,7 +18,9 @@ namespace lockstep::testing {
 
 class LateCollective final : public Forwarding<DeviceCollective, Collective> {
  public:
-  explicit LateCollective(std::unique_ptr<Collective> of) : Forwarding(std::move(of)) {}
+  // `on_enqueued`, after each all_reduce(); may be empty.
+  explicit LateCollective(std::unique_ptr<Collective> of, std::function<void()> on_enqueued = {})
+      : Forwarding(std::move(of)), on_enqueued_(std::move(on_enqueued)) {}
 
   Status begin_step(const Tag& tag, const StepMerge& merge) override {
     late_.clear();  // of a step that ended early
@@ -27,6 +30,7 @@ class LateCollective final : public Forwarding<DeviceCollective, Collective> {
   Status all_reduce(const Tag& tag, const ElementRange& range) override {
     late_.emplace_back(tag, range);
     operations_.add(tag, range);
+    if (on_enqueued_) on_enqueued_();
     return Status::ok();
   }
   Result<uint64_t> wait_for_sums() override {
@@ -38,6 +42,7 @@ class LateCollective final : public Forwarding<DeviceCollective, Collective> {
   std::optional<uint64_t> checked_sum() const override { return std::nullopt; }
 
  private:
+  const std::function<void()> on_enqueued_;
   std::vector<std::pair<Tag, ElementRange>> late_;
   OperationsHash operations_;
 };

@@ -177,7 +177,10 @@ void LoopbackWorld::connect_devices() {
   for (auto& engine : engines_) engine->end_generation();
   devices_.clear();
   for (auto& collective : make_loopback(generation_, buffers))
-    devices_.push_back(std::make_unique<LateCollective>(std::move(collective)));
+    devices_.push_back(std::make_unique<LateCollective>(
+        std::move(collective), [this, rank = static_cast<uint32_t>(devices_.size())] {
+          if (on_enqueued) on_enqueued(rank);
+        }));
 }
 
 void LoopbackWorld::begin_generation(uint64_t total_steps, const GateOf& gate_of,

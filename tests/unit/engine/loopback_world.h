@@ -61,6 +61,8 @@ class LoopbackWorld {
 
   // Devices sum among themselves, and nothing of it is there before it is waited for.
   bool connects_devices = false;
+  // Called on a rank's thread after it has enqueued the sum of a bucket there; may be empty.
+  std::function<void(uint32_t rank)> on_enqueued;
 
   data::SkipSet skips;    // of the generations that begin from here on
   uint64_t bucket_bytes;  // likewise
