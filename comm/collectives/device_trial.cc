@@ -18,10 +18,11 @@ constexpr uint64_t kTrialElements = 65'536;  // at most; several slices for each
 
 // An answer on its way to all ranks.
 struct Answer {
-  char why[256] = {};       // empty: all is well
-  char bus[32] = {};        // DevicePlace
-  char slice[64] = {};      //
-  uint32_t names_rank = 0;  // 1: `why` says itself whose failure it is
+  char why[256] = {};      // empty: all is well
+  char bus[32] = {};       // DevicePlace
+  char slice[64] = {};     //
+  char library[32] = {};   // its version
+  uint32_t was_tried = 0;  // 1: `why` is of a trial, and says itself whose failure it is
 };
 
 template <size_t N>
@@ -36,37 +37,62 @@ Result<std::vector<Answer>> gather(Collective& host, Generation generation, cons
                                            std::as_writable_bytes(std::span(all))));
   for (Answer& answer : all)
     answer.why[sizeof answer.why - 1] = answer.bus[sizeof answer.bus - 1] =
-        answer.slice[sizeof answer.slice - 1] = '\0';
+        answer.slice[sizeof answer.slice - 1] = answer.library[sizeof answer.library - 1] = '\0';
   return all;
 }
 
-std::string named(size_t rank) {
-  return "rank " + std::to_string(rank);
+std::string named(size_t rank, const DeviceGeneration& in) {
+  return "rank " + std::to_string(rank) + " (member " + std::to_string(in.members[rank]) + ")";
+}
+
+// What a rank knows of an earlier trial that failed. Empty: nobody knows of one.
+std::string known_among(const std::vector<Answer>& all) {
+  const auto found = std::find_if(all.begin(), all.end(), [](const Answer& answer) {
+    return answer.was_tried == 1 && answer.why[0] != '\0';
+  });
+  return found == all.end() ? "" : found->why;
 }
 
 // Who failed first in the order of ranks, and why. Empty: nobody.
-std::string failure_among(const std::vector<Answer>& all) {
-  for (size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].why[0] == '\0') continue;
-    return (all[rank].names_rank == 1 ? "" : named(rank) + ": ") + all[rank].why;
-  }
+std::string failure_among(const std::vector<Answer>& all, const DeviceGeneration& in) {
+  for (size_t rank = 0; rank < all.size(); ++rank)
+    if (all[rank].why[0] != '\0') return named(rank, in) + ": " + all[rank].why;
   return "";
 }
 
 // Which two ranks compute on one device. Empty: none, as far as the ranks know.
-std::string shared_among(const std::vector<Answer>& all, std::span<const uint32_t> node_of_rank) {
+std::string shared_among(const std::vector<Answer>& all, const DeviceGeneration& in) {
   for (size_t rank = 1; rank < all.size(); ++rank) {
     for (size_t other = 0; other < rank; ++other) {
       const std::string_view bus = all[rank].bus;
-      if (bus.empty() || bus != all[other].bus || node_of_rank[rank] != node_of_rank[other])
+      if (bus.empty() || bus != all[other].bus || in.node_of_rank[rank] != in.node_of_rank[other])
         continue;
       const bool is_sliced = std::string_view(all[rank].slice) != all[other].slice;
-      return named(rank) + " computes on " + (is_sliced ? "a MIG slice of GPU " : "GPU ") +
+      return named(rank, in) + " computes on " + (is_sliced ? "a MIG slice of GPU " : "GPU ") +
              std::string(bus) +
-             (is_sliced ? ", and on another slice of it does " : ", and so does ") + named(other) +
-             "; NCCL connects whole GPUs, each once";
+             (is_sliced ? ", and on another slice of it does " : ", and so does ") +
+             named(other, in) + "; NCCL connects whole GPUs, each once";
     }
   }
+  return "";
+}
+
+// Which rank has another version of the library than rank 0. Empty: none, as far as the ranks know.
+std::string other_library_among(const std::vector<Answer>& all, const DeviceGeneration& in) {
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    const std::string_view version = all[rank].library;
+    const std::string_view first = all[0].library;
+    if (version.empty() || first.empty() || version == first) continue;
+    return named(rank, in) + " has NCCL " + std::string(version) + ", and " + named(0, in) +
+           " has " + std::string(first) + "; install one version on all nodes";
+  }
+  return "";
+}
+
+// Why nobody needs to try (V4), named by rank. Empty: all fit.
+std::string misfit_among(const std::vector<Answer>& all, const DeviceGeneration& in) {
+  for (const auto among : {failure_among, shared_among, other_library_among})
+    if (std::string why = among(all, in); !why.empty()) return why;
   return "";
 }
 
@@ -165,11 +191,11 @@ Result<DeviceTrial::Connection> DeviceTrial::connect(DeviceGeneration next) {
   put(why_.empty() ? own_why_ : why_, mine.why);
   put(parts_.place.bus, mine.bus);
   put(parts_.place.slice, mine.slice);
-  mine.names_rank = why_.empty() ? 0 : 1;
+  put(parts_.library, mine.library);
+  mine.was_tried = why_.empty() ? 0 : 1;
   LOCKSTEP_ASSIGN_OR_RETURN(const auto all, gather(*next.control, next.generation, mine));
-  if (why_.empty()) why_ = failure_among(all);
-  std::string why = why_;
-  if (why.empty()) why = shared_among(all, next.node_of_rank);
+  if (why_.empty()) why_ = known_among(all);
+  std::string why = why_.empty() ? misfit_among(all, next) : why_;
   Connection made;
   if (why.empty()) {
     LOCKSTEP_ASSIGN_OR_RETURN(made, attempt(std::move(next)));
@@ -188,10 +214,9 @@ void DeviceTrial::note(const std::string& what) {
 }
 
 Result<DeviceTrial::Connection> DeviceTrial::attempt(DeviceGeneration next) {
-  Collective& host = *next.control;
-  const Generation generation = next.generation;
-  const auto trial =
-      std::make_shared<Trial>(host, parts_.clock, parts_.limit_ms, std::move(next.is_closed));
+  const DeviceGeneration asked = next;
+  const auto trial = std::make_shared<Trial>(*next.control, parts_.clock, parts_.limit_ms,
+                                             std::move(next.is_closed));
   next.control = &trial->control;
   next.deadline_ms = std::min(next.deadline_ms, parts_.limit_ms);
   next.is_closed = [trial] { return trial->is_over(); };  // keeps the trial as long as its waits
@@ -204,12 +229,12 @@ Result<DeviceTrial::Connection> DeviceTrial::attempt(DeviceGeneration next) {
       found = {Code::kTimeout, "not done after " + std::to_string(parts_.limit_ms) + " ms"};
     if (is_lasting(found.code()) && !has_summed_ && parts_.remember)
       parts_.remember(found.message());
-    return all_agree(host, generation, found);
+    return all_agree(asked, found);
   };
   Result<Connection> made = parts_.connect(std::move(next));
   LOCKSTEP_ASSIGN_OR_RETURN(bool is_good, all_found(made.status()));
   if (is_good) {
-    LOCKSTEP_ASSIGN_OR_RETURN(is_good, all_found(sum_one_bucket(**made, generation)));
+    LOCKSTEP_ASSIGN_OR_RETURN(is_good, all_found(sum_one_bucket(**made, asked.generation)));
   }
   if (!is_good) {
     if (made.is_ok()) (*made)->abort();
@@ -219,11 +244,11 @@ Result<DeviceTrial::Connection> DeviceTrial::attempt(DeviceGeneration next) {
   return Connection(std::make_unique<Tried>(std::move(*made)));
 }
 
-Result<bool> DeviceTrial::all_agree(Collective& host, Generation generation, const Status& mine) {
+Result<bool> DeviceTrial::all_agree(const DeviceGeneration& in, const Status& mine) {
   Answer answer;
   if (!mine.is_ok()) put(mine.message().empty() ? "failed" : mine.message(), answer.why);
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto all, gather(host, generation, answer));
-  const std::string why = failure_among(all);
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto all, gather(*in.control, in.generation, answer));
+  const std::string why = failure_among(all, in);
   if (why_.empty()) why_ = why;
   return why.empty();
 }

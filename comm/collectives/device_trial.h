@@ -1,7 +1,7 @@
 // comm.backend auto: whether the members' devices can sum, found out by trying.
 //
-//   known? shared? ─▶ connect ─▶ all have? ─▶ one bucket ─▶ all right? ─▶ devices sum
-//          └───────────────────────┴───────────────────────────┴──────▶ the host sums
+//   fit? ─▶ connect ─▶ all have? ─▶ one bucket ─▶ all right? ─▶ devices sum
+//    └───────────────────────┴───────────────────────────┴──────▶ the host sums
 //
 // Each question is an all_gather over the host's Collective, so all members of a generation take
 // the same way. The bucket's values are made up, and every rank knows those of all: it adds them
@@ -17,8 +17,9 @@
 //     before any trial was right.
 //  V3 A generation that is closed meanwhile, or a broken host's Collective, says nothing of the
 //     devices: connect() returns the error, and the next generation tries.
-//  V4 Ranks that share a device do not try. That costs nothing, so the next generation, which may
-//     have other members, asks again.
+//  V4 Ranks that do not fit do not try: two share a device, one has nothing to connect, or two have
+//     other versions of the library. To ask costs nothing, so the next generation, which may have
+//     other members, asks again.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -59,23 +60,24 @@ class DeviceTrial {
     const Clock& clock;
     int limit_ms = limits::kDeviceTrialMs;
     DevicePlace place;
+    std::string library;                                   // its version
     std::function<void(const std::string&)> note;          // what came of it, when that changes
     std::function<void(const std::string& why)> remember;  // V2; may be empty
   };
 
   explicit DeviceTrial(Parts parts) : parts_(std::move(parts)) {}
 
-  // This rank has nothing to connect, and says so when all are asked.
+  // This rank has nothing to connect, and says so in every generation (V4).
   void fail(std::string why) { own_why_ = std::move(why); }
 
-  // Null: the host sums, because there are no peers, ranks share a device, or the trial failed.
+  // Null: the host sums, because there are no peers, ranks do not fit, or the trial failed.
   // Errors as V3.
   Result<Connection> connect(DeviceGeneration next);
 
  private:
   Result<Connection> attempt(DeviceGeneration next);
   // Whether `mine` is ok on all ranks. If not, why_ says who and why.
-  Result<bool> all_agree(Collective& host, Generation generation, const Status& mine);
+  Result<bool> all_agree(const DeviceGeneration& in, const Status& mine);
   void note(const std::string& what);
   Status sum_one_bucket(DeviceCollective& devices, Generation generation);
   Status exchange(DeviceCollective& devices, Generation generation, const StepMerge& merge,
@@ -83,7 +85,7 @@ class DeviceTrial {
 
   const Parts parts_;
   std::string own_why_;  // why this rank has nothing to connect; empty: it has
-  std::string why_;      // who failed, and why; empty: nobody has
+  std::string why_;      // who failed in a trial, and why; empty: nobody has
   bool has_summed_ = false;
   std::string noted_;
 };

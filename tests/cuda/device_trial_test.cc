@@ -30,7 +30,7 @@ using Nodes = std::vector<uint32_t>;
 
 struct Worker {
   explicit Worker(MemberId id, Numerics numerics = Numerics::kExact, int limit_ms = kLimitMs,
-                  const std::string& bus = "")
+                  const std::string& bus = "", const std::string& library = "2.28.9")
       : nccl(id, kLayout, 1, numerics),
         trial({.connect =
                    [this](DeviceGeneration next) { return nccl.context.connect(std::move(next)); },
@@ -47,6 +47,7 @@ struct Worker {
                .clock = nccl.clock,
                .limit_ms = limit_ms,
                .place = {bus, ""},
+               .library = library,
                .note = [this](const std::string& what) { notes.push_back(what); },
                .remember = [this](const std::string& why) { remembered.push_back(why); }}) {}
 
@@ -96,7 +97,8 @@ class DeviceTrialTest : public ::testing::Test {
       EXPECT_TRUE(w->status.is_ok()) << w->status.message();
       ASSERT_EQ(w->notes.size(), 1u);
       EXPECT_THAT(w->notes[0], AllOf(HasSubstr("host sums"), HasSubstr(why),
-                                     HasSubstr("rank " + std::to_string(rank) + ":")));
+                                     HasSubstr("rank " + std::to_string(rank) + " (member " +
+                                               std::to_string(workers[rank]->nccl.member) + "):")));
     }
   }
 
@@ -200,7 +202,8 @@ TEST_F(DeviceTrialTest, AJoinerLearnsOfAFailureFromTheOthers) {
   EXPECT_EQ(start(2), 0u);
   EXPECT_TRUE(FakeNccl::get().log().empty());
   // Whose failure it was, and not who told of it.
-  EXPECT_THAT(workers[2]->notes.at(0), AllOf(HasSubstr("rank 1: "), Not(HasSubstr("rank 0"))));
+  EXPECT_THAT(workers[2]->notes.at(0),
+              AllOf(HasSubstr("rank 1 (member 2): "), Not(HasSubstr("rank 0"))));
 }
 
 // V2: what a peer's death or a slow machine may have been is not remembered.
@@ -246,9 +249,39 @@ TEST_F(DeviceTrialTest, RanksOfOneMachineThatShareAGpuDoNotTry) {
   EXPECT_EQ(start(1, {0, 1, 1}), 0u);
   EXPECT_TRUE(FakeNccl::get().log().empty());
   for (const auto& w : workers)
-    EXPECT_THAT(w->notes.at(0), AllOf(HasSubstr("rank 2"), HasSubstr("rank 1"),
-                                      HasSubstr("GPU 0000:3b:00.0"), Not(HasSubstr("rank 0"))));
+    EXPECT_THAT(w->notes.at(0),
+                AllOf(HasSubstr("rank 2 (member 3)"), HasSubstr("rank 1 (member 2)"),
+                      HasSubstr("GPU 0000:3b:00.0"), Not(HasSubstr("rank 0"))));
   EXPECT_EQ(start(2, {0, 1, 2}), 3u) << "the same bus of three machines";
+}
+
+// V4
+TEST_F(DeviceTrialTest, RanksWithOtherVersionsOfNcclDoNotTryAndTheLineNamesTheMember) {
+  make(2);
+  workers.push_back(std::make_unique<Worker>(7, Numerics::kExact, kLimitMs, "", "2.27.3"));
+  EXPECT_EQ(start(1), 0u);
+  EXPECT_TRUE(FakeNccl::get().log().empty());
+  for (const auto& w : workers) {
+    EXPECT_TRUE(w->status.is_ok()) << w->status.message();
+    ASSERT_EQ(w->notes.size(), 1u);
+    EXPECT_THAT(w->notes[0], AllOf(HasSubstr("host sums"), HasSubstr("rank 2 (member 7)"),
+                                   HasSubstr("2.27.3"), HasSubstr("2.28.9")));
+    EXPECT_THAT(w->remembered, IsEmpty());
+  }
+  EXPECT_EQ(start(2), 0u);
+  EXPECT_EQ(workers[0]->notes.size(), 1u) << "the same again is no news";
+  workers.pop_back();
+  EXPECT_EQ(start(3), 2u) << "the other one is gone";
+}
+
+// V4
+TEST_F(DeviceTrialTest, WhenTheRankWithoutNcclIsGoneTheOthersTry) {
+  make(3);
+  workers[1]->trial.fail("cannot open NCCL");
+  EXPECT_EQ(start(1), 0u);
+  expect_host_because(1, "cannot open NCCL");
+  workers.erase(workers.begin() + 1);
+  EXPECT_EQ(start(2), 2u);
 }
 
 TEST_F(DeviceTrialTest, AGenerationThatIsClosedMeanwhileSaysNothingOfTheDevices) {
@@ -264,8 +297,13 @@ TEST_F(DeviceTrialTest, AGenerationThatIsClosedMeanwhileSaysNothingOfTheDevices)
 
 TEST(DeviceTrialLimit, IsTwentySecondsAsThePagesSay) {
   const SystemClock clock;
-  const DeviceTrial::Parts parts{
-      .connect = {}, .memory = {}, .clock = clock, .place = {}, .note = {}, .remember = {}};
+  const DeviceTrial::Parts parts{.connect = {},
+                                 .memory = {},
+                                 .clock = clock,
+                                 .place = {},
+                                 .library = {},
+                                 .note = {},
+                                 .remember = {}};
   EXPECT_EQ(parts.limit_ms, 20'000);
 }
 

@@ -55,6 +55,7 @@ class CudaModule final : public DeviceModule {
   void unpin(void* memory) override;
   Result<std::unique_ptr<DeviceComm>> open_comm(GradientBuffer& buffer,
                                                 DeviceCommOptions options) override;
+  std::string comm_library() const override { return nccl_version_; }
   Status copy(DeviceLane lane, void* to, const void* from, size_t bytes) override;
   Status mark(uint32_t mark, DeviceLane lane) override;
   Status hold(DeviceLane lane, uint32_t mark) override;
@@ -147,8 +148,7 @@ std::vector<std::string> CudaModule::fingerprint() const {
                           .minor = properties_.minor,
                           .processors = properties_.multiProcessorCount,
                           .kernel_bits = kKernelBits,
-                          .runtime = runtime,
-                          .nccl = nccl_version_});
+                          .runtime = runtime});
 }
 
 Result<void*> CudaModule::allocate(size_t bytes) {

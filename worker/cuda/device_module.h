@@ -56,8 +56,7 @@ class DeviceModule {
   // LibTorch's view of this stream, from give(). Null: give() was not called.
   virtual TorchQueue* torch_queue() const = 0;
   virtual void give(std::unique_ptr<TorchQueue> queue) = 0;
-  // What decides the bits, as "key=value" lines. After open_comm() also the version of the library
-  // for the connection, which all members need alike.
+  // What decides the bits, as "key=value" lines.
   virtual std::vector<std::string> fingerprint() const = 0;
 
   // allocate(): zeroed, 256-byte aligned memory of the device. allocate_host(): memory of the host
@@ -81,6 +80,9 @@ class DeviceModule {
   // connection is missing.
   virtual Result<std::unique_ptr<DeviceComm>> open_comm(GradientBuffer& buffer,
                                                         DeviceCommOptions options) = 0;
+  // The version of this library ("2.28.9"), which peers need alike; empty: no connection was
+  // opened.
+  virtual std::string comm_library() const = 0;
 
   virtual Status copy(DeviceLane lane, void* to, const void* from, size_t bytes) = 0;
   virtual Status mark(uint32_t mark, DeviceLane lane) = 0;

@@ -15,19 +15,15 @@ struct GpuFacts {
   int processors = 0;
   int kernel_bits = 0;  // raised when a kernel changes the order or the arithmetic of a sum
   int runtime = 0;      // of CUDA
-  std::string nccl;     // its version; empty: no connection was opened
 };
 
 inline std::vector<std::string> gpu_fingerprint(const GpuFacts& gpu) {
-  std::vector<std::string> lines = {
-      "device=cuda",
-      "gpu=" + gpu.name,
-      "gpu_capability=" + std::to_string(gpu.major) + "." + std::to_string(gpu.minor),
-      "gpu_processors=" + std::to_string(gpu.processors),
-      "gpu_kernels=" + std::to_string(gpu.kernel_bits),
-      "cuda_runtime=" + std::to_string(gpu.runtime)};
-  if (!gpu.nccl.empty()) lines.push_back("nccl=" + gpu.nccl);
-  return lines;
+  return {"device=cuda",
+          "gpu=" + gpu.name,
+          "gpu_capability=" + std::to_string(gpu.major) + "." + std::to_string(gpu.minor),
+          "gpu_processors=" + std::to_string(gpu.processors),
+          "gpu_kernels=" + std::to_string(gpu.kernel_bits),
+          "cuda_runtime=" + std::to_string(gpu.runtime)};
 }
 
 }  // namespace lockstep

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <chrono>
 #include <future>
-#include <string_view>
 #include <utility>
 
 #include "comm/base/limits.h"
@@ -31,20 +30,12 @@ DeviceMemory memory_of(DeviceModule& module) {
           }};
 }
 
-// "2.28.9"; empty: the library is not open.
-std::string library_of(const DeviceModule& module) {
-  constexpr std::string_view kKey = "nccl=";
-  for (const std::string& line : module.fingerprint())
-    if (line.starts_with(kKey)) return line.substr(kKey.size());
-  return "";
-}
-
 class TriedComm final : public DeviceComm {
  public:
   explicit TriedComm(TriedCommParts parts)
       : parts_(std::move(parts)),
         opened_(open()),
-        note_(parts_.notes_directory, parts_.gpu.uuid, library_of(*parts_.module)),
+        note_(parts_.notes_directory, parts_.gpu.uuid, parts_.module->comm_library()),
         trial_(
             {.connect = [this](DeviceGeneration next) { return connect_opened(std::move(next)); },
              .buffer = buffer_,
@@ -52,6 +43,7 @@ class TriedComm final : public DeviceComm {
              .is_exact = parts_.options.is_exact,
              .clock = *parts_.clock,
              .place = {parts_.gpu.pci, parts_.gpu.uuid},
+             .library = parts_.module->comm_library(),
              .note = parts_.note,
              .remember = [this](const std::string& why) { remember(why); }}) {
     const std::string known = opened_.is_ok() ? note_.known() : opened_.message();

@@ -1,7 +1,6 @@
 // What must change when a machine computes other bits.
 #include "worker/cuda/gpu_fingerprint.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -9,17 +8,12 @@
 namespace lockstep {
 namespace {
 
-using ::testing::Contains;
-using ::testing::HasSubstr;
-using ::testing::Not;
-
 const GpuFacts kGpu{.name = "NVIDIA H100 80GB HBM3",
                     .major = 9,
                     .minor = 0,
                     .processors = 132,
                     .kernel_bits = 2,
-                    .runtime = 13000,
-                    .nccl = "2.28.9"};
+                    .runtime = 13000};
 
 TEST(GpuFingerprint, ChangesWithEachFact) {
   const std::function<void(GpuFacts&)> changes[] = {[](GpuFacts& gpu) { gpu.name = "NVIDIA H200"; },
@@ -27,20 +21,12 @@ TEST(GpuFingerprint, ChangesWithEachFact) {
                                                     [](GpuFacts& gpu) { gpu.minor = 3; },
                                                     [](GpuFacts& gpu) { gpu.processors = 114; },
                                                     [](GpuFacts& gpu) { gpu.kernel_bits = 3; },
-                                                    [](GpuFacts& gpu) { gpu.runtime = 13010; },
-                                                    [](GpuFacts& gpu) { gpu.nccl = "2.27.3"; }};
+                                                    [](GpuFacts& gpu) { gpu.runtime = 13010; }};
   for (const auto& change : changes) {
     GpuFacts other = kGpu;
     change(other);
     EXPECT_NE(gpu_fingerprint(other), gpu_fingerprint(kGpu));
   }
-}
-
-TEST(GpuFingerprint, NamesNcclOnlyWhereItIsOpen) {
-  EXPECT_THAT(gpu_fingerprint(kGpu), Contains("nccl=2.28.9"));
-  GpuFacts alone = kGpu;
-  alone.nccl.clear();
-  EXPECT_THAT(gpu_fingerprint(alone), Not(Contains(HasSubstr("nccl"))));
 }
 
 }  // namespace

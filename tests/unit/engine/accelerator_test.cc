@@ -297,6 +297,30 @@ TEST(Accelerator, ThatFailsEndsTheStepWithItsWordsAndAppliesNothing) {
   EXPECT_EQ(world.engine(0).applied_steps(), 1u);
 }
 
+std::vector<std::string> fingerprint_with(const std::string& nccl, const std::string& backend,
+                                          const std::string& numerics) {
+  wire::JobSpec job = small_job("mlp");
+  job.mutable_comm()->set_backend(backend);
+  job.mutable_comm()->set_numerics(numerics);
+  const auto dataset = make_patterns(20);
+  PlainModule module;
+  module.nccl_version = nccl;
+  return testing::make_engine(job, *dataset, nullptr, &module).value()->fingerprint();
+}
+
+// The coordinator lets no two fingerprints into an exact run (decide_register.cc).
+TEST(Accelerator, NamesTheVersionOfNcclWhereItIsNamedOrDecidesBits) {
+  for (const char* other : {"2.27.3", ""}) {
+    EXPECT_EQ(fingerprint_with("2.28.9", "auto", "exact"),
+              fingerprint_with(other, "auto", "exact"));
+    EXPECT_NE(fingerprint_with("2.28.9", "nccl", "exact"),
+              fingerprint_with(other, "nccl", "exact"));
+    EXPECT_NE(fingerprint_with("2.28.9", "auto", "fast"), fingerprint_with(other, "auto", "fast"));
+  }
+  EXPECT_THAT(fingerprint_with("2.28.9", "nccl", "exact"), ::testing::Contains("nccl=2.28.9"));
+  EXPECT_THAT(fingerprint_with("2.28.9", "auto", "exact"), ::testing::Contains("device=plain"));
+}
+
 TEST(Accelerator, ThatIsConnectedTrainsToTheCpusBitsWithAnyNumberOfRanks) {
   const auto dataset = make_patterns(83);
   const TrainResult expected = on_the_cpu(job_with_everything(), *dataset, kSteps);

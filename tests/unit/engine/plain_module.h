@@ -49,11 +49,7 @@ class PlainModule final : public DeviceModule {
   void* compute_stream() const override { return nullptr; }
   TorchQueue* torch_queue() const override { return torch_queue_.get(); }
   void give(std::unique_ptr<TorchQueue> queue) override { torch_queue_ = std::move(queue); }
-  std::vector<std::string> fingerprint() const override {
-    std::vector<std::string> lines = {"device=plain"};
-    if (!nccl_version.empty()) lines.push_back("nccl=" + nccl_version);
-    return lines;
-  }
+  std::vector<std::string> fingerprint() const override { return {"device=plain"}; }
   Result<void*> allocate(size_t bytes) override;
   Result<void*> allocate_host(size_t bytes) override;
   void release(void* memory) override;
@@ -68,6 +64,7 @@ class PlainModule final : public DeviceModule {
   }
   std::function<Result<std::unique_ptr<DeviceComm>>(GradientBuffer&, DeviceCommOptions)> opens;
   std::string nccl_version;
+  std::string comm_library() const override { return nccl_version; }
   Status copy(DeviceLane lane, void* to, const void* from, size_t bytes) override;
   Status mark(uint32_t mark, DeviceLane lane) override;
   Status hold(DeviceLane lane, uint32_t mark) override;

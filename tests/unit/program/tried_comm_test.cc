@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <future>
+#include <numeric>
 #include <thread>
 
 #include "comm/collectives/loopback/loopback.h"
@@ -51,11 +52,14 @@ class ToyComm final : public DeviceComm {
 };
 
 struct Worker {
+  // `nccl`: its version; empty: there is none.
   Worker(const std::string& directory, std::string bus, std::string uuid,
          const std::string& nccl = "2.28.9") {
-    module.opens = [this](GradientBuffer&, DeviceCommOptions options) {
+    module.opens = [this](GradientBuffer&,
+                          DeviceCommOptions options) -> Result<std::unique_ptr<DeviceComm>> {
+      if (module.nccl_version.empty()) return Status(Code::kConfig, "cannot open NCCL");
       on_stuck = std::move(options.on_stuck);
-      return Result<std::unique_ptr<DeviceComm>>(std::make_unique<ToyComm>(*this));
+      return std::unique_ptr<DeviceComm>(std::make_unique<ToyComm>(*this));
     };
     module.nccl_version = nccl;
     EXPECT_TRUE(regions.reserve(1).is_ok());
@@ -139,6 +143,7 @@ class TriedComm : public ::testing::Test {
       threads.emplace_back([&, r] {
         Worker& worker = *workers[r];
         std::vector<MemberId> members(count);
+        std::iota(members.begin(), members.end(), 1u);
         auto made = worker.comm->connect({generation, members, std::vector<uint32_t>(count, 0),
                                           control[r].get(), 20'000, [] { return false; }});
         worker.status = made.status();
@@ -192,7 +197,7 @@ TEST_F(TriedComm, AMachineWithoutMemoryForSumsSumsOnTheHost) {
   parts.release = [&] { workers[1]->regions.drop(); };
   workers[1]->comm = make_tried_comm(std::move(parts));
   EXPECT_EQ(start(1, 2), 0u);
-  EXPECT_THAT(workers[0]->notes.at(0), HasSubstr("rank 1: out of memory"));
+  EXPECT_THAT(workers[0]->notes.at(0), HasSubstr("rank 1 (member 2): out of memory"));
 }
 
 TEST_F(TriedComm, WorkersThatAreStartedAgainDoNotTryWhatFailedForGood) {
@@ -207,8 +212,9 @@ TEST_F(TriedComm, WorkersThatAreStartedAgainDoNotTryWhatFailedForGood) {
       EXPECT_TRUE(worker->is_at_rest());
       ASSERT_EQ(worker->notes.size(), 1u);
       // One rank is named, and what to do.
-      EXPECT_THAT(worker->notes[0], AllOf(HasSubstr("rank 1: invalid usage"), HasSubstr("remove "),
-                                          HasSubstr(temporary.path()), Not(HasSubstr("rank 0"))));
+      EXPECT_THAT(worker->notes[0],
+                  AllOf(HasSubstr("rank 1 (member 2): invalid usage"), HasSubstr("remove "),
+                        HasSubstr(temporary.path()), Not(HasSubstr("rank 0"))));
     }
   }
   make(2, "2.29.1");
@@ -245,6 +251,33 @@ TEST_F(TriedComm, RanksOnOneGpuSumOnTheHostAsLongAsTheyShareIt) {
   }
 }
 
+// An older NCCL on one node, or none.
+TEST_F(TriedComm, WorkersWithOtherVersionsOfNcclSumOnTheHostAndGiveTheMemoryBack) {
+  make(2);
+  workers.push_back(std::make_unique<Worker>(temporary.path(), "0000:3b:07", "uuid7", "2.27.3"));
+  EXPECT_EQ(start(1, 3), 0u);
+  for (const auto& worker : workers) {
+    EXPECT_EQ(worker->connects, 0);
+    EXPECT_TRUE(worker->is_at_rest());
+    ASSERT_EQ(worker->notes.size(), 1u);
+    EXPECT_THAT(worker->notes[0], AllOf(HasSubstr("host sums"), HasSubstr("rank 2 (member 3)"),
+                                        HasSubstr("2.27.3"), HasSubstr("2.28.9")));
+  }
+  EXPECT_EQ(start(2, 2), 2u) << "the third is gone";
+}
+
+TEST_F(TriedComm, AWorkerWithoutNcclMakesAllSumOnTheHostAsLongAsItIsThere) {
+  make(2);
+  workers.push_back(std::make_unique<Worker>(temporary.path(), "0000:3b:07", "uuid7", ""));
+  EXPECT_EQ(start(1, 3), 0u);
+  for (const auto& worker : workers) {
+    EXPECT_EQ(worker->connects, 0);
+    EXPECT_TRUE(worker->is_at_rest());
+    EXPECT_THAT(worker->notes.at(0), HasSubstr("rank 2 (member 3): cannot open NCCL"));
+  }
+  EXPECT_EQ(start(2, 2), 2u) << "the third is gone";
+}
+
 // Nobody can go on to the host from inside a call: the process ends, and the next one must not end
 // in the same way.
 TEST_F(TriedComm, ACallThatDoesNotReturnFromATrialIsRememberedAndFromALaterStepNot) {
@@ -253,7 +286,7 @@ TEST_F(TriedComm, ACallThatDoesNotReturnFromATrialIsRememberedAndFromALaterStepN
   EXPECT_EQ(workers[1]->stuck, std::vector<std::string>{"hangs in init"});
   make(2);
   EXPECT_EQ(start(1, 2), 0u);
-  EXPECT_THAT(workers[0]->notes.at(0), HasSubstr("rank 1: hangs in init"));
+  EXPECT_THAT(workers[0]->notes.at(0), HasSubstr("rank 1 (member 2): hangs in init"));
   make(2, "2.29.1");
   EXPECT_EQ(start(2, 2), 2u);
   workers[1]->on_stuck(Status(Code::kInternal, "hangs in a step"));

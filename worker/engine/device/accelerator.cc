@@ -8,6 +8,17 @@
 #include "worker/engine/device/device_memory.h"
 
 namespace lockstep {
+namespace {
+
+// In exact mode NCCL only carries partials, and our kernel adds them (exact_plan.h), so its version
+// decides no bit. `nccl` names it all the same, because members of two versions cannot connect.
+// With `auto` such members go on over the host (device_trial.h).
+bool needs_one_comm_library(const wire::CommSpec& comm) {
+  return comm.backend() != "auto" || comm.numerics() == "fast";
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Accelerator>> Accelerator::create(DeviceModule& module,
                                                          const FlatLayout& layout,
                                                          BoundaryState& state,
@@ -26,6 +37,7 @@ Accelerator::Accelerator(DeviceModule& module, const FlatLayout& layout, Boundar
       where_(module.torch_device()),
       rule_(make_optimizer_rule(job.optimizer())),
       loss_scale_rule_(loss_scale_rule(job.train())),
+      names_comm_library_(needs_one_comm_library(job.comm())),
       inputs_(module, where_),
       loss_(module, loss_scale_rule_.is_on),
       gradients_(module, layout),
@@ -70,6 +82,13 @@ Status Accelerator::init(const wire::JobSpec& job, const data::Dataset& train) {
 Status Accelerator::finish(DeviceLane lane) {
   LOCKSTEP_RETURN_IF_ERROR(module_.mark(kFinished, lane));
   return module_.wait(kFinished);
+}
+
+std::vector<std::string> Accelerator::fingerprint() const {
+  std::vector<std::string> lines = module_.fingerprint();
+  if (const std::string version = module_.comm_library(); names_comm_library_ && !version.empty())
+    lines.push_back("nccl=" + version);
+  return lines;
 }
 
 Status Accelerator::make_current() {

@@ -52,7 +52,7 @@ class Accelerator final : public Device {
 
   at::Device where() const override { return where_; }
   Status make_current() override;
-  std::vector<std::string> fingerprint() const override { return module_.fingerprint(); }
+  std::vector<std::string> fingerprint() const override;
   float* parameters() override { return parameters_; }
   float* slot_statistics() override { return slot_statistics_; }
   Status reset_statistics() override;
@@ -107,6 +107,7 @@ class Accelerator final : public Device {
   const at::Device where_;
   const OptimizerRule rule_;
   const LossScaleRule loss_scale_rule_;
+  const bool names_comm_library_;  // in the fingerprint
   DeviceInputs inputs_;
   DeviceLoss loss_;
   DeviceGradients gradients_;
