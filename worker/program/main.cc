@@ -1,7 +1,6 @@
 // lockstep-worker: one worker of a run. The loop's thread speaks to the coordinator; the training
 // thread builds the engine, meanwhile the session connects, and then trains.
 #include <signal.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
@@ -17,6 +16,7 @@
 #include "comm/inherited/standard_streams.h"
 #include "comm/rpc/asio_transport.h"
 #include "worker/doctor/doctor_main.h"
+#include "worker/program/last_wait.h"
 #include "worker/program/worker.h"
 #include "worker/replay/replay_main.h"
 
@@ -86,11 +86,7 @@ int main(int argc, char** argv) {
     trained.set_value();
   });
   const int code = running.serve();
-  if (training_over.wait_for(kTrainingThreadMayTake) != std::future_status::ready) {
-    // It is inside a long computation that nobody wants any more.
-    std::fflush(nullptr);
-    ::_exit(code);
-  }
+  lockstep::wait_or_leave(training_over, kTrainingThreadMayTake, code);
   training.join();
   return code;
 }
