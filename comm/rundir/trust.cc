@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "comm/base/file.h"
+#include "comm/base/text/shell_word.h"
 #include "comm/rundir/layout.h"
 
 namespace lockstep {
@@ -27,7 +28,7 @@ Status foreign(const std::string& path, uid_t owner) {
   return {Code::kConfig,
           path + " belongs to another user (uid " + std::to_string(owner) +
               "), and who can write it runs code as you: look at it, then chown -h " +
-              std::to_string(::geteuid()) + " " + path +
+              std::to_string(::geteuid()) + " " + shell_word(path) +
               ", remove it, or choose another --run-dir" + or_say_so()};
 }
 
@@ -35,7 +36,7 @@ Status writable(const std::string& path, const std::string& mended) {
   return {Code::kConfig, path +
                              " can be written by other users, and who can write it runs code as "
                              "you: chmod -R go-w " +
-                             mended + or_say_so()};
+                             shell_word(mended) + or_say_so()};
 }
 
 // `what` is the entry itself, never where a link leads. `is_closed`: others cannot come to it.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "comm/base/counted.h"
+#include "comm/base/text/shell_word.h"
 #include "comm/rundir/layout.h"
 
 namespace lockstep::coordinator {
@@ -94,17 +95,18 @@ std::string best_of(const std::vector<ListedCheckpoint>& on_disk) {
 Status lost_journal(const std::string& why, const std::vector<ListedCheckpoint>& on_disk,
                     const std::string& run_dir) {
   const std::string anew = "begin anew in another directory: lockstep run " +
-                           rundir::file_in(run_dir, rundir::kJobText) + " --run-dir OTHER";
+                           shell_word(rundir::file_in(run_dir, rundir::kJobText)) +
+                           " --run-dir OTHER";
   const std::string what = "the journal of " + run_dir + " " + why + "; nothing was changed. ";
   if (on_disk.empty())
     return {Code::kBadData, what +
                                 "No checkpoint lies there to go on from. Remove the journal (rm " +
-                                rundir::file_in(run_dir, "journal") +
+                                shell_word(rundir::file_in(run_dir, "journal")) +
                                 "*) and resume again, which begins at step 0, or " + anew};
   return {Code::kBadData,
           what + "These checkpoints lie there: " + names_of(on_disk) +
               ". Go on from one, with a journal rebuilt from it: lockstep run --resume --run-dir " +
-              run_dir + " --from-checkpoint " + best_of(on_disk) + ". Or " + anew};
+              shell_word(run_dir) + " --from-checkpoint " + best_of(on_disk) + ". Or " + anew};
 }
 
 Status check_lineage(const JournalContents& contents, const std::vector<ListedCheckpoint>& on_disk,
@@ -125,7 +127,7 @@ Status check_lineage(const JournalContents& contents, const std::vector<ListedCh
               "), which does not know it; nothing was changed. Move it to another directory and "
               "resume again, or go on from it instead of from the journal: lockstep run --resume "
               "--run-dir " +
-              run_dir + " --from-checkpoint " + strangers.back().info.name};
+              shell_word(run_dir) + " --from-checkpoint " + strangers.back().info.name};
 }
 
 std::string begins_anew(const JournalContents& contents) {

@@ -59,7 +59,7 @@ int wait_until_stopped(const std::string& run_dir) {
   return report(Status(Code::kTimeout,
                        "the run in " + run_dir +
                            " still stops, longer than cluster.grace_s; see 'lockstep status " +
-                           run_dir + "'"));
+                           shell_word(run_dir) + "'"));
 }
 
 }  // namespace
