@@ -1,8 +1,26 @@
 #include "comm/base/descriptors.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
 
 namespace lockstep {
+namespace {
+
+// `write` takes what is left, and gives how much of it was written.
+template <typename Write>
+bool write_pieces(std::string_view content, const Write& write) {
+  while (!content.empty()) {
+    const ssize_t n = write(content);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    content.remove_prefix(static_cast<size_t>(n));
+  }
+  return true;
+}
+
+}  // namespace
 
 void allow_many_descriptors() {
   rlimit limit{};
@@ -14,6 +32,18 @@ void allow_many_descriptors() {
 size_t most_descriptors() {
   rlimit limit{};
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1'024;
+}
+
+bool write_all(int fd, std::string_view content) {
+  return write_pieces(
+      content, [fd](std::string_view left) { return ::write(fd, left.data(), left.size()); });
+}
+
+bool write_all_at(int fd, std::string_view content, int64_t at) {
+  const char* const begin = content.data();
+  return write_pieces(content, [=](std::string_view left) {
+    return ::pwrite(fd, left.data(), left.size(), at + (left.data() - begin));
+  });
 }
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "comm/base/byte_units.h"
+#include "comm/base/descriptors.h"
 
 namespace lockstep {
 namespace {
@@ -16,16 +17,6 @@ Status failed(const char* what, const std::string& path) {
   const int error = errno;
   const Code code = error == ENOENT ? Code::kNoInput : Code::kInternal;
   return Status(code, std::string(what) + " " + path + ": " + errno_text(error));
-}
-
-Status write_all(int fd, std::string_view content, const std::string& path) {
-  while (!content.empty()) {
-    const ssize_t n = ::write(fd, content.data(), content.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return failed("cannot write", path);
-    content.remove_prefix(static_cast<size_t>(n));
-  }
-  return Status::ok();
 }
 
 }  // namespace
@@ -79,7 +70,7 @@ Status replace_file(const std::string& path, std::string_view content, int mode)
   const std::string temporary = path + ".tmp." + std::to_string(::getpid());
   const int fd = create_own_file(temporary, mode);
   if (fd < 0) return failed("cannot create", temporary);
-  Status status = write_all(fd, content, temporary);
+  Status status = write_all(fd, content) ? Status::ok() : failed("cannot write", temporary);
   if (status.is_ok() && ::fsync(fd) != 0) status = failed("cannot fsync", temporary);
   if (::close(fd) != 0 && status.is_ok()) status = failed("cannot close", temporary);
   if (status.is_ok() && ::rename(temporary.c_str(), path.c_str()) != 0)

@@ -1,7 +1,9 @@
 #include "comm/rundir/run_files.h"
 
 #include <nlohmann/json.hpp>
+#include <string_view>
 
+#include "comm/base/crc32c.h"
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
 #include "comm/rundir/layout.h"
@@ -21,12 +23,34 @@ Result<std::string> read_bytes(const std::string& path) {
   return bytes;
 }
 
+// A CRC-32C of the message, as a field of a number that no message has: protobuf's tools still read
+// the file. Without it a flipped bit may be another value.
+constexpr std::string_view kSealTag = "\xc5\x3e";  // field 1000, four bytes
+constexpr size_t kSealBytes = kSealTag.size() + sizeof(uint32_t);
+
+std::string seal_of(std::string_view message) {
+  std::string seal(kSealTag);
+  const uint32_t crc = crc32c(message);
+  for (int shift = 0; shift < 32; shift += 8) seal += static_cast<char>(crc >> shift & 0xff);
+  return seal;
+}
+
 template <typename Message>
 Result<Message> read_message(const std::string& path) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string bytes, read_bytes(path));
+  if (bytes.size() < kSealBytes) return damaged(path);
+  const std::string_view content = std::string_view(bytes).substr(0, bytes.size() - kSealBytes);
   Message message;
-  if (!message.ParseFromString(bytes)) return damaged(path);
+  if (bytes.substr(content.size()) != seal_of(content) ||
+      !message.ParseFromArray(content.data(), static_cast<int>(content.size())))
+    return damaged(path);
   return message;
+}
+
+template <typename Message>
+Status write_message(const std::string& path, const Message& message) {
+  const std::string content = message.SerializeAsString();
+  return replace_file(path, content + seal_of(content));
 }
 
 }  // namespace
@@ -39,7 +63,7 @@ Result<wire::JobSpec> read_job_spec(const std::string& run_dir) {
 }
 
 Status write_job_spec(const std::string& run_dir, const wire::JobSpec& job) {
-  return replace_file(rundir::file_in(run_dir, rundir::kJob), job.SerializeAsString());
+  return write_message(rundir::file_in(run_dir, rundir::kJob), job);
 }
 
 Result<wire::DataFacts> read_data_facts(const std::string& run_dir) {
@@ -50,7 +74,7 @@ Result<wire::DataFacts> read_data_facts(const std::string& run_dir) {
 }
 
 Status write_data_facts(const std::string& run_dir, const wire::DataFacts& facts) {
-  return replace_file(rundir::file_in(run_dir, rundir::kFacts), facts.SerializeAsString());
+  return write_message(rundir::file_in(run_dir, rundir::kFacts), facts);
 }
 
 Result<RunInputs> read_run_inputs(const std::string& run_dir) {

@@ -1,13 +1,12 @@
 #include "coordinator/checkpoint/file_ops.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <string_view>
+#include <filesystem>
 
 #include "comm/base/file.h"
 
@@ -69,15 +68,11 @@ class PosixFileOps final : public FileOps {
   Status sync_directory(const std::string& path) override { return lockstep::sync_directory(path); }
 
   Status remove_directory(const std::string& path) override {
-    DIR* dir = ::opendir(path.c_str());
-    if (dir == nullptr) return errno == ENOENT ? Status::ok() : failed("cannot open " + path);
-    while (const dirent* entry = ::readdir(dir)) {
-      const std::string_view name = entry->d_name;
-      if (name != "." && name != "..") ::unlinkat(::dirfd(dir), entry->d_name, 0);
-    }
-    ::closedir(dir);
-    if (::rmdir(path.c_str()) != 0 && errno != ENOENT) return failed("cannot remove " + path);
-    return Status::ok();
+    std::error_code error;  // somebody may have put other things there; links are not followed
+    std::filesystem::remove_all(path, error);
+    return error
+               ? Status(Code::kInternal, "cannot remove " + path + ": " + errno_text(error.value()))
+               : Status::ok();
   }
 };
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "comm/base/byte_units.h"
+#include "comm/base/descriptors.h"
 #include "comm/base/file.h"
 #include "comm/base/hash.h"
 #include "comm/rundir/layout.h"
@@ -75,9 +76,7 @@ Result<Claim> read_claim(const std::string& run_dir, Term term) {
 Status write_whole(const std::string& path, const std::string& text) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (fd < 0) return {Code::kInternal, "cannot write " + path + ": " + errno_text(errno)};
-  const bool is_written =
-      ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-      ::fsync(fd) == 0;
+  const bool is_written = write_all(fd, text) && ::fsync(fd) == 0;
   const int error = errno;
   ::close(fd);
   if (is_written) return Status::ok();

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <sstream>
 
+#include "comm/base/descriptors.h"
 #include "comm/base/file.h"
 #include "comm/rundir/layout.h"
 
@@ -23,8 +24,7 @@ Status write_pulse(const std::string& run_dir, const Pulse& pulse) {
       std::to_string(pulse.term) + " " + std::to_string(pulse.count) +
       (pulse.exit_code ? " ended " + std::to_string(*pulse.exit_code) : " alive") + "\n";
   const int fd = create_own_file(temporary, 0644);
-  bool is_written =
-      fd >= 0 && ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  bool is_written = fd >= 0 && write_all(fd, text);
   if (fd >= 0) is_written = ::close(fd) == 0 && is_written;
   if (is_written && std::rename(temporary.c_str(), path.c_str()) == 0) return Status::ok();
   Status failed(Code::kInternal, "cannot write " + path + ": " + errno_text(errno));

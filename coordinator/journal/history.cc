@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <fstream>
 #include <utility>
 
 #include "comm/base/check.h"
@@ -122,6 +123,19 @@ Status History::restore(const Steps& steps) {
   lines_ += pending_lines;
   pending_lines_ += pending_lines;
   return flush();
+}
+
+Status History::cut_where_it_differs(const Steps& steps) {
+  std::ifstream file(path_);
+  Step same = 0;
+  bool differs = false;
+  LOCKSTEP_RETURN_IF_ERROR(steps(0, lines_, [&](const StepEntry& step) {
+    std::string line;
+    differs = differs || step.step != same || !std::getline(file, line) ||
+              line + "\n" != history_line(step);
+    if (!differs) ++same;
+  }));
+  return same < lines_ ? cut(same) : Status::ok();
 }
 
 Status History::flush() {

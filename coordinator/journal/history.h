@@ -7,7 +7,8 @@
 // INVARIANTS
 //  H1 Line n has step n (steps count from 1), however often the run was resumed.
 //  H2 Bytes after the last newline do not count. open() cuts a line that a crash left unfinished.
-//  H3 If somebody deletes, replaces or cuts the file, flush() writes it anew from the journal.
+//  H3 After a resume the lines are those of the journal, whatever was there before.
+//  H4 If somebody deletes, replaces or cuts the file, flush() writes it anew from the journal.
 //
 // A loss that is not a number becomes null.
 //
@@ -49,6 +50,8 @@ class History {
   bool is_whole() const;
   // Writes what is missing. REQUIRES: all lines are in the journal.
   Status restore(const Steps& steps);
+  // Cuts where a line is not that of the journal's step. REQUIRES: everything is flushed.
+  Status cut_where_it_differs(const Steps& steps);
   // Cuts as open() does. REQUIRES: everything is flushed.
   Status cut(Step keep_steps);
 

@@ -4,6 +4,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "coordinator/journal/history.h"
+
 namespace lockstep::coordinator {
 namespace {
 
@@ -43,7 +45,10 @@ std::vector<StepEntry> read_history(const std::string& path, Step limit) {
     entry.samples = whole_of(line, "samples");
     entry.loss = real_of(line, "loss");
     entry.lr = real_of(line, "lr");
-    entry.skipped = line.value("skipped", false);
+    const auto skipped = line.find("skipped");
+    entry.skipped = skipped != line.end() && skipped->is_boolean() && skipped->get<bool>();
+    // Not as it was written: nothing in the line is believed.
+    if (history_line(entry) != text + "\n") entry = unknown_step(entry.step);
   }
   return steps;
 }

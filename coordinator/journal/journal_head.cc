@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "comm/base/crc32c.h"
+#include "comm/base/descriptors.h"
 #include "comm/base/file.h"
 #include "comm/rundir/layout.h"
 
@@ -50,7 +51,7 @@ void JournalHead::write(const JournalMark& mark) {
       with_crc(std::string(kMagic) + " " + mark.lineage_id + " " + std::to_string(mark.term) + " " +
                std::to_string(mark.sequence) + " " + std::to_string(mark.digest)) +
       "\n";
-  (void)!::pwrite(fd_, line.data(), line.size(), 0);
+  (void)write_all_at(fd_, line, 0);
 }
 
 }  // namespace lockstep::coordinator

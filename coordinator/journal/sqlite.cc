@@ -24,6 +24,11 @@ Code code_of(int error) {
   }
 }
 
+std::string journal_of(sqlite3* database) {
+  const char* path = database == nullptr ? nullptr : sqlite3_db_filename(database, "main");
+  return "the journal" + (path == nullptr || *path == '\0' ? "" : " " + std::string(path));
+}
+
 Status error_of(sqlite3* database, const std::string& doing) {
   const int code = sqlite3_extended_errcode(database);
   std::string text =
@@ -37,6 +42,14 @@ Status error_of(sqlite3* database, const std::string& doing) {
     text += "; no file may be larger than " + std::to_string(files.rlim_cur) +
             " bytes here (ulimit -f)";
   return {code_of(code & 0xff), text};
+}
+
+Status cannot_use(sqlite3* database) {
+  const Status status = error_of(database, journal_of(database) + " cannot be read or written");
+  if ((sqlite3_errcode(database) & 0xff) != SQLITE_CANTOPEN) return status;
+  return {status.code(), status.message() +
+                             "; see that it and the file beside it that ends in -wal are files, "
+                             "no links, which you may read and write"};
 }
 
 // A path inside an SQLite URI.
@@ -106,7 +119,7 @@ Result<bool> Statement::step() {
   const int code = sqlite3_step(statement_);
   if (code == SQLITE_ROW) return true;
   Status status;
-  if (code != SQLITE_DONE) status = error_of(database_, "the journal cannot be read or written");
+  if (code != SQLITE_DONE) status = cannot_use(database_);
   reset();
   if (!status.is_ok()) return status;
   return false;
@@ -147,9 +160,7 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path) {
   const std::string setup =
       "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
       "PRAGMA foreign_keys=OFF; BEGIN IMMEDIATE; COMMIT;";
-  if (Status status = database->execute(setup); !status.is_ok()) {
-    return status.with_context("the journal " + path);
-  }
+  LOCKSTEP_RETURN_IF_ERROR(database->execute(setup));
   return database;
 }
 
@@ -169,9 +180,7 @@ Result<std::unique_ptr<Database>> Database::open_for_reading(const std::string& 
   if (code != SQLITE_OK) return error_of(handle, "the journal " + path + " cannot be opened");
   sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   const std::string setup = "PRAGMA locking_mode=EXCLUSIVE; PRAGMA query_only=ON;";
-  if (Status status = database->execute(setup); !status.is_ok()) {
-    return status.with_context("the journal " + path);
-  }
+  LOCKSTEP_RETURN_IF_ERROR(database->execute(setup));
   return database;
 }
 
@@ -181,7 +190,7 @@ Database::~Database() {
 
 Status Database::execute(const std::string& sql) {
   if (sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK) return {};
-  return error_of(handle_, "the journal cannot be read or written");
+  return cannot_use(handle_);
 }
 
 Result<std::unique_ptr<Statement>> Database::prepare(const std::string& sql) {
@@ -189,7 +198,7 @@ Result<std::unique_ptr<Statement>> Database::prepare(const std::string& sql) {
   if (sqlite3_prepare_v3(handle_, sql.c_str(), -1, SQLITE_PREPARE_PERSISTENT, &statement,
                          nullptr) != SQLITE_OK) {
     const Status status =
-        error_of(handle_, "the journal does not know what to do with \"" + sql + "\"");
+        error_of(handle_, journal_of(handle_) + " does not know what to do with \"" + sql + "\"");
     // Of its own tables only a damaged file knows nothing.
     const bool is_strange = sqlite3_errcode(handle_) == SQLITE_ERROR;
     return is_strange ? Status(Code::kBadData, status.message()) : status;

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "comm/base/descriptors.h"
 #include "comm/base/file.h"
 #include "coordinator/claims/claim.h"
 
@@ -42,8 +43,7 @@ Result<std::unique_ptr<RunLock>> RunLock::take(const std::string& journal) {
                                     ": wait for it, stop it, or choose another --run-dir");
   }
   const std::string pid = std::to_string(::getpid());
-  if (::ftruncate(fd, 0) != 0 ||
-      ::pwrite(fd, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
+  if (::ftruncate(fd, 0) != 0 || !write_all_at(fd, pid, 0)) {
     return Status(Code::kInternal, "cannot write " + path + ": " + errno_text(errno));
   }
   return lock;

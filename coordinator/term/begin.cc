@@ -28,10 +28,16 @@ Status store_job(const std::string& run_dir, const wire::JobSpec& given, const w
   return write_job_spec(run_dir, job);
 }
 
-Status open_history(Begun& begun, const std::string& run_dir) {
+// While nobody had the run, anybody may have changed the file.
+Status open_history(Begun& begun, const std::string& run_dir, BeginMode mode) {
   const Step keep = begun.term.beginning.completed;
   LOCKSTEP_ASSIGN_OR_RETURN(begun.history,
                             History::open(rundir::file_in(run_dir, rundir::kHistory), keep));
+  if (mode == BeginMode::kResume)
+    LOCKSTEP_RETURN_IF_ERROR(
+        begun.history->cut_where_it_differs([&](Step from, Step to, const auto& visit) {
+          return begun.journal->visit_steps(from, to, visit);
+        }));
   Status status =
       begun.journal->visit_steps(begun.history->lines(), keep, [&](const StepEntry& step) {
         if (step.step == begun.history->lines()) begun.history->append(step);
@@ -108,7 +114,7 @@ Result<Begun> begin_run(const std::string& run_dir, BeginMode mode, Seat& seat, 
   LOCKSTEP_ASSIGN_OR_RETURN(
       begun.term, begin_term(*begun.journal, contents, shelf, begun.options, request, logger));
   LOCKSTEP_RETURN_IF_ERROR(store_job(run_dir, inputs.job, begun.options.job));
-  LOCKSTEP_RETURN_IF_ERROR(open_history(begun, run_dir));
+  LOCKSTEP_RETURN_IF_ERROR(open_history(begun, run_dir, mode));
   tell(begun.term, mode, logger);
   return begun;
 }

@@ -142,8 +142,8 @@ Result<std::optional<Chosen>> choose(const std::vector<ListedCheckpoint>& found,
   if (lost.empty()) return std::optional<Chosen>();
   return Status(Code::kBadData,
                 "Lockstep cannot resume from any checkpoint that is complete in the journal (" +
-                    lost + "); nothing was changed: restore one of them and resume again, or " +
-                    "begin anew in another --run-dir");
+                    lost + "); nothing was changed: restore one of them in " + options.run_dir +
+                    " and resume again, or " + "begin anew in another --run-dir");
 }
 
 // Whether the lineage ends at `to` already, in the journal.

@@ -86,6 +86,8 @@ def replace_by_file(path):
 WAYS = {
     "flip-first-byte": lambda path: flip(path, 0),
     "flip-middle": lambda path: flip(path, 0.5),
+    "flip-one-eighth": lambda path: flip(path, 0.125),
+    "flip-quarter": lambda path: flip(path, 0.25),
     "flip-three-quarters": lambda path: flip(path, 0.75),
     "flip-last-byte": lambda path: flip(path, 1),
     "half": lambda path: cut(path, 0.5),

@@ -23,7 +23,7 @@ import traceback
 
 from stage import BIN, Defect, Skip, Stage, World
 
-FAMILIES = ("kills", "damage")
+FAMILIES = ("kills", "damage", "disks", "commands", "impostors", "streams", "resources")
 CASE_S = 900  # beyond all bounds of a case: the case itself hangs
 
 

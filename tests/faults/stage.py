@@ -17,7 +17,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 import harness  # noqa: E402
 from fails_with import COMPLAINT, CRASH  # noqa: E402
-from harness import BIN, Run, kill_at_once, lockstep, processes_of, synthetic_dataset  # noqa: E402
+from harness import BIN, Run, kill_at_once, processes_of, synthetic_dataset  # noqa: E402
 
 STEPS, EVERY, KEEP = 240, 40, 2
 LEASE_S = 1
@@ -117,6 +117,10 @@ class World:
     def make(self):
         synthetic_dataset(self.data, train=1500)
         write_job(self.job, self.data)
+        far = self.directory / "far"  # as a server has it
+        shutil.copytree(self.data, far)
+        (far / "manifest.txt").write_text("".join(f"{path.name}\n"
+                                                  for path in sorted(self.data.iterdir())))
         whole = Started([self.job, "--workers", 1], self.directory / "whole")
         if whole.wait(HANG_S) != 0:
             raise SystemExit("the undisturbed run failed:\n" + whole.text())

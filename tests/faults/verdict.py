@@ -12,8 +12,8 @@ import shlex
 import subprocess
 import time
 
-from stage import BIN, COMPLAINT, CRASH, HANG_S, LEASE_S, Defect, checkpoints, harness, lockstep, \
-    log_events, poll, processes_of, step_of
+from stage import COMPLAINT, CRASH, HANG_S, LEASE_S, Defect, checkpoints, harness, \
+    log_events, poll, processes_of
 
 CODES = {0, 64, 65, 66, 70, 75, 78}  # deploy/JOB.md
 TRACEBACKS = (*CRASH, "Traceback (most recent", "Sanitizer", "Assertion", "std::")
@@ -77,7 +77,7 @@ def check_same_bits(stage, run):
         mine = ours[row["step"]]
         if mine["samples"] != row["samples"] or mine["loss"] not in (row["loss"], None):
             raise Defect(f"other history: {mine}, not {row}")
-    audit = lockstep("audit", run.run_dir, "--json")
+    audit = harness.lockstep("audit", run.run_dir, "--json")
     if audit.returncode != 0:
         raise Defect("the audit refuses: " + (audit.stdout + audit.stderr)[-2000:])
     account = json.loads(audit.stdout)
@@ -105,10 +105,9 @@ def check_no_rewind(stage, run):
 
 
 def check_clear(run, code, names):
-    """One sentence on stderr that names its subject."""
-    said = run.complaint()
-    complaint = "\n".join(COMPLAINT.findall(said))
-    if not complaint:
+    """A sentence on stderr; it, or what the run has told before, names the subject."""
+    complaint = "\n".join(COMPLAINT.findall(run.text()))
+    if not COMPLAINT.search(run.complaint()):
         raise Defect(f"code {code} without a word on stderr:\n" + run.text()[-2000:])
     if names and not any(str(name) in complaint for name in names):
         raise Defect(f"code {code}, and the message names none of {[str(n) for n in names]}:\n"
@@ -139,12 +138,12 @@ def advised(text, run_dir):
     return None
 
 
-def manifests(run_dir):
-    found = {}
-    for name in checkpoints(run_dir):
-        with contextlib.suppress(OSError):
-            found[name] = (run_dir / "checkpoints" / name / "manifest.json").read_bytes()
-    return found
+def check_nothing_lost(stage, run):
+    """The checkpoints that are there are whole."""
+    if checkpoints(run.run_dir) and not stage.may_rewind:
+        verified = harness.lockstep("ckpt", "verify", run.run_dir)
+        if verified.returncode != 0:
+            raise Defect("checkpoints are damaged: " + verified.stdout + verified.stderr)
 
 
 def judge(stage, run, names=(), mend=None, expect=None, again=None):
@@ -170,6 +169,7 @@ def judge(stage, run, names=(), mend=None, expect=None, again=None):
         if code not in CODES and not killed:
             raise Defect(f"exit code {code} is none of ours:\n" + run.text()[-3000:])
         words = None
+        check_nothing_lost(stage, run)
         if not killed and code != 75:
             complaint = check_clear(run, code, names if number == 0 else ())
             words = advised(complaint, run.run_dir)

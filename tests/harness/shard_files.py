@@ -26,7 +26,7 @@ def _after_a_byte(crc):
 _CRC32C = [_after_a_byte(byte) for byte in range(256)]
 
 
-def _crc32c(data):
+def crc32c(data):
     crc = 0xFFFFFFFF
     for byte in data:
         crc = crc >> 8 ^ _CRC32C[(crc ^ byte) & 0xFF]
@@ -34,7 +34,7 @@ def _crc32c(data):
 
 
 def _masked(data):
-    crc = _crc32c(data)
+    crc = crc32c(data)
     return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
 
 

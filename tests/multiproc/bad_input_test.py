@@ -3,12 +3,14 @@ import gzip
 import json
 import os
 import re
+import struct
 import subprocess
 import unittest
 
 import image_files
 from fails_with import outcome_of
 from harness import BIN, FASHION, LockstepTest, lockstep, synthetic_dataset
+from shard_files import crc32c
 
 HAS_GPU = os.path.exists("/dev/nvidiactl")
 
@@ -138,7 +140,9 @@ class AWorkerWithoutItsGpu(LockstepTest):
 
 
 def on_cuda(job):
-    """The bytes of a JobSpec with cluster.device (fields 10 and 2) cuda instead of cpu."""
+    """The bytes of job.pb with cluster.device (fields 10 and 2) cuda instead of cpu. The last six
+    are its seal: a tag and the CRC-32C of what stands before it."""
+    job, tag_of_seal = job[:-6], job[-6:-4]
     out, at = b"", 0
     while at < len(job):
         begin = at
@@ -154,7 +158,7 @@ def on_cuda(job):
             out += bytes([tag, len(body)]) + body
         else:
             out += job[begin:at]
-    return out
+    return out + tag_of_seal + struct.pack("<I", crc32c(out))
 
 
 def varint(data, at):

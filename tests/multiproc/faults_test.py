@@ -16,7 +16,18 @@ SAMPLE = ("kill/worker/kill/checkpoint/2-workers",
           "damage/journal.db-wal/flip-middle/at-rest",
           "damage/journal/older-copy/at-rest",
           "damage/newest/model.safetensors/flip-middle/at-rest",
-          "damage/journal.db/deleted/live")
+          "damage/job.pb/doubled/at-rest",
+          "damage/job.yaml/deleted/at-rest",
+          "damage/history.jsonl/flip-middle/at-rest",
+          "damage/journal.db/deleted/live",
+          "disk/journal.db-wal/sync-4-ENOSPC/first-start",
+          "disk/all-files/short-writes/first-start",
+          "power/all-files/content-and-names-lost/before-sync-12",
+          "command/scale-1/coordinator-killed-in-10-ms/middle",
+          "impostor/control/refuses/take-over",
+          "signal/supervisor/TERM+INT/checkpoint",
+          "stream/run/both-full/start",
+          "resource/descriptors/24/start")
 
 
 class Faults(unittest.TestCase):

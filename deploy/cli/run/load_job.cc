@@ -133,7 +133,8 @@ Result<wire::JobSpec> load_job(const JobRequest& request) {
   LOCKSTEP_ASSIGN_OR_RETURN(const JobValues values, read_values(request));
   JobContext context;
   context.working_directory = fs::current_path().string();
-  context.file_directory = fs::absolute(request.file).parent_path().string();
+  context.file_directory = request.file.empty() ? context.working_directory
+                                                : fs::absolute(request.file).parent_path().string();
   context.cores = usable_cores();
   context.count_gpus = [&request]() -> Result<uint32_t> {
     if (request.gpus) return *request.gpus;

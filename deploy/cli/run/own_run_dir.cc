@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "comm/base/byte_units.h"
+#include "comm/base/descriptors.h"
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
 #include "comm/base/log.h"
@@ -216,7 +217,7 @@ Status RunDir::prepare() {
     return in_use(path_);
   }
   const std::string pid = std::to_string(::getpid());
-  if (::ftruncate(lock_fd_, 0) != 0 || ::pwrite(lock_fd_, pid.data(), pid.size(), 0) < 0)
+  if (::ftruncate(lock_fd_, 0) != 0 || !write_all_at(lock_fd_, pid, 0))
     return Status(Code::kConfig, "cannot write " + lock_path + ": " + errno_text(errno));
   return check_disk(path_);
 }
@@ -236,9 +237,11 @@ bool RunDir::discard() {
 
 void RunDir::sweep() const {
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(path_, error))  // of replace_file()
-    if (entry.path().filename().string().find(rundir::kTemporaryMark) != std::string::npos)
-      fs::remove(entry.path(), error);
+  // Of replace_file() in processes that were killed.
+  for (const std::string& directory : {path_, file(rundir::kCache), file(rundir::kTrace)})
+    for (const auto& entry : fs::directory_iterator(directory, error))
+      if (entry.path().filename().string().find(rundir::kTemporaryMark) != std::string::npos)
+        fs::remove(entry.path(), error);
   // What cannot be removed now the next checkpoint's writer removes.
   (void)remove_leftovers(*posix_file_ops(), file(rundir::kCheckpoints));
 }

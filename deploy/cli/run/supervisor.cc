@@ -152,6 +152,9 @@ struct Supervisor::Impl {
     coordinator.forget_restart();
     agent.forget_restart();
     for (const pid_t pid : children()) ::kill(pid, SIGKILL);
+    // One that has just begun has no command line yet, by which it would be found.
+    coordinator.send(SIGKILL);
+    agent.send(SIGKILL);
   }
 
   // Those that this process got from a dead agent are among them.

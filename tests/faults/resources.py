@@ -1,0 +1,153 @@
+"""resource: what the machine gives is limited: descriptors, size of files, memory, processes, room on
+the disk.
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+
+from case import Case
+from kills import MOMENTS
+from stage import Skip, contextlib, poll
+from verdict import expect_next_step, judge
+
+CGROUPS = pathlib.Path("/sys/fs/cgroup")
+CAUSES = ("ulimit", "limit", "memory", "large", "room", "space", "free", "pids", "process",
+          "descriptor", "thread", "open files", "read-only", "Read-only", "allocate")
+
+
+def limited(*options):
+    """By prlimit, for the first start and gone at the second."""
+    def on(stage):
+        if shutil.which("prlimit") is None:
+            raise Skip("there is no prlimit")
+        run = stage.start(prefix=("prlimit", *options))
+        judge(stage, run, names=CAUSES)
+    return on
+
+
+def limited_resume(*options):
+    def on(stage):
+        stage.copy_of("killed")
+        judge(stage, stage.resume(prefix=("prlimit", *options)), names=CAUSES)
+    return on
+
+
+def few_processes(limit, when):
+    """A cgroup of its own, whose limit comes at a moment and then goes."""
+    def on(stage):
+        pids = next((path for path in (CGROUPS / "pids", CGROUPS)
+                     if (path / "cgroup.procs").exists()), None)
+        group = pids and pids / f"lockstep-fault-{os.getpid()}"
+        try:
+            group.mkdir()
+            if not (group / "pids.max").exists():
+                group.rmdir()
+                raise OSError("no pids.max")
+        except (OSError, AttributeError) as error:
+            raise Skip(f"no cgroup that counts processes can be made: {error}") from None
+        stage.cleanups.append(lambda: contextlib.suppress(OSError).__enter__() or remove(group))
+        if when == "start":
+            (group / "pids.max").write_text(str(limit))
+        run = stage.start(workers=3,
+                          prefix=("sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh"))
+        if when != "start":
+            MOMENTS[when](stage, run, "")
+            (group / "pids.max").write_text(str(limit))
+            os.kill(run.workers()[-1], 9)
+            expect_next_step(stage, run)
+
+        def lift():
+            (group / "pids.max").write_text("max")
+        judge(stage, run, names=CAUSES, mend=lift)
+    return on
+
+
+def remove(group):
+    with contextlib.suppress(OSError):
+        poll(lambda: not (group / "cgroup.procs").read_text(), "the group was empty", timeout_s=20)
+        group.rmdir()
+
+
+def disk(stage, options):
+    """A file system of its own for the run directory."""
+    place = stage.scratch / "disk"
+    place.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "lockstep-fault", place],
+                             capture_output=True, text=True)
+    if mounted.returncode != 0:
+        raise Skip("nothing can be mounted here: " + mounted.stderr.strip())
+    stage.cleanups.append(lambda: subprocess.run(["umount", "-l", place], check=False))
+    stage.run_dir = place / "run"
+    return place
+
+
+def remount(place, options):
+    subprocess.run(["mount", "-o", "remount," + options, place], check=True)
+
+
+def little_room(options, more):
+    """From the start; later there is more."""
+    def on(stage):
+        place = disk(stage, options)
+        run = stage.start()
+        judge(stage, run, names=CAUSES, mend=lambda: remount(place, more))
+    return on
+
+
+def filled(moment, leave):
+    """Filled while it trains, but for so many bytes, until it has ended."""
+    def on(stage):
+        place = disk(stage, "size=80m")
+        run = stage.start()
+        MOMENTS[moment](stage, run, "")
+        filler = place / "filler"
+        free = os.statvfs(place).f_bavail * os.statvfs(place).f_frsize - leave
+        with open(filler, "wb") as f, contextlib.suppress(OSError):
+            os.posix_fallocate(f.fileno(), 0, max(1, free // 4096 * 4096))
+        judge(stage, run, names=CAUSES, mend=filler.unlink)
+    return on
+
+
+def read_only(moment):
+    def on(stage):
+        place = disk(stage, "size=80m")
+        run = stage.start()
+        MOMENTS[moment](stage, run, "")
+        # Files that are open for writing keep a mount from that, unless by force of a bind mount.
+        done = subprocess.run(["mount", "-o", "remount,ro", place], capture_output=True)
+        if done.returncode != 0:
+            raise Skip("a mount in use cannot be made read-only")
+        judge(stage, run, names=CAUSES, mend=lambda: remount(place, "rw"))
+    return on
+
+
+def cases():
+    for number in (12, 16, 20, 24, 32, 48, 64, 128):
+        yield Case(f"resource/descriptors/{number}/start", limited(f"--nofile={number}:{number}"))
+    for number in (16, 24, 48):
+        yield Case(f"resource/descriptors/{number}/resume",
+                   limited_resume(f"--nofile={number}:{number}"))
+    for size in (0, 100, 4_000, 20_000, 60_000, 150_000, 300_000, 600_000):
+        yield Case(f"resource/file-size/{size}/start", limited(f"--fsize={size}:{size}"))
+    for size in (1_000, 200_000):
+        yield Case(f"resource/file-size/{size}/resume", limited_resume(f"--fsize={size}:{size}"))
+    for megabytes in (100, 300, 600, 900, 1_500, 4_000):
+        size = megabytes << 20
+        yield Case(f"resource/address-space/{megabytes}-MiB/start", limited(f"--as={size}:{size}"))
+    yield Case("resource/locked-memory/0/start", limited("--memlock=0:0"))
+    yield Case("resource/stack/256-KiB/start", limited("--stack=262144:262144"))
+    yield Case("resource/core/0/start", limited("--core=0:0"))
+    for limit in (4, 8, 12, 20, 40):
+        yield Case(f"resource/processes/{limit}/start", few_processes(limit, "start"))
+    for limit in (1, 12):
+        yield Case(f"resource/processes/{limit}/middle", few_processes(limit, "middle"))
+    for size in ("4k", "100k", "1m", "63m"):
+        yield Case(f"resource/room/{size}/start", little_room(f"size={size}", "size=100m"))
+    for inodes in (4, 12, 24, 40):
+        yield Case(f"resource/inodes/{inodes}/start",
+                   little_room(f"size=80m,nr_inodes={inodes}", "nr_inodes=10000"))
+    for moment in ("first-step", "checkpoint", "middle", "end"):
+        for leave in (0, 300_000):
+            yield Case(f"resource/full-disk/but-{leave}-bytes/{moment}", filled(moment, leave))
+    yield Case("resource/read-only/remount/middle", read_only("middle"))
