@@ -92,6 +92,9 @@ Reason exit_of_stranger(Turn& turn, const KnownAgent& agent, const wire::WorkerE
                       " could not be started: " + message.last_words()
                 : agent_name(agent, message) + " " + cause_of(message) + " before it registered";
   const std::string whole = never_was ? what : with_last_words(what, message);
+  const std::string& words = message.last_words();
+  state.early_death =
+      never_was || words.empty() ? what : what + ": " + words.substr(words.rfind('\n') + 1);
   const Place place{agent.node, message.local_rank()};
   if (message.will_restart()) {
     expect_replacement(turn, place);

@@ -36,6 +36,7 @@ Reason missing_workers(Turn& turn) {
               " s (cluster.start_timeout_s). Registered: " +
               (present.empty() ? "nobody" : describe(state, present)) +
               ". Agents: " + (agents.empty() ? "none" : agents) +
+              (state.early_death.empty() ? "" : ". The last one to die: " + state.early_death) +
               ". See the logs of the missing workers in " + turn.options.run_dir + "/logs");
   return Reason::kEndedMissingWorkers;
 }

@@ -266,6 +266,7 @@ struct State {
   CheckHistory checks;
   std::map<std::pair<Generation, Step>, PendingCheck> pending_checks;
   uint64_t failed_checkpoints = 0;
+  std::string early_death;  // of the last worker that ended before it registered, with its words
   std::set<std::string> failed_names;  // counted above, because their reports may come again
 
   std::vector<SkipEntry> skips;  // ascending by step and slot

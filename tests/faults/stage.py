@@ -45,7 +45,8 @@ class Started(Run):
     def spawn(self, argv, run_dir, env, prefix=()):
         self.run_dir, self.prefix = pathlib.Path(run_dir), []
         self.args, self.env = argv, env
-        stem = self.run_dir.parent / f"{self.run_dir.name}.{time.monotonic_ns()}"
+        beside = pathlib.Path((env or {}).get("TMPDIR", self.run_dir))  # no disk of the run
+        stem = beside.parent / f"{self.run_dir.name}.{time.monotonic_ns()}"
         self.output, self.errors = stem.with_suffix(".out"), stem.with_suffix(".err")
         with open(self.output, "wb") as out, open(self.errors, "wb") as err:
             self.begun = time.monotonic()
@@ -148,7 +149,7 @@ class World:
         return json.loads((directory / "summary.json").read_text())["weights_sha256"], rows
 
 
-def write_job(path, data, **sections):
+def write_job(path, data, /, **sections):
     job = {**SECTIONS, "data": {"train": {"path": str(data)}, "eval": {"path": str(data)}}}
     for name, section in sections.items():
         job[name] = {**job.get(name, {}), **section} if isinstance(section, dict) else section
@@ -165,6 +166,7 @@ class Stage:
         self.job = world.job
         self.runs, self.cleanups = [], []
         self.seen = {}  # figures of the case: seconds to the next step, exit codes
+        self.may_abort = False  # a worker that gets no memory; the run tells of it
         self.may_rewind = False  # the case itself took checkpoints away
 
     def environment(self, env=None, slot_ms=SLOT_MS):
