@@ -7,6 +7,7 @@
 
 #include "comm/base/hash.h"
 #include "comm/base/limits.h"
+#include "comm/wire/data_legend.h"
 
 namespace lockstep {
 namespace {
@@ -14,6 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr char kSelfHash[] = "self_sha256";
+constexpr char kLegend[] = "legend";
 constexpr size_t kSha256HexDigits = 64;
 
 Status bad_manifest(const std::string& what) {
@@ -134,6 +136,9 @@ Result<Manifest> from_tree(const Json& root, uint32_t format) {
   LOCKSTEP_RETURN_IF_ERROR(files_from_json(root.at("files"), m.files));
   for (const Json& batch : root.at("unacknowledged"))
     LOCKSTEP_RETURN_IF_ERROR(message_from_json(batch, &m.unacknowledged.emplace_back()));
+  if (root.contains(kLegend)) {
+    LOCKSTEP_ASSIGN_OR_RETURN(m.legend, legend_from_json(root[kLegend]));
+  }
   if (format >= 2) LOCKSTEP_RETURN_IF_ERROR(take_since_format_2(root, m));
   return m;
 }
@@ -164,6 +169,7 @@ std::string manifest_to_json(const Manifest& m) {
         {"generation_first_step", m.lineage.generation_first_step}}},
       {"files", files_to_json(m.files)},
       {"proof", proof_to_json(m.proof)},
+      {kLegend, legend_json(m.legend)},
   };
   Json& skipped = root["skipped"] = Json::array();
   for (const wire::SkippedSlots& slots : m.skipped) skipped.push_back(message_to_json(slots));

@@ -9,12 +9,13 @@
 //                "resumed_from": "step-..." or "", "generation_first_step": 0},
 //    "files": [{"name": "model.safetensors", "bytes": 206922, "sha256": "..."}, ...],
 //    "skipped": [...SkippedSlots...], "proof": [[1000, 128000, 7...], ...] or null,
-//    "unacknowledged": [...StepRecords...], "self_sha256": "..."}
+//    "unacknowledged": [...StepRecords...], "self_sha256": "...",
+//    "legend": {...comm/wire/data_legend.h...}}
 //
 // lineage.id is that of the journal (coordinator/journal/journal.h), and `sequence` the number of a
 // commit that the journal had when the writer began: a journal without that commit has lost it.
 // `skipped`, `proof` and `unacknowledged` are what a lost journal is rebuilt from (term/rebuild.h).
-// Format 1 had none of these, except `unacknowledged`.
+// Format 1 had none of these, except `unacknowledged`. `legend` came later and may be missing.
 //
 // self_sha256 is over the compact JSON of everything else (keys sorted), so that a flipped bit
 // shows without the journal. 64-bit integers inside schedule and unacknowledged are strings, as in
@@ -74,6 +75,7 @@ struct Manifest {
   std::vector<ManifestFile> files;
   std::vector<wire::SkippedSlots> skipped;        // of the whole run, ascending by step
   StepProof proof = StepProof::unknown();         // of the steps before `resume`
+  wire::DataLegend legend;                        // of the training data
   std::vector<wire::StepRecords> unacknowledged;  // batches of `member`, not in the journal yet
 };
 

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 
 #include "comm/base/file.h"
 #include "comm/base/hash.h"
+#include "comm/wire/data_legend.h"
 #include "coordinator/checkpoint/safetensors.h"
 #include "coordinator/checkpoint/store.h"
 #include "coordinator/checkpoint/weights_hash.h"
@@ -19,9 +21,10 @@ std::span<const std::byte> as_bytes(std::string_view text) {
 
 // Writes one safetensors file and returns what the manifest says of it.
 Result<ManifestFile> write_tensors(FileOps& files, const std::string& dir, const std::string& name,
-                                   std::span<const StateTensor> tensors) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const SafetensorsPlan plan,
-                            plan_safetensors(tensors, {{"format", "pt"}}));
+                                   std::span<const StateTensor> tensors,
+                                   std::map<std::string, std::string> metadata) {
+  metadata["format"] = "pt";
+  LOCKSTEP_ASSIGN_OR_RETURN(const SafetensorsPlan plan, plan_safetensors(tensors, metadata));
   LOCKSTEP_ASSIGN_OR_RETURN(auto out, files.create(dir + "/" + name));
   Sha256 hash;
   hash.update(plan.prefix);
@@ -41,11 +44,12 @@ Status write_all(FileOps& files, const std::string& dir, std::span<const StateTe
   for (const StateTensor& tensor : state)
     (tensor.section == StateSection::kOptimizer ? optimizer : weights).push_back(tensor);
   LOCKSTEP_RETURN_IF_ERROR(files.make_directory(dir));
-  LOCKSTEP_ASSIGN_OR_RETURN(ManifestFile model, write_tensors(files, dir, kModelFile, weights));
+  LOCKSTEP_ASSIGN_OR_RETURN(ManifestFile model, write_tensors(files, dir, kModelFile, weights,
+                                                              legend_metadata(manifest.legend)));
   manifest.files.push_back(std::move(model));
   if (!optimizer.empty()) {
     LOCKSTEP_ASSIGN_OR_RETURN(ManifestFile rest,
-                              write_tensors(files, dir, kOptimizerFile, optimizer));
+                              write_tensors(files, dir, kOptimizerFile, optimizer, {}));
     manifest.files.push_back(std::move(rest));
   }
   LOCKSTEP_ASSIGN_OR_RETURN(auto out, files.create(dir + "/" + kManifestName));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "comm/wire/data_formats.h"
+#include "comm/wire/data_legend.h"
 #include "comm/wire/predictions.h"
 #include "coordinator/report/json_values.h"
 
@@ -224,6 +225,7 @@ std::string summary_json(const State& state, const Options& options, const RunSt
     out["eval_step"] = eval["step"];
     out["predicts"] = predicts(options.job);
   }
+  out.update(legend_json(options.facts.legend()));
   out["samples_per_second"] = stats.steady_samples_per_second();
   if (!state.checkpoints.empty()) {
     out["checkpoint"] = state.checkpoints.back().name;

@@ -4,11 +4,13 @@
 #include <nlohmann/json.hpp>
 
 #include "comm/wire/data_formats.h"
+#include "comm/wire/data_legend.h"
 #include "data/open/detect_format.h"
 #include "data/open/find_place.h"
 #include "data/open/formats.h"
 #include "data/open/left_out.h"
 #include "data/open/open_dataset.h"
+#include "data/transform/legend.h"
 
 namespace lockstep::data {
 namespace {
@@ -36,6 +38,12 @@ SplitInspection look_at(const Dataset& dataset, std::string split) {
   return seen;
 }
 
+// As a job has it that sets no data.transforms.
+wire::DataLegend usual_legend(const Dataset& train) {
+  auto legend = make_legend({"normalize"}, train);
+  return legend.is_ok() ? std::move(*legend) : wire::DataLegend();
+}
+
 std::string fixed6(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.6f", value);
@@ -51,6 +59,22 @@ std::string inspected_shape(const SampleShape& shape, bool is_encoded) {
   return std::to_string(shape.channels) + " x " + std::to_string(shape.height) + " x " +
          std::to_string(shape.width) + " (channels x height x width), uint8" +
          (shape.channels_last && !is_encoded ? ", stored channels-last" : "");
+}
+
+std::string statistics_text(const SplitInspection& split) {
+  std::string text;
+  const std::string what = split.shape.is_row ? "  column " : "  channel ";
+  for (size_t c = 0; c < split.statistics.size(); ++c) {
+    std::string note = split.shape.is_row ? "" : "of values in 0 to 1";
+    if (c < static_cast<size_t>(split.legend.std_size())) {
+      const bool is_flat = split.statistics[c].std <= 0;
+      note += std::string(note.empty() ? "" : "; ") +
+              (is_flat ? "normalize divides by 1" : "normalize takes these");
+    }
+    text += what + std::to_string(c) + "    mean " + fixed6(split.statistics[c].mean) + "  std " +
+            fixed6(split.statistics[c].std) + (note.empty() ? "" : "  (" + note + ")") + "\n";
+  }
+  return text;
 }
 
 std::string columns_line(const std::string& what, const std::string& column) {
@@ -143,6 +167,7 @@ Result<Inspection> inspect_data(const wire::DatasetSpec& wanted, const std::stri
                             open_any_size(spec, Split::kTrain, cache_dir, progress, cut));
   LOCKSTEP_ASSIGN_OR_RETURN(const bool is_both, serves_both(spec.path(), train->format()));
   inspection.splits.push_back(look_at(*train, is_both ? "data" : "train"));
+  inspection.splits.back().legend = usual_legend(*train);
   std::vector<std::string> taken = taken_of(*train, place, Split::kTrain);
   if (is_both) {
     finish(inspection, place, taken);
@@ -181,10 +206,7 @@ std::string to_text(const Inspection& inspection) {
     for (size_t label = 0; label < split.class_counts.size(); ++label)
       text += "    " + std::to_string(label) + ": " + std::to_string(split.class_counts[label]) +
               (label < split.class_names.size() ? "  " + split.class_names[label] : "") + "\n";
-    for (size_t c = 0; c < split.statistics.size(); ++c)
-      text += (split.shape.is_row ? "  column " : "  channel ") + std::to_string(c) + "    mean " +
-              fixed6(split.statistics[c].mean) + "  std " + fixed6(split.statistics[c].std) +
-              (split.shape.is_row ? "\n" : "  (of values in 0 to 1)\n");
+    text += statistics_text(split);
     text += "  fingerprint  " + split.fingerprint + "\n";
   }
   if (const uint64_t files = files_in(inspection.left_out); files > 0)
@@ -224,6 +246,8 @@ nlohmann::json to_json(const Inspection& inspection) {
                       {"class_names", split.class_names},
                       {"fingerprint", split.fingerprint},
                       {"statistics", statistics}});
+    if (const auto said = legend_json(split.legend); said.contains("normalize"))
+      splits.back()["normalize"] = said["normalize"];
     if (split.notes.sizes.most_width > 0)
       splits.back()["sizes"] = {
           {"width", {split.notes.sizes.least_width, split.notes.sizes.most_width}},

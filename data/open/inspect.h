@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "comm/wire/control.pb.h"
 #include "comm/wire/job.pb.h"
 #include "data/base/progress.h"
 #include "data/base/split.h"
@@ -31,6 +32,7 @@ struct SplitInspection {
   std::vector<std::string> class_names;  // by label; empty without names
   std::string fingerprint;
   std::vector<ChannelStatistics> statistics;  // by channel
+  wire::DataLegend legend;                    // what a run keeps; empty of data for evaluation
 };
 
 struct Inspection {

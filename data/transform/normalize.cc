@@ -30,21 +30,24 @@ void apply_table(const Transform::Table& table, const uint8_t* bytes, uint64_t c
 
 }  // namespace
 
+NormalizeScale normalize_scale(const ChannelStatistics& channel) {
+  return {static_cast<float>(channel.mean),
+          channel.std > 0 ? static_cast<float>(channel.std) : 1.0F};
+}
+
 Result<Transform> Transform::create(const std::vector<std::string>& names,
                                     const std::vector<ChannelStatistics>& statistics) {
   LOCKSTEP_ASSIGN_OR_RETURN(const TransformList list, parse_transforms(names));
   Transform transform;
   for (const ChannelStatistics& channel : statistics) {
-    const float mean = static_cast<float>(channel.mean);
-    // A channel without any variation stays at 0 instead of becoming infinite.
-    const float std = channel.std > 0 ? static_cast<float>(channel.std) : 1.0F;
+    const auto [mean, std] = normalize_scale(channel);
     Table table;
     for (size_t x = 0; x < table.size(); ++x) {
       const float value = static_cast<float>(x) / 255.0F;
       table[x] = list.normalizes ? (value - mean) / std : value;
     }
     transform.tables_.push_back(table);
-    transform.scales_.push_back(list.normalizes ? Scale{mean, std} : Scale());
+    transform.scales_.push_back(list.normalizes ? NormalizeScale{mean, std} : NormalizeScale());
   }
   return transform;
 }

@@ -18,6 +18,15 @@
 
 namespace lockstep::data {
 
+// What a run computes with: (x - mean) / std, in single precision.
+struct NormalizeScale {
+  float mean = 0;
+  float std = 1;
+};
+
+// A channel without any variation stays at 0 instead of becoming infinite.
+NormalizeScale normalize_scale(const ChannelStatistics& channel);
+
 class Transform {
  public:
   // `statistics`: by channel, of the training data, for every split. kUsage for words that
@@ -37,13 +46,8 @@ class Transform {
   const std::vector<Table>& tables() const { return tables_; }
 
  private:
-  struct Scale {
-    float mean = 0;
-    float std = 1;
-  };
-
-  std::vector<Table> tables_;  // by channel
-  std::vector<Scale> scales_;  // by channel, for values that are not bytes
+  std::vector<Table> tables_;           // by channel
+  std::vector<NormalizeScale> scales_;  // by channel, for values that are not bytes
 };
 
 }  // namespace lockstep::data

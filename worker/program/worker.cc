@@ -255,6 +255,9 @@ void Worker::Impl::make_runner(uint64_t global_batch) {
   runner_options.job = job;
   runner_options.job.mutable_train()->set_global_batch(global_batch);
   runner_options.facts = data::make_data_facts(*train_data, eval_data.get());
+  // Of the run, and not of the files that this worker reads, which may not say it.
+  if (const auto stored = read_data_facts(options.run_dir); stored.is_ok())
+    *runner_options.facts.mutable_legend() = stored->legend();
   runner_options.run_dir = options.run_dir;
   runner_options.fingerprint = engine->fingerprint();
   runner_options.connect_deadline_ms = static_cast<int>(job.cluster().start_timeout_s()) * 1'000;

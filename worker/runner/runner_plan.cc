@@ -145,6 +145,7 @@ Manifest Runner::make_manifest(const Life& life, const ResumePoint& at) const {
   const auto& skipped = life.order.start.skipped();
   manifest.skipped.assign(skipped.begin(), skipped.end());
   manifest.proof = proof_;
+  manifest.legend = options_.facts.legend();
   return manifest;
 }
 

@@ -5,6 +5,7 @@
 #include "data/dataset/dataset.h"
 #include "data/dataset/facts.h"
 #include "data/open/job_cut.h"
+#include "data/transform/legend.h"
 #include "data/view/run_data.h"
 #include "deploy/cli/base/text.h"
 
@@ -55,8 +56,12 @@ Result<PreparedData> prepare_data(const wire::JobSpec& job, const std::string& r
   LOCKSTEP_ASSIGN_OR_RETURN(const data::RunData opened, data::open_run_data(job, cache_dir, show));
   const data::Dataset& train = *opened.train;
   const data::Dataset* eval = opened.eval.get();
-  return PreparedData{data::make_data_facts(train, eval),
-                      describe_model(job.model(), train.shape()), describe(train, eval)};
+  PreparedData prepared{data::make_data_facts(train, eval),
+                        describe_model(job.model(), train.shape()), describe(train, eval)};
+  const auto& words = job.data().transforms();
+  LOCKSTEP_ASSIGN_OR_RETURN(*prepared.facts.mutable_legend(),
+                            data::make_legend({words.begin(), words.end()}, train));
+  return prepared;
 }
 
 }  // namespace lockstep

@@ -14,7 +14,7 @@
 namespace lockstep {
 
 struct PreparedData {
-  wire::DataFacts facts;
+  wire::DataFacts facts;    // with their legend
   std::string model;        // "resnet18 (stem cifar)", as the data make it
   std::string description;  // "60,000 samples of 28x28x1 in 10 classes, 10,000 for evaluation"
 };

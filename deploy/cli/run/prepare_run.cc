@@ -6,6 +6,7 @@
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
 #include "comm/tls/run_token.h"
+#include "comm/wire/data_legend.h"
 #include "coordinator/claims/pulse.h"
 #include "deploy/cli/job/job_print.h"
 #include "deploy/cli/run/same_run.h"
@@ -50,12 +51,17 @@ Result<PreparedData> prepare_run(const RunDir& dir, const wire::JobSpec& job, bo
   if (code == Code::kNoInput || code == Code::kBadData) return data;
   LOCKSTEP_RETURN_IF_ERROR(stored.status());
   LOCKSTEP_RETURN_IF_ERROR(check_same_data(*stored, data.facts));
+  *data.facts.mutable_legend() = merge_legends(stored->legend(), data.facts.legend());
   return data;
 }
 
 void remove_endpoints(const RunDir& dir) {
   remove_file(dir, rundir::kCoordinator);
   remove_file(dir, rundir::kPulse);
+}
+
+std::string job_text(const wire::JobSpec& job, const wire::DataFacts& facts) {
+  return job_yaml(job) + legend_comment(facts.legend());
 }
 
 Status write_run_files(const RunDir& dir, const wire::JobSpec& job, const wire::DataFacts& facts) {
@@ -65,7 +71,7 @@ Status write_run_files(const RunDir& dir, const wire::JobSpec& job, const wire::
   // It stays over a resume: a scraper has its own copy.
   if (!rpc::read_token_file(dir.file(rundir::kHttpToken)).is_ok())
     LOCKSTEP_RETURN_IF_ERROR(rpc::create_token_file(dir.file(rundir::kHttpToken)).status());
-  LOCKSTEP_RETURN_IF_ERROR(replace_file(dir.file(rundir::kJobText), job_yaml(job)));
+  LOCKSTEP_RETURN_IF_ERROR(replace_file(dir.file(rundir::kJobText), job_text(job, facts)));
   LOCKSTEP_RETURN_IF_ERROR(write_data_facts(dir.path(), facts));
   return write_job_spec(dir.path(), job);
 }

@@ -22,6 +22,9 @@ Result<PreparedData> prepare_run(const RunDir& dir, const wire::JobSpec& job, bo
                                  const StopSignals& signals,
                                  const std::function<void(const std::string&)>& progress);
 
+// The text of job.yaml: every key, and in a comment the legend of the data.
+std::string job_text(const wire::JobSpec& job, const wire::DataFacts& facts);
+
 // Removes the files that lead to the last coordinator, so that nobody takes it for the next one.
 void remove_endpoints(const RunDir& dir);
 

@@ -49,10 +49,11 @@ void keep_resolved(const wire::JobSpec& job, const RunDir& dir, Reporter& report
   RunStatus found;
   found.global_batch = batch;
   found.slots = resolved->train().slots();
-  if (const auto facts = read_data_facts(dir.path()); facts.is_ok())
-    found.steps_per_epoch = (facts->train_samples() + batch - 1) / batch;
+  wire::DataFacts facts;
+  if (auto stored = read_data_facts(dir.path()); stored.is_ok()) facts = std::move(*stored);
+  found.steps_per_epoch = (facts.train_samples() + batch - 1) / batch;
   reporter.batch_found(found);
-  const Status kept = replace_file(dir.file(rundir::kJobText), job_yaml(*resolved));
+  const Status kept = replace_file(dir.file(rundir::kJobText), job_text(*resolved, facts));
   if (!kept.is_ok()) print_error("lockstep: %s\n", kept.message().c_str());
 }
 

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
+#include "comm/base/hash.h"
 #include "tests/unit/checkpoint/test_state.h"
 
 namespace lockstep {
@@ -24,6 +27,9 @@ Manifest full_manifest() {
   skip.set_step(70);
   skip.mutable_slots()->set_end(2);
   m.proof = *StepProof::of({{1000, 128'000, ~uint64_t{0}}, {1500, 64'000, 5}});
+  *m.legend.add_class_names() = "apple\nor \"pear\"";
+  m.legend.add_mean(0.1F);  // no finite binary fraction
+  m.legend.add_std(3e-38F);
   wire::StepRecords& batch = m.unacknowledged.emplace_back();
   batch.set_batch(15);
   wire::StepRecord& record = *batch.add_records();
@@ -54,8 +60,21 @@ TEST(Manifest, EveryFieldSurvivesTheWayThroughJson) {
   ASSERT_EQ(back->skipped.size(), 1u);
   EXPECT_EQ(back->skipped[0].SerializeAsString(), m.skipped[0].SerializeAsString());
   EXPECT_EQ(back->files, m.files);
+  EXPECT_EQ(back->legend.SerializeAsString(), m.legend.SerializeAsString());
   ASSERT_EQ(back->unacknowledged.size(), 1u);
   EXPECT_EQ(back->unacknowledged[0].SerializeAsString(), m.unacknowledged[0].SerializeAsString());
+}
+
+// As Lockstep wrote manifests before there were legends.
+TEST(Manifest, OneWithoutALegendIsRead) {
+  auto root = nlohmann::json::parse(manifest_to_json(full_manifest()));
+  root.erase("legend");
+  root.erase("self_sha256");
+  root["self_sha256"] = to_hex(sha256(root.dump()));
+  const auto back = manifest_from_json(root.dump());
+  ASSERT_TRUE(back.is_ok()) << back.status().message();
+  EXPECT_EQ(back->legend.ByteSizeLong(), 0U);
+  EXPECT_EQ(back->lineage, full_manifest().lineage);
 }
 
 TEST(Manifest, AnyFlippedBitIsFound) {

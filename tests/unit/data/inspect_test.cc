@@ -53,6 +53,21 @@ TEST(InspectData, ShowsClassesByNameAndSizesThatDiffer) {
   const nlohmann::json split = to_json(*seen)["splits"][0];
   EXPECT_EQ(split["class_names"], nlohmann::json({"apple", "pear"}));
   EXPECT_EQ(split["sizes"]["width"], nlohmann::json({20, 30}));
+  EXPECT_THAT(text, HasSubstr("normalize takes these"));
+  EXPECT_FLOAT_EQ(split["normalize"]["mean"][2], split["statistics"][2]["mean"]);
+  EXPECT_FLOAT_EQ(split["normalize"]["std"][2], split["statistics"][2]["std"]);
+}
+
+// What a run would divide by, and not what was measured.
+TEST(InspectData, ShowsTheConstantsOfAColumnThatNeverChanges) {
+  const TemporaryDirectory dir;
+  write_file(dir.path("train.csv"), "a,b,label\n1,5,x\n3,5,y\n");
+  const auto seen = inspect_data(spec_of(dir.path()), dir.path("cache"));
+  ASSERT_TRUE(seen.is_ok()) << seen.status().message();
+  const nlohmann::json split = to_json(*seen)["splits"][0];
+  EXPECT_EQ(split["statistics"][1]["std"], 0);
+  EXPECT_EQ(split["normalize"], nlohmann::json::parse(R"({"mean": [2, 5], "std": [1, 1]})"));
+  EXPECT_THAT(to_text(*seen), HasSubstr("normalize divides by 1"));
 }
 
 TEST(InspectData, ShowsTrainingDataAlone) {

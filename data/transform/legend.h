@@ -1,0 +1,19 @@
+// What a run keeps of the meaning of its data (comm/wire/data_legend.h).
+// Thread-safety: a pure function.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "comm/wire/control.pb.h"
+#include "data/dataset/dataset.h"
+
+namespace lockstep::data {
+
+// Class names, and the constants of `normalize` if `transforms` has it, unless there are more than
+// limits::kLegendChannels. kUsage as Transform::create().
+Result<wire::DataLegend> make_legend(const std::vector<std::string>& transforms,
+                                     const Dataset& train);
+
+}  // namespace lockstep::data
