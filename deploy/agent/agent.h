@@ -55,6 +55,7 @@ struct AgentOptions {
   uint32_t max_crashes = 0;         // restarts of one worker within limits::kRestartWindowMs
   uint32_t max_preemptions = 0;     // the same, after it alone was told to go
   std::string worker_program;       // path of lockstep-worker
+  std::string preload = {};         // the library of cluster.malloc; empty: none
   std::string coordinator_program;  // path of lockstep-coordinator
   std::string nvml_library = nvml::kLibrary;  // tells about this machine's GPUs
   // Tells the person at the console what the agent's log has, too, if nobody else can; may be

@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 
 #include "comm/base/file.h"
 #include "comm/inherited/process_limit.h"
@@ -18,7 +19,7 @@ namespace {
 
 // Everything between fork and exec: only calls that are safe in a child of a threaded process.
 // Gives errno.
-int become(const ProcessSpec& spec, char* const* argv, pid_t parent) {
+int become(const ProcessSpec& spec, char* const* argv, char* const* variables, pid_t parent) {
   ::setpgid(0, 0);
   if (spec.parent_death_signal != 0) {
     if (::prctl(PR_SET_PDEATHSIG, spec.parent_death_signal) != 0) return errno;
@@ -43,23 +44,46 @@ int become(const ProcessSpec& spec, char* const* argv, pid_t parent) {
   ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   const int kept = spec.kept_descriptor;
   if (kept >= 0 && ::fcntl(kept, F_SETFD, 0) != 0) return errno;
-  ::execv(argv[0], argv);
+  ::execve(argv[0], argv, variables);
   return errno;
+}
+
+// This process's own, and the library to preload before those that it names already.
+std::vector<std::string> environment_of(const ProcessSpec& spec) {
+  constexpr std::string_view kPreload = "LD_PRELOAD=";
+  std::vector<std::string> variables;
+  std::string preload = spec.preload;
+  for (char** at = environ; *at != nullptr; ++at) {
+    const std::string_view variable = *at;
+    if (spec.preload.empty() || !variable.starts_with(kPreload))
+      variables.emplace_back(variable);
+    else if (variable.size() > kPreload.size())
+      preload += ":" + std::string(variable.substr(kPreload.size()));
+  }
+  if (!spec.preload.empty()) variables.push_back(std::string(kPreload) + preload);
+  return variables;
+}
+
+std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
 }
 
 }  // namespace
 
 Result<pid_t> start_process(const ProcessSpec& spec) {
-  std::vector<char*> argv;
-  for (const std::string& arg : spec.argv) argv.push_back(const_cast<char*>(arg.c_str()));
-  argv.push_back(nullptr);
+  const std::vector<char*> argv = pointers_to(spec.argv);
+  const std::vector<std::string> environment = environment_of(spec);
+  const std::vector<char*> variables = pointers_to(environment);
   int error_pipe[2];  // closed by a successful exec, else brings its errno
   if (::pipe2(error_pipe, O_CLOEXEC) != 0)
     return Status(Code::kInternal, "cannot make a pipe: " + errno_text(errno));
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid == 0) {
-    const int error = become(spec, argv.data(), parent);
+    const int error = become(spec, argv.data(), variables.data(), parent);
     [[maybe_unused]] const ssize_t n = ::write(error_pipe[1], &error, sizeof error);
     ::_exit(127);
   }

@@ -27,6 +27,7 @@ struct ProcessSpec {
   std::string output_path;        // stdout and stderr are appended here; empty: the parent's
   int parent_death_signal = 0;    // 0: none
   int kept_descriptor = -1;       // the same number there; -1: none
+  std::string preload = {};       // a library in front of LD_PRELOAD; empty: none
 };
 
 // kConfig if the program is missing or cannot be executed.

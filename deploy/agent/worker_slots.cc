@@ -56,7 +56,8 @@ Status WorkerSlots::start(uint32_t place, int64_t now_ms) {
        std::to_string(slot.in_hand->descriptor())},
       output_path(place),
       SIGKILL,
-      slot.in_hand->descriptor()};
+      slot.in_hand->descriptor(),
+      options_.preload};
   const bool enters_mpi = options_.is_mpi_rank && is_mpi_left_;
   if (enters_mpi) spec.argv.push_back("--mpi");
   LOCKSTEP_ASSIGN_OR_RETURN(slot.pid, start_process(spec));

@@ -37,6 +37,7 @@ struct WorkerSlotsOptions {
   uint32_t agents_here = 1;   // of this run, on this host
   uint32_t own_gpus = 0;      // that only this agent sees; 0: all on this host see the same
   std::string log_node = {};  // in the names of logs, where nodes share a directory; empty: none
+  std::string preload = {};   // the library of cluster.malloc (allocator.h); empty: none
   bool is_mpi_rank = false;   // of mpirun, whose MPI world one process of each rank can enter, once
 };
 

@@ -21,14 +21,16 @@
 #include "data/doctor/model_advice.h"
 #include "data/open/job_cut.h"
 #include "data/view/run_data.h"
+#include "deploy/agent/allocator.h"
 #include "deploy/agent/process.h"
 #include "deploy/cli/base/text.h"
 
 namespace lockstep {
 namespace {
 
-constexpr size_t kMostWindows = 1'024;  // of figures that a worker process tells
-constexpr double kShareOfData = 0.6;    // of the time; the rest is the trainer's
+constexpr size_t kMostWindows = 1'024;     // of figures that a worker process tells
+constexpr double kShareOfTrainer = 0.4;    // of the time
+constexpr double kShareOfAllocator = 0.1;  // of each that is tried; the rest is for the data
 
 Status cannot_read() {
   return {Code::kInternal,
@@ -127,10 +129,10 @@ bool is_overdue(const DiagnoseOptions& options, int64_t begin_ns) {
   return options.is_cut() || spent_s > kGrace * options.seconds + kStartS;
 }
 
+// With the allocator of the job, for a share of the time.
 Status measure_trainer(const wire::JobSpec& job, const std::string& cache_dir,
-                       const DiagnoseOptions& options, int64_t begin_ns,
+                       const DiagnoseOptions& options, double share, int64_t begin_ns,
                        doctor::Measurements& out) {
-  options.progress("training steps");
   const std::string job_file = options.directory + "/job.pb";
   const std::string figures = options.directory + "/trainer.json";
   const std::string log = options.directory + "/trainer.log";
@@ -146,7 +148,8 @@ Status measure_trainer(const wire::JobSpec& job, const std::string& cache_dir,
                "--output",
                figures,
                "--seconds",
-               std::to_string(options.seconds * (1 - kShareOfData))};
+               std::to_string(options.seconds * share)};
+  LOCKSTEP_ASSIGN_OR_RETURN(spec.preload, allocator_library(job.cluster().malloc()));
   spec.output_path = log;
   spec.parent_death_signal = SIGKILL;
   const auto is_over = [&] { return is_overdue(options, begin_ns); };
@@ -162,6 +165,36 @@ Status measure_trainer(const wire::JobSpec& job, const std::string& cache_dir,
   return read_trainer(json, out);
 }
 
+// On a GPU the steps are the GPU's, and allocate next to nothing here.
+std::vector<std::string> allocators_to_try(const wire::JobSpec& job) {
+  if (job.cluster().device() == "cuda") return {};
+  std::vector<std::string> names = installed_allocators();
+  std::erase(names, job.cluster().malloc());
+  if (!names.empty() && !job.cluster().malloc().empty() && job.cluster().malloc() != "system")
+    names.push_back("system");
+  return names;
+}
+
+// What cannot be measured with one of them is measured without.
+void try_allocators(const wire::JobSpec& job, const std::vector<std::string>& names,
+                    const std::string& cache_dir, const DiagnoseOptions& options, int64_t begin_ns,
+                    Diagnosis& found) {
+  for (const std::string& name : names) {
+    if (is_overdue(options, begin_ns)) return;
+    options.progress("training steps with " + name);
+    wire::JobSpec other = job;
+    other.mutable_cluster()->set_malloc(name);
+    doctor::Measurements measured;
+    const Status status =
+        measure_trainer(other, cache_dir, options, kShareOfAllocator, begin_ns, measured);
+    const doctor::Rung* trainer = measured.find(doctor::RungKind::kTrainer);
+    if (status.is_ok() && trainer != nullptr)
+      found.allocators.push_back({name, trainer->rate});
+    else if (!status.is_ok())
+      found.measured.notes.push_back("cluster.malloc=" + name + ": " + status.message());
+  }
+}
+
 // Of stages that say little without the others.
 doctor::FaultFinding unfinished(double seconds) {
   doctor::FaultFinding finding;
@@ -173,6 +206,21 @@ doctor::FaultFinding unfinished(double seconds) {
 }
 
 }  // namespace
+
+std::string allocator_advice(const Diagnosis& found) {
+  constexpr double kWorth = 1.05;  // times as fast
+  const doctor::Rung* trainer = found.measured.find(doctor::RungKind::kTrainer);
+  if (trainer == nullptr) return "";
+  const AllocatorRate* best = nullptr;
+  for (const AllocatorRate& other : found.allocators)
+    if (other.rate.low > trainer->rate.high && other.rate.median > kWorth * trainer->rate.median &&
+        (best == nullptr || other.rate.median > best->rate.median))
+      best = &other;
+  if (best == nullptr) return "";
+  return "cluster.malloc=" + best->name + " makes steps " +
+         fixed(best->rate.median / trainer->rate.median, 2) +
+         " times as fast here; install it on every machine of the run";
+}
 
 void note_unrest(doctor::Measurements& measured) {
   constexpr double kUnrest = 2;
@@ -227,15 +275,24 @@ Result<Diagnosis> diagnose(const wire::JobSpec& job, const DiagnoseOptions& opti
   const int64_t begin_ns = SystemClock().monotonic_ns();
   found.measured.setting = doctor::setting_of(job, *dataset);
   const auto is_over = [&] { return is_overdue(options, begin_ns); };
+  const std::vector<std::string> allocators = allocators_to_try(job);
+  const double data_share =
+      1 - kShareOfTrainer - kShareOfAllocator * static_cast<double>(allocators.size());
   LOCKSTEP_RETURN_IF_ERROR(doctor::measure_data(
-      job, *dataset, {options.seconds * kShareOfData, is_over, options.progress}, found.measured));
-  if (!is_over())
-    LOCKSTEP_RETURN_IF_ERROR(measure_trainer(job, cache_dir, options, begin_ns, found.measured));
+      job, *dataset, {options.seconds * data_share, is_over, options.progress}, found.measured));
+  if (!is_over()) {
+    options.progress("training steps");
+    LOCKSTEP_RETURN_IF_ERROR(
+        measure_trainer(job, cache_dir, options, kShareOfTrainer, begin_ns, found.measured));
+    try_allocators(job, allocators, cache_dir, options, begin_ns, found);
+  }
   note_unrest(found.measured);
   const bool is_whole = found.measured.find(doctor::RungKind::kTrainer) != nullptr &&
                         found.measured.find(doctor::RungKind::kLoader) != nullptr;
   found.finding = is_whole ? doctor::decide(found.measured) : unfinished(options.seconds);
   for (std::string& advice : doctor::model_advice(job, *dataset, found.measured.setting))
+    found.finding.advice.push_back(std::move(advice));
+  if (std::string advice = allocator_advice(found); !advice.empty())
     found.finding.advice.push_back(std::move(advice));
   return found;
 }

@@ -30,6 +30,9 @@ Result<Diagnosis> diagnose(const wire::JobSpec& job, const DiagnoseOptions& opti
 // none.
 Status read_trainer(const std::string& json, doctor::Measurements& out);
 
+// A sentence if steps are faster with another allocator in every window; else empty.
+std::string allocator_advice(const Diagnosis& found);
+
 // A note if the windows of a rung vary so much that their median means little; else empty.
 void note_unrest(doctor::Measurements& measured);
 

@@ -119,6 +119,10 @@ std::string to_text(const Diagnosis& diagnosis) {
   text += line("  %-26s %12s  %-22s %12s  %s\n", "", "samples/s", "over its windows", "at most",
                "which is");
   for (const Rung& rung : measured.rungs) text += row(rung);
+  for (const AllocatorRate& other : diagnosis.allocators)
+    text += line("  %-26s %12s  %s\n", ("trainer, malloc " + other.name).c_str(),
+                 rate_text(other.rate.median).c_str(),
+                 (rate_text(other.rate.low) + " - " + rate_text(other.rate.high)).c_str());
   text += "\n";
   if (measured.step_s > 0) {
     text += "a step takes " + fixed(measured.step_s * 1e3, 2) + " ms" +
@@ -137,12 +141,16 @@ nlohmann::json to_json(const Diagnosis& diagnosis) {
   const doctor::Setting& setting = measured.setting;
   nlohmann::json rungs = nlohmann::json::array();
   for (const Rung& rung : measured.rungs) rungs.push_back(to_json(rung));
+  nlohmann::json allocators = nlohmann::json::array();
+  for (const AllocatorRate& other : diagnosis.allocators)
+    allocators.push_back({{"name", other.name}, {"samples_per_second", other.rate.median}});
   return {{"slot_samples", setting.slot_samples},
           {"global_batch", setting.global_batch},
           {"cores", setting.cores},
           {"data_threads", setting.data_threads},
           {"prefetch_batches", setting.prefetch_batches},
           {"rungs", rungs},
+          {"allocators", allocators},
           {"cold_share", measured.cold_share},
           {"step_s", measured.step_s},
           {"double_step_s", measured.double_step_s},

@@ -5,14 +5,22 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "data/doctor/find_limit.h"
 #include "data/doctor/measurements.h"
 
 namespace lockstep {
 
+// Steps with another value of cluster.malloc than the job's.
+struct AllocatorRate {
+  std::string name;
+  doctor::Rate rate;  // of the trainer, batch at hand
+};
+
 struct Diagnosis {
   doctor::Measurements measured;
+  std::vector<AllocatorRate> allocators = {};
   doctor::FaultFinding finding;
 };
 

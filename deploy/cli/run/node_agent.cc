@@ -12,6 +12,7 @@
 #include "comm/rundir/run_files.h"
 #include "comm/rundir/trust.h"
 #include "deploy/agent/agent.h"
+#include "deploy/agent/allocator.h"
 #include "deploy/agent/process.h"
 
 namespace lockstep {
@@ -47,6 +48,7 @@ Result<AgentOptions> options_of(const NodeAgent& node, const wire::JobSpec& job,
   options.max_crashes = job.cluster().max_crashes();
   options.max_preemptions = job.cluster().max_preemptions();
   options.worker_program = sibling_program("lockstep-worker");
+  LOCKSTEP_ASSIGN_OR_RETURN(options.preload, allocator_library(job.cluster().malloc()));
   options.coordinator_program = sibling_program("lockstep-coordinator");
   if (const char* library = std::getenv("LOCKSTEP_NVML_LIBRARY")) options.nvml_library = library;
   LOCKSTEP_ASSIGN_OR_RETURN(

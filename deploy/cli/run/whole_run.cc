@@ -5,6 +5,7 @@
 #include "comm/inherited/standard_streams.h"
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
+#include "deploy/agent/allocator.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/text.h"
 #include "deploy/cli/job/job_print.h"
@@ -94,6 +95,9 @@ int run_in(RunDir& dir, const RunPlan& plan, const wire::JobSpec& job, StopSigna
     reporter.note("the run in " + dir.path() + " goes on: starting its coordinator again here");
     return supervise(plan, job, dir, signals, reporter);
   }
+  // Also of the agent that is started here; agents elsewhere look there.
+  if (const auto library = allocator_library(job.cluster().malloc()); !library.is_ok())
+    return refused(library.status());
   const SystemClock clock;
   const auto progress = [&](const std::string& text) {
     reporter.passing(text);

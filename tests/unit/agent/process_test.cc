@@ -9,6 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
+
 #include "comm/base/file.h"
 #include "tests/support/temporary_directory.h"
 
@@ -48,6 +51,28 @@ TEST_F(Process, ItsOutputGoesToTheFileAndItsLastWordsAreTheEnd) {
   EXPECT_EQ(last_words(output(), 0, 7), "last");
   EXPECT_EQ(last_words(output(), 6), "last") << "what was there before is another's";
   EXPECT_EQ(last_words(output(), end_of_file(output())), "");
+}
+
+TEST_F(Process, ALibraryIsPreloadedBeforeThoseThatAreNamedAlready) {
+  const auto preloaded = [&](const std::string& library) {
+    ProcessSpec spec = shell("echo $LD_PRELOAD");
+    spec.output_path = directory_ + "/preload";
+    spec.preload = library;
+    std::filesystem::remove(spec.output_path);
+    const auto pid = start_process(spec);
+    EXPECT_TRUE(pid.is_ok());
+    wait_for(*pid);
+    const std::string words = last_words(spec.output_path);
+    return words.substr(words.rfind('\n') + 1);  // the loader complains of what is not there
+  };
+  EXPECT_EQ(preloaded(""), "");
+  EXPECT_EQ(preloaded("/no/a.so"), "/no/a.so");
+  ::setenv("LD_PRELOAD", "/no/b.so", 1);
+  const std::string both = preloaded("/no/a.so");
+  const std::string own = preloaded("");
+  ::unsetenv("LD_PRELOAD");
+  EXPECT_EQ(both, "/no/a.so:/no/b.so");
+  EXPECT_EQ(own, "/no/b.so");
 }
 
 TEST_F(Process, ADeathBySignalIsNamed) {

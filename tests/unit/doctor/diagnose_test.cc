@@ -26,6 +26,19 @@ TEST(ReadTrainer, StepsBecomeARateAndTheLargerStepATime) {
   EXPECT_DOUBLE_EQ(out.find(RungKind::kTrainer)->rate.high, 100);
 }
 
+TEST(AllocatorAdvice, NamesTheFastestThatIsFasterInEveryWindow) {
+  Diagnosis found;
+  found.measured.rungs.push_back({RungKind::kTrainer, {100, 90, 110, 5}, 0, ""});
+  EXPECT_EQ(allocator_advice(found), "");
+  found.allocators = {{"jemalloc", {130, 105, 140, 5}}};
+  EXPECT_EQ(allocator_advice(found), "") << "its slowest window may be noise";
+  found.allocators = {{"jemalloc", {130, 115, 140, 5}}, {"tcmalloc", {150, 120, 160, 5}}};
+  EXPECT_THAT(allocator_advice(found), HasSubstr("cluster.malloc=tcmalloc"));
+  EXPECT_THAT(allocator_advice(found), HasSubstr("1.50"));
+  EXPECT_THAT(to_text(found), HasSubstr("malloc jemalloc"));
+  EXPECT_EQ(to_json(found)["allocators"][1]["samples_per_second"], 150);
+}
+
 TEST(ReadTrainer, WithoutTheLargerStepItSaysWhy) {
   Measurements out;
   const Status read =
