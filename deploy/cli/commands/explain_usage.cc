@@ -115,12 +115,17 @@ size_t depth_of(const CLI::App& command) {
   return depth;
 }
 
-std::string nearest_option(const CLI::App& command, const std::string& wrong) {
+// The nearest of the command's options, or all of them if none is near.
+std::string options_instead(const CLI::App& command, const std::string& wrong) {
   std::vector<std::string> names;
   for (const CLI::Option* option : options_of(command))
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   const std::vector<std::string_view> views(names.begin(), names.end());
-  return wrong.size() > 2 ? did_you_mean(wrong, views) : "";
+  std::string nearest = wrong.size() > 2 ? did_you_mean(wrong, views) : "";
+  if (!nearest.empty()) return nearest;
+  std::string all;
+  for (const std::string& name : names) all += (all.empty() ? "; it has " : ", ") + name;
+  return all;
 }
 
 }  // namespace
@@ -164,7 +169,7 @@ Status explain_usage(const CLI::App& app, const CLI::ParseError& error,
   const std::string more = "; try '" + name + " --help'";
   if (const std::string option = unknown_option(command, rest); !option.empty())
     return Status(Code::kUsage, "'" + name + "' has no option " + json_escape(option) +
-                                    nearest_option(command, option) + more);
+                                    options_instead(command, option) + more);
   return Status(Code::kUsage, error.what() + more);
 }
 
