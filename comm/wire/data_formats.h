@@ -23,7 +23,8 @@ enum class SampleKind : uint8_t {
 enum class FormatColumns : uint8_t {
   kNone,
   kInput,  // data.input chooses one
-  kBoth,   // data.label, too
+  kLabel,  // data.label does
+  kBoth,
 };
 
 struct NamedFormat {
@@ -59,7 +60,7 @@ inline constexpr NamedFormat kNamedFormats[] = {
     {.name = "auto"},
     {.name = "idx", .kind = SampleKind::kStored},
     {.name = "cifar10", .kind = SampleKind::kStored},
-    {.name = "cifar100", .kind = SampleKind::kStored},
+    {.name = "cifar100", .kind = SampleKind::kStored, .columns = FormatColumns::kLabel},
     {.name = "npy", .kind = SampleKind::kStored, .may_be = {"tokens"}},
     {.name = "npy_nchw", .kind = SampleKind::kStored},
     {.name = "npy_nhwc", .kind = SampleKind::kStored},

@@ -12,6 +12,8 @@ namespace {
 
 constexpr size_t kFileHeaderBytes = 14;
 constexpr uint32_t kCoreHeaderBytes = 12;  // of OS/2; Windows' have 40 and more
+constexpr uint32_t kRuns8 = 1;             // run-length encoding, of 8 and of 4 bits
+constexpr uint32_t kRuns4 = 2;
 constexpr uint32_t kBitFields = 3;
 constexpr uint32_t kMostPalette = 256;
 
@@ -121,6 +123,8 @@ Result<Bmp> parse_bmp(std::span<const uint8_t> bytes) {
   bmp.info.codec = ImageCodec::kBmp;
   bmp.info.channels = 3;
   const bool has_masks = compression == kBitFields && (bmp.bits == 16 || bmp.bits == 32);
+  if (compression == kRuns8 || compression == kRuns4)
+    return refused_bmp("with run-length encoding");
   if (compression != 0 && !has_masks)
     return refused_bmp("with compression " + std::to_string(compression));
   if (bmp.bits == 1 || bmp.bits == 4 || bmp.bits == 8)

@@ -196,14 +196,16 @@ const DataFormat* find_data_format(std::string_view name) {
 Status check_columns(const ColumnNames& columns, const std::string& path,
                      const std::string& format) {
   const FormatColumns has = named_format(format)->columns;
-  const bool is_label = !columns.label.empty() && has != FormatColumns::kBoth;
-  const bool is_input = !columns.input.empty() && has == FormatColumns::kNone;
+  const bool is_label =
+      !columns.label.empty() && (has == FormatColumns::kNone || has == FormatColumns::kInput);
+  const bool is_input =
+      !columns.input.empty() && (has == FormatColumns::kNone || has == FormatColumns::kLabel);
   if (!is_label && !is_input) return Status::ok();
   const std::string key = is_label ? "data.label" : "data.input";
   return {Code::kUsage, key + " is " + (is_label ? columns.label : columns.input) + ", but " +
                             path + " is of format " + format +
-                            (has == FormatColumns::kNone
-                                 ? ", which has no columns; leave " + key + " out"
+                            (has != FormatColumns::kInput
+                                 ? ", which has no such columns; leave " + key + " out"
                                  : ", whose tokens have no label; leave " + key + " out")};
 }
 

@@ -69,7 +69,8 @@ Result<std::unique_ptr<Dataset>> open_idx(const StoredRequest& request) {
 }
 
 Result<std::unique_ptr<Dataset>> open_cifar(const StoredRequest& request) {
-  const CifarFormat& cifar = *cifar_format(request.format);
+  LOCKSTEP_ASSIGN_OR_RETURN(const CifarFormat cifar, with_label(*cifar_format(request.format),
+                                                                request.columns, request.path));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto paths, find_cifar_files(request.path, cifar, request.split));
   return open_cifar_dataset(paths, cifar, request.cache_dir, request.progress);
 }

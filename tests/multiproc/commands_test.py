@@ -10,6 +10,14 @@ class WrongWords(LockstepTest):
     def refuse(self, *words, names=(), advises=()):
         self.assert_fails(lockstep(*words), 64, names=names, advises=advises)
 
+    def test_an_option_that_is_unknown_shows_those_that_there_are(self):
+        for words, own in ((["run", "--frobnicate"], ["--resume", "--workers"]),
+                           (["data", "inspect", "--frobnicate", "x"], ["--json", "--format"])):
+            self.assert_fails(lockstep(*words), 64, names="--frobnicate", advises=own)
+        near = lockstep("data", "inspect", "--jso", "x")
+        self.assert_fails(near, 64, names="--jso", advises="--json")
+        self.assertNotIn("--format", near.stderr, "one is near enough")
+
     def test_a_word_of_another_program_names_the_command(self):
         for word, command in {"train": "lockstep run", "kill": "lockstep stop", "ls": "lockstep runs",
                               "resume": "--resume", "verify": "lockstep ckpt verify",

@@ -21,7 +21,7 @@ Status check_size(const std::string& path, uint64_t bytes, const CifarFormat& fo
 ImageRun run_of(const std::string& path, const MappedFile& file, const CifarFormat& format,
                 size_t number) {
   const uint64_t stride = format.record_bytes();
-  const uint8_t* label = file.bytes().data() + format.label_bytes - 1;
+  const uint8_t* label = file.bytes().data() + format.label_at;
   ImageRun run;
   run.content = file.bytes();
   run.first = file.bytes().data() + format.label_bytes;
@@ -45,6 +45,7 @@ Result<std::unique_ptr<Dataset>> open_cifar_dataset(const std::vector<std::strin
   files.shape = {CifarFormat::kChannels, CifarFormat::kSide, CifarFormat::kSide};
   files.paths = paths;
   files.classes = format.classes;
+  files.columns.label = format.label;
   files.advice = std::string(". If the file is of format ") + format.name +
                  ", it is damaged: unpack " + format.archive + " again";
   for (const std::string& path : paths) {

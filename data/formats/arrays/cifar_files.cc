@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include "data/files/list_files.h"
@@ -11,14 +12,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr CifarFormat kCifar10{"cifar10", "cifar-10-batches-bin", "cifar-10-binary.tar.gz", 1, 10};
-constexpr CifarFormat kCifar100{"cifar100", "cifar-100-binary", "cifar-100-binary.tar.gz", 2, 100};
+constexpr CifarFormat kCifar10{"cifar10", "cifar-10-batches-bin", "cifar-10-binary.tar.gz", 1, 0,
+                               10};
+constexpr CifarFormat kCifar100{"cifar100", "cifar-100-binary", "cifar-100-binary.tar.gz", 2, 1,
+                                100,        "fine_label"};
 
 // Beside the files of CIFAR-100, and of nothing else.
 constexpr char kFineNames[] = "fine_label_names.txt";
 
 std::vector<std::string> names_of(const CifarFormat& format, Split split) {
-  if (&format == &kCifar100) return {split == Split::kTrain ? "train.bin" : "test.bin"};
+  if (std::string_view(format.name) == kCifar100.name)
+    return {split == Split::kTrain ? "train.bin" : "test.bin"};
   if (split == Split::kEval) return {"test_batch.bin"};
   std::vector<std::string> names;
   for (int batch = 1; batch <= 5; ++batch)
@@ -66,6 +70,22 @@ Result<const CifarFormat*> one_of(const std::string& directory, bool is_10, bool
 const CifarFormat* cifar_format(const std::string& name) {
   if (name == kCifar10.name) return &kCifar10;
   return name == kCifar100.name ? &kCifar100 : nullptr;
+}
+
+Result<CifarFormat> with_label(const CifarFormat& format, const ColumnNames& columns,
+                               const std::string& path) {
+  constexpr uint32_t kCoarseClasses = 20;
+  const std::string& name = columns.label;
+  if (name.empty() || name == "fine_label" || name == "fine_labels") return format;
+  if (name != "coarse_label" && name != "coarse_labels")
+    return Status(Code::kUsage, "data.label is " + name + ", but " + path + " is of format " +
+                                    format.name +
+                                    ", which has fine_label and coarse_label; take one of these");
+  CifarFormat coarse = format;
+  coarse.label_at = 0;
+  coarse.classes = kCoarseClasses;
+  coarse.label = "coarse_label";
+  return coarse;
 }
 
 Result<const CifarFormat*> cifar_in(const std::string& directory) {

@@ -4,7 +4,7 @@
 //   cifar10   data_batch_1.bin to data_batch_5.bin for training, test_batch.bin for evaluation:
 //             records of a label (0 to 9) and 3,072 pixels, a byte each
 //   cifar100  train.bin, test.bin: records of a coarse label, a fine label (0 to 99) and 3,072
-//             pixels; Lockstep uses the fine label
+//             pixels; data.label: coarse_label chooses the first, else Lockstep uses the fine one
 //
 // The pixels are three planes, red, green and blue, of 32 rows of 32. There is no header: the size
 // of a file gives its number of records.
@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "data/base/column_names.h"
 #include "data/base/split.h"
 
 namespace lockstep::data {
@@ -28,8 +29,10 @@ struct CifarFormat {
   const char* name;       // of the format
   const char* directory;  // what the archive unpacks to
   const char* archive;
-  uint64_t label_bytes;  // of a record; the last one is the label
+  uint64_t label_bytes;  // of a record
+  uint64_t label_at;     // which of these is the label
   uint32_t classes;
+  const char* label = "";  // its column, as Hugging Face calls it; empty: there is one only
 
   static constexpr uint32_t kChannels = 3;
   static constexpr uint32_t kSide = 32;
@@ -38,6 +41,11 @@ struct CifarFormat {
 
 // Null if `name` is neither format.
 const CifarFormat* cifar_format(const std::string& name);
+
+// The same format with the label that data.label names: fine_label, coarse_label, or these in the
+// plural. kUsage for any other name. `path`: for messages.
+Result<CifarFormat> with_label(const CifarFormat& format, const ColumnNames& columns,
+                               const std::string& path);
 
 // The format in `directory` itself; null for neither. Decides by the names of the files. It also
 // checks the sizes of names that could be another format's (nanoGPT also calls its tokens

@@ -106,6 +106,27 @@ TEST_F(ArrowFiles, CompressedImagesAreInflatedOnceIntoTheCache) {
   EXPECT_EQ(verified->front().damaged, 0U);
 }
 
+// As Hugging Face writes a table whose images are files beside it: `bytes` is null, `path` is not.
+TEST_F(ArrowFiles, ImagesThatAreOnlyNamedAreToldHowToBecomeBytes) {
+  const std::string path = put("hugging_face");
+  std::string file = slurp(path);
+  const auto node = [](uint64_t nulls) {  // rows and nulls of a column
+    std::string bytes(16, '\0');
+    bytes[0] = 4;
+    bytes[8] = static_cast<char>(nulls);
+    return bytes;
+  };
+  const std::string columns = node(0) + node(0) + node(0) + node(0);  // image, bytes, path, label
+  const size_t at = file.find(columns);
+  ASSERT_NE(at, std::string::npos);
+  for (const uint64_t nulls : {1, 4}) {
+    write_file(path, file.replace(at + 16, 16, node(nulls)));
+    EXPECT_THAT(open(path), FailsWith(Code::kBadData, Names("x.arrow", "column image"),
+                                      Says(std::to_string(nulls) + " rows", "path"),
+                                      Advises("embed_table_storage", "name the directory")));
+  }
+}
+
 TEST_F(ArrowFiles, NamesOfClassesAreThoseOfHuggingFacesMetadata) {
   const auto dataset = open(put("hugging_face"));
   ASSERT_TRUE(dataset.is_ok()) << dataset.status().message();

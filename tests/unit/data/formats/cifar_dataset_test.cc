@@ -108,6 +108,39 @@ TEST_F(CifarDataset, TheFineLabelOfCifar100IsTheLabel) {
   EXPECT_EQ(label_of(**open("auto", Split::kEval), 0), 41U);
 }
 
+TEST_F(CifarDataset, AJobMayNameTheCoarseLabelOfCifar100) {
+  put_cifar100();
+  const auto open_by = [&](const std::string& label, Split split = Split::kTrain) {
+    SampleCut cut;
+    cut.columns.label = label;
+    return open_dataset(spec_of(dir_.path()), split, dir_.path("cache"), {}, cut);
+  };
+  const auto fine = open();
+  EXPECT_EQ((*fine)->notes().columns.label, "fine_label");
+  for (const char* name : {"coarse_label", "coarse_labels"}) {
+    const auto coarse = open_by(name);
+    ASSERT_TRUE(coarse.is_ok()) << coarse.status().message();
+    EXPECT_EQ((*coarse)->classes(), 20U);
+    EXPECT_EQ(label_of(**coarse, 0), 19U);
+    EXPECT_EQ(label_of(**coarse, 1), 0U);
+    EXPECT_EQ(stored_sample(**coarse, 1)[0], 2) << "the same pixels";
+    EXPECT_EQ((*coarse)->notes().columns.label, "coarse_label");
+    EXPECT_NE((*coarse)->fingerprint(), (*fine)->fingerprint());
+    EXPECT_EQ(label_of(**open_by(name, Split::kEval), 0), 3U);
+  }
+  EXPECT_EQ((*open_by("fine_labels"))->fingerprint(), (*fine)->fingerprint());
+  EXPECT_THAT(open_by("colour"),
+              FailsWith(Code::kUsage, Names("colour"), Advises("fine_label", "coarse_label")));
+}
+
+TEST_F(CifarDataset, OtherFormatsOfPixelsHaveNoColumnToName) {
+  put_cifar10();
+  SampleCut cut;
+  cut.columns.label = "coarse_label";
+  EXPECT_THAT(open_dataset(spec_of(dir_.path()), Split::kTrain, "", {}, cut),
+              FailsWith(Code::kUsage, Names("cifar10"), Advises("leave data.label out")));
+}
+
 TEST_F(CifarDataset, IsFoundBelowTheDirectoryToWhichTheArchiveWasUnpacked) {
   std::filesystem::create_directory(dir_.path("cifar-10-batches-bin"));
   put_cifar10("cifar-10-batches-bin/");

@@ -186,6 +186,21 @@ TEST_F(NpyDataset, DamageIsToldWithTheFileAndWhatToDo) {
               AllOf(Names("images.npy"), Says("truncated", "400", "488")));
 }
 
+// A hint that fits: rows with a 1 in the place of the class are one cause of two dimensions.
+TEST_F(NpyDataset, LabelsInSeveralColumnsAreToldHowToBecomeOne) {
+  for (const char* shape : {"(4, 3)", "(4, 10)"}) {
+    std::string header =
+        std::string("{'descr': '|u1', 'fortran_order': False, 'shape': ") + shape + ", }";
+    header.resize(117, ' ');
+    header += '\n';
+    write_file(dir_.path("images.npy"), npy_sample("images_nhw"));
+    write_file(dir_.path("labels.npy"), std::string("\x93NUMPY\x01\0\x76\0", 10) + header +
+                                            std::string(shape[4] == '3' ? 12 : 40, '\0'));
+    EXPECT_THAT(open(), FailsWith(Code::kBadData, Names("labels.npy"), Says(shape),
+                                  Advises("one-hot", "argmax(1)", "a[:, 0]")));
+  }
+}
+
 TEST_F(NpyDataset, HostileShapesAreRefusedBeforeAnythingIsRead) {
   const auto shape_of = [](std::vector<uint64_t> dims) {
     NpyHeader header{'u', 1, std::move(dims), 128, 1};

@@ -55,7 +55,15 @@ TEST(TarEntries, WhatIsNoPlainFileIsRefused) {
   EXPECT_THAT(failure_of(tar_entry({"a", "", '2', "/etc/passwd"})), Says("link, a"));
   EXPECT_THAT(failure_of(tar_entry({"a", "", '1', "b"})), Says("link, a"));
   EXPECT_THAT(failure_of(tar_entry({"a", "", '3'})), Says("file, a"));
-  EXPECT_THAT(failure_of(tar_entry({"a", "", 'S'})), Says("file, a"));
+  EXPECT_THAT(failure_of(tar_entry({"a", "", 'S'})),
+              AllOf(Says("sparse file, a"), Advises("--sparse")));
+  for (const char* key : {"GNU.sparse.major=1", "GNU.sparse.map=0,1"}) {
+    const std::string record = std::string(key) + "\n";
+    const std::string pax = std::to_string(record.size() + 3) + " " + record;
+    EXPECT_THAT(failure_of(tar_entry({"x", pax, 'x'}) + tar_entry({"a", "xy"})),
+                AllOf(Says("sparse"), Advises("--sparse")))
+        << pax;
+  }
 }
 
 TEST(TarEntries, NamesThatLeadOutsideAreRefused) {

@@ -169,8 +169,12 @@ TEST(Decode, SaysWhatIsWrong) {
   EXPECT_THAT(failure_of(image_sample("bmp_colours").substr(0, 600)),
               Says("BMP", "decoded", "truncated"));
   std::string packed = image_sample("bmp_grey");
-  packed[30] = 1;
-  EXPECT_THAT(failure_of(packed), AllOf(Says("BMP", "compression 1"), Advises("PNG")));
+  for (const char runs : {1, 2}) {
+    packed[30] = runs;
+    EXPECT_THAT(failure_of(packed), AllOf(Says("BMP", "run-length"), Advises("PNG")));
+  }
+  packed[30] = 4;
+  EXPECT_THAT(failure_of(packed), AllOf(Says("BMP", "compression 4"), Advises("PNG")));
   std::string damaged = image_sample("png_colours");
   damaged[200] = static_cast<char>(damaged[200] ^ 1);
   EXPECT_THAT(failure_of(damaged), Says("PNG", "decoded"));
