@@ -20,6 +20,10 @@ bool has_waited(const Turn& turn) {
          turn.now_ms - turn.state.gathered_ms > turn.options.lease_ms;
 }
 
+std::string last_death(const State& state) {
+  return state.early_death.empty() ? "" : ". The last one to die: " + state.early_death;
+}
+
 Reason missing_workers(Turn& turn) {
   const State& state = turn.state;
   const std::vector<MemberId> present = ready_members(turn);
@@ -35,8 +39,7 @@ Reason missing_workers(Turn& turn) {
               std::to_string(turn.options.start_timeout_ms / 1000) +
               " s (cluster.start_timeout_s). Registered: " +
               (present.empty() ? "nobody" : describe(state, present)) +
-              ". Agents: " + (agents.empty() ? "none" : agents) +
-              (state.early_death.empty() ? "" : ". The last one to die: " + state.early_death) +
+              ". Agents: " + (agents.empty() ? "none" : agents) + last_death(state) +
               ". See the logs of the missing workers in " + turn.options.run_dir + "/logs");
   return Reason::kEndedMissingWorkers;
 }
@@ -48,7 +51,8 @@ Reason too_few(Turn& turn) {
           "only " + counted(here, "worker") + " came within " +
               std::to_string(turn.options.min_wait_ms / 1000) +
               " s (cluster.min_wait_s), cluster.min_workers is " +
-              std::to_string(turn.options.min_workers) + "; " + what_remains(turn));
+              std::to_string(turn.options.min_workers) + last_death(turn.state) + "; " +
+              what_remains(turn));
   return Reason::kEndedTooFew;
 }
 

@@ -12,7 +12,7 @@ from stage import Skip, contextlib, poll
 from verdict import expect_next_step, judge
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
-CRASHES = {"cluster": {"max_crashes": 10}}  # as without a word of the job's own
+CRASHES = {"cluster": {"max_crashes": 10, "min_wait_s": 20}}  # as without a word of the job's own
 CAUSES = ("ulimit", "limit", "memory", "large", "room", "space", "free", "pids", "Cannot allocate",
           "descriptors", "threads", "open files", "Read-only", "failed to map")
 
@@ -31,7 +31,8 @@ def limited(*options):
 def limited_resume(*options):
     def on(stage):
         stage.copy_of("killed")
-        judge(stage, stage.resume("cluster.max_crashes=10", prefix=("prlimit", *options)),
+        judge(stage, stage.resume("cluster.max_crashes=10", "cluster.min_wait_s=20",
+                                  prefix=("prlimit", *options)),
               names=CAUSES)
     return on
 
