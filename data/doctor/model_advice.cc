@@ -10,8 +10,11 @@ namespace lockstep::doctor {
 namespace {
 
 // Tensor cores read 16 bytes at a time, which are eight numbers of two bytes; from Ampere on lines
-// of 128 bytes are the fastest. A size in between is computed by slower kernels, or as the next
-// multiple.
+// of 128 bytes are the fastest (NVIDIA, Matrix Multiplication Background User's Guide). A size in
+// between is computed by slower kernels, or as the next multiple. One row for all: a worker takes
+// no GPU before Ampere (comm/base/gpu/cuda_status.cc), and numbers of other sizes than two bytes do
+// not go to tensor cores here. Channels of the resnets are multiples of 64 in every layer but the
+// first.
 constexpr uint64_t kNeeded = 8;
 constexpr uint64_t kBest = 64;
 constexpr uint64_t kTile = 128;  // columns that a kernel computes at a time
