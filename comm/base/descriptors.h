@@ -17,8 +17,8 @@ void allow_many_descriptors();
 // The number of descriptors that this process may have open now.
 size_t most_descriptors();
 
-// Writes all of it, however little the kernel takes at a time: at the descriptor's place, or at `at`.
-// False with errno.
+// Writes all of it, however little the kernel takes at a time: at the descriptor's place, or at
+// `at`. False with errno.
 bool write_all(int fd, std::string_view content);
 bool write_all_at(int fd, std::string_view content, int64_t at);
 

@@ -118,8 +118,8 @@ TEST(Lineage, OnlyALostRunIsSaidToBeginAnew) {
 TEST(Lineage, CommandsThatItAdvisesCanBePasted) {
   const std::string run_dir = "/runs/my $1 run";
   const auto disk = {on_disk(100, "theirs", 20)};
-  for (const Status& refused : {check_lineage({}, disk, run_dir, false),
-                                check_lineage(whole(40), disk, run_dir, false)})
+  for (const Status& refused :
+       {check_lineage({}, disk, run_dir, false), check_lineage(whole(40), disk, run_dir, false)})
     EXPECT_THAT(refused, FailsWith(Code::kBadData, Advises("--run-dir '" + run_dir + "' ")));
   EXPECT_THAT(check_lineage({}, {}, run_dir, true),
               FailsWith(Code::kBadData, Advises("rm '" + run_dir + "/journal'*")));
