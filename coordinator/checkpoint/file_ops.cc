@@ -7,7 +7,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <string_view>
 
+#include "comm/base/descriptors.h"
 #include "comm/base/file.h"
 
 namespace lockstep {
@@ -25,13 +27,8 @@ class PosixOutputFile final : public OutputFile {
   }
 
   Status append(std::span<const std::byte> bytes) override {
-    while (!bytes.empty()) {
-      const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return failed("cannot write " + path_);
-      bytes = bytes.subspan(static_cast<size_t>(n));
-    }
-    return Status::ok();
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return write_all(fd_, text) ? Status::ok() : failed("cannot write " + path_);
   }
 
   // A failed fsync is never tried again: the kernel may have dropped the pages it could not write.

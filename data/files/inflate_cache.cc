@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "comm/base/byte_units.h"
+#include "comm/base/descriptors.h"
 #include "comm/base/file.h"
 #include "comm/base/hash.h"
 #include "data/base/file_errors.h"
@@ -98,14 +99,9 @@ class TemporaryFile {
   Status opened() const { return fd_ >= 0 ? Status::ok() : cannot_write(path_, error_); }
 
   Status append(const uint8_t* data, size_t bytes) {
-    while (bytes > 0) {
-      const ssize_t n = ::write(fd_, data, bytes);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return cannot_write(path_, errno);
-      data += n;
-      bytes -= static_cast<size_t>(n);
-    }
-    return Status::ok();
+    return write_all(fd_, {reinterpret_cast<const char*>(data), bytes})
+               ? Status::ok()
+               : cannot_write(path_, errno);
   }
 
   Status publish_as(const std::string& final_path) {

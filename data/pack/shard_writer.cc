@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/base/descriptors.h"
 #include "comm/base/file.h"
 #include "data/arrow/codec.h"
 #include "data/arrow/writer.h"
@@ -81,13 +82,7 @@ class Writer {
 
   Status append(std::string_view bytes) {
     bytes_ += bytes.size();
-    while (!bytes.empty()) {
-      const ssize_t n = ::write(fd_.get(), bytes.data(), bytes.size());
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return failed(errno);
-      bytes.remove_prefix(static_cast<size_t>(n));
-    }
-    return Status::ok();
+    return write_all(fd_.get(), bytes) ? Status::ok() : failed(errno);
   }
 
   std::string path_;

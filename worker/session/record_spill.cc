@@ -6,6 +6,7 @@
 
 #include "comm/base/check.h"
 #include "comm/base/crc32c.h"
+#include "comm/base/descriptors.h"
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
 
@@ -24,13 +25,9 @@ Status failed(const char* what, const std::string& path) {
 }
 
 Status write_at(int fd, const std::string& path, uint64_t offset, const char* data, size_t bytes) {
-  for (size_t done = 0; done < bytes;) {
-    const ssize_t n = ::pwrite(fd, data + done, bytes - done, static_cast<off_t>(offset + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return failed("cannot write", path);
-    done += static_cast<size_t>(n);
-  }
-  return Status::ok();
+  return write_all_at(fd, {data, bytes}, static_cast<int64_t>(offset))
+             ? Status::ok()
+             : failed("cannot write", path);
 }
 
 Status read_exactly(int fd, const std::string& path, uint64_t offset, char* data, size_t bytes) {

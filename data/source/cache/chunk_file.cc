@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "comm/base/byte_units.h"
+#include "comm/base/descriptors.h"
 #include "comm/base/hash.h"
 
 namespace lockstep::source {
@@ -67,13 +68,7 @@ class File {
   }
 
   bool write(const void* data, uint64_t bytes) const {
-    for (uint64_t done = 0; done < bytes;) {
-      const ssize_t n = ::write(fd_, static_cast<const char*>(data) + done, bytes - done);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return false;
-      done += static_cast<uint64_t>(n);
-    }
-    return true;
+    return write_all(fd_, {static_cast<const char*>(data), bytes});
   }
 
  private:

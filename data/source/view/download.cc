@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "comm/base/byte_units.h"
+#include "comm/base/descriptors.h"
 #include "comm/base/file.h"
 #include "data/source/base/at_once.h"
 #include "data/source/cache/chunk_file.h"
@@ -59,12 +60,8 @@ Status put_together(const std::vector<Piece>& pieces, int fd, const std::string&
     if (read_chunk(piece.path, piece.id, 0, piece.bytes, bytes.data()) != ChunkRead::kRead)
       return {Code::kInternal,
               piece.path + " does not read back as it was written; is its disk failing?"};
-    for (uint64_t done = 0; done < bytes.size();) {
-      const ssize_t n = ::write(fd, bytes.data() + done, bytes.size() - done);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return cannot_write(path);
-      done += static_cast<uint64_t>(n);
-    }
+    if (!write_all(fd, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}))
+      return cannot_write(path);
   }
   return Status::ok();
 }
