@@ -1,0 +1,31 @@
+// Reads the file of an exported program (model.name: exported), which torch.export.save() wrote.
+// Every byte is believed to be hostile.
+//
+// PyTorch does not verify the checksums of the archive. Lockstep does, of everything that it reads.
+// It never opens a pickle.
+//
+// Thread-safety: free functions.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "comm/base/status.h"
+#include "worker/model/exported/program.h"
+
+namespace lockstep::exported {
+
+// The whole program: its weights stay in the file, mapped, for as long as a tensor or a pointer of
+// row_major_floats() lives. Every message is a sentence that names the file and what to do.
+//  kNoInput  there is no file
+//  kBadData  the file is damaged
+//  kConfig   the file is whole, but Lockstep cannot train it: the message names the operator, the
+//            parameter or the line of Python
+Result<std::shared_ptr<const Program>> read_program(const std::string& path);
+
+// kConfig unless batches of `samples` fit the program; `what` says whose they are: "a slot of
+// train.global_batch 64 and train.slots 8".
+Status check_batch_size(const Program& program, const std::string& path, uint64_t samples,
+                        const std::string& what);
+
+}  // namespace lockstep::exported
