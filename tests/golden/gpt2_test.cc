@@ -80,7 +80,8 @@ TEST(GoldenGpt2, LogitsLossAndGradientsAreThoseOfPyTorch) {
   const at::Tensor x =
       at::from_blob(const_cast<int64_t*>(small.inputs.data()),
                     {static_cast<int64_t>(small.inputs.size()) / length, length}, at::kLong);
-  const at::Tensor logits = small.model->forward(x, small.parameters, {}, {.training = true});
+  const at::Tensor logits =
+      small.model->forward({.x = x}, small.parameters, {}, {.training = true}).logits;
   expect_near(logits.const_data_ptr<float>(), expected["logits"], "logit");
 
   const at::Tensor gradient = at::empty(logits.sizes());

@@ -43,8 +43,8 @@ Status EngineImpl::compute_again(uint32_t slot, StepWork& work) {
   float* const gradients = device_->gradients(region.data());
   const SlotValues values = values_of(*batch, work);
   LOCKSTEP_RETURN_IF_ERROR(send_slot(*batch, values));
-  LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor logits, forward_->train(values.dropout_key));
-  LOCKSTEP_RETURN_IF_ERROR(backward_slot(logits, gradients, nullptr));
+  LOCKSTEP_ASSIGN_OR_RETURN(const ModelOutput output, forward_->train(values.dropout_key));
+  LOCKSTEP_RETURN_IF_ERROR(backward_slot(output, gradients, nullptr));
   return note_gradient(slot, gradients, work);
 }
 

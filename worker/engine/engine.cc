@@ -289,9 +289,9 @@ Status EngineImpl::look(const data::Batch& batch, ForwardObserver& observer) {
     };
     const SlotValues values = values_of(batch, StepWork{});
     LOCKSTEP_RETURN_IF_ERROR(send_slot(batch, values));
-    LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor logits,
+    LOCKSTEP_ASSIGN_OR_RETURN(const ModelOutput output,
                               forward_->train(values.dropout_key, &on_layer));
-    observer.logits(logits);
+    observer.logits(output.logits);
     return Status::ok();
   });
 }
@@ -318,8 +318,8 @@ Result<SlotGraphs*> EngineImpl::launch_graph(uint64_t samples) {
   SlotGraphs* const graphs = device_->graphs();
   if (graphs == nullptr) return graphs;
   const auto body = [this](float* place, const SlotGraphs::OnReady& on_ready) -> Status {
-    LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor logits, forward_->train(/*dropout_key=*/0));
-    return backward_slot(logits, place, on_ready);
+    LOCKSTEP_ASSIGN_OR_RETURN(const ModelOutput output, forward_->train(/*dropout_key=*/0));
+    return backward_slot(output, place, on_ready);
   };
   LOCKSTEP_ASSIGN_OR_RETURN(const bool is_launched,
                             graphs->launch(samples, view_.bucket_bounds, body));

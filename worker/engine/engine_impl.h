@@ -99,7 +99,7 @@ class EngineImpl final : public Engine {
   Status send_slot(const data::Batch& batch, const SlotValues& values);
   // Computes by a graph; the results lie at the graph's place. Null: nothing was done.
   Result<SlotGraphs*> launch_graph(uint64_t samples);
-  Status backward_slot(const at::Tensor& logits, float* gradients,
+  Status backward_slot(const ModelOutput& output, float* gradients,
                        const std::function<void(uint32_t)>& on_ready);
   Status apply(StepWork& work);
 

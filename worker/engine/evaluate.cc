@@ -75,9 +75,9 @@ Result<EngineImpl::BatchScore> EngineImpl::score_batch(const data::SampleReader&
   }
   LOCKSTEP_RETURN_IF_ERROR(
       device_->send(shape, eval_inputs_.data(), eval_labels_.data(), n, SlotValues{}));
-  LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor logits, forward_->evaluate());
+  LOCKSTEP_ASSIGN_OR_RETURN(const ModelOutput output, forward_->evaluate());
   LOCKSTEP_RETURN_IF_ERROR(
-      device_->start_loss(logits, !model_->keeps_logits(), /*gradient=*/nullptr));
+      device_->start_loss(output.logits, !model_->keeps_logits(), /*gradient=*/nullptr));
   LOCKSTEP_ASSIGN_OR_RETURN(const SlotLoss loss, device_->loss());
   return BatchScore{loss.sum, loss.correct};
 }

@@ -16,7 +16,8 @@ SlotForward::SlotForward(const Model& model, Device& device,
       is_fast_(is_fast),
       sink_(sink) {}
 
-Result<at::Tensor> SlotForward::train(uint64_t dropout_key, const ForwardMode::Observer* observer) {
+Result<ModelOutput> SlotForward::train(uint64_t dropout_key,
+                                       const ForwardMode::Observer* observer) {
   LOCKSTEP_RETURN_IF_ERROR(device_.reset_statistics());
   return run({.training = true,
               .dropout_key = dropout_key,
@@ -27,15 +28,16 @@ Result<at::Tensor> SlotForward::train(uint64_t dropout_key, const ForwardMode::O
               .sink = &sink_});
 }
 
-Result<at::Tensor> SlotForward::evaluate() {
+Result<ModelOutput> SlotForward::evaluate() {
   return run({.is_fast = is_fast_, .kernels = device_.kernels()});
 }
 
-Result<at::Tensor> SlotForward::run(const ForwardMode& mode) {
+Result<ModelOutput> SlotForward::run(const ForwardMode& mode) {
   LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor x, device_.inputs());
   const AutocastScope autocast(device_.where().type(), compute_type_);
-  const at::Tensor logits = model_.forward(x, parameters_, buffers_, mode);
-  return logits.to(device_.loss_type(logits.scalar_type()));
+  ModelOutput output = model_.forward({.x = x}, parameters_, buffers_, mode);
+  output.logits = output.logits.to(device_.loss_type(output.logits.scalar_type()));
+  return output;
 }
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// The forward of one slot, from the inputs on the device to the logits. Training, checks between
+// The forward of one slot, from the inputs on the device to the output. Training, checks between
 // ranks, trials, evaluation and replay all compute the forward here, so they cannot differ.
 //
 // Errors: the errors of the Device. LibTorch's exceptions pass through.
@@ -24,16 +24,15 @@ class SlotForward {
               const std::vector<at::Tensor>& buffers, at::ScalarType compute_type, bool is_fast,
               GradientSink& sink);
 
-  // In training mode, from the boundary's statistics. Returns logits (B, classes) or (B, T,
-  // classes). A recorded slot does not hold a key: kernels read the key that send() sent.
-  // `observer` may be null.
-  Result<at::Tensor> train(uint64_t dropout_key, const ForwardMode::Observer* observer = nullptr);
+  // In training mode, from the boundary's statistics. A recorded slot does not hold a key: kernels
+  // read the key that send() sent. `observer` may be null.
+  Result<ModelOutput> train(uint64_t dropout_key, const ForwardMode::Observer* observer = nullptr);
 
   // In evaluation mode, with the statistics of Device::reset_statistics().
-  Result<at::Tensor> evaluate();
+  Result<ModelOutput> evaluate();
 
  private:
-  Result<at::Tensor> run(const ForwardMode& mode);
+  Result<ModelOutput> run(const ForwardMode& mode);
 
   const Model& model_;
   Device& device_;

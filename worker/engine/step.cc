@@ -86,9 +86,9 @@ Status EngineImpl::compute_slot(const SlotWork& slot, StepWork& work) {
   const SlotValues values = values_of(*batch, work);
   LOCKSTEP_RETURN_IF_ERROR(send_slot(*batch, values));
   LOCKSTEP_ASSIGN_OR_RETURN(SlotGraphs* const graphs, launch_graph(batch->samples));
-  at::Tensor logits;
+  ModelOutput output;
   if (graphs == nullptr) {
-    LOCKSTEP_ASSIGN_OR_RETURN(logits, forward_->train(values.dropout_key));
+    LOCKSTEP_ASSIGN_OR_RETURN(output, forward_->train(values.dropout_key));
   }
   phases_->switch_to(WorkPhase::kCommunication);
   LOCKSTEP_RETURN_IF_ERROR(reducer_->open());  // after forward, when peers have long read
@@ -101,7 +101,7 @@ Status EngineImpl::compute_slot(const SlotWork& slot, StepWork& work) {
     memory.gradients = graphs->place();
     graphs->announce(on_ready);
   } else {
-    LOCKSTEP_RETURN_IF_ERROR(backward_slot(logits, memory.gradients, on_ready));
+    LOCKSTEP_RETURN_IF_ERROR(backward_slot(output, memory.gradients, on_ready));
   }
   LOCKSTEP_RETURN_IF_ERROR(write_slot_results(*batch, values, memory));
   phases_->switch_to(WorkPhase::kOther);
@@ -134,11 +134,11 @@ Status EngineImpl::send_slot(const data::Batch& batch, const SlotValues& values)
   return device_->send(batch.shape, batch.inputs(), batch.labels, batch.samples, values);
 }
 
-Status EngineImpl::backward_slot(const at::Tensor& logits, float* gradients,
+Status EngineImpl::backward_slot(const ModelOutput& output, float* gradients,
                                  const std::function<void(uint32_t)>& on_ready) {
   at::Tensor gradient;
-  LOCKSTEP_RETURN_IF_ERROR(device_->start_loss(logits, !model_->keeps_logits(), &gradient));
-  gradients_->backward(logits, gradient, gradients, on_ready);
+  LOCKSTEP_RETURN_IF_ERROR(device_->start_loss(output.logits, !model_->keeps_logits(), &gradient));
+  gradients_->backward(output.logits, gradient, gradients, on_ready);
   return device_->take_statistics(gradients);
 }
 

@@ -78,10 +78,10 @@ Status EngineImpl::compute_trial(uint64_t samples) {
   work.labels = work.samples * batch->shape.labels();
   const SlotValues values = values_of(*batch, work);
   LOCKSTEP_RETURN_IF_ERROR(send_slot(*batch, values));
-  LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor logits, forward_->train(values.dropout_key));
+  LOCKSTEP_ASSIGN_OR_RETURN(const ModelOutput output, forward_->train(values.dropout_key));
   float* const region = buffer_->partial(0);
   const SlotMemory memory{region, device_->gradients(region)};
-  LOCKSTEP_RETURN_IF_ERROR(backward_slot(logits, memory.gradients, nullptr));
+  LOCKSTEP_RETURN_IF_ERROR(backward_slot(output, memory.gradients, nullptr));
   return write_slot_results(*batch, values, memory);
 }
 

@@ -57,17 +57,17 @@ CnnParts make_cnn_parts(const wire::ModelSpec& spec, const data::SampleShape& sh
   return parts;
 }
 
-class Cnn final : public Model {
+class Cnn final : public LogitsModel {
  public:
   Cnn(const wire::ModelSpec& spec, CnnParts parts)
-      : Model(std::move(parts.layout)),
+      : LogitsModel(std::move(parts.layout)),
         spec_(spec),
         convs_(parts.convs),
         hidden_(parts.hidden),
         output_(parts.output) {}
 
-  at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> parameters,
-                     std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
+  at::Tensor logits(const at::Tensor& x, std::span<const at::Tensor> parameters,
+                    std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
     const Forward f{parameters, buffers, mode};
     at::Tensor h = x;  // (B, C, H, W)
     for (const ConvLayer& layer : convs_) {

@@ -49,7 +49,7 @@ std::string tried(const Model& model, const Tensors& tensors, const at::Tensor& 
   std::vector<at::Tensor> before;
   for (const at::Tensor& t : tensors.buffers) before.push_back(t.clone());
   const at::Tensor out =
-      model.forward(x, tensors.parameters, tensors.buffers, {.training = training});
+      model.forward({.x = x}, tensors.parameters, tensors.buffers, {.training = training}).logits;
   if (!at::isfinite(out.detach()).all().item<bool>())
     return "gives infinite or NaN values for samples in [-1, 1) with its initial parameters";
   if (training && !out.requires_grad())

@@ -45,16 +45,16 @@ at::Tensor added_to_scores(const at::Tensor& mask, const at::Tensor& query) {
       .masked_fill_(mask.logical_not(), -std::numeric_limits<double>::infinity());
 }
 
-class Gpt2 final : public Model {
+class Gpt2 final : public LogitsModel {
  public:
   Gpt2(const wire::ModelSpec& spec, Gpt2Parts parts)
-      : Model(std::move(parts.layout)),
+      : LogitsModel(std::move(parts.layout)),
         dropout_(spec.dropout()),
         heads_(spec.n_head()),
         parts_(std::move(parts)) {}
 
-  at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> parameters,
-                     std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
+  at::Tensor logits(const at::Tensor& x, std::span<const at::Tensor> parameters,
+                    std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
     const Forward f{parameters, buffers, mode};
     const at::Tensor& tokens = parameters[parts_.tokens];
     Embedded in = embedded(x, tokens, parameters[parts_.positions]);

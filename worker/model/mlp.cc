@@ -40,13 +40,16 @@ MlpParts make_mlp_parts(const wire::ModelSpec& spec, const data::SampleShape& sh
   return parts;
 }
 
-class Mlp final : public Model {
+class Mlp final : public LogitsModel {
  public:
   Mlp(const wire::ModelSpec& spec, MlpParts parts)
-      : Model(std::move(parts.layout)), spec_(spec), hidden_(parts.hidden), output_(parts.output) {}
+      : LogitsModel(std::move(parts.layout)),
+        spec_(spec),
+        hidden_(parts.hidden),
+        output_(parts.output) {}
 
-  at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> parameters,
-                     std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
+  at::Tensor logits(const at::Tensor& x, std::span<const at::Tensor> parameters,
+                    std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
     const Forward f{parameters, buffers, mode};
     at::Tensor h = x.flatten(1);  // (B, C*H*W)
     for (uint32_t i = 0; i < hidden_.size(); ++i) {

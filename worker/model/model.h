@@ -1,5 +1,6 @@
-// A model is a pure function: (input, parameters, buffers, mode) -> logits. A model owns no tensor.
-// So the engine can lay parameters out in one flat buffer, and give every slot its own buffers.
+// A model is a pure function: (inputs, parameters, buffers, mode) -> output. A model owns no
+// tensor. So the engine can lay parameters out in one flat buffer, and give every slot its own
+// buffers.
 //
 // INVARIANTS
 //  M1 layout() is fixed at creation and in registration order. Its names are the names of the same
@@ -43,6 +44,17 @@ struct ForwardMode {
   GradientSink* sink = nullptr;        // outlives backward; null: every weight gets its gradient
 };
 
+struct ModelInputs {
+  // (B, C, H, W) floats, (B, C) floats of rows, or (B, T) int64 token ids. If
+  // SampleShape::has_positions: (B, 2, T), token ids and the position of each token in its
+  // document.
+  at::Tensor x;
+};
+
+struct ModelOutput {
+  at::Tensor logits;  // (B, classes), or (B, T, classes)
+};
+
 class Model {
  public:
   virtual ~Model() = default;
@@ -53,12 +65,10 @@ class Model {
   // of another device than the CPU. kConfig if the model cannot be there.
   virtual Status move_to(at::Device) { return Status::ok(); }
 
-  // x: (B, C, H, W) floats, or (B, T) int64 token ids. If SampleShape::has_positions: (B, 2, T),
-  // token ids and the position of each token in its document. Returns logits: (B, classes), or (B,
-  // T, classes). `parameters` and `buffers`: by index of layout().
-  virtual at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> parameters,
-                             std::span<const at::Tensor> buffers,
-                             const ForwardMode& mode) const = 0;
+  // `parameters` and `buffers`: by index of layout().
+  virtual ModelOutput forward(const ModelInputs& inputs, std::span<const at::Tensor> parameters,
+                              std::span<const at::Tensor> buffers,
+                              const ForwardMode& mode) const = 0;
 
   // True if backward reads the logits. Nobody may then write to the logits before backward.
   virtual bool keeps_logits() const { return true; }
@@ -68,6 +78,20 @@ class Model {
 
  private:
   ModelLayout layout_;
+};
+
+// A model with one input, whose output is its logits.
+class LogitsModel : public Model {
+ public:
+  ModelOutput forward(const ModelInputs& inputs, std::span<const at::Tensor> parameters,
+                      std::span<const at::Tensor> buffers, const ForwardMode& mode) const final {
+    return {.logits = logits(inputs.x, parameters, buffers, mode)};
+  }
+
+ protected:
+  using Model::Model;
+  virtual at::Tensor logits(const at::Tensor& x, std::span<const at::Tensor> parameters,
+                            std::span<const at::Tensor> buffers, const ForwardMode& mode) const = 0;
 };
 
 // kUsage for an unknown name (the message names the nearest one), a bad setting, or samples of the

@@ -38,19 +38,19 @@ class Instance {
   void (*free_instance_)(void*);
 };
 
-class Plugin final : public Model {
+class Plugin final : public LogitsModel {
  public:
   Plugin(std::string who, Functions functions, std::unique_ptr<Instance> instance,
          ModelLayout layout, const data::SampleShape& shape, uint32_t classes)
-      : Model(std::move(layout)),
+      : LogitsModel(std::move(layout)),
         who_(std::move(who)),
         functions_(functions),
         instance_(std::move(instance)),
         shape_(shape),
         classes_(classes) {}
 
-  at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> parameters,
-                     std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
+  at::Tensor logits(const at::Tensor& x, std::span<const at::Tensor> parameters,
+                    std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
     const RandomScope random(mode.dropout_key, x.device());
     const std::vector<const void*> parameter_pointers = pointers(parameters);
     const std::vector<const void*> buffer_pointers = pointers(buffers);

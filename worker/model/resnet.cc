@@ -22,13 +22,13 @@ at::Tensor conv_norm(const Forward& f, const at::Tensor& x, const ResnetConv& la
   return batch_norm(f, conv_without_bias(f, x, layer.weight, layer.place), layer.norm);
 }
 
-class Resnet final : public Model {
+class Resnet final : public LogitsModel {
  public:
   Resnet(const wire::ModelSpec& spec, ResnetParts parts)
-      : Model(std::move(parts.layout)), dropout_(spec.dropout()), parts_(std::move(parts)) {}
+      : LogitsModel(std::move(parts.layout)), dropout_(spec.dropout()), parts_(std::move(parts)) {}
 
-  at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> parameters,
-                     std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
+  at::Tensor logits(const at::Tensor& x, std::span<const at::Tensor> parameters,
+                    std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
     const Forward f{parameters, buffers, mode};
     const at::MemoryFormat format = memory_format(x);
     at::Tensor h =

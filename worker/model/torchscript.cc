@@ -15,11 +15,11 @@
 namespace lockstep {
 namespace {
 
-class TorchScript final : public Model {
+class TorchScript final : public LogitsModel {
  public:
   TorchScript(std::string who, std::string content, ScriptModule module, ScriptParts parts,
               const data::SampleShape& shape, uint32_t classes)
-      : Model(parts.layout),
+      : LogitsModel(parts.layout),
         who_(std::move(who)),
         content_(std::move(content)),
         shape_(shape),
@@ -47,8 +47,8 @@ class TorchScript final : public Model {
   }
 
   // The scope's lock makes the module this thread's, too.
-  at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> parameters,
-                     std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
+  at::Tensor logits(const at::Tensor& x, std::span<const at::Tensor> parameters,
+                    std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
     const RandomScope random(mode.dropout_key, x.device());
     bind(parameters, buffers);
     at::Tensor out = run(x, mode.training);

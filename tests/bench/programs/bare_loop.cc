@@ -86,7 +86,8 @@ Status BareLoop::make_batches(const data::Dataset& dataset, uint64_t batch, uint
 
 at::Tensor BareLoop::forward(const at::Tensor& x, const at::Tensor& y) const {
   const AutocastScope autocast(where.type(), compute);
-  const at::Tensor logits = model->forward(x, parameters, buffers, {true, 0}).to(at::kFloat);
+  const at::Tensor logits =
+      model->forward({.x = x}, parameters, buffers, {true, 0}).logits.to(at::kFloat);
   return at::cross_entropy_loss(logits.flatten(0, -2), y);
 }
 

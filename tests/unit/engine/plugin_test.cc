@@ -95,7 +95,9 @@ TEST_F(BrokenPlugin, MayComputeOnTheDeviceOfItsInput) {
   const std::vector<at::Tensor> parameters = {on_meta({16, 3})};
   const std::vector<at::Tensor> buffers = {on_meta({3})};
   const at::Tensor logits =
-      (*model)->forward(on_meta({6, 1, 4, 4}), parameters, buffers, {.training = true});
+      (*model)
+          ->forward({.x = on_meta({6, 1, 4, 4})}, parameters, buffers, {.training = true})
+          .logits;
   EXPECT_TRUE(logits.is_meta());
 }
 

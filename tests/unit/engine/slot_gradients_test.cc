@@ -55,7 +55,8 @@ class SlotGradientsOf : public ::testing::TestWithParam<const char*> {
 
   at::Tensor forward(at::ScalarType type, GradientSink* sink) {
     const AutocastScope autocast(at::kCPU, type);
-    return model_->forward(x_, parameters_, buffers_, {.training = true, .sink = sink});
+    return model_->forward({.x = x_}, parameters_, buffers_, {.training = true, .sink = sink})
+        .logits;
   }
 
   // The bits of the region, and how often each parameter was told.

@@ -144,7 +144,7 @@ at::Tensor logits_on_meta(Model& model, const at::Tensor& x) {
   for (const BufferSpec& b : model.layout().buffers)
     buffers.push_back(at::empty({b.size}, options));
   EXPECT_TRUE(model.move_to(at::kMeta).is_ok());
-  return model.forward(x, parameters, buffers, {.training = true});
+  return model.forward({.x = x}, parameters, buffers, {.training = true}).logits;
 }
 
 // Modules made here, each with one thing that is wrong.
