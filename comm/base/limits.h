@@ -109,7 +109,13 @@ inline constexpr size_t kVocabularyTokenBytes = 64 * kKib;  // one BPE token
 inline constexpr size_t kAddedTokens = 4'096;               // one BPE vocabulary
 inline constexpr uint32_t kModelLayers = 1'024;
 inline constexpr uint32_t kModelWidth = 65'536;
-inline constexpr size_t kModelFileBytes = 16 * kGib;  // TorchScript file or plug-in
+inline constexpr size_t kModelFileBytes = 16 * kGib;  // TorchScript, exported program, plug-in
+inline constexpr size_t kProgramEntries = 65'600;              // files in an exported program,
+inline constexpr size_t kProgramJsonBytes = 64 * kMib;         // each of its JSON files,
+inline constexpr size_t kProgramJsonLevels = 64;               // nesting of values in it,
+inline constexpr size_t kProgramJsonValues = 8'000'000;        // all its values,
+inline constexpr size_t kProgramNodes = 200'000;               // calls of operators,
+inline constexpr uint64_t kProgramRepeatedBytes = 256 * kMib;  // a tensor larger than its storage
 inline constexpr size_t kStatisticsFileBytes = 16 * kMib;
 
 // data.tune

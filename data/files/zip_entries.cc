@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "comm/base/limits.h"
 #include "data/base/file_errors.h"
 #include "data/base/little_endian.h"
 
@@ -47,7 +46,7 @@ std::optional<size_t> find_end(std::span<const uint8_t> archive) {
   return std::nullopt;
 }
 
-Result<Directory> find_directory(std::span<const uint8_t> archive) {
+Result<Directory> find_directory(std::span<const uint8_t> archive, size_t most_entries) {
   const auto at = find_end(archive);
   if (!at)
     return bad("is truncated, or not a zip archive: the list of its files is not at its end");
@@ -64,9 +63,9 @@ Result<Directory> find_directory(std::span<const uint8_t> archive) {
   }
   if (found.offset > archive.size() || found.bytes > archive.size() - found.offset)
     return damaged("the list of its files reaches beyond the archive");
-  if (found.entries > limits::kDataDirectoryEntries)
+  if (found.entries > most_entries)
     return bad("holds " + std::to_string(found.entries) + " files, more than the limit of " +
-               std::to_string(limits::kDataDirectoryEntries));
+               std::to_string(most_entries));
   return found;
 }
 
@@ -153,8 +152,8 @@ Status check_apart(std::vector<ZipEntry> entries) {
 
 }  // namespace
 
-Result<std::vector<ZipEntry>> zip_entries(std::span<const uint8_t> archive) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const Directory directory, find_directory(archive));
+Result<std::vector<ZipEntry>> zip_entries(std::span<const uint8_t> archive, size_t most_entries) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const Directory directory, find_directory(archive, most_entries));
   auto list = archive.subspan(directory.offset, directory.bytes);
   std::vector<ZipEntry> entries;
   for (uint64_t i = 0; i < directory.entries; ++i) {

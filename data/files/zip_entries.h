@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/base/limits.h"
 #include "comm/base/status.h"
 
 namespace lockstep::data {
@@ -25,11 +26,12 @@ struct ZipEntry {
   bool is_deflated = false;   // else stored as it is
 };
 
-// In the order of the central directory, at most limits::kDataDirectoryEntries. kBadData, with a
+// In the order of the central directory, at most `most_entries`. kBadData, with a
 // message that goes on after the archive's name, if
 // - the archive is truncated, damaged or encrypted
 // - entries reach beyond it or overlap
 // - an entry is packed in another way than deflated
-Result<std::vector<ZipEntry>> zip_entries(std::span<const uint8_t> archive);
+Result<std::vector<ZipEntry>> zip_entries(std::span<const uint8_t> archive,
+                                          size_t most_entries = limits::kDataDirectoryEntries);
 
 }  // namespace lockstep::data

@@ -5,6 +5,7 @@ import gzip
 import json
 import pathlib
 import struct
+import zipfile
 
 CORPUS = pathlib.Path(__file__).with_name("corpus")
 
@@ -158,3 +159,17 @@ put("sources", {"range_part": "\x21bytes 0-1/2", "range_end": "\x21bytes 5-6/7",
                 "range_total": "\x21bytes 5-6/9", "range_huge": "\x21bytes 18446744073709551615-0/1",
                 "range_whole": "\x32bytes 0-2/3", "range_short": "\x06bytes 0-6/7",
                 "range_star": "\x21bytes */2", "range_negative": "\x21bytes -1-0/2"})
+
+def exported():
+    """Of the golden programs: whole, and the JSON of one and its two lists."""
+    golden = pathlib.Path(__file__).parent.parent / "golden/exported"
+    seeds = {"whole": (golden / "counted.pt2").read_bytes()}
+    for name in ("counted", "regions"):
+        with zipfile.ZipFile(golden / f"{name}.pt2") as archive:
+            seeds[name] = b"\0".join(archive.read(f"{name}/{file}") for file in (
+                "models/model.json", "data/weights/model_weights_config.json",
+                "data/constants/model_constants_config.json"))
+    return seeds
+
+
+put("exported", exported())

@@ -7,8 +7,11 @@
 // Thread-safety: free functions.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "comm/base/status.h"
 #include "worker/model/exported/program.h"
@@ -22,6 +25,23 @@ namespace lockstep::exported {
 //  kConfig   the file is whole, but Lockstep cannot train it: the message names the operator, the
 //            parameter or the line of Python
 Result<std::shared_ptr<const Program>> read_program(const std::string& path);
+
+// The same of a file in memory, which `owner` keeps. Messages go on after the file's name.
+Result<Program> parse_program(std::span<const uint8_t> file, std::shared_ptr<const void> owner);
+
+// The JSON of an archive.
+struct ProgramTexts {
+  std::string_view program;    // models/NAME.json
+  std::string_view weights;    // data/weights/NAME_weights_config.json
+  std::string_view constants;  // data/constants/NAME_constants_config.json
+};
+
+// The same of the archive's parts. `read_file` gives the content of one of its other files, which
+// `owner` keeps.
+Result<Program> parse_program(
+    const ProgramTexts& texts,
+    const std::function<Result<std::span<const uint8_t>>(const std::string& name)>& read_file,
+    std::shared_ptr<const void> owner);
 
 // kConfig unless batches of `samples` fit the program; `what` says whose they are: "a slot of
 // train.global_batch 64 and train.slots 8".

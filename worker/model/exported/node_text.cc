@@ -1,0 +1,73 @@
+#include "worker/model/exported/node_text.h"
+
+#include "comm/base/text/printable.h"
+
+namespace lockstep::exported {
+namespace {
+
+constexpr std::string_view kFrame = "File \"";
+constexpr size_t kLongestLine = 200;
+
+std::string_view trimmed(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
+}
+
+// `frame`: 'File "PATH", line N, in FUNCTION\n    CODE', without its first six bytes.
+std::string frame_text(std::string_view frame) {
+  const std::string_view path = frame.substr(0, frame.find('"'));
+  std::string_view rest = frame.substr(path.size());
+  const size_t line = rest.find(", line ");
+  const size_t end = rest.find('\n');
+  std::string text(path);
+  if (line != std::string_view::npos && line < end)
+    text += rest.substr(line, rest.find_first_of(",\n", line + 2) - line);
+  if (end != std::string_view::npos) {
+    const std::string_view code = trimmed(rest.substr(end, rest.find('\n', end + 1) - end));
+    if (!code.empty()) text.append(": ").append(code);
+  }
+  return printable(std::string_view(text).substr(0, kLongestLine));
+}
+
+bool is_installed(std::string_view frame) {
+  const std::string_view path = frame.substr(0, frame.find('"'));
+  return path.find("site-packages") != std::string_view::npos ||
+         path.find("dist-packages") != std::string_view::npos;
+}
+
+}  // namespace
+
+std::string user_line(std::string_view stack_trace) {
+  std::string_view chosen;
+  bool is_own = false;
+  for (size_t at = stack_trace.find(kFrame); at != std::string_view::npos;) {
+    const size_t next = stack_trace.find(kFrame, at + kFrame.size());
+    const auto frame = stack_trace.substr(at + kFrame.size(), next == std::string_view::npos
+                                                                  ? std::string_view::npos
+                                                                  : next - at - kFrame.size());
+    if (!is_installed(frame) || !is_own) {
+      chosen = frame;
+      is_own = !is_installed(frame);
+    }
+    at = next;
+  }
+  return chosen.empty() ? std::string() : frame_text(chosen);
+}
+
+std::vector<ModuleOfNode> modules_of(std::string_view nn_module_stack) {
+  std::vector<ModuleOfNode> modules;
+  while (!nn_module_stack.empty()) {
+    const std::string_view one = nn_module_stack.substr(0, nn_module_stack.find(';'));
+    nn_module_stack.remove_prefix(std::min(one.size() + 1, nn_module_stack.size()));
+    const size_t type = one.rfind(',');
+    if (type == std::string_view::npos || type == 0) continue;
+    const size_t path = one.rfind(',', type - 1);
+    if (path == std::string_view::npos) continue;
+    modules.push_back(
+        {std::string(one.substr(path + 1, type - path - 1)), std::string(one.substr(type + 1))});
+  }
+  return modules;
+}
+
+}  // namespace lockstep::exported

@@ -1,0 +1,21 @@
+// What a node's metadata say to people: the line of Python, and the modules around it.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "worker/model/exported/program.h"
+
+namespace lockstep::exported {
+
+// `stack_trace`: frames of Python, outermost first. "model.py, line 9: x = self.fc(x)": the
+// innermost frame that is not PyTorch's or another installed package's, or the innermost of all.
+std::string user_line(std::string_view stack_trace);
+
+// `nn_module_stack`: "key,path,type" for each module, with ';' between them.
+std::vector<ModuleOfNode> modules_of(std::string_view nn_module_stack);
+
+}  // namespace lockstep::exported
