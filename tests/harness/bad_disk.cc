@@ -12,15 +12,12 @@
 //   LOCKSTEP_TEST_DISK_STATE  a directory outside of the run directory: the count, and what a power
 //                             cut undoes (lost_writes.py)
 #include <dirent.h>
-#include <dlfcn.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <climits>
 #include <csignal>
 #include <cstdarg>
 #include <cstdio>
@@ -28,22 +25,16 @@
 #include <string>
 #include <string_view>
 
+#include "tests/harness/preload.h"
+
+using lockstep::testing::mode_of;
+using lockstep::testing::next_count;
+using lockstep::testing::open_really;
+using lockstep::testing::path_of_descriptor;
+using lockstep::testing::real;
+using lockstep::testing::write_really;
+
 namespace {
-
-template <typename Function>
-Function real(const char* name) {
-  return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
-}
-
-int open_really(const char* path, int flags, mode_t mode = 0600) {
-  static const auto function = real<int (*)(const char*, int, ...)>("open");
-  return function(path, flags | O_CLOEXEC, mode);
-}
-
-ssize_t write_really(int fd, const void* bytes, size_t size) {
-  static const auto function = real<ssize_t (*)(int, const void*, size_t)>("write");
-  return function(fd, bytes, size);
-}
 
 ssize_t pwrite_really(int fd, const void* bytes, size_t size, off_t at) {
   static const auto function = real<ssize_t (*)(int, const void*, size_t, off_t)>("pwrite");
@@ -66,18 +57,6 @@ void append_line(const std::string& name, const std::string& line) {
   ::close(fd);
 }
 
-// One more, over all processes; the file's size is the count.
-long next_count() {
-  const int fd = open_really(state_file("count").c_str(), O_WRONLY | O_CREAT | O_APPEND);
-  if (fd < 0) return 0;
-  ::flock(fd, LOCK_EX);
-  (void)!write_really(fd, ".", 1);
-  struct stat info {};
-  ::fstat(fd, &info);
-  ::close(fd);
-  return info.st_size;
-}
-
 bool is_inside(std::string_view path) {
   const std::string_view directory = setting("LOCKSTEP_TEST_DISK_IN");
   return !directory.empty() && path.starts_with(directory);
@@ -86,11 +65,8 @@ bool is_inside(std::string_view path) {
 // Empty: not of the run directory.
 std::string path_of(int fd) {
   if (setting("LOCKSTEP_TEST_DISK_IN").empty()) return {};
-  char path[PATH_MAX];
-  const std::string link = "/proc/self/fd/" + std::to_string(fd);
-  const ssize_t bytes = ::readlink(link.c_str(), path, sizeof path);
-  const std::string_view found(path, bytes > 0 ? static_cast<size_t>(bytes) : 0);
-  return is_inside(found) ? std::string(found) : std::string();
+  const std::string found = path_of_descriptor(fd);
+  return is_inside(found) ? found : std::string();
 }
 
 // All processes of the run are of one session (harness.py).
@@ -113,7 +89,7 @@ Fault fault_of(std::string_view call, std::string_view path) {
     return Fault::kNone;
   const std::string_view at = setting("LOCKSTEP_TEST_DISK_AT");
   const long wanted = std::atol(at.data());
-  const long count = next_count();
+  const long count = next_count(state_file("count").c_str());
   if (count < wanted || (count > wanted && !at.ends_with('+'))) return Fault::kNone;
   const std::string_view what = setting("LOCKSTEP_TEST_DISK_DO");
   if (what == "short") return Fault::kShort;
@@ -203,10 +179,6 @@ int opened(const char* name, const char* path, int flags, mode_t mode) {
 
 int named(const char* path) {
   return is_inside(path) && fault_of("name", path) == Fault::kError ? -1 : 0;
-}
-
-mode_t mode_of(int flags, va_list list) {
-  return (flags & O_CREAT) != 0 ? static_cast<mode_t>(va_arg(list, int)) : 0;
 }
 
 }  // namespace

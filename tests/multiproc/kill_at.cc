@@ -3,42 +3,26 @@
 // LOCKSTEP_TEST_KILL_AT is n, counted from 1 over all processes of the run; LOCKSTEP_TEST_KILL_IN
 // the run directory; LOCKSTEP_TEST_KILL_COUNT a file with the count so far, which stays outside of
 // the run directory.
-#include <dlfcn.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <climits>
 #include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
+#include "tests/harness/preload.h"
+
+using lockstep::testing::mode_of;
+using lockstep::testing::next_count;
+using lockstep::testing::path_of_descriptor;
+using lockstep::testing::real;
+
 namespace {
-
-template <typename Function>
-Function real(const char* name) {
-  return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
-}
-
-// One more, over all processes; the file's size is the count.
-long next_count() {
-  const char* path = std::getenv("LOCKSTEP_TEST_KILL_COUNT");
-  static const auto open_real = real<int (*)(const char*, int, ...)>("open");
-  static const auto write_real = real<ssize_t (*)(int, const void*, size_t)>("write");
-  const int fd = path == nullptr ? -1 : open_real(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
-  if (fd < 0) return 0;
-  ::flock(fd, LOCK_EX);
-  (void)!write_real(fd, ".", 1);
-  struct stat info {};
-  ::fstat(fd, &info);
-  ::close(fd);
-  return info.st_size;
-}
 
 bool is_inside(const char* path) {
   const char* directory = std::getenv("LOCKSTEP_TEST_KILL_IN");
@@ -49,7 +33,8 @@ bool is_inside(const char* path) {
 void before_change(const char* path) {
   const char* at = std::getenv("LOCKSTEP_TEST_KILL_AT");
   if (at == nullptr || !is_inside(path)) return;
-  if (next_count() != std::atol(at)) return;
+  const char* count = std::getenv("LOCKSTEP_TEST_KILL_COUNT");
+  if (count == nullptr || next_count(count) != std::atol(at)) return;
   const bool is_child = std::strcmp(program_invocation_short_name, "lockstep") != 0;
   if (is_child) ::kill(::getppid(), SIGKILL);  // else its parent is the test
   ::kill(::getpid(), SIGKILL);
@@ -57,23 +42,13 @@ void before_change(const char* path) {
 
 void before_change(int fd) {
   if (std::getenv("LOCKSTEP_TEST_KILL_AT") == nullptr) return;
-  char link[64];
-  char path[PATH_MAX];
-  std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  const ssize_t bytes = ::readlink(link, path, sizeof path - 1);
-  if (bytes <= 0) return;
-  path[bytes] = '\0';
-  before_change(path);
+  before_change(path_of_descriptor(fd).c_str());
 }
 
 template <typename Open>
 int open_with(Open function, const char* path, int flags, mode_t mode) {
   if ((flags & (O_CREAT | O_TRUNC)) != 0) before_change(path);
   return function(path, flags, mode);
-}
-
-mode_t mode_of(int flags, va_list list) {
-  return (flags & O_CREAT) != 0 ? static_cast<mode_t>(va_arg(list, int)) : 0;
 }
 
 }  // namespace

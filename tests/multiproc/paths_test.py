@@ -38,7 +38,8 @@ class OddNames(LockstepTest):
         self.assertEqual(run.wait(), 75, run.text()[-2000:])
         [command] = re.findall(r"continue with: (.*)", run.text())
         self.assert_nothing_left(run)
-        shell = subprocess.run(["sh", "-c", command + " train.max_steps=20"], text=True,
+        end = run.summary()["steps"] + 5
+        shell = subprocess.run(["sh", "-c", f"{command} train.max_steps={end}"], text=True,
                                capture_output=True, timeout=300, cwd="/",
                                env={**self.environment(slot_ms=0),
                                     "PATH": f"{BIN}:{os.environ['PATH']}"})

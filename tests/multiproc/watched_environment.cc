@@ -2,10 +2,13 @@
 // LOCKSTEP_TEST_ENVIRONMENT names, "NAME THREADS", with the threads that the process has then. A
 // change races with what other threads read there.
 #include <dirent.h>
-#include <dlfcn.h>
 
 #include <cstdio>
 #include <cstdlib>
+
+#include "tests/harness/preload.h"
+
+using lockstep::testing::real;
 
 namespace {
 
@@ -24,11 +27,6 @@ void note(const char* name) {
   if (file == nullptr) return;
   std::fprintf(file, "%s %d\n", name, threads());
   std::fclose(file);
-}
-
-template <typename Function>
-Function real(const char* name) {
-  return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
 }
 
 }  // namespace

@@ -13,10 +13,12 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <string_view>
 #include <system_error>
 #include <thread>
 
 #include "comm/base/byte_units.h"
+#include "comm/base/descriptors.h"
 #include "comm/base/file.h"
 #include "comm/base/hash.h"
 #include "data/source/base/at_once.h"
@@ -77,8 +79,9 @@ Status make_place(const ObjectInfo& object, bool with_head, ObjectCache& cache,
   if (bytes > 0) LOCKSTEP_RETURN_IF_ERROR(cache.read(object, 0, bytes, head.data()));
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd < 0) return cannot_write_view(path);
-  const bool is_written = ::pwrite(fd, head.data(), bytes, 0) == static_cast<ssize_t>(bytes) &&
-                          ::ftruncate(fd, static_cast<off_t>(object.bytes)) == 0;
+  const std::string_view content(reinterpret_cast<const char*>(head.data()), bytes);
+  const bool is_written =
+      write_all_at(fd, content, 0) && ::ftruncate(fd, static_cast<off_t>(object.bytes)) == 0;
   ::close(fd);
   return is_written ? Status::ok() : cannot_write_view(path);
 }
