@@ -27,7 +27,8 @@ SAMPLE = ("kill/worker/kill/checkpoint/2-workers",
           "impostor/control/refuses/take-over",
           "signal/supervisor/TERM+INT/checkpoint",
           "stream/run/both-full/start",
-          "resource/descriptors/24/start")
+          "resource/descriptors/24/start",
+          "clock/all/forth-60-years/take-over")
 
 
 class Faults(unittest.TestCase):

@@ -8,6 +8,8 @@ from harness import BIN, LockstepTest
 
 PID_GROUPS = pathlib.Path("/sys/fs/cgroup/pids")  # of version 1
 
+NO_LIMIT = "unlimited"
+
 TRAIN = {"global_batch": 64, "slots": 4, "epochs": 5000}
 
 
@@ -62,9 +64,41 @@ class Limits(LockstepTest):
         self.assert_nothing_left(run)
 
 
-class Processes(LockstepTest):
-    """In a container that may have few processes and threads."""
+class FewProcesses:
+    """With room for few processes and threads. Each subclass is a way in which a machine says so."""
 
+    def start_with(self, count, **more):
+        job = self.job(self.small_data(), model={"name": "mlp"}, train={**TRAIN, "max_steps": 300},
+                       cluster={"grace_s": 5})
+        run = self.start(job, "--workers", 2, prefix=self.limited_to(count), **more)
+        run.prefix = []
+        return run
+
+    def assert_limit_is_named(self, run):
+        self.assertEqual(run.wait(), 70, run.text()[-2000:])
+        self.assertIn("ulimit -u, or pids.max", run.text())
+
+    def test_without_room_for_a_coordinator_it_ends_at_once(self):
+        run = self.start_with(1)
+        self.assert_limit_is_named(run)
+
+    def test_workers_without_room_for_their_threads_are_not_tried_for_ever(self):
+        run = self.start_with(7)
+        self.assert_limit_is_named(run)
+        self.assertNotIn("terminate called", run.text())
+        self.assert_nothing_left(run)
+
+    def test_with_room_for_some_of_the_threads_it_ends_with_the_same_weights_or_the_cause(self):
+        undisturbed = self.start_with(NO_LIMIT, name="undisturbed")
+        self.assertEqual(undisturbed.wait(), 0, undisturbed.text()[-2000:])
+        run = self.start_with(12)
+        if run.wait() == 0:
+            self.assert_same_result(run, undisturbed)
+        else:
+            self.assert_limit_is_named(run)
+
+
+class Container(FewProcesses, LockstepTest):
     def setUp(self):
         super().setUp()
         self.group = PID_GROUPS / f"lockstep-test-{os.getpid()}"
@@ -78,37 +112,27 @@ class Processes(LockstepTest):
         with contextlib.suppress(OSError):
             self.group.rmdir()
 
-    def start_with(self, pids, **more):
-        (self.group / "pids.max").write_text(str(pids))
-        job = self.job(self.small_data(), model={"name": "mlp"}, train={**TRAIN, "max_steps": 300},
-                       cluster={"grace_s": 5})
-        enter = f'echo $$ > {self.group}/cgroup.procs && exec "$@"'
-        run = self.start(job, "--workers", 2, prefix=["sh", "-c", enter, "sh"], **more)
-        run.prefix = []
-        return run
+    def limited_to(self, count):
+        (self.group / "pids.max").write_text("max" if count == NO_LIMIT else str(count))
+        return ["sh", "-c", f'echo $$ > {self.group}/cgroup.procs && exec "$@"', "sh"]
 
-    def assert_limit_is_named(self, run):
-        self.assertEqual(run.wait(), 70, run.text()[-2000:])
-        self.assertIn("pids.max", run.text())
 
-    def test_without_room_for_a_coordinator_it_ends_at_once(self):
-        run = self.start_with(1)
-        self.assert_limit_is_named(run)
+class User(FewProcesses, LockstepTest):
+    """ulimit -u. The kernel exempts root, so the run is another user's, who may read all files."""
 
-    def test_workers_without_room_for_their_threads_are_not_tried_for_ever(self):
-        run = self.start_with(7)
-        self.assert_limit_is_named(run)
-        self.assertNotIn("terminate called", run.text())
-        self.assert_nothing_left(run)
+    def setUp(self):
+        super().setUp()
+        if os.getuid() != 0:
+            self.skipTest("ONLY ROOT CAN BECOME A USER WITHOUT PROCESSES")
+        self.user = str(50_000 + os.getpid() % 10_000)
 
-    def test_with_room_for_some_of_the_threads_it_ends_with_the_same_weights_or_the_cause(self):
-        undisturbed = self.start_with("max", name="undisturbed")
-        self.assertEqual(undisturbed.wait(), 0, undisturbed.text()[-2000:])
-        run = self.start_with(12)
-        if run.wait() == 0:
-            self.assert_same_result(run, undisturbed)
-        else:
-            self.assert_limit_is_named(run)
+    def limited_to(self, count):
+        if count == NO_LIMIT:
+            return []
+        kept = "-all,+dac_override,+dac_read_search"
+        return ["setpriv", "--reuid", self.user, "--regid", self.user, "--clear-groups",
+                "--inh-caps", kept, "--ambient-caps", kept, "--bounding-set", kept,
+                "prlimit", f"--nproc={count}"]
 
 
 if __name__ == "__main__":
