@@ -10,7 +10,7 @@
 #include "comm/base/status.h"
 #include "comm/inherited/process_limit.h"
 #include "comm/inherited/standard_streams.h"
-#include "coordinator/program.h"
+#include "coordinator/coordinator_process.h"
 
 namespace {
 

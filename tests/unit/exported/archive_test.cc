@@ -123,7 +123,12 @@ TEST(UserLine, IsTheInnermostOfTheUsersOwnFiles) {
             "/a/net.py, line 9: return self.fc(x)");
   EXPECT_EQ(user_line("File \"/v/site-packages/torchvision/resnet.py\", line 1, in forward\n    a\n"
                       "File \"/v/site-packages/torch/nn/relu.py\", line 2, in forward\n    b"),
+            "/v/site-packages/torchvision/resnet.py, line 1: a");
+  EXPECT_EQ(user_line("File \"/v/site-packages/torch/nn/relu.py\", line 2, in forward\n    b"),
             "/v/site-packages/torch/nn/relu.py, line 2: b");
+  EXPECT_EQ(user_line("File \"/a/net.py\", line 9, in forward\n    a\n"
+                      "File \"torch/fx/passes/runtime_assert.py\", line 24, in f\n    b"),
+            "/a/net.py, line 9: a");
   EXPECT_EQ(user_line(""), "");
   EXPECT_EQ(user_line("File \""), "");
   EXPECT_LE(user_line("File \"" + std::string(100'000, 'x')).size(), 210u);

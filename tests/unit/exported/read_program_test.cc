@@ -188,7 +188,7 @@ TEST(ReadProgram, BatchesMustBeInTheExportedRange) {
   EXPECT_EQ(from_two->samples.min, 2);
   EXPECT_TRUE(check_batch_size(*from_two, "m.pt2", 1'000'000, "a slot").is_ok());
   EXPECT_THAT(check_batch_size(*from_two, "m.pt2", 1, "the last slot of an epoch"),
-              FailsWith(Code::kConfig, Names("m.pt2", "from 2 samples on", "the last slot"),
+              FailsWith(Code::kConfig, Names("m.pt2", "2 samples or more", "the last slot"),
                         Advises("min=1")));
   const auto mlp = golden("mlp");
   EXPECT_TRUE(check_batch_size(*mlp, "m.pt2", 64, "a slot").is_ok());

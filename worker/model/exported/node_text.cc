@@ -30,25 +30,29 @@ std::string frame_text(std::string_view frame) {
   return printable(std::string_view(text).substr(0, kLongestLine));
 }
 
-bool is_installed(std::string_view frame) {
+// How near a frame is to what the user wrote.
+enum class FrameOf : uint8_t { kPyTorch, kInstalledPackage, kUser };
+
+FrameOf owner_of(std::string_view frame) {
   const std::string_view path = frame.substr(0, frame.find('"'));
-  return path.find("site-packages") != std::string_view::npos ||
-         path.find("dist-packages") != std::string_view::npos;
+  const auto has = [&](std::string_view part) { return path.find(part) != std::string_view::npos; };
+  if (path.starts_with("torch/") || has("-packages/torch/")) return FrameOf::kPyTorch;
+  return has("site-packages") || has("dist-packages") ? FrameOf::kInstalledPackage : FrameOf::kUser;
 }
 
 }  // namespace
 
 std::string user_line(std::string_view stack_trace) {
   std::string_view chosen;
-  bool is_own = false;
+  FrameOf owner = FrameOf::kPyTorch;
   for (size_t at = stack_trace.find(kFrame); at != std::string_view::npos;) {
     const size_t next = stack_trace.find(kFrame, at + kFrame.size());
     const auto frame = stack_trace.substr(at + kFrame.size(), next == std::string_view::npos
                                                                   ? std::string_view::npos
                                                                   : next - at - kFrame.size());
-    if (!is_installed(frame) || !is_own) {
+    if (owner_of(frame) >= owner) {
       chosen = frame;
-      is_own = !is_installed(frame);
+      owner = owner_of(frame);
     }
     at = next;
   }

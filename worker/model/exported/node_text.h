@@ -12,7 +12,7 @@
 namespace lockstep::exported {
 
 // `stack_trace`: frames of Python, outermost first. "model.py, line 9: x = self.fc(x)": the
-// innermost frame that is not PyTorch's or another installed package's, or the innermost of all.
+// innermost frame of the user's own files, else of another installed package, else of PyTorch.
 std::string user_line(std::string_view stack_trace);
 
 // `nn_module_stack`: "key,path,type" for each module, with ';' between them.

@@ -122,12 +122,13 @@ Status check_batch_size(const Program& program, const std::string& path, uint64_
   if (samples >= static_cast<uint64_t>(std::max<int64_t>(range.min, 0)) &&
       samples <= static_cast<uint64_t>(std::max<int64_t>(range.max, 0)))
     return Status::ok();
-  const bool is_fixed = range.min == range.max;
-  const std::string takes = is_fixed ? std::to_string(range.min) + " samples alone"
-                                     : "from " + std::to_string(range.min) +
-                                           (range.max == SizeRange{}.max
-                                                ? std::string(" samples on")
-                                                : " to " + std::to_string(range.max) + " samples");
+  std::string takes = std::to_string(range.min);
+  if (range.max == SizeRange{}.max)
+    takes += " samples or more";
+  else if (range.max != range.min)
+    takes += " to " + std::to_string(range.max) + " samples";
+  else
+    takes += " samples";
   return {Code::kConfig, who_is(path) + " takes batches of " + takes + ", and " + what + " has " +
                              std::to_string(samples) +
                              "; export it with dynamic_shapes=({0: Dim(\"batch\", min=1, max=" +

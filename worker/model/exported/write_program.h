@@ -19,10 +19,10 @@ using NewWeights = std::function<Result<std::span<const uint8_t>>(const std::str
 
 // `from`: the program's file. `to`: a new file, which appears whole or not at all; an old one of
 // this name is replaced. `is_evaluation`: the graph is switched to evaluation (evaluation.h), and
-// its step counters are left out; else the graph stays and all bytes but the weights are those of
-// `from`.
-// kConfig if `from` cannot be read (read_program.h) or weights have another size; kInternal if `to`
-// cannot be written.
+// its step counters are left out; else the graph stays as it is. Ask first whether the switched
+// graph is right (a program for evaluation is written with `is_evaluation` false).
+// kBadData or kConfig if `from` cannot be read (read_program.h) or weights have another size;
+// kInternal if `to` cannot be written; errors of `weights` as they are.
 Status write_program(const std::string& from, const std::string& to, bool is_evaluation,
                      const NewWeights& weights);
 

@@ -1,4 +1,4 @@
-#include "coordinator/program.h"
+#include "coordinator/coordinator_process.h"
 
 #include <unistd.h>
 
