@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-Result<ModelFile> read_model_file(const std::string& path) {
-  const std::string what = "model.path names " + path;
+Result<ModelFile> read_model_file(const std::string& path, const std::string& key) {
+  const std::string what = key + " names " + path;
   std::error_code error;
   if (std::filesystem::is_directory(path, error))
     return Status(Code::kConfig, what + ", which is a directory; name the model's file");
@@ -26,11 +26,11 @@ Result<ModelFile> read_model_file(const std::string& path) {
 }
 
 Status check_model_hash(const std::string& path, const std::string& wanted,
-                        const std::string& found) {
+                        const std::string& found, const std::string& key,
+                        const std::string& hash_key) {
   if (wanted == found) return Status::ok();
-  return {Code::kUsage, "model.path names " + path +
-                            ", whose content has changed: its SHA-256 is " + found +
-                            ", and model.sha256 of this run is " + wanted +
+  return {Code::kUsage, key + " names " + path + ", whose content has changed: its SHA-256 is " +
+                            found + ", and " + hash_key + " of this run is " + wanted +
                             ". Put the file back as it was, or start a new run in another "
                             "--run-dir"};
 }

@@ -20,11 +20,13 @@ struct ModelFile {
   std::string sha256;  // in hex
 };
 
-Result<ModelFile> read_model_file(const std::string& path);
+// `key`: the job key that names the file.
+Result<ModelFile> read_model_file(const std::string& path, const std::string& key = "model.path");
 
 // Ok if `found`, the hash of the file at `path`, equals `wanted`, the hash of the run. kUsage if
-// not. Both in hex.
+// not. Both in hex. `key` and `hash_key`: the job keys of file and hash.
 Status check_model_hash(const std::string& path, const std::string& wanted,
-                        const std::string& found);
+                        const std::string& found, const std::string& key = "model.path",
+                        const std::string& hash_key = "model.sha256");
 
 }  // namespace lockstep

@@ -14,6 +14,7 @@ constexpr ModelRow kModels[] = {
     {.name = "resnet18"},
     {.name = "resnet50"},
     kGpt2Row,
+    {.name = "exported", .takes = ModelTakes::kEither, .is_from_file = true},
     {.name = "torchscript", .takes = ModelTakes::kEither, .is_from_file = true},
     {.name = "plugin", .takes = ModelTakes::kEither, .is_from_file = true},
 };

@@ -31,10 +31,9 @@ struct JobContext {
   // Format of the files at a path, for `auto` (data::detect_format).
   std::function<Result<std::string>(const wire::DataSpec& data, const std::string& path)>
       detect_format = [](auto&, auto&) { return Result<std::string>("idx"); };
-  // SHA-256 of a model's file, in hex (worker/model/model_file.h).
-  std::function<Result<std::string>(const std::string& path)> hash_model_file = [](auto&) {
-    return Result<std::string>("");
-  };
+  // SHA-256 of a model's file, in hex (worker/model/model_file.h); `key` names it in the job.
+  std::function<Result<std::string>(const std::string& path, const std::string& key)>
+      hash_model_file = [](auto&, auto&) { return Result<std::string>(""); };
   // SHA-256 of a vocabulary's files, in hex (data/bpe/vocabulary.h).
   std::function<Result<std::string>(const std::string& path)> hash_tokenizer = [](auto&) {
     return Result<std::string>("");

@@ -12,15 +12,35 @@ bool takes_tokens(const wire::JobSpec& job) {
   return learns_from_tokens(job.model());
 }
 
+namespace {
+
+// A run without this file at first takes none on a resume: its evaluations would not compare.
+Status resolve_eval_file(const JobContext& context, wire::ModelSpec& model) {
+  const std::string& path = model.eval_path();
+  if (path.empty()) {
+    if (model.eval_sha256().empty()) return Status::ok();
+    return {Code::kUsage, "model.eval_sha256 is " + model.eval_sha256() +
+                              " but model.eval_path is empty: name the program for evaluation"};
+  }
+  constexpr char kKey[] = "model.eval_path";
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string found, context.hash_model_file(path, kKey));
+  if (model.eval_sha256().empty()) model.set_eval_sha256(found);
+  return check_model_hash(path, model.eval_sha256(), found, kKey, "model.eval_sha256");
+}
+
+}  // namespace
+
 Status resolve_model_file(const JobValues& values, const JobContext& context, wire::JobSpec& job) {
   if (!is_from_file(job.model())) return Status::ok();
   wire::ModelSpec& model = *job.mutable_model();
   if (model.path().empty())
     return {Code::kUsage, told(values, "model.name", job) + " but " +
                               told(values, "model.path", job) + ": name the model's file"};
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::string found, context.hash_model_file(model.path()));
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string found,
+                            context.hash_model_file(model.path(), "model.path"));
   if (model.sha256().empty()) model.set_sha256(found);
   LOCKSTEP_RETURN_IF_ERROR(check_model_hash(model.path(), model.sha256(), found));
+  LOCKSTEP_RETURN_IF_ERROR(resolve_eval_file(context, model));
   if (context.stored != nullptr || !takes_tokens(job)) return Status::ok();
   if (!values.count("data.transforms")) job.mutable_data()->clear_transforms();
   if (!values.count("train.eval_batch")) job.mutable_train()->set_eval_batch(kSequenceEvalBatch);
@@ -31,11 +51,15 @@ Status check_model_file(const JobValues& values, const wire::JobSpec& job) {
   const auto say = [&](std::string_view key) { return told(values, key, job); };
   const auto usage = [](const std::string& message) { return Status(Code::kUsage, message); };
   const wire::ModelSpec& model = job.model();
+  if (model.name() != "exported" && !(model.eval_path().empty() && model.eval_sha256().empty()))
+    return usage(say("model.name") + " but " +
+                 say(model.eval_path().empty() ? "model.eval_sha256" : "model.eval_path") +
+                 ": a program for evaluation belongs to model.name exported");
   if (!is_from_file(model)) {
     if (model.path().empty() && model.sha256().empty()) return Status::ok();
     return usage(say("model.name") + " but " +
                  say(model.path().empty() ? "model.sha256" : "model.path") +
-                 ": a file belongs to model.name torchscript or plugin");
+                 ": a file belongs to model.name exported, torchscript or plugin");
   }
   if (model.dropout() > 0 || model.batch_norm())
     return usage(say("model.name") + " but " +

@@ -1,5 +1,5 @@
-// Resolves and checks what a job says about a model from a file (model.name: torchscript or
-// plugin).
+// Resolves and checks what a job says about a model from a file (model.name: exported,
+// torchscript or plugin).
 //
 // The format of the training data decides whether such a model takes images or tokens.
 //
@@ -16,7 +16,8 @@ namespace lockstep {
 // REQUIRES: data.train.format is resolved, unless the model is gpt2.
 bool takes_tokens(const wire::JobSpec& job);
 
-// Sets model.sha256, or compares the file with it if the job has it already. Sets the defaults that
+// Sets model.sha256 and model.eval_sha256, or compares the files with them if the job has them
+// already. Sets the defaults that
 // differ for tokens. REQUIRES: paths are absolute and formats resolved.
 Status resolve_model_file(const JobValues& values, const JobContext& context, wire::JobSpec& job);
 

@@ -15,6 +15,7 @@
 #include "deploy/agent/process.h"
 #include "deploy/cli/job/job_resolve.h"
 #include "deploy/cli/job/job_values.h"
+#include "deploy/cli/run/check_exported_model.h"
 #include "deploy/cli/run/data_here.h"
 #include "deploy/cli/run/same_run.h"
 #include "worker/cuda/module_entry.h"
@@ -32,8 +33,8 @@ std::vector<std::string> environment() {
   return out;
 }
 
-Result<std::string> hash_of_model_file(const std::string& path) {
-  LOCKSTEP_ASSIGN_OR_RETURN(ModelFile file, read_model_file(path));
+Result<std::string> hash_of_model_file(const std::string& path, const std::string& key) {
+  LOCKSTEP_ASSIGN_OR_RETURN(ModelFile file, read_model_file(path, key));
   return std::move(file.sha256);
 }
 
@@ -155,6 +156,7 @@ Result<wire::JobSpec> load_job(const JobRequest& request) {
   auto job = resolve_job(values, context);
   if (!job.is_ok()) return job;
   LOCKSTEP_RETURN_IF_ERROR(check_launched(request, *job));
+  LOCKSTEP_RETURN_IF_ERROR(check_exported_model(*job));
   LOCKSTEP_RETURN_IF_ERROR(check_mpi(request, *job));
   if (!job->comm().tls().empty())
     LOCKSTEP_RETURN_IF_ERROR(rpc::TlsContext::load(job->comm().tls()).status());

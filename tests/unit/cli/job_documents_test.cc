@@ -21,7 +21,7 @@ constexpr char kTokens[] =
 JobContext context_of(const std::string& format) {
   JobContext c = context();
   c.detect_format = [format](auto&, auto&) { return Result<std::string>(format); };
-  c.hash_model_file = [](auto&) { return Result<std::string>("aa11"); };
+  c.hash_model_file = [](auto&, auto&) { return Result<std::string>("aa11"); };
   return c;
 }
 

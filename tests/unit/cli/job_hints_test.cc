@@ -81,7 +81,7 @@ TEST(JobHints, ADeviceThatLockstepDoesNotHaveIsRefusedByName) {
   EXPECT_THAT(set("optimizer.name", "lion"),
               FailsWith(Code::kUsage, Names("lion"), Advises("adamw")));
   EXPECT_THAT(set("model.name", "vit"),
-              FailsWith(Code::kUsage, Names("vit"), Advises("torchscript")));
+              FailsWith(Code::kUsage, Names("vit"), Advises("torch.export.save", "exported")));
 }
 
 TEST(JobHints, WordsOfOtherProgramsAreUniqueAndNoneOfOurs) {

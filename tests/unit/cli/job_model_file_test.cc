@@ -21,7 +21,7 @@ constexpr char kScript[] =
 JobContext file_context(const std::string& format) {
   JobContext c = context();
   c.detect_format = [format](auto&, auto&) { return Result<std::string>(format); };
-  c.hash_model_file = [](const std::string& path) {
+  c.hash_model_file = [](const std::string& path, auto&) {
     if (path == "/jobs/m.pt" || path == "/moved/m.pt") return Result<std::string>("aa11");
     return Result<std::string>(Status(Code::kNoInput, path + " is not there"));
   };
@@ -65,13 +65,56 @@ TEST(JobModelFile, WhatDoesNotGoTogetherIsRefused) {
   EXPECT_EQ(nowhere.status().code(), Code::kNoInput);
 }
 
+constexpr char kExported[] =
+    "job: own\nmodel: {name: exported, path: m.pt, eval_path: m.eval.pt2}\n"
+    "data: {train: {path: d}}\ntrain: {global_batch: 128, epochs: 2}\n";
+
+JobContext exported_context() {
+  JobContext c = file_context("idx");
+  c.hash_model_file = [](const std::string& path, const std::string& key) {
+    if (path == "/jobs/m.pt" && key == "model.path") return Result<std::string>("aa11");
+    if (path == "/jobs/m.eval.pt2" && key == "model.eval_path") return Result<std::string>("ee22");
+    return Result<std::string>(Status(Code::kNoInput, key + " names " + path));
+  };
+  return c;
+}
+
+TEST(JobModelFile, AnEvaluationProgramIsPartOfTheRun) {
+  const auto job = resolve_job(values_of(kExported), exported_context());
+  ASSERT_TRUE(job.is_ok()) << job.status().message();
+  EXPECT_EQ(job->model().eval_path(), "/jobs/m.eval.pt2");
+  EXPECT_EQ(job->model().eval_sha256(), "ee22");
+  EXPECT_THAT(resolve_job(values_of(kExported, {"model.eval_path=x"}), exported_context()),
+              FailsWith(Code::kNoInput, Names("model.eval_path names", "/x")));
+  EXPECT_THAT(resolve_job(values_of(kExported, {"model.eval_sha256=bb"}), exported_context()),
+              FailsWith(Code::kUsage, Names("model.eval_path", "m.eval.pt2", "ee22")));
+  EXPECT_THAT(resolve_job(values_of(kExported, {"model.name=torchscript"}), exported_context()),
+              FailsWith(Code::kUsage, Names("model.eval_path"), Advises("exported")));
+  EXPECT_THAT(resolve_job(values_of(kScript, {"model.eval_sha256=bb", "model.name=exported"}),
+                          exported_context()),
+              FailsWith(Code::kUsage, Names("model.eval_sha256"), Advises("name the program")));
+}
+
+TEST(JobModelFile, AResumeNeedsTheSameEvaluationProgram) {
+  const auto stored = resolve_job(values_of(kExported), exported_context());
+  JobContext resume = exported_context();
+  resume.stored = &*stored;
+  resume.check_same_run = check_same_run;
+  EXPECT_TRUE(resolve_job(values_of(kExported), resume).is_ok());
+  resume.hash_model_file = [](auto&, const std::string& key) {
+    return Result<std::string>(key == "model.path" ? "aa11" : "ff33");
+  };
+  EXPECT_THAT(resolve_job(values_of(kExported), resume),
+              FailsWith(Code::kUsage, Names("ee22", "ff33", "model.eval_path")));
+}
+
 TEST(JobModelFile, AResumeTakesTheSameContentFromWhereverItLies) {
   const auto stored = resolve_job(values_of(kScript), file_context("idx"));
   JobContext resume = file_context("idx");
   resume.stored = &*stored;
   resume.check_same_run = check_same_run;
   EXPECT_TRUE(resolve_job(values_of(kScript, {"model.path=/moved/m.pt"}), resume).is_ok());
-  resume.hash_model_file = [](auto&) { return Result<std::string>("cc33"); };
+  resume.hash_model_file = [](auto&, auto&) { return Result<std::string>("cc33"); };
   const auto changed = resolve_job(values_of(kScript), resume);
   EXPECT_THAT(changed, FailsWith(Code::kUsage, HasSubstr("aa11"), HasSubstr("cc33")));
 }

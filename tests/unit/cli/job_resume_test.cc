@@ -94,6 +94,7 @@ TEST(JobResume, TheKeysMarkedInTheHelpAreThoseThatIdentifyARun) {
   std::set<std::string> identifying;
   wire::JobSpec job = resolved();
   job.mutable_model()->set_sha256("0123");         // of a model from a file only
+  job.mutable_model()->set_eval_sha256("67");      // likewise
   job.mutable_train()->set_label_smoothing(0.1);   // where there is any
   job.mutable_data()->set_tokenizer_sha256("45");  // likewise
   job.mutable_data()->set_documents("pack");       // where they are not stream

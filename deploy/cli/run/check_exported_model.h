@@ -1,0 +1,20 @@
+// Reads the exported programs of a job before any process starts: what can be said without data and
+// without LibTorch is said at once.
+//
+// Thread-safety: a free function.
+#pragma once
+
+#include "comm/base/status.h"
+#include "comm/wire/job.pb.h"
+
+namespace lockstep {
+
+// Ok unless model.name is exported. kConfig, kBadData or kNoInput with a sentence if
+// - a program cannot be read or trained (worker/model/exported/read_program.h)
+// - it takes another kind of input than the training data, or several
+// - a batch of train.global_batch, train.slots or train.eval_batch does not fit it
+// - the two programs differ in their parameters.
+// REQUIRES: the job is resolved.
+Status check_exported_model(const wire::JobSpec& job);
+
+}  // namespace lockstep
