@@ -165,6 +165,8 @@ def main():
             write(folder / f"{name}.eval.pt2", contents(program_of(model.eval(), data, samples)))
             model.train()
         expected[name] = train(model, data)
+    write(folder / "in_autocast.pt2",
+          contents(program_of(made(models.InAutocast), IMAGES, (1, 64))))
     write(folder / "named.pt2", contents(program_of(made(models.Named), IMAGES, (1, 64))))
     make_refused(folder)
     rows = ",\n".join(f'"{name}": {json.dumps(row)}' for name, row in expected.items())

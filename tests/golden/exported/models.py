@@ -184,3 +184,15 @@ class Named(nn.Module):
     def forward(self, x):
         logits = self.fc(x.flatten(1))
         return {"logits": logits, "more": (logits.mean(), [logits.sum()])}
+
+
+class InAutocast(nn.Module):
+    """All of it, with a batch norm and its counter, in a region of bfloat16."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.bn, self.fc = nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.Linear(144, CLASSES)
+
+    def forward(self, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return self.fc(torch.relu(self.bn(self.conv(x))).flatten(1))

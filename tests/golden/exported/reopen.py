@@ -15,13 +15,15 @@ except ImportError:
 if not torch.__version__.startswith("2.11."):
     sys.exit(77)
 
-from make import GOOD, batch, made
+import models
+from make import GOOD, IMAGES, batch, made
 
-NAMES = ("mlp", "tied_lm", "convnet", "unet", "vit", "strided", "regions")
+NAMES = ("mlp", "tied_lm", "convnet", "unet", "vit", "strided", "regions", "in_autocast")
+KINDS = {**GOOD, "in_autocast": (models.InAutocast, IMAGES)}
 
 
 def halved(name):
-    model = made(GOOD[name][0])
+    model = made(KINDS[name][0])
     with torch.no_grad():
         seen = set()
         for tensor in (*model.parameters(), *model.buffers()):
@@ -40,7 +42,7 @@ def main():
     torch.set_num_threads(1)
     folder = pathlib.Path(sys.argv[1])
     for name in NAMES:
-        data = GOOD[name][1]
+        data = KINDS[name][1]
         for mode, is_training in (("train", True), ("eval", False)):
             program = torch.export.load(folder / f"{name}.{mode}.pt2")
             with torch.set_grad_enabled(is_training):

@@ -94,6 +94,22 @@ TEST(WriteProgram, ForEvaluationNothingIsLeftToSwitchOrToCount) {
   }
 }
 
+TEST(WriteProgram, ForEvaluationRegionsAreSwitchedToo) {
+  const TemporaryDirectory directory;
+  const Halved halved("in_autocast");
+  const std::string to = directory.path("model.pt2");
+  ASSERT_TRUE(write_program(golden_path("in_autocast"), to, true, halved.weights()).is_ok());
+  const auto program = read_program(to);
+  ASSERT_TRUE(program.is_ok()) << program.status().message();
+  const ProgramNode& region = (*program)->graph.nodes.front();
+  ASSERT_EQ(region.kind, NodeKind::kAutocast);
+  for (const ProgramNode& node :
+       std::get<std::shared_ptr<const ProgramGraph>>(region.arguments[4].value)->nodes) {
+    EXPECT_TRUE(evaluation_switches(node).empty()) << node.target;
+    EXPECT_FALSE(node.target.starts_with("torch.ops.aten.add_")) << "it counts steps";
+  }
+}
+
 TEST(WriteProgram, TheSameWeightsMakeTheSameFile) {
   const TemporaryDirectory directory;
   const Halved halved("mlp");
@@ -128,7 +144,7 @@ TEST(WriteProgram, AFailureLeavesTheOldFile) {
 TEST(WriteProgram, PyTorchOpensWhatWasWrittenAndGivesEagersOutputs) {
   const TemporaryDirectory directory;
   for (const std::string name :
-       {"mlp", "tied_lm", "convnet", "unet", "vit", "strided", "regions"}) {
+       {"mlp", "tied_lm", "convnet", "unet", "vit", "strided", "regions", "in_autocast"}) {
     const Halved halved(name);
     for (const bool is_evaluation : {false, true}) {
       const std::string to = directory.path(name + (is_evaluation ? ".eval.pt2" : ".train.pt2"));

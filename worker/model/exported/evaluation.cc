@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 namespace lockstep::exported {
 namespace {
@@ -38,12 +39,6 @@ bool is_used(const ProgramGraph& graph, ValueRef value) {
          std::ranges::find(graph.outputs, std::optional(value)) != graph.outputs.end();
 }
 
-bool is_whole_buffer(const Program& program, ValueRef value) {
-  const auto input = std::ranges::find(program.inputs, std::optional(value), &ProgramInput::value);
-  return input != program.inputs.end() && input->kind == InputKind::kBuffer &&
-         program.tensors[input->tensor].dtype == ProgramDtype::kLong;
-}
-
 }  // namespace
 
 std::vector<ArgumentSwitch> evaluation_switches(const ProgramNode& node) {
@@ -60,16 +55,40 @@ std::vector<ArgumentSwitch> evaluation_switches(const ProgramNode& node) {
   return switches;
 }
 
-bool is_step_counter(const Program& program, size_t index) {
-  const ProgramNode& node = program.graph.nodes[index];
+IsCounter counters_of(const Program& program) {
+  return [&program](ValueRef value) {
+    const auto input =
+        std::ranges::find(program.inputs, std::optional(value), &ProgramInput::value);
+    return input != program.inputs.end() && input->kind == InputKind::kBuffer &&
+           program.tensors[input->tensor].dtype == ProgramDtype::kLong;
+  };
+}
+
+IsCounter counters_of(const ProgramNode& node, const ProgramGraph& inner, IsCounter outer) {
+  return [&node, &inner, outer = std::move(outer)](ValueRef value) {
+    const auto input = std::ranges::find(inner.inputs, value);
+    if (input == inner.inputs.end()) return false;
+    const size_t argument = node.arguments.size() - inner.inputs.size() +
+                            static_cast<size_t>(input - inner.inputs.begin());
+    const auto* passed = std::get_if<ValueRef>(&node.arguments[argument].value);
+    return passed != nullptr && outer(*passed);
+  };
+}
+
+bool is_step_counter(const ProgramGraph& graph, size_t index, const IsCounter& is_counter) {
+  const ProgramNode& node = graph.nodes[index];
   if (!node.target.starts_with("torch.ops.aten.add_.") || node.arguments.size() < 2) return false;
   const auto* self = std::get_if<ValueRef>(&node.arguments[0].value);
   if (self == nullptr || !std::holds_alternative<int64_t>(node.arguments[1].value)) return false;
-  if (!is_whole_buffer(program, *self)) return false;
+  if (!is_counter(*self)) return false;
   return std::ranges::none_of(node.outputs, [&](const NodeOutput& output) {
     return std::ranges::any_of(output.values,
-                               [&](ValueRef value) { return is_used(program.graph, value); });
+                               [&](ValueRef value) { return is_used(graph, value); });
   });
+}
+
+bool is_step_counter(const Program& program, size_t index) {
+  return is_step_counter(program.graph, index, counters_of(program));
 }
 
 }  // namespace lockstep::exported

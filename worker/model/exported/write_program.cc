@@ -22,11 +22,20 @@ namespace {
 using nlohmann::json;
 using TensorsByEntry = std::map<std::string, const ProgramTensor*>;
 
-// The graph that `json_graph` describes is `graph`: their nodes are the same ones.
-void switch_nodes(const ProgramGraph& graph, json& json_graph) {
-  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+// `graph` is what `json_graph` describes: their nodes are the same ones. Switches them, and takes
+// the step counters out.
+void switch_graph(const ProgramGraph& graph, const IsCounter& is_counter, json& json_graph) {
+  json& nodes = json_graph["nodes"];
+  for (size_t i = graph.nodes.size(); i-- > 0;) {
     const ProgramNode& node = graph.nodes[i];
-    json& inputs = json_graph["nodes"][i]["inputs"];
+    if (is_step_counter(graph, i, is_counter)) {
+      for (const NodeOutput& output : node.outputs)
+        for (const ValueRef value : output.values)
+          json_graph["tensor_values"].erase(graph.values[value.value].name);
+      nodes.erase(i);
+      continue;
+    }
+    json& inputs = nodes[i]["inputs"];
     for (const ArgumentSwitch& change : evaluation_switches(node)) {
       json& argument = inputs[change.argument]["arg"];
       if (const auto* flag = std::get_if<bool>(&change.value))
@@ -37,7 +46,9 @@ void switch_nodes(const ProgramGraph& graph, json& json_graph) {
     for (size_t a = 0; a < node.arguments.size(); ++a) {
       const auto* inner =
           std::get_if<std::shared_ptr<const ProgramGraph>>(&node.arguments[a].value);
-      if (inner != nullptr) switch_nodes(**inner, inputs[a]["arg"]["as_graph"]["graph"]);
+      if (inner != nullptr)
+        switch_graph(**inner, counters_of(node, **inner, is_counter),
+                     inputs[a]["arg"]["as_graph"]["graph"]);
     }
   }
 }
@@ -45,15 +56,7 @@ void switch_nodes(const ProgramGraph& graph, json& json_graph) {
 // `text` describes `program`.
 Result<std::string> evaluation_text(const Program& program, std::string_view text) {
   LOCKSTEP_ASSIGN_OR_RETURN(json root, parse_limited(text));
-  json& graph = root["graph_module"]["graph"];
-  switch_nodes(program.graph, graph);
-  for (size_t i = program.graph.nodes.size(); i-- > 0;) {
-    if (!is_step_counter(program, i)) continue;
-    for (const NodeOutput& output : program.graph.nodes[i].outputs)
-      for (const ValueRef value : output.values)
-        graph["tensor_values"].erase(program.graph.values[value.value].name);
-    graph["nodes"].erase(i);
-  }
+  switch_graph(program.graph, counters_of(program), root["graph_module"]["graph"]);
   return root.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
