@@ -67,7 +67,8 @@ EngineImpl::~EngineImpl() = default;
 
 Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_buffer,
                         DeviceModule* module) {
-  if (shape_.global_batch != 0) LOCKSTEP_RETURN_IF_ERROR(check_batch_norm());
+  if (shape_.global_batch != 0) LOCKSTEP_RETURN_IF_ERROR(check_batches());
+  LOCKSTEP_RETURN_IF_ERROR(check_eval_batches());
   set_threads();  // also for fingerprint()
   keep_freed_memory();
   LOCKSTEP_ASSIGN_OR_RETURN(state_, BoundaryState::create(model_->layout(), layout_, job_));
@@ -106,26 +107,47 @@ Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_b
   return Status::ok();
 }
 
-// A channel's variance over a single value is no variance, and its gradient is zero or NaN.
-Status EngineImpl::check_batch_norm() const {
-  const ModelLayout& model = model_->layout();
-  if (model.batch_norm_values != 1) return Status::ok();
+Status EngineImpl::check_batches() const {
   const uint64_t full = std::min(shape_.global_batch, shape_.samples);
   const uint64_t rest = shape_.samples % full;
   for (const uint64_t samples : {full, rest == 0 ? full : rest}) {
     const data::StepPlan plan{.samples = samples};
+    uint64_t last = 0;
     for (uint32_t slot = 0; slot < shape_.slots; ++slot) {
-      if (data::slot_positions(plan, slot, shape_.slots).size() != 1) continue;
-      return Status(
-          Code::kConfig,
-          model.batch_norm_layer + " cannot normalise over one value: a step of " +
-              std::to_string(samples) + " samples (train.global_batch " +
-              std::to_string(shape_.global_batch) + " of " + std::to_string(shape_.samples) +
-              " samples) over " + std::to_string(shape_.slots) +
-              " slots leaves one sample to slot " + std::to_string(slot) +
-              "; change train.global_batch or train.slots so that every slot that is not empty "
-              "has two, or set model.batch_norm: false");
+      const uint64_t size = data::slot_positions(plan, slot, shape_.slots).size();
+      if (size == std::exchange(last, size) || size == 0) continue;
+      LOCKSTEP_RETURN_IF_ERROR(check_slot(samples, slot, size));
     }
+  }
+  return Status::ok();
+}
+
+Status EngineImpl::check_slot(uint64_t step_samples, uint32_t slot, uint64_t size) const {
+  const std::string step = "a step of " + std::to_string(step_samples) +
+                           " samples (train.global_batch " + std::to_string(shape_.global_batch) +
+                           " of " + std::to_string(shape_.samples) + " samples) over " +
+                           std::to_string(shape_.slots) + " slots";
+  // A channel's variance over a single value is no variance, and its gradient is zero or NaN.
+  const ModelLayout& model = model_->layout();
+  if (model.batch_norm_values == 1 && size == 1)
+    return {Code::kConfig,
+            model.batch_norm_layer + " cannot normalise over one value: " + step +
+                " leaves one sample to slot " + std::to_string(slot) +
+                "; change train.global_batch or train.slots so that every slot that is not empty "
+                "has two, or set model.batch_norm: false"};
+  return model_->check_batch(size, /*training=*/true,
+                             "slot " + std::to_string(slot) + " of " + step);
+}
+
+Status EngineImpl::check_eval_batches() const {
+  if (eval_ == nullptr) return Status::ok();
+  const uint64_t full = std::min<uint64_t>(eval_batch(), eval_->samples());
+  const uint64_t rest = eval_->samples() % full;
+  for (const uint64_t samples : {full, rest == 0 ? full : rest}) {
+    LOCKSTEP_RETURN_IF_ERROR(model_->check_batch(
+        samples, /*training=*/false,
+        "an evaluation batch (train.eval_batch " + std::to_string(eval_batch()) + " of " +
+            std::to_string(eval_->samples()) + " samples)"));
   }
   return Status::ok();
 }
@@ -165,7 +187,7 @@ void EngineImpl::go_to(Step applied_steps) {
 Status EngineImpl::set_global_batch(uint64_t samples) {
   LOCKSTEP_CHECK(shape_.global_batch == 0 && samples > 0, "the global batch is set once");
   shape_.global_batch = samples;
-  return check_batch_norm();
+  return check_batches();
 }
 
 Status EngineImpl::start_afresh() {
@@ -205,6 +227,8 @@ Status EngineImpl::begin_generation(const GenerationView& view, ApplyGate gate) 
   if (state_is_new_) LOCKSTEP_RETURN_IF_ERROR(device_->to_device());
   state_is_new_ = false;
   device_->keep_inputs(view.keeps_inputs);
+  if (state_->applied_steps() == 0 && view.collective->rank() == 0 && view.note)
+    for (const std::string& note : model_->notes()) view.note(note);
   if (view.in_hand != nullptr) view.in_hand->has_applied();  // what an earlier one broke off in
   GradientPath path{.transfer = device_->transfer(), .sums = nullptr, .devices = view.devices};
   if (view.collective->world_size() == 1 || view.devices != nullptr) {

@@ -5,6 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <map>
@@ -129,7 +130,11 @@ class EngineImpl final : public Engine {
 
   void go_to(Step applied_steps);
   void drop_loader();
-  Status check_batch_norm() const;
+  // Of every slot and evaluation batch of the run: the model takes so many samples.
+  Status check_batches() const;
+  Status check_slot(uint64_t step_samples, uint32_t slot, uint64_t size) const;
+  Status check_eval_batches() const;
+  uint64_t eval_batch() const { return std::max(1u, job_.train().eval_batch()); }
   void set_threads() const;
   Status use_this_thread();
   Result<std::unique_ptr<data::Loader>> make_loader(const data::RunShape& shape,

@@ -26,7 +26,7 @@ Result<wire::EvalReport> EngineImpl::run_evaluation() {
   const PhaseClock::Scope scope(*phases_, WorkPhase::kEval);
   const at::NoGradGuard no_grad;
   const uint64_t samples = eval_->samples();
-  const uint64_t batch = std::max(1u, job_.train().eval_batch());
+  const uint64_t batch = eval_batch();
   const uint64_t batches = (samples + batch - 1) / batch;
   const uint64_t world = view_.collective->world_size();
   const uint64_t share = (batches + world - 1) / world;  // of a rank; the last may have less

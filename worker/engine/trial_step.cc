@@ -95,8 +95,10 @@ Status EngineImpl::trial_step(uint64_t samples) {
 Result<uint64_t> EngineImpl::largest_slot(MemoryMeter& meter) try {
   LOCKSTEP_RETURN_IF_ERROR(device_->to_device());
   SlotSearch search;
-  if (model_->layout().batch_norm_values == 1) search.smallest = 2;  // check_batch_norm()
-  search.largest = std::min(limits::kAutoSlotSamples, shape_.samples / shape_.slots);
+  const BatchRange range = model_->training_batches();
+  search.smallest = range.min;
+  if (model_->layout().batch_norm_values == 1 && range.min == 1) search.smallest = 2;
+  search.largest = std::min({limits::kAutoSlotSamples, shape_.samples / shape_.slots, range.max});
   search.reserved_bytes = reserved_bytes();
   // What only the first step needs, libraries above all, is there before anything is measured.
   const Status first = trial_step(search.smallest);

@@ -29,11 +29,12 @@ extern const ModelBuilder kResnet18Builder;
 extern const ModelBuilder kResnet50Builder;
 extern const ModelBuilder kGpt2Builder;
 
-// Models from the file spec.path() (PLUGIN.md; TorchScript). The builder tries the model with a few
-// samples before it returns the model.
-// Errors: kNoInput if the file is not there; kUsage if spec.sha256() is given and the content
-// differs; kConfig if the model cannot be trained on these data.
+// Models from the file spec.path() (PLUGIN.md; TorchScript; torch.export). The builder tries the
+// model with a few samples before it returns the model. Errors: kNoInput if the file is not there;
+// kUsage if spec.sha256() is given and the content differs; kConfig if the model cannot be trained
+// on these data.
 extern const ModelBuilder kTorchscriptBuilder;
 extern const ModelBuilder kPluginBuilder;
+extern const ModelBuilder kExportedBuilder;
 
 }  // namespace lockstep

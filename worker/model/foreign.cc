@@ -15,8 +15,6 @@
 namespace lockstep {
 namespace {
 
-constexpr uint64_t kBatch = 2;  // of the samples that are tried
-
 std::string text(at::IntArrayRef sizes) {
   std::ostringstream out;
   out << '(';
@@ -124,14 +122,15 @@ std::string one_line(const std::exception& error) {
 namespace {
 
 Status check_one_width(const Model& model, const std::string& who, const data::SampleShape& shape,
-                       uint32_t classes) {
+                       uint32_t classes, const TrialBatches& batches) {
   const auto refused = [&who](const std::string& what) {
     return Status(Code::kConfig, who + what);
   };
   try {
     const Tensors tensors = initial_tensors(model.layout());
-    const at::Tensor x = sample_input(shape, kBatch, classes);
     for (const bool training : {false, true}) {
+      const uint64_t batch = training ? batches.training : batches.evaluation;
+      const at::Tensor x = sample_input(shape, batch, classes);
       const at::AutoGradMode grad_mode(training);
       if (const std::string wrong = tried(model, tensors, x, training); !wrong.empty())
         return refused(" " + wrong);
@@ -141,20 +140,21 @@ Status check_one_width(const Model& model, const std::string& who, const data::S
     const std::string line = one_line(error);  // what a forward throws may name the model already
     return refused(line.starts_with(who)
                        ? line.substr(who.size())
-                       : " fails on samples " + text(sample_input(shape, kBatch, classes).sizes()) +
-                             ": " + line);
+                       : " fails on samples " +
+                             text(sample_input(shape, batches.training, classes).sizes()) + ": " +
+                             line);
   }
 }
 
 }  // namespace
 
 Status check_start(const Model& model, const std::string& who, const data::SampleShape& shape,
-                   uint32_t classes) {
-  LOCKSTEP_RETURN_IF_ERROR(check_one_width(model, who, shape, classes));
+                   uint32_t classes, const TrialBatches& batches) {
+  LOCKSTEP_RETURN_IF_ERROR(check_one_width(model, who, shape, classes, batches));
   if (!shape.is_padded || shape.tokens <= data::kWidthStep) return Status::ok();
   data::SampleShape narrow = shape;
   narrow.tokens = data::kWidthStep;
-  Status tried = check_one_width(model, who, narrow, classes);
+  Status tried = check_one_width(model, who, narrow, classes, batches);
   if (tried.is_ok()) return tried;
   return {tried.code(), tried.message() + ". With data.documents: pad batches have from " +
                             std::to_string(data::kWidthStep) +

@@ -31,6 +31,12 @@ std::string wrong_output(const at::Tensor& output, const at::Tensor& x,
 // One line of the text of an exception from LibTorch or from a script, without the stack.
 std::string one_line(const std::exception& error);
 
+// Samples that check_start() gives to a forward of each mode.
+struct TrialBatches {
+  uint64_t training = 2;
+  uint64_t evaluation = 2;
+};
+
 // Runs the model in both modes with its initial values. If documents are padded, the model runs on
 // the widest and on the narrowest batch.
 // kConfig, with a message that begins with `who`, if the model
@@ -39,6 +45,6 @@ std::string one_line(const std::exception& error);
 // - gives an output that does not depend on its parameters, or
 // - changes buffers in evaluation.
 Status check_start(const Model& model, const std::string& who, const data::SampleShape& shape,
-                   uint32_t classes);
+                   uint32_t classes, const TrialBatches& batches = {});
 
 }  // namespace lockstep

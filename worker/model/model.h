@@ -20,6 +20,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "comm/base/status.h"
 #include "comm/wire/job.pb.h"
@@ -55,6 +56,12 @@ struct ModelOutput {
   at::Tensor logits;  // (B, classes), or (B, T, classes)
 };
 
+// How many samples a batch may have.
+struct BatchRange {
+  uint64_t min = 1;
+  uint64_t max = UINT64_MAX;
+};
+
 class Model {
  public:
   virtual ~Model() = default;
@@ -64,6 +71,18 @@ class Model {
   // Brings to the device what the model holds itself. Called once, before any forward() on tensors
   // of another device than the CPU. kConfig if the model cannot be there.
   virtual Status move_to(at::Device) { return Status::ok(); }
+
+  // What the user should know of the model, a sentence each.
+  virtual std::vector<std::string> notes() const { return {}; }
+
+  // What training takes.
+  virtual BatchRange training_batches() const { return {}; }
+  // kConfig, with what to do, unless the model takes batches of so many samples. `whose`: "a slot
+  // of ...".
+  virtual Status check_batch(uint64_t /*samples*/, bool /*training*/,
+                             const std::string& /*whose*/) const {
+    return Status::ok();
+  }
 
   // `parameters` and `buffers`: by index of layout().
   virtual ModelOutput forward(const ModelInputs& inputs, std::span<const at::Tensor> parameters,

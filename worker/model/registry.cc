@@ -13,7 +13,7 @@ namespace {
 
 const ModelBuilder* const kBuilders[] = {
     &kMlpBuilder,  &kCnnBuilder,         &kResnet18Builder, &kResnet50Builder,
-    &kGpt2Builder, &kTorchscriptBuilder, &kPluginBuilder,
+    &kGpt2Builder, &kTorchscriptBuilder, &kPluginBuilder,   &kExportedBuilder,
 };
 
 Status check_samples(const ModelRow& row, const data::SampleShape& shape) {

@@ -1,12 +1,10 @@
 #include "worker/model/script_parts.h"
 
-#include <ATen/ops/empty.h>
-#include <c10/util/Exception.h>
-
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "worker/model/examination.h"
 #include "worker/model/foreign.h"
 #include "worker/model/random_scope.h"
 
@@ -14,77 +12,49 @@ namespace lockstep {
 namespace {
 
 constexpr uint64_t kAnyKey = 1;
-constexpr uint64_t kTrialBatch = 2;
-constexpr int64_t kOtherCount = 1'000;
 
 Status refused(const std::string& what) {
   return {Code::kConfig, what};
 }
 
-std::string type_of(const at::Tensor& t) {
-  return c10::toString(t.scalar_type());
-}
-
-// The floats of a tensor, which lives as long as they are held.
-std::shared_ptr<const float> values_of(const at::Tensor& t) {
-  const auto owner = std::make_shared<at::Tensor>(t.detach().contiguous());
-  return {owner, owner->const_data_ptr<float>()};
-}
-
-// Everything that is no parameter, and what it was in the file.
-class Examination {
+class ExaminedScript final : public ExaminedModel {
  public:
-  Examination(ScriptModule& module, const data::SampleShape& shape, uint32_t classes)
-      : module_(module), shape_(shape), classes_(classes) {}
-
-  Result<ScriptParts> run() {
-    LOCKSTEP_RETURN_IF_ERROR(take_parameters());
-    LOCKSTEP_RETURN_IF_ERROR(watch_a_step());
-    LOCKSTEP_RETURN_IF_ERROR(check_counters());
-    try_one_sample();
-    add_to_layout();
-    return std::move(parts_);
+  ExaminedScript(ScriptModule& module, const data::SampleShape& shape, uint32_t classes)
+      : module_(module), shape_(shape), classes_(classes) {
+    for (const ScriptTensor& t : module.tensors())
+      is_trained_.push_back(t.is_parameter() && t.get().requires_grad());
+    for (const ScriptValue& v : module.values()) values_.push_back(v.get());
   }
 
- private:
-  struct Other {
-    ScriptTensor place;
-    at::Tensor initial;
-  };
-
-  Status take_parameters();
-  Status watch_a_step();
-  Status sort(const Other& other);
-  Status check_counters();
-  void try_one_sample();
-  void add_to_layout();
-
-  // The module's own tensors stay as the file has them; forward gets copies.
-  void reset() {
-    for (const Other& other : others_) other.place.set(other.initial.clone());
-  }
-  at::Tensor train(uint64_t batch) {
+  size_t tensors() const override { return is_trained_.size(); }
+  std::string name(size_t i) const override { return module_.tensors()[i].name(); }
+  bool is_trained(size_t i) const override { return is_trained_[i]; }
+  at::Tensor get(size_t i) const override { return module_.tensors()[i].get(); }
+  void set(size_t i, const at::Tensor& value) override { module_.tensors()[i].set(value); }
+  at::Tensor train(uint64_t batch) override {
     const RandomScope random(kAnyKey, at::kCPU);
     return module_.forward(sample_input(shape_, batch, classes_), /*training=*/true);
   }
 
+  Status check_parameters() const;
+  Status check_values() const;
+
+ private:
   ScriptModule& module_;
   const data::SampleShape& shape_;
   const uint32_t classes_;
-  std::vector<Other> others_;
-  ScriptParts parts_;
-  std::vector<at::Tensor> statistics_;  // after a step, by index of parts_.statistics
-  at::Tensor output_;                   // of that step
+  std::vector<bool> is_trained_;
+  std::vector<c10::IValue> values_;  // as the file has them
 };
 
-Status Examination::take_parameters() {
+Status ExaminedScript::check_parameters() const {
   const auto& all = module_.tensors();
-  for (const ScriptTensor& t : all) {
+  bool has_some = false;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!is_trained_[i]) continue;
+    has_some = true;
+    const ScriptTensor& t = all[i];
     const at::Tensor& value = t.get();
-    if (!t.is_parameter() || !value.requires_grad()) {
-      others_.push_back({t, value.detach()});
-      continue;
-    }
     if (value.scalar_type() != at::kFloat || value.layout() != at::kStrided || value.numel() == 0)
       return refused("has a parameter " + t.name() + " of type " + type_of(value) + " with " +
                      std::to_string(value.numel()) +
@@ -95,114 +65,63 @@ Status Examination::take_parameters() {
       return refused("has tensors " + t.name() + " and " + other.name() +
                      " that share a part of their memory; make one of them a copy");
     }
-    parts_.parameters.push_back(t);
   }
-  if (!parts_.parameters.empty()) return Status::ok();
+  if (has_some) return Status::ok();
   return refused(
       "has no parameters to train; save it without torch.jit.freeze, and with "
       "requires_grad where something is to be learnt");
 }
 
-Status Examination::watch_a_step() {
-  reset();
-  std::vector<std::pair<at::Tensor, uint32_t>> before;
-  for (const ScriptTensor& t : module_.tensors()) before.emplace_back(t.get(), t.get()._version());
-  std::vector<c10::IValue> values;
-  for (const ScriptValue& v : module_.values()) values.push_back(v.get());
-
-  output_ = train(kTrialBatch);
-  for (size_t i = 0; i < values.size(); ++i) {
+// After the first forward.
+Status ExaminedScript::check_values() const {
+  for (size_t i = 0; i < values_.size(); ++i) {
     const ScriptValue& v = module_.values()[i];
-    if (v.get().tagKind() == values[i].tagKind() && v.get() == values[i]) continue;
+    if (v.get().tagKind() == values_[i].tagKind() && v.get() == values_[i]) continue;
     return refused("changes its attribute " + v.name +
                    " in forward, which would not survive a restart; keep such state in a buffer");
-  }
-  const auto is_touched = [&](const ScriptTensor& t) {
-    for (size_t i = 0; i < before.size(); ++i) {
-      if (module_.tensors()[i].name() != t.name()) continue;
-      return !t.get().is_same(before[i].first) || t.get()._version() != before[i].second;
-    }
-    return false;
-  };
-  for (const ScriptTensor& t : parts_.parameters) {
-    if (is_touched(t))
-      return refused("changes its parameter " + t.name() +
-                     " in forward; only the optimizer may do that");
-  }
-  for (const Other& other : others_) {
-    // A batch norm changes its statistics without counting it as a version.
-    if (!is_touched(other.place) && same_bits(other.place.get(), other.initial)) {
-      parts_.constants.push_back(other.place);
-    } else {
-      LOCKSTEP_RETURN_IF_ERROR(sort(other));
-    }
   }
   return Status::ok();
 }
 
-// One that a step has changed.
-Status Examination::sort(const Other& other) {
-  const at::Tensor& now = other.place.get();
-  const at::Tensor& then = other.initial;
-  if (now.scalar_type() == at::kFloat && then.scalar_type() == at::kFloat &&
-      now.sizes() == then.sizes() && then.numel() > 0) {
-    parts_.statistics.push_back(other.place);
-    statistics_.push_back(now.detach().clone());
-    return Status::ok();
-  }
-  if (now.scalar_type() == at::kLong && then.scalar_type() == at::kLong && now.numel() == 1 &&
-      then.numel() == 1 && now.item<int64_t>() == then.item<int64_t>() + 1) {
-    parts_.counters.push_back(other.place);
-    return Status::ok();
-  }
-  return refused("changes its buffer " + other.place.name() + " of type " + type_of(then) +
-                 " in forward; only float32 statistics of one shape may change, and int64 counters "
-                 "of steps");
+std::vector<ScriptTensor> taken(const ScriptModule& module, const std::vector<size_t>& indices) {
+  std::vector<ScriptTensor> out;
+  for (const size_t i : indices) out.push_back(module.tensors()[i]);
+  return out;
 }
 
-// A counter is the same on every rank after a step, not within it: nothing may depend on it.
-Status Examination::check_counters() {
-  if (parts_.counters.empty()) return Status::ok();
-  reset();
-  for (const ScriptTensor& counter : parts_.counters) counter.set(counter.get().add(kOtherCount));
-  bool is_same = same_bits(train(kTrialBatch), output_);
-  for (size_t i = 0; i < statistics_.size(); ++i)
-    is_same = is_same && same_bits(parts_.statistics[i].get(), statistics_[i]);
-  if (is_same) return Status::ok();
-  return refused("gives other values when its counter " + parts_.counters[0].name() +
-                 " changes; give batch norms a momentum, and keep counters that change the output "
-                 "out of the module");
-}
-
-// PyTorch's batch norms refuse a single value a channel; then the engine must keep such slots away.
-void Examination::try_one_sample() {
-  reset();
-  try {
-    train(1);
-  } catch (const std::exception& error) {
-    parts_.layout.batch_norm_values = 1;
-    parts_.layout.batch_norm_layer = "the script (\"" + one_line(error) + "\")";
-  }
-}
-
-void Examination::add_to_layout() {
-  reset();
-  ModelLayout& layout = parts_.layout;
-  for (const ScriptTensor& t : parts_.parameters)
+ModelLayout layout_of(const ScriptParts& parts) {
+  ModelLayout layout;
+  for (const ScriptTensor& t : parts.parameters)
     layout.parameters.push_back(
         {.name = t.name(), .shape = t.get().sizes().vec(), .values = values_of(t.get())});
-  for (const ScriptTensor& t : parts_.statistics)
+  for (const ScriptTensor& t : parts.statistics)
     layout.buffers.push_back(
         {.name = t.name(), .size = t.get().numel(), .values = values_of(t.get())});
-  for (const ScriptTensor& t : parts_.counters)
+  for (const ScriptTensor& t : parts.counters)
     layout.step_counters.push_back({t.name(), t.get().item<int64_t>()});
+  return layout;
 }
 
 }  // namespace
 
 Result<ScriptParts> examine_script(ScriptModule& module, const data::SampleShape& shape,
                                    uint32_t classes) {
-  return Examination(module, shape, classes).run();
+  ExaminedScript script(module, shape, classes);
+  LOCKSTEP_RETURN_IF_ERROR(script.check_parameters());
+  const auto kinds = examine(script, {});
+  LOCKSTEP_RETURN_IF_ERROR(script.check_values());
+  if (!kinds.is_ok()) return kinds.status();
+  ScriptParts parts{.parameters = taken(module, kinds->parameters),
+                    .statistics = taken(module, kinds->statistics),
+                    .counters = taken(module, kinds->counters),
+                    .constants = taken(module, kinds->constants),
+                    .layout = {}};
+  parts.layout = layout_of(parts);
+  if (!kinds->one_sample_error.empty()) {
+    parts.layout.batch_norm_values = 1;
+    parts.layout.batch_norm_layer = "the script (\"" + kinds->one_sample_error + "\")";
+  }
+  return parts;
 }
 
 }  // namespace lockstep

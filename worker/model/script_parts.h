@@ -1,12 +1,5 @@
-// The parts of a TorchScript module. Lockstep finds them by running the module.
-//
-//   parameters  tensors that require a gradient
-//   statistics  floats that a forward changes while training
-//   counters    int64 that a forward increments by one, and that do not influence the output
-//   constants   all other tensors, frozen parameters too: they stay as the file has them
-//
-// Lockstep refuses a tensor that changes in any other way: it could not be the same on every rank,
-// or would not survive a restart.
+// The parts of a TorchScript module: its tensors, by the kinds of examination.h. Its parameters are
+// those that require a gradient.
 //
 // Thread-safety: free functions; the module belongs to one thread.
 #pragma once

@@ -1,0 +1,247 @@
+// An exported program in the engine: the same bits for any number of ranks, what replay sees, and
+// which jobs and programs are refused before the first step.
+#include <ATen/ops/empty.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "data/open/open_dataset.h"
+#include "tests/support/fails_with.h"
+#include "tests/unit/engine/loopback_world.h"
+#include "tests/unit/exported/golden_program.h"
+#include "worker/model/model.h"
+#include "worker/model/model_file.h"
+
+namespace lockstep {
+namespace {
+
+using exported::testing::golden_path;
+using testing::even_runs;
+using testing::LoopbackWorld;
+using testing::TrainResult;
+
+constexpr data::SampleShape kImage{1, 8, 8};
+constexpr uint32_t kClasses = 10;
+
+wire::JobSpec job_of(const std::string& program) {
+  wire::JobSpec job = testing::small_job("exported");
+  job.mutable_model()->set_path(golden_path(program));
+  job.mutable_model()->set_sha256(read_model_file(golden_path(program))->sha256);
+  job.mutable_optimizer()->set_lr(1e-2);
+  return job;
+}
+
+// Sequences of 8 tokens below 20.
+std::unique_ptr<data::Dataset> make_tokens(uint32_t samples) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("lockstep-tokens-" + std::to_string(::getpid())))
+          .string();
+  std::ofstream out(path, std::ios::binary);
+  for (uint32_t i = 0; i < samples * 8 + 1; ++i) out.put(static_cast<char>((i * 7 + i / 5) % 20));
+  out.close();
+  wire::DatasetSpec spec;
+  spec.set_path(path);
+  spec.set_format("text");
+  auto dataset = data::open_dataset(spec, data::Split::kTrain, "", {}, {8, 20});
+  std::filesystem::remove(path);  // it stays mapped
+  EXPECT_TRUE(dataset.is_ok()) << dataset.status().message();
+  return std::move(dataset).value();
+}
+
+TrainResult train(const wire::JobSpec& job, const data::Dataset& dataset, uint32_t ranks,
+                  Step steps, uint64_t bucket_bytes = 0) {
+  LoopbackWorld world(job, dataset, even_runs(4, ranks), bucket_bytes);
+  world.begin_generation(steps);
+  return world.train_to(steps);
+}
+
+void expect_same_bits(const wire::JobSpec& job, const data::Dataset& dataset, Step steps) {
+  const TrainResult one = train(job, dataset, 1, steps);
+  ASSERT_EQ(one.losses.size(), steps);
+  for (const double loss : one.losses) EXPECT_TRUE(std::isfinite(loss));
+  for (const uint32_t ranks : {2U, 3U, 4U}) {
+    const TrainResult other = train(job, dataset, ranks, steps, 4096);
+    EXPECT_EQ(other.losses, one.losses) << ranks << " ranks";
+    EXPECT_TRUE(other.state == one.state) << ranks << " ranks";
+  }
+}
+
+TEST(Exported, SameBitsForAnyNumberOfRanksWithDropoutAndBatchNorm) {
+  const auto dataset = testing::make_patterns(83, 8, kClasses);  // the last step is short
+  wire::JobSpec job = job_of("convnet");
+  job.mutable_train()->set_global_batch(24);
+  expect_same_bits(job, *dataset, 6);
+}
+
+TEST(Exported, SameBitsOfATiedWeightWithDropoutInAttention) {
+  const auto dataset = make_tokens(60);
+  wire::JobSpec job = job_of("tied_lm");
+  job.mutable_data()->clear_transforms();
+  expect_same_bits(job, *dataset, 5);
+  auto engine = testing::make_engine(job, *dataset);
+  ASSERT_TRUE(engine.is_ok()) << engine.status().message();
+  std::set<std::string> names;
+  for (const StateTensor& t : (*engine)->state())
+    if (t.section == StateSection::kParameter) names.insert(t.name);
+  EXPECT_EQ(names.count("embed.weight") + names.count("head.weight"), 1U);
+}
+
+// `regions` has assertions about types, which hold in the precision of the export only.
+TEST(Exported, SameBitsInBf16WithAnAssertion) {
+  const auto dataset = testing::make_patterns(80, 8, kClasses);
+  for (const char* const program : {"regions", "vit"}) {
+    wire::JobSpec job = job_of(program);
+    job.mutable_train()->set_precision("bf16");
+    expect_same_bits(job, *dataset, 4);
+  }
+}
+
+TEST(Exported, CountsStepsOnceAndMovesStatistics) {
+  const auto dataset = testing::make_patterns(80, 8, kClasses);
+  LoopbackWorld world(job_of("convnet"), *dataset, even_runs(4, 2));
+  const auto read = [&](const std::string& name) -> std::string {
+    for (const StateTensor& t : world.engine(0).state()) {
+      if (t.name == name && t.section != StateSection::kOptimizer)
+        return {reinterpret_cast<const char*>(t.data), t.bytes};
+    }
+    ADD_FAILURE() << "there is no " << name;
+    return "";
+  };
+  const std::string mean = read("bn.running_mean");
+  const int64_t six = 6;
+  world.begin_generation(6);
+  world.train_to(6);
+  EXPECT_EQ(read("bn.num_batches_tracked"),
+            std::string(reinterpret_cast<const char*>(&six), sizeof six));
+  EXPECT_NE(read("bn.running_mean"), mean);
+  ASSERT_TRUE(world.engine(0).start_afresh().is_ok());
+  EXPECT_EQ(read("bn.running_mean"), mean);
+}
+
+// make_model() of a program, and what it says.
+Status made(const std::string& program, const data::SampleShape& shape = kImage,
+            uint32_t classes = kClasses, const std::string& eval = "") {
+  wire::ModelSpec spec;
+  spec.set_name("exported");
+  spec.set_path(golden_path(program));
+  if (!eval.empty()) spec.set_eval_path(golden_path(eval));
+  const Status status = make_model(spec, shape, classes).status();
+  EXPECT_EQ(status.message().find('\n'), std::string::npos);
+  return status;
+}
+
+TEST(RefusedProgram, ForDataOfAnotherShape) {
+  EXPECT_TRUE(made("mlp").is_ok()) << made("mlp").message();
+  EXPECT_THAT(made("mlp", {3, 8, 8}),
+              FailsWith(Code::kConfig, Names("mlp.pt2", "(batch, 3, 8, 8)"), Advises("export it")));
+  EXPECT_THAT(made("mlp", {.tokens = 8, .token_bytes = 1}, 20),
+              FailsWith(Code::kConfig, Names("mlp.pt2", "int64")));
+  EXPECT_THAT(made("mlp", kImage, 7), FailsWith(Code::kConfig, Names("mlp.pt2", "(2, 7)")));
+  data::SampleShape padded{.tokens = 32, .token_bytes = 1};
+  padded.is_padded = true;
+  EXPECT_THAT(made("tied_lm", padded, 20), FailsWith(Code::kConfig, Names("tied_lm.pt2")));
+  EXPECT_THAT(made("named"), FailsWith(Code::kConfig, Names("named.pt2"), Advises("logits")));
+}
+
+TEST(RefusedProgram, WhoseEvaluationCannotBeSwitched) {
+  EXPECT_THAT(made("stochastic_depth"),
+              FailsWith(Code::kConfig, Names("stochastic_depth.pt2", "bernoulli_", "models.py"),
+                        Advises("model.eval_path")));
+  const Status with_eval = made("stochastic_depth", kImage, kClasses, "stochastic_depth.eval");
+  EXPECT_TRUE(with_eval.is_ok()) << with_eval.message();
+}
+
+TEST(RefusedProgram, ForEvaluationOfAnotherModule) {
+  EXPECT_THAT(made("stochastic_depth", kImage, kClasses, "mlp"),
+              FailsWith(Code::kConfig, Names("mlp.pt2", "fc1.weight"), Advises("one module")));
+  EXPECT_THAT(made("mlp", kImage, kClasses, "vit"),
+              FailsWith(Code::kConfig, Names("vit.pt2"), Advises("one module")));
+}
+
+TEST(RefusedProgram, ForEvaluationThatIsStillInTraining) {
+  EXPECT_THAT(made("convnet", kImage, kClasses, "convnet"),
+              FailsWith(Code::kConfig, Names("convnet.pt2", "models.py"), Advises("model.eval()")));
+}
+
+TEST(RefusedProgram, ThatChangesAParameter) {
+  EXPECT_THAT(made("refused_writes_weight"),
+              FailsWith(Code::kConfig, Names("refused_writes_weight.pt2", "embed.weight")));
+}
+
+// Every slot and every evaluation batch, the last ones too.
+TEST(RefusedJob, ForBatchesThatTheProgramDoesNotTake) {
+  wire::JobSpec job = job_of("from_two");
+  job.mutable_train()->set_global_batch(20);
+  const auto engine = [&](uint32_t samples, uint32_t eval_samples) {
+    const auto dataset = testing::make_patterns(samples, 8, kClasses);
+    const auto eval = testing::make_patterns(eval_samples, 8, kClasses);
+    return testing::make_engine(job, *dataset, eval_samples == 0 ? nullptr : eval.get()).status();
+  };
+  EXPECT_TRUE(engine(40, 18).is_ok()) << engine(40, 18).message();
+  EXPECT_THAT(engine(46, 18), FailsWith(Code::kConfig, Names("from_two.pt2", "slot", "6 samples")));
+  EXPECT_THAT(engine(40, 17),
+              FailsWith(Code::kConfig, Names("from_two.pt2", "train.eval_batch 16", "17 samples")));
+  job.mutable_train()->set_global_batch(4);
+  EXPECT_THAT(engine(40, 18),
+              FailsWith(Code::kConfig, Names("from_two.pt2", "train.global_batch 4")));
+}
+
+// Replay asks for the output of every module that has parameters.
+TEST(Exported, ShowsReplayTheOutputOfEachModule) {
+  wire::ModelSpec spec;
+  spec.set_name("exported");
+  spec.set_path(golden_path("convnet"));
+  const auto model = make_model(spec, kImage, kClasses);
+  ASSERT_TRUE(model.is_ok()) << model.status().message();
+  const ModelLayout& layout = (*model)->layout();
+  std::vector<at::Tensor> parameters;
+  std::vector<at::Tensor> buffers;
+  for (uint32_t i = 0; i < layout.parameters.size(); ++i) {
+    parameters.push_back(at::empty(layout.parameters[i].shape));
+    init_parameter(layout.parameters[i], 1, i, parameters.back().mutable_data_ptr<float>());
+  }
+  for (const BufferSpec& buffer : layout.buffers) {
+    buffers.push_back(at::empty({buffer.size}));
+    init_buffer(buffer, buffers.back().mutable_data_ptr<float>());
+  }
+  std::map<std::string, std::vector<int64_t>> seen;
+  const ForwardMode::Observer observer = [&](uint32_t parameter, const at::Tensor& output) {
+    seen[layout.parameters[parameter].name] = output.sizes().vec();
+  };
+  const at::Tensor x = at::empty({3, 1, 8, 8}).fill_(0.5);
+  (*model)->forward({.x = x}, parameters, buffers, {.training = true, .observer = &observer});
+  const std::vector<int64_t> wide = {3, 8, 8, 8};
+  const std::vector<int64_t> narrow = {3, 8, 4, 4};
+  const std::map<std::string, std::vector<int64_t>> expected = {
+      {"stem.weight", wide},          {"bn.weight", wide},
+      {"block.conv1.weight", narrow}, {"block.bn1.weight", narrow},
+      {"block.conv2.weight", narrow}, {"block.bn2.weight", narrow},
+      {"fc.weight", {3, 10}}};
+  EXPECT_EQ(seen, expected);
+}
+
+// The device `meta` has shapes and no values, and refuses tensors of the CPU as a GPU does.
+TEST(Exported, ComputesOnTheDeviceOfItsInput) {
+  wire::ModelSpec spec;
+  spec.set_name("exported");
+  spec.set_path(golden_path("counted"));  // with a buffer that is no parameter
+  const auto model = make_model(spec, kImage, kClasses);
+  ASSERT_TRUE(model.is_ok()) << model.status().message();
+  const auto options = at::TensorOptions(at::kMeta).dtype(at::kFloat);
+  std::vector<at::Tensor> parameters;
+  for (const ParameterSpec& p : (*model)->layout().parameters)
+    parameters.push_back(at::empty(p.shape, options).set_requires_grad(true));
+  ASSERT_TRUE((*model)->move_to(at::kMeta).is_ok());
+  const at::Tensor x = at::empty({6, 1, 8, 8}, options);
+  for (const bool training : {true, false})
+    EXPECT_TRUE(
+        (*model)->forward({.x = x}, parameters, {}, {.training = training}).logits.is_meta());
+}
+
+}  // namespace
+}  // namespace lockstep

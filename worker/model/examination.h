@@ -1,0 +1,64 @@
+// What the tensors of a model from a file are. Lockstep finds out by running the model:
+//
+//   parameters  tensors that are trained
+//   statistics  floats that a forward changes while training
+//   counters    int64 that a forward increments by one, and that do not influence the output
+//   constants   all other tensors, frozen parameters too: they stay as the file has them
+//
+// Lockstep refuses a tensor that changes in any other way: it could not be the same on every rank,
+// or would not survive a restart.
+//
+// Thread-safety: free functions; the model belongs to one thread.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+
+namespace lockstep {
+
+// The model that is looked at. Its tensors are places that can be given other tensors.
+class ExaminedModel {
+ public:
+  virtual ~ExaminedModel() = default;
+
+  virtual size_t tensors() const = 0;
+  virtual std::string name(size_t tensor) const = 0;
+  virtual bool is_trained(size_t tensor) const = 0;
+  virtual at::Tensor get(size_t tensor) const = 0;
+  virtual void set(size_t tensor, const at::Tensor& value) = 0;
+
+  // A forward in training mode of `batch` samples of chance, the same each time. Throws what the
+  // model throws.
+  virtual at::Tensor train(uint64_t batch) = 0;
+};
+
+// Indices of the model's tensors.
+struct TensorKinds {
+  std::vector<size_t> parameters;
+  std::vector<size_t> statistics;
+  std::vector<size_t> counters;
+  std::vector<size_t> constants;
+  std::string one_sample_error;  // what a forward of one sample throws; empty if it may be one
+};
+
+struct ExaminedBatches {
+  uint64_t first = 2;
+  bool has_one = true;  // batches of one sample are to be tried
+};
+
+// kConfig; the message begins with what the model does, "changes its parameter ...". Throws what
+// the model throws. The tensors are afterwards as they were before.
+Result<TensorKinds> examine(ExaminedModel& model, const ExaminedBatches& batches);
+
+// The floats of a tensor, which lives as long as they are held.
+std::shared_ptr<const float> values_of(const at::Tensor& t);
+
+std::string type_of(const at::Tensor& t);  // "Float"
+
+}  // namespace lockstep

@@ -1,0 +1,67 @@
+#include "worker/model/exported/plan/bound_program.h"
+
+#include <ATen/ops/empty.h>
+
+#include <utility>
+
+namespace lockstep::exported {
+
+at::Tensor tensor_of(const ProgramTensor& tensor) {
+  at::Tensor out = at::empty(tensor.shape, torch_type(tensor.dtype));
+  if (out.numel() > 0) gather(tensor, static_cast<uint8_t*>(out.mutable_data_ptr()));
+  return out;
+}
+
+at::Tensor input_of(const Program& program, const at::Tensor& x, bool is_to_be_changed) {
+  const bool is_last = program.user_inputs[0].is_channels_last && (x.dim() == 4 || x.dim() == 5);
+  const at::MemoryFormat last =
+      x.dim() == 5 ? at::MemoryFormat::ChannelsLast3d : at::MemoryFormat::ChannelsLast;
+  const at::Tensor placed = is_last ? x.contiguous(last) : x;
+  return is_to_be_changed ? placed.clone() : placed;
+}
+
+Status BoundProgram::move_to(at::Device where) {
+  options_.where = where;
+  auto plan = ProgramPlan::compile(plan_.shared_program(), options_);
+  if (!plan.is_ok()) return plan.status();
+  plan_ = *std::move(plan);
+  for (InputSource& source : sources_)
+    if (source.own.defined()) source.own = source.own.to(where);
+  return Status::ok();
+}
+
+std::string BoundProgram::changed_tensor() const {
+  for (size_t i = 0; i < sources_.size(); ++i)
+    if (sources_[i].own.defined() && sources_[i].own._version() != versions_[i])
+      return program().inputs[i].name;
+  return "";
+}
+
+at::Tensor BoundProgram::forward(const at::Tensor& x, std::span<const at::Tensor> parameters,
+                                 std::span<const at::Tensor> buffers,
+                                 const ForwardMode::Observer* observer) const {
+  std::vector<at::Tensor> inputs;
+  inputs.reserve(sources_.size());
+  for (const InputSource& source : sources_) {
+    switch (source.kind) {
+      case InputSource::Kind::kNone:
+        inputs.emplace_back();
+        break;
+      case InputSource::Kind::kParameter:
+        inputs.push_back(parameters[source.index]);
+        break;
+      case InputSource::Kind::kStatistic:
+        inputs.push_back(buffers[source.index].view(source.shape));
+        break;
+      case InputSource::Kind::kOwn:
+        inputs.push_back(source.own);
+        break;
+      case InputSource::Kind::kUser:
+        inputs.push_back(input_of(program(), x, changes_input_));
+        break;
+    }
+  }
+  return plan_.run(inputs, observer).at(0);
+}
+
+}  // namespace lockstep::exported

@@ -1,0 +1,71 @@
+// A program whose inputs are bound: some to the engine's parameters and statistics, the others to
+// tensors of its own (constants, and counters of steps, which nobody reads).
+//
+// Thread-safety: one thread at a time.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "worker/model/exported/plan/plan.h"
+#include "worker/model/model.h"
+
+namespace lockstep::exported {
+
+// Where the tensor of an input of a program comes from.
+struct InputSource {
+  enum class Kind : uint8_t { kNone, kParameter, kStatistic, kOwn, kUser };
+  Kind kind = Kind::kNone;
+  uint32_t index = 0;          // of the model's layout: kParameter, kStatistic
+  std::vector<int64_t> shape;  // kStatistic
+  at::Tensor own;              // kOwn
+};
+
+class BoundProgram {
+ public:
+  // `sources`: one for each of the program's inputs. `changes_input`: the program writes to its
+  // input, so it gets a copy.
+  BoundProgram(ProgramPlan plan, ProgramPlan::Options options, std::vector<InputSource> sources,
+               bool changes_input)
+      : plan_(std::move(plan)),
+        options_(std::move(options)),
+        sources_(std::move(sources)),
+        changes_input_(changes_input) {
+    for (const InputSource& source : sources_)
+      versions_.push_back(source.own.defined() ? source.own._version() : 0);
+  }
+
+  // Prepares the program for another device, with its own tensors there.
+  Status move_to(at::Device where);
+
+  // Returns the program's first output. `observer` may be null. Throws as ProgramPlan::run().
+  at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> parameters,
+                     std::span<const at::Tensor> buffers,
+                     const ForwardMode::Observer* observer) const;
+
+  // The name of a tensor of its own that a forward has changed; empty if none has.
+  std::string changed_tensor() const;
+
+  const Program& program() const { return plan_.program(); }
+
+ private:
+  ProgramPlan plan_;
+  ProgramPlan::Options options_;
+  std::vector<InputSource> sources_;
+  std::vector<uint32_t> versions_;  // of the tensors of its own, when they were bound
+  bool changes_input_;
+};
+
+// The tensor of the file, copied in row-major order.
+at::Tensor tensor_of(const ProgramTensor& tensor);
+
+// The user's input as the program wants it: channels-last if its example was.
+at::Tensor input_of(const Program& program, const at::Tensor& x, bool is_to_be_changed);
+
+}  // namespace lockstep::exported

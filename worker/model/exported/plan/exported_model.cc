@@ -1,0 +1,297 @@
+// An exported program (model.name: exported) as a model: one program for training, and one for
+// evaluation, which is the same with its dropouts and norms switched, or a file of its own.
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "comm/base/text/shell_word.h"
+#include "worker/model/builtin.h"
+#include "worker/model/exported/evaluation.h"
+#include "worker/model/exported/plan/bound_program.h"
+#include "worker/model/exported/plan/program_parts.h"
+#include "worker/model/exported/read_program.h"
+#include "worker/model/foreign.h"
+#include "worker/model/model_file.h"
+#include "worker/model/random_scope.h"
+
+namespace lockstep {
+namespace {
+
+using exported::BoundProgram;
+using exported::InputKind;
+using exported::InputSource;
+using exported::Program;
+using exported::ProgramInput;
+using exported::ProgramParts;
+using exported::ProgramPlan;
+using exported::ProgramTensor;
+
+constexpr uint64_t kUsualTrial = 2;  // samples
+
+std::string who_of(const std::string& path) {
+  return "the exported program " + shell_word(path);
+}
+
+Status with_name(const std::string& path, const Status& status) {
+  return {status.code(), who_of(path) + " " + status.message()};
+}
+
+class Exported final : public LogitsModel {
+ public:
+  Exported(const wire::ModelSpec& spec, const data::SampleShape& shape, uint32_t classes,
+           ProgramParts parts, BoundProgram training, BoundProgram evaluation)
+      : LogitsModel(std::move(parts.layout)),
+        path_(spec.path()),
+        eval_path_(spec.eval_path().empty() ? spec.path() : spec.eval_path()),
+        shape_(shape),
+        classes_(classes),
+        training_(std::move(training)),
+        evaluation_(std::move(evaluation)) {
+    for (const std::string& note : parts.notes) notes_.push_back(who_of(path_) + " " + note);
+  }
+
+  Status move_to(at::Device where) override {
+    if (where.is_cpu()) return Status::ok();
+    if (Status moved = training_.move_to(where); !moved.is_ok()) return with_name(path_, moved);
+    if (Status moved = evaluation_.move_to(where); !moved.is_ok())
+      return with_name(eval_path_, moved);
+    return Status::ok();
+  }
+
+  Status check_batch(uint64_t samples, bool training, const std::string& whose) const override {
+    return exported::check_batch_size(training ? training_.program() : evaluation_.program(),
+                                      training ? path_ : eval_path_, samples, whose);
+  }
+  std::vector<std::string> notes() const override { return notes_; }
+
+  // After a forward in evaluation. The same on every rank, and after a restart, it can only be if
+  // it leaves nothing behind.
+  Status check_evaluation() const {
+    const std::string changed = evaluation_.changed_tensor();
+    if (changed.empty()) return Status::ok();
+    return with_name(eval_path_, Status(Code::kConfig, "changes its buffer " + changed +
+                                                           " in evaluation; it may change buffers "
+                                                           "in training only"));
+  }
+  BatchRange training_batches() const override {
+    const exported::SizeRange& range = training_.program().samples;
+    return {static_cast<uint64_t>(range.min), static_cast<uint64_t>(range.max)};
+  }
+
+  // The scope's lock makes the programs this thread's, too.
+  at::Tensor logits(const at::Tensor& x, std::span<const at::Tensor> parameters,
+                    std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
+    const RandomScope random(mode.dropout_key, x.device());
+    const std::string& path = mode.training ? path_ : eval_path_;
+    const BoundProgram& program = mode.training ? training_ : evaluation_;
+    at::Tensor out;
+    try {
+      out = program.forward(x, parameters, buffers, mode.observer);
+    } catch (const c10::OutOfMemoryError&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw std::runtime_error(who_of(path) + " fails in " + error.what());
+    }
+    if (const std::string wrong = wrong_output(out, x, shape_, classes_); !wrong.empty())
+      throw std::runtime_error(who_of(path) + " " + wrong);
+    return out;
+  }
+
+ private:
+  const std::string path_;
+  const std::string eval_path_;
+  const data::SampleShape shape_;
+  const uint32_t classes_;
+  std::vector<std::string> notes_;
+  BoundProgram training_;
+  BoundProgram evaluation_;
+};
+
+// The parameter that a module reports for in replay: its first.
+std::function<uint32_t(const std::string&)> parameters_of_modules(const Program& program,
+                                                                  const ProgramParts& parts) {
+  std::map<std::string, uint32_t> first;
+  for (uint32_t i = 0; i < parts.parameters.size(); ++i) {
+    const std::string& name = program.tensors[parts.parameters[i]].name();
+    const size_t dot = name.rfind('.');
+    first.emplace(dot == std::string::npos ? "" : name.substr(0, dot), i);
+  }
+  return [first = std::move(first)](const std::string& module) {
+    const auto found = first.find(module);
+    return found == first.end() ? exported::kNobody : found->second;
+  };
+}
+
+// Of the training program: its tensors by their kinds.
+std::vector<InputSource> sources_of(const Program& program, const ProgramParts& parts) {
+  std::vector<InputSource> sources;
+  for (const ProgramInput& input : program.inputs) {
+    InputSource& source = sources.emplace_back();
+    if (input.kind == InputKind::kFixed) continue;
+    source.kind = InputSource::Kind::kUser;
+    if (input.kind == InputKind::kUser) continue;
+    const ProgramTensor& tensor = program.tensors[input.tensor];
+    const auto place = [&](const std::vector<size_t>& tensors, InputSource::Kind kind) {
+      const auto found = std::find(tensors.begin(), tensors.end(), input.tensor);
+      if (found == tensors.end()) return false;
+      source.kind = kind;
+      source.index = static_cast<uint32_t>(found - tensors.begin());
+      source.shape = tensor.shape;
+      return true;
+    };
+    if (place(parts.parameters, InputSource::Kind::kParameter) ||
+        place(parts.statistics, InputSource::Kind::kStatistic))
+      continue;
+    source.kind = InputSource::Kind::kOwn;
+    source.own = tensor_of(tensor);
+  }
+  return sources;
+}
+
+// Of a program for evaluation: its parameters and buffers are those of the training program with
+// the same names and shapes.
+class EvalSources {
+ public:
+  EvalSources(const Program& training, const ProgramParts& parts) : training_(training) {
+    add(parts.parameters, InputSource::Kind::kParameter);
+    add(parts.statistics, InputSource::Kind::kStatistic);
+  }
+
+  Result<std::vector<InputSource>> of(const Program& program) const {
+    std::vector<InputSource> sources;
+    for (const ProgramInput& input : program.inputs) {
+      InputSource source;
+      if (input.kind == InputKind::kUser) source.kind = InputSource::Kind::kUser;
+      if (input.kind != InputKind::kUser && input.kind != InputKind::kFixed) {
+        LOCKSTEP_ASSIGN_OR_RETURN(source, source_of(input, program.tensors[input.tensor]));
+      }
+      sources.push_back(std::move(source));
+    }
+    return sources;
+  }
+
+ private:
+  struct Known {
+    InputSource source;
+    const ProgramTensor* tensor = nullptr;
+  };
+
+  void add(const std::vector<size_t>& tensors, InputSource::Kind kind) {
+    for (uint32_t i = 0; i < tensors.size(); ++i) {
+      const ProgramTensor& tensor = training_.tensors[tensors[i]];
+      const InputSource source{.kind = kind, .index = i, .shape = tensor.shape, .own = {}};
+      for (const std::string& name : tensor.names) known_[name] = {source, &tensor};
+    }
+  }
+
+  Result<InputSource> source_of(const ProgramInput& input, const ProgramTensor& tensor) const {
+    const bool is_constant = input.kind == InputKind::kConstant;
+    const auto found = is_constant ? known_.end() : known_.find(input.name);
+    if (found == known_.end()) {
+      if (tensor.is_parameter && tensor.requires_grad)
+        return Status(Code::kConfig, "has a parameter " + input.name +
+                                         ", which the training program does not have; export "
+                                         "both from one module");
+      return InputSource{.kind = InputSource::Kind::kOwn,
+                         .index = 0,
+                         .shape = {},
+                         .own = exported::tensor_of(tensor)};
+    }
+    if (found->second.tensor->shape != tensor.shape || found->second.tensor->dtype != tensor.dtype)
+      return Status(Code::kConfig, "has a tensor " + input.name +
+                                       " of another shape or type than the training program; "
+                                       "export both from one module");
+    return found->second.source;
+  }
+
+  const Program& training_;
+  std::map<std::string, Known> known_;
+};
+
+Result<std::shared_ptr<const Program>> open_program(const std::string& path,
+                                                    const std::string& sha256,
+                                                    const data::SampleShape& shape,
+                                                    uint32_t classes) {
+  LOCKSTEP_ASSIGN_OR_RETURN(auto program, exported::read_program(path));
+  if (!sha256.empty()) LOCKSTEP_RETURN_IF_ERROR(check_model_hash(path, sha256, program->sha256));
+  const Status fits = check_signature(*program, shape, classes);
+  if (!fits.is_ok()) return with_name(path, fits);
+  return program;
+}
+
+Result<ProgramPlan> compiled(const std::string& path, std::shared_ptr<const Program> program,
+                             const ProgramPlan::Options& options) {
+  auto plan = ProgramPlan::compile(std::move(program), options);
+  if (!plan.is_ok()) return with_name(path, plan.status());
+  return plan;
+}
+
+Result<ProgramParts> examined(const std::string& path, const ProgramPlan& plan,
+                              const data::SampleShape& shape, uint32_t classes) {
+  try {
+    auto parts = examine_program(plan, shape, classes);
+    if (!parts.is_ok()) return with_name(path, parts.status());
+    return parts;
+  } catch (const std::exception& error) {
+    return Status(Code::kConfig, who_of(path) + " fails on samples in the shape of the training " +
+                                     "data, in " + one_line(error));
+  }
+}
+
+Result<BoundProgram> evaluation_of(const wire::ModelSpec& spec, const data::SampleShape& shape,
+                                   uint32_t classes, const ProgramPlan& training,
+                                   const ProgramParts& parts) {
+  const bool is_own = !spec.eval_path().empty();
+  const std::string& path = is_own ? spec.eval_path() : spec.path();
+  if (!is_own && !parts.needs_eval_program.empty())
+    return Status(Code::kConfig,
+                  who_of(path) + " cannot be switched to evaluation, because it " +
+                      parts.needs_eval_program +
+                      ": export the module after model.eval() as well, and set model.eval_path");
+  std::shared_ptr<const Program> program = training.shared_program();
+  auto sources = Result<std::vector<InputSource>>(sources_of(*program, parts));
+  if (is_own) {
+    LOCKSTEP_ASSIGN_OR_RETURN(program, open_program(path, spec.eval_sha256(), shape, classes));
+    sources = EvalSources(training.program(), parts).of(*program);
+    if (!sources.is_ok()) return with_name(path, sources.status());
+  }
+  ProgramPlan::Options options;
+  options.is_evaluation = !is_own;
+  LOCKSTEP_ASSIGN_OR_RETURN(ProgramPlan plan, compiled(path, std::move(program), options));
+  for (const exported::Instruction& instruction : plan.instructions()) {
+    if (!is_own || exported::evaluation_switches(*instruction.node).empty()) continue;
+    return with_name(path, Status(Code::kConfig, "calls " + text_of(*instruction.node) +
+                                                     " in training mode: export the module after "
+                                                     "model.eval()"));
+  }
+  // What it may do to its input is not known: it is looked at in training only.
+  return BoundProgram(std::move(plan), std::move(options), *std::move(sources),
+                      is_own || parts.changes_input);
+}
+
+Result<std::unique_ptr<Model>> make_exported(const wire::ModelSpec& spec,
+                                             const data::SampleShape& shape, uint32_t classes) {
+  LOCKSTEP_ASSIGN_OR_RETURN(auto program, open_program(spec.path(), spec.sha256(), shape, classes));
+  LOCKSTEP_ASSIGN_OR_RETURN(const ProgramPlan plan, compiled(spec.path(), program, {}));
+  LOCKSTEP_ASSIGN_OR_RETURN(ProgramParts parts, examined(spec.path(), plan, shape, classes));
+  ProgramPlan::Options options;
+  options.parameter_of_module = parameters_of_modules(*program, parts);
+  LOCKSTEP_ASSIGN_OR_RETURN(ProgramPlan observed, compiled(spec.path(), program, options));
+  BoundProgram training(std::move(observed), options, sources_of(*program, parts),
+                        parts.changes_input);
+  LOCKSTEP_ASSIGN_OR_RETURN(BoundProgram evaluation,
+                            evaluation_of(spec, shape, classes, plan, parts));
+  const TrialBatches batches{batch_near(*program, kUsualTrial),
+                             batch_near(evaluation.program(), kUsualTrial)};
+  auto model = std::make_unique<Exported>(spec, shape, classes, std::move(parts),
+                                          std::move(training), std::move(evaluation));
+  LOCKSTEP_RETURN_IF_ERROR(check_start(*model, who_of(spec.path()), shape, classes, batches));
+  LOCKSTEP_RETURN_IF_ERROR(model->check_evaluation());
+  return std::unique_ptr<Model>(std::move(model));
+}
+
+}  // namespace
+
+constinit const ModelBuilder kExportedBuilder{"exported", make_exported};
+
+}  // namespace lockstep

@@ -1,0 +1,267 @@
+#include "worker/model/exported/plan/program_parts.h"
+
+#include <ATen/core/enum_tag.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/ones_like.h>
+#include <c10/util/Exception.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "data/read/cut_padding.h"
+#include "worker/model/examination.h"
+#include "worker/model/exported/plan/bound_program.h"
+#include "worker/model/foreign.h"
+#include "worker/model/random_scope.h"
+
+namespace lockstep::exported {
+namespace {
+
+constexpr uint64_t kTrialKey = 1;
+constexpr uint64_t kTrialSamples = 2;
+
+Status refuse(const std::string& what) {
+  return {Code::kConfig, what};
+}
+
+// Writes to running statistics in a way that evaluation switches off.
+bool is_norm(const ProgramNode& node) {
+  return node.target.find("batch_norm") != std::string::npos ||
+         node.target.find("instance_norm") != std::string::npos;
+}
+
+class ExaminedProgram final : public ExaminedModel {
+ public:
+  ExaminedProgram(const ProgramPlan& plan, const data::SampleShape& shape, uint32_t classes)
+      : plan_(plan), shape_(shape), classes_(classes) {
+    for (const ProgramTensor& t : program().tensors) {
+      tensors_.push_back(tensor_of(t));
+      if (is_trained(tensors_.size() - 1)) tensors_.back().set_requires_grad(true);
+    }
+  }
+
+  size_t tensors() const override { return tensors_.size(); }
+  std::string name(size_t i) const override { return program().tensors[i].name(); }
+  bool is_trained(size_t i) const override {
+    return program().tensors[i].is_parameter && program().tensors[i].requires_grad;
+  }
+  at::Tensor get(size_t i) const override { return tensors_[i]; }
+  void set(size_t i, const at::Tensor& value) override { tensors_[i] = value; }
+  at::Tensor train(uint64_t batch) override;
+
+  bool changes_input() const { return changes_input_; }
+  // The operator that wrote last to a tensor, other than a norm. Null: nobody did.
+  const ProgramNode* writer(size_t i) const {
+    const auto found = writers_.find(i);
+    return found == writers_.end() ? nullptr : found->second;
+  }
+
+ private:
+  const Program& program() const { return plan_.program(); }
+
+  const ProgramPlan& plan_;
+  const data::SampleShape& shape_;
+  const uint32_t classes_;
+  std::vector<at::Tensor> tensors_;
+  std::map<size_t, const ProgramNode*> writers_;
+  bool changes_input_ = false;
+};
+
+at::Tensor ExaminedProgram::train(uint64_t batch) {
+  const RandomScope random(kTrialKey, at::kCPU);
+  const at::Tensor x = input_of(program(), sample_input(shape_, batch, classes_), true);
+  std::vector<at::Tensor> inputs;
+  for (const ProgramInput& input : program().inputs) {
+    const bool is_own = input.kind == InputKind::kParameter || input.kind == InputKind::kBuffer ||
+                        input.kind == InputKind::kConstant;
+    if (is_own) {
+      inputs.push_back(tensors_[input.tensor]);
+    } else {
+      inputs.push_back(input.kind == InputKind::kUser ? x : at::Tensor());
+    }
+  }
+  std::vector<uint32_t> versions;
+  for (const at::Tensor& t : tensors_) versions.push_back(t._version());
+  const ProgramPlan::Watcher watcher = [&](const Instruction& instruction) {
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      if (tensors_[i]._version() == versions[i]) continue;
+      versions[i] = tensors_[i]._version();
+      if (!is_norm(*instruction.node)) writers_[i] = instruction.node;
+    }
+  };
+  const uint32_t before = x._version();
+  const at::Tensor out = plan_.run(inputs, nullptr, &watcher).at(0);
+  changes_input_ |= x._version() != before;
+  return out;
+}
+
+// The constant that an instruction gives to the argument of this name; null if there is none.
+const c10::IValue* constant_of(const Instruction& instruction, std::string_view name) {
+  const auto& wanted = instruction.call->schema().arguments();
+  for (size_t i = 0; i < wanted.size(); ++i)
+    if (wanted[i].name() == name) return instruction.arguments[i].constant();
+  return nullptr;
+}
+
+// True for an operator that could draw random numbers, and that evaluation has switched off.
+bool is_switched_off(const Instruction& instruction) {
+  for (const char* const name : {"train", "training"}) {
+    const c10::IValue* const value = constant_of(instruction, name);
+    if (value != nullptr && value->isBool() && !value->toBool()) return true;
+  }
+  const c10::IValue* const p = constant_of(instruction, "dropout_p");
+  return p != nullptr && p->isDouble() && p->toDouble() == 0;
+}
+
+Result<std::string> draws_in_evaluation(const ProgramPlan& plan) {
+  ProgramPlan::Options options;
+  options.is_evaluation = true;
+  LOCKSTEP_ASSIGN_OR_RETURN(const ProgramPlan switched,
+                            ProgramPlan::compile(plan.shared_program(), options));
+  for (const Instruction& instruction : switched.instructions()) {
+    if (instruction.kind != NodeKind::kOperator ||
+        !instruction.call->hasTag(at::Tag::nondeterministic_seeded) || is_switched_off(instruction))
+      continue;
+    return "draws random numbers in " + text_of(*instruction.node);
+  }
+  return std::string();
+}
+
+Result<std::string> why_eval_program(const ExaminedProgram& model, const ProgramPlan& plan,
+                                     const TensorKinds& kinds) {
+  LOCKSTEP_ASSIGN_OR_RETURN(std::string why, draws_in_evaluation(plan));
+  if (!why.empty()) return why;
+  for (const size_t i : kinds.statistics) {
+    if (const ProgramNode* node = model.writer(i); node != nullptr)
+      return "writes its buffer " + model.name(i) + " in " + text_of(*node);
+  }
+  return why;
+}
+
+// Every operator on the way from the parameters to the output needs a derivative.
+Status check_backward(ExaminedProgram& model, const TensorKinds& kinds, uint64_t samples,
+                      std::vector<std::string>* notes) {
+  const at::AutoGradMode with_gradients(true);
+  const at::Tensor out = model.train(samples);
+  if (!out.requires_grad()) return Status::ok();  // check_start() has the words for it
+  std::vector<at::Tensor> parameters;
+  for (const size_t i : kinds.parameters) parameters.push_back(model.get(i));
+  try {
+    const std::vector<at::Tensor> gradients = torch::autograd::grad(
+        {out}, parameters, {at::ones_like(out)}, /*retain_graph=*/std::nullopt,
+        /*create_graph=*/false, /*allow_unused=*/true);
+    for (size_t i = 0; i < gradients.size(); ++i)
+      if (!gradients[i].defined())
+        notes->push_back("has a parameter " + model.name(kinds.parameters[i]) +
+                         " that its logits do not depend on: it gets no gradient");
+    return Status::ok();
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const std::exception& error) {
+    return refuse("has no backward: " + one_line(error));
+  }
+}
+
+ModelLayout layout_of(const Program& program, const TensorKinds& kinds,
+                      const ExaminedProgram& model) {
+  ModelLayout layout;
+  for (const size_t i : kinds.parameters) {
+    const ProgramTensor& t = program.tensors[i];
+    layout.parameters.push_back(
+        {.name = t.name(), .shape = t.shape, .values = row_major_floats(t)});
+  }
+  for (const size_t i : kinds.statistics) {
+    const ProgramTensor& t = program.tensors[i];
+    layout.buffers.push_back({.name = t.name(),
+                              .size = static_cast<int64_t>(t.elements()),
+                              .values = row_major_floats(t)});
+  }
+  for (const size_t i : kinds.counters)
+    layout.step_counters.push_back({model.name(i), model.get(i).item<int64_t>()});
+  return layout;
+}
+
+std::string text_of(const UserInput& input) {
+  std::string out = std::string(name_of(input.dtype)) + " (";
+  for (size_t i = 0; i < input.shape.size(); ++i) {
+    const UserDim& dim = input.shape[i];
+    if (i > 0) out += ", ";
+    out += dim.sizes.min == dim.sizes.max ? std::to_string(dim.sizes.min) : dim.symbol;
+  }
+  return out + ")";
+}
+
+bool takes(const UserDim& dim, int64_t size) {
+  return dim.sizes.min <= size && size <= dim.sizes.max;
+}
+
+}  // namespace
+
+uint64_t batch_near(const Program& program, uint64_t wanted) {
+  const auto n = static_cast<int64_t>(wanted);
+  return static_cast<uint64_t>(
+      std::max<int64_t>(1, std::clamp(n, program.samples.min, program.samples.max)));
+}
+
+Status check_signature(const Program& program, const data::SampleShape& shape, uint32_t classes) {
+  if (program.user_inputs.size() != 1)
+    return refuse("takes " + std::to_string(program.user_inputs.size()) +
+                  " inputs, but the data have one: export a module whose forward takes the batch "
+                  "alone");
+  if (program.outputs.size() != 1 || !program.outputs[0].value)
+    return refuse("gives " + std::to_string(program.outputs.size()) +
+                  " outputs: export a module whose forward returns the logits alone");
+  const UserInput& input = program.user_inputs[0];
+  const at::Tensor x = sample_input(shape, batch_near(program, kTrialSamples), classes);
+  const bool is_type = torch_type(input.dtype) == x.scalar_type();
+  bool fits = is_type && static_cast<size_t>(x.dim()) == input.shape.size();
+  for (int64_t d = 1; fits && d < x.dim(); ++d)
+    fits = takes(input.shape[static_cast<size_t>(d)], x.size(d));
+  std::string sizes;
+  for (int64_t d = 1; d < x.dim(); ++d) sizes += ", " + std::to_string(x.size(d));
+  if (!fits)
+    return refuse("takes an input " + text_of(input) + ", but the data give " +
+                  (x.scalar_type() == at::kLong ? "int64" : "float32") + " (batch" + sizes +
+                  "): export it with an example in this shape");
+  if (shape.is_padded && !takes(input.shape[1], data::kWidthStep))
+    return refuse("takes " + text_of(input) + ", but with data.documents: pad batches have from " +
+                  std::to_string(data::kWidthStep) +
+                  " tokens to model.block: export it with a dynamic number of tokens, or set "
+                  "data.documents to stream");
+  return Status::ok();
+}
+
+Result<ProgramParts> examine_program(const ProgramPlan& plan, const data::SampleShape& shape,
+                                     uint32_t classes) {
+  const Program& program = plan.program();
+  ExaminedProgram model(plan, shape, classes);
+  const uint64_t first = batch_near(program, kTrialSamples);
+  const bool has_one = first != 1 && batch_near(program, 1) == 1;
+  LOCKSTEP_ASSIGN_OR_RETURN(TensorKinds kinds,
+                            examine(model, {.first = first, .has_one = has_one}));
+  if (kinds.parameters.empty())
+    return refuse(
+        "has no parameters to train: export a module with requires_grad where something "
+        "is to be learnt");
+  ProgramParts out;
+  LOCKSTEP_ASSIGN_OR_RETURN(out.needs_eval_program, why_eval_program(model, plan, kinds));
+  out.layout = layout_of(program, kinds, model);
+  if (!kinds.one_sample_error.empty()) {
+    out.layout.batch_norm_values = 1;
+    out.layout.batch_norm_layer = "the program (\"" + kinds.one_sample_error + "\")";
+  }
+  LOCKSTEP_RETURN_IF_ERROR(
+      check_backward(model, kinds, batch_near(program, kTrialSamples + 1), &out.notes));
+  for (const size_t i : kinds.statistics)
+    if (const ProgramNode* node = model.writer(i); node != nullptr)
+      out.notes.push_back("writes its buffer " + model.name(i) + " in " + text_of(*node) +
+                          ": after a step it is the mean over the slots");
+  out.changes_input = model.changes_input();
+  out.parameters = std::move(kinds.parameters);
+  out.statistics = std::move(kinds.statistics);
+  return out;
+}
+
+}  // namespace lockstep::exported
