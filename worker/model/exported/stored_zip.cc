@@ -122,7 +122,7 @@ std::string StoredZip::directory() const {
     put(list, kVersion, 2);
     list += common_fields(entry.crc, entry.bytes, entry.name);
     put(list, extra.size(), 2);
-    put(list, 0, 10);  // comment, disk, attributes
+    list.append(10, '\0');  // comment, disk, attributes
     put(list, in_32(entry.header), 4);
     list += entry.name + extra;
   }
