@@ -4,8 +4,11 @@
     reopen.py DIRECTORY      ends with 77 where there is no torch 2.11
 
 DIRECTORY holds NAME.train.pt2 and NAME.eval.pt2 for the models below: those of this folder with all
-weights and running statistics halved. Bits are compared: the same operators run in the same order."""
+weights and running statistics halved. Bits are compared: the same operators run in the same order.
+Leaves there what the code on the page MODELS.md writes, m.pt2 and m.eval.pt2."""
+import os
 import pathlib
+import re
 import sys
 
 try:
@@ -38,9 +41,21 @@ def outputs(run, data):
     return run(batch(data)[0].clone())
 
 
+def run_page(folder):
+    page = pathlib.Path(__file__).resolve().parents[3] / "worker/MODELS.md"
+    section = page.read_text().split("## Exported programs")[1]
+    code = re.search(r"```python\n(.*?)```", section, re.S).group(1)
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.AdaptiveAvgPool2d(1),
+        torch.nn.Flatten(), torch.nn.Dropout(0.5), torch.nn.Linear(4, 10))
+    os.chdir(folder)
+    exec(code, {"model": model})  # noqa: S102
+
+
 def main():
     torch.set_num_threads(1)
     folder = pathlib.Path(sys.argv[1])
+    run_page(folder)
     for name in NAMES:
         data = KINDS[name][1]
         for mode, is_training in (("train", True), ("eval", False)):

@@ -53,6 +53,15 @@ class Halved {
   std::map<std::string, std::vector<float>> tensors_;
 };
 
+std::string torch_python() {
+  if (const char* given = std::getenv("LOCKSTEP_TORCH_PYTHON")) return given;
+#ifdef LOCKSTEP_TORCH_PYTHON
+  return LOCKSTEP_TORCH_PYTHON;
+#else
+  return "python3";
+#endif
+}
+
 TEST(WriteProgram, HoldsTheNewWeightsWhereTheOldOnesLay) {
   const TemporaryDirectory directory;
   for (const char* name : {"mlp", "strided", "tied_lm", "convnet"}) {
@@ -141,7 +150,7 @@ TEST(WriteProgram, AFailureLeavesTheOldFile) {
               FailsWith(Code::kInternal, Names("no/such"), Advises("another directory")));
 }
 
-TEST(WriteProgram, PyTorchOpensWhatWasWrittenAndGivesEagersOutputs) {
+TEST(WriteProgram, PyTorchOpensWhatLockstepWritesAndLockstepWhatThePageSaves) {
   const TemporaryDirectory directory;
   for (const std::string name :
        {"mlp", "tied_lm", "convnet", "unet", "vit", "strided", "regions", "in_autocast"}) {
@@ -151,13 +160,22 @@ TEST(WriteProgram, PyTorchOpensWhatWasWrittenAndGivesEagersOutputs) {
       ASSERT_TRUE(write_program(golden_path(name), to, is_evaluation, halved.weights()).is_ok());
     }
   }
-  const char* python = std::getenv("LOCKSTEP_TORCH_PYTHON");
-  const std::string command = std::string(python == nullptr ? "python3" : python) + " " +
-                              LOCKSTEP_GOLDEN_DIR + "/exported/reopen.py " + directory.path();
+  const std::string command =
+      torch_python() + " " + LOCKSTEP_GOLDEN_DIR + "/exported/reopen.py " + directory.path();
   const int ended = std::system(command.c_str());
   if (WIFEXITED(ended) && (WEXITSTATUS(ended) == kNoTorch || WEXITSTATUS(ended) == 127))
     GTEST_SKIP() << "no Python with torch 2.11; LOCKSTEP_TORCH_PYTHON names one";
-  EXPECT_EQ(ended, 0);
+  ASSERT_EQ(ended, 0);
+  // What the page's code saves.
+  for (const bool is_evaluation : {false, true}) {
+    const auto program = read_program(directory.path(is_evaluation ? "m.eval.pt2" : "m.pt2"));
+    ASSERT_TRUE(program.is_ok()) << program.status().message();
+    EXPECT_EQ((*program)->samples, (SizeRange{1, 4096}));
+    const bool switches = std::ranges::any_of((*program)->graph.nodes, [](const ProgramNode& node) {
+      return !evaluation_switches(node).empty();
+    });
+    EXPECT_NE(switches, is_evaluation);
+  }
 }
 
 }  // namespace
