@@ -151,7 +151,7 @@ Status Program::serve_term(BeginMode mode) {
   const auto on_term_end = [this](const std::string&) { loop_.stop(); };
   RunServer server(
       {loop_, *begun.journal, *begun.history, logger_, clock_, *metrics_, on_end, on_term_end,
-       [this] { return seat_->is_superseded(); }},
+       [this] { return seat_->is_superseded(); }, begun.evals.get()},
       begun.options, first_state(begun.term),
       {begun.term.stats, begun.term.earlier_wall_ms, begun.term.beginning.living.has_value()});
   if (server.state().run == RunState::kEnded) LOCKSTEP_RETURN_IF_ERROR(server.keep_summary());

@@ -27,6 +27,7 @@ inline constexpr char kTerms[] = "terms";        // coordinator/claims/claim.h
 inline constexpr char kPulse[] = "pulse";        // coordinator/claims/pulse.h
 inline constexpr char kSummary[] = "summary.json";
 inline constexpr char kHistory[] = "history.jsonl";
+inline constexpr char kEvals[] = "evals.jsonl";
 
 // Directories.
 inline constexpr char kCheckpoints[] = "checkpoints";
@@ -36,9 +37,10 @@ inline constexpr char kCache[] = "cache";  // unless data.cache_dir names anothe
 
 // What an attempt leaves that failed before the run began.
 inline constexpr std::string_view kBeforeTheRun[] = {
-    kJobText, kJob,           kFacts,       kToken,   kHttpToken, kCoordinatorLock, kRunLock,
-    kCache,   kLogs,          kCheckpoints, kSummary, kHistory,   "log.jsonl",      kCoordinator,
-    kLaunch,  kLaunchRefusal, kTerms,       kPulse,   kHead};
+    kJobText,         kJob,     kFacts,      kToken,       kHttpToken,
+    kCoordinatorLock, kRunLock, kCache,      kLogs,        kCheckpoints,
+    kSummary,         kHistory, "log.jsonl", kCoordinator, kLaunch,
+    kLaunchRefusal,   kTerms,   kPulse,      kHead,        kEvals};
 
 // What separates the name of a file from the rest of the name while it is written. A process that
 // is killed leaves such files, which nobody reads.

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "comm/wire/data_formats.h"
 #include "comm/wire/job.pb.h"
 #include "comm/wire/models/model_table.h"
 
@@ -27,6 +28,12 @@ inline bool may_take_tokens(const wire::ModelSpec& model) {
 inline bool learns_from_tokens(const wire::ModelSpec& model) {
   const ModelRow* row = find_model(model.name());
   return row != nullptr && row->takes == ModelTakes::kTokens;
+}
+
+// True if the data are tokens: of these the loss and its perplexity say more than the share of
+// right predictions. REQUIRES: the job is resolved.
+inline bool predicts_tokens(const wire::JobSpec& job) {
+  return is_token_format(job.data().train().format());
 }
 
 // REQUIRES: the job is resolved.

@@ -33,6 +33,7 @@ class Auditor {
 
   Status check_row(const LedgerRow& row, Step end);
   Status begin_row(const LedgerRow& row);
+  void note_evaluations();
   Status check_steps(const LedgerRow& row, Step from, Step to);
   Status find_undone(const LedgerRow& row);
   const CheckedFold* fold_of(Generation generation, Step step);
@@ -71,7 +72,20 @@ Result<AuditReport> Auditor::run() {
     LOCKSTEP_RETURN_IF_ERROR(
         check_row(row, row.last ? row.last->step : std::max(complete, row.first.step)));
   }
+  note_evaluations();
   return std::move(report_);
+}
+
+void Auditor::note_evaluations() {
+  for (const EvalEntry& eval : contents_.evals) {
+    if (eval.step <= report_.steps) report_.evaluations.push_back(eval.step);
+  }
+  const std::vector<Step>& made = report_.evaluations;
+  if (made.empty()) return;
+  const uint64_t epoch = data::steps_per_epoch(report_.order.shape);
+  for (Step end = (made.front() / epoch + 1) * epoch; end < report_.steps; end += epoch) {
+    if (!std::binary_search(made.begin(), made.end(), end)) report_.not_evaluated.push_back(end);
+  }
 }
 
 Status Auditor::begin_row(const LedgerRow& row) {

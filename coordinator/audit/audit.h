@@ -101,6 +101,11 @@ struct AuditReport {
   std::vector<Place> expelled;     // the workers there computed wrong
   std::vector<AuditFault> faults;  // the first kMostFaults
   uint64_t fault_count = 0;
+  // Evaluations of the surviving lineage, by steps applied before them; and the ends of epochs
+  // after the first of these that have none, although the run went on. They are no faults: they use
+  // no sample.
+  std::vector<Step> evaluations;
+  std::vector<Step> not_evaluated;
   Step steps = 0;        // of the surviving lineage
   uint64_t samples = 0;  // of these steps by plan, including left_out_samples
   uint64_t lost = 0;

@@ -131,6 +131,8 @@ std::string audit_json(const AuditReport& report, const std::vector<std::string>
   for (const Step step : report.skipped) out["skipped_steps"].push_back(step + 1);
   out["skipped_by_policy"] = left_out_json(report);
   out["skipped"] = report.left_out_samples;
+  out["evaluations"] = report.evaluations;
+  out["not_evaluated"] = report.not_evaluated;
   out["tainted_from_step"] = report.tainted ? json(*report.tainted) : json(nullptr);
   out["expelled"] = expelled_json(report);
   out["faults"] = json::array();

@@ -98,6 +98,20 @@ std::string skipped_text(const AuditReport& report) {
   return text + "\n";
 }
 
+std::string evaluations_text(const AuditReport& report) {
+  if (report.evaluations.empty()) return {};
+  std::string text = "evaluations " + number(report.evaluations.size()) +
+                     ", the last one after step " + number(report.evaluations.back()) + "\n";
+  if (report.not_evaluated.empty()) return text;
+  text += "not evaluated, although an epoch ended there: after step";
+  for (size_t i = 0; i < report.not_evaluated.size(); ++i) {
+    if (i == kStepsShown)
+      return text + " and " + number(report.not_evaluated.size() - i) + " more\n";
+    text += " " + number(report.not_evaluated[i]);
+  }
+  return text + "\n";
+}
+
 std::string left_out_text(const AuditReport& report) {
   std::string text;
   for (const LeftOut& left : report.left_out) {
@@ -179,6 +193,7 @@ std::string audit_text(const AuditReport& report) {
   text += left_out_text(report);
   text += corruption_text(report);
   text += epochs_text(report.epochs);
+  text += evaluations_text(report);
   for (size_t i = 0; i < report.faults.size() && i < kFaultsShown; ++i) {
     text += fault_text(report.faults[i]);
   }

@@ -15,7 +15,8 @@
 // lineage.id is that of the journal (coordinator/journal/journal.h), and `sequence` the number of a
 // commit that the journal had when the writer began: a journal without that commit has lost it.
 // `skipped`, `proof` and `unacknowledged` are what a lost journal is rebuilt from (term/rebuild.h).
-// Format 1 had none of these, except `unacknowledged`. `legend` came later and may be missing.
+// Format 1 had none of these, except `unacknowledged`. Format 2 had no evaluations there. `legend`
+// came later and may be missing.
 //
 // self_sha256 is over the compact JSON of everything else (keys sorted), so that a flipped bit
 // shows without the journal. 64-bit integers inside schedule and unacknowledged are strings, as in
@@ -39,7 +40,7 @@
 
 namespace lockstep {
 
-inline constexpr uint32_t kManifestFormat = 2;
+inline constexpr uint32_t kManifestFormat = 3;
 inline constexpr char kManifestName[] = "manifest.json";
 
 struct ManifestFile {

@@ -8,6 +8,7 @@
 #include "comm/base/limits.h"
 #include "comm/base/text/shell_word.h"
 #include "coordinator/decide/decide_internal.h"
+#include "coordinator/state/evaluations.h"
 #include "coordinator/state/loss_watch.h"
 #include "coordinator/state/skips.h"
 
@@ -51,9 +52,7 @@ void cut_before(Turn& turn, Step limit, const std::string& why) {
   const CheckpointEntry* newest = newest_until(state, limit);
   const Step step = newest == nullptr ? 0 : newest->step;
   const std::string name = newest == nullptr ? "" : newest->name;
-  std::vector<EvalEntry> evals;
-  for (const auto& [applied, eval] : state.evals) evals.push_back(eval);
-  cut_lineage(turn, {step, phase_after(step, evals, turn.options)}, name, why);
+  cut_lineage(turn, {step, phase_after(step, state.evals, turn.options)}, name, why);
 }
 
 Reason stop(Turn& turn, const BadLoss& bad, Step limit, const std::string& why) {

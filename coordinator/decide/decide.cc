@@ -24,15 +24,22 @@ Reason fence_present(Turn& turn, const Member& member, Generation generation) {
   return state.run == RunState::kStarted ? Reason::kHeard : Reason::kRefusedFuture;
 }
 
+// Where a generation began at the latest for a member whose first batch of it this is.
+std::optional<ResumePoint> first_of(const wire::StepRecords& batch) {
+  if (batch.records_size() > 0) return ResumePoint{batch.records(0).step(), Phase::kTrain};
+  if (batch.evals_size() > 0) return ResumePoint{batch.evals(0).step(), Phase::kEval};
+  return std::nullopt;
+}
+
 // A message of the planned generation says that its members have switched. SwitchReport and Promise
 // judge that themselves; records say at least from which step on. Nothing: go on with the message.
 std::optional<Reason> learn_of_switch(Turn& turn, Member& member, const Envelope& envelope) {
   State& state = turn.state;
   const Generation generation = envelope.generation();
-  if (state.planned && generation == state.planned->generation && envelope.has_step_records() &&
-      envelope.step_records().records_size() > 0) {
-    const ResumePoint since{envelope.step_records().records(0).step(), Phase::kTrain};
-    if (const Reason reason = adopt_switch(turn, since); is_end(reason)) return reason;
+  if (state.planned && generation == state.planned->generation && envelope.has_step_records()) {
+    if (const auto since = first_of(envelope.step_records())) {
+      if (const Reason reason = adopt_switch(turn, *since); is_end(reason)) return reason;
+    }
   }
   if (generation == state.source_generation && is_source(state, member) &&
       envelope.has_step_records()) {
@@ -59,8 +66,6 @@ Reason judge_body(Turn& turn, Member& member, const Envelope& envelope) {
       return on_promise(turn, member, envelope.promise());
     case Envelope::kStepRecords:
       return on_records(turn, member, generation, envelope.step_records());
-    case Envelope::kEval:
-      return on_eval(turn, member, generation, envelope.eval());
     case Envelope::kCheckpoint:
       return on_checkpoint(turn, member, generation, envelope.checkpoint());
     case Envelope::kCheck:

@@ -1,10 +1,12 @@
 // A checkpoint counts once its manifest's hash is in the journal; only then may older ones go.
 #include <algorithm>
+#include <set>
 
 #include "comm/base/planted_bug.h"
 #include "coordinator/checkpoint/store.h"
 #include "coordinator/decide/decide_internal.h"
 #include "coordinator/state/corruption.h"
+#include "coordinator/state/evaluations.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -23,16 +25,39 @@ auto first_after(const std::vector<CheckpointEntry>& all, Step step) {
                           [](Step s, const CheckpointEntry& c) { return s < c.step; });
 }
 
-// All but the newest `keep`, and those to which a run goes back whose members disagree, or whose
-// next step to be complete shows a bad loss.
+// The newest `keep`, and those to which a run goes back whose members disagree, or whose next step
+// to be complete shows a bad loss. With checkpoint.best also the best one, and the best one until
+// each of these: after a rollback to it, that is the best one.
+std::set<std::string> names_to_keep(const Turn& turn, size_t keep) {
+  const State& state = turn.state;
+  const std::vector<CheckpointEntry>& all = state.checkpoints;
+  std::set<std::string> names;
+  std::vector<const CheckpointEntry*> back_to;
+  if (is_checking(turn.options)) back_to.push_back(newest_until(state, state.checks.agreed));
+  back_to.push_back(newest_until(state, state.completed));
+  for (size_t i = all.size() - std::min(all.size(), keep); i < all.size(); ++i)
+    back_to.push_back(&all[i]);
+  const std::string& best = turn.options.job.checkpoint().best();
+  const bool keeps_best = data::keeps_best(best);
+  for (const CheckpointEntry* entry : back_to) {
+    if (entry == nullptr) continue;
+    names.insert(entry->name);
+    if (!keeps_best || LOCKSTEP_BUG(kBestUntilRollbackDropped)) continue;
+    const auto* kept = best_checkpoint(all, state.evals, data::best_by(best), entry->step);
+    if (kept != nullptr) names.insert(kept->name);
+  }
+  const auto* kept =
+      keeps_best ? best_checkpoint(all, state.evals, data::best_by(best), kNoStep) : nullptr;
+  if (kept != nullptr) names.insert(kept->name);
+  return names;
+}
+
 void drop_older(Turn& turn, size_t keep, wire::CheckpointAck* ack) {
   std::vector<CheckpointEntry>& all = turn.state.checkpoints;
-  const CheckpointEntry* checked =
-      is_checking(turn.options) ? newest_until(turn.state, turn.state.checks.agreed) : nullptr;
-  const CheckpointEntry* judged = newest_until(turn.state, turn.state.completed);
+  const std::set<std::string> names = names_to_keep(turn, keep);
   std::vector<CheckpointEntry> stay;
   for (size_t i = 0; i < all.size(); ++i) {
-    if (i + keep >= all.size() || &all[i] == checked || &all[i] == judged) {
+    if (names.contains(all[i].name)) {
       stay.push_back(std::move(all[i]));
     } else {
       drop(turn, std::move(all[i]), ack);

@@ -99,7 +99,6 @@ Reason on_heartbeat(Turn& turn, Member& member, Generation generation,
 Reason on_promise(Turn& turn, Member& member, const wire::Promise& message);
 Reason on_records(Turn& turn, Member& member, Generation generation,
                   const wire::StepRecords& message);
-Reason on_eval(Turn& turn, Member& member, Generation generation, const wire::EvalReport& message);
 Reason on_checkpoint(Turn& turn, Member& member, Generation generation,
                      const wire::CheckpointReport& message);
 Reason on_leave(Turn& turn, Member& member, const wire::Leave& message);

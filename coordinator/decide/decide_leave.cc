@@ -36,7 +36,10 @@ Reason on_leave(Turn& turn, Member& member, const wire::Leave& message) {
   if (member.state == MemberState::kLeft) return Reason::kAlreadyCounted;
   if (!is_valid(message.applied(), turn.options)) return Reason::kRefusedMalformed;
   const Step step = message.applied().step();
-  if (message.reason() == wire::Leave::FINISHED && step != turn.options.total_steps) {
+  // With patience the run may end before its last step: judged when the reports of all are there.
+  const bool may_end_early = turn.options.job.train().patience() > 0;
+  if (message.reason() == wire::Leave::FINISHED && step != turn.options.total_steps &&
+      !may_end_early) {
     end_run(turn, 70,
             describe(state, member) + " finished at step " + std::to_string(step) + " of " +
                 std::to_string(turn.options.total_steps) + "; " + what_remains(turn));

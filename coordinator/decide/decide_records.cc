@@ -1,5 +1,6 @@
 // What the workers did, step by step. A step joins the history when every rank has reported it.
 #include <algorithm>
+#include <bit>
 
 #include "comm/base/limits.h"
 #include "comm/base/planted_bug.h"
@@ -81,6 +82,38 @@ Reason take(Turn& turn, Member& member, Generation generation, const wire::StepR
   return Reason::kRecordsAccepted;
 }
 
+bool is_malformed(const Turn& turn, const wire::StepRecords& message) {
+  const int entries = message.records_size() + message.evals_size();
+  return entries == 0 || message.records_size() > limits::kRecordBatchSteps ||
+         message.evals_size() > limits::kRecordBatchSteps ||
+         std::any_of(message.evals().begin(), message.evals().end(), [&](const auto& eval) {
+           return eval.step() > turn.options.total_steps || eval.samples() == 0 ||
+                  eval.correct() > eval.samples();
+         });
+}
+
+// All ranks made it together and report it; the first one is kept. kRecordsAccepted, kRecordsVoid,
+// or the end of the run.
+Reason take(Turn& turn, const Member& member, Generation generation, const wire::EvalReport& eval) {
+  State& state = turn.state;
+  if (!is_in_lineage(state, generation, eval.step())) return Reason::kRecordsVoid;
+  const EvalEntry entry = eval_entry(eval, generation);
+  const auto [it, is_new] = state.evals.try_emplace(entry.step, entry);
+  const EvalEntry& known = it->second;
+  if (is_new) {
+    turn.persist(entry);
+  } else if (turn.options.exact() &&
+             (known.correct != entry.correct || known.samples != entry.samples ||
+              std::bit_cast<uint64_t>(known.loss) != std::bit_cast<uint64_t>(entry.loss))) {
+    return corrupt(turn, "the evaluation after step " + std::to_string(entry.step) + " of " +
+                             describe(state, member) +
+                             " differs from an earlier one of the same weights: " +
+                             std::to_string(entry.correct) + " instead of " +
+                             std::to_string(known.correct) + " right");
+  }
+  return Reason::kRecordsAccepted;
+}
+
 bool has_enough(const State& state, Step step, const PendingStep& pending) {
   const LedgerRow& open = state.lineage.at(state.source_generation).row;
   // Every start resumes after it, so no later generation can redo it: one report is enough.
@@ -143,51 +176,24 @@ Reason on_records(Turn& turn, Member& member, Generation generation,
     ack(turn, member);
     return Reason::kRefusedGap;
   }
-  if (message.records_size() == 0 || message.records_size() > limits::kRecordBatchSteps) {
-    return Reason::kRefusedMalformed;
-  }
+  if (is_malformed(turn, message)) return Reason::kRefusedMalformed;
   RecordsEntry kept{generation, member.id, message.batch(), {}};
   for (const wire::StepRecord& record : message.records()) {
     const Reason reason = take(turn, member, generation, record, &kept);
     if (is_end(reason)) return reason;
   }
   if (!kept.records.empty()) member.step = std::max(member.step, member.next_record);
-  const Reason reason = kept.records.empty() ? Reason::kRecordsVoid : Reason::kRecordsAccepted;
+  Reason reason = kept.records.empty() ? Reason::kRecordsVoid : Reason::kRecordsAccepted;
+  for (const wire::EvalReport& eval : message.evals()) {
+    const Reason taken = take(turn, member, generation, eval);
+    if (taken != Reason::kRecordsVoid) reason = taken;
+    if (is_end(reason)) return reason;
+  }
   member.acked_batch = message.batch();
   if (!LOCKSTEP_BUG(kBatchNotKept)) turn.persist(std::move(kept));
   complete_steps(turn);
   ack(turn, member);
   return reason;
-}
-
-Reason on_eval(Turn& turn, Member& member, Generation generation, const wire::EvalReport& message) {
-  State& state = turn.state;
-  const EvalEntry entry{generation,        message.step(),    message.epoch(),
-                        message.samples(), message.correct(), message.loss()};
-  if (entry.step > turn.options.total_steps || entry.samples == 0 ||
-      entry.correct > entry.samples) {
-    return Reason::kRefusedMalformed;
-  }
-  if (!is_in_lineage(state, generation, entry.step)) {
-    push_present(turn, member);
-    return Reason::kRefusedStaleGeneration;
-  }
-  const auto [it, is_new] = state.evals.try_emplace(entry.step, entry);
-  if (is_new) {
-    turn.persist(entry);
-    return Reason::kEvalAccepted;
-  }
-  const EvalEntry& known = it->second;
-  if (turn.options.exact() && (known.correct != entry.correct || known.samples != entry.samples ||
-                               known.loss != entry.loss)) {
-    return corrupt(turn, "the evaluation after step " + std::to_string(entry.step) + " of " +
-                             describe(state, member) +
-                             " differs from an earlier one of the same "
-                             "weights: " +
-                             std::to_string(entry.correct) + " instead of " +
-                             std::to_string(known.correct) + " right");
-  }
-  return Reason::kAlreadyCounted;
 }
 
 }  // namespace lockstep::coordinator

@@ -4,6 +4,7 @@
 #include "comm/base/planted_bug.h"
 #include "comm/base/text/shell_word.h"
 #include "coordinator/decide/decide_internal.h"
+#include "coordinator/state/evaluations.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -21,6 +22,17 @@ void close_generations(Turn& turn) {
 Reason fail(Turn& turn, Reason reason, const std::string& message) {
   end_run(turn, 70, message + "; " + what_remains(turn));
   return reason;
+}
+
+std::string how_it_ended(const Turn& turn, Step last) {
+  if (last == turn.options.total_steps) return "all " + std::to_string(last) + " steps are done";
+  const data::EvalTrack track =
+      track_until(last, turn.state.evals, turn.state.checkpoints, turn.options);
+  return "ended after step " + std::to_string(last) + " of " +
+         std::to_string(turn.options.total_steps) +
+         " (train.patience): " + counted(track.since, "evaluation") + " in a row " +
+         (track.since == 1 ? "was" : "were") + " no better than the one after step " +
+         std::to_string(track.best.step);
 }
 
 }  // namespace
@@ -97,11 +109,10 @@ Reason corrupt(Turn& turn, const std::string& what) {
 }
 
 bool is_done(const Turn& turn) {
-  return turn.state.completed == turn.options.total_steps &&
+  const Step end = end_step(turn.state, turn.options);
+  return turn.state.completed == end &&
          std::any_of(turn.state.checkpoints.begin(), turn.state.checkpoints.end(),
-                     [&](const CheckpointEntry& c) {
-                       return c.final && c.step == turn.options.total_steps;
-                     });
+                     [end](const CheckpointEntry& c) { return c.final && c.step == end; });
 }
 
 Reason finish_if_all_left(Turn& turn, Reason otherwise) {
@@ -126,6 +137,12 @@ Reason finish_if_all_left(Turn& turn, Reason otherwise) {
                 "the workers left after step " + std::to_string(last) + " but reported only " +
                     std::to_string(state.completed));
   }
+  const Step end = end_step(state, turn.options);
+  if (!is_stopped && last != end) {
+    return fail(
+        turn, Reason::kEndedWorkerFailed,
+        "the workers finished at step " + std::to_string(last) + " of " + std::to_string(end));
+  }
   if (last > 0 && !has_checkpoint_of(state, last)) {
     return fail(turn, Reason::kEndedNoCheckpoint,
                 "all workers left without a checkpoint of the last step, " + std::to_string(last));
@@ -144,7 +161,7 @@ Reason finish_if_all_left(Turn& turn, Reason otherwise) {
                 what_remains(turn));
     return Reason::kEndedStopped;
   }
-  end_run(turn, 0, "all " + std::to_string(last) + " steps are done");
+  end_run(turn, 0, how_it_ended(turn, last));
   return Reason::kEndedFinished;
 }
 

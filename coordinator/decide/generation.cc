@@ -6,6 +6,7 @@
 #include "comm/collectives/bucket_plan.h"
 #include "comm/wire/bucket_size.h"
 #include "coordinator/decide/decide_internal.h"
+#include "coordinator/state/evaluations.h"
 #include "coordinator/state/slots.h"
 
 namespace lockstep::coordinator {
@@ -16,16 +17,20 @@ namespace {
 void choose_resume_point(Turn& turn, const std::optional<ResumePoint>& best, wire::Start* start) {
   State& state = turn.state;
   state.resume = best.value_or(state.base);
-  // An evaluation whose result is in the journal is not made again.
-  if (state.resume.phase == Phase::kEval && state.evals.contains(state.resume.step)) {
-    state.resume.phase =
-        state.resume.step >= turn.options.total_steps ? Phase::kEnd : Phase::kTrain;
+  const Step step = state.resume.step;
+  if (is_evaluated_after(step, turn.options) && !state.evals.contains(step)) {
+    // Whatever the answers say: its result may have been on its way from those who are dead.
+    state.resume.phase = Phase::kEval;
+  } else if (state.resume.phase == Phase::kEval) {
+    state.resume.phase = step >= end_step(state, turn.options) ? Phase::kEnd : Phase::kTrain;
   }
   // Who does not write the last checkpoint is done before it is there; its writer may be dead.
   if (state.resume.phase == Phase::kEnd && !has_checkpoint_of(state, state.resume.step)) {
     state.resume.phase = Phase::kCheckpoint;
   }
   *start->mutable_resume() = to_wire(state.resume);
+  data::put_track(track_until(step, state.evals, state.checkpoints, turn.options),
+                  start->mutable_evals());
   wire::StateSource* source = start->mutable_source();
   if (best) {
     for (MemberId id : state.ranks) {
@@ -269,7 +274,7 @@ Reason start_generation(Turn& turn) {
   turn.log(LogLine::Level::kInfo, "generation_started",
            "generation " + std::to_string(state.generation) + " starts after step " +
                std::to_string(state.resume.step) + " of " +
-               std::to_string(turn.options.total_steps) + " with " +
+               std::to_string(end_step(state, turn.options)) + " with " +
                counted(state.ranks.size(), "worker"));
   push_start(turn, connections_of(turn, state.ranks));
   for (MemberId id : state.ranks) push_stop(turn, turn.at(id));

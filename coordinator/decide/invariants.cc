@@ -61,9 +61,8 @@ void check_other_terms_write_nothing(const StateMark& before, const Event& event
   const auto* message = std::get_if<MessageReceived>(&event);
   if (message == nullptr || before.member == 0) return;
   const wire::Envelope& e = message->envelope;
-  const bool is_fenced = e.has_promise() || e.has_step_records() || e.has_eval() ||
-                         e.has_checkpoint() || e.has_switched() || e.has_leave() ||
-                         e.has_peer_suspect();
+  const bool is_fenced = e.has_promise() || e.has_step_records() || e.has_checkpoint() ||
+                         e.has_switched() || e.has_leave() || e.has_peer_suspect();
   if (!is_fenced || e.term() == before.term) return;
   LOCKSTEP_CHECK(std::all_of(decision.actions.begin(), decision.actions.end(),
                              [](const Action& a) { return std::visit(IsHarmless{}, a); }),

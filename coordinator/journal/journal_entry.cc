@@ -25,4 +25,12 @@ StepEntry step_entry(const wire::StepRecord& record, Generation generation) {
   return entry;
 }
 
+EvalEntry eval_entry(const wire::EvalReport& report, Generation generation) {
+  EvalEntry entry{generation,       report.step(),    report.epoch(),
+                  report.samples(), report.correct(), report.loss()};
+  if (report.has_top5()) entry.top5 = report.top5();
+  entry.lr = report.lr();
+  return entry;
+}
+
 }  // namespace lockstep::coordinator

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -105,7 +106,12 @@ struct EvalEntry {
   uint64_t samples = 0;
   uint64_t correct = 0;
   double loss = 0;
+  std::optional<uint64_t> top5 = {};  // none: fewer than 10 classes, tokens, or an older journal
+  std::optional<double> lr = {};      // of the last step before it; none: an older journal
 };
+
+// Makes the entry from the report of a rank that evaluated in `generation`.
+EvalEntry eval_entry(const wire::EvalReport& report, Generation generation);
 
 struct CheckpointEntry {
   std::string name;

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "comm/base/limits.h"
-#include "coordinator/journal/journal_schema.h"
+#include "coordinator/journal/journal_upgrade.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -57,6 +57,31 @@ Status read_membership(Database& database, JournalContents& contents) {
       [&](const Statement& row) { contents.batches[row.integer(0)] = row.integer(1); });
 }
 
+// `report`: lockstep.wire.EvalReport.
+void take_report(const std::string& report, EvalEntry* entry) {
+  wire::EvalReport parsed;
+  if (report.empty() || !parsed.ParseFromString(report)) return;
+  if (parsed.has_top5()) entry->top5 = parsed.top5();
+  entry->lr = parsed.lr();
+}
+
+Status read_evals(Database& database, JournalContents& contents) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool has_reports, has_eval_reports(database));
+  const std::string report = has_reports ? "coalesce(r.report, x'')" : "x''";
+  const std::string reports =
+      has_reports ? "LEFT JOIN eval_reports r ON r.step = e.step AND r.generation = e.generation "
+                  : "";
+  const std::string sql = "SELECT e.generation, e.step, e.epoch, e.samples, e.correct, e.loss, " +
+                          report + " FROM evals e " + reports +
+                          "WHERE e.rolled_back = 0 ORDER BY e.step, e.generation";
+  return for_each_row(database, sql.c_str(), [&](const Statement& row) {
+    EvalEntry entry{row.integer(0), row.integer(1), static_cast<Epoch>(row.integer(2)),
+                    row.integer(3), row.integer(4), real_or_nan(row, 5)};
+    take_report(row.text(6), &entry);
+    contents.evals.push_back(entry);
+  });
+}
+
 Status read_results(Database& database, JournalContents& contents) {
   LOCKSTEP_RETURN_IF_ERROR(for_each_row(
       database,
@@ -94,29 +119,13 @@ Status read_results(Database& database, JournalContents& contents) {
                                          static_cast<uint32_t>(row.integer(3))};
                      contents.skips.push_back({row.integer(0), row.integer(1), slots, row.text(4)});
                    }));
-  return for_each_row(
-      database,
-      "SELECT generation, step, epoch, samples, correct, loss FROM evals WHERE rolled_back = 0 "
-      "ORDER BY step, generation",
-      [&](const Statement& row) {
-        contents.evals.push_back({row.integer(0), row.integer(1),
-                                  static_cast<Epoch>(row.integer(2)), row.integer(3),
-                                  row.integer(4), real_or_nan(row, 5)});
-      });
+  return read_evals(database, contents);
 }
 
 }  // namespace
 
 double real_or_nan(const Statement& row, int column) {
   return row.is_null(column) ? std::numeric_limits<double>::quiet_NaN() : row.real(column);
-}
-
-Result<uint64_t> read_version(Database& database, const std::string& path) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t version, database.integer("PRAGMA user_version"));
-  if (version == 0 || version == kJournalVersion) return version;
-  return Status(Code::kUsage, "the journal " + path + " has version " + std::to_string(version) +
-                                  ", this program knows " + std::to_string(kJournalVersion) +
-                                  ": use the version of lockstep that began the run");
 }
 
 Result<JournalContents> read_contents(Database& database) {

@@ -18,10 +18,6 @@ Result<std::vector<FoldEntry>> read_folds(Database& database);
 Result<std::vector<RecordsEntry>> read_batches(Database& database, Generation generation, Step from,
                                                Step to);
 
-// 0: the journal has no tables yet. An error if it is of another version: nothing converts it
-// silently.
-Result<uint64_t> read_version(Database& database, const std::string& path);
-
 // SQLite keeps NaN as NULL.
 double real_or_nan(const Statement& row, int column);
 

@@ -7,6 +7,7 @@
 #include "coordinator/journal/journal_head.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/journal/journal_schema.h"
+#include "coordinator/journal/journal_upgrade.h"
 #include "coordinator/journal/journal_writer.h"
 #include "coordinator/journal/sqlite.h"
 
@@ -130,11 +131,10 @@ Status SqliteJournal::visit_steps(Step from, Step to,
   }
 }
 
-Status create_or_check(Database& database, const std::string& path) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t version, read_version(database, path));
+Status create_if_empty(Database& database, uint64_t version) {
   if (version != 0) return Status::ok();
   LOCKSTEP_RETURN_IF_ERROR(
-      database.execute("BEGIN IMMEDIATE;" + std::string(kJournalSchema) +
+      database.execute("BEGIN IMMEDIATE;" + std::string(kJournalSchema) + kEvalReportsTable +
                        "PRAGMA user_version=" + std::to_string(kJournalVersion)));
   LOCKSTEP_RETURN_IF_ERROR(JournalChain::create(database));
   return database.execute("COMMIT");
@@ -155,12 +155,15 @@ Result<std::unique_ptr<JournalChain>> open_chain(Database& database, const std::
 Result<std::unique_ptr<Journal>> open_sqlite_journal(const std::string& path,
                                                      SqliteJournalOptions options) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto database, Database::open(path));
-  LOCKSTEP_RETURN_IF_ERROR(create_or_check(*database, path));
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t version, read_version(*database, path));
+  LOCKSTEP_RETURN_IF_ERROR(create_if_empty(*database, version));
   if (options.max_pages != 0) {
     LOCKSTEP_RETURN_IF_ERROR(
         database->execute("PRAGMA max_page_count=" + std::to_string(options.max_pages)));
   }
   LOCKSTEP_ASSIGN_OR_RETURN(auto chain, open_chain(*database, path, !options.is_checked));
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string upgraded, upgrade_journal(*database, version, path));
+  if (!upgraded.empty() && options.on_upgrade) options.on_upgrade(upgraded);
   LOCKSTEP_RETURN_IF_ERROR(chain->watch());
   LOCKSTEP_ASSIGN_OR_RETURN(auto writer, JournalWriter::create(*database));
   return std::unique_ptr<Journal>(std::make_unique<SqliteJournal>(

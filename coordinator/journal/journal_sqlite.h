@@ -5,6 +5,7 @@
 // Thread-safety: one thread.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -16,9 +17,12 @@ struct SqliteJournalOptions {
   uint64_t max_pages = 0;   // of 4 KiB; 0: as many as the disk holds. For tests of a full disk.
   bool has_head = true;     // every commit writes journal_head.h
   bool is_checked = false;  // peek_journal() has just found it whole
+  // Is told if an older version of Lockstep wrote the journal (journal_upgrade.h).
+  std::function<void(const std::string& what)> on_upgrade = {};
 };
 
-// Creates the file and its tables if the file does not exist. kUsage if another process has it open
+// Creates the file and its tables if the file does not exist, and adds tables that came later.
+// kUsage if another process has it open
 // or another version wrote it. kBadData if it is damaged. kInternal for I/O.
 Result<std::unique_ptr<Journal>> open_sqlite_journal(const std::string& path,
                                                      SqliteJournalOptions options = {});

@@ -22,6 +22,7 @@ constexpr std::pair<const char*, const char*> kStatements[] = {
     {"batch", "INSERT INTO record_batches VALUES(?,?,?,?,?,?)"},
     {"step", "INSERT OR REPLACE INTO steps VALUES(?,?,?,?,?,?,?,?,?,?)"},
     {"eval", "INSERT OR REPLACE INTO evals VALUES(?,?,?,?,?,?,0)"},
+    {"eval_report", "INSERT OR REPLACE INTO eval_reports VALUES(?,?,?)"},
     {"checkpoint", "INSERT OR REPLACE INTO checkpoints VALUES(?,?,?,?,?,?,?,?,?)"},
     {"rollback", "INSERT INTO rollbacks VALUES(NULL,?,?,?,?,?)"},
     {"rollback_checkpoints", "UPDATE checkpoints SET state=2 WHERE state=0 AND step>?"},
@@ -137,14 +138,20 @@ struct JournalWriter::Visitor {
         .run();
   }
   Status operator()(const EvalEntry& e) const {
-    return statement("eval")
-        .bind(e.step)
-        .bind(e.generation)
-        .bind(uint64_t{e.epoch})
-        .bind(e.samples)
-        .bind(e.correct)
-        .bind(e.loss)
-        .run();
+    wire::EvalReport report;
+    report.set_has_top5(e.top5.has_value());
+    report.set_top5(e.top5.value_or(0));
+    report.set_lr(e.lr.value_or(0));
+    const std::string bytes = report.SerializeAsString();
+    LOCKSTEP_RETURN_IF_ERROR(statement("eval")
+                                 .bind(e.step)
+                                 .bind(e.generation)
+                                 .bind(uint64_t{e.epoch})
+                                 .bind(e.samples)
+                                 .bind(e.correct)
+                                 .bind(e.loss)
+                                 .run());
+    return statement("eval_report").bind(e.step).bind(e.generation).bind_blob(bytes).run();
   }
   Status operator()(const CheckpointEntry& e) const {
     return statement("checkpoint")

@@ -111,6 +111,10 @@
                   unit: '%', hidden: isOfTokens(status),
                   label: `Test accuracy in %, at the last evaluation ${
                     short(last(evals.accuracy) * 100)}` },
+      top5: { y: list(evals.top5).map((v) => isNumber(v) ? v * 100 : v), most: 100, unit: '%',
+              hidden: !list(evals.top5).some(isNumber),
+              label: `Test accuracy of the best five classes in %, at the last evaluation ${
+                short(last(evals.top5) * 100)}` },
       perplexity: { y: losses.map(perplexity), hidden: !isOfTokens(status),
                     label: `Test perplexity, at the last evaluation ${
                       short(perplexity(last(losses)))}` } };

@@ -11,6 +11,7 @@
 #include "comm/wire/data_legend.h"
 #include "comm/wire/predictions.h"
 #include "coordinator/report/json_values.h"
+#include "coordinator/state/evaluations.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -22,13 +23,26 @@ double seconds_of(uint64_t us) {
 }
 
 json eval_json(const EvalEntry& eval) {
-  const double accuracy =
-      eval.samples == 0 ? 0 : static_cast<double>(eval.correct) / static_cast<double>(eval.samples);
-  return {{"step", eval.step},
-          {"epoch", eval.epoch},
-          {"accuracy", accuracy},
-          {"loss", json_number(eval.loss)},
-          {"samples", eval.samples}};
+  const double samples = static_cast<double>(std::max<uint64_t>(eval.samples, 1));
+  json out = {{"step", eval.step},
+              {"epoch", eval.epoch},
+              {"accuracy", static_cast<double>(eval.correct) / samples},
+              {"loss", json_number(eval.loss)},
+              {"samples", eval.samples}};
+  if (eval.top5) out["top5"] = static_cast<double>(*eval.top5) / samples;
+  if (eval.lr) out["lr"] = json_number(*eval.lr);
+  return out;
+}
+
+// Adds the best checkpoint that is there, where the job says what is best.
+void add_best(const State& state, const Options& options, json* out) {
+  const std::string& best = options.job.checkpoint().best();
+  if (!data::keeps_best(best)) return;
+  const auto* entry = best_checkpoint(state.checkpoints, state.evals, data::best_by(best), kNoStep);
+  if (entry == nullptr) return;
+  json& shown = (*out)["best_checkpoint"] = eval_json(state.evals.at(entry->step));
+  shown["name"] = entry->name;
+  shown["weights_sha256"] = entry->weights_sha256;
 }
 
 // Steps applied as far as anyone has said: heartbeats run ahead of records.
@@ -133,9 +147,8 @@ void add_live(const Options& options, const RunStats& stats, const StatusDetail&
   }
 }
 
-// Of tokens the loss and its perplexity say more than the share of right ones.
 const char* predicts(const wire::JobSpec& job) {
-  return is_token_format(job.data().train().format()) ? "tokens" : "classes";
+  return predicts_tokens(job) ? "tokens" : "classes";
 }
 
 uint64_t epochs_of(const Options& options) {
@@ -156,7 +169,7 @@ std::string status_json(const State& state, const Options& options, const RunSta
   out["term"] = state.term;
   out["generation"] = state.generation;
   out["step"] = step;
-  out["total_steps"] = options.is_batch_open() ? 0 : options.total_steps;
+  out["total_steps"] = options.is_batch_open() ? 0 : end_step(state, options);
   out["epoch"] = data::plan_step(options.shape, step).epoch;  // of the next step, from 0
   out["epochs"] = epochs_of(options);
   out["global_batch"] = options.job.train().global_batch();  // 0: not resolved yet
@@ -165,7 +178,8 @@ std::string status_json(const State& state, const Options& options, const RunSta
   out["predicts"] = predicts(options.job);
   add_live(options, stats, detail, &out);
   if (!stats.is_empty())
-    out["eta_s"] = static_cast<double>(options.total_steps - step) * stats.seconds_per_step();
+    out["eta_s"] = static_cast<double>(std::max(end_step(state, options), step) - step) *
+                   stats.seconds_per_step();
   if (!state.evals.empty()) out["eval"] = eval_json(state.evals.rbegin()->second);
   out["workers"] = state.wanted_workers != 0 ? state.wanted_workers : options.workers;
   add_members(state, options, detail, &out);
@@ -173,6 +187,7 @@ std::string status_json(const State& state, const Options& options, const RunSta
     const CheckpointEntry& last = state.checkpoints.back();
     out["last_checkpoint"] = {{"name", last.name}, {"step", last.step}};
   }
+  add_best(state, options, &out);
   out["failed_checkpoints"] = state.failed_checkpoints;
   out["skipped_by_policy"] = state.skips.size();  // entries; the audit names their samples
   if (state.checks.tainted) out["tainted_from_step"] = *state.checks.tainted;
@@ -223,6 +238,7 @@ std::string summary_json(const State& state, const Options& options, const RunSt
     out["eval_accuracy"] = eval["accuracy"];
     out["eval_loss"] = eval["loss"];
     out["eval_step"] = eval["step"];
+    if (eval.contains("top5")) out["eval_top5"] = eval["top5"];
     out["predicts"] = predicts(options.job);
   }
   out.update(legend_json(options.facts.legend()));
@@ -231,6 +247,7 @@ std::string summary_json(const State& state, const Options& options, const RunSt
     out["checkpoint"] = state.checkpoints.back().name;
     out["weights_sha256"] = state.checkpoints.back().weights_sha256;
   }
+  add_best(state, options, &out);
   out["generations"] = state.generation;
   out["terms"] = state.term;
   out["goodput"] = times.goodput;

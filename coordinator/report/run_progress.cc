@@ -1,6 +1,7 @@
 #include "coordinator/report/run_progress.h"
 
 #include "comm/wire/predictions.h"
+#include "coordinator/state/evaluations.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -22,6 +23,9 @@ void add_evaluation(const State& state, Metrics* metrics) {
   if (eval.samples == 0) return;
   metrics->emplace_back("eval_accuracy",
                         static_cast<double>(eval.correct) / static_cast<double>(eval.samples));
+  if (eval.top5)
+    metrics->emplace_back("eval_top5",
+                          static_cast<double>(*eval.top5) / static_cast<double>(eval.samples));
 }
 
 }  // namespace
@@ -30,7 +34,7 @@ trainer::RunProgress progress_of(const State& state, const Options& options,
                                  const RunStats& stats) {
   trainer::RunProgress progress;
   progress.step = state.completed;
-  progress.total_steps = options.is_batch_open() ? 0 : options.total_steps;
+  progress.total_steps = options.is_batch_open() ? 0 : end_step(state, options);
   progress.is_ended = state.run == RunState::kEnded;
   progress.is_complete = progress.is_ended && state.exit_code == 0;
   const bool is_known = progress.total_steps >= progress.step && !stats.is_empty();

@@ -17,7 +17,8 @@ json ratio(double part, double whole) {
 
 // At most `points` of them, evenly chosen, the newest always.
 json evals_json(const std::map<Step, EvalEntry>& evals, size_t points) {
-  json out = {{"step", json::array()}, {"accuracy", json::array()}, {"loss", json::array()}};
+  json out = json::object();
+  for (const char* column : {"step", "accuracy", "loss", "top5", "lr"}) out[column] = json::array();
   const size_t every = (evals.size() + points - 1) / std::max<size_t>(points, 1);
   size_t left = evals.size();
   for (const auto& [step, eval] : evals) {
@@ -26,6 +27,10 @@ json evals_json(const std::map<Step, EvalEntry>& evals, size_t points) {
     out["accuracy"].push_back(
         ratio(static_cast<double>(eval.correct), static_cast<double>(eval.samples)));
     out["loss"].push_back(json_number(eval.loss));
+    out["top5"].push_back(
+        eval.top5 ? ratio(static_cast<double>(*eval.top5), static_cast<double>(eval.samples))
+                  : json(nullptr));
+    out["lr"].push_back(eval.lr ? json_number(*eval.lr) : json(nullptr));
   }
   return out;
 }

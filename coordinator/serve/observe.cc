@@ -124,7 +124,7 @@ void observe_reason(CoordinatorMetrics& metrics, Reason reason) {
   }
 }
 
-void observe_entry(CoordinatorMetrics& metrics, const State&, const JournalEntry& entry) {
+void observe_entry(CoordinatorMetrics& metrics, bool of_tokens, const JournalEntry& entry) {
   if (const auto* e = std::get_if<GenerationEntry>(&entry);
       e != nullptr && e->state == GenerationState::kStarted) {
     metrics.membership().generation_started(e->generation);
@@ -139,7 +139,9 @@ void observe_entry(CoordinatorMetrics& metrics, const State&, const JournalEntry
     }
   }
   if (const auto* e = std::get_if<EvalEntry>(&entry)) {
-    metrics.eval().evaluated(e->loss, share(e->correct, e->samples));
+    EvalProbe::Result result{e->loss, share(e->correct, e->samples), {}, of_tokens};
+    if (e->top5) result.top5 = share(*e->top5, e->samples);
+    metrics.eval().evaluated(result);
   }
   if (const auto* e = std::get_if<CheckpointEntry>(&entry);
       e != nullptr && e->state == CheckpointState::kComplete) {

@@ -25,7 +25,8 @@ void observe_recent(CoordinatorMetrics& metrics, const StepWatch& steps, const P
 void observe_ranks(CoordinatorMetrics& metrics, const State& state, const PhaseWatch& phases,
                    int64_t now_ms);
 void observe_reason(CoordinatorMetrics& metrics, Reason reason);
-void observe_entry(CoordinatorMetrics& metrics, const State& state, const JournalEntry& entry);
+// `of_tokens`: predicts_tokens() of the job.
+void observe_entry(CoordinatorMetrics& metrics, bool of_tokens, const JournalEntry& entry);
 void observe_step(CoordinatorMetrics& metrics, const StepEntry& step,
                   uint64_t predictions_per_sample);
 void observe_members(CoordinatorMetrics& metrics, const State& state);

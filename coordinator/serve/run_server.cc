@@ -1,5 +1,6 @@
 #include "coordinator/serve/run_server.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -63,6 +64,7 @@ void RunServer::Impl::turn() {
   for (Action& action : actions) perform(action);
   shared = {};
   if (Status status = write_history(); !status.is_ok()) return stop_broken(status);
+  if (Status status = write_evals(actions); !status.is_ok()) return stop_broken(status);
   if (term_end) return end_term();
   if (is_over) finish();
 }
@@ -80,6 +82,17 @@ Status RunServer::Impl::write_history() {
   LOCKSTEP_RETURN_IF_ERROR(parts.history.flush());
   const bool is_cut = is_over && parts.history.lines() > state.completed;
   return is_cut ? parts.history.cut(state.completed) : Status::ok();
+}
+
+Status RunServer::Impl::write_evals(const std::vector<Action>& actions) {
+  if (parts.evals == nullptr) return Status::ok();
+  const bool is_due =
+      is_over || std::any_of(actions.begin(), actions.end(), [](const Action& a) {
+        const auto* persist = std::get_if<Persist>(&a);
+        return persist != nullptr && (std::holds_alternative<EvalEntry>(persist->entry) ||
+                                      std::holds_alternative<RollbackEntry>(persist->entry));
+      });
+  return is_due ? parts.evals->follow(state.evals) : Status::ok();
 }
 
 bool RunServer::Impl::commit(const std::vector<Action>& actions) {
@@ -104,7 +117,7 @@ bool RunServer::Impl::commit(const std::vector<JournalEntry>& entries) {
   parts.metrics.journal().committed(
       static_cast<double>(parts.clock.monotonic_ns() - begin_ns) / 1e9, entries.size());
   for (const JournalEntry& entry : entries) {
-    observe_entry(parts.metrics, state, entry);
+    observe_entry(parts.metrics, predicts_tokens(options.job), entry);
     watch_phases(entry);
   }
   return true;

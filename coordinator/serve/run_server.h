@@ -32,6 +32,7 @@
 #include "comm/rpc/server.h"
 #include "comm/rpc/transport.h"
 #include "coordinator/decide/decide.h"
+#include "coordinator/journal/eval_file.h"
 #include "coordinator/journal/history.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/report/report.h"
@@ -61,6 +62,7 @@ class RunServer {
     std::function<void(int exit_code)> on_end;
     std::function<void(const std::string& why)> on_term_end;
     std::function<bool()> is_superseded = {};  // null: never
+    EvalFile* evals = nullptr;                 // null: none is written
   };
   // If `state` has ended already, the server only tells it to those who ask, for a while.
   RunServer(Parts parts, Options options, State state, EarlierTerms earlier = {});

@@ -45,6 +45,7 @@ struct RunServer::Impl {
   void turn();
   bool commit(const std::vector<Action>& actions);
   Status write_history();
+  Status write_evals(const std::vector<Action>& actions);
   bool commit(const std::vector<JournalEntry>& entries);
   void watch_phases(const JournalEntry& entry);
   void fold();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "coordinator/state/identity.h"
+#include "data/order/evaluation_due.h"
 
 namespace lockstep::coordinator {
 
@@ -32,13 +33,9 @@ Options make_options(const wire::JobSpec& job, const wire::DataFacts& facts, std
   return options;
 }
 
-Phase phase_after(Step step, const std::vector<EvalEntry>& evals, const Options& options) {
-  const bool is_end = step >= options.total_steps;
-  const bool is_epoch_end = step > 0 && data::plan_step(options.shape, step - 1).last_of_epoch;
-  const bool is_known = std::any_of(evals.begin(), evals.end(),
-                                    [step](const EvalEntry& e) { return e.step == step; });
-  if (step > 0 && (is_end || is_epoch_end) && options.has_eval() && !is_known) return Phase::kEval;
-  return is_end ? Phase::kEnd : Phase::kTrain;
+bool is_evaluated_after(Step step, const Options& options) {
+  return data::evaluation_due(data::evaluations_of(options.job, options.shape), step,
+                              options.total_steps);
 }
 
 }  // namespace lockstep::coordinator

@@ -40,13 +40,12 @@ struct Options {
   // has one sample a slot.
   bool is_batch_open() const { return job.train().global_batch() == 0; }
   bool exact() const { return job.comm().numerics() == "exact"; }
-  bool has_eval() const { return !job.data().eval().path().empty(); }
 };
 
 // Takes deadlines and sizes from the job. REQUIRES: the job's shape is valid, slots are resolved.
 Options make_options(const wire::JobSpec& job, const wire::DataFacts& facts, std::string run_dir);
 
-// What comes after `step` applied steps.
-Phase phase_after(Step step, const std::vector<EvalEntry>& evals, const Options& options);
+// Whether the run evaluates after `step` applied steps.
+bool is_evaluated_after(Step step, const Options& options);
 
 }  // namespace lockstep::coordinator

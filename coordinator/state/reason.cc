@@ -54,8 +54,6 @@ const char* reason_name(Reason reason) {
       return "records_accepted";
     case Reason::kRecordsVoid:
       return "records_void";
-    case Reason::kEvalAccepted:
-      return "eval_accepted";
     case Reason::kCheckpointAccepted:
       return "checkpoint_accepted";
     case Reason::kCheckpointFailed:

@@ -36,7 +36,6 @@ enum class Reason : uint8_t {
   // Work
   kRecordsAccepted,
   kRecordsVoid,  // acknowledged and not kept, because no row covers them
-  kEvalAccepted,
   kCheckpointAccepted,
   kCheckpointFailed,  // a periodic one; the older one stays
   kCheckpointVoid,    // acknowledged and not kept, because it is not in the lineage

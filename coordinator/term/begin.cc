@@ -6,6 +6,7 @@
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
 #include "comm/rundir/trust.h"
+#include "comm/wire/predictions.h"
 #include "coordinator/journal/journal_sqlite.h"
 #include "coordinator/state/identity.h"
 #include "coordinator/term/lineage.h"
@@ -44,6 +45,12 @@ Status open_history(Begun& begun, const std::string& run_dir, BeginMode mode) {
       });
   if (!status.is_ok()) return status;
   return begun.history->flush();
+}
+
+Status open_eval_file(Begun& begun, const std::string& run_dir) {
+  LOCKSTEP_ASSIGN_OR_RETURN(begun.evals, EvalFile::open(rundir::file_in(run_dir, rundir::kEvals),
+                                                        predicts_tokens(begun.options.job)));
+  return begun.evals->follow(begun.term.beginning.evals);
 }
 
 void tell(const BegunTerm& term, BeginMode mode, Logger& logger) {
@@ -102,6 +109,9 @@ Result<Begun> begin_run(const std::string& run_dir, BeginMode mode, Seat& seat, 
   LOCKSTEP_RETURN_IF_ERROR(check_journal(run_dir, seat.journal(), mode == BeginMode::kTakeOver));
   SqliteJournalOptions checked;
   checked.is_checked = true;
+  checked.on_upgrade = [&logger](const std::string& what) {
+    logger.info("journal_upgraded", what);
+  };
   LOCKSTEP_ASSIGN_OR_RETURN(begun.journal, open_sqlite_journal(seat.journal(), checked));
   LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents, begun.journal->load());
   begun.options = resolve(inputs.job, inputs.facts, contents, run_dir);
@@ -115,6 +125,7 @@ Result<Begun> begin_run(const std::string& run_dir, BeginMode mode, Seat& seat, 
       begun.term, begin_term(*begun.journal, contents, shelf, begun.options, request, logger));
   LOCKSTEP_RETURN_IF_ERROR(store_job(run_dir, inputs.job, begun.options.job));
   LOCKSTEP_RETURN_IF_ERROR(open_history(begun, run_dir, mode));
+  LOCKSTEP_RETURN_IF_ERROR(open_eval_file(begun, run_dir));
   tell(begun.term, mode, logger);
   return begun;
 }
@@ -124,10 +135,9 @@ Result<bool> check_resume(const std::string& run_dir, const wire::JobSpec& job,
   const std::string path = journal_path(run_dir);
   LOCKSTEP_RETURN_IF_ERROR(check_journal(run_dir, path, false));
   if (::access(path.c_str(), F_OK) != 0) return false;
-  SqliteJournalOptions checked;
-  checked.is_checked = true;
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto journal, open_sqlite_journal(path, checked));
-  LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents, journal->load());
+  LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents, peek_journal(path));
+  if (contents.mark.lineage_id.empty()) return false;  // nothing was ever written to it
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto journal, read_sqlite_journal(path));
   DirectoryShelf shelf(rundir::file_in(run_dir, rundir::kCheckpoints));
   return check_term(*journal, contents, shelf, resolve(job, facts, contents, run_dir),
                     BeginMode::kResume, logger);

@@ -10,6 +10,7 @@
 #include "comm/base/alive.h"
 #include "comm/base/clock.h"
 #include "comm/base/log.h"
+#include "coordinator/journal/eval_file.h"
 #include "coordinator/journal/history.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/state/options.h"
@@ -23,6 +24,7 @@ struct Begun {
   BegunTerm term;
   std::unique_ptr<Journal> journal;
   std::unique_ptr<History> history;
+  std::unique_ptr<EvalFile> evals;
 };
 
 // `run_dir` is absolute. After a refusal (term.h) no file but the log has changed, except that a

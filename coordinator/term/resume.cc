@@ -9,6 +9,7 @@
 #include "comm/base/limits.h"
 #include "comm/base/planted_bug.h"
 #include "coordinator/state/corruption.h"
+#include "coordinator/state/evaluations.h"
 #include "coordinator/state/skips.h"
 
 namespace lockstep::coordinator {
@@ -56,6 +57,25 @@ std::vector<RecordsEntry> handed_in(const Manifest& manifest, const JournalConte
     }
   }
   return batches;
+}
+
+// The evaluations in these batches.
+std::vector<EvalEntry> evals_in(const Manifest& manifest, const JournalContents& contents) {
+  std::map<Step, EvalEntry> found;
+  for (const wire::StepRecords& batch : manifest.unacknowledged) {
+    for (const wire::EvalReport& eval : batch.evals()) {
+      if (eval.step() == 0 || eval.step() > manifest.resume.step || eval.samples() == 0) continue;
+      const LedgerRow* row = row_of(contents.ledger, eval.step() - 1);
+      const bool is_known =
+          std::any_of(contents.evals.begin(), contents.evals.end(),
+                      [&](const EvalEntry& known) { return known.step == eval.step(); });
+      if (row != nullptr && !is_known)
+        found.try_emplace(eval.step(), eval_entry(eval, row->generation));
+    }
+  }
+  std::vector<EvalEntry> evals;
+  for (auto& [step, entry] : found) evals.push_back(entry);
+  return evals;
 }
 
 // A checkpoint that can be resumed from; the default: the initial weights.
@@ -195,13 +215,17 @@ Result<ResumePlan> plan_resume(CheckpointShelf& shelf, Journal& journal,
                                     counted(options.total_steps, "step") +
                                     ": give a larger train.max_steps or train.epochs");
   }
-  plan.point.phase = phase_after(plan.point.step, contents.evals, options);
+  EvalEntries evals;
+  for (const EvalEntry& eval : contents.evals) evals[eval.step] = eval;
+  for (const EvalEntry& eval : from.recovered.evals) evals[eval.step] = eval;
+  plan.point.phase = phase_after(plan.point.step, evals, options);
   if (!is_cut_at(contents, plan.point)) {
     const std::string name = plan.path.substr(plan.path.find_last_of('/') + 1);
     plan.entries.push_back(RollbackEntry{plan.point, name, "resume"});
   }
   for (StepEntry& step : from.recovered.steps) plan.entries.push_back(step);
   for (RecordsEntry& batch : from.recovered.batches) plan.entries.push_back(std::move(batch));
+  for (const EvalEntry& eval : from.recovered.evals) plan.entries.push_back(eval);
   return plan;
 }
 
@@ -235,6 +259,7 @@ Result<RecoveredSteps> recover_steps(Journal& journal, const Manifest& manifest,
   }
   RecoveredSteps recovered;
   recovered.batches = handed_in(manifest, contents);
+  recovered.evals = evals_in(manifest, contents);
   for (const RecordsEntry& batch : recovered.batches) {
     for (const wire::StepRecord& record : batch.records) take(record, batch.generation);
   }

@@ -57,6 +57,7 @@ std::vector<ListedCheckpoint> candidates(const std::vector<ListedCheckpoint>& on
 struct RecoveredSteps {
   std::vector<StepEntry> steps;       // ascending
   std::vector<RecordsEntry> batches;  // only the checkpoint had them
+  std::vector<EvalEntry> evals;       // the same
 };
 
 struct ResumePlan {

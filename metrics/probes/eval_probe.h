@@ -1,8 +1,9 @@
 // Shows the result of the last evaluation.
 //
-// Thread-safety: evaluated() from any thread.
+// Thread-safety: evaluated() by one thread at a time.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "metrics/base/families.h"
@@ -11,14 +12,23 @@ namespace lockstep {
 
 class EvalProbe {
  public:
+  struct Result {
+    double loss = 0;
+    double accuracy = 0;
+    std::optional<double> top5;  // none: is not shown
+    bool of_tokens = false;      // the perplexity is shown, too
+  };
+
   // Names begin with `prefix`, e.g. "lockstep_" on a worker.
   EvalProbe(Families& families, const std::string& prefix);
-  void evaluated(double loss, double accuracy);
+  void evaluated(const Result& result);
 
  private:
   prometheus::Counter& evaluations_;
   prometheus::Gauge& loss_;
   prometheus::Gauge& accuracy_;
+  OptionalGauge top5_;
+  OptionalGauge perplexity_;
 };
 
 }  // namespace lockstep

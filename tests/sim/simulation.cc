@@ -36,6 +36,11 @@ WorldOptions options_of(uint64_t seed) {
   if (prng.below(3) == 0) options.check_every = 2 + prng.below(4);
   if (prng.below(4) == 0) options.drift = 0.02;
   options.read_ahead = static_cast<uint32_t>(prng.below(4));
+  if (options.has_eval && prng.below(2) == 0) options.eval_every = 1 + prng.below(7);
+  if (options.has_eval && prng.below(2) == 0)
+    options.best = prng.below(2) == 0 ? "loss" : "accuracy";
+  if (options.has_eval && prng.below(3) == 0)
+    options.patience = static_cast<uint32_t>(1 + prng.below(5));
   return options;
 }
 

@@ -123,6 +123,8 @@ class EngineImpl final : public Engine {
   struct BatchScore {
     double loss = 0;
     uint64_t correct = 0;
+    uint64_t top5 = 0;
+    uint64_t has_top5 = 0;
   };
   Result<wire::EvalReport> run_evaluation();
   Result<BatchScore> score_batch(const data::SampleReader& reader, data::SampleTeam& team,

@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <numeric>
 
+#include "comm/wire/predictions.h"
 #include "data/read/cut_padding.h"
 #include "data/read/label_count.h"
 #include "data/read/sample_reader.h"
 #include "worker/engine/engine_impl.h"
+#include "worker/engine/top_classes.h"
 
 namespace lockstep {
-
 Result<wire::EvalReport> EngineImpl::run_evaluation() {
   if (eval_ == nullptr) return Status(Code::kInternal, "there are no evaluation data");
   if (view_.collective == nullptr)
@@ -48,10 +49,17 @@ Result<wire::EvalReport> EngineImpl::run_evaluation() {
   for (const BatchScore& score : all) {
     total.loss += score.loss;
     total.correct += score.correct;
+    total.top5 += score.top5;
+    total.has_top5 |= score.has_top5;
   }
   wire::EvalReport report;
   report.set_step(state_->applied_steps());
-  if (report.step() > 0) report.set_epoch(data::plan_step(shape_, report.step() - 1).epoch);
+  if (report.step() > 0) {
+    report.set_epoch(data::plan_step(shape_, report.step() - 1).epoch);
+    report.set_lr(schedule_.lr(report.step() - 1, view_.total_steps));
+  }
+  report.set_has_top5(total.has_top5 != 0);
+  report.set_top5(total.top5);
   report.set_samples(data::all_counted_labels(*eval_));
   report.set_correct(total.correct);
   report.set_loss(total.loss / static_cast<double>(report.samples()));
@@ -76,10 +84,18 @@ Result<EngineImpl::BatchScore> EngineImpl::score_batch(const data::SampleReader&
   LOCKSTEP_RETURN_IF_ERROR(
       device_->send(shape, eval_inputs_.data(), eval_labels_.data(), n, SlotValues{}));
   LOCKSTEP_ASSIGN_OR_RETURN(const ModelOutput output, forward_->evaluate());
+  const at::Tensor& logits = output.logits;
+  BatchScore score;
+  if (logits.defined() && logits.size(-1) >= kFewestClassesForTop && !predicts_tokens(job_)) {
+    score.has_top5 = 1;
+    score.top5 = count_in_top(logits, eval_labels_.data());  // the loss may overwrite the logits
+  }
   LOCKSTEP_RETURN_IF_ERROR(
-      device_->start_loss(output.logits, !model_->keeps_logits(), /*gradient=*/nullptr));
+      device_->start_loss(logits, !model_->keeps_logits(), /*gradient=*/nullptr));
   LOCKSTEP_ASSIGN_OR_RETURN(const SlotLoss loss, device_->loss());
-  return BatchScore{loss.sum, loss.correct};
+  score.loss = loss.sum;
+  score.correct = loss.correct;
+  return score;
 }
 
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 // Thread-safety: as RunnerProbe.
 #pragma once
 
+#include "comm/wire/predictions.h"
 #include "metrics/base/phase_clock.h"
 #include "metrics/exporters/worker_metrics.h"
 #include "worker/program/log_place.h"
@@ -12,11 +13,12 @@ namespace lockstep {
 class MetricsProbe final : public RunnerProbe {
  public:
   // `metrics`, `phases` and `place` outlive the probe.
-  MetricsProbe(WorkerMetrics& metrics, PhaseClock& phases, uint64_t predictions_per_sample,
+  MetricsProbe(WorkerMetrics& metrics, PhaseClock& phases, const wire::JobSpec& job,
                LogPlace& place)
       : metrics_(metrics),
         phases_(phases),
-        predictions_per_sample_(predictions_per_sample),
+        predictions_per_sample_(lockstep::predictions_per_sample(job.model())),
+        of_tokens_(predicts_tokens(job)),
         place_(place) {}
 
   void doing(Activity activity) override;
@@ -30,6 +32,7 @@ class MetricsProbe final : public RunnerProbe {
   WorkerMetrics& metrics_;
   PhaseClock& phases_;
   const uint64_t predictions_per_sample_;
+  const bool of_tokens_;
   LogPlace& place_;
   SlotRun own_slots_;
 };

@@ -97,7 +97,13 @@ Result<Runner::Life> Runner::make_life(const Entry& entry) const {
   life.is_writer = order.start.writer() == order.member;
   life.plan = make_phase_plan(options_.job, options_.facts, order.start.total_steps());
   life.begin = entry.since;
-  if (!order.planned) life.begin = fit_to_plan(from_wire(order.start.resume()), life.plan);
+  life.track = track_;
+  if (order.planned) return life;
+  // Who gets the state from a peer gets its track with it, which may know more than the start.
+  life.track = holds_state(order.start, order.member) ? track_at(order.start, track_, life.plan.by)
+                                                      : data::track_of(order.start.evals());
+  life.plan.end_with(life.track, order.start.total_steps());
+  life.begin = fit_to_plan(from_wire(order.start.resume()), life.plan);
   return life;
 }
 
@@ -107,6 +113,7 @@ Result<Runner::Next> Runner::live(Life& life) {
   if (life.is_writer && !order.planned) writer_.clean_up(order.generation);
   LOCKSTEP_RETURN_IF_ERROR(connect(life));
   LOCKSTEP_RETURN_IF_ERROR(install_state(life));
+  track_ = life.track;
   if (!life.entered) LOCKSTEP_RETURN_IF_ERROR(enter(order, *life.begin));
   LOCKSTEP_RETURN_IF_ERROR(begin_engine(life));
   const wire::SlotRange& slots = order.start.members(static_cast<int>(life.rank)).slots();

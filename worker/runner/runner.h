@@ -19,6 +19,8 @@
 //     barrier: until then one of them may still read what the next step overwrites.
 //  U6 A state of its own counts only for a member that the start names as a source; everyone else
 //     gets it, from a checkpoint, from the seed, or from the first source.
+//  U7 Every member reports every evaluation, before it answers a prepare with a point after it: so
+//     no evaluation dies with one member.
 //
 // Thread-safety: run() is the training thread; drop_checkpoints() from any thread.
 #pragma once
@@ -27,6 +29,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/base/clock.h"
@@ -99,6 +102,7 @@ class Runner {
     uint32_t rank = 0;
     bool is_writer = false;
     PhasePlan plan;
+    data::EvalTrack track;  // until it is installed, as far as the start tells
     std::unique_ptr<Collective> collective;
     std::unique_ptr<DeviceCollective> devices;  // if Parts have them; uses `collective`
     std::vector<uint64_t> bucket_bounds;        // in elements, once connected
@@ -129,6 +133,7 @@ class Runner {
   Result<Next> follow_plan(Life& life);
   Result<Agreed> train_step(Life& life, ResumePoint& at);
   Status evaluate(Life& life, ResumePoint& at);
+  Status keep_if_best(Life& life, const ResumePoint& at);
   Status final_checkpoint(Life& life, const ResumePoint& at);
   Status submit_checkpoint(Life& life, const ResumePoint& at, bool final);
   Manifest make_manifest(const Life& life, const ResumePoint& at) const;
@@ -136,8 +141,10 @@ class Runner {
 
   const Options options_;
   const Parts parts_;
-  std::string resumed_from_;  // name of the checkpoint the lineage's state began with
-  StepProof proof_;           // of the steps that the engine's state has seen
+  std::string resumed_from_;               // name of the checkpoint the lineage's state began with
+  StepProof proof_;                        // of the steps that the engine's state has seen
+  data::EvalTrack track_;                  // of the evaluations that it has behind it
+  std::pair<Step, Generation> submitted_;  // the newest checkpoint of this process
   CheckpointWriter writer_;
   TraceFile trace_;
 };

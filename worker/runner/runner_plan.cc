@@ -18,6 +18,8 @@ Status closed_meanwhile() {
 Result<Runner::Next> Runner::follow_plan(Life& life) {
   const Generation generation = life.order.generation;
   ResumePoint at = *life.begin;
+  // Who was to keep it may have died before it did.
+  if (at.phase != Phase::kEval) LOCKSTEP_RETURN_IF_ERROR(keep_if_best(life, at));
   for (;;) {
     Agreed agreed = Agreed::kNothing;
     switch (at.phase) {
@@ -95,11 +97,27 @@ Result<Runner::Next> Runner::switch_over(Life& life, const ResumePoint& at) {
 Status Runner::evaluate(Life& life, ResumePoint& at) {
   parts_.probe.doing(RunnerProbe::Activity::kEval);
   LOCKSTEP_ASSIGN_OR_RETURN(wire::EvalReport report, parts_.engine.evaluate());
+  parts_.probe.evaluated(report);
+  const data::EvalMark mark = data::mark_of(report);
+  // U7. Before the gate: once this member says that the evaluation is over, it has reported it.
+  LOCKSTEP_RETURN_IF_ERROR(parts_.port.report_eval(life.order.generation, std::move(report)));
+  track_.add(mark, life.plan.by);
+  life.plan.end_with(track_, life.order.start.total_steps());
   at.phase = life.plan.after_eval(at.step);
   if (!parts_.gate.reached(at)) return closed_meanwhile();
-  parts_.probe.evaluated(report);
-  if (life.is_writer) parts_.port.report_eval(life.order.generation, std::move(report));
-  return Status::ok();
+  return keep_if_best(life, at);
+}
+
+// checkpoint.best. At the end of the run the final checkpoint is the same.
+Status Runner::keep_if_best(Life& life, const ResumePoint& at) {
+  const bool is_wanted = data::keeps_best(options_.job.checkpoint().best()) && at.step > 0;
+  if (!is_wanted || track_.last.step != at.step ||
+      !data::is_better(track_.last, track_.kept, life.plan.by))
+    return Status::ok();
+  track_.kept = track_.last;
+  const bool is_written = submitted_ == std::pair(at.step, life.order.generation);
+  if (!life.is_writer || at.phase != Phase::kTrain || is_written) return Status::ok();
+  return submit_checkpoint(life, at, /*final=*/false);
 }
 
 // U3. An error of this checkpoint is one of the run: its end would be lost.
@@ -121,6 +139,7 @@ Status Runner::submit_checkpoint(Life& life, const ResumePoint& at, bool final) 
     parts_.logger.warn("records_left_out",
                        "the checkpoint does not carry all records that the coordinator lacks",
                        {{"step", at.step}});
+  submitted_ = {at.step, life.order.generation};
   manifest.lineage.sequence = records.sequence;
   manifest.unacknowledged = std::move(records.batches);
   writer_.submit(parts_.engine.state(), std::move(manifest), final);
@@ -136,7 +155,7 @@ Manifest Runner::make_manifest(const Life& life, const ResumePoint& at) const {
   manifest.slots = options_.job.train().slots();
   manifest.global_batch = options_.job.train().global_batch();
   // Of the last applied step, which an earlier generation may have applied.
-  manifest.epoch = at.step > 0 ? (at.step - 1) / life.plan.steps_per_epoch : 0;
+  manifest.epoch = at.step > 0 ? (at.step - 1) / life.plan.evals.steps_per_epoch : 0;
   manifest.schedule = options_.job.schedule();
   manifest.dataset_fingerprint = options_.facts.train_fingerprint();
   manifest.numerics_fingerprint = options_.fingerprint;

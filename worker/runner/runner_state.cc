@@ -56,7 +56,7 @@ Status Runner::transfer_state(Life& life, uint32_t root) {
   const Generation generation = life.order.generation;
   if (joins(life.order.start, life.order.member)) return receive_state_from(life, root);
   if (life.rank != root) return pass_state(collective, generation, root, parts_.engine.state());
-  return send_state(collective, generation, {*life.begin, resumed_from_, proof_},
+  return send_state(collective, generation, {*life.begin, resumed_from_, proof_, life.track},
                     parts_.engine.state());
 }
 
@@ -65,7 +65,8 @@ Status Runner::receive_state_from(Life& life, uint32_t root) {
       const ReceivedState received,
       receive_state(*life.collective, life.order.generation, root, parts_.engine.state()));
   const ResumePoint at = received.origin.at;
-  if (life.begin && at != *life.begin)
+  // Its phase is what the peer's evaluations say, of which the start may not have all.
+  if (life.begin && at.step != life.begin->step)
     return Status(Code::kInternal, "the state of rank " + std::to_string(root) + " is of step " +
                                        std::to_string(at.step) +
                                        ", the generation resumes at step " +
@@ -74,6 +75,8 @@ Status Runner::receive_state_from(Life& life, uint32_t root) {
   received.install(parts_.engine.state());
   parts_.engine.state_replaced(at.step);
   life.begin = at;
+  life.track = received.origin.track;
+  life.plan.end_with(life.track, life.order.start.total_steps());
   resumed_from_ = received.origin.resumed_from;
   proof_ = received.origin.proof;
   parts_.logger.info(

@@ -18,6 +18,7 @@ struct TransferHeader {
   uint64_t phase = 0;
   uint64_t bytes = 0;        // of the tensors
   uint64_t proof_bytes = 0;  // StepProof::to_bytes()
+  data::EvalTrack track;
   char hash[kHashBytes] = {};
   char resumed_from[limits::kCheckpointNameBytes] = {};
 };
@@ -35,6 +36,13 @@ std::string hash_of(const TransferHeader& header, std::string_view proof,
   Xxh3 hash;
   hash.update(&header.step, sizeof header.step);
   hash.update(&header.phase, sizeof header.phase);
+  for (const data::EvalMark* mark : {&header.track.best, &header.track.last, &header.track.kept}) {
+    hash.update(&mark->step, sizeof mark->step);
+    hash.update(&mark->loss, sizeof mark->loss);
+    hash.update(&mark->correct, sizeof mark->correct);
+    hash.update(&mark->samples, sizeof mark->samples);
+  }
+  hash.update(&header.track.since, sizeof header.track.since);
   hash.update(header.resumed_from, sizeof header.resumed_from);
   hash.update(proof);
   for (size_t i = 0; i < state.size(); ++i) {
@@ -107,6 +115,7 @@ Status send_state(Collective& collective, Generation generation, const StateOrig
   TransferHeader header;
   header.step = origin.at.step;
   header.phase = static_cast<uint64_t>(origin.at.phase);
+  header.track = origin.track;
   header.bytes = total_bytes(state);
   LOCKSTEP_CHECK(origin.resumed_from.size() < sizeof header.resumed_from,
                  "names of checkpoints are short");
@@ -133,7 +142,8 @@ Result<ReceivedState> receive_state(Collective& collective, Generation generatio
   std::string proof(header.proof_bytes, '\0');
   LOCKSTEP_RETURN_IF_ERROR(stream.chunk(std::as_writable_bytes(std::span(proof))));
   ReceivedState received;
-  received.origin = {{header.step, static_cast<Phase>(header.phase)}, header.resumed_from, {}};
+  received.origin = {
+      {header.step, static_cast<Phase>(header.phase)}, header.resumed_from, {}, header.track};
   for (const StateTensor& tensor : state) {
     std::vector<std::byte>& bytes = received.tensors.emplace_back(tensor.bytes);
     LOCKSTEP_RETURN_IF_ERROR(

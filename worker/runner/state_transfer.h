@@ -1,7 +1,7 @@
 // Sends the boundary state from one member to those that lack it, through the Collective of the new
 // generation. All members take part; one sends, and those that lack the state keep it.
 //
-//   header   resume point, numbers of bytes, hash of it all      one broadcast
+//   header   resume point, evaluations, numbers of bytes, hash   one broadcast
 //   proof    of the steps that the state has seen                one broadcast
 //   tensors  in the order of Engine::state(), in chunks          the rest
 //
@@ -24,14 +24,16 @@
 #include "comm/collectives/collective.h"
 #include "coordinator/checkpoint/state_tensor.h"
 #include "coordinator/checkpoint/step_proof.h"
+#include "data/order/eval_track.h"
 
 namespace lockstep {
 
 // What the header says of the bytes.
 struct StateOrigin {
   ResumePoint at;
-  std::string resumed_from;  // checkpoint that the lineage's state began with; empty: fresh
-  StepProof proof;           // of the steps that the state has seen
+  std::string resumed_from;    // checkpoint that the lineage's state began with; empty: fresh
+  StepProof proof;             // of the steps that the state has seen
+  data::EvalTrack track = {};  // of the evaluations that the state has behind it
 };
 
 struct ReceivedState {

@@ -2,25 +2,30 @@
 
 #include <algorithm>
 
-#include "data/order/step_plan.h"
+#include "data/order/evaluation_due.h"
 
 namespace lockstep {
 
 PhasePlan make_phase_plan(const wire::JobSpec& job, const wire::DataFacts& facts,
                           uint64_t total_steps) {
-  PhasePlan plan;
-  plan.steps_per_epoch = data::steps_per_epoch(
-      {facts.train_samples(), job.train().global_batch(), job.train().slots()});
-  plan.total_steps = total_steps;
-  plan.has_eval = !job.data().eval().path().empty();
-  return plan;
+  const data::RunShape shape{facts.train_samples(), job.train().global_batch(),
+                             job.train().slots()};
+  return {data::evaluations_of(job, shape), total_steps, data::best_by(job.checkpoint().best()),
+          job.train().patience()};
 }
 
 ResumePoint fit_to_plan(ResumePoint at, const PhasePlan& plan) {
   if (at.step < plan.total_steps && at.phase > Phase::kEval) at.phase = Phase::kTrain;
   if (at.step >= plan.total_steps && at.phase == Phase::kTrain) at.phase = Phase::kCheckpoint;
-  if (at.phase == Phase::kEval && !plan.has_eval) at.phase = plan.after_eval(at.step);
+  if (at.phase == Phase::kEval && !plan.evals.has_data) at.phase = plan.after_eval(at.step);
   return at;
+}
+
+data::EvalTrack track_at(const wire::Start& start, data::EvalTrack track, data::BestBy by) {
+  const data::EvalTrack told = data::track_of(start.evals());
+  if (told.last.step == start.resume().step()) track.add(told.last, by);
+  track.kept = told.kept;
+  return track;
 }
 
 std::optional<uint32_t> rank_of(const wire::Start& start, MemberId member) {

@@ -1,7 +1,7 @@
 // The order of phases in a run, and what a start means to one member. Pure arithmetic, with the
 // same result on every member.
 //
-//   after a step:        eval if the epoch or the run ended and there is evaluation data,
+//   after a step:        eval if one is due (data/order/evaluation_due.h),
 //                        else checkpoint if the run ended, else train
 //   after an evaluation: checkpoint if the run ended, else train
 //   after checkpoint:    end
@@ -9,27 +9,33 @@
 // Thread-safety: values and pure functions.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
 #include "comm/base/ids.h"
 #include "comm/wire/control.pb.h"
 #include "comm/wire/resume_point.h"
+#include "data/order/eval_track.h"
+#include "data/order/evaluation_due.h"
 #include "data/order/skip_set.h"
 
 namespace lockstep {
 
 struct PhasePlan {
-  uint64_t steps_per_epoch = 1;  // > 0
-  Step total_steps = 0;
-  bool has_eval = false;
+  data::Evaluations evals;
+  Step total_steps = 0;  // or where train.patience has ended the run
+  data::BestBy by = data::BestBy::kLoss;
+  uint32_t patience = 0;
 
-  bool ends_epoch(Step applied) const { return applied > 0 && applied % steps_per_epoch == 0; }
+  // The evaluations that the state has behind it may end a run of `steps` steps earlier.
+  void end_with(const data::EvalTrack& track, Step steps) {
+    total_steps = track.is_over(patience) ? std::min(steps, track.last.step) : steps;
+  }
 
   Phase after_step(Step applied) const {
-    const bool run_ended = applied >= total_steps;
-    if (has_eval && (run_ended || ends_epoch(applied))) return Phase::kEval;
-    return run_ended ? Phase::kCheckpoint : Phase::kTrain;
+    if (data::evaluation_due(evals, applied, total_steps)) return Phase::kEval;
+    return after_eval(applied);
   }
 
   Phase after_eval(Step applied) const {
@@ -43,6 +49,10 @@ PhasePlan make_phase_plan(const wire::JobSpec& job, const wire::DataFacts& facts
 
 // Adapts the resume point of a checkpoint to a plan that has become longer or shorter.
 ResumePoint fit_to_plan(ResumePoint at, const PhasePlan& plan);
+
+// The evaluations behind a state at which a start resumes, for a member that holds it: its own
+// `track`, and the evaluation at the resume point if others have made it.
+data::EvalTrack track_at(const wire::Start& start, data::EvalTrack track, data::BestBy by);
 
 // The part of a member in a start or in a planned change.
 std::optional<uint32_t> rank_of(const wire::Start& start, MemberId member);  // none: not listed

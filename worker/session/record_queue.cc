@@ -10,12 +10,29 @@ namespace lockstep {
 Result<bool> RecordQueue::add(Generation generation, wire::StepRecord record) {
   std::lock_guard lock(mutex_);
   if (generation <= cleared_through_) return false;
-  if (open_.generation != generation) LOCKSTEP_RETURN_IF_ERROR(close_batch());
-  open_.generation = generation;
+  LOCKSTEP_RETURN_IF_ERROR(open_batch_of(generation));
   *open_.records.add_records() = std::move(record);
   if (open_.records.records_size() < limits::kRecordBatchSteps) return false;
   LOCKSTEP_RETURN_IF_ERROR(close_batch());
   return true;
+}
+
+Status RecordQueue::add_eval(Generation generation, wire::EvalReport report) {
+  std::lock_guard lock(mutex_);
+  if (generation <= cleared_through_) return Status::ok();
+  LOCKSTEP_RETURN_IF_ERROR(open_batch_of(generation));
+  *open_.records.add_evals() = std::move(report);
+  return close_batch();
+}
+
+Status RecordQueue::open_batch_of(Generation generation) {
+  if (open_.generation != generation) LOCKSTEP_RETURN_IF_ERROR(close_batch());
+  open_.generation = generation;
+  return Status::ok();
+}
+
+bool RecordQueue::is_open() const {
+  return open_.records.records_size() > 0 || open_.records.evals_size() > 0;
 }
 
 Status RecordQueue::flush() {
@@ -24,7 +41,7 @@ Status RecordQueue::flush() {
 }
 
 Status RecordQueue::close_batch() {
-  if (open_.records.records_size() == 0) return Status::ok();
+  if (!is_open()) return Status::ok();
   open_.records.set_batch(last_closed_ + 1);
   // Behind a spilled batch comes the file only, or the order would be lost.
   if (spill_.size() > 0 || memory_.size() >= limits::kRecordBatchesInMemory) {
@@ -88,7 +105,7 @@ Status RecordQueue::clear(Generation through) {
 
 bool RecordQueue::empty() const {
   std::lock_guard lock(mutex_);
-  return memory_.empty() && spill_.size() == 0 && open_.records.records_size() == 0;
+  return memory_.empty() && spill_.size() == 0 && !is_open();
 }
 
 Result<RecordQueue::Unacknowledged> RecordQueue::unacknowledged(size_t limit_bytes) const {
@@ -105,7 +122,7 @@ Result<RecordQueue::Unacknowledged> RecordQueue::unacknowledged(size_t limit_byt
   for (const RecordBatch& batch : memory_)
     if (!take(batch.records)) return out;
   LOCKSTEP_RETURN_IF_ERROR(spill_.for_each(take));
-  if (out.complete && open_.records.records_size() > 0) {
+  if (out.complete && is_open()) {
     // It would get this number if it were closed now.
     wire::StepRecords open = open_.records;
     open.set_batch(last_closed_ + 1);

@@ -1,4 +1,5 @@
-// Step records on their way to the coordinator: batched, numbered, kept until acknowledged.
+// Step records and evaluations on their way to the coordinator: batched, numbered, kept until
+// acknowledged.
 //
 //   add() ─▶ open batch ─flush()─▶ numbered batches, memory first, then file ─next()─▶ sent
 //                                                                    acknowledge() ─▶ forgotten
@@ -42,6 +43,10 @@ class RecordQueue {
   // True: a batch became full, call next() soon. Fails only if the spill file cannot take it.
   Result<bool> add(Generation generation, wire::StepRecord record);
 
+  // The result of an evaluation goes with the records before it, in a batch that this closes: call
+  // next() soon. Fails as add().
+  Status add_eval(Generation generation, wire::EvalReport report);
+
   // Closes the open batch, if it holds anything.
   Status flush();
 
@@ -57,7 +62,7 @@ class RecordQueue {
   // Forgets all records, and drops later ones of generations up to `through`. Numbers from 1.
   Status clear(Generation through);
 
-  // True if every record is acknowledged.
+  // True if everything is acknowledged.
   bool empty() const;
 
   // Copies of everything not acknowledged, oldest first, for a checkpoint's manifest. Batches
@@ -70,6 +75,8 @@ class RecordQueue {
   Result<Unacknowledged> unacknowledged(size_t limit_bytes) const;
 
  private:
+  Status open_batch_of(Generation generation);
+  bool is_open() const;
   Status close_batch();
   Status refill();
 

@@ -18,7 +18,7 @@ class RunnerPort {
  public:
   virtual ~RunnerPort() = default;
   virtual Status add_record(Generation generation, wire::StepRecord record) = 0;
-  virtual void report_eval(Generation generation, wire::EvalReport report) = 0;
+  virtual Status report_eval(Generation generation, wire::EvalReport report) = 0;
   virtual void report_checkpoint(Generation generation, wire::CheckpointReport report) = 0;
   virtual void report_check(Generation generation, wire::CheckReport report) = 0;
   // `member` 0: a member, but it is not known which.

@@ -86,11 +86,10 @@ Status Session::add_record(Generation generation, wire::StepRecord record) {
   return Status::ok();
 }
 
-void Session::report_eval(Generation generation, wire::EvalReport report) {
-  ReliableMessage message;
-  message.envelope.set_generation(generation);
-  *message.envelope.mutable_eval() = std::move(report);
-  on_loop(impl_, [message](Impl& impl) { impl.report(message); });
+Status Session::report_eval(Generation generation, wire::EvalReport report) {
+  LOCKSTEP_RETURN_IF_ERROR(impl_->records.add_eval(generation, std::move(report)));
+  on_loop(impl_, [](Impl& impl) { impl.pump(); });
+  return Status::ok();
 }
 
 void Session::report_checkpoint(Generation generation, wire::CheckpointReport report) {

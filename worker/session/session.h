@@ -21,8 +21,8 @@
 //   SwitchReport(g)           switched(), behind the records before it     no: Register says it
 //   DrainRequest              drain()                                      until the end
 //   PeerSuspect(g)            suspect()                                    while g is the newest
-//   StepRecords               a batch is full, or kRecordBatchMs old       until RecordsAck
-//   EvalReport                report_eval()                                until Goodbye
+//   StepRecords               a batch is full, or kRecordBatchMs old, or   until RecordsAck
+//                             report_eval()
 //   CheckpointReport          report_checkpoint()                          until CheckpointAck
 //   CheckReport               report_check()                               until the next one
 //   Leave                     leave(), and every record is acknowledged    until Goodbye
@@ -141,7 +141,7 @@ class Session final : public RunnerPort {
 
   // ---- RunnerPort, from any thread
   Status add_record(Generation generation, wire::StepRecord record) override;
-  void report_eval(Generation generation, wire::EvalReport report) override;
+  Status report_eval(Generation generation, wire::EvalReport report) override;
   void report_checkpoint(Generation generation, wire::CheckpointReport report) override;
   void report_check(Generation generation, wire::CheckReport report) override;
   void suspect(Generation generation, MemberId member, std::string what) override;

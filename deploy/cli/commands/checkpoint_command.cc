@@ -1,12 +1,14 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "comm/inherited/standard_streams.h"
 #include "coordinator/checkpoint/store.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/text.h"
 #include "deploy/cli/commands/commands.h"
+#include "deploy/cli/watch/best_checkpoint.h"
 
 namespace lockstep {
 namespace {
@@ -47,9 +49,20 @@ int report_unreadable(const ListedCheckpoint& checkpoint, const Status& status, 
   return code;
 }
 
+// Where PATH is a run directory whose run keeps its best checkpoint.
+std::optional<BestCheckpoint> best_of(const std::string& path) {
+  auto best = find_best_checkpoint(path);
+  return best.is_ok() ? std::optional(std::move(*best)) : std::nullopt;
+}
+
+std::string best_text(const BestCheckpoint& best) {
+  return "  best: loss " + fixed(best.loss, 4) + ", accuracy " + percent(best.accuracy, 2);
+}
+
 int list(const CheckpointArguments& arguments) {
   const auto found = find_checkpoints(arguments.path);
   if (!found.is_ok()) return report(found.status());
+  const auto best = best_of(arguments.path);
   print_text("%10s %6s %10s  %-16s %s\n", "step", "epoch", "size", "weights", "path");
   int code = 0;
   for (const ListedCheckpoint& checkpoint : *found) {
@@ -58,9 +71,10 @@ int list(const CheckpointArguments& arguments) {
       continue;
     }
     const CheckpointInfo& info = checkpoint.info;
-    print_text("%10s %6u %10s  %-16s %s\n", grouped(info.manifest.resume.step).c_str(),
+    const std::string mark = best && best->name == info.name ? best_text(*best) : "";
+    print_text("%10s %6u %10s  %-16s %s%s\n", grouped(info.manifest.resume.step).c_str(),
                info.manifest.epoch + 1, bytes_text(info.bytes).c_str(),
-               info.manifest.weights_sha256.substr(0, 16).c_str(), info.path.c_str());
+               info.manifest.weights_sha256.substr(0, 16).c_str(), info.path.c_str(), mark.c_str());
   }
   return code;
 }

@@ -129,8 +129,9 @@ void add_run_command(CLI::App& app, Commands& commands) {
   command
       ->add_option(
           "--from-checkpoint", arguments->from_checkpoint,
-          "With --resume, for a run whose journal is lost: rebuild it from this checkpoint")
-      ->option_text("NAME");
+          "With --resume: best goes back to the best checkpoint (checkpoint.best); NAME, for a run "
+          "whose journal is lost, rebuilds it from this checkpoint")
+      ->option_text("best|NAME");
   command->add_flag("--print-config", arguments->print_config, "Print the resolved job, and end");
   const auto* const help = command
                                ->add_option("--help-job", arguments->section,

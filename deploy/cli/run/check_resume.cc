@@ -3,6 +3,7 @@
 #include "comm/base/log.h"
 #include "comm/rundir/run_files.h"
 #include "coordinator/term/begin.h"
+#include "coordinator/term/best.h"
 #include "coordinator/term/rebuild.h"
 #include "deploy/cli/watch/run_summary.h"
 
@@ -23,7 +24,14 @@ Result<ResumeCheck> check_resume(const std::string& run_dir, const wire::JobSpec
     return it != summary->end() && it->is_number_unsigned() && it->get<uint64_t>() == value;
   };
   const uint64_t steps = coordinator::make_options(job, facts, run_dir).total_steps;
-  return ResumeCheck{says("exit_code", 0) && says("steps", steps)};
+  const bool may_end_early = job.train().patience() > 0;
+  return ResumeCheck{says("exit_code", 0) && (may_end_early || says("steps", steps))};
+}
+
+Result<std::string> go_back_to_best(const std::string& run_dir, const wire::JobSpec& job) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto lock,
+                            coordinator::RunLock::take(coordinator::journal_path(run_dir)));
+  return coordinator::go_back_to_best(run_dir, job);
 }
 
 Status rebuild_from(const std::string& run_dir, const std::string& checkpoint,

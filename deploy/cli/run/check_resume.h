@@ -25,6 +25,12 @@ Result<ResumeCheck> check_resume(const std::string& run_dir, const wire::JobSpec
 Status rebuild_from(const std::string& run_dir, const std::string& checkpoint,
                     const wire::JobSpec& job, const wire::DataFacts& facts);
 
+// What --from-checkpoint takes for the best one.
+inline constexpr char kBestCheckpoint[] = "best";
+
+// Goes back to the best checkpoint (coordinator/term/best.h).
+Result<std::string> go_back_to_best(const std::string& run_dir, const wire::JobSpec& job);
+
 // The job of the run in `run_dir`: from job.pb, or if that is lost from the journal. kNoInput if
 // neither knows it.
 Result<wire::JobSpec> stored_job(const std::string& run_dir);

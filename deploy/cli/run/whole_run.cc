@@ -105,7 +105,15 @@ int run_in(RunDir& dir, const RunPlan& plan, const wire::JobSpec& job, StopSigna
   };
   const auto data = prepare_run(dir, job, plan.resume, signals, progress);
   if (!data.is_ok()) return refused(data.status());
-  if (!plan.from_checkpoint.empty()) {
+  if (plan.from_checkpoint == kBestCheckpoint) {
+    // Before anything leaves the lineage.
+    const auto check = check_resume(dir.path(), job, data->facts);
+    if (!check.is_ok()) return refused(check.status());
+    const auto best = go_back_to_best(dir.path(), job);
+    if (!best.is_ok()) return refused(best.status());
+    reporter.note("the run goes on from its best checkpoint, " + *best +
+                  "; what came after it leaves the run");
+  } else if (!plan.from_checkpoint.empty()) {
     const Status rebuilt = rebuild_from(dir.path(), plan.from_checkpoint, job, data->facts);
     if (!rebuilt.is_ok()) return refused(rebuilt);
     reporter.note("the journal is rebuilt from checkpoint " + plan.from_checkpoint +

@@ -87,8 +87,9 @@ std::string joined(const std::vector<Part>& parts, const std::string& separator)
 
 std::string result_text(const EvalResult& eval) {
   const std::string loss = fixed(eval.loss, 4);
-  return eval.of_tokens ? "test loss " + loss + ", perplexity " + perplexity_text(eval.loss)
-                        : "test accuracy " + percent(eval.accuracy, 2) + ", loss " + loss;
+  if (eval.of_tokens) return "test loss " + loss + ", perplexity " + perplexity_text(eval.loss);
+  return "test accuracy " + percent(eval.accuracy, 2) +
+         (eval.top5 ? ", top 5 " + percent(*eval.top5, 2) : "") + ", loss " + loss;
 }
 
 }  // namespace
@@ -119,9 +120,11 @@ std::string plain_line(const RunStatus& status) {
   return joined(parts, ", ");
 }
 
-std::string eval_line(const EvalResult& eval, uint64_t epochs) {
+std::string eval_line(const EvalResult& eval, uint64_t epochs, uint64_t steps_per_epoch) {
   const std::string of = epochs == 0 ? "" : "/" + std::to_string(epochs);
-  return "epoch " + std::to_string(eval.epoch + 1) + of + ": " + result_text(eval);
+  const bool is_within = steps_per_epoch > 0 && eval.step % steps_per_epoch != 0;
+  return "epoch " + std::to_string(eval.epoch + 1) + of +
+         (is_within ? ", step " + grouped(eval.step) : "") + ": " + result_text(eval);
 }
 
 std::string batch_line(const RunStatus& status) {

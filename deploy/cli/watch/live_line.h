@@ -20,8 +20,8 @@ std::string live_line(const RunStatus& status, const LineStyle& style);
 // The same facts for a log file.
 std::string plain_line(const RunStatus& status);
 
-// "epoch 1/5: test accuracy 87.12 %, loss 0.3512".
-std::string eval_line(const EvalResult& eval, uint64_t epochs);
+// "epoch 1/5: test accuracy 87.12 %, loss 0.3512"; within an epoch "epoch 1/5, step 300: ...".
+std::string eval_line(const EvalResult& eval, uint64_t epochs, uint64_t steps_per_epoch);
 
 // What train.global_batch auto has become: "global batch 512 (auto): 8 slots of 64, 117 steps an
 // epoch".

@@ -95,7 +95,7 @@ void Reporter::status(const RunStatus& status, int64_t now_ms) {
     last_eval_step_ = status.eval->step;
     // What is there before training begins is of an earlier start.
     const bool is_news = status.state != "gathering" && status.state != "prepared";
-    if (is_news) note(eval_line(*status.eval, status.epochs));
+    if (is_news) note(eval_line(*status.eval, status.epochs, status.steps_per_epoch));
   }
   if (screen_.is_terminal) {
     passing(live_line(status, {screen_.width(), screen_.unicode}));

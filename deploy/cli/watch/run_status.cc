@@ -50,8 +50,12 @@ RunStatus parse_status(const json& object) {
   if (const auto it = object.find("eval"); it != object.end() && it->is_object()) {
     const auto accuracy = number_of(*it, "accuracy");
     if (accuracy)
-      status.eval = EvalResult{count_of(*it, "step"), count_of(*it, "epoch"), *accuracy,
-                               number_of(*it, "loss").value_or(0), status.of_tokens};
+      status.eval = EvalResult{count_of(*it, "step"),
+                               count_of(*it, "epoch"),
+                               *accuracy,
+                               number_of(*it, "loss").value_or(0),
+                               status.of_tokens,
+                               number_of(*it, "top5")};
   }
   return status;
 }

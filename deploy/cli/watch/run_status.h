@@ -18,6 +18,7 @@ struct EvalResult {
   double accuracy = 0;
   double loss = 0;
   bool of_tokens = false;  // the perplexity of the loss says more than the accuracy
+  std::optional<double> top5 = {};
 };
 
 struct RunStatus {

@@ -47,6 +47,8 @@ std::string summary_table(const json& summary, const std::string& run_dir) {
   const bool is_of_tokens = summary.value("predicts", json()) == "tokens";
   if (has_number(summary, "eval_accuracy") && !is_of_tokens)
     out += row("test accuracy", percent(summary["eval_accuracy"].get<double>(), 2));
+  if (has_number(summary, "eval_top5"))
+    out += row("test top 5", percent(summary["eval_top5"].get<double>(), 2));
   if (has_number(summary, "eval_loss")) {
     const double loss = summary["eval_loss"].get<double>();
     out += row("test loss", fixed(loss, 4));

@@ -86,6 +86,7 @@ Status TensorboardExport::update() {
   step_wall_s_ = newest_step_ > 0 && std::isfinite(wall_s) ? wall_s / newest_step_ : 0;
   LOCKSTEP_RETURN_IF_ERROR(add_steps());
   LOCKSTEP_RETURN_IF_ERROR(add_curves());
+  LOCKSTEP_RETURN_IF_ERROR(add_evaluations());
   return file_->flush();
 }
 
@@ -126,6 +127,42 @@ Status TensorboardExport::add_steps() {
   return Status::ok();
 }
 
+Status TensorboardExport::add_evaluations() {
+  std::ifstream evals(rundir::file_in(source_->run_dir(), rundir::kEvals), std::ios::binary);
+  if (!evals) return add_old_evaluations();
+  std::string line;
+  while (std::getline(evals, line) && !evals.eof()) {
+    const json parsed = json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const double number = number_or_nan(parsed, "step");
+    if (!parsed.is_object() || !std::isfinite(number)) continue;
+    const auto step = static_cast<uint64_t>(number);
+    if (step <= eval_step_ || step > steps_) continue;
+    eval_step_ = step;
+    for (const char* name : {"accuracy", "loss", "top5", "perplexity"}) {
+      if (!parsed.contains(name)) continue;
+      file_->scalar("eval/" + std::string(name), step, wall_of(step),
+                    static_cast<float>(number_or_nan(parsed, name)));
+    }
+  }
+  return Status::ok();
+}
+
+// Of a run that ended under an older Lockstep, which wrote no evals.jsonl.
+Status TensorboardExport::add_old_evaluations() {
+  LOCKSTEP_ASSIGN_OR_RETURN(const json curves, source_->get_json("history", "points=2048"));
+  const json evals = curves.value("evals", json::object());
+  const json steps = column_of(evals, "step");
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const auto step = static_cast<uint64_t>(number_at(steps, i));
+    if (step <= eval_step_ || step > steps_) continue;
+    eval_step_ = step;
+    for (const char* name : {"accuracy", "loss"})
+      file_->scalar("eval/" + std::string(name), step, wall_of(step),
+                    static_cast<float>(number_at(column_of(evals, name), i)));
+  }
+  return Status::ok();
+}
+
 Status TensorboardExport::add_curves() {
   LOCKSTEP_ASSIGN_OR_RETURN(const json curves, source_->get_json("history", "points=2048"));
   const json first = column_of(curves, "first");
@@ -138,16 +175,6 @@ Status TensorboardExport::add_curves() {
     speed_step_ = end;
     file_->scalar("train/samples_per_second", end, wall_of(end),
                   static_cast<float>(number_at(speed, i)));
-  }
-  const json evals = curves.value("evals", json::object());
-  const json steps = column_of(evals, "step");
-  for (size_t i = 0; i < steps.size(); ++i) {
-    const auto step = static_cast<uint64_t>(number_at(steps, i));
-    if (step <= eval_step_ || step > steps_) continue;
-    eval_step_ = step;
-    for (const char* name : {"accuracy", "loss"})
-      file_->scalar("eval/" + std::string(name), step, wall_of(step),
-                    static_cast<float>(number_at(column_of(evals, name), i)));
   }
   return Status::ok();
 }

@@ -1,5 +1,5 @@
 // Keeps RUN_DIR/tensorboard equal to the run's history: loss and learning rate of every step from
-// history.jsonl, speed and evaluations from the coordinator or the journal.
+// history.jsonl, evaluations from evals.jsonl, speed from the coordinator or the journal.
 //
 // If the run went back to a checkpoint, a new file begins with a session start at the first step,
 // for which TensorBoard drops what it knew, and tells everything again.
@@ -38,6 +38,8 @@ class TensorboardExport {
   Status add_steps();
   Status add_line(const std::string& line, bool* is_cut);
   Status add_curves();
+  Status add_evaluations();
+  Status add_old_evaluations();
   double wall_of(uint64_t step) const;
 
   RunSource* source_;

@@ -4,6 +4,9 @@
 #include <fstream>
 #include <string>
 
+#include "coordinator/journal/eval_file.h"
+#include "coordinator/state/evaluations.h"
+#include "data/order/evaluation_due.h"
 #include "tests/sim/checks/checks.h"
 
 namespace lockstep::sim {
@@ -18,9 +21,12 @@ class EndCheck final : public Check {
       : world_(world), cluster_(cluster), ledger_(std::move(ledger)) {}
 
   void at_end() override {
-    for (Step step = 0; step < world_.options.steps; ++step) audit(step);
+    end_ = world_.end();
+    for (Step step = 0; step < end_; ++step) audit(step);
     check_history();
+    check_evaluations();
     check_checkpoint();
+    check_best();
     if (!cluster_.workers().empty() || !cluster_.agents().empty())
       world_.fail("end", "a worker or an agent is left");
   }
@@ -64,25 +70,68 @@ class EndCheck final : public Check {
       if (line.compare(0, begin.size(), begin) != 0)
         world_.fail("history", "line " + std::to_string(step) + " of history.jsonl is " + line);
     }
-    if (step != world_.options.steps)
+    if (step != end_)
       world_.fail("history", "history.jsonl has " + std::to_string(step) + " lines");
+  }
+
+  // Every one that was due was made, of the weights of the undisturbed run.
+  void check_evaluations() {
+    std::string lines;
+    for (const auto& [step, eval] : ledger_->evals()) lines += coordinator::eval_line(eval, false);
+    std::ifstream file(world_.directory + "/evals.jsonl");
+    if (std::string(std::istreambuf_iterator<char>(file), {}) != lines)
+      world_.fail("evaluation", "evals.jsonl is not what the journal says");
+    const data::Evaluations when = data::evaluations_of(world_.job, world_.shape);
+    for (Step step = 0; step <= end_; ++step) {
+      const auto found = ledger_->evals().find(step);
+      const bool is_made = found != ledger_->evals().end();
+      if (is_made != data::evaluation_due(when, step, world_.options.steps)) {
+        world_.fail("evaluation", std::string(is_made ? "an" : "no") +
+                                      " evaluation is in the journal after step " +
+                                      std::to_string(step));
+      } else if (is_made && found->second.correct !=
+                                world_.evaluation_of(world_.reference.after(step)).correct()) {
+        world_.fail("evaluation", "the evaluation after step " + std::to_string(step) +
+                                      " is not of the undisturbed run's weights");
+      }
+    }
   }
 
   void check_checkpoint() {
     const CheckpointEntry* last = nullptr;
     for (const auto& [name, entry] : ledger_->checkpoints())
-      if (entry.state == CheckpointState::kComplete && entry.step == world_.options.steps)
-        last = &entry;
+      if (entry.state == CheckpointState::kComplete && entry.step == end_) last = &entry;
     if (last == nullptr) return world_.fail("end", "there is no checkpoint of the last step");
     const auto state = world_.disk.load_checkpoint(last->name);
     if (!state.is_ok()) return world_.fail("end", "the final checkpoint is lost");
-    if (*state != world_.reference.after(world_.options.steps))
+    if (*state != world_.reference.after(end_))
       world_.fail("I6", "the final state is not that of the undisturbed run");
+  }
+
+  // No checkpoint is better than the best one that is left.
+  void check_best() {
+    if (!data::keeps_best(world_.options.best)) return;
+    const data::BestBy by = data::best_by(world_.options.best);
+    data::EvalMark best;
+    const CheckpointEntry* of_best = nullptr;
+    for (const auto& [name, entry] : ledger_->checkpoints()) {
+      const auto eval = ledger_->evals().find(entry.step);
+      if (entry.state == CheckpointState::kRolledBack || eval == ledger_->evals().end()) continue;
+      const data::EvalMark mark = coordinator::mark_of(eval->second);
+      const bool is_kept = entry.state == CheckpointState::kComplete;
+      const bool is_as_good = mark.step == best.step && is_kept;
+      if (!data::is_better(mark, best, by) && !is_as_good) continue;
+      best = mark;
+      of_best = &entry;
+    }
+    if (of_best != nullptr && of_best->state != CheckpointState::kComplete)
+      world_.fail("best", "the best checkpoint, " + of_best->name + ", was dropped");
   }
 
   World& world_;
   Cluster& cluster_;
   const SharedLedger ledger_;
+  Step end_ = 0;
 };
 
 }  // namespace

@@ -31,7 +31,7 @@ class LineageCheck final : public Check {
   }
 
   void at_end() override {
-    for (Step step = 0; step < world_.options.steps; ++step) {
+    for (Step step = 0; step < world_.end(); ++step) {
       const LedgerRow* row = ledger_->row_of(step);
       if (row == nullptr)
         world_.fail("I5", "no row of the ledger has step " + std::to_string(step));

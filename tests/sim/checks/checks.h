@@ -36,6 +36,8 @@ class LedgerView {
   const std::map<std::string, coordinator::CheckpointEntry>& checkpoints() const {
     return checkpoints_;
   }
+  // Of the surviving lineage.
+  const std::map<Step, coordinator::EvalEntry>& evals() const { return evals_; }
 
  private:
   void roll_back(const coordinator::RollbackEntry& entry);
@@ -45,6 +47,7 @@ class LedgerView {
   std::map<std::pair<Generation, Step>, wire::StepRecord> digests_;
   std::set<std::pair<MemberId, uint64_t>> batches_;
   std::map<std::string, coordinator::CheckpointEntry> checkpoints_;
+  std::map<Step, coordinator::EvalEntry> evals_;
 };
 
 using SharedLedger = std::shared_ptr<LedgerView>;

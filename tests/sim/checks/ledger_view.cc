@@ -14,6 +14,7 @@ void LedgerView::add(const Disk::Entries& entries) {
       steps_[{e->generation, e->step}] = *e;
     if (const auto* e = std::get_if<coordinator::CheckpointEntry>(&entry))
       checkpoints_[e->name] = *e;
+    if (const auto* e = std::get_if<coordinator::EvalEntry>(&entry)) evals_[e->step] = *e;
     if (const auto* e = std::get_if<coordinator::RollbackEntry>(&entry)) roll_back(*e);
     const auto* records = std::get_if<coordinator::RecordsEntry>(&entry);
     if (records == nullptr) continue;
@@ -30,9 +31,9 @@ void LedgerView::roll_back(const coordinator::RollbackEntry& entry) {
   for (const auto& [generation, row] : rows_) rows.push_back(row);
   for (const LedgerRow& row : coordinator::cut_ledger(rows, entry.to)) rows_[row.generation] = row;
   for (auto& [name, checkpoint] : checkpoints_)
-    if (checkpoint.step > entry.to.step &&
-        checkpoint.state == coordinator::CheckpointState::kComplete)
+    if (checkpoint.step > entry.to.step)
       checkpoint.state = coordinator::CheckpointState::kRolledBack;
+  evals_.erase(evals_.upper_bound(entry.to.step), evals_.end());
 }
 
 const LedgerRow* LedgerView::row_of(Step step) const {

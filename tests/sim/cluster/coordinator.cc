@@ -64,7 +64,7 @@ Status SimCoordinator::begin(BeginMode mode) {
   LOCKSTEP_ASSIGN_OR_RETURN(const coordinator::BegunTerm term,
                             coordinator::begin_term(*journal_, contents, *shelf, options,
                                                     {mode, pid(), "{}", clock_.both()}, *logger_));
-  LOCKSTEP_RETURN_IF_ERROR(open_history(term.beginning.completed));
+  LOCKSTEP_RETURN_IF_ERROR(open_history(term.beginning));
   if (metrics_ == nullptr) metrics_ = std::make_unique<CoordinatorMetrics>("sim", BuildInfo{});
   coordinator::State state =
       coordinator::begin_state(term.beginning, loop().now_ms(), std::exchange(experience_, {}));
@@ -90,8 +90,16 @@ Status SimCoordinator::begin(BeginMode mode) {
     });
   };
   server_ = std::make_unique<coordinator::RunServer>(
-      coordinator::RunServer::Parts{loop(), *journal_, *history_, *logger_, clock_, *metrics_,
-                                    on_end, on_term_end},
+      coordinator::RunServer::Parts{loop(),
+                                    *journal_,
+                                    *history_,
+                                    *logger_,
+                                    clock_,
+                                    *metrics_,
+                                    on_end,
+                                    on_term_end,
+                                    {},
+                                    evals_.get()},
       options, std::move(state),
       coordinator::EarlierTerms{term.stats, term.earlier_wall_ms,
                                 term.beginning.living.has_value()});
@@ -120,7 +128,11 @@ void SimCoordinator::check_that_losses_are_known(const coordinator::Options& opt
   }
 }
 
-Status SimCoordinator::open_history(Step keep) {
+Status SimCoordinator::open_history(const coordinator::Beginning& beginning) {
+  const Step keep = beginning.completed;
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      evals_, coordinator::EvalFile::open(world_.directory + "/evals.jsonl", /*of_tokens=*/false));
+  LOCKSTEP_RETURN_IF_ERROR(evals_->follow(beginning.evals));
   LOCKSTEP_ASSIGN_OR_RETURN(history_,
                             coordinator::History::open(world_.directory + "/history.jsonl", keep));
   LOCKSTEP_RETURN_IF_ERROR(

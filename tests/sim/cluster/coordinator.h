@@ -31,7 +31,7 @@ class SimCoordinator final : public Process {
   void vanish() override;
   void serve_term(coordinator::BeginMode mode);
   Status begin(coordinator::BeginMode mode);
-  Status open_history(Step keep);
+  Status open_history(const coordinator::Beginning& beginning);
   void check_that_losses_are_known(const coordinator::Options& options);
   // Called from inside a commit, whose caller is still on the stack.
   void die_in_commit();
@@ -43,6 +43,7 @@ class SimCoordinator final : public Process {
   std::unique_ptr<CoordinatorMetrics> metrics_;
   std::unique_ptr<coordinator::Journal> journal_;
   std::unique_ptr<coordinator::History> history_;
+  std::unique_ptr<coordinator::EvalFile> evals_;
   std::unique_ptr<coordinator::RunServer> server_;
   coordinator::Experience experience_;  // of the previous term
   rpc::Address address_;

@@ -114,6 +114,13 @@ Trainer::Life Trainer::make_life(StartOrder order) const {
   life.rank = *rank_of(order.start, order.member);
   life.is_writer = order.start.writer() == order.member;
   life.plan = make_phase_plan(world_.job, world_.facts, order.start.total_steps());
+  life.track = track_;
+  if (!order.planned) {
+    life.track = holds_state(order.start, order.member)
+                     ? track_at(order.start, track_, life.plan.by)
+                     : data::track_of(order.start.evals());
+    life.plan.end_with(life.track, order.start.total_steps());
+  }
   life.at = fit_to_plan(from_wire(order.start.resume()), life.plan);
   for (const wire::SkippedSlots& skip : order.start.skipped())
     life.skips.add(skip.step(), skip.slots().begin(), skip.slots().end());
@@ -128,6 +135,7 @@ Task<Status> Trainer::begin(Life& life) {
   if (!status.is_ok()) co_return status;
   status = co_await install(life);
   if (!status.is_ok()) co_return status;
+  track_ = life.track;
   if (!parts_.gate.open(life.order.generation, life.at, life.plan))
     co_return Status(Code::kAborted, "a newer generation was prepared before this one began");
   if (is_planned) parts_.port.switched(life.order.generation, life.at);
@@ -177,6 +185,7 @@ Task<Status> Trainer::transfer(Life& life, uint32_t root) {
     copy.at = life.at;
     copy.halves = {state_.hash & 0xffffffffu, state_.hash >> 32};
     copy.hash = state_.hash;
+    copy.track = life.track;
   }
   const bool is_receiver = joins(life.order.start, life.order.member);
   world_.moment(Moment::kTransfer, parts_.process.name());
@@ -194,6 +203,9 @@ Task<Status> Trainer::transfer(Life& life, uint32_t root) {
   if (is_over(life.order.generation)) co_return Status(Code::kAborted, "closed in a transfer");
   state_ = {copy.at.step, hash};
   life.at = copy.at;
+  life.track = copy.track;
+  if (LOCKSTEP_BUG(kTrackOfJoinerFromStart)) life.track = data::track_of(life.order.start.evals());
+  life.plan.end_with(life.track, life.order.start.total_steps());
   co_return Status::ok();
 }
 

@@ -74,6 +74,7 @@ class Trainer {
     uint32_t rank = 0;
     bool is_writer = false;
     PhasePlan plan;
+    data::EvalTrack track;
     data::SkipSet skips;
     std::unique_ptr<Collective> collective;
     Step first_step = 0;
@@ -105,6 +106,7 @@ class Trainer {
   Task<Status> apply(Life& life, const std::vector<uint64_t>& sums);
   Task<Status> switch_generation(Life& life, bool* has_left);
   Task<Status> evaluate(Life& life);
+  Task<Status> keep_if_best(Life& life);
   Task<Status> checkpoint(Life& life, bool is_final);
   void ended_with(const Life& life, const Status& status);
 
@@ -151,6 +153,8 @@ class Trainer {
   uint64_t bad_sums_ = 0;       // the same for its sums
   std::map<uint32_t, Segment::Partial> last_try_;  // of the step in flight, by bucket
   std::string resumed_from_;
+  data::EvalTrack track_;
+  std::pair<Step, Generation> submitted_;
   bool is_writing_ = false;
   std::string written_;  // newest checkpoint, or the error of writing it
   Status write_status_;

@@ -12,6 +12,7 @@ Task<Status> Trainer::checkpoint(Life& life, bool is_final) {
   auto records = parts_.port.unacknowledged();
   if (!records.is_ok()) co_return records.status();
   is_writing_ = true;
+  submitted_ = {life.at.step, life.order.generation};
   Manifest manifest;
   manifest.resume = life.at;
   manifest.generation = life.order.generation;

@@ -13,6 +13,10 @@ Status closed_meanwhile() {
 }  // namespace
 
 Task<Status> Trainer::follow_plan(Life& life) {
+  if (life.at.phase != Phase::kEval) {
+    Status status = co_await keep_if_best(life);
+    if (!status.is_ok()) co_return status;
+  }
   for (;;) {
     Outcome outcome;
     Status status;
@@ -196,19 +200,41 @@ Task<Status> Trainer::switch_generation(Life& life, bool* has_left) {
 Task<Status> Trainer::evaluate(Life& life) {
   co_await waiter_.sleep(1, world_.options.compute_ms);
   world_.moment(Moment::kEvaluating, parts_.process.name());
-  Status status = co_await life.collective->barrier();
+  // All gather the same scores. Here they are one member's, of its own weights.
+  Segment::StateCopy scored;
+  scored.hash = state_.hash;
+  Status status = co_await life.collective->broadcast(0, &scored);
+  if (status.is_ok()) status = co_await life.collective->barrier();
   if (!status.is_ok()) co_return status;
+  wire::EvalReport report = world_.evaluation_of({state_.step, scored.hash});
+  if (!LOCKSTEP_BUG(kEvalReportedByOne)) {
+    status = parts_.port.report_eval(life.order.generation, report);
+    if (!status.is_ok()) co_return status;
+  }
+  track_.add(data::mark_of(report), life.plan.by);
+  life.plan.end_with(track_, life.order.start.total_steps());
   life.at.phase = life.plan.after_eval(life.at.step);
   if (!parts_.gate.reached(life.at)) co_return closed_meanwhile();
-  if (!life.is_writer) co_return Status::ok();
-  wire::EvalReport report;
-  report.set_step(state_.step);
-  report.set_epoch(data::plan_step(world_.shape, state_.step - 1).epoch);
-  report.set_samples(world_.facts.eval_samples());
-  report.set_correct(state_.hash % (world_.facts.eval_samples() + 1));
-  report.set_loss(0.25);
-  parts_.port.report_eval(life.order.generation, std::move(report));
-  co_return Status::ok();
+  world_.moment(Moment::kEvaluated, parts_.process.name());
+  // Its thread may lose the processor here.
+  co_await waiter_.sleep(0, 2);
+  if (LOCKSTEP_BUG(kEvalReportedByOne) && life.is_writer) {
+    status = parts_.port.report_eval(life.order.generation, std::move(report));
+    if (!status.is_ok()) co_return status;
+  }
+  co_return co_await keep_if_best(life);
+}
+
+// As Runner::keep_if_best().
+Task<Status> Trainer::keep_if_best(Life& life) {
+  const bool is_wanted = data::keeps_best(world_.job.checkpoint().best()) && life.at.step > 0;
+  if (!is_wanted || track_.last.step != life.at.step ||
+      !data::is_better(track_.last, track_.kept, life.plan.by))
+    co_return Status::ok();
+  track_.kept = track_.last;
+  const bool is_written = submitted_ == std::pair(life.at.step, life.order.generation);
+  if (!life.is_writer || life.at.phase != Phase::kTrain || is_written) co_return Status::ok();
+  co_return co_await checkpoint(life, /*is_final=*/false);
 }
 
 }  // namespace lockstep::sim

@@ -1,4 +1,6 @@
 // Deaths of workers at the moments that matter.
+#include <memory>
+
 #include "tests/sim/scenario.h"
 
 namespace lockstep::sim {
@@ -115,6 +117,41 @@ void dies_in_evaluation(Script& s) {
        [&s](const std::string& name) { s.later(s.between(0, 6), [&s, name] { s.kill(name); }); });
 }
 
+// Everybody has passed the gate of the evaluation. What the writer alone would report is not sent
+// yet, and perhaps the others are in the next step.
+void writer_dies_after_evaluation(Script& s) {
+  const auto left = std::make_shared<int64_t>(s.between(1, 3));
+  s.at(
+      Moment::kEvaluated,
+      [left](const SimWorker& w) { return w.trainer()->is_writer() && --*left == 0; },
+      [&s](const std::string& name) { s.kill(name); });
+}
+
+// Others take their places while evaluations go on that decide where the run ends.
+void others_join_with_patience(Script& s) {
+  for (const uint64_t nth : {s.between(1, 20), s.between(30, 60)})
+    s.at(Moment::kApplied, static_cast<uint64_t>(nth), [&s](const std::string& name) {
+      s.later(s.between(0, 20), [&s, name] { s.kill(name); });
+    });
+}
+
+// Everybody is at the end by patience; who was to say so to all dies.
+void writer_dies_where_patience_ends(Script& s) {
+  const Step last = s.world().end();
+  s.at(
+      Moment::kEvaluated,
+      [last](const SimWorker& w) {
+        return w.trainer()->is_writer() && w.trainer()->state().step == last;
+      },
+      [&s](const std::string& name) { s.later(s.between(0, 10), [&s, name] { s.kill(name); }); });
+}
+
+// A check finds a damage, and the run goes back to before its best evaluation, again and again.
+void goes_back_across_the_best(Script& s) {
+  s.damage_at(static_cast<Step>(s.between(5, 8)), Damage::kWeights);
+  s.damage_at(static_cast<Step>(s.between(13, 16)), Damage::kWeights);
+}
+
 void writer_dies_at_last_step(Script& s) {
   const Step last = s.world().options.steps;
   s.at(
@@ -183,6 +220,15 @@ std::vector<Scenario> scenarios_of_deaths() {
   rarely.check_every = 8;
   WorldOptions longer = workers(2, 2);
   longer.steps = 60;
+  WorldOptions patient = workers(2, 2);
+  patient.steps = 80;
+  patient.eval_every = 3;
+  patient.patience = 6;
+  patient.best = "accuracy";
+  WorldOptions best = checked;
+  best.eval_every = 1;
+  best.checkpoint_every = 2;
+  best.best = "loss";
   return {
       {"half-read", workers(1, 3), dies_half_read, in_place},
       {"answer-while-applying", workers(1, 3), dies_while_applying, in_place},
@@ -195,6 +241,10 @@ std::vector<Scenario> scenarios_of_deaths() {
       {"all-die-after-a-rollback", checked, all_die_after_rollback, finished},
       {"all-die-among-dropped-checkpoints", rarely, all_die_among_dropped, finished},
       {"death-in-evaluation", workers(2, 2), dies_in_evaluation, in_place},
+      {"writer-dies-after-an-evaluation", workers(2, 2), writer_dies_after_evaluation, in_place},
+      {"others-join-with-patience", patient, others_join_with_patience, finished},
+      {"writer-dies-where-patience-ends", patient, writer_dies_where_patience_ends, finished},
+      {"goes-back-across-the-best", best, goes_back_across_the_best, finished},
       {"writer-dies-at-the-last-step", workers(2, 2), writer_dies_at_last_step, finished},
       {"writer-dies-before-its-answer", workers(2, 2), writer_dies_before_ack, finished},
       {"one-of-two-workers", workers(1, 2), one_of_two_dies, in_place},

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "comm/base/ids.h"
+#include "data/order/eval_track.h"
 #include "tests/sim/world/reference.h"
 
 namespace lockstep::sim {
@@ -55,6 +56,7 @@ struct Segment {
     ResumePoint at;
     std::array<uint64_t, 2> halves{};
     uint64_t hash = 0;
+    data::EvalTrack track;
   };
 
   std::string process;

@@ -6,6 +6,8 @@
 
 #include "data/order/digest.h"
 #include "data/order/epoch_order.h"
+#include "data/order/eval_track.h"
+#include "data/order/evaluation_due.h"
 
 namespace lockstep::sim {
 namespace {
@@ -36,6 +38,9 @@ wire::JobSpec make_job(const WorldOptions& options, uint64_t seed) {
   cluster.set_hang_s(options.hang_s);
   cluster.set_rebalance(options.rebalances);
   if (options.has_eval) job.mutable_data()->mutable_eval()->set_path("eval");
+  job.mutable_eval()->set_every_steps(options.eval_every);
+  job.mutable_checkpoint()->set_best(options.best);
+  job.mutable_train()->set_patience(options.patience);
   return job;
 }
 
@@ -54,9 +59,9 @@ wire::DataFacts make_facts(const WorldOptions& options) {
 
 const char* moment_name(Moment moment) {
   static constexpr std::array<const char*, static_cast<size_t>(Moment::kCount)> kNames = {
-      "before-publish", "reading",    "before-apply",  "applying", "applied",
-      "closing",        "closed",     "started",       "transfer", "switching",
-      "evaluating",     "checkpoint", "final-written", "leaving",  "planned"};
+      "before-publish", "reading",       "before-apply", "applying",  "applied",    "closing",
+      "closed",         "started",       "transfer",     "switching", "evaluating", "evaluated",
+      "checkpoint",     "final-written", "leaving",      "planned"};
   return kNames[static_cast<size_t>(moment)];
 }
 
@@ -119,6 +124,29 @@ double World::loss_of(Step step, const data::SkipSet& skips) const {
   if (absurd && absurd->step == step && !skips.contains(step, absurd->slot))
     return std::numeric_limits<double>::quiet_NaN();
   return 1.0 / static_cast<double>(step + 2);
+}
+
+wire::EvalReport World::evaluation_of(const ModelState& state) const {
+  wire::EvalReport report;
+  report.set_step(state.step);
+  if (state.step > 0) report.set_epoch(data::plan_step(shape, state.step - 1).epoch);
+  report.set_samples(facts.eval_samples());
+  report.set_correct(state.hash % (facts.eval_samples() + 1));
+  constexpr uint64_t kLosses = 13;  // so few that there are ties
+  report.set_loss(1 + static_cast<double>((state.hash >> 20) % kLosses) / kLosses);
+  return report;
+}
+
+Step World::end() {
+  const data::Evaluations when = data::evaluations_of(job, shape);
+  const data::BestBy by = data::best_by(options.best);
+  data::EvalTrack track;
+  for (Step step = 1; step < options.steps; ++step) {
+    if (!data::evaluation_due(when, step, options.steps)) continue;
+    track.add(data::mark_of(evaluation_of(reference.after(step))), by);
+    if (track.is_over(options.patience)) return step;
+  }
+  return options.steps;
 }
 
 // So that a step takes about as long whatever the number of workers at the start.

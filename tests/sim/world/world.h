@@ -37,6 +37,7 @@ enum class Moment : uint8_t {
   kTransfer,
   kSwitching,
   kEvaluating,
+  kEvaluated,
   kCheckpointWritten,
   kFinalWritten,
   kLeaving,
@@ -93,6 +94,9 @@ struct WorldOptions {
   uint64_t global_batch = 8;
   uint64_t checkpoint_every = 8;
   bool has_eval = true;
+  uint64_t eval_every = 0;  // steps; 0: only at ends
+  std::string best = "none";
+  uint32_t patience = 0;
   int64_t compute_ms = 20;  // longest computation of a bucket
   int64_t connect_deadline_ms = 10'000;
   int64_t delay_ms = 3;  // longest delay of a message
@@ -165,6 +169,10 @@ class World {
   uint64_t digest_of(Step step, uint32_t slot);
   bool kills(Step step, uint32_t slot) const;
   double loss_of(Step step, const data::SkipSet& skips) const;
+  // The step at which the undisturbed run ends.
+  Step end();
+  // The result of an evaluation of this state.
+  wire::EvalReport evaluation_of(const ModelState& state) const;
   // The time that a worker of this place computes a slot's share of a bucket.
   int64_t slot_ms(const std::string& place);
   // Pokes everybody who waits for the data plane.

@@ -36,6 +36,7 @@ Manifest full_manifest() {
   record.set_step(1499);
   record.set_loss(0.1);  // no finite binary fraction
   record.set_common_hash(~uint64_t{0});
+  batch.add_evals()->set_loss(0.1);
   return m;
 }
 
@@ -88,11 +89,11 @@ TEST(Manifest, AnyFlippedBitIsFound) {
 
 TEST(Manifest, ANewerFormatIsRefusedAsSuch) {
   std::string text = manifest_to_json(full_manifest());
-  const std::string now = R"("format": 2)";
-  text.replace(text.find(now), now.size(), R"("format": 3)");
+  const std::string now = R"("format": 3)";
+  text.replace(text.find(now), now.size(), R"("format": 4)");
   const auto back = manifest_from_json(text);
   EXPECT_EQ(back.status().code(), Code::kConfig);
-  EXPECT_THAT(back.status().message(), HasSubstr("format 3"));
+  EXPECT_THAT(back.status().message(), HasSubstr("format 4"));
 }
 
 TEST(Manifest, AFileNameCannotLeadOutOfTheDirectory) {

@@ -137,6 +137,22 @@ TEST(JobResolve, EvaluationCanBeTurnedOffAndIsOffWithoutItsFiles) {
   EXPECT_EQ(resolved({"data.train.path=/other"}).data().eval().path(), "");
 }
 
+TEST(JobResolve, WhoAsksForEvaluationsNeedsDataForThem) {
+  EXPECT_EQ(resolved({"eval.every_steps=5"}).eval().every_steps(), 5u);
+  EXPECT_EQ(resolved().eval().every_steps(), 0u);
+  EXPECT_THAT(error_of({"eval.every_steps=5", "data.eval.path="}),
+              AllOf(Names("eval.every_steps is 5", "command line"), Advises("data.holdout")));
+  EXPECT_THAT(error_of({"checkpoint.best=loss", "data.eval.path="}),
+              AllOf(Names("checkpoint.best is loss"), Advises("data.eval.path")));
+  EXPECT_THAT(error_of({"train.patience=3", "data.eval.path="}),
+              AllOf(Names("train.patience is 3"), Advises("data.eval.path")));
+  EXPECT_TRUE(
+      resolve_job(values_of(kMinimal, {"checkpoint.best=accuracy", "train.patience=3"}), context())
+          .is_ok());
+  EXPECT_THAT(error_of({"checkpoint.best=top5"}), Names("checkpoint.best"));
+  EXPECT_THAT(error_of({"eval.every_steps=-1"}), Names("eval.every_steps"));
+}
+
 TEST(JobResolve, AHoldoutIsEvaluatedOnWhereThereAreEvaluationFilesToo) {
   const auto data = resolved({"data.holdout=0.1", "data.train.format=npy_nhwc"}).data();
   EXPECT_EQ(data.eval().path(), "/jobs/d");

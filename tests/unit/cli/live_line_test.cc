@@ -74,7 +74,7 @@ TEST(LiveLine, OfTokensItShowsPerplexityAndNoAccuracy) {
   EXPECT_THAT(live_line(status, {200, true}), HasSubstr("ppl 20.09"));
   EXPECT_THAT(live_line(status, {200, true}), Not(HasSubstr("acc")));
   EXPECT_EQ(figures_line(status), "lr 4e-09, test loss 2.0000, perplexity 7.39 (step 700)");
-  EXPECT_THAT(eval_line(*status.eval, 5), Not(HasSubstr("accuracy")));
+  EXPECT_THAT(eval_line(*status.eval, 5, 469), Not(HasSubstr("accuracy")));
 }
 
 TEST(LiveLine, UnknownThingsAreLeftOut) {
@@ -91,8 +91,10 @@ TEST(LiveLine, TheLastEpochIsNeverCountedPast) {
 }
 
 TEST(LiveLine, AnEvaluationIsOneLine) {
-  EXPECT_EQ(eval_line({469, 0, 0.87123, 0.35119}, 5),
+  EXPECT_EQ(eval_line({469, 0, 0.87123, 0.35119}, 5, 469),
             "epoch 1/5: test accuracy 87.12 %, loss 0.3512");
+  EXPECT_EQ(eval_line({300, 0, 0.87123, 0.35119, false, 0.99}, 5, 469),
+            "epoch 1/5, step 300: test accuracy 87.12 %, top 5 99.00 %, loss 0.3512");
 }
 
 TEST(Text, NumbersReadAsPeopleWriteThem) {

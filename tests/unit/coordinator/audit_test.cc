@@ -42,6 +42,18 @@ TEST_F(AuditTest, WhatAStoppedRunHasNotReachedIsNotLost) {
   EXPECT_THAT(audit_text(found), Names("epoch 2", "3 of 7", "24 of 50"));
 }
 
+TEST_F(AuditTest, EvaluationsAreListedAndEndsOfEpochsWithoutOneAreToo) {
+  row(1, 0, 28);
+  report(1, train(*data_, 0, 28));
+  EXPECT_THAT(audit_text(checked()), ::testing::Not(::testing::HasSubstr("evaluat")));
+  for (const Step step : {3u, 14u, 17u}) commit({EvalEntry{1, step, 0, 10, 9, 0.5}});
+  const AuditReport found = checked();
+  EXPECT_EQ(found.evaluations, (std::vector<Step>{3, 14, 17}));
+  EXPECT_EQ(found.not_evaluated, (std::vector<Step>{7, 21}));  // 28 may still come
+  EXPECT_TRUE(found.is_clean());
+  EXPECT_THAT(audit_text(found), Names("evaluations 3", "after step 17", "after step 7 21"));
+}
+
 TEST_F(AuditTest, AnOpenRowEndsWhereTheStepsAreComplete) {
   row(1, 0, std::nullopt);
   report(1, train(*data_, 0, 4));

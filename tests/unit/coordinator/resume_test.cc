@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "coordinator/state/evaluations.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/coordinator/world.h"
@@ -85,10 +86,10 @@ TEST(Resume, AnEpochEndWithoutItsEvaluationResumesWithIt) {
   known.step = 25;
   EXPECT_EQ(phase_after(24, {}, o), Phase::kTrain);
   EXPECT_EQ(phase_after(25, {}, o), Phase::kEval);
-  EXPECT_EQ(phase_after(25, {known}, o), Phase::kTrain);
+  EXPECT_EQ(phase_after(25, {{25, known}}, o), Phase::kTrain);
   EXPECT_EQ(phase_after(60, {}, o), Phase::kEval);
   known.step = 60;
-  EXPECT_EQ(phase_after(60, {known}, o), Phase::kEnd);
+  EXPECT_EQ(phase_after(60, {{60, known}}, o), Phase::kEnd);
   EXPECT_EQ(phase_after(0, {}, o), Phase::kTrain);
 }
 
@@ -116,6 +117,38 @@ TEST(Resume, StepsThatNotAllRanksReportedAreRecoveredFromBatches) {
   EXPECT_EQ(found->batches[0].batch, 2u);
   ASSERT_EQ(found->batches[0].records.size(), 1u);
   EXPECT_EQ(found->batches[0].records[0].step(), 3u);
+}
+
+TEST(Resume, EvaluationsThatOnlyTheCheckpointHasAreHandedIn) {
+  MemoryJournal journal;
+  EvalEntry known;
+  known.generation = 1;
+  known.step = 1;
+  StepEntry third = step_at(2);
+  third.generation = 2;
+  const std::vector<JournalEntry> entries{
+      LedgerEntry{{1, {0, Phase::kTrain}, ResumePoint{2, Phase::kTrain}, false, ""}},
+      LedgerEntry{{2, {2, Phase::kTrain}, std::nullopt, false, ""}},
+      step_at(0),
+      step_at(1),
+      third,
+      known};
+  ASSERT_TRUE(journal.commit(entries, 0).is_ok());
+  Manifest manifest;
+  manifest.member = 1;
+  manifest.resume.step = 3;
+  wire::StepRecords& batch = manifest.unacknowledged.emplace_back(batch_of(1, {}));
+  for (const Step step : {1, 2, 3, 4}) {
+    batch.add_evals()->set_step(step);
+    batch.mutable_evals(batch.evals_size() - 1)->set_samples(10);
+  }
+  const auto found = recover_steps(journal, manifest, *journal.load());
+  ASSERT_TRUE(found.is_ok()) << found.status().message();
+  ASSERT_EQ(found->evals.size(), 2u);  // one is known, one is of weights that are lost
+  EXPECT_EQ(found->evals[0].step, 2u);
+  EXPECT_EQ(found->evals[0].generation, 1u);
+  EXPECT_EQ(found->evals[1].step, 3u);
+  EXPECT_EQ(found->evals[1].generation, 2u);
 }
 
 TEST(Resume, ARecordOfAStepThatItsGenerationLostIsNoProof) {

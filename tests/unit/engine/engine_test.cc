@@ -1,16 +1,22 @@
 // Everything else that the driver of an engine relies on.
+#include <ATen/Context.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/sort.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <limits>
 #include <set>
 
+#include "comm/base/labels.h"
 #include "comm/wire/job.pb.h"
 #include "data/order/digest.h"
 #include "data/order/epoch_order.h"
 #include "data/order/step_plan.h"
 #include "tests/support/fails_with.h"
 #include "tests/unit/engine/loopback_world.h"
+#include "worker/engine/top_classes.h"
 
 namespace lockstep {
 namespace {
@@ -60,6 +66,46 @@ TEST(Engine, EvaluatesToTheSameBitsOnEveryRankAndForAnyNumberOfRanks) {
   }
   EXPECT_EQ(losses.size(), 1u);
   EXPECT_EQ(correct.size(), 1u);
+}
+
+TEST(Engine, CountsTheTopFiveFromTenClassesOn) {
+  for (const uint32_t classes : {9u, 12u}) {
+    const auto dataset = make_patterns(60, 8, classes);
+    const auto eval = make_patterns(101, 8, classes);
+    std::set<uint64_t> top5;
+    for (const uint32_t ranks : {1u, 3u}) {
+      LoopbackWorld world(small_job("mlp"), *dataset, even_runs(4, ranks), 0, eval.get());
+      world.begin_generation(2);
+      world.train_to(2);
+      for (const auto& report : world.evaluate_all()) {
+        ASSERT_TRUE(report.is_ok()) << report.status().message();
+        EXPECT_EQ(report->has_top5(), classes == 12);
+        EXPECT_GE(report->top5(), classes == 12 ? report->correct() : 0);
+        EXPECT_LE(report->top5(), report->samples());
+        EXPECT_GT(report->lr(), 0);
+        top5.insert(report->top5());
+      }
+    }
+    EXPECT_EQ(top5.size(), 1u);
+  }
+}
+
+TEST(Engine, TheTopFiveAreThoseOfASort) {
+  const int64_t n = 200;
+  at::manual_seed(3);
+  at::Tensor logits = at::randint(0, 9, {n, 12}).to(at::kFloat);  // with many ties
+  logits[0][3] = std::numeric_limits<float>::quiet_NaN();
+  std::vector<int64_t> labels(n);
+  for (int64_t i = 0; i < n; ++i) labels[static_cast<size_t>(i)] = i % 12;
+  labels[7] = kIgnoredLabel;
+  labels[0] = 3;
+  const at::Tensor order = std::get<1>(logits.sort(/*stable=*/true, 1, /*descending=*/true));
+  uint64_t expected = 0;
+  for (int64_t i = 1; i < n; ++i)
+    for (int64_t k = 0; k < kTopClasses; ++k)
+      expected += order[i][k].item<int64_t>() == labels[static_cast<size_t>(i)] ? 1 : 0;
+  EXPECT_EQ(count_in_top(logits, labels.data()), expected);
+  EXPECT_GT(expected, 50u);
 }
 
 TEST(Engine, StopsOnlyWhenEveryRankAsksForIt) {

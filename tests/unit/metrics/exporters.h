@@ -55,7 +55,7 @@ inline void everything_happens(BusyWorker& worker) {
   worker.metrics.member().started(1, 7, 1, 2);
   worker.train(10);
   worker.metrics.step_applied({.steps_applied = ++worker.applied, .skipped = true});
-  worker.metrics.eval().evaluated(0.25, 0.9);
+  worker.metrics.eval().evaluated({0.25, 0.9, 0.99, true});
   worker.metrics.checkpoint().complete(10, 1'000);
   worker.metrics.checkpoint().failed();
   worker.metrics.member().started(2, 7, 0, 1);
@@ -94,7 +94,7 @@ inline void everything_happens(CoordinatorMetrics& metrics) {
     metrics.job().lately(span, {.samples_per_second = 500, .loss = 0.6, .utilization = 0.8});
   metrics.journal().batch_received(1);
   metrics.journal().committed(0.002, 3);
-  metrics.eval().evaluated(0.25, 0.9);
+  metrics.eval().evaluated({0.25, 0.9, 0.99, true});
   metrics.checkpoint().complete(1, 1'000);
   metrics.check().agreed();
   metrics.ranks().show({{.rank = 0,

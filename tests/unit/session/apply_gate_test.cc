@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-constexpr PhasePlan kPlan{.steps_per_epoch = 4, .total_steps = 10, .has_eval = true};
+constexpr PhasePlan kPlan{.evals = {.has_data = true, .steps_per_epoch = 4}, .total_steps = 10};
 using Answers = std::vector<Standing>;
 
 ApplyGate::Answer into(Answers& answers) {

@@ -70,12 +70,14 @@ class CountingEngine final : public Engine {
   Result<wire::EvalReport> evaluate() override {
     wire::EvalReport report;
     report.set_step(applied_);
+    if (loss_after) report.set_loss(loss_after(applied_));
     return report;
   }
   void request_stop() override { stop_ = true; }
   Progress progress() const override { return {}; }
 
   std::function<void(Step)> on_step;
+  std::function<double(Step)> loss_after;  // of an evaluation
   Step fail_at = ~Step{0};
   int64_t count_ = 0;
   std::vector<Code> ended_with;  // what the Collective said at the end of each generation
@@ -122,8 +124,9 @@ class NotingPort final : public RunnerPort {
     note("step " + std::to_string(record.step()));
     return Status::ok();
   }
-  void report_eval(Generation, wire::EvalReport report) override {
+  Status report_eval(Generation, wire::EvalReport report) override {
     note("eval " + std::to_string(report.step()));
+    return Status::ok();
   }
   void report_checkpoint(Generation, wire::CheckpointReport report) override {
     {

@@ -106,6 +106,24 @@ TEST_F(RecordQueueTest, AManifestGetsTheOpenBatchTooAndSaysWhenItCannotTakeAll) 
   EXPECT_FALSE(queue_.unacknowledged(3)->complete);
 }
 
+TEST_F(RecordQueueTest, AnEvaluationClosesTheBatchOfTheRecordsBeforeItAndIsKeptAsTheyAre) {
+  wire::EvalReport report;
+  report.set_step(2);
+  ASSERT_TRUE(queue_.add(1, record(1)).is_ok());
+  ASSERT_TRUE(queue_.add_eval(1, report).is_ok());
+  report.set_step(3);
+  ASSERT_TRUE(queue_.add_eval(1, report).is_ok());
+  const auto first = queue_.next();
+  EXPECT_EQ((*first)->records.records_size(), 1);
+  ASSERT_EQ((*first)->records.evals_size(), 1);
+  EXPECT_EQ((*first)->records.evals(0).step(), 2u);
+  EXPECT_EQ((*queue_.next())->records.evals(0).step(), 3u);
+  EXPECT_FALSE(queue_.empty());
+  EXPECT_EQ(queue_.unacknowledged(1 << 20)->batches.size(), 2u);
+  ASSERT_TRUE(queue_.acknowledge(2).is_ok());
+  EXPECT_TRUE(queue_.empty());
+}
+
 TEST_F(RecordQueueTest, AfterAClearItIsANewQueueAndTakesNothingOfTheGenerationsBefore) {
   for (uint64_t i = 0; i < limits::kRecordBatchesInMemory + 5; ++i) add_batch(i);
   ASSERT_TRUE(queue_.add(1, record(99)).is_ok());

@@ -67,6 +67,47 @@ TEST_F(RunnerTest, AResumeLoadsTheCheckpointAndDoesTheEvaluationThatWasMissed) {
   EXPECT_EQ(info->manifest.lineage.resumed_from, written->name);
 }
 
+TEST_F(RunnerTest, ABestEvaluationIsKeptAtOnceAndOnlyOnce) {
+  job_.mutable_eval()->set_every_steps(1);
+  job_.mutable_checkpoint()->set_best("loss");
+  job_.mutable_checkpoint()->set_every_steps(4);
+  engine_.loss_after = [](Step step) { return step == 2 || step == 4 ? 1.0 / step : 2.0; };
+  run(order(1, {0, Phase::kTrain}, 6));
+  std::vector<Step> steps;
+  for (const wire::CheckpointReport& report : port_.checkpoints) steps.push_back(report.step());
+  EXPECT_THAT(steps, ElementsAre(1, 2, 4, 6));  // 4 is due and the best
+}
+
+TEST_F(RunnerTest, PatienceEndsTheRunWithItsLastCheckpoint) {
+  job_.mutable_eval()->set_every_steps(1);
+  job_.mutable_train()->set_patience(2);
+  engine_.loss_after = [](Step step) { return step == 2 ? 1.0 : 2.0; };
+  run(order(1, {0, Phase::kTrain}, 100));
+  EXPECT_THAT(port_.events, ElementsAre("step 0", "eval 1", "step 1", "eval 2", "step 2", "eval 3",
+                                        "step 3", "eval 4", "leave FINISHED 4"));
+  EXPECT_THAT(checkpoint_names(), ElementsAre("step-0000000004-g1-m4"));
+}
+
+TEST_F(RunnerTest, AStartFromACheckpointTellsWhatIsBehindIt) {
+  engine_.count_ = 3;
+  Manifest manifest = testing::manifest_of(3);
+  auto written = write_checkpoint(*files_, temporary_.path() + "/c", engine_.state(), manifest);
+  ASSERT_TRUE(written.is_ok());
+  job_.mutable_eval()->set_every_steps(1);
+  job_.mutable_train()->set_patience(3);
+  engine_.loss_after = [](Step) { return 2.0; };
+  StartOrder resume = order(2, {3, Phase::kTrain}, 100);
+  resume.start.mutable_source()->clear_members();
+  resume.start.mutable_source()->set_checkpoint_path(written->path);
+  wire::EvalTrack& track = *resume.start.mutable_evals();
+  track.mutable_best()->set_step(1);
+  track.mutable_best()->set_loss(1);
+  track.mutable_last()->set_step(3);
+  track.set_since(2);
+  run(resume);
+  EXPECT_THAT(port_.events, ElementsAre("step 3", "eval 4", "leave FINISHED 4"));
+}
+
 TEST_F(RunnerTest, AfterACloseTheNextStartGoesOnWhereTheGateSays) {
   std::optional<ResumePoint> promised;
   engine_.on_step = [&](Step step) {

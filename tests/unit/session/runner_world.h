@@ -54,8 +54,9 @@ class WorldPort final : public RunnerPort {
     note("g" + std::to_string(generation) + " step " + std::to_string(record.step()));
     return Status::ok();
   }
-  void report_eval(Generation, wire::EvalReport report) override {
+  Status report_eval(Generation, wire::EvalReport report) override {
     note("eval " + std::to_string(report.step()));
+    return Status::ok();
   }
   void report_checkpoint(Generation, wire::CheckpointReport report) override {
     mailbox_.acknowledge(report.name());

@@ -104,13 +104,14 @@ TEST_F(SessionTest, ACheckpointIsReportedAgainUntilItIsInTheJournal) {
 TEST_F(SessionTest, WhatAnOlderGenerationDidIsReportedButNobodyLeavesWithIt) {
   started();
   prepare(2);
-  session_->report_eval(1, {});
+  ASSERT_TRUE(session_->report_eval(1, {}).is_ok());
   session_->report_checkpoint(1, {});
   session_->leave(1, wire::Leave::FINISHED, Status::ok(), ResumePoint{10, Phase::kEnd});
   loop_.run_for(500);
-  const auto evals = received(wire::Envelope::kEval);
-  ASSERT_EQ(evals.size(), 1u);
-  EXPECT_EQ(evals[0].generation(), 1u);
+  const auto batches = received(wire::Envelope::kStepRecords);
+  ASSERT_EQ(batches.size(), 1u);
+  EXPECT_EQ(batches[0].generation(), 1u);
+  EXPECT_EQ(batches[0].step_records().evals_size(), 1);
   EXPECT_EQ(received(wire::Envelope::kCheckpoint).size(), 1u);
   EXPECT_THAT(received(wire::Envelope::kLeave), IsEmpty());
 }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "worker/engine/core/self_check.h"
 #include "worker/engine/device/device_marks.h"
 #include "worker/engine/device/device_memory.h"
 

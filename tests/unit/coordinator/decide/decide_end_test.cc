@@ -125,7 +125,10 @@ TEST(Decide, AWriterThatDiesBeforeTheLastCheckpointIsReplacedByOneWhoWritesIt) {
   w.train();
   w.hello(World::kAgent, {1000, 1001});
   w.report(1, 1, 0, 4);
-  w.report(2, 1, 0, 4);
+  wire::Envelope evaluated = w.records(2, 1, 0, 4);
+  evaluated.mutable_step_records()->add_evals()->set_step(4);
+  evaluated.mutable_step_records()->mutable_evals(0)->set_samples(10);
+  EXPECT_EQ(w.say(2, evaluated), Reason::kRecordsAccepted);
   EXPECT_EQ(w.leave(2, wire::Leave::FINISHED, 4), Reason::kLeft);
   EXPECT_EQ(w.kill(1), Reason::kRegrouped);
   wire::Envelope e;

@@ -1,8 +1,31 @@
 // A death, and what goes on after it.
+#include "comm/wire/resume_point.h"
 #include "tests/unit/coordinator/decide/recovery.h"
 
 namespace lockstep::coordinator {
 namespace {
+
+// Of 10 samples.
+wire::Envelope eval_after(Step step, uint64_t batch, uint64_t correct = 0) {
+  wire::Envelope envelope;
+  envelope.mutable_step_records()->set_batch(batch);
+  wire::EvalReport& eval = *envelope.mutable_step_records()->add_evals();
+  eval.set_step(step);
+  eval.set_samples(10);
+  eval.set_correct(correct);
+  return envelope;
+}
+
+// To generation 2, of a member that lived in generation 1.
+wire::Envelope promise_after(Step step, Phase phase) {
+  wire::Envelope envelope;
+  wire::Promise& promise = *envelope.mutable_promise();
+  promise.set_generation(2);
+  promise.set_has_state(true);
+  promise.set_lived(1);
+  *promise.mutable_applied() = to_wire(ResumePoint{step, phase});
+  return envelope;
+}
 
 TEST(Recovery, AfterADeathTheOthersGoOnFromTheLargestAnswerAndItsOwnersAreTheSources) {
   World w(small_options(3, 100));
@@ -248,19 +271,40 @@ TEST(Recovery, AnEvaluationWhoseResultIsKnownIsNotMadeAgain) {
   w.train();
   w.report(1, 1, 0, 25);
   w.report(2, 1, 0, 25);
-  wire::Envelope e;
-  e.mutable_eval()->set_step(25);
-  e.mutable_eval()->set_samples(10);
-  EXPECT_EQ(w.say(1, e), Reason::kEvalAccepted);
+  EXPECT_EQ(w.say(1, eval_after(25, 2)), Reason::kRecordsAccepted);
   w.kill(2);
-  wire::Envelope p;
-  p.mutable_promise()->set_generation(2);
-  p.mutable_promise()->set_has_state(true);
-  p.mutable_promise()->set_lived(1);
-  p.mutable_promise()->mutable_applied()->set_step(25);
-  p.mutable_promise()->mutable_applied()->set_phase(static_cast<uint32_t>(Phase::kEval));
-  EXPECT_EQ(w.say(1, p), Reason::kStarted);
+  EXPECT_EQ(w.say(1, promise_after(25, Phase::kEval)), Reason::kStarted);
   EXPECT_EQ(w.started().resume().phase(), static_cast<uint32_t>(Phase::kTrain));
+}
+
+TEST(Recovery, AnEvaluationThatNobodyReportedIsMadeAgainWhateverTheAnswersSay) {
+  World w(small_options(2, 100));
+  w.train();
+  w.report(1, 1, 0, 25);
+  w.report(2, 1, 0, 25);
+  w.kill(2);
+  EXPECT_EQ(w.say(1, promise_after(25, Phase::kTrain)), Reason::kStarted);
+  EXPECT_EQ(w.started().resume().step(), 25u);
+  EXPECT_EQ(w.started().resume().phase(), static_cast<uint32_t>(Phase::kEval));
+}
+
+TEST(Recovery, TheFirstReportOfAnEvaluationCountsAndTheOthersMustAgree) {
+  World w(small_options(2, 100));
+  w.train();
+  w.report(1, 1, 0, 25);
+  w.report(2, 1, 0, 25);
+  EXPECT_EQ(w.say(2, eval_after(25, 2, 7)), Reason::kRecordsAccepted);
+  EXPECT_EQ(w.say(1, eval_after(25, 2, 7)), Reason::kRecordsAccepted);
+  ASSERT_EQ(w.journal.load()->evals.size(), 1u);
+  EXPECT_EQ(w.journal.load()->evals[0].correct, 7u);
+  EXPECT_EQ(w.say(1, eval_after(25, 3, 8)), Reason::kEndedCorruption);
+}
+
+TEST(Recovery, AnImpossibleEvaluationIsRefused) {
+  World w(small_options(2, 100));
+  w.train();
+  EXPECT_EQ(w.say(1, eval_after(101, 1)), Reason::kRefusedMalformed);
+  EXPECT_EQ(w.say(1, eval_after(25, 1, 11)), Reason::kRefusedMalformed);
 }
 
 }  // namespace

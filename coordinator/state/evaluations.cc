@@ -1,0 +1,59 @@
+#include "coordinator/state/evaluations.h"
+
+#include <algorithm>
+
+namespace lockstep::coordinator {
+
+data::EvalMark mark_of(const EvalEntry& eval) {
+  return {eval.step, eval.loss, eval.correct, eval.samples};
+}
+
+data::EvalTrack track_until(Step step, const EvalEntries& evals,
+                            const std::vector<CheckpointEntry>& checkpoints,
+                            const Options& options) {
+  const data::BestBy by = data::best_by(options.job.checkpoint().best());
+  data::EvalTrack track;
+  for (const auto& [applied, eval] : evals) {
+    if (applied <= step) track.add(mark_of(eval), by);
+  }
+  if (const auto* kept = best_checkpoint(checkpoints, evals, by, step)) {
+    track.kept = mark_of(evals.at(kept->step));
+  }
+  return track;
+}
+
+Step end_step(const EvalEntries& evals, Step completed, const Options& options) {
+  const uint32_t patience = options.job.train().patience();
+  if (patience == 0) return options.total_steps;
+  const data::BestBy by = data::best_by(options.job.checkpoint().best());
+  data::EvalTrack track;
+  for (const auto& [applied, eval] : evals) {
+    if (applied > completed) break;
+    track.add(mark_of(eval), by);
+    if (track.is_over(patience)) return std::min(applied, options.total_steps);
+  }
+  return options.total_steps;
+}
+
+Phase phase_after(Step step, const EvalEntries& evals, const Options& options) {
+  if (!evals.contains(step) && is_evaluated_after(step, options)) return Phase::kEval;
+  return step >= end_step(evals, step, options) ? Phase::kEnd : Phase::kTrain;
+}
+
+const CheckpointEntry* best_checkpoint(const std::vector<CheckpointEntry>& checkpoints,
+                                       const EvalEntries& evals, data::BestBy by, Step step) {
+  const CheckpointEntry* best = nullptr;
+  data::EvalMark best_mark;
+  for (const CheckpointEntry& entry : checkpoints) {
+    const auto eval = evals.find(entry.step);
+    if (entry.step > step || entry.state != CheckpointState::kComplete || eval == evals.end())
+      continue;
+    const data::EvalMark mark = mark_of(eval->second);
+    if (!data::is_better(mark, best_mark, by)) continue;
+    best = &entry;
+    best_mark = mark;
+  }
+  return best;
+}
+
+}  // namespace lockstep::coordinator

@@ -1,0 +1,41 @@
+// What the coordinator concludes from evaluations: which checkpoint is the best, and whether the
+// run ends before its last step (train.patience).
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "coordinator/state/options.h"
+#include "coordinator/state/state.h"
+#include "data/order/eval_track.h"
+
+namespace lockstep::coordinator {
+
+using EvalEntries = std::map<Step, EvalEntry>;
+
+data::EvalMark mark_of(const EvalEntry& eval);
+
+// Of the evaluations until `step`; `kept` of those with one of `checkpoints`.
+data::EvalTrack track_until(Step step, const EvalEntries& evals,
+                            const std::vector<CheckpointEntry>& checkpoints,
+                            const Options& options);
+
+// After so many applied steps the run ends, as far as `completed` steps and their evaluations tell:
+// options.total_steps, or where patience is at its end. An evaluation counts once every member has
+// reported the steps before it, because then those before it are known, too.
+Step end_step(const EvalEntries& evals, Step completed, const Options& options);
+inline Step end_step(const State& state, const Options& options) {
+  return end_step(state.evals, state.completed, options);
+}
+
+// What comes after `step` applied steps, of which every evaluation before is known.
+Phase phase_after(Step step, const EvalEntries& evals, const Options& options);
+
+// The complete checkpoint with the best evaluation among those until `step`; null if none has an
+// evaluation. `checkpoints`: ascending by step.
+const CheckpointEntry* best_checkpoint(const std::vector<CheckpointEntry>& checkpoints,
+                                       const EvalEntries& evals, data::BestBy by, Step step);
+
+}  // namespace lockstep::coordinator

@@ -1,0 +1,55 @@
+#include "coordinator/term/best.h"
+
+#include <algorithm>
+
+#include "comm/base/clock.h"
+#include "comm/rundir/layout.h"
+#include "coordinator/checkpoint/store.h"
+#include "coordinator/claims/claim.h"
+#include "coordinator/journal/journal_sqlite.h"
+#include "coordinator/state/evaluations.h"
+#include "coordinator/term/begin.h"
+
+namespace lockstep::coordinator {
+
+Result<std::string> go_back_to_best(const std::string& run_dir, const wire::JobSpec& job) {
+  const std::string path = journal_path(run_dir);
+  if (!data::keeps_best(job.checkpoint().best()))
+    return Status(
+        Code::kUsage,
+        "--from-checkpoint best: checkpoint.best is none, so nobody has said what is best; "
+        "give checkpoint.best=loss or checkpoint.best=accuracy");
+  const Status whole = check_journal(run_dir, path, false);
+  if (whole.code() == Code::kBadData)
+    return whole.with_context(
+        "--from-checkpoint best: which checkpoint is the best is lost with the journal; name one");
+  LOCKSTEP_RETURN_IF_ERROR(whole);
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto journal, open_sqlite_journal(path));
+  LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents, journal->load());
+  EvalEntries evals;
+  for (const EvalEntry& eval : contents.evals) evals[eval.step] = eval;
+  const CheckpointEntry* best =
+      best_checkpoint(contents.checkpoints, evals, data::best_by(job.checkpoint().best()), kNoStep);
+  if (best == nullptr)
+    return Status(Code::kUsage, "--from-checkpoint best: no checkpoint of " + run_dir +
+                                    " was evaluated yet; resume without it");
+  LOCKSTEP_RETURN_IF_ERROR(
+      verify_checkpoint(rundir::file_in(run_dir, rundir::kCheckpoints) + "/" + best->name)
+          .status());
+  const RollbackEntry back{
+      {best->step, Phase::kTrain}, best->name, "resumed from the best checkpoint"};
+  const auto is_later = [best](const CheckpointEntry& entry) {
+    return entry.state == CheckpointState::kComplete && entry.step > best->step;
+  };
+  const bool is_newest =
+      std::none_of(contents.checkpoints.begin(), contents.checkpoints.end(), is_later);
+  if (is_newest && cut_ledger(contents.ledger, back.to).empty()) return best->name;
+  const std::vector<JournalEntry> entries{
+      back, EventEntry{contents.last_generation, "rolled_back",
+                       "the run goes back to step " + std::to_string(best->step) +
+                           ", its best checkpoint " + best->name}};
+  LOCKSTEP_RETURN_IF_ERROR(journal->commit(entries, SystemClock().both()));
+  return best->name;
+}
+
+}  // namespace lockstep::coordinator

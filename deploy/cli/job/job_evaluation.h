@@ -1,0 +1,15 @@
+// Keys that say something of evaluations, where there may be none.
+//
+// Thread-safety: a pure function.
+#pragma once
+
+#include "comm/base/status.h"
+#include "comm/wire/job.pb.h"
+#include "deploy/cli/job/job_values.h"
+
+namespace lockstep {
+
+// kUsage if a key asks for evaluations, and the job has no data for them.
+Status check_evaluation(const JobValues& values, const wire::JobSpec& job);
+
+}  // namespace lockstep
