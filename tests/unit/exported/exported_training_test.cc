@@ -156,6 +156,11 @@ TEST(RefusedProgram, WhoseEvaluationCannotBeSwitched) {
   EXPECT_TRUE(with_eval.is_ok()) << with_eval.message();
 }
 
+TEST(Exported, CountersInARegionAreLeftOutOfEvaluation) {
+  const Status status = made("in_autocast");
+  EXPECT_TRUE(status.is_ok()) << status.message();
+}
+
 TEST(RefusedProgram, ForEvaluationOfAnotherModule) {
   EXPECT_THAT(made("stochastic_depth", kImage, kClasses, "mlp"),
               FailsWith(Code::kConfig, Names("mlp.pt2", "fc1.weight"), Advises("one module")));

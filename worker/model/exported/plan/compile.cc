@@ -55,7 +55,7 @@ class PlanCompiler {
     Slots slots = new_slots(program.graph);
     for (const ProgramInput& input : program.inputs)
       plan_.inputs_.push_back(input.value ? slots[input.value->value] : kNoSlot);
-    LOCKSTEP_RETURN_IF_ERROR(add_nodes(program.graph, slots, &program));
+    LOCKSTEP_RETURN_IF_ERROR(add_nodes(program.graph, slots, counters_of(program)));
     for (const ProgramOutput& output : program.outputs)
       plan_.outputs_.push_back(output.value ? slots[output.value->value] : kNoSlot);
     find_last_uses();
@@ -70,13 +70,15 @@ class PlanCompiler {
     return slots;
   }
 
-  Status add_nodes(const ProgramGraph& graph, Slots& slots, const Program* whole);
-  Status add_node(const ProgramGraph& graph, const ProgramNode& node, Slots& slots);
+  Status add_nodes(const ProgramGraph& graph, Slots& slots, const IsCounter& is_counter);
+  Status add_node(const ProgramGraph& graph, const ProgramNode& node, Slots& slots,
+                  const IsCounter& is_counter);
   Result<Instruction> operator_call(const ProgramGraph& graph, const ProgramNode& node,
                                     const Slots& slots) const;
   Result<Instruction> function_call(const ProgramGraph& graph, const ProgramNode& node,
                                     const Slots& slots) const;
-  Status add_region(const ProgramGraph& graph, const ProgramNode& node, Slots& slots);
+  Status add_region(const ProgramGraph& graph, const ProgramNode& node, Slots& slots,
+                    const IsCounter& is_counter);
   Result<Instruction> mode_of(const ProgramNode& node) const;
   static Status add_outputs(const ProgramNode& node, const Slots& slots, Instruction* out);
   void find_last_uses();
@@ -87,20 +89,22 @@ class PlanCompiler {
   ProgramPlan plan_;
 };
 
-Status PlanCompiler::add_nodes(const ProgramGraph& graph, Slots& slots, const Program* whole) {
+Status PlanCompiler::add_nodes(const ProgramGraph& graph, Slots& slots,
+                               const IsCounter& is_counter) {
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const ProgramNode& node = graph.nodes[i];
     // It has the types and the device of the export, and throws under autocast.
     if (node.target == "torch.ops.aten._assert_tensor_metadata.default") continue;
-    if (whole != nullptr && options_.is_evaluation && is_step_counter(*whole, i)) continue;
-    LOCKSTEP_RETURN_IF_ERROR(add_node(graph, node, slots));
+    if (options_.is_evaluation && is_step_counter(graph, i, is_counter)) continue;
+    LOCKSTEP_RETURN_IF_ERROR(add_node(graph, node, slots, is_counter));
   }
   return Status::ok();
 }
 
-Status PlanCompiler::add_node(const ProgramGraph& graph, const ProgramNode& node, Slots& slots) {
+Status PlanCompiler::add_node(const ProgramGraph& graph, const ProgramNode& node, Slots& slots,
+                              const IsCounter& is_counter) {
   if (node.kind == NodeKind::kAutocast || node.kind == NodeKind::kSetGradEnabled)
-    return add_region(graph, node, slots);
+    return add_region(graph, node, slots, is_counter);
   LOCKSTEP_ASSIGN_OR_RETURN(Instruction instruction, node.kind == NodeKind::kPython
                                                          ? function_call(graph, node, slots)
                                                          : operator_call(graph, node, slots));
@@ -208,7 +212,8 @@ Result<Instruction> PlanCompiler::mode_of(const ProgramNode& node) const {
   return out;
 }
 
-Status PlanCompiler::add_region(const ProgramGraph& graph, const ProgramNode& node, Slots& slots) {
+Status PlanCompiler::add_region(const ProgramGraph& graph, const ProgramNode& node, Slots& slots,
+                                const IsCounter& is_counter) {
   LOCKSTEP_ASSIGN_OR_RETURN(Instruction mode, mode_of(node));
   const size_t first = node.kind == NodeKind::kAutocast ? 4 : 1;
   const std::shared_ptr<const ProgramGraph>* body =
@@ -235,7 +240,7 @@ Status PlanCompiler::add_region(const ProgramGraph& graph, const ProgramNode& no
   }
   const size_t at = plan_.instructions_.size();
   plan_.instructions_.push_back(std::move(mode));
-  LOCKSTEP_RETURN_IF_ERROR(add_nodes(inner, inner_slots, nullptr));
+  LOCKSTEP_RETURN_IF_ERROR(add_nodes(inner, inner_slots, counters_of(node, inner, is_counter)));
   plan_.instructions_[at].body_end = plan_.instructions_.size();
 
   std::vector<std::optional<ValueRef>> taken;
