@@ -10,6 +10,7 @@
 #include "comm/wire/data_formats.h"
 #include "comm/wire/data_legend.h"
 #include "comm/wire/predictions.h"
+#include "coordinator/journal/journal.h"
 #include "coordinator/report/json_values.h"
 #include "coordinator/state/evaluations.h"
 

@@ -15,8 +15,8 @@ class EvalProbe {
   struct Result {
     double loss = 0;
     double accuracy = 0;
-    std::optional<double> top5;  // none: is not shown
-    bool of_tokens = false;      // the perplexity is shown, too
+    std::optional<double> top5 = {};  // none: is not shown
+    bool of_tokens = false;           // the perplexity is shown, too
   };
 
   // Names begin with `prefix`, e.g. "lockstep_" on a worker.

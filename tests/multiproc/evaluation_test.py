@@ -211,8 +211,10 @@ class Best(LockstepTest):
         self.assertEqual(run.wait(), 0, run.text()[-3000:])
         self.assert_same_result(run, one)
         self.assertEqual(lines(run), rows)
+        self.assertIn("train.patience=4", run.text())  # how it goes on
         done = self.finish(self.job_of(patience=2, epochs=30), "--resume", name="three")
         self.assertEqual(done.summary()["steps"], end)
+        self.assertIn("train.patience is 2", done.text())
         more = self.finish(self.job_of(patience=5, epochs=30), "--resume", name="three")
         self.assertGreater(more.summary()["steps"], end)
         self.audit(more)

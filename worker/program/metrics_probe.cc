@@ -65,10 +65,8 @@ void MetricsProbe::step_applied(const wire::StepRecord& record,
 }
 
 void MetricsProbe::evaluated(const wire::EvalReport& report) {
-  EvalProbe::Result result{
-      report.loss(), share(report.correct(), report.samples()), {}, of_tokens_};
-  if (report.has_top5()) result.top5 = share(report.top5(), report.samples());
-  metrics_.eval().evaluated(result);
+  // The coordinator shows the rest, once for all.
+  metrics_.eval().evaluated({report.loss(), share(report.correct(), report.samples())});
 }
 
 void MetricsProbe::checkpoint_written(const wire::CheckpointReport& report) {

@@ -2,7 +2,6 @@
 // Thread-safety: as RunnerProbe.
 #pragma once
 
-#include "comm/wire/predictions.h"
 #include "metrics/base/phase_clock.h"
 #include "metrics/exporters/worker_metrics.h"
 #include "worker/program/log_place.h"
@@ -13,12 +12,11 @@ namespace lockstep {
 class MetricsProbe final : public RunnerProbe {
  public:
   // `metrics`, `phases` and `place` outlive the probe.
-  MetricsProbe(WorkerMetrics& metrics, PhaseClock& phases, const wire::JobSpec& job,
+  MetricsProbe(WorkerMetrics& metrics, PhaseClock& phases, uint64_t predictions_per_sample,
                LogPlace& place)
       : metrics_(metrics),
         phases_(phases),
-        predictions_per_sample_(lockstep::predictions_per_sample(job.model())),
-        of_tokens_(predicts_tokens(job)),
+        predictions_per_sample_(predictions_per_sample),
         place_(place) {}
 
   void doing(Activity activity) override;
@@ -32,7 +30,6 @@ class MetricsProbe final : public RunnerProbe {
   WorkerMetrics& metrics_;
   PhaseClock& phases_;
   const uint64_t predictions_per_sample_;
-  const bool of_tokens_;
   LogPlace& place_;
   SlotRun own_slots_;
 };

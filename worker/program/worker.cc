@@ -111,7 +111,7 @@ struct Worker::Impl {
                  [this](const std::string& what) { logger->info("data_reader", what); }),
         own_name(unique_name(options.local_rank)),
         metrics({job.job(), options.node, options.local_rank}, build_info(), phases, clock),
-        probe(metrics, phases, job, *place),
+        probe(metrics, phases, predictions_per_sample(job.model()), *place),
         host({loop, gate, mailbox, *context, *logger, in_hand,
               rundir::log_in(options.run_dir, "worker-" + own_name + ".stacks.txt"),
               [this](int code) { on_end(code); }},

@@ -8,6 +8,7 @@
 #include "coordinator/checkpoint/store.h"
 #include "coordinator/state/options.h"
 #include "deploy/cli/base/text.h"
+#include "deploy/cli/watch/run_summary.h"
 #include "worker/optim/schedule.h"
 
 namespace lockstep {
@@ -57,6 +58,11 @@ std::string longer_by(const wire::JobSpec& job, const wire::DataFacts& facts) {
   return text;
 }
 
+bool is_ended_by_patience(const wire::JobSpec& job, const wire::DataFacts& facts, Step steps) {
+  return job.train().patience() > 0 &&
+         steps < coordinator::make_options(job, facts, "").total_steps;
+}
+
 std::string what_ends(const wire::JobSpec& job, const wire::DataFacts& facts) {
   const uint64_t total = coordinator::make_options(job, facts, "").total_steps;
   return ends_by_max_steps(job, total)
@@ -71,8 +77,14 @@ std::string next_commands(const std::string& run_dir) {
   const auto job = read_job_spec(run_dir);
   const auto facts = read_data_facts(run_dir);
   if (!job.is_ok() || !facts.is_ok()) return text;
-  text += "  lockstep run --resume --run-dir " + word + " " + longer_by(*job, *facts) +
-          "    # go on, as long again\n";
+  const std::string resume = "  lockstep run --resume --run-dir " + word + " ";
+  const auto summary = read_summary(run_dir);
+  const Step steps = summary.is_ok() ? summary->value("steps", ~Step{0}) : ~Step{0};
+  if (is_ended_by_patience(*job, *facts, steps))
+    return text + resume +
+           "train.patience=" + std::to_string(2 * uint64_t{job->train().patience()}) +
+           "    # go on, with twice the patience\n";
+  text += resume + longer_by(*job, *facts) + "    # go on, as long again\n";
   if (falls_to_the_end(job->schedule()))
     text += "The schedule " + job->schedule().name() +
             " has come to its end. With train keys alone it would begin anew for the new length,\n"

@@ -20,7 +20,10 @@ namespace lockstep {
 // jump up. REQUIRES: the job is resolved.
 std::string longer_by(const wire::JobSpec& job, const wire::DataFacts& facts);
 
-// Why a run with this job is over: "train.max_steps is 100".
+// Whether train.patience has ended a run with this job that has applied `steps` steps.
+bool is_ended_by_patience(const wire::JobSpec& job, const wire::DataFacts& facts, Step steps);
+
+// Why a run with this job is over that has all its steps: "train.max_steps is 100".
 std::string what_ends(const wire::JobSpec& job, const wire::DataFacts& facts);
 
 // "Try next" for a run that finished.

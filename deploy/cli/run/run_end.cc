@@ -78,7 +78,11 @@ int tell_done_already(const RunDir& dir, const wire::JobSpec& job) {
   const auto summary = read_summary(dir.path());
   if (!summary.is_ok()) return report(summary.status());
   const auto facts = read_data_facts(dir.path());
-  const std::string why = facts.is_ok() ? ": " + what_ends(job, *facts) : "";
+  const Step steps = summary->value("steps", ~Step{0});
+  const std::string why = !facts.is_ok() ? ""
+                          : is_ended_by_patience(job, *facts, steps)
+                              ? ": train.patience is " + std::to_string(job.train().patience())
+                              : ": " + what_ends(job, *facts);
   print_text("this run is done already%s\n%s%s", why.c_str(),
              summary_table(*summary, dir.path()).c_str(), next_commands(dir.path()).c_str());
   return 0;

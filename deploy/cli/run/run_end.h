@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "comm/wire/job.pb.h"
 #include "deploy/cli/run/own_run_dir.h"
 #include "deploy/cli/run/supervisor.h"
 

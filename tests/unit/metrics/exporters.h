@@ -55,7 +55,7 @@ inline void everything_happens(BusyWorker& worker) {
   worker.metrics.member().started(1, 7, 1, 2);
   worker.train(10);
   worker.metrics.step_applied({.steps_applied = ++worker.applied, .skipped = true});
-  worker.metrics.eval().evaluated({0.25, 0.9, 0.99, true});
+  worker.metrics.eval().evaluated({0.25, 0.9});
   worker.metrics.checkpoint().complete(10, 1'000);
   worker.metrics.checkpoint().failed();
   worker.metrics.member().started(2, 7, 0, 1);
