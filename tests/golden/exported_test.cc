@@ -92,6 +92,7 @@ double step(Trained& t, const GoldenBatch& batch, uint64_t seed, nlohmann::json*
   for (size_t i = 0; i < t.parameters.size(); ++i) {
     at::Tensor& p = t.parameters[i];
     if (!p.grad().defined()) continue;
+    EXPECT_EQ(p.grad().layout(), at::kStrided);  // the engine's gradients are dense
     if (norms != nullptr)
       (*norms)[t.model->layout().parameters[i].name] =
           p.grad().to(at::kDouble).norm().item<double>();
