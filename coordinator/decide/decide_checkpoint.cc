@@ -42,7 +42,7 @@ std::set<std::string> names_to_keep(const Turn& turn, size_t keep) {
   for (const CheckpointEntry* entry : back_to) {
     if (entry == nullptr) continue;
     names.insert(entry->name);
-    if (!keeps_best || LOCKSTEP_BUG(kBestUntilRollbackDropped)) continue;
+    if (!keeps_best) continue;
     const auto* kept = best_checkpoint(all, state.evals, data::best_by(best), entry->step);
     if (kept != nullptr) names.insert(kept->name);
   }

@@ -18,7 +18,8 @@ void choose_resume_point(Turn& turn, const std::optional<ResumePoint>& best, wir
   State& state = turn.state;
   state.resume = best.value_or(state.base);
   const Step step = state.resume.step;
-  if (is_evaluated_after(step, turn.options) && !state.evals.contains(step)) {
+  if (is_evaluated_after(step, turn.options) && !state.evals.contains(step) &&
+      !LOCKSTEP_BUG(kEvalReportedByOne)) {
     // Whatever the answers say: its result may have been on its way from those who are dead.
     state.resume.phase = Phase::kEval;
   } else if (state.resume.phase == Phase::kEval) {

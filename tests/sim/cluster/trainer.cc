@@ -204,7 +204,6 @@ Task<Status> Trainer::transfer(Life& life, uint32_t root) {
   state_ = {copy.at.step, hash};
   life.at = copy.at;
   life.track = copy.track;
-  if (LOCKSTEP_BUG(kTrackOfJoinerFromStart)) life.track = data::track_of(life.order.start.evals());
   life.plan.end_with(life.track, life.order.start.total_steps());
   co_return Status::ok();
 }
