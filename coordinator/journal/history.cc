@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -125,17 +126,21 @@ Status History::restore(const Steps& steps) {
   return flush();
 }
 
-Status History::cut_where_it_differs(const Steps& steps) {
+Result<bool> History::correct(Step end, const Steps& steps) {
+  LOCKSTEP_CHECK(pending_.empty(), "what is pending is flushed first");
   std::ifstream file(path_);
   Step same = 0;
-  bool differs = false;
-  LOCKSTEP_RETURN_IF_ERROR(steps(0, lines_, [&](const StepEntry& step) {
+  LOCKSTEP_RETURN_IF_ERROR(steps(0, std::min(end, lines_), [&](const StepEntry& step) {
     std::string line;
-    differs = differs || step.step != same || !std::getline(file, line) ||
-              line + "\n" != history_line(step);
-    if (!differs) ++same;
+    if (step.step == same && std::getline(file, line) && line + "\n" == history_line(step)) ++same;
   }));
-  return same < lines_ ? cut(same) : Status::ok();
+  if (same == end && lines_ == end) return false;
+  LOCKSTEP_RETURN_IF_ERROR(cut(same));
+  LOCKSTEP_RETURN_IF_ERROR(steps(lines_, end, [this](const StepEntry& step) {
+    if (step.step == lines_) append(step);
+  }));
+  LOCKSTEP_RETURN_IF_ERROR(flush());
+  return true;
 }
 
 Status History::flush() {

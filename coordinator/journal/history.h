@@ -7,8 +7,11 @@
 // INVARIANTS
 //  H1 Line n has step n (steps count from 1), however often the run was resumed.
 //  H2 Bytes after the last newline do not count. open() cuts a line that a crash left unfinished.
-//  H3 After a resume the lines are those of the journal, whatever was there before.
-//  H4 If somebody deletes, replaces or cuts the file, flush() writes it anew from the journal.
+//  H3 After a resume, and at the end of a run, the lines are those of the journal, whatever was
+//     there before.
+//  H4 If somebody deletes, replaces or cuts the file under the run, the next line to write finds
+//  out,
+//     and the file is written anew from the journal.
 //
 // A loss that is not a number becomes null.
 //
@@ -50,8 +53,9 @@ class History {
   bool is_whole() const;
   // Writes what is missing. REQUIRES: all lines are in the journal.
   Status restore(const Steps& steps);
-  // Cuts where a line is not that of the journal's step. REQUIRES: everything is flushed.
-  Status cut_where_it_differs(const Steps& steps);
+  // Cuts where a line is not that of the journal's step, and writes those up to `end` anew. False:
+  // all were right. REQUIRES: everything is flushed.
+  Result<bool> correct(Step end, const Steps& steps);
   // Cuts as open() does. REQUIRES: everything is flushed.
   Status cut(Step keep_steps);
 

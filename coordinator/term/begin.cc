@@ -34,16 +34,13 @@ Status open_history(Begun& begun, const std::string& run_dir, BeginMode mode) {
   const Step keep = begun.term.beginning.completed;
   LOCKSTEP_ASSIGN_OR_RETURN(begun.history,
                             History::open(rundir::file_in(run_dir, rundir::kHistory), keep));
-  if (mode == BeginMode::kResume)
-    LOCKSTEP_RETURN_IF_ERROR(
-        begun.history->cut_where_it_differs([&](Step from, Step to, const auto& visit) {
-          return begun.journal->visit_steps(from, to, visit);
-        }));
-  Status status =
-      begun.journal->visit_steps(begun.history->lines(), keep, [&](const StepEntry& step) {
-        if (step.step == begun.history->lines()) begun.history->append(step);
-      });
-  if (!status.is_ok()) return status;
+  const History::Steps steps = [&](Step from, Step to, const auto& visit) {
+    return begun.journal->visit_steps(from, to, visit);
+  };
+  if (mode == BeginMode::kResume) return begun.history->correct(keep, steps).status();
+  LOCKSTEP_RETURN_IF_ERROR(steps(begun.history->lines(), keep, [&](const StepEntry& step) {
+    if (step.step == begun.history->lines()) begun.history->append(step);
+  }));
   return begun.history->flush();
 }
 

@@ -73,6 +73,7 @@ class Page(LaunchTest):
         self.assertEqual(re.findall(r"\d+", verdict)[:2], [str(ranks), str(hosts)])
 
     def the_run_is_drained_stopped_and_continued(self):
+        self.slot_ms = 20  # it waits for commands that are typed
         run = self.begun("The run")
         run.wait_for_workers(4)
         self.typed("The run")  # drain
@@ -80,6 +81,7 @@ class Page(LaunchTest):
         self.typed("Stopping and continuing", MPIRUN_PID=str(self.mpirun_pid(run)))
         self.assertEqual(run.wait(), 75, run.text()[-3000:])
         self.assertTrue(run.summary()["checkpoint"])
+        self.slot_ms = type(self).slot_ms
         self.typed("Stopping and continuing")
         self.assert_as_if_nothing_had_happened(self.runs[-1])
 

@@ -13,7 +13,7 @@ OTHER_KERNELS = ({"DNNL_MAX_CPU_ISA": "SSE41"}, {"ONEDNN_MAX_CPU_ISA": "SSE41"},
 class OtherNumerics(LaunchTest):
     def cnn(self):
         return self.job(self.data, model={"name": "cnn"}, checkpoint={"every_steps": 10},
-                        train={"global_batch": 64, "slots": 4, "max_steps": 40})
+                        train={"global_batch": 64, "slots": 4, "max_steps": 200})
 
     def test_one_rank_with_other_kernels_ends_the_start(self):
         job = self.cnn()

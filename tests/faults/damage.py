@@ -67,7 +67,8 @@ def replace_by_directory(path):
 
 def replace_by_link(path):
     """To the same content, elsewhere."""
-    target = path.parents[len(path.parents) - 4] / "elsewhere"
+    run_dir = next(parent for parent in path.parents if parent.name == "run")  # Stage.run_dir
+    target = run_dir.with_name("elsewhere")
     shutil.move(path, target)
     path.symlink_to(target)
 

@@ -136,7 +136,8 @@ class World:
         poll(lambda: len(log_events(run.run_dir, "checkpoint_written")) >= 3 and run.steps() >= 135,
              "three checkpoints", run)
         how(run)
-        run.wait(HANG_S)
+        if run.wait(HANG_S) not in (-signal.SIGKILL, 75):
+            raise SystemExit("the run ended before it could be interrupted:\n" + run.text())
         poll(lambda: not processes_of(run.run_dir), "its processes were gone")
 
     def _copy_live(self, source, target):
@@ -167,6 +168,7 @@ class Stage:
         self.runs, self.cleanups = [], []
         self.seen = {}  # figures of the case: seconds to the next step, exit codes
         self.may_abort = False  # a worker that gets no memory; the run tells of it
+        self.may_lose_losses = False  # a command that it was told to type makes a new journal
         self.may_rewind = False  # the case itself took checkpoints away
 
     def environment(self, env=None, slot_ms=SLOT_MS):

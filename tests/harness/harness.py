@@ -172,11 +172,10 @@ def processes_of(run_dir, of_interest=lambda words: True):
 
 def kill_at_once(pids):
     """Kills all at once, so that none sees another die."""
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):  # it dies with its parent
-            os.kill(pid, signal.SIGKILL)
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):  # it has ended, or died with its parent
+                os.kill(pid, number)
 
 
 def sockets_of_others(directory):

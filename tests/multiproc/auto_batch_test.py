@@ -65,7 +65,7 @@ class AutoBatch(LockstepTest):
         self.assert_same_result(run, self.with_number("--workers", 2))
 
     def test_a_coordinator_killed_as_soon_as_the_number_is_journalled_goes_on_with_it(self):
-        run = self.start(self.auto, "--workers", 2)
+        run = self.start(self.auto, "--workers", 2, slot_ms=20)
         pid = self.coordinator_of(run)
         run.wait_for(lambda: events(run, "global_batch"), "the number was found")
         os.kill(pid, signal.SIGKILL)

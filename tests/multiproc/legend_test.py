@@ -4,7 +4,8 @@ import json
 import struct
 import unittest
 
-from harness import LockstepTest, Run, lockstep
+from harness import LockstepTest, lockstep
+from shard_files import crc32c
 
 SIDE = 8
 NAMES = ["apple\njob: worse", "pear", "žába"]  # sorted, as folders are
@@ -41,12 +42,7 @@ def fields_without(message, dropped):
 
 def sealed(message):
     """With the CRC-32C that messages in a run directory end with, as field 1000."""
-    crc = 0xffffffff
-    for byte in message:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
-    return message + b"\xc5\x3e" + struct.pack("<I", crc ^ 0xffffffff)
+    return message + b"\xc5\x3e" + struct.pack("<I", crc32c(message))
 
 
 class Legend(LockstepTest):
@@ -66,7 +62,7 @@ class Legend(LockstepTest):
         return file
 
     def ended(self, *args, code=0):
-        run = Run([*args, "--workers", "1"], self.scratch / "run")
+        run = self.start(*args, "--workers", 1)
         self.assertEqual(run.wait(), code, run.text())
         return run
 
@@ -111,7 +107,7 @@ class Legend(LockstepTest):
         self.assertEqual(run.summary()["class_names"], ["ham", "spam"])
         self.assertNotIn("normalize", run.summary(), "it did not normalize")
 
-    def test_a_run_of_an_older_lockstep_goes_on_and_gets_the_names(self):
+    def test_a_run_whose_facts_lack_the_names_goes_on_and_gets_them(self):
         data = self.folders()
         job = self.job(data)
         first = self.ended(job)

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import sqlite3
 import unittest
 
@@ -41,10 +42,10 @@ class LostJournal(LockstepTest):
         cls.whole = Run([job, "--workers", 1], self.shared / "whole")
         self.assertEqual(cls.whole.wait(), 0, cls.whole.text()[-3000:])
         run = Run([job, "--workers", 2], self.shared / "killed",
-                  self.environment(slot_ms=5))
+                  self.environment(slot_ms=20))
         run.wait_for(lambda: len(checkpoints(run.run_dir)) == 3, "three checkpoints were written")
         kill_at_once(processes_of(run.run_dir))
-        run.wait()
+        self.assertEqual(run.wait(), -signal.SIGKILL, run.text()[-3000:])
         cls.killed = run.run_dir
 
     def damaged(self, damage, name="run"):

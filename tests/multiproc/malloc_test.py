@@ -5,7 +5,7 @@ import pathlib
 import shutil
 import unittest
 
-from harness import BIN, LockstepTest, Run, lockstep, synthetic_dataset
+from harness import BIN, LockstepTest, lockstep, synthetic_dataset
 
 LIBRARIES = {"jemalloc": ("libjemalloc.so.2", "libjemalloc2"),
              "tcmalloc": ("libtcmalloc_minimal.so.4", "libtcmalloc-minimal4")}
@@ -15,7 +15,8 @@ PLACES = [pathlib.Path(root + lib) for root in ("/usr", "/usr/local", "")
 
 
 def installed(name):
-    return any((place / LIBRARIES[name][0]).exists() for place in PLACES)
+    files = [LIBRARIES[name][0], LIBRARIES[name][0].replace("_minimal", "")]
+    return any((place / file).exists() for place in PLACES for file in files)
 
 
 class Malloc(LockstepTest):
@@ -40,8 +41,8 @@ class Malloc(LockstepTest):
     def test_workers_have_it_and_others_do_not(self):
         for name in LIBRARIES:
             library, env = self.with_stand_in(name)
-            run = Run([self.job(), "--workers", "2", f"cluster.malloc={name}",
-                       "train.max_steps=1000000"], self.scratch / name, env=env)
+            run = self.start(self.job(), "--workers", 2, f"cluster.malloc={name}",
+                             "train.max_steps=1000000", name=name, env=env)
             run.wait_for_workers(2)
             for pid in run.workers():
                 self.assertIn(str(library), self.maps(pid))
@@ -64,8 +65,7 @@ class Malloc(LockstepTest):
     def test_weights_are_those_of_the_systems_allocator(self):
         hashes = {}
         for name in ["system", *filter(installed, LIBRARIES)]:
-            run = Run([self.job(), "--workers", "2", f"cluster.malloc={name}"], self.scratch / name)
-            self.assertEqual(run.wait(), 0, run.text())
+            run = self.finish(self.job(), "--workers", 2, f"cluster.malloc={name}", name=name)
             hashes[name] = run.summary()["weights_sha256"]
         if len(hashes) == 1:
             self.skipTest("no other allocator is installed here")

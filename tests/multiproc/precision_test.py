@@ -38,7 +38,7 @@ class Precision(LockstepTest):
         self.assertGreater(skipped[-1], 40)
         self.assertLess(whole.history()[-1]["loss"], whole.history()[0]["loss"] / 2)
 
-        cut = self.start(job, "--workers", 3, name="cut")
+        cut = self.start(job, "--workers", 3, name="cut", slot_ms=10)
         cut.wait_for_step(33)
         cut.process.send_signal(signal.SIGINT)
         self.assertEqual(cut.wait(), 75, cut.text()[-2000:])

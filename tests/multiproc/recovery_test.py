@@ -79,6 +79,7 @@ class Recovery(DisturbedTest):
         run.wait_for_more_steps(20)
 
     def test_a_run_is_scaled_up_and_down_while_it_trains(self):
+        self.slot_ms = 20  # new workers have to start meanwhile
         run = self.start_run(2)
         self.scale(run, 4)
         self.scale(run, 1)

@@ -28,7 +28,7 @@ class Stopped(DisturbedTest):
         self.assert_as_if_nothing_had_happened(run)
 
     def test_one_that_is_continued_in_time_is_spared_and_comes_back(self):
-        run, victim = self.stop_one(lease_s=2)
+        run, victim = self.stop_one(lease_s=5)
         os.kill(victim, signal.SIGCONT)
         run.wait_for(lambda: len(run.workers()) == 2 and victim in run.workers(),
                      "the same process was back")

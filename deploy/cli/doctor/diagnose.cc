@@ -188,6 +188,8 @@ void try_allocators(const wire::JobSpec& job, const std::vector<std::string>& na
     const Status status =
         measure_trainer(other, cache_dir, options, kShareOfAllocator, begin_ns, measured);
     const doctor::Rung* trainer = measured.find(doctor::RungKind::kTrainer);
+    for (const std::string& note : measured.notes)
+      found.measured.notes.push_back("cluster.malloc=" + name + ": " + note);
     if (status.is_ok() && trainer != nullptr)
       found.allocators.push_back({name, trainer->rate});
     else if (!status.is_ok())
@@ -218,8 +220,8 @@ std::string allocator_advice(const Diagnosis& found) {
       best = &other;
   if (best == nullptr) return "";
   return "cluster.malloc=" + best->name + " makes steps " +
-         fixed(best->rate.median / trainer->rate.median, 2) +
-         " times as fast here; install it on every machine of the run";
+         fixed(best->rate.median / trainer->rate.median, 2) + " times as fast here" +
+         (best->name == "system" ? "" : "; install it on every machine of the run");
 }
 
 void note_unrest(doctor::Measurements& measured) {

@@ -100,6 +100,30 @@ TEST(History, AResumeCutsWhatWasRolledBackAndHalfALine) {
   EXPECT_EQ(slurp(path), history_line(at(0)) + history_line(at(1)));
 }
 
+TEST(History, AChangedLineIsWrittenAnewWithAllThatFollow) {
+  const TemporaryDirectory dir;
+  const std::string path = dir.path() + "/history.jsonl";
+  constexpr Step kSteps = 5;
+  auto history = History::open(path, 0);
+  for (Step step = 0; step < kSteps; ++step) (*history)->append(at(step));
+  ASSERT_TRUE((*history)->flush().is_ok());
+  const std::string whole = slurp(path);
+  const History::Steps steps = [](Step from, Step to, const auto& visit) {
+    for (Step step = from; step < to; ++step) visit(at(step));
+    return Status::ok();
+  };
+  EXPECT_FALSE(*(*history)->correct(kSteps, steps));
+  std::string changed = whole;
+  changed[whole.find("0.001", 2 * whole.size() / kSteps) + 2] = '7';  // as large, and whole JSON
+  std::ofstream(path) << changed;
+  ASSERT_TRUE((*history)->is_whole()) << "its size says nothing";
+  EXPECT_TRUE(*(*history)->correct(kSteps, steps));
+  EXPECT_EQ(slurp(path), whole);
+  ASSERT_TRUE((*history)->cut(2).is_ok());
+  EXPECT_TRUE(*(*history)->correct(kSteps, steps));
+  EXPECT_EQ(slurp(path), whole);
+}
+
 TEST(RunDirectory, ASecondCoordinatorIsRefusedWithThePidOfTheFirst) {
   const TemporaryDirectory dir;
   const auto first = RunLock::take(dir.path() + "/journal.db");

@@ -36,7 +36,10 @@ TEST(AllocatorAdvice, NamesTheFastestThatIsFasterInEveryWindow) {
   EXPECT_THAT(allocator_advice(found), HasSubstr("cluster.malloc=tcmalloc"));
   EXPECT_THAT(allocator_advice(found), HasSubstr("1.50"));
   EXPECT_THAT(to_text(found), HasSubstr("malloc jemalloc"));
+  EXPECT_THAT(allocator_advice(found), HasSubstr("install it"));
   EXPECT_EQ(to_json(found)["allocators"][1]["samples_per_second"], 150);
+  found.allocators = {{"system", {130, 115, 140, 5}}};
+  EXPECT_THAT(allocator_advice(found), Not(HasSubstr("install")));
 }
 
 TEST(ReadTrainer, WithoutTheLargerStepItSaysWhy) {
