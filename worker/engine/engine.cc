@@ -16,6 +16,7 @@
 #include "worker/engine/device/cpu_device.h"
 #include "worker/engine/engine_impl.h"
 #include "worker/engine/precision.h"
+#include "worker/model/weights/initial_weights.h"
 
 namespace lockstep {
 namespace {
@@ -44,21 +45,25 @@ Result<std::unique_ptr<Engine>> Engine::create(const wire::JobSpec& job, const d
                               make_model(job.model(), train.shape(), train.classes()));
     LOCKSTEP_ASSIGN_OR_RETURN(Schedule schedule,
                               Schedule::create(job.schedule(), job.optimizer().lr()));
-    auto engine = std::make_unique<EngineImpl>(job, train, eval, std::move(model), schedule);
+    LOCKSTEP_ASSIGN_OR_RETURN(ParameterGroups groups,
+                              resolve_groups(model->layout(), job.optimizer()));
+    auto engine = std::make_unique<EngineImpl>(job, train, eval, std::move(model), schedule,
+                                               std::move(groups.frozen));
     LOCKSTEP_RETURN_IF_ERROR(engine->init(max_slots_per_rank, make_buffer, module));
     return std::unique_ptr<Engine>(std::move(engine));
   });
 }
 
 EngineImpl::EngineImpl(const wire::JobSpec& job, const data::Dataset& train,
-                       const data::Dataset* eval, std::unique_ptr<Model> model, Schedule schedule)
+                       const data::Dataset* eval, std::unique_ptr<Model> model, Schedule schedule,
+                       std::vector<bool> frozen)
     : job_(job),
       train_(train),
       eval_(eval),
       shape_{data::epoch_units(train), job.train().global_batch(), job.train().slots()},
       model_(std::move(model)),
       schedule_(std::move(schedule)),
-      layout_(make_flat_layout(model_->layout(), shape_.slots)),
+      layout_(make_flat_layout(model_->layout(), shape_.slots, std::move(frozen))),
       compute_type_(compute_type(job.train())),
       label_count_(train, data::job_order(job, train)),
       on_tensor_ready_([this](uint32_t parameter) { reducer_->tensor_ready(parameter); }) {}
@@ -91,7 +96,8 @@ Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_b
   };
   for (uint32_t i = 0; i < layout_.parameters.size(); ++i) {
     float* data = device_->parameters() + layout_.parameters[i].begin;
-    parameters_.push_back(view(data, model_->layout().parameters[i].shape).set_requires_grad(true));
+    parameters_.push_back(
+        view(data, model_->layout().parameters[i].shape).set_requires_grad(layout_.is_trained(i)));
   }
   for (const FlatTensor& place : layout_.statistics) {
     float* data = device_->slot_statistics() + (place.begin - layout_.buffer.gradients);
@@ -192,8 +198,15 @@ Status EngineImpl::set_global_batch(uint64_t samples) {
 
 Status EngineImpl::start_afresh() {
   state_->initialize(job_.seed());
+  if (!job_.model().init().empty()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(initial_weights_, load_initial_weights(job_, state_->tensors()));
+  }
   state_replaced(0);
   return Status::ok();
+}
+
+bool EngineImpl::is_afresh() const {
+  return applied_steps() == 0 && (job_.model().init().empty() || initial_weights_.has_value());
 }
 
 void EngineImpl::drop_loader() {

@@ -37,6 +37,8 @@ class Tensor;
 
 namespace lockstep {
 
+struct WeightTable;
+
 class DeviceModule;
 class MemoryMeter;
 class PhaseClock;
@@ -145,8 +147,13 @@ class Engine {
   virtual std::vector<StateTensor> state() = 0;
   virtual void state_replaced(Step applied_steps) = 0;
   virtual Step applied_steps() const = 0;
-  // Resets to the initial weights of the seed, at step 0.
+  // Resets to the initial weights, at step 0: the seed's, and those of model.init. Errors as
+  // load_initial_weights().
   virtual Status start_afresh() = 0;
+  // False if start_afresh() would change the state: a new engine has not opened model.init yet.
+  virtual bool is_afresh() const { return applied_steps() == 0; }
+  // What start_afresh() took from model.init; null: nothing yet.
+  virtual const WeightTable* initial_weights() const { return nullptr; }
 
   // For a job with train.global_batch auto: finds the samples of the largest slot that fits, by
   // trials (largest_slot.h). The trials leave the state as it was. kConfig if not even the smallest

@@ -35,6 +35,7 @@
 #include "worker/engine/slot_forward.h"
 #include "worker/engine/slot_gradients.h"
 #include "worker/model/model.h"
+#include "worker/model/weights/load_weights.h"
 #include "worker/optim/schedule.h"
 
 namespace lockstep {
@@ -42,7 +43,7 @@ namespace lockstep {
 class EngineImpl final : public Engine {
  public:
   EngineImpl(const wire::JobSpec& job, const data::Dataset& train, const data::Dataset* eval,
-             std::unique_ptr<Model> model, Schedule schedule);
+             std::unique_ptr<Model> model, Schedule schedule, std::vector<bool> frozen);
   ~EngineImpl() override;
 
   // The second half of creation: everything that can fail.
@@ -57,6 +58,10 @@ class EngineImpl final : public Engine {
   void state_replaced(Step applied_steps) override;
   Step applied_steps() const override { return state_->applied_steps(); }
   Status start_afresh() override;
+  bool is_afresh() const override;
+  const WeightTable* initial_weights() const override {
+    return initial_weights_ ? &*initial_weights_ : nullptr;
+  }
   Result<uint64_t> largest_slot(MemoryMeter& meter) override;
   Status set_global_batch(uint64_t samples) override;
   Status begin_generation(const GenerationView& view, ApplyGate gate) override;
@@ -155,6 +160,7 @@ class EngineImpl final : public Engine {
   const FlatLayout layout_;
   const at::ScalarType compute_type_;
 
+  std::optional<WeightTable> initial_weights_;  // none: model.init was not read
   std::unique_ptr<BoundaryState> state_;
   std::unique_ptr<GradientBuffer> buffer_;
   std::unique_ptr<Device> device_;

@@ -35,13 +35,14 @@ struct SlotGradients::Hook final : torch::autograd::PostAccumulateGradHook {
 SlotGradients::SlotGradients(const FlatLayout& layout, std::vector<at::Tensor> parameters)
     : layout_(layout), parameters_(std::move(parameters)), taken_(parameters_.size()) {
   for (uint32_t i = 0; i < parameters_.size(); ++i) {
+    if (!layout_.is_trained(i)) continue;
     torch::autograd::impl::set_post_acc_grad_hooks(parameters_[i], std::make_unique<Hook>(this, i));
   }
 }
 
 SlotGradients::~SlotGradients() {
   for (const at::Tensor& p : parameters_)
-    torch::autograd::impl::set_post_acc_grad_hooks(p, nullptr);
+    if (p.requires_grad()) torch::autograd::impl::set_post_acc_grad_hooks(p, nullptr);
 }
 
 void SlotGradients::backward(const at::Tensor& output, const at::Tensor& output_gradient,
@@ -53,7 +54,8 @@ void SlotGradients::backward(const at::Tensor& output, const at::Tensor& output_
   for (const at::Tensor& p : parameters_) p.mutable_grad().reset();  // of one that was cut short
   torch::autograd::backward({output}, {output_gradient});
   for (uint32_t i = 0; i < parameters_.size(); ++i) {
-    if (taken_[i]) continue;  // G1: a parameter that the output does not depend on
+    if (taken_[i] || !layout_.is_trained(i))
+      continue;  // G1: a parameter that the output does not depend on
     const FlatTensor& place = layout_.parameters[i];
     place_of(parameters_[i], region_ + place.begin).zero_();
     deliver(i);

@@ -10,8 +10,8 @@
 // copied to the region, and autograd gets none for the weight.
 //
 // INVARIANTS
-//  G1 After backward() every parameter's range of the region is written. The range is zero if the
-//     parameter was not used.
+//  G1 After backward() the range of every trained parameter is written. The range is zero if the
+//     parameter was not used. Frozen parameters have no range.
 //  G2 A parameter's gradient comes once a backward, by one of the two ways.
 //
 // Thread-safety: one thread. Autograd runs gradients of the CPU on the thread that calls

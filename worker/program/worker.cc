@@ -36,6 +36,7 @@
 #include "worker/program/metrics_probe.h"
 #include "worker/program/open_devices.h"
 #include "worker/program/open_mpi.h"
+#include "worker/program/read_weights.h"
 #include "worker/program/watch_far_data.h"
 #include "worker/program/worker_host.h"
 #include "worker/session/start_files.h"
@@ -222,10 +223,10 @@ Status Worker::Impl::build() {
   const auto make_buffer = [this](const BufferLayout& layout, uint32_t regions) {
     return context->make_buffer(layout, regions);
   };
-  // A worker may be the last one left: it can own every slot. Regions that are never used cost
-  // address space only.
+  // The last worker left owns every slot. Regions that are never used cost address space only.
   LOCKSTEP_ASSIGN_OR_RETURN(engine, Engine::create(job, *train_data, eval_data.get(),
                                                    job.train().slots(), make_buffer, gpu.get()));
+  LOCKSTEP_RETURN_IF_ERROR(read_weights(job, options.run_dir, *engine, *logger));
   if (gpu) {
     LOCKSTEP_ASSIGN_OR_RETURN(devices,
                               open_devices({job, *gpu, *engine, clock, *logger, options.gpu,
@@ -361,8 +362,7 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options) {
                              std::move(logger), std::move(context), std::move(in_hand))));
 }
 
-// One that is told to go stops with all others if they are told too, and is left out of the next
-// generation if not.
+// A worker that is told to go stops with the others if all are told, or is left out if not.
 int Worker::serve() {
   impl_->loop.on_signals({SIGTERM, SIGUSR1}, [this](int signal) {
     const std::string name = signal == SIGTERM ? "SIGTERM" : "SIGUSR1";

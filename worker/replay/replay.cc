@@ -6,12 +6,14 @@
 #include <cstring>
 #include <utility>
 
+#include "comm/base/check.h"
 #include "comm/collectives/loopback/loopback.h"
 #include "coordinator/checkpoint/numerics.h"
 #include "coordinator/checkpoint/weights_hash.h"
 #include "data/open/job_cut.h"
 #include "data/view/run_data.h"
 #include "worker/engine/core/flat_layout.h"
+#include "worker/engine/core/parameter_groups.h"
 #include "worker/model/model.h"
 #include "worker/optim/loss_scale.h"
 #include "worker/replay/batch_file.h"
@@ -163,9 +165,13 @@ Status Replay::begin_generation(data::SkipSet skips) {
 
 // All slots' gradients are summed and nothing is applied yet.
 void Replay::take_gradients() {
-  const FlatLayout layout = make_flat_layout(model_->layout(), source_->job().train().slots());
+  const wire::JobSpec& job = source_->job();
+  const auto groups = resolve_groups(model_->layout(), job.optimizer());
+  LOCKSTEP_CHECK(groups.is_ok(), "the engine resolved the same groups");
+  const FlatLayout layout = make_flat_layout(model_->layout(), job.train().slots(), groups->frozen);
   const float* sums = collectives_.front()->reduced();
   for (size_t i = 0; i < layout.parameters.size(); ++i) {
+    if (!layout.is_trained(i)) continue;
     TensorStats& stats = report_.gradients.emplace_back();
     stats.name = model_->layout().parameters[i].name;
     stats.add(sums + layout.parameters[i].begin, layout.parameters[i].elements);

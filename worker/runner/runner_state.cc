@@ -9,7 +9,7 @@ Status Runner::install_state(Life& life) {
   const wire::StateSource& source = life.order.start.source();
   if (!source.checkpoint_path().empty()) return load_state(life);
   if (source.fresh()) {
-    if (parts_.engine.applied_steps() != 0) {
+    if (!parts_.engine.is_afresh()) {
       parts_.gate.lost_state();
       LOCKSTEP_RETURN_IF_ERROR(parts_.engine.start_afresh());
     }

@@ -34,6 +34,10 @@ struct JobContext {
   // SHA-256 of a model's file, in hex (worker/model/model_file.h); `key` names it in the job.
   std::function<Result<std::string>(const std::string& path, const std::string& key)>
       hash_model_file = [](auto&, auto&) { return Result<std::string>(""); };
+  // SHA-256 of the weights of model.init, in hex (worker/model/weights/weight_files.h).
+  std::function<Result<std::string>(const wire::JobSpec& job)> hash_initial_weights = [](auto&) {
+    return Result<std::string>("");
+  };
   // SHA-256 of a vocabulary's files, in hex (data/bpe/vocabulary.h).
   std::function<Result<std::string>(const std::string& path)> hash_tokenizer = [](auto&) {
     return Result<std::string>("");

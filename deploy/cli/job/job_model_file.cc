@@ -4,6 +4,7 @@
 #include "comm/wire/predictions.h"
 #include "deploy/cli/job/job_told.h"
 #include "worker/model/model_file.h"
+#include "worker/model/weights/weight_files.h"
 
 namespace lockstep {
 
@@ -44,6 +45,23 @@ Status resolve_model_file(const JobValues& values, const JobContext& context, wi
   if (context.stored != nullptr || !takes_tokens(job)) return Status::ok();
   if (!values.count("data.transforms")) job.mutable_data()->clear_transforms();
   if (!values.count("train.eval_batch")) job.mutable_train()->set_eval_batch(kSequenceEvalBatch);
+  return Status::ok();
+}
+
+Status resolve_initial_weights(const JobValues& values, const JobContext& context,
+                               wire::JobSpec& job) {
+  wire::ModelSpec& model = *job.mutable_model();
+  if (model.init().empty()) {
+    if (model.init_sha256().empty() && model.init_skip().empty()) return Status::ok();
+    return {Code::kUsage,
+            told(values, model.init_skip().empty() ? "model.init_sha256" : "model.init_skip", job) +
+                " but " + told(values, "model.init", job) + ": name the weights to start from"};
+  }
+  if (context.stored != nullptr && model.init() == context.stored->model().init())
+    return Status::ok();
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string found, context.hash_initial_weights(job));
+  LOCKSTEP_RETURN_IF_ERROR(check_weights_hash(model.init(), model.init_sha256(), found));
+  model.set_init_sha256(found);
   return Status::ok();
 }
 

@@ -21,6 +21,12 @@ bool takes_tokens(const wire::JobSpec& job);
 // differ for tokens. REQUIRES: paths are absolute and formats resolved.
 Status resolve_model_file(const JobValues& values, const JobContext& context, wire::JobSpec& job);
 
+// Sets model.init_sha256, or compares the files with it if the job has it already. A resume that
+// names no other place does not look there: only a run at step 0 reads the files, and then workers
+// compare them. REQUIRES: paths are absolute.
+Status resolve_initial_weights(const JobValues& values, const JobContext& context,
+                               wire::JobSpec& job);
+
 // kUsage if keys contradict each other.
 Status check_model_file(const JobValues& values, const wire::JobSpec& job);
 

@@ -304,6 +304,7 @@ Result<wire::JobSpec> resolve_job(const JobValues& values, const JobContext& con
   resolve_buckets(job);
   LOCKSTEP_RETURN_IF_ERROR(resolve_formats(context, job));
   LOCKSTEP_RETURN_IF_ERROR(resolve_model_file(values, context, job));
+  LOCKSTEP_RETURN_IF_ERROR(resolve_initial_weights(values, context, job));
   LOCKSTEP_RETURN_IF_ERROR(resolve_tokenizer(context, job));
   if (context.stored != nullptr)
     LOCKSTEP_RETURN_IF_ERROR(context.check_same_run(*context.stored, job));

@@ -13,6 +13,7 @@
 #include "data/bpe/vocabulary.h"
 #include "data/open/detect_format.h"
 #include "deploy/agent/process.h"
+#include "deploy/cli/base/progress_line.h"
 #include "deploy/cli/job/job_resolve.h"
 #include "deploy/cli/job/job_values.h"
 #include "deploy/cli/run/check_exported_model.h"
@@ -20,6 +21,7 @@
 #include "deploy/cli/run/same_run.h"
 #include "worker/cuda/module_entry.h"
 #include "worker/model/model_file.h"
+#include "worker/model/weights/initial_weights.h"
 
 namespace lockstep {
 namespace {
@@ -36,6 +38,14 @@ std::vector<std::string> environment() {
 Result<std::string> hash_of_model_file(const std::string& path, const std::string& key) {
   LOCKSTEP_ASSIGN_OR_RETURN(ModelFile file, read_model_file(path, key));
   return std::move(file.sha256);
+}
+
+Result<std::string> hash_of_initial_weights(const wire::JobSpec& job) {
+  ProgressLine line;
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const std::string path,
+      find_initial_weights(job, [&](const auto&... said) { line.show(said...); }));
+  return hash_weight_files(path);
 }
 
 Result<JobValues> read_values(const JobRequest& request) {
@@ -150,6 +160,7 @@ Result<wire::JobSpec> load_job(const JobRequest& request) {
   context.has_eval_files = data::has_eval_files;
   context.detect_format = detect_data;
   context.hash_model_file = hash_of_model_file;
+  context.hash_initial_weights = hash_of_initial_weights;
   context.hash_tokenizer = data::vocabulary_sha256;
   context.stored = request.stored;
   context.check_same_run = check_same_run;

@@ -11,37 +11,35 @@ StateTensor view(StateSection section, std::string name, DType dtype, std::vecto
   return {section, std::move(name), dtype, std::move(shape), static_cast<std::byte*>(data), bytes};
 }
 
-constexpr uint32_t kDecayed = 0;  // groups of parameters
-constexpr uint32_t kNotDecayed = 1;
-
-// From a parameter's start to the next one's, in order; neighbours of one group are one segment.
-// Padding may be part of it, since zeros stay zeros.
-std::vector<OptimizerSegment> make_segments(const ModelLayout& model, const FlatLayout& layout,
-                                            bool spare_vectors) {
-  const std::vector<uint64_t> bounds = layout.tensor_bounds();
+// From a trained parameter's start to the next one's, in order; neighbours of one group are one
+// segment. Padding may be part of it, since zeros stay zeros.
+std::vector<OptimizerSegment> make_segments(const FlatLayout& layout,
+                                            const std::vector<uint32_t>& group_of) {
   std::vector<OptimizerSegment> segments;
-  for (size_t i = 0; i + 1 < bounds.size(); ++i) {
-    const ParameterSpec& parameter = model.parameters[model.parameters.size() - 1 - i];
-    const bool is_vector = parameter.shape.size() <= 1;
-    const uint32_t group = is_vector && spare_vectors ? kNotDecayed : kDecayed;
-    const uint64_t length = bounds[i + 1] - bounds[i];
-    if (!segments.empty() && segments.back().group == group) {
+  const std::vector<uint64_t> bounds = layout.tensor_bounds();
+  size_t at = 0;
+  for (size_t i = layout.parameters.size(); i-- > 0;) {
+    if (!layout.is_trained(i)) continue;
+    const uint64_t length = bounds[at + 1] - bounds[at];
+    if (!segments.empty() && segments.back().group == group_of[i]) {
       segments.back().length += length;
     } else {
-      segments.push_back({bounds[i], length, group});
+      segments.push_back({bounds[at], length, group_of[i]});
     }
+    ++at;
   }
   return segments;
 }
 
 UpdatePlan make_update_plan(const ModelLayout& model, const FlatLayout& layout,
-                            const wire::OptimizerSpec& spec) {
+                            const ParameterGroups& groups, double clip_norm) {
   UpdatePlan plan;
-  plan.segments = make_segments(model, layout, spec.spare_vectors());
-  plan.groups = {{}, {.lr_scale = 1, .weight_decay_scale = 0}};
+  plan.segments = make_segments(layout, groups.group_of);
+  plan.groups = groups.table;
   for (size_t i = 0; i < model.parameters.size(); ++i)
-    plan.norm_ranges.push_back({layout.parameters[i].begin, model.parameters[i].elements()});
-  plan.clip_norm = spec.clip_norm();
+    if (layout.is_trained(i))
+      plan.norm_ranges.push_back({layout.parameters[i].begin, model.parameters[i].elements()});
+  plan.clip_norm = clip_norm;
   return plan;
 }
 
@@ -52,19 +50,22 @@ Result<std::unique_ptr<BoundaryState>> BoundaryState::create(const ModelLayout& 
                                                              const wire::JobSpec& job) {
   LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<Optimizer> optimizer,
                             Optimizer::create(job.optimizer(), layout.buffer.gradients));
-  std::unique_ptr<BoundaryState> state(new BoundaryState(model, layout, std::move(optimizer), job));
+  LOCKSTEP_ASSIGN_OR_RETURN(const ParameterGroups groups, resolve_groups(model, job.optimizer()));
+  std::unique_ptr<BoundaryState> state(
+      new BoundaryState(model, layout, std::move(optimizer), groups, job));
   state->initialize(job.seed());
   return state;
 }
 
 BoundaryState::BoundaryState(const ModelLayout& model, const FlatLayout& layout,
-                             std::unique_ptr<Optimizer> optimizer, const wire::JobSpec& job)
+                             std::unique_ptr<Optimizer> optimizer, const ParameterGroups& groups,
+                             const wire::JobSpec& job)
     : model_(model),
       layout_(layout),
       optimizer_(std::move(optimizer)),
-      plan_(make_update_plan(model, layout, job.optimizer())),
+      plan_(make_update_plan(model, layout, groups, job.optimizer().clip_norm())),
       scaler_(job.train()),
-      params_(layout.buffer.gradients),
+      params_(layout.parameter_elements),
       statistics_(layout.buffer.statistics - layout.buffer.gradients),
       counters_(model.step_counters.size(), 0) {}
 
@@ -148,6 +149,7 @@ std::vector<StateTensor> BoundaryState::tensors() {
   }
   for (const OptimizerState& flat : optimizer_->state()) {
     for (uint32_t i = 0; i < model_.parameters.size(); ++i) {
+      if (!layout_.is_trained(i)) continue;
       const ParameterSpec& spec = model_.parameters[i];
       out.push_back(view(StateSection::kOptimizer, flat.name + "." + spec.name, DType::kF32,
                          spec.shape, flat.data + layout_.parameters[i].begin,

@@ -18,6 +18,7 @@
 #include "comm/wire/job.pb.h"
 #include "coordinator/checkpoint/state_tensor.h"
 #include "worker/engine/core/flat_layout.h"
+#include "worker/engine/core/parameter_groups.h"
 #include "worker/model/spec.h"
 #include "worker/optim/grad_norm.h"
 #include "worker/optim/loss_scale.h"
@@ -35,14 +36,15 @@ struct UpdatePlan {
 
 // The flat buffers, each with its padding.
 struct BoundaryMemory {
-  float* parameters = nullptr;
+  float* parameters = nullptr;  // FlatLayout::parameter_elements
   float* statistics = nullptr;
-  std::vector<OptimizerState> optimizer;  // as long as the parameters
+  std::vector<OptimizerState> optimizer;  // as long as the gradients: of trained parameters only
 };
 
 class BoundaryState {
  public:
-  // Draws the initial weights from the job's seed. `model` and `layout` outlive the state.
+  // Draws the initial weights from the job's seed. `model` and `layout` outlive the state. `layout`
+  // has the frozen parameters of resolve_groups(), whose errors are passed on.
   static Result<std::unique_ptr<BoundaryState>> create(const ModelLayout& model,
                                                        const FlatLayout& layout,
                                                        const wire::JobSpec& job);
@@ -79,7 +81,8 @@ class BoundaryState {
 
  private:
   BoundaryState(const ModelLayout& model, const FlatLayout& layout,
-                std::unique_ptr<Optimizer> optimizer, const wire::JobSpec& job);
+                std::unique_ptr<Optimizer> optimizer, const ParameterGroups& groups,
+                const wire::JobSpec& job);
 
   float* parameter(uint32_t index) { return params_.data() + layout_.parameters[index].begin; }
   float* statistics(uint32_t index) {

@@ -1,5 +1,7 @@
 #include "worker/engine/core/flat_layout.h"
 
+#include <utility>
+
 namespace lockstep {
 namespace {
 
@@ -9,15 +11,23 @@ uint64_t padded(uint64_t elements) {
 
 }  // namespace
 
-FlatLayout make_flat_layout(const ModelLayout& model, uint32_t slots) {
+FlatLayout make_flat_layout(const ModelLayout& model, uint32_t slots, std::vector<bool> frozen) {
   FlatLayout layout;
   uint64_t end = 0;
+  layout.frozen = std::move(frozen);
   layout.parameters.resize(model.parameters.size());
-  for (size_t i = model.parameters.size(); i-- > 0;) {
-    layout.parameters[i] = {end, model.parameters[i].elements()};
-    end += padded(layout.parameters[i].elements);
-  }
+  const auto place = [&](bool is_trained) {
+    for (size_t i = model.parameters.size(); i-- > 0;) {
+      if (layout.is_trained(i) != is_trained) continue;
+      layout.parameters[i] = {end, model.parameters[i].elements()};
+      end += padded(layout.parameters[i].elements);
+    }
+  };
+  place(/*is_trained=*/true);
   layout.buffer.gradients = end;
+  place(/*is_trained=*/false);
+  layout.parameter_elements = end;
+  end = layout.buffer.gradients;
   for (const BufferSpec& buffer : model.buffers) {
     layout.statistics.push_back({end, static_cast<uint64_t>(buffer.size)});
     end += padded(static_cast<uint64_t>(buffer.size));
@@ -43,7 +53,8 @@ uint64_t get_digest(const float* control, uint32_t slot) {
 
 std::vector<uint64_t> FlatLayout::tensor_bounds() const {
   std::vector<uint64_t> bounds;
-  for (size_t i = parameters.size(); i-- > 0;) bounds.push_back(parameters[i].begin);
+  for (size_t i = parameters.size(); i-- > 0;)
+    if (is_trained(i)) bounds.push_back(parameters[i].begin);
   bounds.push_back(buffer.gradients);
   return bounds;
 }

@@ -7,6 +7,12 @@
 //   [fc3.bias][fc3.weight] ... [fc1.weight] | [bn1.running_mean] ... | loss, votes, digests
 //   gradients                               | statistics             | control
 //
+// Frozen parameters (optimizer.groups) have no gradient and no optimizer state. They lie behind the
+// others in the buffer of parameters alone:
+//
+//   [fc3.bias][fc3.weight] | [conv1.weight] ...
+//   gradients              | frozen
+//
 // Digests: a hash of what the loader delivered to each slot. A digest takes four floats, and each
 // float holds 16 bits exactly. A slot's region holds its own digest, and zeros for all other slots.
 // So the sum over all slots gives every rank the digest of every slot.
@@ -39,19 +45,24 @@ struct FlatTensor {
 };
 
 struct FlatLayout {
-  std::vector<FlatTensor> parameters;  // by parameter index
+  std::vector<FlatTensor> parameters;  // by parameter index; in the buffer of parameters
   std::vector<FlatTensor> statistics;  // by buffer index
   BufferLayout buffer;
+  std::vector<bool> frozen;         // by parameter index; empty: none is
+  uint64_t parameter_elements = 0;  // of the buffer of parameters: gradients and frozen
+
+  bool is_trained(size_t parameter) const { return frozen.empty() || !frozen[parameter]; }
 
   uint64_t statistics_elements() const { return buffer.statistics - buffer.gradients; }
   uint64_t control_elements() const { return buffer.elements - buffer.statistics; }
 
-  // Starts of the parameters' tensors and the end of the last, ascending: where buckets may be cut.
+  // Starts of the trained parameters and the end of the last, ascending: where buckets may be cut.
   std::vector<uint64_t> tensor_bounds() const;
 };
 
-// `slots` of the run.
-FlatLayout make_flat_layout(const ModelLayout& model, uint32_t slots);
+// `slots` of the run. `frozen` as in FlatLayout.
+FlatLayout make_flat_layout(const ModelLayout& model, uint32_t slots,
+                            std::vector<bool> frozen = {});
 
 // A slot's digest in a control section.
 void put_digest(float* control, uint32_t slot, uint64_t digest);

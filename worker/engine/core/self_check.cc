@@ -36,7 +36,9 @@ uint64_t CheckHash::value() const {
 
 uint64_t hash_gradients(const FlatLayout& layout, const float* region) {
   CheckHash hash;
-  for (const FlatTensor& tensor : layout.parameters) {
+  for (size_t i = 0; i < layout.parameters.size(); ++i) {
+    if (!layout.is_trained(i)) continue;
+    const FlatTensor& tensor = layout.parameters[i];
     hash.update(region + tensor.begin, tensor.elements * sizeof(float));
   }
   return hash.value();

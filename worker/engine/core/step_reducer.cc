@@ -27,6 +27,7 @@ StepReducer::StepReducer(const FlatLayout& layout, GradientBuffer& buffer, Colle
   LOCKSTEP_CHECK(device_sums_ == nullptr || devices_ != nullptr || collective.world_size() == 1,
                  "sums on the device are one rank's own");
   for (size_t i = 0; i < layout.parameters.size(); ++i) {
+    if (!layout.is_trained(i)) continue;
     const auto after = std::upper_bound(bounds_.begin(), bounds_.end(), layout.parameters[i].begin);
     bucket_of_[i] = static_cast<uint32_t>(after - bounds_.begin()) - 1;
     ++tensors_in_bucket_[bucket_of_[i]];

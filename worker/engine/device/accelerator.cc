@@ -42,7 +42,7 @@ Accelerator::Accelerator(DeviceModule& module, const FlatLayout& layout, Boundar
       inputs_(module, where_),
       loss_(module, loss_scale_rule_.is_on),
       gradients_(module, layout),
-      reader_(module, layout.buffer.gradients * sizeof(float)),
+      reader_(module, layout.parameter_elements * sizeof(float)),
       graphs_(module, layout, inputs_, gradients_, loss_,
               choose_graphs(job, module.torch_queue())) {}
 
@@ -63,7 +63,7 @@ Status Accelerator::init(const wire::JobSpec& job, const data::Dataset& train) {
       plan.norm_ranges, {layout_.buffer.gradients, layout_.statistics_elements()});
   chunk_count_ = static_cast<uint32_t>(chunks.size());
   block_count_ = static_cast<uint32_t>(blocks.size());
-  LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &parameters_, layout_.buffer.gradients));
+  LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &parameters_, layout_.parameter_elements));
   LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &statistics_, layout_.statistics_elements()));
   for (size_t i = 0; i < state_.memory().optimizer.size(); ++i)
     LOCKSTEP_RETURN_IF_ERROR(
@@ -126,8 +126,11 @@ Result<GradientBuffer*> Accelerator::regions(uint32_t regions) {
 
 Result<uint64_t> Accelerator::gradient_hash(const float* gradients) {
   std::vector<DeviceReader::Range> ranges;
-  for (const FlatTensor& tensor : layout_.parameters)
+  for (size_t i = 0; i < layout_.parameters.size(); ++i) {
+    if (!layout_.is_trained(i)) continue;
+    const FlatTensor& tensor = layout_.parameters[i];
     ranges.push_back({gradients + tensor.begin, tensor.elements * sizeof(float)});
+  }
   CheckHash hash;
   LOCKSTEP_RETURN_IF_ERROR(reader_.read(
       ranges, [&](const std::byte* piece, size_t bytes) { hash.update(piece, bytes); }));
@@ -162,7 +165,7 @@ const void* Accelerator::place_of(const std::byte* on_host) const {
                        std::less<>()(on_host, begin + elements * sizeof(float));
     return is_in ? reinterpret_cast<const std::byte*>(there) + (on_host - begin) : nullptr;
   };
-  const std::byte* at = found(host.parameters, parameters_, layout_.buffer.gradients);
+  const std::byte* at = found(host.parameters, parameters_, layout_.parameter_elements);
   if (at == nullptr) at = found(host.statistics, statistics_, layout_.statistics_elements());
   for (size_t i = 0; at == nullptr && i < optimizer_.size(); ++i)
     at = found(host.optimizer[i].data, optimizer_[i], layout_.buffer.gradients);
@@ -252,7 +255,7 @@ Status Accelerator::copy_state(bool to_device) {
       to = std::copy_n(piece, size, to);
     });
   };
-  LOCKSTEP_RETURN_IF_ERROR(copy(parameters_, host.parameters, layout_.buffer.gradients));
+  LOCKSTEP_RETURN_IF_ERROR(copy(parameters_, host.parameters, layout_.parameter_elements));
   LOCKSTEP_RETURN_IF_ERROR(copy(statistics_, host.statistics, layout_.statistics_elements()));
   for (size_t i = 0; i < optimizer_.size(); ++i)
     LOCKSTEP_RETURN_IF_ERROR(copy(optimizer_[i], host.optimizer[i].data, layout_.buffer.gradients));

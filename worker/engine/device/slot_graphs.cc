@@ -97,9 +97,12 @@ Status SlotGraphs::record(Graph& graph, const Body& body) {
 // The slot, with a mark behind each bucket's last gradient.
 Status SlotGraphs::run(Graph& graph, const Body& body) {
   graph.missing.assign(graph.bounds.size() - 1, 0);
-  for (const FlatTensor& parameter : layout_.parameters)
-    ++graph.missing[bucket_of(parameter.begin, graph.bounds)];
-  graph.left = layout_.parameters.size();
+  graph.left = 0;
+  for (size_t i = 0; i < layout_.parameters.size(); ++i) {
+    if (!layout_.is_trained(i)) continue;
+    ++graph.missing[bucket_of(layout_.parameters[i].begin, graph.bounds)];
+    ++graph.left;
+  }
   graph.ready.assign(1, {});
   graph.marked = Status::ok();
   LOCKSTEP_RETURN_IF_ERROR(body(place_, [this, &graph](uint32_t p) { came(graph, p); }));

@@ -1,0 +1,58 @@
+// Fills a model's state with the weights of files (model.init), after a look at all of it: what
+// matches, what is missing in the files, what is left over there, what has another shape or type.
+//
+// Nothing but a full match is taken in silence. model.init_skip names what the files shall not
+// give: such a tensor of the model keeps its value, such a tensor of the files is left out.
+//
+// Values are F32, or F16 and BF16, which become float32 exactly. A counter (I64) that the files
+// lack keeps its value.
+//
+// Thread-safety: free functions; one thread at a time for one state.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "comm/wire/job.pb.h"
+#include "coordinator/checkpoint/state_tensor.h"
+#include "worker/model/weights/weight_files.h"
+
+namespace lockstep {
+
+enum class WeightFate {
+  kRead,
+  kCut,       // the first rows of a longer tensor: GPT-2's positions
+  kSkipped,   // model.init_skip names it
+  kMissing,   // the files do not have it
+  kLeftOver,  // the model does not have it
+  kOtherShape,
+  kOtherType,
+};
+
+struct WeightRow {
+  std::string name;
+  WeightFate fate = WeightFate::kRead;
+  std::string in_model;  // shape; empty: the model does not have it
+  std::string in_files;  // type and shape; empty: the files do not have it
+};
+
+// What became of each tensor of the model, then of the files.
+struct WeightTable {
+  std::vector<WeightRow> rows;
+
+  size_t count(WeightFate fate) const;
+  // "60 of 62 tensors; 2 skipped: fc.weight, fc.bias".
+  std::string summary() const;
+  // A line a tensor.
+  std::string text() const;
+};
+
+// Writes into `state`, whose section kOptimizer it leaves alone. kUsage if a pattern of
+// model.init_skip matches nothing; kConfig if anything does not match and is not skipped; kBadData
+// if the files changed meanwhile. After kBadData the content of `state` is undefined.
+Result<WeightTable> load_weights(const WeightFiles& files, const wire::ModelSpec& model,
+                                 std::span<const StateTensor> state);
+
+}  // namespace lockstep

@@ -1,0 +1,62 @@
+// The safetensors files that model.init names: one file, a directory with one, or several with the
+// index that Hugging Face writes (model.safetensors.index.json: tensor -> file).
+//
+// Lockstep never opens pickles (.pth, .pt, .bin): opening one runs code from the file. The error
+// has the line of Python that converts it.
+//
+// Errors name the file: kNoInput if it is not there; kBadData if it is damaged; kConfig if it is
+// another kind of file.
+//
+// Thread-safety: immutable; any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "data/files/mapped_file.h"
+#include "data/safetensors/header.h"
+
+namespace lockstep {
+
+struct FileTensor {
+  std::string name;
+  const safetensors::Type* type = nullptr;
+  std::vector<int64_t> shape;
+  const uint8_t* data = nullptr;  // in the mapping, not aligned
+};
+
+class WeightFiles {
+ public:
+  // `path` is local. Maps the files.
+  static Result<WeightFiles> open(const std::string& path);
+
+  const std::vector<FileTensor>& tensors() const { return tensors_; }  // by name
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+
+  // In hex. Of one file: of its content. Of several: of the lines of `sha256sum *.safetensors`.
+  // kBadData if a file changed since open().
+  Result<std::string> sha256() const;
+
+  // kBadData if a file changed since open(). Ask before you trust what you read.
+  Status unchanged() const;
+
+ private:
+  Status add(const std::string& path);
+  Status add_indexed(const std::string& path);
+
+  std::map<std::string, data::MappedFile> files_;  // by name
+  std::vector<FileTensor> tensors_;
+  std::map<std::string, std::string> metadata_;
+};
+
+// The hash of the files at `path`, without keeping them mapped.
+Result<std::string> hash_weight_files(const std::string& path);
+
+// kUsage if the files of model.init are not those that the run began with. Both hashes in hex.
+Status check_weights_hash(const std::string& path, const std::string& wanted,
+                          const std::string& found);
+
+}  // namespace lockstep
