@@ -136,6 +136,11 @@ void ScriptModule::load_on(const std::string& content, at::Device where) {
   training_.reset();
 }
 
+void ScriptModule::save_for_evaluation(const std::string& path) {
+  module_.eval();
+  module_.save(path);
+}
+
 at::Tensor ScriptModule::forward(const at::Tensor& x, bool training) {
   const torch::jit::GraphOptimizerEnabledGuard no_optimizer(false);
   if (training_ != training) module_.train(training);

@@ -81,6 +81,9 @@ class ScriptModule {
   // the constants of its code. tensors() and values() are then those of the new module.
   void load_on(const std::string& content, at::Device where);
 
+  // Writes the module in evaluation mode, with the tensors that it has now.
+  void save_for_evaluation(const std::string& path);
+
  private:
   void collect(size_t object, const std::string& prefix);
 

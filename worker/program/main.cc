@@ -16,6 +16,7 @@
 #include "comm/inherited/standard_streams.h"
 #include "comm/rpc/asio_transport.h"
 #include "worker/doctor/doctor_main.h"
+#include "worker/export/export_main.h"
 #include "worker/program/last_wait.h"
 #include "worker/program/worker.h"
 #include "worker/replay/replay_main.h"
@@ -37,6 +38,9 @@ int main(int argc, char** argv) {
   lockstep::explain_missing_threads();
   if (argc > 1 && std::string(argv[1]) == "replay") {
     return lockstep::replay_main(argc - 1, argv + 1);
+  }
+  if (argc > 1 && std::string(argv[1]) == "export") {
+    return lockstep::export_main(argc - 1, argv + 1);
   }
   if (argc > 1 && std::string(argv[1]) == "doctor") {
     return lockstep::doctor_main(argc - 1, argv + 1);

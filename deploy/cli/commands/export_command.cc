@@ -3,9 +3,11 @@
 #include <cstdio>
 #include <memory>
 
+#include "comm/base/text/shell_word.h"
 #include "comm/inherited/standard_streams.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
+#include "deploy/cli/export/export_model.h"
 #include "deploy/cli/watch/tensorboard_export.h"
 
 namespace lockstep {
@@ -31,6 +33,47 @@ Status export_to_tensorboard(const ExportArguments& arguments) {
   return Status::ok();
 }
 
+// As the user can type it again.
+std::string command_text(const ExportRequest& request) {
+  std::string text = "lockstep export model " + shell_word(request.run_dir) + " ";
+  if (request.checkpoint != "last") text += "--checkpoint " + shell_word(request.checkpoint) + " ";
+  return text + shell_word(request.target);
+}
+
+int write_model(ExportRequest request) {
+  request.command = command_text(request);
+  const auto name = export_model(request);
+  if (!name.is_ok()) return report(name.status());
+  print_text("%s of %s is in %s; %s/README.md says how to load it\n", name->c_str(),
+             request.run_dir.c_str(), request.target.c_str(), request.target.c_str());
+  return 0;
+}
+
+constexpr char kModelExamples[] =
+    "Writes the weights with the names and files of the library that the model comes from: "
+    "Hugging\n"
+    "Face's directory for gpt2, torchvision's state dict for resnet18 and resnet50, a TorchScript\n"
+    "file in evaluation mode, safetensors for the others. Beside them lockstep.json and README.md\n"
+    "say what using them needs.\n\n"
+    "Examples:\n"
+    "  lockstep export model runs/first first-model\n"
+    "  lockstep export model runs/first --checkpoint 1500 at-1500\n"
+    "\n"
+    "Exit codes: 0 written, 64 DIR is not empty or there is no such checkpoint, 65 the checkpoint "
+    "is\n"
+    "damaged, 66 no run there or no checkpoint yet, 70 writing failed.";
+
+void add_model_command(CLI::App& parent, Commands& commands) {
+  auto* command = parent.add_subcommand("model", "Write the trained model for other libraries");
+  const auto request = std::make_shared<ExportRequest>();
+  command->add_option("run-dir", request->run_dir, "Run directory")->required();
+  command->add_option("dir", request->target, "Directory to write, new or empty")->required();
+  command->add_option("--checkpoint", request->checkpoint,
+                      "last, or the step of a checkpoint (default: last)");
+  command->footer(kModelExamples);
+  commands[command] = [request] { return write_model(*request); };
+}
+
 constexpr char kExportExamples[] =
     "Writes loss and learning rate of every step, speed and evaluations as event files into\n"
     "DIR/tensorboard.\n\n"
@@ -44,13 +87,14 @@ constexpr char kExportExamples[] =
 }  // namespace
 
 void add_export_command(CLI::App& app, Commands& commands) {
-  auto* parent = app.add_subcommand("export", "Write a run's history for other tools");
+  auto* parent = app.add_subcommand("export", "Write a run's model or history for other tools");
   parent->require_subcommand(1);
   auto* command = parent->add_subcommand("tensorboard", "Write TensorBoard's event files");
   const auto arguments = std::make_shared<ExportArguments>();
   command->add_option("run-dir", arguments->run_dir, "Run directory")->required();
   command->add_flag("--follow,-f", arguments->follow, "Continue until the run ends");
   command->footer(kExportExamples);
+  add_model_command(*parent, commands);
   commands[command] = [arguments] { return report(export_to_tensorboard(*arguments)); };
 }
 

@@ -1,0 +1,273 @@
+#include "deploy/cli/export/export_model.h"
+
+#include <sys/wait.h>
+
+#include <charconv>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "comm/base/file.h"
+#include "comm/base/hash.h"
+#include "comm/base/limits.h"
+#include "comm/base/text/shell_word.h"
+#include "comm/rundir/layout.h"
+#include "comm/rundir/run_files.h"
+#include "coordinator/checkpoint/store.h"
+#include "data/bpe/vocabulary.h"
+#include "deploy/agent/process.h"
+#include "deploy/cli/export/exported_weights.h"
+#include "deploy/cli/export/model_card.h"
+#include "deploy/cli/watch/run_summary.h"
+#include "worker/model/exported/write_program.h"
+#include "worker/model/model_file.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kTorchScriptFile[] = "model.pt";
+constexpr char kProgramFile[] = "model.pt2";
+constexpr char kTrainingFile[] = "train.pt2";
+
+std::string steps_text(const std::vector<ListedCheckpoint>& found) {
+  std::string text;
+  for (const ListedCheckpoint& checkpoint : found)
+    text += (text.empty() ? "" : ", ") + std::to_string(checkpoint.name.step);
+  return text;
+}
+
+// Verified, since whoever gets the weights has no run to compare them with.
+Result<CheckpointInfo> find_checkpoint(const ExportRequest& request) {
+  const std::string directory = rundir::file_in(request.run_dir, rundir::kCheckpoints);
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto found, list_checkpoints(directory));
+  if (found.empty())
+    return Status(Code::kNoInput, "there is no checkpoint in " + request.run_dir +
+                                      "; a run writes one every checkpoint.every_steps and at its "
+                                      "end");
+  if (request.checkpoint == "last") return verify_checkpoint(found.back().path);
+  Step step = 0;
+  const std::string& word = request.checkpoint;
+  const auto read = std::from_chars(word.data(), word.data() + word.size(), step);
+  if (read.ec != std::errc() || read.ptr != word.data() + word.size())
+    return Status(Code::kUsage,
+                  "--checkpoint is " + shell_word(word) +
+                      "; it takes last, or the step of a checkpoint: " + steps_text(found));
+  for (size_t i = found.size(); i-- > 0;)
+    if (found[i].name.step == step) return verify_checkpoint(found[i].path);
+  return Status(Code::kUsage,
+                "the run has no checkpoint of step " + word + "; it has " + steps_text(found));
+}
+
+Status check_target(const std::string& target) {
+  std::error_code error;
+  if (!fs::exists(target, error) ||
+      (fs::is_directory(target, error) && fs::is_empty(target, error)))
+    return Status::ok();
+  return {Code::kUsage, target + " is there already; name a directory that is new or empty"};
+}
+
+// The directory while it is filled, gone with this if it was not published.
+class HalfMade {
+ public:
+  static Result<HalfMade> beside(const std::string& target) {
+    HalfMade made;
+    std::error_code error;
+    fs::path clean = fs::absolute(target).lexically_normal();
+    if (clean.filename().empty()) clean = clean.parent_path();
+    made.target_ = clean.string();
+    fs::create_directories(clean.parent_path(), error);
+    made.path_ = made.target_ + std::string(rundir::kTemporaryMark) +
+                 to_hex({reinterpret_cast<const uint8_t*>(random_bytes(4).data()), 4});
+    if (!fs::create_directory(made.path_, error))
+      return Status(Code::kInternal, "cannot make " + made.path_ + ": " + error.message());
+    return made;
+  }
+  HalfMade(HalfMade&& other) noexcept
+      : target_(std::move(other.target_)), path_(std::exchange(other.path_, {})) {}
+  HalfMade& operator=(HalfMade&&) = delete;
+  ~HalfMade() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  Status publish() {
+    std::error_code error;
+    LOCKSTEP_RETURN_IF_ERROR(sync_directory(path_));
+    fs::rename(path_, target_, error);  // over an empty directory, too
+    if (error) return {Code::kInternal, "cannot make " + target_ + ": " + error.message()};
+    path_.clear();
+    return Status::ok();
+  }
+
+ private:
+  HalfMade() = default;
+  std::string target_;
+  std::string path_;
+};
+
+// Runs `lockstep-worker export`: only the worker has LibTorch.
+Status write_torchscript(const std::string& run_dir, const std::string& checkpoint,
+                         const std::string& file) {
+  ProcessSpec spec;
+  spec.argv = {sibling_program("lockstep-worker"),
+               "export",
+               "--run-dir",
+               run_dir,
+               "--checkpoint",
+               checkpoint,
+               "--file",
+               file};
+  LOCKSTEP_ASSIGN_OR_RETURN(const pid_t pid, start_process(spec));
+  int wait_status = 0;
+  while (::waitpid(pid, &wait_status, 0) < 0 && errno == EINTR) {
+  }
+  const ProcessEnd end = ProcessEnd::from_wait_status(wait_status);
+  if (end.is_success()) return Status::ok();
+  return {end.exit_code == 66   ? Code::kNoInput
+          : end.exit_code == 64 ? Code::kUsage
+          : end.exit_code == 78 ? Code::kConfig
+                                : Code::kInternal,
+          "the TorchScript file was not written: lockstep-worker " + end.text()};
+}
+
+Result<std::string> hash_of(const std::string& path) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string content, read_file(path, limits::kModelFileBytes));
+  return to_hex(sha256(content));
+}
+
+class Export {
+ public:
+  Export(const ExportRequest& request, HalfMade& out) : request_(request), out_(out) {}
+
+  Status write(const CheckpointInfo& checkpoint) {
+    LOCKSTEP_ASSIGN_OR_RETURN(model_.job, read_job_spec(request_.run_dir));
+    LOCKSTEP_ASSIGN_OR_RETURN(model_.facts, read_data_facts(request_.run_dir));
+    if (auto summary = read_summary(request_.run_dir); summary.is_ok())
+      model_.summary = std::move(summary).value();
+    model_.manifest = checkpoint.manifest;
+    model_.checkpoint = checkpoint.name;
+    model_.command = request_.command;
+    LOCKSTEP_RETURN_IF_ERROR(write_weights(checkpoint));
+    LOCKSTEP_RETURN_IF_ERROR(copy_tokenizer());
+    LOCKSTEP_RETURN_IF_ERROR(put("lockstep.json", usage_json(model_).dump(2) + "\n"));
+    return put("README.md", readme_text(model_));
+  }
+
+ private:
+  Status put(const std::string& name, const std::string& content) {
+    model_.files[name] = to_hex(sha256(content));
+    return replace_file(out_.file(name), content);
+  }
+
+  Status write_weights(const CheckpointInfo& checkpoint) {
+    const std::string& name = model_.job.model().name();
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        const ExportedWeights weights,
+        ExportedWeights::of(name, checkpoint.path + "/" + std::string(kModelFile)));
+    learn_sizes(weights);
+    if (name == "torchscript") {
+      LOCKSTEP_RETURN_IF_ERROR(
+          write_torchscript(request_.run_dir, checkpoint.path, out_.file(kTorchScriptFile)));
+      LOCKSTEP_ASSIGN_OR_RETURN(model_.files[kTorchScriptFile],
+                                hash_of(out_.file(kTorchScriptFile)));
+      return Status::ok();
+    }
+    if (name == "exported") return write_programs(weights);
+    LOCKSTEP_ASSIGN_OR_RETURN(const std::string content, weights.safetensors());
+    LOCKSTEP_RETURN_IF_ERROR(put(kModelFile, content));
+    return name == "gpt2" ? put("config.json", gpt2_config(model_).dump(2) + "\n") : Status::ok();
+  }
+
+  // The program for evaluation, which is what most want, and the one that training can go on with.
+  Status write_programs(const ExportedWeights& weights) {
+    const wire::ModelSpec& spec = model_.job.model();
+    const bool has_own = !spec.eval_path().empty();
+    LOCKSTEP_RETURN_IF_ERROR(check_same_file(has_own ? spec.eval_path() : spec.path(),
+                                             has_own ? spec.eval_sha256() : spec.sha256(),
+                                             has_own ? "model.eval_path" : "model.path"));
+    LOCKSTEP_RETURN_IF_ERROR(put_program(has_own ? spec.eval_path() : spec.path(), kProgramFile,
+                                         /*is_evaluation=*/!has_own, weights));
+    if (has_own)
+      LOCKSTEP_RETURN_IF_ERROR(check_same_file(spec.path(), spec.sha256(), "model.path"));
+    return put_program(spec.path(), kTrainingFile, /*is_evaluation=*/false, weights);
+  }
+
+  static Status check_same_file(const std::string& path, const std::string& sha256,
+                                const std::string& key) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const ModelFile file, read_model_file(path, key));
+    return check_model_hash(path, sha256, file.sha256, key);
+  }
+
+  Status put_program(const std::string& from, const std::string& name, bool is_evaluation,
+                     const ExportedWeights& weights) {
+    const exported::NewWeights values =
+        [&weights](const std::string& tensor) -> Result<std::span<const uint8_t>> {
+      const FileTensor* found = weights.find(tensor);
+      if (found == nullptr) return std::span<const uint8_t>();
+      return std::span<const uint8_t>(found->data,
+                                      *safetensors::bytes_of(found->type->bytes, found->shape));
+    };
+    LOCKSTEP_RETURN_IF_ERROR(exported::write_program(from, out_.file(name), is_evaluation, values));
+    LOCKSTEP_ASSIGN_OR_RETURN(model_.files[name], hash_of(out_.file(name)));
+    return Status::ok();
+  }
+
+  void learn_sizes(const ExportedWeights& weights) {
+    if (const FileTensor* first = weights.find("conv1.weight");
+        first != nullptr && first->shape.size() == 4)
+      model_.channels = first->shape[1];
+    for (const char* last : {"wte.weight", "fc.weight", "fc3.weight", "fc2.weight"}) {
+      const FileTensor* tensor = weights.find(last);
+      if (tensor == nullptr || tensor->shape.empty()) continue;
+      model_.outputs = tensor->shape[0];
+      if (std::string(last) == "wte.weight") model_.channels = 0;
+      // The stem that the job resolved is not in the job: the window of the first layer tells it.
+      if (const FileTensor* stem = weights.find("conv1.weight");
+          stem != nullptr && stem->shape.size() == 4 && std::string(last) == "fc.weight")
+        model_.job.mutable_model()->set_stem(stem->shape[3] == 7 ? "imagenet" : "cifar");
+      return;
+    }
+  }
+
+  Status copy_tokenizer() {
+    const std::string& path = model_.job.data().tokenizer();
+    if (path.empty()) return Status::ok();
+    const auto vocabulary = data::BpeVocabulary::open(path);
+    if (!vocabulary.is_ok()) return vocabulary.status().with_context("data.tokenizer");
+    LOCKSTEP_RETURN_IF_ERROR(data::check_vocabulary_hash(path, model_.job.data().tokenizer_sha256(),
+                                                         vocabulary->sha256()));
+    for (const std::string& file : vocabulary->files()) {
+      const std::string name = fs::path(file).filename().string();
+      LOCKSTEP_ASSIGN_OR_RETURN(const std::string content,
+                                read_file(file, limits::kVocabularyBytes));
+      LOCKSTEP_RETURN_IF_ERROR(put(name, content));
+      model_.tokenizer_files.push_back(name);
+    }
+    return Status::ok();
+  }
+
+  const ExportRequest& request_;
+  HalfMade& out_;
+  ModelFacts model_;
+};
+
+}  // namespace
+
+Result<std::string> export_model(const ExportRequest& request) {
+  ExportRequest whole = request;
+  std::error_code error;
+  whole.run_dir = fs::canonical(request.run_dir, error).string();
+  if (error) return Status(Code::kNoInput, "there is no run directory " + request.run_dir);
+  LOCKSTEP_RETURN_IF_ERROR(check_target(request.target));
+  LOCKSTEP_ASSIGN_OR_RETURN(const CheckpointInfo checkpoint, find_checkpoint(whole));
+  LOCKSTEP_ASSIGN_OR_RETURN(HalfMade out, HalfMade::beside(request.target));
+  LOCKSTEP_RETURN_IF_ERROR(Export(whole, out).write(checkpoint));
+  LOCKSTEP_RETURN_IF_ERROR(out.publish());
+  return checkpoint.name;
+}
+
+}  // namespace lockstep

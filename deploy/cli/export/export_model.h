@@ -1,0 +1,35 @@
+// `lockstep export model`: a directory with the weights of a run as the library loads them that
+// their model comes from, and all that using them needs.
+//
+//   DIR/  model.safetensors   all but torchscript and exported
+//         config.json         gpt2: Hugging Face's from_pretrained(DIR) works
+//         model.pt            torchscript: the module in evaluation mode
+//         model.pt2           exported: the program for evaluation
+//         train.pt2           exported: the program for training
+//         tokenizer files     copies, if the job has a tokenizer
+//         lockstep.json, README.md
+//
+// The directory appears whole, by one rename.
+//
+// Thread-safety: of one thread; starts a process for torchscript.
+#pragma once
+
+#include <string>
+
+#include "comm/base/status.h"
+
+namespace lockstep {
+
+struct ExportRequest {
+  std::string run_dir;
+  std::string checkpoint = "last";  // "last", or a step
+  std::string target;               // DIR
+  std::string command;              // as the user typed it
+};
+
+// Returns the name of the checkpoint. kNoInput without run or checkpoint; kBadData for a damaged
+// checkpoint; kUsage if DIR is there and not empty, or the step has no checkpoint; kConfig if the
+// model cannot be exported here.
+Result<std::string> export_model(const ExportRequest& request);
+
+}  // namespace lockstep

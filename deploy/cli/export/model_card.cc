@@ -1,0 +1,190 @@
+#include "deploy/cli/export/model_card.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <cstdio>
+
+#include "comm/wire/data_legend.h"
+#include "comm/wire/predictions.h"
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr uint32_t kUsageFormat = 1;
+constexpr double kLayerNormEps = 1e-5;
+constexpr int64_t kColours = 3;
+constexpr int64_t kGpt2Vocabulary = 50257;
+constexpr int64_t kGpt2EndOfText = 50256;
+
+Json model_json(const wire::ModelSpec& spec) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  std::string text;
+  if (!google::protobuf::util::MessageToJsonString(spec, &text, options).ok()) return Json();
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  for (const char* place : {"path", "eval_path", "init", "init_skip", "init_sha256"})
+    json.erase(place);
+  return json;
+}
+
+bool takes_images(const ModelFacts& model) {
+  return predictions_per_sample(model.job.model()) == 1;
+}
+
+std::string number(double value, const char* format = "%.4f") {
+  char text[64];
+  std::snprintf(text, sizeof text, format, value);
+  return text;
+}
+
+bool is_resnet(const ModelFacts& model) {
+  return model.job.model().name().starts_with("resnet");
+}
+
+// How to load in Python.
+std::string resnet_lines(const ModelFacts& model, bool is_imagenet) {
+  std::string lines =
+      "import torch, torchvision\n"
+      "from safetensors.torch import load_file\n\n"
+      "net = torchvision.models." +
+      model.job.model().name() + "(num_classes=" + std::to_string(model.outputs) + ")\n";
+  if (!is_imagenet || (model.channels != kColours && model.channels > 0))
+    lines += "net.conv1 = torch.nn.Conv2d(" + std::to_string(model.channels) + ", 64, " +
+             (is_imagenet ? "7, stride=2, padding=3" : "3, padding=1") + ", bias=False)\n";
+  if (!is_imagenet) lines += "net.maxpool = torch.nn.Identity()\n";
+  return lines + "net.load_state_dict(load_file(\"model.safetensors\"))\nnet.eval()\n";
+}
+
+std::string loading_lines(const ModelFacts& model) {
+  const std::string& name = model.job.model().name();
+  if (name == "gpt2")
+    return "from transformers import GPT2LMHeadModel\n\n"
+           "net = GPT2LMHeadModel.from_pretrained(\".\")\n";
+  if (is_resnet(model))
+    return resnet_lines(model, model.files.count("model.safetensors") > 0 &&
+                                   model.job.model().stem() == "imagenet");
+  if (name == "torchscript")
+    return "import torch\n\nnet = torch.jit.load(\"model.pt\")  # in evaluation mode\n";
+  if (name == "exported")
+    return "import torch\n\n"
+           "net = torch.export.load(\"model.pt2\").module()  # for evaluation; train.pt2: to go "
+           "on\n";
+  return "from safetensors.torch import load_file\n\n"
+         "weights = load_file(\"model.safetensors\")  # tensors by name\n";
+}
+
+std::string image_lines(const ModelFacts& model) {
+  std::string text = "## Input\n\nImages as (B, C, H, W) floats: bytes divided by 255";
+  const wire::DataLegend& legend = model.facts.legend();
+  if (legend.mean_size() > 0) {
+    text += ", then (x - mean) / deviation by channel";
+    for (int i = 0; i < legend.mean_size(); ++i)
+      text += std::string(i == 0 ? ": " : ", ") + "mean " +
+              number(static_cast<double>(legend.mean(i)), "%.6g") + " and deviation " +
+              number(static_cast<double>(legend.std(i)), "%.6g");
+  }
+  text += ".";
+  if (model.job.data().transforms_size() > 0) {
+    text += " Transforms of the job:";
+    for (const std::string& word : model.job.data().transforms()) text += " `" + word + "`";
+    text += "; augmentation belongs to training only.";
+  }
+  return text + "\n\n";
+}
+
+std::string token_lines(const ModelFacts& model) {
+  std::string text = "## Input\n\nToken ids, at most " + std::to_string(model.job.model().block()) +
+                     " a sequence. ";
+  if (model.tokenizer_files.empty()) return text + "Tokens are those of the training data.\n\n";
+  text += "The tokenizer is beside the weights:";
+  for (const std::string& file : model.tokenizer_files) text += " `" + file + "`";
+  return text + ".\n\n";
+}
+
+std::string figure_rows(const ModelFacts& model) {
+  std::string rows = "| | |\n|---|---|\n| steps | " + std::to_string(model.manifest.resume.step) +
+                     " |\n| samples a step | " + std::to_string(model.manifest.global_batch) +
+                     " |\n";
+  // The summary tells of the last step only.
+  const Json& summary = model.summary;
+  const bool is_last = summary.is_object() && summary.value("checkpoint", "") == model.checkpoint;
+  const auto add = [&](const char* key, const char* what) {
+    if (is_last && summary.contains(key) && summary[key].is_number())
+      rows += std::string("| ") + what + " | " + number(summary[key].get<double>()) + " |\n";
+  };
+  add("eval_loss", "loss of the evaluation data");
+  add("eval_accuracy", "accuracy of the evaluation data, of 1");
+  const wire::DataFacts& facts = model.facts;
+  rows += "| training samples | " + std::to_string(facts.train_samples()) +
+          " |\n| fingerprint of the training data | `" + facts.train_fingerprint() + "` |\n";
+  if (!facts.eval_fingerprint().empty())
+    rows += "| fingerprint of the evaluation data | `" + facts.eval_fingerprint() + "` |\n";
+  return rows + "| SHA-256 of the weights in Lockstep | `" + model.manifest.weights_sha256 +
+         "` |\n| checkpoint | `" + model.checkpoint + "` |\n";
+}
+
+}  // namespace
+
+Json usage_json(const ModelFacts& model) {
+  Json out;
+  out["format"] = kUsageFormat;
+  out["job"] = model.job.job();
+  out["model"] = model_json(model.job.model());
+  out["step"] = model.manifest.resume.step;
+  out["checkpoint"] = model.checkpoint;
+  out["weights_sha256"] = model.manifest.weights_sha256;
+  out["files"] = model.files;
+  out["data"] = {{"train_fingerprint", model.facts.train_fingerprint()},
+                 {"train_samples", model.facts.train_samples()}};
+  if (model.outputs > 0) out["outputs"] = model.outputs;
+  if (takes_images(model)) {
+    const auto& words = model.job.data().transforms();
+    out["input"] = {{"kind", "images or rows"},
+                    {"transforms", std::vector<std::string>(words.begin(), words.end())}};
+    if (model.channels > 0) out["input"]["channels"] = model.channels;
+  } else {
+    out["input"] = {{"kind", "tokens"}, {"block", model.job.model().block()}};
+    if (!model.tokenizer_files.empty())
+      out["input"]["tokenizer"] = {{"files", model.tokenizer_files},
+                                   {"sha256", model.job.data().tokenizer_sha256()}};
+  }
+  out.update(legend_json(model.facts.legend()));
+  return out;
+}
+
+Json gpt2_config(const ModelFacts& model) {
+  const wire::ModelSpec& spec = model.job.model();
+  const Json end =
+      model.outputs == kGpt2Vocabulary ? Json(kGpt2EndOfText) : Json();  // of other vocabularies
+  return {{"model_type", "gpt2"},
+          {"architectures", {"GPT2LMHeadModel"}},
+          {"vocab_size", model.outputs},
+          {"n_positions", spec.block()},
+          {"n_embd", spec.n_embd()},
+          {"n_layer", spec.n_layer()},
+          {"n_head", spec.n_head()},
+          {"activation_function", "gelu_new"},
+          {"layer_norm_epsilon", kLayerNormEps},
+          {"resid_pdrop", spec.dropout()},
+          {"embd_pdrop", spec.dropout()},
+          {"attn_pdrop", 0},
+          {"tie_word_embeddings", true},
+          {"bos_token_id", end},
+          {"eos_token_id", end},
+          {"dtype", "float32"},
+          {"torch_dtype", "float32"}};
+}
+
+std::string readme_text(const ModelFacts& model) {
+  return "# " + model.job.job() + ": " + model.job.model().name() +
+         "\n\nTrained and exported by Lockstep.\n\n## Load it\n\n```python\n" +
+         loading_lines(model) + "```\n\n" +
+         (takes_images(model) ? image_lines(model) : token_lines(model)) +
+         "`lockstep.json` says the same for programs, with class names and hashes.\n\n## "
+         "Figures\n\n" +
+         figure_rows(model) + "\nMade by:\n\n```\n" + model.command + "\n```\n";
+}
+
+}  // namespace lockstep

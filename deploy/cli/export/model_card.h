@@ -1,0 +1,42 @@
+// The texts beside exported weights: what one needs to use them, and where they come from.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "comm/wire/control.pb.h"
+#include "comm/wire/job.pb.h"
+#include "coordinator/checkpoint/manifest.h"
+
+namespace lockstep {
+
+struct ModelFacts {
+  wire::JobSpec job;
+  wire::DataFacts facts;
+  Manifest manifest;
+  std::string checkpoint;                    // its name
+  nlohmann::json summary;                    // summary.json; null: the run has not ended
+  std::string command;                       // that made this
+  std::map<std::string, std::string> files;  // SHA-256 in hex by name
+  std::vector<std::string> tokenizer_files;  // names of copies
+  // Of the first layer and the last one, where the weights show them; 0: they do not.
+  int64_t channels = 0;
+  int64_t outputs = 0;
+};
+
+// lockstep.json: model, input, transforms, mean and deviation, class names, tokenizer, step,
+// hashes.
+nlohmann::json usage_json(const ModelFacts& model);
+
+// config.json of Hugging Face's GPT2LMHeadModel.
+nlohmann::json gpt2_config(const ModelFacts& model);
+
+// README.md: how to load the weights, figures, data, the command.
+std::string readme_text(const ModelFacts& model);
+
+}  // namespace lockstep
