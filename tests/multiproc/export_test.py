@@ -198,6 +198,17 @@ class Images(ExportTest):
         self.assertAlmostEqual(loss, run.summary()["eval_loss"], delta=1e-5)
 
 
+class Best(ExportTest):
+    def test_the_best_checkpoint_is_the_one_that_the_run_kept(self):
+        data = synthetic_dataset(self.scratch / "data")
+        run = self.finish(self.job(data, eval={"every_steps": 5},
+                                   checkpoint={"every_steps": 10, "best": "loss"},
+                                   train={"global_batch": 64, "slots": 4, "max_steps": 40}),
+                          "--workers", 1)
+        _, facts = self.export(run, "--checkpoint", "best")
+        self.assertEqual(facts["step"], run.summary()["best_checkpoint"]["step"])
+
+
 class Refused(ExportTest):
     def test_what_cannot_be_exported_is_one_line_and_leaves_nothing(self):
         data = synthetic_dataset(self.scratch / "data")
@@ -211,6 +222,7 @@ class Refused(ExportTest):
         refused(66, self.scratch / "nowhere", target, names=self.scratch / "nowhere")
         refused(64, run.run_dir, target, "--checkpoint", 7, names=[7, 3])
         refused(64, run.run_dir, target, "--checkpoint", "frist", names="frist")
+        refused(64, run.run_dir, target, "--checkpoint", "best", names="checkpoint.best")
         target.mkdir()
         (target / "mine.txt").write_text("keep me")
         refused(64, run.run_dir, target, names=target)

@@ -57,6 +57,7 @@ constexpr char kModelExamples[] =
     "say what using them needs.\n\n"
     "Examples:\n"
     "  lockstep export model runs/first first-model\n"
+    "  lockstep export model runs/first --checkpoint best best-model\n"
     "  lockstep export model runs/first --checkpoint 1500 at-1500\n"
     "\n"
     "Exit codes: 0 written, 64 DIR is not empty or there is no such checkpoint, 65 the checkpoint "
@@ -69,7 +70,7 @@ void add_model_command(CLI::App& parent, Commands& commands) {
   command->add_option("run-dir", request->run_dir, "Run directory")->required();
   command->add_option("dir", request->target, "Directory to write, new or empty")->required();
   command->add_option("--checkpoint", request->checkpoint,
-                      "last, or the step of a checkpoint (default: last)");
+                      "last, best (of checkpoint.best), or the step of one (default: last)");
   command->footer(kModelExamples);
   commands[command] = [request] { return write_model(*request); };
 }

@@ -19,6 +19,7 @@
 #include "deploy/agent/process.h"
 #include "deploy/cli/export/exported_weights.h"
 #include "deploy/cli/export/model_card.h"
+#include "deploy/cli/watch/best_checkpoint.h"
 #include "deploy/cli/watch/run_summary.h"
 #include "worker/model/exported/write_program.h"
 #include "worker/model/model_file.h"
@@ -48,13 +49,17 @@ Result<CheckpointInfo> find_checkpoint(const ExportRequest& request) {
                                       "; a run writes one every checkpoint.every_steps and at its "
                                       "end");
   if (request.checkpoint == "last") return verify_checkpoint(found.back().path);
+  if (request.checkpoint == "best") {
+    LOCKSTEP_ASSIGN_OR_RETURN(const BestCheckpoint best, find_best_checkpoint(request.run_dir));
+    return verify_checkpoint(directory + "/" + best.name);
+  }
   Step step = 0;
   const std::string& word = request.checkpoint;
   const auto read = std::from_chars(word.data(), word.data() + word.size(), step);
   if (read.ec != std::errc() || read.ptr != word.data() + word.size())
     return Status(Code::kUsage,
                   "--checkpoint is " + shell_word(word) +
-                      "; it takes last, or the step of a checkpoint: " + steps_text(found));
+                      "; it takes last, best, or the step of a checkpoint: " + steps_text(found));
   for (size_t i = found.size(); i-- > 0;)
     if (found[i].name.step == step) return verify_checkpoint(found[i].path);
   return Status(Code::kUsage,

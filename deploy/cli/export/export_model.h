@@ -22,14 +22,14 @@ namespace lockstep {
 
 struct ExportRequest {
   std::string run_dir;
-  std::string checkpoint = "last";  // "last", or a step
+  std::string checkpoint = "last";  // "last", "best" (checkpoint.best), or a step
   std::string target;               // DIR
   std::string command;              // as the user typed it
 };
 
 // Returns the name of the checkpoint. kNoInput without run or checkpoint; kBadData for a damaged
-// checkpoint; kUsage if DIR is there and not empty, or the step has no checkpoint; kConfig if the
-// model cannot be exported here.
+// checkpoint; kUsage if DIR is there and not empty, the step has no checkpoint, or there is no
+// best; kConfig if the model cannot be exported here.
 Result<std::string> export_model(const ExportRequest& request);
 
 }  // namespace lockstep
