@@ -5,7 +5,6 @@ libraries load what was written and must find Lockstep's evaluation loss."""
 import json
 import os
 import re
-import shutil
 import subprocess
 import unittest
 
@@ -121,7 +120,7 @@ class Images(ExportTest):
         data = synthetic_dataset(self.scratch / "data", train=60, evaluation=24, size=side)
         job = self.job(data, model={"name": "resnet18", "stem": stem, **model},
                        train={"global_batch": 20, "slots": 2, "epochs": 1})
-        return data, self.finish(job, "--workers", 2, name="first")
+        return data, self.finish(job, "--workers", 2, name=f"of-{stem}")
 
     def test_resnets_have_torchvisions_names_and_figures_beside_them(self):
         _, run = self.trained(12, "cifar")
@@ -143,14 +142,13 @@ class Images(ExportTest):
                 target, _ = self.export(run, name=stem)
                 loss = self.loss_in_library(target, IMAGES, DATA=str(data))
                 self.assertAlmostEqual(loss, run.summary()["eval_loss"], delta=1e-4)
-                shutil.rmtree(run.run_dir)
 
     def program(self):
-        data = synthetic_dataset(self.scratch / "data", size=8, classes=10)
+        data = synthetic_dataset(self.scratch / "data", size=8, classes=10, evaluation=50)
         path = str(ROOT / "tests/golden/exported/convnet.pt2")
         job = self.job(data, model={"name": "exported", "path": path},
                        data={"train": {"path": str(data)}, "eval": {"path": str(data)}},
-                       train={"global_batch": 64, "slots": 4, "epochs": 1})
+                       train={"global_batch": 64, "slots": 4, "epochs": 1, "eval_batch": 50})
         return data, self.finish(job, "--workers", 2, name="first")
 
     def test_a_program_comes_out_for_training_with_the_trained_weights(self):
@@ -158,7 +156,8 @@ class Images(ExportTest):
         target, facts = self.export(run)
         self.assertEqual(set(facts["files"]), {"model.pt2", "train.pt2"})
         job = self.job(data, model={"name": "exported", "path": str(target / "train.pt2")},
-                       train={"global_batch": 60, "slots": 4, "max_steps": 1}, optimizer=STILL)
+                       train={"global_batch": 60, "slots": 4, "max_steps": 1, "eval_batch": 50},
+                       optimizer=STILL)
         again = self.finish(job, "--workers", 1, name="again")
         wanted, _ = tensors_in(newest_weights(run))
         found, _ = tensors_in(newest_weights(again))

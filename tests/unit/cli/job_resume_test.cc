@@ -93,8 +93,10 @@ TEST(JobResume, TheKeysMarkedInTheHelpAreThoseThatIdentifyARun) {
     if (row.identity) marked.insert(std::string(row.key));
   std::set<std::string> identifying;
   wire::JobSpec job = resolved();
-  job.mutable_model()->set_sha256("0123");         // of a model from a file only
-  job.mutable_model()->set_eval_sha256("67");      // likewise
+  job.mutable_model()->set_sha256("0123");     // of a model from a file only
+  job.mutable_model()->set_eval_sha256("67");  // likewise
+  job.mutable_model()->set_init_sha256("89");  // where weights were given
+  job.mutable_model()->add_init_skip("fc.*");
   job.mutable_train()->set_label_smoothing(0.1);   // where there is any
   job.mutable_data()->set_tokenizer_sha256("45");  // likewise
   job.mutable_data()->set_documents("pack");       // where they are not stream
@@ -109,6 +111,7 @@ TEST(JobResume, TheKeysMarkedInTheHelpAreThoseThatIdentifyARun) {
   job.mutable_data()->mutable_train()->set_fraction(0.1);
   job.mutable_data()->mutable_eval()->set_fraction(0.1);
   job.mutable_data()->add_mix();
+  job.mutable_optimizer()->add_groups();
   for (const auto& entry : coordinator::identity_of(job, {}))
     if (const JobKey* row = find_job_key(entry.key); row != nullptr)
       identifying.insert(std::string(row->key));
