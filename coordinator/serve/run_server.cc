@@ -69,29 +69,23 @@ void RunServer::Impl::turn() {
   if (is_over) finish();
 }
 
-// A run that ends may have cut its lineage, and somebody may have changed a line since; a term that
-// begins sees to the file by itself.
-Status RunServer::Impl::write_history() {
-  const History::Steps journalled = [this](Step from, Step to, const auto& visit) {
+History::Steps RunServer::Impl::journalled_steps() {
+  return [this](Step from, Step to, const auto& visit) {
     return parts.journal.visit_steps(from, to, visit);
   };
+}
+
+// A run that ends may have cut its lineage; a term that begins cuts the file by itself.
+Status RunServer::Impl::write_history() {
   if ((parts.history.is_pending() || is_over) && !parts.history.is_whole()) {
     parts.logger.warn("history_restored",
                       "history.jsonl was deleted or changed under the run: it is written anew from "
                       "the journal");
-    LOCKSTEP_RETURN_IF_ERROR(parts.history.restore(journalled));
+    LOCKSTEP_RETURN_IF_ERROR(parts.history.restore(journalled_steps()));
   }
   LOCKSTEP_RETURN_IF_ERROR(parts.history.flush());
-  if (!is_over) return Status::ok();
-  if (parts.history.lines() > state.completed)
-    LOCKSTEP_RETURN_IF_ERROR(parts.history.cut(state.completed));
-  LOCKSTEP_ASSIGN_OR_RETURN(const bool was_changed,
-                            parts.history.correct(state.completed, journalled));
-  if (was_changed)
-    parts.logger.warn("history_restored",
-                      "lines of history.jsonl were changed under the run: they are written anew "
-                      "from the journal");
-  return Status::ok();
+  const bool is_cut = is_over && parts.history.lines() > state.completed;
+  return is_cut ? parts.history.cut(state.completed) : Status::ok();
 }
 
 Status RunServer::Impl::write_evals(const std::vector<Action>& actions) {

@@ -44,7 +44,9 @@ struct RunServer::Impl {
   void enqueue(Event event);
   void turn();
   bool commit(const std::vector<Action>& actions);
+  History::Steps journalled_steps();
   Status write_history();
+  Status check_files();
   Status write_evals(const std::vector<Action>& actions);
   bool commit(const std::vector<JournalEntry>& entries);
   void watch_phases(const JournalEntry& entry);
