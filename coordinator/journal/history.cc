@@ -1,32 +1,18 @@
 #include "coordinator/journal/history.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cmath>
-#include <cstdio>
 #include <fstream>
 #include <utility>
 
 #include "comm/base/check.h"
-#include "comm/base/file.h"
+#include "comm/base/descriptors.h"
+#include "coordinator/journal/derived_file.h"
 
 namespace lockstep::coordinator {
 namespace {
-
-std::string number_text(double value) {
-  if (!std::isfinite(value)) return "null";
-  char text[40];
-  std::snprintf(text, sizeof(text), "%.9g", value);
-  return text;
-}
-
-Status io_error(const std::string& doing, const std::string& path) {
-  return {Code::kInternal, doing + " " + path + ": " + errno_text(errno)};
-}
 
 int open_file(const std::string& path) {
   return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
@@ -49,7 +35,7 @@ Result<Kept> count_lines(int fd, const std::string& path, Step limit) {
       text.erase(0, begin);
       begin = 0;
       const ssize_t got = ::read(fd, buffer, sizeof(buffer));
-      if (got < 0) return io_error("cannot read", path);
+      if (got < 0) return derived_file_error("cannot read", path);
       if (got == 0) break;
       text.append(buffer, static_cast<size_t>(got));
       continue;
@@ -74,7 +60,7 @@ std::string history_line(const StepEntry& step) {
 
 Result<std::unique_ptr<History>> History::open(const std::string& path, Step keep_steps) {
   const int fd = open_file(path);
-  if (fd < 0) return io_error("cannot open", path);
+  if (fd < 0) return derived_file_error("cannot open", path);
   std::unique_ptr<History> history(new History(fd, path, 0));
   LOCKSTEP_RETURN_IF_ERROR(history->cut(keep_steps));
   return history;
@@ -82,10 +68,10 @@ Result<std::unique_ptr<History>> History::open(const std::string& path, Step kee
 
 Status History::cut(Step keep_steps) {
   LOCKSTEP_CHECK(pending_.empty(), "what is pending is flushed first");
-  if (::lseek(fd_, 0, SEEK_SET) < 0) return io_error("cannot seek in", path_);
+  if (::lseek(fd_, 0, SEEK_SET) < 0) return derived_file_error("cannot seek in", path_);
   LOCKSTEP_ASSIGN_OR_RETURN(const Kept kept, count_lines(fd_, path_, keep_steps));
-  if (::ftruncate(fd_, kept.bytes) != 0) return io_error("cannot cut", path_);
-  if (::lseek(fd_, kept.bytes, SEEK_SET) < 0) return io_error("cannot seek in", path_);
+  if (::ftruncate(fd_, kept.bytes) != 0) return derived_file_error("cannot cut", path_);
+  if (::lseek(fd_, kept.bytes, SEEK_SET) < 0) return derived_file_error("cannot seek in", path_);
   lines_ = kept.lines;
   bytes_ = kept.bytes;
   return Status::ok();
@@ -103,10 +89,7 @@ void History::append(const StepEntry& step) {
 }
 
 bool History::is_whole() const {
-  struct stat ours {};
-  struct stat there {};
-  return ::fstat(fd_, &ours) == 0 && ::stat(path_.c_str(), &there) == 0 &&
-         ours.st_dev == there.st_dev && ours.st_ino == there.st_ino && ours.st_size == bytes_;
+  return is_still_there(fd_, path_, bytes_);
 }
 
 Status History::restore(const Steps& steps) {
@@ -114,12 +97,10 @@ Status History::restore(const Steps& steps) {
   const Step pending_lines = std::exchange(pending_lines_, 0);
   const Step flushed = lines_ - pending_lines;
   const int fd = open_file(path_);
-  if (fd < 0) return io_error("cannot open", path_);
+  if (fd < 0) return derived_file_error("cannot open", path_);
   ::close(std::exchange(fd_, fd));
   LOCKSTEP_RETURN_IF_ERROR(cut(flushed));
-  LOCKSTEP_RETURN_IF_ERROR(steps(lines_, flushed, [this](const StepEntry& step) {
-    if (step.step == lines_) append(step);
-  }));
+  LOCKSTEP_RETURN_IF_ERROR(fill(flushed, steps));
   pending_ += pending;
   lines_ += pending_lines;
   pending_lines_ += pending_lines;
@@ -136,22 +117,20 @@ Result<bool> History::correct(Step end, const Steps& steps) {
   }));
   if (same == end && lines_ == end) return false;
   LOCKSTEP_RETURN_IF_ERROR(cut(same));
-  LOCKSTEP_RETURN_IF_ERROR(steps(lines_, end, [this](const StepEntry& step) {
-    if (step.step == lines_) append(step);
-  }));
-  LOCKSTEP_RETURN_IF_ERROR(flush());
+  LOCKSTEP_RETURN_IF_ERROR(fill(end, steps));
   return true;
 }
 
+Status History::fill(Step end, const Steps& steps) {
+  LOCKSTEP_RETURN_IF_ERROR(steps(lines_, end, [this](const StepEntry& step) {
+    if (step.step == lines_) append(step);
+  }));
+  return flush();
+}
+
 Status History::flush() {
-  size_t written = 0;
-  while (written < pending_.size()) {
-    const ssize_t got = ::write(fd_, pending_.data() + written, pending_.size() - written);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return io_error("cannot write", path_);
-    written += static_cast<size_t>(got);
-  }
-  bytes_ += static_cast<off_t>(written);
+  if (!write_all(fd_, pending_)) return derived_file_error("cannot write", path_);
+  bytes_ += static_cast<off_t>(pending_.size());
   pending_.clear();
   pending_lines_ = 0;
   return Status::ok();

@@ -48,6 +48,8 @@ class History {
   // REQUIRES: step.step == lines(). Visible to readers after flush().
   void append(const StepEntry& step);
   Status flush();
+  // Appends what is missing up to `end`, and flushes.
+  Status fill(Step end, const Steps& steps);
   bool is_pending() const { return pending_lines_ > 0; }  // there is something to flush
   // Whether the file is where it was, as it was after the last flush().
   bool is_whole() const;

@@ -38,10 +38,7 @@ Status open_history(Begun& begun, const std::string& run_dir, BeginMode mode) {
     return begun.journal->visit_steps(from, to, visit);
   };
   if (mode == BeginMode::kResume) return begun.history->correct(keep, steps).status();
-  LOCKSTEP_RETURN_IF_ERROR(steps(begun.history->lines(), keep, [&](const StepEntry& step) {
-    if (step.step == begun.history->lines()) begun.history->append(step);
-  }));
-  return begun.history->flush();
+  return begun.history->fill(keep, steps);
 }
 
 Status open_eval_file(Begun& begun, const std::string& run_dir) {

@@ -1,0 +1,24 @@
+// What files have in common that the coordinator derives from the journal, a JSON line each entry
+// (history.h, eval_file.h).
+//
+// Thread-safety: free functions.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "comm/base/status.h"
+
+namespace lockstep::coordinator {
+
+// A JSON number of nine digits; what is not a number becomes null.
+std::string number_text(double value);
+
+// kInternal, with errno. `doing`: "cannot open".
+Status derived_file_error(const std::string& doing, const std::string& path);
+
+// Whether `path` is the file that is open as `fd`, with `bytes` bytes.
+bool is_still_there(int fd, const std::string& path, off_t bytes);
+
+}  // namespace lockstep::coordinator
