@@ -84,13 +84,7 @@ uint32_t TensorReader::find(const std::string& name, InputKind kind, bool is_sav
   if (!fields_.is_ok()) return 0;
   if (const auto known = by_entry_.find(tensor.entry); known != by_entry_.end()) {
     ProgramTensor& first = tensors_[known->second];
-    if (!same_extent(first, tensor))
-      fields_.fail(
-          {Code::kConfig, "holds " + printable(name) +
-                              ", which shares a part of its memory "
-                              "with " +
-                              printable(first.name()) +
-                              "; give each a tensor of its own (clone()) and export again"});
+    check_tied(name, tensor, first);
     if (std::ranges::find(first.names, name) == first.names.end()) first.names.push_back(name);
     return known->second;
   }
@@ -106,6 +100,15 @@ uint32_t TensorReader::find(const std::string& name, InputKind kind, bool is_sav
   return index;
 }
 
+void TensorReader::check_tied(const std::string& name, const ProgramTensor& tensor,
+                              const ProgramTensor& first) {
+  if (same_extent(first, tensor)) return;
+  fields_.fail({Code::kConfig, "holds " + printable(name) +
+                                   ", which shares a part of its memory with " +
+                                   printable(first.name()) +
+                                   "; give each a tensor of its own (clone()) and export again"});
+}
+
 std::vector<ProgramTensor> TensorReader::take() {
   if (!weights_.is_object()) return std::move(tensors_);
   for (const auto& [name, entry] : weights_.items()) {
@@ -115,13 +118,7 @@ std::vector<ProgramTensor> TensorReader::take() {
     if (known == by_entry_.end()) continue;
     ProgramTensor& tensor = tensors_[known->second];
     if (std::ranges::find(tensor.names, name) != tensor.names.end()) continue;
-    if (!same_extent(tensor, read(name, entry, kWeights)))
-      fields_.fail(
-          {Code::kConfig, "holds " + printable(name) +
-                              ", which shares a part of its memory "
-                              "with " +
-                              printable(tensor.name()) +
-                              "; give each a tensor of its own (clone()) and export again"});
+    check_tied(name, read(name, entry, kWeights), tensor);
     tensor.names.push_back(name);
   }
   return std::move(tensors_);

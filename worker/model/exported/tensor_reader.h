@@ -37,6 +37,8 @@ class TensorReader {
   void read_extents(const nlohmann::json& meta, const std::string& who, ProgramTensor& tensor);
   void read_bytes(const std::string& who, ProgramTensor& tensor);
   void check_parameter(const ProgramTensor& tensor);
+  // `tensor`, called `name`, lies in the file of `first`: both must be the same tensor.
+  void check_tied(const std::string& name, const ProgramTensor& tensor, const ProgramTensor& first);
 
   JsonFields& fields_;
   const nlohmann::json& weights_;
