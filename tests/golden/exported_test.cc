@@ -11,7 +11,9 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "worker/model/foreign.h"
 #include "worker/model/model.h"
 
 namespace lockstep {
@@ -65,16 +67,9 @@ Result<Trained> open(const std::string& name, bool is_text) {
   Trained out;
   LOCKSTEP_ASSIGN_OR_RETURN(out.model,
                             make_model(spec, shape, is_text ? kGoldenTokens : kGoldenClasses));
-  const ModelLayout& layout = out.model->layout();
-  for (uint32_t i = 0; i < layout.parameters.size(); ++i) {
-    at::Tensor t = at::empty(layout.parameters[i].shape);
-    init_parameter(layout.parameters[i], 1, i, t.mutable_data_ptr<float>());
-    out.parameters.push_back(t.set_requires_grad(true));
-  }
-  for (const BufferSpec& buffer : layout.buffers) {
-    out.buffers.push_back(at::empty({buffer.size}));
-    init_buffer(buffer, out.buffers.back().mutable_data_ptr<float>());
-  }
+  InitialTensors initial = initial_tensors(out.model->layout());
+  out.parameters = std::move(initial.parameters);
+  out.buffers = std::move(initial.buffers);
   return out;
 }
 

@@ -23,27 +23,8 @@ std::string text(at::IntArrayRef sizes) {
   return out.str();
 }
 
-struct Tensors {
-  std::vector<at::Tensor> parameters;
-  std::vector<at::Tensor> buffers;
-};
-
-Tensors initial_tensors(const ModelLayout& layout) {
-  constexpr uint64_t kAnySeed = 1;
-  Tensors out;
-  for (uint32_t i = 0; i < layout.parameters.size(); ++i) {
-    at::Tensor t = at::empty(layout.parameters[i].shape);
-    init_parameter(layout.parameters[i], kAnySeed, i, t.mutable_data_ptr<float>());
-    out.parameters.push_back(t.set_requires_grad(true));
-  }
-  for (const BufferSpec& spec : layout.buffers) {
-    out.buffers.push_back(at::empty({spec.size}));
-    init_buffer(spec, out.buffers.back().mutable_data_ptr<float>());
-  }
-  return out;
-}
-
-std::string tried(const Model& model, const Tensors& tensors, const at::Tensor& x, bool training) {
+std::string tried(const Model& model, const InitialTensors& tensors, const at::Tensor& x,
+                  bool training) {
   std::vector<at::Tensor> before;
   for (const at::Tensor& t : tensors.buffers) before.push_back(t.clone());
   const at::Tensor out =
@@ -61,6 +42,21 @@ std::string tried(const Model& model, const Tensors& tensors, const at::Tensor& 
 }
 
 }  // namespace
+
+InitialTensors initial_tensors(const ModelLayout& layout) {
+  constexpr uint64_t kAnySeed = 1;
+  InitialTensors out;
+  for (uint32_t i = 0; i < layout.parameters.size(); ++i) {
+    at::Tensor t = at::empty(layout.parameters[i].shape);
+    init_parameter(layout.parameters[i], kAnySeed, i, t.mutable_data_ptr<float>());
+    out.parameters.push_back(t.set_requires_grad(true));
+  }
+  for (const BufferSpec& spec : layout.buffers) {
+    out.buffers.push_back(at::empty({spec.size}));
+    init_buffer(spec, out.buffers.back().mutable_data_ptr<float>());
+  }
+  return out;
+}
 
 at::Tensor sample_input(const data::SampleShape& shape, uint64_t batch, uint32_t classes) {
   const auto n = static_cast<int64_t>(batch);
@@ -127,7 +123,7 @@ Status check_one_width(const Model& model, const std::string& who, const data::S
     return Status(Code::kConfig, who + what);
   };
   try {
-    const Tensors tensors = initial_tensors(model.layout());
+    const InitialTensors tensors = initial_tensors(model.layout());
     for (const bool training : {false, true}) {
       const uint64_t batch = training ? batches.training : batches.evaluation;
       const at::Tensor x = sample_input(shape, batch, classes);

@@ -9,12 +9,22 @@
 #include <cstdint>
 #include <exception>
 #include <string>
+#include <vector>
 
 #include "comm/base/status.h"
 #include "data/dataset/sample_shape.h"
 #include "worker/model/model.h"
 
 namespace lockstep {
+
+// By index of a model's layout; parameters require a gradient.
+struct InitialTensors {
+  std::vector<at::Tensor> parameters;
+  std::vector<at::Tensor> buffers;
+};
+
+// What a run would begin with whose seed is 1.
+InitialTensors initial_tensors(const ModelLayout& layout);
 
 // Random samples, the same each time: floats in [-1, 1), or tokens below `classes`. Zeros would
 // leave the statistics of a batch norm unchanged.

@@ -20,6 +20,7 @@
 #include <nlohmann/json.hpp>
 
 #include "worker/engine/core/step_memory.h"
+#include "worker/model/foreign.h"
 #include "worker/model/model.h"
 
 namespace lockstep::bench {
@@ -82,16 +83,9 @@ Result<ExportedLoop> open_loop(const ExportedOptions& options) {
   }
   ExportedLoop loop;
   LOCKSTEP_ASSIGN_OR_RETURN(loop.model, make_model(spec, shape, options.classes));
-  const ModelLayout& layout = loop.model->layout();
-  for (uint32_t i = 0; i < layout.parameters.size(); ++i) {
-    at::Tensor p = at::empty(layout.parameters[i].shape);
-    init_parameter(layout.parameters[i], 1, i, p.mutable_data_ptr<float>());
-    loop.parameters.push_back(p.set_requires_grad(true));
-  }
-  for (const BufferSpec& buffer : layout.buffers) {
-    loop.buffers.push_back(at::empty({buffer.size}));
-    init_buffer(buffer, loop.buffers.back().mutable_data_ptr<float>());
-  }
+  InitialTensors initial = initial_tensors(loop.model->layout());
+  loop.parameters = std::move(initial.parameters);
+  loop.buffers = std::move(initial.buffers);
   std::vector<int64_t> sizes = {-1};
   sizes.insert(sizes.end(), options.shape.begin(), options.shape.end());
   loop.x = read_all(options.inputs, options.is_text ? at::kLong : at::kFloat).view(sizes);

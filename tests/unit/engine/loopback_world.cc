@@ -115,6 +115,17 @@ TrainResult train(const wire::JobSpec& job, const data::Dataset& dataset,
   return world.train_to(steps);
 }
 
+void expect_same_bits(const wire::JobSpec& job, const data::Dataset& dataset, Step steps) {
+  const TrainResult one = train(job, dataset, even_runs(4, 1), steps);
+  ASSERT_EQ(one.losses.size(), steps);
+  for (const double loss : one.losses) EXPECT_TRUE(std::isfinite(loss));
+  for (const uint32_t ranks : {2u, 3u, 4u}) {
+    const TrainResult other = train(job, dataset, even_runs(4, ranks), steps, 4096);
+    EXPECT_EQ(other.losses, one.losses) << ranks << " ranks";
+    EXPECT_TRUE(other.state == one.state) << ranks << " ranks";
+  }
+}
+
 std::vector<SparedParameter> find_spared(wire::JobSpec job, const data::Dataset& dataset) {
   wire::OptimizerSpec* optimizer = job.mutable_optimizer();
   optimizer->set_name("sgd");

@@ -7,7 +7,6 @@
 #include <torch/csrc/jit/api/module.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -25,8 +24,10 @@ namespace {
 
 using ::testing::AllOf;
 using testing::even_runs;
+using testing::expect_same_bits;
 using ::testing::HasSubstr;
 using testing::LoopbackWorld;
+using testing::train;
 using testing::TrainResult;
 
 constexpr data::SampleShape kImages{1, 4, 4};
@@ -41,24 +42,6 @@ wire::JobSpec job_of(const std::string& path) {
   job.mutable_model()->set_path(path);
   job.mutable_model()->set_sha256(read_model_file(path)->sha256);
   return job;
-}
-
-TrainResult train(const wire::JobSpec& job, const data::Dataset& dataset, uint32_t ranks,
-                  Step steps, uint64_t bucket_bytes = 0) {
-  LoopbackWorld world(job, dataset, even_runs(4, ranks), bucket_bytes);
-  world.begin_generation(steps);
-  return world.train_to(steps);
-}
-
-void expect_same_bits(const wire::JobSpec& job, const data::Dataset& dataset, Step steps) {
-  const TrainResult one = train(job, dataset, 1, steps);
-  ASSERT_EQ(one.losses.size(), steps);
-  for (const double loss : one.losses) EXPECT_TRUE(std::isfinite(loss));
-  for (const uint32_t ranks : {2u, 4u}) {
-    const TrainResult other = train(job, dataset, ranks, steps, 4096);
-    EXPECT_EQ(other.losses, one.losses) << ranks << " ranks";
-    EXPECT_TRUE(other.state == one.state) << ranks << " ranks";
-  }
 }
 
 template <typename T>
@@ -130,8 +113,9 @@ TEST(TorchScript, BeginsAsTheFileSaysAndCountsStepsOnce) {
 TEST(TorchScript, WhatRanBeforeInTheProcessChangesNothing) {
   const auto dataset = testing::make_patterns(80, 12, 10);
   const wire::JobSpec job = job_of(golden("torchscript_images.pt"));
-  const TrainResult before = train(job, *dataset, 1, 4);
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(train(job, *dataset, 1, 4).state == before.state);
+  const TrainResult before = train(job, *dataset, even_runs(4, 1), 4);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_TRUE(train(job, *dataset, even_runs(4, 1), 4).state == before.state);
 }
 
 // The device `meta` has shapes and no values, and refuses tensors of the CPU as a GPU does.

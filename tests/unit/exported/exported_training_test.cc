@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -14,6 +13,7 @@
 #include "tests/support/fails_with.h"
 #include "tests/unit/engine/loopback_world.h"
 #include "tests/unit/exported/golden_program.h"
+#include "worker/model/foreign.h"
 #include "worker/model/model.h"
 #include "worker/model/model_file.h"
 
@@ -22,8 +22,8 @@ namespace {
 
 using exported::testing::golden_path;
 using testing::even_runs;
+using testing::expect_same_bits;
 using testing::LoopbackWorld;
-using testing::TrainResult;
 
 constexpr data::SampleShape kImage{1, 8, 8};
 constexpr uint32_t kClasses = 10;
@@ -51,24 +51,6 @@ std::unique_ptr<data::Dataset> make_tokens(uint32_t samples) {
   std::filesystem::remove(path);  // it stays mapped
   EXPECT_TRUE(dataset.is_ok()) << dataset.status().message();
   return std::move(dataset).value();
-}
-
-TrainResult train(const wire::JobSpec& job, const data::Dataset& dataset, uint32_t ranks,
-                  Step steps, uint64_t bucket_bytes = 0) {
-  LoopbackWorld world(job, dataset, even_runs(4, ranks), bucket_bytes);
-  world.begin_generation(steps);
-  return world.train_to(steps);
-}
-
-void expect_same_bits(const wire::JobSpec& job, const data::Dataset& dataset, Step steps) {
-  const TrainResult one = train(job, dataset, 1, steps);
-  ASSERT_EQ(one.losses.size(), steps);
-  for (const double loss : one.losses) EXPECT_TRUE(std::isfinite(loss));
-  for (const uint32_t ranks : {2U, 3U, 4U}) {
-    const TrainResult other = train(job, dataset, ranks, steps, 4096);
-    EXPECT_EQ(other.losses, one.losses) << ranks << " ranks";
-    EXPECT_TRUE(other.state == one.state) << ranks << " ranks";
-  }
 }
 
 TEST(Exported, SameBitsForAnyNumberOfRanksWithDropoutAndBatchNorm) {
@@ -204,22 +186,14 @@ TEST(Exported, ShowsReplayTheOutputOfEachModule) {
   const auto model = make_model(spec, kImage, kClasses);
   ASSERT_TRUE(model.is_ok()) << model.status().message();
   const ModelLayout& layout = (*model)->layout();
-  std::vector<at::Tensor> parameters;
-  std::vector<at::Tensor> buffers;
-  for (uint32_t i = 0; i < layout.parameters.size(); ++i) {
-    parameters.push_back(at::empty(layout.parameters[i].shape));
-    init_parameter(layout.parameters[i], 1, i, parameters.back().mutable_data_ptr<float>());
-  }
-  for (const BufferSpec& buffer : layout.buffers) {
-    buffers.push_back(at::empty({buffer.size}));
-    init_buffer(buffer, buffers.back().mutable_data_ptr<float>());
-  }
+  const InitialTensors initial = initial_tensors(layout);
   std::map<std::string, std::vector<int64_t>> seen;
   const ForwardMode::Observer observer = [&](uint32_t parameter, const at::Tensor& output) {
     seen[layout.parameters[parameter].name] = output.sizes().vec();
   };
   const at::Tensor x = at::empty({3, 1, 8, 8}).fill_(0.5);
-  (*model)->forward({.x = x}, parameters, buffers, {.training = true, .observer = &observer});
+  (*model)->forward({.x = x}, initial.parameters, initial.buffers,
+                    {.training = true, .observer = &observer});
   const std::vector<int64_t> wide = {3, 8, 8, 8};
   const std::vector<int64_t> narrow = {3, 8, 4, 4};
   const std::map<std::string, std::vector<int64_t>> expected = {
