@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-Result<ModelFile> read_model_file(const std::string& path, const std::string& key) {
-  const std::string what = key + " names " + path;
+Result<ModelFile> read_model_file(const std::string& path, const ModelFileKeys& keys) {
+  const std::string what = std::string(keys.path) + " names " + path;
   std::error_code error;
   if (std::filesystem::is_directory(path, error))
     return Status(Code::kConfig, what + ", which is a directory; name the model's file");
@@ -25,12 +25,17 @@ Result<ModelFile> read_model_file(const std::string& path, const std::string& ke
   return ModelFile{std::move(content).value(), std::move(hash)};
 }
 
+Result<std::string> hash_model_file(const std::string& path, const ModelFileKeys& keys) {
+  LOCKSTEP_ASSIGN_OR_RETURN(ModelFile file, read_model_file(path, keys));
+  return std::move(file.sha256);
+}
+
 Status check_model_hash(const std::string& path, const std::string& wanted,
-                        const std::string& found, const std::string& key,
-                        const std::string& hash_key) {
+                        const std::string& found, const ModelFileKeys& keys) {
   if (wanted == found) return Status::ok();
-  return {Code::kUsage, key + " names " + path + ", whose content has changed: its SHA-256 is " +
-                            found + ", and " + hash_key + " of this run is " + wanted +
+  return {Code::kUsage, std::string(keys.path) + " names " + path +
+                            ", whose content has changed: its SHA-256 is " + found + ", and " +
+                            keys.sha256 + " of this run is " + wanted +
                             ". Put the file back as it was, or start a new run in another "
                             "--run-dir"};
 }

@@ -20,13 +20,24 @@ struct ModelFile {
   std::string sha256;  // in hex
 };
 
-// `key`: the job key that names the file.
-Result<ModelFile> read_model_file(const std::string& path, const std::string& key = "model.path");
+// The keys of a job that name a file and its hash, for messages.
+struct ModelFileKeys {
+  const char* path;
+  const char* sha256;
+};
+inline constexpr ModelFileKeys kModelFileKeys{"model.path", "model.sha256"};
+inline constexpr ModelFileKeys kEvalFileKeys{"model.eval_path", "model.eval_sha256"};
+
+Result<ModelFile> read_model_file(const std::string& path,
+                                  const ModelFileKeys& keys = kModelFileKeys);
+
+// Its hash alone.
+Result<std::string> hash_model_file(const std::string& path,
+                                    const ModelFileKeys& keys = kModelFileKeys);
 
 // Ok if `found`, the hash of the file at `path`, equals `wanted`, the hash of the run. kUsage if
-// not. Both in hex. `key` and `hash_key`: the job keys of file and hash.
+// not. Both in hex.
 Status check_model_hash(const std::string& path, const std::string& wanted,
-                        const std::string& found, const std::string& key = "model.path",
-                        const std::string& hash_key = "model.sha256");
+                        const std::string& found, const ModelFileKeys& keys = kModelFileKeys);
 
 }  // namespace lockstep

@@ -190,21 +190,23 @@ class Export {
   // The program for evaluation, which is what most want, and the one that training can go on with.
   Status write_programs(const ExportedWeights& weights) {
     const wire::ModelSpec& spec = model_.job.model();
-    const bool has_own = !spec.eval_path().empty();
-    LOCKSTEP_RETURN_IF_ERROR(check_same_file(has_own ? spec.eval_path() : spec.path(),
-                                             has_own ? spec.eval_sha256() : spec.sha256(),
-                                             has_own ? "model.eval_path" : "model.path"));
-    LOCKSTEP_RETURN_IF_ERROR(put_program(has_own ? spec.eval_path() : spec.path(), kProgramFile,
-                                         /*is_evaluation=*/!has_own, weights));
-    if (has_own)
-      LOCKSTEP_RETURN_IF_ERROR(check_same_file(spec.path(), spec.sha256(), "model.path"));
+    LOCKSTEP_RETURN_IF_ERROR(check_same_file(spec.path(), spec.sha256(), kModelFileKeys));
+    if (spec.eval_path().empty()) {
+      LOCKSTEP_RETURN_IF_ERROR(
+          put_program(spec.path(), kProgramFile, /*is_evaluation=*/true, weights));
+    } else {
+      LOCKSTEP_RETURN_IF_ERROR(
+          check_same_file(spec.eval_path(), spec.eval_sha256(), kEvalFileKeys));
+      LOCKSTEP_RETURN_IF_ERROR(
+          put_program(spec.eval_path(), kProgramFile, /*is_evaluation=*/false, weights));
+    }
     return put_program(spec.path(), kTrainingFile, /*is_evaluation=*/false, weights);
   }
 
   static Status check_same_file(const std::string& path, const std::string& sha256,
-                                const std::string& key) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const ModelFile file, read_model_file(path, key));
-    return check_model_hash(path, sha256, file.sha256, key);
+                                const ModelFileKeys& keys) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const std::string found, hash_model_file(path, keys));
+    return check_model_hash(path, sha256, found, keys);
   }
 
   Status put_program(const std::string& from, const std::string& name, bool is_evaluation,
@@ -222,18 +224,17 @@ class Export {
   }
 
   void learn_sizes(const ExportedWeights& weights) {
-    if (const FileTensor* first = weights.find("conv1.weight");
-        first != nullptr && first->shape.size() == 4)
-      model_.channels = first->shape[1];
+    const FileTensor* first = weights.find("conv1.weight");
+    if (first != nullptr && first->shape.size() != 4) first = nullptr;
+    if (first != nullptr) model_.channels = first->shape[1];
     for (const char* last : {"wte.weight", "fc.weight", "fc3.weight", "fc2.weight"}) {
       const FileTensor* tensor = weights.find(last);
       if (tensor == nullptr || tensor->shape.empty()) continue;
       model_.outputs = tensor->shape[0];
       if (std::string(last) == "wte.weight") model_.channels = 0;
       // The stem that the job resolved is not in the job: the window of the first layer tells it.
-      if (const FileTensor* stem = weights.find("conv1.weight");
-          stem != nullptr && stem->shape.size() == 4 && std::string(last) == "fc.weight")
-        model_.job.mutable_model()->set_stem(stem->shape[3] == 7 ? "imagenet" : "cifar");
+      if (first != nullptr && std::string(last) == "fc.weight")
+        model_.job.mutable_model()->set_stem(first->shape[3] == 7 ? "imagenet" : "cifar");
       return;
     }
   }

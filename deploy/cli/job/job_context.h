@@ -9,6 +9,7 @@
 
 #include "comm/base/status.h"
 #include "comm/wire/job.pb.h"
+#include "worker/model/model_file.h"
 
 namespace lockstep {
 
@@ -31,8 +32,8 @@ struct JobContext {
   // Format of the files at a path, for `auto` (data::detect_format).
   std::function<Result<std::string>(const wire::DataSpec& data, const std::string& path)>
       detect_format = [](auto&, auto&) { return Result<std::string>("idx"); };
-  // SHA-256 of a model's file, in hex (worker/model/model_file.h); `key` names it in the job.
-  std::function<Result<std::string>(const std::string& path, const std::string& key)>
+  // SHA-256 of a model's file, in hex; `keys` name it in the job.
+  std::function<Result<std::string>(const std::string& path, const ModelFileKeys& keys)>
       hash_model_file = [](auto&, auto&) { return Result<std::string>(""); };
   // SHA-256 of the weights of model.init, in hex (worker/model/weights/weight_files.h).
   std::function<Result<std::string>(const wire::JobSpec& job)> hash_initial_weights = [](auto&) {

@@ -23,10 +23,9 @@ Status resolve_eval_file(const JobContext& context, wire::ModelSpec& model) {
     return {Code::kUsage, "model.eval_sha256 is " + model.eval_sha256() +
                               " but model.eval_path is empty: name the program for evaluation"};
   }
-  constexpr char kKey[] = "model.eval_path";
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::string found, context.hash_model_file(path, kKey));
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string found, context.hash_model_file(path, kEvalFileKeys));
   if (model.eval_sha256().empty()) model.set_eval_sha256(found);
-  return check_model_hash(path, model.eval_sha256(), found, kKey, "model.eval_sha256");
+  return check_model_hash(path, model.eval_sha256(), found, kEvalFileKeys);
 }
 
 }  // namespace
@@ -38,7 +37,7 @@ Status resolve_model_file(const JobValues& values, const JobContext& context, wi
     return {Code::kUsage, told(values, "model.name", job) + " but " +
                               told(values, "model.path", job) + ": name the model's file"};
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string found,
-                            context.hash_model_file(model.path(), "model.path"));
+                            context.hash_model_file(model.path(), kModelFileKeys));
   if (model.sha256().empty()) model.set_sha256(found);
   LOCKSTEP_RETURN_IF_ERROR(check_model_hash(model.path(), model.sha256(), found));
   LOCKSTEP_RETURN_IF_ERROR(resolve_eval_file(context, model));

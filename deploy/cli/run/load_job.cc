@@ -35,11 +35,6 @@ std::vector<std::string> environment() {
   return out;
 }
 
-Result<std::string> hash_of_model_file(const std::string& path, const std::string& key) {
-  LOCKSTEP_ASSIGN_OR_RETURN(ModelFile file, read_model_file(path, key));
-  return std::move(file.sha256);
-}
-
 Result<std::string> hash_of_initial_weights(const wire::JobSpec& job) {
   ProgressLine line;
   LOCKSTEP_ASSIGN_OR_RETURN(
@@ -159,7 +154,7 @@ Result<wire::JobSpec> load_job(const JobRequest& request) {
   };
   context.has_eval_files = data::has_eval_files;
   context.detect_format = detect_data;
-  context.hash_model_file = hash_of_model_file;
+  context.hash_model_file = hash_model_file;
   context.hash_initial_weights = hash_of_initial_weights;
   context.hash_tokenizer = data::vocabulary_sha256;
   context.stored = request.stored;

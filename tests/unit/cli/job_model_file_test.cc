@@ -71,7 +71,8 @@ constexpr char kExported[] =
 
 JobContext exported_context() {
   JobContext c = file_context("idx");
-  c.hash_model_file = [](const std::string& path, const std::string& key) {
+  c.hash_model_file = [](const std::string& path, const ModelFileKeys& keys) {
+    const std::string key = keys.path;
     if (path == "/jobs/m.pt" && key == "model.path") return Result<std::string>("aa11");
     if (path == "/jobs/m.eval.pt2" && key == "model.eval_path") return Result<std::string>("ee22");
     return Result<std::string>(Status(Code::kNoInput, key + " names " + path));
@@ -101,8 +102,8 @@ TEST(JobModelFile, AResumeNeedsTheSameEvaluationProgram) {
   resume.stored = &*stored;
   resume.check_same_run = check_same_run;
   EXPECT_TRUE(resolve_job(values_of(kExported), resume).is_ok());
-  resume.hash_model_file = [](auto&, const std::string& key) {
-    return Result<std::string>(key == "model.path" ? "aa11" : "ff33");
+  resume.hash_model_file = [](auto&, const ModelFileKeys& keys) {
+    return Result<std::string>(std::string(keys.path) == "model.path" ? "aa11" : "ff33");
   };
   EXPECT_THAT(resolve_job(values_of(kExported), resume),
               FailsWith(Code::kUsage, Names("ee22", "ff33", "model.eval_path")));

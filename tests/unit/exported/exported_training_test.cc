@@ -130,6 +130,20 @@ TEST(RefusedProgram, ForDataOfAnotherShape) {
   EXPECT_THAT(made("named"), FailsWith(Code::kConfig, Names("named.pt2"), Advises("logits")));
 }
 
+TEST(RefusedProgram, ThatIsNotTheFileOfTheRun) {
+  wire::ModelSpec spec;
+  spec.set_name("exported");
+  spec.set_path(golden_path("stochastic_depth"));
+  spec.set_sha256("aa");
+  EXPECT_THAT(make_model(spec, kImage, kClasses).status(),
+              FailsWith(Code::kUsage, Names("model.path", "model.sha256", "aa")));
+  spec.clear_sha256();
+  spec.set_eval_path(golden_path("stochastic_depth.eval"));
+  spec.set_eval_sha256("bb");
+  EXPECT_THAT(make_model(spec, kImage, kClasses).status(),
+              FailsWith(Code::kUsage, Names("model.eval_path", "model.eval_sha256", "bb")));
+}
+
 TEST(RefusedProgram, WhoseEvaluationCannotBeSwitched) {
   EXPECT_THAT(made("stochastic_depth"),
               FailsWith(Code::kConfig, Names("stochastic_depth.pt2", "bernoulli_", "models.py"),

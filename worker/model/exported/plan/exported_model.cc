@@ -210,10 +210,12 @@ class EvalSources {
 
 Result<std::shared_ptr<const Program>> open_program(const std::string& path,
                                                     const std::string& sha256,
+                                                    const ModelFileKeys& keys,
                                                     const data::SampleShape& shape,
                                                     uint32_t classes) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto program, exported::read_program(path));
-  if (!sha256.empty()) LOCKSTEP_RETURN_IF_ERROR(check_model_hash(path, sha256, program->sha256));
+  if (!sha256.empty())
+    LOCKSTEP_RETURN_IF_ERROR(check_model_hash(path, sha256, program->sha256, keys));
   const Status fits = check_signature(*program, shape, classes);
   if (!fits.is_ok()) return with_name(path, fits);
   return program;
@@ -251,7 +253,8 @@ Result<BoundProgram> evaluation_of(const wire::ModelSpec& spec, const data::Samp
   std::shared_ptr<const Program> program = training.shared_program();
   auto sources = Result<std::vector<InputSource>>(sources_of(*program, parts));
   if (is_own) {
-    LOCKSTEP_ASSIGN_OR_RETURN(program, open_program(path, spec.eval_sha256(), shape, classes));
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        program, open_program(path, spec.eval_sha256(), kEvalFileKeys, shape, classes));
     sources = EvalSources(training.program(), parts).of(*program);
     if (!sources.is_ok()) return with_name(path, sources.status());
   }
@@ -271,7 +274,8 @@ Result<BoundProgram> evaluation_of(const wire::ModelSpec& spec, const data::Samp
 
 Result<std::unique_ptr<Model>> make_exported(const wire::ModelSpec& spec,
                                              const data::SampleShape& shape, uint32_t classes) {
-  LOCKSTEP_ASSIGN_OR_RETURN(auto program, open_program(spec.path(), spec.sha256(), shape, classes));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      auto program, open_program(spec.path(), spec.sha256(), kModelFileKeys, shape, classes));
   LOCKSTEP_ASSIGN_OR_RETURN(const ProgramPlan plan, compiled(spec.path(), program, {}));
   LOCKSTEP_ASSIGN_OR_RETURN(ProgramParts parts, examined(spec.path(), plan, shape, classes));
   ProgramPlan::Options options;
