@@ -338,8 +338,8 @@ class LockstepTest(FailsWith, unittest.TestCase):
         self.runs.append(run)
         return run
 
-    def finish(self, job, *args, name="run", expect=0):
-        run = self.start(job, *args, name=name)
+    def finish(self, job, *args, name="run", expect=0, **more):
+        run = self.start(job, *args, name=name, **more)
         code = run.wait()
         self.assertEqual(code, expect, run.text()[-3000:])
         return run

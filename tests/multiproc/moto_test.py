@@ -1,12 +1,14 @@
 """A bucket of moto, which imitates Amazon's services, with its authentication switched on: signatures,
-session tokens, odd keys and lists in pages as somebody else understands them."""
+session tokens, odd keys and lists in pages as somebody else understands them; and weights from it."""
+import contextlib
 import json
 import shutil
 import subprocess
 import unittest
 
-from harness import installed
+from harness import installed, synthetic_dataset
 from sources_test import SourcesTest
+from weight_files import STILL, assert_same_weights, newest_weights, tensors_in
 
 PYTHON = installed("moto-python")
 
@@ -53,27 +55,57 @@ print(json.dumps([url, keys["aws_access_key_id"], keys["aws_secret_access_key"],
 sys.stdin.read()
 """
 
+    @contextlib.contextmanager
+    def moto(self, root):
+        """Serves the files below root as s3://bucket; the environment of one who may read them, and
+        of one with a role's token."""
+        with subprocess.Popen([PYTHON, "-c", self.SERVER, root, str(self.PAGE)],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True, env=self.env) as server:
+            told = next(line for line in server.stdout if line.startswith("["))  # behind its own words
+            url, key, secret, passing, its_secret, token = json.loads(told)
+            env = {**self.env, "AWS_ENDPOINT_URL": url}
+            try:
+                yield ({**env, "AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": secret},
+                       {**env, "AWS_ACCESS_KEY_ID": passing, "AWS_SECRET_ACCESS_KEY": its_secret,
+                        "AWS_SESSION_TOKEN": token})
+            finally:
+                server.stdin.close()
+
     def test_reads_pages_of_odd_keys_with_the_right_secret_or_token_and_not_with_a_wrong_one(self):
         files = [path for path in self.bucket().rglob("*") if path.is_file()]
         self.assertGreater(len(files), 2 * self.PAGE)
         local = self.prints(self.bucket(), cache=self.scratch / "local")
-        with subprocess.Popen([PYTHON, "-c", self.SERVER, self.far / "bucket",
-                               str(self.PAGE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL, text=True, env=self.env) as moto:
-            told = next(line for line in moto.stdout if line.startswith("["))  # behind its own words
-            url, key, secret, passing, its_secret, token = json.loads(told)
-            env = {**self.env, "AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": key,
-                   "AWS_SECRET_ACCESS_KEY": secret}
+        with self.moto(self.far / "bucket") as (env, role):
             self.assertEqual(self.prints("s3://bucket/a set", env=env), local)
+            wrong = "wrong" + env["AWS_SECRET_ACCESS_KEY"][5:]
             self.assert_refused("s3://bucket/a set", 66, names="403",
-                                env={**env, "AWS_SECRET_ACCESS_KEY": "wrong" + secret[5:]})
-            env |= {"AWS_ACCESS_KEY_ID": passing, "AWS_SECRET_ACCESS_KEY": its_secret}
+                                env={**env, "AWS_SECRET_ACCESS_KEY": wrong})
             self.cache = self.scratch / "cache of a role"  # what was read is not read from there
-            self.assertEqual(self.prints("s3://bucket/a set",
-                                         env={**env, "AWS_SESSION_TOKEN": token}), local)
+            self.assertEqual(self.prints("s3://bucket/a set", env=role), local)
+            turned = role["AWS_SESSION_TOKEN"][::-1]
             self.assert_refused("s3://bucket/a set", 66, names="InvalidToken",
-                                env={**env, "AWS_SESSION_TOKEN": token[::-1]})
-            moto.stdin.close()
+                                env={**role, "AWS_SESSION_TOKEN": turned})
+
+    def test_weights_to_start_from_come_out_of_a_bucket(self):
+        data = synthetic_dataset(self.scratch / "data", classes=10)
+
+        def job(name, **more):
+            return self.job(data, name=f"{name}.yaml", **{
+                "model": {"name": "cnn"}, "train": {"global_batch": 60, "slots": 4, "max_steps": 2},
+                "data": {"train": {"path": str(data)}, "cache_dir": str(self.cache)}, **more})
+
+        first = self.finish(job("first"), "--workers", 1, name="first")
+        place = self.far / "bucket/weights of a run/model.safetensors"
+        place.parent.mkdir(parents=True)
+        place.write_bytes(newest_weights(first).read_bytes())
+        url = "s3://bucket/weights of a run/model.safetensors"
+        begun = job("begun", model={"name": "cnn", "init": url}, optimizer=STILL)
+        with self.moto(self.far / "bucket") as (env, _):
+            run = self.finish(begun, "--workers", 2, name="begun", env=env)
+            assert_same_weights(self, run, tensors_in(place)[0])
+            nowhere = job("nowhere", model={"name": "cnn", "init": url + "x"})
+            self.assert_fails(self.start(nowhere, name="nowhere", env=env), 66, names=url + "x")
 
 
 if __name__ == "__main__":
