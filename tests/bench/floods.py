@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """What a flood of connections that prove nothing costs the run's own people.
 
-    floods.py [--seconds 8] [--commands 5] [--pourers 3]
+    floods.py [--commands 5] [--pourers 3]
 
 silent: connections that say nothing. tls: half TLS handshakes, to a run with comm.tls. Each pourer is
-a process that opens connections as fast as it can and closes the oldest of 400. Prints connections a
-second, the time of `lockstep scale` without and with the flood (median, least and most), and the
-time from kill -9 of a worker until another has its place. The pourers share the machine with the
-run, so the rate is what is left of both.
+a process with the flood of floods_test.py. Prints connections a second, the time of `lockstep scale`
+without and with the flood (median, least and most), and the time from kill -9 of a worker until
+another has its place. The pourers share the machine with the run, so the rate is what is left of
+both.
 """
 import argparse
 import contextlib
@@ -17,57 +17,49 @@ import os
 import pathlib
 import resource
 import signal
-import socket
 import statistics
 import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve()
 sys.path[:0] = [str(HERE.parents[1] / "harness"), str(HERE.parents[1] / "multiproc")]
-from floods_test import client_hello  # noqa: E402
+from floods_test import Flood, client_hello  # noqa: E402
 from harness import Run, lockstep, scratch_directory, slow_slots, synthetic_dataset  # noqa: E402
 
 CROWD = 400
 
 
-def pour(address, word, opened, over):
+def pour(address, word, full, over, rates):
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, 4 * CROWD), most))
-    crowd = []
-    while not over.is_set():
-        one = socket.socket()
-        one.setblocking(False)
-        with contextlib.suppress(OSError):
-            one.connect(address)
-        crowd.append(one)
-        if len(crowd) == CROWD:
-            oldest = crowd.pop(0)
-            with contextlib.suppress(OSError):
-                oldest.send(word)
-                opened.value += 1
-            oldest.close()
-    for one in crowd:
-        one.close()
+    flood = Flood(address, word, CROWD, threads=1)
+    full.wait()
+    before, begin = flood.opened, time.monotonic()
+    over.wait()
+    rates.put((flood.opened - before) / (time.monotonic() - begin))
+    flood.end()
 
 
-class Flood:
-    def __init__(self, address, word, pourers):
-        self.over = multiprocessing.Event()
-        self.counts = [multiprocessing.Value("Q", 0) for _ in range(pourers)]
-        self.processes = [multiprocessing.Process(target=pour, args=(address, word, count, self.over))
-                          for count in self.counts]
+class Pourers:
+    """The flood of several processes: one alone cannot fill a machine."""
+
+    def __init__(self, address, word, count):
+        self.full, self.over = multiprocessing.Barrier(count + 1), multiprocessing.Event()
+        self.rates = multiprocessing.SimpleQueue()
+        self.processes = [multiprocessing.Process(
+            target=pour, args=(address, word, self.full, self.over, self.rates))
+            for _ in range(count)]
         for process in self.processes:
             process.start()
-        while self.opened() < pourers * CROWD:
-            time.sleep(0.01)
-
-    def opened(self):
-        return sum(count.value for count in self.counts)
+        self.full.wait(60)
 
     def end(self):
+        """Connections a second of all of them."""
         self.over.set()
+        rate = sum(self.rates.get() for _ in self.processes)
         for process in self.processes:
             process.join()
+        return rate
 
 
 def commands(run, count):
@@ -106,13 +98,10 @@ def measure(scratch, name, word, comm, options):
     run.wait_for_step(50)
     host, port = run.coordinator()["control"].rsplit(":", 1)
     quiet = commands(run, options.commands)
-    flood = Flood((host, int(port)), word, options.pourers)
-    before, begin = flood.opened(), time.monotonic()
+    pourers = Pourers((host, int(port)), word, options.pourers)
     flooded = commands(run, options.commands)
     back_s = place_taken_s(run)
-    time.sleep(max(0, begin + options.seconds - time.monotonic()))
-    rate = (flood.opened() - before) / (time.monotonic() - begin)
-    flood.end()
+    rate = pourers.end()
     lockstep("stop", run.run_dir, timeout=60)
     return {"flood": name, "connections_per_s": round(rate), "scale_s": spread(quiet),
             "scale_flooded_s": spread(flooded), "place_taken_s": round(back_s, 2),
@@ -122,7 +111,6 @@ def measure(scratch, name, word, comm, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=8)
     parser.add_argument("--commands", type=int, default=5)
     parser.add_argument("--pourers", type=int, default=3)
     options = parser.parse_args()
