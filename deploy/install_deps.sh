@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
 # Installs what is missing, and nothing else: Debian packages, and LibTorch and Arrow from their Python
-# wheels into private directories outside the clone, and moto for the tests. When nothing is missing it
-# ends within a second.
+# wheels into private directories outside the clone, and moto, torchvision and transformers for the
+# tests. When nothing is missing it ends within a second.
 set -euo pipefail
 
 usage() {
   cat <<'TEXT'
 usage: deploy/install_deps.sh [--for build|tests|bench] [--no-apt] [--print-torch-root]
                               [--print-arrow-root] [--print-moto-python]
+                              [--print-models-python]
 
   --for build   what building and running needs (default)
   --for tests   that, and clang with its fuzzer, Google Benchmark, Open MPI, Slurm, Prometheus,
-                Chromium, curl, sshd, what validates manifests for Kubernetes, and moto,
-                which imitates Amazon's services
+                Chromium, curl, sshd, what validates manifests for Kubernetes, moto, which
+                imitates Amazon's services, and torchvision and transformers
   --for bench   that, and what `import torch` needs, for the PyTorch side of the comparisons
                 (about 1.5 GB more where there is no CUDA toolkit)
   --no-apt      leave Debian packages alone, e.g. on another distribution
@@ -21,6 +22,7 @@ usage: deploy/install_deps.sh [--for build|tests|bench] [--no-apt] [--print-torc
                 and install nothing
   --print-arrow-root  likewise, of Arrow's include/ and libraries
   --print-moto-python  likewise, the Python that has moto
+  --print-models-python  likewise, the Python that has torch, torchvision and transformers
 
 environment:
   Torch_DIR, CMAKE_PREFIX_PATH, LOCKSTEP_TORCH_ROOT   use this LibTorch; none is downloaded
@@ -36,6 +38,7 @@ root=$(dirname "$here")
 . "$here/shell/torch.sh"
 . "$here/shell/arrow.sh"
 . "$here/shell/moto.sh"
+. "$here/shell/models.sh"
 
 build_packages=(g++ cmake ninja-build ccache mold pkg-config python3-venv libboost1.81-dev
   libssl-dev libprotobuf-dev protobuf-compiler libsqlite3-dev prometheus-cpp-dev libyaml-cpp-dev
@@ -58,6 +61,7 @@ while (($# > 0)); do
     --print-torch-root) print_root=torch_root ;;
     --print-arrow-root) print_root=arrow_root ;;
     --print-moto-python) print_root=moto_python ;;
+    --print-models-python) print_root=models_python ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; fail 64 "unknown argument '$1'." ;;
   esac
@@ -134,3 +138,4 @@ fi
 install_torch "$purpose" "$log"
 install_arrow "$log"
 [[ $purpose == build ]] || install_moto "$log"
+[[ $purpose == build ]] || install_models "$log"

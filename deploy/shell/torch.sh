@@ -58,12 +58,13 @@ private_torch_root() {  # of a complete private environment; fails when there is
 torch_root() { given_torch_root || private_torch_root || true; }
 
 # Libraries that LIBRARY needs and the loader cannot find, with only what the library itself says
-# about where to look: no loader cache, no LD_LIBRARY_PATH.
+# about where to look: no loader cache, no LD_LIBRARY_PATH. (With --list the loader ends at the first.)
 unresolved_libraries() {
   local loader
   loader=$(echo /lib64/ld-linux-x86-64.so.2 /lib/ld-linux-aarch64.so.1 | tr ' ' '\n' |
     while read -r path; do if [[ -x $path ]]; then echo "$path"; fi; done | head -1)
-  env -u LD_LIBRARY_PATH "$loader" --inhibit-cache --list "$1" | awk '/not found/ {print $1}'
+  env -u LD_LIBRARY_PATH LD_TRACE_LOADED_OBJECTS=1 "$loader" --inhibit-cache "$1" |
+    awk '/not found/ {print $1}'
 }
 
 install_torch_environment() {  # install_torch_environment ENVIRONMENT LOG

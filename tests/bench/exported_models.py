@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Exported programs of well-known models beside eager PyTorch: the first 20 losses, the logits of
+r"""Exported programs of well-known models beside eager PyTorch: the first 20 losses, the logits of
 the trained model in evaluation, and the time of a forward and backward on one thread.
 
-    exported_models.py --bench build/release/bin/bench_exported [--only NAME...] [--rounds 5]
+    $(deploy/install_deps.sh --print-models-python) tests/bench/exported_models.py \
+      --bench build/release/bin/bench_exported [--only NAME...] [--rounds 5]
 
-Run it by a Python that has torch 2.11.0, torchvision 0.26.0 and transformers 5.24.0. The models
+That Python has torch, torchvision and transformers (deploy/install_deps.sh --for tests). The models
 begin from torch.manual_seed(1); both sides take the same batch in each step, SGD with the same
 learning rate, and draw from a generator seeded with 100 + step. Rounds take turns, and each side's
 best counts. Ends with 1 if a loss or a logit is further away than 1e-5.

@@ -1,20 +1,18 @@
 """`lockstep export model` with real processes: names and layouts of the libraries that load the
-weights, what stands beside them, and that they come back in (model.init). Where
-LOCKSTEP_MODELS_PYTHON names a Python with torch, torchvision, transformers and safetensors, these
-libraries load what was written and must find Lockstep's evaluation loss."""
+weights, what stands beside them, and that they come back in (model.init). torch, torchvision and
+transformers load what was written and must find Lockstep's evaluation loss."""
 import json
-import os
 import re
 import subprocess
 import unittest
 
-from harness import ROOT, LockstepTest, lockstep, synthetic_dataset
+from harness import ROOT, LockstepTest, installed, lockstep, synthetic_dataset
 from weight_files import STILL, assert_same_weights, newest_weights, tensors_in, turned
 
 BLOCK = 16
 GPT2 = {"name": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 32, "block": BLOCK}
 TURNED = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
-LIBRARIES = os.environ.get("LOCKSTEP_MODELS_PYTHON", "")
+LIBRARIES = installed("models-python")
 
 # Evaluation loss of images (IDX) with what lockstep.json says, by the net that README.md makes.
 IMAGES = """
@@ -62,8 +60,8 @@ class ExportTest(LockstepTest):
 
     def loss_in_library(self, target, code, **names):
         if not LIBRARIES:
-            self.skipTest("LOCKSTEP_MODELS_PYTHON names no Python with torch, torchvision, "
-                          "transformers and safetensors: nothing of theirs loaded the weights")
+            self.skipTest("torchvision and transformers are not installed "
+                          "(deploy/install_deps.sh --for tests): they loaded no weights")
         lines = re.search(r"```python\n(.*?)```", (target / "README.md").read_text(), re.S).group(1)
         given = "".join(f"{name} = {value!r}\n" for name, value in names.items())
         done = subprocess.run([LIBRARIES, "-c", given + lines + code], cwd=target, text=True,
