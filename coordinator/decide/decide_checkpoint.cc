@@ -26,8 +26,9 @@ auto first_after(const std::vector<CheckpointEntry>& all, Step step) {
 }
 
 // The newest `keep`, and those to which a run goes back whose members disagree, or whose next step
-// to be complete shows a bad loss. With checkpoint.best also the best one, and the best one until
-// each of these: after a rollback to it, that is the best one.
+// to be complete shows a bad loss. With checkpoint.best also the best one, the best one until each
+// of these (after a rollback to it, that is the best one), and those whose evaluation is still on
+// its way: reports of checkpoints overtake records.
 std::set<std::string> names_to_keep(const Turn& turn, size_t keep) {
   const State& state = turn.state;
   const std::vector<CheckpointEntry>& all = state.checkpoints;
@@ -42,9 +43,14 @@ std::set<std::string> names_to_keep(const Turn& turn, size_t keep) {
   for (const CheckpointEntry* entry : back_to) {
     if (entry == nullptr) continue;
     names.insert(entry->name);
-    if (!keeps_best) continue;
+    if (!keeps_best || LOCKSTEP_BUG(kBestUntilRollbackDropped)) continue;
     const auto* kept = best_checkpoint(all, state.evals, data::best_by(best), entry->step);
     if (kept != nullptr) names.insert(kept->name);
+  }
+  for (const CheckpointEntry& entry : all) {
+    const bool is_judged = entry.step < state.completed || state.evals.contains(entry.step) ||
+                           !is_evaluated_after(entry.step, turn.options);
+    if (keeps_best && !is_judged && !LOCKSTEP_BUG(kUnevaluatedDropped)) names.insert(entry.name);
   }
   const auto* kept =
       keeps_best ? best_checkpoint(all, state.evals, data::best_by(best), kNoStep) : nullptr;

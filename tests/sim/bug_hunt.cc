@@ -70,6 +70,12 @@ const Scenario* scene(Bug bug) {
       return scenario_named("dies-with-the-end");
     case Bug::kDroppedCounts:
       return scenario_named("all-die-among-dropped-checkpoints");
+    case Bug::kBestUntilRollbackDropped:
+      return scenario_named("goes-back-across-the-best");
+    case Bug::kUnevaluatedDropped:
+      return scenario_named("stands-still-among-evaluations");
+    case Bug::kTrackOfJoinerFromStart:
+      return scenario_named("others-join-with-patience");
     case Bug::kEvalReportedByOne:
       return scenario_named("writer-dies-after-an-evaluation");
     case Bug::kSkipNotTold:

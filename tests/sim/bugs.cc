@@ -37,6 +37,8 @@ const char* bug_name(Bug bug) {
       "skipped-count-expected",
       "experience-lost",
       "end-forgotten",
+      "best-until-rollback-dropped",
+      "unevaluated-dropped",
       "dropped-counts",
       "batch-lost-on-reconnect",
       "closed-gate-lets-in",
@@ -49,6 +51,7 @@ const char* bug_name(Bug bug) {
       "no-barrier-at-switch",
       "torn-transfer-installed",
       "rewrite-before-all-have-read",
+      "track-of-joiner-from-start",
       "eval-reported-by-one",
       "skipped-slot-counted",
   };

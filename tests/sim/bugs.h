@@ -12,28 +12,30 @@ namespace lockstep::sim {
 enum class Bug : uint8_t {
   kNone,
   // coordinator/
-  kAckBeforeCommit,          // messages leave before the commit that they depend on
-  kHistoryBeforeCommit,      // history.jsonl says what the journal does not have yet
-  kGenerationNotChecked,     // a promise to an older generation counts for the present one
-  kResumeAfterSmallest,      // the start resumes after the smallest answer
-  kStartBeforeAllAnswered,   // the start does not wait for the last answer
-  kBatchNotKept,             // a batch is acknowledged but not journalled
-  kPendingKeptOverRedo,      // reports of a redone step count for the redo
-  kPlanForgottenAtTakeOver,  // a take-over does not know the planned change
-  kTermNotCounted,           // a take-over keeps its predecessor's term
-  kRowNotClosed,             // a start leaves the previous ledger row open
-  kHoleNotSeen,              // a step whose records died with their owners counts as proven
-  kCheckpointNotKept,        // a checkpoint is acknowledged but not journalled
-  kSlotForgotten,            // a weighted assignment gives a slot to nobody
-  kLeastNamedGoes,           // of the suspects, the one that the fewest named is evicted
-  kExpelledGoesOn,           // a place whose machine computes wrong takes part again
-  kDamageNotCut,             // a damaged lineage goes on from its newest checkpoint
-  kKilledAtOnce,             // a hung process has no time to wake up before it is killed
-  kSkipNotTold,              // a start does not name the left-out slots
-  kSkippedCountExpected,     // a step's record must count the left-out samples
-  kExperienceLost,           // a term forgets whom the previous term kept out for a while
-  kEndForgotten,             // a take-over does not know that the run has ended
-  kDroppedCounts,            // a resume takes a checkpoint that was dropped before it was undone
+  kAckBeforeCommit,           // messages leave before the commit that they depend on
+  kHistoryBeforeCommit,       // history.jsonl says what the journal does not have yet
+  kGenerationNotChecked,      // a promise to an older generation counts for the present one
+  kResumeAfterSmallest,       // the start resumes after the smallest answer
+  kStartBeforeAllAnswered,    // the start does not wait for the last answer
+  kBatchNotKept,              // a batch is acknowledged but not journalled
+  kPendingKeptOverRedo,       // reports of a redone step count for the redo
+  kPlanForgottenAtTakeOver,   // a take-over does not know the planned change
+  kTermNotCounted,            // a take-over keeps its predecessor's term
+  kRowNotClosed,              // a start leaves the previous ledger row open
+  kHoleNotSeen,               // a step whose records died with their owners counts as proven
+  kCheckpointNotKept,         // a checkpoint is acknowledged but not journalled
+  kSlotForgotten,             // a weighted assignment gives a slot to nobody
+  kLeastNamedGoes,            // of the suspects, the one that the fewest named is evicted
+  kExpelledGoesOn,            // a place whose machine computes wrong takes part again
+  kDamageNotCut,              // a damaged lineage goes on from its newest checkpoint
+  kKilledAtOnce,              // a hung process has no time to wake up before it is killed
+  kSkipNotTold,               // a start does not name the left-out slots
+  kSkippedCountExpected,      // a step's record must count the left-out samples
+  kExperienceLost,            // a term forgets whom the previous term kept out for a while
+  kEndForgotten,              // a take-over does not know that the run has ended
+  kBestUntilRollbackDropped,  // only the best checkpoint of all is kept
+  kUnevaluatedDropped,        // a checkpoint goes before its evaluation has come
+  kDroppedCounts,             // a resume takes a checkpoint that was dropped before it was undone
   // worker/session/
   kBatchLostOnReconnect,  // a sent but unacknowledged batch is not sent again
   kClosedGateLetsIn,      // an apply begins in a closed generation
@@ -47,6 +49,7 @@ enum class Bug : uint8_t {
   kNoBarrierAtSwitch,         // the next generation rewrites memory that a slower one reads
   kTornTransferInstalled,     // a state received in part counts as whole
   kRewriteBeforeAllHaveRead,  // a range is rewritten when only its owner has read it
+  kTrackOfJoinerFromStart,    // who joins knows of evaluations what its start says, which is older
   kEvalReportedByOne,         // only the writer reports an evaluation, after its gate, and no start
                               // repeats it
   kSkippedSlotCounted,        // a record counts the samples of a left-out slot

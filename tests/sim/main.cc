@@ -1,4 +1,5 @@
 // sim --seeds A-B | --seed N [--trace] [--faults a,b | --scenario NAME|all] [--keep-going]
+//     [--contain-all]
 // sim-planted-bugs likewise, and [--bug NAME] or --planted-bugs
 //
 // Simulates whole runs of a cluster. Exit code 0: all was well; 1: a check failed, and the command
@@ -65,6 +66,7 @@ struct Arguments {
   bool traces = false;
   bool keeps_going = false;
   bool has_faults = false;
+  bool has_to_contain_all = false;
   std::vector<std::string> fault_names;
   std::vector<FaultSpec> faults;
   std::string bug;
@@ -107,12 +109,38 @@ int play_scenarios(const Arguments& arguments) {
   return failed == 0 ? 0 : 1;
 }
 
+// Histories that many seeds must contain, or their checks check nothing.
+struct Contained {
+  uint64_t deaths_in_evaluations = 0;
+  uint64_t joins_across_evaluations = 0;
+  uint64_t rollbacks_across_the_best = 0;
+
+  void add(const Seen& seen) {
+    deaths_in_evaluations += seen.deaths_in_evaluations;
+    joins_across_evaluations += seen.joins_across_evaluations;
+    rollbacks_across_the_best += seen.rollbacks_across_the_best;
+  }
+  bool has_all() const {
+    return deaths_in_evaluations > 0 && joins_across_evaluations > 0 &&
+           rollbacks_across_the_best > 0;
+  }
+  void print() const {
+    std::printf(
+        "%llu deaths in evaluations, %llu joins across evaluations with patience, %llu rollbacks "
+        "across the best\n",
+        static_cast<unsigned long long>(deaths_in_evaluations),
+        static_cast<unsigned long long>(joins_across_evaluations),
+        static_cast<unsigned long long>(rollbacks_across_the_best));
+  }
+};
+
 int run(const Arguments& arguments) {
   const auto began = std::chrono::steady_clock::now();
   uint64_t failed = 0;
   uint64_t events = 0;
   uint64_t stopped = 0;
   uint64_t starts = 0;
+  Contained contained;
   std::string extra;
   for (const std::string& name : arguments.fault_names) extra += " --faults " + name;
   for (uint64_t seed = arguments.first; seed <= arguments.last; ++seed) {
@@ -123,6 +151,7 @@ int run(const Arguments& arguments) {
     events += outcome.events;
     stopped += outcome.was_stopped_by_samples ? 1 : 0;
     starts += outcome.starts;
+    contained.add(outcome.seen);
     if (arguments.traces) print_trace(plan, outcome);
     if (outcome.failures.empty()) continue;
     ++failed;
@@ -138,7 +167,10 @@ int run(const Arguments& arguments) {
       static_cast<unsigned long long>(arguments.last), static_cast<unsigned long long>(failed),
       static_cast<unsigned long long>(events), static_cast<unsigned long long>(starts),
       static_cast<unsigned long long>(stopped), seconds);
-  return failed == 0 ? 0 : 1;
+  contained.print();
+  const bool is_poor = arguments.has_to_contain_all && !contained.has_all();
+  if (is_poor) std::printf("FAILED: these seeds lack one of these histories\n");
+  return failed == 0 && !is_poor ? 0 : 1;
 }
 
 bool parse_range(const std::string& text, Arguments* arguments) {
@@ -164,6 +196,9 @@ int main(int argc, char** argv) {
   app.add_option("--seed", seed, "One seed")->excludes(range);
   app.add_flag("--trace", arguments.traces, "Print every event");
   app.add_flag("--keep-going", arguments.keeps_going, "Do not stop at the first failure");
+  app.add_flag("--contain-all", arguments.has_to_contain_all,
+               "Fail if the seeds have no death in an evaluation, join across one, or rollback "
+               "across the best one");
   app.add_option("--scenario", arguments.scenario, "Play this one, or all");
   auto* faults =
       app.add_option("--faults", arguments.fault_names, "Only these, instead of the seed's")

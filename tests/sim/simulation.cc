@@ -126,7 +126,7 @@ Outcome simulate(const Plan& plan, bool prints, const ClusterScript& script) {
   {
     Cluster cluster(world);
     add_all_checks(world, cluster);
-    world.checks.push_back(make_watch(outcome.seen));
+    world.checks.push_back(make_watch(world, outcome.seen));
     if (script) script(cluster);
     std::vector<std::unique_ptr<Fault>> faults;
     for (const FaultSpec& spec : plan.faults)

@@ -22,9 +22,14 @@ struct Seen {
   std::set<std::string> named;  // places that a check for corruption has evicted
   uint32_t skips = 0;
   std::set<std::string> members;  // processes that were members
+  // What random histories must contain (main.cc).
+  uint32_t deaths_in_evaluations = 0;
+  uint32_t joins_across_evaluations =
+      0;  // with patience: one was made since the change was planned
+  uint32_t rollbacks_across_the_best = 0;  // the best evaluation left the lineage
 };
 
 // Fills `seen`, which outlives the watch.
-std::unique_ptr<Check> make_watch(Seen& seen);
+std::unique_ptr<Check> make_watch(const World& world, Seen& seen);
 
 }  // namespace lockstep::sim

@@ -4,9 +4,6 @@
 #include <fstream>
 #include <string>
 
-#include "coordinator/journal/eval_file.h"
-#include "coordinator/state/evaluations.h"
-#include "data/order/evaluation_due.h"
 #include "tests/sim/checks/checks.h"
 
 namespace lockstep::sim {
@@ -24,9 +21,7 @@ class EndCheck final : public Check {
     end_ = world_.end();
     for (Step step = 0; step < end_; ++step) audit(step);
     check_history();
-    check_evaluations();
     check_checkpoint();
-    check_best();
     if (!cluster_.workers().empty() || !cluster_.agents().empty())
       world_.fail("end", "a worker or an agent is left");
   }
@@ -74,29 +69,6 @@ class EndCheck final : public Check {
       world_.fail("history", "history.jsonl has " + std::to_string(step) + " lines");
   }
 
-  // Every one that was due was made, of the weights of the undisturbed run.
-  void check_evaluations() {
-    std::string lines;
-    for (const auto& [step, eval] : ledger_->evals()) lines += coordinator::eval_line(eval, false);
-    std::ifstream file(world_.directory + "/evals.jsonl");
-    if (std::string(std::istreambuf_iterator<char>(file), {}) != lines)
-      world_.fail("evaluation", "evals.jsonl is not what the journal says");
-    const data::Evaluations when = data::evaluations_of(world_.job, world_.shape);
-    for (Step step = 0; step <= end_; ++step) {
-      const auto found = ledger_->evals().find(step);
-      const bool is_made = found != ledger_->evals().end();
-      if (is_made != data::evaluation_due(when, step, world_.options.steps)) {
-        world_.fail("evaluation", std::string(is_made ? "an" : "no") +
-                                      " evaluation is in the journal after step " +
-                                      std::to_string(step));
-      } else if (is_made && found->second.correct !=
-                                world_.evaluation_of(world_.reference.after(step)).correct()) {
-        world_.fail("evaluation", "the evaluation after step " + std::to_string(step) +
-                                      " is not of the undisturbed run's weights");
-      }
-    }
-  }
-
   void check_checkpoint() {
     const CheckpointEntry* last = nullptr;
     for (const auto& [name, entry] : ledger_->checkpoints())
@@ -106,26 +78,6 @@ class EndCheck final : public Check {
     if (!state.is_ok()) return world_.fail("end", "the final checkpoint is lost");
     if (*state != world_.reference.after(end_))
       world_.fail("I6", "the final state is not that of the undisturbed run");
-  }
-
-  // No checkpoint is better than the best one that is left.
-  void check_best() {
-    if (!data::keeps_best(world_.options.best)) return;
-    const data::BestBy by = data::best_by(world_.options.best);
-    data::EvalMark best;
-    const CheckpointEntry* of_best = nullptr;
-    for (const auto& [name, entry] : ledger_->checkpoints()) {
-      const auto eval = ledger_->evals().find(entry.step);
-      if (entry.state == CheckpointState::kRolledBack || eval == ledger_->evals().end()) continue;
-      const data::EvalMark mark = coordinator::mark_of(eval->second);
-      const bool is_kept = entry.state == CheckpointState::kComplete;
-      const bool is_as_good = mark.step == best.step && is_kept;
-      if (!data::is_better(mark, best, by) && !is_as_good) continue;
-      best = mark;
-      of_best = &entry;
-    }
-    if (of_best != nullptr && of_best->state != CheckpointState::kComplete)
-      world_.fail("best", "the best checkpoint, " + of_best->name + ", was dropped");
   }
 
   World& world_;
@@ -143,13 +95,16 @@ std::unique_ptr<Check> make_end_check(World& world, Cluster& cluster, SharedLedg
 // The lineage's check is first: it keeps the ledger's view up to date for the others.
 void add_all_checks(World& world, Cluster& cluster) {
   const auto ledger = std::make_shared<LedgerView>();
+  const auto judged = std::make_shared<Judged>();
   world.checks.push_back(make_lineage_check(world, ledger));
-  world.checks.push_back(make_state_check(world));
+  world.checks.push_back(make_state_check(world, judged));
   world.checks.push_back(make_generation_check(world));
   world.checks.push_back(make_start_check(world, cluster));
   world.checks.push_back(make_eviction_check(world, ledger));
   world.checks.push_back(make_records_check(world, cluster, ledger));
   world.checks.push_back(make_skip_check(world, ledger));
+  world.checks.push_back(make_evaluation_check(world, ledger, judged));
+  world.checks.push_back(make_best_check(world, ledger));
   world.checks.push_back(make_end_check(world, cluster, ledger));
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 class StateCheck final : public Check {
  public:
-  explicit StateCheck(World& world) : world_(world) {}
+  StateCheck(World& world, SharedJudged judged) : world_(world), judged_(std::move(judged)) {}
 
   void on_commit(const Disk::Entries& entries) override {
     for (const coordinator::JournalEntry& entry : entries) {
@@ -34,27 +34,21 @@ class StateCheck final : public Check {
         planned_.insert(generation->generation);
       if (generation->state == coordinator::GenerationState::kStarted &&
           planned_.count(generation->generation) == 0)
-        newest_started_ = std::max(newest_started_, generation->generation);
+        judged_->newest_started = std::max(judged_->newest_started, generation->generation);
     }
   }
 
   void on_applied(const Applied& applied) override {
-    if (is_out(applied.generation)) return;
+    if (!judged_->covers(world_, applied.generation)) return;
     compare(applied.process, applied.generation, applied.after);
   }
 
   void on_installed(const Installed& installed) override {
-    if (is_out(installed.generation)) return;
+    if (!judged_->covers(world_, installed.generation)) return;
     compare(installed.process, installed.generation, installed.state);
   }
 
  private:
-  // While a damage is in the lineage nobody can be judged, nor who began before it was cut out.
-  bool is_out(Generation generation) const {
-    return generation < newest_started_ || generation <= tainted_through_ ||
-           !world_.damaged.empty();
-  }
-
   void on_check(const coordinator::CheckEntry& check) {
     if (check.agreed) return;
     has_differed_ = true;
@@ -68,7 +62,7 @@ class StateCheck final : public Check {
   // What goes wrong again and again is out with the lineage only when its place is.
   void on_rollback() {
     if (!std::exchange(has_differed_, false)) return;
-    tainted_through_ = newest_;
+    judged_->tainted_through = newest_;
     std::erase_if(world_.damaged, [this](const auto& damaged) {
       const bool is_once = damaged.second == Damage::kWeights || damaged.second == Damage::kResult;
       return is_once || expelled_.count(damaged.first) != 0;
@@ -83,18 +77,17 @@ class StateCheck final : public Check {
   }
 
   World& world_;
+  const SharedJudged judged_;
   std::set<Generation> planned_;
-  Generation newest_started_ = 0;  // after a death
   Generation newest_ = 0;
-  Generation tainted_through_ = 0;
   bool has_differed_ = false;
   std::set<std::string> expelled_;  // places
 };
 
 }  // namespace
 
-std::unique_ptr<Check> make_state_check(World& world) {
-  return std::make_unique<StateCheck>(world);
+std::unique_ptr<Check> make_state_check(World& world, SharedJudged judged) {
+  return std::make_unique<StateCheck>(world, std::move(judged));
 }
 
 }  // namespace lockstep::sim

@@ -52,10 +52,22 @@ class LedgerView {
 
 using SharedLedger = std::shared_ptr<LedgerView>;
 
+// Whose state can be compared with the undisturbed run's: nobody's while a damage is in the
+// lineage, nor that of a member of an older generation than the newest start after a death. The
+// state's check keeps it up to date for the others. check_state.cc
+struct Judged {
+  Generation newest_started = 0;  // after a death
+  Generation tainted_through = 0;
+  bool covers(const World& world, Generation generation) const {
+    return generation >= newest_started && generation > tainted_through && world.damaged.empty();
+  }
+};
+using SharedJudged = std::shared_ptr<Judged>;
+
 // I6: two members at the same step of one lineage have the same state, which is the undisturbed
 // run's.
 // check_state.cc
-std::unique_ptr<Check> make_state_check(World& world);
+std::unique_ptr<Check> make_state_check(World& world, SharedJudged judged);
 // I3, I4, I7: numbers only grow, at most one generation is started, and nothing of an older one
 // takes effect after the promise. check_generations.cc
 std::unique_ptr<Check> make_generation_check(World& world);
@@ -72,6 +84,13 @@ std::unique_ptr<Check> make_records_check(World& world, Cluster& cluster, Shared
 // Slots that policy leaves out: everybody hears of them in time, nobody computes or counts them,
 // and damage by their samples does not survive. check_skips.cc
 std::unique_ptr<Check> make_skip_check(World& world, SharedLedger ledger);
+// Evaluations and train.patience: every member knows the evaluations behind its state, and ends
+// where the undisturbed run ends. check_evaluations.cc
+std::unique_ptr<Check> make_evaluation_check(World& world, SharedLedger ledger,
+                                             SharedJudged judged);
+// checkpoint.best: wherever the run may go back to, the best checkpoint until there is left.
+// check_best.cc
+std::unique_ptr<Check> make_best_check(World& world, SharedLedger ledger);
 // At the end: all steps proven by records that agree with the plan, and nobody left. check_end.cc
 std::unique_ptr<Check> make_end_check(World& world, Cluster& cluster, SharedLedger ledger);
 

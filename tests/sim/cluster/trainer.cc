@@ -140,8 +140,8 @@ Task<Status> Trainer::begin(Life& life) {
     co_return Status(Code::kAborted, "a newer generation was prepared before this one began");
   if (is_planned) parts_.port.switched(life.order.generation, life.at);
   life.first_step = life.at.step;
-  world_.note_installed(
-      {parts_.process.name(), life.order.member, life.order.generation, life.at, state_});
+  world_.note_installed({parts_.process.name(), life.order.member, life.order.generation, life.at,
+                         state_, life.track});
   co_return Status::ok();
 }
 
@@ -204,6 +204,7 @@ Task<Status> Trainer::transfer(Life& life, uint32_t root) {
   state_ = {copy.at.step, hash};
   life.at = copy.at;
   life.track = copy.track;
+  if (LOCKSTEP_BUG(kTrackOfJoinerFromStart)) life.track = data::track_of(life.order.start.evals());
   life.plan.end_with(life.track, life.order.start.total_steps());
   co_return Status::ok();
 }

@@ -62,6 +62,8 @@ class Trainer {
 
   const ModelState& state() const { return state_; }
   Phase phase() const { return phase_; }
+  // Between the beginning of an evaluation and the gate after it.
+  bool is_evaluating() const { return is_evaluating_; }
   bool is_writer() const { return is_writer_; }
   uint32_t buckets_sent() const { return buckets_sent_; }
   Generation generation() const {
@@ -106,6 +108,7 @@ class Trainer {
   Task<Status> apply(Life& life, const std::vector<uint64_t>& sums);
   Task<Status> switch_generation(Life& life, bool* has_left);
   Task<Status> evaluate(Life& life);
+  Task<Status> evaluate_with_all(Life& life);
   Task<Status> keep_if_best(Life& life);
   Task<Status> checkpoint(Life& life, bool is_final);
   void ended_with(const Life& life, const Status& status);
@@ -144,6 +147,7 @@ class Trainer {
 
   ModelState state_;
   Phase phase_ = Phase::kTrain;
+  bool is_evaluating_ = false;
   Generation generation_ = 0;
   bool is_writer_ = false;     // in generation_
   uint32_t buckets_sent_ = 0;  // of the step in flight

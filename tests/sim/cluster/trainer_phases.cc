@@ -31,6 +31,7 @@ Task<Status> Trainer::follow_plan(Life& life) {
       life.at.phase = Phase::kEnd;
       if (!parts_.gate.reached(life.at)) co_return closed_meanwhile();
     } else {
+      world_.note_finished({parts_.process.name(), life.order.generation, life.at});
       parts_.port.leave(life.order.generation, wire::Leave::FINISHED, Status::ok(), life.at);
       co_return Status::ok();
     }
@@ -198,6 +199,14 @@ Task<Status> Trainer::switch_generation(Life& life, bool* has_left) {
 }
 
 Task<Status> Trainer::evaluate(Life& life) {
+  is_evaluating_ = true;
+  Status status = co_await evaluate_with_all(life);
+  is_evaluating_ = false;
+  if (!status.is_ok()) co_return status;
+  co_return co_await keep_if_best(life);
+}
+
+Task<Status> Trainer::evaluate_with_all(Life& life) {
   co_await waiter_.sleep(1, world_.options.compute_ms);
   world_.moment(Moment::kEvaluating, parts_.process.name());
   // All gather the same scores. Here they are one member's, of its own weights.
@@ -212,6 +221,7 @@ Task<Status> Trainer::evaluate(Life& life) {
     if (!status.is_ok()) co_return status;
   }
   track_.add(data::mark_of(report), life.plan.by);
+  world_.note_evaluated({parts_.process.name(), life.order.generation, track_});
   life.plan.end_with(track_, life.order.start.total_steps());
   life.at.phase = life.plan.after_eval(life.at.step);
   if (!parts_.gate.reached(life.at)) co_return closed_meanwhile();
@@ -222,7 +232,7 @@ Task<Status> Trainer::evaluate(Life& life) {
     status = parts_.port.report_eval(life.order.generation, std::move(report));
     if (!status.is_ok()) co_return status;
   }
-  co_return co_await keep_if_best(life);
+  co_return Status::ok();
 }
 
 // As Runner::keep_if_best().

@@ -79,6 +79,7 @@ void SimWorker::begin() {
 
 // The training ends before the session that it reports to, and both before their transport.
 void SimWorker::vanish() {
+  if (trainer_ && ending().signal != 0) world_.note_killed(name(), trainer_->is_evaluating());
   trainer_.reset();
   session_.reset();
 }

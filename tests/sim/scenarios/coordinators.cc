@@ -78,6 +78,15 @@ void restarted_twice_in_transfer(Script& s) {
   });
 }
 
+// Reports of checkpoints overtake those of evaluations: only so many batches of records may be on
+// their way.
+void stands_still_among_evaluations(Script& s) {
+  s.at(Moment::kEvaluated, static_cast<uint64_t>(s.between(1, 40)), [&s](const std::string&) {
+    s.later(0, [&s] { s.cluster().coordinator()->stop(); });
+    s.later(s.between(500, 4'000), [&s] { s.cluster().coordinator()->go_on(); });
+  });
+}
+
 // In the middle of an epoch everything is lost, and its user changes the job.
 void resumed_with(Script& s, const std::function<void(wire::JobSpec&, wire::DataFacts&)>& change) {
   s.at(
@@ -97,6 +106,11 @@ std::string refused(const Outcome& outcome) {
 }  // namespace
 
 std::vector<Scenario> scenarios_of_coordinators() {
+  WorldOptions evaluated = four();
+  evaluated.steps = 60;
+  evaluated.eval_every = 1;
+  evaluated.checkpoint_every = 1;
+  evaluated.best = "loss";
   return {
       {"dies-between-prepare-and-push", four(),
        [](Script& s) { dies_after(s, GenerationState::kPrepared); }, taken_over},
@@ -105,6 +119,8 @@ std::vector<Scenario> scenarios_of_coordinators() {
       {"dies-with-the-end", four(), dies_with_the_end, ended_all_the_same},
       {"one-misses-a-change", four(), one_misses_change, taken_over},
       {"restarted-twice-in-a-transfer", four(), restarted_twice_in_transfer, taken_over},
+      {"stands-still-among-evaluations", evaluated, stands_still_among_evaluations,
+       [](const Outcome& outcome) { return outcome.stuck; }},
       {"resumed-with-another-batch", four(),
        [](Script& s) {
          resumed_with(s, [](auto& job, auto&) { job.mutable_train()->set_global_batch(16); });

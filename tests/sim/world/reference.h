@@ -20,6 +20,8 @@ namespace lockstep::sim {
 inline constexpr uint32_t kBuckets = 2;
 inline constexpr uint32_t kElements = 4;  // of a bucket; slices consist of them
 
+inline constexpr Generation kNewestGeneration = ~Generation{0};
+
 // The state of the weights.
 struct ModelState {
   Step step = 0;
@@ -49,13 +51,12 @@ class Reference {
   void skip(Generation since, Step step, uint32_t begin, uint32_t end);
 
   // As `generation` computes it; by default the newest generation.
-  const ModelState& after(Step steps, Generation generation = kNewest);
+  const ModelState& after(Step steps, Generation generation = kNewestGeneration);
   // The record's content of a step.
   uint64_t record_of(Step step, Generation generation);
   const data::SkipSet& skips() const { return chains_.back().skips; }  // of the newest
 
  private:
-  static constexpr Generation kNewest = ~Generation{0};
   struct Chain {
     Generation since = 0;  // holds in newer generations
     data::SkipSet skips;

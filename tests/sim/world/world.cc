@@ -137,16 +137,21 @@ wire::EvalReport World::evaluation_of(const ModelState& state) const {
   return report;
 }
 
-Step World::end() {
+data::EvalTrack World::track_until(Step step, Generation generation) {
   const data::Evaluations when = data::evaluations_of(job, shape);
   const data::BestBy by = data::best_by(options.best);
   data::EvalTrack track;
-  for (Step step = 1; step < options.steps; ++step) {
-    if (!data::evaluation_due(when, step, options.steps)) continue;
-    track.add(data::mark_of(evaluation_of(reference.after(step))), by);
-    if (track.is_over(options.patience)) return step;
+  for (Step applied = 1; applied <= std::min<Step>(step, options.steps); ++applied) {
+    if (!data::evaluation_due(when, applied, options.steps)) continue;
+    track.add(data::mark_of(evaluation_of(reference.after(applied, generation))), by);
+    if (track.is_over(options.patience)) break;
   }
-  return options.steps;
+  return track;
+}
+
+Step World::end(Generation generation) {
+  const data::EvalTrack track = track_until(options.steps, generation);
+  return track.is_over(options.patience) ? track.last.step : options.steps;
 }
 
 // So that a step takes about as long whatever the number of workers at the start.
@@ -174,6 +179,20 @@ void World::note_applied(const Applied& applied) {
 void World::note_installed(const Installed& installed) {
   trace.add("installed", installed.process, installed.at.step, installed.generation);
   for (const auto& check : checks) check->on_installed(installed);
+}
+
+void World::note_evaluated(const Evaluated& evaluated) {
+  trace.add("evaluation", evaluated.process, evaluated.track.last.step, evaluated.generation);
+  for (const auto& check : checks) check->on_evaluated(evaluated);
+}
+
+void World::note_finished(const Finished& finished) {
+  trace.add("finished", finished.process, finished.at.step, finished.generation);
+  for (const auto& check : checks) check->on_finished(finished);
+}
+
+void World::note_killed(const std::string& process, bool in_evaluation) {
+  for (const auto& check : checks) check->on_killed(process, in_evaluation);
 }
 
 void World::moment(Moment which, const std::string& process) {

@@ -16,6 +16,7 @@
 #include "comm/base/prng.h"
 #include "comm/rpc/memory_transport.h"
 #include "comm/wire/control.pb.h"
+#include "data/order/eval_track.h"
 #include "data/order/step_plan.h"
 #include "tests/sim/world/disk.h"
 #include "tests/sim/world/fabric.h"
@@ -62,6 +63,21 @@ struct Installed {
   Generation generation = 0;
   ResumePoint at;
   ModelState state;
+  data::EvalTrack track;  // of the evaluations behind the state
+};
+
+// A worker has made an evaluation. `track` includes it.
+struct Evaluated {
+  std::string process;
+  Generation generation = 0;
+  data::EvalTrack track;
+};
+
+// A worker has come to the end of the run.
+struct Finished {
+  std::string process;
+  Generation generation = 0;
+  ResumePoint at;
 };
 
 // Observes from outside, and never changes anything.
@@ -70,6 +86,13 @@ class Check {
   virtual ~Check() = default;
   virtual void on_applied(const Applied&) {}
   virtual void on_installed(const Installed&) {}
+  virtual void on_evaluated(const Evaluated&) {}
+  virtual void on_finished(const Finished&) {}
+  // kill -9 of a worker, or the loss of its machine.
+  virtual void on_killed(const std::string& process, bool in_evaluation) {
+    (void)process;
+    (void)in_evaluation;
+  }
   virtual void on_commit(const Disk::Entries&) {}
   virtual void on_message(const std::string& from, const std::string& to, const wire::Envelope&) {
     (void)from;
@@ -169,8 +192,10 @@ class World {
   uint64_t digest_of(Step step, uint32_t slot);
   bool kills(Step step, uint32_t slot) const;
   double loss_of(Step step, const data::SkipSet& skips) const;
-  // The step at which the undisturbed run ends.
-  Step end();
+  // The evaluations of the undisturbed run until `step`, and the step at which it ends: as
+  // `generation` computes them, by default the newest one.
+  data::EvalTrack track_until(Step step, Generation generation = kNewestGeneration);
+  Step end(Generation generation = kNewestGeneration);
   // The result of an evaluation of this state.
   wire::EvalReport evaluation_of(const ModelState& state) const;
   // The time that a worker of this place computes a slot's share of a bucket.
@@ -181,6 +206,9 @@ class World {
   void fail(const std::string& check, const std::string& text);
   void note_applied(const Applied& applied);
   void note_installed(const Installed& installed);
+  void note_evaluated(const Evaluated& evaluated);
+  void note_finished(const Finished& finished);
+  void note_killed(const std::string& process, bool in_evaluation);
 
   // Faults listen here. They must not act at once, but through the loop.
   void moment(Moment moment, const std::string& process);

@@ -77,6 +77,17 @@ TEST(Evaluations, TheBestUntilEachCheckpointToWhichTheRunMayGoBackStays) {
   EXPECT_THAT(w.kept(), ElementsAre(5, 15, 30, 35));
 }
 
+TEST(Evaluations, ACheckpointStaysUntilItsEvaluationHasCome) {
+  EvaluatedWorld w(options_with("accuracy"));
+  for (Step step = 5; step <= 20; step += 5)
+    EXPECT_EQ(w.checkpoint(1, step), Reason::kCheckpointAccepted);
+  EXPECT_THAT(w.kept(), ElementsAre(5, 10, 15, 20));
+  for (const auto& [step, correct] : {std::pair<Step, uint64_t>{5, 4}, {10, 7}, {15, 5}, {20, 6}})
+    w.evaluate(step, correct);
+  EXPECT_EQ(w.checkpoint(1, 25), Reason::kCheckpointAccepted);
+  EXPECT_THAT(w.kept(), ElementsAre(10, 20, 25));
+}
+
 TEST(Evaluations, WithPatienceTheRunEndsWhereEverybodyEndsIt) {
   EvaluatedWorld w(options_with("accuracy", 2));
   w.evaluate(5, 4);

@@ -1,0 +1,94 @@
+// checkpoint.best, after every commit, and so at every rollback: of the checkpoints that the
+// lineage ever had, the best one is left and on the disk. The same holds for those until each
+// checkpoint to which the run may go back, because after that rollback they are the lineage. A
+// generation that starts is told which one it is.
+#include <set>
+#include <string>
+
+#include "coordinator/state/evaluations.h"
+#include "tests/sim/checks/checks.h"
+
+namespace lockstep::sim {
+namespace {
+
+using coordinator::CheckpointEntry;
+using coordinator::CheckpointState;
+
+class BestCheck final : public Check {
+ public:
+  BestCheck(World& world, SharedLedger ledger)
+      : world_(world), ledger_(std::move(ledger)), by_(data::best_by(world_.options.best)) {}
+
+  void on_commit(const Disk::Entries& entries) override {
+    if (!data::keeps_best(world_.options.best)) return;
+    check(coordinator::kNoStep, "the end");
+    for (const auto& [name, entry] : ledger_->checkpoints())
+      if (entry.state == CheckpointState::kComplete) check(entry.step, name);
+    for (const coordinator::JournalEntry& entry : entries) {
+      const auto* generation = std::get_if<coordinator::GenerationEntry>(&entry);
+      if (generation == nullptr) continue;
+      if (generation->state == coordinator::GenerationState::kPlanned)
+        planned_.insert(generation->generation);
+      if (generation->state == coordinator::GenerationState::kStarted &&
+          planned_.count(generation->generation) == 0)
+        check_start(*generation);
+    }
+  }
+
+ private:
+  // The best evaluation until `step` of those with a checkpoint; one that was dropped counts.
+  data::EvalMark best_until(Step step, bool with_dropped) const {
+    data::EvalMark best;
+    for (const auto& [name, entry] : ledger_->checkpoints()) {
+      const auto eval = ledger_->evals().find(entry.step);
+      const bool counts = entry.state == CheckpointState::kComplete ||
+                          (with_dropped && entry.state == CheckpointState::kDropped);
+      if (entry.step > step || !counts || eval == ledger_->evals().end()) continue;
+      const data::EvalMark mark = coordinator::mark_of(eval->second);
+      // By name is by step.
+      if (data::is_better(mark, best, by_)) best = mark;
+    }
+    return best;
+  }
+
+  bool is_left(Step step) const {
+    for (const auto& [name, entry] : ledger_->checkpoints())
+      if (entry.step == step && entry.state == CheckpointState::kComplete &&
+          world_.disk.has_checkpoint(name))
+        return true;
+    return false;
+  }
+
+  void check(Step until, const std::string& where) {
+    const Step best = best_until(until, /*with_dropped=*/true).step;
+    if (best > 0 && !is_left(best))
+      world_.fail("best", "the best checkpoint until " + where + ", that of step " +
+                              std::to_string(best) + ", is gone");
+  }
+
+  void check_start(const coordinator::GenerationEntry& entry) {
+    wire::Start start;
+    if (!start.ParseFromString(entry.start))
+      return world_.fail("best", "a start in the journal cannot be read");
+    const Step told = start.evals().kept().step();
+    const Step best = best_until(start.resume().step(), /*with_dropped=*/false).step;
+    if (told != best)
+      world_.fail("best", "generation " + std::to_string(entry.generation) +
+                              " is told that the best checkpoint is that of step " +
+                              std::to_string(told) + ", and it is that of step " +
+                              std::to_string(best));
+  }
+
+  World& world_;
+  const SharedLedger ledger_;
+  const data::BestBy by_;
+  std::set<Generation> planned_;
+};
+
+}  // namespace
+
+std::unique_ptr<Check> make_best_check(World& world, SharedLedger ledger) {
+  return std::make_unique<BestCheck>(world, std::move(ledger));
+}
+
+}  // namespace lockstep::sim
