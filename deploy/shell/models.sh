@@ -10,7 +10,8 @@ models_packages=(torchvision==0.26.0 transformers==5.24.0 huggingface_hub==2.4.0
   tqdm==4.70.1 filelock==4.2.11 fsspec==2026.9.0 typing-extensions==4.16.0 sympy==1.14.0
   mpmath==1.3.0 networkx==3.6.1 Jinja2==3.1.6 MarkupSafe==3.0.4 setuptools==81.0.0
   requests==2.34.2 urllib3==2.8.0 certifi==2026.10.19.post1 charset-normalizer==3.5.2 idna==3.20
-  httpx2==2.16.2 httpcore2==2.16.2 h11==0.16.0 anyio==4.16.0 truststore==0.10.5 click==8.5.1)
+  httpx2==2.16.2 httpcore2==2.16.2 h11==0.16.0 anyio==4.16.0 truststore==0.10.5 click==8.5.1
+  xxhash==4.1.0)  # the order of samples (tests/golden/order.py)
 
 models_environment() { private_environment "models-${models_packages[1]#*==}"; }
 

@@ -20,95 +20,24 @@ import time
 import warnings
 
 import torch
-from torch import nn
-from torch.export import Dim, export, save
 from torch.nn import functional as F
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
+from reference_models import MODELS, make_model, save_program  # noqa: E402
+
 LIMIT = 1e-5
-CLASSES, VOCABULARY = 10, 128
 
 
-class Mlp(nn.Sequential):
-    def __init__(self):
-        super().__init__(nn.Flatten(), nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 128),
-                         nn.ReLU(), nn.Linear(128, CLASSES))
-
-
-class UNet(nn.Module):
-    def __init__(self):
-        super().__init__()
-        block = lambda i, o: nn.Sequential(nn.Conv2d(i, o, 3, padding=1), nn.ReLU(),
-                                           nn.Conv2d(o, o, 3, padding=1), nn.ReLU())
-        self.a, self.b, self.c = block(3, 16), block(16, 32), block(32, 64)
-        self.up2, self.up1 = nn.ConvTranspose2d(64, 32, 2, 2), nn.ConvTranspose2d(32, 16, 2, 2)
-        self.d, self.e, self.out = block(64, 32), block(32, 16), nn.Conv2d(16, CLASSES, 1)
-
-    def forward(self, x):
-        a = self.a(x)
-        b = self.b(F.max_pool2d(a, 2))
-        y = self.d(torch.cat([b, self.up2(self.c(F.max_pool2d(b, 2)))], 1))
-        return self.out(self.e(torch.cat([a, self.up1(y)], 1))).mean((2, 3))
-
-
-class Logits(nn.Module):
-    """A model of transformers that gives its logits alone."""
-
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
-
-    def forward(self, input_ids):
-        return self.model(input_ids=input_ids).logits
-
-
-def vision(name, **options):
-    import torchvision
-    return getattr(torchvision.models, name)(num_classes=CLASSES, **options)
-
-
-def gpt2():
-    from transformers import GPT2Config, GPT2LMHeadModel
-    return Logits(GPT2LMHeadModel(GPT2Config(vocab_size=VOCABULARY, n_positions=64, n_embd=32,
-                                             n_layer=2, n_head=2, use_cache=False)))
-
-
-def bert():
-    from transformers import BertConfig, BertForMaskedLM
-    return Logits(BertForMaskedLM(BertConfig(vocab_size=VOCABULARY, hidden_size=32,
-                                             intermediate_size=64, num_hidden_layers=2,
-                                             num_attention_heads=2, max_position_embeddings=64)))
-
-
-# What makes it, the shape of a sample, samples, learning rate, whether evaluation is a program of
-# its own.
-MODELS = {
-    "mlp": (Mlp, (1, 28, 28), 64, 0.05, False),
-    "unet": (UNet, (3, 32, 32), 4, 0.05, False),
-    "resnet18": (lambda: vision("resnet18"), (3, 64, 64), 8, 0.01, False),
-    "resnet50": (lambda: vision("resnet50"), (3, 64, 64), 4, 0.001, False),
-    "vit_b_16": (lambda: vision("vit_b_16", image_size=32), (3, 32, 32), 2, 0.001, False),
-    "mobilenet_v3_small": (lambda: vision("mobilenet_v3_small"), (3, 64, 64), 8, 0.01, False),
-    "convnext_tiny": (lambda: vision("convnext_tiny"), (3, 64, 64), 2, 0.001, True),
-    "gpt2": (gpt2, (32,), 4, 0.05, False),
-    "bert": (bert, (32,), 4, 0.05, False),
-}
-
-
-def batch_of(shape, samples):
+def batch_of(model):
     torch.manual_seed(7)
-    if len(shape) == 1:
-        x = torch.randint(0, VOCABULARY, (samples, *shape))
-        return x, (x + 3) % VOCABULARY
-    return torch.randn(samples, *shape), torch.arange(samples) % CLASSES
+    if model.is_text():
+        x = torch.randint(0, model.outputs, (model.batch, *model.shape))
+        return x, (x + 3) % model.outputs
+    return torch.randn(model.batch, *model.shape), torch.arange(model.batch) % model.outputs
 
 
 def loss_of(model, x, labels):
     return F.cross_entropy(model(x).flatten(0, -2), labels.flatten())
-
-
-def save_program(model, x, path):
-    program = export(model, (x.clone(),), dynamic_shapes=({0: Dim("batch", min=1, max=1024)},))
-    save(program, path)
 
 
 def train(model, x, labels, steps, lr):
@@ -140,24 +69,23 @@ def best_ms(model, x, labels, repeat):
 
 class Case:
     def __init__(self, name, folder, options):
-        make, self.shape, self.samples, self.lr, has_eval = MODELS[name]
+        of = MODELS[name]
+        self.shape, self.samples, self.lr = of.shape, of.batch, of.lr
         self.name, self.folder, self.options = name, folder, options
-        torch.manual_seed(1)
-        self.model = make().train()
-        self.x, self.labels = batch_of(self.shape, self.samples)
+        self.model = make_model(name)
+        self.x, self.labels = batch_of(of)
         self.command = [options.bench, folder / "train.pt2"]
-        save_program(self.model, self.x, folder / "train.pt2")
-        if has_eval:
-            save_program(self.model.eval(), self.x, folder / "eval.pt2")
+        save_program(self.model, of.shape, folder / "train.pt2")
+        if of.has_eval:
+            save_program(self.model.eval(), of.shape, folder / "eval.pt2")
             self.model.train()
             self.command += ["--eval", folder / "eval.pt2"]
         self.x.numpy().tofile(folder / "x")
         self.labels.numpy().tofile(folder / "labels")
-        is_text = len(self.shape) == 1
         self.command += ["--inputs", folder / "x", "--labels", folder / "labels",
                          "--shape", ",".join(map(str, self.shape)), "--lr", self.lr,
-                         "--classes", VOCABULARY if is_text else CLASSES]
-        self.command += ["--tokens"] if is_text else []
+                         "--classes", of.outputs]
+        self.command += ["--tokens"] if of.is_text() else []
 
     def ours(self, *more):
         done = subprocess.run([str(word) for word in (*self.command, *more)], capture_output=True,
