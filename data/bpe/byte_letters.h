@@ -35,4 +35,17 @@ inline std::optional<uint8_t> byte_of_letter(const std::string& text) {
   return std::nullopt;
 }
 
+// The bytes for a text in UTF-8 that has only such letters.
+inline std::optional<std::string> bytes_of_letters(const std::string& text) {
+  std::string bytes;
+  for (size_t at = 0; at < text.size();) {
+    const size_t letter = static_cast<uint8_t>(text[at]) < 0x80 ? 1 : 2;
+    const auto byte = byte_of_letter(text.substr(at, letter));
+    if (!byte) return std::nullopt;
+    bytes.push_back(static_cast<char>(*byte));
+    at += letter;
+  }
+  return bytes;
+}
+
 }  // namespace lockstep::data

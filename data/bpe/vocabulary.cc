@@ -173,6 +173,8 @@ class VocabularyReader {
         return bad("has a token of " + std::to_string(text.size()) + " bytes");
       made_.size_ = std::max(made_.size_, *id + 1);
       ids_.emplace(text, *id);
+      // A text with anything but letters of bytes stands for itself, as an added token does.
+      made_.texts_.emplace(*id, bytes_of_letters(text).value_or(text));
       const auto byte = byte_of_letter(text);
       if (!byte) continue;
       made_.bytes_[*byte] = *id;
@@ -201,6 +203,7 @@ class VocabularyReader {
       LOCKSTEP_RETURN_IF_ERROR(check_added_id(text.get_ref<const std::string&>(), *id));
       made_.size_ = std::max(made_.size_, *id + 1);
       made_.added_.push_back({text, *id, member(added, "normalized") == true});
+      made_.texts_[*id] = text;
     }
     return Status::ok();
   }

@@ -55,6 +55,12 @@ class BpeVocabulary {
     return found == merges_.end() ? nullptr : &found->second;
   }
   const std::vector<AddedToken>& added_tokens() const { return added_; }
+  // The bytes that a token stands for, as a decoder writes them; empty for a number that is no
+  // token.
+  std::string_view bytes_of(uint32_t token) const {
+    const auto found = texts_.find(token);
+    return found == texts_.end() ? std::string_view() : found->second;
+  }
 
  private:
   friend class VocabularyReader;
@@ -64,6 +70,7 @@ class BpeVocabulary {
   uint32_t bytes_[256] = {};
   std::unordered_map<uint64_t, Merge> merges_;
   std::vector<AddedToken> added_;
+  std::unordered_map<uint32_t, std::string> texts_;
 };
 
 // The same hash as BpeVocabulary::sha256(), without parsing the files.

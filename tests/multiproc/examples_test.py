@@ -1,5 +1,6 @@
-"""The examples of worker/MODELS.md at a small size: photos from torchvision's resnet18 with a new last
-layer, and GPT-2 in Hugging Face's format fine-tuned on text."""
+"""The examples of worker/MODELS.md and worker/USE.md at a small size: photos from torchvision's
+resnet18 with a new last layer, GPT-2 in Hugging Face's format fine-tuned on text, and a GPT-2 of
+characters that goes on with a text."""
 import json
 import unittest
 
@@ -77,6 +78,21 @@ class Examples(LockstepTest):
         self.assertRegex(said, r"^step-\d+-g1-m\d+ of \S+ is in \S+my-gpt2; ")
         self.assertEqual((self.scratch / "my-gpt2/tokenizer.json").read_bytes(),
                          tokenizer.read_bytes())
+
+    def test_a_gpt2_of_characters_goes_on_with_a_text(self):
+        text = self.scratch / "text"
+        text.mkdir()
+        for name, times in (("train.txt", 400), ("val.txt", 20)):
+            (text / name).write_text("every slot of every rank sums the same. " * times)
+        run = self.finish(EXAMPLES / "char_gpt.yaml", f"data.train.path={text}", "model.n_layer=2",
+                          "model.n_embd=64", "train.epochs=40", "optimizer.lr=0.005",
+                          "--workers", 2, name="chars")
+        page = (ROOT / "worker/USE.md").read_text()
+        likeliest = ["--prompt", "every ", "--temperature", 0, "--tokens", 39]
+        said = self.succeed("generate", run.run_dir, *likeliest)
+        self.assertIn(f"```\n{said}```", page)
+        self.succeed("export", "model", run.run_dir, self.scratch / "chars-model")
+        self.assertEqual(self.succeed("generate", self.scratch / "chars-model", *likeliest), said)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@
 #include "worker/program/last_wait.h"
 #include "worker/program/worker.h"
 #include "worker/replay/replay_main.h"
+#include "worker/use/generate_main.h"
 
 namespace {
 
@@ -44,6 +45,9 @@ int main(int argc, char** argv) {
   }
   if (argc > 1 && std::string(argv[1]) == "doctor") {
     return lockstep::doctor_main(argc - 1, argv + 1);
+  }
+  if (argc > 1 && std::string(argv[1]) == "generate") {
+    return lockstep::generate_main(argc - 1, argv + 1);
   }
   lockstep::hold_stop_signals();
   lockstep::WorkerOptions options;

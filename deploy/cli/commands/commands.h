@@ -32,6 +32,7 @@ void add_drain_command(CLI::App& app, Commands& commands);
 void add_checkpoint_command(CLI::App& app, Commands& commands);
 void add_audit_command(CLI::App& app, Commands& commands);
 void add_replay_command(CLI::App& app, Commands& commands);
+void add_generate_command(CLI::App& app, Commands& commands);
 void add_data_command(CLI::App& app, Commands& commands);
 void add_doctor_command(CLI::App& app, Commands& commands);
 void add_certs_command(CLI::App& app, Commands& commands);

@@ -8,6 +8,7 @@
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
 #include "deploy/cli/export/export_model.h"
+#include "deploy/cli/export/find_checkpoint.h"
 #include "deploy/cli/watch/tensorboard_export.h"
 
 namespace lockstep {
@@ -69,8 +70,7 @@ void add_model_command(CLI::App& parent, Commands& commands) {
   const auto request = std::make_shared<ExportRequest>();
   command->add_option("run-dir", request->run_dir, "Run directory")->required();
   command->add_option("dir", request->target, "Directory to write, new or empty")->required();
-  command->add_option("--checkpoint", request->checkpoint,
-                      "last, best (of checkpoint.best), or the step of one (default: last)");
+  command->add_option("--checkpoint", request->checkpoint, kCheckpointHelp);
   command->footer(kModelExamples);
   commands[command] = [request] { return write_model(*request); };
 }

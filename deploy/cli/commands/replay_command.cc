@@ -1,12 +1,10 @@
-#include <unistd.h>
-
-#include <cerrno>
 #include <filesystem>
 #include <memory>
+#include <utility>
+#include <vector>
 
-#include "comm/base/file.h"
-#include "deploy/agent/process.h"
 #include "deploy/cli/base/console.h"
+#include "deploy/cli/commands/become_worker.h"
 #include "deploy/cli/commands/commands.h"
 
 namespace lockstep {
@@ -19,13 +17,11 @@ struct ReplayArguments {
   std::string batch_file;
 };
 
-// Only the worker has a tensor library: it takes over this process.
-int become_worker(const ReplayArguments& arguments) {
+int replay_step(const ReplayArguments& arguments) {
   std::error_code error;
   const std::string run_dir = std::filesystem::canonical(arguments.run_dir, error).string();
   if (error) return report(Status(Code::kNoInput, "there is no directory " + arguments.run_dir));
-  const std::string program = sibling_program("lockstep-worker");
-  std::vector<std::string> words{program, "replay", "--run-dir", run_dir, "--step", arguments.step};
+  std::vector<std::string> words{"replay", "--run-dir", run_dir, "--step", arguments.step};
   const auto add = [&words](const char* option, const std::string& value) {
     if (value.empty()) return;
     words.emplace_back(option);
@@ -33,11 +29,7 @@ int become_worker(const ReplayArguments& arguments) {
   };
   add("--slot", arguments.slot);
   add("--batch-file", arguments.batch_file);
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  ::execv(program.c_str(), argv.data());
-  return report(Status(Code::kConfig, "cannot start " + program + ": " + errno_text(errno)));
+  return become_worker(std::move(words));
 }
 
 constexpr char kReplayNotes[] =
@@ -67,7 +59,7 @@ void add_replay_command(CLI::App& app, Commands& commands) {
                       "File for the batch (safetensors); default "
                       "RUN_DIR/replay-step-N.safetensors");
   command->footer(kReplayNotes);
-  commands[command] = [arguments] { return become_worker(*arguments); };
+  commands[command] = [arguments] { return replay_step(*arguments); };
 }
 
 }  // namespace lockstep

@@ -2,7 +2,6 @@
 
 #include <sys/wait.h>
 
-#include <charconv>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -18,8 +17,8 @@
 #include "data/bpe/vocabulary.h"
 #include "deploy/agent/process.h"
 #include "deploy/cli/export/exported_weights.h"
+#include "deploy/cli/export/find_checkpoint.h"
 #include "deploy/cli/export/model_card.h"
-#include "deploy/cli/watch/best_checkpoint.h"
 #include "deploy/cli/watch/run_summary.h"
 #include "worker/model/exported/write_program.h"
 #include "worker/model/model_file.h"
@@ -32,39 +31,6 @@ namespace fs = std::filesystem;
 constexpr char kTorchScriptFile[] = "model.pt";
 constexpr char kProgramFile[] = "model.pt2";
 constexpr char kTrainingFile[] = "train.pt2";
-
-std::string steps_text(const std::vector<ListedCheckpoint>& found) {
-  std::string text;
-  for (const ListedCheckpoint& checkpoint : found)
-    text += (text.empty() ? "" : ", ") + std::to_string(checkpoint.name.step);
-  return text;
-}
-
-// Verified, since whoever gets the weights has no run to compare them with.
-Result<CheckpointInfo> find_checkpoint(const ExportRequest& request) {
-  const std::string directory = rundir::file_in(request.run_dir, rundir::kCheckpoints);
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto found, list_checkpoints(directory));
-  if (found.empty())
-    return Status(Code::kNoInput, "there is no checkpoint in " + request.run_dir +
-                                      "; a run writes one every checkpoint.every_steps and at its "
-                                      "end");
-  if (request.checkpoint == "last") return verify_checkpoint(found.back().path);
-  if (request.checkpoint == "best") {
-    LOCKSTEP_ASSIGN_OR_RETURN(const BestCheckpoint best, find_best_checkpoint(request.run_dir));
-    return verify_checkpoint(directory + "/" + best.name);
-  }
-  Step step = 0;
-  const std::string& word = request.checkpoint;
-  const auto read = std::from_chars(word.data(), word.data() + word.size(), step);
-  if (read.ec != std::errc() || read.ptr != word.data() + word.size())
-    return Status(Code::kUsage,
-                  "--checkpoint is " + shell_word(word) +
-                      "; it takes last, best, or the step of a checkpoint: " + steps_text(found));
-  for (size_t i = found.size(); i-- > 0;)
-    if (found[i].name.step == step) return verify_checkpoint(found[i].path);
-  return Status(Code::kUsage,
-                "the run has no checkpoint of step " + word + "; it has " + steps_text(found));
-}
 
 Status check_target(const std::string& target) {
   std::error_code error;
@@ -269,7 +235,8 @@ Result<std::string> export_model(const ExportRequest& request) {
   whole.run_dir = fs::canonical(request.run_dir, error).string();
   if (error) return Status(Code::kNoInput, "there is no run directory " + request.run_dir);
   LOCKSTEP_RETURN_IF_ERROR(check_target(request.target));
-  LOCKSTEP_ASSIGN_OR_RETURN(const CheckpointInfo checkpoint, find_checkpoint(whole));
+  LOCKSTEP_ASSIGN_OR_RETURN(const CheckpointInfo checkpoint,
+                            find_checkpoint(whole.run_dir, whole.checkpoint));
   LOCKSTEP_ASSIGN_OR_RETURN(HalfMade out, HalfMade::beside(request.target));
   LOCKSTEP_RETURN_IF_ERROR(Export(whole, out).write(checkpoint));
   LOCKSTEP_RETURN_IF_ERROR(out.publish());

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "comm/wire/data_formats.h"
 #include "comm/wire/data_legend.h"
 #include "comm/wire/predictions.h"
 
@@ -146,6 +147,8 @@ Json usage_json(const ModelFacts& model) {
     if (model.channels > 0) out["input"]["channels"] = model.channels;
   } else {
     out["input"] = {{"kind", "tokens"}, {"block", model.job.model().block()}};
+    if (is_text_format(model.job.data().train().format()))
+      out["input"]["tokens"] = model.tokenizer_files.empty() ? "bytes" : "pieces";
     if (!model.tokenizer_files.empty())
       out["input"]["tokenizer"] = {{"files", model.tokenizer_files},
                                    {"sha256", model.job.data().tokenizer_sha256()}};

@@ -252,13 +252,36 @@ std::string WeightTable::text() const {
   return out;
 }
 
+namespace {
+
+bool has_wrong(const WeightTable& table) {
+  return std::ranges::any_of(table.rows, [](const WeightRow& row) { return is_wrong(row.fate); });
+}
+
+}  // namespace
+
+Status load_own_weights(const std::string& path, const wire::ModelSpec& model,
+                        std::span<const StateTensor> state) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const WeightFiles files, WeightFiles::open(path));
+  LOCKSTEP_ASSIGN_OR_RETURN(auto from, name_tensors(model.name(), files));
+  wire::ModelSpec whole = model;
+  whole.clear_init_skip();
+  Matching matching(whole, state, std::move(from));
+  const WeightTable table = matching.compare();
+  if (has_wrong(table) || table.count(WeightFate::kCut) > 0)
+    return {Code::kBadData, path + " does not hold the weights of this " + model.name() + ": " +
+                                table.summary() + "; take another checkpoint, or export again"};
+  matching.copy();
+  return files.unchanged();
+}
+
 Result<WeightTable> load_weights(const WeightFiles& files, const wire::ModelSpec& model,
                                  std::span<const StateTensor> state) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto from, name_tensors(model.name(), files));
   Matching matching(model, state, std::move(from));
   LOCKSTEP_RETURN_IF_ERROR(matching.check_patterns());
   WeightTable table = matching.compare();
-  if (std::ranges::any_of(table.rows, [](const WeightRow& row) { return is_wrong(row.fate); }))
+  if (has_wrong(table))
     return Status(Code::kConfig, "model.init names " + model.init() + ", which does not fit " +
                                      model.name() + ": " + table.summary() + advice(table, model));
   matching.copy();

@@ -55,4 +55,8 @@ struct WeightTable {
 Result<WeightTable> load_weights(const WeightFiles& files, const wire::ModelSpec& model,
                                  std::span<const StateTensor> state);
 
+// The same for weights that a run wrote, at `path`: everything must match. kBadData if not.
+Status load_own_weights(const std::string& path, const wire::ModelSpec& model,
+                        std::span<const StateTensor> state);
+
 }  // namespace lockstep

@@ -1,0 +1,44 @@
+#include "deploy/cli/export/find_checkpoint.h"
+
+#include <charconv>
+#include <system_error>
+#include <vector>
+
+#include "comm/base/text/shell_word.h"
+#include "comm/rundir/layout.h"
+#include "coordinator/checkpoint/newest_checkpoint.h"
+#include "deploy/cli/watch/best_checkpoint.h"
+
+namespace lockstep {
+namespace {
+
+std::string steps_text(const std::vector<ListedCheckpoint>& found) {
+  std::string text;
+  for (const ListedCheckpoint& checkpoint : found)
+    text += (text.empty() ? "" : ", ") + std::to_string(checkpoint.name.step);
+  return text;
+}
+
+}  // namespace
+
+Result<CheckpointInfo> find_checkpoint(const std::string& run_dir, const std::string& word) {
+  const std::string directory = rundir::file_in(run_dir, rundir::kCheckpoints);
+  if (word == "last") return newest_checkpoint(directory);
+  if (word == "best") {
+    LOCKSTEP_ASSIGN_OR_RETURN(const BestCheckpoint best, find_best_checkpoint(run_dir));
+    return verify_checkpoint(directory + "/" + best.name);
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto found, list_checkpoints(directory));
+  Step step = 0;
+  const auto read = std::from_chars(word.data(), word.data() + word.size(), step);
+  if (read.ec != std::errc() || read.ptr != word.data() + word.size())
+    return Status(Code::kUsage,
+                  "--checkpoint is " + shell_word(word) +
+                      "; it takes last, best, or the step of a checkpoint: " + steps_text(found));
+  for (size_t i = found.size(); i-- > 0;)
+    if (found[i].name.step == step) return verify_checkpoint(found[i].path);
+  return Status(Code::kUsage,
+                "the run has no checkpoint of step " + word + "; it has " + steps_text(found));
+}
+
+}  // namespace lockstep

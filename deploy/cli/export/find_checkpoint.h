@@ -1,0 +1,21 @@
+// The checkpoint of a run that a user names: last, best (of checkpoint.best), or the step of one.
+//
+// Thread-safety: a free function; it blocks as RunSource does.
+#pragma once
+
+#include <string>
+
+#include "comm/base/status.h"
+#include "coordinator/checkpoint/store.h"
+
+namespace lockstep {
+
+// What the option --checkpoint takes, for help texts.
+inline constexpr char kCheckpointHelp[] =
+    "last, best (of checkpoint.best), or the step of one (default: last)";
+
+// Verified, since whoever uses the weights has nothing to compare them with. kNoInput without a
+// checkpoint; kBadData for a damaged one; kUsage if the step has none, or there is no best.
+Result<CheckpointInfo> find_checkpoint(const std::string& run_dir, const std::string& word);
+
+}  // namespace lockstep

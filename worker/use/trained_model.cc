@@ -1,0 +1,140 @@
+#include "worker/use/trained_model.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "comm/base/file.h"
+#include "comm/base/hash.h"
+#include "comm/base/limits.h"
+#include "comm/rundir/run_files.h"
+#include "comm/wire/data_formats.h"
+#include "comm/wire/data_legend.h"
+#include "coordinator/checkpoint/newest_checkpoint.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Json = nlohmann::json;
+
+constexpr char kUsageFile[] = "lockstep.json";
+
+Result<TrainedModel> read_checkpoint_model(const std::string& run_dir,
+                                           const std::string& checkpoint) {
+  TrainedModel model;
+  model.place = run_dir;
+  LOCKSTEP_ASSIGN_OR_RETURN(model.job, read_job_spec(run_dir));
+  LOCKSTEP_ASSIGN_OR_RETURN(const wire::DataFacts facts, read_data_facts(run_dir));
+  model.legend = facts.legend();
+  model.weights = checkpoint + "/" + std::string(kModelFile);
+  model.tokenizer = model.job.data().tokenizer();
+  model.is_of_bytes = is_text_format(model.job.data().train().format());
+  return model;
+}
+
+// Reads a directory of `lockstep export model`.
+class ExportedDirectory {
+ public:
+  explicit ExportedDirectory(const std::string& path) : path_(path) { model_.place = path; }
+
+  Result<TrainedModel> read() {
+    LOCKSTEP_ASSIGN_OR_RETURN(const std::string text,
+                              read_file(file(kUsageFile), limits::kJobFileBytes));
+    const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object() || !member(json, "model").is_object() ||
+        !member(json, "files").is_object())
+      return bad("is not what lockstep export model writes");
+    if (member(json, "format") != 1)
+      return Status(Code::kConfig, file(kUsageFile) +
+                                       " is of another version of Lockstep; export the model "
+                                       "again with this one");
+    google::protobuf::util::JsonParseOptions options;
+    options.ignore_unknown_fields = true;
+    if (!google::protobuf::util::JsonStringToMessage(json["model"].dump(),
+                                                     model_.job.mutable_model(), options)
+             .ok())
+      return bad("has a model that cannot be read");
+    LOCKSTEP_ASSIGN_OR_RETURN(model_.legend, legend_from_json(json));
+    LOCKSTEP_RETURN_IF_ERROR(check_files(json["files"]));
+    model_.weights = file(kModelFile);
+    take_tokens(member(json, "input"));
+    return std::move(model_);
+  }
+
+ private:
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  Status bad(const std::string& what) const {
+    return {Code::kBadData, file(kUsageFile) + " " + what + "; export the model again"};
+  }
+  static Json member(const Json& object, const char* key) {
+    return object.is_object() ? object.value(key, Json()) : Json();
+  }
+
+  // Nobody may give a file another content: what this directory computes would be another's.
+  Status check_files(const Json& files) const {
+    for (const auto& [name, hash] : files.items()) {
+      if (name == "README.md" || name == "train.pt2") continue;
+      if (name.find('/') != std::string::npos || !hash.is_string())
+        return bad("has a list of files that cannot be read");
+      LOCKSTEP_ASSIGN_OR_RETURN(const std::string content,
+                                read_file(file(name), limits::kModelFileBytes));
+      if (to_hex(sha256(content)) != hash.get<std::string>())
+        return {Code::kBadData, file(name) +
+                                    " is damaged or was changed: its hash is not that in " +
+                                    kUsageFile + "; export the model again"};
+    }
+    return Status::ok();
+  }
+
+  void take_tokens(const Json& input) {
+    model_.is_of_bytes = member(input, "tokens") == "bytes";
+    const Json tokenizer = member(input, "tokenizer");
+    const Json files = member(tokenizer, "files");
+    if (!files.is_array() || files.empty() || !files[0].is_string()) return;
+    // Two files: vocab.json and merges.txt, in a directory.
+    model_.tokenizer = files.size() == 1 ? file(files[0].get<std::string>()) : path_;
+    const Json hash = member(tokenizer, "sha256");
+    if (hash.is_string()) model_.job.mutable_data()->set_tokenizer_sha256(hash.get<std::string>());
+  }
+
+  const std::string path_;
+  TrainedModel model_;
+};
+
+}  // namespace
+
+Result<TrainedModel> read_trained_model(const ModelPlace& place) {
+  if (!place.checkpoint.empty()) return read_checkpoint_model(place.path, place.checkpoint);
+  std::error_code error;
+  if (!fs::exists(place.path + "/" + kUsageFile, error))
+    return Status(Code::kUsage, place.path +
+                                    " is neither the directory of a run nor one that lockstep "
+                                    "export model wrote; name one of these");
+  return ExportedDirectory(place.path).read();
+}
+
+Status load_trained_model(const ModelPlace& place,
+                          const std::function<Status(const TrainedModel&)>& load) {
+  ModelPlace now = place;
+  while (true) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const TrainedModel model, read_trained_model(now));
+    const Status loaded = load(model);
+    std::error_code error;
+    if (loaded.is_ok() || !now.or_newer || fs::exists(now.checkpoint, error)) return loaded;
+    LOCKSTEP_ASSIGN_OR_RETURN(const CheckpointInfo newer,
+                              newest_checkpoint(fs::path(now.checkpoint).parent_path().string()));
+    now.checkpoint = newer.path;
+  }
+}
+
+Result<TokenText> token_text(const TrainedModel& model, const std::string& tokenizer) {
+  if (!tokenizer.empty()) return TokenText::of_vocabulary(tokenizer, "");
+  if (!model.tokenizer.empty())
+    return TokenText::of_vocabulary(model.tokenizer, model.job.data().tokenizer_sha256());
+  return model.is_of_bytes ? TokenText::of_bytes() : TokenText::of_numbers();
+}
+
+}  // namespace lockstep
