@@ -82,7 +82,7 @@ class ReferenceTest(LockstepTest):
         self.assertLess(found["logits_differ"], 1e-5)
 
     def assert_the_same_in_any_world(self, job, whole):
-        """The run ends as `whole` with 4 workers, and with 2 of which one dies and which go on as 3."""
+        """The run ends as `whole` with 4 workers, and with 2 of which one dies, continued by 3."""
         def ends_so(run):
             self.assert_same_result(run, whole)
             self.assertEqual(run.summary()["eval_loss"], whole.summary()["eval_loss"])

@@ -71,14 +71,14 @@ def samples(name, data, split, facts):
         tokens = torch.from_numpy(numpy.load(data / f"{split}.npy").astype(numpy.int64))
         return tokens[:-1].view(-1, length), tokens[1:].view(-1, length)
     pixels = numpy.load(data / f"{split}_images.npy").astype(numpy.float32) / numpy.float32(255)
-    mean, std = (numpy.float32(facts["normalize"][key]).reshape(-1, 1, 1) for key in ("mean", "std"))
+    mean, std = (numpy.float32(facts["normalize"][k]).reshape(-1, 1, 1) for k in ("mean", "std"))
     labels = numpy.load(data / f"{split}_labels.npy")
     return torch.from_numpy((pixels - mean) / std), torch.from_numpy(labels)
 
 
 class Eager:
     """Trains as a user of PyTorch would, a slot of the batch after the other. Where one slot holds
-    the batch, the loss and the step of SGD round as Lockstep's do, so that all bits can be equal."""
+    the batch, the loss and the step of SGD round as Lockstep's do, so all bits can be equal."""
 
     def __init__(self, name, job):
         self.model = make_model(name)
@@ -129,7 +129,7 @@ def exp_below_zero(x):
 
 
 def rounded_loss(logits, labels):
-    """Mean cross entropy and its gradient as worker/engine/core/loss.cc rounds them: the exponential
+    """Mean cross entropy and its gradient, rounded as by worker/engine/core/loss.cc: the exponential
     is a polynomial, and 16 sums run side by side. For at most 1024 classes."""
     rows, classes = logits.shape
     largest = logits.max(1, keepdims=True)

@@ -2,18 +2,22 @@
 resnet18 with a new last layer, GPT-2 in Hugging Face's format fine-tuned on text, and a GPT-2 of
 characters that goes on with a text."""
 import json
+import os
+import re
+import subprocess
 import unittest
 
-from harness import ROOT, LockstepTest
+from harness import BIN, DEADLINE_S, ROOT, LockstepTest, installed
 from image_files import images
 from tokenizer_test import MERGES, vocabulary
 from weight_files import newest_weights, tensors_in
 
 EXAMPLES = ROOT / "deploy/examples"
 FROZEN = ("conv1.", "bn1.", "layer1.")
+PYTHON = installed("models-python")
 
 
-class Examples(LockstepTest):
+class ExamplesTest(LockstepTest):
     def photos(self):
         directory = self.scratch / "photos"
         for split, each, seed in (("train", 8, 1), ("val", 4, 2)):
@@ -23,6 +27,25 @@ class Examples(LockstepTest):
                 path.write_bytes(content)
         return directory
 
+    def text(self):
+        directory = self.scratch / "text"
+        directory.mkdir()
+        for name, times in (("train.txt", 400), ("val.txt", 40)):
+            (directory / name).write_text("every slot of every rank sums the same. " * times)
+        return directory
+
+    def write_tokenizer(self, path):
+        byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
+        path.write_text(json.dumps({
+            "added_tokens": [{"id": 256 + len(MERGES), "content": "<|endoftext|>", "special": True,
+                              "single_word": False, "lstrip": False, "rstrip": False,
+                              "normalized": False}],
+            "pre_tokenizer": byte_level, "decoder": byte_level,
+            "model": {"type": "BPE", "vocab": vocabulary(MERGES), "merges": MERGES}}))
+        return path
+
+
+class Examples(ExamplesTest):
     def test_photos_from_a_resnet18_with_a_new_head(self):
         photos = self.photos()
         # In place of torchvision's: the same names and shapes, and more classes.
@@ -53,15 +76,8 @@ class Examples(LockstepTest):
         self.assertEqual(len(facts["class_names"]), facts["outputs"])
 
     def test_a_gpt2_in_hugging_faces_format_is_fine_tuned_on_text(self):
-        text = self.scratch / "text"
-        text.mkdir()
-        for name, times in (("train.txt", 400), ("val.txt", 40)):
-            (text / name).write_text("every slot of every rank sums the same. " * times)
-        tokenizer = self.scratch / "tokenizer.json"
-        tokenizer.write_text(json.dumps({
-            "added_tokens": [{"id": 256 + len(MERGES), "content": "<|endoftext|>"}],
-            "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False},
-            "model": {"type": "BPE", "vocab": vocabulary(MERGES), "merges": MERGES}}))
+        text = self.text()
+        tokenizer = self.write_tokenizer(self.scratch / "tokenizer.json")
         small = ["model.n_layer=2", "model.n_head=2", "model.n_embd=32", f"data.train.path={text}"]
         first = self.finish(EXAMPLES / "gpt2_finetune.yaml", *small, "model.block=32", "model.init=",
                             f"data.tokenizer={tokenizer}", "train.epochs=2", "optimizer.lr=0.01",
@@ -93,6 +109,104 @@ class Examples(LockstepTest):
         self.assertIn(f"```\n{said}```", page)
         self.succeed("export", "model", run.run_dir, self.scratch / "chars-model")
         self.assertEqual(self.succeed("generate", self.scratch / "chars-model", *likeliest), said)
+
+
+# PyTorch's side of the photos: README.md's net, and images as torchvision prepares them.
+PHOTO_LOSS = """
+import json
+from torchvision import transforms as t
+from torchvision.datasets import ImageFolder
+facts = json.load(open("lockstep.json"))
+ready = t.Compose([t.Resize(32), t.CenterCrop(32), t.ToTensor(),
+                   t.Normalize(facts["normalize"]["mean"], facts["normalize"]["std"])])
+photos = ImageFolder("../photos/val", ready)
+assert photos.classes == facts["class_names"], (photos.classes, facts["class_names"])
+x, y = zip(*photos)
+with torch.no_grad():
+    print("loss", torch.nn.functional.cross_entropy(net(torch.stack(x)), torch.tensor(y)).item())
+"""
+TEXT_LOSS = """
+import torch
+from transformers import AutoTokenizer, GPT2LMHeadModel
+net = GPT2LMHeadModel.from_pretrained("my-gpt2").eval()
+ids = torch.tensor(AutoTokenizer.from_pretrained("my-gpt2").encode(open("text/val.txt").read()))
+n = (len(ids) - 1) // 32
+x, y = (ids[i:i + n * 32].view(n, 32) for i in (0, 1))
+with torch.no_grad():
+    print("loss", torch.nn.functional.cross_entropy(net(x).logits.flatten(0, 1), y.flatten()).item())
+"""
+
+
+@unittest.skipUnless(PYTHON, "torchvision and transformers are not installed "
+                             "(deploy/install_deps.sh --for tests)")
+class Page(ExamplesTest):
+    """The lines of the page as they stand there. Variables make the jobs small."""
+
+    def lines(self, title):
+        page = (ROOT / "worker/MODELS.md").read_text()
+        block = re.search(rf"(?ms)\*\*{re.escape(title)}\*\*.*?^```\n(.*?)^```$", page).group(1)
+        self.assertLessEqual(len(block.splitlines()), 10)
+        return block
+
+    def type(self, lines, **variables):
+        """What a shell says to the lines, in a directory that has deploy/, as the clone does."""
+        programs = self.scratch / "bin"
+        programs.mkdir()
+        (programs / "python3").symlink_to(PYTHON)
+        (self.scratch / "deploy").symlink_to(ROOT / "deploy")
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", lines], cwd=self.scratch, text=True,
+            capture_output=True, timeout=DEADLINE_S, stdin=subprocess.DEVNULL,
+            env={**os.environ, "PATH": f"{programs}:{BIN}:{os.environ['PATH']}", **variables})
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def loss(self, code, directory):
+        done = subprocess.run([PYTHON, "-c", code], cwd=directory, text=True, capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return float(done.stdout.split()[-1])
+
+    def eval_loss(self, run):
+        return json.loads((self.scratch / "runs" / run / "summary.json").read_text())["eval_loss"]
+
+    def test_photos_from_torchvision_and_back(self):
+        self.photos()
+        # Where torchvision looks for weights that it has downloaded.
+        cache = self.scratch / "torch/hub/checkpoints"
+        cache.mkdir(parents=True)
+        subprocess.run([PYTHON, "-c", f"""
+import torch, torchvision as t
+torch.manual_seed(1)
+name = t.models.ResNet18_Weights.DEFAULT.url.rsplit("/")[-1]
+torch.save(t.models.resnet18().state_dict(), {str(cache)!r} + "/" + name)"""], check=True)
+        self.type(self.lines("Photos from torchvision's resnet18."),
+                  TORCH_HOME=str(self.scratch / "torch"), LOCKSTEP_TRAIN__GLOBAL_BATCH="8",
+                  LOCKSTEP_TRAIN__MAX_STEPS="4",
+                  LOCKSTEP_DATA__TRANSFORMS="[resize=32,center_crop=32,flip,normalize]")
+        table = (self.scratch / "runs/photos/logs/model-init.txt").read_text()
+        self.assertRegex(table, r"\Aread +conv1\.weight +\[64, 3, 7, 7\] +F32 \[64, 3, 7, 7\]\n")
+        loss = self.loss((self.scratch / "load.py").read_text() + PHOTO_LOSS,
+                         self.scratch / "photos-model")
+        self.assertAlmostEqual(loss, self.eval_loss("photos"), delta=1e-5)
+
+    def test_gpt2_from_hugging_face_and_back(self):
+        self.text()
+        download, _, lines = self.lines("GPT-2 fine-tuned on text.").partition("\n")
+        self.assertIn("local_dir='gpt2', allow_patterns=['model.safetensors', 'tokenizer.json']",
+                      download)
+        subprocess.run([PYTHON, "-c", f"""
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel
+torch.manual_seed(1)
+GPT2LMHeadModel(GPT2Config(vocab_size={257 + len(MERGES)}, n_positions=64, n_embd=32, n_layer=2,
+                           n_head=2)).save_pretrained({str(self.scratch / 'gpt2')!r})"""],
+                       check=True, capture_output=True)
+        self.write_tokenizer(self.scratch / "gpt2/tokenizer.json")
+        said = self.type(lines, LOCKSTEP_MODEL__N_LAYER="2", LOCKSTEP_MODEL__N_HEAD="2",
+                         LOCKSTEP_MODEL__N_EMBD="32", LOCKSTEP_MODEL__BLOCK="32")
+        self.assertRegex(said, r"(?m)^step-\d+-g1-m\d+ of runs/mine is in my-gpt2; my-gpt2/README")
+        self.assertRegex(said, r"\[\{'generated_text': 'The")
+        self.assertAlmostEqual(self.loss(TEXT_LOSS, self.scratch), self.eval_loss("mine"), delta=1e-5)
 
 
 if __name__ == "__main__":
