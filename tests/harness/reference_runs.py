@@ -77,8 +77,10 @@ class ReferenceTest(LockstepTest):
         for ours, theirs in zip(losses, found["losses"]):
             self.assertAlmostEqual(ours, theirs, delta=1e-5 * theirs)
         wanted = run.summary()["eval_loss"]
-        for which in ("opened_loss", "library_loss"):
-            self.assertAlmostEqual(found[which], wanted, delta=1e-5 * wanted, msg=which)
+        self.assertAlmostEqual(found["library_loss"], wanted, delta=1e-5 * wanted)
+        # Lockstep evaluates in train.precision. The program that it exports computes in fp32.
+        limit = 1e-5 if train.get("precision", "fp32") == "fp32" else 1e-3
+        self.assertAlmostEqual(found["opened_loss"], wanted, delta=limit * wanted)
         self.assertLess(found["logits_differ"], 1e-5)
 
     def assert_the_same_in_any_world(self, job, whole):

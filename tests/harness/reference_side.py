@@ -22,6 +22,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "golden"))
 from order import MASK, EpochOrder, stream_key  # noqa: E402
 
 DROPOUT = 2  # StreamKind
+AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}  # train.precision
+LOSS_SCALE = numpy.float32(65536)  # train.loss_scale; no gradient of a test overflows
 TRAIN, VAL = 44, 16  # samples; the last batch of an epoch is short
 
 
@@ -76,6 +78,10 @@ def samples(name, data, split, facts):
     return torch.from_numpy((pixels - mean) / std), torch.from_numpy(labels)
 
 
+def autocast(precision):
+    return torch.autocast("cpu", AUTOCAST.get(precision), precision in AUTOCAST)
+
+
 class Eager:
     """Trains as a user of PyTorch would, a slot of the batch after the other. Where one slot holds
     the batch, the loss and the step of SGD round as Lockstep's do, so all bits can be equal."""
@@ -83,10 +89,12 @@ class Eager:
     def __init__(self, name, job):
         self.model = make_model(name)
         self.seed, self.slots, self.lr = job["seed"], job["train"]["slots"], job["optimizer"]["lr"]
+        self.precision = job["train"].get("precision", "fp32")
         self.statistics = [b for b in self.model.buffers() if b.is_floating_point()]
 
     def step(self, step, x, labels):
         """The loss of a batch. Statistics become the mean of what each slot makes of them."""
+        scale = LOSS_SCALE if self.precision == "fp16" else 1
         before = [b.clone() for b in self.statistics]
         after = [torch.zeros_like(b) for b in self.statistics]
         self.model.zero_grad()
@@ -96,13 +104,15 @@ class Eager:
             torch.manual_seed((key ^ key >> 32) & 0xFFFFFFFF)
             for b, value in zip(self.statistics, before):
                 b.copy_(value)
-            logits = self.model(x[part]).flatten(0, -2)
+            with autocast(self.precision):
+                logits = self.model(x[part])
+            logits = logits.flatten(0, -2).float()
             if self.slots == 1:
                 loss, gradient = rounded_loss(logits.detach().numpy(), labels.flatten().numpy())
-                logits.backward(torch.from_numpy(gradient))
+                logits.backward(torch.from_numpy(gradient * scale))
             else:
                 value = F.cross_entropy(logits, labels[part].flatten(), reduction="sum")
-                (value / labels.numel()).backward()
+                (value * float(scale) / labels.numel()).backward()
                 loss = value.item() / labels.numel()
             total += loss
             for sum_, b in zip(after, self.statistics):
@@ -112,7 +122,7 @@ class Eager:
                 b.copy_(sum_ / len(parts))
             for p in self.model.parameters():
                 if p.grad is not None:
-                    p -= p.grad * self.lr
+                    p -= p.grad / float(scale) * self.lr
         return float(numpy.float32(total))
 
 
@@ -129,8 +139,8 @@ def exp_below_zero(x):
 
 
 def rounded_loss(logits, labels):
-    """Mean cross entropy and its gradient, rounded as by worker/engine/core/loss.cc: the exponential
-    is a polynomial, and 16 sums run side by side. For at most 1024 classes."""
+    """Mean cross entropy and its gradient, rounded as in worker/engine/core/loss.cc: exp() is a
+    polynomial, and 16 sums run side by side. For at most 1024 classes."""
     rows, classes = logits.shape
     largest = logits.max(1, keepdims=True)
     exponentials = exp_below_zero(logits - largest)
@@ -169,7 +179,7 @@ def batches(job, fingerprint, count):
 def loss_and_logits(module, x, labels):
     with torch.no_grad():
         logits = module(x)
-    return F.cross_entropy(logits.flatten(0, -2), labels.flatten()).item(), logits
+    return F.cross_entropy(logits.flatten(0, -2).float(), labels.flatten()).item(), logits
 
 
 def check(name, directory, job, exported):
@@ -189,7 +199,9 @@ def check(name, directory, job, exported):
     library = make_model(name)
     trained = torch.export.load(exported / "train.pt2").state_dict
     library.load_state_dict(trained, strict=True)
-    library_loss, wanted = loss_and_logits(library.eval(), *evaluation)
+    _, wanted = loss_and_logits(library.eval(), *evaluation)
+    with autocast(eager.precision):  # as Lockstep evaluates
+        library_loss, _ = loss_and_logits(library, *evaluation)
     eagers = eager.model.state_dict()
     return {"losses": losses, "opened_loss": opened_loss, "library_loss": library_loss,
             "logits_differ": ((logits - wanted).abs().max() / wanted.abs().max()).item(),

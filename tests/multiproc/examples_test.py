@@ -133,7 +133,8 @@ ids = torch.tensor(AutoTokenizer.from_pretrained("my-gpt2").encode(open("text/va
 n = (len(ids) - 1) // 32
 x, y = (ids[i:i + n * 32].view(n, 32) for i in (0, 1))
 with torch.no_grad():
-    print("loss", torch.nn.functional.cross_entropy(net(x).logits.flatten(0, 1), y.flatten()).item())
+    logits = net(x).logits
+    print("loss", torch.nn.functional.cross_entropy(logits.flatten(0, 1), y.flatten()).item())
 """
 
 
@@ -206,7 +207,8 @@ GPT2LMHeadModel(GPT2Config(vocab_size={257 + len(MERGES)}, n_positions=64, n_emb
                          LOCKSTEP_MODEL__N_EMBD="32", LOCKSTEP_MODEL__BLOCK="32")
         self.assertRegex(said, r"(?m)^step-\d+-g1-m\d+ of runs/mine is in my-gpt2; my-gpt2/README")
         self.assertRegex(said, r"\[\{'generated_text': 'The")
-        self.assertAlmostEqual(self.loss(TEXT_LOSS, self.scratch), self.eval_loss("mine"), delta=1e-5)
+        loss = self.loss(TEXT_LOSS, self.scratch)
+        self.assertAlmostEqual(loss, self.eval_loss("mine"), delta=1e-5)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import shutil
 import signal
 import unittest
 
-from fails_with import lacking
+from fails_with import all_of, lacking
 from harness import ROOT, LockstepTest, synthetic_dataset
 
 PROGRAMS = ROOT / "tests/golden/exported"  # images of 8x8 in 10 classes
@@ -70,6 +70,52 @@ class Exported(LockstepTest):
             job = self.job_of(program, data=self.data(**data), **train)
             run = self.start(job, "--workers", 2, name=f"bad-{program}-{len(words)}")
             self.assert_fails(run, 78, names=f"{program}.pt2", says=words)
+
+    def test_what_cannot_be_trained_is_refused_before_any_worker_starts(self):
+        for program, names, advises in (
+                ("big_endian", "big", "little-endian"),
+                ("branches", "torch.ops.higher_order.cond", "write the line"),
+                ("decomposed", "run_decompositions()", "torch.export.export()"),
+                ("double_weight", ["fc.weight", "float64"], "model.float()"),
+                ("foreign_operator", ["torch.ops.mylib.twice.default", "refused.py, line 25"],
+                 "operators of PyTorch"),
+                ("from_file", "torch.ops.aten.from_file.default", "other operators"),
+                ("guard", "L['x'].size()[0] % 2 == 0", "write the model"),
+                ("pickled", ["fc.bias", "pickle"], "plain tensor"),
+                ("schema", "9.0", "torch 2.11"),
+                ("weight_views", ["part", "whole"], "clone()")):
+            with self.subTest(program=program):
+                run = self.start(self.job_of(f"refused_{program}"), "--workers", 2, name=program)
+                self.assert_fails(run, 78, names=[f"refused_{program}.pt2", *all_of(names)],
+                                  advises=advises)
+                self.assertFalse(list(run.run_dir.glob("logs/worker*")))
+
+    def test_a_slot_of_one_sample_at_the_end_of_an_epoch_counts(self):
+        data = self.data(train=49)  # the last batch is one sample, in one slot of four
+        run = self.start(self.job_of("from_two", data=data), "--workers", 2)
+        self.assert_fails(run, 78, names=["from_two.pt2", "slot 3", 49], advises="min=1")
+        job = self.job_of("from_two", data=self.data(train=56))  # two samples in each of its slots
+        self.finish(job, "--workers", 2, "train.max_steps=3", name="fits")
+
+    def test_damaged_archives_end_with_the_file_and_the_member(self):
+        job = self.job_of("mlp")
+        path = self.scratch / "mlp.pt2"
+        whole = path.read_bytes()
+        weight = whole.index(b"data/weights/weight_0")
+        flipped = bytearray(whole)
+        flipped[weight + 200] ^= 1
+        for name, content in (("flipped", bytes(flipped)), ("cut", whole[:len(whole) // 2]),
+                              ("empty", b""), ("no zip", b"weights" * 1000)):
+            with self.subTest(archive=name):
+                path.write_bytes(content)
+                run = self.start(job, "--workers", 2, name=name)
+                self.assert_fails(run, 65, names=["mlp.pt2",
+                                                  *(["weight_0"] if name == "flipped" else [])])
+
+    def test_strided_weights_train_the_same_in_every_world(self):
+        job = self.job_of("strided", epochs=1)
+        one = self.finish(job, "--workers", 1, name="one")
+        self.assert_same_result(self.finish(job, "--workers", 3, name="three"), one)
 
 
 if __name__ == "__main__":

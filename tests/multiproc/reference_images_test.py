@@ -1,31 +1,22 @@
-"""torchvision's models train as in eager PyTorch, the same in every world and through a death, and what
-comes out loads there again."""
+"""torchvision's networks of convolutions train with the bits of eager PyTorch, the same in every
+world and through a death, and what comes out loads there again."""
 import unittest
 
 from reference_runs import ReferenceTest
 
 
-class Torchvision(ReferenceTest):
-    MODELS = ("resnet18", "resnet50", "vit_b_16", "mobilenet_v3_small", "convnext_tiny")
+class Convolutions(ReferenceTest):
+    MODELS = ("resnet18", "mobilenet_v3_small")
 
     def test_one_slot_gives_the_bits_of_eager_pytorch(self):
         self.assert_as_in_eager_pytorch([(name, self.job_of(name)) for name in self.MODELS])
 
     def test_every_world_and_a_death_give_the_same_weights(self):
-        for name in ("resnet18", "mobilenet_v3_small"):
+        for name in self.MODELS:
             with self.subTest(model=name):
                 job = self.job_of(name, slots=4)
                 whole = self.finish(job, "--workers", 1, name=job.stem)
                 self.assert_the_same_in_any_world(job, whole)
-
-    def test_two_workers_give_the_weights_of_one_for_large_models(self):
-        for name in ("resnet50", "vit_b_16", "convnext_tiny"):
-            with self.subTest(model=name):
-                job = self.job_of(name, slots=2, max_steps=4)
-                one = self.finish(job, "--workers", 1, name=job.stem)
-                two = self.finish(job, "--workers", 2, name=f"{job.stem}-of-2")
-                self.assert_same_result(two, one)
-                self.assertEqual(two.summary()["eval_loss"], one.summary()["eval_loss"])
 
 
 if __name__ == "__main__":
