@@ -26,35 +26,45 @@ auto first_after(const std::vector<CheckpointEntry>& all, Step step) {
 }
 
 // The newest `keep`, and those to which a run goes back whose members disagree, or whose next step
-// to be complete shows a bad loss. With checkpoint.best also the best one, the best one until each
-// of these (after a rollback to it, that is the best one), and those whose evaluation is still on
-// its way: reports of checkpoints overtake records.
+// to be complete shows a bad loss.
+std::vector<const CheckpointEntry*> to_go_back_to(const Turn& turn, size_t keep) {
+  const State& state = turn.state;
+  const std::vector<CheckpointEntry>& all = state.checkpoints;
+  std::vector<const CheckpointEntry*> found;
+  if (is_checking(turn.options)) found.push_back(newest_until(state, state.checks.agreed));
+  found.push_back(newest_until(state, state.completed));
+  for (size_t i = all.size() - std::min(all.size(), keep); i < all.size(); ++i)
+    found.push_back(&all[i]);
+  std::erase(found, nullptr);
+  return found;
+}
+
+// With checkpoint.best: the best one and the way to the best evaluation, of the whole lineage and
+// until each checkpoint that stays, because after a rollback to it that is the lineage; and those
+// whose evaluation is still on its way, because reports of checkpoints overtake records.
 std::set<std::string> names_to_keep(const Turn& turn, size_t keep) {
   const State& state = turn.state;
   const std::vector<CheckpointEntry>& all = state.checkpoints;
+  std::vector<const CheckpointEntry*> stay = to_go_back_to(turn, keep);
   std::set<std::string> names;
-  std::vector<const CheckpointEntry*> back_to;
-  if (is_checking(turn.options)) back_to.push_back(newest_until(state, state.checks.agreed));
-  back_to.push_back(newest_until(state, state.completed));
-  for (size_t i = all.size() - std::min(all.size(), keep); i < all.size(); ++i)
-    back_to.push_back(&all[i]);
   const std::string& best = turn.options.job.checkpoint().best();
+  const auto stay_until = [&](Step step) {
+    const data::BestBy by = data::best_by(best);
+    stay.push_back(best_checkpoint(all, state.evals, by, step));
+    stay.push_back(LOCKSTEP_BUG(kWayToBestDropped) ? nullptr
+                                                   : way_to_best(all, state.evals, by, step));
+  };
   const bool keeps_best = data::keeps_best(best);
-  for (const CheckpointEntry* entry : back_to) {
-    if (entry == nullptr) continue;
-    names.insert(entry->name);
-    if (!keeps_best || LOCKSTEP_BUG(kBestUntilRollbackDropped)) continue;
-    const auto* kept = best_checkpoint(all, state.evals, data::best_by(best), entry->step);
-    if (kept != nullptr) names.insert(kept->name);
-  }
+  if (keeps_best) stay_until(kNoStep);
   for (const CheckpointEntry& entry : all) {
     const bool is_judged = entry.step < state.completed || state.evals.contains(entry.step) ||
                            !is_evaluated_after(entry.step, turn.options);
-    if (keeps_best && !is_judged && !LOCKSTEP_BUG(kUnevaluatedDropped)) names.insert(entry.name);
+    if (keeps_best && !is_judged && !LOCKSTEP_BUG(kUnevaluatedDropped)) stay.push_back(&entry);
   }
-  const auto* kept =
-      keeps_best ? best_checkpoint(all, state.evals, data::best_by(best), kNoStep) : nullptr;
-  if (kept != nullptr) names.insert(kept->name);
+  for (size_t i = 0; i < stay.size(); ++i) {
+    if (stay[i] == nullptr || !names.insert(stay[i]->name).second) continue;
+    if (keeps_best && !LOCKSTEP_BUG(kBestUntilRollbackDropped)) stay_until(stay[i]->step);
+  }
   return names;
 }
 
@@ -134,6 +144,26 @@ Reason take_void(Turn& turn, const Member& member, const wire::CheckpointReport&
 const CheckpointEntry* newest_until(const State& state, Step step) {
   const auto after = first_after(state.checkpoints, step);
   return after == state.checkpoints.begin() ? nullptr : &*std::prev(after);
+}
+
+void note_lost_best(Turn& turn) {
+  const State& state = turn.state;
+  const std::string& metric = turn.options.job.checkpoint().best();
+  if (!data::keeps_best(metric)) return;
+  const data::EvalMark best =
+      best_evaluation(state.evals, data::best_by(metric), state.resume.step);
+  // Who holds the very state writes it now, and who wrote it and lives is at work.
+  if (best.step == 0 || best.step >= state.resume.step || has_checkpoint_of(state, best.step))
+    return;
+  const auto era = state.lineage.find(state.evals.at(best.step).generation);
+  if (era != state.lineage.end() &&
+      std::find(state.ranks.begin(), state.ranks.end(), era->second.writer) != state.ranks.end())
+    return;
+  turn.note(LogLine::Level::kWarn, "best_checkpoint_lost",
+            "the checkpoint of the best evaluation so far, that after step " +
+                std::to_string(best.step) +
+                ", was lost with its writer; if the run finds no better one until its end, "
+                "lockstep run --resume --from-checkpoint best makes it again");
 }
 
 void forget_checkpoints_after(State& state, Step step) {

@@ -249,6 +249,8 @@ void release_leavers(Turn& turn, bool all);
 // ---- decide_checkpoint.cc
 // The newest checkpoint of the lineage with at most `step` steps; null if there is none.
 const CheckpointEntry* newest_until(const State& state, Step step);
+// With checkpoint.best, at a start: says that the best evaluation has no checkpoint any more.
+void note_lost_best(Turn& turn);
 // Forgets the checkpoints of more steps: the next term takes none, and no message mentions them.
 void forget_checkpoints_after(State& state, Step step);
 

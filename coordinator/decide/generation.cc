@@ -277,6 +277,7 @@ Reason start_generation(Turn& turn) {
                std::to_string(state.resume.step) + " of " +
                std::to_string(end_step(state, turn.options)) + " with " +
                counted(state.ranks.size(), "worker"));
+  note_lost_best(turn);
   push_start(turn, connections_of(turn, state.ranks));
   for (MemberId id : state.ranks) push_stop(turn, turn.at(id));
   release_leavers(turn, true);

@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <utility>
 
 #include "comm/base/descriptors.h"
@@ -66,6 +68,19 @@ Status EvalFile::cut(const std::map<Step, EvalEntry>& evals) {
   if (::ftruncate(fd_, end) != 0 || ::lseek(fd_, end, SEEK_SET) < 0)
     return derived_file_error("cannot cut", path_);
   return Status::ok();
+}
+
+Result<bool> EvalFile::correct(const std::map<Step, EvalEntry>& evals) {
+  LOCKSTEP_RETURN_IF_ERROR(follow(evals));
+  std::ifstream file(path_);
+  const bool is_same = std::all_of(evals.begin(), evals.end(), [&](const auto& eval) {
+    std::string line;
+    return std::getline(file, line) && line + "\n" == eval_line(eval.second, of_tokens_);
+  });
+  if (is_same) return false;
+  LOCKSTEP_RETURN_IF_ERROR(begin_anew());
+  LOCKSTEP_RETURN_IF_ERROR(follow(evals));
+  return true;
 }
 
 Status EvalFile::follow(const std::map<Step, EvalEntry>& evals) {

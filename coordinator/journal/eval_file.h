@@ -39,8 +39,12 @@ class EvalFile {
   EvalFile& operator=(const EvalFile&) = delete;
 
   // Cuts the lines of evaluations that are no longer there, and appends new ones. If somebody has
-  // deleted, replaced or changed the file, writes it anew.
+  // deleted or replaced the file, or it has another size, writes it anew.
   Status follow(const std::map<Step, EvalEntry>& evals);
+
+  // The same at the end of a run, and reads the file: a size does not tell that somebody has
+  // changed a line. True: it was changed, and is written anew.
+  Result<bool> correct(const std::map<Step, EvalEntry>& evals);
 
  private:
   struct Line {

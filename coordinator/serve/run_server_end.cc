@@ -36,7 +36,8 @@ void RunServer::Impl::finish() {
   end_when_alone();
 }
 
-// Reads the whole history, so only once. Its size does not tell that somebody has changed a line.
+// Reads the whole history and all evaluations, so only once. Their size does not tell that somebody
+// has changed a line.
 Status RunServer::Impl::check_files() {
   LOCKSTEP_RETURN_IF_ERROR(parts.journal.look());
   LOCKSTEP_ASSIGN_OR_RETURN(const bool was_changed,
@@ -45,6 +46,12 @@ Status RunServer::Impl::check_files() {
     parts.logger.warn("history_restored",
                       "lines of history.jsonl were changed under the run: they are written anew "
                       "from the journal");
+  if (parts.evals == nullptr) return Status::ok();
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool was_other, parts.evals->correct(state.evals));
+  if (was_other)
+    parts.logger.warn("evals_restored",
+                      "lines of evals.jsonl were changed under the run: they are written anew from "
+                      "the journal");
   return Status::ok();
 }
 

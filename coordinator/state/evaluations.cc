@@ -56,4 +56,22 @@ const CheckpointEntry* best_checkpoint(const std::vector<CheckpointEntry>& check
   return best;
 }
 
+data::EvalMark best_evaluation(const EvalEntries& evals, data::BestBy by, Step step) {
+  data::EvalTrack track;
+  for (const auto& [applied, eval] : evals) {
+    if (applied <= step) track.add(mark_of(eval), by);
+  }
+  return track.best;
+}
+
+const CheckpointEntry* way_to_best(const std::vector<CheckpointEntry>& checkpoints,
+                                   const EvalEntries& evals, data::BestBy by, Step step) {
+  const Step best = best_evaluation(evals, by, step).step;
+  const CheckpointEntry* newest = nullptr;
+  for (const CheckpointEntry& entry : checkpoints) {
+    if (entry.step <= best && entry.state == CheckpointState::kComplete) newest = &entry;
+  }
+  return newest;
+}
+
 }  // namespace lockstep::coordinator

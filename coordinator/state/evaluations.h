@@ -38,4 +38,13 @@ Phase phase_after(Step step, const EvalEntries& evals, const Options& options);
 const CheckpointEntry* best_checkpoint(const std::vector<CheckpointEntry>& checkpoints,
                                        const EvalEntries& evals, data::BestBy by, Step step);
 
+// The complete checkpoint from which a run comes to its best evaluation until `step`: that of the
+// evaluation itself or, if it was lost with its writer, the newest before it. Null if there is
+// none.
+const CheckpointEntry* way_to_best(const std::vector<CheckpointEntry>& checkpoints,
+                                   const EvalEntries& evals, data::BestBy by, Step step);
+
+// The best of the evaluations until `step`; of step 0 if there is none.
+data::EvalMark best_evaluation(const EvalEntries& evals, data::BestBy by, Step step);
+
 }  // namespace lockstep::coordinator

@@ -12,7 +12,7 @@
 
 namespace lockstep::coordinator {
 
-Result<std::string> go_back_to_best(const std::string& run_dir, const wire::JobSpec& job) {
+Result<WayBack> go_back_to_best(const std::string& run_dir, const wire::JobSpec& job) {
   const std::string path = journal_path(run_dir);
   if (!data::keeps_best(job.checkpoint().best()))
     return Status(
@@ -28,11 +28,15 @@ Result<std::string> go_back_to_best(const std::string& run_dir, const wire::JobS
   LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents, journal->load());
   EvalEntries evals;
   for (const EvalEntry& eval : contents.evals) evals[eval.step] = eval;
+  const data::BestBy by = data::best_by(job.checkpoint().best());
+  const CheckpointEntry* way_back = way_to_best(contents.checkpoints, evals, by, kNoStep);
   const CheckpointEntry* best =
-      best_checkpoint(contents.checkpoints, evals, data::best_by(job.checkpoint().best()), kNoStep);
+      way_back != nullptr ? way_back : best_checkpoint(contents.checkpoints, evals, by, kNoStep);
   if (best == nullptr)
     return Status(Code::kUsage, "--from-checkpoint best: no checkpoint of " + run_dir +
                                     " was evaluated yet; resume without it");
+  const Step wanted = best_evaluation(evals, by, kNoStep).step;
+  const WayBack way{best->name, way_back == nullptr || best->step == wanted ? 0 : wanted};
   LOCKSTEP_RETURN_IF_ERROR(
       verify_checkpoint(rundir::file_in(run_dir, rundir::kCheckpoints) + "/" + best->name)
           .status());
@@ -43,13 +47,14 @@ Result<std::string> go_back_to_best(const std::string& run_dir, const wire::JobS
   };
   const bool is_newest =
       std::none_of(contents.checkpoints.begin(), contents.checkpoints.end(), is_later);
-  if (is_newest && cut_ledger(contents.ledger, back.to).empty()) return best->name;
+  if (is_newest && cut_ledger(contents.ledger, back.to).empty()) return way;
   const std::vector<JournalEntry> entries{
-      back, EventEntry{contents.last_generation, "rolled_back",
-                       "the run goes back to step " + std::to_string(best->step) +
-                           ", its best checkpoint " + best->name}};
+      back,
+      EventEntry{contents.last_generation, "rolled_back",
+                 "the run goes back to step " + std::to_string(best->step) +
+                     (way.lost == 0 ? ", its best checkpoint " : ", checkpoint ") + best->name}};
   LOCKSTEP_RETURN_IF_ERROR(journal->commit(entries, SystemClock().both()));
-  return best->name;
+  return way;
 }
 
 }  // namespace lockstep::coordinator

@@ -5,14 +5,22 @@
 
 #include <string>
 
+#include "comm/base/ids.h"
 #include "comm/base/status.h"
 #include "comm/wire/job.pb.h"
 
 namespace lockstep::coordinator {
 
+struct WayBack {
+  std::string checkpoint;  // its name
+  Step lost = 0;           // not 0: the best evaluation, whose own checkpoint is not there
+};
+
 // What the run did after its best checkpoint leaves the lineage, in one commit of the journal: a
-// resume goes on from there. Returns the name of the checkpoint. kUsage if the run keeps none, or
-// none is evaluated yet. kBadData if the checkpoint is damaged, or the journal; nothing changed.
-Result<std::string> go_back_to_best(const std::string& run_dir, const wire::JobSpec& job);
+// resume goes on from there. If the checkpoint of the best evaluation is not there, because its
+// writer died, the run goes back to the newest before it, and comes to the same evaluation again.
+// kUsage if the run keeps none, or none is evaluated yet. kBadData if the checkpoint is damaged, or
+// the journal; nothing changed.
+Result<WayBack> go_back_to_best(const std::string& run_dir, const wire::JobSpec& job);
 
 }  // namespace lockstep::coordinator

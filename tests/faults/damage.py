@@ -12,7 +12,7 @@ from verdict import expect_next_step, judge, note_first_step
 # What lies in a run directory that was killed in its third checkpoint. `newest` and `older` are its
 # two checkpoints.
 FILES = ("journal.db", "journal.db-wal", "journal.head", "job.pb", "facts.pb", "job.yaml",
-         "history.jsonl", "coordinator.json", "token", "http_token", "lock", "run.lock", "pulse",
+         "history.jsonl", "evals.jsonl", "coordinator.json", "token", "http_token", "lock", "run.lock", "pulse",
          "terms/1", "logs/coordinator.log.jsonl", "logs/worker-0.log.jsonl", "cache/*",
          "newest/manifest.json", "newest/model.safetensors", "newest/optimizer.safetensors",
          "older/manifest.json")
@@ -162,6 +162,7 @@ def restored(what):
         journal = ["journal.db", "journal.db-wal", "journal.head"]
         names = {"journal": journal, "journal-without-head": journal[:2],
                  "wal": journal[1:2], "head": journal[2:], "history": ["history.jsonl"],
+                 "evals": ["evals.jsonl"],
                  "job": ["job.pb", "job.yaml", "facts.pb"], "checkpoints": ["checkpoints"],
                  "everything-but-journal": ["checkpoints", "history.jsonl", "job.pb", "token",
                                             "coordinator.json", "lock"],
@@ -206,6 +207,8 @@ LIVE = {"journal.db": ("flip-middle", "empty", "deleted"),
         "job.pb": ("flip-middle", "deleted"),
         "job.yaml": ("empty", "deleted"),
         "history.jsonl": ("flip-middle", "half", "empty", "deleted", "directory", "dangling-link"),
+        "evals.jsonl": ("flip-middle", "half", "empty", "doubled", "deleted", "directory", "link",
+                        "dangling-link"),
         "coordinator.json": ("flip-middle", "empty", "deleted", "directory"),
         "token": ("flip-middle", "empty", "deleted"),
         "lock": ("deleted", "directory"), "run.lock": ("deleted",), "pulse": ("deleted", "directory"),
@@ -226,7 +229,7 @@ def cases():
     for name in DIRECTORIES:
         for way in ("deleted", "file", "link"):
             yield Case(f"damage/{name}/{way}/at-rest", directory_at_rest(name, way))
-    for what in ("journal", "journal-without-head", "wal", "head", "history", "job", "checkpoints",
+    for what in ("journal", "journal-without-head", "wal", "head", "history", "evals", "job", "checkpoints",
                  "everything-but-journal", "everything"):
         yield Case(f"damage/{what}/older-copy/at-rest", restored(what))
     for name, ways in LIVE.items():

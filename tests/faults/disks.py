@@ -71,6 +71,7 @@ FAILING = (("journal.db-wal", "sync", ("1", "4", "12+")),
            ("checkpoints", "make", ("1", "4", "6+")), ("checkpoints", "write", ("1", "8", "20+")),
            ("checkpoints", "sync", ("1", "6+")), ("checkpoints", "name", ("1", "3+")),
            ("history.jsonl", "write", ("1", "5+")), ("history.jsonl", "make", ("1",)),
+           ("evals.jsonl", "write", ("1", "3+")), ("evals.jsonl", "make", ("1",)),
            ("job.pb", "write", ("1",)), ("job.yaml", "sync", ("1",)), ("token", "write", ("1",)),
            ("token", "make", ("1",)), ("facts.pb", "name", ("1",)),
            ("coordinator.json", "write", ("1+",)), ("coordinator.json", "name", ("1",)),
@@ -90,9 +91,9 @@ def cases():
             number += 1
     for file, call in (("journal.db-wal", "write"), ("journal.db-wal", "sync"),
                        ("checkpoints", "write"), ("checkpoints", "name"),
-                       ("history.jsonl", "write"), ("job.pb", "name"), ("token", "write")):
+                       ("history.jsonl", "write"), ("evals.jsonl", "write"), ("job.pb", "name"), ("token", "write")):
         yield Case(f"disk/{file}/{call}-1-EIO/resume", fails(file, call, "1", "EIO", True))
-    for file in ("journal.db", "checkpoints", "history.jsonl", "job", ""):
+    for file in ("journal.db", "checkpoints", "history.jsonl", "evals.jsonl", "job", ""):
         yield Case(f"disk/{file or 'all-files'}/short-writes/first-start",
                    partly(file, "write", "1+", "short"))
         yield Case(f"disk/{file or 'all-files'}/interrupted-write/first-start",

@@ -23,8 +23,8 @@ import traceback
 
 from stage import BIN, Defect, Skip, Stage, World
 
-FAMILIES = ("kills", "damage", "disks", "commands", "impostors", "streams", "resources",
-            "clocks")
+FAMILIES = ("kills", "evaluations", "damage", "disks", "commands", "impostors", "streams",
+            "resources", "clocks")
 CASE_S = 900  # beyond all bounds of a case: the case itself hangs
 
 

@@ -31,6 +31,12 @@ SECTIONS = {"job": "faults", "seed": 11, "model": {"name": "mlp", "dropout": 0.2
                         "max_preemptions": 1000, "rebalance": False, "start_timeout_s": 120}}
 
 
+# Ends after step 168 for want of a better evaluation than that after step 144.
+PATIENT = {"eval": {"every_steps": 10}, "checkpoint": {"best": "accuracy", "every_steps": 16},
+           "train": {"patience": 3, "eval_batch": 4}, "optimizer": {"lr": 0.00001},
+           "schedule": {"name": "cosine"}}
+
+
 class Skip(Exception):
     """What a case needs is not here."""
 
@@ -114,6 +120,7 @@ class World:
     def __init__(self, directory):
         self.directory = pathlib.Path(directory)
         self.data, self.job = self.directory / "data", self.directory / "job.yaml"
+        self.patient_job = self.directory / "patient.yaml"
 
     def make(self):
         synthetic_dataset(self.data, train=1500)
@@ -125,8 +132,24 @@ class World:
         whole = Started([self.job, "--workers", 1], self.directory / "whole")
         if whole.wait(HANG_S) != 0:
             raise SystemExit("the undisturbed run failed:\n" + whole.text())
+        self._make_patient()
         self._interrupt("killed", lambda run: kill_at_once(processes_of(run.run_dir)))
         self._interrupt("stopped", lambda run: run.process.send_signal(signal.SIGTERM))
+
+    def _make_patient(self):
+        synthetic_dataset(self.directory / "patient-data", train=1500, evaluation=400)
+        write_job(self.patient_job, self.directory / "patient-data", **PATIENT)
+        whole = Started([self.patient_job, "--workers", 1], self.directory / "patient")
+        if whole.wait(HANG_S) != 0 or whole.summary()["best_checkpoint"]["step"] == \
+                whole.summary()["steps"]:
+            raise SystemExit("patience did not end the undisturbed run:\n" + whole.text())
+        run = Started([self.patient_job, "--workers", 2], self.directory / "patient-killed",
+                      {**os.environ, **harness.slow_slots(4 * SLOT_MS)})
+        best = whole.summary()["best_checkpoint"]["step"]
+        poll(lambda: step_of(checkpoints(run.run_dir)[-1]) > best, "one after the best", run)
+        kill_at_once(processes_of(run.run_dir))
+        run.wait(HANG_S)
+        poll(lambda: not processes_of(run.run_dir), "its processes were gone")
 
     def _interrupt(self, name, how):
         run = Started([self.job, "--workers", 2], self.directory / name,
@@ -144,8 +167,8 @@ class World:
         """As a backup of a live run is: files of slightly different moments."""
         subprocess.run(["cp", "-a", source, target], check=False, stderr=subprocess.DEVNULL)
 
-    def whole(self):
-        directory = self.directory / "whole"
+    def whole(self, name="whole"):
+        directory = self.directory / name
         rows = [json.loads(line) for line in (directory / "history.jsonl").open()]
         return json.loads((directory / "summary.json").read_text())["weights_sha256"], rows
 
@@ -165,6 +188,7 @@ class Stage:
         self.temporary = self.scratch / "tmp"
         self.temporary.mkdir(parents=True)
         self.job = world.job
+        self.reference = "whole"  # the undisturbed run
         self.runs, self.cleanups = [], []
         self.seen = {}  # figures of the case: seconds to the next step, exit codes
         self.may_abort = False  # a worker that gets no memory; the run tells of it
@@ -189,6 +213,13 @@ class Stage:
         run = Started(words, self.run_dir, self.environment(env, slot_ms), prefix)
         self.runs.append(run)
         return run
+
+    def be_patient(self, **sections):
+        """The run of this case ends by train.patience, and keeps the best checkpoint."""
+        self.reference, self.job = "patient", self.world.patient_job
+        if sections:
+            self.job = write_job(self.scratch / "job.yaml", self.world.directory / "patient-data",
+                                 **PATIENT, **sections)
 
     def write_job(self, **sections):
         self.job = write_job(self.scratch / "job.yaml", self.world.data, **sections)

@@ -68,7 +68,7 @@ def check_no_crash(run, text):
 
 
 def check_same_bits(stage, run):
-    weights, rows = stage.world.whole()
+    weights, rows = stage.world.whole(stage.reference)
     found = run.summary()["weights_sha256"]
     if found != weights:
         raise Defect(f"other weights: {found}, not {weights}")
@@ -84,6 +84,7 @@ def check_same_bits(stage, run):
             raise Defect(f"other history: {mine}, not {row}")
     if unknown > EVERY:
         raise Defect(f"{unknown} losses are unknown")
+    check_same_evaluations(stage, run)
     audit = harness.lockstep("audit", run.run_dir, "--json")
     if audit.returncode != 0:
         raise Defect("the audit refuses: " + (audit.stdout + audit.stderr)[-2000:])
@@ -93,6 +94,18 @@ def check_same_bits(stage, run):
     left = harness.temporary_files(run.run_dir)
     if left:
         raise Defect(f"temporary files left behind: {left}")
+
+
+def check_same_evaluations(stage, run):
+    """Those of the undisturbed run; a journal that was rebuilt has lost those before."""
+    def evaluations(directory):
+        with open(directory / "evals.jsonl") as file:
+            return [json.loads(line) for line in file]
+    theirs, ours = evaluations(stage.world.directory / stage.reference), evaluations(run.run_dir)
+    if stage.may_lose_losses:
+        theirs = [row for row in theirs if not ours or row["step"] >= ours[0]["step"]]
+    if ours != theirs:
+        raise Defect(f"other evaluations: {ours}, not {theirs}")
 
 
 def check_no_rewind(stage, run):

@@ -8,7 +8,8 @@
 //   with
 //                             "+" at its end all later ones fail, too
 //   LOCKSTEP_TEST_DISK_DO     the number of an error, "short" (half of the bytes are written), or
-//                             "cut": all processes are killed right before the call
+//                             "cut": all processes are killed right before the call; "die": the
+//                             one that calls
 //   LOCKSTEP_TEST_DISK_STATE  a directory outside of the run directory: the count, and what a power
 //                             cut undoes (lost_writes.py)
 #include <dirent.h>
@@ -94,6 +95,7 @@ Fault fault_of(std::string_view call, std::string_view path) {
   const std::string_view what = setting("LOCKSTEP_TEST_DISK_DO");
   if (what == "short") return Fault::kShort;
   if (what == "cut") cut_power();
+  if (what == "die") ::kill(::getpid(), SIGKILL);
   append_line("failed", std::string(path) + "\n");
   errno = std::atoi(what.data());
   return Fault::kError;

@@ -72,6 +72,8 @@ const Scenario* scene(Bug bug) {
       return scenario_named("all-die-among-dropped-checkpoints");
     case Bug::kBestUntilRollbackDropped:
       return scenario_named("goes-back-across-the-best");
+    case Bug::kWayToBestDropped:
+      return scenario_named("writer-dies-as-it-keeps-the-best");
     case Bug::kUnevaluatedDropped:
       return scenario_named("stands-still-among-evaluations");
     case Bug::kTrackOfJoinerFromStart:

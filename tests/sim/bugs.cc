@@ -38,6 +38,7 @@ const char* bug_name(Bug bug) {
       "experience-lost",
       "end-forgotten",
       "best-until-rollback-dropped",
+      "way-to-best-dropped",
       "unevaluated-dropped",
       "dropped-counts",
       "batch-lost-on-reconnect",

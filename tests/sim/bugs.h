@@ -34,6 +34,7 @@ enum class Bug : uint8_t {
   kExperienceLost,            // a term forgets whom the previous term kept out for a while
   kEndForgotten,              // a take-over does not know that the run has ended
   kBestUntilRollbackDropped,  // only the best checkpoint of all is kept
+  kWayToBestDropped,          // nothing leads back to a best evaluation whose checkpoint was lost
   kUnevaluatedDropped,        // a checkpoint goes before its evaluation has come
   kDroppedCounts,             // a resume takes a checkpoint that was dropped before it was undone
   // worker/session/

@@ -3,7 +3,6 @@
 #include "comm/base/log.h"
 #include "comm/rundir/run_files.h"
 #include "coordinator/term/begin.h"
-#include "coordinator/term/best.h"
 #include "coordinator/term/rebuild.h"
 #include "deploy/cli/watch/run_summary.h"
 
@@ -28,7 +27,7 @@ Result<ResumeCheck> check_resume(const std::string& run_dir, const wire::JobSpec
   return ResumeCheck{says("exit_code", 0) && (may_end_early || says("steps", steps))};
 }
 
-Result<std::string> go_back_to_best(const std::string& run_dir, const wire::JobSpec& job) {
+Result<coordinator::WayBack> go_back_to_best(const std::string& run_dir, const wire::JobSpec& job) {
   LOCKSTEP_ASSIGN_OR_RETURN(const auto lock,
                             coordinator::RunLock::take(coordinator::journal_path(run_dir)));
   return coordinator::go_back_to_best(run_dir, job);

@@ -9,6 +9,7 @@
 #include "comm/base/status.h"
 #include "comm/wire/control.pb.h"
 #include "comm/wire/job.pb.h"
+#include "coordinator/term/best.h"
 
 namespace lockstep {
 
@@ -29,7 +30,7 @@ Status rebuild_from(const std::string& run_dir, const std::string& checkpoint,
 inline constexpr char kBestCheckpoint[] = "best";
 
 // Goes back to the best checkpoint (coordinator/term/best.h).
-Result<std::string> go_back_to_best(const std::string& run_dir, const wire::JobSpec& job);
+Result<coordinator::WayBack> go_back_to_best(const std::string& run_dir, const wire::JobSpec& job);
 
 // The job of the run in `run_dir`: from job.pb, or if that is lost from the journal. kNoInput if
 // neither knows it.

@@ -111,8 +111,13 @@ int run_in(RunDir& dir, const RunPlan& plan, const wire::JobSpec& job, StopSigna
     if (!check.is_ok()) return refused(check.status());
     const auto best = go_back_to_best(dir.path(), job);
     if (!best.is_ok()) return refused(best.status());
-    reporter.note("the run goes on from its best checkpoint, " + *best +
-                  "; what came after it leaves the run");
+    const std::string what =
+        best->lost == 0 ? "its best checkpoint, " + best->checkpoint
+                        : "checkpoint " + best->checkpoint + " and makes that of its best " +
+                              "evaluation again, after step " + std::to_string(best->lost) +
+                              ", which is not there";
+    reporter.note("the run goes on from " + what + "; what came after " + best->checkpoint +
+                  " leaves the run");
   } else if (!plan.from_checkpoint.empty()) {
     const Status rebuilt = rebuild_from(dir.path(), plan.from_checkpoint, job, data->facts);
     if (!rebuilt.is_ok()) return refused(rebuilt);

@@ -1,7 +1,9 @@
 // checkpoint.best, after every commit, and so at every rollback: of the checkpoints that the
-// lineage ever had, the best one is left and on the disk. The same holds for those until each
+// lineage ever had, the best one is left and on the disk, and so is the newest one until the best
+// evaluation, from which a run can make that one's again. The same holds for those until each
 // checkpoint to which the run may go back, because after that rollback they are the lineage. A
-// generation that starts is told which one it is.
+// generation that starts is told which one is the best.
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -51,6 +53,22 @@ class BestCheck final : public Check {
     return best;
   }
 
+  Step best_evaluation_until(Step step) const {
+    data::EvalTrack track;
+    for (const auto& [applied, eval] : ledger_->evals())
+      if (applied <= step) track.add(coordinator::mark_of(eval), by_);
+    return track.best.step;
+  }
+
+  // 0: there was none.
+  Step newest_until(Step step) const {
+    Step newest = 0;
+    for (const auto& [name, entry] : ledger_->checkpoints())
+      if (entry.state != CheckpointState::kRolledBack && entry.step <= step)
+        newest = std::max(newest, entry.step);
+    return newest;
+  }
+
   bool is_left(Step step) const {
     for (const auto& [name, entry] : ledger_->checkpoints())
       if (entry.step == step && entry.state == CheckpointState::kComplete &&
@@ -64,6 +82,12 @@ class BestCheck final : public Check {
     if (best > 0 && !is_left(best))
       world_.fail("best", "the best checkpoint until " + where + ", that of step " +
                               std::to_string(best) + ", is gone");
+    const Step evaluated = best_evaluation_until(until);
+    const Step way = newest_until(evaluated);
+    if (way > 0 && !is_left(way))
+      world_.fail("best", "the checkpoint of step " + std::to_string(way) +
+                              ", the newest until the best evaluation until " + where +
+                              ", that after step " + std::to_string(evaluated) + ", is gone");
   }
 
   void check_start(const coordinator::GenerationEntry& entry) {

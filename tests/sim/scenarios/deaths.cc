@@ -152,6 +152,17 @@ void goes_back_across_the_best(Script& s) {
   s.damage_at(static_cast<Step>(s.between(13, 16)), Damage::kWeights);
 }
 
+// Of the whole run's. The others train on, so its state is nowhere any more.
+void writer_dies_as_it_keeps_the_best(Script& s) {
+  const Step best = s.world().track_until(s.world().options.steps).best.step;
+  s.at(
+      Moment::kEvaluated,
+      [best](const SimWorker& w) {
+        return w.trainer()->is_writer() && w.trainer()->state().step == best;
+      },
+      [&s](const std::string&) { s.world().disk.tears_checkpoint = true; });
+}
+
 void writer_dies_at_last_step(Script& s) {
   const Step last = s.world().options.steps;
   s.at(
@@ -229,6 +240,10 @@ std::vector<Scenario> scenarios_of_deaths() {
   best.eval_every = 1;
   best.checkpoint_every = 2;
   best.best = "loss";
+  WorldOptions kept = workers(2, 2);
+  kept.steps = 60;
+  kept.eval_every = 1;
+  kept.best = "loss";
   return {
       {"half-read", workers(1, 3), dies_half_read, in_place},
       {"answer-while-applying", workers(1, 3), dies_while_applying, in_place},
@@ -245,6 +260,7 @@ std::vector<Scenario> scenarios_of_deaths() {
       {"others-join-with-patience", patient, others_join_with_patience, finished},
       {"writer-dies-where-patience-ends", patient, writer_dies_where_patience_ends, finished},
       {"goes-back-across-the-best", best, goes_back_across_the_best, finished},
+      {"writer-dies-as-it-keeps-the-best", kept, writer_dies_as_it_keeps_the_best, finished},
       {"writer-dies-at-the-last-step", workers(2, 2), writer_dies_at_last_step, finished},
       {"writer-dies-before-its-answer", workers(2, 2), writer_dies_before_ack, finished},
       {"one-of-two-workers", workers(1, 2), one_of_two_dies, in_place},

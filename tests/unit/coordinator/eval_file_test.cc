@@ -79,6 +79,20 @@ TEST_F(EvalFileTest, AFileThatSomebodyChangedIsWrittenAnew) {
   follow({eval_of(2), eval_of(4), eval_of(6)});
 }
 
+TEST_F(EvalFileTest, ALineThatSomebodyChangedIsFoundAtTheEnd) {
+  const std::map<Step, EvalEntry> evals{{2, eval_of(2)}, {4, eval_of(4)}};
+  follow({eval_of(2), eval_of(4)});
+  EXPECT_FALSE(file_->correct(evals).value());
+  {
+    std::fstream file(path_, std::ios::in | std::ios::out);
+    file.seekp(8);  // the number of the first step
+    file << '3';
+  }
+  EXPECT_TRUE(file_->correct(evals).value());
+  follow({eval_of(2), eval_of(4)});
+  EXPECT_FALSE(file_->correct(evals).value());
+}
+
 TEST_F(EvalFileTest, WhatWasThereBeforeIsForgotten) {
   follow({eval_of(2), eval_of(4)});
   file_ = std::move(EvalFile::open(path_, false)).value();

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "tests/unit/coordinator/world.h"
 
 namespace lockstep::coordinator {
@@ -75,6 +77,26 @@ TEST(Evaluations, TheBestUntilEachCheckpointToWhichTheRunMayGoBackStays) {
   }
   // If the members disagree now, the run goes back to 15, and 5 is its best.
   EXPECT_THAT(w.kept(), ElementsAre(5, 15, 30, 35));
+}
+
+// 20 is the best, and its checkpoint never comes.
+TEST(Evaluations, TheWayToABestEvaluationWhoseCheckpointWasLostStaysAndThatIsSaid) {
+  EvaluatedWorld w(options_with("accuracy"));
+  uint64_t correct[] = {4, 7, 5, 9, 6, 3, 5, 5};
+  for (Step i = 0; i < 8; ++i) {
+    w.evaluate(5 * (i + 1), correct[i]);
+    if (i == 3) continue;
+    EXPECT_EQ(w.checkpoint(1, 5 * (i + 1)), Reason::kCheckpointAccepted);
+  }
+  EXPECT_THAT(w.kept(), ElementsAre(10, 15, 35, 40));
+  w.kill(1);
+  EXPECT_EQ(w.promise_at(2, 40), Reason::kStarted);
+  const auto& events = w.journal.events();
+  const auto said = std::count_if(events.begin(), events.end(), [](const EventEntry& event) {
+    return event.kind == "best_checkpoint_lost" &&
+           event.text.find("after step 20") != std::string::npos;
+  });
+  EXPECT_EQ(said, 1);
 }
 
 TEST(Evaluations, ACheckpointStaysUntilItsEvaluationHasCome) {
