@@ -26,6 +26,7 @@ constexpr char kExamples[] =
     "  lockstep ckpt verify runs/first\n"
     "  lockstep scale runs/first 4               # while it goes on\n"
     "  lockstep sbatch job.yaml --run-dir runs/first --nodes 4 --submit\n"
+    "  lockstep predict runs/first photos        # with what it learned\n"
     "  lockstep generate runs/shakespeare --prompt 'To be'\n"
     "  lockstep data inspect /usr/share/datasets/fashion-mnist\n"
     "  lockstep doctor job.yaml                  # what holds it back?\n"
@@ -65,6 +66,8 @@ int run(int argc, char** argv) {
   add_checkpoint_command(app, commands);
   add_audit_command(app, commands);
   add_replay_command(app, commands);
+  add_predict_command(app, commands);
+  add_eval_command(app, commands);
   add_generate_command(app, commands);
   add_data_command(app, commands);
   add_doctor_command(app, commands);

@@ -20,7 +20,9 @@
 #include "worker/program/last_wait.h"
 #include "worker/program/worker.h"
 #include "worker/replay/replay_main.h"
+#include "worker/use/eval_main.h"
 #include "worker/use/generate_main.h"
+#include "worker/use/predict_main.h"
 
 namespace {
 
@@ -48,6 +50,12 @@ int main(int argc, char** argv) {
   }
   if (argc > 1 && std::string(argv[1]) == "generate") {
     return lockstep::generate_main(argc - 1, argv + 1);
+  }
+  if (argc > 1 && std::string(argv[1]) == "predict") {
+    return lockstep::predict_main(argc - 1, argv + 1);
+  }
+  if (argc > 1 && std::string(argv[1]) == "eval") {
+    return lockstep::eval_main(argc - 1, argv + 1);
   }
   lockstep::hold_stop_signals();
   lockstep::WorkerOptions options;

@@ -59,7 +59,9 @@ class ExportedDirectory {
       return bad("has a model that cannot be read");
     LOCKSTEP_ASSIGN_OR_RETURN(model_.legend, legend_from_json(json));
     LOCKSTEP_RETURN_IF_ERROR(check_files(json["files"]));
-    model_.weights = file(kModelFile);
+    model_.is_directory = true;
+    take_model(json);
+    take_input(member(json, "input"));
     take_tokens(member(json, "input"));
     return std::move(model_);
   }
@@ -76,7 +78,7 @@ class ExportedDirectory {
   // Nobody may give a file another content: what this directory computes would be another's.
   Status check_files(const Json& files) const {
     for (const auto& [name, hash] : files.items()) {
-      if (name == "README.md" || name == "train.pt2") continue;
+      if (name == "README.md") continue;
       if (name.find('/') != std::string::npos || !hash.is_string())
         return bad("has a list of files that cannot be read");
       LOCKSTEP_ASSIGN_OR_RETURN(const std::string content,
@@ -89,6 +91,43 @@ class ExportedDirectory {
     return Status::ok();
   }
 
+  void take_model(const Json& json) {
+    wire::ModelSpec& spec = *model_.job.mutable_model();
+    spec.clear_sha256();  // of the files of the run; these here have been checked
+    spec.clear_eval_sha256();
+    if (spec.name() == "exported") {
+      spec.set_path(file("train.pt2"));
+      spec.set_eval_path(file("model.pt2"));
+    } else if (spec.name() == "torchscript") {
+      spec.set_path(file("model.pt"));
+    } else {
+      model_.weights = file(kModelFile);
+    }
+    if (const Json outputs = member(json, "outputs"); outputs.is_number_unsigned())
+      model_.outputs = outputs.get<uint32_t>();
+    const Json evaluation = member(json, "evaluation");
+    wire::TrainSpec& train = *model_.job.mutable_train();
+    if (const Json batch = member(evaluation, "batch"); batch.is_number_unsigned())
+      train.set_eval_batch(batch.get<uint32_t>());
+    train.set_precision(word(evaluation, "precision"));
+  }
+
+  // What decides how files become samples.
+  void take_input(const Json& input) {
+    wire::DataSpec& keys = *model_.job.mutable_data();
+    if (const Json words = member(input, "transforms"); words.is_array())
+      for (const Json& one : words)
+        if (one.is_string()) keys.add_transforms(one.get<std::string>());
+    keys.set_input(word(input, "column"));
+    keys.set_label(word(input, "label_column"));
+    keys.set_documents(word(input, "documents"));
+    keys.set_document_end(word(input, "document_end"));
+  }
+  static std::string word(const Json& object, const char* key) {
+    const Json value = member(object, key);
+    return value.is_string() ? value.get<std::string>() : "";
+  }
+
   void take_tokens(const Json& input) {
     model_.is_of_bytes = member(input, "tokens") == "bytes";
     const Json tokenizer = member(input, "tokenizer");
@@ -96,6 +135,7 @@ class ExportedDirectory {
     if (!files.is_array() || files.empty() || !files[0].is_string()) return;
     // Two files: vocab.json and merges.txt, in a directory.
     model_.tokenizer = files.size() == 1 ? file(files[0].get<std::string>()) : path_;
+    model_.job.mutable_data()->set_tokenizer(model_.tokenizer);
     const Json hash = member(tokenizer, "sha256");
     if (hash.is_string()) model_.job.mutable_data()->set_tokenizer_sha256(hash.get<std::string>());
   }

@@ -18,12 +18,14 @@
 namespace lockstep {
 
 struct TrainedModel {
-  std::string place;         // as the user named it
-  wire::JobSpec job;         // of a directory: model, transforms and the tokens only
-  wire::DataLegend legend;   // class names, and the constants of `normalize`
-  std::string weights;       // path of safetensors
-  std::string tokenizer;     // path of the vocabulary; empty: none
-  bool is_of_bytes = false;  // without a tokenizer: tokens are bytes of text
+  std::string place;          // as the user named it
+  wire::JobSpec job;          // of a directory: what lockstep.json says
+  wire::DataLegend legend;    // class names, and the constants of `normalize`
+  std::string weights;        // path of safetensors
+  bool is_directory = false;  // of an export; else of a run
+  uint32_t outputs = 0;       // classes, or tokens; 0: not known
+  std::string tokenizer;      // path of the vocabulary; empty: none
+  bool is_of_bytes = false;   // without a tokenizer: tokens are bytes of text
 };
 
 // Where lockstep-worker is told to look.

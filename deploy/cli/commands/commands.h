@@ -33,6 +33,8 @@ void add_checkpoint_command(CLI::App& app, Commands& commands);
 void add_audit_command(CLI::App& app, Commands& commands);
 void add_replay_command(CLI::App& app, Commands& commands);
 void add_generate_command(CLI::App& app, Commands& commands);
+void add_predict_command(CLI::App& app, Commands& commands);
+void add_eval_command(CLI::App& app, Commands& commands);
 void add_data_command(CLI::App& app, Commands& commands);
 void add_doctor_command(CLI::App& app, Commands& commands);
 void add_certs_command(CLI::App& app, Commands& commands);

@@ -153,6 +153,16 @@ Json usage_json(const ModelFacts& model) {
       out["input"]["tokenizer"] = {{"files", model.tokenizer_files},
                                    {"sha256", model.job.data().tokenizer_sha256()}};
   }
+  const wire::DataSpec& keys = model.job.data();
+  const auto add = [&](const char* key, const std::string& word) {
+    if (!word.empty()) out["input"][key] = word;
+  };
+  add("column", keys.input());
+  add("label_column", keys.label());
+  add("documents", keys.documents());
+  add("document_end", keys.document_end());
+  out["evaluation"] = {{"batch", model.job.train().eval_batch()},
+                       {"precision", model.job.train().precision()}};
   out.update(legend_json(model.facts.legend()));
   return out;
 }

@@ -1,0 +1,148 @@
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "comm/base/file.h"
+#include "comm/base/text/shell_word.h"
+#include "comm/inherited/standard_streams.h"
+#include "comm/rundir/layout.h"
+#include "deploy/cli/base/console.h"
+#include "deploy/cli/base/scratch_directory.h"
+#include "deploy/cli/commands/commands.h"
+#include "deploy/cli/commands/part_processes.h"
+#include "deploy/cli/commands/trained_place.h"
+#include "deploy/cli/commands/used_data.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct PredictArguments {
+  TrainedPlace model;
+  UsedDataWords data;
+  uint32_t top = 0;
+  uint32_t workers = 1;
+  std::string out;
+};
+
+Result<std::string> kind_of(const std::string& out) {
+  if (out.empty()) return std::string("csv");
+  for (const char* kind : {"csv", "jsonl", "npy"})
+    if (out.ends_with(std::string(".") + kind)) return std::string(kind);
+  return Status(Code::kUsage, "--out names " + shell_word(out) +
+                                  "; its ending says the format: .csv, .jsonl or .npy");
+}
+
+Status check_out(const std::string& out) {
+  std::error_code error;
+  if (out.empty()) return Status::ok();
+  if (fs::exists(out, error))
+    return {Code::kUsage, shell_word(out) + " is there already; name another file"};
+  const fs::path parent = fs::absolute(out).parent_path();
+  if (fs::is_directory(parent, error)) return Status::ok();
+  return {Code::kNoInput,
+          "there is no directory " + shell_word(parent.string()) + " for the predictions; make it"};
+}
+
+struct Closer {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, Closer>;
+
+Status append_file(const std::string& from, std::FILE* to, const std::string& name) {
+  const File part(std::fopen(from.c_str(), "rb"));
+  if (part == nullptr) return {Code::kInternal, "cannot read " + from + ": " + errno_text(errno)};
+  std::array<char, 1 << 16> bytes;
+  while (const size_t count = std::fread(bytes.data(), 1, bytes.size(), part.get()))
+    if (std::fwrite(bytes.data(), 1, count, to) != count)
+      return {Code::kInternal, "cannot write " + name + ": " + errno_text(errno)};
+  if (std::ferror(part.get()) == 0) return Status::ok();
+  return {Code::kInternal, "cannot read " + from + ": " + errno_text(errno)};
+}
+
+Status join_to_stdout(const PartProcesses& task) {
+  for (uint32_t part = 0; part < task.parts; ++part)
+    LOCKSTEP_RETURN_IF_ERROR(append_file(task.file(part), stdout, "stdout"));
+  return finish_stdout();
+}
+
+// The file appears whole.
+Status join_to_file(const PartProcesses& task, const std::string& out) {
+  const std::string half = out + std::string(rundir::kTemporaryMark) + std::to_string(::getpid());
+  Status joined;
+  {
+    const File file(std::fopen(half.c_str(), "wbx"));
+    if (file == nullptr)
+      return {Code::kInternal, "cannot write " + half + ": " + errno_text(errno)};
+    for (uint32_t part = 0; part < task.parts && joined.is_ok(); ++part)
+      joined = append_file(task.file(part), file.get(), half);
+    if (joined.is_ok() && (std::fflush(file.get()) != 0 || ::fsync(::fileno(file.get())) != 0))
+      joined = {Code::kInternal, "cannot write " + half + ": " + errno_text(errno)};
+  }
+  std::error_code error;
+  if (joined.is_ok()) fs::rename(half, out, error);
+  if (error) joined = {Code::kInternal, "cannot make " + out + ": " + error.message()};
+  if (!joined.is_ok()) fs::remove(half, error);
+  return joined;
+}
+
+Status predict_data(const PredictArguments& arguments) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string kind, kind_of(arguments.out));
+  LOCKSTEP_RETURN_IF_ERROR(check_out(arguments.out));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto model, worker_options(arguments.model));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto scratch, ScratchDirectory::create("lockstep-predict-"));
+  PartProcesses task;
+  task.what = "predicting";
+  task.parts = arguments.workers;
+  task.directory = scratch->path();
+  task.words = {"predict", "--kind", kind, "--top", std::to_string(arguments.top)};
+  task.words.insert(task.words.end(), model.begin(), model.end());
+  const auto data = worker_options(arguments.data);
+  task.words.insert(task.words.end(), data.begin(), data.end());
+  LOCKSTEP_RETURN_IF_ERROR(run_parts(task));
+  return arguments.out.empty() ? join_to_stdout(task) : join_to_file(task, arguments.out);
+}
+
+constexpr char kPredictNotes[] =
+    "Prints a row a sample: its number, its name and the likeliest classes with their\n"
+    "probabilities. The ending of --out says the format: .csv, .jsonl, or .npy with the\n"
+    "probabilities of all classes. Images are transformed as in the run's evaluation. DATA may be "
+    "a\n"
+    "directory of images without classes.\n\n"
+    "Examples:\n"
+    "  lockstep predict runs/shoes new-photos\n"
+    "  lockstep predict shoes-model new-photos --top 1 --out new-photos.csv --workers 4\n"
+    "  lockstep predict runs/shoes /data/test --out probabilities.npy\n"
+    "\n"
+    "Exit codes: 0 written, 64 wrong option or DATA, 65 the model is damaged or DATA does not fit "
+    "it,\n"
+    "66 nothing there or no checkpoint yet, 70 writing failed.";
+
+}  // namespace
+
+void add_predict_command(CLI::App& app, Commands& commands) {
+  auto* command = app.add_subcommand("predict", "The likeliest classes of images or rows");
+  const auto arguments = std::make_shared<PredictArguments>();
+  add_trained_place(*command, arguments->model);
+  add_used_data(*command, arguments->data, /*is_needed=*/true);
+  command->add_flag("--unlabelled", arguments->data.is_unlabelled,
+                    "All images below DATA, whatever its directories mean");
+  command->add_option("--top", arguments->top, "Classes of a row (default: 5, or all)")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--out", arguments->out,
+                      "FILE.csv, FILE.jsonl or FILE.npy (default: stdout)");
+  command->add_option("--workers", arguments->workers, "Processes (default: 1)")
+      ->check(CLI::Range(1, 256));
+  command->footer(kPredictNotes);
+  commands[command] = [arguments] { return report(predict_data(*arguments)); };
+}
+
+}  // namespace lockstep

@@ -1,0 +1,70 @@
+// Scores as text, JSON, table and picture.
+#include "worker/use/scores.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace lockstep {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::Not;
+
+// Of 10 cats 8 are right, of 5 dogs 5, and there is no <cow>.
+Scores three_classes() {
+  Scores scores;
+  scores.samples = scores.labels = 15;
+  scores.loss_sum = 7.5;
+  scores.correct = 13;
+  scores.confusion = {8, 2, 0, 0, 5, 0, 0, 0, 0};
+  scores.class_names = {"cat", "dog", "<cow>"};
+  return scores;
+}
+
+TEST(Scores, TextSaysRecallAndPrecisionByClass) {
+  const std::string text = scores_text(three_classes());
+  EXPECT_THAT(text, ContainsRegex("loss +0.500000"));
+  EXPECT_THAT(text, ContainsRegex("accuracy +86.67 % \\(13 of 15\\)"));
+  EXPECT_THAT(text, ContainsRegex("cat +10 +80.00 % +100.00 %"));
+  EXPECT_THAT(text, ContainsRegex("dog +5 +100.00 % +71.43 %"));
+  EXPECT_THAT(text, ContainsRegex("<cow> +0 +- +-"));
+  EXPECT_THAT(text, ContainsRegex("0 cat +8 +2 +0"));
+  EXPECT_THAT(text, Not(HasSubstr("perplexity")));
+  EXPECT_THAT(text, Not(HasSubstr("top 5")));
+}
+
+TEST(Scores, TokensHaveAPerplexity) {
+  Scores scores;
+  scores.samples = 2;
+  scores.labels = 20;
+  scores.loss_sum = 20 * std::log(3.0);
+  scores.is_of_tokens = true;
+  EXPECT_THAT(scores_text(scores), ContainsRegex("perplexity +3.0000"));
+  EXPECT_NEAR(scores_json(scores)["perplexity"].get<double>(), 3, 1e-12);
+  EXPECT_FALSE(scores_json(scores).contains("confusion"));
+}
+
+TEST(Scores, JsonHasTheMatrix) {
+  const auto json = scores_json(three_classes());
+  EXPECT_EQ(json["loss"], 0.5);
+  EXPECT_EQ(json["classes"][1]["predicted"], 7);
+  EXPECT_EQ(json["confusion"][0], (std::vector<uint64_t>{8, 2, 0}));
+}
+
+TEST(Scores, TableAndPictureNameTheClasses) {
+  const Scores scores = three_classes();
+  EXPECT_EQ(confusion_csv(scores),
+            "label,\"cat\",\"dog\",\"<cow>\"\n\"cat\",8,2,0\n\"dog\",0,5,0\n\"<cow>\",0,0,0\n");
+  const std::string picture = confusion_svg(scores);
+  EXPECT_THAT(picture, HasSubstr("&lt;cow&gt;"));
+  EXPECT_THAT(picture, Not(HasSubstr("<cow>")));
+  EXPECT_THAT(picture, HasSubstr("fill=\"rgb(95,95,255)\""));    // 8 of 10
+  EXPECT_THAT(picture, HasSubstr("fill=\"rgb(255,215,215)\""));  // 2 of 10
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,40 @@
+// How well a model does on labelled data: loss, right predictions, and by class.
+//
+// Thread-safety: values.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+struct Scores {
+  uint64_t samples = 0;
+  uint64_t labels = 0;  // that count: of an image one, of a sequence one a token
+  double loss_sum = 0;
+  uint64_t correct = 0;
+  uint64_t top5 = 0;
+  bool has_top5 = false;  // with at least ten classes
+  bool is_of_tokens = false;
+  // By true class, then by predicted class; empty for tokens, and for more than kMostClasses.
+  std::vector<uint64_t> confusion;
+  std::vector<std::string> class_names;  // as many as classes
+
+  static constexpr uint32_t kMostClasses = 4096;
+
+  uint64_t of(size_t truth, size_t predicted) const {
+    return confusion[truth * class_names.size() + predicted];
+  }
+  double loss() const { return loss_sum / static_cast<double>(labels); }
+};
+
+// For people. The confusion matrix only where it fits a terminal.
+std::string scores_text(const Scores& scores);
+nlohmann::ordered_json scores_json(const Scores& scores);
+// The confusion matrix for spreadsheets, and as a picture. REQUIRES: there is one.
+std::string confusion_csv(const Scores& scores);
+std::string confusion_svg(const Scores& scores);
+
+}  // namespace lockstep
