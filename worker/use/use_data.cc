@@ -57,14 +57,14 @@ Result<std::string> UsedData::scratch() {
 }
 
 Result<std::unique_ptr<UsedData>> UsedData::open(const TrainedModel& model,
-                                                 const DataPlace& place) {
+                                                 const UsedDataPlace& place) {
   std::unique_ptr<UsedData> made(new UsedData());
   LOCKSTEP_RETURN_IF_ERROR(made->open_dataset_at(model, place));
   LOCKSTEP_RETURN_IF_ERROR(made->make_reader(model, place));
   return made;
 }
 
-Status UsedData::open_dataset_at(const TrainedModel& model, const DataPlace& place) {
+Status UsedData::open_dataset_at(const TrainedModel& model, const UsedDataPlace& place) {
   const wire::DataSpec& keys = model.job.data();
   if (place.path.empty()) {
     if (model.is_directory)
@@ -106,7 +106,7 @@ Status UsedData::open_dataset_at(const TrainedModel& model, const DataPlace& pla
   return Status::ok();
 }
 
-Status UsedData::make_reader(const TrainedModel& model, const DataPlace& place) {
+Status UsedData::make_reader(const TrainedModel& model, const UsedDataPlace& place) {
   const auto& words = model.job.data().transforms();
   const std::vector<std::string> transforms(words.begin(), words.end());
   const data::SampleShape& shape = dataset_->shape();

@@ -19,7 +19,7 @@
 
 namespace lockstep {
 
-struct DataPlace {
+struct UsedDataPlace {
   std::string path;  // empty: the run's own evaluation data
   std::string format = "auto";
   bool is_training = false;    // the training part of a path that has both
@@ -36,7 +36,8 @@ struct UsedBatch {
 
 class UsedData {
  public:
-  static Result<std::unique_ptr<UsedData>> open(const TrainedModel& model, const DataPlace& place);
+  static Result<std::unique_ptr<UsedData>> open(const TrainedModel& model,
+                                                const UsedDataPlace& place);
   ~UsedData();
   UsedData(const UsedData&) = delete;
   UsedData& operator=(const UsedData&) = delete;
@@ -52,8 +53,8 @@ class UsedData {
 
  private:
   UsedData() = default;
-  Status open_dataset_at(const TrainedModel& model, const DataPlace& place);
-  Status make_reader(const TrainedModel& model, const DataPlace& place);
+  Status open_dataset_at(const TrainedModel& model, const UsedDataPlace& place);
+  Status make_reader(const TrainedModel& model, const UsedDataPlace& place);
   Result<std::string> scratch();
 
   std::string name_;

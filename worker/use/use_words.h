@@ -17,7 +17,7 @@ namespace lockstep {
 
 struct UseWords {
   ModelPlace place;
-  DataPlace data;
+  UsedDataPlace data;
   uint32_t batch = 0;  // samples; 0: as the run's evaluation
   int threads = 0;     // that compute; 0: as a worker of the run
 };
