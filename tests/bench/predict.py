@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Images a second of `lockstep predict` beside a loop of PyTorch: a resnet18 with the same weights, the
+same images (IDX, 32 x 32), batches of 250, one thread each.
+
+    predict.py --bin build/release/bin [--images 1000] [--rounds 3]
+
+Run it by a Python that has torch 2.11.0, torchvision 0.26.0, numpy and safetensors. A run of one step
+makes the weights. Both sides are timed from the start of their work to the last probability; the
+start of a process and of its libraries is left out on PyTorch's side, and counted apart on
+Lockstep's by a prediction of few images. Rounds take turns, and each side's best counts. Ends with 1
+if a probability differs by more than 1e-5.
+"""
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy
+import torch
+import torchvision
+from safetensors.torch import load_file
+
+SIDE, BATCH = 32, 250
+
+
+def idx(path, array):
+    kind = {1: b"\0\0\x08\x01", 3: b"\0\0\x08\x03"}[array.ndim]
+    path.write_bytes(kind + b"".join(n.to_bytes(4, "big") for n in array.shape) + array.tobytes())
+
+
+def images(directory, counts):
+    directory.mkdir()
+    chosen = numpy.random.default_rng(1)
+    for prefix, count in counts.items():
+        idx(directory / f"{prefix}-images-idx3-ubyte",
+            chosen.integers(0, 256, (count, SIDE, SIDE), dtype=numpy.uint8))
+        idx(directory / f"{prefix}-labels-idx1-ubyte",
+            numpy.arange(count).astype(numpy.uint8) % 10)
+    return directory
+
+
+def net_of(directory):
+    net = torchvision.models.resnet18(num_classes=10)
+    net.conv1 = torch.nn.Conv2d(1, 64, 3, padding=1, bias=False)
+    net.maxpool = torch.nn.Identity()
+    net.load_state_dict(load_file(directory / "model.safetensors"))
+    return net.eval()
+
+
+def theirs(net, data, facts):
+    begun = time.perf_counter()
+    content = (data / "t10k-images-idx3-ubyte").read_bytes()[16:]
+    pixels = torch.frombuffer(bytearray(content), dtype=torch.uint8).reshape(-1, 1, SIDE, SIDE)
+    mean, std = facts["normalize"]["mean"][0], facts["normalize"]["std"][0]
+    out = []
+    with torch.inference_mode():
+        for batch in pixels.split(BATCH):
+            out.append(net((batch.float() / 255 - mean) / std).softmax(1))
+    out = torch.cat(out).numpy()
+    return out, time.perf_counter() - begun
+
+
+def ours(args, model, data, out):
+    out.unlink(missing_ok=True)
+    begun = time.perf_counter()
+    subprocess.run([args.bin / "lockstep", "predict", model, data, "--out", out, "--batch",
+                    str(BATCH), "--threads", "1"], check=True)
+    return time.perf_counter() - begun
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", type=pathlib.Path, required=True)
+    parser.add_argument("--images", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=3)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as name:
+        scratch = pathlib.Path(name)
+        data = images(scratch / "data", {"train": 64, "t10k": args.images})
+        few = images(scratch / "few", {"train": 64, "t10k": 1})
+        (scratch / "job.yaml").write_text(f"""
+job: bench
+model: {{name: resnet18}}
+data: {{train: {{path: {few}}}, eval: {{path: {few}}}}}
+train: {{global_batch: 32, slots: 1, max_steps: 1}}
+""")
+        for words in (["run", scratch / "job.yaml", "--workers", 1, "--run-dir", scratch / "run"],
+                      ["export", "model", scratch / "run", scratch / "model"]):
+            subprocess.run([args.bin / "lockstep", *map(str, words)], check=True,
+                           capture_output=True)
+        model = scratch / "model"
+        facts = json.loads((model / "lockstep.json").read_text())
+        net = net_of(model)
+        torch_s, start_s, whole_s = [], [], []
+        for _ in range(args.rounds):
+            start_s.append(ours(args, model, few, scratch / "few.npy"))
+            whole_s.append(ours(args, model, data, scratch / "all.npy"))
+            wanted, seconds = theirs(net, data, facts)
+            torch_s.append(seconds)
+        found = numpy.load(scratch / "all.npy")
+    print(f"lockstep predict  {args.images / (min(whole_s) - min(start_s)):8.1f} images/s, "
+          f"and {min(start_s):.2f} s to start")
+    print(f"PyTorch           {args.images / min(torch_s):8.1f} images/s")
+    difference = float(numpy.abs(found - wanted).max())
+    print(f"probabilities differ by {difference:.2g}")
+    return 0 if difference <= 1e-5 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
