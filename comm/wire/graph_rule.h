@@ -6,6 +6,7 @@
 #include <string>
 
 #include "comm/wire/job.pb.h"
+#include "comm/wire/loss_kind.h"
 #include "comm/wire/predictions.h"
 
 namespace lockstep {
@@ -22,6 +23,8 @@ inline std::string why_no_graphs(const wire::JobSpec& job) {
   // fp16 has no dropout kernel, and a mask comes from the host.
   if (job.model().dropout() > 0 && job.train().precision() == "fp16")
     return "dropout in fp16 takes its masks from the host";
+  if (loss_kind(job.train()) != LossKind::kCrossEntropy)
+    return "only the loss cross_entropy is computed by a kernel";
   return "";
 }
 

@@ -89,8 +89,8 @@ std::string epochs_text(const std::vector<AuditedEpoch>& epochs) {
 std::string skipped_text(const AuditReport& report) {
   if (report.skipped.empty()) return {};
   std::string text =
-      "skipped by the loss scaler (consumed, nothing applied): " + number(report.skipped_samples) +
-      " samples in steps";
+      "skipped by the loss scaler, or without any weight (consumed, nothing applied): " +
+      number(report.skipped_samples) + " samples in steps";
   for (size_t i = 0; i < report.skipped.size(); ++i) {
     if (i == kStepsShown) return text + " and " + number(report.skipped.size() - i) + " more\n";
     text += " " + number(report.skipped[i] + 1);
@@ -213,8 +213,8 @@ std::string step_text(const AuditedStep& step) {
             " slot " + number(slot.slot) + " positions " + positions_text(slot.positions) +
             " generation " + number(step.generation) + " rank " + number(slot.rank) + " member " +
             number(slot.member) + " digest " + hex(slot.digest) + " " +
-            delivery_words(slot.delivery) + (step.skipped ? ", skipped by the loss scaler" : "") +
-            "\n";
+            delivery_words(slot.delivery) +
+            (step.skipped ? ", skipped by the loss scaler or without any weight" : "") + "\n";
   }
   return text;
 }

@@ -4,6 +4,7 @@
 
 #include "comm/base/limits.h"
 #include "comm/base/planted_bug.h"
+#include "comm/wire/metric_names.h"
 #include "coordinator/decide/decide_internal.h"
 #include "coordinator/state/skips.h"
 
@@ -86,10 +87,13 @@ bool is_malformed(const Turn& turn, const wire::StepRecords& message) {
   const int entries = message.records_size() + message.evals_size();
   return entries == 0 || message.records_size() > limits::kRecordBatchSteps ||
          message.evals_size() > limits::kRecordBatchSteps ||
-         std::any_of(message.evals().begin(), message.evals().end(), [&](const auto& eval) {
-           return eval.step() > turn.options.total_steps || eval.samples() == 0 ||
-                  eval.correct() > eval.samples();
-         });
+         std::any_of(message.evals().begin(), message.evals().end(),
+                     [&](const auto& eval) {
+                       return eval.step() > turn.options.total_steps || eval.samples() == 0 ||
+                              eval.correct() > eval.samples() || !are_metrics(eval.metrics());
+                     }) ||
+         std::any_of(message.records().begin(), message.records().end(),
+                     [](const auto& record) { return !are_metrics(record.metrics()); });
 }
 
 // All ranks made it together and report it; the first one is kept. kRecordsAccepted, kRecordsVoid,

@@ -17,6 +17,13 @@ std::string number_text(double value) {
   return text;
 }
 
+std::string metrics_text(const std::vector<MetricValue>& metrics) {
+  std::string text;
+  for (const MetricValue& metric : metrics)
+    text += (text.empty() ? "\"" : ",\"") + metric.name + "\":" + number_text(metric.value);
+  return text.empty() ? text : ",\"metrics\":{" + text + "}";
+}
+
 Status derived_file_error(const std::string& doing, const std::string& path) {
   return {Code::kInternal, doing + " " + path + ": " + errno_text(errno)};
 }

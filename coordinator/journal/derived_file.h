@@ -7,13 +7,18 @@
 #include <sys/types.h>
 
 #include <string>
+#include <vector>
 
 #include "comm/base/status.h"
+#include "coordinator/journal/journal_entry.h"
 
 namespace lockstep::coordinator {
 
 // A JSON number of nine digits; what is not a number becomes null.
 std::string number_text(double value);
+
+// `,"metrics":{"iou":0.5}`; empty without any.
+std::string metrics_text(const std::vector<MetricValue>& metrics);
 
 // kInternal, with errno. `doing`: "cannot open".
 Status derived_file_error(const std::string& doing, const std::string& path);

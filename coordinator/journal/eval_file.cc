@@ -23,13 +23,15 @@ std::string share_text(uint64_t part, uint64_t whole) {
 std::string eval_line(const EvalEntry& eval, bool of_tokens) {
   std::string line = "{\"step\":" + std::to_string(eval.step) +
                      ",\"epoch\":" + std::to_string(eval.epoch) +
-                     ",\"loss\":" + number_text(eval.loss) +
-                     ",\"accuracy\":" + share_text(eval.correct, eval.samples) +
-                     ",\"correct\":" + std::to_string(eval.correct) +
-                     ",\"samples\":" + std::to_string(eval.samples);
+                     ",\"loss\":" + number_text(eval.loss);
+  if (!eval.no_accuracy)
+    line += ",\"accuracy\":" + share_text(eval.correct, eval.samples) +
+            ",\"correct\":" + std::to_string(eval.correct);
+  line += ",\"samples\":" + std::to_string(eval.samples);
   if (eval.top5) line += ",\"top5\":" + share_text(*eval.top5, eval.samples);
   if (of_tokens) line += ",\"perplexity\":" + number_text(std::exp(eval.loss));
   if (eval.lr) line += ",\"lr\":" + number_text(*eval.lr);
+  line += metrics_text(eval.metrics);
   return line + "}\n";
 }
 

@@ -55,7 +55,7 @@ std::string history_line(const StepEntry& step) {
   return "{\"step\":" + std::to_string(step.step + 1) + ",\"epoch\":" + std::to_string(step.epoch) +
          ",\"loss\":" + number_text(step.loss) + ",\"lr\":" + number_text(step.lr) +
          ",\"samples\":" + std::to_string(step.samples) +
-         (step.skipped ? ",\"skipped\":true" : "") + "}\n";
+         (step.skipped ? ",\"skipped\":true" : "") + metrics_text(step.metrics) + "}\n";
 }
 
 Result<std::unique_ptr<History>> History::open(const std::string& path, Step keep_steps) {

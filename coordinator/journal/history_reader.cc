@@ -9,7 +9,7 @@
 namespace lockstep::coordinator {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 
@@ -47,6 +47,9 @@ std::vector<StepEntry> read_history(const std::string& path, Step limit) {
     entry.lr = real_of(line, "lr");
     const auto skipped = line.find("skipped");
     entry.skipped = skipped != line.end() && skipped->is_boolean() && skipped->get<bool>();
+    if (const auto metrics = line.find("metrics"); metrics != line.end() && metrics->is_object())
+      for (const auto& [name, value] : metrics->items())
+        entry.metrics.push_back({name, real_of(*metrics, name.c_str())});
     // Not as it was written: nothing in the line is believed.
     if (history_line(entry) != text + "\n") entry = unknown_step(entry.step);
   }

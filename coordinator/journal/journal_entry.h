@@ -82,6 +82,13 @@ struct RecordsEntry {
   std::vector<wire::StepRecord> records;
 };
 
+// Of a model with metrics of its own (wire::Metric).
+struct MetricValue {
+  std::string name;
+  double value = 0;
+  bool operator==(const MetricValue&) const = default;
+};
+
 // A step that every rank of its generation has reported.
 struct StepEntry {
   Generation generation = 0;
@@ -93,7 +100,9 @@ struct StepEntry {
   double lr = 0;
   bool skipped = false;
   uint64_t common_hash = 0;
-  uint64_t wall_us = 0;  // sum of the writer's phase times
+  uint64_t wall_us = 0;                   // sum of the writer's phase times
+  bool no_accuracy = false;               // the loss knows no right predictions
+  std::vector<MetricValue> metrics = {};  // means over the step's samples
 };
 
 // Makes the entry from a rank's record of a step that it applied in `generation`.
@@ -108,7 +117,14 @@ struct EvalEntry {
   double loss = 0;
   std::optional<uint64_t> top5 = {};  // none: fewer than 10 classes, tokens, or an older journal
   std::optional<double> lr = {};      // of the last step before it; none: an older journal
+  bool no_accuracy = false;           // as in StepEntry, likewise the metrics
+  std::vector<MetricValue> metrics = {};
 };
+
+// The same values in a message's field, and the other way round.
+std::vector<MetricValue> metrics_of(const google::protobuf::RepeatedPtrField<wire::Metric>& field);
+void put_metrics(const std::vector<MetricValue>& metrics,
+                 google::protobuf::RepeatedPtrField<wire::Metric>* field);
 
 // Makes the entry from the report of a rank that evaluated in `generation`.
 EvalEntry eval_entry(const wire::EvalReport& report, Generation generation);

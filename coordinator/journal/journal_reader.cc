@@ -58,11 +58,13 @@ Status read_membership(Database& database, JournalContents& contents) {
 }
 
 // `report`: lockstep.wire.EvalReport.
-void take_report(const std::string& report, EvalEntry* entry) {
+void take_eval_report(const std::string& report, EvalEntry* entry) {
   wire::EvalReport parsed;
   if (report.empty() || !parsed.ParseFromString(report)) return;
   if (parsed.has_top5()) entry->top5 = parsed.top5();
   entry->lr = parsed.lr();
+  entry->no_accuracy = parsed.no_accuracy();
+  entry->metrics = metrics_of(parsed.metrics());
 }
 
 Status read_evals(Database& database, JournalContents& contents) {
@@ -77,7 +79,7 @@ Status read_evals(Database& database, JournalContents& contents) {
   return for_each_row(database, sql.c_str(), [&](const Statement& row) {
     EvalEntry entry{row.integer(0), row.integer(1), static_cast<Epoch>(row.integer(2)),
                     row.integer(3), row.integer(4), real_or_nan(row, 5)};
-    take_report(row.text(6), &entry);
+    take_eval_report(row.text(6), &entry);
     contents.evals.push_back(entry);
   });
 }
@@ -123,6 +125,13 @@ Status read_results(Database& database, JournalContents& contents) {
 }
 
 }  // namespace
+
+void take_report(const std::string& report, StepEntry* entry) {
+  wire::StepRecord parsed;
+  if (report.empty() || !parsed.ParseFromString(report)) return;
+  entry->no_accuracy = parsed.no_accuracy();
+  entry->metrics = metrics_of(parsed.metrics());
+}
 
 double real_or_nan(const Statement& row, int column) {
   return row.is_null(column) ? std::numeric_limits<double>::quiet_NaN() : row.real(column);

@@ -19,6 +19,8 @@ Result<std::vector<RecordsEntry>> read_batches(Database& database, Generation ge
                                                Step to);
 
 // SQLite keeps NaN as NULL.
+// Sets what `report`, lockstep.wire.StepRecord in bytes, has; empty: nothing.
+void take_report(const std::string& report, StepEntry* entry);
 double real_or_nan(const Statement& row, int column);
 
 }  // namespace lockstep::coordinator

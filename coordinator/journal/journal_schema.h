@@ -10,13 +10,20 @@ namespace lockstep::coordinator {
 // In PRAGMA user_version. Lockstep reads journals from kOldestJournalVersion on. A coordinator that
 // opens an older one to go on with it adds what the journal lacks, and says so
 // (journal_upgrade.h). Lockstep refuses other numbers.
-inline constexpr uint64_t kJournalVersion = 5;
+inline constexpr uint64_t kJournalVersion = 6;
 inline constexpr uint64_t kOldestJournalVersion = 4;
 
 // Version 5. What else a rank reported of an evaluation: lockstep.wire.EvalReport. A table of its
 // own, so a journal that gets it keeps its rows and their checksum.
 inline constexpr char kEvalReportsTable[] = R"sql(
 CREATE TABLE eval_reports(step INTEGER, generation INTEGER, report BLOB NOT NULL,
+                          PRIMARY KEY(step, generation)) WITHOUT ROWID;
+)sql";
+
+// Version 6. What a step has beyond the columns of `steps`: lockstep.wire.StepRecord with nothing
+// else in it. No row: nothing. A table of its own for the same reason.
+inline constexpr char kStepReportsTable[] = R"sql(
+CREATE TABLE step_reports(step INTEGER, generation INTEGER, report BLOB NOT NULL,
                           PRIMARY KEY(step, generation)) WITHOUT ROWID;
 )sql";
 

@@ -104,14 +104,19 @@ Result<SlotMapEntry> SqliteJournal::slot_map(Generation generation) {
 
 Status SqliteJournal::visit_steps(Step from, Step to,
                                   const std::function<void(const StepEntry&)>& visit) {
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      auto rows,
-      database_->prepare("SELECT s.generation, s.step, s.epoch, s.samples, s.correct, s.loss, "
-                         "s.lr, s.skipped, s.common_hash, s.wall_us FROM steps s "
-                         "JOIN ledger l ON l.generation = s.generation AND l.rolled_back = 0 "
-                         "AND s.step >= l.first_step AND "
-                         "(l.last_step IS NULL OR s.step < l.last_step) "
-                         "WHERE s.step >= ? AND s.step < ? ORDER BY s.step"));
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool has_reports, has_step_reports(*database_));
+  const std::string reports =
+      has_reports ? "LEFT JOIN step_reports r ON r.step = s.step AND r.generation = s.generation "
+                  : "";
+  const std::string sql =
+      "SELECT s.generation, s.step, s.epoch, s.samples, s.correct, s.loss, "
+      "s.lr, s.skipped, s.common_hash, s.wall_us, " +
+      std::string(has_reports ? "coalesce(r.report, x'')" : "x''") + " FROM steps s " + reports +
+      "JOIN ledger l ON l.generation = s.generation AND l.rolled_back = 0 "
+      "AND s.step >= l.first_step AND "
+      "(l.last_step IS NULL OR s.step < l.last_step) "
+      "WHERE s.step >= ? AND s.step < ? ORDER BY s.step";
+  LOCKSTEP_ASSIGN_OR_RETURN(auto rows, database_->prepare(sql));
   rows->bind(from).bind(to);
   while (true) {
     LOCKSTEP_ASSIGN_OR_RETURN(const bool row, rows->step());
@@ -127,15 +132,16 @@ Status SqliteJournal::visit_steps(Step from, Step to,
     entry.skipped = rows->integer(7) != 0;
     entry.common_hash = rows->integer(8);
     entry.wall_us = rows->integer(9);
+    take_report(rows->text(10), &entry);
     visit(entry);
   }
 }
 
 Status create_if_empty(Database& database, uint64_t version) {
   if (version != 0) return Status::ok();
-  LOCKSTEP_RETURN_IF_ERROR(
-      database.execute("BEGIN IMMEDIATE;" + std::string(kJournalSchema) + kEvalReportsTable +
-                       "PRAGMA user_version=" + std::to_string(kJournalVersion)));
+  LOCKSTEP_RETURN_IF_ERROR(database.execute(
+      "BEGIN IMMEDIATE;" + std::string(kJournalSchema) + kEvalReportsTable + kStepReportsTable +
+      "PRAGMA user_version=" + std::to_string(kJournalVersion)));
   LOCKSTEP_RETURN_IF_ERROR(JournalChain::create(database));
   return database.execute("COMMIT");
 }

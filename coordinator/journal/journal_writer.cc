@@ -21,6 +21,7 @@ constexpr std::pair<const char*, const char*> kStatements[] = {
     {"ledger", "INSERT OR REPLACE INTO ledger VALUES(?,?,?,?,?,?,?)"},
     {"batch", "INSERT INTO record_batches VALUES(?,?,?,?,?,?)"},
     {"step", "INSERT OR REPLACE INTO steps VALUES(?,?,?,?,?,?,?,?,?,?)"},
+    {"step_report", "INSERT OR REPLACE INTO step_reports VALUES(?,?,?)"},
     {"eval", "INSERT OR REPLACE INTO evals VALUES(?,?,?,?,?,?,0)"},
     {"eval_report", "INSERT OR REPLACE INTO eval_reports VALUES(?,?,?)"},
     {"checkpoint", "INSERT OR REPLACE INTO checkpoints VALUES(?,?,?,?,?,?,?,?,?)"},
@@ -124,6 +125,14 @@ struct JournalWriter::Visitor {
         .run();
   }
   Status operator()(const StepEntry& e) const {
+    if (e.no_accuracy || !e.metrics.empty()) {
+      wire::StepRecord report;
+      report.set_no_accuracy(e.no_accuracy);
+      put_metrics(e.metrics, report.mutable_metrics());
+      const std::string bytes = report.SerializeAsString();
+      LOCKSTEP_RETURN_IF_ERROR(
+          statement("step_report").bind(e.step).bind(e.generation).bind_blob(bytes).run());
+    }
     return statement("step")
         .bind(e.step)
         .bind(e.generation)
@@ -142,6 +151,8 @@ struct JournalWriter::Visitor {
     report.set_has_top5(e.top5.has_value());
     report.set_top5(e.top5.value_or(0));
     report.set_lr(e.lr.value_or(0));
+    report.set_no_accuracy(e.no_accuracy);
+    put_metrics(e.metrics, report.mutable_metrics());
     const std::string bytes = report.SerializeAsString();
     LOCKSTEP_RETURN_IF_ERROR(statement("eval")
                                  .bind(e.step)

@@ -51,6 +51,10 @@
     return write(status[what]) + (isNumber(minute) ? ` (60 s: ${write(minute)})` : '');
   };
 
+  // Of a model with metrics of its own.
+  const metricFacts = (whose, metrics) =>
+    Object.entries(metrics || {}).map(([name, value]) => [`${whose} ${name}`, short(value)]);
+
   const epochText = (status) =>
     `${grouped(Math.min(status.epoch + 1, status.epochs || 1))} / ${grouped(status.epochs)}`;
 
@@ -68,11 +72,15 @@
       ['training loss', twice(status, 'loss', short)],
       ...(isOfTokens(status)
         ? [['training perplexity', short(perplexity(status.loss))]]
-        : [['training accuracy', percent(status.accuracy)]]),
+        : isNumber(status.accuracy) || !isNumber(status.loss)
+          ? [['training accuracy', percent(status.accuracy)]] : []),
+      ...metricFacts('training', status.metrics),
       ['test loss', short(status.eval && status.eval.loss)],
       ...(isOfTokens(status)
         ? [['test perplexity', short(perplexity(status.eval && status.eval.loss))]]
-        : [['test accuracy', percent(status.eval && status.eval.accuracy, 2)]]),
+        : status.eval && !isNumber(status.eval.accuracy)
+          ? [] : [['test accuracy', percent(status.eval && status.eval.accuracy, 2)]]),
+      ...metricFacts('test', status.eval && status.eval.metrics),
       ['learning rate', short(status.lr)],
       ['goodput', percent(status.goodput)],
       ['epoch', isNumber(status.epoch) ? epochText(status) : '–'],
@@ -108,7 +116,7 @@
     const results = {
       'test-loss': { y: losses, label: `Test loss, at the last evaluation ${short(last(losses))}` },
       accuracy: { y: list(evals.accuracy).map((v) => isNumber(v) ? v * 100 : v), most: 100,
-                  unit: '%', hidden: isOfTokens(status),
+                  unit: '%', hidden: isOfTokens(status) || !list(evals.accuracy).some(isNumber),
                   label: `Test accuracy in %, at the last evaluation ${
                     short(last(evals.accuracy) * 100)}` },
       top5: { y: list(evals.top5).map((v) => isNumber(v) ? v * 100 : v), most: 100, unit: '%',
@@ -123,6 +131,22 @@
       if (at(`${id}-section`).hidden) continue;
       lockstep.curve(at(id), { x: steps, dots: true, unit: '', empty: 'Nothing was evaluated yet.',
                                ...result });
+    }
+    showMetrics(evals);
+  };
+
+  // A plot for each metric of the model's own, made when it is first there.
+  const showMetrics = (evals) => {
+    for (const [name, values] of Object.entries(evals.metrics || {})) {
+      let plot = [...at('metrics').querySelectorAll('.plot')]
+        .find((p) => p.dataset.metric === name);
+      if (!plot) {
+        plot = element('div', { class: 'plot', 'data-metric': name });
+        at('metrics').append(element('section', {}, element('h2', {}, `Test ${name}`), plot));
+      }
+      lockstep.curve(plot, { x: list(evals.step), y: list(values), dots: true, unit: '',
+        empty: 'Nothing was evaluated yet.',
+        label: `Test ${name}, at the last evaluation ${short(values[values.length - 1])}` });
     }
   };
 

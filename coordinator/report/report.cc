@@ -23,13 +23,20 @@ double seconds_of(uint64_t us) {
   return static_cast<double>(us) / 1e6;
 }
 
+// "metrics": {"iou": 0.5}, only if there are any.
+void add_metrics(const std::vector<MetricValue>& metrics, json* out) {
+  for (const MetricValue& metric : metrics)
+    (*out)["metrics"][metric.name] = json_number(metric.value);
+}
+
 json eval_json(const EvalEntry& eval) {
   const double samples = static_cast<double>(std::max<uint64_t>(eval.samples, 1));
   json out = {{"step", eval.step},
               {"epoch", eval.epoch},
-              {"accuracy", static_cast<double>(eval.correct) / samples},
               {"loss", json_number(eval.loss)},
               {"samples", eval.samples}};
+  if (!eval.no_accuracy) out["accuracy"] = static_cast<double>(eval.correct) / samples;
+  add_metrics(eval.metrics, &out);
   if (eval.top5) out["top5"] = static_cast<double>(*eval.top5) / samples;
   if (eval.lr) out["lr"] = json_number(*eval.lr);
   return out;
@@ -139,8 +146,10 @@ void add_live(const Options& options, const RunStats& stats, const StatusDetail&
   if (stats.is_empty()) return;
   (*out)["lr"] = json_number(stats.last().lr);
   (*out)["loss"] = json_number(stats.loss());
-  (*out)["accuracy"] =
-      stats.correct_per_sample() / static_cast<double>(predictions_per_sample(options.job.model()));
+  if (const auto correct = stats.correct_per_sample())
+    (*out)["accuracy"] =
+        *correct / static_cast<double>(predictions_per_sample(options.job.model()));
+  add_metrics(stats.last().metrics, out);
   (*out)["samples_per_second"] = stats.samples_per_second();
   for (const char* key : {"loss", "accuracy", "samples_per_second"}) {
     for (const char* span : {"60s", "10s"})
@@ -236,7 +245,8 @@ std::string summary_json(const State& state, const Options& options, const RunSt
   out["global_batch"] = options.job.train().global_batch();
   if (!state.evals.empty()) {
     const json eval = eval_json(state.evals.rbegin()->second);
-    out["eval_accuracy"] = eval["accuracy"];
+    if (eval.contains("accuracy")) out["eval_accuracy"] = eval["accuracy"];
+    if (eval.contains("metrics")) out["eval_metrics"] = eval["metrics"];
     out["eval_loss"] = eval["loss"];
     out["eval_step"] = eval["step"];
     if (eval.contains("top5")) out["eval_top5"] = eval["top5"];

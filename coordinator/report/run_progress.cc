@@ -12,7 +12,10 @@ void add_training(const Options& options, const RunStats& stats, Metrics* metric
   if (stats.is_empty()) return;
   const auto predictions = static_cast<double>(predictions_per_sample(options.job.model()));
   metrics->emplace_back("loss", stats.loss());
-  metrics->emplace_back("accuracy", stats.correct_per_sample() / predictions);
+  if (const auto correct = stats.correct_per_sample())
+    metrics->emplace_back("accuracy", *correct / predictions);
+  for (const MetricValue& metric : stats.last().metrics)
+    metrics->emplace_back(metric.name, metric.value);
   metrics->emplace_back("samples_per_second", stats.samples_per_second());
 }
 
@@ -21,8 +24,11 @@ void add_evaluation(const State& state, Metrics* metrics) {
   const EvalEntry& eval = state.evals.rbegin()->second;
   metrics->emplace_back("eval_loss", eval.loss);
   if (eval.samples == 0) return;
-  metrics->emplace_back("eval_accuracy",
-                        static_cast<double>(eval.correct) / static_cast<double>(eval.samples));
+  if (!eval.no_accuracy)
+    metrics->emplace_back("eval_accuracy",
+                          static_cast<double>(eval.correct) / static_cast<double>(eval.samples));
+  for (const MetricValue& metric : eval.metrics)
+    metrics->emplace_back("eval_" + metric.name, metric.value);
   if (eval.top5)
     metrics->emplace_back("eval_top5",
                           static_cast<double>(*eval.top5) / static_cast<double>(eval.samples));

@@ -35,7 +35,8 @@ double RunStats::seconds_per_step() const {
   return static_cast<double>(in_window_.wall_us) / 1e6 / static_cast<double>(window_.size());
 }
 
-double RunStats::correct_per_sample() const {
+std::optional<double> RunStats::correct_per_sample() const {
+  if (last_.no_accuracy) return std::nullopt;
   if (in_window_.samples == 0) return 0;
   return static_cast<double>(in_window_.correct) / static_cast<double>(in_window_.samples);
 }

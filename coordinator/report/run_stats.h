@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 
 #include "coordinator/journal/journal_entry.h"
 #include "coordinator/report/curves.h"
@@ -22,7 +23,8 @@ class RunStats {
   // Over the last steps.
   double samples_per_second() const;
   double seconds_per_step() const;
-  double correct_per_sample() const;  // training accuracy; 0 before the first step
+  // Training accuracy; 0 before the first step, nothing if the loss knows no right predictions.
+  std::optional<double> correct_per_sample() const;
   double loss() const { return last_.loss; }
   const StepEntry& last() const { return last_; }
   bool is_empty() const { return window_.empty(); }

@@ -17,6 +17,7 @@ void StepWatch::add(int64_t now_ms, const StepEntry& step) {
   recent_.add(now_ms,
               {1, step.samples, step.correct, is_finite ? 1u : 0u, is_finite ? step.loss : 0});
   last_wall_us_ = step.wall_us;
+  no_accuracy_ = step.no_accuracy;
 }
 
 std::optional<double> StepWatch::samples_per_second(Span span, int64_t now_ms) const {
@@ -38,7 +39,7 @@ std::optional<double> StepWatch::loss(Span span, int64_t now_ms) const {
 
 std::optional<double> StepWatch::correct_per_sample(Span span, int64_t now_ms) const {
   const WatchedSums sums = recent_.of(span, now_ms);
-  if (sums.samples == 0) return std::nullopt;
+  if (sums.samples == 0 || no_accuracy_) return std::nullopt;
   return static_cast<double>(sums.correct) / static_cast<double>(sums.samples);
 }
 

@@ -36,6 +36,7 @@ class StepWatch {
  private:
   RecentSums<WatchedSums> recent_;
   uint64_t last_wall_us_ = 0;
+  bool no_accuracy_ = false;
 };
 
 }  // namespace lockstep::coordinator

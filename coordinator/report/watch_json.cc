@@ -24,8 +24,11 @@ json evals_json(const std::map<Step, EvalEntry>& evals, size_t points) {
   for (const auto& [step, eval] : evals) {
     if (--left % std::max<size_t>(every, 1) != 0) continue;
     out["step"].push_back(step);
-    out["accuracy"].push_back(
-        ratio(static_cast<double>(eval.correct), static_cast<double>(eval.samples)));
+    out["accuracy"].push_back(eval.no_accuracy ? json(nullptr)
+                                               : ratio(static_cast<double>(eval.correct),
+                                                       static_cast<double>(eval.samples)));
+    for (const MetricValue& metric : eval.metrics)
+      out["metrics"][metric.name].push_back(json_number(metric.value));
     out["loss"].push_back(json_number(eval.loss));
     out["top5"].push_back(
         eval.top5 ? ratio(static_cast<double>(*eval.top5), static_cast<double>(eval.samples))

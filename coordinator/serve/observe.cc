@@ -139,7 +139,11 @@ void observe_entry(CoordinatorMetrics& metrics, bool of_tokens, const JournalEnt
     }
   }
   if (const auto* e = std::get_if<EvalEntry>(&entry)) {
-    EvalProbe::Result result{e->loss, share(e->correct, e->samples), {}, of_tokens};
+    EvalProbe::Result result;
+    result.loss = e->loss;
+    result.of_tokens = of_tokens;
+    if (!e->no_accuracy) result.accuracy = share(e->correct, e->samples);
+    for (const MetricValue& metric : e->metrics) result.metrics[metric.name] = metric.value;
     if (e->top5) result.top5 = share(*e->top5, e->samples);
     metrics.eval().evaluated(result);
   }
@@ -164,7 +168,8 @@ void observe_step(CoordinatorMetrics& metrics, const StepEntry& step,
   seen.samples = step.samples;
   seen.seconds = static_cast<double>(step.wall_us) / 1e6;
   seen.loss = step.loss;
-  seen.accuracy = share(step.correct, step.samples * predictions_per_sample);
+  if (!step.no_accuracy) seen.accuracy = share(step.correct, step.samples * predictions_per_sample);
+  for (const MetricValue& metric : step.metrics) seen.metrics[metric.name] = metric.value;
   seen.learning_rate = step.lr;
   seen.skipped = step.skipped;
   metrics.job().step_recorded(seen);

@@ -81,6 +81,10 @@ void OptionalGauge::set(std::optional<double> value) {
   shown_->Set(*value);
 }
 
+void NamedGauges::set(const std::map<std::string, double>& values) {
+  for (const auto& [name, value] : values) family_.Add({{"name", name}}).Set(value);
+}
+
 void raise_to(prometheus::Counter& counter, double total) {
   const double missing = total - counter.Value();
   if (missing > 0) counter.Increment(missing);

@@ -83,6 +83,17 @@ class OptionalGauge {
   prometheus::Gauge* shown_ = nullptr;
 };
 
+// Gauges of one name whose label `name` tells them apart. They appear when they are first set.
+class NamedGauges {
+ public:
+  NamedGauges(Families& families, const std::string& name, const std::string& help)
+      : family_(families.gauges(name, help)) {}
+  void set(const std::map<std::string, double>& values);  // by one thread at a time
+
+ private:
+  prometheus::Family<prometheus::Gauge>& family_;
+};
+
 // Raises `counter` to `total`, for totals that live elsewhere and are read at a scrape. A lower
 // total changes nothing, because counters never fall.
 void raise_to(prometheus::Counter& counter, double total);

@@ -3,6 +3,7 @@
 // Thread-safety: evaluated() by one thread at a time.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -14,9 +15,10 @@ class EvalProbe {
  public:
   struct Result {
     double loss = 0;
-    double accuracy = 0;
-    std::optional<double> top5 = {};  // none: is not shown
-    bool of_tokens = false;           // the perplexity is shown, too
+    std::optional<double> accuracy = {};         // none: is not shown
+    std::optional<double> top5 = {};             // none: is not shown
+    bool of_tokens = false;                      // the perplexity is shown, too
+    std::map<std::string, double> metrics = {};  // the model's own
   };
 
   // Names begin with `prefix`, e.g. "lockstep_" on a worker.
@@ -26,9 +28,10 @@ class EvalProbe {
  private:
   prometheus::Counter& evaluations_;
   prometheus::Gauge& loss_;
-  prometheus::Gauge& accuracy_;
+  OptionalGauge accuracy_;
   OptionalGauge top5_;
   OptionalGauge perplexity_;
+  NamedGauges metrics_;
 };
 
 }  // namespace lockstep

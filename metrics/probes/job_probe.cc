@@ -34,8 +34,9 @@ JobProbe::JobProbe(Families& families)
       epoch_(families.gauge("lockstep_job_epoch", "Pass over the training data, from 0.")),
       steps_total_(families.counter("lockstep_job_steps_total",
                                     "Steps recorded since this coordinator started.")),
-      skipped_total_(families.counter("lockstep_job_steps_skipped_total",
-                                      "Steps whose update the loss scaler left out.")),
+      skipped_total_(families.counter(
+          "lockstep_job_steps_skipped_total",
+          "Steps without an update: the loss scaler left it out, or no sample had any weight.")),
       seconds_(families.histogram("lockstep_job_step_seconds", "Wall time of a step.",
                                   step_seconds_bounds())),
       samples_total_(families.counter("lockstep_job_samples_total",
@@ -46,8 +47,10 @@ JobProbe::JobProbe(Families& families)
       loss_(families.gauge("lockstep_job_loss", "Mean training loss of the last step.")),
       recent_loss_(families, "lockstep_job_recent_loss", "lockstep_job_minute_loss",
                    "Mean training loss"),
-      accuracy_(families.gauge("lockstep_job_train_accuracy_ratio",
-                               "Share of right predictions in the last step.")),
+      accuracy_(families, "lockstep_job_train_accuracy_ratio",
+                "Share of right predictions in the last step; of losses that know them.", {}),
+      metrics_(families, "lockstep_job_train_metric",
+               "Means over the last step of the model's own metrics, by name."),
       learning_rate_(
           families.gauge("lockstep_job_learning_rate", "Learning rate of the last step.")),
       data_wait_(families.counter("lockstep_job_data_wait_seconds_total",
@@ -80,7 +83,8 @@ void JobProbe::step_recorded(const JobStep& step) {
   seconds_.Observe(step.seconds);
   samples_total_.Increment(static_cast<double>(step.samples));
   loss_.Set(step.loss);
-  accuracy_.Set(step.accuracy);
+  accuracy_.set(step.accuracy);
+  metrics_.set(step.metrics);
   learning_rate_.Set(step.learning_rate);
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -21,9 +22,10 @@ struct JobStep {
   uint64_t samples = 0;  // of the whole step
   double seconds = 0;    // wall time of the step, on the rank that reported it
   double loss = 0;
-  double accuracy = 0;  // share of right predictions
+  std::optional<double> accuracy = {};  // share of right predictions; none: is not shown
   double learning_rate = 0;
   bool skipped = false;
+  std::map<std::string, double> metrics = {};  // the model's own
 };
 
 // The job's plan.
@@ -86,7 +88,8 @@ class JobProbe {
   Recent samples_per_second_;
   prometheus::Gauge& loss_;
   Recent recent_loss_;
-  prometheus::Gauge& accuracy_;
+  OptionalGauge accuracy_;
+  NamedGauges metrics_;
   prometheus::Gauge& learning_rate_;
   std::array<prometheus::Counter*, kRankPhases> phases_{};
   prometheus::Counter& data_wait_;

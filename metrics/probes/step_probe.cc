@@ -13,8 +13,9 @@ StepProbe::StepProbe(Families& families, const Clock& clock)
       step_(families.gauge("lockstep_step", "Steps applied to the weights this worker holds.")),
       epoch_(families.gauge("lockstep_epoch", "Pass over the training data, from 0.")),
       steps_total_(families.counter("lockstep_steps_total", "Steps this process applied.")),
-      skipped_total_(families.counter("lockstep_steps_skipped_total",
-                                      "Steps whose update the loss scaler left out.")),
+      skipped_total_(families.counter(
+          "lockstep_steps_skipped_total",
+          "Steps without an update: the loss scaler left it out, or no sample had any weight.")),
       seconds_(families.histogram("lockstep_step_seconds", "Wall time of a step.",
                                   step_seconds_bounds())),
       samples_total_(families.counter("lockstep_samples_total",
@@ -22,8 +23,8 @@ StepProbe::StepProbe(Families& families, const Clock& clock)
       samples_per_second_(families.gauge("lockstep_samples_per_second",
                                          "lockstep_samples_total, per second, lately.")),
       loss_(families.gauge("lockstep_loss", "Mean training loss of the last step.")),
-      accuracy_(families.gauge("lockstep_train_accuracy_ratio",
-                               "Share of right predictions in the last step.")),
+      accuracy_(families, "lockstep_train_accuracy_ratio",
+                "Share of right predictions in the last step; of losses that know them.", {}),
       learning_rate_(families.gauge("lockstep_learning_rate", "Learning rate of the last step.")) {}
 
 void StepProbe::applied(const AppliedStep& step) {
@@ -35,7 +36,7 @@ void StepProbe::applied(const AppliedStep& step) {
   samples_total_.Increment(static_cast<double>(step.own_samples));
   samples_.update(clock_.monotonic_ns(), samples_total_.Value());
   loss_.Set(step.loss);
-  accuracy_.Set(step.accuracy);
+  accuracy_.set(step.accuracy);
   learning_rate_.Set(step.learning_rate);
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "comm/base/clock.h"
 #include "comm/base/ids.h"
@@ -18,7 +19,8 @@ struct AppliedStep {
   uint64_t own_samples = 0;  // computed by this worker
   double seconds = 0;        // wall time of the whole step
   double loss = 0;           // mean over the whole step
-  double accuracy = 0;       // share of right predictions in the whole step
+  // Share of right predictions in the whole step; none: is not shown.
+  std::optional<double> accuracy = {};
   double learning_rate = 0;
   bool skipped = false;  // skipped by the loss scaler
 };
@@ -40,7 +42,7 @@ class StepProbe {
   prometheus::Counter& samples_total_;
   prometheus::Gauge& samples_per_second_;
   prometheus::Gauge& loss_;
-  prometheus::Gauge& accuracy_;
+  OptionalGauge accuracy_;
   prometheus::Gauge& learning_rate_;
 };
 

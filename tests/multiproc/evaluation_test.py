@@ -118,6 +118,7 @@ class Curve(LockstepTest):
         with contextlib.closing(sqlite3.connect(run.run_dir / "journal.db")) as journal:
             self.assertEqual(journal.execute("SELECT count(*) FROM eval_reports").fetchone(), (0,))
             journal.execute("DROP TABLE eval_reports")
+            journal.execute("DROP TABLE step_reports")  # of version 6
             journal.execute("PRAGMA user_version = 4")
         code, text = self.outcome("status", run.run_dir)
         self.assertEqual(code, 3, "a run that was stopped is shown: " + text)

@@ -65,7 +65,7 @@ class CudaModule final : public DeviceModule {
   Status add(DeviceLane lane, float* into, const float* from, uint64_t elements) override;
   Status block_totals(const cuda::TotalsWork& work) override;
   Status decide(cuda::ApplyState* state, const cuda::StepRule& rule,
-                const cuda::BlockTotals* totals, uint32_t blocks, const float* loss) override;
+                const cuda::BlockTotals* totals, uint32_t blocks, const float* control) override;
   Status update(const cuda::StepVerdict* verdict, const cuda::UpdateChunk* chunks, uint32_t count,
                 const UpdateBuffers& buffers, const UpdateFactors& factors) override;
   Status statistics(const cuda::StepVerdict* verdict, const float* sums, uint64_t n, uint32_t slots,
@@ -307,9 +307,9 @@ Status CudaModule::block_totals(const cuda::TotalsWork& work) {
 }
 
 Status CudaModule::decide(cuda::ApplyState* state, const cuda::StepRule& rule,
-                          const cuda::BlockTotals* totals, uint32_t blocks, const float* loss) {
+                          const cuda::BlockTotals* totals, uint32_t blocks, const float* control) {
   LOCKSTEP_RETURN_IF_ERROR(here());
-  return cuda::launch_decide(state, rule, totals, blocks, loss, stream(DeviceLane::kCompute));
+  return cuda::launch_decide(state, rule, totals, blocks, control, stream(DeviceLane::kCompute));
 }
 
 Status CudaModule::update(const cuda::StepVerdict* verdict, const cuda::UpdateChunk* chunks,

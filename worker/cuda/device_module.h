@@ -100,7 +100,7 @@ class DeviceModule {
   // The functions for the end of a step (apply_state.h), in the order of their calls.
   virtual Status block_totals(const cuda::TotalsWork& work) = 0;
   virtual Status decide(cuda::ApplyState* state, const cuda::StepRule& rule,
-                        const cuda::BlockTotals* totals, uint32_t blocks, const float* loss) = 0;
+                        const cuda::BlockTotals* totals, uint32_t blocks, const float* control) = 0;
   virtual Status update(const cuda::StepVerdict* verdict, const cuda::UpdateChunk* chunks,
                         uint32_t count, const UpdateBuffers& buffers,
                         const UpdateFactors& factors) = 0;

@@ -41,8 +41,9 @@ Result<std::unique_ptr<Engine>> Engine::create(const wire::JobSpec& job, const d
                                                const BufferFactory& make_buffer,
                                                DeviceModule* module) {
   return without_exceptions("engine", [&]() -> Result<std::unique_ptr<Engine>> {
-    LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<Model> model,
-                              make_model(job.model(), train.shape(), train.classes()));
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        std::unique_ptr<Model> model,
+        make_model(job.model(), train.shape(), outputs_of(job.train(), train.classes())));
     LOCKSTEP_ASSIGN_OR_RETURN(Schedule schedule,
                               Schedule::create(job.schedule(), job.optimizer().lr()));
     LOCKSTEP_ASSIGN_OR_RETURN(ParameterGroups groups,
@@ -72,6 +73,7 @@ EngineImpl::~EngineImpl() = default;
 
 Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_buffer,
                         DeviceModule* module) {
+  LOCKSTEP_RETURN_IF_ERROR(check_loss());
   if (shape_.global_batch != 0) LOCKSTEP_RETURN_IF_ERROR(check_batches());
   LOCKSTEP_RETURN_IF_ERROR(check_eval_batches());
   set_threads();  // also for fingerprint()
@@ -105,6 +107,7 @@ Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_b
   }
   gradients_ = std::make_unique<SlotGradients>(layout_, parameters_);
   forward_ = std::make_unique<SlotForward>(*model_, *device_, parameters_, buffers_, compute_type_,
+                                           loss_kind(job_.train()),
                                            job_.comm().numerics() == "fast", *gradients_);
   if (job_.data().tune() == "auto")
     tuning_.emplace(data::LoaderSetting{.threads = decode_threads(train_),
@@ -328,7 +331,7 @@ Status EngineImpl::look(const data::Batch& batch, ForwardObserver& observer) {
     LOCKSTEP_RETURN_IF_ERROR(send_slot(batch, values));
     LOCKSTEP_ASSIGN_OR_RETURN(const ModelOutput output,
                               forward_->train(values.dropout_key, &on_layer));
-    observer.logits(output.logits);
+    observer.output(output);
     return Status::ok();
   });
 }

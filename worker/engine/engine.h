@@ -37,6 +37,7 @@ class Tensor;
 
 namespace lockstep {
 
+struct ModelOutput;
 struct WeightTable;
 
 class DeviceModule;
@@ -97,8 +98,8 @@ class ForwardObserver {
   virtual ~ForwardObserver() = default;
   // The output of a layer, by the index of the layer's first parameter.
   virtual void layer(uint32_t parameter, const at::Tensor& output) = 0;
-  // (B, classes) or (B, T, classes). Called after all layers.
-  virtual void logits(const at::Tensor& logits) = 0;
+  // Called after all layers.
+  virtual void output(const ModelOutput& output) = 0;
 };
 
 class Engine {

@@ -6,16 +6,19 @@
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "comm/base/clock.h"
 #include "comm/wire/job.pb.h"
+#include "comm/wire/loss_kind.h"
 #include "data/dataset/dataset.h"
 #include "data/order/step_plan.h"
 #include "data/read/label_count.h"
@@ -78,7 +81,7 @@ class EngineImpl final : public Engine {
     Step step = 0;
     data::StepPlan plan;
     uint64_t samples = 0;  // of the computed slots
-    uint64_t labels = 0;   // in these samples; only labels that count
+    uint64_t labels = 0;   // in these samples, only those that count; is_by_sample(): the samples
     const StepMerge* merge = nullptr;
     const MergeSchedule* schedule = nullptr;  // of this rank
     wire::StepRecord record;
@@ -115,7 +118,8 @@ class EngineImpl final : public Engine {
   Status compute_again(uint32_t slot, StepWork& work);
   Status note_gradient(uint32_t slot, const float* gradients, StepWork& work);
   Result<StepOutcome> report(StepWork& work);
-  // Writes loss, right predictions and digest beside the slot's gradient.
+  double mean_loss(const float* control) const;
+  // Writes loss, right predictions, metrics and digest beside the slot's gradient.
   Status write_slot_results(const data::Batch& batch, const SlotValues& values,
                             const SlotMemory& memory);
 
@@ -130,10 +134,30 @@ class EngineImpl final : public Engine {
     uint64_t correct = 0;
     uint64_t top5 = 0;
     uint64_t has_top5 = 0;
+    double weight = 0;
+    std::array<double, kMostMetrics> metrics{};
   };
   Result<wire::EvalReport> run_evaluation();
   Result<BatchScore> score_batch(const data::SampleReader& reader, data::SampleTeam& team,
                                  uint64_t begin, uint64_t end);
+
+  // The mean loss is over samples, and not over labels.
+  bool is_by_sample() const {
+    return model_->layout().own_loss || loss_kind(job_.train()) != LossKind::kCrossEntropy;
+  }
+  // Its loss tells right predictions from wrong ones.
+  bool knows_right() const {
+    const LossKind kind = loss_kind(job_.train());
+    return !model_->layout().own_loss &&
+           (kind == LossKind::kCrossEntropy || kind == LossKind::kBce);
+  }
+  // Names, in the order of the control section.
+  std::span<const std::string> metrics() const {
+    const auto& own = model_->layout().own_loss;
+    return own ? std::span<const std::string>(own->metrics) : std::span<const std::string>();
+  }
+  // kUsage for a job that asks of the loss what it does not have.
+  Status check_loss() const;
 
   void go_to(Step applied_steps);
   void drop_loader();

@@ -51,6 +51,8 @@ Result<wire::EvalReport> EngineImpl::run_evaluation() {
     total.correct += score.correct;
     total.top5 += score.top5;
     total.has_top5 |= score.has_top5;
+    total.weight += score.weight;
+    for (size_t i = 0; i < total.metrics.size(); ++i) total.metrics[i] += score.metrics[i];
   }
   wire::EvalReport report;
   report.set_step(state_->applied_steps());
@@ -60,9 +62,17 @@ Result<wire::EvalReport> EngineImpl::run_evaluation() {
   }
   report.set_has_top5(total.has_top5 != 0);
   report.set_top5(total.top5);
-  report.set_samples(data::all_counted_labels(*eval_));
+  report.set_samples(is_by_sample() ? samples : data::all_counted_labels(*eval_));
+  report.set_no_accuracy(!knows_right());
   report.set_correct(total.correct);
-  report.set_loss(total.loss / static_cast<double>(report.samples()));
+  report.set_loss(total.loss / (model_->layout().has_weights()
+                                    ? total.weight
+                                    : static_cast<double>(report.samples())));
+  for (size_t i = 0; i < metrics().size(); ++i) {
+    wire::Metric& metric = *report.add_metrics();
+    metric.set_name(metrics()[i]);
+    metric.set_value(total.metrics[i] / static_cast<double>(samples));
+  }
   return report;
 }
 
@@ -86,15 +96,20 @@ Result<EngineImpl::BatchScore> EngineImpl::score_batch(const data::SampleReader&
   LOCKSTEP_ASSIGN_OR_RETURN(const ModelOutput output, forward_->evaluate());
   const at::Tensor& logits = output.logits;
   BatchScore score;
-  if (logits.defined() && logits.size(-1) >= kFewestClassesForTop && !predicts_tokens(job_)) {
+  if (!output.losses.defined() && logits.size(-1) >= kFewestClassesForTop &&
+      !predicts_tokens(job_)) {
     score.has_top5 = 1;
     score.top5 = count_in_top(logits, eval_labels_.data());  // the loss may overwrite the logits
   }
   LOCKSTEP_RETURN_IF_ERROR(
-      device_->start_loss(logits, !model_->keeps_logits(), /*gradient=*/nullptr));
-  LOCKSTEP_ASSIGN_OR_RETURN(const SlotLoss loss, device_->loss());
+      output.losses.defined()
+          ? device_->start_losses(output, /*gradient=*/nullptr)
+          : device_->start_loss(logits, !model_->keeps_logits(), /*gradient=*/nullptr));
+  LOCKSTEP_ASSIGN_OR_RETURN(const SlotScore loss, device_->loss());
   score.loss = loss.sum;
   score.correct = loss.correct;
+  score.weight = loss.weight;
+  score.metrics = loss.metrics;
   return score;
 }
 

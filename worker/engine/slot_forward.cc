@@ -1,18 +1,20 @@
 #include "worker/engine/slot_forward.h"
 
 #include "worker/engine/precision.h"
+#include "worker/engine/sample_loss.h"
 
 namespace lockstep {
 
 SlotForward::SlotForward(const Model& model, Device& device,
                          const std::vector<at::Tensor>& parameters,
                          const std::vector<at::Tensor>& buffers, at::ScalarType compute_type,
-                         bool is_fast, GradientSink& sink)
+                         LossKind loss, bool is_fast, GradientSink& sink)
     : model_(model),
       device_(device),
       parameters_(parameters),
       buffers_(buffers),
       compute_type_(compute_type),
+      loss_(loss),
       is_fast_(is_fast),
       sink_(sink) {}
 
@@ -34,9 +36,18 @@ Result<ModelOutput> SlotForward::evaluate() {
 
 Result<ModelOutput> SlotForward::run(const ForwardMode& mode) {
   LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor x, device_.inputs());
-  const AutocastScope autocast(device_.where().type(), compute_type_);
-  ModelOutput output = model_.forward({.x = x}, parameters_, buffers_, mode);
-  output.logits = output.logits.to(device_.loss_type(output.logits.scalar_type()));
+  const auto& own_loss = model_.layout().own_loss;
+  const bool takes_labels = own_loss && own_loss->takes_labels;
+  ModelOutput output;
+  {
+    const AutocastScope autocast(device_.where().type(), compute_type_);
+    output = model_.forward({.x = x, .labels = takes_labels ? device_.labels() : at::Tensor()},
+                            parameters_, buffers_, mode);
+    if (!own_loss && loss_ == LossKind::kCrossEntropy)
+      output.logits = output.logits.to(device_.loss_type(output.logits.scalar_type()));
+  }
+  if (own_loss) output.losses = output.losses.to(at::kFloat);
+  if (!own_loss && loss_ != LossKind::kCrossEntropy) add_losses(loss_, device_.labels(), &output);
   return output;
 }
 

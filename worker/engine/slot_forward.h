@@ -1,4 +1,5 @@
-// The forward of one slot, from the inputs on the device to the output. Training, checks between
+// The forward of one slot, from the inputs on the device to the output: logits for softmax
+// cross-entropy, or else losses. Training, checks between
 // ranks, trials, evaluation and replay all compute the forward here, so they cannot differ.
 //
 // Errors: the errors of the Device. LibTorch's exceptions pass through.
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "comm/wire/loss_kind.h"
 #include "worker/engine/device/device.h"
 #include "worker/model/model.h"
 
@@ -21,8 +23,8 @@ class SlotForward {
   // All arguments outlive the object. `parameters` and `buffers`: views of the device's memory, by
   // index of the model's layout. `compute_type`: precision.h. `is_fast`, `sink`: ForwardMode.
   SlotForward(const Model& model, Device& device, const std::vector<at::Tensor>& parameters,
-              const std::vector<at::Tensor>& buffers, at::ScalarType compute_type, bool is_fast,
-              GradientSink& sink);
+              const std::vector<at::Tensor>& buffers, at::ScalarType compute_type, LossKind loss,
+              bool is_fast, GradientSink& sink);
 
   // In training mode, from the boundary's statistics. A recorded slot does not hold a key: kernels
   // read the key that send() sent. `observer` may be null.
@@ -39,6 +41,7 @@ class SlotForward {
   const std::vector<at::Tensor>& parameters_;
   const std::vector<at::Tensor>& buffers_;
   const at::ScalarType compute_type_;
+  const LossKind loss_;
   const bool is_fast_;
   GradientSink& sink_;
 };

@@ -33,6 +33,9 @@ void sign(wire::StepRecord& record) {
   record.set_common_hash(stream_key(
       {record.step(), record.epoch(), record.samples(), record.skipped(), record.correct(),
        std::bit_cast<uint64_t>(record.loss()), std::bit_cast<uint64_t>(record.lr())}));
+  for (const wire::Metric& metric : record.metrics())
+    record.set_common_hash(
+        stream_key({record.common_hash(), std::bit_cast<uint64_t>(metric.value())}));
 }
 
 // Where some labels do not count, as large a share of all as is right of those that do.
@@ -137,17 +140,26 @@ Status EngineImpl::send_slot(const data::Batch& batch, const SlotValues& values)
 Status EngineImpl::backward_slot(const ModelOutput& output, float* gradients,
                                  const std::function<void(uint32_t)>& on_ready) {
   at::Tensor gradient;
-  LOCKSTEP_RETURN_IF_ERROR(device_->start_loss(output.logits, !model_->keeps_logits(), &gradient));
-  gradients_->backward(output.logits, gradient, gradients, on_ready);
+  const bool is_by_sample = output.losses.defined();
+  LOCKSTEP_RETURN_IF_ERROR(
+      is_by_sample ? device_->start_losses(output, &gradient)
+                   : device_->start_loss(output.logits, !model_->keeps_logits(), &gradient));
+  gradients_->backward(is_by_sample ? output.losses : output.logits, gradient, gradients, on_ready);
   return device_->take_statistics(gradients);
 }
 
 Status EngineImpl::write_slot_results(const data::Batch& batch, const SlotValues& values,
                                       const SlotMemory& memory) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const SlotLoss loss, device_->loss());
+  LOCKSTEP_ASSIGN_OR_RETURN(const SlotScore loss, device_->loss());
   float* control = memory.region + layout_.buffer.statistics;
   std::fill(control, control + layout_.control_elements(), 0.0f);
-  control[kControlLoss] = static_cast<float>(loss.sum / static_cast<double>(values.step_labels));
+  const auto share = [&](double sum) {
+    return static_cast<float>(sum / static_cast<double>(values.step_labels));
+  };
+  control[kControlLoss] = share(loss.sum);
+  if (model_->layout().has_weights()) control[kControlWeight] = share(loss.weight);
+  for (uint32_t i = 0; i < metrics().size(); ++i)
+    control[kControlMetrics + i] = share(loss.metrics[i]);
   control[kControlCorrect] = static_cast<float>(loss.correct);
   put_digest(control, batch.slot, batch.digest);
   return Status::ok();
@@ -177,7 +189,9 @@ EngineImpl::StepWork EngineImpl::plan_work() {
   work.record.set_samples(work.samples);
   work.record.set_lr(schedule_.lr(work.step, view_.total_steps));
   if (work.samples == 0) return work;
-  work.labels = label_count_.of_step(work.plan, work.step, shape_.slots, view_.skips);
+  work.labels = is_by_sample()
+                    ? work.samples
+                    : label_count_.of_step(work.plan, work.step, shape_.slots, view_.skips);
   work.merge = &merge_of(work);
   work.schedule = &work.merge->ranks[view_.collective->rank()];
   work.check = plan_check(work);
@@ -209,10 +223,24 @@ Result<StepOutcome> EngineImpl::pass_over(StepWork work) {
   return outcome;
 }
 
+// Over what counts: without any weight there is nothing to be the mean of.
+double EngineImpl::mean_loss(const float* control) const {
+  const double sum = double{control[kControlLoss]};
+  if (!model_->layout().has_weights()) return sum;
+  const double weight = double{control[kControlWeight]};
+  return weight == 0 ? 0 : sum / weight;
+}
+
 Result<StepOutcome> EngineImpl::report(StepWork& work) {
   const float* control = reducer_->sums() + layout_.buffer.statistics;
   wire::StepRecord& record = work.record;
-  record.set_loss(control[kControlLoss]);
+  record.set_loss(mean_loss(control));
+  for (uint32_t i = 0; i < metrics().size(); ++i) {
+    wire::Metric& metric = *record.add_metrics();
+    metric.set_name(metrics()[i]);
+    metric.set_value(control[kControlMetrics + i]);
+  }
+  record.set_no_accuracy(!knows_right());
   record.set_correct(correct_of_all(static_cast<uint64_t>(control[kControlCorrect]), work.labels,
                                     work.samples * train_.shape().labels()));
   for (uint32_t slot = 0; slot < shape_.slots; ++slot) {

@@ -75,7 +75,7 @@ Status EngineImpl::compute_trial(uint64_t samples) {
   }
   StepWork work;
   work.samples = shape.global_batch;
-  work.labels = work.samples * batch->shape.labels();
+  work.labels = is_by_sample() ? work.samples : work.samples * batch->shape.labels();
   const SlotValues values = values_of(*batch, work);
   LOCKSTEP_RETURN_IF_ERROR(send_slot(*batch, values));
   LOCKSTEP_ASSIGN_OR_RETURN(const ModelOutput output, forward_->train(values.dropout_key));

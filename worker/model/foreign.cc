@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <sstream>
+#include <stdexcept>
 #include <vector>
 
 #include "comm/base/prng.h"
@@ -24,11 +25,12 @@ std::string text(at::IntArrayRef sizes) {
 }
 
 std::string tried(const Model& model, const InitialTensors& tensors, const at::Tensor& x,
-                  bool training) {
+                  const at::Tensor& labels, bool training) {
   std::vector<at::Tensor> before;
   for (const at::Tensor& t : tensors.buffers) before.push_back(t.clone());
-  const at::Tensor out =
-      model.forward({.x = x}, tensors.parameters, tensors.buffers, {.training = training}).logits;
+  const ModelOutput output = model.forward({.x = x, .labels = labels}, tensors.parameters,
+                                           tensors.buffers, {.training = training});
+  const at::Tensor out = output.losses.defined() ? output.losses : output.logits;
   if (!at::isfinite(out.detach()).all().item<bool>())
     return "gives infinite or NaN values for samples in [-1, 1) with its initial parameters";
   if (training && !out.requires_grad())
@@ -76,6 +78,16 @@ at::Tensor sample_input(const data::SampleShape& shape, uint64_t batch, uint32_t
   return image;
 }
 
+at::Tensor sample_labels(const data::SampleShape& shape, uint64_t batch, uint32_t classes) {
+  const auto n = static_cast<int64_t>(batch);
+  at::Tensor labels =
+      shape.is_sequence() ? at::empty({n, shape.tokens}, at::kLong) : at::empty({n}, at::kLong);
+  auto* out = labels.mutable_data_ptr<int64_t>();
+  for (int64_t i = 0; i < labels.numel(); ++i)
+    out[i] = static_cast<int64_t>(mix64(~static_cast<uint64_t>(i)) % classes);
+  return labels;
+}
+
 bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;
   const at::Tensor x = a.detach().contiguous();
@@ -98,6 +110,29 @@ std::string wrong_output(const at::Tensor& output, const at::Tensor& x,
   if (output.sizes() == at::IntArrayRef(wanted)) return "";
   return "gives " + text(output.sizes()) + "; " + needed + ": change its last layer, or " +
          (shape.is_sequence() ? "set model.vocab" : "take data with as many classes");
+}
+
+ModelOutput own_output(OwnOutputs given, const at::Tensor& x, const std::string& who,
+                       const std::vector<std::string>& names) {
+  const int64_t samples = x.size(0);
+  const auto by_sample = [&](const at::Tensor& t, const std::string& what) {
+    const bool is_fine = t.defined() && at::isFloatingType(t.scalar_type()) &&
+                         t.device() == x.device() &&
+                         (t.dim() == 0 || (t.dim() == 1 && t.size(0) == samples));
+    if (is_fine) return t.dim() == 0 ? t.expand({samples}) : t;
+    throw std::runtime_error(
+        who + " gives " + what + " of type " +
+        (t.defined() ? std::string(c10::toString(t.scalar_type())) + " and shape " + text(t.sizes())
+                     : "nothing") +
+        " for " + std::to_string(samples) + " samples; it needs floats, one a sample: " +
+        text(at::IntArrayRef({samples})) + ", such as the mean over the other dimensions");
+  };
+  ModelOutput output;
+  output.losses = by_sample(given.losses, "a loss");
+  if (given.weights.defined()) output.weights = by_sample(given.weights, "a weight").detach();
+  for (size_t i = 0; i < given.metrics.size(); ++i)
+    output.metrics.push_back(by_sample(given.metrics[i], "the metric " + names[i]).detach());
+  return output;
 }
 
 std::string one_line(const std::exception& error) {
@@ -126,10 +161,16 @@ Status check_one_width(const Model& model, const std::string& who, const data::S
     const InitialTensors tensors = initial_tensors(model.layout());
     for (const bool training : {false, true}) {
       const uint64_t batch = training ? batches.training : batches.evaluation;
-      const at::Tensor x = sample_input(shape, batch, classes);
+      // A loss of one dimension may be one a sample by chance: it is looked at twice.
+      const bool is_twice =
+          training && model.layout().own_loss && model.training_batches().max > batch;
       const at::AutoGradMode grad_mode(training);
-      if (const std::string wrong = tried(model, tensors, x, training); !wrong.empty())
-        return refused(" " + wrong);
+      for (uint64_t samples = batch; samples <= batch + (is_twice ? 1 : 0); ++samples) {
+        const at::Tensor x = sample_input(shape, samples, classes);
+        const at::Tensor labels = sample_labels(shape, samples, classes);
+        const std::string wrong = tried(model, tensors, x, labels, training);
+        if (!wrong.empty()) return refused(" " + wrong);
+      }
     }
     return Status::ok();
   } catch (const std::exception& error) {

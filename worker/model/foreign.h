@@ -30,6 +30,9 @@ InitialTensors initial_tensors(const ModelLayout& layout);
 // leave the statistics of a batch norm unchanged.
 at::Tensor sample_input(const data::SampleShape& shape, uint64_t batch, uint32_t classes);
 
+// Random labels of these samples, likewise.
+at::Tensor sample_labels(const data::SampleShape& shape, uint64_t batch, uint32_t classes);
+
 bool same_bits(const at::Tensor& a, const at::Tensor& b);
 
 // Returns "" if `output` is what a model must give for the batch x: floats (B, classes), or (B, T,
@@ -37,6 +40,18 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b);
 // than `shape`, if documents are padded.
 std::string wrong_output(const at::Tensor& output, const at::Tensor& x,
                          const data::SampleShape& shape, uint32_t classes);
+
+// What a model gives that has a loss of its own.
+struct OwnOutputs {
+  at::Tensor losses;
+  at::Tensor weights;  // undefined: none
+  std::vector<at::Tensor> metrics;
+};
+// Makes tensors of one value a sample of them: a loss that is one number counts as the mean over
+// the samples. Throws std::runtime_error, beginning with `who`, if something has another shape.
+// `names`: of the metrics.
+ModelOutput own_output(OwnOutputs given, const at::Tensor& x, const std::string& who,
+                       const std::vector<std::string>& names);
 
 // One line of the text of an exception from LibTorch or from a script, without the stack.
 std::string one_line(const std::exception& error);

@@ -50,10 +50,17 @@ struct ModelInputs {
   // SampleShape::has_positions: (B, 2, T), token ids and the position of each token in its
   // document.
   at::Tensor x;
+  // (B) or (B, T) int64, for models whose own loss takes labels; else undefined.
+  at::Tensor labels = {};
 };
 
+// Logits, or what the losses of samples are made of. Tensors of samples have the shape (B).
 struct ModelOutput {
-  at::Tensor logits;  // (B, classes), or (B, T, classes)
+  at::Tensor logits;        // (B, classes), or (B, T, classes); undefined if the model gives losses
+  at::Tensor losses = {};   // undefined: softmax cross-entropy of the logits and the labels
+  at::Tensor weights = {};  // the mean loss is sum(losses) / sum(weights); undefined: all are 1
+  at::Tensor right = {};  // 1 for a right prediction, else 0; undefined: nothing is right or wrong
+  std::vector<at::Tensor> metrics = {};  // OwnLoss::metrics
 };
 
 // How many samples a batch may have.
@@ -113,6 +120,7 @@ class LogitsModel : public Model {
                             std::span<const at::Tensor> buffers, const ForwardMode& mode) const = 0;
 };
 
+// `classes`: values of a prediction (outputs_of()).
 // kUsage for an unknown name (the message names the nearest one), a bad setting, or samples of the
 // other kind. kConfig if the images are too small for the model. builtin.h has the errors of models
 // from files.
@@ -122,6 +130,9 @@ Result<std::unique_ptr<Model>> make_model(const wire::ModelSpec& spec,
 // A view of a batch's inputs (SampleReader) in the memory of `where`, as forward() takes them. The
 // view is only read: no gradient is computed with respect to it.
 at::Tensor model_input(const data::SampleShape& shape, const void* inputs, uint64_t batch,
+                       at::Device where = at::kCPU);
+// Likewise of its labels: (B), or (B, T) of sequences.
+at::Tensor label_input(const data::SampleShape& shape, const int64_t* labels, uint64_t batch,
                        at::Device where = at::kCPU);
 
 }  // namespace lockstep

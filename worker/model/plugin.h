@@ -2,8 +2,10 @@
  *
  * A plug-in exports two functions, declared below. Lockstep calls describe() once, before anything
  * else. describe() shakes hands, then says what the model consists of. Lockstep calls forward() for
- * every slot of every step. A plug-in includes only this header of Lockstep. The header is plain C,
- * and grows only with LOCKSTEP_PLUGIN_ABI. PLUGIN.md shows how to write, build and run a plug-in.
+ * every slot of every step; with a loss of its own a plug-in exports lockstep_model_losses() as
+ * well, and Lockstep calls that instead. A plug-in includes only this header of Lockstep. The
+ * header is plain C, and grows only with LOCKSTEP_PLUGIN_ABI or by functions that need not be
+ * there. PLUGIN.md shows how to write, build and run a plug-in.
  *
  * TENSORS cross as pointers to at::Tensor, so LibTorch's autograd computes the backward. With plain
  * buffers a plug-in would have to bring a backward, layer by layer. The price is that plug-in and
@@ -84,11 +86,31 @@ typedef struct LockstepModelForward {
   void* output;
 } LockstepModelForward;
 
+#define LOCKSTEP_METRICS 11
+
+/* As LockstepModelForward, of a model with a loss of its own. */
+typedef struct LockstepModelLosses {
+  void* instance;
+  const void* input;
+  const void* labels; /* at::Tensor, int64: (B), or (B, tokens) of sequences */
+  const void* const* parameters;
+  const void* const* buffers;
+  uint32_t training;
+  /* at::Tensor of floats, (B) each, on the input's device. Assign the losses. Assign the weights if
+     the mean loss is sum(losses) / sum(weights), and metrics as far as there are any; always the
+     same ones. */
+  void* losses;
+  void* weights;
+  void* metrics[LOCKSTEP_METRICS];
+  const char* metric_names[LOCKSTEP_METRICS]; /* set these, too; strings of the plug-in's own */
+} LockstepModelLosses;
+
 #define LOCKSTEP_PLUGIN_EXPORT __attribute__((visibility("default")))
 
 /* First call lockstep_handshake(model, TORCH_VERSION). If it returns 0, return at once. */
 LOCKSTEP_PLUGIN_EXPORT void lockstep_model_describe(LockstepModelDescription* model);
 LOCKSTEP_PLUGIN_EXPORT void lockstep_model_forward(LockstepModelForward* call);
+LOCKSTEP_PLUGIN_EXPORT void lockstep_model_losses(LockstepModelLosses* call); /* optional */
 
 /* Returns 1 if worker and plug-in fit together, else 0. */
 static inline int lockstep_handshake(LockstepModelDescription* model, const char* torch_version) {

@@ -3,11 +3,14 @@
 #include <torch/headeronly/version.h>
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include "comm/base/limits.h"
 #include "worker/model/builtin.h"
+#include "worker/model/exported/roles.h"
 #include "worker/model/foreign.h"
 #include "worker/model/model_file.h"
 #include "worker/model/plugin.h"
@@ -19,6 +22,13 @@ namespace {
 struct Functions {
   decltype(&lockstep_model_describe) describe = nullptr;
   decltype(&lockstep_model_forward) forward = nullptr;
+  decltype(&lockstep_model_losses) losses = nullptr;  // null: the model gives logits
+};
+
+// What lockstep_model_losses() gave.
+struct PluginLosses {
+  OwnOutputs outputs;
+  std::vector<std::string> names;  // of the metrics
 };
 
 // Of one model; the code itself stays in the process, since LibTorch may hold on to it.
@@ -38,20 +48,72 @@ class Instance {
   void (*free_instance_)(void*);
 };
 
-class Plugin final : public LogitsModel {
+std::vector<const void*> pointers(std::span<const at::Tensor> tensors) {
+  std::vector<const void*> out;
+  for (const at::Tensor& t : tensors) out.push_back(&t);
+  return out;
+}
+
+template <typename Call>
+void guarded(const std::string& who, const Call& call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    throw std::runtime_error(who + " fails: " + one_line(error));
+  } catch (...) {
+    throw std::runtime_error(who + " fails with an exception that is no std::exception");
+  }
+}
+
+// REQUIRES: the plug-in has a loss of its own.
+PluginLosses losses_of(const std::string& who, const Functions& functions, const Instance& instance,
+                       const ModelInputs& inputs, std::span<const at::Tensor> parameters,
+                       std::span<const at::Tensor> buffers, bool training) {
+  const std::vector<const void*> parameter_pointers = pointers(parameters);
+  const std::vector<const void*> buffer_pointers = pointers(buffers);
+  PluginLosses out;
+  std::array<at::Tensor, LOCKSTEP_METRICS> values;
+  LockstepModelLosses call{};
+  call.instance = instance.get();
+  call.input = &inputs.x;
+  call.labels = &inputs.labels;
+  call.parameters = parameter_pointers.data();
+  call.buffers = buffer_pointers.data();
+  call.training = training;
+  call.losses = &out.outputs.losses;
+  call.weights = &out.outputs.weights;
+  for (size_t i = 0; i < values.size(); ++i) call.metrics[i] = &values[i];
+  guarded(who, [&] { functions.losses(&call); });
+  for (size_t i = 0; i < values.size() && values[i].defined(); ++i) {
+    out.outputs.metrics.push_back(values[i]);
+    out.names.emplace_back(call.metric_names[i] == nullptr ? "" : call.metric_names[i]);
+  }
+  return out;
+}
+
+class Plugin final : public Model {
  public:
   Plugin(std::string who, Functions functions, std::unique_ptr<Instance> instance,
          ModelLayout layout, const data::SampleShape& shape, uint32_t classes)
-      : LogitsModel(std::move(layout)),
+      : Model(std::move(layout)),
         who_(std::move(who)),
         functions_(functions),
         instance_(std::move(instance)),
         shape_(shape),
         classes_(classes) {}
 
-  at::Tensor logits(const at::Tensor& x, std::span<const at::Tensor> parameters,
-                    std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
+  ModelOutput forward(const ModelInputs& inputs, std::span<const at::Tensor> parameters,
+                      std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
+    const at::Tensor& x = inputs.x;
     const RandomScope random(mode.dropout_key, x.device());
+    if (functions_.losses != nullptr) {
+      PluginLosses given =
+          losses_of(who_, functions_, *instance_, inputs, parameters, buffers, mode.training);
+      if (given.names != layout().own_loss->metrics ||
+          given.outputs.weights.defined() != layout().has_weights())
+        throw std::runtime_error(who_ + " gives other metrics than in the trial at the start");
+      return own_output(std::move(given.outputs), x, who_, given.names);
+    }
     const std::vector<const void*> parameter_pointers = pointers(parameters);
     const std::vector<const void*> buffer_pointers = pointers(buffers);
     at::Tensor out;
@@ -61,25 +123,13 @@ class Plugin final : public LogitsModel {
                               .buffers = buffer_pointers.data(),
                               .training = mode.training,
                               .output = &out};
-    try {
-      functions_.forward(&call);
-    } catch (const std::exception& error) {
-      throw std::runtime_error(who_ + " fails: " + one_line(error));
-    } catch (...) {
-      throw std::runtime_error(who_ + " fails with an exception that is no std::exception");
-    }
+    guarded(who_, [&] { functions_.forward(&call); });
     if (const std::string wrong = wrong_output(out, x, shape_, classes_); !wrong.empty())
       throw std::runtime_error(who_ + " " + wrong);
-    return out;
+    return {.logits = out};
   }
 
  private:
-  static std::vector<const void*> pointers(std::span<const at::Tensor> tensors) {
-    std::vector<const void*> out;
-    for (const at::Tensor& t : tensors) out.push_back(&t);
-    return out;
-  }
-
   const std::string who_;
   const Functions functions_;
   const std::unique_ptr<Instance> instance_;
@@ -141,6 +191,8 @@ Result<Functions> open(const std::string& who, const std::string& path) {
       reinterpret_cast<decltype(functions.describe)>(::dlsym(library, "lockstep_model_describe"));
   functions.forward =
       reinterpret_cast<decltype(functions.forward)>(::dlsym(library, "lockstep_model_forward"));
+  functions.losses =
+      reinterpret_cast<decltype(functions.losses)>(::dlsym(library, "lockstep_model_losses"));
   if (functions.describe != nullptr && functions.forward != nullptr) return functions;
   return Status(Code::kConfig, who + " does not export " +
                                    (functions.describe == nullptr ? "lockstep_model_describe"
@@ -201,6 +253,29 @@ Result<Described> describe(const std::string& who, const Functions& functions,
   return out;
 }
 
+// Of a few samples of chance.
+Result<OwnLoss> own_loss_of(const std::string& who, const Functions& functions,
+                            const Described& described, const data::SampleShape& shape,
+                            uint32_t classes) {
+  constexpr uint64_t kSamples = 2;
+  constexpr uint64_t kKey = 1;
+  try {
+    const RandomScope random(kKey, at::kCPU);
+    const InitialTensors initial = initial_tensors(described.layout);
+    const PluginLosses given = losses_of(who, functions, *described.instance,
+                                         {.x = sample_input(shape, kSamples, classes),
+                                          .labels = sample_labels(shape, kSamples, classes)},
+                                         initial.parameters, initial.buffers, /*training=*/true);
+    const Status names = exported::check_metric_names(given.names);
+    if (!names.is_ok()) return Status(names.code(), who + " " + names.message());
+    return OwnLoss{.takes_labels = true,
+                   .has_weights = given.outputs.weights.defined(),
+                   .metrics = given.names};
+  } catch (const std::exception& error) {
+    return Status(Code::kConfig, one_line(error));
+  }
+}
+
 Result<std::unique_ptr<Model>> make_plugin(const wire::ModelSpec& spec,
                                            const data::SampleShape& shape, uint32_t classes) {
   const std::string who = "the plug-in " + spec.path();
@@ -209,6 +284,10 @@ Result<std::unique_ptr<Model>> make_plugin(const wire::ModelSpec& spec,
     LOCKSTEP_RETURN_IF_ERROR(check_model_hash(spec.path(), spec.sha256(), file.sha256));
   LOCKSTEP_ASSIGN_OR_RETURN(const Functions functions, open(who, spec.path()));
   LOCKSTEP_ASSIGN_OR_RETURN(Described described, describe(who, functions, shape, classes));
+  if (functions.losses != nullptr) {
+    LOCKSTEP_ASSIGN_OR_RETURN(described.layout.own_loss,
+                              own_loss_of(who, functions, described, shape, classes));
+  }
   auto model = std::make_unique<Plugin>(who, functions, std::move(described.instance),
                                         std::move(described.layout), shape, classes);
   LOCKSTEP_RETURN_IF_ERROR(check_start(*model, who, shape, classes));

@@ -69,4 +69,14 @@ at::Tensor model_input(const data::SampleShape& shape, const void* inputs, uint6
   return view({n, shape.channels, shape.height, shape.width}, at::kFloat);
 }
 
+at::Tensor label_input(const data::SampleShape& shape, const int64_t* labels, uint64_t batch,
+                       at::Device where) {
+  std::vector<int64_t> sizes = {static_cast<int64_t>(batch)};
+  if (shape.is_sequence()) sizes.push_back(static_cast<int64_t>(shape.labels()));
+  return at::for_blob(const_cast<int64_t*>(labels), sizes)
+      .options(at::TensorOptions(where).dtype(at::kLong))
+      .target_device(where)
+      .make_tensor();
+}
+
 }  // namespace lockstep

@@ -141,14 +141,30 @@ void ScriptModule::save_for_evaluation(const std::string& path) {
   module_.save(path);
 }
 
-at::Tensor ScriptModule::forward(const at::Tensor& x, bool training) {
+bool ScriptModule::takes_labels() const {
+  const auto& arguments = module_.get_method("forward").function().getSchema().arguments();
+  constexpr size_t kBatchAndLabels = 3;  // and the module itself
+  return arguments.size() == kBatchAndLabels && !arguments[2].default_value();
+}
+
+ScriptOutputs ScriptModule::forward(const at::Tensor& x, const at::Tensor& labels, bool training) {
   const torch::jit::GraphOptimizerEnabledGuard no_optimizer(false);
   if (training_ != training) module_.train(training);
   training_ = training;
-  const c10::IValue out = module_.forward({x});
-  if (!out.isTensor())
-    throw std::runtime_error("forward gives a " + out.tagKind() + " and not one tensor of logits");
-  return out.toTensor();
+  std::vector<c10::IValue> inputs = {x};
+  if (takes_labels()) inputs.emplace_back(labels);
+  const c10::IValue out = module_.forward(std::move(inputs));
+  if (out.isTensor()) return {{"", out.toTensor()}};
+  ScriptOutputs outputs;
+  if (out.isGenericDict())
+    for (const auto& item : out.toGenericDict())
+      if (item.key().isString() && item.value().isTensor())
+        outputs.emplace_back(item.key().toStringRef(), item.value().toTensor());
+  if (outputs.empty() || !out.isGenericDict() || outputs.size() != out.toGenericDict().size())
+    throw std::runtime_error("forward gives a " + out.tagKind() +
+                             " and not one tensor of logits or losses, nor a dictionary of names "
+                             "to tensors with \"loss\"");
+  return outputs;
 }
 
 }  // namespace lockstep

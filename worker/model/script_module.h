@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -64,6 +65,9 @@ struct ScriptValue {
   const c10::IValue& get() const { return place.get(); }
 };
 
+// What forward() gives, by name: one without a name, or the items of a dictionary in its order.
+using ScriptOutputs = std::vector<std::pair<std::string, at::Tensor>>;
+
 class ScriptModule {
  public:
   // `content`: a file that torch.jit.save wrote.
@@ -75,7 +79,11 @@ class ScriptModule {
   // All values except the modes (`training`) of the modules.
   const std::vector<ScriptValue>& values() const { return values_; }
 
-  at::Tensor forward(const at::Tensor& x, bool training);
+  // True if forward() takes a second argument: the labels.
+  bool takes_labels() const;
+  // `labels`: used if it takes them. Throws what the script throws, and std::runtime_error for an
+  // output that is neither a tensor nor a dictionary of tensors.
+  ScriptOutputs forward(const at::Tensor& x, const at::Tensor& labels, bool training);
 
   // Loads the same content anew, with all of its tensors on the device: also those in lists, and
   // the constants of its code. tensors() and values() are then those of the new module.

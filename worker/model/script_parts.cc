@@ -1,10 +1,13 @@
 #include "worker/model/script_parts.h"
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "worker/model/examination.h"
+#include "worker/model/exported/roles.h"
 #include "worker/model/foreign.h"
 #include "worker/model/random_scope.h"
 
@@ -33,8 +36,13 @@ class ExaminedScript final : public ExaminedModel {
   void set(size_t i, const at::Tensor& value) override { module_.tensors()[i].set(value); }
   at::Tensor train(uint64_t batch) override {
     const RandomScope random(kAnyKey, at::kCPU);
-    return module_.forward(sample_input(shape_, batch, classes_), /*training=*/true);
+    last_ = module_.forward(sample_input(shape_, batch, classes_),
+                            sample_labels(shape_, batch, classes_), /*training=*/true);
+    const auto loss = find_output(last_, exported::kLossName);
+    return loss == last_.end() ? last_.front().second : loss->second;
   }
+  // Of the last output.
+  Result<std::optional<OwnLoss>> own_loss() const;
 
   Status check_parameters() const;
   Status check_values() const;
@@ -45,7 +53,24 @@ class ExaminedScript final : public ExaminedModel {
   const uint32_t classes_;
   std::vector<bool> is_trained_;
   std::vector<c10::IValue> values_;  // as the file has them
+  ScriptOutputs last_;
 };
+
+Result<std::optional<OwnLoss>> ExaminedScript::own_loss() const {
+  const bool takes_labels = module_.takes_labels();
+  if (last_.size() == 1 && last_[0].first.empty())
+    return takes_labels ? std::optional(OwnLoss{.takes_labels = true, .metrics = {}})
+                        : std::optional<OwnLoss>();
+  OwnLoss own{.takes_labels = takes_labels, .metrics = {}};
+  if (find_output(last_, exported::kLossName) == last_.end())
+    return refused("gives a dictionary without \"loss\"; put the loss of each sample there");
+  for (const auto& [name, tensor] : last_) {
+    if (name == exported::kWeightName) own.has_weights = true;
+    if (name != exported::kWeightName && name != exported::kLossName) own.metrics.push_back(name);
+  }
+  LOCKSTEP_RETURN_IF_ERROR(exported::check_metric_names(own.metrics));
+  return std::optional(std::move(own));
+}
 
 Status ExaminedScript::check_parameters() const {
   const auto& all = module_.tensors();
@@ -104,6 +129,11 @@ ModelLayout layout_of(const ScriptParts& parts) {
 
 }  // namespace
 
+ScriptOutputs::const_iterator find_output(const ScriptOutputs& outputs, const std::string& name) {
+  return std::find_if(outputs.begin(), outputs.end(),
+                      [&](const auto& output) { return output.first == name; });
+}
+
 Result<ScriptParts> examine_script(ScriptModule& module, const data::SampleShape& shape,
                                    uint32_t classes) {
   ExaminedScript script(module, shape, classes);
@@ -117,6 +147,7 @@ Result<ScriptParts> examine_script(ScriptModule& module, const data::SampleShape
                     .constants = taken(module, kinds->constants),
                     .layout = {}};
   parts.layout = layout_of(parts);
+  LOCKSTEP_ASSIGN_OR_RETURN(parts.layout.own_loss, script.own_loss());
   if (!kinds->one_sample_error.empty()) {
     parts.layout.batch_norm_values = 1;
     parts.layout.batch_norm_layer = "the script (\"" + kinds->one_sample_error + "\")";

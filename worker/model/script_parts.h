@@ -4,6 +4,7 @@
 // Thread-safety: free functions; the module belongs to one thread.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "comm/base/status.h"
@@ -20,6 +21,9 @@ struct ScriptParts {
   std::vector<ScriptTensor> constants;
   ModelLayout layout;  // initial values from the file
 };
+
+// The output of this name; end() if there is none.
+ScriptOutputs::const_iterator find_output(const ScriptOutputs& outputs, const std::string& name);
 
 // kConfig; the message begins with what the module does, "has no ...". Throws what the script
 // throws.

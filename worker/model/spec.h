@@ -5,8 +5,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "worker/model/exported/own_loss.h"
 
 namespace lockstep {
 
@@ -44,6 +47,10 @@ struct ModelLayout {
   // batch_norm_layer: the layer with the fewest.
   uint64_t batch_norm_values = 0;
   std::string batch_norm_layer;
+
+  std::optional<OwnLoss> own_loss = {};  // none: the model gives logits
+
+  bool has_weights() const { return own_loss && own_loss->has_weights; }
 };
 
 // Adds layers with PyTorch's default initial distributions. Each function returns the index of the

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "worker/model/builtin.h"
+#include "worker/model/exported/roles.h"
 #include "worker/model/foreign.h"
 #include "worker/model/model_file.h"
 #include "worker/model/random_scope.h"
@@ -15,11 +16,11 @@
 namespace lockstep {
 namespace {
 
-class TorchScript final : public LogitsModel {
+class TorchScript final : public Model {
  public:
   TorchScript(std::string who, std::string content, ScriptModule module, ScriptParts parts,
               const data::SampleShape& shape, uint32_t classes)
-      : LogitsModel(parts.layout),
+      : Model(parts.layout),
         who_(std::move(who)),
         content_(std::move(content)),
         shape_(shape),
@@ -47,22 +48,44 @@ class TorchScript final : public LogitsModel {
   }
 
   // The scope's lock makes the module this thread's, too.
-  at::Tensor logits(const at::Tensor& x, std::span<const at::Tensor> parameters,
-                    std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
-    const RandomScope random(mode.dropout_key, x.device());
+  ModelOutput forward(const ModelInputs& inputs, std::span<const at::Tensor> parameters,
+                      std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
+    const RandomScope random(mode.dropout_key, inputs.x.device());
     bind(parameters, buffers);
-    at::Tensor out = run(x, mode.training);
-    if (const std::string wrong = wrong_output(out, x, shape_, classes_); !wrong.empty())
-      throw std::runtime_error(who_ + " " + wrong);
+    ModelOutput out = output_of(run(inputs, mode.training), inputs.x);
     take_statistics(buffers);
     check_constants();
     return out;
   }
 
  private:
-  at::Tensor run(const at::Tensor& x, bool training) const {
+  ModelOutput output_of(const ScriptOutputs& outputs, const at::Tensor& x) const {
+    if (layout().own_loss) return own_output(taken(outputs), x, who_, layout().own_loss->metrics);
+    const at::Tensor& logits = outputs.front().second;
+    if (const std::string wrong = wrong_output(logits, x, shape_, classes_); !wrong.empty())
+      throw std::runtime_error(who_ + " " + wrong);
+    return {.logits = logits};
+  }
+
+  OwnOutputs taken(const ScriptOutputs& outputs) const {
+    const auto of = [&](const std::string& name) {
+      const auto found = find_output(outputs, name);
+      if (found != outputs.end()) return found->second;
+      throw std::runtime_error(who_ + " gives no \"" + name +
+                               "\" here, but did in the trial at the start; a forward must always "
+                               "give the same names");
+    };
+    if (outputs.size() == 1 && outputs[0].first.empty())
+      return {.losses = outputs[0].second, .weights = {}, .metrics = {}};
+    OwnOutputs own{.losses = of(exported::kLossName), .weights = {}, .metrics = {}};
+    if (layout().own_loss->has_weights) own.weights = of(exported::kWeightName);
+    for (const std::string& name : layout().own_loss->metrics) own.metrics.push_back(of(name));
+    return own;
+  }
+
+  ScriptOutputs run(const ModelInputs& inputs, bool training) const {
     try {
-      return module_.forward(x, training);
+      return module_.forward(inputs.x, inputs.labels, training);
     } catch (const std::exception& error) {
       throw std::runtime_error(who_ + " fails: " + one_line(error));
     }

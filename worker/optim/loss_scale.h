@@ -10,6 +10,7 @@ namespace lockstep {
 
 // Name of the scale in the boundary state.
 inline constexpr char kLossScaleName[] = "loss_scale.scale";
+inline constexpr char kSkippedStepsName[] = "loss_scale.skipped_steps";
 
 // On if train.precision is fp16.
 LossScaleRule loss_scale_rule(const wire::TrainSpec& train);

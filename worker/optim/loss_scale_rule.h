@@ -5,7 +5,8 @@
 // alike.
 //
 // INVARIANTS
-//  L1 The state changes only in update_loss_scale(), and depends only on the sums over all slots.
+//  L1 The state changes only in the two functions below, and depends only on the sums over all
+//  slots.
 //     So the state is the same on every rank.
 //  L2 The scale is at least kSmallestLossScale. If a step overflows even at this scale, the scale
 //     cannot help, and the step is applied as in fp32.
@@ -53,6 +54,13 @@ LOCKSTEP_HOST_DEVICE bool update_loss_scale(LossScaleState& state, const LossSca
   state.good_steps = 0;
   if (const float grown = state.scale * rule.growth; std::isfinite(grown)) state.scale = grown;
   return true;
+}
+
+// A step in which no sample has any weight: there is nothing to update with, and nothing
+// overflowed.
+LOCKSTEP_HOST_DEVICE bool pass_over_step(LossScaleState& state) {
+  ++state.skipped_steps;
+  return false;
 }
 
 }  // namespace lockstep

@@ -55,7 +55,8 @@ void MetricsProbe::step_applied(const wire::StepRecord& record,
   }
   step.seconds = seconds_of(record.times());
   step.loss = record.loss();
-  step.accuracy = share(record.correct(), record.samples() * predictions_per_sample_);
+  if (!record.no_accuracy())
+    step.accuracy = share(record.correct(), record.samples() * predictions_per_sample_);
   step.learning_rate = record.lr();
   step.skipped = record.skipped();
   metrics_.step_applied(step);
@@ -66,7 +67,10 @@ void MetricsProbe::step_applied(const wire::StepRecord& record,
 
 void MetricsProbe::evaluated(const wire::EvalReport& report) {
   // The coordinator shows the rest, once for all.
-  metrics_.eval().evaluated({report.loss(), share(report.correct(), report.samples())});
+  EvalProbe::Result result;
+  result.loss = report.loss();
+  if (!report.no_accuracy()) result.accuracy = share(report.correct(), report.samples());
+  metrics_.eval().evaluated(result);
 }
 
 void MetricsProbe::checkpoint_written(const wire::CheckpointReport& report) {

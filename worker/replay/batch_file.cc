@@ -49,7 +49,8 @@ Status write_batch(const std::string& path, const LookedAt& seen, const data::Sa
     if (!shape.is_row) sizes.insert(sizes.end(), {shape.height, shape.width});
     const char* name = shape.is_row ? "rows" : "images";
     tensors.push_back(tensor_of(name, DType::kF32, std::move(sizes), seen.images));
-    tensors.push_back(tensor_of("logits", DType::kF32, {batch, classes}, seen.logits));
+    if (!seen.logits.empty())
+      tensors.push_back(tensor_of("logits", DType::kF32, {batch, classes}, seen.logits));
     tensors.push_back(tensor_of("labels", DType::kI64, {batch}, seen.labels));
   }
   if (seen.are_mixed) {

@@ -7,6 +7,8 @@
 // The file then also has: other_labels I64 (B), of the other image · shares F32 (B), of the first
 // label
 //
+// Without logits if the model gives losses.
+//
 // For sequences: tokens I64 (B, T) instead of images, labels (B, T), and no logits.
 //
 // Thread-safety: a free function.

@@ -8,6 +8,7 @@
 
 #include "comm/base/check.h"
 #include "comm/collectives/loopback/loopback.h"
+#include "comm/wire/loss_kind.h"
 #include "coordinator/checkpoint/numerics.h"
 #include "coordinator/checkpoint/weights_hash.h"
 #include "data/open/job_cut.h"
@@ -82,8 +83,8 @@ Status Replay::open() {
                               " slots, counted from 0; there is no slot " +
                               std::to_string(*request_.slot)};
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(model_,
-                            make_model(job.model(), dataset_->shape(), dataset_->classes()));
+  LOCKSTEP_ASSIGN_OR_RETURN(model_, make_model(job.model(), dataset_->shape(),
+                                               outputs_of(job.train(), dataset_->classes())));
   const auto make_buffer = [](const BufferLayout& layout, uint32_t regions) {
     return Result<std::unique_ptr<GradientBuffer>>(make_plain_buffer(layout, regions));
   };
@@ -212,7 +213,9 @@ Status Replay::compute_step(const coordinator::StepEntry& recorded) {
   LOCKSTEP_ASSIGN_OR_RETURN(const StepOutcome outcome, engine_->step());
   compare(outcome.record, recorded);
   if (recorded.step == source_->step() && outcome.record.skipped()) {
-    report_.notes.push_back("the loss scaler skipped this step: its gradients overflowed");
+    report_.notes.push_back(outcome.record.loss() == 0 && model_->layout().has_weights()
+                                ? "this step was skipped: none of its samples has any weight"
+                                : "the loss scaler skipped this step: its gradients overflowed");
   }
   report_.loss = outcome.record.loss();
   report_.recorded = recorded;
@@ -231,8 +234,8 @@ Status Replay::look() {
       request_.batch_file.empty()
           ? request_.run_dir + "/replay-step-" + std::to_string(request_.step) + ".safetensors"
           : request_.batch_file;
-  LOCKSTEP_RETURN_IF_ERROR(
-      write_batch(report_.batch_file, seen, dataset_->shape(), dataset_->classes()));
+  LOCKSTEP_RETURN_IF_ERROR(write_batch(report_.batch_file, seen, dataset_->shape(),
+                                       outputs_of(job.train(), dataset_->classes())));
   report_.activations = std::move(seen.activations);
   report_.samples = std::move(seen.samples);
   // One that is no number is the worst.

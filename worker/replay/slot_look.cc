@@ -6,8 +6,10 @@
 
 #include "comm/base/check.h"
 #include "comm/base/labels.h"
+#include "comm/wire/loss_kind.h"
 #include "data/read/job_order.h"
 #include "worker/engine/core/loss.h"
+#include "worker/model/model.h"
 
 namespace lockstep {
 namespace {
@@ -25,7 +27,7 @@ std::string layer_of(const std::string& parameter) {
   return parameter.substr(0, parameter.rfind('.'));
 }
 
-// Keeps statistics of all layers, and the logits.
+// Keeps statistics of all layers, and the output in floats.
 class Keeper final : public ForwardObserver {
  public:
   Keeper(const ModelLayout& layout, LookedAt& out) : layout_(layout), out_(out) {}
@@ -35,13 +37,16 @@ class Keeper final : public ForwardObserver {
     stats_of(out_.activations, layer_of(layout_.parameters[parameter].name))
         .add(values.const_data_ptr<float>(), static_cast<uint64_t>(values.numel()));
   }
-  void logits(const at::Tensor& logits) override { logits_ = logits.to(at::kFloat).contiguous(); }
-  const at::Tensor& logits() const { return logits_; }
+  void output(const ModelOutput& output) override {
+    if (output.logits.defined()) output_.logits = output.logits.to(at::kFloat).contiguous();
+    if (output.losses.defined()) output_.losses = output.losses.to(at::kFloat).contiguous();
+  }
+  const ModelOutput& output() const { return output_; }
 
  private:
   const ModelLayout& layout_;
   LookedAt& out_;
-  at::Tensor logits_;
+  ModelOutput output_;
 };
 
 }  // namespace
@@ -77,37 +82,42 @@ Status SlotLook::look(uint32_t slot, LookedAt* out) {
   }
   Keeper keeper(model_, *out);
   LOCKSTEP_RETURN_IF_ERROR(engine_.look(*batch, keeper));
-  keep(*batch, keeper.logits(), out);
+  keep(*batch, keeper.output(), out);
   return Status::ok();
 }
 
-void SlotLook::keep(const data::Batch& batch, const at::Tensor& logits, LookedAt* out) {
+void SlotLook::keep(const data::Batch& batch, const ModelOutput& output, LookedAt* out) {
   const data::StepPlan plan = data::plan_step(shape_, step_);
   const data::EpochOrder order(data::job_order(job_, dataset_), plan.epoch);
   const uint64_t begin = data::slot_positions(plan, batch.slot, shape_.slots).begin;
-  const uint64_t classes = dataset_.classes();
+  const uint64_t classes = outputs_of(job_.train(), dataset_.classes());
   const uint64_t each = batch.shape.labels();
-  const auto* rows = logits.const_data_ptr<float>();  // (B, classes) or (B, T, classes)
+  const bool is_by_sample = output.losses.defined();
+  const auto* losses = is_by_sample ? output.losses.const_data_ptr<float>() : nullptr;
+  // (B, classes) or (B, T, classes); null if the model gives losses
+  const auto* rows = output.logits.defined() ? output.logits.const_data_ptr<float>() : nullptr;
   const SlotValues values{.label_share = batch.shares.label,
                           .label_smoothing = static_cast<float>(job_.train().label_smoothing())};
   for (uint64_t i = 0; i < batch.samples; ++i) {
     SlotLoss loss;
     uint64_t counted = 0;
-    for (uint64_t row = i * each; row < (i + 1) * each; ++row) {
+    for (uint64_t row = i * each; !is_by_sample && row < (i + 1) * each; ++row) {
       if (batch.labels[row] != kIgnoredLabel) ++counted;
       loss.add(softmax_cross_entropy(rows + row * classes,
                                      target_of(batch.labels, row, batch.samples * each, values),
                                      classes, 1, nullptr));
     }
     const uint64_t other = mixed_with(i, batch.samples);
-    out->samples.push_back({.slot = batch.slot,
-                            .position = begin + i,
-                            .sample = order.at(begin + i),
-                            .label = batch.labels[i * each],
-                            .share = values.label_share,
-                            .other = order.at(begin + other),
-                            .other_label = batch.labels[other * each],
-                            .loss = static_cast<float>(loss.sum / static_cast<double>(counted))});
+    out->samples.push_back(
+        {.slot = batch.slot,
+         .position = begin + i,
+         .sample = order.at(begin + i),
+         .label = batch.labels[i * each],
+         .share = values.label_share,
+         .other = order.at(begin + other),
+         .other_label = batch.labels[other * each],
+         .loss = is_by_sample ? losses[i]
+                              : static_cast<float>(loss.sum / static_cast<double>(counted))});
   }
   out->are_mixed |= values.label_share < 1;
   if (batch.shape.is_sequence()) {
@@ -125,7 +135,7 @@ void SlotLook::keep(const data::Batch& batch, const at::Tensor& logits, LookedAt
   }
   out->labels.insert(out->labels.end(), batch.labels, batch.labels + batch.samples);
   const uint64_t elements = batch.samples * batch.shape.elements();
-  out->logits.insert(out->logits.end(), rows, rows + batch.samples * classes);
+  if (rows != nullptr) out->logits.insert(out->logits.end(), rows, rows + batch.samples * classes);
   out->images.insert(out->images.end(), batch.images, batch.images + elements);
 }
 

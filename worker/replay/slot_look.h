@@ -16,11 +16,9 @@
 #include "worker/replay/replayed_sample.h"
 #include "worker/replay/tensor_stats.h"
 
-namespace at {
-class Tensor;
-}
-
 namespace lockstep {
+
+struct ModelOutput;
 
 // What SlotLook keeps of the batches that it has looked at, one after another.
 struct LookedAt {
@@ -44,7 +42,7 @@ class SlotLook {
 
  private:
   Result<std::unique_ptr<data::Loader>> load(uint32_t slot) const;
-  void keep(const data::Batch& batch, const at::Tensor& logits, LookedAt* out);
+  void keep(const data::Batch& batch, const ModelOutput& output, LookedAt* out);
 
   const wire::JobSpec& job_;
   const data::Dataset& dataset_;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "comm/wire/loss_kind.h"
 #include "worker/engine/precision.h"
 #include "worker/model/foreign.h"
 #include "worker/model/weights/weight_files.h"
@@ -75,6 +76,11 @@ std::vector<uint32_t> possible_classes(const TrainedModel& model, const DataKind
 
 Result<OpenModel> OpenModel::open(const TrainedModel& model, const DataKind& data) {
   OpenModel made;
+  if (loss_kind(model.job.train()) != LossKind::kCrossEntropy)
+    return Status(Code::kUsage, model.place + " was trained with train.loss " +
+                                    model.job.train().loss() +
+                                    ", which has no classes; lockstep export model writes it for "
+                                    "other programs");
   wire::ModelSpec spec = model.job.model();
   std::vector<uint32_t> possible;
   if (is_of_file(spec)) {
@@ -102,6 +108,10 @@ Result<OpenModel> OpenModel::open(const TrainedModel& model, const DataKind& dat
     return Status(refused.code(), data.name + " has " + kind_text(data.shape) +
                                       ", which the model in " + model.place +
                                       " does not take: " + refused.message());
+  if (made.model_->layout().own_loss)
+    return Status(Code::kUsage, "the model in " + model.place +
+                                    " gives its own loss and no logits; lockstep export model "
+                                    "writes it for other programs");
   if (is_of_file(spec) && model.is_directory) {
     InitialTensors initial = initial_tensors(made.model_->layout());
     made.tensors_ = {std::move(initial.parameters), std::move(initial.buffers)};

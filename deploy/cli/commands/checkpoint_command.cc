@@ -56,7 +56,8 @@ std::optional<BestCheckpoint> best_of(const std::string& path) {
 }
 
 std::string best_text(const BestCheckpoint& best) {
-  return "  best: loss " + fixed(best.loss, 4) + ", accuracy " + percent(best.accuracy, 2);
+  return "  best: loss " + fixed(best.loss, 4) +
+         (best.accuracy ? ", accuracy " + percent(*best.accuracy, 2) : "");
 }
 
 int list(const CheckpointArguments& arguments) {

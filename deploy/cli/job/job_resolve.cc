@@ -17,6 +17,7 @@
 #include "deploy/cli/job/job_evaluation.h"
 #include "deploy/cli/job/job_formats.h"
 #include "deploy/cli/job/job_list.h"
+#include "deploy/cli/job/job_loss.h"
 #include "deploy/cli/job/job_model_file.h"
 #include "deploy/cli/job/job_network.h"
 #include "deploy/cli/job/job_schema.h"
@@ -256,6 +257,7 @@ Status check_together(const JobValues& values, const wire::JobSpec& job) {
   LOCKSTEP_RETURN_IF_ERROR(check_tokenizer(values, job));
   LOCKSTEP_RETURN_IF_ERROR(check_documents(values, job));
   LOCKSTEP_RETURN_IF_ERROR(check_evaluation(values, job));
+  LOCKSTEP_RETURN_IF_ERROR(check_loss(values, job));
   const auto& transforms = job.data().transforms();
   LOCKSTEP_RETURN_IF_ERROR(data::parse_transforms({transforms.begin(), transforms.end()}).status());
   if (train.epochs() == 0 && train.max_steps() == 0)

@@ -8,7 +8,9 @@
 #include "comm/base/text/printable.h"
 #include "comm/base/text/shell_word.h"
 #include "comm/wire/data_formats.h"
+#include "comm/wire/loss_kind.h"
 #include "worker/model/exported/read_program.h"
+#include "worker/model/exported/roles.h"
 
 namespace lockstep {
 namespace {
@@ -21,14 +23,33 @@ Status refused_program(const std::string& path, const std::string& what) {
   return {Code::kConfig, "the exported program " + shell_word(path) + " " + what};
 }
 
+// What a loss of one's own cannot go with.
+Status check_own_loss(const wire::JobSpec& job) {
+  const auto unfit = [](const std::string& key, const std::string& advice) {
+    return Status(Code::kUsage,
+                  key + " does not go with a model that gives its own loss; " + advice);
+  };
+  if (loss_kind(job.train()) != LossKind::kCrossEntropy)
+    return unfit("train.loss " + job.train().loss(), "leave it out");
+  if (job.train().label_smoothing() > 0)
+    return unfit("train.label_smoothing", "smooth them in the model, and leave it out");
+  for (const std::string& word : job.data().transforms())
+    if (word.starts_with("mixup") || word.starts_with("cutmix"))
+      return unfit("the transform " + shell_word(word), "take it out of data.transforms");
+  if (job.checkpoint().best() == "accuracy")
+    return unfit("checkpoint.best accuracy", "use checkpoint.best: loss");
+  return Status::ok();
+}
+
 // A batch of tokens is (batch, model.block) of int64, any other one begins with its samples.
 Status check_input(const Program& program, const std::string& path, const wire::JobSpec& job) {
-  if (program.user_inputs.size() != 1)
-    return refused_program(path, "takes " + std::to_string(program.user_inputs.size()) +
-                                     " inputs, and the data have one; export a module whose "
-                                     "forward() takes the batch alone");
-  const UserInput& input = program.user_inputs.front();
   const bool is_tokens = is_token_format(job.data().train().format());
+  const auto roles = exported::roles_of(program, is_tokens);
+  if (!roles.is_ok())
+    return {roles.status().code(),
+            "the exported program " + shell_word(path) + " " + roles.status().message()};
+  if (roles->gives_losses) LOCKSTEP_RETURN_IF_ERROR(check_own_loss(job));
+  const UserInput& input = program.user_inputs[roles->x];
   const auto wanted = is_tokens ? exported::ProgramDtype::kLong : exported::ProgramDtype::kFloat;
   const std::string takes = "takes the input " + printable(input.name) + " of ";
   if (input.dtype != wanted)

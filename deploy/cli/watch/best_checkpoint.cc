@@ -18,7 +18,8 @@ Result<BestCheckpoint> find_best_checkpoint(const std::string& run_dir) {
   BestCheckpoint best;
   best.name = found->value("name", std::string());
   best.step = found->value("step", uint64_t{0});
-  best.accuracy = found->value("accuracy", 0.0);
+  if (const auto share = found->find("accuracy"); share != found->end() && share->is_number())
+    best.accuracy = share->get<double>();
   if (const auto loss = found->find("loss"); loss != found->end() && loss->is_number())
     best.loss = loss->get<double>();
   return best;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "comm/base/status.h"
@@ -14,7 +15,7 @@ struct BestCheckpoint {
   std::string name;  // below RUN_DIR/checkpoints
   uint64_t step = 0;
   double loss = 0;
-  double accuracy = 0;
+  std::optional<double> accuracy = {};  // none: the loss knows no right predictions
 };
 
 // kUsage if the run keeps none, or none is evaluated yet. Other errors as RunSource.

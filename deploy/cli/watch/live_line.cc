@@ -88,7 +88,8 @@ std::string joined(const std::vector<Part>& parts, const std::string& separator)
 std::string result_text(const EvalResult& eval) {
   const std::string loss = fixed(eval.loss, 4);
   if (eval.of_tokens) return "test loss " + loss + ", perplexity " + perplexity_text(eval.loss);
-  return "test accuracy " + percent(eval.accuracy, 2) +
+  if (!eval.accuracy) return "test loss " + loss;
+  return "test accuracy " + percent(*eval.accuracy, 2) +
          (eval.top5 ? ", top 5 " + percent(*eval.top5, 2) : "") + ", loss " + loss;
 }
 

@@ -48,14 +48,12 @@ RunStatus parse_status(const json& object) {
   if (const auto it = object.find("predicts"); it != object.end())
     status.of_tokens = *it == "tokens";
   if (const auto it = object.find("eval"); it != object.end() && it->is_object()) {
+    const auto loss = number_of(*it, "loss");
     const auto accuracy = number_of(*it, "accuracy");
-    if (accuracy)
-      status.eval = EvalResult{count_of(*it, "step"),
-                               count_of(*it, "epoch"),
-                               *accuracy,
-                               number_of(*it, "loss").value_or(0),
-                               status.of_tokens,
-                               number_of(*it, "top5")};
+    if (loss || accuracy)
+      status.eval =
+          EvalResult{count_of(*it, "step"), count_of(*it, "epoch"), accuracy,
+                     loss.value_or(0),      status.of_tokens,       number_of(*it, "top5")};
   }
   return status;
 }

@@ -15,7 +15,7 @@ namespace lockstep {
 struct EvalResult {
   uint64_t step = 0;
   uint64_t epoch = 0;
-  double accuracy = 0;
+  std::optional<double> accuracy = {};  // none: the loss knows no right predictions
   double loss = 0;
   bool of_tokens = false;  // the perplexity of the loss says more than the accuracy
   std::optional<double> top5 = {};

@@ -54,6 +54,10 @@ std::string summary_table(const json& summary, const std::string& run_dir) {
     out += row("test loss", fixed(loss, 4));
     if (is_of_tokens) out += row("test perplexity", perplexity_text(loss));
   }
+  if (const auto metrics = summary.find("eval_metrics");
+      metrics != summary.end() && metrics->is_object())
+    for (const auto& [name, value] : metrics->items())
+      if (value.is_number()) out += row("test " + name, fixed(value.get<double>(), 4));
   out +=
       row("steps", count_text(summary, "steps") + " (" + counted(summary, "epochs", "whole epoch") +
                        "), " + counted(summary, "generations", "generation"));

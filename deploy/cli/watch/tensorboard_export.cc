@@ -90,6 +90,15 @@ Status TensorboardExport::update() {
   return file_->flush();
 }
 
+// Of a model with metrics of its own.
+void TensorboardExport::add_metrics(const json& line, const std::string& prefix, uint64_t step) {
+  const auto metrics = line.find("metrics");
+  if (metrics == line.end() || !metrics->is_object()) return;
+  for (const auto& [name, value] : metrics->items())
+    file_->scalar(prefix + name, step, wall_of(step),
+                  static_cast<float>(number_or_nan(*metrics, name.c_str())));
+}
+
 // A line that is not of the step that is due: lines before it were cut away and written anew.
 Status TensorboardExport::add_line(const std::string& line, bool* is_cut) {
   const json parsed = json::parse(line, nullptr, /*allow_exceptions=*/false);
@@ -102,6 +111,7 @@ Status TensorboardExport::add_line(const std::string& line, bool* is_cut) {
     const double value = number_or_nan(parsed, key);
     file_->scalar(tag, steps_, wall_of(steps_), static_cast<float>(value));
   }
+  add_metrics(parsed, "train/", steps_);
   return steps_ % kFlushSteps == 0 ? file_->flush() : Status::ok();
 }
 
@@ -143,6 +153,7 @@ Status TensorboardExport::add_evaluations() {
       file_->scalar("eval/" + std::string(name), step, wall_of(step),
                     static_cast<float>(number_or_nan(parsed, name)));
     }
+    add_metrics(parsed, "eval/", step);
   }
   return Status::ok();
 }

@@ -39,6 +39,7 @@ class TensorboardExport {
   Status add_line(const std::string& line, bool* is_cut);
   Status add_curves();
   Status add_evaluations();
+  void add_metrics(const nlohmann::json& line, const std::string& prefix, uint64_t step);
   Status add_old_evaluations();
   double wall_of(uint64_t step) const;
 

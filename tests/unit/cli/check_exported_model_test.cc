@@ -79,5 +79,33 @@ TEST(CheckExportedModel, ComparesTheParametersOfBothPrograms) {
               FailsWith(Code::kConfig, Names("mlp.pt2", "fc1.weight"), Says("another shape")));
 }
 
+TEST(CheckExportedModel, LossesOfItsOwnDoNotGoWithWhatOnlyCrossEntropyHas) {
+  wire::JobSpec own = exported_job("../own_loss/weighted");
+  EXPECT_TRUE(check_exported_model(own).is_ok()) << check_exported_model(own).message();
+  const auto refusal = [&](const auto& change) {
+    wire::JobSpec job = own;
+    change(job);
+    return check_exported_model(job);
+  };
+  EXPECT_THAT(refusal([](wire::JobSpec& job) { job.mutable_train()->set_loss("mse"); }),
+              FailsWith(Code::kUsage, Names("train.loss mse"), Advises("leave it out")));
+  EXPECT_THAT(refusal([](wire::JobSpec& job) { job.mutable_train()->set_label_smoothing(0.1); }),
+              FailsWith(Code::kUsage, Names("train.label_smoothing")));
+  EXPECT_THAT(refusal([](wire::JobSpec& job) { job.mutable_data()->add_transforms("mixup=0.4"); }),
+              FailsWith(Code::kUsage, Names("mixup=0.4"), Advises("data.transforms")));
+  EXPECT_THAT(refusal([](wire::JobSpec& job) { job.mutable_checkpoint()->set_best("accuracy"); }),
+              FailsWith(Code::kUsage, Names("checkpoint.best"), Advises("loss")));
+}
+
+TEST(CheckExportedModel, NamesWhatIsNoLossOfSamples) {
+  EXPECT_THAT(check_exported_model(exported_job("../own_loss/refused_no_loss")),
+              FailsWith(Code::kConfig, Names("refused_no_loss.pt2"), Advises("\"loss\"")));
+  wire::JobSpec tokens = exported_job("../own_loss/refused_shifts", "text");
+  tokens.mutable_model()->set_block(8);
+  EXPECT_THAT(
+      check_exported_model(tokens),
+      FailsWith(Code::kUsage, Names("refused_shifts.pt2", "TinyForCausalLM"), Advises("logits")));
+}
+
 }  // namespace
 }  // namespace lockstep

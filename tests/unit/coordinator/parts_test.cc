@@ -143,7 +143,7 @@ TEST(RunStats, TheSteadyStateLeavesTheFirstStepsOut) {
   step.wall_us = 100'000;
   for (int i = 0; i < 10; ++i) stats.add(step);
   EXPECT_DOUBLE_EQ(stats.steady_samples_per_second(), 1000);
-  EXPECT_DOUBLE_EQ(stats.correct_per_sample(), 0.5);
+  EXPECT_DOUBLE_EQ(stats.correct_per_sample().value_or(-1), 0.5);
   EXPECT_NEAR(stats.step_seconds(), 11, 1e-9);
 }
 

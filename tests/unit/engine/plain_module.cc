@@ -297,14 +297,14 @@ Status PlainModule::block_totals(const cuda::TotalsWork& work) {
 }
 
 Status PlainModule::decide(cuda::ApplyState* state, const cuda::StepRule& rule,
-                           const cuda::BlockTotals* totals, uint32_t blocks, const float* loss) {
+                           const cuda::BlockTotals* totals, uint32_t blocks, const float* control) {
   batches_before_apply = sample_copies;
   expect_mine(state);
   expect_mine(totals);
-  expect_mine(loss);
+  expect_mine(control);
   const cuda::SerialTeam<cuda::kTotalsLanes> team;
   const cuda::Totals sum = cuda::sum_of_blocks(team, totals, blocks);
-  cuda::decide<testing::HostAtomics>(*state, rule, sum, *loss);
+  cuda::decide<testing::HostAtomics>(*state, rule, sum, control);
   return Status::ok();
 }
 

@@ -74,7 +74,7 @@ class PlainModule final : public DeviceModule {
   Status add(DeviceLane lane, float* into, const float* from, uint64_t elements) override;
   Status block_totals(const cuda::TotalsWork& work) override;
   Status decide(cuda::ApplyState* state, const cuda::StepRule& rule,
-                const cuda::BlockTotals* totals, uint32_t blocks, const float* loss) override;
+                const cuda::BlockTotals* totals, uint32_t blocks, const float* control) override;
   Status update(const cuda::StepVerdict* verdict, const cuda::UpdateChunk* chunks, uint32_t count,
                 const UpdateBuffers& buffers, const UpdateFactors& factors) override;
   Status statistics(const cuda::StepVerdict* verdict, const float* sums, uint64_t n, uint32_t slots,

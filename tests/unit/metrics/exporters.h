@@ -54,7 +54,8 @@ struct BusyWorker {
 inline void everything_happens(BusyWorker& worker) {
   worker.metrics.member().started(1, 7, 1, 2);
   worker.train(10);
-  worker.metrics.step_applied({.steps_applied = ++worker.applied, .skipped = true});
+  worker.metrics.step_applied(
+      {.steps_applied = ++worker.applied, .accuracy = 0.75, .skipped = true});
   worker.metrics.eval().evaluated({0.25, 0.9});
   worker.metrics.checkpoint().complete(10, 1'000);
   worker.metrics.checkpoint().failed();
@@ -77,7 +78,8 @@ inline void everything_happens(CoordinatorMetrics& metrics) {
                                .seconds = 0.01,
                                .loss = 0.5,
                                .accuracy = 0.75,
-                               .learning_rate = 1e-3});
+                               .learning_rate = 1e-3,
+                               .metrics = {{"hit", 0.5}}});
   metrics.job().rank_times_recorded({.data_wait = 1,
                                      .forward = 3,
                                      .backward = 4,
@@ -94,7 +96,7 @@ inline void everything_happens(CoordinatorMetrics& metrics) {
     metrics.job().lately(span, {.samples_per_second = 500, .loss = 0.6, .utilization = 0.8});
   metrics.journal().batch_received(1);
   metrics.journal().committed(0.002, 3);
-  metrics.eval().evaluated({0.25, 0.9, 0.99, true});
+  metrics.eval().evaluated({0.25, 0.9, 0.99, true, {{"hit", 0.5}}});
   metrics.checkpoint().complete(1, 1'000);
   metrics.check().agreed();
   metrics.ranks().show({{.rank = 0,

@@ -42,11 +42,11 @@ __global__ void block_totals_kernel(TotalsWork work) {
 // One block of threads.
 __global__ void __launch_bounds__(kTotalsLanes)
     decide_kernel(ApplyState* state, StepRule rule, const BlockTotals* totals, uint32_t blocks,
-                  const float* loss) {
+                  const float* control) {
   using Team = BlockTeam<kTotalsLanes, sizeof(Totals)>;
   __shared__ Team::Memory memory;
   const Totals sum = sum_of_blocks(Team(memory), totals, blocks);
-  if (threadIdx.x == 0) decide<DeviceAtomics>(*state, rule, sum, *loss);
+  if (threadIdx.x == 0) decide<DeviceAtomics>(*state, rule, sum, control);
 }
 
 template <typename Rule>
@@ -90,8 +90,8 @@ Status launch_block_totals(const TotalsWork& work, cudaStream_t stream) {
 }
 
 Status launch_decide(ApplyState* state, const StepRule& rule, const BlockTotals* totals,
-                     uint32_t blocks, const float* loss, cudaStream_t stream) {
-  decide_kernel<<<1, kTotalsLanes, 0, stream>>>(state, rule, totals, blocks, loss);
+                     uint32_t blocks, const float* control, cudaStream_t stream) {
+  decide_kernel<<<1, kTotalsLanes, 0, stream>>>(state, rule, totals, blocks, control);
   return cuda_status(cudaGetLastError(), "launch the gate");
 }
 

@@ -22,9 +22,9 @@ namespace lockstep::cuda {
 // Totals of some blocks. Launch it as soon as the bucket that holds the blocks is reduced.
 Status launch_block_totals(const TotalsWork& work, cudaStream_t stream);
 
-// The verdict of the step, from all blocks. `loss`: the loss element of the control section.
+// The verdict of the step, from all blocks. `control`: the control section.
 Status launch_decide(ApplyState* state, const StepRule& rule, const BlockTotals* totals,
-                     uint32_t blocks, const float* loss, cudaStream_t stream);
+                     uint32_t blocks, const float* control, cudaStream_t stream);
 
 // Unscales, clips and updates in one pass, if the verdict says so.
 Status launch_update(const StepVerdict* verdict, const UpdateChunk* chunks, uint32_t count,

@@ -55,7 +55,12 @@ struct StepRule {
   uint64_t step = 0;
   double clip_norm = 0;  // 0: none
   LossScaleRule loss_scale;
+  bool has_weights = false;  // of samples: their share stands in the control section
 };
+
+// Elements of the control section (engine/core/flat_layout.h) that the decision reads.
+inline constexpr uint32_t kLossAt = 0;
+inline constexpr uint32_t kWeightAt = 4;
 
 // The sum of the blocks. A team of kTotalsLanes adds it (team.h): lane l adds blocks l, l +
 // kTotalsLanes, ... in order, and a fixed tree adds the lanes, in double precision. The CPU adds
@@ -88,18 +93,21 @@ LOCKSTEP_TEAM_CODE Totals sum_of_blocks(const Team& team, const BlockTotals* tot
 
 template <typename Atomics>
 LOCKSTEP_HOST_DEVICE void decide(ApplyState& state, const StepRule& rule, const Totals& totals,
-                                 float loss) {
+                                 const float* control) {
   StepVerdict verdict;
-  verdict.loss = loss;
+  verdict.loss = control[kLossAt];
+  const float weight = rule.has_weights ? control[kWeightAt] : 1.0f;
   verdict.passed = pass_gate<Atomics>(&state.gate, rule.step) ? 1 : 0;
   if (verdict.passed != 0) {
-    const float unscale = 1 / state.loss_scale.scale;
+    const float unscale = 1 / (state.loss_scale.scale * weight);
     const auto factor = static_cast<double>(unscale);
     verdict.grad_scale = unscale;
     if (rule.clip_norm > 0)
       verdict.grad_scale = clip_scale(totals.squares * factor * factor, rule.clip_norm) * unscale;
-    verdict.applies =
-        update_loss_scale(state.loss_scale, rule.loss_scale, totals.is_finite) ? 1 : 0;
+    const bool applies =
+        weight == 0 ? pass_over_step(state.loss_scale)
+                    : update_loss_scale(state.loss_scale, rule.loss_scale, totals.is_finite);
+    verdict.applies = applies ? 1 : 0;
   }
   state.verdict = verdict;
 }

@@ -40,6 +40,7 @@ UpdatePlan make_update_plan(const ModelLayout& model, const FlatLayout& layout,
     if (layout.is_trained(i))
       plan.norm_ranges.push_back({layout.parameters[i].begin, model.parameters[i].elements()});
   plan.clip_norm = clip_norm;
+  plan.has_weights = model.has_weights();
   return plan;
 }
 
@@ -93,7 +94,12 @@ float BoundaryState::grad_scale(const float* reduced, float loss_scale) const {
 }
 
 bool BoundaryState::apply(const float* reduced, uint32_t non_empty_slots, double lr) {
-  const float scale = scaler_.scale();
+  const float weight = plan_.has_weights ? reduced[layout_.buffer.statistics + kControlWeight] : 1;
+  if (weight == 0) {
+    ++applied_steps_;
+    return pass_over_step(scaler_.state());
+  }
+  const float scale = scaler_.scale() * weight;
   // Skipped are the statistics too: what overflowed in a forward would stay in them for good.
   if (scaler_.is_on() && !scaler_.update(is_finite(reduced))) {
     ++applied_steps_;
@@ -156,6 +162,9 @@ std::vector<StateTensor> BoundaryState::tensors() {
                          spec.elements() * sizeof(float)));
     }
   }
+  if (plan_.has_weights && !scaler_.is_on())
+    out.push_back(view(StateSection::kOptimizer, kSkippedStepsName, DType::kI64, {},
+                       &scaler_.state().skipped_steps, sizeof(int64_t)));
   if (scaler_.is_on()) {
     LossScaleState& s = scaler_.state();
     const auto add = [&out](const char* name, DType dtype, void* data, size_t bytes) {
@@ -163,7 +172,7 @@ std::vector<StateTensor> BoundaryState::tensors() {
     };
     add(kLossScaleName, DType::kF32, &s.scale, sizeof s.scale);
     add("loss_scale.good_steps", DType::kI64, &s.good_steps, sizeof s.good_steps);
-    add("loss_scale.skipped_steps", DType::kI64, &s.skipped_steps, sizeof s.skipped_steps);
+    add(kSkippedStepsName, DType::kI64, &s.skipped_steps, sizeof s.skipped_steps);
   }
   return out;
 }

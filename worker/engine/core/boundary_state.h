@@ -31,7 +31,8 @@ struct UpdatePlan {
   std::vector<OptimizerSegment> segments;
   std::vector<OptimizerGroup> groups;
   std::vector<NormRange> norm_ranges;
-  double clip_norm = 0;  // 0: none
+  double clip_norm = 0;      // 0: none
+  bool has_weights = false;  // the sums are to be divided by the samples' weight (kControlWeight)
 };
 
 // The flat buffers, each with its padding.
@@ -58,7 +59,8 @@ class BoundaryState {
   // Applies the step's sums. `reduced` has the layout of the gradient buffer. Its gradients are
   // multiplied by loss_scale(). Its statistics are not: apply() divides them by `non_empty_slots`,
   // the number of slots that contributed. applied_steps() then grows by one.
-  // Returns false if a value overflowed. Then only applied_steps() and the loss scale have changed.
+  // Returns false if a value overflowed, or if no sample had any weight. Then only applied_steps()
+  // and the loss scale have changed.
   bool apply(const float* reduced, uint32_t non_empty_slots, double lr);
 
   // For a device that applies a step in its own memory. next_update(), before the step, gives what

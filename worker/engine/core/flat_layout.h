@@ -34,9 +34,12 @@ enum ControlElement : uint32_t {
   kControlCorrect = 1,      // right predictions
   kControlStopVotes = 2,    // one per rank that wants to stop
   kControlSwitchVotes = 3,  // one per rank that knows of the planned change
+  kControlWeight = 4,       // sum of the slot's weights / true samples of the step; if it has any
+  kControlMetrics = 5,      // kMostMetrics: sum over the slot's samples / true samples of the step
   kControlDigests = 16,     // kDigestElements a slot
 };
 inline constexpr uint32_t kDigestElements = 4;
+static_assert(kControlMetrics + kMostMetrics == kControlDigests);
 
 struct FlatTensor {
   uint64_t begin = 0;

@@ -113,6 +113,21 @@ void subtract_wanted(const RowTarget& target, uint64_t classes, float scale, flo
 
 }  // namespace
 
+SlotScore add_samples(const SampleRows& has, const float* rows, uint64_t samples) {
+  const auto next = [&] {
+    double sum = 0;
+    for (uint64_t i = 0; i < samples; ++i) sum += double{rows[i]};
+    rows += samples;
+    return sum;
+  };
+  SlotScore score;
+  score.sum = next();
+  if (has.has_weights) score.weight = next();
+  if (has.has_right) score.correct = static_cast<uint64_t>(next());
+  for (uint32_t i = 0; i < has.metrics; ++i) score.metrics[i] = next();
+  return score;
+}
+
 SlotLoss softmax_cross_entropy(const float* row, const RowTarget& target, uint64_t classes,
                                uint64_t step_samples, float* gradient) {
   if (target.label == kIgnoredLabel) {

@@ -11,9 +11,11 @@
 // Thread-safety: pure functions of their arguments.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "worker/cuda/kernels/row_target.h"
+#include "worker/model/spec.h"
 
 namespace lockstep {
 
@@ -27,6 +29,25 @@ struct SlotLoss {
     correct += row.correct;
   }
 };
+
+// What the losses of a slot's samples add up to, where a model gives losses, or train.loss is not
+// cross-entropy.
+struct SlotScore : SlotLoss {
+  double weight = 0;                           // sum of the samples' weights; 0 without any
+  std::array<double, kMostMetrics> metrics{};  // sums over the samples
+};
+
+// Rows of floats, one a sample in each: losses, then the others as far as there are any.
+struct SampleRows {
+  bool has_weights = false;
+  bool has_right = false;
+  uint32_t metrics = 0;
+
+  uint32_t count() const { return 1 + (has_weights ? 1 : 0) + (has_right ? 1 : 0) + metrics; }
+};
+
+// Adds up each row in the order of its samples. `rows`: count() times `samples` floats.
+SlotScore add_samples(const SampleRows& has, const float* rows, uint64_t samples);
 
 // Loss of one row of logits, (classes). `gradient`, if not null, is (classes). It receives the
 // gradient of sum / step_samples: (softmax - target distribution) / step_samples, with the target

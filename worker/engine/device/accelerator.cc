@@ -7,6 +7,7 @@
 #include "worker/engine/core/self_check.h"
 #include "worker/engine/device/device_marks.h"
 #include "worker/engine/device/device_memory.h"
+#include "worker/engine/device/sample_losses.h"
 
 namespace lockstep {
 namespace {
@@ -99,7 +100,14 @@ Status Accelerator::make_current() {
 Status Accelerator::send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
                          uint64_t samples, const SlotValues& values) {
   LOCKSTEP_RETURN_IF_ERROR(gradients_.begin_slot());
+  values_ = values;
   return inputs_.send(shape, inputs, labels, samples, values);
+}
+
+Status Accelerator::start_losses(const ModelOutput& output, at::Tensor* gradient) {
+  LOCKSTEP_RETURN_IF_ERROR(loss_.start_rows(sample_rows(output), rows_of(output)));
+  if (gradient != nullptr) *gradient = losses_gradient(output.losses, values_);
+  return Status::ok();
 }
 
 Status Accelerator::reset_statistics() {
@@ -203,7 +211,8 @@ Result<bool> Accelerator::apply(const StepSums& step_sums, uint32_t non_empty_sl
   *apply_host_ = {.gate = step,
                   .loss_scale = {scale.scale, scale.good_steps, scale.skipped_steps},
                   .verdict = {}};
-  const cuda::StepRule rule{step, state_.plan().clip_norm, loss_scale_rule_};
+  const cuda::StepRule rule{step, state_.plan().clip_norm, loss_scale_rule_,
+                            state_.plan().has_weights};
   const cuda::StepVerdict* verdict = &apply_->verdict;
   const float* statistics = sums + layout_.buffer.gradients;
   UpdateBuffers buffers{.params = parameters_, .state = {}, .grads = sums};
@@ -213,8 +222,7 @@ Result<bool> Accelerator::apply(const StepSums& step_sums, uint32_t non_empty_sl
   LOCKSTEP_RETURN_IF_ERROR(module_.copy(kLane, apply_, apply_host_, sizeof *apply_));
   LOCKSTEP_RETURN_IF_ERROR(
       module_.block_totals({sums, blocks_, totals_, /*first=*/0, block_count_}));
-  LOCKSTEP_RETURN_IF_ERROR(
-      module_.decide(apply_, rule, totals_, block_count_, control_ + kControlLoss));
+  LOCKSTEP_RETURN_IF_ERROR(module_.decide(apply_, rule, totals_, block_count_, control_));
   LOCKSTEP_RETURN_IF_ERROR(module_.update(
       verdict, chunks_, chunk_count_, buffers,
       rule_.factors(state_.next_update(lr, /*grad_scale=*/1), state_.plan().groups)));

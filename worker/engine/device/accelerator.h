@@ -67,6 +67,7 @@ class Accelerator final : public Device {
   bool sends_ahead() const override { return true; }
   void keep_inputs(bool keeps) override { inputs_.keep(keeps); }
   Result<at::Tensor> inputs() override { return inputs_.inputs(); }
+  at::Tensor labels() override { return inputs_.label_tensor(); }
   const uint64_t* dropout_key_at() override { return &inputs_.values()->dropout_key; }
   at::ScalarType loss_type(at::ScalarType computed) const override {
     return computed == at::kBFloat16 ? computed : at::kFloat;
@@ -74,7 +75,8 @@ class Accelerator final : public Device {
   Status start_loss(const at::Tensor& logits, bool in_place, at::Tensor* gradient) override {
     return loss_.start(logits, in_place, inputs_, gradient);
   }
-  Result<SlotLoss> loss() override { return loss_.wait(); }
+  Status start_losses(const ModelOutput& output, at::Tensor* gradient) override;
+  Result<SlotScore> loss() override { return loss_.wait(); }
   SlotGraphs* graphs() override { return &graphs_; }
   float* gradients(float*) override { return gradients_.partial(0); }
   Status take_statistics(float* gradients) override;
@@ -109,6 +111,7 @@ class Accelerator final : public Device {
   const LossScaleRule loss_scale_rule_;
   const bool names_comm_library_;  // in the fingerprint
   DeviceInputs inputs_;
+  SlotValues values_;  // of the last send()
   DeviceLoss loss_;
   DeviceGradients gradients_;
   DeviceReader reader_;

@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "worker/engine/device/sample_losses.h"
 #include "worker/model/model.h"
 
 namespace lockstep {
@@ -30,7 +31,20 @@ Status CpuDevice::send(const data::SampleShape& shape, const void* inputs, const
                        uint64_t samples, const SlotValues& values) {
   inputs_ = model_input(shape, inputs, samples);
   labels_ = labels;
+  shape_ = shape;
+  samples_ = samples;
   values_ = values;
+  return Status::ok();
+}
+
+at::Tensor CpuDevice::labels() {
+  return label_input(shape_, labels_, samples_);
+}
+
+Status CpuDevice::start_losses(const ModelOutput& output, at::Tensor* gradient) {
+  const at::Tensor rows = sample_rows(output);
+  loss_ = add_samples(rows_of(output), rows.const_data_ptr<float>(), samples_);
+  if (gradient != nullptr) *gradient = losses_gradient(output.losses, values_);
   return Status::ok();
 }
 

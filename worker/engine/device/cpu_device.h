@@ -26,8 +26,10 @@ class CpuDevice final : public Device {
   Status send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
               uint64_t samples, const SlotValues& values) override;
   Result<at::Tensor> inputs() override { return inputs_; }
+  at::Tensor labels() override;
   Status start_loss(const at::Tensor& logits, bool in_place, at::Tensor* gradient) override;
-  Result<SlotLoss> loss() override { return loss_; }
+  Status start_losses(const ModelOutput& output, at::Tensor* gradient) override;
+  Result<SlotScore> loss() override { return loss_; }
   float* gradients(float* region) override { return region; }
   Status take_statistics(float* gradients) override;
   Result<uint64_t> gradient_hash(const float* gradients) override {
@@ -47,9 +49,11 @@ class CpuDevice final : public Device {
   const at::Tensor slot_statistics_;
   at::Tensor inputs_;  // of the last send()
   const int64_t* labels_ = nullptr;
+  data::SampleShape shape_;
+  uint64_t samples_ = 0;
   SlotValues values_;
   std::vector<SlotLoss> row_losses_;
-  SlotLoss loss_;
+  SlotScore loss_;
 };
 
 }  // namespace lockstep

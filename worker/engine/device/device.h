@@ -36,6 +36,7 @@
 namespace lockstep {
 
 class SlotGraphs;
+struct ModelOutput;
 
 class Device {
  public:
@@ -80,6 +81,7 @@ class Device {
   virtual void keep_inputs(bool /*keeps*/) {}
   // What was sent, as forward() takes it. Also puts the key where kernels() read it.
   virtual Result<at::Tensor> inputs() = 0;
+  virtual at::Tensor labels() = 0;  // of the same samples: label_input()
   virtual const uint64_t* dropout_key_at() { return nullptr; }
 
   // The type in which start_loss() takes logits that were computed in type `computed`.
@@ -89,7 +91,11 @@ class Device {
   // loss_scale; null: no gradient. With `in_place` nobody needs the logits any more, and the
   // gradient may overwrite them. Does not wait for the device.
   virtual Status start_loss(const at::Tensor& logits, bool in_place, at::Tensor* gradient) = 0;
-  virtual Result<SlotLoss> loss() = 0;
+  // Starts to add up losses that are there for each sample, with what comes with them. `gradient`
+  // as in start_loss(), with respect to the losses: loss_scale / step_labels for each.
+  virtual Status start_losses(const ModelOutput& output, at::Tensor* gradient) = 0;
+  // Of the last start. Beyond SlotLoss zeros, unless that was start_losses().
+  virtual Result<SlotScore> loss() = 0;
 
   // Computes slots by a graph where possible; null: never.
   virtual SlotGraphs* graphs() { return nullptr; }

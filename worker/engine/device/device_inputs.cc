@@ -132,6 +132,10 @@ Result<at::Tensor> DeviceInputs::transformed(const std::byte* stored) {
   return images;
 }
 
+at::Tensor DeviceInputs::label_tensor() const {
+  return label_input(shape_, labels(), samples_, where_);
+}
+
 at::Tensor DeviceInputs::view(const float* value) const {
   return at::for_blob(const_cast<float*>(value), {})
       .options(at::TensorOptions(where_).dtype(at::kFloat))

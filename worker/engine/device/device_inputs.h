@@ -51,6 +51,7 @@ class DeviceInputs {
   // What was sent last, where it lies now: inputs as forward() takes them, labels, values.
   Result<at::Tensor> inputs();
   const int64_t* labels() const { return reinterpret_cast<const int64_t*>(at_ + batch_.labels_at); }
+  at::Tensor label_tensor() const;
   const SlotValues* values() const { return reinterpret_cast<const SlotValues*>(at_); }
   // One of these values, as a tensor without dimensions.
   at::Tensor view(const float* value) const;

@@ -55,6 +55,7 @@ Status DeviceLoss::start(const at::Tensor& logits, bool in_place, const DeviceIn
                          at::Tensor* gradient) {
   const at::Tensor in = as_rows(logits.detach(), in_place);
   const at::Tensor out = in_place ? in : at::empty(in.sizes(), in.options());
+  has_.reset();
   rows_ = static_cast<size_t>(in.size(0));
   LOCKSTEP_RETURN_IF_ERROR(reserve(rows_));
   const LayerKernels kernels = module_.layers();
@@ -77,10 +78,27 @@ Status DeviceLoss::start(const at::Tensor& logits, bool in_place, const DeviceIn
   return Status::ok();
 }
 
-Result<SlotLoss> DeviceLoss::wait() {
+Status DeviceLoss::start_rows(const at::Tensor& rows, const SampleRows& has) {
+  has_ = has;
+  rows_ = static_cast<size_t>(rows.numel());
+  LOCKSTEP_RETURN_IF_ERROR(reserve(rows_));
+  const Rows& place = reserved_.at(std::bit_ceil(rows_));
+  at::for_blob(place.losses, rows.sizes())
+      .options(rows.options())
+      .target_device(rows.device())
+      .make_tensor()
+      .copy_(rows, /*non_blocking=*/true);
+  constexpr DeviceLane kLossLane = DeviceLane::kCompute;
+  LOCKSTEP_RETURN_IF_ERROR(
+      module_.copy(kLossLane, place.losses_host, place.losses, rows_ * sizeof(float)));
+  return module_.mark(kLossThere, kLossLane);
+}
+
+Result<SlotScore> DeviceLoss::wait() {
   LOCKSTEP_RETURN_IF_ERROR(module_.wait(kLossThere));
   const Rows& rows = reserved_.at(std::bit_ceil(rows_));
-  SlotLoss loss;
+  if (has_) return add_samples(*has_, rows.losses_host, rows_ / has_->count());
+  SlotScore loss;
   for (size_t row = 0; row < rows_; ++row) {
     loss.sum += static_cast<double>(rows.losses_host[row]);
     loss.correct += rows.right_host[row];

@@ -7,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <map>
+#include <optional>
 
 #include "worker/cuda/device_module.h"
 #include "worker/engine/core/loss.h"
@@ -23,8 +24,10 @@ class DeviceLoss {
   // rows reserves memory for that number. The memory stays where it is.
   Status start(const at::Tensor& logits, bool in_place, const DeviceInputs& inputs,
                at::Tensor* gradient);
-  // The loss of the last start(), or of a replay of what a start() with as many rows enqueued.
-  Result<SlotLoss> wait();
+  // As Device::start_losses(), for the rows of sample_rows().
+  Status start_rows(const at::Tensor& rows, const SampleRows& has);
+  // The loss of the last start, or of a replay of what a start() with as many rows enqueued.
+  Result<SlotScore> wait();
   size_t rows() const { return rows_; }
   void expect(size_t rows) { rows_ = rows; }
 
@@ -46,7 +49,8 @@ class DeviceLoss {
   const bool is_scaled_;
   // By the number of rows, rounded up to a power of two: padded documents have many numbers.
   std::map<size_t, Rows> reserved_;
-  size_t rows_ = 0;  // of the next loss that wait() gives
+  size_t rows_ = 0;                // of the next loss that wait() gives
+  std::optional<SampleRows> has_;  // of start_rows(); else none
 };
 
 }  // namespace lockstep

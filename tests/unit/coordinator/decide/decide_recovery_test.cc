@@ -305,6 +305,17 @@ TEST(Recovery, AnImpossibleEvaluationIsRefused) {
   w.train();
   EXPECT_EQ(w.say(1, eval_after(101, 1)), Reason::kRefusedMalformed);
   EXPECT_EQ(w.say(1, eval_after(25, 1, 11)), Reason::kRefusedMalformed);
+  // A name stands in lines of JSON and in labels as it is.
+  wire::Envelope e = eval_after(25, 1);
+  wire::Metric* metric = e.mutable_step_records()->mutable_evals(0)->add_metrics();
+  for (const char* name : {"", "a\"b", "a\n", "caf\xc3\xa9"}) {
+    metric->set_name(name);
+    EXPECT_EQ(w.say(1, e), Reason::kRefusedMalformed) << name;
+  }
+  e.mutable_step_records()->mutable_evals(0)->clear_metrics();
+  for (int i = 0; i < 12; ++i)
+    e.mutable_step_records()->mutable_evals(0)->add_metrics()->set_name("hit");
+  EXPECT_EQ(w.say(1, e), Reason::kRefusedMalformed);
 }
 
 }  // namespace

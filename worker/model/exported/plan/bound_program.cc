@@ -12,12 +12,16 @@ at::Tensor tensor_of(const ProgramTensor& tensor) {
   return out;
 }
 
-at::Tensor input_of(const Program& program, const at::Tensor& x, bool is_to_be_changed) {
-  const bool is_last = program.user_inputs[0].is_channels_last && (x.dim() == 4 || x.dim() == 5);
+at::Tensor input_of(const UserInput& input, const at::Tensor& x, bool is_to_be_changed) {
+  const bool is_last = input.is_channels_last && (x.dim() == 4 || x.dim() == 5);
   const at::MemoryFormat last =
       x.dim() == 5 ? at::MemoryFormat::ChannelsLast3d : at::MemoryFormat::ChannelsLast;
   const at::Tensor placed = is_last ? x.contiguous(last) : x;
   return is_to_be_changed ? placed.clone() : placed;
+}
+
+at::Tensor labels_of(const UserInput& input, const at::Tensor& labels) {
+  return labels.to(torch_type(input.dtype));
 }
 
 Status BoundProgram::move_to(at::Device where) {
@@ -37,9 +41,10 @@ std::string BoundProgram::changed_tensor() const {
   return "";
 }
 
-at::Tensor BoundProgram::forward(const at::Tensor& x, std::span<const at::Tensor> parameters,
-                                 std::span<const at::Tensor> buffers,
-                                 const ForwardMode::Observer* observer) const {
+std::vector<at::Tensor> BoundProgram::forward(const ModelInputs& given,
+                                              std::span<const at::Tensor> parameters,
+                                              std::span<const at::Tensor> buffers,
+                                              const ForwardMode::Observer* observer) const {
   std::vector<at::Tensor> inputs;
   inputs.reserve(sources_.size());
   for (const InputSource& source : sources_) {
@@ -57,11 +62,15 @@ at::Tensor BoundProgram::forward(const at::Tensor& x, std::span<const at::Tensor
         inputs.push_back(source.own);
         break;
       case InputSource::Kind::kUser:
-        inputs.push_back(input_of(program(), x, changes_input_));
+        inputs.push_back(
+            input_of(program().user_inputs[source.user_input], given.x, changes_input_));
+        break;
+      case InputSource::Kind::kLabels:
+        inputs.push_back(labels_of(program().user_inputs[source.user_input], given.labels));
         break;
     }
   }
-  return plan_.run(inputs, observer).at(0);
+  return plan_.run(inputs, observer);
 }
 
 }  // namespace lockstep::exported

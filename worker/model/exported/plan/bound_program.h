@@ -20,11 +20,12 @@ namespace lockstep::exported {
 
 // Where the tensor of an input of a program comes from.
 struct InputSource {
-  enum class Kind : uint8_t { kNone, kParameter, kStatistic, kOwn, kUser };
+  enum class Kind : uint8_t { kNone, kParameter, kStatistic, kOwn, kUser, kLabels };
   Kind kind = Kind::kNone;
   uint32_t index = 0;          // of the model's layout: kParameter, kStatistic
   std::vector<int64_t> shape;  // kStatistic
   at::Tensor own;              // kOwn
+  uint32_t user_input = 0;     // of Program::user_inputs: kUser, kLabels
 };
 
 class BoundProgram {
@@ -44,10 +45,10 @@ class BoundProgram {
   // Prepares the program for another device, with its own tensors there.
   Status move_to(at::Device where);
 
-  // Returns the program's first output. `observer` may be null. Throws as ProgramPlan::run().
-  at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> parameters,
-                     std::span<const at::Tensor> buffers,
-                     const ForwardMode::Observer* observer) const;
+  // Returns the program's outputs. `observer` may be null. Throws as ProgramPlan::run().
+  std::vector<at::Tensor> forward(const ModelInputs& inputs, std::span<const at::Tensor> parameters,
+                                  std::span<const at::Tensor> buffers,
+                                  const ForwardMode::Observer* observer) const;
 
   // The name of a tensor of its own that a forward has changed; empty if none has.
   std::string changed_tensor() const;
@@ -65,7 +66,9 @@ class BoundProgram {
 // The tensor of the file, copied in row-major order.
 at::Tensor tensor_of(const ProgramTensor& tensor);
 
-// The user's input as the program wants it: channels-last if its example was.
-at::Tensor input_of(const Program& program, const at::Tensor& x, bool is_to_be_changed);
+// The batch as the program wants it: channels-last if its example was.
+at::Tensor input_of(const UserInput& input, const at::Tensor& x, bool is_to_be_changed);
+// The labels as the program wants them: in its type.
+at::Tensor labels_of(const UserInput& input, const at::Tensor& labels);
 
 }  // namespace lockstep::exported

@@ -24,6 +24,7 @@ using exported::Program;
 using exported::ProgramInput;
 using exported::ProgramParts;
 using exported::ProgramPlan;
+using exported::ProgramRoles;
 using exported::ProgramTensor;
 
 constexpr uint64_t kUsualTrial = 2;  // samples
@@ -36,17 +37,24 @@ Status with_name(const std::string& path, const Status& status) {
   return {status.code(), who_of(path) + " " + status.message()};
 }
 
-class Exported final : public LogitsModel {
+// Of both programs.
+struct Roles {
+  ProgramRoles training;
+  ProgramRoles evaluation;
+};
+
+class Exported final : public Model {
  public:
   Exported(const wire::ModelSpec& spec, const data::SampleShape& shape, uint32_t classes,
-           ProgramParts parts, BoundProgram training, BoundProgram evaluation)
-      : LogitsModel(std::move(parts.layout)),
+           ProgramParts parts, BoundProgram training, BoundProgram evaluation, Roles roles)
+      : Model(std::move(parts.layout)),
         path_(spec.path()),
         eval_path_(spec.eval_path().empty() ? spec.path() : spec.eval_path()),
         shape_(shape),
         classes_(classes),
         training_(std::move(training)),
-        evaluation_(std::move(evaluation)) {
+        evaluation_(std::move(evaluation)),
+        roles_(std::move(roles)) {
     for (const std::string& note : parts.notes) notes_.push_back(who_of(path_) + " " + note);
   }
 
@@ -79,25 +87,36 @@ class Exported final : public LogitsModel {
   }
 
   // The scope's lock makes the programs this thread's, too.
-  at::Tensor logits(const at::Tensor& x, std::span<const at::Tensor> parameters,
-                    std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
+  ModelOutput forward(const ModelInputs& inputs, std::span<const at::Tensor> parameters,
+                      std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
+    const at::Tensor& x = inputs.x;
     const RandomScope random(mode.dropout_key, x.device());
     const std::string& path = mode.training ? path_ : eval_path_;
     const BoundProgram& program = mode.training ? training_ : evaluation_;
-    at::Tensor out;
+    std::vector<at::Tensor> out;
     try {
-      out = program.forward(x, parameters, buffers, mode.observer);
+      out = program.forward(inputs, parameters, buffers, mode.observer);
     } catch (const c10::OutOfMemoryError&) {
       throw;
     } catch (const std::exception& error) {
       throw std::runtime_error(who_of(path) + " fails in " + error.what());
     }
-    if (const std::string wrong = wrong_output(out, x, shape_, classes_); !wrong.empty())
+    const ProgramRoles& roles = mode.training ? roles_.training : roles_.evaluation;
+    if (roles.gives_losses)
+      return own_output(taken(out, roles), x, who_of(path), layout().own_loss->metrics);
+    if (const std::string wrong = wrong_output(out[0], x, shape_, classes_); !wrong.empty())
       throw std::runtime_error(who_of(path) + " " + wrong);
-    return out;
+    return {.logits = out[0]};
   }
 
  private:
+  static OwnOutputs taken(const std::vector<at::Tensor>& out, const ProgramRoles& roles) {
+    OwnOutputs own{.losses = out[roles.losses], .weights = {}, .metrics = {}};
+    if (roles.weights) own.weights = out[*roles.weights];
+    for (const uint32_t i : roles.metrics) own.metrics.push_back(out[i]);
+    return own;
+  }
+
   const std::string path_;
   const std::string eval_path_;
   const data::SampleShape shape_;
@@ -105,6 +124,7 @@ class Exported final : public LogitsModel {
   std::vector<std::string> notes_;
   BoundProgram training_;
   BoundProgram evaluation_;
+  const Roles roles_;
 };
 
 // The parameter that a module reports for in replay: its first.
@@ -122,14 +142,25 @@ std::function<uint32_t(const std::string&)> parameters_of_modules(const Program&
   };
 }
 
+InputSource user_source(const ProgramInput& input, const ProgramRoles& roles) {
+  InputSource source;
+  source.kind =
+      roles.labels == input.user_input ? InputSource::Kind::kLabels : InputSource::Kind::kUser;
+  source.user_input = input.user_input;
+  return source;
+}
+
 // Of the training program: its tensors by their kinds.
-std::vector<InputSource> sources_of(const Program& program, const ProgramParts& parts) {
+std::vector<InputSource> sources_of(const Program& program, const ProgramParts& parts,
+                                    const ProgramRoles& roles) {
   std::vector<InputSource> sources;
   for (const ProgramInput& input : program.inputs) {
     InputSource& source = sources.emplace_back();
     if (input.kind == InputKind::kFixed) continue;
-    source.kind = InputSource::Kind::kUser;
-    if (input.kind == InputKind::kUser) continue;
+    if (input.kind == InputKind::kUser) {
+      source = user_source(input, roles);
+      continue;
+    }
     const ProgramTensor& tensor = program.tensors[input.tensor];
     const auto place = [&](const std::vector<size_t>& tensors, InputSource::Kind kind) {
       const auto found = std::find(tensors.begin(), tensors.end(), input.tensor);
@@ -157,11 +188,11 @@ class EvalSources {
     add(parts.statistics, InputSource::Kind::kStatistic);
   }
 
-  Result<std::vector<InputSource>> of(const Program& program) const {
+  Result<std::vector<InputSource>> of(const Program& program, const ProgramRoles& roles) const {
     std::vector<InputSource> sources;
     for (const ProgramInput& input : program.inputs) {
       InputSource source;
-      if (input.kind == InputKind::kUser) source.kind = InputSource::Kind::kUser;
+      if (input.kind == InputKind::kUser) source = user_source(input, roles);
       if (input.kind != InputKind::kUser && input.kind != InputKind::kFixed) {
         LOCKSTEP_ASSIGN_OR_RETURN(source, source_of(input, program.tensors[input.tensor]));
       }
@@ -210,15 +241,21 @@ class EvalSources {
 
 Result<std::shared_ptr<const Program>> open_program(const std::string& path,
                                                     const std::string& sha256,
-                                                    const ModelFileKeys& keys,
-                                                    const data::SampleShape& shape,
-                                                    uint32_t classes) {
+                                                    const ModelFileKeys& keys) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto program, exported::read_program(path));
   if (!sha256.empty())
     LOCKSTEP_RETURN_IF_ERROR(check_model_hash(path, sha256, program->sha256, keys));
-  const Status fits = check_signature(*program, shape, classes);
-  if (!fits.is_ok()) return with_name(path, fits);
   return program;
+}
+
+// What `roles` gives, if the program fits the data.
+Result<ProgramRoles> fitting(const std::string& path, const Program& program,
+                             Result<ProgramRoles> roles, const data::SampleShape& shape,
+                             uint32_t classes) {
+  if (!roles.is_ok()) return with_name(path, roles.status());
+  const Status fits = check_signature(program, *roles, shape, classes);
+  if (!fits.is_ok()) return with_name(path, fits);
+  return roles;
 }
 
 Result<ProgramPlan> compiled(const std::string& path, std::shared_ptr<const Program> program,
@@ -229,9 +266,10 @@ Result<ProgramPlan> compiled(const std::string& path, std::shared_ptr<const Prog
 }
 
 Result<ProgramParts> examined(const std::string& path, const ProgramPlan& plan,
-                              const data::SampleShape& shape, uint32_t classes) {
+                              const ProgramRoles& roles, const data::SampleShape& shape,
+                              uint32_t classes) {
   try {
-    auto parts = examine_program(plan, shape, classes);
+    auto parts = examine_program(plan, roles, shape, classes);
     if (!parts.is_ok()) return with_name(path, parts.status());
     return parts;
   } catch (const std::exception& error) {
@@ -242,7 +280,7 @@ Result<ProgramParts> examined(const std::string& path, const ProgramPlan& plan,
 
 Result<BoundProgram> evaluation_of(const wire::ModelSpec& spec, const data::SampleShape& shape,
                                    uint32_t classes, const ProgramPlan& training,
-                                   const ProgramParts& parts) {
+                                   const ProgramParts& parts, Roles* roles) {
   const bool is_own = !spec.eval_path().empty();
   const std::string& path = is_own ? spec.eval_path() : spec.path();
   if (!is_own && !parts.needs_eval_program.empty())
@@ -251,11 +289,16 @@ Result<BoundProgram> evaluation_of(const wire::ModelSpec& spec, const data::Samp
                       parts.needs_eval_program +
                       ": export the module after model.eval() as well, and set model.eval_path");
   std::shared_ptr<const Program> program = training.shared_program();
-  auto sources = Result<std::vector<InputSource>>(sources_of(*program, parts));
+  auto sources = Result<std::vector<InputSource>>(sources_of(*program, parts, roles->training));
+  roles->evaluation = roles->training;
   if (is_own) {
+    LOCKSTEP_ASSIGN_OR_RETURN(program, open_program(path, spec.eval_sha256(), kEvalFileKeys));
     LOCKSTEP_ASSIGN_OR_RETURN(
-        program, open_program(path, spec.eval_sha256(), kEvalFileKeys, shape, classes));
-    sources = EvalSources(training.program(), parts).of(*program);
+        roles->evaluation,
+        fitting(path, *program,
+                eval_roles(training.program(), roles->training, *program, shape.is_sequence()),
+                shape, classes));
+    sources = EvalSources(training.program(), parts).of(*program, roles->evaluation);
     if (!sources.is_ok()) return with_name(path, sources.status());
   }
   ProgramPlan::Options options;
@@ -274,21 +317,26 @@ Result<BoundProgram> evaluation_of(const wire::ModelSpec& spec, const data::Samp
 
 Result<std::unique_ptr<Model>> make_exported(const wire::ModelSpec& spec,
                                              const data::SampleShape& shape, uint32_t classes) {
+  LOCKSTEP_ASSIGN_OR_RETURN(auto program, open_program(spec.path(), spec.sha256(), kModelFileKeys));
+  Roles roles;
   LOCKSTEP_ASSIGN_OR_RETURN(
-      auto program, open_program(spec.path(), spec.sha256(), kModelFileKeys, shape, classes));
+      roles.training,
+      fitting(spec.path(), *program, roles_of(*program, shape.is_sequence()), shape, classes));
   LOCKSTEP_ASSIGN_OR_RETURN(const ProgramPlan plan, compiled(spec.path(), program, {}));
-  LOCKSTEP_ASSIGN_OR_RETURN(ProgramParts parts, examined(spec.path(), plan, shape, classes));
+  LOCKSTEP_ASSIGN_OR_RETURN(ProgramParts parts,
+                            examined(spec.path(), plan, roles.training, shape, classes));
   ProgramPlan::Options options;
   options.parameter_of_module = parameters_of_modules(*program, parts);
   LOCKSTEP_ASSIGN_OR_RETURN(ProgramPlan observed, compiled(spec.path(), program, options));
-  BoundProgram training(std::move(observed), options, sources_of(*program, parts),
+  BoundProgram training(std::move(observed), options, sources_of(*program, parts, roles.training),
                         parts.changes_input);
   LOCKSTEP_ASSIGN_OR_RETURN(BoundProgram evaluation,
-                            evaluation_of(spec, shape, classes, plan, parts));
+                            evaluation_of(spec, shape, classes, plan, parts, &roles));
   const TrialBatches batches{batch_near(*program, kUsualTrial),
                              batch_near(evaluation.program(), kUsualTrial)};
-  auto model = std::make_unique<Exported>(spec, shape, classes, std::move(parts),
-                                          std::move(training), std::move(evaluation));
+  auto model =
+      std::make_unique<Exported>(spec, shape, classes, std::move(parts), std::move(training),
+                                 std::move(evaluation), std::move(roles));
   LOCKSTEP_RETURN_IF_ERROR(check_start(*model, who_of(spec.path()), shape, classes, batches));
   LOCKSTEP_RETURN_IF_ERROR(model->check_evaluation());
   return std::unique_ptr<Model>(std::move(model));

@@ -34,8 +34,9 @@ bool is_norm(const ProgramNode& node) {
 
 class ExaminedProgram final : public ExaminedModel {
  public:
-  ExaminedProgram(const ProgramPlan& plan, const data::SampleShape& shape, uint32_t classes)
-      : plan_(plan), shape_(shape), classes_(classes) {
+  ExaminedProgram(const ProgramPlan& plan, const ProgramRoles& roles,
+                  const data::SampleShape& shape, uint32_t classes)
+      : plan_(plan), roles_(roles), shape_(shape), classes_(classes) {
     for (const ProgramTensor& t : program().tensors) {
       tensors_.push_back(tensor_of(t));
       if (is_trained(tensors_.size() - 1)) tensors_.back().set_requires_grad(true);
@@ -62,6 +63,7 @@ class ExaminedProgram final : public ExaminedModel {
   const Program& program() const { return plan_.program(); }
 
   const ProgramPlan& plan_;
+  const ProgramRoles& roles_;
   const data::SampleShape& shape_;
   const uint32_t classes_;
   std::vector<at::Tensor> tensors_;
@@ -71,13 +73,17 @@ class ExaminedProgram final : public ExaminedModel {
 
 at::Tensor ExaminedProgram::train(uint64_t batch) {
   const RandomScope random(kTrialKey, at::kCPU);
-  const at::Tensor x = input_of(program(), sample_input(shape_, batch, classes_), true);
+  const auto& user_inputs = program().user_inputs;
+  const at::Tensor x = input_of(user_inputs[roles_.x], sample_input(shape_, batch, classes_), true);
   std::vector<at::Tensor> inputs;
   for (const ProgramInput& input : program().inputs) {
     const bool is_own = input.kind == InputKind::kParameter || input.kind == InputKind::kBuffer ||
                         input.kind == InputKind::kConstant;
     if (is_own) {
       inputs.push_back(tensors_[input.tensor]);
+    } else if (input.kind == InputKind::kUser && roles_.labels == input.user_input) {
+      inputs.push_back(
+          labels_of(user_inputs[input.user_input], sample_labels(shape_, batch, classes_)));
     } else {
       inputs.push_back(input.kind == InputKind::kUser ? x : at::Tensor());
     }
@@ -92,7 +98,7 @@ at::Tensor ExaminedProgram::train(uint64_t batch) {
     }
   };
   const uint32_t before = x._version();
-  const at::Tensor out = plan_.run(inputs, nullptr, &watcher).at(0);
+  const at::Tensor out = plan_.run(inputs, nullptr, &watcher).at(roles_.losses);
   changes_input_ |= x._version() != before;
   return out;
 }
@@ -155,7 +161,7 @@ Status check_backward(ExaminedProgram& model, const TensorKinds& kinds, uint64_t
     for (size_t i = 0; i < gradients.size(); ++i)
       if (!gradients[i].defined())
         notes->push_back("has a parameter " + model.name(kinds.parameters[i]) +
-                         " that its logits do not depend on: it gets no gradient");
+                         " that its output does not depend on: it gets no gradient");
     return Status::ok();
   } catch (const c10::OutOfMemoryError&) {
     throw;
@@ -197,6 +203,18 @@ bool takes(const UserDim& dim, int64_t size) {
   return dim.sizes.min <= size && size <= dim.sizes.max;
 }
 
+Status check_labels(const UserInput& input, const data::SampleShape& shape) {
+  const bool is_type = input.dtype == ProgramDtype::kLong || input.dtype == ProgramDtype::kFloat;
+  const size_t dims = shape.is_sequence() ? 2 : 1;
+  const bool fits =
+      is_type && input.shape.size() == dims && (dims == 1 || takes(input.shape[1], shape.tokens));
+  if (fits) return Status::ok();
+  return refuse("takes labels " + text_of(input) + ", but the data give " +
+                (dims == 1 ? std::string("one a sample, (batch)")
+                           : "one a token, (batch, " + std::to_string(shape.tokens) + ")") +
+                " as int64 or float32: export it with an example in this shape");
+}
+
 }  // namespace
 
 uint64_t batch_near(const Program& program, uint64_t wanted) {
@@ -205,15 +223,11 @@ uint64_t batch_near(const Program& program, uint64_t wanted) {
       std::max<int64_t>(1, std::clamp(n, program.samples.min, program.samples.max)));
 }
 
-Status check_signature(const Program& program, const data::SampleShape& shape, uint32_t classes) {
-  if (program.user_inputs.size() != 1)
-    return refuse("takes " + std::to_string(program.user_inputs.size()) +
-                  " inputs, but the data have one: export a module whose forward takes the batch "
-                  "alone");
-  if (program.outputs.size() != 1 || !program.outputs[0].value)
-    return refuse("gives " + std::to_string(program.outputs.size()) +
-                  " outputs: export a module whose forward returns the logits alone");
-  const UserInput& input = program.user_inputs[0];
+Status check_signature(const Program& program, const ProgramRoles& roles,
+                       const data::SampleShape& shape, uint32_t classes) {
+  if (roles.labels)
+    LOCKSTEP_RETURN_IF_ERROR(check_labels(program.user_inputs[*roles.labels], shape));
+  const UserInput& input = program.user_inputs[roles.x];
   const at::Tensor x = sample_input(shape, batch_near(program, kTrialSamples), classes);
   const bool is_type = torch_type(input.dtype) == x.scalar_type();
   bool fits = is_type && static_cast<size_t>(x.dim()) == input.shape.size();
@@ -233,10 +247,10 @@ Status check_signature(const Program& program, const data::SampleShape& shape, u
   return Status::ok();
 }
 
-Result<ProgramParts> examine_program(const ProgramPlan& plan, const data::SampleShape& shape,
-                                     uint32_t classes) {
+Result<ProgramParts> examine_program(const ProgramPlan& plan, const ProgramRoles& roles,
+                                     const data::SampleShape& shape, uint32_t classes) {
   const Program& program = plan.program();
-  ExaminedProgram model(plan, shape, classes);
+  ExaminedProgram model(plan, roles, shape, classes);
   const uint64_t first = batch_near(program, kTrialSamples);
   const bool has_one = first != 1 && batch_near(program, 1) == 1;
   LOCKSTEP_ASSIGN_OR_RETURN(TensorKinds kinds,
@@ -248,6 +262,7 @@ Result<ProgramParts> examine_program(const ProgramPlan& plan, const data::Sample
   ProgramParts out;
   LOCKSTEP_ASSIGN_OR_RETURN(out.needs_eval_program, why_eval_program(model, plan, kinds));
   out.layout = layout_of(program, kinds, model);
+  out.layout.own_loss = roles.own_loss(program);
   if (!kinds.one_sample_error.empty()) {
     out.layout.batch_norm_values = 1;
     out.layout.batch_norm_layer = "the program (\"" + kinds.one_sample_error + "\")";

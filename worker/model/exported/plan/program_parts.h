@@ -13,6 +13,7 @@
 #include "data/dataset/sample_shape.h"
 #include "worker/model/exported/plan/plan.h"
 #include "worker/model/exported/program.h"
+#include "worker/model/exported/roles.h"
 #include "worker/model/spec.h"
 
 namespace lockstep::exported {
@@ -31,13 +32,14 @@ struct ProgramParts {
 // A number of samples near `wanted` that the program takes.
 uint64_t batch_near(const Program& program, uint64_t wanted);
 
-// Whether the program's input and output are what the data need: one input in the shape of the
-// samples, one output. kConfig; the message begins with what the program does.
-Status check_signature(const Program& program, const data::SampleShape& shape, uint32_t classes);
+// Whether the program's inputs are what the data give: the batch in the shape of the samples, and
+// labels for each. kConfig; the message begins with what the program does.
+Status check_signature(const Program& program, const ProgramRoles& roles,
+                       const data::SampleShape& shape, uint32_t classes);
 
 // Runs the plan of the training program on the CPU, forward and backward. kConfig; the message
 // begins with what the program does. REQUIRES: check_signature() is ok.
-Result<ProgramParts> examine_program(const ProgramPlan& plan, const data::SampleShape& shape,
-                                     uint32_t classes);
+Result<ProgramParts> examine_program(const ProgramPlan& plan, const ProgramRoles& roles,
+                                     const data::SampleShape& shape, uint32_t classes);
 
 }  // namespace lockstep::exported

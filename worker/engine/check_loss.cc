@@ -1,0 +1,45 @@
+// What a job may ask of its loss, once data and model are known.
+#include "worker/engine/engine_impl.h"
+
+namespace lockstep {
+namespace {
+
+Status not_with(const std::string& key, const std::string& why) {
+  return {Code::kUsage, key + " " + why};
+}
+
+constexpr char kOwn[] = "cannot be had with a loss of the model's own";
+
+}  // namespace
+
+Status EngineImpl::check_loss() const {
+  const LossKind kind = loss_kind(job_.train());
+  const std::string name = "train.loss: " + job_.train().loss();
+  if (model_->layout().own_loss) {
+    if (kind != LossKind::kCrossEntropy)
+      return not_with(name,
+                      "goes with models that give logits, but this one gives its own "
+                      "loss; leave the key out");
+    if (job_.train().label_smoothing() > 0)
+      return not_with("train.label_smoothing", std::string(kOwn) + "; do it in the model");
+    for (const std::string& word : job_.data().transforms())
+      if (word.starts_with("mixup") || word.starts_with("cutmix"))
+        return not_with("the transform " + word, std::string(kOwn) +
+                                                     ", which takes one label "
+                                                     "of a sample; take it out of data.transforms");
+  }
+  if (job_.checkpoint().best() == "accuracy" && !knows_right())
+    return not_with("checkpoint.best: accuracy",
+                    "needs right predictions, and this loss does not say what is right; use "
+                    "checkpoint.best: loss");
+  if (kind == LossKind::kCrossEntropy) return Status::ok();
+  if (train_.shape().is_sequence())
+    return not_with(name, "is not for tokens, which are classes; leave the key out");
+  if (kind == LossKind::kBce && train_.classes() > 2)
+    return not_with(name, "needs labels of 0 and 1, but the data have " +
+                              std::to_string(train_.classes()) +
+                              " classes; use cross_entropy for several classes");
+  return Status::ok();
+}
+
+}  // namespace lockstep
