@@ -225,9 +225,10 @@ def at_metrics(act, when):
 def dials_a_worker(act, times):
     def on(stage):
         run = stage.start(workers=2)
+        MOMENTS["first-step"](stage, run, "")
+        names = [sockets.unix_name(worker) for worker in run.workers()]  # asking takes a while
         MOMENTS["middle"](stage, run, "")
-        for worker in run.workers():
-            name = sockets.unix_name(worker)
+        for name in names:
             for _ in range(times):
                 line = socket.socket(socket.AF_UNIX)
                 stage.cleanups.append(line.close)

@@ -10,6 +10,7 @@
 #include "tests/support/fails_with.h"
 #include "tests/unit/engine/loopback_world.h"
 #include "tests/unit/engine/plain_module.h"
+#include "worker/engine/core/parameter_groups.h"
 
 namespace lockstep {
 namespace {
@@ -83,6 +84,22 @@ TEST(Groups, FactorsAreThoseOfTheWholeJobIfAGroupHasEverything) {
     EXPECT_EQ(trained(grouped), trained(plain));
     EXPECT_NE(trained(grouped), trained(job_of(optimizer)));
   }
+}
+
+// Whatever its group says.
+TEST(Groups, AVectorIsSparedInAGroupToo) {
+  ModelLayout model;
+  model.parameters.push_back({.name = "fc.weight", .shape = {2, 2}});
+  model.parameters.push_back({.name = "fc.bias", .shape = {2}});
+  wire::JobSpec job = job_of();
+  job.mutable_optimizer()->set_spare_vectors(true);
+  const auto groups = resolve_groups(model, add_group(job, "fc.*", 2, 3).optimizer());
+  ASSERT_TRUE(groups.is_ok()) << groups.status().message();
+  const OptimizerGroup& weight = groups->table[groups->group_of[0]];
+  const OptimizerGroup& bias = groups->table[groups->group_of[1]];
+  EXPECT_EQ(weight.weight_decay_scale, 3);
+  EXPECT_EQ(bias.weight_decay_scale, 0);
+  EXPECT_EQ(bias.lr_scale, 2);
 }
 
 TEST(Groups, TheFirstThatMatchesHolds) {

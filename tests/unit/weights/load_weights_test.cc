@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <limits>
 
 #include "tests/support/fails_with.h"
@@ -178,6 +179,45 @@ TEST_F(LoadWeights, OurOwnGpt2IsNotTurned) {
   EXPECT_EQ(state.floats("h.0.attn.c_proj.weight"), (Floats{50, 51, 52, 53}));
   files.erase("h.0.attn.c_attn.weight");
   EXPECT_THAT(load(files, state, "gpt2"), FailsWith(Code::kConfig, Names("c_attn.weight")));
+}
+
+TEST_F(LoadWeights, APatternMayMeanTheNameThatTheFileHas) {
+  Tensors files = hugging_face("transformer.");
+  files["transformer.extra"] = counting({1}, 0);
+  EXPECT_THAT(load(files, gpt2_state(), "gpt2"), FailsWith(Code::kConfig, Names("extra")));
+  const auto table = load(files, gpt2_state(), "gpt2", {"transformer.extra"});
+  ASSERT_TRUE(table.is_ok()) << table.status().message();
+  EXPECT_EQ(table->count(WeightFate::kSkipped), 1u);
+}
+
+// What was copied may be torn.
+TEST_F(LoadWeights, AFileThatChangesWhileItIsReadIsRefused) {
+  const EmptyState state = one_tensor(2);
+  const std::string path = dir_.path("w.safetensors");
+  write_file(path, weights_file({{"w", counting({2}, 1)}}));
+  wire::ModelSpec spec;
+  spec.set_name("mlp");
+  spec.set_init(path);
+  const auto files = WeightFiles::open(path);
+  ASSERT_TRUE(files.is_ok());
+  std::ofstream(path, std::ios::app) << "more";
+  EXPECT_THAT(load_weights(*files, spec, state.tensors()), FailsWith(Code::kBadData, Names(path)));
+}
+
+// A checkpoint of the run has everything: model.init_skip is of the run's beginning only.
+TEST_F(LoadWeights, WeightsOfARunLackNothingThatItsBeginningSkipped) {
+  EmptyState state;
+  state.add("w", {2}).add("fc.weight", {2});
+  const std::string path = dir_.path("w.safetensors");
+  wire::ModelSpec spec;
+  spec.set_name("mlp");
+  spec.add_init_skip("fc.*");
+  write_file(path, weights_file({{"w", counting({2}, 1)}, {"fc.weight", counting({2}, 5)}}));
+  EXPECT_TRUE(load_own_weights(path, spec, state.tensors()).is_ok());
+  EXPECT_EQ(state.floats("fc.weight"), (Floats{5, 6}));
+  write_file(path, weights_file({{"w", counting({2}, 1)}}));
+  EXPECT_THAT(load_own_weights(path, spec, state.tensors()),
+              FailsWith(Code::kBadData, Names(path, "fc.weight")));
 }
 
 TEST_F(LoadWeights, AHeadOfItsOwnIsLeftOver) {

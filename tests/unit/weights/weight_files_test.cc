@@ -57,6 +57,15 @@ TEST_F(WeightFilesTest, ShardsAreFoundByTheirIndex) {
   EXPECT_NE(hash_weight_files(dir_.path()).value(), before);
 }
 
+TEST_F(WeightFilesTest, TheHashOfShardsHasTheirNames) {
+  put_shards();
+  put_index(R"({"a": "a-1.safetensors", "b": "a-2.safetensors"})");
+  const std::string before = hash_weight_files(dir_.path()).value();
+  std::filesystem::rename(dir_.path("a-2.safetensors"), dir_.path("a-3.safetensors"));
+  put_index(R"({"a": "a-1.safetensors", "b": "a-3.safetensors"})");
+  EXPECT_NE(hash_weight_files(dir_.path()).value(), before);
+}
+
 TEST_F(WeightFilesTest, AnIndexThatIsWrongIsRefused) {
   put_shards();
   const auto expect_bad = [&](const std::string& map, const std::string& word) {
