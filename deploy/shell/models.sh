@@ -3,7 +3,7 @@
 # LibTorch, for the tests of models that go in and come out. Nothing of Lockstep needs them.
 #
 # `import torch` loads 3 GB of CUDA libraries, of which a CPU calls nothing. They are not installed:
-# their places are taken by stand-ins of a few KB, whose functions end the process.
+# stand-ins of a few KB take their places, whose functions end the process (adr/0001).
 
 models_packages=(torchvision==0.26.0 transformers==5.24.0 huggingface_hub==2.4.0 tokenizers==0.23.3
   safetensors==0.8.0 numpy==2.4.6 pillow==13.0.0 regex==2026.11.19 PyYAML==6.0.4 packaging==26.3

@@ -14,7 +14,7 @@ class Convolutions(ReferenceTest):
     def test_every_world_and_a_death_give_the_same_weights(self):
         for name in self.MODELS:
             with self.subTest(model=name):
-                job = self.job_of(name, slots=4)
+                job = self.job_of(name, slots=4, max_steps=10)
                 whole = self.finish(job, "--workers", 1, name=job.stem)
                 self.assert_the_same_in_any_world(job, whole)
 

@@ -14,7 +14,7 @@ class Large(ReferenceTest):
     def test_two_workers_give_the_weights_of_one(self):
         for name in self.MODELS:
             with self.subTest(model=name):
-                job = self.job_of(name, slots=2, max_steps=4)
+                job = self.job_of(name, slots=2, max_steps=3)
                 one = self.finish(job, "--workers", 1, name=job.stem)
                 two = self.finish(job, "--workers", 2, name=f"{job.stem}-of-2")
                 self.assert_same_result(two, one)
