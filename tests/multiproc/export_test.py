@@ -2,7 +2,9 @@
 weights, what stands beside them, and that they come back in (model.init). torch, torchvision and
 transformers load what was written and must find Lockstep's evaluation loss."""
 import json
+import pathlib
 import re
+import shutil
 import subprocess
 import unittest
 
@@ -93,6 +95,7 @@ class Gpt2(ExportTest):
         config = json.loads((target / "config.json").read_text())
         self.assertEqual((config["n_positions"], config["vocab_size"], config["n_head"]),
                          (BLOCK, 256, 2))
+        self.assertEqual(config["activation_function"], "gelu_new")
         self.assertEqual((facts["step"], facts["input"]["block"]), (len(run.history()), BLOCK))
         self.assert_readme(target, run)
         job = self.job(directory, model={**GPT2, "init": str(target)}, optimizer=STILL,
@@ -155,6 +158,7 @@ class Images(ExportTest):
         data, run = self.program()
         target, facts = self.export(run)
         self.assertEqual(set(facts["files"]), {"model.pt2", "train.pt2"})
+        self.assertNotEqual((target / "model.pt2").read_bytes(), (target / "train.pt2").read_bytes())
         job = self.job(data, model={"name": "exported", "path": str(target / "train.pt2")},
                        train={"global_batch": 60, "slots": 4, "max_steps": 1, "eval_batch": 50},
                        optimizer=STILL)
@@ -200,15 +204,36 @@ class Images(ExportTest):
 class Best(ExportTest):
     def test_the_best_checkpoint_is_the_one_that_the_run_kept(self):
         data = synthetic_dataset(self.scratch / "data")
+        labels = data / "t10k-labels-idx1-ubyte"  # others, so each evaluation is worse
+        content = labels.read_bytes()
+        labels.write_bytes(content[:8] + bytes((label + 1) % 4 for label in content[8:]))
         run = self.finish(self.job(data, eval={"every_steps": 5},
                                    checkpoint={"every_steps": 10, "best": "loss"},
                                    train={"global_batch": 64, "slots": 4, "max_steps": 40}),
                           "--workers", 1)
-        _, facts = self.export(run, "--checkpoint", "best")
+        target, facts = self.export(run, "--checkpoint", "best")
         self.assertEqual(facts["step"], run.summary()["best_checkpoint"]["step"])
+        self.assertLess(facts["step"], 40)
+        figure = f"| {run.summary()['eval_loss']:.4f} |"
+        self.assertNotIn(figure, self.assert_readme(target, run), "that of the last step")
+        last, _ = self.export(run, name="last")
+        self.assertIn(figure, self.assert_readme(last, run))
 
 
 class Refused(ExportTest):
+    def test_a_program_that_has_changed_is_refused_and_leaves_nothing(self):
+        programs = ROOT / "tests/golden/exported"
+        path = pathlib.Path(shutil.copy(programs / "convnet.pt2", self.scratch / "net.pt2"))
+        data = synthetic_dataset(self.scratch / "data", size=8, classes=10, evaluation=50)
+        job = self.job(data, model={"name": "exported", "path": str(path)},
+                       data={"train": {"path": str(data)}, "eval": {"path": str(data)}},
+                       train={"global_batch": 64, "slots": 4, "max_steps": 2, "eval_batch": 50})
+        run = self.finish(job, "--workers", 1)
+        shutil.copy(programs / "mlp.pt2", path)
+        target = self.scratch / "out"
+        self.assert_fails(lockstep("export", "model", run.run_dir, target), 64, names=path)
+        self.assertEqual(list(self.scratch.glob("out*")), [])
+
     def test_what_cannot_be_exported_is_one_line_and_leaves_nothing(self):
         data = synthetic_dataset(self.scratch / "data")
         run = self.finish(self.job(data, train={"global_batch": 64, "slots": 4, "max_steps": 3}),

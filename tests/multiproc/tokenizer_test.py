@@ -4,7 +4,7 @@ import random
 import signal
 import unittest
 
-from harness import LockstepTest
+from harness import LockstepTest, lockstep
 
 BLOCK = 16
 MODEL = {"name": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 32, "block": BLOCK}
@@ -82,6 +82,9 @@ class Tokenizer(LockstepTest):
         self.tokenizer(merges=MERGES[:-1])
         self.assert_fails(self.start(job, "--resume", name="cut"), 64, names=path, says="SHA-256",
                           advises="back")
+        exported = lockstep("export", "model", whole.run_dir, self.scratch / "out")
+        self.assert_fails(exported, 64, names=path, says="SHA-256", advises="back")
+        self.assertEqual(list(self.scratch.glob("out*")), [])
         path.unlink()
         self.assert_fails(self.start(job, "--resume", name="cut"), 66, names=path,
                           says="No such file")
