@@ -18,9 +18,10 @@ Result<std::vector<FoldEntry>> read_folds(Database& database);
 Result<std::vector<RecordsEntry>> read_batches(Database& database, Generation generation, Step from,
                                                Step to);
 
-// SQLite keeps NaN as NULL.
 // Sets what `report`, lockstep.wire.StepRecord in bytes, has; empty: nothing.
 void take_report(const std::string& report, StepEntry* entry);
+
+// SQLite keeps NaN as NULL.
 double real_or_nan(const Statement& row, int column);
 
 }  // namespace lockstep::coordinator

@@ -241,7 +241,7 @@ TEST(OwnLoss, ADeviceOfItsOwnTrainsToTheCpusBits) {
 
 TEST(OwnLoss, AStepWithoutAnyWeightIsSkippedAndCounted) {
   const auto dataset = make_table(3);
-  LoopbackWorld world(job_of("no_weight.pt2"), *dataset, even_runs(4, 2), 256);
+  LoopbackWorld world(job_of("no_weight.pt2"), *dataset, even_runs(4, 2), 256, dataset.get());
   world.begin_generation(3);
   const auto before = parameters_of(world.engine(0));
   for (int step = 0; step < 3; ++step) {
@@ -250,9 +250,29 @@ TEST(OwnLoss, AStepWithoutAnyWeightIsSkippedAndCounted) {
     EXPECT_TRUE(outcomes[0]->record.skipped());
     EXPECT_EQ(outcomes[0]->record.loss(), 0);
   }
+  EXPECT_EQ(world.evaluate_all()[0]->loss(), 0);
   EXPECT_EQ(parameters_of(world.engine(0)), before);
   EXPECT_EQ(world.engine(0).applied_steps(), 3u);
   EXPECT_EQ(scaler_value<int64_t>(world.engine(0), kSkippedStepsName), 3);
+}
+
+// The record says that the samples are at fault, and not that the loss scaler left the step out.
+TEST(OwnLoss, AWeightThatIsNoNumberChangesNothingAndTheLossSaysSo) {
+  const auto dataset = make_table(3);
+  LoopbackWorld world(job_of("odd_weight.pt2"), *dataset, even_runs(4, 2), 256, dataset.get());
+  world.begin_generation(4);  // an epoch: one of the steps has the sample
+  int odd = 0;
+  for (int step = 0; step < 4; ++step) {
+    const auto before = parameters_of(world.engine(0));
+    const auto outcomes = world.step_all();
+    ASSERT_TRUE(outcomes[0].is_ok()) << outcomes[0].status().message();
+    EXPECT_FALSE(outcomes[0]->record.skipped());
+    const bool is_odd = std::isnan(outcomes[0]->record.loss());
+    odd += is_odd ? 1 : 0;
+    EXPECT_EQ(parameters_of(world.engine(0)) == before, is_odd) << "step " << step;
+  }
+  EXPECT_EQ(odd, 1);
+  EXPECT_TRUE(std::isnan(world.evaluate_all()[0]->loss()));
 }
 
 // What journals and peers of before know.
@@ -285,6 +305,10 @@ TEST(OwnLoss, WhatGivesNoLossOfASampleIsRefusedByName) {
               FailsWith(Code::kConfig, Names("refused_not_finite.pt2"), Says("NaN")));
   EXPECT_THAT(refusal("refused_no_loss.pt2"),
               FailsWith(Code::kConfig, Names("refused_no_loss.pt2"), Advises("\"loss\"")));
+  EXPECT_THAT(refusal("refused_negative.pt2"),
+              FailsWith(Code::kConfig, Names("refused_negative.pt2", "weight"), Says("negative")));
+  EXPECT_THAT(refusal("refused_taken_name.pt2"),
+              FailsWith(Code::kConfig, Names("refused_taken_name.pt2", "lr"), Advises("name")));
   EXPECT_THAT(refusal("refused_two_labels.pt2"),
               FailsWith(Code::kConfig, Names("int64 (s", ", 2)"), Advises("export it")));
 }

@@ -108,24 +108,32 @@ class Curve(LockstepTest):
         self.finish(self.job_of(), "--resume", "--workers", 3)
         self.assertEqual(lines(run), lines(whole))
 
-    def test_a_run_with_a_journal_of_the_version_before_goes_on(self):
-        """Without a table for what evaluations have more than loss and right predictions."""
+    def test_a_run_with_a_journal_of_a_version_before_goes_on(self):
+        """4: without a table for what evaluations have more than loss and right predictions. 5:
+        without one for metrics of steps."""
         whole = self.finish(self.job_of(every=0), "--workers", 1, name="whole")
-        run = self.start(self.job_of(every=0), "--workers", 2, slot_ms=60)
+        for version in (4, 5):
+            with self.subTest(version=version):
+                self.assert_goes_on(whole, version)
+
+    def assert_goes_on(self, whole, version):
+        name = f"of-version-{version}"
+        run = self.start(self.job_of(every=0), "--workers", 2, slot_ms=60, name=name)
         run.wait_for_step(2)
         run.process.send_signal(signal.SIGTERM)
         self.assertEqual(run.wait(), 75, run.text())
         with contextlib.closing(sqlite3.connect(run.run_dir / "journal.db")) as journal:
             self.assertEqual(journal.execute("SELECT count(*) FROM eval_reports").fetchone(), (0,))
-            journal.execute("DROP TABLE eval_reports")
-            journal.execute("DROP TABLE step_reports")  # of version 6
-            journal.execute("PRAGMA user_version = 4")
+            journal.execute("DROP TABLE step_reports")
+            if version < 5:
+                journal.execute("DROP TABLE eval_reports")
+            journal.execute(f"PRAGMA user_version = {version}")
         code, text = self.outcome("status", run.run_dir)
         self.assertEqual(code, 3, "a run that was stopped is shown: " + text)
         self.succeed("audit", run.run_dir)
         with contextlib.closing(sqlite3.connect(run.run_dir / "journal.db")) as journal:
-            self.assertEqual(journal.execute("PRAGMA user_version").fetchone(), (4,))
-        rest = self.finish(self.job_of(every=0), "--resume", "--workers", 2)
+            self.assertEqual(journal.execute("PRAGMA user_version").fetchone(), (version,))
+        rest = self.finish(self.job_of(every=0), "--resume", "--workers", 2, name=name)
         self.assert_event(rest, "journal_upgraded", names=["journal.db"])
         self.assert_same_result(rest, whole)
         self.assertEqual(lines(rest), lines(whole))

@@ -65,9 +65,9 @@ Result<wire::EvalReport> EngineImpl::run_evaluation() {
   report.set_samples(is_by_sample() ? samples : data::all_counted_labels(*eval_));
   report.set_no_accuracy(!knows_right());
   report.set_correct(total.correct);
-  report.set_loss(total.loss / (model_->layout().has_weights()
-                                    ? total.weight
-                                    : static_cast<double>(report.samples())));
+  report.set_loss(model_->layout().has_weights()
+                      ? weighted_mean(total.loss, total.weight)
+                      : total.loss / static_cast<double>(report.samples()));
   for (size_t i = 0; i < metrics().size(); ++i) {
     wire::Metric& metric = *report.add_metrics();
     metric.set_name(metrics()[i]);

@@ -1,6 +1,6 @@
 // The forward of one slot, from the inputs on the device to the output: logits for softmax
-// cross-entropy, or else losses. Training, checks between
-// ranks, trials, evaluation and replay all compute the forward here, so they cannot differ.
+// cross-entropy, or else losses. Training, checks between ranks, trials, evaluation and replay all
+// compute the forward here, so they cannot differ.
 //
 // Errors: the errors of the Device. LibTorch's exceptions pass through.
 // Thread-safety: as Engine.

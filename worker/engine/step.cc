@@ -223,18 +223,20 @@ Result<StepOutcome> EngineImpl::pass_over(StepWork work) {
   return outcome;
 }
 
-// Over what counts: without any weight there is nothing to be the mean of.
 double EngineImpl::mean_loss(const float* control) const {
   const double sum = double{control[kControlLoss]};
   if (!model_->layout().has_weights()) return sum;
-  const double weight = double{control[kControlWeight]};
-  return weight == 0 ? 0 : sum / weight;
+  return weighted_mean(sum, double{control[kControlWeight]});
 }
 
 Result<StepOutcome> EngineImpl::report(StepWork& work) {
   const float* control = reducer_->sums() + layout_.buffer.statistics;
   wire::StepRecord& record = work.record;
   record.set_loss(mean_loss(control));
+  // Weights that are none are no overflow: the samples are at fault, and the loss says so.
+  if (model_->layout().has_weights() &&
+      !(control[kControlWeight] >= 0 && std::isfinite(control[kControlWeight])))
+    record.set_skipped(false);
   for (uint32_t i = 0; i < metrics().size(); ++i) {
     wire::Metric& metric = *record.add_metrics();
     metric.set_name(metrics()[i]);

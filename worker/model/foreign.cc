@@ -2,7 +2,9 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/ge.h>
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/logical_and.h>
 #include <c10/util/Exception.h>
 
 #include <cstring>
@@ -33,6 +35,11 @@ std::string tried(const Model& model, const InitialTensors& tensors, const at::T
   const at::Tensor out = output.losses.defined() ? output.losses : output.logits;
   if (!at::isfinite(out.detach()).all().item<bool>())
     return "gives infinite or NaN values for samples in [-1, 1) with its initial parameters";
+  if (output.weights.defined() &&
+      !at::isfinite(output.weights).logical_and(output.weights.ge(0)).all().item<bool>())
+    return "gives a weight that is negative, infinite or NaN; a sample counts with a weight of 0 "
+           "or "
+           "more";
   if (training && !out.requires_grad())
     return "gives an output that does not depend on its parameters, so it could learn nothing";
   for (size_t i = 0; !training && i < before.size(); ++i) {

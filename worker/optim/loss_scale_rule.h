@@ -56,8 +56,12 @@ LOCKSTEP_HOST_DEVICE bool update_loss_scale(LossScaleState& state, const LossSca
   return true;
 }
 
-// A step in which no sample has any weight: there is nothing to update with, and nothing
-// overflowed.
+// Whether gradients can be divided by the weight of a step's samples.
+LOCKSTEP_HOST_DEVICE bool is_weight(float weight) {
+  return weight > 0 && std::isfinite(weight);
+}
+
+// A step whose samples have no such weight: nothing to update with, and nothing overflowed.
 LOCKSTEP_HOST_DEVICE bool pass_over_step(LossScaleState& state) {
   ++state.skipped_steps;
   return false;

@@ -39,8 +39,11 @@ GOOD = {  # archive: model, its inputs
     "scalar": (models.Scalar, ("x", "y")),
     "auto": (models.Auto, ("x",)),
     "no_weight": (models.NoWeight, ROWS),
+    "odd_weight": (models.OddWeight, ROWS),
 }
 REFUSED = {
+    "refused_negative": (models.Negative, ROWS),
+    "refused_taken_name": (models.TakenName, ROWS),
     "refused_matrix": (models.Matrix, ROWS),
     "refused_not_finite": (models.NotFinite, ROWS),
     "refused_no_loss": (models.NoLoss, ROWS),
@@ -82,7 +85,7 @@ def program_of(model, inputs):
 
 
 def made(name):
-    torch.manual_seed(sorted({**GOOD, **REFUSED}).index(name))
+    torch.manual_seed(sum(name.encode()))
     return {**GOOD, **REFUSED}[name][0]()
 
 

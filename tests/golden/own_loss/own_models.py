@@ -96,6 +96,30 @@ class NoWeight(PerSample):
         return {"loss": loss * 0, "weight": torch.zeros_like(loss)}
 
 
+class OddWeight(PerSample):
+    """The first sample of the table has a weight that is no number."""
+
+    def forward(self, x, label):
+        loss = super().forward(x, label)
+        return {"loss": loss, "weight": torch.where(x[:, 0] == -0.8984375, torch.nan, 1.0)}
+
+
+class Negative(PerSample):
+    """Refused: negative weights."""
+
+    def forward(self, x, label):
+        loss = super().forward(x, label)
+        return {"loss": loss, "weight": -torch.ones_like(loss)}
+
+
+class TakenName(PerSample):
+    """Refused: a metric with the name of something else."""
+
+    def forward(self, x, label):
+        loss = super().forward(x, label)
+        return {"loss": loss, "lr": loss}
+
+
 class Matrix(Body):
     """Refused: a loss for each column."""
 

@@ -12,6 +12,7 @@
 #include "coordinator/journal/journal_schema.h"
 #include "coordinator/report/report.h"
 #include "coordinator/report/watch_json.h"
+#include "coordinator/state/identity.h"
 #include "tests/unit/coordinator/journal_world.h"
 
 namespace lockstep::coordinator {
@@ -152,6 +153,21 @@ TEST(OwnMetrics, StatusAndSummarySayWhatThereIs) {
   EXPECT_EQ(status["metrics"]["hit"], 0.25);
   stats.add(step_entry(1, 1, 2));
   EXPECT_TRUE(json::parse(status_json(state, options, stats, {})).contains("accuracy"));
+}
+
+// Jobs of before the key have none, and go on with that.
+TEST(OwnMetrics, OnlyAnotherLossThanCrossEntropyIdentifiesARun) {
+  const auto loss_in = [](const std::string& loss) {
+    wire::JobSpec job;
+    job.mutable_train()->set_loss(loss);
+    std::string found;
+    for (const IdentityEntry& entry : identity_of(job, {}))
+      if (entry.key == "train.loss") found = entry.value;
+    return found;
+  };
+  EXPECT_EQ(loss_in(""), "");
+  EXPECT_EQ(loss_in("cross_entropy"), "");
+  EXPECT_EQ(loss_in("mse"), "mse");
 }
 
 }  // namespace

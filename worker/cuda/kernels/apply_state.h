@@ -105,8 +105,8 @@ LOCKSTEP_HOST_DEVICE void decide(ApplyState& state, const StepRule& rule, const 
     if (rule.clip_norm > 0)
       verdict.grad_scale = clip_scale(totals.squares * factor * factor, rule.clip_norm) * unscale;
     const bool applies =
-        weight == 0 ? pass_over_step(state.loss_scale)
-                    : update_loss_scale(state.loss_scale, rule.loss_scale, totals.is_finite);
+        !is_weight(weight) ? pass_over_step(state.loss_scale)
+                           : update_loss_scale(state.loss_scale, rule.loss_scale, totals.is_finite);
     verdict.applies = applies ? 1 : 0;
   }
   state.verdict = verdict;

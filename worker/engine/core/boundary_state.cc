@@ -95,7 +95,7 @@ float BoundaryState::grad_scale(const float* reduced, float loss_scale) const {
 
 bool BoundaryState::apply(const float* reduced, uint32_t non_empty_slots, double lr) {
   const float weight = plan_.has_weights ? reduced[layout_.buffer.statistics + kControlWeight] : 1;
-  if (weight == 0) {
+  if (!is_weight(weight)) {
     ++applied_steps_;
     return pass_over_step(scaler_.state());
   }

@@ -12,7 +12,9 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "worker/cuda/kernels/row_target.h"
 #include "worker/model/spec.h"
@@ -48,6 +50,13 @@ struct SampleRows {
 
 // Adds up each row in the order of its samples. `rows`: count() times `samples` floats.
 SlotScore add_samples(const SampleRows& has, const float* rows, uint64_t samples);
+
+// The mean loss of samples with weights. Without any weight there is nothing to be the mean of: 0,
+// and the step is skipped; not a number if the weights are none.
+inline double weighted_mean(double sum, double weight) {
+  if (weight > 0 && std::isfinite(weight)) return sum / weight;
+  return weight == 0 ? 0 : std::numeric_limits<double>::quiet_NaN();
+}
 
 // Loss of one row of logits, (classes). `gradient`, if not null, is (classes). It receives the
 // gradient of sum / step_samples: (softmax - target distribution) / step_samples, with the target

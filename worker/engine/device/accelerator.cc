@@ -204,6 +204,8 @@ Result<bool> Accelerator::are_finite(const StepSums& sums) {
                      [](const cuda::BlockTotals& block) { return block.is_finite != 0; });
 }
 
+static_assert(cuda::kLossAt == kControlLoss && cuda::kWeightAt == kControlWeight);
+
 Result<bool> Accelerator::apply(const StepSums& step_sums, uint32_t non_empty_slots, double lr) {
   LOCKSTEP_ASSIGN_OR_RETURN(const float* sums, bring_sums(step_sums));
   const Step step = state_.applied_steps();

@@ -15,6 +15,10 @@ static_assert(kMostMetrics == kMetricsOfAModel);
 constexpr std::array<std::string_view, 5> kLabelNames = {"label", "labels", "target", "targets",
                                                          "y"};
 
+// What stands beside metrics in TensorBoard's tags.
+constexpr std::array<std::string_view, 4> kTakenNames = {"loss", "lr", "samples_per_second",
+                                                         "perplexity"};
+
 Status not_so(const std::string& what) {
   return {Code::kConfig, what};
 }
@@ -92,6 +96,10 @@ Status check_metric_names(const std::vector<std::string>& names) {
   if (names.size() > kMostMetrics)
     return not_so("gives " + std::to_string(names.size()) + " metrics; Lockstep takes at most " +
                   std::to_string(kMostMetrics) + ": leave some out");
+  for (const std::string& name : names)
+    if (std::find(kTakenNames.begin(), kTakenNames.end(), name) != kTakenNames.end())
+      return not_so("gives a metric named " + name +
+                    ", which Lockstep shows of every run; give it another name");
   for (const std::string& name : names)
     if (!is_metric_name(name))
       return not_so("gives a metric named " + printable(name) +
