@@ -56,9 +56,11 @@ def few_processes(limit, when):
         run = stage.start(job=stage.write_job(**CRASHES), workers=3,
                           prefix=("sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh"))
         if when != "start":
+            MOMENTS["first-step"](stage, run, "")
+            victim = run.workers()[-1]  # asking takes a while
             MOMENTS[when](stage, run, "")
             (group / "pids.max").write_text(str(limit))
-            os.kill(run.workers()[-1], 9)
+            os.kill(victim, 9)
             expect_next_step(stage, run)
 
         def lift():
