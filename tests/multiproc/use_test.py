@@ -174,9 +174,13 @@ class Predict(UseTest):
         wanted, target = self.scratch / "wanted.csv", self.scratch / "out.csv"
         self.succeed("predict", run.run_dir, data, "--out", wanted)
 
+        temporary = self.scratch / "temporary"
+        temporary.mkdir()
+
         def predict_and_kill(most):
             command = subprocess.Popen([BIN / "lockstep", "predict", run.run_dir, data, "--workers",
-                                        "2", "--out", target], stderr=subprocess.PIPE, text=True)
+                                        "2", "--out", target], stderr=subprocess.PIPE, text=True,
+                                       env={**os.environ, "TMPDIR": str(temporary)})
             killed = 0
             while command.poll() is None:
                 for pid in processes_of(run.run_dir, lambda words: b"--part" in words):
@@ -185,6 +189,7 @@ class Predict(UseTest):
                             os.kill(pid, signal.SIGKILL)
                             killed += 1
             self.assertGreaterEqual(killed, 1)
+            self.assertEqual(list(temporary.iterdir()), [])
             return command.returncode, command.communicate()[1]
 
         code, said = predict_and_kill(1)

@@ -44,10 +44,10 @@ UsedData::~UsedData() {
   if (!scratch_.empty()) fs::remove_all(scratch_, ignored);
 }
 
-Result<std::string> UsedData::scratch() {
-  if (!scratch_.empty()) return scratch_;
+Result<std::string> UsedData::make_scratch(const std::string& where) {
   std::error_code error;
-  std::string path = fs::temp_directory_path(error).string() + "/lockstep-use-XXXXXX";
+  const std::string parent = where.empty() ? fs::temp_directory_path(error).string() : where;
+  std::string path = parent + "/lockstep-use-XXXXXX";
   if (error || ::mkdtemp(path.data()) == nullptr)
     return Status(Code::kConfig, "cannot make a directory for temporary files: " +
                                      (error ? error.message() : errno_text(errno)) +
@@ -84,7 +84,7 @@ Status UsedData::open_dataset_at(const TrainedModel& model, const UsedDataPlace&
   wire::DatasetSpec set;
   set.set_path(place.path);
   set.set_format(place.format);
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::string cache, scratch());
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string cache, make_scratch(place.scratch));
   if (place.is_unlabelled || (place.format == "auto" && holds_images(place.path))) {
     // One class, which nobody asks for: all images below the path.
     std::error_code error;

@@ -25,6 +25,7 @@ struct UsedDataPlace {
   bool is_training = false;    // the training part of a path that has both
   bool is_unlabelled = false;  // images of any directory below `path`
   uint32_t threads = 0;        // that decode; 0: by the machine
+  std::string scratch = {};    // a directory for temporary files; empty: the system's
 };
 
 // One batch, as a model takes it.
@@ -55,7 +56,7 @@ class UsedData {
   UsedData() = default;
   Status open_dataset_at(const TrainedModel& model, const UsedDataPlace& place);
   Status make_reader(const TrainedModel& model, const UsedDataPlace& place);
-  Result<std::string> scratch();
+  Result<std::string> make_scratch(const std::string& where);
 
   std::string name_;
   std::string scratch_;    // removed at the end; empty: none

@@ -24,6 +24,7 @@ void add_use_words(CLI::App& app, UseWords& words) {
   app.add_option("--format", words.data.format, "of the data");
   app.add_flag("--train-split", words.data.is_training, "the training part of the data");
   app.add_flag("--unlabelled", words.data.is_unlabelled, "images of any directory");
+  app.add_option("--scratch", words.data.scratch, "directory for temporary files");
   app.add_option("--batch", words.batch, "samples of a batch");
   app.add_option("--threads", words.threads, "that compute");
 }

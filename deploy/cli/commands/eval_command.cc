@@ -1,8 +1,12 @@
-#include <memory>
-#include <utility>
+#include <signal.h>
+#include <sys/wait.h>
 
+#include <cerrno>
+#include <memory>
+
+#include "deploy/agent/process.h"
 #include "deploy/cli/base/console.h"
-#include "deploy/cli/commands/become_worker.h"
+#include "deploy/cli/base/scratch_directory.h"
 #include "deploy/cli/commands/commands.h"
 #include "deploy/cli/commands/trained_place.h"
 #include "deploy/cli/commands/used_data.h"
@@ -17,15 +21,32 @@ struct EvalArguments {
   bool is_json = false;
 };
 
-int evaluate_data(const EvalArguments& arguments) {
-  auto words = worker_options(arguments.model);
-  if (!words.is_ok()) return report(words.status());
-  words->insert(words->begin(), "eval");
+// The worker prints by itself. It does not take over this process, which removes its temporary
+// files, however it ends.
+Result<int> evaluate_data(const EvalArguments& arguments) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto model, worker_options(arguments.model));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto scratch, ScratchDirectory::create("lockstep-eval-"));
+  ProcessSpec spec;
+  spec.argv = {sibling_program("lockstep-worker"), "eval", "--scratch", scratch->path()};
+  spec.argv.insert(spec.argv.end(), model.begin(), model.end());
   const auto data = worker_options(arguments.data);
-  words->insert(words->end(), data.begin(), data.end());
-  if (!arguments.confusion.empty()) words->push_back("--confusion=" + arguments.confusion);
-  if (arguments.is_json) words->emplace_back("--json");
-  return become_worker(std::move(words).value());
+  spec.argv.insert(spec.argv.end(), data.begin(), data.end());
+  if (!arguments.confusion.empty()) spec.argv.push_back("--confusion=" + arguments.confusion);
+  if (arguments.is_json) spec.argv.emplace_back("--json");
+  spec.parent_death_signal = SIGKILL;
+  LOCKSTEP_ASSIGN_OR_RETURN(const pid_t pid, start_process(spec));
+  int wait_status = 0;
+  while (::waitpid(pid, &wait_status, 0) < 0 && errno == EINTR) {
+  }
+  const ProcessEnd end = ProcessEnd::from_wait_status(wait_status);
+  if (end.exit_code >= 0) return end.exit_code;
+  return Status(Code::kInternal,
+                "lockstep-worker " + end.text() + "; if memory is short, give a smaller --batch");
+}
+
+int report_evaluation(const EvalArguments& arguments) {
+  const auto code = evaluate_data(arguments);
+  return code.is_ok() ? *code : report(code.status());
 }
 
 constexpr char kEvalNotes[] =
@@ -52,7 +73,7 @@ void add_eval_command(CLI::App& app, Commands& commands) {
                       "File for the confusion matrix: FILE.csv, or FILE.svg, a picture");
   command->add_flag("--json", arguments->is_json, "Print JSON, for programs");
   command->footer(kEvalNotes);
-  commands[command] = [arguments] { return evaluate_data(*arguments); };
+  commands[command] = [arguments] { return report_evaluation(*arguments); };
 }
 
 }  // namespace lockstep

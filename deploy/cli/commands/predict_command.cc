@@ -103,7 +103,8 @@ Status predict_data(const PredictArguments& arguments) {
   task.what = "predicting";
   task.parts = arguments.workers;
   task.directory = scratch->path();
-  task.words = {"predict", "--kind", kind, "--top", std::to_string(arguments.top)};
+  task.words = {"predict",   "--kind",      kind, "--top", std::to_string(arguments.top),
+                "--scratch", task.directory};
   task.words.insert(task.words.end(), model.begin(), model.end());
   const auto data = worker_options(arguments.data);
   task.words.insert(task.words.end(), data.begin(), data.end());
