@@ -201,6 +201,13 @@ class Predict(UseTest):
         self.assertRegex(said, r"part \d of 2\b.*signal 9")
         self.assertFalse(target.exists())
 
+    def test_a_model_without_classes_is_refused_also_where_it_was_exported(self):
+        data = synthetic_dataset(self.scratch / "data", train=64, evaluation=20, classes=2)
+        run = self.train(data, {"name": "mlp"}, train={"loss": "mse"})
+        for place in (run.run_dir, self.export(run)):
+            for command in ("predict", "eval"):
+                self.assert_fails(lockstep(command, place, data), 64, names=[place, "mse"])
+
     def test_what_cannot_be_is_one_line(self):
         data = synthetic_dataset(self.scratch / "data", train=64, evaluation=20)
         run = self.train(data, {"name": "mlp"})

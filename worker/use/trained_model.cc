@@ -110,6 +110,7 @@ class ExportedDirectory {
     if (const Json batch = member(evaluation, "batch"); batch.is_number_unsigned())
       train.set_eval_batch(batch.get<uint32_t>());
     train.set_precision(word(evaluation, "precision"));
+    train.set_loss(word(evaluation, "loss"));
   }
 
   // What decides how files become samples.

@@ -162,7 +162,8 @@ Json usage_json(const ModelFacts& model) {
   add("documents", keys.documents());
   add("document_end", keys.document_end());
   out["evaluation"] = {{"batch", model.job.train().eval_batch()},
-                       {"precision", model.job.train().precision()}};
+                       {"precision", model.job.train().precision()},
+                       {"loss", model.job.train().loss()}};
   out.update(legend_json(model.facts.legend()));
   return out;
 }
