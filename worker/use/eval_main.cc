@@ -107,28 +107,33 @@ void add_batch(const at::Tensor& logits, std::vector<int64_t>& labels, Scores* s
   if (scores->has_top5) scores->top5 += count_in_top(logits, labels.data());
 }
 
-Status write_confusion(const EvalWords& words, const Scores& scores) {
-  if (words.confusion.empty()) return Status::ok();
+Status check_confusion(const std::string& path) {
   std::error_code error;
-  const bool is_picture = words.confusion.ends_with(".svg");
-  if (!is_picture && !words.confusion.ends_with(".csv"))
-    return {Code::kUsage, "--confusion names " + shell_word(words.confusion) +
+  if (path.empty()) return Status::ok();
+  if (!path.ends_with(".svg") && !path.ends_with(".csv"))
+    return {Code::kUsage, "--confusion names " + shell_word(path) +
                               "; it takes a file that ends in .csv or .svg"};
-  if (std::filesystem::exists(words.confusion, error))
-    return {Code::kUsage, shell_word(words.confusion) + " is there already; name another file"};
-  if (scores.confusion.empty())
-    return {Code::kUsage, "there is no confusion matrix of tokens, nor of more than " +
-                              std::to_string(Scores::kMostClasses) + " classes"};
-  return replace_file(words.confusion, is_picture ? confusion_svg(scores) : confusion_csv(scores));
+  if (std::filesystem::exists(path, error))
+    return {Code::kUsage, shell_word(path) + " is there already; name another file"};
+  return Status::ok();
+}
+
+Status write_confusion(const std::string& path, const Scores& scores) {
+  if (path.empty()) return Status::ok();
+  return replace_file(path, path.ends_with(".svg") ? confusion_svg(scores) : confusion_csv(scores));
 }
 
 Status evaluate_model(const EvalWords& words) {
+  LOCKSTEP_RETURN_IF_ERROR(check_confusion(words.confusion));
   ModelAndData opened;
   LOCKSTEP_RETURN_IF_ERROR(open_model_and_data(words.use, &opened));
   if (!opened.data->has_labels())
     return {Code::kUsage, "eval needs labels; for images without labels there is lockstep predict"};
   LOCKSTEP_ASSIGN_OR_RETURN(const LabelMap map, LabelMap::make(opened));
   Scores scores = begin_scores(opened);
+  if (!words.confusion.empty() && scores.confusion.empty())
+    return {Code::kUsage, "there is no confusion matrix of tokens, nor of more than " +
+                              std::to_string(Scores::kMostClasses) + " classes"};
   UsedBatch batch;
   for (uint64_t begin = 0; begin < scores.samples; begin += opened.batch) {
     const uint64_t end = std::min(begin + opened.batch, scores.samples);
@@ -142,7 +147,7 @@ Status evaluate_model(const EvalWords& words) {
     const at::Tensor logits = opened.model->logits(batch.shape, batch.inputs.data(), end - begin);
     add_batch(logits, batch.labels, &scores);
   }
-  LOCKSTEP_RETURN_IF_ERROR(write_confusion(words, scores));
+  LOCKSTEP_RETURN_IF_ERROR(write_confusion(words.confusion, scores));
   const std::string text = words.is_json ? scores_json(scores).dump(2) + "\n" : scores_text(scores);
   print_text("%s", text.c_str());
   return finish_stdout();

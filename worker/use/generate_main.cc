@@ -60,11 +60,13 @@ int threads_for(const ModelLayout& layout) {
   return elements < kLargeModel ? 1 : static_cast<int>(std::thread::hardware_concurrency());
 }
 
-Status write_text(const GenerateWords& words, Generator& generator, TokenText& text) {
+Status write_text(const GenerateWords& words, Generator& generator, TokenText& text,
+                  uint64_t* made) {
   const auto end = text.end();
   for (uint64_t i = 0; i < words.tokens; ++i) {
     LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t token, generator.next());
     if (token == end) break;
+    ++*made;
     show(text.add(token));
     if (std::ferror(stdout) != 0) break;  // told at the end
   }
@@ -117,12 +119,12 @@ Status generate(const GenerateWords& words) {
   show(shown);
   const Clock::time_point begun = Clock::now();
   generator.begin(prompt);
-  LOCKSTEP_RETURN_IF_ERROR(write_text(words, generator, text));
+  uint64_t made = 0;
+  LOCKSTEP_RETURN_IF_ERROR(write_text(words, generator, text, &made));
   const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
   if (words.tells_speed)
-    print_error("%llu tokens in %.3f s, %.1f tokens/s\n",
-                static_cast<unsigned long long>(words.tokens), seconds,
-                static_cast<double>(words.tokens) / seconds);
+    print_error("%llu tokens in %.3f s, %.1f tokens/s\n", static_cast<unsigned long long>(made),
+                seconds, static_cast<double>(made) / seconds);
   return finish_stdout();
 }
 

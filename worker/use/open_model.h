@@ -33,6 +33,13 @@ class OpenModel {
 
   uint32_t classes() const { return classes_; }
 
+  // kConfig unless the model takes batches of so many samples.
+  Status check_batch(uint64_t samples) const {
+    return model_->check_batch(samples, /*training=*/false,
+                               "a batch of " + std::to_string(samples) +
+                                   " samples (--batch sets the size; the last one is the rest)");
+  }
+
   // Floats (B, classes) or (B, T, classes), contiguous. `inputs`: as SampleReader makes them.
   // LibTorch's exceptions pass through.
   at::Tensor logits(const data::SampleShape& shape, const void* inputs, uint64_t samples) const;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "comm/base/file.h"
@@ -94,9 +96,15 @@ Status predict(const PredictWords& words) {
     const at::Tensor logits = opened.model->logits(batch.shape, batch.inputs.data(), count);
     const float* values = logits.const_data_ptr<float>();
     std::string text;
-    for (uint64_t sample = 0; sample < count; ++sample)
-      rows.add(begin + sample, opened.data->name_of(begin + sample),
-               {values + sample * classes, classes}, &text);
+    for (uint64_t sample = 0; sample < count; ++sample) {
+      const std::span<const float> row(values + sample * classes, classes);
+      if (!std::all_of(row.begin(), row.end(), [](float value) { return std::isfinite(value); }))
+        return {Code::kBadData, "the model gives no finite numbers for sample " +
+                                    std::to_string(begin + sample) + ", " +
+                                    opened.data->name_of(begin + sample) +
+                                    "; look at it, or take another checkpoint"};
+      rows.add(begin + sample, opened.data->name_of(begin + sample), row, &text);
+    }
     LOCKSTEP_RETURN_IF_ERROR(file.write(text));
     const auto now = std::chrono::steady_clock::now();
     if (words.progress.empty() || now < next_word) continue;

@@ -74,8 +74,8 @@ bool TokenText::has(uint32_t token) const {
 
 std::optional<uint32_t> TokenText::end() const {
   if (kind_ != Kind::kPieces) return std::nullopt;
-  for (const auto& added : vocabulary_->added_tokens())
-    if (added.text == kEndOfText) return added.token;
+  for (uint32_t token = 0; token < vocabulary_->size(); ++token)
+    if (vocabulary_->bytes_of(token) == kEndOfText) return token;
   return std::nullopt;
 }
 

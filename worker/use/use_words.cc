@@ -46,7 +46,10 @@ Status open_model_and_data(const UseWords& words, ModelAndData* out) {
       }));
   const uint32_t usual = out->trained.job.train().eval_batch();
   out->batch = words.batch > 0 ? words.batch : usual > 0 ? usual : kUsualBatch;
-  return Status::ok();
+  const uint64_t samples = out->data->dataset().samples();
+  const uint64_t full = std::min(out->batch, samples);
+  LOCKSTEP_RETURN_IF_ERROR(out->model->check_batch(full));
+  return samples % full == 0 ? Status::ok() : out->model->check_batch(samples % full);
 }
 
 int run_use_command(CLI::App& app, int argc, char** argv, const std::function<Status()>& command) {

@@ -24,6 +24,9 @@ struct EvalArguments {
 // The worker prints by itself. It does not take over this process, which removes its temporary
 // files, however it ends.
 Result<int> evaluate_data(const EvalArguments& arguments) {
+  if (arguments.data.path.empty() &&
+      (arguments.data.is_training || arguments.data.format != "auto"))
+    return Status(Code::kUsage, "--format and --train-split are about DATA, which is not named");
   LOCKSTEP_ASSIGN_OR_RETURN(const auto model, worker_options(arguments.model));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto scratch, ScratchDirectory::create("lockstep-eval-"));
   ProcessSpec spec;

@@ -93,8 +93,10 @@ void add_generate_command(CLI::App& app, Commands& commands) {
   command->add_option("--seed", arguments->seed, "Of the random numbers (default: 0)");
   command->add_option("--tokenizer", arguments->tokenizer,
                       "Vocabulary, in place of the model's own (as data.tokenizer)");
-  command->add_option("--threads", arguments->threads,
-                      "That compute (default: 1, with a large model all processors)");
+  command
+      ->add_option("--threads", arguments->threads,
+                   "That compute (default: 1, with a large model all processors)")
+      ->check(CLI::Range(0, 1024));
   command->add_flag("--speed", arguments->speed, "Print tokens/s to stderr at the end");
   command->footer(kGenerateNotes);
   commands[command] = [arguments] { return generate_text(*arguments); };

@@ -97,18 +97,26 @@ Status join_to_file(const PartProcesses& task, const std::string& out) {
 Status predict_data(const PredictArguments& arguments) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string kind, kind_of(arguments.out));
   LOCKSTEP_RETURN_IF_ERROR(check_out(arguments.out));
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto model, worker_options(arguments.model));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto scratch, ScratchDirectory::create("lockstep-predict-"));
   PartProcesses task;
   task.what = "predicting";
   task.parts = arguments.workers;
   task.directory = scratch->path();
-  task.words = {"predict",   "--kind",      kind, "--top", std::to_string(arguments.top),
-                "--scratch", task.directory};
-  task.words.insert(task.words.end(), model.begin(), model.end());
-  const auto data = worker_options(arguments.data);
-  task.words.insert(task.words.end(), data.begin(), data.end());
-  LOCKSTEP_RETURN_IF_ERROR(run_parts(task));
+  while (true) {
+    LOCKSTEP_ASSIGN_OR_RETURN(auto model, worker_options(arguments.model));
+    // All parts take one checkpoint. If the run deletes it meanwhile, all take a newer one.
+    const bool or_newer = model.back() == "--or-newer";
+    if (or_newer) model.pop_back();
+    task.words = {"predict",   "--kind",      kind, "--top", std::to_string(arguments.top),
+                  "--scratch", task.directory};
+    task.words.insert(task.words.end(), model.begin(), model.end());
+    const auto data = worker_options(arguments.data);
+    task.words.insert(task.words.end(), data.begin(), data.end());
+    const Status done = run_parts(task);
+    std::error_code error;
+    if (done.is_ok()) break;
+    if (!or_newer || fs::exists(model.back(), error)) return done;
+  }
   return arguments.out.empty() ? join_to_stdout(task) : join_to_file(task, arguments.out);
 }
 

@@ -10,8 +10,10 @@ void add_used_data(CLI::App& command, UsedDataWords& words, bool is_needed) {
                    "The training part, if DATA holds both parts");
   command.add_option("--batch", words.batch,
                      "Samples of a batch (default: as the run's evaluation)");
-  command.add_option("--threads", words.threads,
-                     "That compute in a process (default: train.threads_per_worker)");
+  command
+      .add_option("--threads", words.threads,
+                  "That compute in a process (default: train.threads_per_worker)")
+      ->check(CLI::Range(0, 1024));
 }
 
 std::vector<std::string> worker_options(const UsedDataWords& words) {
