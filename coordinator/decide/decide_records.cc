@@ -90,10 +90,12 @@ bool is_malformed(const Turn& turn, const wire::StepRecords& message) {
          std::any_of(message.evals().begin(), message.evals().end(),
                      [&](const auto& eval) {
                        return eval.step() > turn.options.total_steps || eval.samples() == 0 ||
-                              eval.correct() > eval.samples() || !are_metrics(eval.metrics());
+                              eval.correct() > eval.samples() ||
+                              !are_metrics(eval.metrics(), kMetricsOfAnEvaluation);
                      }) ||
-         std::any_of(message.records().begin(), message.records().end(),
-                     [](const auto& record) { return !are_metrics(record.metrics()); });
+         std::any_of(message.records().begin(), message.records().end(), [](const auto& record) {
+           return !are_metrics(record.metrics(), kMetricsOfAModel);
+         });
 }
 
 // All ranks made it together and report it; the first one is kept. kRecordsAccepted, kRecordsVoid,

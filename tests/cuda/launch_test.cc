@@ -24,7 +24,8 @@ class Launch : public ::testing::Test {
 
   template <typename Rule>
   static Status update() {
-    return launch_update(nullptr, nullptr, 1, {}, GroupFactors<Rule>{}, nullptr);
+    return launch_update(nullptr, nullptr, 1, {}, GroupFactors<Rule>{}, /*keeps_zeros=*/false,
+                         nullptr);
   }
 
   template <typename T>
@@ -56,6 +57,7 @@ TEST_F(Launch, OfTheGateWithoutADeviceIsAConfigurationError) {
   expect_refused(launch_block_totals({.count = 1}, nullptr));
   expect_refused(launch_decide(nullptr, {}, nullptr, 1, nullptr, nullptr));
   expect_refused(launch_statistics(nullptr, nullptr, 1, 1, nullptr, nullptr));
+  expect_refused(launch_average(nullptr, nullptr, 1, 0.1f, nullptr, nullptr));
   expect_refused(launch_close(nullptr, nullptr, nullptr));
   expect_refused(launch_add(nullptr, nullptr, 16, nullptr));
 }

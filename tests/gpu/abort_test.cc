@@ -140,8 +140,8 @@ class Worker {
     GroupFactors<Rule> factors;
     factors.of[0] = factors_of<Rule>();
     UpdateBuffers buffers{params_.get(), {first_.get(), second_.get()}, sums()};
-    LOCKSTEP_RETURN_IF_ERROR(
-        launch_update(verdict, chunks_.get(), chunk_count_, buffers, factors, stream_));
+    LOCKSTEP_RETURN_IF_ERROR(launch_update(verdict, chunks_.get(), chunk_count_, buffers, factors,
+                                           /*keeps_zeros=*/false, stream_));
     return launch_statistics(verdict, sums() + kGradients, kStatistics, 2, statistics_.get(),
                              stream_);
   }

@@ -5,6 +5,7 @@ import json
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import unittest
 
@@ -259,6 +260,57 @@ class Refused(ExportTest):
         self.assertEqual(sorted(p.name for p in self.scratch.glob("out*")), ["out"])
         self.assertEqual(list(target.iterdir()), [])
         self.succeed("export", "model", run.run_dir, target)  # an empty directory is good
+
+
+
+class ChosenWeights(ExportTest):
+    """--ema and --prune."""
+
+    def floats(self, path):
+        tensors, _ = tensors_in(path)
+        return {name: struct.unpack(f"<{len(content) // 4}f", content)
+                for name, (_, content) in tensors.items()}
+
+    def trained(self, **train):
+        data = synthetic_dataset(self.scratch / "data", classes=10)
+        return self.finish(self.job(data, model={"name": "cnn"},
+                                    train={"global_batch": 64, "slots": 4, "epochs": 1, **train}),
+                           "--workers", 1)
+
+    def test_the_average_and_a_share_of_zeros(self):
+        run = self.trained(ema=0.9)
+        newest = newest_weights(run)
+        averaged, facts = self.export(run, "--ema", name="averaged")
+        self.assertTrue(facts["average"])
+        self.assertIn("--ema", self.assert_readme(averaged, run))
+        stored = self.floats(newest.with_name("optimizer.safetensors"))
+        written = self.floats(averaged / "model.safetensors")
+        self.assertEqual(written, {name: stored[f"ema.{name}"] for name in written})
+        self.assertNotEqual(written, self.floats(newest))
+
+        pruned, facts = self.export(run, "--prune", "0.5", name="pruned")
+        self.assertEqual(facts["pruned"], 0.5)
+        page = self.assert_readme(pruned, run)
+        self.assertIn("--prune 0.5", page)
+        self.assertNotIn("loss of the evaluation data", page)
+        weights = self.floats(newest)
+        for name, values in self.floats(pruned / "model.safetensors").items():
+            zeros = [i for i, value in enumerate(values) if value == 0]
+            if name.endswith("bias"):
+                self.assertEqual(values, weights[name])
+                continue
+            self.assertEqual(len(zeros), len(values) // 2, name)
+            least = sorted(map(abs, weights[name]))[len(values) // 2 - 1]
+            self.assertLessEqual(max(abs(weights[name][i]) for i in zeros), least)
+            self.assertEqual([values[i] for i in range(len(values)) if i not in set(zeros)],
+                             [weights[name][i] for i in range(len(values)) if i not in set(zeros)])
+
+    def test_what_is_not_there_is_told(self):
+        run = self.trained(max_steps=2)
+        for args, code, words in ((("--ema",), 64, "train.ema"), (("--prune", "1"), 64, "--prune")):
+            refused = lockstep("export", "model", run.run_dir, *args, self.scratch / "none")
+            self.assert_fails(refused, code, names=words)
+            self.assertEqual(list(self.scratch.glob("none*")), [])
 
 
 if __name__ == "__main__":

@@ -4,10 +4,12 @@ import json
 import os
 import shutil
 import signal
+import struct
 import unittest
 
 from fails_with import lacking
 from harness import ROOT, LockstepTest, get
+from weight_files import newest_weights, tensors_in
 
 PROGRAMS = ROOT / "tests/golden/own_loss"
 SAMPLES, COLUMNS = 630, 4
@@ -33,7 +35,7 @@ class OwnLoss(LockstepTest):
             path.write_text("\n".join(["a,b,c,d,label", *rows]) + "\n")
         return path
 
-    def job_of(self, file, classes=3, loss=None, transforms=("normalize",), **train):
+    def job_of(self, file, classes=3, loss=None, transforms=("normalize",), groups=(), **train):
         path = self.scratch / file
         shutil.copy(PROGRAMS / file, path)
         table = str(self.table(classes))
@@ -42,7 +44,8 @@ class OwnLoss(LockstepTest):
                         data={"train": {"path": table}, "eval": {"path": table},
                               "transforms": list(transforms)},
                         train={**TRAIN, **({"loss": loss} if loss else {}), **train},
-                        optimizer={"name": "adamw", "lr": 0.005, "clip_norm": 1},
+                        optimizer={"name": "adamw", "lr": 0.005, "clip_norm": 1,
+                                   "groups": list(groups)},
                         checkpoint={"every_steps": 20, "keep": 2})
 
     def test_a_death_and_a_resume_in_another_world_give_the_same_and_replay_agrees(self):
@@ -53,18 +56,7 @@ class OwnLoss(LockstepTest):
         self.assert_learns(one)
         self.assertEqual(set(history[0]["metrics"]), {"hit", "size"})
 
-        run = self.start(job, "--workers", 2, name="killed", slot_ms=10)
-        run.wait_for_step(20)
-        os.kill(run.wait_for(lambda: run.workers()[1], "a second worker"), signal.SIGKILL)
-        run.wait_for_step(60)
-        self.assertEqual(set(run.status()["metrics"]), {"hit", "size"})
-        self.assertNotIn("accuracy", run.status())
-        run.process.send_signal(signal.SIGINT)
-        self.assertEqual(run.wait(), 75, run.text()[-3000:])
-        rest = self.finish(job, "--resume", "--workers", 3, name="killed")
-        self.assert_same_result(rest, one)
-        self.assertEqual(rest.history(), history)
-
+        rest = self.dies_and_goes_on(job, one)
         summary = rest.summary()
         self.assertNotIn("eval_accuracy", summary)
         self.assertEqual(summary["eval_metrics"], one.summary()["eval_metrics"])
@@ -75,6 +67,43 @@ class OwnLoss(LockstepTest):
 
         text = self.succeed("replay", rest.run_dir, "--step", 71)
         self.assertEqual(lacking(text, names=["step 71", "hidden"]), [], text)
+
+    def dies_and_goes_on(self, job, one):
+        """The job once more, with a death and a resume in another world: as `one`."""
+        run = self.start(job, "--workers", 2, name="killed", slot_ms=10)
+        run.wait_for_step(20)
+        os.kill(run.wait_for(lambda: run.workers()[1], "a second worker"), signal.SIGKILL)
+        run.wait_for_step(60)
+        self.assertEqual(set(run.status()["metrics"]), {"hit", "size"})
+        self.assertNotIn("accuracy", run.status())
+        run.process.send_signal(signal.SIGINT)
+        self.assertEqual(run.wait(), 75, run.text()[-3000:])
+        rest = self.finish(job, "--resume", "--workers", 3, name="killed")
+        self.assert_same_result(rest, one)
+        self.assertEqual(rest.history(), one.history())
+        return rest
+
+    def test_with_groups_an_average_and_pruning_all_together(self):
+        job = self.job_of("weighted.pt2", ema=0.9,
+                          prune={"sparsity": 0.5, "from": 10, "to": 70, "every": 7},
+                          groups=[{"match": "out.*", "lr": 2, "weight_decay": 0},
+                                  {"match": "hidden.bias", "freeze": True}])
+        one = self.finish(job, "--workers", 1, name="one")
+        rest = self.dies_and_goes_on(job, one)
+        for run in (one, rest):
+            evals = [json.loads(line)["metrics"]
+                     for line in (run.run_dir / "evals.jsonl").read_text().splitlines()]
+            self.assertEqual(set(evals[-1]), {"hit", "size", "ema_loss", "ema_hit", "ema_size"})
+            self.assertNotEqual(evals[-1]["ema_hit"], evals[0]["ema_hit"])
+        self.assertEqual(*((run.run_dir / "evals.jsonl").read_text() for run in (one, rest)))
+        weights, _ = tensors_in(newest_weights(rest))
+        for name in ("hidden.weight", "out.weight"):
+            shape, content = weights[name]
+            values = struct.unpack(f"<{shape[0] * shape[1]}f", content)
+            self.assertEqual(values.count(0), len(values) // 2, name)
+        self.audit(rest)
+        for step in (14, 71):  # before and after zeros stay zero
+            self.succeed("replay", one.run_dir, "--step", step)
 
     def test_a_script_and_a_program_of_one_module_learn_alike(self):
         program = self.finish(self.job_of("weighted.pt2"), "--workers", 2, name="program")

@@ -67,7 +67,10 @@ class CudaModule final : public DeviceModule {
   Status decide(cuda::ApplyState* state, const cuda::StepRule& rule,
                 const cuda::BlockTotals* totals, uint32_t blocks, const float* control) override;
   Status update(const cuda::StepVerdict* verdict, const cuda::UpdateChunk* chunks, uint32_t count,
-                const UpdateBuffers& buffers, const UpdateFactors& factors) override;
+                const UpdateBuffers& buffers, const UpdateFactors& factors,
+                bool keeps_zeros) override;
+  Status average(const cuda::StepVerdict* verdict, const float* params, uint64_t n, float rate,
+                 float* average) override;
   Status statistics(const cuda::StepVerdict* verdict, const float* sums, uint64_t n, uint32_t slots,
                     float* statistics) override;
 
@@ -314,10 +317,16 @@ Status CudaModule::decide(cuda::ApplyState* state, const cuda::StepRule& rule,
 
 Status CudaModule::update(const cuda::StepVerdict* verdict, const cuda::UpdateChunk* chunks,
                           uint32_t count, const UpdateBuffers& buffers,
-                          const UpdateFactors& factors) {
+                          const UpdateFactors& factors, bool keeps_zeros) {
   LOCKSTEP_RETURN_IF_ERROR(here());
-  return cuda::launch_update(verdict, chunks, count, buffers, factors,
+  return cuda::launch_update(verdict, chunks, count, buffers, factors, keeps_zeros,
                              stream(DeviceLane::kCompute));
+}
+
+Status CudaModule::average(const cuda::StepVerdict* verdict, const float* params, uint64_t n,
+                           float rate, float* average) {
+  LOCKSTEP_RETURN_IF_ERROR(here());
+  return cuda::launch_average(verdict, params, n, rate, average, stream(DeviceLane::kCompute));
 }
 
 Status CudaModule::statistics(const cuda::StepVerdict* verdict, const float* sums, uint64_t n,

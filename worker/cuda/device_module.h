@@ -102,8 +102,10 @@ class DeviceModule {
   virtual Status decide(cuda::ApplyState* state, const cuda::StepRule& rule,
                         const cuda::BlockTotals* totals, uint32_t blocks, const float* control) = 0;
   virtual Status update(const cuda::StepVerdict* verdict, const cuda::UpdateChunk* chunks,
-                        uint32_t count, const UpdateBuffers& buffers,
-                        const UpdateFactors& factors) = 0;
+                        uint32_t count, const UpdateBuffers& buffers, const UpdateFactors& factors,
+                        bool keeps_zeros) = 0;
+  virtual Status average(const cuda::StepVerdict* verdict, const float* params, uint64_t n,
+                         float rate, float* average) = 0;
   virtual Status statistics(const cuda::StepVerdict* verdict, const float* sums, uint64_t n,
                             uint32_t slots, float* statistics) = 0;
 };

@@ -1,4 +1,5 @@
 // What a job may ask of its loss, once data and model are known.
+#include "comm/wire/metric_names.h"
 #include "worker/engine/engine_impl.h"
 
 namespace lockstep {
@@ -27,6 +28,12 @@ Status EngineImpl::check_loss() const {
         return not_with("the transform " + word, std::string(kOwn) +
                                                      ", which takes one label "
                                                      "of a sample; take it out of data.transforms");
+    for (const std::string& metric : metrics())
+      if (job_.train().ema() > 0 && metric.starts_with(std::string(kAverageName) + "_"))
+        return not_with("train.ema",
+                        "names the average's metrics ema_..., and the model gives a "
+                        "metric named " +
+                            metric + "; give it another name");
   }
   if (job_.checkpoint().best() == "accuracy" && !knows_right())
     return not_with("checkpoint.best: accuracy",

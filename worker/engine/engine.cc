@@ -101,14 +101,25 @@ Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_b
     parameters_.push_back(
         view(data, model_->layout().parameters[i].shape).set_requires_grad(layout_.is_trained(i)));
   }
+  if (float* const average = device_->average(); average != nullptr) {
+    averages_ = parameters_;
+    for (uint32_t i = 0; i < layout_.parameters.size(); ++i)
+      if (layout_.is_trained(i))
+        averages_[i] =
+            view(average + layout_.parameters[i].begin, model_->layout().parameters[i].shape);
+  }
   for (const FlatTensor& place : layout_.statistics) {
     float* data = device_->slot_statistics() + (place.begin - layout_.buffer.gradients);
     buffers_.push_back(view(data, static_cast<int64_t>(place.elements)));
   }
   gradients_ = std::make_unique<SlotGradients>(layout_, parameters_);
-  forward_ = std::make_unique<SlotForward>(*model_, *device_, parameters_, buffers_, compute_type_,
-                                           loss_kind(job_.train()),
-                                           job_.comm().numerics() == "fast", *gradients_);
+  const auto forward_of = [this](const std::vector<at::Tensor>& parameters) {
+    return std::make_unique<SlotForward>(*model_, *device_, parameters, buffers_, compute_type_,
+                                         loss_kind(job_.train()), job_.comm().numerics() == "fast",
+                                         *gradients_);
+  };
+  forward_ = forward_of(parameters_);
+  if (!averages_.empty()) average_forward_ = forward_of(averages_);
   if (job_.data().tune() == "auto")
     tuning_.emplace(data::LoaderSetting{.threads = decode_threads(train_),
                                         .ahead = std::max(1u, job_.data().prefetch_batches())},
@@ -203,6 +214,7 @@ Status EngineImpl::start_afresh() {
   state_->initialize(job_.seed());
   if (!job_.model().init().empty()) {
     LOCKSTEP_ASSIGN_OR_RETURN(initial_weights_, load_initial_weights(job_, state_->tensors()));
+    state_->begin_average();
   }
   state_replaced(0);
   return Status::ok();

@@ -111,6 +111,7 @@ class EngineImpl final : public Engine {
   Status backward_slot(const ModelOutput& output, float* gradients,
                        const std::function<void(uint32_t)>& on_ready);
   Status apply(StepWork& work);
+  Status prune_if_due();
 
   // Checks between ranks; check_step.cc.
   std::optional<CheckPlan> plan_check(const StepWork& work) const;
@@ -136,10 +137,15 @@ class EngineImpl final : public Engine {
     uint64_t has_top5 = 0;
     double weight = 0;
     std::array<double, kMostMetrics> metrics{};
+    void add(const BatchScore& other);
   };
   Result<wire::EvalReport> run_evaluation();
-  Result<BatchScore> score_batch(const data::SampleReader& reader, data::SampleTeam& team,
-                                 uint64_t begin, uint64_t end);
+  // Of the weights, and of their average if there is one.
+  Status score_batch(const data::SampleReader& reader, data::SampleTeam& team, uint64_t begin,
+                     uint64_t end, std::span<BatchScore> scores);
+  Result<BatchScore> score_with(SlotForward& forward);
+  double mean_loss(const BatchScore& total, uint64_t predictions) const;
+  void report_average(const BatchScore& total, uint64_t samples, wire::EvalReport* report) const;
 
   // The mean loss is over samples, and not over labels.
   bool is_by_sample() const {
@@ -193,6 +199,8 @@ class EngineImpl final : public Engine {
   std::vector<at::Tensor> buffers_;     // views of the device's memory: the slot's own copies
   std::unique_ptr<SlotGradients> gradients_;
   std::unique_ptr<SlotForward> forward_;  // after the gradients' sink, which it keeps
+  std::vector<at::Tensor> averages_;      // parameters_, but the trained ones averaged (train.ema)
+  std::unique_ptr<SlotForward> average_forward_;  // null without train.ema
   std::vector<std::byte> eval_inputs_;
   std::vector<int64_t> eval_labels_;
 

@@ -172,10 +172,20 @@ Status EngineImpl::apply(StepWork& work) {
   const uint32_t slots = work.merge->non_empty_slots;
   LOCKSTEP_ASSIGN_OR_RETURN(const bool applied,
                             device_->apply(reducer_->step_sums(), slots, work.record.lr()));
+  LOCKSTEP_RETURN_IF_ERROR(prune_if_due());
   work.record.set_skipped(!applied);
   progress_step_.store(state_->applied_steps(), std::memory_order_relaxed);
   gate_.leave();
   return Status::ok();
+}
+
+// After every step, whatever became of it: else a step that overflows or is passed over would leave
+// the run with fewer zeros than the job says.
+Status EngineImpl::prune_if_due() {
+  if (!state_->is_to_prune()) return Status::ok();
+  LOCKSTEP_RETURN_IF_ERROR(device_->to_host());
+  state_->prune();
+  return device_->to_device();
 }
 
 EngineImpl::StepWork EngineImpl::plan_work() {
@@ -214,6 +224,7 @@ const StepMerge& EngineImpl::merge_of(const StepWork& work) {
 Result<StepOutcome> EngineImpl::pass_over(StepWork work) {
   if (!gate_.try_enter()) return closed_before(work.step);
   go_to(work.step + 1);
+  LOCKSTEP_RETURN_IF_ERROR(prune_if_due());
   gate_.leave();
   StepOutcome outcome;
   outcome.epoch_ended = work.plan.last_of_epoch;

@@ -29,7 +29,7 @@ void Optimizer::update(const OptimizerStep& step, std::span<const OptimizerSegme
   UpdateBuffers buffers{.params = params, .state = {}, .grads = grads};
   for (size_t i = 0; i < state_.size(); ++i) buffers.state[i] = state_[i].data;
   for (const OptimizerSegment& segment : segments)
-    update_range(factors, segment.group, buffers, segment.start, segment.length);
+    update_range(factors, buffers, segment, step.keeps_zeros && segment.is_pruned);
 }
 
 }  // namespace lockstep

@@ -28,7 +28,8 @@ struct OptimizerGroup {
 struct OptimizerStep {
   Step step = 0;  // 0-based; bias corrections use it
   double lr = 0;
-  float grad_scale = 1;  // multiplies every gradient first; 1 changes no bit
+  float grad_scale = 1;      // multiplies every gradient first; 1 changes no bit
+  bool keeps_zeros = false;  // of segments that are pruned
 };
 
 // An optimizer with the settings of a job.

@@ -10,6 +10,7 @@ struct OptimizerSegment {
   uint64_t start = 0;
   uint64_t length = 0;
   uint32_t group = 0;
+  bool is_pruned = false;  // zeros stay zero while OptimizerStep::keeps_zeros
 };
 
 }  // namespace lockstep

@@ -13,7 +13,7 @@ namespace lockstep {
 namespace {
 
 // The states come one by one: only parameters can be __restrict.
-template <typename Rule>
+template <typename Rule, bool kKeepsZeros>
 LOCKSTEP_RULE_CLONES void update_each(float* __restrict p, float* __restrict first,
                                       float* __restrict second, float* __restrict third,
                                       const float* __restrict g, uint64_t n,
@@ -24,7 +24,9 @@ LOCKSTEP_RULE_CLONES void update_each(float* __restrict p, float* __restrict fir
     if constexpr (Rule::kStates > 0) state[0] = first[i];
     if constexpr (Rule::kStates > 1) state[1] = second[i];
     if constexpr (Rule::kStates > 2) state[2] = third[i];
+    const bool stays = kKeepsZeros && p[i] == 0;
     Rule::update(p[i], state, g[i], f);
+    if (stays) p[i] = 0;
     if constexpr (Rule::kStates > 0) first[i] = state[0];
     if constexpr (Rule::kStates > 1) second[i] = state[1];
     if constexpr (Rule::kStates > 2) third[i] = state[2];
@@ -33,15 +35,17 @@ LOCKSTEP_RULE_CLONES void update_each(float* __restrict p, float* __restrict fir
 
 }  // namespace
 
-void update_range(const UpdateFactors& factors, uint32_t group, const UpdateBuffers& buffers,
-                  uint64_t start, uint64_t length) {
+void update_range(const UpdateFactors& factors, const UpdateBuffers& buffers,
+                  const OptimizerSegment& segment, bool keeps_zeros) {
+  const uint64_t start = segment.start;
   const auto state = [&](int k) {
     return buffers.state[k] == nullptr ? nullptr : buffers.state[k] + start;
   };
   std::visit(
       [&]<typename Rule>(const GroupFactors<Rule>& of) {
-        update_each<Rule>(buffers.params + start, state(0), state(1), state(2),
-                          buffers.grads + start, length, of.of[group]);
+        const auto update = keeps_zeros ? update_each<Rule, true> : update_each<Rule, false>;
+        update(buffers.params + start, state(0), state(1), state(2), buffers.grads + start,
+               segment.length, of.of[segment.group]);
       },
       factors);
 }

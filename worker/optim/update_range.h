@@ -5,12 +5,14 @@
 
 #include <cstdint>
 
+#include "worker/optim/optimizer_segment.h"
 #include "worker/optim/update_rules.h"
 
 namespace lockstep {
 
-// Updates elements [start, start + length) with the factors of `group`.
-void update_range(const UpdateFactors& factors, uint32_t group, const UpdateBuffers& buffers,
-                  uint64_t start, uint64_t length);
+// Updates the elements of the segment with the factors of its group. With `keeps_zeros` a parameter
+// that is zero stays so.
+void update_range(const UpdateFactors& factors, const UpdateBuffers& buffers,
+                  const OptimizerSegment& segment, bool keeps_zeros);
 
 }  // namespace lockstep

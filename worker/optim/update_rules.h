@@ -25,10 +25,11 @@ struct UpdateBuffers {
   const float* grads = nullptr;
 };
 
-// Updates four elements from `at`, a multiple of four: one wide load and store per buffer.
+// Updates four elements from `at`, a multiple of four: one wide load and store per buffer. With
+// `keeps_zeros` a parameter that is zero stays so; its states go on.
 template <typename Rule>
 LOCKSTEP_HOST_DEVICE void update_quad(const UpdateBuffers& buffers, uint64_t at,
-                                      const typename Rule::Factors& factors) {
+                                      const typename Rule::Factors& factors, bool keeps_zeros) {
   struct alignas(16) Quad {
     float of[4];
   };
@@ -40,7 +41,9 @@ LOCKSTEP_HOST_DEVICE void update_quad(const UpdateBuffers& buffers, uint64_t at,
   for (uint32_t i = 0; i < 4; ++i) {
     float state[Rule::kStates + 1];
     for (int k = 0; k < Rule::kStates; ++k) state[k] = s[k].of[i];
+    const bool stays = keeps_zeros && p.of[i] == 0;
     Rule::update(p.of[i], state, g.of[i], factors);
+    if (stays) p.of[i] = 0;
     for (int k = 0; k < Rule::kStates; ++k) s[k].of[i] = state[k];
   }
   *quad(buffers.params) = p;

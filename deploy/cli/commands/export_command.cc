@@ -1,6 +1,7 @@
 #include <time.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 
 #include "comm/base/text/shell_word.h"
@@ -34,10 +35,18 @@ Status export_to_tensorboard(const ExportArguments& arguments) {
   return Status::ok();
 }
 
+std::string share_text(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", share);
+  return text;
+}
+
 // As the user can type it again.
 std::string command_text(const ExportRequest& request) {
   std::string text = "lockstep export model " + shell_word(request.run_dir) + " ";
   if (request.checkpoint != "last") text += "--checkpoint " + shell_word(request.checkpoint) + " ";
+  if (request.weights.is_average) text += "--ema ";
+  if (request.weights.pruned > 0) text += "--prune " + share_text(request.weights.pruned) + " ";
   return text + shell_word(request.target);
 }
 
@@ -60,6 +69,8 @@ constexpr char kModelExamples[] =
     "  lockstep export model runs/first first-model\n"
     "  lockstep export model runs/first --checkpoint best best-model\n"
     "  lockstep export model runs/first --checkpoint 1500 at-1500\n"
+    "  lockstep export model runs/first --ema averaged\n"
+    "  lockstep export model runs/first --prune 0.5 half-zeros\n"
     "\n"
     "Exit codes: 0 written, 64 DIR is not empty or there is no such checkpoint, 65 the checkpoint "
     "is\n"
@@ -71,6 +82,16 @@ void add_model_command(CLI::App& parent, Commands& commands) {
   command->add_option("run-dir", request->run_dir, "Run directory")->required();
   command->add_option("dir", request->target, "Directory to write, new or empty")->required();
   command->add_option("--checkpoint", request->checkpoint, kCheckpointHelp);
+  command->add_flag("--ema", request->weights.is_average, "The average of the weights (train.ema)");
+  command
+      ->add_option("--prune", request->weights.pruned,
+                   "Make this share of every matrix and kernel zero, the smallest ones")
+      ->check([](const std::string& word) {
+        const double share = std::strtod(word.c_str(), nullptr);
+        return share >= 0 && share < 1 ? std::string()  // NaN is neither
+                                       : "a share is at least 0 and below 1, not " + word;
+      })
+      ->type_name("SHARE");
   command->footer(kModelExamples);
   commands[command] = [request] { return write_model(*request); };
 }

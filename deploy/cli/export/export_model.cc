@@ -31,6 +31,7 @@ namespace fs = std::filesystem;
 constexpr char kTorchScriptFile[] = "model.pt";
 constexpr char kProgramFile[] = "model.pt2";
 constexpr char kTrainingFile[] = "train.pt2";
+constexpr char kChosenWeights[] = "chosen";  // a directory, while the export is made
 
 Status check_target(const std::string& target) {
   std::error_code error;
@@ -122,7 +123,19 @@ class Export {
     model_.manifest = checkpoint.manifest;
     model_.checkpoint = checkpoint.name;
     model_.command = request_.command;
-    LOCKSTEP_RETURN_IF_ERROR(write_weights(checkpoint));
+    model_.weights = request_.weights;
+    if (request_.weights.is_plain()) {
+      LOCKSTEP_RETURN_IF_ERROR(write_weights(checkpoint.path));
+    } else {
+      const std::string chosen = out_.file(kChosenWeights);
+      std::error_code error;
+      fs::create_directory(chosen, error);
+      if (error) return {Code::kInternal, "cannot make " + chosen + ": " + error.message()};
+      LOCKSTEP_RETURN_IF_ERROR(write_chosen_weights(checkpoint.path, request_.weights, chosen));
+      LOCKSTEP_RETURN_IF_ERROR(write_weights(chosen));
+      fs::remove_all(chosen, error);
+      if (error) return {Code::kInternal, "cannot remove " + chosen + ": " + error.message()};
+    }
     LOCKSTEP_RETURN_IF_ERROR(copy_tokenizer());
     LOCKSTEP_RETURN_IF_ERROR(put("lockstep.json", usage_json(model_).dump(2) + "\n"));
     return put("README.md", readme_text(model_));
@@ -134,15 +147,15 @@ class Export {
     return replace_file(out_.file(name), content);
   }
 
-  Status write_weights(const CheckpointInfo& checkpoint) {
+  // `from`: the directory with model.safetensors.
+  Status write_weights(const std::string& from) {
     const std::string& name = model_.job.model().name();
-    LOCKSTEP_ASSIGN_OR_RETURN(
-        const ExportedWeights weights,
-        ExportedWeights::of(name, checkpoint.path + "/" + std::string(kModelFile)));
+    LOCKSTEP_ASSIGN_OR_RETURN(const ExportedWeights weights,
+                              ExportedWeights::of(name, from + "/" + std::string(kModelFile)));
     learn_sizes(weights);
     if (name == "torchscript") {
       LOCKSTEP_RETURN_IF_ERROR(
-          write_torchscript(request_.run_dir, checkpoint.path, out_.file(kTorchScriptFile)));
+          write_torchscript(request_.run_dir, from, out_.file(kTorchScriptFile)));
       LOCKSTEP_ASSIGN_OR_RETURN(model_.files[kTorchScriptFile],
                                 hash_of(out_.file(kTorchScriptFile)));
       return Status::ok();

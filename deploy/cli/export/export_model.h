@@ -17,12 +17,14 @@
 #include <string>
 
 #include "comm/base/status.h"
+#include "deploy/cli/export/chosen_weights.h"
 
 namespace lockstep {
 
 struct ExportRequest {
   std::string run_dir;
   std::string checkpoint = "last";  // "last", "best" (checkpoint.best), or a step
+  WeightChoice weights;             // --ema, --prune
   std::string target;               // DIR
   std::string command;              // as the user typed it
 };

@@ -115,15 +115,20 @@ std::string figure_rows(const ModelFacts& model) {
     if (is_last && summary.contains(key) && summary[key].is_number())
       rows += std::string("| ") + what + " | " + number(summary[key].get<double>()) + " |\n";
   };
-  add("eval_loss", "loss of the evaluation data");
-  add("eval_accuracy", "accuracy of the evaluation data, of 1");
+  if (model.weights.is_average) rows += "| weights | their average (train.ema) |\n";
+  if (model.weights.pruned > 0)
+    rows += "| zeros made in matrices and kernels, of 1 | " + number(model.weights.pruned) + " |\n";
+  if (model.weights.is_plain()) {  // else they are those of other weights
+    add("eval_loss", "loss of the evaluation data");
+    add("eval_accuracy", "accuracy of the evaluation data, of 1");
+  }
   const wire::DataFacts& facts = model.facts;
   rows += "| training samples | " + std::to_string(facts.train_samples()) +
           " |\n| fingerprint of the training data | `" + facts.train_fingerprint() + "` |\n";
   if (!facts.eval_fingerprint().empty())
     rows += "| fingerprint of the evaluation data | `" + facts.eval_fingerprint() + "` |\n";
-  return rows + "| SHA-256 of the weights in Lockstep | `" + model.manifest.weights_sha256 +
-         "` |\n| checkpoint | `" + model.checkpoint + "` |\n";
+  return rows + "| SHA-256 of the checkpoint's weights in Lockstep | `" +
+         model.manifest.weights_sha256 + "` |\n| checkpoint | `" + model.checkpoint + "` |\n";
 }
 
 }  // namespace
@@ -135,7 +140,10 @@ Json usage_json(const ModelFacts& model) {
   out["model"] = model_json(model.job.model());
   out["step"] = model.manifest.resume.step;
   out["checkpoint"] = model.checkpoint;
-  out["weights_sha256"] = model.manifest.weights_sha256;
+  out[model.weights.is_plain() ? "weights_sha256" : "checkpoint_weights_sha256"] =
+      model.manifest.weights_sha256;
+  if (model.weights.is_average) out["average"] = true;
+  if (model.weights.pruned > 0) out["pruned"] = model.weights.pruned;
   out["files"] = model.files;
   out["data"] = {{"train_fingerprint", model.facts.train_fingerprint()},
                  {"train_samples", model.facts.train_samples()}};

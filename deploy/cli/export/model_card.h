@@ -12,6 +12,7 @@
 #include "comm/wire/control.pb.h"
 #include "comm/wire/job.pb.h"
 #include "coordinator/checkpoint/manifest.h"
+#include "deploy/cli/export/chosen_weights.h"
 
 namespace lockstep {
 
@@ -19,7 +20,8 @@ struct ModelFacts {
   wire::JobSpec job;
   wire::DataFacts facts;
   Manifest manifest;
-  std::string checkpoint;                    // its name
+  std::string checkpoint;  // its name
+  WeightChoice weights;
   nlohmann::json summary;                    // summary.json; null: the run has not ended
   std::string command;                       // that made this
   std::map<std::string, std::string> files;  // SHA-256 in hex by name

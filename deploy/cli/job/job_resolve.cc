@@ -258,6 +258,19 @@ Status check_together(const JobValues& values, const wire::JobSpec& job) {
   LOCKSTEP_RETURN_IF_ERROR(check_documents(values, job));
   LOCKSTEP_RETURN_IF_ERROR(check_evaluation(values, job));
   LOCKSTEP_RETURN_IF_ERROR(check_loss(values, job));
+  const wire::PruneSpec& prune = train.prune();
+  if (prune.sparsity() > 0 && prune.to() <= prune.from())
+    return usage(say("train.prune.to") + " but " + say("train.prune.from") +
+                 ": name the steps between which the share of zeros grows to "
+                 "train.prune.sparsity, the later one as train.prune.to");
+  if (prune.sparsity() > 0 && train.max_steps() > 0 && prune.to() > train.max_steps())
+    return usage(say("train.prune.to") + " but " + say("train.max_steps") +
+                 ": the run would end with fewer zeros than train.prune.sparsity; end the pruning "
+                 "with the run or before");
+  if (prune.sparsity() == 0 && prune.from() + prune.to() + prune.every() > 0)
+    return usage(say("train.prune.sparsity") +
+                 ", so no weight becomes zero; name the share of them, or leave out the other keys "
+                 "of train.prune");
   const auto& transforms = job.data().transforms();
   LOCKSTEP_RETURN_IF_ERROR(data::parse_transforms({transforms.begin(), transforms.end()}).status());
   if (train.epochs() == 0 && train.max_steps() == 0)

@@ -153,6 +153,19 @@ TEST(JobResolve, WhoAsksForEvaluationsNeedsDataForThem) {
   EXPECT_THAT(error_of({"eval.every_steps=-1"}), Names("eval.every_steps"));
 }
 
+TEST(JobResolve, PruningNeedsStepsBetweenWhichItHappensWithinTheRun) {
+  EXPECT_EQ(resolved({"train.prune.sparsity=0.5", "train.prune.to=9"}).train().prune().to(), 9u);
+  EXPECT_THAT(error_of({"train.prune.sparsity=0.5"}), Names("train.prune.to", "train.prune.from"));
+  EXPECT_THAT(error_of({"train.prune.sparsity=0.5", "train.prune.from=20", "train.prune.to=20"}),
+              Names("train.prune.to is 20", "train.prune.from is 20"));
+  EXPECT_THAT(error_of({"train.prune.sparsity=0.5", "train.prune.to=30", "train.max_steps=20"}),
+              Names("train.prune.to is 30", "train.max_steps is 20"));
+  EXPECT_THAT(error_of({"train.prune.to=30"}), Names("train.prune.sparsity"));
+  EXPECT_THAT(error_of({"train.prune.sparsity=1", "train.prune.to=30"}),
+              Names("train.prune.sparsity"));
+  EXPECT_THAT(error_of({"train.ema=1"}), Names("train.ema"));
+}
+
 TEST(JobResolve, AHoldoutIsEvaluatedOnWhereThereAreEvaluationFilesToo) {
   const auto data = resolved({"data.holdout=0.1", "data.train.format=npy_nhwc"}).data();
   EXPECT_EQ(data.eval().path(), "/jobs/d");

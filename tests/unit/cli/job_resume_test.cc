@@ -98,6 +98,12 @@ TEST(JobResume, TheKeysMarkedInTheHelpAreThoseThatIdentifyARun) {
   job.mutable_model()->set_init_sha256("89");  // where weights were given
   job.mutable_model()->add_init_skip("fc.*");
   job.mutable_train()->set_label_smoothing(0.1);   // where there is any
+  job.mutable_train()->set_ema(0.9);
+  wire::PruneSpec& prune = *job.mutable_train()->mutable_prune();
+  prune.set_sparsity(0.5);
+  prune.set_from(1);
+  prune.set_to(2);
+  prune.set_every(1);
   job.mutable_train()->set_loss("mse");            // another than that of older runs
   job.mutable_data()->set_tokenizer_sha256("45");  // likewise
   job.mutable_data()->set_documents("pack");       // where they are not stream

@@ -51,19 +51,22 @@ struct Device {
   std::vector<Line> sums = buffer(4);
   std::vector<float> statistics = std::vector<float>(16, 0.25f);
   ApplyState state;
+  float weight = 0;  // of the samples, for a rule with weights
 
   float* grads() { return sums[0].of; }
 
   void apply(const StepRule& rule) {
     const NormRange ranges[] = {{0, kNormBlock + 21}, {kNormBlock + 32, kNormBlock + 16}};
     const Totals totals = totals_of_ranges(grads(), ranges, {kGradients, 16});
-    decide<HostAtomics>(state, rule, totals, 0.5f);
+    const float control[] = {0.5f, 0, 0, 0, weight};
+    decide<HostAtomics>(state, rule, totals, control);
     if (state.verdict.applies == 0) return;
     AdamFactors factors{.beta2 = 0.99f, .one_minus_beta2 = 0.01f, .step_size = 0.1f, .eps = 1e-6f};
     factors.one_minus_beta1 = 0.1f;
     factors.grad_scale = state.verdict.grad_scale;
     const UpdateBuffers buffers{params[0].of, {exp_avg[0].of, exp_avg_sq[0].of}, grads()};
-    for (uint64_t i = 0; i < kGradients; i += 4) update_quad<Adam>(buffers, i, factors);
+    for (uint64_t i = 0; i < kGradients; i += 4)
+      update_quad<Adam>(buffers, i, factors, /*keeps_zeros=*/false);
     for (uint64_t i = 0; i < 16; ++i) statistics[i] = grads()[kGradients + i] / 2;
   }
 
@@ -136,6 +139,25 @@ TEST(ApplyGate, OpenLetsTheStepChangeEverything) {
   device.apply(rule_of(0));
   EXPECT_EQ(device.state.verdict.applies, 1u);
   EXPECT_NE(device.memory(), before);
+}
+
+TEST(StepVerdict, DividesByTheWeightOfTheSamplesAndPassesOverAStepWithoutAny) {
+  StepRule rule;
+  rule.has_weights = true;
+  Device half;
+  half.weight = 0.5f;
+  half.apply(rule);
+  EXPECT_EQ(half.state.verdict.applies, 1u);
+  EXPECT_EQ(half.state.verdict.grad_scale, 2);
+  for (const float none : {0.0f, -1.0f, std::nanf("")}) {
+    Device device;
+    const Device fresh = device;
+    device.weight = none;
+    device.apply(rule);
+    EXPECT_EQ(device.state.verdict.passed, 1u);
+    EXPECT_EQ(device.state.verdict.applies, 0u) << none;
+    EXPECT_EQ(device.state.loss_scale.scale, fresh.state.loss_scale.scale);
+  }
 }
 
 TEST(StepVerdict, SkipsAStepThatOverflowedAndHalvesTheScale) {

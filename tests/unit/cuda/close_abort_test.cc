@@ -76,7 +76,8 @@ void pass_and_apply(Survivor& s, const Model& model) {
   device.gate = model.has_gate ? s.gate : s.applied;  // none lets everything through
   device.loss_scale.scale = s.scale;
   const Totals totals{.squares = 1, .is_finite = s.sums_are_right};
-  decide<HostAtomics>(device, {.step = s.applied, .loss_scale = {.is_on = true}}, totals, 0);
+  const float control[kWeightAt + 1] = {};
+  decide<HostAtomics>(device, {.step = s.applied, .loss_scale = {.is_on = true}}, totals, control);
   if (model.has_gate) s.gate = device.gate;
   s.scale = device.loss_scale.scale;
   s.was_refused = device.verdict.passed == 0;

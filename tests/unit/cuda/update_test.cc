@@ -28,8 +28,10 @@ Floats noise(uint64_t key, float least) {
 
 // Runs the rule as the kernel does, four elements at a time, and as the CPU does, all at once.
 template <typename Rule>
-void expect_same_bits(const typename Rule::Factors& factors) {
+void expect_same_bits(const typename Rule::Factors& factors, bool keeps_zeros) {
   Floats params = noise(1, -1);
+  constexpr uint64_t kZero = 5;
+  params.of[kZero] = 0;
   Floats params_cpu = params;
   Floats state[kMostStates];
   Floats state_cpu[kMostStates];
@@ -38,17 +40,26 @@ void expect_same_bits(const typename Rule::Factors& factors) {
   for (uint32_t step = 0; step < kSteps; ++step) {
     const Floats grads = noise(2 + step, -1);
     const UpdateBuffers buffers{params.of, {state[0].of, state[1].of, state[2].of}, grads.of};
-    for (uint64_t i = 0; i < kElements; i += 4) update_quad<Rule>(buffers, i, factors);
+    for (uint64_t i = 0; i < kElements; i += 4) update_quad<Rule>(buffers, i, factors, keeps_zeros);
     UpdateBuffers on_cpu{params_cpu.of, {}, grads.of};
     for (int k = 0; k < Rule::kStates; ++k) on_cpu.state[k] = state_cpu[k].of;
-    update_range(groups, /*group=*/1, on_cpu, 0, kElements / 2);
-    update_range(groups, /*group=*/1, on_cpu, kElements / 2, kElements / 2);
+    for (const uint64_t start : {uint64_t{0}, kElements / 2})
+      update_range(groups, on_cpu, {start, kElements / 2, /*group=*/1}, keeps_zeros);
   }
   EXPECT_TRUE(same_bits(params.of, params_cpu.of));
   for (int k = 0; k < kMostStates; ++k) EXPECT_TRUE(same_bits(state[k].of, state_cpu[k].of));
   const Floats start = noise(1, -1);
-  for (uint64_t i = 0; i < kElements; ++i) EXPECT_NE(params.of[i], start.of[i]);
+  for (uint64_t i = 0; i < kElements; ++i)
+    if (i != kZero) {
+      EXPECT_NE(params.of[i], start.of[i]);
+    }
+  EXPECT_EQ(params.of[kZero] == 0, keeps_zeros);
   for (int k = 0; k < Rule::kStates; ++k) EXPECT_NE(state[k].of[0], 0) << "state " << k;
+}
+
+template <typename Rule>
+void expect_same_bits(const typename Rule::Factors& factors) {
+  for (const bool keeps_zeros : {false, true}) expect_same_bits<Rule>(factors, keeps_zeros);
 }
 
 TEST(UpdateKernel, HasTheBitsOfTheCpusSgd) {

@@ -14,6 +14,7 @@
 #include "worker/cuda/make_room.h"
 #include "worker/engine/core/loss.h"
 #include "worker/engine/device/device_marks.h"
+#include "worker/optim/rules/average.h"
 
 namespace lockstep::testing {
 
@@ -310,18 +311,18 @@ Status PlainModule::decide(cuda::ApplyState* state, const cuda::StepRule& rule,
 
 template <typename Rule>
 void update_all(const cuda::StepVerdict& verdict, std::span<const cuda::UpdateChunk> chunks,
-                const UpdateBuffers& buffers, const GroupFactors<Rule>& factors) {
+                const UpdateBuffers& buffers, const GroupFactors<Rule>& factors, bool keeps_zeros) {
   for (const cuda::UpdateChunk& chunk : chunks) {
     typename Rule::Factors of_group = factors.of[chunk.group];
     of_group.grad_scale = verdict.grad_scale;
     for (uint32_t i = 0; i < chunk.length; i += 4)
-      update_quad<Rule>(buffers, chunk.start + i, of_group);
+      update_quad<Rule>(buffers, chunk.start + i, of_group, keeps_zeros && chunk.is_pruned != 0);
   }
 }
 
 Status PlainModule::update(const cuda::StepVerdict* verdict, const cuda::UpdateChunk* chunks,
                            uint32_t count, const UpdateBuffers& buffers,
-                           const UpdateFactors& factors) {
+                           const UpdateFactors& factors, bool keeps_zeros) {
   for (const void* memory :
        {static_cast<const void*>(verdict), static_cast<const void*>(chunks),
         static_cast<const void*>(buffers.params), static_cast<const void*>(buffers.grads)}) {
@@ -331,7 +332,20 @@ Status PlainModule::update(const cuda::StepVerdict* verdict, const cuda::UpdateC
     if (state != nullptr) expect_mine(state);
   }
   if (verdict->applies == 0) return Status::ok();
-  std::visit([&](const auto& of) { update_all(*verdict, {chunks, count}, buffers, of); }, factors);
+  std::visit(
+      [&](const auto& of) {
+        update_all(*verdict, {chunks, count}, buffers, of, keeps_zeros);
+      },
+      factors);
+  return Status::ok();
+}
+
+Status PlainModule::average(const cuda::StepVerdict* verdict, const float* params, uint64_t n,
+                            float rate, float* average) {
+  expect_mine(params);
+  expect_mine(average);
+  if (verdict->applies == 0) return Status::ok();
+  for (uint64_t i = 0; i < n; ++i) average[i] = next_average(average[i], params[i], rate);
   return Status::ok();
 }
 

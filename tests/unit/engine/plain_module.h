@@ -76,7 +76,10 @@ class PlainModule final : public DeviceModule {
   Status decide(cuda::ApplyState* state, const cuda::StepRule& rule,
                 const cuda::BlockTotals* totals, uint32_t blocks, const float* control) override;
   Status update(const cuda::StepVerdict* verdict, const cuda::UpdateChunk* chunks, uint32_t count,
-                const UpdateBuffers& buffers, const UpdateFactors& factors) override;
+                const UpdateBuffers& buffers, const UpdateFactors& factors,
+                bool keeps_zeros) override;
+  Status average(const cuda::StepVerdict* verdict, const float* params, uint64_t n, float rate,
+                 float* average) override;
   Status statistics(const cuda::StepVerdict* verdict, const float* sums, uint64_t n, uint32_t slots,
                     float* statistics) override;
 

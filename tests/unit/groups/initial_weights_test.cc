@@ -8,6 +8,7 @@
 #include "tests/support/files.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/engine/loopback_world.h"
+#include "tests/unit/groups/float_tensors.h"
 #include "tests/unit/weights/weight_writer.h"
 #include "worker/model/weights/load_weights.h"
 
@@ -54,6 +55,18 @@ TEST(InitialWeights, AStateOfStep0HasThemAndOnlyThatReadsTheFile) {
   ASSERT_TRUE(resumed.is_ok()) << resumed.status().message();
   (*resumed)->state_replaced(7);
   EXPECT_THAT((*resumed)->start_afresh(), FailsWith(Code::kNoInput, Names("gone.safetensors")));
+}
+
+TEST(InitialWeights, TheAverageBeginsWithThem) {
+  const TemporaryDirectory directory;
+  const auto dataset = make_patterns(80);
+  wire::JobSpec job = small_job("mlp");
+  job.mutable_train()->set_ema(0.99);
+  job.mutable_model()->set_init(write_weights(directory, *dataset));
+  const auto engine = make_engine(job, *dataset).value();
+  ASSERT_TRUE(engine->start_afresh().is_ok());
+  const testing::FloatTensors state = testing::floats_of(*engine);
+  EXPECT_EQ(state.at("ema.fc1.weight").values, state.at("fc1.weight").values);
 }
 
 TEST(InitialWeights, OtherContentThanTheRunsIsRefused) {

@@ -5,6 +5,7 @@
 #include "comm/base/gpu/cuda_status.h"
 #include "worker/cuda/kernels/apply_launch.h"
 #include "worker/cuda/kernels/device_team.cuh"
+#include "worker/optim/rules/average.h"
 
 namespace lockstep::cuda {
 namespace {
@@ -51,13 +52,13 @@ __global__ void __launch_bounds__(kTotalsLanes)
 
 template <typename Rule>
 __global__ void update_kernel(const StepVerdict* verdict, const UpdateChunk* chunks,
-                              UpdateBuffers buffers, GroupFactors<Rule> groups) {
+                              UpdateBuffers buffers, GroupFactors<Rule> groups, bool keeps_zeros) {
   if (verdict->applies == 0) return;
   const UpdateChunk chunk = chunks[blockIdx.x];
   typename Rule::Factors factors = groups.of[chunk.group];
   factors.grad_scale = verdict->grad_scale;
   for (uint32_t i = threadIdx.x * 4; i < chunk.length; i += kThreads * 4)
-    update_quad<Rule>(buffers, chunk.start + i, factors);
+    update_quad<Rule>(buffers, chunk.start + i, factors, keeps_zeros && chunk.is_pruned != 0);
 }
 
 __global__ void statistics_kernel(const StepVerdict* verdict, const float* sums, uint64_t n,
@@ -68,15 +69,28 @@ __global__ void statistics_kernel(const StepVerdict* verdict, const float* sums,
     statistics[i] = sums[i] / slots;
 }
 
+__global__ void average_kernel(const StepVerdict* verdict, const float* params, float* average,
+                               uint64_t n, float rate) {
+  if (verdict->applies == 0) return;
+  const uint64_t stride = uint64_t{gridDim.x} * kThreads;
+  for (uint64_t i = uint64_t{blockIdx.x} * kThreads + threadIdx.x; i < n; i += stride)
+    average[i] = next_average(average[i], params[i], rate);
+}
+
 __global__ void close_kernel(ApplyState* state, uint64_t* answer) {
   *answer = close_gate<DeviceAtomics>(&state->gate);
 }
 
 template <typename Rule>
 void start_update(const StepVerdict* verdict, const UpdateChunk* chunks, uint32_t count,
-                  const UpdateBuffers& buffers, const GroupFactors<Rule>& factors,
+                  const UpdateBuffers& buffers, const GroupFactors<Rule>& factors, bool keeps_zeros,
                   cudaStream_t stream) {
-  update_kernel<Rule><<<count, kThreads, 0, stream>>>(verdict, chunks, buffers, factors);
+  update_kernel<Rule>
+      <<<count, kThreads, 0, stream>>>(verdict, chunks, buffers, factors, keeps_zeros);
+}
+
+uint32_t blocks_of(uint64_t n) {
+  return static_cast<uint32_t>(std::min<uint64_t>((n + kThreads - 1) / kThreads, kMostBlocks));
 }
 
 }  // namespace
@@ -96,22 +110,30 @@ Status launch_decide(ApplyState* state, const StepRule& rule, const BlockTotals*
 }
 
 Status launch_update(const StepVerdict* verdict, const UpdateChunk* chunks, uint32_t count,
-                     const UpdateBuffers& buffers, const UpdateFactors& factors,
+                     const UpdateBuffers& buffers, const UpdateFactors& factors, bool keeps_zeros,
                      cudaStream_t stream) {
   if (count == 0) return Status::ok();
-  std::visit([&](const auto& of) { start_update(verdict, chunks, count, buffers, of, stream); },
-             factors);
+  std::visit(
+      [&](const auto& of) {
+        start_update(verdict, chunks, count, buffers, of, keeps_zeros, stream);
+      },
+      factors);
   return cuda_status(cudaGetLastError(), "launch the optimizer");
 }
 
 Status launch_statistics(const StepVerdict* verdict, const float* sums, uint64_t n, uint32_t slots,
                          float* statistics, cudaStream_t stream) {
   if (n == 0) return Status::ok();
-  const auto blocks =
-      static_cast<uint32_t>(std::min<uint64_t>((n + kThreads - 1) / kThreads, kMostBlocks));
-  statistics_kernel<<<blocks, kThreads, 0, stream>>>(verdict, sums, n, static_cast<float>(slots),
-                                                     statistics);
+  statistics_kernel<<<blocks_of(n), kThreads, 0, stream>>>(verdict, sums, n,
+                                                           static_cast<float>(slots), statistics);
   return cuda_status(cudaGetLastError(), "launch the statistics");
+}
+
+Status launch_average(const StepVerdict* verdict, const float* params, uint64_t n, float rate,
+                      float* average, cudaStream_t stream) {
+  if (n == 0) return Status::ok();
+  average_kernel<<<blocks_of(n), kThreads, 0, stream>>>(verdict, params, average, n, rate);
+  return cuda_status(cudaGetLastError(), "launch the average of the weights");
 }
 
 Status launch_close(ApplyState* state, uint64_t* answer, cudaStream_t stream) {

@@ -26,10 +26,15 @@ Status launch_block_totals(const TotalsWork& work, cudaStream_t stream);
 Status launch_decide(ApplyState* state, const StepRule& rule, const BlockTotals* totals,
                      uint32_t blocks, const float* control, cudaStream_t stream);
 
-// Unscales, clips and updates in one pass, if the verdict says so.
+// Unscales, clips and updates in one pass, if the verdict says so. `keeps_zeros`:
+// OptimizerStep::keeps_zeros.
 Status launch_update(const StepVerdict* verdict, const UpdateChunk* chunks, uint32_t count,
-                     const UpdateBuffers& buffers, const UpdateFactors& factors,
+                     const UpdateBuffers& buffers, const UpdateFactors& factors, bool keeps_zeros,
                      cudaStream_t stream);
+
+// One step of the running average of `n` parameters (rules/average.h), if the verdict says so.
+Status launch_average(const StepVerdict* verdict, const float* params, uint64_t n, float rate,
+                      float* average, cudaStream_t stream);
 
 // statistics[i] = sums[i] / slots, if the verdict says so.
 Status launch_statistics(const StepVerdict* verdict, const float* sums, uint64_t n, uint32_t slots,

@@ -26,7 +26,8 @@ std::vector<UpdateChunk> make_update_chunks(std::span<const OptimizerSegment> se
     for (uint64_t at = 0; at < segment.length; at += kUpdateChunk) {
       const auto length =
           static_cast<uint32_t>(std::min<uint64_t>(kUpdateChunk, segment.length - at));
-      chunks.push_back({segment.start + at, length, segment.group});
+      chunks.push_back({segment.start + at, length, static_cast<uint16_t>(segment.group),
+                        static_cast<uint16_t>(segment.is_pruned)});
     }
   }
   return chunks;

@@ -17,7 +17,8 @@ namespace lockstep::cuda {
 struct UpdateChunk {
   uint64_t start = 0;
   uint32_t length = 0;
-  uint32_t group = 0;
+  uint16_t group = 0;
+  uint16_t is_pruned = 0;  // OptimizerSegment::is_pruned
 };
 
 inline constexpr uint32_t kUpdateChunk = 16 * 1024;  // elements

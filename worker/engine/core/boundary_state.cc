@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "comm/wire/metric_names.h"
+#include "worker/optim/average.h"
+
 namespace lockstep {
 namespace {
 
@@ -11,20 +14,22 @@ StateTensor view(StateSection section, std::string name, DType dtype, std::vecto
   return {section, std::move(name), dtype, std::move(shape), static_cast<std::byte*>(data), bytes};
 }
 
-// From a trained parameter's start to the next one's, in order; neighbours of one group are one
+// From a trained parameter's start to the next one's, in order; neighbours of one kind are one
 // segment. Padding may be part of it, since zeros stay zeros.
-std::vector<OptimizerSegment> make_segments(const FlatLayout& layout,
-                                            const std::vector<uint32_t>& group_of) {
+std::vector<OptimizerSegment> make_segments(const ModelLayout& model, const FlatLayout& layout,
+                                            const std::vector<uint32_t>& group_of, bool prunes) {
   std::vector<OptimizerSegment> segments;
   const std::vector<uint64_t> bounds = layout.tensor_bounds();
   size_t at = 0;
   for (size_t i = layout.parameters.size(); i-- > 0;) {
     if (!layout.is_trained(i)) continue;
     const uint64_t length = bounds[at + 1] - bounds[at];
-    if (!segments.empty() && segments.back().group == group_of[i]) {
+    const bool is_pruned = prunes && can_be_pruned(model.parameters[i].shape.size());
+    if (!segments.empty() && segments.back().group == group_of[i] &&
+        segments.back().is_pruned == is_pruned) {
       segments.back().length += length;
     } else {
-      segments.push_back({bounds[at], length, group_of[i]});
+      segments.push_back({bounds[at], length, group_of[i], is_pruned});
     }
     ++at;
   }
@@ -32,14 +37,15 @@ std::vector<OptimizerSegment> make_segments(const FlatLayout& layout,
 }
 
 UpdatePlan make_update_plan(const ModelLayout& model, const FlatLayout& layout,
-                            const ParameterGroups& groups, double clip_norm) {
+                            const ParameterGroups& groups, const wire::JobSpec& job) {
   UpdatePlan plan;
-  plan.segments = make_segments(layout, groups.group_of);
+  plan.segments =
+      make_segments(model, layout, groups.group_of, lockstep::prunes(job.train().prune()));
   plan.groups = groups.table;
   for (size_t i = 0; i < model.parameters.size(); ++i)
     if (layout.is_trained(i))
       plan.norm_ranges.push_back({layout.parameters[i].begin, model.parameters[i].elements()});
-  plan.clip_norm = clip_norm;
+  plan.clip_norm = job.optimizer().clip_norm();
   plan.has_weights = model.has_weights();
   return plan;
 }
@@ -64,9 +70,12 @@ BoundaryState::BoundaryState(const ModelLayout& model, const FlatLayout& layout,
     : model_(model),
       layout_(layout),
       optimizer_(std::move(optimizer)),
-      plan_(make_update_plan(model, layout, groups, job.optimizer().clip_norm())),
+      plan_(make_update_plan(model, layout, groups, job)),
       scaler_(job.train()),
+      prune_(job.train().prune()),
+      average_rate_(lockstep::average_rate(job.train().ema())),
       params_(layout.parameter_elements),
+      average_(job.train().ema() > 0 ? layout.buffer.gradients : 0),
       statistics_(layout.buffer.statistics - layout.buffer.gradients),
       counters_(model.step_counters.size(), 0) {}
 
@@ -81,8 +90,22 @@ void BoundaryState::initialize(uint64_t seed) {
   for (size_t i = 0; i < counters_.size(); ++i) counters_[i] = model_.step_counters[i].initial;
   for (const OptimizerState& flat : optimizer_->state())
     std::fill_n(flat.data, layout_.buffer.gradients, 0.0f);
+  begin_average();
   scaler_.reset();
   applied_steps_ = 0;
+}
+
+void BoundaryState::begin_average() {
+  std::copy_n(params_.data(), average_.size(), average_.data());
+}
+
+void BoundaryState::prune() {
+  const double share = sparsity_after(prune_, applied_steps_);
+  for (uint32_t i = 0; i < model_.parameters.size(); ++i) {
+    if (!layout_.is_trained(i) || !can_be_pruned(model_.parameters[i].shape.size())) continue;
+    float* average = average_.size() == 0 ? nullptr : average_.data() + layout_.parameters[i].begin;
+    prune_smallest(parameter(i), model_.parameters[i].elements(), share, average);
+  }
 }
 
 float BoundaryState::grad_scale(const float* reduced, float loss_scale) const {
@@ -107,6 +130,7 @@ bool BoundaryState::apply(const float* reduced, uint32_t non_empty_slots, double
   }
   optimizer_->update(next_update(lr, grad_scale(reduced, scale)), plan_.segments, plan_.groups,
                      params_.data(), reduced);
+  average_range(params_.data(), average_.size(), average_rate_, average_.data());
   const auto slots = static_cast<float>(non_empty_slots);
   const float* sums = reduced + layout_.buffer.gradients;
   const uint64_t n = layout_.buffer.statistics - layout_.buffer.gradients;
@@ -118,7 +142,8 @@ bool BoundaryState::apply(const float* reduced, uint32_t non_empty_slots, double
 // The optimizer counts its updates, not the steps: a moment that took part in none of those that
 // were skipped is to be corrected for none of them.
 OptimizerStep BoundaryState::next_update(double lr, float grad_scale) const {
-  return {applied_steps_ - static_cast<Step>(scaler_.state().skipped_steps), lr, grad_scale};
+  return {applied_steps_ - static_cast<Step>(scaler_.state().skipped_steps), lr, grad_scale,
+          keeps_zeros_at(prune_, applied_steps_)};
 }
 
 void BoundaryState::count_step() {
@@ -134,7 +159,8 @@ void BoundaryState::applied_elsewhere(bool was_applied, const LossScaleState& lo
 }
 
 BoundaryMemory BoundaryState::memory() {
-  return {params_.data(), statistics_.data(), optimizer_->state()};
+  return {params_.data(), statistics_.data(), optimizer_->state(),
+          average_.size() == 0 ? nullptr : average_.data()};
 }
 
 std::vector<StateTensor> BoundaryState::tensors() {
@@ -153,7 +179,10 @@ std::vector<StateTensor> BoundaryState::tensors() {
     out.push_back(view(StateSection::kBuffer, model_.step_counters[i].name, DType::kI64, {},
                        &counters_[i], sizeof(int64_t)));
   }
-  for (const OptimizerState& flat : optimizer_->state()) {
+  std::vector<OptimizerState> flats = optimizer_->state();
+  if (average_.size() > 0)
+    flats.push_back({std::string(kAverageName), average_.data()});  // "ema.conv1.weight"
+  for (const OptimizerState& flat : flats) {
     for (uint32_t i = 0; i < model_.parameters.size(); ++i) {
       if (!layout_.is_trained(i)) continue;
       const ParameterSpec& spec = model_.parameters[i];

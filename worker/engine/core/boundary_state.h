@@ -1,9 +1,9 @@
-// The state that a step changes: parameters, running statistics, counters, optimizer state, loss
-// scale and step number.
+// The state that a step changes: parameters, running statistics, counters, optimizer state, the
+// running average of the parameters, loss scale and step number.
 //
 // INVARIANTS
-//  B1 The state changes only in apply(), as a whole, and between two steps through the views of
-//     tensors() and memory().
+//  B1 The state changes only in apply(), as a whole, and between two steps in prune() and through
+//     the views of tensors() and memory().
 //  B2 Padding is always zero.
 //
 // Thread-safety: one thread at a time.
@@ -23,6 +23,7 @@
 #include "worker/optim/grad_norm.h"
 #include "worker/optim/loss_scale.h"
 #include "worker/optim/optimizer.h"
+#include "worker/optim/prune.h"
 
 namespace lockstep {
 
@@ -40,6 +41,7 @@ struct BoundaryMemory {
   float* parameters = nullptr;  // FlatLayout::parameter_elements
   float* statistics = nullptr;
   std::vector<OptimizerState> optimizer;  // as long as the gradients: of trained parameters only
+  float* average = nullptr;               // as long as the gradients; null without train.ema
 };
 
 class BoundaryState {
@@ -52,6 +54,8 @@ class BoundaryState {
 
   // Resets the whole state, in place, to what create() makes from this seed.
   void initialize(uint64_t seed);
+  // Makes the running average that of the present parameters: where a run begins.
+  void begin_average();
 
   BoundaryMemory memory();
   const UpdatePlan& plan() const { return plan_; }
@@ -63,11 +67,17 @@ class BoundaryState {
   // and the loss scale have changed.
   bool apply(const float* reduced, uint32_t non_empty_slots, double lr);
 
+  // Whether the job makes weights zero at the present step (train.prune); prune() does. The device
+  // needs the state before and after.
+  bool is_to_prune() const { return prunes_after(prune_, applied_steps_); }
+  void prune();
+
   // For a device that applies a step in its own memory. next_update(), before the step, gives what
   // the optimizer needs to know. applied_elsewhere(), after the step, takes the outcome.
   OptimizerStep next_update(double lr, float grad_scale) const;
   void applied_elsewhere(bool was_applied, const LossScaleState& loss_scale);
   const LossScaler& loss_scaler() const { return scaler_; }
+  float average_rate() const { return average_rate_; }
 
   // The factor for the gradients of the next step.
   float loss_scale() const { return scaler_.scale(); }
@@ -114,7 +124,10 @@ class BoundaryState {
   std::unique_ptr<Optimizer> optimizer_;
   const UpdatePlan plan_;
   LossScaler scaler_;
+  const wire::PruneSpec prune_;
+  const float average_rate_;  // 1 - train.ema
   FlatFloats params_;
+  FlatFloats average_;  // of the trained parameters; empty without train.ema
   FlatFloats statistics_;
   std::vector<int64_t> counters_;
   Step applied_steps_ = 0;

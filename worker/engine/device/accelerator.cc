@@ -69,6 +69,8 @@ Status Accelerator::init(const wire::JobSpec& job, const data::Dataset& train) {
   for (size_t i = 0; i < state_.memory().optimizer.size(); ++i)
     LOCKSTEP_RETURN_IF_ERROR(
         allocate(module_, &optimizer_.emplace_back(), layout_.buffer.gradients));
+  if (state_.memory().average != nullptr)
+    LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &average_, layout_.buffer.gradients));
   LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &slot_statistics_, layout_.statistics_elements()));
   LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &control_, kCutElements));
   LOCKSTEP_RETURN_IF_ERROR(gradients_.regions().reserve(1));
@@ -177,6 +179,8 @@ const void* Accelerator::place_of(const std::byte* on_host) const {
   if (at == nullptr) at = found(host.statistics, statistics_, layout_.statistics_elements());
   for (size_t i = 0; at == nullptr && i < optimizer_.size(); ++i)
     at = found(host.optimizer[i].data, optimizer_[i], layout_.buffer.gradients);
+  if (at == nullptr && average_ != nullptr)
+    at = found(host.average, average_, layout_.buffer.gradients);
   return at;
 }
 
@@ -225,9 +229,13 @@ Result<bool> Accelerator::apply(const StepSums& step_sums, uint32_t non_empty_sl
   LOCKSTEP_RETURN_IF_ERROR(
       module_.block_totals({sums, blocks_, totals_, /*first=*/0, block_count_}));
   LOCKSTEP_RETURN_IF_ERROR(module_.decide(apply_, rule, totals_, block_count_, control_));
-  LOCKSTEP_RETURN_IF_ERROR(module_.update(
-      verdict, chunks_, chunk_count_, buffers,
-      rule_.factors(state_.next_update(lr, /*grad_scale=*/1), state_.plan().groups)));
+  const OptimizerStep update = state_.next_update(lr, /*grad_scale=*/1);
+  LOCKSTEP_RETURN_IF_ERROR(module_.update(verdict, chunks_, chunk_count_, buffers,
+                                          rule_.factors(update, state_.plan().groups),
+                                          update.keeps_zeros));
+  if (average_ != nullptr)
+    LOCKSTEP_RETURN_IF_ERROR(module_.average(verdict, parameters_, layout_.buffer.gradients,
+                                             state_.average_rate(), average_));
   LOCKSTEP_RETURN_IF_ERROR(module_.statistics(verdict, statistics, layout_.statistics_elements(),
                                               non_empty_slots, statistics_));
   LOCKSTEP_RETURN_IF_ERROR(module_.copy(kLane, apply_host_, apply_, sizeof *apply_));
@@ -269,6 +277,8 @@ Status Accelerator::copy_state(bool to_device) {
   LOCKSTEP_RETURN_IF_ERROR(copy(statistics_, host.statistics, layout_.statistics_elements()));
   for (size_t i = 0; i < optimizer_.size(); ++i)
     LOCKSTEP_RETURN_IF_ERROR(copy(optimizer_[i], host.optimizer[i].data, layout_.buffer.gradients));
+  if (average_ != nullptr)
+    LOCKSTEP_RETURN_IF_ERROR(copy(average_, host.average, layout_.buffer.gradients));
   return finish(DeviceLane::kCompute);
 }
 

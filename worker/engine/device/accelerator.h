@@ -54,6 +54,7 @@ class Accelerator final : public Device {
   Status make_current() override;
   std::vector<std::string> fingerprint() const override;
   float* parameters() override { return parameters_; }
+  float* average() override { return average_; }
   float* slot_statistics() override { return slot_statistics_; }
   Status reset_statistics() override;
   LayerKernels kernels() override { return module_.layers(); }
@@ -121,6 +122,7 @@ class Accelerator final : public Device {
   float* parameters_ = nullptr;
   float* statistics_ = nullptr;
   std::vector<float*> optimizer_;  // layout of BoundaryMemory
+  float* average_ = nullptr;       // likewise; null without train.ema
   float* slot_statistics_ = nullptr;
   float* control_ = nullptr;  // kCutElements
   const cuda::UpdateChunk* chunks_ = nullptr;

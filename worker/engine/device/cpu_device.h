@@ -21,6 +21,7 @@ class CpuDevice final : public Device {
   at::Device where() const override { return at::kCPU; }
   std::vector<std::string> fingerprint() const override { return {"device=cpu"}; }
   float* parameters() override { return state_.memory().parameters; }
+  float* average() override { return state_.memory().average; }
   float* slot_statistics() override { return slot_statistics_.mutable_data_ptr<float>(); }
   Status reset_statistics() override;
   Status send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,

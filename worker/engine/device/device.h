@@ -53,6 +53,7 @@ class Device {
   // the slot in progress updates. Layout: FlatLayout; statistics begin at the start of their
   // section.
   virtual float* parameters() = 0;
+  virtual float* average() = 0;  // of the trained parameters (train.ema); null without it
   virtual float* slot_statistics() = 0;
   // Copies the boundary state's statistics to slot_statistics(). Every slot starts from them.
   virtual Status reset_statistics() = 0;
