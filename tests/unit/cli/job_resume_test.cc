@@ -97,7 +97,7 @@ TEST(JobResume, TheKeysMarkedInTheHelpAreThoseThatIdentifyARun) {
   job.mutable_model()->set_eval_sha256("67");  // likewise
   job.mutable_model()->set_init_sha256("89");  // where weights were given
   job.mutable_model()->add_init_skip("fc.*");
-  job.mutable_train()->set_label_smoothing(0.1);   // where there is any
+  job.mutable_train()->set_label_smoothing(0.1);  // where there is any
   job.mutable_train()->set_ema(0.9);
   wire::PruneSpec& prune = *job.mutable_train()->mutable_prune();
   prune.set_sparsity(0.5);
