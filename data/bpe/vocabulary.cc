@@ -12,6 +12,7 @@
 #include "comm/base/file.h"
 #include "comm/base/hash.h"
 #include "comm/base/limits.h"
+#include "comm/base/text/shallow_json.h"
 #include "data/bpe/byte_letters.h"
 
 namespace lockstep::data {
@@ -111,13 +112,8 @@ class VocabularyReader {
   }
 
   Result<Json> parse(std::string_view text) const {
-    bool too_deep = false;
-    const auto watch = [&](int depth, Json::parse_event_t, Json&) {
-      too_deep = too_deep || depth > kMaxDepth;
-      return !too_deep;
-    };
-    Json root = Json::parse(text, watch, /*allow_exceptions=*/false);
-    if (too_deep || root.is_discarded() || !root.is_object())
+    Json root = parse_shallow_json(text, kMaxDepth);
+    if (root.is_discarded() || !root.is_object())
       return bad("is not a JSON object of a vocabulary");
     return root;
   }

@@ -109,6 +109,15 @@ class Eval(UseTest):
         some = self.scratch / "some"
         shutil.copytree(directory / "train" / classes[-1], some / classes[-1])
         shutil.copytree(directory / "train" / classes[1], some / classes[1])
+        picture = next((some / classes[1]).iterdir())
+        loose = self.scratch / "new photos"
+        loose.mkdir()
+        shutil.copy(picture, loose / picture.name)
+        (row,) = self.rows(run.run_dir, loose, "--top", 1)
+        self.assertTrue(row["name"].startswith(f"{loose}/{picture.name}"), row)
+        shutil.copy(picture, some / picture.name)
+        self.assert_fails(lockstep("eval", run.run_dir, some), 64, names=some,
+                          advises="--format image_folder")
         scores = self.scores(run.run_dir, some, "--format", "image_folder")
         counts = {row["class"]: row["samples"] for row in scores["classes"]}
         self.assertEqual({name for name, count in counts.items() if count > 0},
@@ -236,11 +245,24 @@ class Predict(UseTest):
             done = subprocess.run([BIN / "lockstep", "predict", place, data], stdout=full,
                                   stderr=subprocess.PIPE, text=True)
         self.assertEqual(done.returncode, 70, done.stderr)
+        self.assert_directory_is_checked(self.scratch / "out", data)
         newest = max((place / "checkpoints").glob("step-*")) / "model.safetensors"
         content = bytearray(newest.read_bytes())
         content[-5] ^= 1
         newest.write_bytes(content)
         self.assert_fails(lockstep("predict", place, data), 65, names=newest)
+
+    def assert_directory_is_checked(self, exported, data):
+        facts = exported / "lockstep.json"
+        good = facts.read_text()
+        unlisted = json.loads(good)
+        del unlisted["files"]["model.safetensors"]
+        for text, subject in ((json.dumps(unlisted), "model.safetensors"),
+                              ('{"model":' + "[" * 200_000 + "]" * 200_000 + "}", facts)):
+            facts.write_text(text)
+            self.assert_fails(lockstep("predict", exported, data), 65, names=[facts, subject],
+                              advises="export the model again")
+        facts.write_text(good)
 
 
 if __name__ == "__main__":

@@ -128,7 +128,10 @@ Status evaluate_model(const EvalWords& words) {
   ModelAndData opened;
   LOCKSTEP_RETURN_IF_ERROR(open_model_and_data(words.use, &opened));
   if (!opened.data->has_labels())
-    return {Code::kUsage, "eval needs labels; for images without labels there is lockstep predict"};
+    return {Code::kUsage, opened.data->name() +
+                              " has images that are in no class's directory, so they have no "
+                              "labels; move them out (--format image_folder reads the classes "
+                              "alone), or use lockstep predict, which needs no labels"};
   LOCKSTEP_ASSIGN_OR_RETURN(const LabelMap map, LabelMap::make(opened));
   Scores scores = begin_scores(opened);
   if (!words.confusion.empty() && scores.confusion.empty())

@@ -104,6 +104,8 @@ Result<OpenModel> OpenModel::open(const TrainedModel& model, const DataKind& dat
     made.classes_ = classes;
     break;
   }
+  // What is wrong with the file itself is no fault of the data.
+  if (made.model_ == nullptr && refused.code() != Code::kConfig) return refused;
   if (made.model_ == nullptr)
     return Status(refused.code(), data.name + " has " + kind_text(data.shape) +
                                       ", which the model in " + model.place +

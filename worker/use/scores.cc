@@ -4,6 +4,11 @@
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "comm/base/text/printable.h"
+#include "comm/base/text/utf8.h"
 
 namespace lockstep {
 namespace {
@@ -48,10 +53,22 @@ std::string cell(std::string text, size_t width) {
   return text;
 }
 
+// The first characters of a name, none of them cut, and how many they are.
+std::pair<std::string, size_t> short_name(const std::string& name) {
+  const std::string shown = printable(name);
+  std::string text;
+  size_t characters = 0;
+  while (characters < kNameWidth && text.size() < shown.size()) {
+    const std::string_view rest = std::string_view(shown).substr(text.size());
+    text += rest.substr(0, std::max<size_t>(1, utf8_character_bytes(rest)));
+    ++characters;
+  }
+  return {text, characters};
+}
+
 std::string name_cell(const std::string& name) {
-  std::string text = name.substr(0, kNameWidth);
-  text.resize(kNameWidth, ' ');
-  return text;
+  auto [text, characters] = short_name(name);
+  return text.append(kNameWidth - characters, ' ');
 }
 
 std::string class_rows(const Scores& scores) {
@@ -165,7 +182,7 @@ std::string confusion_svg(const Scores& scores) {
   for (size_t i = 0; i < classes; ++i) {
     const size_t y = kMargin + i * side;
     if (side >= 12) {
-      const std::string name = escaped(scores.class_names[i].substr(0, kNameWidth));
+      const std::string name = escaped(short_name(scores.class_names[i]).first);
       out += "<text text-anchor=\"end\" x=\"" + std::to_string(kMargin - 4) + "\" y=\"" +
              std::to_string(y + side / 2 + 4) + "\">" + name + "</text>\n";
       out += "<text transform=\"translate(" + std::to_string(y + side / 2 + 4) + " " +

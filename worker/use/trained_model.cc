@@ -8,6 +8,7 @@
 #include "comm/base/file.h"
 #include "comm/base/hash.h"
 #include "comm/base/limits.h"
+#include "comm/base/text/shallow_json.h"
 #include "comm/rundir/run_files.h"
 #include "comm/wire/data_formats.h"
 #include "comm/wire/data_legend.h"
@@ -21,6 +22,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr char kUsageFile[] = "lockstep.json";
+constexpr int kMostDepth = 8;
 
 Result<TrainedModel> read_checkpoint_model(const std::string& run_dir,
                                            const std::string& checkpoint) {
@@ -43,7 +45,7 @@ class ExportedDirectory {
   Result<TrainedModel> read() {
     LOCKSTEP_ASSIGN_OR_RETURN(const std::string text,
                               read_file(file(kUsageFile), limits::kJobFileBytes));
-    const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    const Json json = parse_shallow_json(text, kMostDepth);
     if (!json.is_object() || !member(json, "model").is_object() ||
         !member(json, "files").is_object())
       return bad("is not what lockstep export model writes");
@@ -61,6 +63,10 @@ class ExportedDirectory {
     LOCKSTEP_RETURN_IF_ERROR(check_files(json["files"]));
     model_.is_directory = true;
     take_model(json);
+    for (const std::string& used :
+         {model_.weights, model_.job.model().path(), model_.job.model().eval_path()})
+      if (!used.empty() && !json["files"].contains(fs::path(used).filename().string()))
+        return bad("does not have the hash of " + used);
     take_input(member(json, "input"));
     take_tokens(member(json, "input"));
     return std::move(model_);

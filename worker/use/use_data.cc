@@ -40,6 +40,8 @@ bool holds_images(const std::string& path) {
 
 UsedData::~UsedData() {
   std::error_code ignored;
+  team_.reset();  // they read the data set
+  reader_.reset();
   dataset_.reset();
   if (!scratch_.empty()) fs::remove_all(scratch_, ignored);
 }
@@ -80,6 +82,7 @@ Status UsedData::open_dataset_at(const TrainedModel& model, const UsedDataPlace&
     dataset_ = std::move(run.eval);
     return Status::ok();
   }
+  path_ = place.path;
   name_ = shell_word(place.path);
   wire::DatasetSpec set;
   set.set_path(place.path);
@@ -137,7 +140,7 @@ Status UsedData::make_reader(const TrainedModel& model, const UsedDataPlace& pla
 std::string UsedData::name_of(uint64_t sample) const {
   std::string name = dataset_->name_of(sample);
   const size_t at = shown_for_.empty() ? std::string::npos : name.find(shown_for_);
-  if (at != std::string::npos) name.replace(at, shown_for_.size(), name_);
+  if (at != std::string::npos) name.replace(at, shown_for_.size(), path_);
   return name;
 }
 

@@ -58,7 +58,8 @@ class UsedData {
   Status make_reader(const TrainedModel& model, const UsedDataPlace& place);
   Result<std::string> make_scratch(const std::string& where);
 
-  std::string name_;
+  std::string path_;       // as the user gave it
+  std::string name_;       // for messages
   std::string scratch_;    // removed at the end; empty: none
   std::string shown_for_;  // the part of names that is not the user's
   std::unique_ptr<data::Dataset> dataset_;

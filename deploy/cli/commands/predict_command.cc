@@ -47,7 +47,10 @@ Status check_out(const std::string& out) {
   if (fs::exists(out, error))
     return {Code::kUsage, shell_word(out) + " is there already; name another file"};
   const fs::path parent = fs::absolute(out).parent_path();
-  if (fs::is_directory(parent, error)) return Status::ok();
+  if (fs::is_directory(parent, error) && ::access(parent.c_str(), W_OK) == 0) return Status::ok();
+  if (fs::is_directory(parent, error))
+    return {Code::kInternal, "cannot write to " + shell_word(parent.string()) + ": " +
+                                 errno_text(errno) + "; name another directory"};
   return {Code::kNoInput,
           "there is no directory " + shell_word(parent.string()) + " for the predictions; make it"};
 }

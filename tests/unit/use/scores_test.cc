@@ -7,6 +7,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "comm/base/text/utf8.h"
+
 namespace lockstep {
 namespace {
 
@@ -53,6 +55,20 @@ TEST(Scores, JsonHasTheMatrix) {
   EXPECT_EQ(json["loss"], 0.5);
   EXPECT_EQ(json["classes"][1]["predicted"], 7);
   EXPECT_EQ(json["confusion"][0], (std::vector<uint64_t>{8, 2, 0}));
+}
+
+TEST(Scores, LongNamesAreCutBetweenCharacters) {
+  Scores scores = three_classes();
+  scores.class_names[0] = "x";
+  for (int i = 0; i < 30; ++i) scores.class_names[0] += "日";
+  scores.class_names[1] = "bell\a";
+  const std::string picture = confusion_svg(scores);
+  const std::string text = scores_text(scores);
+  EXPECT_TRUE(is_utf8(picture));
+  EXPECT_TRUE(is_utf8(text));
+  EXPECT_EQ(picture.find('\a'), std::string::npos);
+  EXPECT_EQ(text.find('\a'), std::string::npos);
+  EXPECT_THAT(picture, HasSubstr(">x日日"));
 }
 
 TEST(Scores, TableAndPictureNameTheClasses) {
