@@ -9,12 +9,19 @@ namespace {
 
 TEST(RunStatus, WhatIsAbsentOrOddStaysEmpty) {
   for (const char* text : {"[]", "{}", R"({"step": -1, "loss": "x", "members": 3, "eval": []})",
-                           R"({"step": null, "eval": {"loss": 1}})"}) {
+                           R"({"step": null, "eval": {"step": 1}})"}) {
     const RunStatus status = parse_status(nlohmann::json::parse(text));
     EXPECT_EQ(status.step, 0u) << text;
     EXPECT_FALSE(status.loss) << text;
     EXPECT_FALSE(status.eval) << text;
   }
+}
+
+TEST(RunStatus, AnEvaluationMayKnowNoAccuracy) {
+  const RunStatus status = parse_status(nlohmann::json::parse(R"({"eval": {"loss": 1.5}})"));
+  ASSERT_TRUE(status.eval);
+  EXPECT_EQ(status.eval->loss, 1.5);
+  EXPECT_FALSE(status.eval->accuracy);
 }
 
 TEST(RunStatus, AnAbsentCoordinatorIsAnErrorNotACrash) {

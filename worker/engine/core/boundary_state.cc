@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "comm/wire/metric_names.h"
-#include "worker/optim/average.h"
+#include "worker/optim/average_range.h"
 
 namespace lockstep {
 namespace {

@@ -1,4 +1,5 @@
 // A death, and what goes on after it.
+#include "comm/wire/metric_names.h"
 #include "comm/wire/resume_point.h"
 #include "tests/unit/coordinator/decide/recovery.h"
 
@@ -313,7 +314,7 @@ TEST(Recovery, AnImpossibleEvaluationIsRefused) {
     EXPECT_EQ(w.say(1, e), Reason::kRefusedMalformed) << name;
   }
   e.mutable_step_records()->mutable_evals(0)->clear_metrics();
-  for (int i = 0; i < 12; ++i)
+  for (size_t i = 0; i <= kMetricsOfAnEvaluation; ++i)
     e.mutable_step_records()->mutable_evals(0)->add_metrics()->set_name("hit");
   EXPECT_EQ(w.say(1, e), Reason::kRefusedMalformed);
 }

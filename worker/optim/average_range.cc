@@ -1,4 +1,4 @@
-#include "worker/optim/average.h"
+#include "worker/optim/average_range.h"
 
 #include "comm/base/clones.h"
 
