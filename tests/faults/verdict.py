@@ -124,9 +124,23 @@ def check_no_rewind(stage, run):
         newest = min(newest, begins)
 
 
+LAST_WORDS = "its last words:"  # below them is what a dead process said itself
+
+
+def complaints_in(text):
+    """What programs of ours say is wrong, with the last words of others that they pass on."""
+    told, is_quoting = [], False
+    for line in text.splitlines():
+        is_ours = COMPLAINT.match(line) is not None
+        is_quoting = line == LAST_WORDS or (is_quoting and not is_ours)
+        if (is_ours and ONLY_ENDED not in line) or (is_quoting and line != LAST_WORDS):
+            told.append(line)
+    return "\n".join(told)
+
+
 def check_clear(run, code, names):
     """A sentence on stderr; it, or what the run has told before, names the subject."""
-    complaint = "\n".join(line for line in COMPLAINT.findall(run.text()) if ONLY_ENDED not in line)
+    complaint = complaints_in(run.text())
     if not complaint or not COMPLAINT.search(run.complaint()):
         raise Defect(f"code {code} without its cause:\n" + run.text()[-2000:])
     if names and not any(is_named(str(name), complaint) for name in names):
