@@ -91,7 +91,7 @@ class ReferenceTest(LockstepTest):
 
         ends_so(self.finish(job, "--workers", 4, name=f"{job.stem}-of-4"))
         name = f"{job.stem}-killed"
-        killed = self.start(job, "--workers", 2, name=name, slot_ms=200)
+        killed = self.start(job, "--workers", 2, name=name, slot_ms=500)
         killed.wait_for_step(3)
         os.kill(killed.wait_for(lambda: killed.workers()[1], "a second worker"), signal.SIGKILL)
         killed.wait_for(lambda: killed.status()["generation"] > 1, "another generation")
