@@ -38,7 +38,7 @@ class Exported(LockstepTest):
             self.assert_same_result(run, one)
             self.assertEqual(run.summary()["eval_loss"], one.summary()["eval_loss"])
 
-        killed = self.start(job, "--workers", 2, name="killed", slot_ms=10)
+        killed = self.start(job, "--workers", 2, name="killed", slot_ms=40)
         killed.wait_for_step(20)
         os.kill(killed.wait_for(lambda: killed.workers()[1], "a second worker"), signal.SIGKILL)
         killed.wait_for_step(60)

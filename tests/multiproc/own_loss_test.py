@@ -70,7 +70,7 @@ class OwnLoss(LockstepTest):
 
     def dies_and_goes_on(self, job, one):
         """The job once more, with a death and a resume in another world: as `one`."""
-        run = self.start(job, "--workers", 2, name="killed", slot_ms=10)
+        run = self.start(job, "--workers", 2, name="killed", slot_ms=40)
         run.wait_for_step(20)
         os.kill(run.wait_for(lambda: run.workers()[1], "a second worker"), signal.SIGKILL)
         run.wait_for_step(60)
