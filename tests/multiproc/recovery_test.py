@@ -8,7 +8,7 @@ import unittest
 
 from disturbed import SECTIONS, DisturbedTest
 from fails_with import events, is_named
-from harness import LockstepTest, lockstep, processes_of
+from harness import LockstepTest, kill_at_once, lockstep, processes_of
 
 
 class Recovery(DisturbedTest):
@@ -38,8 +38,7 @@ class Recovery(DisturbedTest):
     def test_all_workers_are_killed_at_once(self):
         run = self.start_run(3)
         run.wait_for_step(150)  # there is a checkpoint
-        for pid in run.workers():
-            os.kill(pid, signal.SIGKILL)
+        kill_at_once(run.workers())  # one by one in one step, they look like victims of a sample
         self.assert_as_if_nothing_had_happened(run)
 
     def test_the_coordinator_is_killed_twice(self):
