@@ -112,6 +112,9 @@ TEST(JobResume, TheKeysMarkedInTheHelpAreThoseThatIdentifyARun) {
   job.mutable_data()->set_shuffle("block");
   job.mutable_data()->set_label("species");  // where they are named
   job.mutable_data()->set_input("pixels");
+  job.mutable_data()->add_inputs("image");
+  job.mutable_data()->add_targets("mask");
+  job.mutable_data()->set_weight("importance");
   // Where they select anything.
   job.mutable_data()->set_holdout(0.1);
   job.mutable_data()->set_split_seed(1);
@@ -119,6 +122,7 @@ TEST(JobResume, TheKeysMarkedInTheHelpAreThoseThatIdentifyARun) {
   job.mutable_data()->mutable_eval()->set_fraction(0.1);
   job.mutable_data()->add_mix();
   job.mutable_optimizer()->add_groups();
+  job.mutable_optimizer()->set_adjust_lr("original");
   for (const auto& entry : coordinator::identity_of(job, {}))
     if (const JobKey* row = find_job_key(entry.key); row != nullptr)
       identifying.insert(std::string(row->key));
