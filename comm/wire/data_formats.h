@@ -27,6 +27,13 @@ enum class FormatColumns : uint8_t {
   kBoth,
 };
 
+// Whether samples may have fields beside the input and the label (data/dataset/fields.h).
+enum class FormatFields : uint8_t {
+  kNone,
+  kTargets,  // data.targets and data.weight; data.inputs lists the columns of the one input
+  kAll,      // also data.inputs after the first
+};
+
 struct NamedFormat {
   std::string_view name;
   SampleKind kind = SampleKind::kUnknown;
@@ -42,6 +49,7 @@ struct NamedFormat {
   std::string_view described_by = {};
   // Columns of tables and Arrow, features of TFRecord, files of a sample in WebDataset.
   FormatColumns columns = FormatColumns::kNone;
+  FormatFields fields = FormatFields::kNone;
 };
 
 // "cifar.tfrecord", "x.tfrec", "train.record", or "train-00000-of-01024", whatever says that it is
@@ -92,7 +100,10 @@ inline constexpr NamedFormat kNamedFormats[] = {
     {.name = "tokens", .kind = SampleKind::kSequence},
     {.name = "tokens_u32", .kind = SampleKind::kSequence},
     {.name = "text", .kind = SampleKind::kSequence, .is_text = true},
-    {.name = "csv", .kind = SampleKind::kStored, .columns = FormatColumns::kBoth},
+    {.name = "csv",
+     .kind = SampleKind::kStored,
+     .columns = FormatColumns::kBoth,
+     .fields = FormatFields::kTargets},
 };
 
 inline constexpr auto kDataFormats = [] {
@@ -124,6 +135,11 @@ inline bool is_token_format(std::string_view format) {
 }
 inline bool is_encoded_format(std::string_view format) {
   return kind_of_format(format) == SampleKind::kEncoded;
+}
+
+inline FormatFields fields_of_format(std::string_view format) {
+  const NamedFormat* named = named_format(format);
+  return named == nullptr ? FormatFields::kNone : named->fields;
 }
 
 inline bool is_text_format(std::string_view format) {

@@ -25,9 +25,4 @@ inline LossKind loss_kind(const wire::TrainSpec& train) {
   return train.loss() == "huber" ? LossKind::kHuber : LossKind::kCrossEntropy;
 }
 
-// How many values the model gives for a prediction.
-inline uint32_t outputs_of(const wire::TrainSpec& train, uint32_t classes) {
-  return loss_kind(train) == LossKind::kCrossEntropy ? classes : 1;
-}
-
 }  // namespace lockstep

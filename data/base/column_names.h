@@ -14,15 +14,22 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "data/base/lower_case.h"
 
 namespace lockstep::data {
 
-// data.input and data.label of a job; empty: by the names below.
+// data.input and data.label of a job; empty: by the names below. And of fields
+// (data/dataset/fields.h), as the job lists them.
 struct ColumnNames {
   std::string input{};
   std::string label{};
+  std::vector<std::string> inputs{};   // data.inputs; then `input` is empty
+  std::vector<std::string> targets{};  // data.targets; then `label` is empty
+  std::string weight{};                // data.weight
+
+  bool has_fields() const { return !inputs.empty() || !targets.empty() || !weight.empty(); }
 };
 
 struct TakenColumns {

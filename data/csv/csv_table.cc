@@ -14,21 +14,9 @@
 namespace lockstep::data {
 namespace {
 
-constexpr size_t kNameBytes = 1'024;  // of a class or a column
-
 bool is_number(const CsvField& field) {
   float ignored = 0;
   return parse_csv_number(csv_text(field), &ignored) != CsvNumber::kNone;
-}
-
-Status check_name(std::string_view name, const std::string& place) {
-  if (name.empty()) return bad("has no name in " + place + "; give it one");
-  if (name.size() > kNameBytes)
-    return bad("has a name of " + std::to_string(name.size()) + " bytes in " + place +
-               "; the limit is " + std::to_string(kNameBytes));
-  if (is_utf8(name)) return Status::ok();
-  return bad("has " + shown(name) + " in " + place +
-             ", which is not UTF-8; save the file as UTF-8");
 }
 
 // "a", "b", "c".
@@ -85,7 +73,7 @@ Result<CsvColumns> read_header(const CsvRecord& record) {
       return bad("has a column without a name in its header, " + place +
                  "; name it, or leave it out (pandas writes row numbers so: "
                  "to_csv(index=False))");
-    LOCKSTEP_RETURN_IF_ERROR(check_name(name, place));
+    LOCKSTEP_RETURN_IF_ERROR(check_csv_name(name, place));
     columns.names.emplace_back(name);
   }
   return columns;
@@ -103,11 +91,25 @@ std::string CsvColumns::place(uint64_t line, size_t column) const {
 }
 
 CsvTableReader::CsvTableReader(const CsvTable* training, ColumnNames wanted)
-    : training_(training), wanted_(std::move(wanted)) {
+    : training_(training),
+      wanted_(std::move(wanted)),
+      labels_(training == nullptr ? nullptr : &training->classes) {
   if (training_ == nullptr) return;
   table_.columns = training_->columns;
-  kind_ = training_->classes.empty() ? Labels::kNumbers : Labels::kNames;
-  for (uint32_t i = 0; i < training_->classes.size(); ++i) names_[training_->classes[i]] = i;
+  follow();
+}
+
+// The columns are known: what takes their targets and weights.
+void CsvTableReader::follow() {
+  const CsvColumns& columns = table_.columns;
+  for (size_t i = 0; i < columns.targets.size(); ++i) {
+    const bool is_label = training_ != nullptr && columns.targets[i] == columns.label;
+    CsvTargetKind kind = CsvTargetKind::kEither;
+    if (training_ != nullptr) kind = is_label ? CsvTargetKind::kClasses : CsvTargetKind::kNumbers;
+    targets_.emplace_back(columns.targets[i], kind, is_label ? &training_->classes : nullptr);
+  }
+  if (columns.weight != kNoCsvColumn)
+    weights_.emplace(columns.weight, CsvTargetKind::kWeights, nullptr);
 }
 
 Status CsvTableReader::add(std::string_view text) {
@@ -156,35 +158,75 @@ Status CsvTableReader::begin(const CsvRecord& first, bool* is_header) {
   return Status::ok();
 }
 
-// Which columns are the label and the features.
+// Which columns are the label or the targets, the weight, and the features.
 Status CsvTableReader::choose(CsvColumns columns) {
+  LOCKSTEP_RETURN_IF_ERROR(wanted_.targets.empty() ? choose_label(&columns)
+                                                   : choose_targets(&columns));
+  if (!wanted_.weight.empty()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(columns.weight,
+                              column_called(columns, wanted_.weight, "data.weight"));
+    if (columns.is_answer(columns.weight))
+      return bad("has " + columns.shown_name(columns.weight) +
+                 " as a weight and as what is to be learnt; name another column in data.weight");
+  }
+  LOCKSTEP_RETURN_IF_ERROR(choose_features(&columns));
+  table_.columns = std::move(columns);
+  follow();
+  return Status::ok();
+}
+
+Status CsvTableReader::choose_label(CsvColumns* columns) {
   std::optional<size_t> label;
   if (!wanted_.label.empty()) {
-    LOCKSTEP_ASSIGN_OR_RETURN(label, column_called(columns, wanted_.label, "data.label"));
+    LOCKSTEP_ASSIGN_OR_RETURN(label, column_called(*columns, wanted_.label, "data.label"));
   } else {
-    LOCKSTEP_ASSIGN_OR_RETURN(label, label_by_name(columns.names, first_line_));
+    LOCKSTEP_ASSIGN_OR_RETURN(label, label_by_name(columns->names, first_line_));
   }
   if (!label) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const GuessedLabel guessed, guess_.label(!columns.names.empty()));
-    label = std::min(guessed.column, columns.fields - 1);
-    columns.note = guessed.note;
+    LOCKSTEP_ASSIGN_OR_RETURN(const GuessedLabel guessed, guess_.label(!columns->names.empty()));
+    label = std::min(guessed.column, columns->fields - 1);
+    columns->note = guessed.note;
   }
-  columns.label = *label;
-  for (size_t i = 0; wanted_.input.empty() && i < columns.fields; ++i)
-    if (i != columns.label) columns.features.push_back(i);
-  for (size_t begin = 0; !wanted_.input.empty() && begin <= wanted_.input.size();) {
+  columns->label = *label;
+  return Status::ok();
+}
+
+Status CsvTableReader::choose_targets(CsvColumns* columns) {
+  for (const std::string& name : wanted_.targets) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const size_t column, column_called(*columns, name, "data.targets"));
+    if (columns->is_answer(column))
+      return bad("has " + columns->shown_name(column) +
+                 " twice among the targets; name each column once in data.targets");
+    columns->targets.push_back(column);
+  }
+  return Status::ok();
+}
+
+Status CsvTableReader::choose_features(CsvColumns* columns) {
+  const bool are_listed = !wanted_.inputs.empty();
+  std::vector<std::string> names = wanted_.inputs;
+  for (size_t begin = 0; !are_listed && !wanted_.input.empty() && begin <= wanted_.input.size();) {
     const size_t end = std::min(wanted_.input.find(',', begin), wanted_.input.size());
-    const std::string name(trimmed(std::string_view(wanted_.input).substr(begin, end - begin)));
-    LOCKSTEP_ASSIGN_OR_RETURN(const size_t column, column_called(columns, name, "data.input"));
-    const auto& taken = columns.features;
-    if (column == columns.label || std::find(taken.begin(), taken.end(), column) != taken.end())
-      return bad("has " + columns.shown_name(column) + " twice among label and input; name each " +
-                 "column once in data.input, and leave the label out");
-    columns.features.push_back(column);
+    names.emplace_back(trimmed(std::string_view(wanted_.input).substr(begin, end - begin)));
     begin = end + 1;
   }
-  table_.columns = std::move(columns);
-  return Status::ok();
+  for (size_t i = 0; names.empty() && i < columns->fields; ++i)
+    if (!columns->is_answer(i) && i != columns->weight) columns->features.push_back(i);
+  const std::string key = are_listed ? "data.inputs" : "data.input";
+  for (const std::string& name : names) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const size_t column, column_called(*columns, name, key));
+    const auto& taken = columns->features;
+    if (columns->is_answer(column) || column == columns->weight ||
+        std::find(taken.begin(), taken.end(), column) != taken.end())
+      return bad("has " + columns->shown_name(column) +
+                 " twice among label and input; name each column once in " + key +
+                 ", and leave the label out");
+    columns->features.push_back(column);
+  }
+  if (!columns->features.empty()) return Status::ok();
+  return bad(
+      "has no column left for the model: data.targets and data.weight name them all; leave "
+      "one out");
 }
 
 Status CsvTableReader::add_row(const CsvRecord& record) {
@@ -194,7 +236,12 @@ Status CsvTableReader::add_row(const CsvRecord& record) {
                " in line " + std::to_string(first_line_) +
                "; give every row as many, and put a field with a separator in quotes");
   for (const size_t i : table_.columns.features) LOCKSTEP_RETURN_IF_ERROR(add_feature(record, i));
-  LOCKSTEP_RETURN_IF_ERROR(add_label(record));
+  const auto add_to = [&](auto& taker, size_t column) {
+    return taker.add(csv_text(record.fields[column]), table_.columns.place(record.line, column));
+  };
+  if (targets_.empty()) LOCKSTEP_RETURN_IF_ERROR(add_to(labels_, table_.columns.label));
+  for (CsvTarget& target : targets_) LOCKSTEP_RETURN_IF_ERROR(add_to(target, target.column()));
+  if (weights_) LOCKSTEP_RETURN_IF_ERROR(add_to(*weights_, weights_->column()));
   table_.lines.push_back(static_cast<uint32_t>(record.line));
   return Status::ok();
 }
@@ -216,56 +263,34 @@ Status CsvTableReader::add_feature(const CsvRecord& record, size_t column) {
              "take the column away");
 }
 
-Status CsvTableReader::add_label(const CsvRecord& record) {
-  const size_t column = table_.columns.label;
-  const CsvField& field = record.fields[column];
-  const std::string_view text = csv_text(field);
-  const std::string place = table_.columns.place(record.line, column);
-  if (text.empty()) return bad("has no label in " + place + "; fill it in, or take the row away");
-  const auto number = parse_csv_count(text);
-  if (!number && is_number(field))
-    return bad("has the label " + shown(text) + " in " + place +
-               "; labels are whole numbers from 0, or names of classes; data.label names another "
-               "column");
-  const Labels kind = number ? Labels::kNumbers : Labels::kNames;
-  if (kind_ == Labels::kUnknown) kind_ = kind;
-  if (kind != kind_)
-    return bad("has the label " + shown(text) + " in " + place + "; labels before it " +
-               (number ? "are names" : "are numbers") + ", so make all of one kind");
-  if (!number) return add_name(text, place);
-  if (*number > limits::kLabel)
-    return bad("has the label " + shown(text) + " in " + place + "; labels are 0 to " +
-               std::to_string(limits::kLabel));
-  table_.labels.push_back(static_cast<uint32_t>(*number));
-  return Status::ok();
-}
-
-Status CsvTableReader::add_name(std::string_view name, const std::string& place) {
-  auto known = names_.find(name);
-  if (known == names_.end()) {
-    LOCKSTEP_RETURN_IF_ERROR(check_name(name, place));
-    if (training_ != nullptr)
-      return bad("has the label " + shown(name) + " in " + place +
-                 ", which no row for training has; correct it, or take the row away");
-    if (names_.size() > limits::kLabel)
-      return bad("has more than " + std::to_string(limits::kLabel + 1) +
-                 " different labels up to " + place + "; is this column the label?");
-    known = names_.emplace(name, static_cast<uint32_t>(names_.size())).first;
-  }
-  table_.labels.push_back(known->second);
-  return Status::ok();
-}
-
-CsvTable CsvTableReader::finish() {
-  LOCKSTEP_CHECK(!table_.labels.empty(), "a table without a row was taken");
-  std::vector<uint32_t> numbers(names_.size());  // by the order in which names came
-  for (const auto& [name, came] : names_) {      // in the order of their bytes
-    numbers[came] = static_cast<uint32_t>(table_.classes.size());
-    table_.classes.push_back(name);
-  }
-  if (!numbers.empty())
-    for (uint32_t& label : table_.labels) label = numbers[label];
+Result<CsvTable> CsvTableReader::finish() {
+  LOCKSTEP_CHECK(!table_.lines.empty(), "a table without a row was taken");
+  if (targets_.empty())
+    table_.labels = labels_.take(&table_.classes);
+  else
+    LOCKSTEP_RETURN_IF_ERROR(finish_targets());
+  if (weights_) table_.weights = weights_->numbers();
   return std::move(table_);
+}
+
+// The first target that can be classes is the label, all others are numbers.
+Status CsvTableReader::finish_targets() {
+  CsvColumns& columns = table_.columns;
+  for (const CsvTarget& target : targets_)
+    if (training_ == nullptr && columns.label == kNoCsvColumn && target.may_be_classes())
+      columns.label = target.column();
+  for (CsvTarget& target : targets_) {
+    const bool is_label = target.column() == columns.label;
+    if (!is_label && !target.are_numbers())
+      return bad("has names in " + columns.shown_name(target.column()) + ", but " +
+                 columns.shown_name(columns.label) +
+                 " is the label already, and other targets are numbers; leave one out of "
+                 "data.targets");
+    if (is_label) table_.labels = target.labels().take(&table_.classes);
+    table_.targets.push_back(is_label ? std::vector<float>() : target.numbers());
+  }
+  if (table_.labels.empty()) table_.labels.resize(table_.lines.size(), 0);
+  return Status::ok();
 }
 
 }  // namespace lockstep::data

@@ -4,9 +4,11 @@
 // the job names, else in the one whose name says so (column_names.h), else in the one that
 // CsvLabelGuess finds. The other columns are features, in their order, or those that the job names.
 //
-// A feature is a finite number (csv_numbers.h). Labels are either all whole numbers from 0, or all
-// names. The distinct names, in the order of their bytes, are the classes. Blanks around an
+// A feature is a finite number (csv_numbers.h), labels are those of csv_labels.h. Blanks around an
 // unquoted field do not count.
+//
+// Where the job names targets, these are columns of numbers, and the first one whose values can be
+// classes (csv_target.h) is the label. A table whose targets are all numbers has no label.
 //
 // Several tables follow one after another; all have the same columns. Evaluation data have the same
 // columns and the same classes as the training data.
@@ -16,9 +18,10 @@
 // Thread-safety: values; one thread for each CsvTableReader.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,17 +29,27 @@
 #include "comm/base/status.h"
 #include "data/base/column_names.h"
 #include "data/csv/csv_label.h"
+#include "data/csv/csv_labels.h"
 #include "data/csv/csv_records.h"
+#include "data/csv/csv_target.h"
 
 namespace lockstep::data {
 
+inline constexpr size_t kNoCsvColumn = SIZE_MAX;
+
 struct CsvColumns {
   size_t fields = 0;               // of a record; 0: not known yet
-  size_t label = 0;                // which of the fields
+  size_t label = kNoCsvColumn;     // which of the fields; none: of numbers only
   std::vector<std::string> names;  // of all fields; empty: no header
   std::vector<size_t> features;    // which of the fields
+  std::vector<size_t> targets;     // as the job names them, the label among them; empty: none
+  size_t weight = kNoCsvColumn;    // likewise
   std::string note;                // if the label was guessed
 
+  // Whether it is the label or a target.
+  bool is_answer(size_t column) const {
+    return column == label || std::find(targets.begin(), targets.end(), column) != targets.end();
+  }
   std::string shown_name(size_t column) const;  // its name, or "column 3"
   // "line 12, column 3 ("age")".
   std::string place(uint64_t line, size_t column) const;
@@ -44,10 +57,12 @@ struct CsvColumns {
 
 struct CsvTable {
   CsvColumns columns;
-  std::vector<float> values;         // row after row, without the labels
-  std::vector<uint32_t> labels;      // by row
-  std::vector<std::string> classes;  // by label, if labels are names
-  std::vector<uint32_t> lines;       // by row, its line in its table
+  std::vector<float> values;                // row after row, the features alone
+  std::vector<uint32_t> labels;             // by row; 0 without a label
+  std::vector<std::string> classes;         // by label, if labels are names
+  std::vector<std::vector<float>> targets;  // by columns.targets, then by row; empty for the label
+  std::vector<float> weights;               // by row; empty: none
+  std::vector<uint32_t> lines;              // by row, its line in its table
 
   size_t features() const { return columns.features.size(); }
 };
@@ -63,31 +78,33 @@ class CsvTableReader {
   // which column is the label.
   void look(std::string_view text) { guess_.look(text); }
 
-  uint64_t rows() const { return table_.labels.size(); }  // so far
+  uint64_t rows() const { return table_.lines.size(); }  // so far
 
   // Adds one more table. After an error, add nothing more.
   Status add(std::string_view text);
 
-  // REQUIRES: add() was called at least once.
-  CsvTable finish();
+  // kBadData if a target beside the label has names. REQUIRES: add() was called at least once.
+  Result<CsvTable> finish();
 
  private:
-  enum class Labels { kUnknown, kNumbers, kNames };
-
   Status begin(const CsvRecord& first, bool* is_header);
   Status choose(CsvColumns columns);
+  Status choose_label(CsvColumns* columns);
+  Status choose_targets(CsvColumns* columns);
+  Status choose_features(CsvColumns* columns);
+  void follow();
   Status add_row(const CsvRecord& record);
   Status add_feature(const CsvRecord& record, size_t column);
-  Status add_label(const CsvRecord& record);
-  Status add_name(std::string_view name, const std::string& place);
+  Status finish_targets();
 
   const CsvTable* training_;
   ColumnNames wanted_;
   CsvLabelGuess guess_;
   CsvTable table_;
-  uint64_t first_line_ = 0;  // of the current table
-  Labels kind_ = Labels::kUnknown;
-  std::map<std::string, uint32_t, std::less<>> names_;  // numbered in the order of appearance
+  uint64_t first_line_ = 0;         // of the current table
+  CsvLabels labels_;                // of a table without named targets
+  std::vector<CsvTarget> targets_;  // by columns.targets
+  std::optional<CsvTarget> weights_;
 };
 
 }  // namespace lockstep::data

@@ -5,9 +5,10 @@ namespace {
 
 std::string shape_text(const SampleShape& shape) {
   if (shape.is_sequence()) return "sequences of " + std::to_string(shape.tokens) + " tokens";
-  if (shape.is_row) return "rows of " + std::to_string(shape.channels) + " columns";
+  const std::string fields = shape.fields == nullptr ? "" : " with " + text_of(*shape.fields);
+  if (shape.is_row) return "rows of " + std::to_string(shape.channels) + " columns" + fields;
   return "images of " + std::to_string(shape.channels) + "x" + std::to_string(shape.height) + "x" +
-         std::to_string(shape.width) + " (C x H x W)";
+         std::to_string(shape.width) + " (C x H x W)" + fields;
 }
 
 // Who has no names says nothing.

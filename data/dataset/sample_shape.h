@@ -1,7 +1,12 @@
 // Thread-safety: a value.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <tuple>
+
+#include "data/dataset/fields.h"
 
 namespace lockstep::data {
 
@@ -24,6 +29,9 @@ struct SampleShape {
   // A sequence of one document. A batch may leave out the padding at the end of all of its samples
   // (read/cut_padding.h). Then the batch is shorter than `tokens`.
   bool is_padded = false;
+  // Of images and rows, beside the input and the label (data.inputs, data.targets, data.weight).
+  // Null: there is the input and its label, and nothing else.
+  std::shared_ptr<const FieldList> fields = {};
 
   bool is_sequence() const { return tokens > 0; }
   // How many values a model gets for one sample: an image's floats, or token ids and positions.
@@ -33,13 +41,32 @@ struct SampleShape {
   }
   // How many predictions a model makes for one sample.
   uint64_t labels() const { return is_sequence() ? tokens : 1; }
+  // False: all targets are fields, and every label is 0.
+  bool has_label() const { return fields == nullptr || fields->has_label(); }
+  uint64_t record_bytes() const { return fields == nullptr ? 0 : fields->record_bytes(); }
+  // What a sample takes in the memory of labels: its labels and its record (fields.h), in int64.
+  uint64_t label_words() const { return labels() + record_bytes() / sizeof(int64_t); }
   // The bytes of one stored sample. A sequence has one more token, the last label. At most
   // limits::kSampleBytes.
   uint64_t stored_bytes() const {
     if (is_sequence()) return (uint64_t{tokens} + 1) * token_bytes;
     return elements() * (is_row ? sizeof(float) : 1);
   }
-  bool operator==(const SampleShape&) const = default;
+  bool operator==(const SampleShape& other) const {
+    const auto plain = [](const SampleShape& s) {
+      return std::tie(s.channels, s.height, s.width, s.tokens, s.token_bytes, s.channels_last,
+                      s.is_row, s.has_positions, s.is_padded);
+    };
+    if (plain(*this) != plain(other)) return false;
+    if (fields == nullptr || other.fields == nullptr) return fields == other.fields;
+    return *fields == *other.fields;
+  }
 };
+
+// The records of a batch of `samples`, behind its labels; null: there are none.
+inline std::byte* records_of(const SampleShape& shape, int64_t* labels, uint64_t samples) {
+  if (shape.record_bytes() == 0) return nullptr;
+  return reinterpret_cast<std::byte*>(labels + samples * shape.labels());
+}
 
 }  // namespace lockstep::data

@@ -9,12 +9,15 @@
 //   Sequences      sequences that are put together from several places, or with labels that do not
 //                  count
 //
+// Samples with more than an input and a label also have SampleFields.
+//
 // Numbers are those of the source, from 0 on. REQUIRES of every function with a number: the source
 // has this sample.
 //
 // Thread-safety: immutable; all calls from any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -52,7 +55,16 @@ class Samples {
 class Labels {
  public:
   virtual ~Labels() = default;
-  virtual uint32_t label(uint64_t i) const = 0;
+  virtual uint32_t label(uint64_t i) const = 0;  // 0 without SampleShape::has_label()
+};
+
+// Samples with fields (SampleShape::fields).
+class SampleFields {
+ public:
+  virtual ~SampleFields() = default;
+  // Writes the record of sample i, record_bytes() bytes at a multiple of 8, except for fields that
+  // follow the image. kBadData, naming file and sample, for a value that no model can take.
+  virtual Status read_record(uint64_t i, std::byte* record) const = 0;
 };
 
 class StoredSamples : public Samples {

@@ -262,7 +262,7 @@ Setting setting_of(const wire::JobSpec& job, const data::Dataset& dataset) {
   setting.slot_samples = rounded_up(setting.global_batch, setting.slots);
   setting.workers = workers;
   setting.input_bytes = data::input_bytes(dataset.shape(), form_of(job, dataset)) +
-                        dataset.shape().labels() * sizeof(int64_t);
+                        dataset.shape().label_words() * sizeof(int64_t);
   setting.data_threads = data::decode_threads(dataset, job.data().threads(), workers);
   setting.cores = std::max(1u, data::usable_processors() / workers);
   setting.prefetch_batches = std::max(1u, job.data().prefetch_batches());

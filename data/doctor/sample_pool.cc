@@ -93,7 +93,7 @@ Result<std::unique_ptr<PoolTeam>> PoolTeam::start(const data::Dataset& dataset,
     room.hand.augmenter = augmenter;
     room.stored.resize(dataset.shape().stored_bytes());
     room.input.resize(pool->reader_.input_bytes());
-    room.labels.resize(dataset.shape().labels());
+    room.labels.resize(dataset.shape().label_words());
   }
   return pool;
 }

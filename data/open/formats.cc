@@ -195,18 +195,26 @@ const DataFormat* find_data_format(std::string_view name) {
 
 Status check_columns(const ColumnNames& columns, const std::string& path,
                      const std::string& format) {
+  const auto refused = [&](const std::string& key, const std::string& value,
+                           const std::string& why) {
+    return Status(Code::kUsage, key + " is " + value + ", but " + path + " is of format " + format +
+                                    ", " + why + "; leave " + key + " out");
+  };
   const FormatColumns has = named_format(format)->columns;
-  const bool is_label =
-      !columns.label.empty() && (has == FormatColumns::kNone || has == FormatColumns::kInput);
-  const bool is_input =
-      !columns.input.empty() && (has == FormatColumns::kNone || has == FormatColumns::kLabel);
-  if (!is_label && !is_input) return Status::ok();
-  const std::string key = is_label ? "data.label" : "data.input";
-  return {Code::kUsage, key + " is " + (is_label ? columns.label : columns.input) + ", but " +
-                            path + " is of format " + format +
-                            (has != FormatColumns::kInput
-                                 ? ", which has no such columns; leave " + key + " out"
-                                 : ", whose tokens have no label; leave " + key + " out")};
+  const FormatFields fields = fields_of_format(format);
+  if (fields == FormatFields::kNone) {
+    const std::string has_none = "whose samples have one input and one label";
+    if (!columns.inputs.empty()) return refused("data.inputs", columns.inputs.front(), has_none);
+    if (!columns.targets.empty()) return refused("data.targets", columns.targets.front(), has_none);
+    if (!columns.weight.empty()) return refused("data.weight", columns.weight, has_none);
+  }
+  if (!columns.label.empty() && (has == FormatColumns::kNone || has == FormatColumns::kInput))
+    return refused(
+        "data.label", columns.label,
+        has == FormatColumns::kNone ? "which has no such columns" : "whose tokens have no label");
+  if (!columns.input.empty() && (has == FormatColumns::kNone || has == FormatColumns::kLabel))
+    return refused("data.input", columns.input, "which has no such columns");
+  return Status::ok();
 }
 
 const DataFormat& format_at(const std::string& path, std::string_view format) {

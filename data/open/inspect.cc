@@ -26,7 +26,8 @@ SplitInspection look_at(const Dataset& dataset, std::string split) {
   if (dataset.documents() != nullptr) seen.documents = dataset.documents()->counts();
   seen.classes = dataset.classes();
   seen.class_names = dataset.class_names();
-  if (const auto labels = dataset.as<Labels>()) {
+  const auto labels = dataset.as<Labels>();
+  if (labels && dataset.shape().has_label()) {
     seen.class_counts.resize(dataset.classes());
     for (uint64_t i = 0; i < dataset.samples(); ++i) {
       const auto [from, number] = labels->at(i);
@@ -55,7 +56,8 @@ std::string inspected_shape(const SampleShape& shape, bool is_encoded) {
     return std::to_string(shape.tokens) + " tokens and the next one, uint" +
            std::to_string(8 * shape.token_bytes);
   }
-  if (shape.is_row) return std::to_string(shape.channels) + " columns, float32";
+  const std::string fields = shape.fields == nullptr ? "" : "; with " + text_of(*shape.fields);
+  if (shape.is_row) return std::to_string(shape.channels) + " columns, float32" + fields;
   return std::to_string(shape.channels) + " x " + std::to_string(shape.height) + " x " +
          std::to_string(shape.width) + " (channels x height x width), uint8" +
          (shape.channels_last && !is_encoded ? ", stored channels-last" : "");

@@ -46,6 +46,14 @@ std::optional<uint64_t> document_end_of(const wire::DataSpec& spec) {
 
 }  // namespace
 
+ColumnNames column_names(const wire::DataSpec& data) {
+  return {.input = data.input(),
+          .label = data.label(),
+          .inputs = {data.inputs().begin(), data.inputs().end()},
+          .targets = {data.targets().begin(), data.targets().end()},
+          .weight = data.weight()};
+}
+
 SampleCut sample_cut(const wire::JobSpec& job) {
   const auto& words = job.data().transforms();
   // What cannot be parsed is told where it is used (sample_reader.h).
@@ -59,7 +67,7 @@ SampleCut sample_cut(const wire::JobSpec& job) {
           documents_of(job.data()),
           document_end_of(job.data()),
           job.data().length_classes() > 0 || job.data().shuffle() == "length",
-          {job.data().input(), job.data().label()},
+          column_names(job.data()),
           nullptr};
 }
 

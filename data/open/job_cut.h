@@ -13,6 +13,9 @@ class JobSpec;
 
 namespace lockstep::data {
 
+// The columns, arrays and files of a sample that a job names.
+ColumnNames column_names(const wire::DataSpec& data);
+
 SampleCut sample_cut(const wire::JobSpec& job);
 
 // Where a run keeps inflated files and statistics: data.cache_dir, or its own directory.

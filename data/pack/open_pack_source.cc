@@ -166,6 +166,11 @@ Result<std::unique_ptr<PackSource>> open_pack_source(const DataPlace& place, Spl
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string format,
                             resolve_format(spec.path(), spec.format(), place.cut.columns));
   LOCKSTEP_RETURN_IF_ERROR(check_columns(place.cut.columns, spec.path(), format));
+  if (place.cut.columns.has_fields())
+    return Status(Code::kUsage,
+                  "data.inputs, data.targets and data.weight cannot be packed: " + spec.path() +
+                      " is read as it is; leave them out to pack the "
+                      "input and the label alone");
   LOCKSTEP_RETURN_IF_ERROR(check_is_text(place.cut, spec.path(), format));
   std::unique_ptr<PackSource> source;
   if (is_token_format(format)) {

@@ -94,7 +94,7 @@ struct Loader::Impl {
 
 Status Loader::Impl::allocate() {
   const uint64_t samples = max_slot_samples(options.shape);
-  const uint64_t labels_bytes = dataset.shape().labels() * sizeof(int64_t);
+  const uint64_t labels_bytes = dataset.shape().label_words() * sizeof(int64_t);
   LOCKSTEP_ASSIGN_OR_RETURN(ring, BatchRing::make({samples, reader.input_bytes(), labels_bytes},
                                                   options.prefetch_batches));
   tuning = std::make_unique<TuningLink>(options.tuning, options.threads, *ring);
@@ -172,6 +172,7 @@ template <typename StreamOf>
 Status Loader::Impl::copy_mapped(std::span<const uint64_t> samples, const StreamOf& stream_of,
                                  std::byte* inputs, int64_t* labels) {
   const uint64_t prefetched = std::min(dataset.shape().stored_bytes(), kPrefetchBytes);
+  std::byte* record = records_of(dataset.shape(), labels, samples.size());
   for (uint64_t i = 0; i < samples.size(); ++i) {
     if (stored && i + kSamplesAhead < samples.size()) {
       const auto [from, number] = stored->at(samples[i + kSamplesAhead]);
@@ -180,8 +181,9 @@ Status Loader::Impl::copy_mapped(std::span<const uint64_t> samples, const Stream
         __builtin_prefetch(next + at);
     }
     LOCKSTEP_RETURN_IF_ERROR(reader.read(samples[i], inputs + i * reader.input_bytes(),
-                                         labels + i * dataset.shape().labels(), &hand,
-                                         stream_of(i)));
+                                         labels + i * dataset.shape().labels(), &hand, stream_of(i),
+                                         {}, record));
+    if (record != nullptr) record += dataset.shape().record_bytes();
   }
   return Status::ok();
 }
@@ -189,6 +191,7 @@ Status Loader::Impl::copy_mapped(std::span<const uint64_t> samples, const Stream
 template <typename StreamOf>
 Status Loader::Impl::copy_read(const BufferedBatch& buffered, std::span<const uint64_t> samples,
                                const StreamOf& stream_of, std::byte* inputs, int64_t* labels) {
+  std::byte* record = records_of(dataset.shape(), labels, samples.size());
   for (uint64_t i = 0; i < samples.size(); ++i) {
     const auto held = buffered.buffer->take(buffered.first + i, hand.encoded);
     if (!held.is_ok()) {
@@ -197,7 +200,8 @@ Status Loader::Impl::copy_read(const BufferedBatch& buffered, std::span<const ui
     }
     LOCKSTEP_RETURN_IF_ERROR(reader.read(samples[i], inputs + i * reader.input_bytes(),
                                          labels + i * dataset.shape().labels(), &hand, stream_of(i),
-                                         held->bytes()));
+                                         held->bytes(), record));
+    if (record != nullptr) record += dataset.shape().record_bytes();
   }
   return Status::ok();
 }

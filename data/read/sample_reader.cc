@@ -93,7 +93,8 @@ Result<const uint8_t*> SampleReader::decode(const SamplePlace& place, SampleHand
 }
 
 Status SampleReader::read(uint64_t i, std::byte* input, int64_t* labels, SampleHand* hand,
-                          std::optional<uint64_t> stream, std::span<const uint8_t> given) const {
+                          std::optional<uint64_t> stream, std::span<const uint8_t> given,
+                          std::byte* record) const {
   LOCKSTEP_CHECK(hand != nullptr || (!encoded_ && !stream), "a sample made without a hand");
   const SamplePlace place = dataset_->place_of(i);
   if (sequences_) {
@@ -122,7 +123,11 @@ Status SampleReader::read(uint64_t i, std::byte* input, int64_t* labels, SampleH
     transform_.apply(stored, shape, reinterpret_cast<float*>(input));
   const auto [from, number] = labels_->at(place);
   *labels = from.label(number);
-  return check(i, *labels);
+  LOCKSTEP_RETURN_IF_ERROR(check(i, *labels));
+  if (shape_.record_bytes() == 0) return Status::ok();
+  LOCKSTEP_CHECK(record != nullptr && fields_, "no place for fields, or none who has them");
+  const auto [fields, place_of_fields] = fields_->at(place);
+  return fields.read_record(place_of_fields, record);
 }
 
 Status SampleReader::check(uint64_t i, int64_t largest) const {
@@ -144,10 +149,12 @@ Status SampleReader::read_range(uint64_t begin, uint64_t end, std::byte* inputs,
   std::vector<uint64_t> samples(end - begin);
   std::iota(samples.begin(), samples.end(), begin);
   SampleHand hand;
+  std::byte* record = records_of(shape_, labels, samples.size());
   for (const uint64_t i : samples) {
-    LOCKSTEP_RETURN_IF_ERROR(read(i, inputs, labels, &hand));
+    LOCKSTEP_RETURN_IF_ERROR(read(i, inputs, labels, &hand, {}, {}, record));
     inputs += input_bytes();
     labels += shape_.labels();
+    if (record != nullptr) record += shape_.record_bytes();
   }
   return unchanged(samples);
 }

@@ -51,19 +51,21 @@ class SampleReader {
   const SampleShape& shape() const { return shape_; }
 
   // `input`: input_bytes(), aligned for what it holds; `labels`: shape().labels() of them.
-  // `stream`: cuts and augments the sample by chance, as training sees it. `given`: the bytes of
-  // the sample, if they have been read already (Dataset::extent()). kBadData for a token or label
-  // that is no class, and for an image that cannot be decoded or is not what it was.
-  // REQUIRES: i < samples of the dataset; a hand if there is a stream or images are encoded.
+  // `record`: shape().record_bytes() bytes, aligned to 8. `stream`: cuts and augments the sample by
+  // chance, as training sees it. `given`: the bytes of the sample, if they have been read already
+  // (Dataset::extent()). kBadData for a token or label that is no class, and for an image that
+  // cannot be decoded or is not what it was. REQUIRES: i < samples of the dataset; a hand if there
+  // is a stream or images are encoded.
   Status read(uint64_t i, std::byte* input, int64_t* labels, SampleHand* hand = nullptr,
-              std::optional<uint64_t> stream = {}, std::span<const uint8_t> given = {}) const;
+              std::optional<uint64_t> stream = {}, std::span<const uint8_t> given = {},
+              std::byte* record = nullptr) const;
 
   // kBadData names a file with any of these samples or their labels that is no longer what it was.
   // What was read of them then does not count.
   Status unchanged(std::span<const uint64_t> samples) const { return dataset_->unchanged(samples); }
 
   // Samples [begin, end) in their natural order, for evaluation, then unchanged() of them.
-  // REQUIRES: begin <= end <= samples of the dataset.
+  // `labels`: shape().label_words() for each. REQUIRES: begin <= end <= samples of the dataset.
   Status read_range(uint64_t begin, uint64_t end, std::byte* inputs, int64_t* labels) const;
 
  private:
@@ -80,6 +82,7 @@ class SampleReader {
         encoded_(dataset.as<EncodedImages>()),
         sequences_(dataset.as<Sequences>()),
         labels_(dataset.as<Labels>()),
+        fields_(dataset.as<SampleFields>()),
         shape_(dataset.shape()),
         transform_(std::move(transform)),
         form_(form) {}
@@ -90,6 +93,7 @@ class SampleReader {
   std::optional<As<EncodedImages>> encoded_;
   std::optional<As<Sequences>> sequences_;
   std::optional<As<Labels>> labels_;
+  std::optional<As<SampleFields>> fields_;
   SampleShape shape_;
   Transform transform_;
   ImageForm form_;

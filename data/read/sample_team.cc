@@ -48,6 +48,8 @@ void SampleTeam::give_hands() {
 Status SampleTeam::read(const SampleReader& reader, std::span<const uint64_t> samples,
                         const StreamFn& stream_of, const std::atomic<bool>& stop, std::byte* inputs,
                         int64_t* labels, const BufferedBatch& buffered) {
+  std::byte* const records = records_of(reader.shape(), labels, samples.size());
+  const uint64_t record_bytes = reader.shape().record_bytes();
   return threads_->run(samples.size(), [&](uint32_t thread, uint64_t i) -> Status {
     if (stop.load(std::memory_order_relaxed)) return {Code::kAborted, "reading was stopped"};
     std::optional<uint64_t> stream;
@@ -61,7 +63,8 @@ Status SampleTeam::read(const SampleReader& reader, std::span<const uint64_t> sa
     }
     return reader.read(samples[i], inputs + i * reader.input_bytes(),
                        labels + i * reader.shape().labels(), &hand, stream,
-                       held ? held->bytes() : std::span<const uint8_t>());
+                       held ? held->bytes() : std::span<const uint8_t>(),
+                       records == nullptr ? nullptr : records + i * record_bytes);
   });
 }
 

@@ -38,8 +38,9 @@ class SampleTeam {
   Status resize(uint32_t threads);
 
   // Makes sample i of `samples` at place i of a batch, as SampleReader::read() with the stream of
-  // i. `buffered`: where the bytes come from; without a buffer the reader reads them. The error of
-  // the first sample that fails; kAborted once `stop` is set.
+  // i. `labels`: SampleShape::label_words() for each. `buffered`: where the bytes come from;
+  // without a buffer the reader reads them. The error of the first sample that fails; kAborted once
+  // `stop` is set.
   using StreamFn = std::function<uint64_t(uint64_t i)>;
   Status read(const SampleReader& reader, std::span<const uint64_t> samples,
               const StreamFn& stream_of, const std::atomic<bool>& stop, std::byte* inputs,

@@ -112,17 +112,19 @@ Status verify_stored(const wire::DatasetSpec& spec, Split split, const SampleCut
   struct Room {
     std::vector<std::byte> input;
     std::vector<int64_t> labels;
+    SampleHand hand;
   };
   std::vector<Room> rooms(work.team.threads());
   for (Room& room : rooms) {
     room.input.resize(reader.input_bytes());
-    room.labels.resize(dataset->shape().labels());
+    room.labels.resize(dataset->shape().label_words());
   }
   Faults faults;
   ProgressOfMany shown("reading " + spec.path(), dataset->samples(), work.progress);
   LOCKSTEP_RETURN_IF_ERROR(work.team.run(dataset->samples(), [&](uint32_t thread, uint64_t i) {
     Room& room = rooms[thread];
-    Status status = reader.read(i, room.input.data(), room.labels.data());
+    Status status = reader.read(i, room.input.data(), room.labels.data(), &room.hand, {}, {},
+                                records_of(dataset->shape(), room.labels.data(), 1));
     if (status.is_ok()) status = reader.unchanged(std::span(&i, 1));
     faults.add(i, status);
     shown.one_done(thread);

@@ -45,12 +45,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     LOCKSTEP_CHECK(is_utf8(status.message()), "messages are text");
     return 0;
   }
-  const CsvTable table = training.finish();
+  const CsvTable table = *training.finish();
   check_table(table, first.size());
   for (const CsvTable* training_table : {static_cast<const CsvTable*>(nullptr), &table}) {
     CsvTableReader more(training_table);
     if (training_table == nullptr) LOCKSTEP_CHECK(more.add(first).is_ok(), "twice the same");
-    if (more.add(second).is_ok()) check_table(more.finish(), size);
+    if (more.add(second).is_ok()) check_table(*more.finish(), size);
   }
   return 0;
 }

@@ -25,15 +25,25 @@ class CachedSamples : public data::StoredSamples {
   const std::vector<uint8_t> stored_;
 };
 
-class CachedImages final : public CachedSamples, public data::Labels {
+class CachedImages final : public CachedSamples, public data::Labels, public data::SampleFields {
  public:
-  CachedImages(uint64_t sample_bytes, std::vector<uint8_t> stored, std::vector<uint32_t> labels)
-      : CachedSamples(sample_bytes, std::move(stored)), labels_(std::move(labels)) {}
+  CachedImages(uint64_t sample_bytes, std::vector<uint8_t> stored, std::vector<uint32_t> labels,
+               uint64_t record_bytes, std::vector<std::byte> records)
+      : CachedSamples(sample_bytes, std::move(stored)),
+        labels_(std::move(labels)),
+        record_bytes_(record_bytes),
+        records_(std::move(records)) {}
 
   uint32_t label(uint64_t i) const override { return labels_[i]; }
+  Status read_record(uint64_t i, std::byte* record) const override {
+    std::memcpy(record, records_.data() + i * record_bytes_, record_bytes_);
+    return Status::ok();
+  }
 
  private:
   const std::vector<uint32_t> labels_;
+  const uint64_t record_bytes_;
+  const std::vector<std::byte> records_;
 };
 
 // Of each sequence its inputs, and behind them its labels.
@@ -69,9 +79,9 @@ class CachedSequences final : public data::Sequences {
 };
 
 Status copy_image(const data::SampleReader& reader, data::SampleHand& hand, uint64_t i,
-                  uint8_t* out) {
+                  uint8_t* out, std::byte* record) {
   int64_t label = 0;
-  return reader.read(i, reinterpret_cast<std::byte*>(out), &label, &hand);
+  return reader.read(i, reinterpret_cast<std::byte*>(out), &label, &hand, {}, {}, record);
 }
 
 }  // namespace
@@ -102,13 +112,21 @@ Result<std::unique_ptr<data::Dataset>> cache_batch(const data::Dataset& dataset,
   const auto labels = dataset.as<data::Labels>();
   std::vector<uint8_t> values(count * bytes);
   std::vector<uint32_t> labels_of_values;
+  const uint64_t record_bytes = shape.record_bytes();
+  std::vector<std::byte> records(count * record_bytes);
+  const auto fields = dataset.as<data::SampleFields>();
   data::SampleHand hand;
   for (uint64_t i = 0; i < count; ++i) {
     uint8_t* const out = values.data() + i * bytes;
     const data::SamplePlace place = dataset.place_of(order.at(i));
+    std::byte* const record = records.data() + i * record_bytes;
     if (is_image) {
-      LOCKSTEP_RETURN_IF_ERROR(copy_image(reader, hand, order.at(i), out));
+      LOCKSTEP_RETURN_IF_ERROR(copy_image(reader, hand, order.at(i), out, record));
     } else {
+      if (record_bytes > 0) {
+        const auto [from, number] = fields->at(place);
+        LOCKSTEP_RETURN_IF_ERROR(from.read_record(number, record));
+      }
       const auto [from, number] = stored->at(place);
       std::memcpy(out, from.sample(number), bytes);
     }
@@ -122,7 +140,8 @@ Result<std::unique_ptr<data::Dataset>> cache_batch(const data::Dataset& dataset,
   facts.shape.channels_last = false;
   return std::make_unique<data::Dataset>(
       std::move(facts),
-      std::make_shared<const CachedImages>(bytes, std::move(values), std::move(labels_of_values)));
+      std::make_shared<const CachedImages>(bytes, std::move(values), std::move(labels_of_values),
+                                           record_bytes, std::move(records)));
 }
 
 }  // namespace lockstep

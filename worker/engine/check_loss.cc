@@ -13,6 +13,27 @@ constexpr char kOwn[] = "cannot be had with a loss of the model's own";
 
 }  // namespace
 
+// Whether the loss can use what the job names beside one class a sample.
+Status EngineImpl::check_fields() const {
+  const auto& fields = train_.shape().fields;
+  if (fields == nullptr || model_->layout().own_loss) return Status::ok();
+  uint64_t targets = 0;
+  for (const data::FieldSpec& field : fields->specs())
+    targets += field.role == data::FieldRole::kTarget ? 1 : 0;
+  const std::string name =
+      "train.loss " + (job_.train().loss().empty() ? "cross_entropy" : job_.train().loss());
+  if (targets > 1)
+    return not_with("data.targets", "names " + std::to_string(targets) + " targets, but " + name +
+                                        " compares with one; name one, or export a model that "
+                                        "takes them all and gives losses");
+  if (loss_kind(job_.train()) == LossKind::kCrossEntropy && !fields->has_label())
+    return not_with(name, "needs a class for each sample, but data.targets holds " +
+                              text_of(*fields) +
+                              "; set train.loss to mse, l1 or huber for numbers, to bce for values "
+                              "of 0 and 1, or export a model that gives losses");
+  return Status::ok();
+}
+
 Status EngineImpl::check_loss() const {
   const LossKind kind = loss_kind(job_.train());
   const std::string name = "train.loss: " + job_.train().loss();
@@ -35,6 +56,7 @@ Status EngineImpl::check_loss() const {
                         "metric named " +
                             metric + "; give it another name");
   }
+  LOCKSTEP_RETURN_IF_ERROR(check_fields());
   if (job_.checkpoint().best() == "accuracy" && !knows_right())
     return not_with("checkpoint.best: accuracy",
                     "needs right predictions, and this loss does not say what is right; use "
@@ -42,7 +64,7 @@ Status EngineImpl::check_loss() const {
   if (kind == LossKind::kCrossEntropy) return Status::ok();
   if (train_.shape().is_sequence())
     return not_with(name, "is not for tokens, which are classes; leave the key out");
-  if (kind == LossKind::kBce && train_.classes() > 2)
+  if (kind == LossKind::kBce && train_.shape().has_label() && train_.classes() > 2)
     return not_with(name, "needs labels of 0 and 1, but the data have " +
                               std::to_string(train_.classes()) +
                               " classes; use cross_entropy for several classes");

@@ -41,9 +41,9 @@ Result<std::unique_ptr<Engine>> Engine::create(const wire::JobSpec& job, const d
                                                const BufferFactory& make_buffer,
                                                DeviceModule* module) {
   return without_exceptions("engine", [&]() -> Result<std::unique_ptr<Engine>> {
-    LOCKSTEP_ASSIGN_OR_RETURN(
-        std::unique_ptr<Model> model,
-        make_model(job.model(), train.shape(), outputs_of(job.train(), train.classes())));
+    LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<Model> model,
+                              make_model(job.model(), train.shape(),
+                                         outputs_of(job.train(), train.shape(), train.classes())));
     LOCKSTEP_ASSIGN_OR_RETURN(Schedule schedule,
                               Schedule::create(job.schedule(), job.optimizer().lr()));
     LOCKSTEP_ASSIGN_OR_RETURN(ParameterGroups groups,
@@ -114,9 +114,11 @@ Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_b
   }
   gradients_ = std::make_unique<SlotGradients>(layout_, parameters_);
   const auto forward_of = [this](const std::vector<at::Tensor>& parameters) {
-    return std::make_unique<SlotForward>(*model_, *device_, parameters, buffers_, compute_type_,
-                                         loss_kind(job_.train()), job_.comm().numerics() == "fast",
-                                         *gradients_);
+    return std::make_unique<SlotForward>(
+        *model_, *device_, parameters, buffers_, compute_type_,
+        SlotForward::LossSettings{.kind = loss_kind(job_.train()),
+                                  .label_smoothing = job_.train().label_smoothing()},
+        job_.comm().numerics() == "fast", *gradients_);
   };
   forward_ = forward_of(parameters_);
   if (!averages_.empty()) average_forward_ = forward_of(averages_);

@@ -149,7 +149,9 @@ class EngineImpl final : public Engine {
 
   // The mean loss is over samples, and not over labels.
   bool is_by_sample() const {
-    return model_->layout().own_loss || loss_kind(job_.train()) != LossKind::kCrossEntropy;
+    return model_->layout().own_loss || loss_kind(job_.train()) != LossKind::kCrossEntropy ||
+           (train_.shape().fields != nullptr &&
+            train_.shape().fields->find(data::FieldRole::kWeight));
   }
   // Its loss tells right predictions from wrong ones.
   bool knows_right() const {
@@ -164,6 +166,7 @@ class EngineImpl final : public Engine {
   }
   // kUsage for a job that asks of the loss what it does not have.
   Status check_loss() const;
+  Status check_fields() const;
 
   void go_to(Step applied_steps);
   void drop_loader();

@@ -113,7 +113,7 @@ Status EngineImpl::score_batch(const data::SampleReader& reader, data::SampleTea
                                uint64_t begin, uint64_t end, std::span<BatchScore> scores) {
   const uint64_t n = end - begin;
   eval_inputs_.resize(n * reader.input_bytes());
-  eval_labels_.resize(n * reader.shape().labels());
+  eval_labels_.resize(n * reader.shape().label_words());
   LOCKSTEP_RETURN_IF_ERROR(
       team.read_range(reader, begin, end, eval_inputs_.data(), eval_labels_.data()));
   data::SampleShape shape = reader.shape();
@@ -136,8 +136,9 @@ Result<EngineImpl::BatchScore> EngineImpl::score_with(SlotForward& forward) {
   LOCKSTEP_ASSIGN_OR_RETURN(const ModelOutput output, forward.evaluate());
   const at::Tensor& logits = output.logits;
   BatchScore score;
-  if (!output.losses.defined() && logits.size(-1) >= kFewestClassesForTop &&
-      !predicts_tokens(job_)) {
+  const bool are_classes =
+      !model_->layout().own_loss && loss_kind(job_.train()) == LossKind::kCrossEntropy;
+  if (are_classes && logits.size(-1) >= kFewestClassesForTop && !predicts_tokens(job_)) {
     score.has_top5 = 1;
     score.top5 = count_in_top(logits, eval_labels_.data());  // the loss may overwrite the logits
   }

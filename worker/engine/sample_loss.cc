@@ -2,9 +2,12 @@
 
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/binary_cross_entropy_with_logits.h>
+#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/huber_loss.h>
 #include <ATen/ops/l1_loss.h>
 #include <ATen/ops/mse_loss.h>
+
+#include "comm/base/labels.h"
 
 namespace lockstep {
 namespace {
@@ -25,14 +28,22 @@ at::Tensor element_losses(LossKind kind, const at::Tensor& out, const at::Tensor
   return at::mse_loss(out, target, at::Reduction::None);
 }
 
+void add_cross_entropy(const at::Tensor& labels, double label_smoothing, ModelOutput* output) {
+  output->losses = at::cross_entropy_loss(output->logits, labels, {}, at::Reduction::None,
+                                          kIgnoredLabel, label_smoothing);
+  output->right = output->logits.detach().argmax(1).eq(labels).to(at::kFloat);
+}
+
 }  // namespace
 
-void add_losses(LossKind kind, const at::Tensor& labels, ModelOutput* output) {
+void add_losses(LossKind kind, const at::Tensor& target, double label_smoothing,
+                ModelOutput* output) {
+  if (kind == LossKind::kCrossEntropy) return add_cross_entropy(target, label_smoothing, output);
   const at::Tensor out = output->logits.to(at::kFloat).flatten(1);
-  const at::Tensor target = labels.to(at::kFloat).view({-1, 1}).expand_as(out);
-  output->losses = element_losses(kind, out, target).mean(1);
+  const at::Tensor wanted = target.to(at::kFloat).reshape({out.size(0), -1}).expand_as(out);
+  output->losses = element_losses(kind, out, wanted).mean(1);
   if (kind == LossKind::kBce)
-    output->right = (out.detach() > 0).eq(target > 0.5).to(at::kFloat).mean(1).floor();
+    output->right = (out.detach() > 0).eq(wanted > 0.5).to(at::kFloat).mean(1).floor();
 }
 
 }  // namespace lockstep

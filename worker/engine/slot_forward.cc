@@ -8,13 +8,14 @@ namespace lockstep {
 SlotForward::SlotForward(const Model& model, Device& device,
                          const std::vector<at::Tensor>& parameters,
                          const std::vector<at::Tensor>& buffers, at::ScalarType compute_type,
-                         LossKind loss, bool is_fast, GradientSink& sink)
+                         const LossSettings& loss, bool is_fast, GradientSink& sink)
     : model_(model),
       device_(device),
       parameters_(parameters),
       buffers_(buffers),
       compute_type_(compute_type),
-      loss_(loss),
+      loss_(loss.kind),
+      label_smoothing_(loss.label_smoothing),
       is_fast_(is_fast),
       sink_(sink) {}
 
@@ -38,16 +39,21 @@ Result<ModelOutput> SlotForward::run(const ForwardMode& mode) {
   LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor x, device_.inputs());
   const auto& own_loss = model_.layout().own_loss;
   const bool takes_labels = own_loss && own_loss->takes_labels;
+  const FieldTensors fields = device_.fields();
   ModelOutput output;
   {
     const AutocastScope autocast(device_.where().type(), compute_type_);
-    output = model_.forward({.x = x, .labels = takes_labels ? device_.labels() : at::Tensor()},
-                            parameters_, buffers_, mode);
+    output = model_.forward(
+        {.x = x, .labels = takes_labels ? device_.labels() : at::Tensor(), .fields = fields},
+        parameters_, buffers_, mode);
     if (!own_loss && loss_ == LossKind::kCrossEntropy)
       output.logits = output.logits.to(device_.loss_type(output.logits.scalar_type()));
   }
   if (own_loss) output.losses = output.losses.to(at::kFloat);
-  if (!own_loss && loss_ != LossKind::kCrossEntropy) add_losses(loss_, device_.labels(), &output);
+  if (!own_loss && (loss_ != LossKind::kCrossEntropy || fields.weight.defined()))
+    add_losses(loss_, fields.target.defined() ? fields.target : device_.labels(),
+               mode.training ? label_smoothing_ : 0, &output);
+  if (fields.weight.defined()) output.losses = output.losses * fields.weight;
   return output;
 }
 

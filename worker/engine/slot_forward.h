@@ -20,11 +20,16 @@ namespace lockstep {
 
 class SlotForward {
  public:
+  struct LossSettings {
+    LossKind kind = LossKind::kCrossEntropy;
+    double label_smoothing = 0;  // while training, and where samples have weights
+  };
+
   // All arguments outlive the object. `parameters` and `buffers`: views of the device's memory, by
   // index of the model's layout. `compute_type`: precision.h. `is_fast`, `sink`: ForwardMode.
   SlotForward(const Model& model, Device& device, const std::vector<at::Tensor>& parameters,
-              const std::vector<at::Tensor>& buffers, at::ScalarType compute_type, LossKind loss,
-              bool is_fast, GradientSink& sink);
+              const std::vector<at::Tensor>& buffers, at::ScalarType compute_type,
+              const LossSettings& loss, bool is_fast, GradientSink& sink);
 
   // In training mode, from the boundary's statistics. A recorded slot does not hold a key: kernels
   // read the key that send() sent. `observer` may be null.
@@ -42,6 +47,7 @@ class SlotForward {
   const std::vector<at::Tensor>& buffers_;
   const at::ScalarType compute_type_;
   const LossKind loss_;
+  const double label_smoothing_;
   const bool is_fast_;
   GradientSink& sink_;
 };

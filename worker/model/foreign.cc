@@ -26,12 +26,12 @@ std::string text(at::IntArrayRef sizes) {
   return out.str();
 }
 
-std::string tried(const Model& model, const InitialTensors& tensors, const at::Tensor& x,
-                  const at::Tensor& labels, bool training) {
+std::string tried(const Model& model, const InitialTensors& tensors, const ModelInputs& inputs,
+                  bool training) {
   std::vector<at::Tensor> before;
   for (const at::Tensor& t : tensors.buffers) before.push_back(t.clone());
-  const ModelOutput output = model.forward({.x = x, .labels = labels}, tensors.parameters,
-                                           tensors.buffers, {.training = training});
+  const ModelOutput output =
+      model.forward(inputs, tensors.parameters, tensors.buffers, {.training = training});
   const at::Tensor out = output.losses.defined() ? output.losses : output.logits;
   if (!at::isfinite(out.detach()).all().item<bool>())
     return "gives infinite or NaN values for samples in [-1, 1) with its initial parameters";
@@ -95,6 +95,29 @@ at::Tensor sample_labels(const data::SampleShape& shape, uint64_t batch, uint32_
   return labels;
 }
 
+ModelInputs sample_inputs(const data::SampleShape& shape, uint64_t batch, uint32_t classes) {
+  std::vector<int64_t> memory(batch * shape.label_words());
+  const at::Tensor labels = sample_labels(shape, batch, classes);
+  std::byte* record = records_of(shape, memory.data(), batch);
+  for (uint64_t i = 0; record != nullptr && i < batch; ++i, record += shape.record_bytes()) {
+    for (size_t f = 0; f < shape.fields->specs().size(); ++f) {
+      const data::FieldSpec& field = shape.fields->specs()[f];
+      std::byte* const out = record + shape.fields->offset(f);
+      for (uint64_t e = 0; !field.is_label && e < field.elements(); ++e) {
+        const uint64_t random = mix64(i * field.elements() + e + (f << 32));
+        const auto number = static_cast<float>(random >> 40) * 0x1p-24f;
+        const auto whole = static_cast<int64_t>(random % 2);
+        if (field.type == data::FieldType::kU8) out[e] = static_cast<std::byte>(whole);
+        if (field.type == data::FieldType::kI64) std::memcpy(out + 8 * e, &whole, sizeof whole);
+        if (field.type == data::FieldType::kF32) std::memcpy(out + 4 * e, &number, sizeof number);
+      }
+    }
+  }
+  return {.x = sample_input(shape, batch, classes),
+          .labels = labels,
+          .fields = field_inputs(shape, memory.data(), batch)};
+}
+
 bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;
   const at::Tensor x = a.detach().contiguous();
@@ -115,6 +138,16 @@ std::string wrong_output(const at::Tensor& output, const at::Tensor& x,
     return std::string("gives values of type ") + c10::toString(output.scalar_type()) + " on " +
            output.device().str() + "; " + needed + ", of floats on " + x.device().str();
   if (output.sizes() == at::IntArrayRef(wanted)) return "";
+  // One value for each element of a target that is no class, in any shape.
+  const int64_t values = wanted[0] * static_cast<int64_t>(classes);
+  if (!shape.has_label() && output.dim() > 0 && output.size(0) == wanted[0] &&
+      output.numel() == values)
+    return "";
+  if (!shape.has_label())
+    return "gives " + text(output.sizes()) + " for " + std::to_string(wanted[0]) +
+           " samples; with the targets " + text_of(*shape.fields) +
+           " it must give losses, or with train.loss mse, l1, huber or bce a value for each " +
+           "element of the target: export a module that takes the targets, or set train.loss";
   return "gives " + text(output.sizes()) + "; " + needed + ": change its last layer, or " +
          (shape.is_sequence() ? "set model.vocab" : "take data with as many classes");
 }
@@ -173,9 +206,8 @@ Status check_one_width(const Model& model, const std::string& who, const data::S
           training && model.layout().own_loss && model.training_batches().max > batch;
       const at::AutoGradMode grad_mode(training);
       for (uint64_t samples = batch; samples <= batch + (is_twice ? 1 : 0); ++samples) {
-        const at::Tensor x = sample_input(shape, samples, classes);
-        const at::Tensor labels = sample_labels(shape, samples, classes);
-        const std::string wrong = tried(model, tensors, x, labels, training);
+        const std::string wrong =
+            tried(model, tensors, sample_inputs(shape, samples, classes), training);
         if (!wrong.empty()) return refused(" " + wrong);
       }
     }

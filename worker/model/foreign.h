@@ -33,6 +33,9 @@ at::Tensor sample_input(const data::SampleShape& shape, uint64_t batch, uint32_t
 // Random labels of these samples, likewise.
 at::Tensor sample_labels(const data::SampleShape& shape, uint64_t batch, uint32_t classes);
 
+// All that a forward may take. Of fields, whole numbers are 0 and 1, and floats in [0, 1).
+ModelInputs sample_inputs(const data::SampleShape& shape, uint64_t batch, uint32_t classes);
+
 bool same_bits(const at::Tensor& a, const at::Tensor& b);
 
 // Returns "" if `output` is what a model must give for the batch x: floats (B, classes), or (B, T,

@@ -45,6 +45,13 @@ struct ForwardMode {
   GradientSink* sink = nullptr;        // outlives backward; null: every weight gets its gradient
 };
 
+// The fields of a batch (data/dataset/fields.h), each (B, dims...) in its stored type.
+struct FieldTensors {
+  std::vector<at::Tensor> all;  // by FieldList::specs(); undefined for the label
+  at::Tensor target;            // the first target; undefined if it is the label
+  at::Tensor weight;            // (B) floats; undefined: every sample counts alike
+};
+
 struct ModelInputs {
   // (B, C, H, W) floats, (B, C) floats of rows, or (B, T) int64 token ids. If
   // SampleShape::has_positions: (B, 2, T), token ids and the position of each token in its
@@ -52,6 +59,7 @@ struct ModelInputs {
   at::Tensor x;
   // (B) or (B, T) int64, for models whose own loss takes labels; else undefined.
   at::Tensor labels = {};
+  FieldTensors fields = {};
 };
 
 // Logits, or what the losses of samples are made of. Tensors of samples have the shape (B).
@@ -120,7 +128,11 @@ class LogitsModel : public Model {
                             std::span<const at::Tensor> buffers, const ForwardMode& mode) const = 0;
 };
 
-// `classes`: values of a prediction (outputs_of()).
+// The values that the model gives for a prediction: a logit for each class, or else one for each
+// element of the target.
+uint32_t outputs_of(const wire::TrainSpec& train, const data::SampleShape& shape, uint32_t classes);
+
+// `classes`: outputs_of().
 // kUsage for an unknown name (the message names the nearest one), a bad setting, or samples of the
 // other kind. kConfig if the images are too small for the model. builtin.h has the errors of models
 // from files.
@@ -134,5 +146,8 @@ at::Tensor model_input(const data::SampleShape& shape, const void* inputs, uint6
 // Likewise of its labels: (B), or (B, T) of sequences.
 at::Tensor label_input(const data::SampleShape& shape, const int64_t* labels, uint64_t batch,
                        at::Device where = at::kCPU);
+// The fields of a batch, copied from the records behind its labels.
+FieldTensors field_inputs(const data::SampleShape& shape, const int64_t* labels, uint64_t batch,
+                          at::Device where = at::kCPU);
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "comm/base/text/nearest.h"
+#include "comm/wire/loss_kind.h"
 #include "comm/wire/models/model_table.h"
 #include "worker/model/builtin.h"
 #include "worker/model/model.h"
@@ -30,6 +31,22 @@ Status check_samples(const ModelRow& row, const data::SampleShape& shape) {
                                                  : "these are images, not for " + name)};
 }
 
+// Models that are built in, and plug-ins, take one input.
+Status check_fields(const ModelRow& row, const data::SampleShape& shape) {
+  if (shape.fields == nullptr || row.name == "exported" || row.name == "torchscript")
+    return Status::ok();
+  const auto input = shape.fields->find(data::FieldRole::kInput);
+  if (!input) return Status::ok();
+  return {Code::kUsage, "model.name is " + std::string(row.name) + ", which takes one input, but " +
+                            "data.inputs also names " + shape.fields->specs()[*input].name +
+                            "; leave it out, or take model.name exported"};
+}
+
+at::ScalarType torch_type(data::FieldType type) {
+  if (type == data::FieldType::kU8) return at::kByte;
+  return type == data::FieldType::kI64 ? at::kLong : at::kFloat;
+}
+
 Status unknown_model(const std::string& name) {
   const std::vector<std::string_view> names = model_names();
   return {Code::kUsage, "model.name is '" + name + "', which is not known; it can be " +
@@ -47,10 +64,19 @@ Result<std::unique_ptr<Model>> make_model(const wire::ModelSpec& spec,
   const ModelRow* row = find_model(spec.name());
   if (row == nullptr) return unknown_model(spec.name());
   LOCKSTEP_RETURN_IF_ERROR(check_samples(*row, shape));
+  LOCKSTEP_RETURN_IF_ERROR(check_fields(*row, shape));
   for (const ModelBuilder* builder : kBuilders) {
     if (builder->name == row->name) return builder->build(spec, shape, classes);
   }
   return Status(Code::kInternal, "nothing builds the model " + spec.name());
+}
+
+uint32_t outputs_of(const wire::TrainSpec& train, const data::SampleShape& shape,
+                    uint32_t classes) {
+  if (loss_kind(train) == LossKind::kCrossEntropy) return classes;
+  if (shape.fields == nullptr) return 1;
+  const auto target = shape.fields->find(data::FieldRole::kTarget);
+  return target ? static_cast<uint32_t>(shape.fields->specs()[*target].elements()) : 1;
 }
 
 at::Tensor model_input(const data::SampleShape& shape, const void* inputs, uint64_t batch,
@@ -77,6 +103,34 @@ at::Tensor label_input(const data::SampleShape& shape, const int64_t* labels, ui
       .options(at::TensorOptions(where).dtype(at::kLong))
       .target_device(where)
       .make_tensor();
+}
+
+FieldTensors field_inputs(const data::SampleShape& shape, const int64_t* labels, uint64_t batch,
+                          at::Device where) {
+  FieldTensors out;
+  if (shape.fields == nullptr) return out;
+  const data::FieldList& fields = *shape.fields;
+  const auto* records = reinterpret_cast<const std::byte*>(labels + batch * shape.labels());
+  for (size_t i = 0; i < fields.specs().size(); ++i) {
+    const data::FieldSpec& spec = fields.specs()[i];
+    at::Tensor& field = out.all.emplace_back();
+    if (spec.is_label) continue;
+    std::vector<int64_t> sizes = {static_cast<int64_t>(batch)};
+    sizes.insert(sizes.end(), spec.dims.begin(), spec.dims.end());
+    // From one record to the next, and row-major within a record.
+    std::vector<int64_t> strides(sizes.size(), 1);
+    for (size_t d = sizes.size() - 1; d > 1; --d) strides[d - 1] = strides[d] * sizes[d];
+    strides[0] = static_cast<int64_t>(fields.record_bytes() / bytes_of(spec.type));
+    field = at::for_blob(const_cast<std::byte*>(records + fields.offset(i)), sizes)
+                .strides(strides)
+                .options(at::TensorOptions(where).dtype(torch_type(spec.type)))
+                .target_device(where)
+                .make_tensor()
+                .clone(at::MemoryFormat::Contiguous);
+  }
+  if (const auto target = fields.find(data::FieldRole::kTarget)) out.target = out.all[*target];
+  if (const auto weight = fields.find(data::FieldRole::kWeight)) out.weight = out.all[*weight];
+  return out;
 }
 
 }  // namespace lockstep

@@ -141,18 +141,18 @@ void ScriptModule::save_for_evaluation(const std::string& path) {
   module_.save(path);
 }
 
-bool ScriptModule::takes_labels() const {
+size_t ScriptModule::inputs() const {
   const auto& arguments = module_.get_method("forward").function().getSchema().arguments();
-  constexpr size_t kBatchAndLabels = 3;  // and the module itself
-  return arguments.size() == kBatchAndLabels && !arguments[2].default_value();
+  return static_cast<size_t>(
+      std::count_if(arguments.begin() + 1, arguments.end(),  // behind the module itself
+                    [](const c10::Argument& argument) { return !argument.default_value(); }));
 }
 
-ScriptOutputs ScriptModule::forward(const at::Tensor& x, const at::Tensor& labels, bool training) {
+ScriptOutputs ScriptModule::forward(const std::vector<at::Tensor>& given, bool training) {
   const torch::jit::GraphOptimizerEnabledGuard no_optimizer(false);
   if (training_ != training) module_.train(training);
   training_ = training;
-  std::vector<c10::IValue> inputs = {x};
-  if (takes_labels()) inputs.emplace_back(labels);
+  std::vector<c10::IValue> inputs(given.begin(), given.end());
   const c10::IValue out = module_.forward(std::move(inputs));
   if (out.isTensor()) return {{"", out.toTensor()}};
   ScriptOutputs outputs;

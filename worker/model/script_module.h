@@ -79,11 +79,11 @@ class ScriptModule {
   // All values except the modes (`training`) of the modules.
   const std::vector<ScriptValue>& values() const { return values_; }
 
-  // True if forward() takes a second argument: the labels.
-  bool takes_labels() const;
-  // `labels`: used if it takes them. Throws what the script throws, and std::runtime_error for an
-  // output that is neither a tensor nor a dictionary of tensors.
-  ScriptOutputs forward(const at::Tensor& x, const at::Tensor& labels, bool training);
+  // How many arguments forward() must be given.
+  size_t inputs() const;
+  // Throws what the script throws, and std::runtime_error for an output that is neither a tensor
+  // nor a dictionary of tensors.
+  ScriptOutputs forward(const std::vector<at::Tensor>& inputs, bool training);
 
   // Loads the same content anew, with all of its tensors on the device: also those in lists, and
   // the constants of its code. tensors() and values() are then those of the new module.

@@ -36,8 +36,9 @@ class ExaminedScript final : public ExaminedModel {
   void set(size_t i, const at::Tensor& value) override { module_.tensors()[i].set(value); }
   at::Tensor train(uint64_t batch) override {
     const RandomScope random(kAnyKey, at::kCPU);
-    last_ = module_.forward(sample_input(shape_, batch, classes_),
-                            sample_labels(shape_, batch, classes_), /*training=*/true);
+    last_ = module_.forward(
+        script_inputs(shape_, sample_inputs(shape_, batch, classes_), module_.inputs()),
+        /*training=*/true);
     const auto loss = find_output(last_, exported::kLossName);
     return loss == last_.end() ? last_.front().second : loss->second;
   }
@@ -57,7 +58,7 @@ class ExaminedScript final : public ExaminedModel {
 };
 
 Result<std::optional<OwnLoss>> ExaminedScript::own_loss() const {
-  const bool takes_labels = module_.takes_labels();
+  const bool takes_labels = takes_targets(shape_, module_.inputs());
   if (last_.size() == 1 && last_[0].first.empty())
     return takes_labels ? std::optional(OwnLoss{.takes_labels = true, .metrics = {}})
                         : std::optional<OwnLoss>();
@@ -127,6 +128,17 @@ ModelLayout layout_of(const ScriptParts& parts) {
   return layout;
 }
 
+// kConfig unless forward() takes what the job gives.
+Status check_arguments(const data::SampleShape& shape, size_t count) {
+  const exported::FieldNames names = exported::field_names(shape);
+  const size_t all = shape.fields == nullptr ? 2 : 1 + names.names.size();
+  if (count == all || count == 1 + size_t{names.inputs}) return Status::ok();
+  return refused("takes " + std::to_string(count) + " arguments, but the job gives the batch" +
+                 (names.inputs == 0 ? "" : ", " + std::to_string(names.inputs) + " more inputs") +
+                 " and " + std::to_string(all - 1 - names.inputs) +
+                 " targets; save a module whose forward takes all of them, or the inputs alone");
+}
+
 }  // namespace
 
 ScriptOutputs::const_iterator find_output(const ScriptOutputs& outputs, const std::string& name) {
@@ -134,8 +146,27 @@ ScriptOutputs::const_iterator find_output(const ScriptOutputs& outputs, const st
                       [&](const auto& output) { return output.first == name; });
 }
 
+std::vector<at::Tensor> script_inputs(const data::SampleShape& shape, const ModelInputs& inputs,
+                                      size_t count) {
+  std::vector<at::Tensor> out = {inputs.x};
+  for (size_t i = 0; shape.fields != nullptr && i < shape.fields->specs().size(); ++i) {
+    const data::FieldSpec& field = shape.fields->specs()[i];
+    if (field.role == data::FieldRole::kWeight) continue;
+    const at::Tensor& tensor = field.is_label ? inputs.labels : inputs.fields.all[i];
+    out.push_back(field.type == data::FieldType::kF32 ? tensor : tensor.to(at::kLong));
+  }
+  if (shape.fields == nullptr) out.push_back(inputs.labels);
+  if (out.size() > count) out.resize(count);
+  return out;
+}
+
+bool takes_targets(const data::SampleShape& shape, size_t count) {
+  return count > 1 + exported::field_names(shape).inputs;
+}
+
 Result<ScriptParts> examine_script(ScriptModule& module, const data::SampleShape& shape,
                                    uint32_t classes) {
+  LOCKSTEP_RETURN_IF_ERROR(check_arguments(shape, module.inputs()));
   ExaminedScript script(module, shape, classes);
   LOCKSTEP_RETURN_IF_ERROR(script.check_parameters());
   const auto kinds = examine(script, {});

@@ -9,6 +9,7 @@
 
 #include "comm/base/status.h"
 #include "data/dataset/sample_shape.h"
+#include "worker/model/model.h"
 #include "worker/model/script_module.h"
 #include "worker/model/spec.h"
 
@@ -24,6 +25,13 @@ struct ScriptParts {
 
 // The output of this name; end() if there is none.
 ScriptOutputs::const_iterator find_output(const ScriptOutputs& outputs, const std::string& name);
+
+// The arguments of forward(), of which it must be given `count`: the batch, the further inputs in
+// the order of the job, and the targets or the labels. Whole numbers are int64.
+std::vector<at::Tensor> script_inputs(const data::SampleShape& shape, const ModelInputs& inputs,
+                                      size_t count);
+// Whether targets or labels are among so many arguments.
+bool takes_targets(const data::SampleShape& shape, size_t count);
 
 // kConfig; the message begins with what the module does, "has no ...". Throws what the script
 // throws.

@@ -85,7 +85,7 @@ class TorchScript final : public Model {
 
   ScriptOutputs run(const ModelInputs& inputs, bool training) const {
     try {
-      return module_.forward(inputs.x, inputs.labels, training);
+      return module_.forward(script_inputs(shape_, inputs, module_.inputs()), training);
     } catch (const std::exception& error) {
       throw std::runtime_error(who_ + " fails: " + one_line(error));
     }

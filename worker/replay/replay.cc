@@ -83,8 +83,9 @@ Status Replay::open() {
                               " slots, counted from 0; there is no slot " +
                               std::to_string(*request_.slot)};
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(model_, make_model(job.model(), dataset_->shape(),
-                                               outputs_of(job.train(), dataset_->classes())));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      model_, make_model(job.model(), dataset_->shape(),
+                         outputs_of(job.train(), dataset_->shape(), dataset_->classes())));
   const auto make_buffer = [](const BufferLayout& layout, uint32_t regions) {
     return Result<std::unique_ptr<GradientBuffer>>(make_plain_buffer(layout, regions));
   };
@@ -234,8 +235,9 @@ Status Replay::look() {
       request_.batch_file.empty()
           ? request_.run_dir + "/replay-step-" + std::to_string(request_.step) + ".safetensors"
           : request_.batch_file;
-  LOCKSTEP_RETURN_IF_ERROR(write_batch(report_.batch_file, seen, dataset_->shape(),
-                                       outputs_of(job.train(), dataset_->classes())));
+  LOCKSTEP_RETURN_IF_ERROR(
+      write_batch(report_.batch_file, seen, dataset_->shape(),
+                  outputs_of(job.train(), dataset_->shape(), dataset_->classes())));
   report_.activations = std::move(seen.activations);
   report_.samples = std::move(seen.samples);
   // One that is no number is the worst.

@@ -90,7 +90,7 @@ void SlotLook::keep(const data::Batch& batch, const ModelOutput& output, LookedA
   const data::StepPlan plan = data::plan_step(shape_, step_);
   const data::EpochOrder order(data::job_order(job_, dataset_), plan.epoch);
   const uint64_t begin = data::slot_positions(plan, batch.slot, shape_.slots).begin;
-  const uint64_t classes = outputs_of(job_.train(), dataset_.classes());
+  const uint64_t classes = outputs_of(job_.train(), dataset_.shape(), dataset_.classes());
   const uint64_t each = batch.shape.labels();
   const bool is_by_sample = output.losses.defined();
   const auto* losses = is_by_sample ? output.losses.const_data_ptr<float>() : nullptr;

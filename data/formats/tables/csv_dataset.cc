@@ -1,6 +1,7 @@
 #include "data/formats/tables/csv_dataset.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -24,10 +25,12 @@ struct Loaded {
   CsvTable table;
 };
 
-class CsvRows final : public StoredSamples, public Labels {
+class CsvRows final : public StoredSamples, public Labels, public SampleFields {
  public:
   CsvRows(Loaded loaded, std::string wanted_input)
-      : loaded_(std::move(loaded)), wanted_input_(std::move(wanted_input)) {}
+      : loaded_(std::move(loaded)),
+        wanted_input_(std::move(wanted_input)),
+        fields_(fields_of(loaded_.table)) {}
 
   Result<DatasetFacts> facts() const {
     const CsvTable& table = loaded_.table;
@@ -37,9 +40,9 @@ class CsvRows final : public StoredSamples, public Labels {
         .format = "csv",
         .files = loaded_.paths,
         .class_names = table.classes,
-        .notes = {.columns = {wanted_input_, table.columns.shown_name(table.columns.label),
-                              table.columns.note}}};
+        .notes = {.columns = {wanted_input_, shown_label(table.columns), table.columns.note}}};
     facts.shape.is_row = true;
+    facts.shape.fields = fields_;
     facts.classes = table.classes.empty()
                         ? *std::max_element(table.labels.begin(), table.labels.end()) + 1
                         : static_cast<uint32_t>(table.classes.size());
@@ -56,6 +59,12 @@ class CsvRows final : public StoredSamples, public Labels {
     for (const std::string& name : table.classes)
       text += "\n" + std::to_string(name.size()) + " " + name;
     facts.fingerprint = xxh3_hex(text.data(), text.size());
+    if (fields_ != nullptr) {
+      std::vector<std::string> content = {facts.fingerprint};
+      for (const std::vector<float>* numbers : numbers_by_field_)
+        content.push_back(xxh3_hex(numbers->data(), numbers->size() * sizeof(float)));
+      facts.fingerprint = fingerprint_of(*fields_, content);
+    }
     LOCKSTEP_ASSIGN_OR_RETURN(facts.statistics, row_statistics(records));
     return facts;
   }
@@ -65,6 +74,14 @@ class CsvRows final : public StoredSamples, public Labels {
     return reinterpret_cast<const uint8_t*>(row);
   }
   uint32_t label(uint64_t i) const override { return loaded_.table.labels[i]; }
+  // Every field but the label is one float32, at a multiple of 8 bytes.
+  Status read_record(uint64_t i, std::byte* record) const override {
+    for (const std::vector<float>* numbers : numbers_by_field_) {
+      std::memcpy(record, &(*numbers)[i], sizeof(float));
+      record += sizeof(uint64_t);
+    }
+    return Status::ok();
+  }
   Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
   std::string name_of(uint64_t i) const override {
     const auto& firsts = loaded_.first_rows;
@@ -74,8 +91,40 @@ class CsvRows final : public StoredSamples, public Labels {
   }
 
  private:
+  static std::string shown_label(const CsvColumns& columns) {
+    return columns.label == kNoCsvColumn ? "" : columns.shown_name(columns.label);
+  }
+
+  // Null if the job names no targets and no weight. Notes the numbers of each field.
+  std::shared_ptr<const FieldList> fields_of(const CsvTable& table) {
+    const CsvColumns& columns = table.columns;
+    std::vector<FieldSpec> specs;
+    for (size_t i = 0; i < columns.targets.size(); ++i) {
+      const bool is_label = columns.targets[i] == columns.label;
+      specs.push_back({.name = columns.shown_name(columns.targets[i]),
+                       .role = FieldRole::kTarget,
+                       .type = is_label ? FieldType::kI64 : FieldType::kF32,
+                       .is_label = is_label});
+      if (!is_label) numbers_by_field_.push_back(&table.targets[i]);
+    }
+    if (columns.targets.empty() && columns.weight != kNoCsvColumn)
+      specs.push_back({.name = columns.shown_name(columns.label),
+                       .role = FieldRole::kTarget,
+                       .type = FieldType::kI64,
+                       .is_label = true});
+    if (columns.weight != kNoCsvColumn) {
+      specs.push_back({.name = columns.shown_name(columns.weight),
+                       .role = FieldRole::kWeight,
+                       .type = FieldType::kF32});
+      numbers_by_field_.push_back(&table.weights);
+    }
+    return specs.empty() ? nullptr : std::make_shared<const FieldList>(std::move(specs));
+  }
+
   const Loaded loaded_;
   const std::string wanted_input_;
+  std::vector<const std::vector<float>*> numbers_by_field_;  // but the label, in their order
+  const std::shared_ptr<const FieldList> fields_;            // sets the above
 };
 
 Result<Shards> find_csv_files(const std::string& path, Split split,
@@ -85,6 +134,12 @@ Result<Shards> find_csv_files(const std::string& path, Split split,
 
 bool are_the_same(const Shards& a, const Shards& b) {
   return a.directory == b.directory && a.names == b.names;
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ",") + name;
+  return text;
 }
 
 std::string_view text_of(const MappedFile& file) {
@@ -118,7 +173,9 @@ Result<Loaded> load(const Shards& files, const ColumnNames& columns, const CsvTa
     LOCKSTEP_RETURN_IF_ERROR(tables[i].unchanged());  // which would explain it
     if (!status.is_ok()) return about(loaded.paths[i], status);
   }
-  loaded.table = reader.finish();
+  auto table = reader.finish();
+  if (!table.is_ok()) return about(loaded.paths.back(), table.status());
+  loaded.table = std::move(table).value();
   return loaded;
 }
 
@@ -153,7 +210,8 @@ Result<std::unique_ptr<Dataset>> open_csv_dataset(const std::string& path, Split
   }
   LOCKSTEP_ASSIGN_OR_RETURN(Loaded loaded,
                             load(files, columns, training ? &training->table : nullptr, progress));
-  const auto rows = std::make_shared<const CsvRows>(std::move(loaded), columns.input);
+  const auto rows = std::make_shared<const CsvRows>(
+      std::move(loaded), columns.inputs.empty() ? columns.input : joined(columns.inputs));
   LOCKSTEP_ASSIGN_OR_RETURN(DatasetFacts facts, rows->facts());
   return std::make_unique<Dataset>(std::move(facts), rows);
 }

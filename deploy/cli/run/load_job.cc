@@ -109,7 +109,7 @@ Result<uint32_t> usable_gpus() {
 // What nobody named must be beyond doubt.
 Result<std::string> detect_data(const wire::DataSpec& data, const std::string& path) {
   LOCKSTEP_ASSIGN_OR_RETURN(std::string format,
-                            data::detect_format(path, {data.input(), data.label()}));
+                            data::detect_format(path, data::column_names(data)));
   const std::string doubt = data::doubt_of(path, format);
   if (!doubt.empty()) return Status(Code::kUsage, doubt);
   return format;

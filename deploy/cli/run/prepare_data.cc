@@ -19,13 +19,14 @@ std::string describe(const data::Dataset& train, const data::Dataset* eval) {
     text += " sequences of " + grouped(shape.tokens) + " tokens, " + grouped(train.classes()) +
             " different ones";
   } else if (shape.is_row) {
-    text += " rows of " + std::to_string(shape.channels) + " columns in " +
-            std::to_string(train.classes()) + " classes";
+    text += " rows of " + std::to_string(shape.channels) + " columns";
   } else {
     text += " samples of " + std::to_string(shape.height) + "x" + std::to_string(shape.width) +
-            "x" + std::to_string(shape.channels) + " in " + std::to_string(train.classes()) +
-            " classes";
+            "x" + std::to_string(shape.channels);
   }
+  if (!shape.is_sequence() && shape.has_label())
+    text += " in " + std::to_string(train.classes()) + " classes";
+  if (shape.fields != nullptr) text += " with " + data::text_of(*shape.fields);
   if (!train.parts().empty())
     text += " of " + std::to_string(train.parts().size()) + " data sets, " +
             grouped(data::epoch_units(train)) + " an epoch";

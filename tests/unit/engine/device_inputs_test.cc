@@ -14,7 +14,7 @@ namespace {
 
 using testing::PlainModule;
 
-constexpr data::SampleShape kTokens{.tokens = 8, .token_bytes = 2};
+const data::SampleShape kTokens{.tokens = 8, .token_bytes = 2};
 
 class Inputs : public ::testing::Test {
  protected:

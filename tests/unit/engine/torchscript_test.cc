@@ -30,7 +30,7 @@ using testing::LoopbackWorld;
 using testing::train;
 using testing::TrainResult;
 
-constexpr data::SampleShape kImages{1, 4, 4};
+const data::SampleShape kImages{1, 4, 4};
 constexpr int kBroken = 300;
 
 std::string golden(const std::string& name) {

@@ -25,7 +25,7 @@ using testing::even_runs;
 using testing::expect_same_bits;
 using testing::LoopbackWorld;
 
-constexpr data::SampleShape kImage{1, 8, 8};
+const data::SampleShape kImage{1, 8, 8};
 constexpr uint32_t kClasses = 10;
 
 wire::JobSpec job_of(const std::string& program) {

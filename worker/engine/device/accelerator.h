@@ -69,6 +69,7 @@ class Accelerator final : public Device {
   void keep_inputs(bool keeps) override { inputs_.keep(keeps); }
   Result<at::Tensor> inputs() override { return inputs_.inputs(); }
   at::Tensor labels() override { return inputs_.label_tensor(); }
+  FieldTensors fields() override { return inputs_.field_tensors(); }
   const uint64_t* dropout_key_at() override { return &inputs_.values()->dropout_key; }
   at::ScalarType loss_type(at::ScalarType computed) const override {
     return computed == at::kBFloat16 ? computed : at::kFloat;

@@ -41,6 +41,10 @@ at::Tensor CpuDevice::labels() {
   return label_input(shape_, labels_, samples_);
 }
 
+FieldTensors CpuDevice::fields() {
+  return field_inputs(shape_, labels_, samples_);
+}
+
 Status CpuDevice::start_losses(const ModelOutput& output, at::Tensor* gradient) {
   const at::Tensor rows = sample_rows(output);
   loss_ = add_samples(rows_of(output), rows.const_data_ptr<float>(), samples_);

@@ -28,6 +28,7 @@ class CpuDevice final : public Device {
               uint64_t samples, const SlotValues& values) override;
   Result<at::Tensor> inputs() override { return inputs_; }
   at::Tensor labels() override;
+  FieldTensors fields() override;
   Status start_loss(const at::Tensor& logits, bool in_place, at::Tensor* gradient) override;
   Status start_losses(const ModelOutput& output, at::Tensor* gradient) override;
   Result<SlotScore> loss() override { return loss_; }

@@ -36,6 +36,7 @@
 namespace lockstep {
 
 class SlotGraphs;
+struct FieldTensors;
 struct ModelOutput;
 
 class Device {
@@ -64,7 +65,8 @@ class Device {
   // The form in which send() takes images.
   virtual data::ImageForm image_form() const { return data::ImageForm::kFloats; }
 
-  // Sends the next slot, or the next batch of an evaluation: samples, labels and values. The device
+  // Sends the next slot, or the next batch of an evaluation: samples, labels with the records
+  // behind them (data/dataset/fields.h), and values. The device
   // may use the caller's memory directly, so the caller keeps the memory until loss().
   virtual Status send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
                       uint64_t samples, const SlotValues& values) = 0;
@@ -82,7 +84,9 @@ class Device {
   virtual void keep_inputs(bool /*keeps*/) {}
   // What was sent, as forward() takes it. Also puts the key where kernels() read it.
   virtual Result<at::Tensor> inputs() = 0;
-  virtual at::Tensor labels() = 0;  // of the same samples: label_input()
+  // Of the same samples: label_input(), field_inputs().
+  virtual at::Tensor labels() = 0;
+  virtual FieldTensors fields() = 0;
   virtual const uint64_t* dropout_key_at() { return nullptr; }
 
   // The type in which start_loss() takes logits that were computed in type `computed`.

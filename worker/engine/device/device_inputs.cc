@@ -10,7 +10,6 @@
 #include "data/read/sample_reader.h"
 #include "worker/engine/device/device_marks.h"
 #include "worker/engine/device/device_memory.h"
-#include "worker/model/model.h"
 
 namespace lockstep {
 namespace {
@@ -34,7 +33,7 @@ DeviceInputs::BatchPlace DeviceInputs::place_of(const data::SampleShape& shape, 
   BatchPlace batch{.inputs = inputs, .labels = labels};
   batch.input_bytes = samples * data::input_bytes(shape, data::ImageForm::kStored);
   batch.labels_at = aligned(kInputsAt + batch.input_bytes);
-  batch.label_bytes = samples * shape.labels() * sizeof(int64_t);
+  batch.label_bytes = samples * shape.label_words() * sizeof(int64_t);
   return batch;
 }
 
@@ -134,6 +133,10 @@ Result<at::Tensor> DeviceInputs::transformed(const std::byte* stored) {
 
 at::Tensor DeviceInputs::label_tensor() const {
   return label_input(shape_, labels(), samples_, where_);
+}
+
+FieldTensors DeviceInputs::field_tensors() const {
+  return field_inputs(shape_, labels(), samples_, where_);
 }
 
 at::Tensor DeviceInputs::view(const float* value) const {

@@ -20,6 +20,7 @@
 #include "data/transform/normalize.h"
 #include "worker/cuda/device_module.h"
 #include "worker/cuda/kernels/slot_values.h"
+#include "worker/model/model.h"
 
 namespace lockstep {
 
@@ -52,6 +53,7 @@ class DeviceInputs {
   Result<at::Tensor> inputs();
   const int64_t* labels() const { return reinterpret_cast<const int64_t*>(at_ + batch_.labels_at); }
   at::Tensor label_tensor() const;
+  FieldTensors field_tensors() const;
   const SlotValues* values() const { return reinterpret_cast<const SlotValues*>(at_); }
   // One of these values, as a tensor without dimensions.
   at::Tensor view(const float* value) const;

@@ -37,8 +37,68 @@ std::string shifting_module(const Program& program) {
   return "";
 }
 
-Status set_inputs(const Program& program, bool is_of_tokens, ProgramRoles* roles) {
+std::string list_of(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + printable(name);
+  return text;
+}
+
+// Which of the job's fields each input of the program is; empty: it is the first input.
+using FieldOfInput = std::vector<std::optional<uint32_t>>;
+
+// By the names, if the program has any of them.
+Result<FieldOfInput> matched_fields(const Program& program, const FieldNames& names,
+                                    uint32_t taken) {
+  std::vector<std::string> own;
+  FieldOfInput fields;
+  for (const UserInput& input : program.user_inputs) {
+    own.push_back(input.name);
+    const auto found = std::find(names.names.begin(), names.names.begin() + taken, input.name);
+    fields.emplace_back();
+    if (found != names.names.begin() + taken)
+      fields.back() = static_cast<uint32_t>(found - names.names.begin());
+  }
+  const auto unmatched = std::count(fields.begin(), fields.end(), std::nullopt);
+  if (unmatched == 1) return fields;
+  if (static_cast<size_t>(unmatched) < fields.size())
+    return not_so("takes inputs named " + list_of(own) + ", and the job names " +
+                  list_of({names.names.begin(), names.names.begin() + taken}) +
+                  " beside the first input; give all of them the names of the job, or none");
+  // In their order. Of two inputs, one may say that it is the target.
+  size_t first = 0;
+  if (fields.size() == 2 && is_label_name(own[0]) && !is_label_name(own[1])) first = 1;
+  uint32_t next = 0;
+  for (size_t i = 0; i < fields.size(); ++i)
+    if (i != first) fields[i] = next++;
+  return fields;
+}
+
+Status set_fields(const Program& program, const FieldNames& names, ProgramRoles* roles) {
+  const size_t count = program.user_inputs.size();
+  const auto all = static_cast<uint32_t>(names.names.size());
+  if (count != 1 + size_t{all} && count != 1 + size_t{names.inputs})
+    return not_so("takes " + std::to_string(count) + " inputs, but the job gives the first input" +
+                  (names.inputs == 0 ? "" : ", " + std::to_string(names.inputs) + " more") +
+                  " and the targets: " + list_of(names.names) +
+                  "; export a module whose forward takes all of them, or the inputs alone");
+  const uint32_t taken = count == 1 + size_t{all} ? all : names.inputs;
+  LOCKSTEP_ASSIGN_OR_RETURN(const FieldOfInput fields, matched_fields(program, names, taken));
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!fields[i])
+      roles->x = i;
+    else if (fields[i] == names.label)
+      roles->labels = i;
+    else
+      roles->fields.push_back({.user_input = i, .field = *fields[i]});
+  }
+  roles->takes_targets = taken > names.inputs;
+  return Status::ok();
+}
+
+Status set_inputs(const Program& program, bool is_of_tokens, const FieldNames& names,
+                  ProgramRoles* roles) {
   const auto& inputs = program.user_inputs;
+  if (!names.names.empty() && !inputs.empty()) return set_fields(program, names, roles);
   if (inputs.empty() || inputs.size() > 2)
     return not_so("takes " + std::to_string(inputs.size()) +
                   " inputs, but the data have one, and labels: export a module whose forward "
@@ -46,6 +106,7 @@ Status set_inputs(const Program& program, bool is_of_tokens, ProgramRoles* roles
   if (inputs.size() == 1) return Status::ok();
   roles->labels = is_label_name(inputs[0].name) && !is_label_name(inputs[1].name) ? 0 : 1;
   roles->x = 1 - *roles->labels;
+  roles->takes_targets = true;
   if (!is_of_tokens || inputs[*roles->labels].name != "labels") return Status::ok();
   const std::string module = shifting_module(program);
   if (module.empty()) return Status::ok();
@@ -63,7 +124,7 @@ Status set_outputs(const Program& program, ProgramRoles* roles) {
   };
   const auto loss = named(kLossName);
   const bool has_one = outputs.size() == 1 && outputs[0].name != kLossName;
-  roles->gives_losses = roles->labels || loss != outputs.end();
+  roles->gives_losses = roles->takes_targets || loss != outputs.end();
   if (std::any_of(outputs.begin(), outputs.end(),
                   [](const ProgramOutput& output) { return !output.value; }))
     return not_so("gives None as an output; leave it out of what forward returns");
@@ -115,16 +176,17 @@ std::optional<OwnLoss> ProgramRoles::own_loss(const Program& program) const {
   return own;
 }
 
-Result<ProgramRoles> roles_of(const Program& program, bool is_of_tokens) {
+Result<ProgramRoles> roles_of(const Program& program, bool is_of_tokens, const FieldNames& names) {
   ProgramRoles roles;
-  LOCKSTEP_RETURN_IF_ERROR(set_inputs(program, is_of_tokens, &roles));
+  LOCKSTEP_RETURN_IF_ERROR(set_inputs(program, is_of_tokens, names, &roles));
   LOCKSTEP_RETURN_IF_ERROR(set_outputs(program, &roles));
   return roles;
 }
 
 Result<ProgramRoles> eval_roles(const Program& training, const ProgramRoles& training_roles,
-                                const Program& evaluation, bool is_of_tokens) {
-  LOCKSTEP_ASSIGN_OR_RETURN(ProgramRoles roles, roles_of(evaluation, is_of_tokens));
+                                const Program& evaluation, bool is_of_tokens,
+                                const FieldNames& names) {
+  LOCKSTEP_ASSIGN_OR_RETURN(ProgramRoles roles, roles_of(evaluation, is_of_tokens, names));
   const bool is_alike = roles.gives_losses == training_roles.gives_losses &&
                         roles.weights.has_value() == training_roles.weights.has_value() &&
                         roles.metrics.size() == training_roles.metrics.size();

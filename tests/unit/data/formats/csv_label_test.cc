@@ -64,7 +64,7 @@ TEST(CsvLabel, AllTablesSayWhatTheLastColumnIs) {
   const std::string tables[] = {"1,2,0\n3,4,0\n5,6,0\n", "7,8,1\n9,10,1\n"};
   for (const std::string& table : tables) reader.look(table);
   for (const std::string& table : tables) ASSERT_TRUE(reader.add(table).is_ok());
-  EXPECT_THAT(reader.finish().labels, ElementsAre(0, 0, 0, 1, 1));
+  EXPECT_THAT(reader.finish()->labels, ElementsAre(0, 0, 0, 1, 1));
 }
 
 TEST(CsvLabel, HasOneOfTheNames) {

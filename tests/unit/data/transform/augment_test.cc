@@ -21,8 +21,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 using Bytes = std::vector<uint8_t>;
 
-constexpr SampleShape kGrey{1, 8, 8};
-constexpr SampleShape kColour{3, 8, 8};
+const SampleShape kGrey{1, 8, 8};
+const SampleShape kColour{3, 8, 8};
 const std::vector<ChannelStatistics> kOneMean{{0.2, 1}};
 const std::vector<ChannelStatistics> kMeans{{0.2, 1}, {0.4, 1}, {0.6, 1}};
 const std::vector<std::string> kAll{"pad_crop=3",     "flip",           "flip_vertical=0.3",

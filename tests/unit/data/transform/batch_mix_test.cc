@@ -14,7 +14,7 @@
 namespace lockstep::data {
 namespace {
 
-constexpr SampleShape kMixShape{2, 6, 8};
+const SampleShape kMixShape{2, 6, 8};
 constexpr uint64_t kElements = 96;
 constexpr MixRule kMixup{.mixup = 0.4, .cutmix = 0};
 constexpr MixRule kCutmix{.mixup = 0, .cutmix = 1};

@@ -68,6 +68,10 @@ std::vector<at::Tensor> BoundProgram::forward(const ModelInputs& given,
       case InputSource::Kind::kLabels:
         inputs.push_back(labels_of(program().user_inputs[source.user_input], given.labels));
         break;
+      case InputSource::Kind::kField:
+        inputs.push_back(
+            labels_of(program().user_inputs[source.user_input], given.fields.all[source.index]));
+        break;
     }
   }
   return plan_.run(inputs, observer);

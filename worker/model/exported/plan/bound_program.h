@@ -20,12 +20,12 @@ namespace lockstep::exported {
 
 // Where the tensor of an input of a program comes from.
 struct InputSource {
-  enum class Kind : uint8_t { kNone, kParameter, kStatistic, kOwn, kUser, kLabels };
+  enum class Kind : uint8_t { kNone, kParameter, kStatistic, kOwn, kUser, kLabels, kField };
   Kind kind = Kind::kNone;
-  uint32_t index = 0;          // of the model's layout: kParameter, kStatistic
+  uint32_t index = 0;          // of the model's layout: kParameter, kStatistic; of fields: kField
   std::vector<int64_t> shape;  // kStatistic
   at::Tensor own;              // kOwn
-  uint32_t user_input = 0;     // of Program::user_inputs: kUser, kLabels
+  uint32_t user_input = 0;     // of Program::user_inputs: kUser, kLabels, kField
 };
 
 class BoundProgram {
@@ -68,7 +68,7 @@ at::Tensor tensor_of(const ProgramTensor& tensor);
 
 // The batch as the program wants it: channels-last if its example was.
 at::Tensor input_of(const UserInput& input, const at::Tensor& x, bool is_to_be_changed);
-// The labels as the program wants them: in its type.
+// The labels, or a field, as the program wants them: in its type.
 at::Tensor labels_of(const UserInput& input, const at::Tensor& labels);
 
 }  // namespace lockstep::exported

@@ -147,6 +147,11 @@ InputSource user_source(const ProgramInput& input, const ProgramRoles& roles) {
   source.kind =
       roles.labels == input.user_input ? InputSource::Kind::kLabels : InputSource::Kind::kUser;
   source.user_input = input.user_input;
+  for (const ProgramRoles::Field& field : roles.fields) {
+    if (field.user_input != input.user_input) continue;
+    source.kind = InputSource::Kind::kField;
+    source.index = field.field;  // weights come after all of these
+  }
   return source;
 }
 
@@ -293,11 +298,11 @@ Result<BoundProgram> evaluation_of(const wire::ModelSpec& spec, const data::Samp
   roles->evaluation = roles->training;
   if (is_own) {
     LOCKSTEP_ASSIGN_OR_RETURN(program, open_program(path, spec.eval_sha256(), kEvalFileKeys));
-    LOCKSTEP_ASSIGN_OR_RETURN(
-        roles->evaluation,
-        fitting(path, *program,
-                eval_roles(training.program(), roles->training, *program, shape.is_sequence()),
-                shape, classes));
+    LOCKSTEP_ASSIGN_OR_RETURN(roles->evaluation,
+                              fitting(path, *program,
+                                      eval_roles(training.program(), roles->training, *program,
+                                                 shape.is_sequence(), exported::field_names(shape)),
+                                      shape, classes));
     sources = EvalSources(training.program(), parts).of(*program, roles->evaluation);
     if (!sources.is_ok()) return with_name(path, sources.status());
   }
@@ -320,8 +325,9 @@ Result<std::unique_ptr<Model>> make_exported(const wire::ModelSpec& spec,
   LOCKSTEP_ASSIGN_OR_RETURN(auto program, open_program(spec.path(), spec.sha256(), kModelFileKeys));
   Roles roles;
   LOCKSTEP_ASSIGN_OR_RETURN(
-      roles.training,
-      fitting(spec.path(), *program, roles_of(*program, shape.is_sequence()), shape, classes));
+      roles.training, fitting(spec.path(), *program,
+                              roles_of(*program, shape.is_sequence(), exported::field_names(shape)),
+                              shape, classes));
   LOCKSTEP_ASSIGN_OR_RETURN(const ProgramPlan plan, compiled(spec.path(), program, {}));
   LOCKSTEP_ASSIGN_OR_RETURN(ProgramParts parts,
                             examined(spec.path(), plan, roles.training, shape, classes));

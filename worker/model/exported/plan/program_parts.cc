@@ -10,6 +10,7 @@
 #include <map>
 #include <utility>
 
+#include "comm/base/text/printable.h"
 #include "data/read/cut_padding.h"
 #include "worker/model/examination.h"
 #include "worker/model/exported/plan/bound_program.h"
@@ -74,7 +75,12 @@ class ExaminedProgram final : public ExaminedModel {
 at::Tensor ExaminedProgram::train(uint64_t batch) {
   const RandomScope random(kTrialKey, at::kCPU);
   const auto& user_inputs = program().user_inputs;
-  const at::Tensor x = input_of(user_inputs[roles_.x], sample_input(shape_, batch, classes_), true);
+  const ModelInputs given = sample_inputs(shape_, batch, classes_);
+  const at::Tensor x = input_of(user_inputs[roles_.x], given.x, true);
+  const auto field_of = [&](uint32_t user_input) {
+    return std::find_if(roles_.fields.begin(), roles_.fields.end(),
+                        [&](const auto& field) { return field.user_input == user_input; });
+  };
   std::vector<at::Tensor> inputs;
   for (const ProgramInput& input : program().inputs) {
     const bool is_own = input.kind == InputKind::kParameter || input.kind == InputKind::kBuffer ||
@@ -82,8 +88,11 @@ at::Tensor ExaminedProgram::train(uint64_t batch) {
     if (is_own) {
       inputs.push_back(tensors_[input.tensor]);
     } else if (input.kind == InputKind::kUser && roles_.labels == input.user_input) {
-      inputs.push_back(
-          labels_of(user_inputs[input.user_input], sample_labels(shape_, batch, classes_)));
+      inputs.push_back(labels_of(user_inputs[input.user_input], given.labels));
+    } else if (input.kind == InputKind::kUser &&
+               field_of(input.user_input) != roles_.fields.end()) {
+      inputs.push_back(labels_of(user_inputs[input.user_input],
+                                 given.fields.all[field_of(input.user_input)->field]));
     } else {
       inputs.push_back(input.kind == InputKind::kUser ? x : at::Tensor());
     }
@@ -215,6 +224,24 @@ Status check_labels(const UserInput& input, const data::SampleShape& shape) {
                 " as int64 or float32: export it with an example in this shape");
 }
 
+Status check_field(const UserInput& input, const data::FieldSpec& field) {
+  const auto is = [&](ProgramDtype dtype) { return input.dtype == dtype; };
+  const bool is_whole = field.type != data::FieldType::kF32;
+  const bool is_type =
+      is(ProgramDtype::kFloat) ||
+      (is_whole && (is(ProgramDtype::kLong) || is(ProgramDtype::kByte) || is(ProgramDtype::kBool)));
+  bool fits = is_type && input.shape.size() == field.dims.size() + 1;
+  for (size_t d = 0; fits && d < field.dims.size(); ++d)
+    fits = takes(input.shape[d + 1], field.dims[d]);
+  if (fits) return Status::ok();
+  std::string sizes;
+  for (const uint32_t dim : field.dims) sizes += ", " + std::to_string(dim);
+  return refuse("takes " + printable(input.name) + " as " + text_of(input) +
+                ", but the data give " + printable(field.name) + " (batch" + sizes + ") as " +
+                (is_whole ? "whole numbers, for int64, uint8, bool or float32" : "float32") +
+                ": export it with an example in this shape and type");
+}
+
 }  // namespace
 
 uint64_t batch_near(const Program& program, uint64_t wanted) {
@@ -227,6 +254,9 @@ Status check_signature(const Program& program, const ProgramRoles& roles,
                        const data::SampleShape& shape, uint32_t classes) {
   if (roles.labels)
     LOCKSTEP_RETURN_IF_ERROR(check_labels(program.user_inputs[*roles.labels], shape));
+  for (const ProgramRoles::Field& field : roles.fields)
+    LOCKSTEP_RETURN_IF_ERROR(
+        check_field(program.user_inputs[field.user_input], shape.fields->specs()[field.field]));
   const UserInput& input = program.user_inputs[roles.x];
   const at::Tensor x = sample_input(shape, batch_near(program, kTrialSamples), classes);
   const bool is_type = torch_type(input.dtype) == x.scalar_type();
