@@ -1,4 +1,6 @@
 // What a job may ask of its loss, once data and model are known.
+#include <vector>
+
 #include "comm/wire/metric_names.h"
 #include "worker/engine/engine_impl.h"
 
@@ -17,18 +19,18 @@ constexpr char kOwn[] = "cannot be had with a loss of the model's own";
 Status EngineImpl::check_fields() const {
   const auto& fields = train_.shape().fields;
   if (fields == nullptr || model_->layout().own_loss) return Status::ok();
-  uint64_t targets = 0;
+  std::vector<data::FieldSpec> targets;
   for (const data::FieldSpec& field : fields->specs())
-    targets += field.role == data::FieldRole::kTarget ? 1 : 0;
+    if (field.role == data::FieldRole::kTarget) targets.push_back(field);
   const std::string name =
       "train.loss " + (job_.train().loss().empty() ? "cross_entropy" : job_.train().loss());
-  if (targets > 1)
-    return not_with("data.targets", "names " + std::to_string(targets) + " targets, but " + name +
-                                        " compares with one; name one, or export a model that "
-                                        "takes them all and gives losses");
+  const std::string holds = text_of(data::FieldList(targets));
+  if (targets.size() > 1)
+    return not_with("data.targets", "holds " + holds + ", but " + name +
+                                        " compares with one target; name one, or export a model "
+                                        "that takes them all and gives losses");
   if (loss_kind(job_.train()) == LossKind::kCrossEntropy && !fields->has_label())
-    return not_with(name, "needs a class for each sample, but data.targets holds " +
-                              text_of(*fields) +
+    return not_with(name, "needs a class for each sample, but data.targets holds " + holds +
                               "; set train.loss to mse, l1 or huber for numbers, to bce for values "
                               "of 0 and 1, or export a model that gives losses");
   return Status::ok();

@@ -41,6 +41,18 @@ void add_data_options(CLI::App& command, DataArguments& arguments) {
                      "Column of the labels, as data.label of a job file");
   command.add_option("--input", arguments.cut.columns.input,
                      "Column of the images, rows or tokens, as data.input");
+  auto* const label = command.get_option("--label");
+  command
+      .add_option("--inputs", arguments.cut.columns.inputs,
+                  "Names with commas between, as data.inputs of a job file")
+      ->delimiter(',')
+      ->excludes(command.get_option("--input"));
+  command
+      .add_option("--targets", arguments.cut.columns.targets,
+                  "Names with commas between, as data.targets of a job file")
+      ->delimiter(',')
+      ->excludes(label);
+  command.add_option("--weight", arguments.cut.columns.weight, "As data.weight of a job file");
   command.add_option("--block", arguments.cut.block, "Tokens: length of a sequence");
   command.add_option("--tokenizer", arguments.cut.tokenizer,
                      "Text: the vocabulary, as data.tokenizer of a job file");

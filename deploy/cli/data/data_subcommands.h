@@ -27,7 +27,8 @@ struct DataArguments {
   uint32_t used_threads() const;
 };
 
-// PATH, --cache-dir, --format, --label, --input, --block and --tokenizer. `arguments` outlives the
+// PATH, --cache-dir, --format, --label, --input, --inputs, --targets, --weight, --block and
+// --tokenizer. `arguments` outlives the
 // parser.
 void add_data_options(CLI::App& command, DataArguments& arguments);
 // --documents and --document-end. `arguments` outlives the parser.

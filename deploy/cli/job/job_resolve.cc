@@ -17,6 +17,7 @@
 #include "deploy/cli/job/job_evaluation.h"
 #include "deploy/cli/job/job_formats.h"
 #include "deploy/cli/job/job_list.h"
+#include "deploy/cli/job/job_fields.h"
 #include "deploy/cli/job/job_loss.h"
 #include "deploy/cli/job/job_model_file.h"
 #include "deploy/cli/job/job_network.h"
@@ -258,6 +259,7 @@ Status check_together(const JobValues& values, const wire::JobSpec& job) {
   LOCKSTEP_RETURN_IF_ERROR(check_documents(values, job));
   LOCKSTEP_RETURN_IF_ERROR(check_evaluation(values, job));
   LOCKSTEP_RETURN_IF_ERROR(check_loss(values, job));
+  LOCKSTEP_RETURN_IF_ERROR(check_fields(values, job));
   const wire::PruneSpec& prune = train.prune();
   if (prune.sparsity() > 0 && prune.to() <= prune.from())
     return usage(say("train.prune.to") + " but " + say("train.prune.from") +

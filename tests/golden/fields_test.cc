@@ -1,0 +1,200 @@
+// Targets that are numbers, several targets, and weights of samples, against PyTorch's: losses,
+// metrics, gradients and evaluation from fields/make.py, in worlds of one to four.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iomanip>
+#include <nlohmann/json.hpp>
+
+#include "data/open/open_dataset.h"
+#include "tests/support/fails_with.h"
+#include "tests/unit/engine/loopback_world.h"
+#include "tests/unit/engine/plain_module.h"
+
+namespace lockstep {
+namespace {
+
+using testing::even_runs;
+using testing::LoopbackWorld;
+using testing::make_engine;
+
+constexpr int kRows = 63;
+constexpr int kFeatures = 4;
+constexpr double kLearningRate = 0.5;
+
+std::string file_of_fields(const std::string& name) {
+  return std::string(LOCKSTEP_GOLDEN_DIR) + "/fields/" + name;
+}
+
+// The table of make.py, with the columns that a run names.
+std::unique_ptr<data::Dataset> table_with(const data::ColumnNames& columns) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("fields-" + std::to_string(::getpid()) + ".csv"))
+          .string();
+  std::ofstream out(path);
+  out << std::setprecision(9) << "a,b,c,d,price,importance,label\n";
+  for (int i = 0; i < kRows; ++i) {
+    for (int c = 0; c < kFeatures; ++c)
+      out << static_cast<double>(((i * kFeatures + c) * 7919 + 13) % 256) / 128 - 1 << ',';
+    out << (i * 37 + 5) % 64 / 16.0 - 1 << ',' << i % 4 * 0.5 << ',' << (i * 31 + 7) % 11 % 3
+        << '\n';
+  }
+  out.close();
+  wire::DatasetSpec spec;
+  spec.set_path(path);
+  spec.set_format("csv");
+  data::SampleCut cut;
+  cut.columns = columns;
+  cut.columns.inputs = {"a", "b", "c", "d"};
+  auto dataset = data::open_dataset(spec, data::Split::kTrain, "", {}, cut);
+  std::filesystem::remove(path);
+  EXPECT_TRUE(dataset.is_ok()) << dataset.status().message();
+  return std::move(dataset).value();
+}
+
+data::ColumnNames columns_of(const std::string& run) {
+  if (run == "two_targets") return {.targets = {"label", "price"}, .weight = "importance"};
+  if (run == "mse") return {.targets = {"price"}};
+  if (run == "weighted_huber") return {.targets = {"price"}, .weight = "importance"};
+  return {.targets = {"label"}, .weight = "importance"};
+}
+
+wire::JobSpec job_with(const std::string& archive, const std::string& loss) {
+  wire::JobSpec job = testing::small_job("exported");
+  job.mutable_model()->set_path(file_of_fields(archive + ".pt2"));
+  job.mutable_train()->set_loss(loss);
+  job.mutable_data()->clear_transforms();
+  job.mutable_optimizer()->set_name("sgd");
+  job.mutable_optimizer()->set_momentum(0);
+  job.mutable_optimizer()->set_weight_decay(0);
+  job.mutable_optimizer()->set_lr(kLearningRate);
+  return job;
+}
+
+void expect_close(double got, double wanted, const std::string& what) {
+  EXPECT_NEAR(got, wanted, 1e-6 + 1e-5 * std::abs(wanted)) << what;
+}
+
+std::map<std::string, std::vector<float>> weights_in(Engine& engine) {
+  std::map<std::string, std::vector<float>> out;
+  for (const StateTensor& t : engine.state()) {
+    if (t.section != StateSection::kParameter) continue;
+    auto& values = out[t.name];
+    values.resize(t.bytes / sizeof(float));
+    std::memcpy(values.data(), t.data, t.bytes);
+  }
+  return out;
+}
+
+template <typename Report>
+void expect_same_metrics(const Report& report, const nlohmann::json& wanted,
+                         const std::string& when) {
+  ASSERT_EQ(static_cast<size_t>(report.metrics_size()), wanted.size()) << when;
+  for (const wire::Metric& metric : report.metrics())
+    expect_close(metric.value(), wanted.at(metric.name()), metric.name() + " " + when);
+}
+
+class GoldenFields : public ::testing::TestWithParam<const char*> {
+ protected:
+  GoldenFields() {
+    std::ifstream in(file_of_fields("expected.json"));
+    expected_ = nlohmann::json::parse(in);
+  }
+
+  nlohmann::json expected_;
+};
+
+TEST_P(GoldenFields, TrainAndEvaluateAsInPyTorchInAnyWorld) {
+  const std::string run = GetParam();
+  const auto dataset = table_with(columns_of(run));
+  ASSERT_EQ(dataset->fingerprint(), expected_["fingerprints"].value(run, ""));
+  const nlohmann::json golden = expected_["runs"][run];
+  wire::JobSpec job = job_with(golden["archive"], golden["loss"]);
+  job.mutable_train()->set_label_smoothing(golden["smoothing"]);
+  std::string state;
+  for (const uint32_t ranks : {1u, 2u, 3u, 4u}) {
+    SCOPED_TRACE("ranks " + std::to_string(ranks));
+    LoopbackWorld world(job, *dataset, even_runs(4, ranks), 256, dataset.get());
+    world.begin_generation(golden["losses"].size());
+    const auto before = weights_in(world.engine(0));
+    for (size_t step = 0; step < golden["losses"].size(); ++step) {
+      const std::string when = "in step " + std::to_string(step);
+      const auto outcomes = world.step_all();
+      ASSERT_TRUE(outcomes[0].is_ok()) << outcomes[0].status().message();
+      const wire::StepRecord& record = outcomes[0]->record;
+      expect_close(record.loss(), golden["losses"][step], "loss " + when);
+      expect_same_metrics(record, golden["metrics"][step], when);
+      if (run == "weighted_cross_entropy") {
+        EXPECT_EQ(record.correct(), golden["correct"][step].get<uint64_t>()) << when;
+      }
+      if (step > 0) continue;
+      for (const auto& [name, wanted] : golden["gradient_norms"].items()) {
+        double squares = 0;
+        const auto after = weights_in(world.engine(0));
+        for (size_t i = 0; i < before.at(name).size(); ++i)
+          squares +=
+              std::pow((double{before.at(name)[i]} - double{after.at(name)[i]}) / kLearningRate, 2);
+        expect_close(std::sqrt(squares), wanted, "the gradient of " + name);
+      }
+    }
+    for (const auto& evaluation : world.evaluate_all()) {
+      ASSERT_TRUE(evaluation.is_ok()) << evaluation.status().message();
+      expect_close(evaluation->loss(), golden["eval"]["loss"], "loss of the evaluation");
+      expect_same_metrics(*evaluation, golden["eval"]["metrics"], "of the evaluation");
+      EXPECT_EQ(evaluation->correct(), golden["eval"]["correct"].get<uint64_t>());
+    }
+    const std::string bytes = testing::state_bytes(world.engine(0), /*with_optimizer=*/true);
+    if (state.empty()) state = bytes;
+    EXPECT_TRUE(bytes == state) << "other bits than in the first world";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Runs, GoldenFields,
+                         ::testing::Values("two_targets", "mse", "weighted_huber",
+                                           "weighted_cross_entropy"),
+                         [](const auto& test) { return std::string(test.param); });
+
+// With the records of a stage, as a GPU has them.
+TEST_F(GoldenFields, ADeviceOfItsOwnTrainsToTheCpusBits) {
+  for (const std::string run : {"two_targets", "weighted_huber", "weighted_cross_entropy"}) {
+    SCOPED_TRACE(run);
+    const auto dataset = table_with(columns_of(run));
+    const nlohmann::json golden = expected_["runs"][run];
+    const wire::JobSpec job = job_with(golden["archive"], golden["loss"]);
+    const auto wanted = testing::train(job, *dataset, even_runs(4, 1), 8);
+    testing::PlainModule module;
+    LoopbackWorld world(job, *dataset, even_runs(4, 1), 256, dataset.get(), {&module});
+    world.begin_generation(8);
+    const auto got = world.train_to(8);
+    EXPECT_EQ(got.losses, wanted.losses);
+    EXPECT_TRUE(got.state == wanted.state);
+  }
+}
+
+TEST_F(GoldenFields, WhatALossCannotCompareIsRefusedByName) {
+  const auto refusal = [](const std::string& archive, const std::string& loss,
+                          const data::ColumnNames& columns) {
+    return make_engine(job_with(archive, loss), *table_with(columns)).status();
+  };
+  EXPECT_THAT(refusal("logits", "", {.targets = {"price"}}),
+              FailsWith(Code::kConfig, Names("price (float32)"), Advises("train.loss")));
+  EXPECT_THAT(refusal("one_output", "", {.targets = {"price"}}),
+              FailsWith(Code::kUsage, Names("cross_entropy", "price (float32)"), Advises("mse")));
+  EXPECT_THAT(refusal("one_output", "mse", {.targets = {"price", "importance"}}),
+              FailsWith(Code::kUsage, Names("price (float32), importance (float32)", "mse"),
+                        Advises("export a model")));
+  EXPECT_THAT(refusal("two_targets", "", {.targets = {"price"}}),
+              FailsWith(Code::kConfig, Names("3 inputs", "price"), Advises("forward takes")));
+  EXPECT_THAT(refusal("two_targets", "", {.targets = {"price", "importance"}}),
+              FailsWith(Code::kConfig, Names("price, rows, label", "price, importance"),
+                        Advises("names of the job")));
+  EXPECT_THAT(refusal("two_targets", "mse", {.targets = {"label", "price"}}),
+              FailsWith(Code::kUsage, Names("train.loss: mse")));
+}
+
+}  // namespace
+}  // namespace lockstep
