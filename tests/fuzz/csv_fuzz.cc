@@ -45,6 +45,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     LOCKSTEP_CHECK(is_utf8(status.message()), "messages are text");
     return 0;
   }
+  CsvTableReader named(nullptr, {.targets = {"1", "3"}, .weight = "2"});
+  if (named.add(first).is_ok()) (void)named.finish();
   const CsvTable table = *training.finish();
   check_table(table, first.size());
   for (const CsvTable* training_table : {static_cast<const CsvTable*>(nullptr), &table}) {

@@ -214,5 +214,70 @@ TEST(CsvText, Utf8HasNoOverlongFormAndNoSurrogate) {
     EXPECT_FALSE(is_utf8(bad)) << bad;
 }
 
+Result<CsvTable> with_targets(const std::string& text, const std::vector<std::string>& targets,
+                              const std::string& weight = "", const CsvTable* training = nullptr) {
+  return read({text}, training, {.targets = targets, .weight = weight});
+}
+
+TEST(CsvTargets, AreNumbersUnlessAllValuesCanBeClasses) {
+  const auto number = with_targets("a,b,price\n1,2,-3.5\n4,5,6\n", {"price"});
+  ASSERT_TRUE(number.is_ok()) << number.status().message();
+  EXPECT_THAT(number->values, ElementsAre(1, 2, 4, 5));
+  EXPECT_THAT(number->targets, ElementsAre(ElementsAre(-3.5F, 6)));
+  EXPECT_THAT(number->labels, ElementsAre(0, 0));
+  EXPECT_EQ(number->columns.label, kNoCsvColumn);
+
+  const auto both = with_targets("p,kind,n,a\n1,x,2,9\n2.5,y,4,8\n", {"p", "kind", "n"});
+  ASSERT_TRUE(both.is_ok()) << both.status().message();
+  EXPECT_EQ(both->columns.label, 1U) << "the first that can be classes";
+  EXPECT_THAT(both->classes, ElementsAre("x", "y"));
+  EXPECT_THAT(both->labels, ElementsAre(0, 1));
+  EXPECT_THAT(both->targets, ElementsAre(ElementsAre(1, 2.5F), IsEmpty(), ElementsAre(2, 4)));
+  EXPECT_THAT(both->values, ElementsAre(9, 8));
+}
+
+TEST(CsvTargets, OfEvaluationAreWhatThoseOfTrainingWere) {
+  const auto numbers = with_targets("a,t\n1,0.5\n2,1\n", {"t"});
+  const auto whole = with_targets("a,t\n1,0\n2,1\n", {"t"}, "", &*numbers);
+  ASSERT_TRUE(whole.is_ok()) << whole.status().message();
+  EXPECT_THAT(whole->targets, ElementsAre(ElementsAre(0, 1)));
+  const auto classes = with_targets("a,t\n1,0\n2,1\n", {"t"});
+  EXPECT_EQ(classes->columns.label, 1U);
+  EXPECT_THAT(with_targets("a,t\n1,0.5\n", {"t"}, "", &*classes),
+              FailsWith(Code::kBadData, Names("\"0.5\"", "line 2"), Says("whole numbers")));
+  const auto names = with_targets("a,t\n1,x\n2,y\n", {"t"});
+  EXPECT_THAT(with_targets("a,t\n1,z\n", {"t"}, "", &*names),
+              FailsWith(Code::kBadData, Names("\"z\""), Says("no row for training")));
+}
+
+TEST(CsvTargets, WeightsAreNumbersFromZeroOn) {
+  const auto table = with_targets("a,t,w\n1,0,0\n2,1,2.5\n", {"t"}, "w");
+  ASSERT_TRUE(table.is_ok()) << table.status().message();
+  EXPECT_THAT(table->weights, ElementsAre(0, 2.5F));
+  EXPECT_THAT(table->values, ElementsAre(1, 2));
+  const auto by_label = with_targets("a,label,w\n1,0,1\n2,1,1\n", {}, "w");
+  EXPECT_THAT(by_label->values, ElementsAre(1, 2)) << "a weight is no feature";
+  for (const char* weight : {"-0.5", "nan", "inf", "much", ""})
+    EXPECT_THAT(with_targets("a,t,w\n1,0,1\n2,1," + std::string(weight) + "\n", {"t"}, "w"),
+                FailsWith(Code::kBadData, Names("line 3", "\"w\"")));
+}
+
+TEST(CsvTargets, ThatCannotBeAreRefused) {
+  EXPECT_THAT(with_targets("a,t\n1,0.5\n2,x\n", {"t"}),
+              FailsWith(Code::kBadData, Names("\"x\"", "line 3"), Says("not a number")));
+  EXPECT_THAT(with_targets("a,t\n1,x\n2,0.5\n", {"t"}),
+              FailsWith(Code::kBadData, Names("\"0.5\"", "line 3"), Says("whole numbers")));
+  EXPECT_THAT(with_targets("a,t\n1,1e39\n", {"t"}),
+              FailsWith(Code::kBadData, Names("1e39"), Says("float32")));
+  EXPECT_THAT(with_targets("a,s,t\n1,x,y\n", {"s", "t"}),
+              FailsWith(Code::kBadData, Names("t", "s"), Advises("leave one out")));
+  EXPECT_THAT(with_targets("a,t\n1,2\n", {"t", "2"}),
+              FailsWith(Code::kBadData, Says("twice among the targets")));
+  EXPECT_THAT(with_targets("t,u\n1,2\n", {"t", "u"}),
+              FailsWith(Code::kBadData, Says("no column left")));
+  EXPECT_THAT(with_targets("a,t\n1,2\n", {"t"}, "t"),
+              FailsWith(Code::kBadData, Advises("data.weight")));
+}
+
 }  // namespace
 }  // namespace lockstep::data
