@@ -158,6 +158,23 @@ INSTANTIATE_TEST_SUITE_P(Runs, GoldenFields,
                                            "weighted_cross_entropy"),
                          [](const auto& test) { return std::string(test.param); });
 
+// Found by the order of inputs, or by what an input of the program says of itself.
+TEST_F(GoldenFields, ALabelThatIsNamedIsTheOneThatIsGuessed) {
+  for (const std::string archive : {"per_sample", "weighted"}) {
+    std::vector<double> losses;
+    for (const data::ColumnNames& columns :
+         {data::ColumnNames{.label = "label"}, data::ColumnNames{.targets = {"label"}}}) {
+      const auto dataset = table_with(columns);
+      wire::JobSpec job = job_with(archive, "");
+      job.mutable_model()->set_path(file_of_fields("../own_loss/" + archive + ".pt2"));
+      LoopbackWorld world(job, *dataset, even_runs(4, 2), 256, dataset.get());
+      world.begin_generation(1);
+      losses.push_back(world.evaluate_all()[0]->loss());
+    }
+    EXPECT_EQ(losses[0], losses[1]) << archive;
+  }
+}
+
 // With the records of a stage, as a GPU has them.
 TEST_F(GoldenFields, ADeviceOfItsOwnTrainsToTheCpusBits) {
   for (const std::string run : {"two_targets", "weighted_huber", "weighted_cross_entropy"}) {
