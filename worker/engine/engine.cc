@@ -15,6 +15,7 @@
 #include "worker/engine/device/accelerator.h"
 #include "worker/engine/device/cpu_device.h"
 #include "worker/engine/engine_impl.h"
+#include "worker/engine/muon_parts.h"
 #include "worker/engine/precision.h"
 #include "worker/model/weights/initial_weights.h"
 
@@ -78,7 +79,9 @@ Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_b
   LOCKSTEP_RETURN_IF_ERROR(check_eval_batches());
   set_threads();  // also for fingerprint()
   keep_freed_memory();
-  LOCKSTEP_ASSIGN_OR_RETURN(state_, BoundaryState::create(model_->layout(), layout_, job_));
+  LOCKSTEP_ASSIGN_OR_RETURN(MuonParts muon, muon_parts(job_, *model_, layout_, train_));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      state_, BoundaryState::create(model_->layout(), layout_, job_, std::move(muon)));
   LOCKSTEP_ASSIGN_OR_RETURN(
       buffer_, make_buffer(layout_.buffer, regions_needed(max_slots_per_rank, shape_.slots)));
   if (module == nullptr) {

@@ -52,7 +52,7 @@ CnnParts make_cnn_parts(const wire::ModelSpec& spec, const data::SampleShape& sh
     width /= 2;
   }
   parts.hidden = builder.add_linear("fc1", channels * height * width, kCnnHidden);
-  parts.output = builder.add_linear("fc2", kCnnHidden, classes);
+  parts.output = builder.add_output("fc2", kCnnHidden, classes);
   parts.layout = builder.take();
   return parts;
 }

@@ -16,6 +16,11 @@ class Builder {
     layout_.parameters.push_back({name, std::move(shape), 0, constant, std});
     return static_cast<uint32_t>(layout_.parameters.size()) - 1;
   }
+  uint32_t add_embedding(const std::string& name, int64_t rows, int64_t width) {
+    const uint32_t weight = add(name, {rows, width}, kStd);
+    layout_.parameters[weight].is_hidden = false;
+    return weight;
+  }
   uint32_t add_norm(const std::string& name, int64_t width) {
     const uint32_t weight = add(name + ".weight", {width}, 0, 1);
     add(name + ".bias", {width}, 0);
@@ -39,8 +44,8 @@ Gpt2Parts make_gpt2_parts(const wire::ModelSpec& spec, uint32_t vocab) {
   const double residual_std = kStd / std::sqrt(2.0 * spec.n_layer());
   Gpt2Parts parts;
   Builder builder;
-  parts.tokens = builder.add("wte.weight", {vocab, width}, kStd);
-  parts.positions = builder.add("wpe.weight", {spec.block(), width}, kStd);
+  parts.tokens = builder.add_embedding("wte.weight", vocab, width);
+  parts.positions = builder.add_embedding("wpe.weight", spec.block(), width);
   for (uint32_t i = 0; i < spec.n_layer(); ++i) {
     const std::string name = "h." + std::to_string(i) + ".";
     Gpt2Block& block = parts.blocks.emplace_back();

@@ -35,7 +35,7 @@ MlpParts make_mlp_parts(const wire::ModelSpec& spec, const data::SampleShape& sh
     width = kMlpHidden[i];
     if (spec.batch_norm()) parts.hidden[i].norm = builder.add_batch_norm("bn" + number, width, 1);
   }
-  parts.output = builder.add_linear("fc3", width, classes);
+  parts.output = builder.add_output("fc3", width, classes);
   parts.layout = builder.take();
   return parts;
 }

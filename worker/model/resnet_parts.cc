@@ -67,7 +67,7 @@ class Builder {
     return block;
   }
 
-  uint32_t add_output(uint32_t classes) { return builder_.add_linear("fc", channels_, classes); }
+  uint32_t add_output(uint32_t classes) { return builder_.add_output("fc", channels_, classes); }
   ModelLayout take() { return builder_.take(); }
 
  private:

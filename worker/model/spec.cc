@@ -44,6 +44,12 @@ uint32_t LayoutBuilder::add_linear(const std::string& name, int64_t in, int64_t 
   return add_pair(name, {out, in}, in);
 }
 
+uint32_t LayoutBuilder::add_output(const std::string& name, int64_t in, int64_t out) {
+  const uint32_t weight = add_linear(name, in, out);
+  layout_.parameters[weight].is_hidden = false;
+  return weight;
+}
+
 uint32_t LayoutBuilder::add_conv(const std::string& name, int64_t in, int64_t out, int64_t kernel) {
   return add_pair(name, {out, in, kernel, kernel}, in * kernel * kernel);
 }

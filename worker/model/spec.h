@@ -20,6 +20,9 @@ struct ParameterSpec {
   float constant = 0;        // value of all elements if nothing is drawn
   double normal_std = 0;     // of a normal distribution around 0; 0: not drawn this way
   std::shared_ptr<const float> values = {};  // the initial values; null: one of the above
+  // False: an embedding, or of the layer that gives the output (optimizer.name muon). Of models
+  // from files, find_hidden_matrices() knows it.
+  bool is_hidden = true;
 
   uint64_t elements() const;
 };
@@ -59,6 +62,8 @@ class LayoutBuilder {
  public:
   // weight (out, in), bias (out)
   uint32_t add_linear(const std::string& name, int64_t in, int64_t out);
+  // The same for the layer that gives the output.
+  uint32_t add_output(const std::string& name, int64_t in, int64_t out);
   // weight (out, in, kernel, kernel), bias (out)
   uint32_t add_conv(const std::string& name, int64_t in, int64_t out, int64_t kernel);
   // The weight alone, for a layer in front of a BatchNorm. Normal with deviation sqrt(2 / fan out),

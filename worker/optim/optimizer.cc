@@ -1,6 +1,5 @@
 #include "worker/optim/optimizer.h"
 
-#include <cstring>
 #include <utility>
 
 #include "worker/optim/optimizers.h"
@@ -16,10 +15,8 @@ Result<std::unique_ptr<Optimizer>> Optimizer::create(const wire::OptimizerSpec& 
 
 Optimizer::Optimizer(OptimizerRule rule, uint64_t elements) : rule_(std::move(rule)) {
   for (const std::string& name : rule_.state_names) {
-    auto* zeros = static_cast<float*>(::operator new[](elements * sizeof(float), kAlignment));
-    std::memset(zeros, 0, elements * sizeof(float));
-    buffers_.emplace_back(zeros);
-    state_.push_back({name, zeros});
+    buffers_.emplace_back(elements);
+    state_.push_back({name, buffers_.back().data()});
   }
 }
 

@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "comm/wire/job.pb.h"
 #include "worker/optim/optimizer_row.h"
 #include "worker/optim/optimizer_segment.h"
+#include "worker/optim/zero_pages.h"
 
 namespace lockstep {
 
@@ -28,8 +28,8 @@ struct OptimizerState {
 
 class Optimizer {
  public:
-  // `elements`: the length of the flat buffers. The state starts as zeros. Errors as in
-  // check_optimizer() (optimizers.h).
+  // `elements`: the length of the flat buffers. The state starts as zeros, and takes memory where
+  // it is written. Errors as in check_optimizer() (optimizers.h).
   static Result<std::unique_ptr<Optimizer>> create(const wire::OptimizerSpec& spec,
                                                    uint64_t elements);
 
@@ -39,15 +39,10 @@ class Optimizer {
               std::span<const OptimizerGroup> groups, float* params, const float* grads);
 
  private:
-  static constexpr std::align_val_t kAlignment{64};  // bytes: a cache line, a vector register
-  struct Free {
-    void operator()(float* p) const { ::operator delete[](p, kAlignment); }
-  };
-
   Optimizer(OptimizerRule rule, uint64_t elements);
 
   OptimizerRule rule_;
-  std::vector<std::unique_ptr<float[], Free>> buffers_;
+  std::vector<ZeroPages> buffers_;
   std::vector<OptimizerState> state_;
 };
 

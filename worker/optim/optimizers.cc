@@ -5,8 +5,8 @@
 namespace lockstep {
 namespace {
 
-const OptimizerRow* const kRows[] = {&kSgdRow,     &kAdamRow,    &kAdamwRow,   &kNadamRow,
-                                     &kRmspropRow, &kAdagradRow, &kAdadeltaRow};
+const OptimizerRow* const kRows[] = {&kSgdRow,     &kAdamRow,    &kAdamwRow,    &kNadamRow,
+                                     &kRmspropRow, &kAdagradRow, &kAdadeltaRow, &kMuonRow};
 
 const OptimizerRow* find_row(std::string_view name) {
   for (const OptimizerRow* row : kRows) {

@@ -18,6 +18,7 @@ extern const OptimizerRow kNadamRow;
 extern const OptimizerRow kRmspropRow;
 extern const OptimizerRow kAdagradRow;
 extern const OptimizerRow kAdadeltaRow;
+extern const OptimizerRow kMuonRow;
 
 std::vector<std::string_view> optimizer_names();
 

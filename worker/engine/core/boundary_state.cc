@@ -15,32 +15,37 @@ StateTensor view(StateSection section, std::string name, DType dtype, std::vecto
 }
 
 // From a trained parameter's start to the next one's, in order; neighbours of one kind are one
-// segment. Padding may be part of it, since zeros stay zeros.
-std::vector<OptimizerSegment> make_segments(const ModelLayout& model, const FlatLayout& layout,
-                                            const std::vector<uint32_t>& group_of, bool prunes) {
-  std::vector<OptimizerSegment> segments;
+// segment. Padding may be part of it, since zeros stay zeros. Muon's matrices stand alone.
+void plan_ranges(const ModelLayout& model, const FlatLayout& layout,
+                 const std::vector<uint32_t>& group_of, bool prunes,
+                 const std::vector<bool>& is_matrix, UpdatePlan* plan) {
+  std::vector<OptimizerSegment>& segments = plan->segments;
   const std::vector<uint64_t> bounds = layout.tensor_bounds();
   size_t at = 0;
   for (size_t i = layout.parameters.size(); i-- > 0;) {
     if (!layout.is_trained(i)) continue;
-    const uint64_t length = bounds[at + 1] - bounds[at];
-    const bool is_pruned = prunes && can_be_pruned(model.parameters[i].shape.size());
-    if (!segments.empty() && segments.back().group == group_of[i] &&
-        segments.back().is_pruned == is_pruned) {
+    const uint64_t start = bounds[at];
+    const uint64_t length = bounds[++at] - start;
+    const std::vector<int64_t>& shape = model.parameters[i].shape;
+    const bool is_pruned = prunes && can_be_pruned(shape.size());
+    if (!is_matrix.empty() && is_matrix[i]) {
+      plan->matrices.push_back({start, shape[0], shape[1], group_of[i], is_pruned});
+    } else if (!segments.empty() && segments.back().group == group_of[i] &&
+               segments.back().is_pruned == is_pruned &&
+               segments.back().start + segments.back().length == start) {
       segments.back().length += length;
     } else {
-      segments.push_back({bounds[at], length, group_of[i], is_pruned});
+      segments.push_back({start, length, group_of[i], is_pruned});
     }
-    ++at;
   }
-  return segments;
 }
 
 UpdatePlan make_update_plan(const ModelLayout& model, const FlatLayout& layout,
-                            const ParameterGroups& groups, const wire::JobSpec& job) {
+                            const ParameterGroups& groups, const wire::JobSpec& job,
+                            const std::vector<bool>& is_matrix) {
   UpdatePlan plan;
-  plan.segments =
-      make_segments(model, layout, groups.group_of, lockstep::prunes(job.train().prune()));
+  plan_ranges(model, layout, groups.group_of, lockstep::prunes(job.train().prune()), is_matrix,
+              &plan);
   plan.groups = groups.table;
   for (size_t i = 0; i < model.parameters.size(); ++i)
     if (layout.is_trained(i))
@@ -54,23 +59,25 @@ UpdatePlan make_update_plan(const ModelLayout& model, const FlatLayout& layout,
 
 Result<std::unique_ptr<BoundaryState>> BoundaryState::create(const ModelLayout& model,
                                                              const FlatLayout& layout,
-                                                             const wire::JobSpec& job) {
+                                                             const wire::JobSpec& job,
+                                                             MuonParts muon) {
   LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<Optimizer> optimizer,
                             Optimizer::create(job.optimizer(), layout.buffer.gradients));
   LOCKSTEP_ASSIGN_OR_RETURN(const ParameterGroups groups, resolve_groups(model, job.optimizer()));
   std::unique_ptr<BoundaryState> state(
-      new BoundaryState(model, layout, std::move(optimizer), groups, job));
+      new BoundaryState(model, layout, std::move(optimizer), groups, job, std::move(muon)));
   state->initialize(job.seed());
   return state;
 }
 
 BoundaryState::BoundaryState(const ModelLayout& model, const FlatLayout& layout,
                              std::unique_ptr<Optimizer> optimizer, const ParameterGroups& groups,
-                             const wire::JobSpec& job)
+                             const wire::JobSpec& job, MuonParts muon)
     : model_(model),
       layout_(layout),
       optimizer_(std::move(optimizer)),
-      plan_(make_update_plan(model, layout, groups, job)),
+      muon_(std::move(muon)),
+      plan_(make_update_plan(model, layout, groups, job, muon_.is_matrix)),
       scaler_(job.train()),
       prune_(job.train().prune()),
       average_rate_(lockstep::average_rate(job.train().ema())),
@@ -88,8 +95,9 @@ void BoundaryState::initialize(uint64_t seed) {
     init_buffer(model_.buffers[i], statistics(i));
   }
   for (size_t i = 0; i < counters_.size(); ++i) counters_[i] = model_.step_counters[i].initial;
-  for (const OptimizerState& flat : optimizer_->state())
-    std::fill_n(flat.data, layout_.buffer.gradients, 0.0f);
+  std::vector<StateTensor> moments;
+  add_optimizer_state(moments);
+  for (const StateTensor& moment : moments) std::fill_n(moment.data, moment.bytes, std::byte{0});
   begin_average();
   scaler_.reset();
   applied_steps_ = 0;
@@ -128,8 +136,11 @@ bool BoundaryState::apply(const float* reduced, uint32_t non_empty_slots, double
     ++applied_steps_;
     return false;
   }
-  optimizer_->update(next_update(lr, grad_scale(reduced, scale)), plan_.segments, plan_.groups,
-                     params_.data(), reduced);
+  const OptimizerStep update = next_update(lr, grad_scale(reduced, scale));
+  optimizer_->update(update, plan_.segments, plan_.groups, params_.data(), reduced);
+  if (!plan_.matrices.empty())
+    muon_.update(plan_.matrices, update, plan_.groups,
+                 {params_.data(), optimizer_->state().front().data, reduced});
   average_range(params_.data(), average_.size(), average_rate_, average_.data());
   const auto slots = static_cast<float>(non_empty_slots);
   const float* sums = reduced + layout_.buffer.gradients;
@@ -163,6 +174,27 @@ BoundaryMemory BoundaryState::memory() {
           average_.size() == 0 ? nullptr : average_.data()};
 }
 
+// The optimizer's, and the average. A matrix has its momentum in the first flat buffer, and nothing
+// in the second.
+void BoundaryState::add_optimizer_state(std::vector<StateTensor>& out) {
+  std::vector<OptimizerState> flats = optimizer_->state();
+  const size_t moments = flats.size();
+  if (average_.size() > 0)
+    flats.push_back({std::string(kAverageName), average_.data()});  // "ema.conv1.weight"
+  for (size_t flat = 0; flat < flats.size(); ++flat) {
+    for (uint32_t i = 0; i < model_.parameters.size(); ++i) {
+      if (!layout_.is_trained(i)) continue;
+      const bool is_matrix = !muon_.is_matrix.empty() && muon_.is_matrix[i] && flat < moments;
+      if (is_matrix && flat > 0) continue;
+      const ParameterSpec& spec = model_.parameters[i];
+      out.push_back(view(StateSection::kOptimizer,
+                         (is_matrix ? kMuonMomentum : flats[flat].name) + "." + spec.name,
+                         DType::kF32, spec.shape, flats[flat].data + layout_.parameters[i].begin,
+                         spec.elements() * sizeof(float)));
+    }
+  }
+}
+
 std::vector<StateTensor> BoundaryState::tensors() {
   std::vector<StateTensor> out;
   for (uint32_t i = 0; i < model_.parameters.size(); ++i) {
@@ -179,18 +211,7 @@ std::vector<StateTensor> BoundaryState::tensors() {
     out.push_back(view(StateSection::kBuffer, model_.step_counters[i].name, DType::kI64, {},
                        &counters_[i], sizeof(int64_t)));
   }
-  std::vector<OptimizerState> flats = optimizer_->state();
-  if (average_.size() > 0)
-    flats.push_back({std::string(kAverageName), average_.data()});  // "ema.conv1.weight"
-  for (const OptimizerState& flat : flats) {
-    for (uint32_t i = 0; i < model_.parameters.size(); ++i) {
-      if (!layout_.is_trained(i)) continue;
-      const ParameterSpec& spec = model_.parameters[i];
-      out.push_back(view(StateSection::kOptimizer, flat.name + "." + spec.name, DType::kF32,
-                         spec.shape, flat.data + layout_.parameters[i].begin,
-                         spec.elements() * sizeof(float)));
-    }
-  }
+  add_optimizer_state(out);
   if (plan_.has_weights && !scaler_.is_on())
     out.push_back(view(StateSection::kOptimizer, kSkippedStepsName, DType::kI64, {},
                        &scaler_.state().skipped_steps, sizeof(int64_t)));

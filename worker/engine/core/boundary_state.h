@@ -22,6 +22,7 @@
 #include "worker/model/spec.h"
 #include "worker/optim/grad_norm.h"
 #include "worker/optim/loss_scale.h"
+#include "worker/optim/muon.h"
 #include "worker/optim/optimizer.h"
 #include "worker/optim/prune.h"
 
@@ -29,19 +30,28 @@ namespace lockstep {
 
 // How an update changes the flat buffers. Fixed for a run.
 struct UpdatePlan {
-  std::vector<OptimizerSegment> segments;
+  std::vector<OptimizerSegment> segments;  // without the matrices
+  std::vector<MatrixSegment> matrices;     // of Muon; else none
   std::vector<OptimizerGroup> groups;
   std::vector<NormRange> norm_ranges;
   double clip_norm = 0;      // 0: none
   bool has_weights = false;  // the sums are to be divided by the samples' weight (kControlWeight)
 };
 
+// For optimizer.name muon.
+struct MuonParts {
+  std::vector<bool> is_matrix = {};  // by parameter: updated as a matrix; empty: none is
+  MatrixUpdate update = {};          // on the host
+};
+
 // The flat buffers, each with its padding.
 struct BoundaryMemory {
   float* parameters = nullptr;  // FlatLayout::parameter_elements
   float* statistics = nullptr;
-  std::vector<OptimizerState> optimizer;  // as long as the gradients: of trained parameters only
-  float* average = nullptr;               // as long as the gradients; null without train.ema
+  // As long as the gradients: of trained parameters only. With Muon the second is all zeros at
+  // matrices.
+  std::vector<OptimizerState> optimizer;
+  float* average = nullptr;  // as long as the gradients; null without train.ema
 };
 
 class BoundaryState {
@@ -50,7 +60,8 @@ class BoundaryState {
   // has the frozen parameters of resolve_groups(), whose errors are passed on.
   static Result<std::unique_ptr<BoundaryState>> create(const ModelLayout& model,
                                                        const FlatLayout& layout,
-                                                       const wire::JobSpec& job);
+                                                       const wire::JobSpec& job,
+                                                       MuonParts muon = {});
 
   // Resets the whole state, in place, to what create() makes from this seed.
   void initialize(uint64_t seed);
@@ -94,12 +105,13 @@ class BoundaryState {
  private:
   BoundaryState(const ModelLayout& model, const FlatLayout& layout,
                 std::unique_ptr<Optimizer> optimizer, const ParameterGroups& groups,
-                const wire::JobSpec& job);
+                const wire::JobSpec& job, MuonParts muon);
 
   float* parameter(uint32_t index) { return params_.data() + layout_.parameters[index].begin; }
   float* statistics(uint32_t index) {
     return statistics_.data() + (layout_.statistics[index].begin - layout_.buffer.gradients);
   }
+  void add_optimizer_state(std::vector<StateTensor>& out);
   // The factor for the step's gradients: 1 / `loss_scale`, or less if clipping shortens them.
   float grad_scale(const float* reduced, float loss_scale) const;
   void count_step();  // for a step that was not skipped
@@ -122,6 +134,7 @@ class BoundaryState {
   const ModelLayout& model_;
   const FlatLayout& layout_;
   std::unique_ptr<Optimizer> optimizer_;
+  const MuonParts muon_;
   const UpdatePlan plan_;
   LossScaler scaler_;
   const wire::PruneSpec prune_;

@@ -7,6 +7,7 @@
 #include "worker/engine/core/self_check.h"
 #include "worker/engine/device/device_marks.h"
 #include "worker/engine/device/device_memory.h"
+#include "worker/engine/device/muon_update.h"
 #include "worker/engine/device/sample_losses.h"
 
 namespace lockstep {
@@ -37,7 +38,8 @@ Accelerator::Accelerator(DeviceModule& module, const FlatLayout& layout, Boundar
       layout_(layout),
       state_(state),
       where_(module.torch_device()),
-      rule_(make_optimizer_rule(job.optimizer())),
+      optimizer_spec_(job.optimizer()),
+      rule_(make_optimizer_rule(optimizer_spec_)),
       loss_scale_rule_(loss_scale_rule(job.train())),
       names_comm_library_(needs_one_comm_library(job.comm())),
       inputs_(module, where_),
@@ -233,6 +235,8 @@ Result<bool> Accelerator::apply(const StepSums& step_sums, uint32_t non_empty_sl
   LOCKSTEP_RETURN_IF_ERROR(module_.update(verdict, chunks_, chunk_count_, buffers,
                                           rule_.factors(update, state_.plan().groups),
                                           update.keeps_zeros));
+  if (!state_.plan().matrices.empty())
+    LOCKSTEP_RETURN_IF_ERROR(update_matrices_if_applied(update, buffers));
   if (average_ != nullptr)
     LOCKSTEP_RETURN_IF_ERROR(module_.average(verdict, parameters_, layout_.buffer.gradients,
                                              state_.average_rate(), average_));
@@ -247,6 +251,17 @@ Result<bool> Accelerator::apply(const StepSums& step_sums, uint32_t non_empty_sl
   const bool applies = apply_host_->verdict.applies != 0;
   state_.applied_elsewhere(applies, apply_host_->loss_scale);
   return applies;
+}
+
+// A chain of LibTorch's operators cannot stand behind a verdict that only the device knows.
+Status Accelerator::update_matrices_if_applied(OptimizerStep step, const UpdateBuffers& buffers) {
+  LOCKSTEP_RETURN_IF_ERROR(module_.copy(DeviceLane::kCompute, apply_host_, apply_, sizeof *apply_));
+  LOCKSTEP_RETURN_IF_ERROR(finish(DeviceLane::kCompute));
+  if (apply_host_->verdict.applies == 0) return Status::ok();
+  step.grad_scale = apply_host_->verdict.grad_scale;
+  update_matrices(optimizer_spec_, where_, state_.plan().matrices, step, state_.plan().groups,
+                  {buffers.params, buffers.state[0], buffers.grads});
+  return Status::ok();
 }
 
 Status Accelerator::to_host() {

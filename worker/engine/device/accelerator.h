@@ -102,6 +102,8 @@ class Accelerator final : public Device {
   // The device's memory that the BoundaryState has at `on_host`; null: the host's is the newest.
   const void* place_of(const std::byte* on_host) const;
   Status finish(DeviceLane lane);
+  // Muon's matrices, once the host has read the verdict. Works on apply_host_.
+  Status update_matrices_if_applied(OptimizerStep step, const UpdateBuffers& buffers);
   // Brings the step's sums to the device, and the first elements of control to control_.
   Result<const float*> bring_sums(const StepSums& sums);
 
@@ -109,6 +111,7 @@ class Accelerator final : public Device {
   const FlatLayout& layout_;
   BoundaryState& state_;
   const at::Device where_;
+  const wire::OptimizerSpec optimizer_spec_;
   const OptimizerRule rule_;
   const LossScaleRule loss_scale_rule_;
   const bool names_comm_library_;  // in the fingerprint
