@@ -20,6 +20,7 @@ inline bool wants_graphs(const wire::JobSpec& job) {
 inline std::string why_no_graphs(const wire::JobSpec& job) {
   if (is_from_file(job.model())) return "a model from a file may do what no graph can hold";
   if (job.data().documents() == "pad") return "padded documents make slots of many lengths";
+  if (job.model().recompute()) return "model.recompute runs forwards inside of backward";
   // fp16 has no dropout kernel, and a mask comes from the host.
   if (job.model().dropout() > 0 && job.train().precision() == "fp16")
     return "dropout in fp16 takes its masks from the host";

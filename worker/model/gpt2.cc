@@ -6,6 +6,7 @@
 //
 // Dropout, on request, is behind the embedding and at the end of each half of a block; attention
 // weights are not dropped: that kernel would draw from a generator of its own.
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cumsum.h>
@@ -19,12 +20,15 @@
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <limits>
+#include <memory>
 
 #include "worker/model/builtin.h"
 #include "worker/model/gpt2_parts.h"
 #include "worker/model/kernel_layers.h"
 #include "worker/model/layers.h"
+#include "worker/model/recompute.h"
 
 namespace lockstep {
 namespace {
@@ -49,6 +53,7 @@ class Gpt2 final : public LogitsModel {
  public:
   Gpt2(const wire::ModelSpec& spec, Gpt2Parts parts)
       : LogitsModel(std::move(parts.layout)),
+        recomputes_(spec.recompute()),
         dropout_(spec.dropout()),
         heads_(spec.n_head()),
         parts_(std::move(parts)) {}
@@ -59,21 +64,59 @@ class Gpt2 final : public LogitsModel {
     const at::Tensor& tokens = parameters[parts_.tokens];
     Embedded in = embedded(x, tokens, parameters[parts_.positions]);
     uint32_t layer = 0;  // tells the dropouts apart
-    at::Tensor stream = dropout(f, in.sum, dropout_, layer++);
-    at::Tensor branch;                              // what the half block before adds to the stream
-    for (const Gpt2Block& block : parts_.blocks) {  // (B, T, E)
-      const Normed first = add_and_norm(f, stream, branch, block.norm1);
-      branch = dropout(f, attention(f, first.y, in.mask, block), dropout_, layer++);
-      const Normed second = add_and_norm(f, first.stream, branch, block.norm2);
-      branch = linear(f, linear_gelu(f, second.y, block.wide), block.narrow);
-      branch = dropout(f, branch, dropout_, layer++);
-      stream = second.stream;
+    Flow flow{dropout(f, in.sum, dropout_, layer++), {}};
+    const bool recomputes =
+        recomputes_ && mode.training && mode.observer == nullptr && at::GradMode::is_enabled();
+    const auto mask = std::make_shared<at::Tensor>(in.mask);
+    for (const Gpt2Block& block : parts_.blocks) {
+      flow = recomputes ? recomputed_half_blocks(f, flow, mask, block, layer)
+                        : half_blocks(f, flow, *mask, block, layer);
+      layer += 2;
     }
-    return tied_logits(f, add_and_norm(f, stream, branch, parts_.norm).y, tokens);
+    return tied_logits(f, add_and_norm(f, flow.stream, flow.branch, parts_.norm).y, tokens);
   }
   bool keeps_logits() const override { return false; }
 
  private:
+  // Between two blocks, (B, T, E).
+  struct Flow {
+    at::Tensor stream;
+    at::Tensor branch;  // what the half block before adds to the stream; undefined: nothing
+  };
+
+  // Both halves of a block. `layer`: the first of two dropouts.
+  Flow half_blocks(const Forward& f, const Flow& in, at::Tensor& mask, const Gpt2Block& block,
+                   uint32_t layer) const {
+    const Normed first = add_and_norm(f, in.stream, in.branch, block.norm1);
+    const at::Tensor seen = dropout(f, attention(f, first.y, mask, block), dropout_, layer);
+    const Normed second = add_and_norm(f, first.stream, seen, block.norm2);
+    const at::Tensor branch = linear(f, linear_gelu(f, second.y, block.wide), block.narrow);
+    return {second.stream, dropout(f, branch, dropout_, layer + 1)};
+  }
+
+  // The same, of which only the inputs are kept until backward: flow and parameters. The mask needs
+  // no gradient.
+  Flow recomputed_half_blocks(const Forward& f, const Flow& in,
+                              const std::shared_ptr<at::Tensor>& mask, const Gpt2Block& block,
+                              uint32_t layer) const {
+    const uint32_t end = block.narrow + 2;  // weight and bias
+    const auto from = f.parameters.begin() + block.norm1;
+    std::vector<at::Tensor> inputs(from, f.parameters.begin() + end);
+    inputs.push_back(in.stream);
+    if (in.branch.defined()) inputs.push_back(in.branch);
+    const auto body = [this, mode = f.mode, mask, &block, layer,
+                       end](std::span<const at::Tensor> given) {
+      const size_t count = end - block.norm1;
+      std::vector<at::Tensor> parameters(end);  // those of other blocks are undefined
+      std::copy_n(given.begin(), count, parameters.begin() + block.norm1);
+      const Flow flow{given[count], given.size() > count + 1 ? given[count + 1] : at::Tensor()};
+      const Flow out = half_blocks({parameters, {}, mode}, flow, *mask, block, layer);
+      return std::vector<at::Tensor>{out.stream, out.branch};
+    };
+    const std::vector<at::Tensor> out = recomputed(body, inputs);
+    return {out[0], out[1]};
+  }
+
   struct Embedded {
     at::Tensor sum;  // (B, T, E), of tokens and positions
     // (B, 1, T, T), of truth values until the first layer has made of it what is added to scores.
@@ -108,6 +151,7 @@ class Gpt2 final : public LogitsModel {
     return linear(f, seen.transpose(1, 2).reshape({batch, length, width}), block.attended);
   }
 
+  bool recomputes_;
   double dropout_;
   int64_t heads_;
   Gpt2Parts parts_;

@@ -63,6 +63,10 @@ Result<std::unique_ptr<Model>> make_model(const wire::ModelSpec& spec,
   }
   const ModelRow* row = find_model(spec.name());
   if (row == nullptr) return unknown_model(spec.name());
+  if (spec.recompute() && row->name != "gpt2")
+    return Status(Code::kUsage, "model.recompute is true, which only gpt2 can do, not model.name " +
+                                    spec.name() +
+                                    "; leave it out, and raise train.slots to save memory");
   LOCKSTEP_RETURN_IF_ERROR(check_samples(*row, shape));
   LOCKSTEP_RETURN_IF_ERROR(check_fields(*row, shape));
   for (const ModelBuilder* builder : kBuilders) {
