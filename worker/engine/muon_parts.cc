@@ -6,7 +6,7 @@
 
 #include "comm/wire/loss_kind.h"
 #include "worker/engine/device/muon_update.h"
-#include "worker/model/hidden_matrices.h"
+#include "worker/engine/hidden_matrices.h"
 
 namespace lockstep {
 

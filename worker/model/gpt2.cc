@@ -28,7 +28,7 @@
 #include "worker/model/gpt2_parts.h"
 #include "worker/model/kernel_layers.h"
 #include "worker/model/layers.h"
-#include "worker/model/recompute.h"
+#include "worker/model/recompute/recompute.h"
 
 namespace lockstep {
 namespace {

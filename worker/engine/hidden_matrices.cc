@@ -1,4 +1,4 @@
-#include "worker/model/hidden_matrices.h"
+#include "worker/engine/hidden_matrices.h"
 
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/function.h>

@@ -1,4 +1,4 @@
-#include "deploy/cli/job/job_fields.h"
+#include "deploy/cli/job/check_fields.h"
 
 #include <set>
 #include <string>

@@ -1,5 +1,5 @@
 // What Muon takes of models from files.
-#include "worker/model/hidden_matrices.h"
+#include "worker/engine/hidden_matrices.h"
 
 #include <gtest/gtest.h>
 

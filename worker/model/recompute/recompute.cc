@@ -1,4 +1,4 @@
-#include "worker/model/recompute.h"
+#include "worker/model/recompute/recompute.h"
 
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
