@@ -63,8 +63,8 @@ struct DatasetFacts {
   uint64_t samples = 0;  // > 0
   SampleShape shape{};
   uint32_t classes = 0;  // largest label + 1, or the vocabulary's size
-  // "idx", "cifar10", "cifar100", "npy", "npz", "safetensors", "arrow", "csv", "image_folder",
-  // "webdataset", "tfrecord", "mds", "arrow_images"; "tokens", "megatron", "text", "arrow_tokens".
+  // A name of kNamedFormats (comm/wire/data_formats.h): what the files are, so never "auto", and
+  // "tokens" or "arrow_images" where they turned out to be these.
   std::string format{};
   std::string fingerprint{};  // XXH3-128, 32 hex digits
   // By channel, of this dataset; empty for sequences. Lockstep normalises evaluation data with the

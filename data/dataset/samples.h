@@ -9,7 +9,8 @@
 //   Sequences      sequences that are put together from several places, or with labels that do not
 //                  count
 //
-// Samples with more than an input and a label also have SampleFields.
+// Samples with more than an input and a label also have SampleFields; encoded images also have
+// SampleMasks.
 //
 // Numbers are those of the source, from 0 on. REQUIRES of every function with a number: the source
 // has this sample.
@@ -82,6 +83,15 @@ class EncodedImages : public Samples, public Labels {
   // Says that sample i will be read soon. A remote source starts fetching it. Returns the bytes
   // that are fetched, 0 of a local sample.
   virtual uint64_t announce(uint64_t) const { return 0; }
+};
+
+// Encoded images with masks: one for each field that follows the image, in the order of the fields.
+class SampleMasks {
+ public:
+  virtual ~SampleMasks() = default;
+  // Reads the whole encoded mask. kBadData, naming the file, if the file changed.
+  virtual Status read_mask(uint64_t i, size_t mask, std::vector<uint8_t>& out) const = 0;
+  virtual std::string mask_name(uint64_t i, size_t mask) const = 0;  // for messages
 };
 
 class Sequences : public Samples {

@@ -142,7 +142,8 @@ Status PoolTeam::make(std::span<const uint64_t> samples, uint64_t first) {
   return threads_->run(samples.size(), [&](uint32_t thread, uint64_t i) -> Status {
     Room& room = rooms_[thread];
     return reader_.read(samples[i], room.input.data(), room.labels.data(), &room.hand,
-                        stream_of(first + i));
+                        stream_of(first + i), {},
+                        records_of(reader_.shape(), room.labels.data(), 1));
   });
 }
 

@@ -28,6 +28,9 @@ struct DecodeRequest {
   PixelBox box;           // within the image, in its own pixels
   uint32_t shrink = 1;    // 1, 2, 4 or 8; other than JPEG: 1
   uint32_t channels = 3;  // 1 or 3
+  // PNG, one channel: the stored values of a mask, not their brightness. Grey of few bits is not
+  // scaled, and a palette gives its indices.
+  bool as_values = false;
 };
 
 // Decodes into `out`, whose memory is used again.

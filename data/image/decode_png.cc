@@ -43,6 +43,13 @@ void give_as_wanted(png_structp png, png_infop info, uint32_t channels) {
   if (channels == 3) png_set_filler(png, 0, PNG_FILLER_AFTER);
 }
 
+void give_values(png_structp png, png_infop info) {
+  const int colour = png_get_color_type(png, info);
+  const bool is_mask = colour == PNG_COLOR_TYPE_GRAY || colour == PNG_COLOR_TYPE_PALETTE;
+  if (!is_mask || png_get_bit_depth(png, info) > 8) png_error(png, "it is no mask");
+  png_set_packing(png);  // a byte for each value of few bits
+}
+
 struct Reader {
   png_structp png = nullptr;
   png_infop info = nullptr;
@@ -56,7 +63,10 @@ bool read_image(const Reader& reader, const DecodeRequest& request, DecodedPart&
   if (png_get_image_width(reader.png, reader.info) != request.info.width ||
       png_get_image_height(reader.png, reader.info) != request.info.height)
     png_error(reader.png, "its size is not the one in its header");
-  give_as_wanted(reader.png, reader.info, request.channels);
+  if (request.as_values)
+    give_values(reader.png, reader.info);
+  else
+    give_as_wanted(reader.png, reader.info, request.channels);
   const int passes = png_set_interlace_handling(reader.png);
   png_read_update_info(reader.png, reader.info);
   const size_t row_bytes = size_t{request.info.width} * out.pixel_bytes;

@@ -5,6 +5,7 @@
 #include "data/base/file_errors.h"
 #include "data/image/decode.h"
 #include "data/image/raw_image.h"
+#include "data/image/take_nearest.h"
 
 namespace lockstep::data {
 namespace {
@@ -46,6 +47,15 @@ FrameCut as_it_is(const WantedImage& form) {
   return {all, form.width, form.height, all};
 }
 
+Result<FrameCut> cut_for(const ImageInfo& info, const WantedImage& form,
+                         std::optional<uint64_t> stream) {
+  if (!form.frame.is_empty()) return cut_of(form.frame, info.width, info.height, stream);
+  if (info.width == form.width && info.height == form.height) return as_it_is(form);
+  return bad("is an image of " + std::to_string(info.width) + " x " + std::to_string(info.height) +
+             " pixels, the others have " + std::to_string(form.width) + " x " +
+             std::to_string(form.height));
+}
+
 }  // namespace
 
 Status ImageDecoder::decode(std::span<const uint8_t> encoded, const WantedImage& form,
@@ -53,12 +63,7 @@ Status ImageDecoder::decode(std::span<const uint8_t> encoded, const WantedImage&
   const bool is_raw = is_raw_image(encoded);
   LOCKSTEP_ASSIGN_OR_RETURN(const ImageInfo info,
                             is_raw ? raw_image_info(encoded) : read_image_info(encoded));
-  if (form.frame.is_empty() && (info.width != form.width || info.height != form.height))
-    return bad("is an image of " + std::to_string(info.width) + " x " +
-               std::to_string(info.height) + " pixels, the others have " +
-               std::to_string(form.width) + " x " + std::to_string(form.height));
-  const FrameCut cut =
-      form.frame.is_empty() ? as_it_is(form) : cut_of(form.frame, info.width, info.height, stream);
+  LOCKSTEP_ASSIGN_OR_RETURN(const FrameCut cut, cut_for(info, form, stream));
   DecodeRequest request{info, {}, shrink_of(info, cut), form.channels};
   request.box = needed_of(cut, request.shrink);
   LOCKSTEP_RETURN_IF_ERROR(is_raw ? decode_raw_image(encoded, request, part_)
@@ -69,6 +74,17 @@ Status ImageDecoder::decode(std::span<const uint8_t> encoded, const WantedImage&
   const AxisSpec y{cut.box.y / shrink - part_.box.y, cut.box.height / shrink, cut.height,
                    cut.window.y, cut.window.height};
   resample(part_, x, y, scratch_, out);
+  return Status::ok();
+}
+
+Status ImageDecoder::decode_mask(std::span<const uint8_t> encoded, const WantedImage& form,
+                                 std::optional<uint64_t> stream, uint8_t* out) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const ImageInfo info, read_mask_info(encoded));
+  LOCKSTEP_ASSIGN_OR_RETURN(const FrameCut cut, cut_for(info, form, stream));
+  const DecodeRequest request{
+      .info = info, .box = cut.box, .shrink = 1, .channels = 1, .as_values = true};
+  LOCKSTEP_RETURN_IF_ERROR(decode_png(encoded, request, part_));
+  take_nearest(part_, cut, out);
   return Status::ok();
 }
 

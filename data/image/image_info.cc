@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::array<uint8_t, 8> kPngSignature = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 
+constexpr size_t kPngBitsAt = 24;  // of a pixel's value, then the colour type
+
 constexpr std::string_view kReadEndings[] = {"jpg", "jpeg", "jpe", "jfif", "png", "webp", "bmp"};
 constexpr std::string_view kForeignEndings[] = {
     "tif", "tiff", "gif", "heic", "heif", "avif", "jp2", "j2k", "jxl", "ppm", "pgm",
@@ -169,6 +171,27 @@ Result<ImageInfo> read_image_info(std::span<const uint8_t> bytes) {
     return bad("is a " + kind +
                " image, a kind that Lockstep does not decode; write it as JPEG, PNG, WebP or BMP");
   return bad("is no JPEG, PNG, WebP or BMP image, going by its first bytes");
+}
+
+Result<ImageInfo> read_mask_info(std::span<const uint8_t> bytes) {
+  LOCKSTEP_ASSIGN_OR_RETURN(ImageInfo info, read_image_info(bytes));
+  const auto no_mask = [](const std::string& what, const std::string& why) {
+    return bad("is a " + what + ", which cannot be a mask: " + why +
+               "; write the mask as a grey or palette PNG");
+  };
+  if (info.codec == ImageCodec::kJpeg)
+    return no_mask("JPEG image", "JPEG does not keep the values of pixels");
+  if (info.codec != ImageCodec::kPng)
+    return no_mask(info.codec == ImageCodec::kWebp ? "WebP image" : "BMP image",
+                   "Lockstep reads masks from PNG only");
+  const uint8_t bits = bytes[kPngBitsAt];  // read_image_info() has seen the whole header
+  const uint8_t colour = bytes[kPngBitsAt + 1];
+  if (colour == 2 || colour == 6)
+    return no_mask("PNG image of colours", "a mask has one value a pixel");
+  if (colour == 4) return no_mask("PNG image with opacity", "a mask has one value a pixel");
+  if (bits > 8) return no_mask("PNG image of 16 bits", "the values of a mask are 0 to 255");
+  info.channels = 1;
+  return info;
 }
 
 bool begins_as_image(std::span<const uint8_t> bytes) {

@@ -34,6 +34,10 @@ inline constexpr size_t kImageHeadBytes = 16 * kKib;
 // - ends too early; more bytes of the file may help.
 Result<ImageInfo> read_image_info(std::span<const uint8_t> bytes);
 
+// The same of a mask: a grey or palette PNG of at most 8 bits, whose values are kept as they are.
+// kBadData also for every other image, saying why it cannot be a mask.
+Result<ImageInfo> read_mask_info(std::span<const uint8_t> bytes);
+
 // True if the first bytes say JPEG, PNG, WebP or BMP.
 bool begins_as_image(std::span<const uint8_t> bytes);
 

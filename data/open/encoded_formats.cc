@@ -13,6 +13,7 @@
 #include "data/formats/shards/shards.h"
 #include "data/formats/shards/tfrecord.h"
 #include "data/formats/shards/webdataset.h"
+#include "data/open/masked_formats.h"
 
 namespace lockstep::data {
 namespace {
@@ -54,6 +55,23 @@ Result<EncodedSource> whole_source_of(const std::string& format, Shards shards,
     LOCKSTEP_ASSIGN_OR_RETURN(Shards plain, inflated_shards(packed, cache_dir, progress));
     return source_of(format, std::move(plain), columns, read, progress, nullptr);
   };
+  return source;
+}
+
+// The images of WebDataset shards, or their masks of one ending.
+Result<EncodedSource> tar_source(const Shards& shards, const TarFields& said, const TarMasks& masks,
+                                 const EncodedRequest& request) {
+  const auto read = [columns = said.columns, masks](size_t, std::span<const uint8_t> bytes,
+                                                    SourceNotes& notes) {
+    return samples_of_tar(bytes, columns, &notes, masks);
+  };
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      EncodedSource source,
+      whole_source_of("webdataset", shards, read,
+                      {request.path, request.split, request.progress, request.far, said.columns}));
+  if (said.fields.empty()) return source;
+  source.variant = masks.taken + "\n" + (masks.has_label ? "label" : "");
+  for (const std::string& ending : masks.endings) source.variant += "\n" + ending;
   return source;
 }
 
@@ -107,11 +125,16 @@ Result<EncodedSource> find_tar_source(const EncodedRequest& request) {
       Shards shards,
       find_shards(request.path, request.split, "*.tar or *.tar.gz", is_any_tar, ShardNames::kAny));
   LOCKSTEP_RETURN_IF_ERROR(find_packed(shards));
-  const auto read = [columns = request.columns](size_t, std::span<const uint8_t> bytes,
-                                                SourceNotes& notes) {
-    return samples_of_tar(bytes, columns, &notes);
-  };
-  return whole_source_of("webdataset", std::move(shards), read, request);
+  LOCKSTEP_ASSIGN_OR_RETURN(const TarFields said, tar_fields(request.columns));
+  LOCKSTEP_ASSIGN_OR_RETURN(EncodedSource source, tar_source(shards, said, said.masks, request));
+  source.fields = said.fields;
+  for (const std::string& ending : said.masks.endings) {
+    TarMasks of_ending = said.masks;
+    of_ending.taken = ending;
+    LOCKSTEP_ASSIGN_OR_RETURN(EncodedSource mask, tar_source(shards, said, of_ending, request));
+    source.masks.push_back(std::move(mask));
+  }
+  return source;
 }
 
 Result<EncodedSource> find_tfrecord_source(const EncodedRequest& request) {

@@ -75,9 +75,14 @@ bool is_any_of(const std::string& format, std::initializer_list<std::string_view
   return std::find(formats.begin(), formats.end(), format) != formats.end();
 }
 
+// Of images.
+bool is_tree(const std::string& format) {
+  return is_any_of(format, {"image_folder", "image_mask"});
+}
+
 bool is_shards_or_images(const std::string& format) {
   return is_any_of(format, {"webdataset", "tfrecord", "arrow", "arrow_images", "arrow_tokens",
-                            "image_folder", "parquet"});
+                            "image_folder", "image_mask", "parquet"});
 }
 
 // Rule 2.
@@ -130,7 +135,7 @@ Result<std::string> strongest(const Listing& directory, const std::vector<Candid
   if (&most == &first) {
     // Rule 4, for text that has a little more.
     const auto images = std::find_if(weighed.begin(), weighed.end(),
-                                     [](const Weighed& w) { return w.format == "image_folder"; });
+                                     [](const Weighed& w) { return is_tree(w.format); });
     const bool is_weak = is_any_of(first.format, {"text", "csv"});
     if (images != weighed.end() && is_weak &&
         first.evidence.bytes / kClearly < images->evidence.bytes)
@@ -138,7 +143,7 @@ Result<std::string> strongest(const Listing& directory, const std::vector<Candid
     return first.format;
   }
   const bool is_clear = first.evidence.bytes <= most.evidence.bytes / kClearly ||
-                        (most.format == "image_folder" && first.format == "text");
+                        (is_tree(most.format) && first.format == "text");
   if (is_clear) return most.format;
   return is_open(directory.path, first, most);
 }

@@ -154,7 +154,8 @@ Result<std::string> text_in(const Listing& directory) {
   return named_if(has(directory, ".txt"), "text");
 }
 Result<std::string> image_folder_in(const Listing& directory) {
-  return named_if(is_image_folder(directory.path), "image_folder");
+  const bool has_masks = directory.columns.has_fields();
+  return named_if(is_image_folder(directory.path), has_masks ? "image_mask" : "image_folder");
 }
 Result<std::string> parquet_in(const Listing& directory) {
   return named_if(is_parquet(directory.path), "parquet");

@@ -7,12 +7,14 @@
 #include "comm/base/check.h"
 #include "comm/wire/data_formats.h"
 #include "data/formats/arrow/arrow_file.h"
+#include "data/formats/images/stem_directory.h"
 #include "data/formats/shards/tfrecord.h"
 #include "data/formats/tables/csv_dataset.h"
 #include "data/formats/tokens/token_files.h"
 #include "data/open/encoded_formats.h"
 #include "data/open/evidence.h"
 #include "data/open/format_probes.h"
+#include "data/open/masked_formats.h"
 #include "data/open/stored_formats.h"
 
 namespace lockstep::data {
@@ -169,6 +171,11 @@ constexpr DataFormat kFormats[] = {
      .find = find_folder_source,
      .has_eval = encoded_has_eval<find_folder_source>,
      .serves_both = unless<encoded_has_eval<find_folder_source>>},
+    // Found by the probe of image_folder where a job names fields.
+    {.name = "image_mask",
+     .find = find_masked_directories,
+     .has_eval = has_stem_splits,
+     .serves_both = unless<has_stem_splits>},
     {.name = "",  // Parquet, which nothing reads in place: detect_format() says what to do
      .in_directory = {{{FolderStep::kLast, probe::parquet_in, weight::of_parquet}}},
      .of_file = {{{FileStep::kMixed, probe::parquet_at}}}},

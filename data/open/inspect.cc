@@ -60,7 +60,7 @@ std::string inspected_shape(const SampleShape& shape, bool is_encoded) {
   if (shape.is_row) return std::to_string(shape.channels) + " columns, float32" + fields;
   return std::to_string(shape.channels) + " x " + std::to_string(shape.height) + " x " +
          std::to_string(shape.width) + " (channels x height x width), uint8" +
-         (shape.channels_last && !is_encoded ? ", stored channels-last" : "");
+         (shape.channels_last && !is_encoded ? ", stored channels-last" : "") + fields;
 }
 
 std::string statistics_text(const SplitInspection& split) {
@@ -133,7 +133,7 @@ Result<bool> serves_both(const std::string& path, const std::string& format) {
 FilesLeftOut left_out_of(const std::string& path, const std::string& format,
                          const std::vector<std::string>& taken, const FilesLeftOut& said) {
   FilesLeftOut left = said;
-  if (format != "image_folder") left.add(files_left_out(path, taken));
+  if (format != "image_folder" && format != "image_mask") left.add(files_left_out(path, taken));
   return left;
 }
 
@@ -203,8 +203,9 @@ std::string to_text(const Inspection& inspection) {
     if (!split.notes.columns.note.empty())
       text += "  guessed      label is in " + split.notes.columns.note + "\n";
     if (split.documents) text += documents_text(split);
-    text += (split.shape.is_sequence() ? "  vocabulary   " : "  classes      ") +
-            std::to_string(split.classes) + "\n";
+    if (split.shape.has_label())
+      text += (split.shape.is_sequence() ? "  vocabulary   " : "  classes      ") +
+              std::to_string(split.classes) + "\n";
     for (size_t label = 0; label < split.class_counts.size(); ++label)
       text += "    " + std::to_string(label) + ": " + std::to_string(split.class_counts[label]) +
               (label < split.class_names.size() ? "  " + split.class_names[label] : "") + "\n";

@@ -38,6 +38,9 @@ namespace lockstep::data {
 //   safetensors  a file or directory with such tensors (safetensors_files.h), or, like npy, tokens
 //   csv       a file or directory of tables, *.csv or *.tsv (csv_dataset.h)
 //   image_folder  a directory with one for each class, of JPEG and PNG files (image_folder.h)
+//   image_mask  a directory of images and directories of masks (stem_directory.h); where a job
+//   names
+//             fields, found instead of image_folder
 //   webdataset, tfrecord, mds  shards with JPEG or PNG images and labels (webdataset.h, tfrecord.h,
 //             mds.h)
 //   arrow     Arrow IPC files with pixels, or with one of the next two, which it then stands for

@@ -35,13 +35,16 @@ struct SampleHand {
   ImageDecoder decoder;
   std::vector<uint8_t> encoded;
   std::vector<uint8_t> decoded;
+  ImageDecoder mask_decoder;
+  std::vector<uint8_t> encoded_mask;
 };
 
 class SampleReader {
  public:
   // `dataset` outlives the reader. `statistics`: by channel, of the training data for every split.
-  // kUsage for an unknown transform, for any transform of sequences, and for any but `normalize` of
-  // rows. REQUIRES: a data set opened with the frame that the transforms begin with.
+  // kUsage for an unknown transform, for any transform of sequences, for any but `normalize` of
+  // rows, and for mixup and cutmix of images with masks. REQUIRES: a data set opened with the frame
+  // that the transforms begin with.
   static Result<SampleReader> create(const Dataset& dataset,
                                      const std::vector<std::string>& transforms,
                                      const std::vector<ChannelStatistics>& statistics,
@@ -72,6 +75,9 @@ class SampleReader {
   Result<const uint8_t*> decode(const SamplePlace& place, SampleHand& hand,
                                 std::optional<uint64_t> stream,
                                 std::span<const uint8_t> encoded) const;
+  // The masks of the sample, in its record.
+  Status read_masks(const SamplePlace& place, SampleHand& hand, std::optional<uint64_t> stream,
+                    std::byte* record) const;
   // Of the largest label or token of sample i.
   Status check(uint64_t i, int64_t largest) const;
   Status not_a_class(uint64_t i, int64_t found) const;
@@ -83,6 +89,7 @@ class SampleReader {
         sequences_(dataset.as<Sequences>()),
         labels_(dataset.as<Labels>()),
         fields_(dataset.as<SampleFields>()),
+        masks_(dataset.as<SampleMasks>()),
         shape_(dataset.shape()),
         transform_(std::move(transform)),
         form_(form) {}
@@ -94,6 +101,7 @@ class SampleReader {
   std::optional<As<Sequences>> sequences_;
   std::optional<As<Labels>> labels_;
   std::optional<As<SampleFields>> fields_;
+  std::optional<As<SampleMasks>> masks_;
   SampleShape shape_;
   Transform transform_;
   ImageForm form_;

@@ -11,9 +11,11 @@
 #include "data/base/thread_team.h"
 #include "data/formats/images/encoded_dataset.h"
 #include "data/formats/images/encoded_files.h"
+#include "data/formats/images/indexed_masks.h"
 #include "data/formats/images/look_at_image.h"
 #include "data/formats/tokens/tokenized_text.h"
 #include "data/image/decode.h"
+#include "data/image/image_decoder.h"
 #include "data/open/detect_format.h"
 #include "data/open/find_place.h"
 #include "data/open/formats.h"
@@ -70,11 +72,29 @@ Status decode_whole(const EncodedFiles& files, const Extent& extent) {
   return status.is_ok() ? status : Status(status.code(), name + status.message());
 }
 
+Status decode_whole(const IndexedMasks& masks, uint64_t i) {
+  thread_local std::vector<uint8_t> encoded;
+  thread_local std::vector<uint8_t> values;
+  thread_local ImageDecoder decoder;
+  LOCKSTEP_RETURN_IF_ERROR(masks.read(i, encoded));
+  const WantedImage whole{{}, masks.extent(i).width, masks.extent(i).height, 1};
+  values.resize(uint64_t{whole.width} * whole.height);
+  const Status status = decoder.decode_mask(encoded, whole, {}, values.data());
+  return status.is_ok() ? status : Status(status.code(), masks.name_of(i) + " " + status.message());
+}
+
 Status verify_images(const EncodedSource& source, const Work& work, Verification& out) {
   LOCKSTEP_ASSIGN_OR_RETURN(const ExtentIndex index,
                             open_index(source, work.cache_dir, work.progress));
   const EncodedFiles files(index, source.directory, source.far, source.copied);
   out.left_out = index.notes().left_out;
+  std::vector<std::shared_ptr<const IndexedMasks>> masks;
+  for (size_t i = 0; i < source.masks.size(); ++i) {
+    LOCKSTEP_ASSIGN_OR_RETURN(auto opened,
+                              IndexedMasks::open(source, i, index, work.cache_dir, work.progress));
+    if (source.joins_by_stem) out.left_out.add(opened->notes().left_out);
+    masks.push_back(std::move(opened));
+  }
   Faults faults;
   if (work.depth == VerifyDepth::kFull) {
     LOCKSTEP_ASSIGN_OR_RETURN(const ChecksumReport sums,
@@ -86,11 +106,15 @@ Status verify_images(const EncodedSource& source, const Work& work, Verification
                        work.progress);
   LOCKSTEP_RETURN_IF_ERROR(work.team.run(index.samples(), [&](uint32_t thread, uint64_t i) {
     faults.add(i, decode_whole(files, index.extent(i)));
+    for (const auto& of_field : masks) faults.add(i, decode_whole(*of_field, i));
     shown.one_done(thread);
     return Status::ok();
   }));
   out.samples = index.samples();
-  for (uint64_t i = 0; i < index.samples(); ++i) out.bytes += index.extent(i).bytes;
+  for (uint64_t i = 0; i < index.samples(); ++i) {
+    out.bytes += index.extent(i).bytes;
+    for (const auto& of_field : masks) out.bytes += of_field->extent(i).bytes;
+  }
   faults.tell(out);
   return Status::ok();
 }

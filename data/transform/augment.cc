@@ -52,6 +52,27 @@ int64_t fixed_point(double value) {
   return std::llround(value * 65'536);
 }
 
+struct Shift {
+  int64_t down;
+  int64_t right;
+};
+
+Shift shift_of(const AugmentStep& step, uint64_t stream) {
+  const auto border = static_cast<int64_t>(step.amount);
+  const auto places = static_cast<uint64_t>(2 * border + 1);
+  return {place(stream, 0, places) - border, place(stream, 1, places) - border};
+}
+
+struct Turn {
+  int64_t cosine;
+  int64_t sine;
+};
+
+Turn turn_of(const AugmentStep& step, uint64_t stream) {
+  const double angle = step.amount * either_way(stream) * std::numbers::pi / 180;
+  return {fixed_point(std::cos(angle)), fixed_point(std::sin(angle))};
+}
+
 }  // namespace
 
 Result<Augmenter> Augmenter::create(std::vector<AugmentStep> steps, const SampleShape& shape,
@@ -97,13 +118,13 @@ void Augmenter::apply(const AugmentStep& step, uint64_t image_stream) {
       if (is_flipped(Flip::kTopToBottom, step.amount, image_stream)) mirror_vertically(image);
       return;
     case AugmentKind::kPadCrop: {
-      const auto places = static_cast<uint64_t>(2 * whole + 1);
-      shift(image, place(stream, 0, places) - whole, place(stream, 1, places) - whole, other);
+      const Shift by = shift_of(step, stream);
+      shift(image, by.down, by.right, other);
       return std::swap(image_, other_);
     }
     case AugmentKind::kRotate: {
-      const double angle = step.amount * either_way(stream) * std::numbers::pi / 180;
-      rotate(image, fixed_point(std::cos(angle)), fixed_point(std::sin(angle)), other);
+      const Turn by = turn_of(step, stream);
+      rotate(image, by.cosine, by.sine, other);
       return std::swap(image_, other_);
     }
     case AugmentKind::kBrightness:
@@ -117,6 +138,43 @@ void Augmenter::apply(const AugmentStep& step, uint64_t image_stream) {
     case AugmentKind::kCutout:
       return fill_square(image, place(stream, 0, shape_.height) - whole / 2,
                          place(stream, 1, shape_.width) - whole / 2, whole, means_);
+  }
+}
+
+void Augmenter::make_mask(uint8_t* mask, uint64_t stream) {
+  const ImageBytes image{mask, 1, shape_.height, shape_.width};
+  for (const AugmentStep& step : steps_) apply_to_mask(step, stream, image);
+}
+
+void Augmenter::apply_to_mask(const AugmentStep& step, uint64_t image_stream,
+                              const ImageBytes& mask) {
+  const uint64_t stream = stream_key({image_stream, static_cast<uint64_t>(step.kind)});
+  mask_.resize(mask.plane());
+  const ImageBytes other{mask_.data(), 1, mask.height, mask.width};
+  const auto take_other = [&] { std::memcpy(mask.data, other.data, mask.plane()); };
+  switch (step.kind) {
+    case AugmentKind::kFlip:
+      if (is_flipped(Flip::kLeftToRight, step.amount, image_stream)) mirror(mask);
+      return;
+    case AugmentKind::kFlipVertical:
+      if (is_flipped(Flip::kTopToBottom, step.amount, image_stream)) mirror_vertically(mask);
+      return;
+    case AugmentKind::kPadCrop: {
+      const Shift by = shift_of(step, stream);
+      shift(mask, by.down, by.right, other);
+      return take_other();
+    }
+    case AugmentKind::kRotate: {
+      const Turn by = turn_of(step, stream);
+      rotate_nearest(mask, by.cosine, by.sine, other);
+      return take_other();
+    }
+    case AugmentKind::kBrightness:
+    case AugmentKind::kContrast:
+    case AugmentKind::kSaturation:
+    case AugmentKind::kHue:
+    case AugmentKind::kCutout:  // which hides pixels, and not what they are
+      return;
   }
 }
 

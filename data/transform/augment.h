@@ -19,6 +19,7 @@
 #include "comm/base/status.h"
 #include "data/dataset/channel_statistics.h"
 #include "data/dataset/sample_shape.h"
+#include "data/transform/image_ops.h"
 #include "data/transform/transform_list.h"
 
 namespace lockstep::data {
@@ -40,17 +41,24 @@ class Augmenter {
   // call.
   const uint8_t* make(const uint8_t* stored, uint64_t stream);
 
+  // Does to a mask of the image's size, in place, what make() does to the places of pixels with
+  // this stream: flip, flip_vertical, pad_crop and rotate, with 0 outside. Takes the nearest pixel.
+  // Does not touch what make() has returned.
+  void make_mask(uint8_t* mask, uint64_t stream);
+
   // The stream of the sample at a position of an epoch.
   static uint64_t stream_of(uint64_t seed, uint64_t epoch, uint64_t position);
 
  private:
   void apply(const AugmentStep& step, uint64_t image_stream);
+  void apply_to_mask(const AugmentStep& step, uint64_t image_stream, const ImageBytes& mask);
 
   std::vector<AugmentStep> steps_;
   SampleShape shape_;
   std::vector<uint8_t> means_;  // by channel
   std::vector<uint8_t> image_;
   std::vector<uint8_t> other_;
+  std::vector<uint8_t> mask_;  // room for a mask
 };
 
 }  // namespace lockstep::data

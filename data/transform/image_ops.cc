@@ -82,6 +82,23 @@ uint8_t between(const uint8_t* plane, const ImageBytes& image, int64_t y, int64_
   return static_cast<uint8_t>((above * (256 - down) + below * down + 32'768U) >> 16);
 }
 
+// of_place(place, y, x): for every pixel of a rotated image, where it comes from, times 2^16.
+template <typename OfPlace>
+void for_every_source(const ImageBytes& in, int64_t cosine, int64_t sine, const OfPlace& of_place) {
+  const int64_t height = in.height;
+  const int64_t width = in.width;
+  for (int64_t y = 0; y < height; ++y) {
+    for (int64_t x = 0; x < width; ++x) {
+      // From the middle, in half pixels, so that it is whole for even sizes, too.
+      const int64_t v = 2 * y - (height - 1);
+      const int64_t u = 2 * x - (width - 1);
+      const int64_t from_x = (cosine * u - sine * v + (width - 1) * kOne) >> 1;
+      const int64_t from_y = (sine * u + cosine * v + (height - 1) * kOne) >> 1;
+      of_place(static_cast<uint64_t>(y * width + x), from_y, from_x);
+    }
+  }
+}
+
 }  // namespace
 
 void copy_channels_first(const uint8_t* stored, const ImageBytes& out) {
@@ -125,20 +142,20 @@ void shift(const ImageBytes& in, int64_t dy, int64_t dx, const ImageBytes& out) 
 }
 
 void rotate(const ImageBytes& in, int64_t cosine, int64_t sine, const ImageBytes& out) {
-  const int64_t height = in.height;
-  const int64_t width = in.width;
-  for (int64_t y = 0; y < height; ++y) {
-    for (int64_t x = 0; x < width; ++x) {
-      // From the middle, in half pixels, so that it is whole for even sizes, too.
-      const int64_t v = 2 * y - (height - 1);
-      const int64_t u = 2 * x - (width - 1);
-      const int64_t from_x = (cosine * u - sine * v + (width - 1) * kOne) >> 1;
-      const int64_t from_y = (sine * u + cosine * v + (height - 1) * kOne) >> 1;
-      const auto place = static_cast<uint64_t>(y * width + x);
-      for (uint32_t c = 0; c < in.channels; ++c)
-        out.data[c * in.plane() + place] = between(in.data + c * in.plane(), in, from_y, from_x);
-    }
-  }
+  for_every_source(in, cosine, sine, [&](uint64_t place, int64_t from_y, int64_t from_x) {
+    for (uint32_t c = 0; c < in.channels; ++c)
+      out.data[c * in.plane() + place] = between(in.data + c * in.plane(), in, from_y, from_x);
+  });
+}
+
+void rotate_nearest(const ImageBytes& in, int64_t cosine, int64_t sine, const ImageBytes& out) {
+  for_every_source(in, cosine, sine, [&](uint64_t place, int64_t from_y, int64_t from_x) {
+    const int64_t y = (from_y + kOne / 2) >> 16;
+    const int64_t x = (from_x + kOne / 2) >> 16;
+    for (uint32_t c = 0; c < in.channels; ++c)
+      out.data[c * in.plane() + place] =
+          static_cast<uint8_t>(pixel_at(in.data + c * in.plane(), in, y, x));
+  });
 }
 
 void scale_brightness(const ImageBytes& image, float factor) {

@@ -31,6 +31,9 @@ void shift(const ImageBytes& in, int64_t dy, int64_t dx, const ImageBytes& out);
 // is black.
 void rotate(const ImageBytes& in, int64_t cosine, int64_t sine, const ImageBytes& out);
 
+// The same for a mask, whose values must not be mixed: takes the nearest pixel; outside is 0.
+void rotate_nearest(const ImageBytes& in, int64_t cosine, int64_t sine, const ImageBytes& out);
+
 // Every value x becomes m + factor (x - m), rounded to the nearest and bounded. m is 0 for
 // brightness, the mean of the image's grey for contrast, and the grey of the pixel for saturation.
 // The grey of three channels is 0.299 R + 0.587 G + 0.114 B (ITU-R BT.601); for other numbers of

@@ -29,6 +29,23 @@ def make_images(directory):
             image.save(pathlib.Path(directory) / f"class{label}" / f"{i:03d}.jpg", quality=97)
 
 
+def make_masks(directory):
+    """The same in images/, and in masks/ for each a palette PNG of 21 classes in large regions."""
+    import numpy
+    from PIL import Image
+    for kind in ("images", "masks"):
+        (pathlib.Path(directory) / kind).mkdir()
+    make_images(pathlib.Path(directory) / "images")
+    rng = numpy.random.default_rng(2)
+    for path in files_of(pathlib.Path(directory) / "images"):
+        coarse = Image.fromarray(rng.integers(0, 21, (6, 8), dtype="u1"))
+        mask = coarse.resize((WIDTH, HEIGHT), Image.Resampling.NEAREST).rotate(17)
+        mask.putpalette(list(range(63)))
+        to = pathlib.Path(str(path.parent).replace("/images/", "/masks/"))
+        to.mkdir(exist_ok=True)
+        mask.save(to / f"{path.stem}.png")
+
+
 def files_of(directory):
     return sorted(pathlib.Path(directory).rglob("*.jpg"))
 
@@ -46,12 +63,21 @@ def any_part(width, height):
 
 
 def varied(image):
+    return varied_alike(image)[0]
+
+
+def varied_alike(image, mask=None):
+    """The same part of both, mirrored or not; the mask by the nearest pixels."""
     from PIL import Image
-    image = image.crop(any_part(*image.size)).resize((SIDE, SIDE), Image.Resampling.BILINEAR)
-    return image.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if random.random() < 0.5 else image
+    box, is_flipped = any_part(*image.size), random.random() < 0.5
+    both = [(image, Image.Resampling.BILINEAR)]
+    if mask is not None:
+        both.append((mask, Image.Resampling.NEAREST))
+    made = [one.crop(box).resize((SIDE, SIDE), how) for one, how in both]
+    return [one.transpose(Image.Transpose.FLIP_LEFT_RIGHT) for one in made] if is_flipped else made
 
 
-def torch_epochs(directory):
+def torch_epochs(directory, has_masks=False):
     import numpy
     import torch
     from PIL import Image
@@ -64,8 +90,13 @@ def torch_epochs(directory):
             return len(files)
 
         def __getitem__(self, i):
-            image = varied(Image.open(files[i]).convert("RGB"))
-            return torch.from_numpy(numpy.array(image)).permute(2, 0, 1).contiguous(), 0
+            image, mask = Image.open(files[i]).convert("RGB"), None
+            if has_masks:
+                path = str(files[i]).replace("/images/", "/masks/").replace(".jpg", ".png")
+                mask = Image.open(path)
+            image, *masks = varied_alike(image, mask)
+            return (torch.from_numpy(numpy.array(image)).permute(2, 0, 1).contiguous(),
+                    torch.from_numpy(numpy.array(masks[0])) if masks else 0)
 
     loader = DataLoader(Images(), batch_size=BATCH, shuffle=True)
     return lambda: sum(len(batch[1]) for batch in loader)

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """The loader alone, beside others on the same files, in turns.
 
-    loader.py images|tokens|resume|jpeg --bench build/release/bin/bench_loader
+    loader.py images|tokens|resume|jpeg|masks --bench build/release/bin/bench_loader
               --torch-python PYTHON [--rounds 5] [--core one|all]
 
 images: batches of 128 from a CIFAR-10 file of 50,000 samples of 3 KB, as bytes.
 tokens: batches of 16 sequences of 1,024 tokens from 100 million uint16.
 jpeg: 500 x 375 pixels, about 95 KB each, in a directory of classes: any part of an image, scaled to
 224 x 224, mirrored or not, as bytes. PYTHON needs Pillow and numpy besides.
+masks: the same images, each with a palette PNG of 21 classes, cut and mirrored alike.
 resume: from nothing to the first batch in the middle of an epoch of 1e6, 1e8 and 1e10 samples.
 The other peers are those of peer_venvs.py, which makes them the first time; one that cannot be had
 is a row `not measured: why`. What each does: loader_peers.py.
@@ -157,6 +158,20 @@ def jpeg(args, directory):
     print(f"\n{len(files)} files of {statistics.mean(files) / 1000:.0f} KB on average")
 
 
+def masks(args, directory):
+    if args.torch_python is None:
+        sys.exit("the images are made with Pillow: name --torch-python")
+    subprocess.run([args.torch_python, HERE / "loader_peers.py", "make_masks", directory], check=True)
+    words = ("--transforms", "random_resized_crop=224", "flip", "normalize", "--batch", 32)
+    rates = compare({
+        "Lockstep": ours(args, directory, "--targets", "masks", *words),
+        "Lockstep, images alone": ours(args, directory / "images", *words),
+        "torch DataLoader, Pillow": peer(args, "torch", "torch_masks", directory),
+        "torch DataLoader, images alone": peer(args, "torch", "torch_jpeg", directory / "images")},
+        args.rounds)
+    table(rates, "images a core-second")
+
+
 def their_resume(args, name, samples, memory_gib):
     """Seconds, and GiB where it says them; `memory_gib`: that it takes, where that is too much."""
     python, why = interpreter(args, name)
@@ -186,7 +201,7 @@ def resume(args, directory):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("images", "tokens", "resume", "jpeg"))
+    parser.add_argument("what", choices=("images", "tokens", "resume", "jpeg", "masks"))
     parser.add_argument("--bench", required=True, help="bench_loader (LOCKSTEP_BENCH=ON)")
     parser.add_argument("--torch-python", help="interpreter that has torch and numpy")
     parser.add_argument("--core", choices=("one", "all"), default="one")
@@ -195,7 +210,8 @@ def main():
     if args.core == "one":
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # and of all that it starts
     with tempfile.TemporaryDirectory() as name:
-        {"images": images, "tokens": tokens, "resume": resume, "jpeg": jpeg}[args.what](args, pathlib.Path(name))
+        {"images": images, "tokens": tokens, "resume": resume, "jpeg": jpeg,
+         "masks": masks}[args.what](args, pathlib.Path(name))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
     loader_peers.py torch_tokens FILE
     loader_peers.py torch_resume|mosaic_resume SAMPLES
     loader_peers.py make_jpeg|torch_jpeg|webdataset_jpeg|dali_jpeg|spdl_jpeg DIRECTORY
+    loader_peers.py make_masks|torch_masks DIRECTORY
                                                             jpeg_peers.py
 """
 import json
@@ -135,6 +136,8 @@ def main():
      "mosaic_resume": lambda: mosaic_resume(int(argument)),
      "make_jpeg": lambda: jpeg_peers.make_images(argument),
      "torch_jpeg": lambda: tell(jpeg_peers.torch_epochs(argument)),
+     "make_masks": lambda: jpeg_peers.make_masks(argument),
+     "torch_masks": lambda: tell(jpeg_peers.torch_epochs(argument, has_masks=True)),
      "webdataset_jpeg": lambda: tell(jpeg_peers.webdataset_epochs(argument)),
      "spdl_jpeg": lambda: tell(jpeg_peers.spdl_epochs(argument)),
      "dali_jpeg": lambda: tell(jpeg_peers.dali_epochs(argument))}[which]()

@@ -27,6 +27,19 @@ void try_frame(std::span<const uint8_t> file, const WantedImage& wanted,
   LOCKSTEP_CHECK(!status.is_ok() || first == second, "the same file is the same image");
 }
 
+// As a mask: the same.
+void try_mask(std::span<const uint8_t> file, const WantedImage& wanted,
+              std::optional<uint64_t> stream) {
+  ImageDecoder decoder;
+  std::vector<uint8_t> first(uint64_t{wanted.width} * wanted.height);
+  std::vector<uint8_t> second(first.size());
+  const Status status = decoder.decode_mask(file, wanted, stream, first.data());
+  LOCKSTEP_CHECK(status.is_ok() || status.code() == Code::kBadData, "damage is bad data");
+  const Status again = decoder.decode_mask(file, wanted, stream, second.data());
+  LOCKSTEP_CHECK(again.is_ok() == status.is_ok(), "the same file is good or bad");
+  LOCKSTEP_CHECK(!status.is_ok() || first == second, "the same file is the same mask");
+}
+
 void try_file(std::span<const uint8_t> file) {
   const auto info = is_raw_image(file) ? raw_image_info(file) : read_image_info(file);
   if (!info.is_ok()) {
@@ -41,6 +54,8 @@ void try_file(std::span<const uint8_t> file) {
   try_frame(file, {{}, info->width, info->height, info->channels}, {});
   try_frame(file, {{CropKind::kCenter, 16, 20}, 16, 16, 3}, {});
   try_frame(file, {{CropKind::kRandomResized, 24, 0}, 24, 24, 1}, file.size());
+  try_mask(file, {{}, info->width, info->height, info->channels}, {});
+  try_mask(file, {{CropKind::kRandomResized, 24, 0}, 24, 24, 3}, file.size());
 }
 
 }  // namespace

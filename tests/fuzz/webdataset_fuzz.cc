@@ -33,6 +33,10 @@ void try_archive(std::span<const uint8_t> archive) {
   });
   LOCKSTEP_CHECK(walked.is_ok() || walked.code() == Code::kBadData, "damage is bad data");
   check_samples_within(samples_of_tar(archive), archive);
+  TarMasks masks{.endings = {"png"}, .taken = "", .has_label = false};
+  check_samples_within(samples_of_tar(archive, {}, nullptr, masks), archive);
+  masks.taken = "png";
+  check_samples_within(samples_of_tar(archive, {}, nullptr, masks), archive);
 }
 
 }  // namespace

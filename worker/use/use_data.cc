@@ -148,7 +148,7 @@ Status UsedData::read(uint64_t begin, uint64_t end, UsedBatch* out) {
   const uint64_t count = end - begin;
   out->shape = reader_->shape();
   out->inputs.resize(count * reader_->input_bytes());
-  out->labels.resize(count * out->shape.labels());
+  out->labels.resize(count * out->shape.label_words());
   LOCKSTEP_RETURN_IF_ERROR(
       team_->read_range(*reader_, begin, end, out->inputs.data(), out->labels.data()));
   if (!out->shape.is_padded) return Status::ok();

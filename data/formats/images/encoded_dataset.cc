@@ -17,6 +17,7 @@
 #include "data/dataset/statistics.h"
 #include "data/formats/images/encoded_files.h"
 #include "data/formats/images/encoded_records.h"
+#include "data/formats/images/indexed_masks.h"
 #include "data/image/image_decoder.h"
 #include "data/source/view/remote_files.h"
 
@@ -43,6 +44,7 @@ Result<std::string> index_path(const EncodedSource& source, const std::string& c
   for (const std::string& name : source.names) what += "\n" + name;
   if (!source.columns.input.empty() || !source.columns.label.empty())
     what += "\n\n" + source.columns.input + "\n" + source.columns.label;
+  if (!source.variant.empty()) what += "\n\n\n" + source.variant;
   return cache_dir + "/" + source.format + "." + xxh3_hex(what.data(), what.size()).substr(0, 16) +
          ".index";
 }
@@ -81,7 +83,7 @@ Result<WantedImage> wanted_of(const EncodedSource& source, const ExtentIndex& in
   return wanted;
 }
 
-class IndexedImages final : public EncodedImages {
+class IndexedImages : public EncodedImages {
  public:
   IndexedImages(const EncodedSource& source, ExtentIndex index, WantedImage wanted)
       : index_(std::move(index)),
@@ -139,19 +141,60 @@ class IndexedImages final : public EncodedImages {
   const WantedImage wanted_;
 };
 
+using MaskList = std::vector<std::shared_ptr<const IndexedMasks>>;
+
+class MaskedImages final : public IndexedImages, public SampleFields, public SampleMasks {
+ public:
+  MaskedImages(const EncodedSource& source, ExtentIndex index, WantedImage wanted, MaskList masks)
+      : IndexedImages(source, std::move(index), wanted), masks_(std::move(masks)) {}
+
+  // Nothing else is in the record: the label has no bytes there.
+  Status read_record(uint64_t, std::byte*) const override { return Status::ok(); }
+  Status read_mask(uint64_t i, size_t mask, std::vector<uint8_t>& out) const override {
+    return masks_[mask]->read(i, out);
+  }
+  std::string mask_name(uint64_t i, size_t mask) const override { return masks_[mask]->name_of(i); }
+  uint64_t announce(uint64_t i) const override {
+    uint64_t bytes = IndexedImages::announce(i);
+    for (const auto& masks : masks_) bytes += masks->announce(i);
+    return bytes;
+  }
+
+ private:
+  const MaskList masks_;
+};
+
+// Adds fields and masks to the facts of the images.
+void add_fields(const EncodedSource& source, const MaskList& masks, DatasetFacts& facts) {
+  std::vector<FieldSpec> specs = source.fields;
+  for (FieldSpec& spec : specs)
+    if (spec.follows_image) spec.dims = {facts.shape.height, facts.shape.width};
+  facts.shape.fields = std::make_shared<const FieldList>(std::move(specs));
+  std::vector<std::string> content = {facts.fingerprint};
+  for (size_t i = 0; i < masks.size(); ++i) {
+    content.emplace_back(masks[i]->fingerprint());
+    if (!source.joins_by_stem) continue;
+    facts.files.push_back(source.masks[i].shown_directory);
+    facts.notes.left_out.add(masks[i]->notes().left_out);
+  }
+  facts.fingerprint = fingerprint_of(*facts.shape.fields, content);
+}
+
 }  // namespace
 
 Result<ExtentIndex> open_index(const EncodedSource& source, const std::string& cache_dir,
-                               const ProgressFn& progress) {
+                               const ProgressFn& progress, IndexUse use) {
   if (cache_dir.empty())
     return Status(Code::kUsage, "no cache directory for the index of " + source.shown_directory +
                                     "; set data.cache_dir");
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string path, index_path(source, cache_dir));
-  if (auto index = ExtentIndex::open(path, source.directory); index.is_ok()) return index;
+  const auto kept = [&] { return ExtentIndex::open(path, source.directory); };
+  const bool is_anew = use == IndexUse::kMakeAnew;
+  if (auto index = kept(); index.is_ok() && !is_anew) return index;
   std::error_code error;
   std::filesystem::create_directories(cache_dir, error);
   const OneAtATime alone(path);
-  if (auto index = ExtentIndex::open(path, source.directory); index.is_ok()) return index;
+  if (auto index = kept(); index.is_ok() && !is_anew) return index;
   LOCKSTEP_RETURN_IF_ERROR(make_index(source, path, progress));
   auto made = ExtentIndex::open(path, source.directory);
   if (made.is_ok() || made.status().code() != Code::kBadData) return made;
@@ -166,8 +209,18 @@ Result<std::unique_ptr<Dataset>> open_encoded_dataset(const EncodedSource& sourc
                                                       const ProgressFn& progress) {
   LOCKSTEP_ASSIGN_OR_RETURN(ExtentIndex index, open_index(source, cache_dir, progress));
   LOCKSTEP_ASSIGN_OR_RETURN(const WantedImage wanted, wanted_of(source, index, frame));
-  const auto images = std::make_shared<const IndexedImages>(source, std::move(index), wanted);
+  MaskList masks;
+  for (size_t i = 0; i < source.masks.size(); ++i) {
+    LOCKSTEP_ASSIGN_OR_RETURN(auto mask, IndexedMasks::open(source, i, index, cache_dir, progress));
+    masks.push_back(std::move(mask));
+  }
+  std::shared_ptr<const IndexedImages> images;
+  if (masks.empty())
+    images = std::make_shared<const IndexedImages>(source, std::move(index), wanted);
+  else
+    images = std::make_shared<const MaskedImages>(source, std::move(index), wanted, masks);
   LOCKSTEP_ASSIGN_OR_RETURN(DatasetFacts facts, images->facts(source, cache_dir, progress));
+  if (!source.fields.empty()) add_fields(source, masks, facts);
   return std::make_unique<Dataset>(std::move(facts), images);
 }
 

@@ -15,9 +15,10 @@
 
 namespace lockstep::data {
 
-// The index in `cache_dir`. Makes the index if there is no valid one.
+// The index in `cache_dir`. Makes the index if there is no valid one, or in any case.
+enum class IndexUse { kValid, kMakeAnew };
 Result<ExtentIndex> open_index(const EncodedSource& source, const std::string& cache_dir,
-                               const ProgressFn& progress);
+                               const ProgressFn& progress, IndexUse use = IndexUse::kValid);
 
 // Uses open_index(). Errors as open_dataset(); kUsage if images differ in size and there is no
 // frame.

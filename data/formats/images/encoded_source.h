@@ -12,6 +12,7 @@
 
 #include "comm/base/status.h"
 #include "data/base/column_names.h"
+#include "data/dataset/fields.h"
 #include "data/formats/images/extent_index.h"
 
 namespace lockstep::source {
@@ -30,6 +31,15 @@ struct EncodedSource {
   bool has_class_names = false;
   ColumnNames columns;                       // what the job says of them
   std::shared_ptr<source::RemoteFiles> far;  // has the content of files that are only places
+  // Tells its index from others of the same files; empty: the images without fields.
+  std::string variant = {};
+  // Beside the input and the label (data/dataset/fields.h). Fields that follow the image have no
+  // dims yet.
+  std::vector<FieldSpec> fields = {};
+  // The masks of these, in their order: samples of their own (indexed_masks.h).
+  std::vector<EncodedSource> masks = {};
+  // Masks and images belong together by their names without ending. False: by their numbers.
+  bool joins_by_stem = false;
   // Looks at all samples; returns everything but the fingerprint.
   std::function<Result<IndexContent>(uint32_t threads)> look;
   // Set if samples may be compressed once more. Returns what inflated() returns.
@@ -38,7 +48,7 @@ struct EncodedSource {
 
 // The source itself if its files are not compressed. If they are compressed, in batches or as a
 // whole: the source of uncompressed copies in `cache_dir`. Call it before making or opening the
-// index. Errors as open_dataset().
+// index. The same for the masks. Errors as open_dataset().
 Result<EncodedSource> inflated(EncodedSource source, const std::string& cache_dir);
 
 }  // namespace lockstep::data

@@ -11,6 +11,7 @@
 #include "data/base/hidden_names.h"
 #include "data/base/thread_team.h"
 #include "data/files/split_directory.h"
+#include "data/formats/images/image_tree.h"
 #include "data/formats/images/look_at_image.h"
 #include "data/image/image_info.h"
 
@@ -18,68 +19,6 @@ namespace lockstep::data {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int kDepth = 16;  // of directories in each other; a link may lead in a circle
-
-struct Found {
-  std::vector<std::string> directories;  // relative, the class's own first
-  std::vector<std::string> images;       // relative
-  FilesLeftOut left_out;
-};
-
-// Names in one directory, but for hidden ones.
-struct DirectoryNames {
-  std::vector<std::string> directories;
-  std::vector<std::string> images;
-  std::vector<std::string> others;
-  std::vector<std::string> lost;  // links that lead nowhere
-};
-
-Status cannot_list(const std::string& path, const std::error_code& error) {
-  return {Code::kNoInput, "cannot read directory " + path + ": " + error.message()};
-}
-
-Result<DirectoryNames> list(const std::string& path) {
-  DirectoryNames names;
-  std::error_code error;
-  fs::directory_iterator it(path, error);
-  for (const fs::directory_iterator end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    if (is_hidden(name)) continue;
-    std::error_code unreadable;
-    if (it->is_directory(unreadable))
-      names.directories.push_back(name);
-    else if (!it->is_regular_file(unreadable))
-      names.lost.push_back(name);
-    else
-      (has_image_ending(name) ? names.images : names.others).push_back(name);
-  }
-  if (error) return cannot_list(path, error);
-  std::sort(names.directories.begin(), names.directories.end());
-  return names;
-}
-
-void leave_out(const DirectoryNames& names, const std::string& below, FilesLeftOut& left) {
-  for (const std::string& name : names.others)
-    left.add(kind_of_file(name), below + name, has_foreign_image_ending(name));
-  for (const std::string& name : names.lost)
-    left.add("link that leads nowhere", below + name,
-             has_image_ending(name) || has_foreign_image_ending(name));
-}
-
-Status walk(const std::string& root, const std::string& below, int depth, Found& found) {
-  if (depth > kDepth)
-    return {Code::kBadData,
-            root + "/" + below + " lies " + std::to_string(kDepth) +
-                " directories deep; make the tree flatter, or remove a link that leads back"};
-  found.directories.push_back(below);
-  LOCKSTEP_ASSIGN_OR_RETURN(const DirectoryNames names, list(root + "/" + below));
-  leave_out(names, below + "/", found.left_out);
-  for (const std::string& name : names.images) found.images.push_back(below + "/" + name);
-  for (const std::string& name : names.directories)
-    LOCKSTEP_RETURN_IF_ERROR(walk(root, below + "/" + name, depth + 1, found));
-  return Status::ok();
-}
 
 bool has_images(const std::string& directory) {
   std::error_code error;
@@ -111,7 +50,7 @@ Status no_images(const std::string& directory, const FilesLeftOut& left) {
 
 // With an image at any depth.
 bool holds_image(const std::string& directory, int depth) {
-  const auto names = depth > kDepth ? Result<DirectoryNames>(DirectoryNames()) : list(directory);
+  const auto names = depth > kTreeDepth ? Result<ImageNames>(ImageNames()) : names_in(directory);
   if (!names.is_ok()) return false;
   if (!names->images.empty()) return true;
   return std::any_of(
@@ -142,7 +81,7 @@ Result<std::string> find_image_folder(const std::string& path, Split split) {
 std::string doubt_of_classes(const std::string& path) {
   const auto directory = find_image_folder(path, Split::kTrain);
   const auto names =
-      directory.is_ok() ? list(*directory) : Result<DirectoryNames>(directory.status());
+      directory.is_ok() ? names_in(*directory) : Result<ImageNames>(directory.status());
   if (!names.is_ok() || names->directories.empty()) return "";
   const std::vector<std::string>& classes = names->directories;
   const std::string advice =
@@ -170,8 +109,8 @@ std::string doubt_of_classes(const std::string& path) {
 Result<IndexContent> look_at_image_folder(const std::string& directory, uint32_t threads,
                                           const ProgressFn& progress, source::RemoteFiles* far) {
   IndexContent content;
-  Found found;
-  LOCKSTEP_ASSIGN_OR_RETURN(DirectoryNames root, list(directory));
+  ImageTree found;
+  LOCKSTEP_ASSIGN_OR_RETURN(ImageNames root, names_in(directory));
   leave_out(root, "", found.left_out);
   for (const std::string& name : root.images)
     found.left_out.add("image outside of the class directories", name, /*may_be_data=*/true);
@@ -183,7 +122,7 @@ Result<IndexContent> look_at_image_folder(const std::string& directory, uint32_t
   found.directories.emplace_back();  // the root: a class that comes or goes changes its time
   for (uint32_t label = 0; label < content.classes.size(); ++label) {
     const size_t first = found.images.size();
-    LOCKSTEP_RETURN_IF_ERROR(walk(directory, content.classes[label], 1, found));
+    LOCKSTEP_RETURN_IF_ERROR(walk_images(directory, content.classes[label], 1, found));
     std::sort(found.images.begin() + static_cast<ptrdiff_t>(first), found.images.end());
     content.extents.resize(found.images.size());
     for (size_t i = first; i < found.images.size(); ++i) content.extents[i].label = label;

@@ -135,14 +135,15 @@ Result<IndexContent> look_at_shards(const Shards& shards, const ReadShardFn& rea
   return content;
 }
 
-Result<Extent> image_in_shard(std::span<const uint8_t> shard, uint64_t offset, uint64_t bytes) {
+Result<Extent> image_in_shard(std::span<const uint8_t> shard, uint64_t offset, uint64_t bytes,
+                              PictureKind kind) {
   if (bytes > limits::kEncodedBytes)
     return bad("has " + std::to_string(bytes) + " bytes; an image may have at most " +
                std::to_string(limits::kEncodedBytes));
   Extent extent;
   extent.offset = offset;
   extent.bytes = static_cast<uint32_t>(bytes);
-  LOCKSTEP_RETURN_IF_ERROR(describe_image(shard.subspan(offset, bytes), extent));
+  LOCKSTEP_RETURN_IF_ERROR(describe_image(shard.subspan(offset, bytes), extent, kind));
   return extent;
 }
 

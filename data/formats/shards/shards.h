@@ -22,6 +22,7 @@
 #include "data/base/split.h"
 #include "data/files/whole_file.h"
 #include "data/formats/images/extent_index.h"
+#include "data/formats/images/look_at_image.h"
 #include "data/source/view/remote_files.h"
 
 namespace lockstep::data {
@@ -73,7 +74,8 @@ Result<IndexContent> look_at_shards(const Shards& shards, const ReadShardFn& rea
 // The image in `bytes` bytes from `offset` on of its shard, without its label. kBadData: the
 // message goes on after the image's name with "is an image of ..., " or with another fault.
 // REQUIRES: the image lies within the shard.
-Result<Extent> image_in_shard(std::span<const uint8_t> shard, uint64_t offset, uint64_t bytes);
+Result<Extent> image_in_shard(std::span<const uint8_t> shard, uint64_t offset, uint64_t bytes,
+                              PictureKind kind = PictureKind::kImage);
 
 // The value as a label; empty if it cannot be a label.
 std::optional<uint32_t> as_label(int64_t value);

@@ -67,8 +67,9 @@ constexpr size_t kJsonRank = 1 + kLabelNames.size();
 // Collects the files of one sample after another.
 class Shard {
  public:
-  Shard(std::span<const uint8_t> archive, const ColumnNames& columns, SourceNotes& notes)
-      : archive_(archive), columns_(columns), notes_(notes) {}
+  Shard(std::span<const uint8_t> archive, const ColumnNames& columns, SourceNotes& notes,
+        const TarMasks& masks)
+      : archive_(archive), columns_(columns), notes_(notes), masks_(masks) {}
 
   Status add(const TarEntry& entry) {
     if (lies_hidden(entry.name)) return Status::ok();
@@ -88,7 +89,9 @@ class Shard {
     members_ = true;
     if (example_.empty() || has_any_image_ending(ending)) example_ = entry.name;
     has_hint_ = has_hint_ || has_any_image_ending(ending);
+    if (masks_.is_mask(ending)) return ending == masks_.taken ? add_mask(entry) : Status::ok();
     if (is_image_member(ending)) return add_image(entry, ending);
+    if (!needs_label()) return Status::ok();
     if (ending == "json") return add_json(entry);
     const auto rank = file_rank(ending, columns_);
     return rank ? add_label(entry, ending, *rank) : Status::ok();
@@ -96,16 +99,18 @@ class Shard {
 
   // A sample without an image is none, and one without a label cannot be learned.
   Status finish() {
-    if (image_ && !label_) return no_label();
-    if (image_) {
-      image_->label = label_->label;
-      if (samples_.empty()) notes_.columns = {input_, label_->place};
+    if (!masks_.taken.empty()) LOCKSTEP_RETURN_IF_ERROR(finish_mask());
+    if (image_ && !label_ && needs_label()) return no_label();
+    if (image_ && masks_.taken.empty()) {
+      image_->label = label_ ? label_->label : 0;
+      if (samples_.empty()) notes_.columns = {input_, label_ ? label_->place : ""};
       samples_.push_back(*image_);
     }
     // What names a label or an image was meant to be a sample.
     if (!image_ && members_)
       notes_.left_out.add("sample without an image", example_, label_.has_value() || has_hint_);
     image_.reset();
+    mask_.reset();
     label_.reset();
     members_ = has_hint_ = false;
     example_.clear();
@@ -123,6 +128,30 @@ class Shard {
   bool is_image_member(const std::string& ending) const {
     if (!columns_.input.empty()) return ending == columns_.input;
     return ending.find('.') == std::string::npos && has_image_ending("." + ending);
+  }
+
+  bool needs_label() const { return masks_.has_label && masks_.taken.empty(); }
+
+  // Each image has its mask, and each mask its image.
+  Status finish_mask() {
+    if (image_ && !mask_)
+      return bad("has sample " + key_ + ", an image without a mask; there must be a file " + key_ +
+                 "." + masks_.taken + ", as the job's keys data.inputs and data.targets say");
+    if (mask_ && !image_)
+      return bad("has " + key_ + "." + masks_.taken +
+                 ", a mask without an image; put the image beside it, or take the mask out");
+    if (mask_) samples_.push_back(*mask_);
+    return Status::ok();
+  }
+
+  Status add_mask(const TarEntry& entry) {
+    if (mask_)
+      return bad("has two masks of sample " + key_ + ", the second in " + entry.name +
+                 "; a sample's files follow each other, so give samples names of their own");
+    const auto mask = image_in_shard(archive_, entry.offset, entry.bytes, PictureKind::kMask);
+    if (!mask.is_ok()) return bad("has " + entry.name + ", which " + mask.status().message());
+    mask_ = *mask;
+    return Status::ok();
   }
 
   Status no_label() const {
@@ -170,9 +199,11 @@ class Shard {
   std::span<const uint8_t> archive_;
   const ColumnNames& columns_;
   SourceNotes& notes_;
+  const TarMasks& masks_;
   std::string key_;
   std::string input_;  // the ending of the image
   std::optional<Extent> image_;
+  std::optional<Extent> mask_;
   std::optional<FoundLabel> label_;
   bool members_ = false;
   bool has_hint_ = false;  // a member whose name ends like an image
@@ -191,9 +222,10 @@ bool is_packed_tar(const std::string& path) {
 }
 
 Result<std::vector<Extent>> samples_of_tar(std::span<const uint8_t> archive,
-                                           const ColumnNames& columns, SourceNotes* notes) {
+                                           const ColumnNames& columns, SourceNotes* notes,
+                                           const TarMasks& masks) {
   SourceNotes unseen;
-  Shard shard(archive, columns, notes == nullptr ? unseen : *notes);
+  Shard shard(archive, columns, notes == nullptr ? unseen : *notes, masks);
   LOCKSTEP_RETURN_IF_ERROR(
       walk_tar(archive, [&](const TarEntry& entry) { return shard.add(entry); }));
   LOCKSTEP_RETURN_IF_ERROR(shard.finish());

@@ -2,6 +2,7 @@
 // tests/bench/loader.py sets it beside peers.
 //
 //     bench_loader epochs --data DIR [--format cifar10] [--form stored] [--epochs 3] [--batch 128]
+//                  [--targets masks]
 //     bench_loader cold --data DIR --records N [--reader auto] [--read-ahead-mb 64] [--seed 1]
 //     bench_loader resume [--samples 10000000000] [--rounds 200]
 //
@@ -50,6 +51,7 @@ struct Arguments {
   std::string tune = "off";
   uint64_t read_ahead_mb = 64;
   std::vector<std::string> transforms = {"normalize"};
+  std::vector<std::string> targets = {};
   uint32_t epochs = 3;
   uint32_t threads = 1;
   uint64_t batch = 128;
@@ -168,9 +170,9 @@ std::unique_ptr<data::Dataset> open(const Arguments& arguments) {
   spec.set_format(arguments.format);
   const auto cache = std::filesystem::temp_directory_path() / "lockstep-bench-loader";
   const auto transforms = checked(data::parse_transforms(arguments.transforms));
-  return checked(
-      data::open_dataset(spec, data::Split::kTrain, cache.string(), {},
-                         {.block = arguments.block, .vocab = 0, .frame = transforms.frame}));
+  data::SampleCut cut{.block = arguments.block, .vocab = 0, .frame = transforms.frame};
+  cut.columns.targets = arguments.targets;
+  return checked(data::open_dataset(spec, data::Split::kTrain, cache.string(), {}, cut));
 }
 
 data::PrefetchPolicy reading_of(const Arguments& arguments) {
@@ -279,6 +281,7 @@ int run(int argc, char** argv) {
         ->check(CLI::IsMember({"auto", "mmap", "pread"}));
     of_files->add_option("--read-ahead-mb", arguments.read_ahead_mb, "data.read_ahead_mb");
     of_files->add_option("--transforms", arguments.transforms);
+    of_files->add_option("--targets", arguments.targets, "data.targets");
     of_files->add_option("--threads", arguments.threads, "that decode images");
     of_files->add_option("--tune", arguments.tune, "data.tune, beginning with --threads")
         ->check(CLI::IsMember({"auto", "off"}));

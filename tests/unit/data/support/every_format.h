@@ -19,6 +19,7 @@
 #include "tests/unit/data/samples/tfrecord_samples.h"
 #include "tests/unit/data/support/document_files.h"
 #include "tests/unit/data/support/image_writer.h"
+#include "tests/unit/data/support/mask_writer.h"
 #include "tests/unit/data/support/packed_files.h"
 
 namespace lockstep::data {
@@ -40,6 +41,18 @@ inline void put_pictures(const std::string& dir) {
     const std::string below = dir + "/" + std::string(1, static_cast<char>('a' + i % 3));
     std::filesystem::create_directories(below);
     write_file(below + "/" + std::to_string(i) + ".jpg", jpeg_picture(300 + i, 400 - i, i));
+  }
+}
+
+inline void put_masked_pictures(const std::string& dir) {
+  for (const char* below : {"/images", "/masks"}) std::filesystem::create_directories(dir + below);
+  for (uint32_t i = 0; i < 24; ++i) {
+    const std::string name = std::to_string(i);
+    write_file(dir + "/images/" + name + ".jpg", jpeg_picture(300 + i, 400 - i, i));
+    std::vector<uint8_t> values;
+    for (uint32_t at = 0; at < (300 + i) * (400 - i); ++at)
+      values.push_back(static_cast<uint8_t>(at / 40 * (i + 1) % 21));
+    write_file(dir + "/masks/" + name + ".png", mask_png(values, 300 + i, 400 - i));
   }
 }
 
@@ -181,6 +194,11 @@ inline SampleCut ended(SampleCut cut, uint64_t token) {
   return cut;
 }
 
+inline SampleCut with_targets(SampleCut cut, std::vector<std::string> targets) {
+  cut.columns.targets = std::move(targets);
+  return cut;
+}
+
 inline SampleCut by_length(SampleCut cut) {
   cut.by_length = true;
   return cut;
@@ -226,6 +244,7 @@ inline const std::map<std::string, Format>& every_format_by_name() {
       {"documents_of_text",
        {put_texts, sequences(24, Documents::kPack), "auto", /*has_tokenizer=*/true}},
       {"image_folder", {put_pictures, images}},
+      {"image_mask", {put_masked_pictures, with_targets(images, {"masks"})}},
       {"webdataset", {put_tars, images}},
       {"tfrecord", {put_one("train.tfrecord-00000-of-00001", tfrecord_sample("datasets")), images}},
       {"mds", {put_mds, images}},

@@ -1,0 +1,169 @@
+"""Images with masks, with real processes and a small U-Net with a loss of its own: worlds, a death,
+a resume, replay and audit; WebDataset; bad data and bad jobs; the example of data/FIELDS.md."""
+import os
+import random
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import tarfile
+import unittest
+import zlib
+
+from fails_with import lacking
+from harness import BIN, DEADLINE_S, ROOT, LockstepTest, installed
+from image_files import jpeg, png
+
+PROGRAM = ROOT / "tests/golden/masks/unet.pt2"
+PYTHON = installed("models-python")
+TRAIN, EVALUATION = 90, 20
+EPOCHS, BATCH = 12, 16
+STEPS = EPOCHS * -(-TRAIN // BATCH)
+
+
+def mask_png(width, height, values, palette=False):
+    """Values below 16, four bits each."""
+    def chunk(kind, content):
+        return (struct.pack(">I", len(content)) + kind + content
+                + struct.pack(">I", zlib.crc32(kind + content)))
+    rows = b""
+    for y in range(height):
+        row = values[y * width:(y + 1) * width] + bytes(width % 2)
+        rows += b"\0" + bytes(row[x] << 4 | row[x + 1] for x in range(0, len(row), 2))
+    head = struct.pack(">IIBBBBB", width, height, 4, 3 if palette else 0, 0, 0, 0)
+    colours = chunk(b"PLTE", bytes(range(48))) if palette else b""
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + colours
+            + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def pair(i):
+    """A bright square on dark ground as a JPEG, and its mask; of several sizes."""
+    rng = random.Random(i)
+    width, height = rng.randrange(26, 44), rng.randrange(26, 44)
+    left, top, side = rng.randrange(4, 12), rng.randrange(4, 12), rng.randrange(8, 16)
+    inside = [left <= x < left + side and top <= y < top + side
+              for y in range(height) for x in range(width)]
+    colours = bytes(170 * here + rng.randrange(70) for here in inside for _ in range(3))
+    return jpeg(width, height, colours), mask_png(width, height, bytes(inside), palette=i % 2 == 0)
+
+
+class Masks(LockstepTest):
+    def pictures(self):
+        directory = self.scratch / "squares"
+        if directory.exists():
+            return directory
+        for split, first, count in (("train", 0, TRAIN), ("val", TRAIN, EVALUATION)):
+            for kind in ("images", "masks"):
+                (directory / split / kind).mkdir(parents=True)
+            for i in range(first, first + count):
+                image, mask = pair(i)
+                (directory / split / "images" / f"{i}.jpg").write_bytes(image)
+                (directory / split / "masks" / f"{i}.png").write_bytes(mask)
+        return directory
+
+    def job_of(self, directory, targets=("masks",), transforms=(), **train):
+        path = self.scratch / "unet.pt2"
+        shutil.copy(PROGRAM, path)
+        words = transforms or ["random_resized_crop=24", "flip", "flip_vertical", "pad_crop=3",
+                               "rotate=20", "brightness=0.2", "normalize"]
+        return self.job(str(directory), model={"name": "exported", "path": str(path)},
+                        data={"train": {"path": str(directory)}, "targets": list(targets),
+                              "transforms": list(words)},
+                        train={"global_batch": BATCH, "slots": 4, "epochs": EPOCHS,
+                               "eval_batch": 10, **train},
+                        optimizer={"name": "adamw", "lr": 0.01},
+                        checkpoint={"every_steps": 10, "keep": 2})
+
+    def test_worlds_a_death_and_a_resume_give_the_same_and_replay_agrees(self):
+        job = self.job_of(self.pictures())
+        one = self.finish(job, "--workers", 1, name="one")
+        history = one.history()
+        self.assertEqual(len(history), STEPS)
+        dice = one.summary()["eval_metrics"]["dice"]
+        self.assertGreater(dice, 0.6, "it finds the squares")
+        run = self.start(job, "--workers", 2, name="killed", slot_ms=40)
+        run.wait_for_step(10)
+        os.kill(run.wait_for(lambda: run.workers()[1], "a second worker"), signal.SIGKILL)
+        run.wait_for_step(25)
+        run.process.send_signal(signal.SIGINT)
+        self.assertEqual(run.wait(), 75, run.text()[-3000:])
+        rest = self.finish(job, "--resume", "--workers", 3, name="killed")
+        self.assert_same_result(rest, one)
+        self.assertEqual(rest.history(), history)
+        self.audit(rest)
+        self.succeed("replay", rest.run_dir, "--step", 31)
+
+    def test_members_of_webdataset(self):
+        path = self.scratch / "shards"
+        path.mkdir()
+        for split, first, count in (("train", 0, TRAIN), ("val", TRAIN, EVALUATION)):
+            with tarfile.open(path / f"{split}-0.tar", "w") as archive:
+                for i in range(first, first + count):
+                    for ending, content in zip((".jpg", ".mask.png"), pair(i)):
+                        (self.scratch / "member").write_bytes(content)
+                        archive.add(self.scratch / "member", f"{i}{ending}")
+        job = self.job_of(path, targets=("mask.png",), epochs=2)
+        self.assert_same_result(self.finish(job, "--workers", 2, name="two"),
+                                self.finish(job, "--workers", 1, name="one"))
+
+    def test_inspect_shows_the_masks(self):
+        said = self.succeed("data", "inspect", self.pictures(), "--targets", "masks")
+        self.assertEqual(lacking(said, names=["image_mask", "masks (uint8 224x224)"]), [], said)
+        said = self.succeed("data", "verify", self.pictures(), "--targets", "masks")
+        (self.pictures() / "train/masks/3.png").write_bytes(b"\x89PNG")
+        self.assert_fails(("data", "verify", self.pictures(), "--targets", "masks"), 65, "3.png")
+
+    def assert_fails(self, words, code, *names):
+        got, text = self.outcome(*words)
+        self.assertEqual(got, code, text)
+        self.assertEqual(lacking(text, names=names), [], text)
+
+    def test_bad_data_and_bad_jobs_are_refused_by_name(self):
+        good = self.pictures()
+        run = ("--run-dir", self.scratch / "refused", "--workers", 1)
+        for name, content, says in (
+                ("5.png", None, ["5.jpg", "an image without a mask"]),
+                ("5.png", pair(5)[0], ["5.png", "JPEG"]),
+                ("5.png", png(30, 30, bytes(2700)), ["5.png", "colours"]),
+                ("5.png", mask_png(7, 7, bytes(49)), ["5.png", "7 x 7", "5.jpg"]),
+                ("no.png", mask_png(7, 7, bytes(49)), ["no.png", "a mask without an image"])):
+            bad = self.scratch / "bad"
+            shutil.rmtree(bad, ignore_errors=True)
+            shutil.copytree(good, bad)
+            path = bad / "train/masks" / name
+            path.unlink() if content is None else path.write_bytes(content)
+            with self.subTest(says=says):
+                self.assert_fails(("run", self.job_of(bad), *run), 65, *says)
+        for job, says in (
+                (self.job_of(good, transforms=["random_resized_crop=24", "mixup"]), ["mixup"]),
+                (self.job_of(good, targets=["labels"]), ["labels", "masks"])):
+            with self.subTest(says=says):
+                code, text = self.outcome("run", job, *run)
+                self.assertIn(code, (64, 66), text)
+                self.assertEqual(lacking(text, names=says), [], text)
+        self.assert_fails(("data", "pack", good, self.scratch / "packed", "--targets", "masks"), 64,
+                          "packed")
+
+
+@unittest.skipUnless(PYTHON, "torchvision is not installed (deploy/install_deps.sh --for tests)")
+class Page(LockstepTest):
+    def test_the_lines_of_the_page_train_and_export_a_unet(self):
+        page = (ROOT / "data/FIELDS.md").read_text()
+        lines = re.search(r"(?ms)\*\*Example: a U-Net\.\*\*.*?^```\n(.*?)^```$", page).group(1)
+        self.assertLessEqual(len(lines.splitlines()), 10)
+        small = lines.replace("unet_masks.py", "unet_masks.py --side 32 --width 4 --pictures 64")
+        programs = self.scratch / "bin"
+        programs.mkdir()
+        (programs / "python3").symlink_to(PYTHON)
+        (self.scratch / "deploy").symlink_to(ROOT / "deploy")
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", small], cwd=self.scratch, text=True,
+            capture_output=True, timeout=DEADLINE_S, stdin=subprocess.DEVNULL,
+            env={**os.environ, "PATH": f"{programs}:{BIN}:{os.environ['PATH']}"})
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(lacking(done.stdout, names=["test dice", "loss"]), [], done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
