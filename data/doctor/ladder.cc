@@ -113,6 +113,8 @@ Status Ladder::measure_raw() {
                          source::is_far(job_.data().train().path(), data::sample_cut(job_).cache);
   if (is_copied)
     out_.notes.push_back("the data are remote; the doctor reads their copy on this machine");
+  if (dataset_.is<data::SampleMasks>())
+    out_.notes.push_back("the rungs of reading and decoding measure images without their masks");
   if (job_.data().length_classes() > 0)
     out_.notes.push_back(
         "an epoch begins with its shortest documents (data.length_classes), and the doctor "

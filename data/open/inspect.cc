@@ -5,6 +5,7 @@
 
 #include "comm/wire/data_formats.h"
 #include "comm/wire/data_legend.h"
+#include "data/formats/images/image_tree.h"
 #include "data/open/detect_format.h"
 #include "data/open/find_place.h"
 #include "data/open/formats.h"
@@ -133,7 +134,16 @@ Result<bool> serves_both(const std::string& path, const std::string& format) {
 FilesLeftOut left_out_of(const std::string& path, const std::string& format,
                          const std::vector<std::string>& taken, const FilesLeftOut& said) {
   FilesLeftOut left = said;
-  if (format != "image_folder" && format != "image_mask") left.add(files_left_out(path, taken));
+  if (format == "image_mask") {
+    // The directories that the job names say what is in them.
+    const auto names = names_in(path);
+    if (!names.is_ok()) return left;
+    leave_out(*names, "", left);
+    for (const std::string& name : names->images)
+      left.add("image beside the directories", name, /*may_be_data=*/false);
+  } else if (format != "image_folder") {
+    left.add(files_left_out(path, taken));
+  }
   return left;
 }
 
