@@ -28,6 +28,9 @@ struct ColumnNames {
   std::vector<std::string> inputs{};   // data.inputs; then `input` is empty
   std::vector<std::string> targets{};  // data.targets; then `label` is empty
   std::string weight{};                // data.weight
+  // For a trained model: nothing is learnt, and the columns of labels, targets and weights may be
+  // lacking.
+  bool may_lack_answers = false;
 
   bool has_fields() const { return !inputs.empty() || !targets.empty() || !weight.empty(); }
 };

@@ -135,7 +135,7 @@ Status CsvTableReader::add(std::string_view text) {
 Status CsvTableReader::begin(const CsvRecord& first, bool* is_header) {
   first_line_ = first.line;
   const size_t fields = first.fields.size();
-  if (fields < 2)
+  if (fields < 2 && !wanted_.may_lack_answers)
     return bad("has one column in line " + std::to_string(first.line) +
                "; a table has features and a label, with commas, tabs or semicolons between");
   const auto numbers =
@@ -160,9 +160,12 @@ Status CsvTableReader::begin(const CsvRecord& first, bool* is_header) {
 
 // Which columns are the label or the targets, the weight, and the features.
 Status CsvTableReader::choose(CsvColumns columns) {
-  LOCKSTEP_RETURN_IF_ERROR(wanted_.targets.empty() ? choose_label(&columns)
-                                                   : choose_targets(&columns));
-  if (!wanted_.weight.empty()) {
+  if (wanted_.may_lack_answers)
+    LOCKSTEP_RETURN_IF_ERROR(ignore_answers(&columns));
+  else
+    LOCKSTEP_RETURN_IF_ERROR(wanted_.targets.empty() ? choose_label(&columns)
+                                                     : choose_targets(&columns));
+  if (!wanted_.weight.empty() && !wanted_.may_lack_answers) {
     LOCKSTEP_ASSIGN_OR_RETURN(columns.weight,
                               column_called(columns, wanted_.weight, "data.weight"));
     if (columns.is_answer(columns.weight))
@@ -199,6 +202,21 @@ Status CsvTableReader::choose_targets(CsvColumns* columns) {
                  " twice among the targets; name each column once in data.targets");
     columns->targets.push_back(column);
   }
+  return Status::ok();
+}
+
+// What training would learn, where the table has it.
+Status CsvTableReader::ignore_answers(CsvColumns* columns) {
+  std::vector<std::string> names = wanted_.targets;
+  names.insert(names.end(), {wanted_.label, wanted_.weight});
+  for (const std::string& name : names) {
+    const auto found = std::find(columns->names.begin(), columns->names.end(), name);
+    if (found != columns->names.end())
+      columns->ignored.push_back(static_cast<size_t>(found - columns->names.begin()));
+  }
+  if (!wanted_.targets.empty() || !wanted_.label.empty()) return Status::ok();
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto label, label_by_name(columns->names, first_line_));
+  if (label) columns->ignored.push_back(*label);
   return Status::ok();
 }
 
@@ -239,7 +257,8 @@ Status CsvTableReader::add_row(const CsvRecord& record) {
   const auto add_to = [&](auto& taker, size_t column) {
     return taker.add(csv_text(record.fields[column]), table_.columns.place(record.line, column));
   };
-  if (targets_.empty()) LOCKSTEP_RETURN_IF_ERROR(add_to(labels_, table_.columns.label));
+  if (targets_.empty() && !wanted_.may_lack_answers)
+    LOCKSTEP_RETURN_IF_ERROR(add_to(labels_, table_.columns.label));
   for (CsvTarget& target : targets_) LOCKSTEP_RETURN_IF_ERROR(add_to(target, target.column()));
   if (weights_) LOCKSTEP_RETURN_IF_ERROR(add_to(*weights_, weights_->column()));
   table_.lines.push_back(static_cast<uint32_t>(record.line));
@@ -265,7 +284,9 @@ Status CsvTableReader::add_feature(const CsvRecord& record, size_t column) {
 
 Result<CsvTable> CsvTableReader::finish() {
   LOCKSTEP_CHECK(!table_.lines.empty(), "a table without a row was taken");
-  if (targets_.empty())
+  if (wanted_.may_lack_answers)
+    table_.labels.resize(table_.lines.size(), 0);
+  else if (targets_.empty())
     table_.labels = labels_.take(&table_.classes);
   else
     LOCKSTEP_RETURN_IF_ERROR(finish_targets());

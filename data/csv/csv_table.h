@@ -44,11 +44,15 @@ struct CsvColumns {
   std::vector<size_t> features;    // which of the fields
   std::vector<size_t> targets;     // as the job names them, the label among them; empty: none
   size_t weight = kNoCsvColumn;    // likewise
+  std::vector<size_t> ignored;     // of a table without answers: what would be one
   std::string note;                // if the label was guessed
 
-  // Whether it is the label or a target.
+  // Whether it is the label or a target, or would be.
   bool is_answer(size_t column) const {
-    return column == label || std::find(targets.begin(), targets.end(), column) != targets.end();
+    const auto is_in = [column](const std::vector<size_t>& some) {
+      return std::find(some.begin(), some.end(), column) != some.end();
+    };
+    return column == label || is_in(targets) || is_in(ignored);
   }
   std::string shown_name(size_t column) const;  // its name, or "column 3"
   // "line 12, column 3 ("age")".
@@ -91,6 +95,7 @@ class CsvTableReader {
   Status choose(CsvColumns columns);
   Status choose_label(CsvColumns* columns);
   Status choose_targets(CsvColumns* columns);
+  Status ignore_answers(CsvColumns* columns);
   Status choose_features(CsvColumns* columns);
   void follow();
   Status add_row(const CsvRecord& record);

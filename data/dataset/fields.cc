@@ -24,7 +24,7 @@ std::string text_of(const FieldList& fields) {
     text += (text.empty() ? "" : ", ") + field.name + " (" +
             (field.is_label ? std::string("class") : name_of(field.type)) +
             (field.dims.empty() ? "" : " " + text_of_dims(field)) + ")";
-  return text;
+  return text.empty() ? "no label" : text;
 }
 
 std::string fingerprint_of(const FieldList& fields, const std::vector<std::string>& content) {

@@ -50,7 +50,8 @@ struct FieldSpec {
   bool operator==(const FieldSpec&) const = default;
 };
 
-// All that a job names, in its order: inputs after the first, targets, the weight.
+// All that a job names, in its order: inputs after the first, targets, the weight. Empty for samples
+// without a label.
 class FieldList {
  public:
   explicit FieldList(std::vector<FieldSpec> specs) : specs_(std::move(specs)) {
@@ -84,7 +85,7 @@ class FieldList {
   uint64_t record_bytes_ = 0;
 };
 
-// "depth (float32 1x28x28), price (float32)", for messages.
+// "depth (float32 1x28x28), price (float32)", for messages; "no label" if it is empty.
 std::string text_of(const FieldList& fields);
 
 // The fingerprint of a data set with these fields, from `content`: the fingerprint of the rest, and

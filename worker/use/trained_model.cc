@@ -122,9 +122,14 @@ class ExportedDirectory {
   // What decides how files become samples.
   void take_input(const Json& input) {
     wire::DataSpec& keys = *model_.job.mutable_data();
-    if (const Json words = member(input, "transforms"); words.is_array())
-      for (const Json& one : words)
-        if (one.is_string()) keys.add_transforms(one.get<std::string>());
+    for (const auto& [key, list] : {std::pair("transforms", keys.mutable_transforms()),
+                                    std::pair("inputs", keys.mutable_inputs()),
+                                    std::pair("targets", keys.mutable_targets())}) {
+      const Json words = member(input, key);
+      for (const Json& one : words.is_array() ? words : Json::array())
+        if (one.is_string()) *list->Add() = one.get<std::string>();
+    }
+    keys.set_weight(word(input, "weight_column"));
     keys.set_input(word(input, "column"));
     keys.set_label(word(input, "label_column"));
     keys.set_documents(word(input, "documents"));

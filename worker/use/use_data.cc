@@ -10,6 +10,7 @@
 #include "comm/base/file.h"
 #include "comm/base/text/shell_word.h"
 #include "data/base/hidden_names.h"
+#include "data/formats/tables/csv_dataset.h"
 #include "data/image/image_info.h"
 #include "data/open/job_cut.h"
 #include "data/open/open_dataset.h"
@@ -88,7 +89,12 @@ Status UsedData::open_dataset_at(const TrainedModel& model, const UsedDataPlace&
   set.set_path(place.path);
   set.set_format(place.format);
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string cache, make_scratch(place.scratch));
-  if (place.is_unlabelled || (place.format == "auto" && holds_images(place.path))) {
+  data::SampleCut cut = data::sample_cut(model.job);
+  const bool is_table =
+      place.is_unlabelled && (place.format == "csv" || data::has_csv_ending(place.path) ||
+                              data::has_csv_files(place.path));
+  cut.columns.may_lack_answers = is_table;
+  if ((place.is_unlabelled && !is_table) || (place.format == "auto" && holds_images(place.path))) {
     // One class, which nobody asks for: all images below the path.
     std::error_code error;
     const std::string all = cache + "/unlabelled";  // where nobody else writes while it is indexed
@@ -103,7 +109,7 @@ Status UsedData::open_dataset_at(const TrainedModel& model, const UsedDataPlace&
     set.set_format("image_folder");
   }
   const data::Split split = place.is_training ? data::Split::kTrain : data::Split::kEval;
-  auto opened = data::open_dataset(set, split, cache + "/cache", {}, data::sample_cut(model.job));
+  auto opened = data::open_dataset(set, split, cache + "/cache", {}, cut);
   if (!opened.is_ok()) return opened.status();
   dataset_ = std::move(opened).value();
   return Status::ok();

@@ -23,7 +23,7 @@ struct UsedDataPlace {
   std::string path;  // empty: the run's own evaluation data
   std::string format = "auto";
   bool is_training = false;    // the training part of a path that has both
-  bool is_unlabelled = false;  // images of any directory below `path`
+  bool is_unlabelled = false;  // images of any directory below `path`, or rows without answers
   uint32_t threads = 0;        // that decode; 0: by the machine
   std::string scratch = {};    // a directory for temporary files; empty: the system's
 };
@@ -32,7 +32,7 @@ struct UsedDataPlace {
 struct UsedBatch {
   data::SampleShape shape;
   std::vector<std::byte> inputs;
-  std::vector<int64_t> labels;
+  std::vector<int64_t> labels;  // SampleShape::label_words() of each sample
 };
 
 class UsedData {
@@ -45,7 +45,7 @@ class UsedData {
 
   const data::Dataset& dataset() const { return *dataset_; }
   const std::string& name() const { return name_; }
-  bool has_labels() const { return shown_for_.empty(); }
+  bool has_labels() const { return shown_for_.empty() && dataset_->shape().has_label(); }
   // Of a sample, for people.
   std::string name_of(uint64_t sample) const;
 

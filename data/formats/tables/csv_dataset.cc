@@ -27,10 +27,11 @@ struct Loaded {
 
 class CsvRows final : public StoredSamples, public Labels, public SampleFields {
  public:
-  CsvRows(Loaded loaded, std::string wanted_input)
+  CsvRows(Loaded loaded, std::string wanted_input, bool lacks_answers)
       : loaded_(std::move(loaded)),
         wanted_input_(std::move(wanted_input)),
-        fields_(fields_of(loaded_.table)) {}
+        fields_(lacks_answers ? std::make_shared<const FieldList>(std::vector<FieldSpec>())
+                              : fields_of(loaded_.table)) {}
 
   Result<DatasetFacts> facts() const {
     const CsvTable& table = loaded_.table;
@@ -211,7 +212,8 @@ Result<std::unique_ptr<Dataset>> open_csv_dataset(const std::string& path, Split
   LOCKSTEP_ASSIGN_OR_RETURN(Loaded loaded,
                             load(files, columns, training ? &training->table : nullptr, progress));
   const auto rows = std::make_shared<const CsvRows>(
-      std::move(loaded), columns.inputs.empty() ? columns.input : joined(columns.inputs));
+      std::move(loaded), columns.inputs.empty() ? columns.input : joined(columns.inputs),
+      columns.may_lack_answers);
   LOCKSTEP_ASSIGN_OR_RETURN(DatasetFacts facts, rows->facts());
   return std::make_unique<Dataset>(std::move(facts), rows);
 }

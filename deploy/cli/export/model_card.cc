@@ -167,6 +167,12 @@ Json usage_json(const ModelFacts& model) {
   };
   add("column", keys.input());
   add("label_column", keys.label());
+  const auto add_all = [&](const char* key, const auto& words) {
+    if (!words.empty()) out["input"][key] = std::vector<std::string>(words.begin(), words.end());
+  };
+  add_all("inputs", keys.inputs());
+  add_all("targets", keys.targets());
+  add("weight_column", keys.weight());
   add("documents", keys.documents());
   add("document_end", keys.document_end());
   out["evaluation"] = {{"batch", model.job.train().eval_batch()},
