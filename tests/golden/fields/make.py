@@ -23,6 +23,8 @@ _spec = importlib.util.spec_from_file_location("own_loss", HERE.parent / "own_lo
 own_loss = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(own_loss)
 models, SAMPLES, LR = own_loss.models, own_loss.SAMPLES, own_loss.LR
+UNKNOWN, SIDE = 255, 4
+PIXELS_FINGERPRINT = "pixels"  # of data in memory
 
 
 class TwoTargets(nn.Module):
@@ -39,6 +41,23 @@ class TwoTargets(nn.Module):
         return {"loss": loss, "hit": (out[:, :3].argmax(1) == label).float(), "error": error}
 
 
+class Pixels(nn.Module):
+    """A class of each pixel. The mean is over the pixels whose class is known."""
+
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Conv2d(1, 3, 3, padding=1)
+
+    def forward(self, image, mask):
+        logits = self.out(image)
+        wanted = mask.long()
+        loss = functional.cross_entropy(logits, wanted, ignore_index=UNKNOWN, reduction="none")
+        known = (wanted != UNKNOWN).float()
+        right = (logits.argmax(1) == wanted).float().sum((1, 2))
+        return {"loss": loss.sum((1, 2)), "weight": known.sum((1, 2)),
+                "right": right / known.sum((1, 2)).clamp(min=1)}
+
+
 class Logits(models.Body):
     def __init__(self):
         super().__init__(3)
@@ -48,6 +67,7 @@ MADE = {  # archive: model, its inputs
     "two_targets": (TwoTargets, ("price", "x", "label")),
     "logits": (Logits, ("x",)),
     "one_output": (models.OneOutput, ("x",)),
+    "pixels": (Pixels, ("image", "mask")),
 }
 RUNS = {  # run: archive, train.loss, label smoothing, whether samples have weights
     "two_targets": ("two_targets", "", 0, True),
@@ -62,10 +82,49 @@ def extra():
     return (i * 37 + 5) % 64 / 16 - 1, i % 4 * 0.5  # price, weight
 
 
+def pixels():
+    """Images and masks; a quarter of the pixels is unknown, and all of every seventh sample."""
+    i = torch.arange(SAMPLES * SIDE * SIDE).view(SAMPLES, SIDE, SIDE)
+    images = (i * 7919 + 13) % 256
+    classes = (i * 5 + i // 16) % 4
+    masks = torch.where((classes == 3) | (torch.arange(SAMPLES) % 7 == 0).view(-1, 1, 1), UNKNOWN,
+                        classes)
+    return images.to(torch.uint8), masks.to(torch.uint8)
+
+
+def run_of_pixels():
+    model = made("pixels")
+    images, masks = pixels()
+    images = images.float().unsqueeze(1) / 255
+    optimizer = torch.optim.SGD(model.parameters(), lr=LR)
+    out = {"losses": [], "metrics": []}
+
+    def mean_of(chosen):
+        given = model(images[chosen], masks[chosen])
+        return given["loss"].sum() / given["weight"].sum(), {"right": given["right"].mean().item()}
+
+    for step, chosen in enumerate(own_loss.batches(PIXELS_FINGERPRINT)):
+        optimizer.zero_grad()
+        value, metrics = mean_of(chosen)
+        value.backward()
+        if step == 0:
+            out["gradient_norms"] = {name: p.grad.double().norm().item()
+                                     for name, p in model.named_parameters()}
+        optimizer.step()
+        out["losses"].append(value.item())
+        out["metrics"].append(metrics)
+    with torch.no_grad():
+        value, metrics = mean_of(list(range(SAMPLES)))
+        out["eval"] = {"loss": value.item(), "metrics": metrics}
+    return out
+
+
 def program_of(model, inputs):
     price, _ = extra()
     x, label = own_loss.table(3)
-    examples = {"price": price[:4], "x": x[:4], "label": label[:4]}
+    images, masks = pixels()
+    examples = {"price": price[:4], "x": x[:4], "label": label[:4],
+                "image": images[:4].float().unsqueeze(1), "mask": masks[:4]}
     dim = Dim("batch", min=1, max=64)
     return export(model, tuple(examples[name] for name in inputs),
                   dynamic_shapes=tuple({0: dim} for _ in inputs))
@@ -125,7 +184,8 @@ def main():
                                 own_loss.exported.contents(program_of(made(name), inputs)))
     expected = {"fingerprints": fingerprints,
                 "runs": {name: run(*settings, fingerprints[name])
-                         for name, settings in RUNS.items()}}
+                         for name, settings in RUNS.items()},
+                "pixels": run_of_pixels()}
     (folder / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
 
 
