@@ -28,6 +28,7 @@ struct ColumnNames {
   std::vector<std::string> inputs{};   // data.inputs; then `input` is empty
   std::vector<std::string> targets{};  // data.targets; then `label` is empty
   std::string weight{};                // data.weight
+  bool are_numbers = false;            // targets are numbers, also where all could be classes
   // For a trained model: nothing is learnt, and the columns of labels, targets and weights may be
   // lacking.
   bool may_lack_answers = false;

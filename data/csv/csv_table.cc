@@ -106,6 +106,7 @@ void CsvTableReader::follow() {
     const bool is_label = training_ != nullptr && columns.targets[i] == columns.label;
     CsvTargetKind kind = CsvTargetKind::kEither;
     if (training_ != nullptr) kind = is_label ? CsvTargetKind::kClasses : CsvTargetKind::kNumbers;
+    if (wanted_.are_numbers) kind = CsvTargetKind::kNumbers;
     targets_.emplace_back(columns.targets[i], kind, is_label ? &training_->classes : nullptr);
   }
   if (columns.weight != kNoCsvColumn)
@@ -237,8 +238,9 @@ Status CsvTableReader::choose_features(CsvColumns* columns) {
     if (columns->is_answer(column) || column == columns->weight ||
         std::find(taken.begin(), taken.end(), column) != taken.end())
       return bad("has " + columns->shown_name(column) +
-                 " twice among label and input; name each column once in " + key +
-                 ", and leave the label out");
+                 " twice among label and input, or targets and weight; name each column once, and "
+                 "leave what is to be learnt out of " +
+                 key);
     columns->features.push_back(column);
   }
   if (!columns->features.empty()) return Status::ok();
@@ -305,8 +307,8 @@ Status CsvTableReader::finish_targets() {
     if (!is_label && !target.are_numbers())
       return bad("has names in " + columns.shown_name(target.column()) + ", but " +
                  columns.shown_name(columns.label) +
-                 " is the label already, and other targets are numbers; leave one out of "
-                 "data.targets");
+                 " is the label already, since it stands first, and other targets are numbers; put "
+                 "the classes first in data.targets, or leave one out");
     if (is_label) table_.labels = target.labels().take(&table_.classes);
     table_.targets.push_back(is_label ? std::vector<float>() : target.numbers());
   }

@@ -77,9 +77,13 @@ Status check_eval_fits_train(const Dataset& train, const Dataset& eval) {
   shape.token_bytes = train.shape().token_bytes;  // a matter of the files, and so is the next
   shape.channels_last = train.shape().channels_last;
   if (!(train.shape() == shape))
-    return Status(Code::kBadData, "evaluation samples are " + shape_text(shape) +
-                                      ", training samples " + shape_text(train.shape()) +
-                                      "; bring both to one shape");
+    return Status(
+        Code::kBadData,
+        "evaluation samples are " + shape_text(shape) + ", training samples " +
+            shape_text(train.shape()) + "; bring both to one shape" +
+            (train.shape().fields == nullptr ? ""
+                                             : ", and their targets to one kind: all classes, or "
+                                               "numbers with a fraction in both"));
   if (differ(train.column_names(), eval.column_names()))
     return Status(Code::kBadData, "the columns of " + eval.files().front() +
                                       " differ from those of " + train.files().front() +

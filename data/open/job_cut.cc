@@ -4,6 +4,7 @@
 
 #include "comm/base/byte_units.h"
 #include "comm/wire/job.pb.h"
+#include "comm/wire/loss_kind.h"
 #include "data/transform/transform_list.h"
 
 namespace lockstep::data {
@@ -54,6 +55,17 @@ ColumnNames column_names(const wire::DataSpec& data) {
           .weight = data.weight()};
 }
 
+namespace {
+
+ColumnNames columns_of(const wire::JobSpec& job) {
+  ColumnNames columns = column_names(job.data());
+  const LossKind loss = loss_kind(job.train());
+  columns.are_numbers = loss == LossKind::kMse || loss == LossKind::kL1 || loss == LossKind::kHuber;
+  return columns;
+}
+
+}  // namespace
+
 SampleCut sample_cut(const wire::JobSpec& job) {
   const auto& words = job.data().transforms();
   // What cannot be parsed is told where it is used (sample_reader.h).
@@ -67,7 +79,7 @@ SampleCut sample_cut(const wire::JobSpec& job) {
           documents_of(job.data()),
           document_end_of(job.data()),
           job.data().length_classes() > 0 || job.data().shuffle() == "length",
-          column_names(job.data()),
+          columns_of(job),
           nullptr};
 }
 

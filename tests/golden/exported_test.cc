@@ -117,8 +117,9 @@ TEST_P(GoldenExported, TrainsAndEvaluatesAsInPyTorch) {
   ASSERT_EQ(norms.size(), expected["gradient_norms"].size());
   for (const auto& [name, norm] : expected["gradient_norms"].items()) {
     ASSERT_TRUE(norms.contains(name)) << name;
+    // A bias in front of a norm has no gradient but rounding, another one on each processor.
     EXPECT_NEAR(norms[name].get<double>(), norm.get<double>(),
-                kRelative * norm.get<double>() + 1e-9)
+                kRelative * norm.get<double>() + 1e-7)
         << name;
   }
   const at::NoGradGuard no_grad;

@@ -5,6 +5,9 @@ Same initial weights and same batches as Lockstep (order.py), on Fashion-MNIST, 
 thread, with torch.nn modules and torch.optim optimizers. Needs torch, numpy and xxhash.
 
     python3 losses.py [directory of the IDX files] > losses.json
+
+losses_avx2.json is of a processor without AVX-512, whose kernels add in another order: a network
+with BatchNorm carries the difference on (1e-4 after 20 steps, 7e-4 in resnet18).
 """
 import json
 import sys

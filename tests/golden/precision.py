@@ -5,6 +5,8 @@ As losses.py, with torch.autocast around the forward, and for fp16 with torch.am
 runs with the larger scale begin with overflows; "scales" are those after each step.
 
     python3 precision.py [directory of the IDX files] > precision.json
+
+precision_avx2.json is of a processor without AVX-512 (losses.py).
 """
 import json
 import sys

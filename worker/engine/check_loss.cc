@@ -1,4 +1,7 @@
 // What a job may ask of its loss, once data and model are known.
+#include <ATen/ops/lt.h>
+
+#include <string>
 #include <vector>
 
 #include "comm/wire/metric_names.h"
@@ -34,6 +37,23 @@ Status EngineImpl::check_fields() const {
                               "; set train.loss to mse, l1 or huber for numbers, to bce for values "
                               "of 0 and 1, or export a model that gives losses");
   return Status::ok();
+}
+
+// Bce of other values has no lower bound. Masks of 0 and 255 are the usual slip.
+Status EngineImpl::check_targets(const data::SampleShape& shape, const int64_t* labels,
+                                 uint64_t samples) const {
+  if (shape.fields == nullptr || model_->layout().own_loss ||
+      loss_kind(job_.train()) != LossKind::kBce)
+    return Status::ok();
+  const at::Tensor target = field_inputs(shape, labels, samples).target;
+  if (!target.defined()) return Status::ok();
+  const at::Tensor wrong = target.lt(0).logical_or(target.gt(1));
+  if (!wrong.any().item<bool>()) return Status::ok();
+  const auto worst = target.masked_select(wrong)[0].to(at::kFloat).item<float>();
+  return {Code::kBadData, "a target of train.loss bce is " + std::to_string(worst) + " in step " +
+                              std::to_string(state_->applied_steps()) +
+                              "; values are from 0 to 1, so divide them, or write 1 instead of 255 "
+                              "into masks"};
 }
 
 Status EngineImpl::check_loss() const {

@@ -167,6 +167,9 @@ class EngineImpl final : public Engine {
   // kUsage for a job that asks of the loss what it does not have.
   Status check_loss() const;
   Status check_fields() const;
+  // kBadData for targets of a batch that the loss cannot take.
+  Status check_targets(const data::SampleShape& shape, const int64_t* labels,
+                       uint64_t samples) const;
 
   void go_to(Step applied_steps);
   void drop_loader();

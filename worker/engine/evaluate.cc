@@ -123,6 +123,7 @@ Status EngineImpl::score_batch(const data::SampleReader& reader, data::SampleTea
     const auto sequences = eval_->as<data::Sequences>();
     data::cut_padding(*sequences, read, eval_inputs_.data(), eval_labels_.data(), &shape);
   }
+  LOCKSTEP_RETURN_IF_ERROR(check_targets(shape, eval_labels_.data(), n));
   LOCKSTEP_RETURN_IF_ERROR(
       device_->send(shape, eval_inputs_.data(), eval_labels_.data(), n, SlotValues{}));
   LOCKSTEP_ASSIGN_OR_RETURN(scores[0], score_with(*forward_));

@@ -105,8 +105,7 @@ std::vector<bool> find_hidden_matrices(const Model& model, const wire::ModelSpec
   const uint64_t samples = std::clamp<uint64_t>(2, range.min, range.max);
   const InitialTensors tensors = initial_tensors(model.layout());
   const at::AutoGradMode with_gradients(true);
-  const ModelOutput output = model.forward({.x = sample_input(shape, samples, classes),
-                                            .labels = sample_labels(shape, samples, classes)},
+  const ModelOutput output = model.forward(sample_inputs(shape, samples, classes),
                                            tensors.parameters, tensors.buffers, {.training = true});
   GraphOfDerivatives graph(tensors.parameters);
   graph.read(output.losses.defined() ? output.losses : output.logits);

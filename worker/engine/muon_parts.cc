@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "comm/wire/loss_kind.h"
 #include "worker/engine/device/muon_update.h"
 #include "worker/engine/hidden_matrices.h"
 
@@ -15,7 +14,7 @@ Result<MuonParts> muon_parts(const wire::JobSpec& job, const Model& model, const
   MuonParts parts;
   if (!is_muon(job.optimizer())) return parts;
   parts.is_matrix = find_hidden_matrices(model, job.model(), train.shape(),
-                                         outputs_of(job.train(), train.classes()));
+                                         outputs_of(job.train(), train.shape(), train.classes()));
   for (size_t i = 0; i < parts.is_matrix.size(); ++i)
     parts.is_matrix[i] = parts.is_matrix[i] && layout.is_trained(i);
   if (std::ranges::find(parts.is_matrix, true) == parts.is_matrix.end())

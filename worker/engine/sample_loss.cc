@@ -29,8 +29,8 @@ at::Tensor element_losses(LossKind kind, const at::Tensor& out, const at::Tensor
 }
 
 void add_cross_entropy(const at::Tensor& labels, double label_smoothing, ModelOutput* output) {
-  output->losses = at::cross_entropy_loss(output->logits, labels, {}, at::Reduction::None,
-                                          kIgnoredLabel, label_smoothing);
+  output->losses = at::cross_entropy_loss(output->logits.to(at::kFloat), labels, {},
+                                          at::Reduction::None, kIgnoredLabel, label_smoothing);
   output->right = output->logits.detach().argmax(1).eq(labels).to(at::kFloat);
 }
 

@@ -134,6 +134,7 @@ EngineImpl::SlotMemory EngineImpl::memory_of(const SlotWork& slot) {
 }
 
 Status EngineImpl::send_slot(const data::Batch& batch, const SlotValues& values) {
+  LOCKSTEP_RETURN_IF_ERROR(check_targets(batch.shape, batch.labels, batch.samples));
   return device_->send(batch.shape, batch.inputs(), batch.labels, batch.samples, values);
 }
 

@@ -284,10 +284,13 @@ Result<std::unique_ptr<Model>> make_plugin(const wire::ModelSpec& spec,
     LOCKSTEP_RETURN_IF_ERROR(check_model_hash(spec.path(), spec.sha256(), file.sha256));
   LOCKSTEP_ASSIGN_OR_RETURN(const Functions functions, open(who, spec.path()));
   LOCKSTEP_ASSIGN_OR_RETURN(Described described, describe(who, functions, shape, classes));
-  if (functions.losses != nullptr && !shape.has_label())
-    return Status(Code::kUsage, who + " takes one label a sample, but data.targets holds " +
-                                    text_of(*shape.fields) +
-                                    "; name a target of classes, or take model.name exported");
+  if (functions.losses != nullptr && shape.fields != nullptr)
+    for (const data::FieldSpec& field : shape.fields->specs())
+      if (field.role == data::FieldRole::kTarget && !field.is_label)
+        return Status(Code::kUsage,
+                      who + " gives losses for one label a sample, but data.targets " +
+                          "also holds " + field.name +
+                          "; name one target of classes, or take model.name exported");
   if (functions.losses != nullptr) {
     LOCKSTEP_ASSIGN_OR_RETURN(described.layout.own_loss,
                               own_loss_of(who, functions, described, shape, classes));

@@ -149,14 +149,14 @@ ScriptOutputs::const_iterator find_output(const ScriptOutputs& outputs, const st
 std::vector<at::Tensor> script_inputs(const data::SampleShape& shape, const ModelInputs& inputs,
                                       size_t count) {
   std::vector<at::Tensor> out = {inputs.x};
-  for (size_t i = 0; shape.fields != nullptr && i < shape.fields->specs().size(); ++i) {
+  const size_t fields = shape.fields == nullptr ? 0 : shape.fields->specs().size();
+  for (size_t i = 0; i < fields && out.size() < count; ++i) {
     const data::FieldSpec& field = shape.fields->specs()[i];
     if (field.role == data::FieldRole::kWeight) continue;
     const at::Tensor& tensor = field.is_label ? inputs.labels : inputs.fields.all[i];
     out.push_back(field.type == data::FieldType::kF32 ? tensor : tensor.to(at::kLong));
   }
-  if (shape.fields == nullptr) out.push_back(inputs.labels);
-  if (out.size() > count) out.resize(count);
+  if (shape.fields == nullptr && out.size() < count) out.push_back(inputs.labels);
   return out;
 }
 

@@ -18,6 +18,23 @@ StateTensor tensor_of(const char* name, DType dtype, std::vector<int64_t> shape,
   return tensor;
 }
 
+// Further inputs, targets and weights, by their names behind "fields.".
+void add_fields(const data::SampleShape& shape, const LookedAt& seen,
+                std::vector<StateTensor>* tensors) {
+  for (size_t i = 0; shape.fields != nullptr && i < shape.fields->specs().size(); ++i) {
+    const data::FieldSpec& field = shape.fields->specs()[i];
+    if (field.is_label) continue;
+    std::vector<int64_t> sizes{static_cast<int64_t>(seen.samples.size())};
+    sizes.insert(sizes.end(), field.dims.begin(), field.dims.end());
+    DType dtype = DType::kF32;
+    if (field.type != data::FieldType::kF32)
+      dtype = field.type == data::FieldType::kU8 ? DType::kU8 : DType::kI64;
+    StateTensor tensor = tensor_of("", dtype, std::move(sizes), seen.fields[i]);
+    tensor.name = "fields." + field.name;
+    tensors->push_back(std::move(tensor));
+  }
+}
+
 }  // namespace
 
 Status write_batch(const std::string& path, const LookedAt& seen, const data::SampleShape& shape,
@@ -51,7 +68,9 @@ Status write_batch(const std::string& path, const LookedAt& seen, const data::Sa
     tensors.push_back(tensor_of(name, DType::kF32, std::move(sizes), seen.images));
     if (!seen.logits.empty())
       tensors.push_back(tensor_of("logits", DType::kF32, {batch, classes}, seen.logits));
-    tensors.push_back(tensor_of("labels", DType::kI64, {batch}, seen.labels));
+    if (shape.has_label())
+      tensors.push_back(tensor_of("labels", DType::kI64, {batch}, seen.labels));
+    add_fields(shape, seen, &tensors);
   }
   if (seen.are_mixed) {
     tensors.push_back(tensor_of("other_labels", DType::kI64, {batch}, other_labels));

@@ -86,6 +86,23 @@ Status SlotLook::look(uint32_t slot, LookedAt* out) {
   return Status::ok();
 }
 
+namespace {
+
+void keep_fields(const data::Batch& batch, LookedAt* out) {
+  if (batch.shape.fields == nullptr) return;
+  const data::FieldList& fields = *batch.shape.fields;
+  out->fields.resize(fields.specs().size());
+  const auto* record = reinterpret_cast<const std::byte*>(batch.labels + uint64_t{batch.samples} *
+                                                                             batch.shape.labels());
+  for (uint64_t i = 0; i < batch.samples; ++i, record += fields.record_bytes())
+    for (size_t f = 0; f < fields.specs().size(); ++f) {
+      const std::byte* const from = record + fields.offset(f);
+      out->fields[f].insert(out->fields[f].end(), from, from + fields.specs()[f].bytes());
+    }
+}
+
+}  // namespace
+
 void SlotLook::keep(const data::Batch& batch, const ModelOutput& output, LookedAt* out) {
   const data::StepPlan plan = data::plan_step(shape_, step_);
   const data::EpochOrder order(data::job_order(job_, dataset_), plan.epoch);
@@ -137,6 +154,7 @@ void SlotLook::keep(const data::Batch& batch, const ModelOutput& output, LookedA
   const uint64_t elements = batch.samples * batch.shape.elements();
   if (rows != nullptr) out->logits.insert(out->logits.end(), rows, rows + batch.samples * classes);
   out->images.insert(out->images.end(), batch.images, batch.images + elements);
+  keep_fields(batch, out);
 }
 
 }  // namespace lockstep

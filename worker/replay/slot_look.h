@@ -26,9 +26,10 @@ struct LookedAt {
   std::vector<ReplayedSample> samples;  // in the order of the batch
   std::vector<float> images;            // of images only, like logits: sequences have too many
   std::vector<float> logits;
-  std::vector<int64_t> tokens;  // of sequences only
-  std::vector<int64_t> labels;  // one an image, or one a token of a sequence
-  bool are_mixed = false;       // labels and images are mixed with others of their slot
+  std::vector<int64_t> tokens;                 // of sequences only
+  std::vector<int64_t> labels;                 // one an image, or one a token of a sequence
+  std::vector<std::vector<std::byte>> fields;  // by FieldList::specs(), sample after sample
+  bool are_mixed = false;  // labels and images are mixed with others of their slot
 };
 
 class SlotLook {

@@ -91,8 +91,7 @@ Status UsedData::open_dataset_at(const TrainedModel& model, const UsedDataPlace&
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string cache, make_scratch(place.scratch));
   data::SampleCut cut = data::sample_cut(model.job);
   const bool is_table =
-      place.is_unlabelled && (place.format == "csv" || data::has_csv_ending(place.path) ||
-                              data::has_csv_files(place.path));
+      place.is_unlabelled && (place.format == "csv" || data::has_csv_ending(place.path));
   cut.columns.may_lack_answers = is_table;
   if ((place.is_unlabelled && !is_table) || (place.format == "auto" && holds_images(place.path))) {
     // One class, which nobody asks for: all images below the path.

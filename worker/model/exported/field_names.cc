@@ -6,13 +6,13 @@ namespace lockstep::exported {
 
 FieldNames field_names(const wire::DataSpec& data) {
   FieldNames out;
-  if (data.targets().empty() && data.weight().empty() && data.inputs().empty()) return out;
+  if (data.targets().empty() && data.inputs().empty()) return out;
   // A table's inputs are the columns of one row.
   const bool is_table = fields_of_format(data.train().format()) == FormatFields::kTargets;
   for (int i = 1; !is_table && i < data.inputs().size(); ++i) out.names.push_back(data.inputs(i));
   out.inputs = static_cast<uint32_t>(out.names.size());
   out.names.insert(out.names.end(), data.targets().begin(), data.targets().end());
-  if (data.targets().empty()) out.names.push_back(data.label().empty() ? "label" : data.label());
+  if (out.inputs > 0 && data.targets().empty()) out.names.push_back("label");
   return out;
 }
 

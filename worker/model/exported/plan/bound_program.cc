@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "comm/base/check.h"
+
 namespace lockstep::exported {
 
 at::Tensor tensor_of(const ProgramTensor& tensor) {
@@ -69,6 +71,7 @@ std::vector<at::Tensor> BoundProgram::forward(const ModelInputs& given,
         inputs.push_back(labels_of(program().user_inputs[source.user_input], given.labels));
         break;
       case InputSource::Kind::kField:
+        LOCKSTEP_CHECK(source.index < given.fields.all.size(), "a forward without the fields");
         inputs.push_back(
             labels_of(program().user_inputs[source.user_input], given.fields.all[source.index]));
         break;
