@@ -6,7 +6,7 @@ thread, with torch.nn modules and torch.optim optimizers. Needs torch, numpy and
 
     python3 losses.py [directory of the IDX files] > losses.json
 
-losses_avx2.json is of a processor without AVX-512, whose kernels add in another order: a network
+avx2/losses.json is of a processor without AVX-512, whose kernels add in another order: a network
 with BatchNorm carries the difference on (1e-4 after 20 steps, 7e-4 in resnet18).
 """
 import json

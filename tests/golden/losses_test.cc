@@ -30,7 +30,7 @@ nlohmann::json read_json(const std::string& name) {
 // Of a machine like this one: kernels for AVX2 add in another order than those for AVX-512, and
 // networks with BatchNorm, or in short types, carry the difference on.
 nlohmann::json read_recorded(const std::string& name) {
-  return read_json(name + (at::get_cpu_capability() == "AVX2" ? "_avx2.json" : ".json"));
+  return read_json((at::get_cpu_capability() == "AVX2" ? "avx2/" : "") + name);
 }
 
 wire::JobSpec job_of(const nlohmann::json& golden, const std::string& model, bool batch_norm,
@@ -59,7 +59,7 @@ class GoldenLosses : public ::testing::Test {
   void SetUp() override {
     if (!std::filesystem::exists(kFashionMnist))
       GTEST_SKIP() << kFashionMnist << " is not there; apt-get install dataset-fashion-mnist";
-    golden_ = read_recorded("losses");
+    golden_ = read_recorded("losses.json");
     cache_ =
         std::filesystem::temp_directory_path() / ("lockstep-golden-" + std::to_string(::getpid()));
     wire::DatasetSpec spec;
@@ -173,7 +173,7 @@ TEST_F(GoldenLosses, ResidualNetworksTrainAsInPyTorch) {
 }
 
 TEST_F(GoldenLosses, MixedPrecisionTrainsAsInPyTorch) {
-  const nlohmann::json golden = read_recorded("precision");
+  const nlohmann::json golden = read_recorded("precision.json");
   for (const nlohmann::json& run : golden["runs"]) expect_golden_in(run);
 }
 

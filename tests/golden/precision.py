@@ -6,7 +6,7 @@ runs with the larger scale begin with overflows; "scales" are those after each s
 
     python3 precision.py [directory of the IDX files] > precision.json
 
-precision_avx2.json is of a processor without AVX-512 (losses.py).
+avx2/precision.json is of a processor without AVX-512 (losses.py).
 """
 import json
 import sys
