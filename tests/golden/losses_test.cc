@@ -155,7 +155,8 @@ TEST_F(GoldenLosses, BatchNormTrainsAsInPyTorch) {
   expect_golden("cnn", true, "sgd", 1);
 }
 
-// One slot, and SGD, for the same reasons. Their gradients: resnet_test.cc.
+// One slot, and SGD, for the same reasons. Their gradients: resnet_test.cc. Rounding grows by two
+// digits a step: in the third one PyTorch differs from itself by 7e-4 on two kinds of processors.
 TEST_F(GoldenLosses, ResidualNetworksTrainAsInPyTorch) {
   for (const auto& [name, run] : golden_["residual"].items()) {
     SCOPED_TRACE(name);
@@ -168,7 +169,7 @@ TEST_F(GoldenLosses, ResidualNetworksTrainAsInPyTorch) {
     const std::vector<double> losses = world.train_to(expected.size()).losses;
     ASSERT_EQ(losses.size(), expected.size());
     for (size_t i = 0; i < losses.size(); ++i)
-      EXPECT_NEAR(losses[i], expected[i], 1e-4 * expected[i]) << "step " << i;
+      EXPECT_NEAR(losses[i], expected[i], (i < 2 ? 1e-4 : 1e-3) * expected[i]) << "step " << i;
   }
 }
 

@@ -135,11 +135,10 @@ class Masks(LockstepTest):
             path.unlink() if content is None else path.write_bytes(content)
             with self.subTest(says=says):
                 self.assert_fails(("run", self.job_of(bad), *run), 65, *says)
-        for job, says in (
-                (self.job_of(good, transforms=["random_resized_crop=24", "mixup"]), ["mixup"]),
-                (self.job_of(good, targets=["labels"]), ["labels", "masks"])):
+        for changed, says in (({"transforms": ["random_resized_crop=24", "mixup"]}, ["mixup"]),
+                              ({"targets": ["labels"]}, ["labels", "masks"])):
             with self.subTest(says=says):
-                code, text = self.outcome("run", job, *run)
+                code, text = self.outcome("run", self.job_of(good, **changed), *run)
                 self.assertIn(code, (64, 66), text)
                 self.assertEqual(lacking(text, names=says), [], text)
         self.assert_fails(("data", "pack", good, self.scratch / "packed", "--targets", "masks"), 64,
