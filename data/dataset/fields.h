@@ -50,8 +50,8 @@ struct FieldSpec {
   bool operator==(const FieldSpec&) const = default;
 };
 
-// All that a job names, in its order: inputs after the first, targets, the weight. Empty for samples
-// without a label.
+// All that a job names, in its order: inputs after the first, targets, the weight. Empty for
+// samples without a label.
 class FieldList {
  public:
   explicit FieldList(std::vector<FieldSpec> specs) : specs_(std::move(specs)) {
