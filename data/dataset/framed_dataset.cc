@@ -1,5 +1,6 @@
 #include "data/dataset/framed_dataset.h"
 
+#include <optional>
 #include <utility>
 
 #include "data/image/image_decoder.h"
@@ -8,12 +9,13 @@
 namespace lockstep::data {
 namespace {
 
-class FramedImages final : public EncodedImages {
+class FramedImages final : public EncodedImages, public SampleFields {
  public:
   FramedImages(std::unique_ptr<Dataset> stored, WantedImage wanted)
       : stored_(std::move(stored)),
         pixels_(stored_->as<StoredSamples>().value()),
         labels_(stored_->as<Labels>().value()),
+        fields_(stored_->as<SampleFields>()),
         wanted_(wanted) {
     const SampleShape& shape = stored_->shape();
     raw_ = {shape.width, shape.height, shape.channels, shape.channels_last};
@@ -29,6 +31,10 @@ class FramedImages final : public EncodedImages {
     const auto [from, number] = labels_.at(i);
     return from.label(number);
   }
+  Status read_record(uint64_t i, std::byte* record) const override {
+    const auto [from, number] = fields_->at(i);
+    return from.read_record(number, record);
+  }
   std::string name_of(uint64_t i) const override { return stored_->name_of(i); }
   Status unchanged(std::span<const uint64_t> samples) const override {
     return stored_->unchanged(samples);
@@ -38,6 +44,7 @@ class FramedImages final : public EncodedImages {
   const std::unique_ptr<Dataset> stored_;
   const As<StoredSamples> pixels_;
   const As<Labels> labels_;
+  const std::optional<As<SampleFields>> fields_;  // set if the shape has fields
   const WantedImage wanted_;
   RawShape raw_;
 };
@@ -60,7 +67,9 @@ Result<std::unique_ptr<Dataset>> make_framed_dataset(std::unique_ptr<Dataset> st
                       "; leave out resize and all crops except pad_crop");
   DatasetFacts facts = stored->facts();
   const WantedImage wanted{frame, frame.size, frame.size, channels};
+  auto fields = std::move(facts.shape.fields);
   facts.shape = {wanted.channels, wanted.height, wanted.width};
+  facts.shape.fields = std::move(fields);
   return std::make_unique<Dataset>(std::move(facts),
                                    std::make_shared<const FramedImages>(std::move(stored), wanted));
 }

@@ -134,11 +134,14 @@ bool holds_parquet(const std::string& path) {
   return found.is_ok() && *found == kParquet;
 }
 
-bool has_eval_files(const std::string& path) {
+bool has_eval_files(const std::string& path, const ColumnNames& columns) {
   std::error_code error;
   if (!fs::is_directory(path, error) && !is_npz(path) && !has_safetensors(path)) return false;
-  const auto format = detect_format(path);
-  return format.is_ok() && find_data_format(*format)->has_eval(path);
+  const auto format = detect_format(path, columns);
+  if (!format.is_ok()) return false;
+  const DataFormat& row = *find_data_format(*format);
+  const bool are_named = columns.has_fields() && row.named_splits != nullptr;
+  return are_named ? row.named_splits(path, columns).has_eval : row.has_eval(path);
 }
 
 }  // namespace lockstep::data

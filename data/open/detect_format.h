@@ -5,7 +5,8 @@
 // of another one of them (evidence.h):
 //   1. IDX files
 //   2. CIFAR-10 or CIFAR-100
-//   3. arrays of images and labels: *.npy, then *.npz, then *.safetensors
+//   3. arrays of images and labels, or those that a job names: *.npy, then *.npz, then
+//   *.safetensors
 //   4. Megatron-LM's pairs of *.bin and *.idx
 //   5. shards: MDS, then tar, TFRecord and Arrow
 //   6. tokens: *.bin, then *.npy, then *.safetensors
@@ -54,6 +55,6 @@ bool holds_parquet(const std::string& path);
 std::string doubt_of(const std::string& path, const std::string& format);
 
 // True if the names of the files of `path` say that some are for evaluation.
-bool has_eval_files(const std::string& path);
+bool has_eval_files(const std::string& path, const ColumnNames& columns = {});
 
 }  // namespace lockstep::data

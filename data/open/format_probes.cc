@@ -9,6 +9,7 @@
 #include "data/files/mapped_file.h"
 #include "data/formats/arrays/cifar_files.h"
 #include "data/formats/arrays/idx_pair.h"
+#include "data/formats/arrays/named_arrays.h"
 #include "data/formats/arrays/npy_header.h"
 #include "data/formats/arrays/npy_pair.h"
 #include "data/formats/arrays/npz_pair.h"
@@ -66,6 +67,12 @@ bool has(const Listing& directory, std::string_view ending) {
   return first_with(directory, ending) != directory.names.end();
 }
 
+// Arrays that the job names are in the directory, or in those of its splits.
+bool has_named(ListArraysFn list, const Listing& directory) {
+  return directory.columns.has_fields() &&
+         splits_of_named(list, directory.path, directory.columns).has_any;
+}
+
 }  // namespace
 
 Result<std::string> idx_in(const Listing& directory) {
@@ -85,12 +92,14 @@ Result<std::string> cifar_unpacked_in(const Listing& directory) {
 }
 
 Result<std::string> npy_in(const Listing& directory) {
-  return named_if(has_npy_pair_names(directory.path), "npy");
+  return named_if(has_npy_pair_names(directory.path) || has_named(list_npy_arrays, directory),
+                  "npy");
 }
 Result<std::string> npz_in(const Listing& directory) {
-  return named_if(is_npz(directory.path), "npz");
+  return named_if(is_npz(directory.path) || has_named(list_npz_arrays, directory), "npz");
 }
 Result<std::string> tensors_in(const Listing& directory) {
+  if (has_named(list_tensor_arrays, directory)) return std::string("safetensors");
   return named_if(
       has_safetensors(directory.path) && kind_of_tensors(directory.path) == "safetensors",
       "safetensors");
@@ -180,7 +189,8 @@ Result<std::string> npz_at(const FileLook& file) {
   return named_if(is_npz(file.path), "npz");
 }
 Result<std::string> tensors_at(const FileLook& file) {
-  return has_safetensors(file.path) ? kind_of_tensors(file.path) : std::string();
+  if (!has_safetensors(file.path)) return std::string();
+  return file.columns.has_fields() ? "safetensors" : kind_of_tensors(file.path);
 }
 Result<std::string> tfrecord_at(const FileLook& file) {
   return named_if(is_tfrecord_file(file.path), "tfrecord");

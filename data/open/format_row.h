@@ -17,6 +17,7 @@
 #include "data/base/progress.h"
 #include "data/base/split.h"
 #include "data/dataset/dataset.h"
+#include "data/formats/arrays/named_arrays.h"
 #include "data/formats/images/encoded_source.h"
 
 namespace lockstep::data {
@@ -126,6 +127,8 @@ struct DataFormat {
   bool (*has_eval)(const std::string& path) = nullptr;
   // True if the files of a path do not say which are for training and evaluation.
   Result<bool> (*serves_both)(const std::string& path) = nullptr;
+  // Both of these, where a job names the arrays; null: names change nothing.
+  NamedSplits (*named_splits)(const std::string& path, const ColumnNames& columns) = nullptr;
 
   // The things with a checksum in the files of a split; null: there are none.
   Result<std::vector<Summed>> (*sums)(const std::string& path, Split split) = nullptr;

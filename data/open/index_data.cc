@@ -86,7 +86,7 @@ Result<IndexedData> index_data(const wire::DatasetSpec& wanted, const std::strin
   const SampleCut& cut = place.cut;
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string format,
                             resolve_format(spec.path(), spec.format(), cut.columns));
-  LOCKSTEP_ASSIGN_OR_RETURN(const bool is_both, serves_both(spec.path(), format));
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool is_both, serves_both(spec.path(), format, cut.columns));
   const Stamps before = stamps_in(cache_dir);
   std::mutex mutex;
   const ProgressFn one_at_a_time = [&](const auto&... said) {

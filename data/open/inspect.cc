@@ -127,8 +127,11 @@ Result<std::unique_ptr<Dataset>> open_any_size(const wire::DatasetSpec& spec, Sp
   return open_dataset(spec, split, cache_dir, progress, usual);
 }
 
-Result<bool> serves_both(const std::string& path, const std::string& format) {
-  return format_at(path, format).serves_both(path);
+Result<bool> serves_both(const std::string& path, const std::string& format,
+                         const ColumnNames& columns) {
+  const DataFormat& row = format_at(path, format);
+  const bool are_named = columns.has_fields() && row.named_splits != nullptr;
+  return are_named ? row.named_splits(path, columns).serves_both : row.serves_both(path);
 }
 
 FilesLeftOut left_out_of(const std::string& path, const std::string& format,
@@ -177,7 +180,8 @@ Result<Inspection> inspect_data(const wire::DatasetSpec& wanted, const std::stri
   const auto& [spec, cut] = place;
   LOCKSTEP_ASSIGN_OR_RETURN(const auto train,
                             open_any_size(spec, Split::kTrain, cache_dir, progress, cut));
-  LOCKSTEP_ASSIGN_OR_RETURN(const bool is_both, serves_both(spec.path(), train->format()));
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool is_both,
+                            serves_both(spec.path(), train->format(), cut.columns));
   inspection.splits.push_back(look_at(*train, is_both ? "data" : "train"));
   inspection.splits.back().legend = usual_legend(*train);
   std::vector<std::string> taken = taken_of(*train, place, Split::kTrain);

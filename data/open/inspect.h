@@ -12,6 +12,7 @@
 #include "comm/base/status.h"
 #include "comm/wire/control.pb.h"
 #include "comm/wire/job.pb.h"
+#include "data/base/column_names.h"
 #include "data/base/progress.h"
 #include "data/base/split.h"
 #include "data/dataset/dataset.h"
@@ -44,7 +45,8 @@ struct Inspection {
 
 // True if the files of `path` do not say which are for training and evaluation. REQUIRES: the
 // format is resolved.
-Result<bool> serves_both(const std::string& path, const std::string& format);
+Result<bool> serves_both(const std::string& path, const std::string& format,
+                         const ColumnNames& columns = {});
 
 // All that a data set of this format leaves out at a path: what its splits say, and other files of
 // the directory. `taken`: the files of all splits.

@@ -11,6 +11,7 @@
 #include "data/formats/arrays/idx_dataset.h"
 #include "data/formats/arrays/idx_inflate.h"
 #include "data/formats/arrays/idx_pair.h"
+#include "data/formats/arrays/named_arrays.h"
 #include "data/formats/arrays/npy_dataset.h"
 #include "data/formats/arrays/npy_pair.h"
 #include "data/formats/arrays/npz_pair.h"
@@ -37,6 +38,12 @@ template <typename Pair>
 Result<bool> serves_both(const Result<Pair>& pair) {
   if (!pair.is_ok()) return pair.status();
   return pair->serves_both;
+}
+
+Result<std::unique_ptr<Dataset>> open_named(ListArraysFn list, const StoredRequest& request,
+                                            const std::string& format) {
+  return open_named_arrays(list, {request.path, request.split, format, request.format,
+                                  request.columns, request.cache_dir, request.progress});
 }
 
 Status ignore(std::span<const uint8_t>, uint64_t) {
@@ -76,23 +83,30 @@ Result<std::unique_ptr<Dataset>> open_cifar(const StoredRequest& request) {
 }
 
 Result<std::unique_ptr<Dataset>> open_npy(const StoredRequest& request) {
+  if (request.columns.has_fields()) return open_named(list_npy_arrays, request, "npy");
   LOCKSTEP_ASSIGN_OR_RETURN(const NpyPair pair, find_npy_pair(request.path, request.split));
   return open_npy_dataset(pair, request.format, request.cache_dir, request.progress);
 }
 
 Result<std::unique_ptr<Dataset>> open_npz(const StoredRequest& request) {
+  if (request.columns.has_fields()) return open_named(list_npz_arrays, request, "npz");
   LOCKSTEP_ASSIGN_OR_RETURN(const NpzPair pair, find_npz_pair(request.path, request.split));
   return open_npz_dataset(pair, request.format, request.cache_dir, request.progress);
 }
 
 Result<std::unique_ptr<Dataset>> open_tensors(const StoredRequest& request) {
+  if (request.columns.has_fields()) return open_named(list_tensor_arrays, request, "safetensors");
   LOCKSTEP_ASSIGN_OR_RETURN(const TensorPair pair, find_tensor_pair(request.path, request.split));
   return open_tensor_dataset(pair, request.format, request.cache_dir, request.progress);
 }
 
 Result<std::unique_ptr<Dataset>> open_arrow(const StoredRequest& request) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Shards shards, find_arrow_shards(request.path, request.split));
-  return open_arrow_pixels(shards, request.columns, request.cache_dir, request.progress);
+  const auto train = find_arrow_shards(request.path, Split::kTrain);
+  const bool is_beside = request.split == Split::kEval && train.is_ok() &&
+                         (train->directory != shards.directory || train->names != shards.names);
+  return open_arrow_pixels(shards, is_beside ? &*train : nullptr, request.columns,
+                           request.cache_dir, request.progress);
 }
 
 Result<std::unique_ptr<Dataset>> open_csv(const StoredRequest& request) {
@@ -135,6 +149,16 @@ Result<bool> npz_serves_both(const std::string& path) {
 }
 Result<bool> tensors_serve_both(const std::string& path) {
   return serves_both(find_tensor_pair(path, Split::kTrain));
+}
+
+NamedSplits npy_splits(const std::string& path, const ColumnNames& columns) {
+  return splits_of_named(list_npy_arrays, path, columns);
+}
+NamedSplits npz_splits(const std::string& path, const ColumnNames& columns) {
+  return splits_of_named(list_npz_arrays, path, columns);
+}
+NamedSplits tensor_splits(const std::string& path, const ColumnNames& columns) {
+  return splits_of_named(list_tensor_arrays, path, columns);
 }
 
 std::string_view arrays_at(const std::string& path) {

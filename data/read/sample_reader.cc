@@ -45,6 +45,28 @@ int64_t read_tokens(const uint8_t* stored, const SampleShape& shape, int64_t* in
   }
 }
 
+// Words that move pixels, or mix them, would do so with the image alone.
+Status check_fields(const SampleShape& shape, const TransformList& list) {
+  if (shape.fields == nullptr) return Status::ok();
+  if (!list.mix.is_empty() && shape.record_bytes() > 0)
+    return {Code::kUsage, "data.transforms mixes images of a batch, but " + text_of(*shape.fields) +
+                              " cannot be mixed; take mixup and cutmix out of data.transforms"};
+  const bool moves =
+      !list.frame.is_empty() ||
+      std::any_of(list.augment.begin(), list.augment.end(), [](const auto& step) {
+        return step.kind == AugmentKind::kFlip || step.kind == AugmentKind::kFlipVertical ||
+               step.kind == AugmentKind::kPadCrop || step.kind == AugmentKind::kRotate;
+      });
+  for (const FieldSpec& field : shape.fields->specs()) {
+    if (!moves || field.follows_image || field.dims.size() < 2) continue;
+    return {Code::kUsage, "data.transforms moves the pixels of images, but not those of " +
+                              field.name +
+                              ", so they would no longer fit; leave out resize, crops, flips, "
+                              "pad_crop and rotate"};
+  }
+  return Status::ok();
+}
+
 // To (C, H, W).
 void copy_image(const uint8_t* stored, const SampleShape& shape, uint8_t* out) {
   if (!shape.channels_last) {
@@ -70,11 +92,7 @@ Result<SampleReader> SampleReader::create(const Dataset& dataset,
     return Status(Code::kUsage,
                   "data.transforms names \"" + *of_images +
                       "\", which is for images; for rows of a table use only \"normalize\"");
-  if (!list.mix.is_empty() && dataset.is<SampleMasks>())
-    return Status(Code::kUsage,
-                  "data.transforms mixes images of a batch, but " +
-                      text_of(*dataset.shape().fields) +
-                      " cannot be mixed; take mixup and cutmix out of data.transforms");
+  LOCKSTEP_RETURN_IF_ERROR(check_fields(dataset.shape(), list));
   const auto encoded = dataset.as<EncodedImages>();
   LOCKSTEP_CHECK((encoded ? encoded->at(0).from.wanted().frame : ImageFrame()) == list.frame,
                  "images opened for another frame");

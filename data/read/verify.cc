@@ -201,7 +201,7 @@ Result<std::vector<Verification>> verify_data(const wire::DatasetSpec& wanted,
     out.seconds = static_cast<double>(SystemClock().monotonic_ns() - begin_ns) / 1e9;
     if (split == Split::kTrain) {
       LOCKSTEP_RETURN_IF_ERROR(status);
-      LOCKSTEP_ASSIGN_OR_RETURN(const bool is_both, serves_both(spec.path(), format));
+      LOCKSTEP_ASSIGN_OR_RETURN(const bool is_both, serves_both(spec.path(), format, cut.columns));
       if (!is_both) continue;
       out.split = "data";
       return finish();

@@ -13,8 +13,7 @@ constexpr const char* kRoles[] = {"images", "labels"};
 constexpr const char* kEvalWords[] = {"val", "valid", "validation", "eval", "test"};
 
 bool has_role(const std::string& name, size_t role) {
-  return role == 0 ? has_word(name, {"images", "image", "x"})
-                   : has_word(name, {"labels", "label", "y"});
+  return role == 0 ? names_images(name) : names_labels(name);
 }
 
 bool says(const NamedArray& array, const char* word) {
@@ -51,8 +50,16 @@ const char* eval_word(const std::vector<NamedArray>& arrays) {
 
 }  // namespace
 
+bool names_images(const std::string& name) {
+  return has_word(name, {"images", "image", "x"});
+}
+
+bool names_labels(const std::string& name) {
+  return has_word(name, {"labels", "label", "y"});
+}
+
 bool names_a_pair(const std::string& name) {
-  return has_role(name, 0) || has_role(name, 1);
+  return names_images(name) || names_labels(name);
 }
 
 Result<ArrayPair> choose_arrays(const std::vector<NamedArray>& arrays, Split split,

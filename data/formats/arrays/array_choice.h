@@ -36,7 +36,9 @@ struct ArrayPair {
 Result<ArrayPair> choose_arrays(const std::vector<NamedArray>& arrays, Split split,
                                 const std::string& where, const std::string& ending);
 
-// True if a name says that the array holds images or labels.
+// True if a name says that the array holds images, or labels, or either.
+bool names_images(const std::string& name);
+bool names_labels(const std::string& name);
 bool names_a_pair(const std::string& name);
 
 }  // namespace lockstep::data

@@ -3,17 +3,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "comm/base/hash.h"
 #include "comm/base/limits.h"
 #include "data/base/file_errors.h"
 #include "data/base/look_once.h"
 #include "data/dataset/content_hash.h"
 #include "data/dataset/records.h"
 #include "data/dataset/statistics.h"
+#include "data/formats/arrays/image_fields.h"
 
 namespace lockstep::data {
 namespace {
 
-class ImagesInRuns final : public StoredSamples, public Labels {
+class ImagesInRuns final : public StoredSamples, public Labels, public SampleFields {
  public:
   explicit ImagesInRuns(ImageFiles files) : files_(std::move(files)) {
     for (const ImageRun& run : files_.runs) {
@@ -50,6 +52,8 @@ class ImagesInRuns final : public StoredSamples, public Labels {
     }
     if (progress) progress("checking " + files_.paths[0], 0, bytes);
     facts.fingerprint = fingerprint_of(records);
+    if (files_.shape.fields != nullptr)
+      facts.fingerprint = fingerprint_with_fields(std::move(facts.fingerprint));
     LOCKSTEP_RETURN_IF_ERROR(unchanged());  // before anything of it is stored
     if (files_.shape.is_row) {
       LOCKSTEP_ASSIGN_OR_RETURN(facts.statistics, statistics_of_rows(records));
@@ -70,6 +74,17 @@ class ImagesInRuns final : public StoredSamples, public Labels {
   uint32_t label(uint64_t i) const override {
     const size_t r = run_of(i);
     return static_cast<uint32_t>(files_.runs[r].label(i - first_samples_[r]));
+  }
+  Status read_record(uint64_t i, std::byte* record) const override {
+    const size_t r = run_of(i);
+    const FieldList& fields = *files_.shape.fields;
+    for (size_t f = 0; f < fields.specs().size(); ++f) {
+      const FieldSpec& spec = fields.specs()[f];
+      if (spec.is_label) continue;
+      LOCKSTEP_RETURN_IF_ERROR(copy_field(files_.runs[r].fields[f], spec, i - first_samples_[r],
+                                          record + fields.offset(f)));
+    }
+    return Status::ok();
   }
   std::optional<FileExtent> extent(uint64_t i) const override {
     return files_.files[files_.runs[run_of(i)].first_file].extent(sample(i),
@@ -102,6 +117,20 @@ class ImagesInRuns final : public StoredSamples, public Labels {
   size_t run_of(uint64_t sample) const {
     const auto after = std::upper_bound(first_samples_.begin(), first_samples_.end(), sample);
     return static_cast<size_t>(after - first_samples_.begin()) - 1;
+  }
+
+  std::string fingerprint_with_fields(std::string images) const {
+    const FieldList& fields = *files_.shape.fields;
+    std::vector<std::string> content = {std::move(images)};
+    for (size_t f = 0; f < fields.specs().size(); ++f) {
+      if (fields.specs()[f].is_label) continue;
+      Xxh3 hash;
+      for (const ImageRun& run : files_.runs)
+        hash_sampled({run.fields[f].first, run.samples * run.fields[f].stride_bytes},
+                     kWholeContentBytes, hash);
+      content.push_back(hash.hex());
+    }
+    return fingerprint_of(fields, content);
   }
 
   Result<std::vector<ChannelStatistics>> statistics_of_rows(const Records& records) const {
@@ -137,6 +166,7 @@ class ImagesInRuns final : public StoredSamples, public Labels {
 
 Result<std::unique_ptr<Dataset>> make_image_dataset(ImageFiles files, const std::string& cache_dir,
                                                     const ProgressFn& progress) {
+  LOCKSTEP_RETURN_IF_ERROR(settle_fields(&files));
   const auto images = std::make_shared<const ImagesInRuns>(std::move(files));
   LOCKSTEP_ASSIGN_OR_RETURN(DatasetFacts facts, images->facts(cache_dir, progress));
   return std::make_unique<Dataset>(std::move(facts), images);

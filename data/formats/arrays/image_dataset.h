@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,7 +18,9 @@
 #include "comm/base/status.h"
 #include "data/base/progress.h"
 #include "data/dataset/dataset.h"
+#include "data/dataset/fields.h"
 #include "data/files/mapped_file.h"
+#include "data/formats/arrays/field_values.h"
 
 namespace lockstep::data {
 
@@ -31,8 +34,15 @@ struct ImageRun {
   bool is_inflated = false;                // the mapped bytes are an inflated copy
   std::string labels_path;                 // for messages
   std::function<int64_t(uint64_t)> label;  // as stored, of this run's i-th sample
-  size_t first_file = 0;                   // in ImageFiles::files: this run's pixels and labels
+  size_t first_file = 0;                   // in ImageFiles::files: pixels, labels and fields
   size_t files = 1;
+  std::vector<FieldValues> fields = {};  // by ImageFiles::fields
+};
+
+// What is known of the label without looking at the values: which of ImageFiles::fields it is;
+// empty: none of them.
+struct LabelRule {
+  std::optional<size_t> field;
 };
 
 struct ImageFiles {
@@ -45,6 +55,12 @@ struct ImageFiles {
   std::string advice;                      // appended to messages about a bad label; may be empty
   std::vector<std::string> class_names{};  // by label; empty without names
   TakenColumns columns{};                  // of formats that have columns
+  // What the job names beside the input, with name and role; the values say the rest
+  // (image_fields.h). Then the runs need no labels.
+  std::vector<FieldSpec> fields = {};
+  std::optional<LabelRule> label_rule = {};  // empty: the values say it
+  // The only field is a label that the job did not name: then the data set has no fields.
+  bool has_label_alone = false;
 };
 
 // kBadData if a file changed meanwhile, or if a label is negative or too large; the message for a

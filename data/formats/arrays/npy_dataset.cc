@@ -15,12 +15,6 @@ namespace {
 // says which axis they are.
 constexpr uint64_t kUsualChannels = 4;
 
-Result<NpyArray> open_npy_file(const std::string& path) {
-  LOCKSTEP_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
-  const uint64_t bytes = file.bytes().size();
-  return open_npy_array({path, path, std::move(file), {}, 0, false}, bytes);
-}
-
 // REQUIRES: four dimensions.
 Result<bool> is_channels_last(const NpyHeader& header, const std::string& axes) {
   if (axes == "npy_nchw" || axes == "npy_nhwc") return axes == "npy_nhwc";
@@ -79,15 +73,6 @@ Result<SampleShape> npy_image_shape(const NpyHeader& header, const std::string& 
   shape.channels = static_cast<uint32_t>(sample_bytes / (dims[rows] * dims[rows + 1]));
   shape.channels_last = is_last && shape.channels > 1;  // one channel: both are the same
   return shape;
-}
-
-Result<NpyArray> open_npy_array(NpyArray where, uint64_t bytes) {
-  auto header = parse_npy_header(where.file.bytes().subspan(where.offset, bytes));
-  if (!header.is_ok()) return about(where.name, header.status());
-  if (const Status status = check_npy_size(*header, bytes); !status.is_ok())
-    return about(where.name, status);
-  where.header = std::move(header).value();
-  return where;
 }
 
 Result<std::unique_ptr<Dataset>> make_npy_dataset(NpyArray images, NpyArray labels,

@@ -9,7 +9,7 @@
 #include "comm/base/status.h"
 #include "data/base/progress.h"
 #include "data/dataset/dataset.h"
-#include "data/files/mapped_file.h"
+#include "data/formats/arrays/npy_array.h"
 #include "data/formats/arrays/npy_header.h"
 #include "data/formats/arrays/npy_pair.h"
 
@@ -20,22 +20,6 @@ namespace lockstep::data {
 // one of the two axes must have 1 to 4 entries; else kUsage. All other errors are kBadData.
 // Messages do not name the file.
 Result<SampleShape> npy_image_shape(const NpyHeader& header, const std::string& axes);
-
-// An array and its file.
-struct NpyArray {
-  std::string path;  // of the file
-  std::string name;  // for messages
-  MappedFile file;
-  NpyHeader header;
-  uint64_t offset = 0;  // of the array's header in the mapped file
-  bool is_inflated = false;
-
-  const uint8_t* content() const { return file.bytes().data() + offset + header.header_bytes; }
-};
-
-// Reads the header of the array in [offset, offset + `bytes`) of where.file, and checks that the
-// array fills these bytes. kBadData, naming the array.
-Result<NpyArray> open_npy_array(NpyArray where, uint64_t bytes);
 
 // Checks every label, and that images and labels belong together. Labels are whole numbers of any
 // type, 0 to limits::kLabel. They have one dimension, or several, all but one with a single entry.

@@ -5,9 +5,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "comm/base/status.h"
 #include "data/base/split.h"
+#include "data/formats/arrays/named_arrays.h"
 
 namespace lockstep::data {
 
@@ -22,5 +24,8 @@ Result<NpyPair> find_npy_pair(const std::string& directory, Split split);
 
 // True if `directory` has any file with such a name.
 bool has_npy_pair_names(const std::string& directory);
+
+// The files of a directory by their names without the ending. A path of a file has none.
+Result<std::vector<ListedArray>> list_npy_arrays(const std::string& path);
 
 }  // namespace lockstep::data

@@ -99,6 +99,20 @@ Result<NpzPair> find_npz_pair(const std::string& path, Split split) {
   return NpzPair{arrays[pair.images], arrays[pair.labels], pair.serves_both};
 }
 
+Result<std::vector<ListedArray>> list_npz_arrays(const std::string& path) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto archives, archives_of(path));
+  std::vector<NpzArray> arrays;
+  for (const std::string& archive : archives)
+    LOCKSTEP_RETURN_IF_ERROR(list_arrays(archive, arrays));
+  std::vector<ListedArray> listed;
+  for (const NpzArray& array : arrays)
+    listed.push_back({array.name, fs::path(array.path).filename().string(),
+                      [array](const std::string& cache_dir, const ProgressFn& progress) {
+                        return open_array(array, cache_dir, progress);
+                      }});
+  return listed;
+}
+
 bool is_npz(const std::string& path) {
   std::error_code error;
   if (!fs::is_directory(path, error)) return ends_like(path, kArchive);

@@ -11,12 +11,14 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "comm/base/status.h"
 #include "data/base/progress.h"
 #include "data/base/split.h"
 #include "data/dataset/dataset.h"
 #include "data/files/zip_entries.h"
+#include "data/formats/arrays/named_arrays.h"
 
 namespace lockstep::data {
 
@@ -35,6 +37,9 @@ struct NpzPair {
 // `path`: a directory with *.npz, or one such file. kNoInput if an array is missing, kBadData if
 // several arrays would do or an archive is damaged.
 Result<NpzPair> find_npz_pair(const std::string& path, Split split);
+
+// All arrays of the archives.
+Result<std::vector<ListedArray>> list_npz_arrays(const std::string& path);
 
 // True if `path` is an archive, or a directory with archives.
 bool is_npz(const std::string& path);

@@ -73,6 +73,16 @@ Result<NpyArray> open_tensor(const TensorPlace& place) {
                   std::move(header), place.data_begin + tensor.begin,       false};
 }
 
+// NumPy has no types for floats of 8 bits and bfloat16.
+Result<NpyArray> open_field_tensor(const TensorPlace& place) {
+  const safetensors::Type& type = *place.tensor.type;
+  const bool is_of_numpy =
+      type.kind != 'f' || type.bytes >= 4 || std::string_view("F16") == type.name;
+  if (!is_of_numpy)
+    return other_type(place, "a field is F16, F32 or F64; save it again as float32");
+  return open_tensor(place);
+}
+
 }  // namespace
 
 Result<safetensors::Header> safetensors_header(std::span<const uint8_t> file) {
@@ -109,6 +119,16 @@ Result<TensorPair> find_tensor_pair(const std::string& path, Split split) {
   LOCKSTEP_ASSIGN_OR_RETURN(const ArrayPair pair, choose_arrays(names, split, path, ""));
   return TensorPair{std::move(tensors[pair.images]), std::move(tensors[pair.labels]),
                     pair.serves_both};
+}
+
+Result<std::vector<ListedArray>> list_tensor_arrays(const std::string& path) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto tensors, list_tensors(path));
+  std::vector<ListedArray> listed;
+  for (const TensorPlace& place : tensors)
+    listed.push_back(
+        {place.tensor.name, fs::path(place.path).filename().string(),
+         [place](const std::string&, const ProgressFn&) { return open_field_tensor(place); }});
+  return listed;
 }
 
 Result<std::unique_ptr<Dataset>> open_tensor_dataset(const TensorPair& pair,

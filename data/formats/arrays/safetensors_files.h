@@ -14,11 +14,13 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "comm/base/status.h"
 #include "data/base/progress.h"
 #include "data/base/split.h"
 #include "data/dataset/dataset.h"
+#include "data/formats/arrays/named_arrays.h"
 #include "data/safetensors/header.h"
 
 namespace lockstep::data {
@@ -38,6 +40,9 @@ struct TensorPair {
 // `path`: a directory with *.safetensors, or one such file. kNoInput if a tensor is missing,
 // kBadData if several tensors would do or a file is damaged.
 Result<TensorPair> find_tensor_pair(const std::string& path, Split split);
+
+// All tensors of the files.
+Result<std::vector<ListedArray>> list_tensor_arrays(const std::string& path);
 
 bool is_safetensors_name(const std::string& name);
 

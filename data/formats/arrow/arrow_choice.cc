@@ -215,19 +215,69 @@ std::vector<std::string> classes_of(const ArrowSchema& schema, const std::string
   return classes;
 }
 
-// Or rows.
-Result<ArrowChoice> images(const ArrowSchema& schema, size_t image, size_t label) {
-  const ArrowField& field = schema.fields[image];
-  const ArrowField& number = schema.fields[label];
-  if (number.is_dictionary)
+Status check_not_dictionary(const ArrowField& field) {
+  if (!field.is_dictionary) return Status::ok();
+  return bad("has column " + field.name +
+             " dictionary-encoded, so its values lie elsewhere; write the column as numbers");
+}
+
+// The column of a target or a weight.
+Result<size_t> field_column(const ArrowSchema& schema, const std::string& name, const char* key) {
+  const auto found = std::find_if(schema.fields.begin(), schema.fields.end(),
+                                  [&](const ArrowField& field) { return field.name == name; });
+  if (found == schema.fields.end())
+    return bad("has no column " + name + ", as " + key + " says; it has " + columns_text(schema) +
+               "; name one of them");
+  const ArrowField* at = &*found;
+  LOCKSTEP_RETURN_IF_ERROR(check_not_dictionary(*at));
+  while (at->kind == ArrowKind::kFixedList && !at->is_dictionary) at = &at->children[0];
+  const bool is_of_numbers =
+      !at->is_dictionary && (at->kind == ArrowKind::kInt || at->kind == ArrowKind::kFloat);
+  if (!is_of_numbers)
     return bad(
-        "has column " + number.name +
-        " dictionary-encoded, so its values lie elsewhere; write the column as whole numbers");
+        "has column " + name + " of type " + found->type_text + ", but " + key +
+        " names columns of whole numbers or floats, or of fixed_size_list of these; write it "
+        "as one of them");
+  return static_cast<size_t>(found - schema.fields.begin());
+}
+
+// Of images or rows in column `image`; none if the job names no targets and no weight.
+Result<std::vector<size_t>> fields_of(const ArrowSchema& schema, const ColumnNames& wanted,
+                                      size_t image, std::optional<size_t> label) {
+  std::vector<size_t> fields;
+  if (wanted.targets.empty() && wanted.weight.empty()) return fields;
+  for (const std::string& name : wanted.targets) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const size_t column, field_column(schema, name, "data.targets"));
+    fields.push_back(column);
+  }
+  if (fields.empty()) fields.push_back(*label);
+  if (!wanted.weight.empty()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const size_t column,
+                              field_column(schema, wanted.weight, "data.weight"));
+    fields.push_back(column);
+  }
+  for (size_t i = 0; i < fields.size(); ++i)
+    if (fields[i] == image || std::find(fields.begin(), fields.begin() + static_cast<long>(i),
+                                        fields[i]) != fields.begin() + static_cast<long>(i))
+      return bad("has column " + schema.fields[fields[i]].name +
+                 " twice among input, targets and weight; name each column once");
+  return fields;
+}
+
+// Or rows. `label`: set unless the job names targets.
+Result<ArrowChoice> images(const ArrowSchema& schema, const ColumnNames& wanted, size_t image,
+                           std::optional<size_t> label) {
+  const ArrowField& field = schema.fields[image];
   ArrowChoice choice;
   choice.samples = image;
-  choice.label = label;
-  choice.columns = {field.name, number.name};
-  choice.classes = classes_of(schema, number.name);
+  choice.columns.input = field.name;
+  if (label) {
+    LOCKSTEP_RETURN_IF_ERROR(check_not_dictionary(schema.fields[*label]));
+    choice.label = *label;
+    choice.columns.label = schema.fields[*label].name;
+    choice.classes = classes_of(schema, choice.columns.label);
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(choice.fields, fields_of(schema, wanted, image, label));
   if (encoded_bytes(field) != nullptr) return choice;
   choice.use = ArrowUse::kPixels;
   if (is_row(field)) {
@@ -244,13 +294,19 @@ Result<ArrowChoice> images(const ArrowSchema& schema, size_t image, size_t label
 
 }  // namespace
 
-Result<ArrowChoice> choose_columns(const ArrowSchema& schema, const ColumnNames& wanted) {
+Result<ArrowChoice> choose_columns(const ArrowSchema& schema, const ColumnNames& said) {
+  if (said.inputs.size() > 1)
+    return Status(Code::kUsage, "has one input, but data.inputs names " + said.inputs[0] + " and " +
+                                    said.inputs[1] + "; name the column of the rows alone");
+  ColumnNames wanted = said;
+  if (!said.inputs.empty()) wanted.input = said.inputs[0];
+  const bool has_targets = !wanted.targets.empty();
   const auto is_image = [](const ArrowField& field) {
     return encoded_bytes(field) != nullptr || is_pixels(field);
   };
   const auto image = chosen(schema, wanted.input, kImageColumns, is_image);
-  const auto label = label_of(schema, wanted);
-  if (image && label) return images(schema, *image, *label);
+  const auto label = has_targets ? std::nullopt : label_of(schema, wanted);
+  if (image && (label || has_targets)) return images(schema, wanted, *image, label);
   // What goes with images and tokens may be such lists, too.
   const auto tokens = tokens_of(schema, wanted.input, image.has_value());
   if (tokens) {
@@ -261,7 +317,7 @@ Result<ArrowChoice> choose_columns(const ArrowSchema& schema, const ColumnNames&
     return choice;
   }
   const auto row = image ? image : chosen(schema, wanted.input, kRowColumns, is_row);
-  if (row && label) return images(schema, *row, *label);
+  if (row && (label || has_targets)) return images(schema, wanted, *row, label);
   if (row) return bad(no_label_text(wanted, columns_text(schema)));
   if (!wanted.input.empty())
     return bad(no_input_text(wanted, "images, rows or tokens", columns_text(schema)));

@@ -9,6 +9,9 @@
 // - The label of an image or row is a column of whole numbers, chosen by name (column_names.h).
 // - Tokens are a column of lists of whole numbers, or of whole numbers.
 //
+// A job may name further targets and a weight (data/dataset/fields.h) for pixels and rows: columns
+// of numbers, or of fixed_size_list of numbers.
+//
 // A job may name both columns. Else names decide between several columns of a kind; nothing may
 // remain ambiguous, and no column is the label without a name that says so.
 //
@@ -32,8 +35,11 @@ enum class ArrowUse { kEncoded, kPixels, kTokens };  // rows count as pixels of 
 struct ArrowChoice {
   ArrowUse use = ArrowUse::kEncoded;
   size_t samples = 0;  // which column
-  size_t label = 0;    // which column; for images and rows
-  SampleShape shape;   // for pixels and rows
+  size_t label = 0;    // which column; for images and rows without `fields`
+  // Which columns are the targets, or else the label, and the weight; empty: there is a label
+  // alone.
+  std::vector<size_t> fields = {};
+  SampleShape shape;  // for pixels and rows
   // By label, as Hugging Face's metadata (features: ClassLabel) say; may be empty.
   std::vector<std::string> classes;
   TakenColumns columns;

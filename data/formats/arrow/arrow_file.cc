@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "comm/base/limits.h"
 #include "data/arrow/column.h"
 #include "data/arrow/inflate.h"
 #include "data/base/file_errors.h"
 #include "data/base/lower_case.h"
 #include "data/formats/arrays/image_dataset.h"
+#include "data/formats/arrays/image_fields.h"
 
 namespace lockstep::data {
 namespace {
@@ -39,14 +41,46 @@ Result<MappedFile> inflate(const std::string& path, const std::string& name, con
                            const ProgressFn& progress) {
   LOCKSTEP_RETURN_IF_ERROR(check_cache(cache_dir, path));
   std::vector<size_t> columns = {parsed.choice.samples};
-  if (parsed.choice.use != ArrowUse::kTokens) columns.push_back(parsed.choice.label);
+  const std::vector<size_t>& fields = parsed.choice.fields;
+  columns.insert(columns.end(), fields.begin(), fields.end());
+  if (parsed.choice.use != ArrowUse::kTokens && fields.empty())
+    columns.push_back(parsed.choice.label);
   std::sort(columns.begin(), columns.end());
   const auto give = [&](const ByteSink& sink) {
     return inflate_arrow(file.bytes(), parsed.layout, columns, sink);
   };
   Compressed what{path, "", give, name};
   what.means = "columns " + parsed.choice.columns.input + "\n" + parsed.choice.columns.label;
+  for (const size_t field : fields) what.means += "\n" + parsed.layout.schema.fields[field].name;
   return open_inflated(what, file, cache_dir, progress);
+}
+
+// The values of a target or a weight in one batch.
+Result<FieldValues> field_of(const ArrowFile& file, const ArrowBatch& batch, size_t column) {
+  const ArrowSchema& schema = file.layout.schema;
+  const std::string& name = schema.fields[column].name;
+  FieldValues values{.name = file.path + " (column " + name + ")"};
+  const auto parts = parts_of(schema, batch, column);
+  for (const ArrowPart& part : parts) {
+    LOCKSTEP_RETURN_IF_ERROR(check_no_nulls(part));
+    if (part.field->kind == ArrowKind::kFixedList) values.dims.push_back(part.field->width);
+  }
+  const ArrowPart& numbers = parts.back();  // of lists the innermost
+  const bool is_float = numbers.field->kind == ArrowKind::kFloat;
+  values.kind = is_float ? 'f' : numbers.field->is_signed ? 'i' : 'u';
+  values.element_bytes = numbers.field->width;
+  values.stride_bytes = values.element_bytes;
+  const ArrowBuffer& buffer = numbers.buffers[1];
+  for (const uint64_t dim : values.dims) {
+    if (dim == 0 || values.stride_bytes > limits::kSampleBytes / dim)
+      return bad("has lists of no length, or beyond " + std::to_string(limits::kSampleBytes) +
+                 " bytes, in column " + name + "; leave it out");
+    values.stride_bytes *= dim;
+  }
+  if (values.stride_bytes == 0 || batch.rows > buffer.bytes / values.stride_bytes)
+    return bad("is damaged: column " + name + " is shorter than its batch");
+  values.first = file.bytes().data() + buffer.offset;
+  return values;
 }
 
 // The pixels or rows of one batch, and its labels.
@@ -60,8 +94,6 @@ Result<ImageRun> column_run(const ArrowFile& file, const ArrowBatch& batch) {
   const ArrowBuffer& buffer = values.buffers[1];
   if (batch.rows > buffer.bytes / bytes)
     return bad("is damaged: column " + column + " is shorter than its batch");
-  const ArrowPart label = parts_of(schema, batch, file.choice.label)[0];
-  LOCKSTEP_ASSIGN_OR_RETURN(const uint8_t* labels, fixed_values(file.bytes(), label));
   ImageRun run;
   run.content = file.bytes().subspan(buffer.offset, batch.rows * bytes);
   run.first = run.content.data();
@@ -69,6 +101,13 @@ Result<ImageRun> column_run(const ArrowFile& file, const ArrowBatch& batch) {
   run.samples = batch.rows;
   run.path = file.path;
   run.is_inflated = file.is_inflated;
+  for (const size_t field : file.choice.fields) {
+    LOCKSTEP_ASSIGN_OR_RETURN(FieldValues of_field, field_of(file, batch, field));
+    run.fields.push_back(std::move(of_field));
+  }
+  if (!run.fields.empty()) return run;
+  const ArrowPart label = parts_of(schema, batch, file.choice.label)[0];
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint8_t* labels, fixed_values(file.bytes(), label));
   run.labels_path = file.path + " (column " + label.field->name + ")";
   const ArrowField number = arrow_int("", label.field->width, label.field->is_signed);
   run.label = [number, labels](uint64_t i) { return arrow_integer(number, labels, i); };
@@ -160,9 +199,21 @@ Result<MappedFile> inflate_arrow_file(const std::string& path, const std::string
   return inflate(path, name, file, parsed, cache_dir, progress);
 }
 
-Result<std::unique_ptr<Dataset>> open_arrow_pixels(const Shards& shards, const ColumnNames& columns,
-                                                   const std::string& cache_dir,
-                                                   const ProgressFn& progress) {
+namespace {
+
+std::vector<FieldSpec> specs_of(const ArrowChoice& choice, const ColumnNames& columns) {
+  std::vector<FieldSpec> specs;
+  if (choice.fields.empty()) return specs;
+  for (const std::string& name : columns.targets)
+    specs.push_back({.name = name, .role = FieldRole::kTarget});
+  if (specs.empty()) specs.push_back({.name = choice.columns.label, .role = FieldRole::kTarget});
+  if (!columns.weight.empty())
+    specs.push_back({.name = columns.weight, .role = FieldRole::kWeight});
+  return specs;
+}
+
+Result<ImageFiles> pixels_of(const Shards& shards, const ColumnNames& columns,
+                             const std::string& cache_dir, const ProgressFn& progress) {
   ImageFiles files;
   files.format = "arrow";
   for (const std::string& name : shards.names) {
@@ -171,6 +222,7 @@ Result<std::unique_ptr<Dataset>> open_arrow_pixels(const Shards& shards, const C
                               open_arrow_file(path, "arrow", columns, cache_dir, progress));
     if (files.paths.empty()) files.columns = file.choice.columns;
     if (files.paths.empty()) files.shape = file.choice.shape;
+    if (files.paths.empty()) files.fields = specs_of(file.choice, columns);
     if (!(files.shape == file.choice.shape))
       return bad(path + " has images of another shape than " + files.paths[0] +
                  "; they do not belong together");
@@ -185,6 +237,22 @@ Result<std::unique_ptr<Dataset>> open_arrow_pixels(const Shards& shards, const C
     files.files.push_back(std::move(file.file));
   }
   if (files.runs.empty()) return bad(files.paths[0] + " holds no sample");
+  if (columns.targets.empty()) files.label_rule = LabelRule{0};
+  return files;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Dataset>> open_arrow_pixels(const Shards& shards, const Shards* training,
+                                                   const ColumnNames& columns,
+                                                   const std::string& cache_dir,
+                                                   const ProgressFn& progress) {
+  LOCKSTEP_ASSIGN_OR_RETURN(ImageFiles files, pixels_of(shards, columns, cache_dir, progress));
+  if (training != nullptr && !columns.targets.empty()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const ImageFiles trained,
+                              pixels_of(*training, columns, cache_dir, progress));
+    files.label_rule = LabelRule{label_field(trained)};
+  }
   return make_image_dataset(std::move(files), cache_dir, progress);
 }
 

@@ -62,8 +62,10 @@ Result<MappedFile> inflate_arrow_file(const std::string& path, const std::string
                                       const ColumnNames& columns, const std::string& cache_dir,
                                       const ProgressFn& progress);
 
-// Opens images of pixels.
-Result<std::unique_ptr<Dataset>> open_arrow_pixels(const Shards& shards, const ColumnNames& columns,
+// Opens images of pixels. `training`: the files for training beside those for evaluation, which say
+// which target is the label; null: there are none.
+Result<std::unique_ptr<Dataset>> open_arrow_pixels(const Shards& shards, const Shards* training,
+                                                   const ColumnNames& columns,
                                                    const std::string& cache_dir,
                                                    const ProgressFn& progress);
 

@@ -28,7 +28,8 @@ struct JobContext {
   std::function<Result<std::string>(const wire::DataSpec& data, const std::string& path)>
       local_path = [](auto&, const std::string& path) { return Result<std::string>(path); };
   // True if a directory holds the files of an evaluation set.
-  std::function<bool(const std::string& directory)> has_eval_files = [](auto&) { return false; };
+  std::function<bool(const wire::DataSpec& data, const std::string& directory)> has_eval_files =
+      [](auto&, auto&) { return false; };
   // Format of the files at a path, for `auto` (data::detect_format).
   std::function<Result<std::string>(const wire::DataSpec& data, const std::string& path)>
       detect_format = [](auto&, auto&) { return Result<std::string>("idx"); };

@@ -112,7 +112,7 @@ Status find_eval(const JobValues& values, const JobContext& context, wire::DataS
   const bool eval_said = values.count("data.eval.path") > 0 || context.stored != nullptr;
   if (eval_said) return Status::ok();
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string train, context.local_path(data, data.train().path()));
-  if (context.has_eval_files(train)) data.mutable_eval()->set_path(data.train().path());
+  if (context.has_eval_files(data, train)) data.mutable_eval()->set_path(data.train().path());
   return Status::ok();
 }
 

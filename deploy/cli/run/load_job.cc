@@ -152,7 +152,9 @@ Result<wire::JobSpec> load_job(const JobRequest& request) {
   context.local_path = [&far](const wire::DataSpec& data, const std::string& path) {
     return far.local_path(data, path);
   };
-  context.has_eval_files = data::has_eval_files;
+  context.has_eval_files = [](const wire::DataSpec& data, const std::string& path) {
+    return data::has_eval_files(path, data::column_names(data));
+  };
   context.detect_format = detect_data;
   context.hash_model_file = hash_model_file;
   context.hash_initial_weights = hash_of_initial_weights;

@@ -19,7 +19,9 @@ inline JobContext context() {
   context.file_directory = "/jobs";
   context.working_directory = "/home/me";
   context.cores = 2;
-  context.has_eval_files = [](const std::string& directory) { return directory == "/jobs/d"; };
+  context.has_eval_files = [](auto&, const std::string& directory) {
+    return directory == "/jobs/d";
+  };
   return context;
 }
 

@@ -1,0 +1,64 @@
+// Arrays by the names that a job gives them (data.inputs, data.targets, data.weight), as a data set
+// read in place. All arrays have the samples in their first dimension.
+//
+// An array is the one wanted if it has the name, or the name with a word for the split before or
+// behind it: depth, train_depth, depth-val. That word, the name of the file (train.npz), or a
+// directory for each split (split_directory.h) says the split; without any, the arrays serve
+// either. Files that each hold all of the arrays are parts of one data set, in the order of their
+// names.
+//
+// The first input is images of uint8, as npy_dataset.h has them, or rows of float32 in (N,
+// columns). Without data.inputs it is the array whose name says images, and without data.targets
+// the label is the array whose name says labels (array_choice.h).
+//
+// Thread-safety: values and free functions; any thread and process.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "data/base/column_names.h"
+#include "data/base/progress.h"
+#include "data/base/split.h"
+#include "data/dataset/dataset.h"
+#include "data/formats/arrays/npy_array.h"
+
+namespace lockstep::data {
+
+// An array that is there, not opened.
+struct ListedArray {
+  std::string name;  // "depth" of depth.npy, or in its file
+  std::string file;  // its file's name, which may say the split; empty if the name is the file's
+  std::function<Result<NpyArray>(const std::string& cache_dir, const ProgressFn& progress)> open;
+};
+
+// The arrays of a path, in the order of their files; none if it has no file of the format.
+using ListArraysFn = Result<std::vector<ListedArray>> (*)(const std::string& path);
+
+struct NamedArraysRequest {
+  const std::string& path;
+  Split split;
+  const std::string& format;  // what the data set reports
+  const std::string& axes;    // of images: npy_dataset.h
+  const ColumnNames& columns;
+  const std::string& cache_dir;
+  const ProgressFn& progress;
+};
+
+// Which target is the label is what the training data at the path say, also for evaluation.
+// kNoInput if none of the arrays is there. kBadData if one of them is missing, or there twice; if
+// they have different numbers of samples; or as npy_dataset.h and image_fields.h say.
+Result<std::unique_ptr<Dataset>> open_named_arrays(ListArraysFn list,
+                                                   const NamedArraysRequest& request);
+
+struct NamedSplits {
+  bool has_any = false;  // any of the arrays is there
+  bool has_eval = false;
+  bool serves_both = false;
+};
+NamedSplits splits_of_named(ListArraysFn list, const std::string& path, const ColumnNames& columns);
+
+}  // namespace lockstep::data
