@@ -150,27 +150,11 @@ Status SampleReader::read(uint64_t i, std::byte* input, int64_t* labels, SampleH
   if (shape_.record_bytes() == 0) return Status::ok();
   LOCKSTEP_CHECK(record != nullptr && fields_, "no place for fields, or none who has them");
   const auto [fields, place_of_fields] = fields_->at(place);
-  LOCKSTEP_RETURN_IF_ERROR(fields.read_record(place_of_fields, record));
-  return masks_ ? read_masks(place, *hand, stream, record) : Status::ok();
-}
-
-Status SampleReader::read_masks(const SamplePlace& place, SampleHand& hand,
-                                std::optional<uint64_t> stream, std::byte* record) const {
-  const auto [masks, number] = masks_->at(place);
-  const WantedImage& wanted = encoded_->at(place).from.wanted();
-  const FieldList& fields = *shape_.fields;
-  size_t mask = 0;
-  for (size_t f = 0; f < fields.specs().size(); ++f) {
-    if (!fields.specs()[f].follows_image) continue;
-    auto* const out = reinterpret_cast<uint8_t*>(record + fields.offset(f));
-    LOCKSTEP_RETURN_IF_ERROR(masks.read_mask(number, mask, hand.encoded_mask));
-    const Status decoded = hand.mask_decoder.decode_mask(hand.encoded_mask, wanted, stream, out);
-    if (!decoded.is_ok())
-      return Status(decoded.code(), masks.mask_name(number, mask) + " " + decoded.message());
-    if (stream && !hand.augmenter.is_empty()) hand.augmenter.make_mask(out, *stream);
-    ++mask;
-  }
-  return Status::ok();
+  const Status has_read = fields.read_record(place_of_fields, record);
+  if (!has_read.is_ok())
+    LOCKSTEP_RETURN_IF_ERROR(unchanged(std::span(&i, 1)));  // which would explain it
+  if (!has_read.is_ok() || !masks_) return has_read;
+  return read_masks(place, *hand, stream, record);
 }
 
 Status SampleReader::check(uint64_t i, int64_t largest) const {

@@ -8,11 +8,32 @@
 
 #include "comm/base/check.h"
 #include "comm/base/limits.h"
+#include "data/formats/arrays/field_values.h"
 #include "data/formats/arrays/npy_dataset.h"
 #include "data/formats/arrays/npy_header.h"
 
 namespace lockstep::data {
 namespace {
+
+// Its samples as those of a field: copied within their bounds, or refused.
+void try_field(const NpyHeader& header, std::span<const uint8_t> file) {
+  if (header.dims.empty() || header.content_bytes == 0) return;
+  if (!check_npy_size(header, file.size()).is_ok()) return;
+  const FieldValues values{.name = "x.npy",
+                           .kind = header.kind,
+                           .element_bytes = header.element_bytes,
+                           .dims = {header.dims.begin() + 1, header.dims.end()},
+                           .first = file.data() + header.header_bytes,
+                           .stride_bytes = header.content_bytes / header.dims[0]};
+  if (!check_field_kind(values).is_ok()) return;
+  FieldSpec spec{.name = "x", .type = values.is_float() ? FieldType::kF32 : FieldType::kI64};
+  for (const uint64_t dim : values.dims) spec.dims.push_back(static_cast<uint32_t>(dim));
+  std::vector<std::byte> record(spec.bytes());
+  for (uint64_t i = 0; i < header.dims[0]; ++i) {
+    const Status copied = copy_field(values, spec, i, record.data());
+    LOCKSTEP_CHECK(copied.is_ok() || copied.code() == Code::kBadData, "damage is bad data");
+  }
+}
 
 void try_file(std::span<const uint8_t> file) {
   const auto header = parse_npy_header(file);
@@ -32,6 +53,7 @@ void try_file(std::span<const uint8_t> file) {
     LOCKSTEP_CHECK(shape->elements() * header->dims[0] == header->content_bytes,
                    "samples fill the content");
   }
+  try_field(*header, file);
   if (!header->is_integer() || !check_npy_size(*header, file.size()).is_ok()) return;
   uint64_t sum = 0;
   for (uint64_t i = 0; i < header->content_bytes / header->element_bytes; ++i)

@@ -59,7 +59,8 @@ Result<MappedFile> inflate(const std::string& path, const std::string& name, con
 Result<FieldValues> field_of(const ArrowFile& file, const ArrowBatch& batch, size_t column) {
   const ArrowSchema& schema = file.layout.schema;
   const std::string& name = schema.fields[column].name;
-  FieldValues values{.name = file.path + " (column " + name + ")"};
+  FieldValues values;
+  values.name = file.path + " (column " + name + ")";
   const auto parts = parts_of(schema, batch, column);
   for (const ArrowPart& part : parts) {
     LOCKSTEP_RETURN_IF_ERROR(check_no_nulls(part));

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "data/base/column_names.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/tar_writer.h"
@@ -16,6 +17,7 @@
 #include "tests/unit/data/samples/npz_samples.h"
 #include "tests/unit/data/samples/safetensors_samples.h"
 #include "tests/unit/data/samples/tfrecord_samples.h"
+#include "tests/unit/data/support/array_files.h"
 #include "tests/unit/data/support/image_writer.h"
 #include "tests/unit/data/support/packed_files.h"
 
@@ -30,6 +32,7 @@ struct HostileFormat {
   bool is_inflated = false;   // what is read is a copy in the cache, or in memory
   // Where the victim may have another name: its ending.
   std::string renamed_ending{};
+  ColumnNames columns{};  // as the job names them
 };
 
 inline void PrintTo(const HostileFormat& format, std::ostream* out) {
@@ -54,6 +57,18 @@ inline void write_idx_set(const std::string& dir, bool gzipped) {
   };
   put("train-images-idx3-ubyte", some_images(40, 40, 40));
   put("train-labels-idx1-ubyte", some_labels(40));
+}
+
+// Arrays by name, with a field of every type; `stem` as write_arrays() has it.
+inline std::function<void(const std::string&)> named_arrays(const std::string& stem,
+                                                            const std::string& ending) {
+  return [=](const std::string& dir) {
+    write_arrays(dir, stem, ending,
+                 {test_array<uint8_t>("a", "|u1", {4, 2, 2}, std::vector<uint8_t>(16, 7)),
+                  test_array<double>("b", "<f8", {4, 3}, std::vector<double>(12, 0.5)),
+                  test_array<int16_t>("c", "<i2", {4}, {1, 0, 2, 1}),
+                  test_array<uint64_t>("d", "<u8", {4, 2}, std::vector<uint64_t>(8, 3))});
+  };
 }
 
 inline void write_megatron_set(const std::string& dir) {
@@ -111,6 +126,23 @@ inline std::vector<HostileFormat> hostile_formats() {
        .victim = "x.safetensors",
        .write = one_file("x.safetensors", safetensors_sample("pair")),
        .renamed_ending = ".safetensors"},
+      {.name = "npy_fields",
+       .format = "npy",
+       .victim = "b.npy",
+       .write = named_arrays("", ".npy"),
+       .columns = {.inputs = {"a", "b"}, .targets = {"c", "d"}}},
+      {.name = "npz_fields",
+       .format = "npz",
+       .victim = "x.npz",
+       .write = named_arrays("x", ".npz"),
+       .renamed_ending = ".npz",
+       .columns = {.inputs = {"a", "b"}, .targets = {"c", "d"}}},
+      {.name = "safetensors_fields",
+       .format = "safetensors",
+       .victim = "x.safetensors",
+       .write = named_arrays("x", ".safetensors"),
+       .renamed_ending = ".safetensors",
+       .columns = {.inputs = {"a", "b"}, .targets = {"c", "d"}}},
       {.name = "safetensors_tokens",
        .format = "tokens",
        .victim = "x.safetensors",

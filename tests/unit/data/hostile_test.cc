@@ -40,7 +40,7 @@ class EveryFormat : public testing::TestWithParam<HostileFormat> {
     return name.ends_with(".idx") || name.ends_with(".bin") ? name.substr(0, name.size() - 4)
                                                             : name;
   }
-  static SampleCut cut() { return {.block = 4, .frame = frame()}; }
+  static SampleCut cut() { return {.block = 4, .frame = frame(), .columns = GetParam().columns}; }
   static ImageFrame frame() { return {CropKind::kCenter, 4, 8}; }
   static bool is_encoded() {
     const std::string& format = GetParam().format;
@@ -63,7 +63,7 @@ class EveryFormat : public testing::TestWithParam<HostileFormat> {
   static Status read_all(const Dataset& dataset) {
     LOCKSTEP_ASSIGN_OR_RETURN(const SampleReader reader, reader_of(dataset));
     std::vector<std::byte> input(reader.input_bytes() * dataset.samples());
-    std::vector<int64_t> labels(dataset.shape().labels() * dataset.samples());
+    std::vector<int64_t> labels(dataset.shape().label_words() * dataset.samples());
     return reader.read_range(0, dataset.samples(), input.data(), labels.data());
   }
   // Of the data as they lie there now: what opening or reading them says, "" where that is nothing.
@@ -160,7 +160,8 @@ TEST_P(EveryFormat, NamesMayBeAnyBytes) {
   ASSERT_TRUE(dataset.is_ok()) << dataset.status().message();
   EXPECT_TRUE(read_all(**dataset).is_ok());
   EXPECT_FALSE((*dataset)->name_of(0).empty());
-  const auto seen = inspect_data(spec_of(odd, GetParam().format), cache_.path(), {}, {.block = 4});
+  const auto seen = inspect_data(spec_of(odd, GetParam().format), cache_.path(), {},
+                                 {.block = 4, .columns = GetParam().columns});
   ASSERT_TRUE(seen.is_ok()) << seen.status().message();
   EXPECT_THAT(to_json(*seen).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
               HasSubstr(seen->splits.front().fingerprint));

@@ -97,10 +97,11 @@ inline std::string safetensors(const std::vector<TestArray>& arrays) {
 inline void write_arrays(const std::string& directory, const std::string& stem,
                          const std::string& ending, const std::vector<TestArray>& arrays) {
   std::filesystem::create_directories(directory);
+  const std::string file = stem.empty() ? "x" : stem;
   if (ending == ".npz")
-    write_file(directory + "/" + stem + ending, array_files::npz(arrays));
+    write_file(directory + "/" + file + ending, array_files::npz(arrays));
   else if (ending == ".safetensors")
-    write_file(directory + "/" + stem + ending, array_files::safetensors(arrays));
+    write_file(directory + "/" + file + ending, array_files::safetensors(arrays));
   else
     for (const TestArray& array : arrays)
       write_file(directory + "/" + stem + (stem.empty() ? "" : "_") + array.name + ending,
