@@ -232,8 +232,10 @@ TEST_P(NamedArrays, WhatIsWrongIsSaidWithTheArray) {
   names.inputs[1] = "dept";
   EXPECT_THAT(failure(arrays, names),
               FailsWith(Code::kBadData, Names("dept", "data.inputs", "image", "depth", "mask")));
-  EXPECT_THAT(failure({arrays[5]}, {.inputs = {"a"}, .targets = {"b"}}),
-              FailsWith(Code::kNoInput, Names("a", "data.inputs", "w")));
+  if (GetParam() != ".safetensors") {  // else they are taken for tokens
+    EXPECT_THAT(failure({arrays[5]}, {.inputs = {"a"}, .targets = {"b"}}),
+                FailsWith(Code::kNoInput, Names("a", "data.inputs", "w")));
+  }
   names = all_names();
   names.weight = "price";
   EXPECT_THAT(failure(arrays, names),

@@ -103,6 +103,21 @@ def deep(levels):
     return table({"label": pyarrow.array([1], pyarrow.int64()), "deep": pyarrow.array([None], kind)})
 
 
+def rows(**changed):
+    """Rows of features with targets of every type and a weight."""
+    features = pyarrow.FixedSizeListArray.from_arrays(
+        pyarrow.array([i / 2 for i in range(10)], pyarrow.float32()), 2)
+    box = pyarrow.FixedSizeListArray.from_arrays(
+        pyarrow.array(range(15), pyarrow.int16()), 3)
+    columns = {"features": features, "box": box,
+               "price": pyarrow.array([0.5, -2, 3.25, 4, 5], pyarrow.float64()),
+               "kind": pyarrow.array([0, 2, 1, 0, 1], pyarrow.int32()),
+               "count": pyarrow.array([7, -1, 5, 4, 3], pyarrow.int64()),
+               "w": pyarrow.array([0, 1, 2, 1, 3], pyarrow.uint8()),
+               "name": pyarrow.array(["a", "b", "c", "d", "e"])}
+    return table({**columns, **changed})
+
+
 LIST = pyarrow.list_
 
 SAMPLES = {
@@ -134,6 +149,10 @@ SAMPLES = {
                                4, "lz4"),
     "text_bytes": written(table({"tokens": pyarrow.array(list(b"hello world"), pyarrow.uint8())})),
     "negative_token": written(tokens(LIST(pyarrow.int64()), [[1, 2, -3, 4, 5, 6]])),
+    "rows": written(rows(), 3),
+    "rows_zstd": written(rows(), 3, "zstd"),
+    "rows_not_finite": written(rows(price=pyarrow.array([1, 2, 3, float("inf"), 5],
+                                                        pyarrow.float64())), 3),
     "null_label": written(table({**pictures(), "label": pyarrow.array([1, None, 2, 3])})),
     "null_image": written(table({**pictures(), "image": pyarrow.array(
         [None, *[FILES[name] for name in NAMES[1:]]], pyarrow.binary())})),
