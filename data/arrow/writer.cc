@@ -51,9 +51,11 @@ Typed type_of(const ArrowField& field, FlatBufferBuilder& builder) {
     case ArrowKind::kInt:
       return {fb::Type_Int, fb::CreateInt(builder, 8 * width, field.is_signed).Union()};
     case ArrowKind::kFloat:
-      LOCKSTEP_CHECK(width == sizeof(float), "a column of a type that is never written");
       return {fb::Type_FloatingPoint,
-              fb::CreateFloatingPoint(builder, fb::Precision_Single).Union()};
+              fb::CreateFloatingPoint(builder, width == 2   ? fb::Precision_Half
+                                               : width == 4 ? fb::Precision_Single
+                                                            : fb::Precision_Double)
+                  .Union()};
     case ArrowKind::kBinary:
       return {fb::Type_Binary, fb::CreateBinary(builder).Union()};
     case ArrowKind::kLargeBinary:

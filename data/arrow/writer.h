@@ -32,8 +32,8 @@ inline constexpr uint64_t arrow_aligned(uint64_t bytes) {
 // The begin of a file. A stream begins with the schema's message instead.
 std::string arrow_file_head();
 
-// `at`: where in the file the message will lie. REQUIRES: every field is one of kInt, kBinary,
-// kLargeBinary, kFixedBinary, kList, kLargeList and kFixedList.
+// `at`: where in the file the message will lie. REQUIRES: every field is one of kInt, kFloat,
+// kBinary, kLargeBinary, kFixedBinary, kList, kLargeList and kFixedList.
 std::string schema_message(const ArrowSchema& schema, uint64_t at);
 
 // Sets the offsets of the buffers, one after another from the start of the body. Returns the bytes

@@ -308,7 +308,9 @@ Result<ArrowChoice> choose_columns(const ArrowSchema& schema, const ColumnNames&
   const auto label = has_targets ? std::nullopt : label_of(schema, wanted);
   if (image && (label || has_targets)) return images(schema, wanted, *image, label);
   // What goes with images and tokens may be such lists, too.
-  const auto tokens = tokens_of(schema, wanted.input, image.has_value());
+  const bool may_be_tokens = !has_targets && wanted.weight.empty();
+  const auto tokens =
+      may_be_tokens ? tokens_of(schema, wanted.input, image.has_value()) : std::nullopt;
   if (tokens) {
     ArrowChoice choice;
     choice.use = ArrowUse::kTokens;

@@ -88,7 +88,7 @@ TEST_F(ArrowRows, WhatIsWrongIsSaidWithTheColumn) {
   columns.targets[0] = "prize";
   EXPECT_THAT(open(columns), FailsWith(Code::kBadData, Names("prize", "data.targets", "price")));
   columns.targets[0] = "name";
-  EXPECT_THAT(open(columns), FailsWith(Code::kBadData, Names("name", "data.targets", "utf8")));
+  EXPECT_THAT(open(columns), FailsWith(Code::kBadData, Names("name", "data.targets", "string")));
   columns.targets[0] = "w";
   EXPECT_THAT(open(columns), FailsWith(Code::kBadData, Names("w", "twice")));
   columns = kAllColumns;
