@@ -157,6 +157,25 @@ Status SampleReader::read(uint64_t i, std::byte* input, int64_t* labels, SampleH
   return read_masks(place, *hand, stream, record);
 }
 
+Status SampleReader::read_masks(const SamplePlace& place, SampleHand& hand,
+                                std::optional<uint64_t> stream, std::byte* record) const {
+  const auto [masks, number] = masks_->at(place);
+  const WantedImage& wanted = encoded_->at(place).from.wanted();
+  const FieldList& fields = *shape_.fields;
+  size_t mask = 0;
+  for (size_t f = 0; f < fields.specs().size(); ++f) {
+    if (!fields.specs()[f].follows_image) continue;
+    auto* const out = reinterpret_cast<uint8_t*>(record + fields.offset(f));
+    LOCKSTEP_RETURN_IF_ERROR(masks.read_mask(number, mask, hand.encoded_mask));
+    const Status decoded = hand.mask_decoder.decode_mask(hand.encoded_mask, wanted, stream, out);
+    if (!decoded.is_ok())
+      return Status(decoded.code(), masks.mask_name(number, mask) + " " + decoded.message());
+    if (stream && !hand.augmenter.is_empty()) hand.augmenter.make_mask(out, *stream);
+    ++mask;
+  }
+  return Status::ok();
+}
+
 Status SampleReader::check(uint64_t i, int64_t largest) const {
   return largest < int64_t{dataset_->classes()} ? Status::ok() : not_a_class(i, largest);
 }

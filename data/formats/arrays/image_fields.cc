@@ -35,7 +35,7 @@ FieldType field_type(const FieldSpec& spec, const FieldValues& values) {
   return is_byte && !is_number ? FieldType::kU8 : FieldType::kI64;
 }
 
-std::string dims_text(const FieldValues& values) {
+std::string sizes_text(const FieldValues& values) {
   std::string text = "(N";
   for (const uint64_t dim : values.dims) text += ", " + std::to_string(dim);
   return text + ")";
@@ -43,7 +43,7 @@ std::string dims_text(const FieldValues& values) {
 
 Status check_field(const FieldSpec& spec, const FieldValues& values) {
   LOCKSTEP_RETURN_IF_ERROR(check_field_kind(values));
-  const std::string what = values.name + " has the shape " + dims_text(values);
+  const std::string what = values.name + " has the shape " + sizes_text(values);
   if (values.dims.size() > kFieldDims)
     return bad(what + ", but a field has at most " + std::to_string(kFieldDims) +
                " dimensions a sample; write it again with fewer");
@@ -109,7 +109,7 @@ Status check_label(const ImageFiles& files, size_t label) {
     const FieldValues& values = run.fields[label];
     LOCKSTEP_RETURN_IF_ERROR(check_field_kind(values));
     if (!is_one_whole_number(values))
-      return bad(values.name + " has " + (values.is_float() ? "floats" : dims_text(values)) +
+      return bad(values.name + " has " + (values.is_float() ? "floats" : sizes_text(values)) +
                  ", but labels are one whole number a sample; write it again, or name it in "
                  "data.targets");
   }

@@ -44,7 +44,7 @@ Result<ArraysThere> arrays_at(ListArraysFn list, const std::string& path, Split 
 }
 
 // Those of one group, which belong together.
-using Opened = std::vector<NpyArray>;
+using OpenedGroup = std::vector<NpyArray>;
 
 struct Chosen {
   ArraysThere there;
@@ -74,9 +74,9 @@ Status check_sizes(const NpyArray& array) {
   return Status::ok();
 }
 
-Result<Opened> open_group(const Chosen& chosen, const std::vector<size_t>& group,
-                          const NamedArraysRequest& request) {
-  Opened arrays;
+Result<OpenedGroup> open_group(const Chosen& chosen, const std::vector<size_t>& group,
+                               const NamedArraysRequest& request) {
+  OpenedGroup arrays;
   for (const size_t i : group) {
     LOCKSTEP_ASSIGN_OR_RETURN(NpyArray array,
                               chosen.there.arrays[i].open(request.cache_dir, request.progress));
@@ -122,7 +122,7 @@ FieldValues values_of(const NpyArray& array) {
           .stride_bytes = header.content_bytes / header.dims[0]};
 }
 
-ImageRun run_of_group(const Opened& arrays, const SampleShape& shape) {
+ImageRun run_of_group(const OpenedGroup& arrays, const SampleShape& shape) {
   const NpyArray& input = arrays[0];
   ImageRun run;
   run.content = {input.content(), input.header.content_bytes};
@@ -136,19 +136,19 @@ ImageRun run_of_group(const Opened& arrays, const SampleShape& shape) {
   return run;
 }
 
-void add_paths(const Opened& arrays, std::vector<std::string>& paths) {
+void add_paths(const OpenedGroup& arrays, std::vector<std::string>& paths) {
   for (const NpyArray& array : arrays)
     if (std::find(paths.begin(), paths.end(), array.path) == paths.end())
       paths.push_back(array.path);
 }
 
 // With everything but the rule of the label.
-Result<ImageFiles> files_of(const Chosen& chosen, const NamedArraysRequest& request) {
+Result<ImageFiles> named_files(const Chosen& chosen, const NamedArraysRequest& request) {
   ImageFiles files;
   files.format = request.format;
   const std::vector<WantedArray> wanted = wanted_arrays(request.columns);
   for (const std::vector<size_t>& group : chosen.groups.groups) {
-    LOCKSTEP_ASSIGN_OR_RETURN(Opened arrays, open_group(chosen, group, request));
+    LOCKSTEP_ASSIGN_OR_RETURN(OpenedGroup arrays, open_group(chosen, group, request));
     LOCKSTEP_ASSIGN_OR_RETURN(const SampleShape shape, input_shape(arrays[0], request.axes));
     if (files.runs.empty()) files.shape = shape;
     if (!(files.shape == shape))
@@ -181,7 +181,7 @@ Result<std::optional<LabelRule>> rule_of_training(ListArraysFn list, const Chose
     return std::optional<LabelRule>();
   const auto train = chosen_at(list, request.path, request.columns, Split::kTrain);
   if (!train.is_ok()) return std::optional<LabelRule>();
-  LOCKSTEP_ASSIGN_OR_RETURN(const ImageFiles files, files_of(*train, request));
+  LOCKSTEP_ASSIGN_OR_RETURN(const ImageFiles files, named_files(*train, request));
   return std::optional<LabelRule>(LabelRule{label_field(files)});
 }
 
@@ -191,7 +191,7 @@ Result<std::unique_ptr<Dataset>> open_named_arrays(ListArraysFn list,
                                                    const NamedArraysRequest& request) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Chosen chosen,
                             chosen_at(list, request.path, request.columns, request.split));
-  LOCKSTEP_ASSIGN_OR_RETURN(ImageFiles files, files_of(chosen, request));
+  LOCKSTEP_ASSIGN_OR_RETURN(ImageFiles files, named_files(chosen, request));
   files.label_rule = rule_without_targets(files, request.columns);
   if (!files.label_rule) {
     LOCKSTEP_ASSIGN_OR_RETURN(files.label_rule, rule_of_training(list, chosen, request));

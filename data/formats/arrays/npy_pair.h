@@ -9,7 +9,7 @@
 
 #include "comm/base/status.h"
 #include "data/base/split.h"
-#include "data/formats/arrays/named_arrays.h"
+#include "data/formats/arrays/listed_array.h"
 
 namespace lockstep::data {
 

@@ -18,7 +18,7 @@
 #include "data/base/split.h"
 #include "data/dataset/dataset.h"
 #include "data/files/zip_entries.h"
-#include "data/formats/arrays/named_arrays.h"
+#include "data/formats/arrays/listed_array.h"
 
 namespace lockstep::data {
 

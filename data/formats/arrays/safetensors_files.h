@@ -20,7 +20,7 @@
 #include "data/base/progress.h"
 #include "data/base/split.h"
 #include "data/dataset/dataset.h"
-#include "data/formats/arrays/named_arrays.h"
+#include "data/formats/arrays/listed_array.h"
 #include "data/safetensors/header.h"
 
 namespace lockstep::data {

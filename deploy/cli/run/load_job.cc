@@ -12,6 +12,7 @@
 #include "comm/tls/tls_context.h"
 #include "data/bpe/vocabulary.h"
 #include "data/open/detect_format.h"
+#include "data/open/job_cut.h"
 #include "deploy/agent/process.h"
 #include "deploy/cli/base/progress_line.h"
 #include "deploy/cli/job/job_resolve.h"
