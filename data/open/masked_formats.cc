@@ -66,6 +66,17 @@ Result<EncodedSource> find_masked_directories(const EncodedRequest& request) {
   return source;
 }
 
+NamedSplits masked_splits(const std::string& path, const ColumnNames& columns) {
+  const auto directory_for = [&](Split split) {
+    return find_stem_directory(path, columns.inputs.empty() ? kImages : columns.inputs.front(),
+                               split);
+  };
+  const auto train = directory_for(Split::kTrain);
+  const auto eval = directory_for(Split::kEval);
+  const bool has_eval = eval.is_ok() && (!train.is_ok() || *train != *eval);
+  return {.has_any = train.is_ok() || eval.is_ok(), .has_eval = has_eval, .serves_both = !has_eval};
+}
+
 Result<TarFields> tar_fields(const ColumnNames& wanted) {
   TarFields out{.columns = wanted, .masks = {}, .fields = {}};
   if (!wanted.has_fields()) return out;

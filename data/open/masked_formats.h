@@ -20,6 +20,10 @@ namespace lockstep::data {
 // find_folder_source().
 Result<EncodedSource> find_masked_directories(const EncodedRequest& request);
 
+// Whether the directory of the images says which are for evaluation. What lies in directories that
+// the job does not name says nothing.
+NamedSplits masked_splits(const std::string& path, const ColumnNames& columns);
+
 // What a job's keys say of the members of a WebDataset sample.
 struct TarFields {
   ColumnNames columns;            // of the image and the label

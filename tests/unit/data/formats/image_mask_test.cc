@@ -144,7 +144,16 @@ TEST_F(ImageMaskTest, SplitsLieAboveOrBelow) {
     ASSERT_TRUE(train.is_ok() && eval.is_ok()) << eval.status().message();
     EXPECT_EQ((*train)->samples(), 4U);
     EXPECT_EQ(values_of(**eval), (MaskRows{{15}, {14}})) << is_above;
+    EXPECT_TRUE(has_eval_files(dir_.path("data"), {.targets = {"masks"}})) << is_above;
   }
+}
+
+// Evaluation on them would be on the training data.
+TEST_F(ImageMaskTest, SplitsOfOtherDirectoriesAreNone) {
+  put_pairs();
+  put("more/train/1.png", flat_mask(1, 9, 9));
+  put("more/val/1.png", flat_mask(1, 9, 9));
+  EXPECT_FALSE(has_eval_files(dir_.path("data"), {.targets = {"masks"}}));
 }
 
 TEST_F(ImageMaskTest, WhatDoesNotBelongTogetherIsNamed) {
