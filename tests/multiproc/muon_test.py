@@ -70,8 +70,8 @@ class Muon(LockstepTest):
     def test_what_cannot_be_is_one_line(self):
         run = self.start(self.file, "optimizer.adjust_lr=rms", name="adjusted")
         self.assert_fails(run, 64, names=["optimizer.adjust_lr", "rms", "original"])
-        images = self.job(self.small_data(), "resnet.yaml", model="resnet18", optimizer=MUON)
-        run = self.start(images, "optimizer.groups=[]", "--workers", 1, name="resnet")
+        images = self.job(self.small_data(), "resnet.yaml", model="resnet18", optimizer="muon")
+        run = self.start(images, "--workers", 1, name="resnet")
         self.assert_fails(run, 64, names=["optimizer.name", "resnet18"], says="adamw")
 
 
