@@ -29,27 +29,27 @@ std::string in_golden(const std::string& name) {
   return std::string(LOCKSTEP_GOLDEN_DIR) + "/" + name;
 }
 
-using Names = std::set<std::string>;
+using HiddenNames = std::set<std::string>;
 
 TEST(HiddenMatrices, OfAProgramAreNeitherEmbeddingsNorItsOutputLayer) {
   const data::SampleShape text{.tokens = 8, .token_bytes = 1};
   EXPECT_EQ(hidden_of("exported", in_golden("exported/tied_lm.pt2"), text, 20),
-            (Names{"qkv.weight", "out.weight"}));
+            (HiddenNames{"qkv.weight", "out.weight"}));
   EXPECT_EQ(hidden_of("exported", in_golden("exported/mlp.pt2"), {1, 8, 8}, 10),
-            Names{"fc1.weight"});
-  EXPECT_EQ(hidden_of("exported", in_golden("exported/convnet.pt2"), {1, 8, 8}, 10), Names{});
+            HiddenNames{"fc1.weight"});
+  EXPECT_EQ(hidden_of("exported", in_golden("exported/convnet.pt2"), {1, 8, 8}, 10), HiddenNames{});
 }
 
 TEST(HiddenMatrices, OfAScriptAreNeitherEmbeddingsNorItsOutputLayer) {
   const data::SampleShape text{.tokens = 16, .token_bytes = 1};
   EXPECT_EQ(hidden_of("torchscript", in_golden("torchscript_tokens.pt"), text, 256),
-            Names{"hidden.weight"});
+            HiddenNames{"hidden.weight"});
   EXPECT_EQ(hidden_of("torchscript", in_golden("torchscript_images.pt"), {1, 12, 12}, 10),
-            Names{"hidden.weight"});
+            HiddenNames{"hidden.weight"});
 }
 
 TEST(HiddenMatrices, OfAPluginAreThoseBeforeItsOutputLayer) {
-  EXPECT_EQ(hidden_of("plugin", LOCKSTEP_SMALL_NET, {1, 8, 8}, 10), Names{"hidden.weight"});
+  EXPECT_EQ(hidden_of("plugin", LOCKSTEP_SMALL_NET, {1, 8, 8}, 10), HiddenNames{"hidden.weight"});
 }
 
 // The products behind a loss of the model's own are no other than those behind logits.
@@ -57,7 +57,7 @@ TEST(HiddenMatrices, OfAModelWithALossOfItsOwnAreTheSame) {
   const data::SampleShape rows{.channels = 4, .height = 1, .width = 1, .is_row = true};
   for (const char* name : {"per_sample", "weighted"})
     EXPECT_EQ(hidden_of("exported", in_golden(std::string("own_loss/") + name + ".pt2"), rows, 3),
-              Names{"hidden.weight"});
+              HiddenNames{"hidden.weight"});
 }
 
 }  // namespace
