@@ -44,6 +44,21 @@ TEST_F(WeightFilesTest, TheHashOfOneFileIsThatOfItsContent) {
   EXPECT_THAT(check_weights_hash(path, "aa", wanted), FailsWith(Code::kUsage, Names(path, "aa")));
 }
 
+// 640 is 80 02 in little-endian, as a pickle begins.
+TEST_F(WeightFilesTest, TheLengthOfAHeaderIsNotTakenForAPickle) {
+  const std::string content = weights_file({{"a", counting({2}, 1)}});
+  const size_t header = content.size() - 2 * sizeof(float) - sizeof(uint64_t);
+  const uint64_t length = 640;
+  const std::string path =
+      put("w.safetensors", std::string(reinterpret_cast<const char*>(&length), sizeof length) +
+                               content.substr(sizeof length, header) +
+                               std::string(length - header, ' ') +
+                               content.substr(sizeof length + header));
+  const auto files = WeightFiles::open(path);
+  ASSERT_TRUE(files.is_ok()) << files.status().message();
+  EXPECT_EQ(files->tensors().size(), 1u);
+}
+
 TEST_F(WeightFilesTest, ShardsAreFoundByTheirIndex) {
   put_shards();
   put_index(R"({"a": "a-1.safetensors", "b": "a-2.safetensors"})");

@@ -28,8 +28,11 @@ bool is_pickle_name(const std::string& name) {
   return std::ranges::any_of(kPickleEndings, [&](auto end) { return name.ends_with(end); });
 }
 
-// torch.save's archives, and its older files.
+// torch.save's archives, and its older files. The length of a safetensors header may begin with the
+// bytes of a pickle, but its ninth byte is a brace.
 bool begins_as_pickle(std::span<const uint8_t> bytes) {
+  if (bytes.size() > safetensors::kPrefixBytes && bytes[safetensors::kPrefixBytes] == '{')
+    return false;
   const bool is_zip = bytes.size() > 4 && bytes[0] == 'P' && bytes[1] == 'K' && bytes[2] == 3;
   return is_zip || (bytes.size() > 2 && bytes[0] == 0x80 && bytes[1] <= 5);
 }
