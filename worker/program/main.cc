@@ -22,6 +22,7 @@
 #include "worker/replay/replay_main.h"
 #include "worker/use/eval_main.h"
 #include "worker/use/generate_main.h"
+#include "worker/use/measure_main.h"
 #include "worker/use/predict_main.h"
 
 namespace {
@@ -56,6 +57,9 @@ int main(int argc, char** argv) {
   }
   if (argc > 1 && std::string(argv[1]) == "eval") {
     return lockstep::eval_main(argc - 1, argv + 1);
+  }
+  if (argc > 1 && std::string(argv[1]) == "measure") {
+    return lockstep::measure_main(argc - 1, argv + 1);
   }
   lockstep::hold_stop_signals();
   lockstep::WorkerOptions options;

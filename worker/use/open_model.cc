@@ -10,6 +10,7 @@
 #include "worker/engine/precision.h"
 #include "worker/model/foreign.h"
 #include "worker/model/weights/weight_files.h"
+#include "worker/use/program_for_use.h"
 
 namespace lockstep {
 namespace {
@@ -95,7 +96,9 @@ Result<OpenModel> OpenModel::open(const TrainedModel& model, const DataKind& dat
   }
   Status refused;
   for (const uint32_t classes : possible) {
-    auto model_of = make_model(spec, data.shape, classes);
+    auto model_of = model.is_int8 && spec.name() == "exported"
+                        ? exported::open_program_for_use(spec.path(), data.shape, classes)
+                        : make_model(spec, data.shape, classes);
     if (!model_of.is_ok()) {
       if (refused.is_ok()) refused = model_of.status();
       continue;

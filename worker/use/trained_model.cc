@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr char kUsageFile[] = "lockstep.json";
+constexpr char kInt8WeightsFile[] = "model.int8.safetensors";
 constexpr int kMostDepth = 8;
 
 Result<TrainedModel> read_checkpoint_model(const std::string& run_dir,
@@ -101,13 +102,17 @@ class ExportedDirectory {
     wire::ModelSpec& spec = *model_.job.mutable_model();
     spec.clear_sha256();  // of the files of the run; these here have been checked
     spec.clear_eval_sha256();
-    if (spec.name() == "exported") {
+    model_.is_int8 = member(json, "int8").is_object();
+    if (spec.name() == "exported" && model_.is_int8) {
+      spec.set_path(file("model.pt2"));
+      spec.clear_eval_path();
+    } else if (spec.name() == "exported") {
       spec.set_path(file("train.pt2"));
       spec.set_eval_path(file("model.pt2"));
     } else if (spec.name() == "torchscript") {
       spec.set_path(file("model.pt"));
     } else {
-      model_.weights = file(kModelFile);
+      model_.weights = file(model_.is_int8 ? kInt8WeightsFile : std::string(kModelFile));
     }
     if (const Json outputs = member(json, "outputs"); outputs.is_number_unsigned())
       model_.outputs = outputs.get<uint32_t>();

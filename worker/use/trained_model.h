@@ -23,9 +23,10 @@ struct TrainedModel {
   wire::DataLegend legend;    // class names, and the constants of `normalize`
   std::string weights;        // path of safetensors
   bool is_directory = false;  // of an export; else of a run
-  uint32_t outputs = 0;       // classes, or tokens; 0: not known
-  std::string tokenizer;      // path of the vocabulary; empty: none
-  bool is_of_bytes = false;   // without a tokenizer: tokens are bytes of text
+  bool is_int8 = false;      // an export with weights in 8 bits; exported: without training program
+  uint32_t outputs = 0;      // classes, or tokens; 0: not known
+  std::string tokenizer;     // path of the vocabulary; empty: none
+  bool is_of_bytes = false;  // without a tokenizer: tokens are bytes of text
 };
 
 // Where lockstep-worker is told to look.

@@ -10,6 +10,7 @@
 #include "deploy/cli/commands/commands.h"
 #include "deploy/cli/export/export_model.h"
 #include "deploy/cli/export/find_checkpoint.h"
+#include "deploy/cli/export/int8_choice.h"
 #include "deploy/cli/watch/tensorboard_export.h"
 
 namespace lockstep {
@@ -47,15 +48,18 @@ std::string command_text(const ExportRequest& request) {
   if (request.checkpoint != "last") text += "--checkpoint " + shell_word(request.checkpoint) + " ";
   if (request.weights.is_average) text += "--ema ";
   if (request.weights.pruned > 0) text += "--prune " + share_text(request.weights.pruned) + " ";
+  if (!request.int8.empty())
+    text += request.int8 == kInt8Auto ? "--int8 " : "--int8=" + request.int8 + " ";
   return text + shell_word(request.target);
 }
 
 int write_model(ExportRequest request) {
   request.command = command_text(request);
-  const auto name = export_model(request);
-  if (!name.is_ok()) return report(name.status());
-  print_text("%s of %s is in %s; %s/README.md says how to load it\n", name->c_str(),
-             request.run_dir.c_str(), request.target.c_str(), request.target.c_str());
+  const auto done = export_model(request);
+  if (!done.is_ok()) return report(done.status());
+  print_text("%s of %s is in %s; %s/README.md says how to load it\n%s", done->checkpoint.c_str(),
+             request.run_dir.c_str(), request.target.c_str(), request.target.c_str(),
+             done->figures.c_str());
   return 0;
 }
 
@@ -71,6 +75,7 @@ constexpr char kModelExamples[] =
     "  lockstep export model runs/first --checkpoint 1500 at-1500\n"
     "  lockstep export model runs/first --ema averaged\n"
     "  lockstep export model runs/first --prune 0.5 half-zeros\n"
+    "  lockstep export model runs/first small-model --int8\n"
     "\n"
     "Exit codes: 0 written, 64 DIR is not empty or there is no such checkpoint, 65 the checkpoint "
     "is\n"
@@ -92,6 +97,11 @@ void add_model_command(CLI::App& parent, Commands& commands) {
                                        : "a share is at least 0 and below 1, not " + word;
       })
       ->type_name("SHARE");
+  command
+      ->add_flag("--int8{auto}", request->int8,
+                 "Weights in 8 bits; of programs =dynamic multiplies in 8 bits, too, =weights not "
+                 "(default: what this CPU is faster with)")
+      ->check(CLI::IsMember({"auto", "dynamic", "weights"}));
   command->footer(kModelExamples);
   commands[command] = [request] { return write_model(*request); };
 }

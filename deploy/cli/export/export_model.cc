@@ -18,8 +18,11 @@
 #include "deploy/agent/process.h"
 #include "deploy/cli/export/exported_weights.h"
 #include "deploy/cli/export/find_checkpoint.h"
+#include "deploy/cli/export/int8_choice.h"
+#include "deploy/cli/export/measure_export.h"
 #include "deploy/cli/export/model_card.h"
 #include "deploy/cli/watch/run_summary.h"
+#include "worker/model/exported/int8/int8_program.h"
 #include "worker/model/exported/write_program.h"
 #include "worker/model/model_file.h"
 
@@ -31,7 +34,11 @@ namespace fs = std::filesystem;
 constexpr char kTorchScriptFile[] = "model.pt";
 constexpr char kProgramFile[] = "model.pt2";
 constexpr char kTrainingFile[] = "train.pt2";
-constexpr char kChosenWeights[] = "chosen";  // a directory, while the export is made
+constexpr char kFloatProgram[] = "float.pt2";  // while the export is made
+constexpr char kInt8File[] = "model.int8.safetensors";
+constexpr char kUsageName[] = "lockstep.json";
+constexpr char kChosenWeights[] = "chosen";      // a directory, while the export is made
+constexpr char kFiguresFile[] = "figures.json";  // likewise
 
 Status check_target(const std::string& target) {
   std::error_code error;
@@ -65,6 +72,7 @@ class HalfMade {
     if (!path_.empty()) fs::remove_all(path_, ignored);
   }
 
+  const std::string& path() const { return path_; }
   std::string file(const std::string& name) const { return path_ + "/" + name; }
   Status publish() {
     std::error_code error;
@@ -124,27 +132,60 @@ class Export {
     model_.checkpoint = checkpoint.name;
     model_.command = request_.command;
     model_.weights = request_.weights;
-    if (request_.weights.is_plain()) {
-      LOCKSTEP_RETURN_IF_ERROR(write_weights(checkpoint.path));
-    } else {
-      const std::string chosen = out_.file(kChosenWeights);
-      std::error_code error;
+    if (!request_.int8.empty()) LOCKSTEP_RETURN_IF_ERROR(check_int8_model(model_.job.model()));
+    MeasureRequest measure{.run_dir = request_.run_dir,
+                           .checkpoints = {checkpoint.path},
+                           .exported = request_.int8.empty() ? "" : out_.path(),
+                           .file = out_.file(kFiguresFile)};
+    const std::string chosen = out_.file(kChosenWeights);
+    std::error_code error;
+    if (!request_.weights.is_plain()) {
       fs::create_directory(chosen, error);
       if (error) return {Code::kInternal, "cannot make " + chosen + ": " + error.message()};
       LOCKSTEP_RETURN_IF_ERROR(write_chosen_weights(checkpoint.path, request_.weights, chosen));
-      LOCKSTEP_RETURN_IF_ERROR(write_weights(chosen));
-      fs::remove_all(chosen, error);
-      if (error) return {Code::kInternal, "cannot remove " + chosen + ": " + error.message()};
+      measure.checkpoints.push_back(chosen);
     }
+    LOCKSTEP_RETURN_IF_ERROR(write_weights(measure.checkpoints.back()));
     LOCKSTEP_RETURN_IF_ERROR(copy_tokenizer());
-    LOCKSTEP_RETURN_IF_ERROR(put("lockstep.json", usage_json(model_).dump(2) + "\n"));
+    if (!request_.int8.empty() || request_.weights.pruned > 0) {
+      // The worker opens the directory as others will.
+      LOCKSTEP_RETURN_IF_ERROR(put_usage());
+      model_.measured = measure_export(measure, measured_models());
+    }
+    fs::remove_all(chosen, error);
+    if (error) return {Code::kInternal, "cannot remove " + chosen + ": " + error.message()};
+    LOCKSTEP_RETURN_IF_ERROR(put_usage());
     return put("README.md", readme_text(model_));
   }
+
+  std::string figures() const { return figures_text(model_); }
 
  private:
   Status put(const std::string& name, const std::string& content) {
     model_.files[name] = to_hex(sha256(content));
     return replace_file(out_.file(name), content);
+  }
+
+  // It names all files but itself and the page.
+  Status put_usage() {
+    model_.files.erase(kUsageName);
+    return put(kUsageName, usage_json(model_).dump(2) + "\n");
+  }
+
+  // As measure_export() takes them.
+  std::vector<MeasuredModel> measured_models() const {
+    std::vector<MeasuredModel> models;
+    const auto add = [&models](const std::string& what, uint64_t bytes) {
+      models.push_back({.what = what, .file_bytes = bytes});
+    };
+    add("the checkpoint's", float_bytes_);
+    const std::string average = request_.weights.is_average ? "averaged" : "";
+    if (!request_.weights.is_plain())
+      add(request_.weights.pruned > 0 ? (average.empty() ? "pruned" : average + " and pruned")
+                                      : average,
+          float_bytes_);
+    if (model_.int8) add(models.size() > 1 ? "these in 8 bits" : "in 8 bits", int8_bytes_);
+    return models;
   }
 
   // `from`: the directory with model.safetensors.
@@ -162,8 +203,42 @@ class Export {
     }
     if (name == "exported") return write_programs(weights);
     LOCKSTEP_ASSIGN_OR_RETURN(const std::string content, weights.safetensors());
-    LOCKSTEP_RETURN_IF_ERROR(put(kModelFile, content));
+    float_bytes_ = content.size();
+    LOCKSTEP_RETURN_IF_ERROR(request_.int8.empty() ? put(kModelFile, content)
+                                                   : put_int8_weights(weights));
     return name == "gpt2" ? put("config.json", gpt2_config(model_).dump(2) + "\n") : Status::ok();
+  }
+
+  Status put_int8_weights(const ExportedWeights& weights) {
+    model_.int8.emplace();
+    model_.int8->form = "stored";
+    const auto content = weights.int8_safetensors(&model_.int8->counts.tensors);
+    if (!content.is_ok()) return content.status().with_context("--int8");
+    int8_bytes_ = content->size();
+    LOCKSTEP_RETURN_IF_ERROR(put(kInt8File, *content));
+    return put("load.py", int8_load_script(int8_loading_lines(model_)));
+  }
+
+  // model.pt2 becomes one in 8 bits.
+  Status make_program_int8() {
+    const auto form = int8_form(request_.int8);
+    if (!form)
+      return {Code::kUsage, "--int8 is " + shell_word(request_.int8) +
+                                "; it takes auto, dynamic or weights, as --int8=weights"};
+    const std::string program = out_.file(kProgramFile);
+    const std::string floats = out_.file(kFloatProgram);
+    std::error_code error;
+    fs::rename(program, floats, error);
+    if (error) return {Code::kInternal, "cannot make " + floats + ": " + error.message()};
+    const auto counts = exported::write_int8_program(floats, program, *form);
+    if (!counts.is_ok()) return counts.status().with_context("--int8");
+    float_bytes_ = fs::file_size(floats, error);
+    int8_bytes_ = fs::file_size(program, error);
+    fs::remove(floats, error);
+    if (error) return {Code::kInternal, "cannot remove " + floats + ": " + error.message()};
+    model_.int8 = Int8Facts{int8_form_word(*form), *counts};
+    LOCKSTEP_ASSIGN_OR_RETURN(model_.files[kProgramFile], hash_of(program));
+    return Status::ok();
   }
 
   // The program for evaluation, which is what most want, and the one that training can go on with.
@@ -179,6 +254,9 @@ class Export {
       LOCKSTEP_RETURN_IF_ERROR(
           put_program(spec.eval_path(), kProgramFile, /*is_evaluation=*/false, weights));
     }
+    if (!request_.int8.empty()) return make_program_int8();
+    std::error_code error;
+    float_bytes_ = fs::file_size(out_.file(kProgramFile), error);
     return put_program(spec.path(), kTrainingFile, /*is_evaluation=*/false, weights);
   }
 
@@ -238,11 +316,13 @@ class Export {
   const ExportRequest& request_;
   HalfMade& out_;
   ModelFacts model_;
+  uint64_t float_bytes_ = 0;  // of the weights, or of the program for evaluation
+  uint64_t int8_bytes_ = 0;   // likewise, with --int8
 };
 
 }  // namespace
 
-Result<std::string> export_model(const ExportRequest& request) {
+Result<ExportDone> export_model(const ExportRequest& request) {
   ExportRequest whole = request;
   std::error_code error;
   whole.run_dir = fs::canonical(request.run_dir, error).string();
@@ -251,9 +331,10 @@ Result<std::string> export_model(const ExportRequest& request) {
   LOCKSTEP_ASSIGN_OR_RETURN(const CheckpointInfo checkpoint,
                             find_checkpoint(whole.run_dir, whole.checkpoint));
   LOCKSTEP_ASSIGN_OR_RETURN(HalfMade out, HalfMade::beside(request.target));
-  LOCKSTEP_RETURN_IF_ERROR(Export(whole, out).write(checkpoint));
+  Export made(whole, out);
+  LOCKSTEP_RETURN_IF_ERROR(made.write(checkpoint));
   LOCKSTEP_RETURN_IF_ERROR(out.publish());
-  return checkpoint.name;
+  return ExportDone{checkpoint.name, made.figures()};
 }
 
 }  // namespace lockstep

@@ -11,6 +11,7 @@
 
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,10 @@ class ExportedWeights {
   const FileTensor* find(const std::string& name) const;
   // A file in memory, with the metadata {"format": "pt"} that Hugging Face's readers want.
   Result<std::string> safetensors() const;
+  // The same with matrices, kernels and embeddings in 8 bits: NAME of I8, and NAME_scale beside it
+  // (worker/model/weights/dequantize.h). Errors of to_int8(); kConfig if there is nothing to make
+  // smaller.
+  Result<std::string> int8_safetensors(uint32_t* tensors_in_int8) const;
 
  private:
   explicit ExportedWeights(WeightFiles files) : files_(std::move(files)) {}
@@ -38,6 +43,7 @@ class ExportedWeights {
   WeightFiles files_;
   std::deque<std::vector<float>> turned_;  // content of tensors that lie otherwise
   std::vector<StateTensor> tensors_;
+  std::set<std::string> turned_names_;
 };
 
 }  // namespace lockstep

@@ -45,21 +45,32 @@ bool is_resnet(const ModelFacts& model) {
 }
 
 // How to load in Python.
-std::string resnet_lines(const ModelFacts& model, bool is_imagenet) {
-  std::string lines =
-      "import torch, torchvision\n"
-      "from safetensors.torch import load_file\n\n"
-      "net = torchvision.models." +
-      model.job.model().name() + "(num_classes=" + std::to_string(model.outputs) + ")\n";
+std::string resnet_net_lines(const ModelFacts& model, bool is_imagenet) {
+  std::string lines = "net = torchvision.models." + model.job.model().name() +
+                      "(num_classes=" + std::to_string(model.outputs) + ")\n";
   if (!is_imagenet || (model.channels != kColours && model.channels > 0))
     lines += "net.conv1 = torch.nn.Conv2d(" + std::to_string(model.channels) + ", 64, " +
              (is_imagenet ? "7, stride=2, padding=3" : "3, padding=1") + ", bias=False)\n";
   if (!is_imagenet) lines += "net.maxpool = torch.nn.Identity()\n";
-  return lines + "net.load_state_dict(load_file(\"model.safetensors\"))\nnet.eval()\n";
+  return lines;
+}
+
+std::string resnet_lines(const ModelFacts& model, bool is_imagenet) {
+  return "import torch, torchvision\n"
+         "from safetensors.torch import load_file\n\n" +
+         resnet_net_lines(model, is_imagenet) +
+         "net.load_state_dict(load_file(\"model.safetensors\"))\nnet.eval()\n";
 }
 
 std::string loading_lines(const ModelFacts& model) {
   const std::string& name = model.job.model().name();
+  if (model.int8 && name != "exported")
+    return int8_loading_lines(model).empty()
+               ? "from load import weights\n\nweights = weights()  # floats by name\n"
+               : "import torch\nfrom load import load\n\nnet = load()\n";
+  if (name == "exported" && model.int8)
+    return "import torch\n\n"
+           "net = torch.export.load(\"model.pt2\").module()  # for evaluation\n";
   if (name == "gpt2")
     return "from transformers import GPT2LMHeadModel\n\n"
            "net = GPT2LMHeadModel.from_pretrained(\".\")\n";
@@ -118,7 +129,8 @@ std::string figure_rows(const ModelFacts& model) {
   if (model.weights.is_average) rows += "| weights | their average (train.ema) |\n";
   if (model.weights.pruned > 0)
     rows += "| zeros made in matrices and kernels, of 1 | " + number(model.weights.pruned) + " |\n";
-  if (model.weights.is_plain()) {  // else they are those of other weights
+  if (model.int8) rows += "| weights | in 8 bits |\n";
+  if (model.weights.is_plain() && !model.int8) {  // else they are those of other weights
     add("eval_loss", "loss of the evaluation data");
     add("eval_accuracy", "accuracy of the evaluation data, of 1");
   }
@@ -131,7 +143,111 @@ std::string figure_rows(const ModelFacts& model) {
          model.manifest.weights_sha256 + "` |\n| checkpoint | `" + model.checkpoint + "` |\n";
 }
 
+std::string int8_text(const ModelFacts& model) {
+  if (!model.int8) return "";
+  const exported::Int8Counts& counts = model.int8->counts;
+  std::string text = "## 8 bits\n\n" + std::to_string(counts.tensors) +
+                     " matrices, kernels and embeddings are whole numbers from -127 to 127 with a "
+                     "scale for each output channel. Norms and biases are float32. ";
+  if (model.int8->form == "stored")
+    return text +
+           "An embedding that is also the last layer is held once. `load.py` gives back floats, so "
+           "8 bits make the file small and the model no faster.\n\n";
+  if (counts.products > 0)
+    text += std::to_string(counts.products) + " linear layers " +
+            (model.int8->form == "dynamic"
+                 ? "turn each row of their input to 8 bits, too, and multiply whole numbers "
+                   "(`aten._int_mm`): fast on CPUs with AVX512-VNNI, very slow on others, for "
+                   "which there is `--int8=weights`. "
+                 : "multiply by the numbers as floats and scale the result: about as fast as "
+                   "float weights. `--int8=dynamic` is faster on CPUs with AVX512-VNNI. ");
+  if (counts.gathers > 0)
+    text += std::to_string(counts.gathers) +
+            " embeddings scale the rows that they gather; one that is also a linear layer is held "
+            "once. ";
+  if (counts.floats > 0)
+    text += "Of " + std::to_string(counts.floats) +
+            " other weights (convolutions, and what no linear layer takes) the program makes "
+            "floats first: smaller, not faster. ";
+  text += "\n\n";
+  return text;
+}
+
+std::string measured_on(const Measurement& measured) {
+  return std::to_string(measured.samples) + " of " + std::to_string(measured.of) +
+         " samples of the run's evaluation data, batches of " + std::to_string(measured.batch) +
+         ", " + std::to_string(measured.threads) +
+         (measured.threads == 1 ? " thread" : " threads") + ", the models in turns";
+}
+
+std::string measured_section(const ModelFacts& model) {
+  if (!model.measured) return "";
+  const Measurement& measured = *model.measured;
+  std::string text = "## Before and after\n\n";
+  const bool is_known = measured.why_not.empty();
+  text += is_known ? "Measured by the export on " + measured_on(measured) + ".\n\n"
+                   : "Loss, accuracy and speed were not measured: " + measured.why_not + ".\n\n";
+  text += is_known ? "| weights | bytes of the file | loss | accuracy, of 1 | samples/s |\n"
+                     "|---|---|---|---|---|\n"
+                   : "| weights | bytes of the file |\n|---|---|\n";
+  for (const MeasuredModel& row : measured.models) {
+    text += "| " + row.what + " | " + std::to_string(row.file_bytes) + " |";
+    if (is_known)
+      text += " " + number(row.loss) + " | " + number(row.accuracy) + " | " +
+              number(row.samples_per_second, "%.1f") + " |";
+    text += "\n";
+  }
+  return text + "\n";
+}
+
+Json measured_json(const Measurement& measured) {
+  Json out = {{"models", Json::array()}};
+  const bool is_known = measured.why_not.empty();
+  if (is_known)
+    out.update({{"samples", measured.samples},
+                {"of", measured.of},
+                {"batch", measured.batch},
+                {"threads", measured.threads}});
+  else
+    out["why_not"] = measured.why_not;
+  for (const MeasuredModel& row : measured.models) {
+    Json one = {{"weights", row.what}, {"file_bytes", row.file_bytes}};
+    if (is_known)
+      one.update({{"loss", row.loss},
+                  {"accuracy", row.accuracy},
+                  {"samples_per_second", row.samples_per_second}});
+    out["models"].push_back(one);
+  }
+  return out;
+}
+
 }  // namespace
+
+std::string int8_loading_lines(const ModelFacts& model) {
+  if (model.job.model().name() == "gpt2")
+    return "from transformers import GPT2Config, GPT2LMHeadModel\n\n"
+           "net = GPT2LMHeadModel(GPT2Config.from_pretrained(HERE))\n"
+           "net.load_state_dict({\"lm_head.weight\": found[\"transformer.wte.weight\"], "
+           "**found})\n";
+  if (is_resnet(model))
+    return "import torchvision\n\n" +
+           resnet_net_lines(model, model.job.model().stem() == "imagenet") +
+           "net.load_state_dict(found)\n";
+  return "";
+}
+
+std::string figures_text(const ModelFacts& model) {
+  if (!model.measured) return "";
+  const Measurement& measured = *model.measured;
+  if (!measured.why_not.empty())
+    return "loss, accuracy and speed were not measured: " + measured.why_not + "\n";
+  std::string text = "on " + measured_on(measured) + ":\n";
+  for (const MeasuredModel& row : measured.models)
+    text += "  " + row.what + ": " + std::to_string(row.file_bytes) + " bytes, loss " +
+            number(row.loss) + ", accuracy " + number(row.accuracy) + ", " +
+            number(row.samples_per_second, "%.1f") + " samples/s\n";
+  return text;
+}
 
 Json usage_json(const ModelFacts& model) {
   Json out;
@@ -144,6 +260,13 @@ Json usage_json(const ModelFacts& model) {
       model.manifest.weights_sha256;
   if (model.weights.is_average) out["average"] = true;
   if (model.weights.pruned > 0) out["pruned"] = model.weights.pruned;
+  if (model.int8)
+    out["int8"] = {{"form", model.int8->form},
+                   {"tensors", model.int8->counts.tensors},
+                   {"linear", model.int8->counts.products},
+                   {"embeddings", model.int8->counts.gathers},
+                   {"made_floats", model.int8->counts.floats}};
+  if (model.measured) out["measured"] = measured_json(*model.measured);
   out["files"] = model.files;
   out["data"] = {{"train_fingerprint", model.facts.train_fingerprint()},
                  {"train_samples", model.facts.train_samples()}};
@@ -210,9 +333,9 @@ std::string readme_text(const ModelFacts& model) {
          "\n\nTrained and exported by Lockstep.\n\n## Load it\n\n```python\n" +
          loading_lines(model) + "```\n\n" +
          (takes_images(model) ? image_lines(model) : token_lines(model)) +
-         "`lockstep.json` says the same for programs, with class names and hashes.\n\n## "
-         "Figures\n\n" +
-         figure_rows(model) + "\nMade by:\n\n```\n" + model.command + "\n```\n";
+         "`lockstep.json` says the same for programs, with class names and hashes.\n\n" +
+         int8_text(model) + measured_section(model) + "## Figures\n\n" + figure_rows(model) +
+         "\nMade by:\n\n```\n" + model.command + "\n```\n";
 }
 
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,15 @@
 #include "comm/wire/job.pb.h"
 #include "coordinator/checkpoint/manifest.h"
 #include "deploy/cli/export/chosen_weights.h"
+#include "deploy/cli/export/measure_export.h"
+#include "worker/model/exported/int8/int8_program.h"
 
 namespace lockstep {
+
+struct Int8Facts {
+  std::string form;  // dynamic, weights; stored: built-in models, which compute with floats
+  exported::Int8Counts counts;
+};
 
 struct ModelFacts {
   wire::JobSpec job;
@@ -29,6 +37,8 @@ struct ModelFacts {
   // Of the first layer and the last one, where the weights show them; 0: they do not.
   int64_t channels = 0;
   int64_t outputs = 0;
+  std::optional<Int8Facts> int8;        // with --int8
+  std::optional<Measurement> measured;  // with --int8 or --prune
 };
 
 // lockstep.json: model, input, transforms, mean and deviation, class names, tokenizer, step,
@@ -37,6 +47,12 @@ nlohmann::json usage_json(const ModelFacts& model);
 
 // config.json of Hugging Face's GPT2LMHeadModel.
 nlohmann::json gpt2_config(const ModelFacts& model);
+
+// Lines of load.py that make `net` of `found`, the floats by name; empty: no library has the model.
+std::string int8_loading_lines(const ModelFacts& model);
+
+// The figures of Measurement, for a terminal; empty: there are none.
+std::string figures_text(const ModelFacts& model);
 
 // README.md: how to load the weights, figures, data, the command.
 std::string readme_text(const ModelFacts& model);

@@ -240,5 +240,51 @@ TEST_F(LoadWeights, AnotherVocabularyIsAdvised) {
               FailsWith(Code::kConfig, Names("wte.weight"), Advises("model.vocab")));
 }
 
+// What lockstep export model --int8 writes.
+class OwnInt8Weights : public ::testing::Test {
+ protected:
+  Status load(const Tensors& tensors, const EmptyState& state) {
+    const std::string path = dir_.path("model.int8.safetensors");
+    write_file(path, weights_file(tensors));
+    wire::ModelSpec spec;
+    spec.set_name("mlp");
+    return load_own_weights(path, spec, state.tensors());
+  }
+  static WrittenTensor numbers(std::vector<int64_t> shape, const std::vector<int8_t>& values) {
+    return {"I8", std::move(shape), {values.begin(), values.end()}};
+  }
+
+  TemporaryDirectory dir_;
+};
+
+TEST_F(OwnInt8Weights, AreNumbersTimesTheScalesOfTheirChannels) {
+  EmptyState state;
+  state.add("w", {2, 3}).add("b", {2});
+  const Status rows = load({{"w", numbers({2, 3}, {1, -2, 127, 0, -127, 5})},
+                            {"w_scale", {"F32", {2, 1}, bytes_of_floats({0.5F, 2})}},
+                            {"b", counting({2}, 7)}},
+                           state);
+  ASSERT_TRUE(rows.is_ok()) << rows.message();
+  EXPECT_EQ(state.floats("w"), (Floats{0.5F, -1, 63.5F, 0, -254, 10}));
+  EXPECT_EQ(state.floats("b"), (Floats{7, 8}));
+  const Status columns = load({{"w", numbers({2, 3}, {1, -2, 127, 0, -127, 5})},
+                               {"w_scale", {"F32", {1, 3}, bytes_of_floats({1, 2, 0.5F})}},
+                               {"b", counting({2}, 7)}},
+                              state);
+  ASSERT_TRUE(columns.is_ok()) << columns.message();
+  EXPECT_EQ(state.floats("w"), (Floats{1, -4, 63.5F, 0, -254, 2.5F}));
+}
+
+TEST_F(OwnInt8Weights, WithoutTheirScalesAreRefused) {
+  EmptyState state;
+  state.add("w", {2, 3});
+  const WrittenTensor w = numbers({2, 3}, {1, 2, 3, 4, 5, 6});
+  const auto refused = FailsWith(Code::kBadData, Names("w_scale"), Advises("export the model"));
+  EXPECT_THAT(load({{"w", w}}, state), refused);
+  EXPECT_THAT(load({{"w", w}, {"w_scale", counting({2}, 1)}}, state), refused);
+  EXPECT_THAT(load({{"w", w}, {"w_scale", counting({2, 3}, 1)}}, state), refused);
+  EXPECT_THAT(load({{"w", w}, {"w_scale", numbers({2, 1}, {1, 1})}}, state), refused);
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -48,8 +48,7 @@ std::optional<bool> is_in_by_out(const std::vector<FileTensor>& tensors) {
   return std::nullopt;
 }
 
-Result<std::vector<NamedTensor>> name_gpt2(const WeightFiles& files) {
-  const std::vector<FileTensor>& all = files.tensors();
+Result<std::vector<NamedTensor>> name_gpt2(const std::vector<FileTensor>& all) {
   const std::optional<bool> in_by_out = is_in_by_out(all);
   const FileTensor* tokens = find(all, kTokens);
   std::vector<NamedTensor> out;
@@ -75,13 +74,13 @@ Result<std::vector<NamedTensor>> name_gpt2(const WeightFiles& files) {
 
 }  // namespace
 
-Result<std::vector<NamedTensor>> name_tensors(const std::string& model, const WeightFiles& files) {
+Result<std::vector<NamedTensor>> name_tensors(const std::string& model,
+                                              const std::vector<FileTensor>& all) {
   std::vector<NamedTensor> out;
   if (model == "gpt2") {
-    LOCKSTEP_ASSIGN_OR_RETURN(out, name_gpt2(files));
+    LOCKSTEP_ASSIGN_OR_RETURN(out, name_gpt2(all));
   } else {
-    for (const FileTensor& tensor : files.tensors())
-      out.push_back({tensor.name, &tensor, false, tensor.shape});
+    for (const FileTensor& tensor : all) out.push_back({tensor.name, &tensor, false, tensor.shape});
   }
   std::ranges::sort(out, {}, &NamedTensor::name);
   const auto twice = std::ranges::adjacent_find(out, {}, &NamedTensor::name);

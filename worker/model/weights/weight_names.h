@@ -24,8 +24,9 @@ struct NamedTensor {
   std::vector<int64_t> shape{};  // in the model
 };
 
-// The tensors of the files by the names of model.name `model`. They point into `files`. kConfig if
+// The tensors of the files by the names of model.name `model`. They point into `all`. kConfig if
 // nothing tells which layout the matrices of a GPT-2 have, kBadData if two get one name.
-Result<std::vector<NamedTensor>> name_tensors(const std::string& model, const WeightFiles& files);
+Result<std::vector<NamedTensor>> name_tensors(const std::string& model,
+                                              const std::vector<FileTensor>& all);
 
 }  // namespace lockstep

@@ -1,0 +1,27 @@
+// What `--int8` asks for, and what it comes to for a model.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "comm/base/status.h"
+#include "comm/wire/job.pb.h"
+#include "worker/model/exported/int8/int8_program.h"
+
+namespace lockstep {
+
+// The words that --int8 takes: auto, dynamic, weights. Empty for another one.
+inline constexpr char kInt8Auto[] = "auto";
+std::optional<exported::Int8Form> int8_form(const std::string& word);
+const char* int8_form_word(exported::Int8Form form);
+
+// kUsage, with what to do, for a model that has no export in 8 bits.
+Status check_int8_model(const wire::ModelSpec& model);
+
+// load.py for the weights of a built-in model. `loading`: lines that make `net` of `found`, the
+// floats by name; empty: there is no library's model to make.
+std::string int8_load_script(const std::string& loading);
+
+}  // namespace lockstep
