@@ -96,8 +96,7 @@ Result<pid_t> start_process(const ProcessSpec& spec) {
     return Status(Code::kInternal, "cannot start a process for " + spec.argv[0] + ": " +
                                        errno_text(fork_error) + "; " + kRaiseProcessLimit);
   if (!failed) return pid;
-  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  wait_for_end(pid);
   return Status(Code::kConfig, "cannot start " + spec.argv[0] + ": " + errno_text(exec_error));
 }
 
@@ -126,6 +125,13 @@ Reaped reap_one() {
   const pid_t pid = ::waitpid(-1, &status, WNOHANG);
   if (pid <= 0) return {};
   return {pid, ProcessEnd::from_wait_status(status)};
+}
+
+ProcessEnd wait_for_end(pid_t pid) {
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return ProcessEnd::from_wait_status(status);
 }
 
 std::string sibling_program(const std::string& name) {

@@ -56,6 +56,9 @@ struct Reaped {
 // One child that has ended, without waiting.
 Reaped reap_one();
 
+// Waits until a child has ended.
+ProcessEnd wait_for_end(pid_t pid);
+
 // The program `name` beside the running one, e.g. "/opt/lockstep/bin/lockstep-worker".
 std::string sibling_program(const std::string& name);
 

@@ -1,49 +1,22 @@
 """`lockstep eval` and `lockstep predict` with real processes: the figures of the run's own evaluation,
 for every kind of model, of a run and of what was exported; parts on several processes; what they
 refuse."""
-import contextlib
 import csv
 import io
 import json
-import os
 import pathlib
 import shutil
-import signal
 import struct
 import subprocess
 import unittest
 
 from array_files import table
-from harness import BIN, ROOT, LockstepTest, lockstep, processes_of, synthetic_dataset
+from harness import BIN, ROOT, lockstep, synthetic_dataset
 from image_files import images
-
-TRAIN = {"global_batch": 64, "slots": 4, "epochs": 1, "eval_batch": 50}
-
-
-class UseTest(LockstepTest):
-    def train(self, path, model, name="run", train=(), **sections):
-        job = self.job(path, model=model, train={**TRAIN, **dict(train)}, name=f"{name}.yaml",
-                       **sections)
-        return self.finish(job, "--workers", 2, name=name)
-
-    def export(self, run, name="out"):
-        self.succeed("export", "model", run.run_dir, self.scratch / name)
-        return self.scratch / name
-
-    def scores(self, place, *args):
-        return json.loads(self.succeed("eval", place, *args, "--json"))
-
-    def assert_scores_of_run(self, run, scores):
-        self.assertEqual(scores["loss"], run.summary()["eval_loss"])
-        self.assertEqual(scores["accuracy"], run.summary()["eval_accuracy"])
-
-    def rows(self, *args):
-        done = lockstep("predict", *args)  # progress goes to stderr
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return list(csv.DictReader(io.StringIO(done.stdout)))
+from trained_runs import TrainedRunsTest
 
 
-class Eval(UseTest):
+class Eval(TrainedRunsTest):
     def test_every_kind_of_model_gives_the_figures_of_its_run(self):
         golden = ROOT / "tests/golden"
         for name, model, size in (
@@ -59,6 +32,9 @@ class Eval(UseTest):
                 run = self.train(data, model, name=name)
                 self.assert_scores_of_run(run, self.scores(run.run_dir))
                 self.assert_scores_of_run(run, self.scores(run.run_dir, data))
+                for workers in (2, 5):
+                    self.assertEqual(self.scores(run.run_dir, "--workers", workers),
+                                     self.scores(run.run_dir))
                 target = self.export(run, f"of-{name}")
                 shutil.move(run.run_dir, self.scratch / f"gone-{name}")
                 found = self.scores(target, data)
@@ -76,6 +52,7 @@ class Eval(UseTest):
         scores = self.scores(run.run_dir, directory)
         self.assert_scores_of_run(run, scores)
         self.assertIn("perplexity", scores)
+        self.assertEqual(self.scores(run.run_dir, directory, "--workers", 3), scores)
         exported = self.scores(self.export(run), directory)
         self.assertEqual(exported["loss"], scores["loss"])
         self.assert_fails(lockstep("predict", run.run_dir, directory), 64, names=directory,
@@ -140,7 +117,7 @@ class Eval(UseTest):
         self.assert_fails(lockstep("eval", run.run_dir, flat), 64, advises="predict")
 
 
-class Predict(UseTest):
+class Predict(TrainedRunsTest):
     def test_any_number_of_processes_writes_the_same_rows(self):
         data = synthetic_dataset(self.scratch / "data", train=128, evaluation=230)
         run = self.train(data, {"name": "mlp"}, train={"epochs": 4})
@@ -183,39 +160,23 @@ class Predict(UseTest):
         wanted, target = self.scratch / "wanted.csv", self.scratch / "out.csv"
         self.succeed("predict", run.run_dir, data, "--out", wanted)
 
-        temporary = self.scratch / "temporary"
-        temporary.mkdir()
-
-        def predict_and_kill(most):
-            command = subprocess.Popen([BIN / "lockstep", "predict", run.run_dir, data, "--workers",
-                                        "2", "--out", target], stderr=subprocess.PIPE, text=True,
-                                       env={**os.environ, "TMPDIR": str(temporary)})
-            killed = 0
-            while command.poll() is None:
-                for pid in processes_of(run.run_dir, lambda words: b"--part" in words):
-                    if killed < most:
-                        with contextlib.suppress(ProcessLookupError):
-                            os.kill(pid, signal.SIGKILL)
-                            killed += 1
-            self.assertGreaterEqual(killed, 1)
-            self.assertEqual(list(temporary.iterdir()), [])
-            return command.returncode, command.communicate()[1]
-
-        code, said = predict_and_kill(1)
+        predict = ["predict", run.run_dir, data, "--out", target]
+        code, _, said = self.killing_parts(run, 1, *predict)
         self.assertEqual(code, 0, said)
         self.assertEqual(target.read_text(), wanted.read_text())
         target.unlink()
-        code, said = predict_and_kill(1000)
+        code, _, said = self.killing_parts(run, 1000, *predict)
         self.assertEqual(code, 70, said)
         self.assertRegex(said, r"part \d of 2\b.*signal 9")
         self.assertFalse(target.exists())
 
-    def test_a_model_without_classes_is_refused_also_where_it_was_exported(self):
-        data = synthetic_dataset(self.scratch / "data", train=64, evaluation=20, classes=2)
-        run = self.train(data, {"name": "mlp"}, train={"loss": "mse"})
-        for place in (run.run_dir, self.export(run)):
-            for command in ("predict", "eval"):
-                self.assert_fails(lockstep(command, place, data), 64, names=[place, "mse"])
+        evaluate = ["eval", run.run_dir, data, "--json"]
+        code, printed, said = self.killing_parts(run, 1, *evaluate)
+        self.assertEqual(code, 0, said)
+        self.assertEqual(json.loads(printed), self.scores(run.run_dir, data))
+        code, printed, said = self.killing_parts(run, 1000, *evaluate)
+        self.assertEqual((code, printed), (70, ""), said)
+        self.assertRegex(said, r"part \d of 2\b.*signal 9")
 
     def test_what_cannot_be_is_one_line(self):
         data = synthetic_dataset(self.scratch / "data", train=64, evaluation=20)

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/wire/loss_rules.h"
 #include "comm/wire/metric_names.h"
 #include "worker/engine/engine_impl.h"
 
@@ -13,8 +14,6 @@ namespace {
 Status not_with(const std::string& key, const std::string& why) {
   return {Code::kUsage, key + " " + why};
 }
-
-constexpr char kOwn[] = "cannot be had with a loss of the model's own";
 
 }  // namespace
 
@@ -59,30 +58,17 @@ Status EngineImpl::check_targets(const data::SampleShape& shape, const int64_t* 
 Status EngineImpl::check_loss() const {
   const LossKind kind = loss_kind(job_.train());
   const std::string name = "train.loss: " + job_.train().loss();
-  if (model_->layout().own_loss) {
-    if (kind != LossKind::kCrossEntropy)
-      return not_with(name,
-                      "goes with models that give logits, but this one gives its own "
-                      "loss; leave the key out");
-    if (job_.train().label_smoothing() > 0)
-      return not_with("train.label_smoothing", std::string(kOwn) + "; do it in the model");
-    for (const std::string& word : job_.data().transforms())
-      if (word.starts_with("mixup") || word.starts_with("cutmix"))
-        return not_with("the transform " + word, std::string(kOwn) +
-                                                     ", which takes one label "
-                                                     "of a sample; take it out of data.transforms");
-    for (const std::string& metric : metrics())
-      if (job_.train().ema() > 0 && metric.starts_with(std::string(kAverageName) + "_"))
-        return not_with("train.ema",
-                        "names the average's metrics ema_..., and the model gives a "
-                        "metric named " +
-                            metric + "; give it another name");
-  }
+  const bool is_own = model_->layout().own_loss.has_value();
+  if (const auto conflict = loss_conflict(job_, is_own))
+    return is_own ? refused_beside_own_loss(*conflict)
+                  : not_with(conflict->shown,
+                             "beside " + name + ": " + conflict->why + "; " + conflict->advice);
+  for (const std::string& metric : metrics())
+    if (job_.train().ema() > 0 && metric.starts_with(std::string(kAverageName) + "_"))
+      return not_with("train.ema",
+                      "names the average's metrics ema_..., and the model gives a metric named " +
+                          metric + "; give it another name");
   LOCKSTEP_RETURN_IF_ERROR(check_fields());
-  if (job_.checkpoint().best() == "accuracy" && !knows_right())
-    return not_with("checkpoint.best: accuracy",
-                    "needs right predictions, and this loss does not say what is right; use "
-                    "checkpoint.best: loss");
   if (kind == LossKind::kCrossEntropy) return Status::ok();
   if (train_.shape().is_sequence())
     return not_with(name, "is not for tokens, which are classes; leave the key out");

@@ -18,7 +18,7 @@
 
 #include "comm/base/clock.h"
 #include "comm/wire/job.pb.h"
-#include "comm/wire/loss_kind.h"
+#include "comm/wire/loss_rules.h"
 #include "data/dataset/dataset.h"
 #include "data/order/step_plan.h"
 #include "data/read/label_count.h"
@@ -147,17 +147,13 @@ class EngineImpl final : public Engine {
   double mean_loss(const BatchScore& total, uint64_t predictions) const;
   void report_average(const BatchScore& total, uint64_t samples, wire::EvalReport* report) const;
 
-  // The mean loss is over samples, and not over labels.
   bool is_by_sample() const {
-    return model_->layout().own_loss || loss_kind(job_.train()) != LossKind::kCrossEntropy ||
+    return lockstep::is_by_sample(loss_kind(job_.train()), model_->layout().own_loss.has_value()) ||
            (train_.shape().fields != nullptr &&
             train_.shape().fields->find(data::FieldRole::kWeight));
   }
-  // Its loss tells right predictions from wrong ones.
   bool knows_right() const {
-    const LossKind kind = loss_kind(job_.train());
-    return !model_->layout().own_loss &&
-           (kind == LossKind::kCrossEntropy || kind == LossKind::kBce);
+    return lockstep::knows_right(loss_kind(job_.train()), model_->layout().own_loss.has_value());
   }
   // Names, in the order of the control section.
   std::span<const std::string> metrics() const {

@@ -5,9 +5,10 @@
 
 namespace lockstep {
 
-uint64_t count_in_top(const at::Tensor& logits, int64_t* labels) {
+uint64_t count_in_top(const at::Tensor& logits, const int64_t* labels) {
   const at::Tensor rows = logits.reshape({-1, logits.size(-1)});
-  const at::Tensor label = at::from_blob(labels, {rows.size(0), 1}, at::kLong).to(rows.device());
+  const at::Tensor label =
+      at::from_blob(const_cast<int64_t*>(labels), {rows.size(0), 1}, at::kLong).to(rows.device());
   const at::Tensor sought = rows.gather(1, label.clamp_min(0));
   const at::Tensor classes = at::arange(rows.size(1), label.options());
   const at::Tensor is_tied_before = rows.eq(sought).logical_and(classes.lt(label));

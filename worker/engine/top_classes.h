@@ -17,6 +17,6 @@ inline constexpr int64_t kFewestClassesForTop = 10;
 // On a tie the first class counts, as for the largest one. A logit that is no number comes before
 // all others. `labels`: one a row, on the host; a row without a label (comm/base/labels.h) does not
 // count.
-uint64_t count_in_top(const at::Tensor& logits, int64_t* labels);
+uint64_t count_in_top(const at::Tensor& logits, const int64_t* labels);
 
 }  // namespace lockstep

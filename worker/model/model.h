@@ -27,6 +27,7 @@
 #include "data/dataset/sample_shape.h"
 #include "worker/cuda/kernels/layer_kernels.h"
 #include "worker/model/gradient_sink.h"
+#include "worker/model/predictor.h"
 #include "worker/model/spec.h"
 
 namespace lockstep {
@@ -90,8 +91,9 @@ class Model {
   // What the user should know of the model, a sentence each.
   virtual std::vector<std::string> notes() const { return {}; }
 
-  // What training takes.
+  // What training takes, and what evaluation takes.
   virtual BatchRange training_batches() const { return {}; }
+  virtual BatchRange evaluation_batches() const { return {}; }
   // kConfig, with what to do, unless the model takes batches of so many samples. `whose`: "a slot
   // of ...".
   virtual Status check_batch(uint64_t /*samples*/, bool /*training*/,
@@ -103,6 +105,9 @@ class Model {
   virtual ModelOutput forward(const ModelInputs& inputs, std::span<const at::Tensor> parameters,
                               std::span<const at::Tensor> buffers,
                               const ForwardMode& mode) const = 0;
+
+  // Null: the model has no program for predictions alone (model.predict_path).
+  virtual const Predictor* predictor() const { return nullptr; }
 
   // True if backward reads the logits. Nobody may then write to the logits before backward.
   virtual bool keeps_logits() const { return true; }

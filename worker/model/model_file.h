@@ -27,6 +27,7 @@ struct ModelFileKeys {
 };
 inline constexpr ModelFileKeys kModelFileKeys{"model.path", "model.sha256"};
 inline constexpr ModelFileKeys kEvalFileKeys{"model.eval_path", "model.eval_sha256"};
+inline constexpr ModelFileKeys kPredictFileKeys{"model.predict_path", ""};  // of no run's identity
 
 Result<ModelFile> read_model_file(const std::string& path,
                                   const ModelFileKeys& keys = kModelFileKeys);

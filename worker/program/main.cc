@@ -3,9 +3,11 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <future>
+#include <string_view>
 #include <thread>
 
 #include "comm/base/build_info.h"
@@ -29,6 +31,18 @@ namespace {
 
 constexpr std::chrono::seconds kTrainingThreadMayTake{5};
 
+// What this program does beside working in a run, by its first word.
+struct Command {
+  std::string_view name;
+  int (*run)(int argc, char** argv);
+};
+constexpr std::array kCommands = {
+    Command{"replay", lockstep::replay_main},   Command{"export", lockstep::export_main},
+    Command{"doctor", lockstep::doctor_main},   Command{"generate", lockstep::generate_main},
+    Command{"predict", lockstep::predict_main}, Command{"eval", lockstep::eval_main},
+    Command{"measure", lockstep::measure_main},
+};
+
 // The agent decides about an interrupt at the terminal; a peer that hangs up and a file that may
 // not grow are errors of a call, not the end of the process.
 void ignore_signals() {
@@ -40,27 +54,8 @@ void ignore_signals() {
 int main(int argc, char** argv) {
   lockstep::secure_standard_streams();
   lockstep::explain_missing_threads();
-  if (argc > 1 && std::string(argv[1]) == "replay") {
-    return lockstep::replay_main(argc - 1, argv + 1);
-  }
-  if (argc > 1 && std::string(argv[1]) == "export") {
-    return lockstep::export_main(argc - 1, argv + 1);
-  }
-  if (argc > 1 && std::string(argv[1]) == "doctor") {
-    return lockstep::doctor_main(argc - 1, argv + 1);
-  }
-  if (argc > 1 && std::string(argv[1]) == "generate") {
-    return lockstep::generate_main(argc - 1, argv + 1);
-  }
-  if (argc > 1 && std::string(argv[1]) == "predict") {
-    return lockstep::predict_main(argc - 1, argv + 1);
-  }
-  if (argc > 1 && std::string(argv[1]) == "eval") {
-    return lockstep::eval_main(argc - 1, argv + 1);
-  }
-  if (argc > 1 && std::string(argv[1]) == "measure") {
-    return lockstep::measure_main(argc - 1, argv + 1);
-  }
+  for (const Command& command : kCommands)
+    if (argc > 1 && command.name == argv[1]) return command.run(argc - 1, argv + 1);
   lockstep::hold_stop_signals();
   lockstep::WorkerOptions options;
   options.node = lockstep::host_name();

@@ -6,18 +6,18 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
-#include <exception>
 #include <optional>
 #include <string>
 #include <thread>
 
 #include "comm/base/text/shell_word.h"
+#include "comm/inherited/progress_line.h"
 #include "comm/inherited/standard_streams.h"
-#include "worker/model/foreign.h"
 #include "worker/model/weights/weight_files.h"
 #include "worker/use/generator.h"
 #include "worker/use/model_tensors.h"
 #include "worker/use/trained_model.h"
+#include "worker/use/use_words.h"
 
 namespace lockstep {
 namespace {
@@ -63,7 +63,10 @@ int threads_for(const ModelLayout& layout) {
 Status write_text(const GenerateWords& words, Generator& generator, TokenText& text,
                   uint64_t* made) {
   const auto end = text.end();
+  const bool is_seen = ::isatty(STDOUT_FILENO) != 0;
+  ProgressLine progress;
   for (uint64_t i = 0; i < words.tokens; ++i) {
+    if (!is_seen) progress.show("generating", i, words.tokens);
     LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t token, generator.next());
     if (token == end) break;
     ++*made;
@@ -133,10 +136,7 @@ Status generate(const GenerateWords& words) {
 int generate_main(int argc, char** argv) {
   GenerateWords words;
   CLI::App app("Goes on with a text; started by `lockstep generate`.", "generate");
-  app.add_option("--model", words.place.path, "directory of a run, or of an exported model")
-      ->required();
-  app.add_option("--checkpoint", words.place.checkpoint, "directory of the run's checkpoint");
-  app.add_flag("--or-newer", words.place.or_newer, "if that one is gone");
+  add_model_place(app, words.place);
   app.add_option("--prompt", words.prompt, "the text to go on with")->required();
   app.add_option("--tokenizer", words.tokenizer, "vocabulary, in place of the model's");
   app.add_option("--tokens", words.tokens, "at most so many")->required();
@@ -146,19 +146,7 @@ int generate_main(int argc, char** argv) {
   app.add_option("--seed", words.rule.seed)->required();
   app.add_option("--threads", words.threads)->required();
   app.add_flag("--speed", words.tells_speed, "say tokens/s on stderr");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : exit_code(Status(Code::kUsage, ""));
-  }
-  Status done;
-  try {
-    done = generate(words);
-  } catch (const std::exception& error) {
-    done = Status(Code::kInternal, "generating failed: " + one_line(error));
-  }
-  if (!done.is_ok()) print_error("lockstep: %s\n", done.message().c_str());
-  return exit_code(done);
+  return run_use_command(app, argc, argv, "generating failed", [&] { return generate(words); });
 }
 
 }  // namespace lockstep

@@ -48,9 +48,6 @@ Result<Figures> measure(const MeasureWords& words) {
   at::set_num_threads(threads);
   LOCKSTEP_ASSIGN_OR_RETURN(const auto data, UsedData::open(trained.front(), UsedDataPlace()));
   const data::Dataset& dataset = data->dataset();
-  if (dataset.shape().fields != nullptr)
-    return Status(Code::kConfig,
-                  "the run trains on fields, and only its own evaluation reads them");
   MeasureLimits limits;
   limits.seconds = words.seconds;
   limits.batch = std::min<uint64_t>(
@@ -60,7 +57,8 @@ Result<Figures> measure(const MeasureWords& words) {
   for (const TrainedModel& model : trained) {
     LOCKSTEP_ASSIGN_OR_RETURN(
         OpenModel opened,
-        OpenModel::open(model, {data->name(), dataset.shape(), dataset.classes()}));
+        OpenModel::open(model, {data->name(), dataset.shape(), dataset.classes()},
+                        ModelUse::kEvaluate));
     LOCKSTEP_RETURN_IF_ERROR(opened.check_batch(limits.batch));
     if (const uint64_t rest = dataset.samples() % limits.batch; rest > 0)
       LOCKSTEP_RETURN_IF_ERROR(opened.check_batch(rest));
@@ -95,7 +93,8 @@ int measure_main(int argc, char** argv) {
   app.add_option("--export", words.exported, "directory of an export");
   app.add_option("--file", words.file, "file to write")->required();
   app.add_option("--seconds", words.seconds, "after which no batch begins");
-  return run_use_command(app, argc, argv, [&] { return write_figures(words); });
+  return run_use_command(app, argc, argv, "the model cannot compute this",
+                         [&] { return write_figures(words); });
 }
 
 }  // namespace lockstep

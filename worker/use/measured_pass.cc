@@ -5,10 +5,11 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <span>
 
 #include "comm/base/labels.h"
 #include "comm/inherited/standard_streams.h"
-#include "worker/engine/core/loss.h"
+#include "worker/use/score_batch.h"
 
 namespace lockstep {
 namespace {
@@ -18,11 +19,6 @@ constexpr double kLittleTime = 2;  // seconds: below it passes are repeated, to 
 constexpr size_t kMostPasses = 7;
 constexpr double kSilentSeconds = 2;
 constexpr double kPauseSeconds = 20;  // between lines of progress
-
-struct BatchScore {
-  SlotLoss loss;
-  uint64_t labels = 0;
-};
 
 double seconds_now() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -43,7 +39,7 @@ class MeasuredPass {
         limits_(limits),
         samples_(data.dataset().samples()),
         batches_((samples_ + limits.batch - 1) / limits.batch),
-        scores_(models.size(), std::vector<BatchScore>(batches_)),
+        scores_(models.size(), std::vector<PartScores>(batches_)),
         passes_(models.size()) {}
 
   Result<nlohmann::ordered_json> run() {
@@ -76,8 +72,8 @@ class MeasuredPass {
     return data_.read(begin, begin + size_, &batch_);
   }
 
-  at::Tensor forward(const OpenModel& model) const {
-    return model.logits(batch_.shape, batch_.inputs.data(), size_);
+  void forward(const OpenModel& model) const {
+    (void)model.evaluate(batch_.shape, batch_.inputs.data(), batch_.labels.data(), size_);
   }
 
   // The batch by every model, in another order each time.
@@ -86,9 +82,9 @@ class MeasuredPass {
     for (size_t i = 0; i < models_.size(); ++i) {
       const size_t m = (i + turn_) % models_.size();
       const double begun = seconds_now();
-      const at::Tensor logits = forward(*models_[m]);
+      forward(*models_[m]);
       pass_seconds_[m] += seconds_now() - begun;
-      if (scores) LOCKSTEP_RETURN_IF_ERROR(add(logits, &scores_[m][at_]));
+      if (scores) LOCKSTEP_RETURN_IF_ERROR(add(*models_[m], &scores_[m][at_]));
     }
     ++turn_;
     pass_samples_ += size_;
@@ -96,17 +92,28 @@ class MeasuredPass {
     return Status::ok();
   }
 
-  Status add(const at::Tensor& logits, BatchScore* score) const {
-    const auto classes = static_cast<uint64_t>(logits.size(-1));
-    const float* rows = logits.const_data_ptr<float>();
-    for (size_t row = 0; row < batch_.labels.size(); ++row) {
-      const int64_t label = batch_.labels[row];
-      if (label != kIgnoredLabel && (label < 0 || static_cast<uint64_t>(label) >= classes))
-        return {Code::kBadData, data_.name() + " has a label that is no class of the model"};
-      score->labels += label == kIgnoredLabel ? 0 : 1;
-      score->loss.add(softmax_cross_entropy(rows + row * classes, RowTarget{.label = label},
-                                            classes, 1, nullptr));
+  // As an evaluation of the run does.
+  Status add(const OpenModel& model, PartScores* part) const {
+    Scores& scores = part->scores;
+    const auto labels = std::span(batch_.labels).first(size_ * batch_.shape.labels());
+    const auto classes = int64_t{model.label_classes()};
+    const auto is_none = [classes](int64_t label) {
+      return label != kIgnoredLabel && (label < 0 || label >= classes);
+    };
+    if (classes > 0 && std::ranges::any_of(labels, is_none))
+      return {Code::kBadData, data_.name() +
+                                  " has a label that is no class of the model; name the data that "
+                                  "the model was trained for"};
+    scores.samples = size_;
+    scores.labels = model.is_by_sample()
+                        ? size_
+                        : labels.size() - static_cast<size_t>(std::ranges::count(labels, kIgnoredLabel));
+    scores.has_accuracy = model.knows_right();
+    if (const auto& own = model.own_loss()) {
+      scores.has_weights = own->has_weights;
+      scores.metric_names = own->metrics;
     }
+    add_batch(model, batch_, size_, part);
     return Status::ok();
   }
 
@@ -128,16 +135,20 @@ class MeasuredPass {
     nlohmann::ordered_json out = {{"samples", seen_}, {"of", samples_}};
     out["models"] = nlohmann::ordered_json::array();
     for (size_t m = 0; m < models_.size(); ++m) {
-      SlotLoss whole;
+      std::vector<PartScores> seen;
       uint64_t labels = 0;
-      for (const BatchScore& batch : scores_[m]) {
-        whole.add(batch.loss);
-        labels += batch.labels;
+      for (const PartScores& batch : scores_[m]) {
+        if (batch.batches.empty()) continue;
+        labels += batch.scores.labels;
+        seen.push_back(batch);
       }
       nlohmann::ordered_json row;
       if (labels > 0) {
-        row["loss"] = whole.sum / static_cast<double>(labels);
-        row["accuracy"] = static_cast<double>(whole.correct) / static_cast<double>(labels);
+        Scores whole = joined(seen);
+        whole.labels = labels;
+        row["loss"] = whole.loss();
+        if (whole.has_accuracy)
+          row["accuracy"] = static_cast<double>(whole.correct) / static_cast<double>(labels);
       }
       row["samples_per_second"] = median(passes_[m]);
       out["models"].push_back(row);
@@ -150,7 +161,7 @@ class MeasuredPass {
   const MeasureLimits limits_;
   const uint64_t samples_;
   const uint64_t batches_;
-  std::vector<std::vector<BatchScore>> scores_;  // by model, by batch
+  std::vector<std::vector<PartScores>> scores_;  // by model, by batch
   std::vector<std::vector<double>> passes_;      // samples/s, by model
   UsedBatch batch_;
   uint64_t at_ = 0;    // the number of batch_

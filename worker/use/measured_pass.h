@@ -22,8 +22,8 @@ struct MeasureLimits {
   double seconds = 60;  // no new batch after them; one batch is always looked at
 };
 
-// {"samples", "of", "models": [{"loss", "accuracy", "samples_per_second"}]}, by model. kBadData for
-// a label that is no class of a model; LibTorch's exceptions pass through.
+// {"samples", "of", "models": [{"loss", "accuracy", "samples_per_second"}]}, by model; no accuracy
+// where the loss does not know what is right. kBadData for a label that is no class of a model; LibTorch's exceptions pass through.
 Result<nlohmann::ordered_json> measure_models(const std::vector<const OpenModel*>& models,
                                               UsedData& data, const MeasureLimits& limits);
 

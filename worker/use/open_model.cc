@@ -8,6 +8,7 @@
 
 #include "comm/wire/loss_kind.h"
 #include "worker/engine/precision.h"
+#include "worker/engine/sample_loss.h"
 #include "worker/model/foreign.h"
 #include "worker/model/weights/weight_files.h"
 #include "worker/use/program_for_use.h"
@@ -73,27 +74,43 @@ std::vector<uint32_t> possible_classes(const TrainedModel& model, const DataKind
   return all;
 }
 
+// A model of one output for any number of classes; else the classes that it may have.
+Result<std::vector<uint32_t>> possible_outputs(const TrainedModel& model, const DataKind& data,
+                                               wire::ModelSpec& spec) {
+  if (is_of_file(spec)) {
+    const uint32_t one = outputs_of(model.job.train(), data.shape, 0);
+    return one > 0 ? std::vector<uint32_t>{one} : possible_classes(model, data);
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t classes, learn_from_weights(model.weights, spec));
+  return std::vector<uint32_t>{classes};
+}
+
+Status no_logits(const TrainedModel& model) {
+  const std::string what = "the model in " + model.place + " gives its own loss and no logits; ";
+  if (model.job.model().name() != "exported")
+    return {Code::kUsage, what +
+                              "lockstep eval evaluates it, and lockstep export model writes it "
+                              "for other programs"};
+  return {Code::kUsage, what +
+                            "train it with model.predict_path, which names a program that gives "
+                            "logits for inputs alone"};
+}
+
 }  // namespace
 
-Result<OpenModel> OpenModel::open(const TrainedModel& model, const DataKind& data) {
+Result<OpenModel> OpenModel::open(const TrainedModel& model, const DataKind& data, ModelUse use) {
   OpenModel made;
-  if (loss_kind(model.job.train()) != LossKind::kCrossEntropy)
-    return Status(Code::kUsage, model.place + " was trained with train.loss " +
-                                    model.job.train().loss() +
-                                    ", which has no classes; lockstep export model writes it for "
-                                    "other programs");
+  made.use_ = use;
+  made.has_weights_ =
+      data.shape.fields != nullptr && data.shape.fields->find(data::FieldRole::kWeight);
+  made.loss_ = loss_kind(model.job.train());
   wire::ModelSpec spec = model.job.model();
-  std::vector<uint32_t> possible;
-  if (is_of_file(spec)) {
-    if (spec.name() == "plugin" && model.is_directory)
-      return Status(Code::kUsage, model.place +
-                                      " holds the weights of a plug-in, but not the "
-                                      "plug-in; name the run directory");
-    possible = possible_classes(model, data);
-  } else {
-    LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t classes, learn_from_weights(model.weights, spec));
-    possible = {classes};
-  }
+  if (spec.name() == "plugin" && model.is_directory)
+    return Status(Code::kUsage, model.place +
+                                    " holds the weights of a plug-in, but not the "
+                                    "plug-in; name the run directory");
+  if (use == ModelUse::kEvaluate) spec.clear_predict_path();  // need not be there
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto possible, possible_outputs(model, data, spec));
   Status refused;
   for (const uint32_t classes : possible) {
     auto model_of = model.is_int8 && spec.name() == "exported"
@@ -113,34 +130,101 @@ Result<OpenModel> OpenModel::open(const TrainedModel& model, const DataKind& dat
     return Status(refused.code(), data.name + " has " + kind_text(data.shape) +
                                       ", which the model in " + model.place +
                                       " does not take: " + refused.message());
-  if (made.model_->layout().own_loss)
-    return Status(Code::kUsage, "the model in " + model.place +
-                                    " gives its own loss and no logits; lockstep export model "
-                                    "writes it for other programs");
-  if (is_of_file(spec) && model.is_directory) {
-    InitialTensors initial = initial_tensors(made.model_->layout());
-    made.tensors_ = {std::move(initial.parameters), std::move(initial.buffers)};
-  } else {
-    auto tensors = load_model_tensors(model.weights, spec, made.model_->layout());
-    if (!tensors.is_ok())  // the weights were verified, so the samples are others
-      return Status(Code::kBadData,
-                    data.name + " has " + kind_text(data.shape) +
-                        ", which do not fit the model: " + tensors.status().message());
-    made.tensors_ = std::move(tensors).value();
-  }
+  if (use == ModelUse::kPredict && made.own_loss() && made.model_->predictor() == nullptr)
+    return no_logits(model);
+  LOCKSTEP_RETURN_IF_ERROR(made.load_tensors(model, spec, data));
   made.compute_type_ = compute_type(model.job.train());
   made.is_fast_ = model.job.comm().numerics() == "fast";
   return made;
 }
 
-at::Tensor OpenModel::logits(const data::SampleShape& shape, const void* inputs,
+Status OpenModel::load_tensors(const TrainedModel& model, const wire::ModelSpec& spec,
+                               const DataKind& data) {
+  if (is_of_file(spec) && model.is_directory) {
+    InitialTensors initial = initial_tensors(model_->layout());
+    tensors_ = {std::move(initial.parameters), std::move(initial.buffers)};
+    return Status::ok();
+  }
+  auto tensors = load_model_tensors(model.weights, spec, model_->layout());
+  if (!tensors.is_ok())  // the weights were verified, so the samples are others
+    return {Code::kBadData, data.name + " has " + kind_text(data.shape) +
+                                ", which do not fit the model: " + tensors.status().message()};
+  tensors_ = std::move(tensors).value();
+  return Status::ok();
+}
+
+uint32_t OpenModel::label_classes() const {
+  if (own_loss() || label_is_number()) return 0;
+  if (loss_ != LossKind::kBce) return classes_;
+  return classes_ == 1 ? 2 : 0;
+}
+
+bool OpenModel::label_is_number() const {
+  return !own_loss() && loss_ != LossKind::kCrossEntropy && loss_ != LossKind::kBce;
+}
+
+uint64_t OpenModel::padded(uint64_t samples) const {
+  if (use_ == ModelUse::kEvaluate) return samples;
+  const Predictor* predictor = model_->predictor();
+  return std::max(samples,
+                  predictor != nullptr ? predictor->fewest() : model_->evaluation_batches().min);
+}
+
+Status OpenModel::check_batch(uint64_t samples) const {
+  const uint64_t padded_samples = padded(samples);
+  const std::string whose = "a batch of " + std::to_string(padded_samples) +
+                            " samples (--batch sets the size; the last one is the rest)";
+  const Predictor* predictor = use_ == ModelUse::kPredict ? model_->predictor() : nullptr;
+  return predictor != nullptr ? predictor->check_batch(padded_samples, whose)
+                              : model_->check_batch(padded_samples, /*training=*/false, whose);
+}
+
+at::Tensor OpenModel::target(const data::SampleShape& shape, const int64_t* labels,
                              uint64_t samples) const {
+  const FieldTensors fields = field_inputs(shape, labels, samples);
+  return fields.target.defined() ? fields.target : label_input(shape, labels, samples);
+}
+
+// As SlotForward::evaluate().
+ModelOutput OpenModel::evaluate(const data::SampleShape& shape, const void* inputs,
+                                const int64_t* labels, uint64_t samples) const {
   const at::NoGradGuard no_grad;
-  const AutocastScope autocast(c10::DeviceType::CPU, compute_type_);
+  const at::Tensor wanted = label_input(shape, labels, samples);
+  const FieldTensors fields = field_inputs(shape, labels, samples);
+  const bool takes_labels = own_loss() && own_loss()->takes_labels;
   ForwardMode mode;
   mode.is_fast = is_fast_;
-  const ModelOutput output = model_->forward({.x = model_input(shape, inputs, samples)},
-                                             tensors_.parameters, tensors_.buffers, mode);
+  ModelOutput output;
+  {
+    const AutocastScope autocast(c10::DeviceType::CPU, compute_type_);
+    output = model_->forward({.x = model_input(shape, inputs, samples),
+                              .labels = takes_labels ? wanted : at::Tensor(),
+                              .fields = fields},
+                             tensors_.parameters, tensors_.buffers, mode);
+  }
+  if (own_loss()) output.losses = output.losses.to(at::kFloat);
+  if (has_logits_of_classes()) output.logits = output.logits.to(at::kFloat).contiguous();
+  if (!own_loss() && (loss_ != LossKind::kCrossEntropy || fields.weight.defined()))
+    add_losses(loss_, fields.target.defined() ? fields.target : wanted, /*label_smoothing=*/0,
+               &output);
+  if (fields.weight.defined()) output.losses = output.losses * fields.weight;
+  return output;
+}
+
+at::Tensor OpenModel::logits(const data::SampleShape& shape, const void* inputs,
+                             const int64_t* labels, uint64_t samples) const {
+  const at::NoGradGuard no_grad;
+  const AutocastScope autocast(c10::DeviceType::CPU, compute_type_);
+  const ModelInputs given{.x = model_input(shape, inputs, samples),
+                          .labels = {},
+                          .fields = field_inputs(shape, labels, samples)};
+  if (const Predictor* predictor = model_->predictor(); predictor != nullptr)
+    return predictor->logits(given, tensors_.parameters, tensors_.buffers)
+        .to(at::kFloat)
+        .contiguous();
+  ForwardMode mode;
+  mode.is_fast = is_fast_;
+  const ModelOutput output = model_->forward(given, tensors_.parameters, tensors_.buffers, mode);
   return output.logits.to(at::kFloat).contiguous();
 }
 

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "comm/base/file.h"
 #include "worker/use/prediction_rows.h"
@@ -16,16 +17,12 @@
 namespace lockstep {
 namespace {
 
-constexpr std::chrono::milliseconds kBetweenWords{500};  // about the progress
-
 struct PredictWords {
   UseWords use;
+  PartWords part;
   std::string kind;
   uint32_t top = 0;
-  uint64_t part = 0;
-  uint64_t parts = 1;
-  std::string out;
-  std::string progress;
+  bool gives_logits = false;
 };
 
 // A file that is written piece by piece.
@@ -58,61 +55,144 @@ class PartFile {
   std::unique_ptr<std::FILE, Closer> file_;
 };
 
-Status check_words(const PredictWords& words, const ModelAndData& opened) {
-  const data::Dataset& dataset = opened.data->dataset();
-  if (dataset.shape().is_sequence())
-    return {Code::kUsage, opened.data->name() +
-                              " has sequences of tokens, but predict is for "
-                              "images and rows; for text there are lockstep "
-                              "generate and lockstep eval"};
-  if (words.top == 0 || words.top > opened.model->classes())
-    return {Code::kUsage, "--top is " + std::to_string(words.top) + ", but the model has " +
-                              std::to_string(opened.model->classes()) +
-                              " classes; give a number from 1 to that"};
-  return Status::ok();
+Status refused(const std::string& what) {
+  return {Code::kUsage, what};
+}
+
+std::string text_of(const std::vector<int64_t>& shape) {
+  std::string text = "(";
+  for (const int64_t size : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(size);
+  return text + ")";
+}
+
+// What to write of samples whose logits have this shape.
+Result<PredictionContent> content_of(const PredictWords& words, const ModelAndData& opened,
+                                     const std::vector<int64_t>& shape) {
+  PredictionContent content;
+  content.shape = shape;
+  const auto& names = opened.trained.legend.class_names();
+  content.class_names = {names.begin(), names.end()};
+  const std::string gives = "the model gives logits " + text_of(shape) + " for a sample";
+  if (words.gives_logits) {
+    content.kind = PredictionKind::kLogits;
+  } else if (shape.size() == 3) {
+    content.kind = PredictionKind::kMap;
+  } else if (shape.size() != 1) {
+    return refused(gives +
+                   ", which are neither of classes, (C), nor of maps of classes, "
+                   "(C, H, W); --logits writes them as they are, to --out FILE.npy");
+  } else if (opened.model->label_is_number() || (opened.model->own_loss() && shape[0] == 1)) {
+    content.kind = PredictionKind::kNumber;
+    if (shape[0] > 1)
+      return refused(gives +
+                     ", and a row has one number; --logits writes all of them, to --out "
+                     "FILE.npy");
+  }
+  const bool is_npy = prediction_format(words.kind) == PredictionFormat::kNpy;
+  if (content.kind == PredictionKind::kMap && !is_npy)
+    return refused(gives + ", a map of classes, which has no place in rows of " + words.kind +
+                   "; write it by --out FILE.npy");
+  if (content.kind == PredictionKind::kLogits && !is_npy)
+    return refused("--logits has no place in rows of " + words.kind +
+                   "; write them by --out FILE.npy");
+  if (content.kind != PredictionKind::kClasses)
+    return words.top == 0 ? Result<PredictionContent>(std::move(content))
+                          : refused("--top is for classes of whole samples; leave it out");
+  const uint32_t classes = opened.model->label_classes();
+  content.classes = classes > 0 ? classes : static_cast<uint32_t>(shape[0]);
+  content.top = words.top == 0 ? std::min(5u, content.classes) : words.top;
+  if (content.top <= content.classes) return content;
+  return refused("--top is " + std::to_string(words.top) + ", but the model has " +
+                 std::to_string(content.classes) + " classes; give a number from 1 to that");
+}
+
+// Of each sample as many values lie behind each other.
+template <typename T>
+void repeat_last(uint64_t samples, uint64_t wanted, std::vector<T>* values) {
+  const size_t each = values->size() / samples;
+  values->resize(wanted * each);
+  for (size_t i = samples * each; i < values->size(); ++i) (*values)[i] = (*values)[i - each];
+}
+
+// Logits of batches, a batch after another.
+class Logits {
+ public:
+  explicit Logits(const ModelAndData& opened) : opened_(opened) {}
+
+  // Of samples [begin, end), by sample. A batch that is too small for the model is filled up with
+  // its last sample.
+  Status compute(uint64_t begin, uint64_t end) {
+    LOCKSTEP_RETURN_IF_ERROR(opened_.data->read(begin, end, &batch_));
+    const uint64_t samples = end - begin;
+    const uint64_t padded = opened_.model->padded(samples);
+    const uint64_t labels = samples * batch_.shape.labels();
+    std::vector<int64_t> records(batch_.labels.begin() + static_cast<std::ptrdiff_t>(labels),
+                                 batch_.labels.end());
+    batch_.labels.resize(labels);
+    repeat_last(samples, padded, &batch_.inputs);
+    repeat_last(samples, padded, &batch_.labels);
+    repeat_last(samples, padded, &records);
+    batch_.labels.insert(batch_.labels.end(), records.begin(), records.end());
+    values_ =
+        opened_.model->logits(batch_.shape, batch_.inputs.data(), batch_.labels.data(), padded);
+    if (values_.dim() > 0 && values_.size(0) == static_cast<int64_t>(padded)) return Status::ok();
+    return {Code::kConfig, "the model gives logits " + text_of(values_.sizes().vec()) + " for " +
+                               std::to_string(padded) +
+                               " samples; it needs to give them sample by sample"};
+  }
+
+  std::vector<int64_t> shape() const { return values_.sizes().slice(1).vec(); }
+  std::span<const float> of(uint64_t sample) const {
+    const auto values = static_cast<size_t>(values_[0].numel());
+    return {values_.const_data_ptr<float>() + sample * values, values};
+  }
+
+ private:
+  const ModelAndData& opened_;
+  UsedBatch batch_;
+  at::Tensor values_;
+};
+
+Status check_finite(std::span<const float> row, uint64_t sample, const UsedData& data) {
+  if (std::all_of(row.begin(), row.end(), [](float value) { return std::isfinite(value); }))
+    return Status::ok();
+  return {Code::kBadData, "the model gives no finite numbers for sample " + std::to_string(sample) +
+                              ", " + data.name_of(sample) +
+                              "; look at it, or take another checkpoint"};
 }
 
 Status predict(const PredictWords& words) {
+  if (!prediction_format(words.kind)) return refused("predict: wrong --kind");
   ModelAndData opened;
-  LOCKSTEP_RETURN_IF_ERROR(open_model_and_data(words.use, &opened));
-  PredictWords given = words;
-  if (given.top == 0) given.top = std::min(5u, opened.model->classes());
-  LOCKSTEP_RETURN_IF_ERROR(check_words(given, opened));
-  const uint64_t samples = opened.data->dataset().samples();
-  const uint64_t batches = (samples + opened.batch - 1) / opened.batch;
-  const uint32_t classes = opened.model->classes();
-  const auto& names = opened.trained.legend.class_names();
-  const PredictionRows rows(*prediction_format(given.kind), classes, given.top,
-                            {names.begin(), names.end()});
-  LOCKSTEP_ASSIGN_OR_RETURN(PartFile file, PartFile::create(words.out));
-  if (words.part == 0) LOCKSTEP_RETURN_IF_ERROR(file.write(rows.header(samples)));
-  const uint64_t end = batches * (words.part + 1) / words.parts;
-  UsedBatch batch;
-  auto next_word = std::chrono::steady_clock::now() + kBetweenWords;
-  for (uint64_t i = batches * words.part / words.parts; i < end; ++i) {
-    const uint64_t begin = i * opened.batch;
-    const uint64_t count = std::min(opened.batch, samples - begin);
-    LOCKSTEP_RETURN_IF_ERROR(opened.data->read(begin, begin + count, &batch));
-    const at::Tensor logits = opened.model->logits(batch.shape, batch.inputs.data(), count);
-    const float* values = logits.const_data_ptr<float>();
+  LOCKSTEP_RETURN_IF_ERROR(open_model_and_data(words.use, ModelUse::kPredict, &opened));
+  const UsedData& data = *opened.data;
+  if (data.dataset().shape().is_sequence())
+    return refused(data.name() +
+                   " has sequences of tokens, but predict is for images and rows; for text there "
+                   "are lockstep generate and lockstep eval");
+  const uint64_t samples = data.dataset().samples();
+  Logits logits(opened);
+  LOCKSTEP_RETURN_IF_ERROR(logits.compute(0, 1));  // for their shape
+  const std::vector<int64_t> shape = logits.shape();
+  LOCKSTEP_ASSIGN_OR_RETURN(PredictionContent content, content_of(words, opened, shape));
+  const PredictionRows rows(*prediction_format(words.kind), std::move(content));
+  LOCKSTEP_ASSIGN_OR_RETURN(PartFile file, PartFile::create(words.part.out));
+  if (words.part.part == 0) LOCKSTEP_RETURN_IF_ERROR(file.write(rows.header(samples)));
+  const auto use = [&](uint64_t begin, uint64_t end) -> Status {
+    LOCKSTEP_RETURN_IF_ERROR(logits.compute(begin, end));
+    if (logits.shape() != shape)
+      return {Code::kConfig, "the model gives logits " + text_of(logits.shape()) + " for sample " +
+                                 std::to_string(begin) + " and " + text_of(shape) +
+                                 " for the first; predict needs the same for all"};
     std::string text;
-    for (uint64_t sample = 0; sample < count; ++sample) {
-      const std::span<const float> row(values + sample * classes, classes);
-      if (!std::all_of(row.begin(), row.end(), [](float value) { return std::isfinite(value); }))
-        return {Code::kBadData, "the model gives no finite numbers for sample " +
-                                    std::to_string(begin + sample) + ", " +
-                                    opened.data->name_of(begin + sample) +
-                                    "; look at it, or take another checkpoint"};
-      rows.add(begin + sample, opened.data->name_of(begin + sample), row, &text);
+    for (uint64_t sample = begin; sample < end; ++sample) {
+      const std::span<const float> row = logits.of(sample - begin);
+      LOCKSTEP_RETURN_IF_ERROR(check_finite(row, sample, data));
+      rows.add(sample, data.name_of(sample), row, &text);
     }
-    LOCKSTEP_RETURN_IF_ERROR(file.write(text));
-    const auto now = std::chrono::steady_clock::now();
-    if (words.progress.empty() || now < next_word) continue;
-    next_word = now + kBetweenWords;
-    const uint64_t done = begin + count - batches * words.part / words.parts * opened.batch;
-    LOCKSTEP_RETURN_IF_ERROR(
-        replace_file(words.progress, std::to_string(done) + " " + std::to_string(samples)));
-  }
+    return file.write(text);
+  };
+  LOCKSTEP_RETURN_IF_ERROR(for_each_batch(words.part, samples, opened.batch, use));
   return file.flush();
 }
 
@@ -122,17 +202,12 @@ int predict_main(int argc, char** argv) {
   PredictWords words;
   CLI::App app("Predicts a part of the samples; started by `lockstep predict`.", "predict");
   add_use_words(app, words.use);
+  add_part_words(app, words.part);
   app.add_option("--kind", words.kind, "csv, jsonl or npy")->required();
   app.add_option("--top", words.top, "likeliest classes of a row; 0: at most 5");
-  app.add_option("--part", words.part)->required();
-  app.add_option("--parts", words.parts)->required();
-  app.add_option("--out", words.out, "file of the part")->required();
-  app.add_option("--progress", words.progress, "file that says how far it is");
-  return run_use_command(app, argc, argv, [&] {
-    if (!prediction_format(words.kind) || words.parts == 0 || words.part >= words.parts)
-      return Status(Code::kUsage, "predict: wrong options");
-    return predict(words);
-  });
+  app.add_flag("--logits", words.gives_logits, "logits as the model gives them");
+  return run_use_command(app, argc, argv, "the model cannot compute this",
+                         [&] { return predict(words); });
 }
 
 }  // namespace lockstep

@@ -1,12 +1,17 @@
 // What a model gives for samples, as lines of a file:
 //
-//   csv    a header, then sample,name,class_1,probability_1,class_2,... with the likeliest first
-//   jsonl  {"sample": 0, "name": "...", "top": [{"class": "cat", "index": 3, "probability": 0.9}]}
-//   npy    probabilities of all classes, float32 (samples, classes)
+//   csv    a header, then sample,name,class_1,probability_1,class_2,... with the likeliest first;
+//          of numbers sample,name,value
+//   jsonl  {"sample": 0, "name": "...", "top": [{"class": "cat", "index": 3, "probability": 0.9}]};
+//          of numbers {"sample": 0, "name": "...", "value": 4.5}
+//   npy    probabilities of all classes, float32 (samples, classes); numbers, float32 (samples);
+//          maps of classes, uint8 or, of more than 256 classes, int32 (samples, height, width);
+//          logits, float32 (samples, ...)
 //
-// Probabilities are the softmax of the logits. On a tie the lower class comes first. Files of parts
-// of the samples, put one behind the other, are the file of all samples, if the first part alone
-// has the header.
+// Probabilities are the softmax of the logits. One logit beside two classes is that of class 1, and
+// class 0's is 0: the probability is its sigmoid. On a tie the lower class comes first. Files of
+// parts of the samples, put one behind the other, are the file of all samples, if the first part
+// alone has the header.
 //
 // Thread-safety: immutable.
 #pragma once
@@ -24,24 +29,42 @@ enum class PredictionFormat { kCsv, kJsonl, kNpy };
 
 std::optional<PredictionFormat> prediction_format(std::string_view word);
 
+enum class PredictionKind {
+  kClasses,  // of classes of the whole sample
+  kNumber,   // one value
+  kMap,      // the class at each place: npy only
+  kLogits,   // as the model gives them: npy only
+};
+
+// What a sample's predictions are.
+struct PredictionContent {
+  PredictionKind kind = PredictionKind::kClasses;
+  std::vector<int64_t> shape;  // of a sample's logits: (classes), or (classes, height, width)
+  uint32_t classes = 0;        // kClasses: 2 with one logit
+  uint32_t top = 0;            // kClasses: 0 < top <= classes
+  std::vector<std::string> class_names;  // by class, or empty
+};
+
 class PredictionRows {
  public:
-  // `class_names`: by class, or empty. REQUIRES: 0 < top <= classes.
-  PredictionRows(PredictionFormat format, uint32_t classes, uint32_t top,
-                 std::vector<std::string> class_names);
+  PredictionRows(PredictionFormat format, PredictionContent content);
 
   std::string header(uint64_t samples) const;
-  // Appends the row of a sample.
+  // Appends the row of a sample. REQUIRES: as many logits as `shape` says.
   void add(uint64_t sample, const std::string& name, std::span<const float> logits,
            std::string* out) const;
 
  private:
   std::string class_text(uint32_t index) const;
+  std::string npy_header_of(uint64_t samples) const;
+  bool is_wide() const { return content_.shape[0] > 256; }  // a class takes more than a byte
+  void add_map(std::span<const float> logits, std::string* out) const;
+  void add_number(uint64_t sample, const std::string& name, float value, std::string* out) const;
+  void add_classes(uint64_t sample, const std::string& name, const std::vector<double>& shares,
+                   std::string* out) const;
 
   const PredictionFormat format_;
-  const uint32_t classes_;
-  const uint32_t top_;
-  const std::vector<std::string> class_names_;
+  const PredictionContent content_;
 };
 
 }  // namespace lockstep

@@ -60,13 +60,25 @@ class ProgramForUse final : public Model {
     } catch (const std::exception& error) {
       throw std::runtime_error(program_at(path_) + " fails in " + error.what());
     }
-    if (roles_.gives_losses) throw std::runtime_error(program_at(path_) + " gives no logits");
+    if (roles_.gives_losses) return losses_of(out, inputs.x);
     const std::string wrong = wrong_output(out[0], inputs.x, shape_, classes_);
     if (!wrong.empty()) throw std::runtime_error(program_at(path_) + " " + wrong);
     return {.logits = out[0]};
   }
 
+  BatchRange evaluation_batches() const override {
+    const SizeRange& range = program_.program().samples;
+    return {static_cast<uint64_t>(range.min), static_cast<uint64_t>(range.max)};
+  }
+
  private:
+  ModelOutput losses_of(const std::vector<at::Tensor>& out, const at::Tensor& x) const {
+    OwnOutputs own{.losses = out[roles_.losses], .weights = {}, .metrics = {}};
+    if (roles_.weights) own.weights = out[*roles_.weights];
+    for (const uint32_t i : roles_.metrics) own.metrics.push_back(out[i]);
+    return own_output(std::move(own), x, program_at(path_), layout().own_loss->metrics);
+  }
+
   const std::string path_;
   const data::SampleShape shape_;
   const uint32_t classes_;
@@ -83,6 +95,11 @@ std::vector<InputSource> own_sources(const Program& program, const ProgramRoles&
       source.kind =
           roles.labels == input.user_input ? InputSource::Kind::kLabels : InputSource::Kind::kUser;
       source.user_input = input.user_input;
+      for (const ProgramRoles::Field& field : roles.fields) {
+        if (field.user_input != input.user_input) continue;
+        source.kind = InputSource::Kind::kField;
+        source.index = field.field;
+      }
       continue;
     }
     source.kind = InputSource::Kind::kOwn;
@@ -96,9 +113,6 @@ Result<std::unique_ptr<Model>> make_for_use(const std::string& path,
                                             const data::SampleShape& shape, uint32_t classes) {
   LOCKSTEP_ASSIGN_OR_RETURN(ProgramRoles roles,
                             roles_of(*program, shape.is_sequence(), field_names(shape)));
-  if (!roles.fields.empty())
-    return Status(Code::kConfig,
-                  "takes fields beside the samples, which only a run gives it; use the run");
   LOCKSTEP_RETURN_IF_ERROR(check_signature(*program, roles, shape, classes));
   LOCKSTEP_ASSIGN_OR_RETURN(ProgramPlan plan, ProgramPlan::compile(program, {}));
   const uint64_t batch = batch_near(*program, kTrialBatch);
@@ -107,7 +121,7 @@ Result<std::unique_ptr<Model>> make_for_use(const std::string& path,
   auto model =
       std::make_unique<ProgramForUse>(path, shape, classes, std::move(roles), std::move(bound));
   const at::NoGradGuard no_grad;
-  if (gives_logits) model->forward({.x = sample_input(shape, batch, classes)}, {}, {}, {});
+  if (gives_logits) model->forward(sample_inputs(shape, batch, classes), {}, {}, {});
   return std::unique_ptr<Model>(std::move(model));
 }
 

@@ -9,12 +9,15 @@
 
 #include "comm/base/text/printable.h"
 #include "comm/base/text/utf8.h"
+#include "worker/engine/core/loss.h"
+#include "worker/use/csv.h"
 
 namespace lockstep {
 namespace {
 
 constexpr size_t kMostInTerminal = 12;  // classes
 constexpr size_t kNameWidth = 24;
+constexpr size_t kLabelWidth = 11;
 
 template <typename... Values>
 std::string formatted(const char* format, Values... values) {
@@ -66,6 +69,12 @@ std::pair<std::string, size_t> short_name(const std::string& name) {
   return {text, characters};
 }
 
+// Of a metric's name, which may be longer.
+std::string left_cell(std::string text, size_t width) {
+  if (text.size() + 1 < width) text.resize(width, ' ');
+  return text.back() == ' ' ? text : text + " ";
+}
+
 std::string name_cell(const std::string& name) {
   auto [text, characters] = short_name(name);
   return text.append(kNameWidth - characters, ' ');
@@ -112,17 +121,32 @@ std::string colour(int shade, bool is_right) {
   return is_right ? "rgb(" + light + "," + light + ",255)" : "rgb(255," + light + "," + light + ")";
 }
 
-std::string csv_name(const std::string& text) {
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
+}  // namespace
+
+void ScoreSums::add(const ScoreSums& other) {
+  loss += other.loss;
+  weight += other.weight;
+  squared += other.squared;
+  absolute += other.absolute;
+  for (size_t i = 0; i < metrics.size(); ++i) metrics[i] += other.metrics[i];
 }
 
-}  // namespace
+double Scores::loss() const {
+  return has_weights ? weighted_mean(sums.loss, sums.weight)
+                     : sums.loss / static_cast<double>(labels);
+}
 
 std::string scores_text(const Scores& scores) {
   std::string text = formatted("loss       %.6f\n", scores.loss());
-  if (scores.is_of_tokens) text += formatted("perplexity %.4f\n", std::exp(scores.loss()));
+  if (scores.is_of_tokens && scores.has_accuracy)
+    text += formatted("perplexity %.4f\n", std::exp(scores.loss()));
+  if (scores.has_errors)
+    text += formatted("RMSE       %.6f\n", std::sqrt(scores.mean_of_samples(scores.sums.squared))) +
+            formatted("MAE        %.6f\n", scores.mean_of_samples(scores.sums.absolute));
+  for (size_t i = 0; i < scores.metric_names.size(); ++i)
+    text += left_cell(scores.metric_names[i], kLabelWidth) +
+            formatted("%.6f\n", scores.mean_of_samples(scores.sums.metrics[i]));
+  if (!scores.has_accuracy) return text;
   text += "accuracy   " + percent_text(scores.correct, scores.labels) + " (" +
           std::to_string(scores.correct) + " of " + std::to_string(scores.labels) +
           (scores.is_of_tokens ? " tokens" : "") + ")\n";
@@ -134,11 +158,16 @@ std::string scores_text(const Scores& scores) {
 }
 
 nlohmann::ordered_json scores_json(const Scores& scores) {
-  nlohmann::ordered_json out = {{"samples", scores.samples},
-                                {"labels", scores.labels},
-                                {"loss", scores.loss()},
-                                {"accuracy", share(scores.correct, scores.labels)}};
-  if (scores.is_of_tokens) out["perplexity"] = std::exp(scores.loss());
+  nlohmann::ordered_json out = {
+      {"samples", scores.samples}, {"labels", scores.labels}, {"loss", scores.loss()}};
+  if (scores.has_accuracy) out["accuracy"] = share(scores.correct, scores.labels);
+  if (scores.is_of_tokens && scores.has_accuracy) out["perplexity"] = std::exp(scores.loss());
+  if (scores.has_errors) {
+    out["rmse"] = std::sqrt(scores.mean_of_samples(scores.sums.squared));
+    out["mae"] = scores.mean_of_samples(scores.sums.absolute);
+  }
+  for (size_t i = 0; i < scores.metric_names.size(); ++i)
+    out["metrics"][scores.metric_names[i]] = scores.mean_of_samples(scores.sums.metrics[i]);
   if (scores.has_top5) out["top5"] = share(scores.top5, scores.labels);
   for (size_t i = 0; !scores.confusion.empty() && i < scores.class_names.size(); ++i) {
     const ClassCounts counts = counts_of(scores, i);
@@ -154,12 +183,16 @@ nlohmann::ordered_json scores_json(const Scores& scores) {
   return out;
 }
 
+std::string scores_json_text(const Scores& scores) {
+  return scores_json(scores).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
 std::string confusion_csv(const Scores& scores) {
   std::string text = "label";
-  for (const std::string& name : scores.class_names) text += "," + csv_name(name);
+  for (const std::string& name : scores.class_names) text += "," + csv_quoted(name);
   text += "\n";
   for (size_t i = 0; i < scores.class_names.size(); ++i) {
-    text += csv_name(scores.class_names[i]);
+    text += csv_quoted(scores.class_names[i]);
     for (size_t j = 0; j < scores.class_names.size(); ++j)
       text += "," + std::to_string(scores.of(i, j));
     text += "\n";

@@ -65,7 +65,8 @@ class ExportedDirectory {
     model_.is_directory = true;
     take_model(json);
     for (const std::string& used :
-         {model_.weights, model_.job.model().path(), model_.job.model().eval_path()})
+         {model_.weights, model_.job.model().path(), model_.job.model().eval_path(),
+          model_.job.model().predict_path()})
       if (!used.empty() && !json["files"].contains(fs::path(used).filename().string()))
         return bad("does not have the hash of " + used);
     take_input(member(json, "input"));
@@ -109,6 +110,7 @@ class ExportedDirectory {
     } else if (spec.name() == "exported") {
       spec.set_path(file("train.pt2"));
       spec.set_eval_path(file("model.pt2"));
+      if (json["files"].contains("predict.pt2")) spec.set_predict_path(file("predict.pt2"));
     } else if (spec.name() == "torchscript") {
       spec.set_path(file("model.pt"));
     } else {
@@ -137,6 +139,12 @@ class ExportedDirectory {
     keys.set_weight(word(input, "weight_column"));
     keys.set_input(word(input, "column"));
     keys.set_label(word(input, "label_column"));
+    keys.set_weight(word(input, "weight_column"));
+    for (const auto& [list, add] : {std::pair{"inputs", &wire::DataSpec::mutable_inputs},
+                                    std::pair{"targets", &wire::DataSpec::mutable_targets}})
+      if (const Json names = member(input, list); names.is_array())
+        for (const Json& one : names)
+          if (one.is_string()) *(keys.*add)()->Add() = one.get<std::string>();
     keys.set_documents(word(input, "documents"));
     keys.set_document_end(word(input, "document_end"));
   }

@@ -92,7 +92,7 @@ Status UsedData::open_dataset_at(const TrainedModel& model, const UsedDataPlace&
   data::SampleCut cut = data::sample_cut(model.job);
   const bool is_table =
       place.is_unlabelled && (place.format == "csv" || data::has_csv_ending(place.path));
-  cut.columns.may_lack_answers = is_table;
+  cut.columns.may_lack_answers = lacks_answers_ = is_table;
   if ((place.is_unlabelled && !is_table) || (place.format == "auto" && holds_images(place.path))) {
     // One class, which nobody asks for: all images below the path.
     std::error_code error;

@@ -45,7 +45,7 @@ class UsedData {
 
   const data::Dataset& dataset() const { return *dataset_; }
   const std::string& name() const { return name_; }
-  bool has_labels() const { return shown_for_.empty() && dataset_->shape().has_label(); }
+  bool has_labels() const { return shown_for_.empty() && !lacks_answers_; }
   // Of a sample, for people.
   std::string name_of(uint64_t sample) const;
 
@@ -61,6 +61,7 @@ class UsedData {
   std::string path_;       // as the user gave it
   std::string name_;       // for messages
   std::string scratch_;    // removed at the end; empty: none
+  bool lacks_answers_ = false;
   std::string shown_for_;  // the part of names that is not the user's
   std::unique_ptr<data::Dataset> dataset_;
   std::optional<data::SampleReader> reader_;

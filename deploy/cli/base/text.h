@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Quantities as people read them.
 //
 // Thread-safety: free functions without state.
 #pragma once
@@ -6,11 +6,10 @@
 #include <cstdint>
 #include <string>
 
+#include "comm/base/text/number_text.h"
+
 namespace lockstep {
 
-std::string grouped(uint64_t number);                         // 1234567 -> "1,234,567"
-std::string fixed(double number, int digits);                 // 0.12345, 3 -> "0.123"
-std::string percent(double share, int digits);                // 0.9 -> "90.0 %"
 std::string perplexity_text(double loss);                     // of a mean cross entropy: "34.21"
 std::string learning_rate_text(double rate);                  // of learning: "0.002", "4e-09"
 std::string duration_text(double seconds);                    // "0:42", "1:02:03", "3 d 4 h"

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "comm/inherited/progress_line.h"
 #include "comm/inherited/standard_streams.h"
 #include "data/open/index_data.h"
 #include "data/transform/transform_list.h"
 #include "deploy/cli/base/console.h"
-#include "deploy/cli/base/progress_line.h"
 #include "deploy/cli/base/text.h"
 #include "deploy/cli/data/data_subcommands.h"
 

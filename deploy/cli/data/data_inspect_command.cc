@@ -1,10 +1,10 @@
 #include <memory>
 
+#include "comm/inherited/progress_line.h"
 #include "comm/inherited/standard_streams.h"
 #include "data/open/inspect.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/json_text.h"
-#include "deploy/cli/base/progress_line.h"
 #include "deploy/cli/data/data_subcommands.h"
 
 namespace lockstep {

@@ -3,12 +3,12 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "comm/inherited/progress_line.h"
 #include "comm/inherited/standard_streams.h"
 #include "data/open/inspect.h"
 #include "data/read/verify.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/json_text.h"
-#include "deploy/cli/base/progress_line.h"
 #include "deploy/cli/base/text.h"
 #include "deploy/cli/data/data_subcommands.h"
 

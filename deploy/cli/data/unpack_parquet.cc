@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -111,10 +110,7 @@ Result<pid_t> start_decoder(const std::string& mode, const Source& source, const
 
 // How it ended, and what it said.
 Status wait_for(pid_t pid, const Source& source, const std::string& to, const Words& words) {
-  int wait_status = 0;
-  while (::waitpid(pid, &wait_status, 0) < 0 && errno == EINTR) {
-  }
-  const ProcessEnd end = ProcessEnd::from_wait_status(wait_status);
+  const ProcessEnd end = wait_for_end(pid);
   if (end.is_success()) return Status::ok();
   const std::string said = words.last();
   if (end.exit_code == 65) return {Code::kBadData, source.path + " is not valid Parquet: " + said};

@@ -1,7 +1,5 @@
 #include "deploy/cli/export/export_model.h"
 
-#include <sys/wait.h>
-
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -34,6 +32,7 @@ namespace fs = std::filesystem;
 constexpr char kTorchScriptFile[] = "model.pt";
 constexpr char kProgramFile[] = "model.pt2";
 constexpr char kTrainingFile[] = "train.pt2";
+constexpr char kPredictFile[] = "predict.pt2";
 constexpr char kFloatProgram[] = "float.pt2";  // while the export is made
 constexpr char kInt8File[] = "model.int8.safetensors";
 constexpr char kUsageName[] = "lockstep.json";
@@ -102,10 +101,7 @@ Status write_torchscript(const std::string& run_dir, const std::string& checkpoi
                "--file",
                file};
   LOCKSTEP_ASSIGN_OR_RETURN(const pid_t pid, start_process(spec));
-  int wait_status = 0;
-  while (::waitpid(pid, &wait_status, 0) < 0 && errno == EINTR) {
-  }
-  const ProcessEnd end = ProcessEnd::from_wait_status(wait_status);
+  const ProcessEnd end = wait_for_end(pid);
   if (end.is_success()) return Status::ok();
   return {end.exit_code == 66   ? Code::kNoInput
           : end.exit_code == 64 ? Code::kUsage
@@ -241,7 +237,8 @@ class Export {
     return Status::ok();
   }
 
-  // The program for evaluation, which is what most want, and the one that training can go on with.
+  // The program for evaluation, which is what most want, the one that training can go on with, and
+  // the one for predictions alone, if the job has one.
   Status write_programs(const ExportedWeights& weights) {
     const wire::ModelSpec& spec = model_.job.model();
     LOCKSTEP_RETURN_IF_ERROR(check_same_file(spec.path(), spec.sha256(), kModelFileKeys));
@@ -257,6 +254,9 @@ class Export {
     if (!request_.int8.empty()) return make_program_int8();
     std::error_code error;
     float_bytes_ = fs::file_size(out_.file(kProgramFile), error);
+    if (!spec.predict_path().empty())
+      LOCKSTEP_RETURN_IF_ERROR(
+          put_program(spec.predict_path(), kPredictFile, /*is_evaluation=*/false, weights));
     return put_program(spec.path(), kTrainingFile, /*is_evaluation=*/false, weights);
   }
 

@@ -25,7 +25,8 @@ Json model_json(const wire::ModelSpec& spec) {
   std::string text;
   if (!google::protobuf::util::MessageToJsonString(spec, &text, options).ok()) return Json();
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  for (const char* place : {"path", "eval_path", "init", "init_skip", "init_sha256"})
+  for (const char* place :
+       {"path", "eval_path", "predict_path", "init", "init_skip", "init_sha256"})
     json.erase(place);
   return json;
 }
@@ -82,7 +83,10 @@ std::string loading_lines(const ModelFacts& model) {
   if (name == "exported")
     return "import torch\n\n"
            "net = torch.export.load(\"model.pt2\").module()  # for evaluation; train.pt2: to go "
-           "on\n";
+           "on\n" +
+           std::string(model.files.contains("predict.pt2")
+                           ? "# predict.pt2 gives logits for inputs alone\n"
+                           : "");
   return "from safetensors.torch import load_file\n\n"
          "weights = load_file(\"model.safetensors\")  # tensors by name\n";
 }

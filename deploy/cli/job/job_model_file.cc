@@ -41,6 +41,9 @@ Status resolve_model_file(const JobValues& values, const JobContext& context, wi
   if (model.sha256().empty()) model.set_sha256(found);
   LOCKSTEP_RETURN_IF_ERROR(check_model_hash(model.path(), model.sha256(), found));
   LOCKSTEP_RETURN_IF_ERROR(resolve_eval_file(context, model));
+  if (!model.predict_path().empty())
+    LOCKSTEP_RETURN_IF_ERROR(
+        context.hash_model_file(model.predict_path(), kPredictFileKeys).status());
   if (context.stored != nullptr || !takes_tokens(job)) return Status::ok();
   if (!values.count("data.transforms")) job.mutable_data()->clear_transforms();
   if (!values.count("train.eval_batch")) job.mutable_train()->set_eval_batch(kSequenceEvalBatch);
@@ -72,6 +75,9 @@ Status check_model_file(const JobValues& values, const wire::JobSpec& job) {
     return usage(say("model.name") + " but " +
                  say(model.eval_path().empty() ? "model.eval_sha256" : "model.eval_path") +
                  ": a program for evaluation belongs to model.name exported");
+  if (model.name() != "exported" && !model.predict_path().empty())
+    return usage(say("model.name") + " but " + say("model.predict_path") +
+                 ": a program for predictions belongs to model.name exported");
   if (!is_from_file(model)) {
     if (model.path().empty() && model.sha256().empty()) return Status::ok();
     return usage(say("model.name") + " but " +

@@ -8,7 +8,8 @@
 #include "comm/base/text/printable.h"
 #include "comm/base/text/shell_word.h"
 #include "comm/wire/data_formats.h"
-#include "comm/wire/loss_kind.h"
+#include "comm/wire/loss_rules.h"
+#include "worker/model/exported/predict_roles.h"
 #include "worker/model/exported/read_program.h"
 #include "worker/model/exported/roles.h"
 
@@ -23,34 +24,22 @@ Status refused_program(const std::string& path, const std::string& what) {
   return {Code::kConfig, "the exported program " + shell_word(path) + " " + what};
 }
 
-// What a loss of one's own cannot go with.
-Status check_own_loss(const wire::JobSpec& job) {
-  const auto unfit = [](const std::string& key, const std::string& advice) {
-    return Status(Code::kUsage,
-                  key + " does not go with a model that gives its own loss; " + advice);
-  };
-  if (loss_kind(job.train()) != LossKind::kCrossEntropy)
-    return unfit("train.loss " + job.train().loss(), "leave it out");
-  if (job.train().label_smoothing() > 0)
-    return unfit("train.label_smoothing", "smooth them in the model, and leave it out");
-  for (const std::string& word : job.data().transforms())
-    if (word.starts_with("mixup") || word.starts_with("cutmix"))
-      return unfit("the transform " + shell_word(word), "take it out of data.transforms");
-  if (job.checkpoint().best() == "accuracy")
-    return unfit("checkpoint.best accuracy", "use checkpoint.best: loss");
-  return Status::ok();
-}
+using RolesFn = Result<exported::ProgramRoles> (*)(const Program&, bool is_of_tokens,
+                                                   const exported::FieldNames&);
 
 // A batch of tokens is (batch, model.block) of int64, any other one begins with its samples.
-Status check_input(const Program& program, const std::string& path, const wire::JobSpec& job) {
+Status check_input(const Program& program, const std::string& path, const wire::JobSpec& job,
+                   RolesFn roles_of = exported::roles_of) {
   const bool is_tokens = is_token_format(job.data().train().format());
   // Which column is the label then, only the data say, and the worker looks.
   if (!job.data().weight().empty() && job.data().targets().empty()) return Status::ok();
-  const auto roles = exported::roles_of(program, is_tokens, exported::field_names(job.data()));
+  const auto roles = roles_of(program, is_tokens, exported::field_names(job.data()));
   if (!roles.is_ok())
     return {roles.status().code(),
             "the exported program " + shell_word(path) + " " + roles.status().message()};
-  if (roles->gives_losses) LOCKSTEP_RETURN_IF_ERROR(check_own_loss(job));
+  if (const auto conflict = loss_conflict(job, /*is_own=*/true);
+      roles->gives_losses && conflict.has_value())
+    return refused_beside_own_loss(*conflict);
   const UserInput& input = program.user_inputs[roles->x];
   const auto wanted = is_tokens ? exported::ProgramDtype::kLong : exported::ProgramDtype::kFloat;
   const std::string takes = "takes the input " + printable(input.name) + " of ";
@@ -92,21 +81,21 @@ Status check_batches(const Program& training, const Program& evaluation, const w
   return check_batch_size(evaluation, eval_path, eval, "an evaluation batch (train.eval_batch)");
 }
 
-Status check_same_parameters(const Program& training, const Program& evaluation,
+// `path`: of the other program.
+Status check_same_parameters(const Program& training, const Program& other, const std::string& path,
                              const wire::JobSpec& job) {
   std::map<std::string, const ProgramTensor*> known;
   for (const ProgramTensor& tensor : training.tensors)
     for (const std::string& name : tensor.names) known[name] = &tensor;
-  for (const ProgramTensor& tensor : evaluation.tensors) {
+  for (const ProgramTensor& tensor : other.tensors) {
     if (!tensor.is_parameter || !tensor.requires_grad) continue;
     const auto found = known.find(tensor.name());
     if (found != known.end() && found->second->shape == tensor.shape) continue;
-    return refused_program(job.model().eval_path(),
-                           "has a parameter " + printable(tensor.name()) +
-                               (found == known.end() ? " that " : " of another shape than in ") +
-                               shell_word(job.model().path()) +
-                               (found == known.end() ? " lacks" : "") +
-                               "; export both from one module");
+    return refused_program(
+        path, "has a parameter " + printable(tensor.name()) +
+                  (found == known.end() ? " that " : " of another shape than in ") +
+                  shell_word(job.model().path()) + (found == known.end() ? " lacks" : "") +
+                  "; export both from one module");
   }
   return Status::ok();
 }
@@ -122,7 +111,16 @@ Status check_exported_model(const wire::JobSpec& job) {
   if (!model.eval_path().empty()) {
     LOCKSTEP_ASSIGN_OR_RETURN(evaluation, exported::read_program(model.eval_path()));
     LOCKSTEP_RETURN_IF_ERROR(check_input(*evaluation, model.eval_path(), job));
-    LOCKSTEP_RETURN_IF_ERROR(check_same_parameters(*training, *evaluation, job));
+    LOCKSTEP_RETURN_IF_ERROR(check_same_parameters(*training, *evaluation, model.eval_path(), job));
+  }
+  if (const std::string& path = model.predict_path(); !path.empty()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const auto prediction, exported::read_program(path));
+    LOCKSTEP_RETURN_IF_ERROR(check_input(*prediction, path, job, exported::predict_roles));
+    LOCKSTEP_RETURN_IF_ERROR(check_same_parameters(*training, *prediction, path, job));
+    const uint64_t batch = job.train().eval_batch();  // a smaller one is filled up
+    if (batch > static_cast<uint64_t>(std::max<int64_t>(prediction->samples.max, 0)))
+      LOCKSTEP_RETURN_IF_ERROR(
+          check_batch_size(*prediction, path, batch, "a batch of predictions (train.eval_batch)"));
   }
   return check_batches(*training, *evaluation, job);
 }

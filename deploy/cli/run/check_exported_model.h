@@ -13,7 +13,8 @@ namespace lockstep {
 // - a program cannot be read or trained (worker/model/exported/read_program.h)
 // - it takes another kind of input than the training data, or several
 // - a batch of train.global_batch, train.slots or train.eval_batch does not fit it
-// - the two programs differ in their parameters.
+// - the programs differ in their parameters
+// - the program of model.predict_path takes labels, or gives losses.
 // REQUIRES: the job is resolved.
 Status check_exported_model(const wire::JobSpec& job);
 

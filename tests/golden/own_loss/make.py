@@ -50,6 +50,14 @@ REFUSED = {
     "refused_two_labels": (models.TwoLabels, ("x", "pairs")),
     "refused_shifts": (models.TinyForCausalLM, ("input_ids", "labels")),
 }
+# For programs that the C++ tests do not train: model, its inputs, in training mode, and the sizes of
+# a batch (one: that one alone).
+MORE = {
+    "dense": (models.Dense, ("image", "label"), True, (1, 64)),
+    "dense.eval": (models.Dense, ("image", "label"), False, (1, 64)),
+    "dense.predict": (models.DenseLogits, ("image",), False, (4,)),
+    "weighted.predict": (models.WeightedLogits, ("x",), False, (2, 64)),
+}
 RUNS = {  # run: archive, train.loss, classes of the table
     "cross_entropy_of_its_own": ("per_sample", "", 3),
     "weighted": ("weighted", "", 3),
@@ -73,13 +81,16 @@ def example(name):
     samples = 4
     x, labels = table(3)
     tokens = torch.arange(samples * 8).view(samples, 8) % 16
-    return {"x": x[:samples], "label": labels[:samples], "target": labels[:samples],
+    image = ((torch.arange(samples * 64) * 7919 + 13) % 256).float().view(samples, 1, 8, 8) / 128 - 1
+    return {"image": image, "x": x[:samples], "label": labels[:samples], "target": labels[:samples],
             "y": labels[:samples].float(), "input_ids": tokens, "labels": tokens,
             "pairs": torch.zeros(samples, 2, dtype=torch.int64)}[name]
 
 
-def program_of(model, inputs):
-    dim = Dim("batch", min=1, max=64)
+def program_of(model, inputs, sizes=(1, 64)):
+    if len(sizes) == 1:  # the example's
+        return export(model, tuple(example(name) for name in inputs))
+    dim = Dim("batch", min=sizes[0], max=sizes[1])
     return export(model, tuple(example(name) for name in inputs),
                   dynamic_shapes=tuple({0: dim} for _ in inputs))
 
@@ -152,6 +163,10 @@ def main():
     for name, (_, inputs) in {**GOOD, **REFUSED}.items():
         exported.write(folder / f"{name}.pt2",
                        exported.contents(program_of(made(name), inputs)))
+    for name, (kind, inputs, is_training, sizes) in MORE.items():
+        torch.manual_seed(1)
+        program = program_of(kind().train(is_training), inputs, sizes)
+        exported.write(folder / f"{name}.pt2", exported.contents(program))
     save(models.WeightedScript(made("weighted")), folder / "weighted.pt")
     expected = {"fingerprints": fingerprints,
                 "runs": {name: run(*settings, fingerprints[str(settings[2])])

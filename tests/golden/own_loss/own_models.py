@@ -49,6 +49,36 @@ class Weighted(Body):
                 "size": logits.abs().mean(1)}
 
 
+class WeightedLogits(Body):
+    """What Weighted learns, for model.predict_path: inputs alone, logits."""
+
+    def __init__(self):
+        super().__init__(CLASSES)
+
+
+class DenseLogits(nn.Module):
+    """Images of 8x8: a class for each pixel."""
+
+    def __init__(self):
+        super().__init__()
+        self.near = nn.Conv2d(1, 4, 3, padding=1)
+        self.norm = nn.BatchNorm2d(4)
+        self.classes = nn.Conv2d(4, CLASSES, 1)
+
+    def forward(self, x):
+        return self.classes(torch.relu(self.norm(self.near(x))))
+
+
+class Dense(DenseLogits):
+    """Its loss: every pixel is of the image's class."""
+
+    def forward(self, x, label):
+        logits = super().forward(x)
+        wanted = label[:, None, None].expand(-1, logits.size(2), logits.size(3))
+        loss = functional.cross_entropy(logits, wanted, reduction="none").mean((1, 2))
+        return {"loss": loss, "hit": (logits.argmax(1) == wanted).float().mean((1, 2))}
+
+
 class WeightedScript(nn.Module):
     """The same as TorchScript, which has the batch first. Its tensors have the same names."""
 

@@ -97,6 +97,30 @@ TEST(CheckExportedModel, LossesOfItsOwnDoNotGoWithWhatOnlyCrossEntropyHas) {
               FailsWith(Code::kUsage, Names("checkpoint.best"), Advises("loss")));
 }
 
+TEST(CheckExportedModel, AProgramForPredictionsTakesInputsAloneAndHasTheTrainedParameters) {
+  const auto checked = [](const std::string& predict, uint32_t batch = 32) {
+    wire::JobSpec job = exported_job("../own_loss/weighted");
+    job.mutable_model()->set_predict_path(program(predict));
+    job.mutable_train()->set_eval_batch(batch);
+    return check_exported_model(job);
+  };
+  EXPECT_TRUE(checked("../own_loss/weighted.predict").is_ok())
+      << checked("../own_loss/weighted.predict").message();
+  EXPECT_TRUE(checked("../own_loss/weighted.predict", 1).is_ok()) << "it is filled up to two";
+  EXPECT_THAT(checked("../own_loss/weighted.predict", 64 + 1),
+              FailsWith(Code::kConfig, Names("train.eval_batch", 65), Advises("max=")));
+  EXPECT_THAT(checked("../own_loss/per_sample"),
+              FailsWith(Code::kConfig, Names("per_sample.pt2", "label", "model.predict_path"),
+                        Advises("logits")));
+  EXPECT_THAT(checked("../own_loss/auto"),
+              FailsWith(Code::kConfig, Names("auto.pt2", "model.predict_path"), Says("losses")));
+  EXPECT_THAT(checked("../own_loss/one_output"),
+              FailsWith(Code::kConfig, Names("one_output.pt2", "out.weight"), Says("shape")));
+  EXPECT_THAT(checked("mlp"),
+              FailsWith(Code::kConfig, Names("mlp.pt2", "fc1.weight"), Advises("one module")));
+  EXPECT_THAT(checked("none"), FailsWith(Code::kNoInput, Names("none.pt2")));
+}
+
 TEST(CheckExportedModel, NamesWhatIsNoLossOfSamples) {
   EXPECT_THAT(check_exported_model(exported_job("../own_loss/refused_no_loss")),
               FailsWith(Code::kConfig, Names("refused_no_loss.pt2"), Advises("\"loss\"")));

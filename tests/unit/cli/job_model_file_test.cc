@@ -96,6 +96,23 @@ TEST(JobModelFile, AnEvaluationProgramIsPartOfTheRun) {
               FailsWith(Code::kUsage, Names("model.eval_sha256"), Advises("name the program")));
 }
 
+TEST(JobModelFile, AProgramForPredictionsIsThereAndBelongsToExportedModels) {
+  JobContext c = exported_context();
+  c.hash_model_file = [hash = c.hash_model_file](const std::string& path,
+                                                 const ModelFileKeys& keys) {
+    if (path == "/jobs/p.pt2" && std::string(keys.path) == "model.predict_path")
+      return Result<std::string>("dd11");
+    return hash(path, keys);
+  };
+  const auto job = resolve_job(values_of(kExported, {"model.predict_path=p.pt2"}), c);
+  ASSERT_TRUE(job.is_ok()) << job.status().message();
+  EXPECT_EQ(job->model().predict_path(), "/jobs/p.pt2");
+  EXPECT_THAT(resolve_job(values_of(kExported, {"model.predict_path=x"}), c),
+              FailsWith(Code::kNoInput, Names("model.predict_path names", "/x")));
+  EXPECT_THAT(resolve_job(values_of(kScript, {"model.predict_path=p.pt2"}), file_context("idx")),
+              FailsWith(Code::kUsage, Names("model.predict_path"), Advises("exported")));
+}
+
 TEST(JobModelFile, AResumeNeedsTheSameEvaluationProgram) {
   const auto stored = resolve_job(values_of(kExported), exported_context());
   JobContext resume = exported_context();

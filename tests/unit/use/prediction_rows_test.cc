@@ -14,8 +14,32 @@ namespace {
 
 const std::vector<float> kThree = {std::log(0.25F), std::log(0.5F), std::log(0.25F)};
 
+PredictionRows rows_of(PredictionFormat format, uint32_t classes, uint32_t top,
+                       std::vector<std::string> names) {
+  PredictionContent content;
+  content.shape = {classes};
+  content.classes = classes;
+  content.top = top;
+  content.class_names = std::move(names);
+  return {format, std::move(content)};
+}
+
+PredictionRows rows_of(PredictionFormat format, PredictionKind kind, std::vector<int64_t> shape) {
+  PredictionContent content;
+  content.kind = kind;
+  content.shape = std::move(shape);
+  return {format, std::move(content)};
+}
+
+template <typename T>
+std::vector<T> values_of(const std::string& bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
 TEST(PredictionRows, CsvHasTheLikeliestFirstAndTheLowerOnATie) {
-  const PredictionRows rows(PredictionFormat::kCsv, 3, 3, {"a,b", "c", "d \"e\""});
+  const PredictionRows rows = rows_of(PredictionFormat::kCsv, 3, 3, {"a,b", "c", "d \"e\""});
   std::string text = rows.header(1);
   rows.add(7, "x.png", kThree, &text);
   EXPECT_EQ(text,
@@ -24,14 +48,14 @@ TEST(PredictionRows, CsvHasTheLikeliestFirstAndTheLowerOnATie) {
 }
 
 TEST(PredictionRows, WithoutNamesAClassIsItsNumber) {
-  const PredictionRows rows(PredictionFormat::kCsv, 3, 1, {});
+  const PredictionRows rows = rows_of(PredictionFormat::kCsv, 3, 1, {});
   std::string text;
   rows.add(0, "x", kThree, &text);
   EXPECT_EQ(text, "0,x,1,0.5\n");
 }
 
 TEST(PredictionRows, JsonlHasALineASample) {
-  const PredictionRows rows(PredictionFormat::kJsonl, 3, 2, {"a", "b", "c"});
+  const PredictionRows rows = rows_of(PredictionFormat::kJsonl, 3, 2, {"a", "b", "c"});
   std::string text = rows.header(1);
   rows.add(3, "bad \xff name", kThree, &text);
   const auto row = nlohmann::json::parse(text);
@@ -44,7 +68,7 @@ TEST(PredictionRows, JsonlHasALineASample) {
 }
 
 TEST(PredictionRows, NpyIsWhatNumpyReads) {
-  const PredictionRows rows(PredictionFormat::kNpy, 3, 1, {});
+  const PredictionRows rows = rows_of(PredictionFormat::kNpy, 3, 1, {});
   const std::string header = rows.header(2);
   EXPECT_EQ(header.size() % 64, 0u);
   EXPECT_EQ(header.substr(0, 8), std::string("\x93NUMPY\x01\x00", 8));
@@ -62,10 +86,66 @@ TEST(PredictionRows, NpyIsWhatNumpyReads) {
 }
 
 TEST(PredictionRows, LargeLogitsGiveNumbers) {
-  const PredictionRows rows(PredictionFormat::kCsv, 2, 1, {});
+  const PredictionRows rows = rows_of(PredictionFormat::kCsv, 2, 1, {});
   std::string text;
   rows.add(0, "x", std::vector<float>{10000, -10000}, &text);
   EXPECT_EQ(text, "0,x,0,1\n");
+}
+
+TEST(PredictionRows, OneLogitIsThatOfTheSecondClass) {
+  PredictionContent content;
+  content.shape = {1};
+  content.classes = content.top = 2;
+  content.class_names = {"no", "yes"};
+  const PredictionRows rows(PredictionFormat::kCsv, content);
+  std::string text;
+  rows.add(0, "x", std::vector<float>{std::log(3.0F)}, &text);
+  rows.add(1, "y", std::vector<float>{0}, &text);
+  EXPECT_EQ(text, "0,x,yes,0.75,no,0.25\n1,y,no,0.5,yes,0.5\n");
+  const PredictionRows array(PredictionFormat::kNpy, content);
+  EXPECT_THAT(array.header(5), testing::HasSubstr("(5, 2)"));
+}
+
+TEST(PredictionRows, NumbersHaveAValue) {
+  const std::vector<float> value = {0.1F};
+  const auto text_in = [&](PredictionFormat format) {
+    const PredictionRows rows = rows_of(format, PredictionKind::kNumber, {1});
+    std::string text = rows.header(9);
+    rows.add(3, "a,b", value, &text);
+    return text;
+  };
+  EXPECT_EQ(text_in(PredictionFormat::kCsv), "sample,name,value\n3,\"a,b\",0.100000001\n");
+  const auto row = nlohmann::json::parse(text_in(PredictionFormat::kJsonl));
+  EXPECT_EQ(row["value"].get<float>(), 0.1F);
+  const std::string array = text_in(PredictionFormat::kNpy);
+  EXPECT_THAT(array, testing::HasSubstr("(9, )"));
+  EXPECT_EQ(values_of<float>(array.substr(array.size() - 4)), value);
+}
+
+TEST(PredictionRows, AMapHasTheLowestOfTheLikeliestClassesAtEachPlace) {
+  const PredictionRows rows = rows_of(PredictionFormat::kNpy, PredictionKind::kMap, {3, 2, 2});
+  EXPECT_THAT(rows.header(7), testing::HasSubstr("'|u1'"));
+  EXPECT_THAT(rows.header(7), testing::HasSubstr("(7, 2, 2)"));
+  std::string text;
+  rows.add(0, "x", std::vector<float>{0, 1, 2, 3, 0, 2, 1, 3, -1, 2, 5, 3}, &text);
+  EXPECT_EQ(values_of<uint8_t>(text), (std::vector<uint8_t>{0, 1, 2, 0}));
+
+  const PredictionRows wide = rows_of(PredictionFormat::kNpy, PredictionKind::kMap, {300, 1, 1});
+  EXPECT_THAT(wide.header(7), testing::HasSubstr("'<i4'"));
+  std::vector<float> logits(300, 0);
+  logits[290] = 1;
+  text.clear();
+  wide.add(0, "x", logits, &text);
+  EXPECT_EQ(values_of<int32_t>(text), std::vector<int32_t>{290});
+}
+
+TEST(PredictionRows, LogitsStayAsTheyAre) {
+  const PredictionRows rows = rows_of(PredictionFormat::kNpy, PredictionKind::kLogits, {2, 1, 2});
+  EXPECT_THAT(rows.header(7), testing::HasSubstr("(7, 2, 1, 2)"));
+  const std::vector<float> logits = {0.5F, -3, 2, 1e30F};
+  std::string text;
+  rows.add(0, "x", logits, &text);
+  EXPECT_EQ(values_of<float>(text), logits);
 }
 
 }  // namespace

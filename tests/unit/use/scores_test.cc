@@ -20,7 +20,7 @@ using testing::Not;
 Scores three_classes() {
   Scores scores;
   scores.samples = scores.labels = 15;
-  scores.loss_sum = 7.5;
+  scores.sums.loss = 7.5;
   scores.correct = 13;
   scores.confusion = {8, 2, 0, 0, 5, 0, 0, 0, 0};
   scores.class_names = {"cat", "dog", "<cow>"};
@@ -43,11 +43,42 @@ TEST(Scores, TokensHaveAPerplexity) {
   Scores scores;
   scores.samples = 2;
   scores.labels = 20;
-  scores.loss_sum = 20 * std::log(3.0);
+  scores.sums.loss = 20 * std::log(3.0);
   scores.is_of_tokens = true;
   EXPECT_THAT(scores_text(scores), ContainsRegex("perplexity +3.0000"));
   EXPECT_NEAR(scores_json(scores)["perplexity"].get<double>(), 3, 1e-12);
   EXPECT_FALSE(scores_json(scores).contains("confusion"));
+}
+
+TEST(Scores, NumbersHaveErrorsAndNoAccuracy) {
+  Scores scores;
+  scores.samples = scores.labels = 4;
+  scores.sums = {.loss = 2, .weight = 0, .squared = 36, .absolute = 10, .metrics = {}};
+  scores.has_accuracy = false;
+  scores.has_errors = true;
+  const std::string text = scores_text(scores);
+  EXPECT_THAT(text, ContainsRegex("loss +0.500000"));
+  EXPECT_THAT(text, ContainsRegex("RMSE +3.000000"));
+  EXPECT_THAT(text, ContainsRegex("MAE +2.500000"));
+  EXPECT_THAT(text, Not(HasSubstr("accuracy")));
+  const auto json = scores_json(scores);
+  EXPECT_EQ(json["rmse"], 3);
+  EXPECT_EQ(json["mae"], 2.5);
+  EXPECT_FALSE(json.contains("accuracy"));
+}
+
+TEST(Scores, ALossOfItsOwnHasWeightsAndMetrics) {
+  Scores scores;
+  scores.samples = scores.labels = 4;
+  scores.sums = {.loss = 3, .weight = 2, .squared = 0, .absolute = 0, .metrics = {1, 2}};
+  scores.has_accuracy = false;
+  scores.has_weights = true;
+  scores.metric_names = {"hit", "a_rather_long_name"};
+  EXPECT_EQ(scores.loss(), 1.5);
+  const std::string text = scores_text(scores);
+  EXPECT_THAT(text, HasSubstr("hit        0.250000\na_rather_long_name 0.500000\n"));
+  EXPECT_EQ(scores_json(scores)["metrics"]["a_rather_long_name"], 0.5);
+  EXPECT_FALSE(scores_json(scores).contains("rmse"));
 }
 
 TEST(Scores, JsonHasTheMatrix) {

@@ -8,6 +8,7 @@
 #include "worker/model/builtin.h"
 #include "worker/model/exported/evaluation.h"
 #include "worker/model/exported/plan/bound_program.h"
+#include "worker/model/exported/plan/logits_program.h"
 #include "worker/model/exported/plan/program_parts.h"
 #include "worker/model/exported/read_program.h"
 #include "worker/model/foreign.h"
@@ -46,7 +47,8 @@ struct Roles {
 class Exported final : public Model {
  public:
   Exported(const wire::ModelSpec& spec, const data::SampleShape& shape, uint32_t classes,
-           ProgramParts parts, BoundProgram training, BoundProgram evaluation, Roles roles)
+           ProgramParts parts, BoundProgram training, BoundProgram evaluation, Roles roles,
+           std::unique_ptr<Predictor> predictor)
       : Model(std::move(parts.layout)),
         path_(spec.path()),
         eval_path_(spec.eval_path().empty() ? spec.path() : spec.eval_path()),
@@ -54,7 +56,8 @@ class Exported final : public Model {
         classes_(classes),
         training_(std::move(training)),
         evaluation_(std::move(evaluation)),
-        roles_(std::move(roles)) {
+        roles_(std::move(roles)),
+        predictor_(std::move(predictor)) {
     for (const std::string& note : parts.notes) notes_.push_back(who_of(path_) + " " + note);
   }
 
@@ -81,10 +84,9 @@ class Exported final : public Model {
                                                            " in evaluation; it may change buffers "
                                                            "in training only"));
   }
-  BatchRange training_batches() const override {
-    const exported::SizeRange& range = training_.program().samples;
-    return {static_cast<uint64_t>(range.min), static_cast<uint64_t>(range.max)};
-  }
+  BatchRange training_batches() const override { return batches_of(training_.program()); }
+  BatchRange evaluation_batches() const override { return batches_of(evaluation_.program()); }
+  const Predictor* predictor() const override { return predictor_.get(); }
 
   // The scope's lock makes the programs this thread's, too.
   ModelOutput forward(const ModelInputs& inputs, std::span<const at::Tensor> parameters,
@@ -110,6 +112,9 @@ class Exported final : public Model {
   }
 
  private:
+  static BatchRange batches_of(const Program& program) {
+    return {static_cast<uint64_t>(program.samples.min), static_cast<uint64_t>(program.samples.max)};
+  }
   static OwnOutputs taken(const std::vector<at::Tensor>& out, const ProgramRoles& roles) {
     OwnOutputs own{.losses = out[roles.losses], .weights = {}, .metrics = {}};
     if (roles.weights) own.weights = out[*roles.weights];
@@ -125,6 +130,7 @@ class Exported final : public Model {
   BoundProgram training_;
   BoundProgram evaluation_;
   const Roles roles_;
+  const std::unique_ptr<Predictor> predictor_;
 };
 
 // The parameter that a module reports for in replay: its first.
@@ -338,11 +344,16 @@ Result<std::unique_ptr<Model>> make_exported(const wire::ModelSpec& spec,
                         parts.changes_input);
   LOCKSTEP_ASSIGN_OR_RETURN(BoundProgram evaluation,
                             evaluation_of(spec, shape, classes, plan, parts, &roles));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      auto predictor, exported::open_logits_program(spec, shape, parts.layout,
+                                                    [&](const Program& of, const ProgramRoles& r) {
+                                                      return EvalSources(*program, parts).of(of, r);
+                                                    }));
   const TrialBatches batches{batch_near(*program, kUsualTrial),
                              batch_near(evaluation.program(), kUsualTrial)};
   auto model =
       std::make_unique<Exported>(spec, shape, classes, std::move(parts), std::move(training),
-                                 std::move(evaluation), std::move(roles));
+                                 std::move(evaluation), std::move(roles), std::move(predictor));
   LOCKSTEP_RETURN_IF_ERROR(check_start(*model, who_of(spec.path()), shape, classes, batches));
   LOCKSTEP_RETURN_IF_ERROR(model->check_evaluation());
   return std::unique_ptr<Model>(std::move(model));

@@ -7,7 +7,7 @@
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/become_worker.h"
 #include "deploy/cli/commands/commands.h"
-#include "deploy/cli/commands/trained_place.h"
+#include "deploy/cli/use/trained_place.h"
 
 namespace lockstep {
 namespace {

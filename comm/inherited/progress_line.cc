@@ -1,12 +1,12 @@
-#include "deploy/cli/base/progress_line.h"
+#include "comm/inherited/progress_line.h"
 
 #include <unistd.h>
 
 #include <cstdio>
 
 #include "comm/base/clock.h"
+#include "comm/base/text/number_text.h"
 #include "comm/base/text/printable.h"
-#include "deploy/cli/base/text.h"
 
 namespace lockstep {
 namespace {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "deploy/cli/use/trained_place.h"
 
 namespace lockstep {
 
@@ -25,5 +26,9 @@ struct PartProcesses {
 // Returns once all files are written. Otherwise the error of the first process that failed, with
 // what it said; the others are ended.
 Status run_parts(const PartProcesses& task);
+
+// The same with a trained model: all parts use one checkpoint. If the run deletes it meanwhile, all
+// use a newer one. The words of `place` follow those of `task`.
+Status run_parts_with(const TrainedPlace& place, PartProcesses task);
 
 }  // namespace lockstep

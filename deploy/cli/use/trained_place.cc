@@ -1,4 +1,4 @@
-#include "deploy/cli/commands/trained_place.h"
+#include "deploy/cli/use/trained_place.h"
 
 #include <filesystem>
 #include <system_error>

@@ -16,9 +16,9 @@
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/scratch_directory.h"
 #include "deploy/cli/commands/commands.h"
-#include "deploy/cli/commands/part_processes.h"
-#include "deploy/cli/commands/trained_place.h"
-#include "deploy/cli/commands/used_data.h"
+#include "deploy/cli/use/part_processes.h"
+#include "deploy/cli/use/trained_place.h"
+#include "deploy/cli/use/used_data.h"
 
 namespace lockstep {
 namespace {
@@ -30,6 +30,7 @@ struct PredictArguments {
   UsedDataWords data;
   uint32_t top = 0;
   uint32_t workers = 1;
+  bool logits = false;
   std::string out;
 };
 
@@ -105,30 +106,23 @@ Status predict_data(const PredictArguments& arguments) {
   task.what = "predicting";
   task.parts = arguments.workers;
   task.directory = scratch->path();
-  while (true) {
-    LOCKSTEP_ASSIGN_OR_RETURN(auto model, worker_options(arguments.model));
-    // All parts take one checkpoint. If the run deletes it meanwhile, all take a newer one.
-    const bool or_newer = model.back() == "--or-newer";
-    if (or_newer) model.pop_back();
-    task.words = {"predict",   "--kind",      kind, "--top", std::to_string(arguments.top),
-                  "--scratch", task.directory};
-    task.words.insert(task.words.end(), model.begin(), model.end());
-    const auto data = worker_options(arguments.data);
-    task.words.insert(task.words.end(), data.begin(), data.end());
-    const Status done = run_parts(task);
-    std::error_code error;
-    if (done.is_ok()) break;
-    if (!or_newer || fs::exists(model.back(), error)) return done;
-  }
+  task.words = {"predict",   "--kind",      kind, "--top", std::to_string(arguments.top),
+                "--scratch", task.directory};
+  if (arguments.logits) task.words.emplace_back("--logits");
+  const auto data = worker_options(arguments.data);
+  task.words.insert(task.words.end(), data.begin(), data.end());
+  LOCKSTEP_RETURN_IF_ERROR(run_parts_with(arguments.model, task));
   return arguments.out.empty() ? join_to_stdout(task) : join_to_file(task, arguments.out);
 }
 
 constexpr char kPredictNotes[] =
     "Prints a row a sample: its number, its name and the likeliest classes with their\n"
-    "probabilities. The ending of --out says the format: .csv, .jsonl, or .npy with the\n"
-    "probabilities of all classes. Images are transformed as in the run's evaluation. DATA may be "
-    "a\n"
-    "directory of images without classes.\n\n"
+    "probabilities; of a model that learnt numbers (train.loss mse, l1 or huber) the number. The\n"
+    "ending of --out says the format: .csv, .jsonl, or .npy with the probabilities of all "
+    "classes.\n"
+    "A model that gives a class for each pixel writes .npy. Images are transformed as in the "
+    "run's\n"
+    "evaluation. DATA may be a directory of images without classes.\n\n"
     "Examples:\n"
     "  lockstep predict runs/shoes new-photos\n"
     "  lockstep predict shoes-model new-photos --top 1 --out new-photos.csv --workers 4\n"
@@ -141,7 +135,7 @@ constexpr char kPredictNotes[] =
 }  // namespace
 
 void add_predict_command(CLI::App& app, Commands& commands) {
-  auto* command = app.add_subcommand("predict", "The likeliest classes of images or rows");
+  auto* command = app.add_subcommand("predict", "What a model says of images or rows");
   const auto arguments = std::make_shared<PredictArguments>();
   add_trained_place(*command, arguments->model);
   add_used_data(*command, arguments->data, /*is_needed=*/true);
@@ -151,8 +145,8 @@ void add_predict_command(CLI::App& app, Commands& commands) {
       ->check(CLI::PositiveNumber);
   command->add_option("--out", arguments->out,
                       "FILE.csv, FILE.jsonl or FILE.npy (default: stdout)");
-  command->add_option("--workers", arguments->workers, "Processes (default: 1)")
-      ->check(CLI::Range(1, 256));
+  command->add_flag("--logits", arguments->logits, "What the model gives, as it is; to FILE.npy");
+  add_part_count(*command, arguments->workers);
   command->footer(kPredictNotes);
   commands[command] = [arguments] { return report(predict_data(*arguments)); };
 }

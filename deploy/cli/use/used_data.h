@@ -21,6 +21,9 @@ struct UsedDataWords {
 
 void add_used_data(CLI::App& command, UsedDataWords& words, bool is_needed);
 
+// --workers: processes, each for a part of the samples.
+void add_part_count(CLI::App& command, uint32_t& parts);
+
 // For lockstep-worker.
 std::vector<std::string> worker_options(const UsedDataWords& words);
 

@@ -1,4 +1,4 @@
-#include "deploy/cli/commands/used_data.h"
+#include "deploy/cli/use/used_data.h"
 
 namespace lockstep {
 
@@ -14,6 +14,10 @@ void add_used_data(CLI::App& command, UsedDataWords& words, bool is_needed) {
       .add_option("--threads", words.threads,
                   "That compute in a process (default: train.threads_per_worker)")
       ->check(CLI::Range(0, 1024));
+}
+
+void add_part_count(CLI::App& command, uint32_t& parts) {
+  command.add_option("--workers", parts, "Processes (default: 1)")->check(CLI::Range(1, 256));
 }
 
 std::vector<std::string> worker_options(const UsedDataWords& words) {

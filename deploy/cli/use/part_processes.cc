@@ -1,18 +1,18 @@
-#include "deploy/cli/commands/part_processes.h"
+#include "deploy/cli/use/part_processes.h"
 
 #include <signal.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <map>
+#include <system_error>
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
+#include "comm/inherited/progress_line.h"
 #include "deploy/agent/process.h"
-#include "deploy/cli/base/progress_line.h"
 
 namespace lockstep {
 namespace {
@@ -31,9 +31,7 @@ class Running {
   explicit Running(const PartProcesses& task) : task_(task), deaths_(task.parts, 0) {}
   ~Running() {
     for (const auto& [pid, part] : parts_) ::kill(pid, SIGKILL);
-    for (const auto& [pid, part] : parts_)
-      while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-      }
+    for (const auto& [pid, part] : parts_) wait_for_end(pid);
   }
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
@@ -113,6 +111,20 @@ class Running {
 
 Status run_parts(const PartProcesses& task) {
   return Running(task).run();
+}
+
+Status run_parts_with(const TrainedPlace& place, PartProcesses task) {
+  const std::vector<std::string> words = task.words;
+  while (true) {
+    LOCKSTEP_ASSIGN_OR_RETURN(auto model, worker_options(place));
+    const bool or_newer = model.back() == "--or-newer";
+    if (or_newer) model.pop_back();
+    task.words = words;
+    task.words.insert(task.words.end(), model.begin(), model.end());
+    const Status done = run_parts(task);
+    std::error_code error;
+    if (done.is_ok() || !or_newer || std::filesystem::exists(model.back(), error)) return done;
+  }
 }
 
 }  // namespace lockstep
