@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <set>
+#include <system_error>
 
 #include "comm/base/check.h"
 #include "comm/base/file.h"
@@ -90,6 +92,9 @@ Result<CheckpointInfo> read_checkpoint_info(const std::string& path) {
   info.name = last_part(path);
   auto text = read_file(path_join(path, kManifestName), limits::kManifestBytes);
   if (!text.is_ok()) {
+    std::error_code error;
+    if (std::filesystem::exists(path, error) && !std::filesystem::is_directory(path, error))
+      return Status(Code::kBadData, "checkpoint " + path + " is damaged: it is not a directory");
     // Too large to be one of ours is damage of the checkpoint, not a mistake of the caller.
     const Code code = text.status().code() == Code::kUsage ? Code::kBadData : text.status().code();
     return Status(code,

@@ -32,15 +32,18 @@ namespace {
 constexpr std::chrono::seconds kTrainingThreadMayTake{5};
 
 // What this program does beside working in a run, by its first word.
-struct Command {
+struct WorkerCommand {
   std::string_view name;
   int (*run)(int argc, char** argv);
 };
 constexpr std::array kCommands = {
-    Command{"replay", lockstep::replay_main},   Command{"export", lockstep::export_main},
-    Command{"doctor", lockstep::doctor_main},   Command{"generate", lockstep::generate_main},
-    Command{"predict", lockstep::predict_main}, Command{"eval", lockstep::eval_main},
-    Command{"measure", lockstep::measure_main},
+    WorkerCommand{"replay", lockstep::replay_main},
+    WorkerCommand{"export", lockstep::export_main},
+    WorkerCommand{"doctor", lockstep::doctor_main},
+    WorkerCommand{"generate", lockstep::generate_main},
+    WorkerCommand{"predict", lockstep::predict_main},
+    WorkerCommand{"eval", lockstep::eval_main},
+    WorkerCommand{"measure", lockstep::measure_main},
 };
 
 // The agent decides about an interrupt at the terminal; a peer that hangs up and a file that may
@@ -54,7 +57,7 @@ void ignore_signals() {
 int main(int argc, char** argv) {
   lockstep::secure_standard_streams();
   lockstep::explain_missing_threads();
-  for (const Command& command : kCommands)
+  for (const WorkerCommand& command : kCommands)
     if (argc > 1 && command.name == argv[1]) return command.run(argc - 1, argv + 1);
   lockstep::hold_stop_signals();
   lockstep::WorkerOptions options;

@@ -143,7 +143,7 @@ class Logits {
 
   std::vector<int64_t> shape() const { return values_.sizes().slice(1).vec(); }
   std::span<const float> of(uint64_t sample) const {
-    const auto values = static_cast<size_t>(values_[0].numel());
+    const auto values = static_cast<size_t>(values_.numel() / values_.size(0));
     return {values_.const_data_ptr<float>() + sample * values, values};
   }
 

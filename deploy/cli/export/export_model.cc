@@ -328,13 +328,19 @@ Result<ExportDone> export_model(const ExportRequest& request) {
   whole.run_dir = fs::canonical(request.run_dir, error).string();
   if (error) return Status(Code::kNoInput, "there is no run directory " + request.run_dir);
   LOCKSTEP_RETURN_IF_ERROR(check_target(request.target));
-  LOCKSTEP_ASSIGN_OR_RETURN(const CheckpointInfo checkpoint,
-                            find_checkpoint(whole.run_dir, whole.checkpoint));
-  LOCKSTEP_ASSIGN_OR_RETURN(HalfMade out, HalfMade::beside(request.target));
-  Export made(whole, out);
-  LOCKSTEP_RETURN_IF_ERROR(made.write(checkpoint));
-  LOCKSTEP_RETURN_IF_ERROR(out.publish());
-  return ExportDone{checkpoint.name, made.figures()};
+  while (true) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const CheckpointInfo checkpoint,
+                              find_checkpoint(whole.run_dir, whole.checkpoint));
+    LOCKSTEP_ASSIGN_OR_RETURN(HalfMade out, HalfMade::beside(request.target));
+    Export made(whole, out);
+    const Status written = made.write(checkpoint);
+    const bool is_gone = !written.is_ok() && !fs::exists(checkpoint.path, error);
+    if (is_gone && whole.checkpoint == "last") continue;  // there is a newer one
+    if (is_gone) return why_unusable(written, checkpoint.path);
+    LOCKSTEP_RETURN_IF_ERROR(written);
+    LOCKSTEP_RETURN_IF_ERROR(out.publish());
+    return ExportDone{checkpoint.name, made.figures()};
+  }
 }
 
 }  // namespace lockstep

@@ -18,4 +18,8 @@ inline constexpr char kCheckpointHelp[] =
 // checkpoint; kBadData for a damaged one; kUsage if the step has none, or there is no best.
 Result<CheckpointInfo> find_checkpoint(const std::string& run_dir, const std::string& word);
 
+// `error` of somebody who used the checkpoint at `path`; if the run has deleted the checkpoint
+// meanwhile, kNoInput with that as the cause.
+Status why_unusable(const Status& error, const std::string& path);
+
 }  // namespace lockstep

@@ -13,6 +13,7 @@
 #include "comm/base/limits.h"
 #include "comm/inherited/progress_line.h"
 #include "deploy/agent/process.h"
+#include "deploy/cli/export/find_checkpoint.h"
 
 namespace lockstep {
 namespace {
@@ -123,7 +124,8 @@ Status run_parts_with(const TrainedPlace& place, PartProcesses task) {
     task.words.insert(task.words.end(), model.begin(), model.end());
     const Status done = run_parts(task);
     std::error_code error;
-    if (done.is_ok() || !or_newer || std::filesystem::exists(model.back(), error)) return done;
+    if (done.is_ok() || std::filesystem::exists(model.back(), error)) return done;
+    if (!or_newer) return why_unusable(done, model.back());
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <fstream>
 
+#include "comm/base/file.h"
 #include "coordinator/checkpoint/store.h"
 #include "coordinator/checkpoint/weights_hash.h"
 #include "tests/support/fails_with.h"
@@ -157,6 +158,14 @@ TEST_F(CheckpointStore, AShortenedLongerOrMissingFileIsFound) {
   }
   std::filesystem::remove(info.path + "/manifest.json");
   EXPECT_EQ(verify_checkpoint(info.path).status().code(), Code::kNoInput);
+}
+
+TEST_F(CheckpointStore, AFileInThePlaceOfItsDirectoryIsDamage) {
+  const CheckpointInfo info = write(100, 1);
+  std::filesystem::remove_all(info.path);
+  ASSERT_TRUE(replace_file(info.path, "no directory").is_ok());
+  EXPECT_THAT(verify_checkpoint(info.path).status(),
+              FailsWith(Code::kBadData, HasSubstr("not a directory")));
 }
 
 TEST_F(CheckpointStore, AnotherCheckpointsManifestIsFound) {

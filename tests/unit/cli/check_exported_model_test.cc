@@ -108,7 +108,7 @@ TEST(CheckExportedModel, AProgramForPredictionsTakesInputsAloneAndHasTheTrainedP
       << checked("../own_loss/weighted.predict").message();
   EXPECT_TRUE(checked("../own_loss/weighted.predict", 1).is_ok()) << "it is filled up to two";
   EXPECT_THAT(checked("../own_loss/weighted.predict", 64 + 1),
-              FailsWith(Code::kConfig, Names("train.eval_batch", 65), Advises("max=")));
+              FailsWith(Code::kConfig, Names("train.eval_batch", "65"), Advises("max=")));
   EXPECT_THAT(checked("../own_loss/per_sample"),
               FailsWith(Code::kConfig, Names("per_sample.pt2", "label", "model.predict_path"),
                         Advises("logits")));
