@@ -140,11 +140,13 @@ class ExportedDirectory {
     keys.set_input(word(input, "column"));
     keys.set_label(word(input, "label_column"));
     keys.set_weight(word(input, "weight_column"));
-    for (const auto& [list, add] : {std::pair{"inputs", &wire::DataSpec::mutable_inputs},
-                                    std::pair{"targets", &wire::DataSpec::mutable_targets}})
+    const auto add = [&](const char* list, auto* to) {
       if (const Json names = member(input, list); names.is_array())
         for (const Json& one : names)
-          if (one.is_string()) *(keys.*add)()->Add() = one.get<std::string>();
+          if (one.is_string()) *to->Add() = one.get<std::string>();
+    };
+    add("inputs", keys.mutable_inputs());
+    add("targets", keys.mutable_targets());
     keys.set_documents(word(input, "documents"));
     keys.set_document_end(word(input, "document_end"));
   }
