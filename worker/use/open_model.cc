@@ -207,7 +207,7 @@ ModelOutput OpenModel::evaluate(const data::SampleShape& shape, const void* inpu
   if (!own_loss() && (loss_ != LossKind::kCrossEntropy || fields.weight.defined()))
     add_losses(loss_, fields.target.defined() ? fields.target : wanted, /*label_smoothing=*/0,
                &output);
-  if (fields.weight.defined()) output.losses = output.losses * fields.weight;
+  if (fields.weight.defined()) output.losses = output.losses.mul(fields.weight);
   return output;
 }
 

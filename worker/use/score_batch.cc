@@ -45,7 +45,7 @@ void add_rows(const at::Tensor& logits, const int64_t* labels, PartScores* part)
 void add_errors(const at::Tensor& outputs, const at::Tensor& target, ScoreSums* sums) {
   const at::Tensor values = outputs.to(at::kDouble).flatten(1);
   const at::Tensor errors =
-      (values - target.to(at::kDouble).reshape({values.size(0), -1})).contiguous();
+      values.sub(target.to(at::kDouble).reshape({values.size(0), -1})).contiguous();
   const double* error = errors.const_data_ptr<double>();
   const auto numbers = static_cast<double>(errors.size(1));
   for (int64_t i = 0; i < errors.numel(); ++i) {
