@@ -18,7 +18,8 @@ struct EvalWords {
 };
 
 Status check_words(const EvalWords& words, const ModelAndData& opened, const Scores& scores) {
-  if (!opened.data->has_labels())
+  const bool has_targets = opened.data->dataset().shape().fields != nullptr;
+  if (!opened.data->has_labels() && !has_targets)
     return {Code::kUsage, opened.data->name() +
                               " has images that are in no class's directory, so they have no "
                               "labels; move them out (--format image_folder reads the classes "

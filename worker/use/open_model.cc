@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "comm/base/text/shell_word.h"
 #include "comm/wire/loss_kind.h"
 #include "worker/engine/precision.h"
 #include "worker/engine/sample_loss.h"
@@ -125,7 +126,11 @@ Result<OpenModel> OpenModel::open(const TrainedModel& model, const DataKind& dat
     break;
   }
   // What is wrong with the file itself is no fault of the data.
-  if (made.model_ == nullptr && refused.code() != Code::kConfig) return refused;
+  const bool is_of_predictions =
+      !spec.predict_path().empty() &&
+      refused.message().find(shell_word(spec.predict_path())) != std::string::npos;
+  if (made.model_ == nullptr && (refused.code() != Code::kConfig || is_of_predictions))
+    return refused;
   if (made.model_ == nullptr)
     return Status(refused.code(), data.name + " has " + kind_text(data.shape) +
                                       ", which the model in " + model.place +

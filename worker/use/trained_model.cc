@@ -103,6 +103,7 @@ class ExportedDirectory {
     wire::ModelSpec& spec = *model_.job.mutable_model();
     spec.clear_sha256();  // of the files of the run; these here have been checked
     spec.clear_eval_sha256();
+    spec.clear_predict_path();  // another's file could be named here
     model_.is_int8 = member(json, "int8").is_object();
     if (spec.name() == "exported" && model_.is_int8) {
       spec.set_path(file("model.pt2"));
@@ -139,14 +140,6 @@ class ExportedDirectory {
     keys.set_weight(word(input, "weight_column"));
     keys.set_input(word(input, "column"));
     keys.set_label(word(input, "label_column"));
-    keys.set_weight(word(input, "weight_column"));
-    const auto add = [&](const char* list, auto* to) {
-      if (const Json names = member(input, list); names.is_array())
-        for (const Json& one : names)
-          if (one.is_string()) *to->Add() = one.get<std::string>();
-    };
-    add("inputs", keys.mutable_inputs());
-    add("targets", keys.mutable_targets());
     keys.set_documents(word(input, "documents"));
     keys.set_document_end(word(input, "document_end"));
   }

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <filesystem>
 #include <memory>
 #include <system_error>
@@ -8,9 +10,11 @@
 #include "comm/base/limits.h"
 #include "comm/base/text/shell_word.h"
 #include "comm/inherited/standard_streams.h"
+#include "comm/rundir/layout.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/scratch_directory.h"
 #include "deploy/cli/commands/commands.h"
+#include "deploy/cli/use/new_file.h"
 #include "deploy/cli/use/part_processes.h"
 #include "deploy/cli/use/trained_place.h"
 #include "deploy/cli/use/used_data.h"
@@ -66,9 +70,16 @@ Status evaluate_data(const EvalArguments& arguments) {
   task.words.insert(task.words.end(), data.begin(), data.end());
   LOCKSTEP_RETURN_IF_ERROR(run_parts_with(arguments.model, task));
   LOCKSTEP_ASSIGN_OR_RETURN(const Scores scores, joined_scores(task));
-  if (const std::string& path = arguments.confusion; !path.empty())
-    LOCKSTEP_RETURN_IF_ERROR(
-        replace_file(path, path.ends_with(".svg") ? confusion_svg(scores) : confusion_csv(scores)));
+  if (const std::string& path = arguments.confusion; !path.empty()) {
+    const std::string half =
+        path + std::string(rundir::kTemporaryMark) + std::to_string(::getpid());
+    Status written =
+        replace_file(half, path.ends_with(".svg") ? confusion_svg(scores) : confusion_csv(scores));
+    if (written.is_ok()) written = publish_new_file(half, path);
+    std::error_code ignored;
+    if (!written.is_ok()) std::filesystem::remove(half, ignored);
+    LOCKSTEP_RETURN_IF_ERROR(written);
+  }
   const std::string text = arguments.is_json ? scores_json_text(scores) : scores_text(scores);
   print_text("%s", text.c_str());
   return finish_stdout();

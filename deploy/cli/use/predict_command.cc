@@ -16,6 +16,7 @@
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/scratch_directory.h"
 #include "deploy/cli/commands/commands.h"
+#include "deploy/cli/use/new_file.h"
 #include "deploy/cli/use/part_processes.h"
 #include "deploy/cli/use/trained_place.h"
 #include "deploy/cli/use/used_data.h"
@@ -63,13 +64,17 @@ using File = std::unique_ptr<std::FILE, Closer>;
 
 Status append_file(const std::string& from, std::FILE* to, const std::string& name) {
   const File part(std::fopen(from.c_str(), "rb"));
-  if (part == nullptr) return {Code::kInternal, "cannot read " + from + ": " + errno_text(errno)};
+  if (part == nullptr)
+    return {Code::kInternal, "cannot read " + from + ": " + errno_text(errno) +
+                                 "; predict again, with another TMPDIR"};
   std::array<char, 1 << 16> bytes;
   while (const size_t count = std::fread(bytes.data(), 1, bytes.size(), part.get()))
     if (std::fwrite(bytes.data(), 1, count, to) != count)
-      return {Code::kInternal, "cannot write " + name + ": " + errno_text(errno)};
+      return {Code::kInternal, "cannot write " + name + ": " + errno_text(errno) +
+                                   "; make room, or name another file by --out"};
   if (std::ferror(part.get()) == 0) return Status::ok();
-  return {Code::kInternal, "cannot read " + from + ": " + errno_text(errno)};
+  return {Code::kInternal, "cannot read " + from + ": " + errno_text(errno) +
+                               "; predict again, with another TMPDIR"};
 }
 
 Status join_to_stdout(const PartProcesses& task) {
@@ -85,15 +90,16 @@ Status join_to_file(const PartProcesses& task, const std::string& out) {
   {
     const File file(std::fopen(half.c_str(), "wbx"));
     if (file == nullptr)
-      return {Code::kInternal, "cannot write " + half + ": " + errno_text(errno)};
+      return {Code::kInternal, "cannot write " + half + ": " + errno_text(errno) +
+                                   "; make room, or name another file by --out"};
     for (uint32_t part = 0; part < task.parts && joined.is_ok(); ++part)
       joined = append_file(task.file(part), file.get(), half);
     if (joined.is_ok() && (std::fflush(file.get()) != 0 || ::fsync(::fileno(file.get())) != 0))
-      joined = {Code::kInternal, "cannot write " + half + ": " + errno_text(errno)};
+      joined = {Code::kInternal, "cannot write " + half + ": " + errno_text(errno) +
+                                     "; make room, or name another file by --out"};
   }
   std::error_code error;
-  if (joined.is_ok()) fs::rename(half, out, error);
-  if (error) joined = {Code::kInternal, "cannot make " + out + ": " + error.message()};
+  if (joined.is_ok()) joined = publish_new_file(half, out);
   if (!joined.is_ok()) fs::remove(half, error);
   return joined;
 }
