@@ -56,9 +56,8 @@ Result<Figures> measure(const MeasureWords& words) {
   std::vector<const OpenModel*> all;
   for (const TrainedModel& model : trained) {
     LOCKSTEP_ASSIGN_OR_RETURN(
-        OpenModel opened,
-        OpenModel::open(model, {data->name(), dataset.shape(), dataset.classes()},
-                        ModelUse::kEvaluate));
+        OpenModel opened, OpenModel::open(model, {data->name(), dataset.shape(), dataset.classes()},
+                                          ModelUse::kEvaluate));
     LOCKSTEP_RETURN_IF_ERROR(opened.check_batch(limits.batch));
     if (const uint64_t rest = dataset.samples() % limits.batch; rest > 0)
       LOCKSTEP_RETURN_IF_ERROR(opened.check_batch(rest));

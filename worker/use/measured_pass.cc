@@ -105,9 +105,10 @@ class MeasuredPass {
                                   " has a label that is no class of the model; name the data that "
                                   "the model was trained for"};
     scores.samples = size_;
-    scores.labels = model.is_by_sample()
-                        ? size_
-                        : labels.size() - static_cast<size_t>(std::ranges::count(labels, kIgnoredLabel));
+    scores.labels =
+        model.is_by_sample()
+            ? size_
+            : labels.size() - static_cast<size_t>(std::ranges::count(labels, kIgnoredLabel));
     scores.has_accuracy = model.knows_right();
     if (const auto& own = model.own_loss()) {
       scores.has_weights = own->has_weights;

@@ -23,7 +23,8 @@ struct MeasureLimits {
 };
 
 // {"samples", "of", "models": [{"loss", "accuracy", "samples_per_second"}]}, by model; no accuracy
-// where the loss does not know what is right. kBadData for a label that is no class of a model; LibTorch's exceptions pass through.
+// where the loss does not know what is right. kBadData for a label that is no class of a model;
+// LibTorch's exceptions pass through.
 Result<nlohmann::ordered_json> measure_models(const std::vector<const OpenModel*>& models,
                                               UsedData& data, const MeasureLimits& limits);
 

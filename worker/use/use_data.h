@@ -58,9 +58,9 @@ class UsedData {
   Status make_reader(const TrainedModel& model, const UsedDataPlace& place);
   Result<std::string> make_scratch(const std::string& where);
 
-  std::string path_;       // as the user gave it
-  std::string name_;       // for messages
-  std::string scratch_;    // removed at the end; empty: none
+  std::string path_;     // as the user gave it
+  std::string name_;     // for messages
+  std::string scratch_;  // removed at the end; empty: none
   bool lacks_answers_ = false;
   std::string shown_for_;  // the part of names that is not the user's
   std::unique_ptr<data::Dataset> dataset_;

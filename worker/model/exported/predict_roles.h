@@ -8,8 +8,8 @@
 
 namespace lockstep::exported {
 
-// Errors of roles_of(); kConfig for a program that takes targets or gives losses. The message begins
-// with what the program does.
+// Errors of roles_of(); kConfig for a program that takes targets or gives losses. The message
+// begins with what the program does.
 Result<ProgramRoles> predict_roles(const Program& program, bool is_of_tokens,
                                    const FieldNames& names);
 
