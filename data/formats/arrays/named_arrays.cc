@@ -193,6 +193,8 @@ Result<std::unique_ptr<Dataset>> open_named_arrays(ListArraysFn list,
                             chosen_at(list, request.path, request.columns, request.split));
   LOCKSTEP_ASSIGN_OR_RETURN(ImageFiles files, named_files(chosen, request));
   files.label_rule = rule_without_targets(files, request.columns);
+  const bool are_numbers = request.columns.are_numbers && !request.columns.targets.empty();
+  if (are_numbers) files.label_rule = LabelRule{};  // also where all could be classes
   if (!files.label_rule) {
     LOCKSTEP_ASSIGN_OR_RETURN(files.label_rule, rule_of_training(list, chosen, request));
   }

@@ -249,7 +249,9 @@ Result<std::unique_ptr<Dataset>> open_arrow_pixels(const Shards& shards, const S
                                                    const std::string& cache_dir,
                                                    const ProgressFn& progress) {
   LOCKSTEP_ASSIGN_OR_RETURN(ImageFiles files, pixels_of(shards, columns, cache_dir, progress));
-  if (training != nullptr && !columns.targets.empty()) {
+  const bool are_numbers = columns.are_numbers && !columns.targets.empty();
+  if (are_numbers) files.label_rule = LabelRule{};  // also where all could be classes
+  if (training != nullptr && !columns.targets.empty() && !are_numbers) {
     LOCKSTEP_ASSIGN_OR_RETURN(const ImageFiles trained,
                               pixels_of(*training, columns, cache_dir, progress));
     files.label_rule = LabelRule{label_field(trained)};
