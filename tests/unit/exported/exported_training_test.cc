@@ -175,7 +175,7 @@ Result<std::unique_ptr<Model>> predicting(const std::string& program, const std:
   return make_model(spec, shape, 3);
 }
 
-constexpr data::SampleShape kFourColumns{.channels = 4, .height = 1, .width = 1, .is_row = true};
+const data::SampleShape kFourColumns{.channels = 4, .height = 1, .width = 1, .is_row = true};
 
 TEST(PredictProgram, GivesLogitsOfInputsAloneWithTheModelsParameters) {
   const auto model = predicting("weighted", "weighted.predict", kFourColumns);
