@@ -321,6 +321,12 @@ class LockstepTest(FailsWith, unittest.TestCase):
         self.assertEqual(code, 0, text)
         return text
 
+    def printed(self, *args):
+        """What `lockstep ARGS`, which ends with code 0, writes to stdout; progress goes to stderr."""
+        done = lockstep(*args)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
     def audit(self, run):
         """What `lockstep audit` finds of a run without defects (--json)."""
         found = json.loads(self.succeed("audit", run.run_dir, "--json"))

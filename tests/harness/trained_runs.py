@@ -9,7 +9,7 @@ import signal
 import struct
 import subprocess
 
-from harness import BIN, LockstepTest, lockstep, processes_of
+from harness import BIN, LockstepTest, processes_of
 
 TRAIN = {"global_batch": 64, "slots": 4, "epochs": 1, "eval_batch": 50}
 
@@ -35,7 +35,7 @@ class TrainedRunsTest(LockstepTest):
         return self.scratch / name
 
     def scores(self, place, *args):
-        return json.loads(self.succeed("eval", place, *args, "--json"))
+        return json.loads(self.printed("eval", place, *args, "--json"))
 
     def assert_scores_of_run(self, run, scores):
         self.assertEqual(scores["loss"], run.summary()["eval_loss"])
@@ -43,9 +43,7 @@ class TrainedRunsTest(LockstepTest):
         self.assertEqual(scores.get("metrics"), run.summary().get("eval_metrics"))
 
     def rows(self, *args):
-        done = lockstep("predict", *args)  # progress goes to stderr
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return list(csv.DictReader(io.StringIO(done.stdout)))
+        return list(csv.DictReader(io.StringIO(self.printed("predict", *args))))
 
     def array(self, *args):
         path = self.scratch / "array.npy"

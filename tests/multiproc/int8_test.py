@@ -37,7 +37,7 @@ for batch in (1, 2, 7):
 
 class Int8Test(ExportTest):
     def scores(self, place, *args):
-        return json.loads(self.succeed("eval", place, *args, "--json"))
+        return json.loads(self.printed("eval", place, *args, "--json"))
 
     def assert_measured(self, facts, run, rows=2):
         """The figures of the whole evaluation data, the checkpoint's being those of the run."""
@@ -119,7 +119,7 @@ class GoldenPrograms(Int8Test):
             before, after = self.assert_measured(facts, run)
             self.assertGreaterEqual(after["accuracy"], before["accuracy"] - 0.04)
             self.assertEqual(self.scores(bits, data)["accuracy"], after["accuracy"])
-            rows = self.succeed("predict", bits, data).splitlines()
+            rows = self.printed("predict", bits, data).splitlines()
             self.assertEqual(len(rows), 51)
 
     def test_average_and_zeros_go_into_8_bits_too(self):
