@@ -65,8 +65,8 @@ class LossesOfTheKey(Tables):
         self.assertAlmostEqual(scores["loss"], wanted, delta=1e-5)
         self.assertEqual(self.array(place, table, "--train-split"), ("<f4", (SAMPLES,), tuple(
             struct.unpack("<f", struct.pack("<f", value))[0] for value in values)))
-        lines = self.succeed("predict", place, table, "--train-split", "--out",
-                             self.scratch / f"{place.name}.jsonl")
+        self.succeed("predict", place, table, "--train-split", "--out",
+                     self.scratch / f"{place.name}.jsonl")
         lines = (self.scratch / f"{place.name}.jsonl").read_text().splitlines()
         for line, value in zip(lines, values, strict=True):
             self.assertAlmostEqual(json.loads(line)["value"], value, delta=1e-6)
@@ -156,7 +156,7 @@ class LossesOfModels(Tables):
         self.assertTrue((exported / "predict.pt2").exists())
         shutil.rmtree(folder)
         self.assertEqual(self.rows(exported, *table), rows)
-        self.assert_fails(lockstep("predict", run.run_dir, *table), 66, names="weighted.predict.pt2")
+        self.assert_fails(lockstep("predict", run.run_dir, *table), 66, names="weighted.pt2")
         self.succeed("eval", exported, *table)
         content = bytearray((exported / "predict.pt2").read_bytes())
         content[-5] ^= 1
@@ -182,7 +182,8 @@ class LossesOfModels(Tables):
             self.assertEqual(classes[:64], tuple(max(range(3), key=lambda c: of_first[c][i])
                                                  for i in range(64)))
             for words in ([], ["--out", self.scratch / "a.jsonl"], ["--logits"]):
-                self.assert_fails(lockstep("predict", place, data, *words), 64, names=".npy")
+                self.assert_fails(lockstep("predict", place, data, *words), 64,
+                                  advises="--out FILE.npy")
             self.assert_fails(lockstep("predict", place, data, "--batch", 5, "--out",
                                        self.scratch / "b.npy"), 78, names="dense.predict.pt2"
                               if place == run.run_dir else "predict.pt2")
@@ -192,7 +193,7 @@ class LossesOfModels(Tables):
         broken.write_text("no archive at all")
         table = str(self.table())
         for i, (predict, code, names) in enumerate((
-                (PROGRAMS / "one_output.pt2", 78, ["one_output.pt2", "out."]),
+                (PROGRAMS / "one_output.pt2", 78, ["one_output.pt2", "out.weight"]),
                 (PROGRAMS / "per_sample.pt2", 78, ["per_sample.pt2", "label", "model.predict_path"]),
                 (PROGRAMS / "auto.pt2", 78, ["auto.pt2", "losses"]),
                 (self.scratch / "none.pt2", 66, ["model.predict_path", "none.pt2"]),
