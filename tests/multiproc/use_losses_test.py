@@ -194,7 +194,7 @@ class LossesOfModels(Tables):
         table = str(self.table())
         for i, (predict, code, names) in enumerate((
                 (PROGRAMS / "one_output.pt2", 78, ["one_output.pt2", "out.weight"]),
-                (PROGRAMS / "per_sample.pt2", 78, ["per_sample.pt2", "label", "model.predict_path"]),
+                (PROGRAMS / "per_sample.pt2", 78, ["per_sample.pt2", "takes labels", "model.predict_path"]),
                 (PROGRAMS / "auto.pt2", 78, ["auto.pt2", "losses"]),
                 (self.scratch / "none.pt2", 66, ["model.predict_path", "none.pt2"]),
                 (broken, 65, ["broken.pt2"]))):

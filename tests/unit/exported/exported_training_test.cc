@@ -1,5 +1,6 @@
 // An exported program in the engine: the same bits for any number of ranks, what replay sees, and
 // which jobs and programs are refused before the first step.
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
