@@ -23,8 +23,8 @@ class Generate(LockstepTest):
         return directory
 
     def train(self, path, name="run", **sections):
-        job = self.job(path, model=GPT2, train={"global_batch": 16, "slots": 2, "max_steps": 300},
-                       optimizer={"name": "adamw", "lr": 0.01}, name=f"{name}.yaml", **sections)
+        job = self.job(path, model=GPT2, train={"global_batch": 16, "slots": 2, "max_steps": 600},
+                       optimizer={"name": "adamw", "lr": 0.005}, name=f"{name}.yaml", **sections)
         return self.finish(job, "--workers", 1, name=name)
 
     def generate(self, place, prompt, *args):
