@@ -118,7 +118,9 @@ def exports_of(args, name, scratch):
            "data": {"train": {"path": str(scratch / "data")}, "eval": {"path": str(scratch / "data")}},
            "train": {"global_batch": 32, "slots": 1, "max_steps": args.steps, "eval_batch": 50},
            "optimizer": {"name": "sgd", "lr": rate, "momentum": 0.9}}
-    if name != "gpt2":
+    if name == "gpt2":
+        job["model"]["block"] = shape[0]
+    else:
         job["data"]["transforms"] = ["normalize"]
     (scratch / "job.json").write_text(json.dumps(job))
     lockstep(args, "run", scratch / "job.json", "--workers", 1, "--run-dir", scratch / "run")

@@ -89,7 +89,7 @@ class NamedArrays(LockstepTest):
                  "forward takes"))):
             with self.subTest(names=names):
                 run = self.start(self.job_of(self.data(f"bad-{i}", **changed), data, **train),
-                                 name=f"bad-{i}")
+                                 name=f"refused-{i}")
                 self.assert_fails(run, code, names=names, advises=advises)
 
     def test_a_built_in_model_takes_rows_and_a_number(self):
