@@ -78,12 +78,12 @@ class NamedArrays(LockstepTest):
         price = self.arrays()["price"]
         nan = [*price[2][:-1], float("nan")]
         for i, (changed, data, train, code, names, advises) in enumerate((
-                ({}, {"inputs": ["pixels", "deep"]}, {}, 65, ["deep", "data.inputs", "depth, mask"],
+                ({}, {"weight": "v"}, {}, 65, ["v", "data.weight", "depth, mask"],
                  "Correct the name"),
                 ({"price": ("<f4", (SAMPLES,), nan)}, {}, {}, 65,
                  ["train.npz (price)", f"sample {SAMPLES - 1}"], "correct it"),
                 ({"price": ("<f4", (2,), [1, 2])}, {}, {}, 65,
-                 ["train.npz (pixels)", "630", "train.npz (price)", "2 samples"], "write both"),
+                 ["train.npz (pixels)", "630 samples", "train.npz (price)"], "write both"),
                 ({}, {"transforms": ["flip"]}, {}, 64, ["data.transforms", "depth"], "leave out"),
                 ({}, {"targets": ["mask"]}, {}, 78, ["two_inputs.pt2", "4 inputs", "mask"],
                  "forward takes"))):

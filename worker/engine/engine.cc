@@ -75,6 +75,11 @@ EngineImpl::~EngineImpl() = default;
 Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_buffer,
                         DeviceModule* module) {
   LOCKSTEP_RETURN_IF_ERROR(check_loss());
+  // What the loader would say in the first step, when others have begun.
+  const auto& transforms = job_.data().transforms();
+  LOCKSTEP_RETURN_IF_ERROR(data::SampleReader::create(
+                               train_, {transforms.begin(), transforms.end()}, train_.statistics())
+                               .status());
   if (shape_.global_batch != 0) LOCKSTEP_RETURN_IF_ERROR(check_batches());
   LOCKSTEP_RETURN_IF_ERROR(check_eval_batches());
   set_threads();  // also for fingerprint()

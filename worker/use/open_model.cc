@@ -10,9 +10,9 @@
 #include "comm/wire/loss_kind.h"
 #include "worker/engine/precision.h"
 #include "worker/engine/sample_loss.h"
+#include "worker/model/exported/plan/program_for_use.h"
 #include "worker/model/foreign.h"
 #include "worker/model/weights/weight_files.h"
-#include "worker/use/program_for_use.h"
 
 namespace lockstep {
 namespace {

@@ -104,11 +104,11 @@ TEST(JobModelFile, AProgramForPredictionsIsThereAndBelongsToExportedModels) {
       return Result<std::string>("dd11");
     return hash(path, keys);
   };
-  const auto job = resolve_job(values_of(kExported, {"model.predict_path=p.pt2"}), c);
+  const auto job = resolve_job(values_of(kExported, {"model.predict_path=/jobs/p.pt2"}), c);
   ASSERT_TRUE(job.is_ok()) << job.status().message();
   EXPECT_EQ(job->model().predict_path(), "/jobs/p.pt2");
   EXPECT_THAT(resolve_job(values_of(kExported, {"model.predict_path=x"}), c),
-              FailsWith(Code::kNoInput, Names("model.predict_path names", "/x")));
+              FailsWith(Code::kNoInput, Names("model.predict_path names", "/home/me/x")));
   EXPECT_THAT(resolve_job(values_of(kScript, {"model.predict_path=p.pt2"}), file_context("idx")),
               FailsWith(Code::kUsage, Names("model.predict_path"), Advises("exported")));
 }

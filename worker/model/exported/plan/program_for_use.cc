@@ -1,4 +1,4 @@
-#include "worker/use/program_for_use.h"
+#include "worker/model/exported/plan/program_for_use.h"
 
 #include <ATen/core/grad_mode.h>
 
