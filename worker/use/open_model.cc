@@ -88,6 +88,9 @@ Result<std::vector<uint32_t>> possible_outputs(const TrainedModel& model, const 
 
 Status no_logits(const TrainedModel& model) {
   const std::string what = "the model in " + model.place + " gives its own loss and no logits; ";
+  if (model.is_int8)
+    return {Code::kUsage,
+            what + "export it without --int8, which keeps its program for predictions"};
   if (model.job.model().name() != "exported")
     return {Code::kUsage, what +
                               "lockstep eval evaluates it, and lockstep export model writes it "
