@@ -85,7 +85,7 @@ def text(directory):
     pages = "\n".join(page.read_text() for page in sorted(root.glob("*/*.md")))
     cut = int(len(pages) * 0.9)
     (directory / "train.txt").write_text(pages[:cut])
-    (directory / "val.txt").write_text(pages[cut:cut + 40_000])
+    (directory / "val.txt").write_text(pages[cut:cut + 6_400])
 
 
 def lockstep(args, *words):
