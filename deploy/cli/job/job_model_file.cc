@@ -41,7 +41,7 @@ Status resolve_model_file(const JobValues& values, const JobContext& context, wi
   if (model.sha256().empty()) model.set_sha256(found);
   LOCKSTEP_RETURN_IF_ERROR(check_model_hash(model.path(), model.sha256(), found));
   LOCKSTEP_RETURN_IF_ERROR(resolve_eval_file(context, model));
-  if (!model.predict_path().empty())
+  if (model.name() == "exported" && !model.predict_path().empty())
     LOCKSTEP_RETURN_IF_ERROR(
         context.hash_model_file(model.predict_path(), kPredictFileKeys).status());
   if (context.stored != nullptr || !takes_tokens(job)) return Status::ok();
