@@ -259,7 +259,7 @@ TEST_F(GoldenFields, WhatALossCannotCompareIsRefusedByName) {
               FailsWith(Code::kConfig, Names("price, rows, label", "price, importance"),
                         Advises("names of the job")));
   EXPECT_THAT(refusal("two_targets", "mse", {.targets = {"label", "price"}}),
-              FailsWith(Code::kUsage, Names("train.loss: mse")));
+              FailsWith(Code::kUsage, Names("train.loss mse")));
 }
 
 }  // namespace
