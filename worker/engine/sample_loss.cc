@@ -34,8 +34,6 @@ void add_cross_entropy(const at::Tensor& labels, double label_smoothing, ModelOu
   output->right = output->logits.detach().argmax(1).eq(labels).to(at::kFloat);
 }
 
-}  // namespace
-
 void add_losses(LossKind kind, const at::Tensor& target, double label_smoothing,
                 ModelOutput* output) {
   if (kind == LossKind::kCrossEntropy) return add_cross_entropy(target, label_smoothing, output);
@@ -44,6 +42,15 @@ void add_losses(LossKind kind, const at::Tensor& target, double label_smoothing,
   output->losses = element_losses(kind, out, wanted).mean(1);
   if (kind == LossKind::kBce)
     output->right = (out.detach() > 0).eq(wanted > 0.5).to(at::kFloat).mean(1).floor();
+}
+
+}  // namespace
+
+void finish_losses(LossKind kind, bool is_own_loss, const FieldTensors& fields,
+                   const at::Tensor& labels, double label_smoothing, ModelOutput* output) {
+  if (!is_own_loss && (kind != LossKind::kCrossEntropy || fields.weight.defined()))
+    add_losses(kind, fields.target.defined() ? fields.target : labels, label_smoothing, output);
+  if (fields.weight.defined()) output->losses = output->losses * fields.weight;
 }
 
 }  // namespace lockstep

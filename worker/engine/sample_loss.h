@@ -12,9 +12,11 @@
 
 namespace lockstep {
 
-// Sets losses, and `right` where a prediction can be right, from the logits (B, ...) and the
-// target: labels (B), or a field with as many elements a sample as the logits have.
-void add_losses(LossKind kind, const at::Tensor& target, double label_smoothing,
-                ModelOutput* output);
+// What follows a forward. If the model gives logits, and losses are computed by sample, sets losses
+// from the logits (B, ...) and the first target: labels (B), or a field with as many elements a
+// sample as the logits have; also `right` where a prediction can be right. Then multiplies losses
+// by the weights of the samples. `labels`: of the same samples.
+void finish_losses(LossKind kind, bool is_own_loss, const FieldTensors& fields,
+                   const at::Tensor& labels, double label_smoothing, ModelOutput* output);
 
 }  // namespace lockstep

@@ -50,10 +50,8 @@ Result<ModelOutput> SlotForward::run(const ForwardMode& mode) {
       output.logits = output.logits.to(device_.loss_type(output.logits.scalar_type()));
   }
   if (own_loss) output.losses = output.losses.to(at::kFloat);
-  if (!own_loss && (loss_ != LossKind::kCrossEntropy || fields.weight.defined()))
-    add_losses(loss_, fields.target.defined() ? fields.target : device_.labels(),
-               mode.training ? label_smoothing_ : 0, &output);
-  if (fields.weight.defined()) output.losses = output.losses * fields.weight;
+  finish_losses(loss_, own_loss.has_value(), fields, device_.labels(),
+                mode.training ? label_smoothing_ : 0, &output);
   return output;
 }
 

@@ -212,10 +212,7 @@ ModelOutput OpenModel::evaluate(const data::SampleShape& shape, const void* inpu
   }
   if (own_loss()) output.losses = output.losses.to(at::kFloat);
   if (has_logits_of_classes()) output.logits = output.logits.to(at::kFloat).contiguous();
-  if (!own_loss() && (loss_ != LossKind::kCrossEntropy || fields.weight.defined()))
-    add_losses(loss_, fields.target.defined() ? fields.target : wanted, /*label_smoothing=*/0,
-               &output);
-  if (fields.weight.defined()) output.losses = output.losses.mul(fields.weight);
+  finish_losses(loss_, own_loss().has_value(), fields, wanted, /*label_smoothing=*/0, &output);
   return output;
 }
 

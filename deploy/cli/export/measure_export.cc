@@ -1,9 +1,7 @@
 #include "deploy/cli/export/measure_export.h"
 
 #include <signal.h>
-#include <sys/wait.h>
 
-#include <cerrno>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <system_error>
@@ -34,10 +32,7 @@ Result<Json> ask_worker(const MeasureRequest& request) {
   if (!request.exported.empty()) spec.argv.insert(spec.argv.end(), {"--export", request.exported});
   spec.parent_death_signal = SIGKILL;
   LOCKSTEP_ASSIGN_OR_RETURN(const pid_t pid, start_process(spec));
-  int wait_status = 0;
-  while (::waitpid(pid, &wait_status, 0) < 0 && errno == EINTR) {
-  }
-  const ProcessEnd end = ProcessEnd::from_wait_status(wait_status);
+  const ProcessEnd end = wait_for_end(pid);
   if (!end.is_success()) return Status(Code::kInternal, "lockstep-worker " + end.text());
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string text, read_file(request.file, limits::kJobFileBytes));
   std::error_code ignored;

@@ -10,6 +10,7 @@
 #include "worker/model/exported/plan/bound_program.h"
 #include "worker/model/exported/plan/logits_program.h"
 #include "worker/model/exported/plan/program_parts.h"
+#include "worker/model/exported/plan/role_tensors.h"
 #include "worker/model/exported/read_program.h"
 #include "worker/model/foreign.h"
 #include "worker/model/model_file.h"
@@ -105,7 +106,7 @@ class Exported final : public Model {
     }
     const ProgramRoles& roles = mode.training ? roles_.training : roles_.evaluation;
     if (roles.gives_losses)
-      return own_output(taken(out, roles), x, who_of(path), layout().own_loss->metrics);
+      return own_output(own_outputs(out, roles), x, who_of(path), layout().own_loss->metrics);
     if (const std::string wrong = wrong_output(out[0], x, shape_, classes_); !wrong.empty())
       throw std::runtime_error(who_of(path) + " " + wrong);
     return {.logits = out[0]};
@@ -115,13 +116,6 @@ class Exported final : public Model {
   static BatchRange batches_of(const Program& program) {
     return {static_cast<uint64_t>(program.samples.min), static_cast<uint64_t>(program.samples.max)};
   }
-  static OwnOutputs taken(const std::vector<at::Tensor>& out, const ProgramRoles& roles) {
-    OwnOutputs own{.losses = out[roles.losses], .weights = {}, .metrics = {}};
-    if (roles.weights) own.weights = out[*roles.weights];
-    for (const uint32_t i : roles.metrics) own.metrics.push_back(out[i]);
-    return own;
-  }
-
   const std::string path_;
   const std::string eval_path_;
   const data::SampleShape shape_;
@@ -146,19 +140,6 @@ std::function<uint32_t(const std::string&)> parameters_of_modules(const Program&
     const auto found = first.find(module);
     return found == first.end() ? exported::kNobody : found->second;
   };
-}
-
-InputSource user_source(const ProgramInput& input, const ProgramRoles& roles) {
-  InputSource source;
-  source.kind =
-      roles.labels == input.user_input ? InputSource::Kind::kLabels : InputSource::Kind::kUser;
-  source.user_input = input.user_input;
-  for (const ProgramRoles::Field& field : roles.fields) {
-    if (field.user_input != input.user_input) continue;
-    source.kind = InputSource::Kind::kField;
-    source.index = field.field;  // weights come after all of these
-  }
-  return source;
 }
 
 // Of the training program: its tensors by their kinds.

@@ -11,6 +11,7 @@
 #include "worker/model/exported/field_names.h"
 #include "worker/model/exported/plan/bound_program.h"
 #include "worker/model/exported/plan/program_parts.h"
+#include "worker/model/exported/plan/role_tensors.h"
 #include "worker/model/exported/read_program.h"
 #include "worker/model/foreign.h"
 #include "worker/model/random_scope.h"
@@ -60,7 +61,9 @@ class ProgramForUse final : public Model {
     } catch (const std::exception& error) {
       throw std::runtime_error(program_at(path_) + " fails in " + error.what());
     }
-    if (roles_.gives_losses) return losses_of(out, inputs.x);
+    if (roles_.gives_losses)
+      return own_output(own_outputs(out, roles_), inputs.x, program_at(path_),
+                        layout().own_loss->metrics);
     const std::string wrong = wrong_output(out[0], inputs.x, shape_, classes_);
     if (!wrong.empty()) throw std::runtime_error(program_at(path_) + " " + wrong);
     return {.logits = out[0]};
@@ -72,13 +75,6 @@ class ProgramForUse final : public Model {
   }
 
  private:
-  ModelOutput losses_of(const std::vector<at::Tensor>& out, const at::Tensor& x) const {
-    OwnOutputs own{.losses = out[roles_.losses], .weights = {}, .metrics = {}};
-    if (roles_.weights) own.weights = out[*roles_.weights];
-    for (const uint32_t i : roles_.metrics) own.metrics.push_back(out[i]);
-    return own_output(std::move(own), x, program_at(path_), layout().own_loss->metrics);
-  }
-
   const std::string path_;
   const data::SampleShape shape_;
   const uint32_t classes_;
@@ -92,14 +88,7 @@ std::vector<InputSource> own_sources(const Program& program, const ProgramRoles&
     InputSource& source = sources.emplace_back();
     if (input.kind == InputKind::kFixed) continue;
     if (input.kind == InputKind::kUser) {
-      source.kind =
-          roles.labels == input.user_input ? InputSource::Kind::kLabels : InputSource::Kind::kUser;
-      source.user_input = input.user_input;
-      for (const ProgramRoles::Field& field : roles.fields) {
-        if (field.user_input != input.user_input) continue;
-        source.kind = InputSource::Kind::kField;
-        source.index = field.field;
-      }
+      source = user_source(input, roles);
       continue;
     }
     source.kind = InputSource::Kind::kOwn;
