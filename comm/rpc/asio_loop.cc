@@ -6,6 +6,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <csignal>
 #include <map>
 #include <vector>
 
@@ -26,6 +27,8 @@ void wait_for_signal(boost::asio::signal_set& set,
 }  // namespace
 
 struct AsioLoop::Impl {
+  Impl() { ::sigemptyset(&handled); }
+
   struct Timer {
     std::unique_ptr<boost::asio::steady_timer> timer;
     std::function<void()> fn;
@@ -36,12 +39,14 @@ struct AsioLoop::Impl {
   boost::asio::io_context context{1};
   std::map<TimerId, Timer> timers;
   std::vector<std::unique_ptr<boost::asio::signal_set>> signals;
+  sigset_t handled;  // by them
 };
 
 AsioLoop::AsioLoop() : impl_(std::make_unique<Impl>()) {}
 
 AsioLoop::~AsioLoop() {
   impl_->is_dying = true;
+  ::pthread_sigmask(SIG_BLOCK, &impl_->handled, nullptr);
 }
 
 void AsioLoop::run() {
@@ -91,8 +96,11 @@ int64_t AsioLoop::now_ms() const {
 
 void AsioLoop::on_signals(std::initializer_list<int> signals, std::function<void(int)> fn) {
   auto set = std::make_unique<boost::asio::signal_set>(impl_->context);
-  for (const int signal : signals)
-    if (!is_left_ignored(signal)) set->add(signal);
+  for (const int signal : signals) {
+    if (is_left_ignored(signal)) continue;
+    set->add(signal);
+    ::sigaddset(&impl_->handled, signal);
+  }
   wait_for_signal(*set, std::make_shared<std::function<void(int)>>(std::move(fn)));
   impl_->signals.push_back(std::move(set));
 }

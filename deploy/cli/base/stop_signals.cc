@@ -1,7 +1,5 @@
 #include "deploy/cli/base/stop_signals.h"
 
-#include <time.h>
-
 #include "comm/inherited/inherited_signals.h"
 
 namespace lockstep {
@@ -22,14 +20,6 @@ sigset_t held_signals() {
 StopSignals::StopSignals() {
   const sigset_t held = held_signals();
   ::sigprocmask(SIG_BLOCK, &held, &before_);
-}
-
-StopSignals::~StopSignals() {
-  const sigset_t held = held_signals();
-  const timespec no_time{};
-  while (is_pending() && ::sigtimedwait(&held, nullptr, &no_time) > 0) {
-  }
-  release();
 }
 
 bool StopSignals::is_pending() const {

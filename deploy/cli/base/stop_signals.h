@@ -1,6 +1,7 @@
-// Blocks SIGINT, SIGTERM, SIGHUP and SIGUSR1 from the first moment on. A Ctrl-C during preparations
-// is then not lost, and does not leave them half done. A signal that this process is to ignore
-// (nohup) stays ignored.
+// Blocks SIGINT, SIGTERM, SIGHUP and SIGUSR1 from the first moment on, for good unless release() is
+// called. A Ctrl-C during preparations is then not lost, and does not leave them half done; one
+// that comes while the process ends does not take the place of its exit code. A signal that this
+// process is to ignore (nohup) stays ignored.
 //
 // Thread-safety: made, asked and released on the main thread before there are others.
 #pragma once
@@ -12,9 +13,6 @@ namespace lockstep {
 class StopSignals {
  public:
   StopSignals();
-  // Takes a signal that is still held. Without release() the caller has answered it already, or has
-  // nothing left to stop, and the signal must not end the process instead of its exit code.
-  ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
@@ -22,7 +20,7 @@ class StopSignals {
   bool is_pending() const;
   // Delivers the held signals and all later ones.
   void release();
-  // Blocks them again.
+  // Holds them again.
   void hold();
 
  private:

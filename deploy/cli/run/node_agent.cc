@@ -78,7 +78,6 @@ Result<NodeAgentEnd> run_node_agent(const NodeAgent& node, StopSignals* held) {
   Agent agent(std::move(options), *logger);
   if (held != nullptr) held->release();
   const int code = agent.run();
-  if (held != nullptr) held->hold();
   return NodeAgentEnd{code, agent.heard_goodbye(), agent.was_stopped()};
 }
 

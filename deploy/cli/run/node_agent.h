@@ -30,8 +30,8 @@ struct NodeAgentEnd {
   bool was_stopped = false;
 };
 
-// Releases `held`, if given, as soon as the agent handles stop signals, and holds them again once
-// the agent has ended. kNoInput if no run is prepared in run_dir.
+// Releases `held`, if given, as soon as the agent handles stop signals. kNoInput if no run is
+// prepared in run_dir.
 Result<NodeAgentEnd> run_node_agent(const NodeAgent& node, StopSignals* held);
 
 }  // namespace lockstep

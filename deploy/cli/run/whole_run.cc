@@ -68,12 +68,8 @@ int supervise(const RunPlan& plan, const wire::JobSpec& job, RunDir& dir, StopSi
   options.take_over = plan.take_over;
   options.is_launched = plan.launch != nullptr;
   options.grace_ms = int64_t{1000} * job.cluster().grace_s();
-  RunEnd end;
-  {
-    Supervisor supervisor(options, reporter);
-    end = supervisor.run(signals);
-    signals.hold();  // the end is told whole, and its code is the run's
-  }
+  // After it signals are held: the end is told whole, and its code is the run's.
+  const RunEnd end = Supervisor(options, reporter).run(signals);
   reporter.passing("");
   tell_trace(job, dir);
   keep_resolved(job, dir, reporter);

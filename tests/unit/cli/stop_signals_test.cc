@@ -35,6 +35,7 @@ TEST(StopSignals, OneThatWasAnsweredDoesNotTakeThePlaceOfTheExitCode) {
       ::raise(SIGTERM);
       if (!signals.is_pending()) ::_exit(2);
     }
+    ::raise(SIGINT);  // also one that comes while the process ends
     ::_exit(75);
   }
   int status = 0;
