@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "comm/base/limits.h"
 #include "tests/support/fails_with.h"
 #include "tests/unit/metrics/exposition.h"
@@ -22,9 +25,11 @@ class GpuProbeTest : public testing::Test {
   }
 
   // Until what was asked now is answered: a busy machine may take longer than a scrape waits. An
-  // unanswered question is as old as the wait, or by a timer's error a little younger.
+  // unanswered question is as old as the wait, or by a timer's error a little younger; and nothing
+  // waits for its answer again.
   void look() {
-    for (int i = 0; i < 100; ++i) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    for (; std::chrono::steady_clock::now() < until; std::this_thread::yield()) {
       probe_->refresh();
       shown_ = parse_exposition(families_.text());
       const auto age = value("lockstep_gpu_sample_age_seconds");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "comm/base/prng.h"
+#include "tests/support/sanitized.h"
 #include "tests/unit/coordinator/world.h"
 
 namespace lockstep::coordinator {
@@ -189,7 +190,8 @@ TEST(DecideProperty, EveryHistoryKeepsTheInvariantsAndComesToAnEnd) {
   int started = 0;
   int switched = 0;
   int regrouped = 0;
-  for (uint64_t seed = 0; seed < 300; ++seed) {
+  constexpr uint64_t kSeeds = kIsSanitized ? 40 : 300;
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Chaos chaos(seed);
     for (int i = 0; i < 1'500 && !chaos.has_ended(); ++i) chaos.step();
@@ -204,6 +206,7 @@ TEST(DecideProperty, EveryHistoryKeepsTheInvariantsAndComesToAnEnd) {
     switched += w.is_switched;
     regrouped += w.is_regrouped;
   }
+  if (kIsSanitized) return;
   EXPECT_GT(finished, 1);  // the histories reach every stage
   EXPECT_GT(started, 60);
   EXPECT_GT(switched, 10);

@@ -11,6 +11,7 @@
 #include "data/pack/pack.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/files.h"
+#include "tests/support/sanitized.h"
 #include "tests/unit/data/samples/arrow_samples.h"
 #include "tests/unit/data/support/document_files.h"
 
@@ -106,6 +107,7 @@ TEST_F(PackDocuments, GoOnInTheNextFile) {
 }
 
 TEST_F(PackDocuments, GoOnInTheNextBatch) {
+  if (kIsSanitized) GTEST_SKIP() << "32 MiB of tokens, one by one, take minutes";
   // A batch has 16 MiB: one of the documents goes beyond the first, and one ends with the second.
   constexpr uint64_t kTokens = 8'388'608;
   const std::vector<uint64_t> sizes{kTokens - 7, 40, kTokens - 33, 5, 12};
