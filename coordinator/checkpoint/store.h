@@ -32,6 +32,7 @@
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
 #include "coordinator/checkpoint/file_ops.h"
+#include "coordinator/checkpoint/held_state.h"
 #include "coordinator/checkpoint/manifest.h"
 #include "coordinator/checkpoint/state_tensor.h"
 
@@ -87,10 +88,13 @@ Result<std::string> hash_checkpoint(const std::string& path, bool all);
 Result<CheckpointInfo> write_checkpoint(FileOps& files, const std::string& dir,
                                         std::span<const StateTensor> state, Manifest manifest);
 
-// Fills `state` from a checkpoint, which must have the same tensors with the same shapes and
-// dtypes. Checks the hash of every file on the way. After an error the content of `state` is
-// undefined.
-Result<CheckpointInfo> load_checkpoint(const std::string& path, std::span<const StateTensor> state);
+struct LoadedState {
+  CheckpointInfo info;
+  HeldState state;  // all that is not of the optimizer counts as parameter: files do not tell
+};
+// Reads the state of a checkpoint, whatever its tensors are, and checks the hash of every file on
+// the way. Holds one copy of the state. kNoMemory if there is no memory for it.
+Result<LoadedState> read_checkpoint(const std::string& path);
 
 // Deletes those of `names` that are not among the newest `keep` (at least 2) complete ones. Ignores
 // names that do not exist. Returns how many it deleted.

@@ -8,11 +8,27 @@
 #include <cerrno>
 
 #include "comm/base/file.h"
+#include "coordinator/checkpoint/store.h"
 
 namespace lockstep {
 
 Status damaged_checkpoint(const std::string& path, const std::string& what) {
   return Status(Code::kBadData, "checkpoint file " + path + " is damaged: " + what);
+}
+
+Status check_file_names(const std::string& path, const Manifest& manifest) {
+  size_t models = 0;
+  size_t optimizers = 0;
+  for (const ManifestFile& file : manifest.files) {
+    models += file.name == kModelFile;
+    optimizers += file.name == kOptimizerFile;
+    if (file.name != kModelFile && file.name != kOptimizerFile)
+      return damaged_checkpoint(path, "the manifest names an unknown file, " + file.name);
+  }
+  if (models == 0) return damaged_checkpoint(path, "the manifest names no model file");
+  if (models > 1 || optimizers > 1)
+    return damaged_checkpoint(path, "the manifest names a file twice");
+  return Status::ok();
 }
 
 Result<std::unique_ptr<CheckpointFile>> CheckpointFile::open(const std::string& path,

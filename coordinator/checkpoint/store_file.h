@@ -26,6 +26,9 @@ inline constexpr size_t kCheckpointPieceBytes = 16 * kMib;
 
 Status damaged_checkpoint(const std::string& path, const std::string& what);
 
+// One model file, at most one of the optimizer, nothing else. `path` is the checkpoint's.
+Status check_file_names(const std::string& path, const Manifest& manifest);
+
 class CheckpointFile {
  public:
   // `expected` outlives it. Calls `alive` for every piece.

@@ -81,27 +81,11 @@ Result<WeightsHashes> hash_files(const CheckpointInfo& info, const AliveFn& aliv
   return hashes;
 }
 
-// One model file, at most one of the optimizer, nothing else.
-Status check_names(const CheckpointInfo& info) {
-  size_t models = 0;
-  size_t optimizers = 0;
-  for (const ManifestFile& file : info.manifest.files) {
-    models += file.name == kModelFile;
-    optimizers += file.name == kOptimizerFile;
-    if (file.name != kModelFile && file.name != kOptimizerFile)
-      return damaged_checkpoint(info.path, "the manifest names an unknown file, " + file.name);
-  }
-  if (models == 0) return damaged_checkpoint(info.path, "the manifest names no model file");
-  if (models > 1 || optimizers > 1)
-    return damaged_checkpoint(info.path, "the manifest names a file twice");
-  return Status::ok();
-}
-
 }  // namespace
 
 Result<CheckpointInfo> verify_checkpoint(const std::string& path, const AliveFn& alive) {
   LOCKSTEP_ASSIGN_OR_RETURN(CheckpointInfo info, read_checkpoint_info(path));
-  LOCKSTEP_RETURN_IF_ERROR(check_names(info));
+  LOCKSTEP_RETURN_IF_ERROR(check_file_names(info.path, info.manifest));
   LOCKSTEP_ASSIGN_OR_RETURN(const WeightsHashes hashes, hash_files(info, alive));
   if (hashes.weights != info.manifest.weights_sha256 || hashes.state != info.manifest.state_sha256)
     return damaged_checkpoint(path, "the weights do not have the hash in the manifest");
@@ -110,7 +94,7 @@ Result<CheckpointInfo> verify_checkpoint(const std::string& path, const AliveFn&
 
 Result<std::string> hash_checkpoint(const std::string& path, bool all) {
   LOCKSTEP_ASSIGN_OR_RETURN(const CheckpointInfo info, read_checkpoint_info(path));
-  LOCKSTEP_RETURN_IF_ERROR(check_names(info));
+  LOCKSTEP_RETURN_IF_ERROR(check_file_names(info.path, info.manifest));
   LOCKSTEP_ASSIGN_OR_RETURN(WeightsHashes hashes, hash_files(info, {}));
   return std::move(all ? hashes.state : hashes.weights);
 }

@@ -12,6 +12,7 @@
 
 #include "data/open/open_dataset.h"
 #include "tests/support/fails_with.h"
+#include "tests/support/state_of.h"
 #include "tests/unit/engine/loopback_world.h"
 #include "tests/unit/engine/plain_module.h"
 
@@ -81,7 +82,7 @@ void expect_close(double got, double wanted, const std::string& what) {
 
 std::map<std::string, std::vector<float>> weights_in(Engine& engine) {
   std::map<std::string, std::vector<float>> out;
-  for (const StateTensor& t : engine.state()) {
+  for (const StateTensor& t : testing::state_of(engine)) {
     if (t.section != StateSection::kParameter) continue;
     auto& values = out[t.name];
     values.resize(t.bytes / sizeof(float));

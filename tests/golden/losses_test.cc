@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/open/open_dataset.h"
+#include "tests/support/state_of.h"
 #include "tests/unit/engine/loopback_world.h"
 #include "worker/engine/core/loss.h"
 #include "worker/optim/loss_scale.h"
@@ -49,7 +50,7 @@ wire::JobSpec job_of(const nlohmann::json& golden, const std::string& model, boo
 
 float scale_of(Engine& engine) {
   float scale = 1;
-  for (const StateTensor& t : engine.state())
+  for (const StateTensor& t : testing::state_of(engine))
     if (t.name == kLossScaleName) std::memcpy(&scale, t.data, sizeof scale);
   return scale;
 }

@@ -14,6 +14,7 @@
 #include "comm/base/prng.h"
 #include "data/open/open_dataset.h"
 #include "tests/support/fails_with.h"
+#include "tests/support/state_of.h"
 #include "tests/unit/engine/loopback_world.h"
 #include "tests/unit/engine/plain_module.h"
 #include "worker/optim/loss_scale.h"
@@ -72,7 +73,7 @@ wire::JobSpec job_of(const std::string& file, const std::string& loss = "") {
 
 std::map<std::string, std::vector<float>> parameters_of(Engine& engine) {
   std::map<std::string, std::vector<float>> out;
-  for (const StateTensor& t : engine.state()) {
+  for (const StateTensor& t : testing::state_of(engine)) {
     if (t.section != StateSection::kParameter) continue;
     auto& values = out[t.name];
     values.resize(t.bytes / sizeof(float));
@@ -173,7 +174,7 @@ TEST_F(GoldenOwnLoss, ATorchScriptFileGivesTheSameAsTheProgram) {
 template <typename T>
 T scaler_value(Engine& engine, const std::string& name) {
   T value{};
-  for (const StateTensor& t : engine.state())
+  for (const StateTensor& t : testing::state_of(engine))
     if (t.name == name) std::memcpy(&value, t.data, sizeof value);
   return value;
 }

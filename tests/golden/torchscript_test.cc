@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/open/open_dataset.h"
+#include "tests/support/state_of.h"
 #include "tests/unit/engine/loopback_world.h"
 
 namespace lockstep {
@@ -71,7 +72,7 @@ TEST(GoldenTorchScript, AFileTrainsAsInPyTorchWithItsDropoutAndBuffers) {
   for (size_t i = 0; i < losses.size(); ++i)
     EXPECT_NEAR(ours[i], losses[i], kRelative * losses[i]) << "step " << i;
   int compared = 0;
-  for (const StateTensor& tensor : world.engine(0).state()) {
+  for (const StateTensor& tensor : testing::state_of(world.engine(0))) {
     if (tensor.section != StateSection::kBuffer) continue;
     expect_buffer(tensor, expected["buffers"][tensor.name]);
     ++compared;

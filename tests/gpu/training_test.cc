@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/gpu/gpu_world.h"
+#include "tests/support/state_of.h"
 
 namespace lockstep {
 namespace {
@@ -69,11 +70,12 @@ TEST_P(Trains, ToTheSameBitsThroughARestoreAndANewGeneration) {
   world.train_to(7);
   for (uint32_t r = 0; r < 2; ++r) {
     const char* from = checkpoint.data();
-    for (const StateTensor& tensor : world.engine(r).state()) {
+    const std::vector<StateTensor> state = testing::state_of(world.engine(r));
+    for (const StateTensor& tensor : state) {
       std::memcpy(tensor.data, from, tensor.bytes);
       from += tensor.bytes;
     }
-    world.engine(r).state_replaced(3);
+    ASSERT_TRUE(world.engine(r).install_state(state, 3).is_ok());
   }
   world.begin_generation(kSteps);
   EXPECT_TRUE(world.train_to(kSteps).state == expected.state);

@@ -10,6 +10,7 @@
 
 #include "comm/base/check.h"
 #include "comm/base/prng.h"
+#include "coordinator/checkpoint/held_state.h"
 #include "data/read/job_order.h"
 #include "worker/engine/core/step_memory.h"
 #include "worker/engine/device/accelerator.h"
@@ -197,16 +198,16 @@ Status EngineImpl::use_this_thread() {
   return device_->make_current();
 }
 
-// What cannot be copied is lost, and with it what this process is for.
-std::vector<StateTensor> EngineImpl::state() {
-  const Status copied = device_->to_host();
-  LOCKSTEP_CHECK(copied.is_ok(), copied.message().c_str());
+Result<std::vector<StateTensor>> EngineImpl::state() {
+  LOCKSTEP_RETURN_IF_ERROR(device_->to_host());
   return state_->tensors();
 }
 
-void EngineImpl::state_replaced(Step applied_steps) {
+Status EngineImpl::install_state(std::span<const StateTensor> state, Step applied_steps) {
+  LOCKSTEP_RETURN_IF_ERROR(install_tensors(state, state_->tensors()));
   state_is_new_ = true;
   go_to(applied_steps);
+  return Status::ok();
 }
 
 void EngineImpl::go_to(Step applied_steps) {
@@ -226,7 +227,8 @@ Status EngineImpl::start_afresh() {
     LOCKSTEP_ASSIGN_OR_RETURN(initial_weights_, load_initial_weights(job_, state_->tensors()));
     state_->begin_average();
   }
-  state_replaced(0);
+  state_is_new_ = true;
+  go_to(0);
   return Status::ok();
 }
 

@@ -20,6 +20,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -142,11 +143,14 @@ class Engine {
   // What decides the bits of this worker, "key=value" lines, sorted (numerics_fingerprint.cc).
   virtual std::vector<std::string> fingerprint() const = 0;
 
-  // The present boundary state. Ask again after a step. After writing through the views, call
-  // state_replaced() with the number of applied steps. It takes effect at the next
-  // begin_generation().
-  virtual std::vector<StateTensor> state() = 0;
-  virtual void state_replaced(Step applied_steps) = 0;
+  // Views of the present boundary state, valid until the next call of another function. An engine
+  // may have no optimizer state before its first step. An error if the state cannot be had from
+  // where it lies.
+  virtual Result<std::vector<StateTensor>> state() = 0;
+  // Makes `state` this engine's own, that of `applied_steps` applied steps. Copies by name, from
+  // memory that the caller keeps; views of state() are allowed. It takes effect at the next
+  // begin_generation(). Errors as install_tensors(), and nothing has changed then.
+  virtual Status install_state(std::span<const StateTensor> state, Step applied_steps) = 0;
   virtual Step applied_steps() const = 0;
   // Resets to the initial weights, at step 0: the seed's, and those of model.init. Errors as
   // load_initial_weights().

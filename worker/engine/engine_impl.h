@@ -57,8 +57,8 @@ class EngineImpl final : public Engine {
   void drop_device_buffer() override { device_->drop_regions(); }
   std::vector<uint64_t> tensor_bounds() const override { return layout_.tensor_bounds(); }
   std::vector<std::string> fingerprint() const override;
-  std::vector<StateTensor> state() override;
-  void state_replaced(Step applied_steps) override;
+  Result<std::vector<StateTensor>> state() override;
+  Status install_state(std::span<const StateTensor> state, Step applied_steps) override;
   Step applied_steps() const override { return state_->applied_steps(); }
   Status start_afresh() override;
   bool is_afresh() const override;

@@ -44,12 +44,13 @@ class Replay {
  private:
   Status open();
   Status load_base();
+  Status install(const ListedCheckpoint& base);
   void compare_machines(const Manifest& manifest);
   Status begin_generation(data::SkipSet skips);
   void tell_what_is_no_part_of_the_run();
-  void tell_the_loss_scale();
+  Status tell_the_loss_scale();
   Status compute_step(const coordinator::StepEntry& recorded);
-  void compare(const wire::StepRecord& record, const coordinator::StepEntry& recorded);
+  Status compare(const wire::StepRecord& record, const coordinator::StepEntry& recorded);
   Status look();
   void take_gradients();
 
@@ -94,13 +95,18 @@ Status Replay::open() {
   return Status::ok();
 }
 
+Status Replay::install(const ListedCheckpoint& base) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const LoadedState loaded, read_checkpoint(base.path));
+  return engine_->install_state(loaded.state.tensors(), base.info.manifest.resume.step)
+      .with_context(base.path);
+}
+
 // The newest checkpoint that is whole; a damaged one costs time, not the answer.
 Status Replay::load_base() {
   for (const ListedCheckpoint& base : source_->bases()) {
     Status status = base.status;
-    if (status.is_ok()) status = load_checkpoint(base.path, engine_->state()).status();
+    if (status.is_ok()) status = install(base);
     if (status.is_ok()) {
-      engine_->state_replaced(base.info.manifest.resume.step);
       report_.base = base.info.name;
       compare_machines(base.info.manifest);
       return status;
@@ -134,14 +140,16 @@ void Replay::tell_what_is_no_part_of_the_run() {
 }
 
 // Gradients are shown as they were summed, and that is what can have overflowed.
-void Replay::tell_the_loss_scale() {
-  for (const StateTensor& tensor : engine_->state()) {
+Status Replay::tell_the_loss_scale() {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<StateTensor> state, engine_->state());
+  for (const StateTensor& tensor : state) {
     if (tensor.name != kLossScaleName) continue;
     float scale = 0;
     std::memcpy(&scale, tensor.data, sizeof scale);
     report_.notes.push_back("gradients are shown multiplied by the loss scale of this step, " +
                             exact_text(static_cast<double>(scale)));
   }
+  return Status::ok();
 }
 
 Status Replay::begin_generation(data::SkipSet skips) {
@@ -180,7 +188,7 @@ void Replay::take_gradients() {
   }
 }
 
-void Replay::compare(const wire::StepRecord& record, const coordinator::StepEntry& recorded) {
+Status Replay::compare(const wire::StepRecord& record, const coordinator::StepEntry& recorded) {
   const auto differs = [&](const std::string& what, const std::string& now,
                            const std::string& then) {
     report_.differences.push_back(what + " of step " + std::to_string(record.step() + 1) + " is " +
@@ -197,22 +205,24 @@ void Replay::compare(const wire::StepRecord& record, const coordinator::StepEntr
             recorded.skipped ? "yes" : "no");
   }
   const CheckpointInfo* checkpoint = source_->checkpoint_of(record.step() + 1);
-  if (checkpoint == nullptr) return;
-  const std::string hash = weights_hash(engine_->state(), false);
+  if (checkpoint == nullptr) return Status::ok();
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<StateTensor> state, engine_->state());
+  const std::string hash = weights_hash(state, false);
   if (hash == checkpoint->manifest.weights_sha256) {
     report_.same_weights.push_back(checkpoint->name);
   } else {
     differs("the hash of the weights", hash, checkpoint->manifest.weights_sha256);
   }
+  return Status::ok();
 }
 
 Status Replay::compute_step(const coordinator::StepEntry& recorded) {
   if (recorded.step == source_->step()) {
-    tell_the_loss_scale();
+    LOCKSTEP_RETURN_IF_ERROR(tell_the_loss_scale());
     LOCKSTEP_RETURN_IF_ERROR(look());
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const StepOutcome outcome, engine_->step());
-  compare(outcome.record, recorded);
+  LOCKSTEP_RETURN_IF_ERROR(compare(outcome.record, recorded));
   if (recorded.step == source_->step() && outcome.record.skipped()) {
     report_.notes.push_back(outcome.record.loss() == 0 && model_->layout().has_weights()
                                 ? "this step was skipped: none of its samples has any weight"

@@ -139,10 +139,11 @@ Status Runner::submit_checkpoint(Life& life, const ResumePoint& at, bool final) 
     parts_.logger.warn("records_left_out",
                        "the checkpoint does not carry all records that the coordinator lacks",
                        {{"step", at.step}});
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<StateTensor> state, parts_.engine.state());
   submitted_ = {at.step, life.order.generation};
   manifest.lineage.sequence = records.sequence;
   manifest.unacknowledged = std::move(records.batches);
-  writer_.submit(parts_.engine.state(), std::move(manifest), final);
+  writer_.submit(state, std::move(manifest), final);
   return Status::ok();
 }
 

@@ -25,14 +25,15 @@ Status Runner::install_state(Life& life) {
 
 Status Runner::load_state(const Life& life) {
   const std::string& path = life.order.start.source().checkpoint_path();
-  parts_.gate.lost_state();
-  LOCKSTEP_ASSIGN_OR_RETURN(const CheckpointInfo info,
-                            load_checkpoint(path, parts_.engine.state()));
+  LOCKSTEP_ASSIGN_OR_RETURN(const LoadedState loaded, read_checkpoint(path));
+  const CheckpointInfo& info = loaded.info;
   if (info.manifest.resume.step != life.begin->step)
     return Status(Code::kInternal, "checkpoint " + info.name + " is not of step " +
                                        std::to_string(life.begin->step) +
                                        ", which was to be resumed");
-  parts_.engine.state_replaced(life.begin->step);
+  parts_.gate.lost_state();
+  const Status fits = parts_.engine.install_state(loaded.state.tensors(), life.begin->step);
+  if (!fits.is_ok()) return fits.with_context(path);
   resumed_from_ = info.name;
   proof_ = info.manifest.proof;
   parts_.logger.info("checkpoint_loaded", "resumed from " + info.name,
@@ -55,15 +56,16 @@ Status Runner::transfer_state(Life& life, uint32_t root) {
   Collective& collective = *life.collective;
   const Generation generation = life.order.generation;
   if (joins(life.order.start, life.order.member)) return receive_state_from(life, root);
-  if (life.rank != root) return pass_state(collective, generation, root, parts_.engine.state());
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<StateTensor> state, parts_.engine.state());
+  if (life.rank != root) return pass_state(collective, generation, root, state);
   return send_state(collective, generation, {*life.begin, resumed_from_, proof_, life.track},
-                    parts_.engine.state());
+                    state);
 }
 
 Status Runner::receive_state_from(Life& life, uint32_t root) {
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      const ReceivedState received,
-      receive_state(*life.collective, life.order.generation, root, parts_.engine.state()));
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<StateTensor> own, parts_.engine.state());
+  LOCKSTEP_ASSIGN_OR_RETURN(const ReceivedState received,
+                            receive_state(*life.collective, life.order.generation, root, own));
   const ResumePoint at = received.origin.at;
   // Its phase is what the peer's evaluations say, of which the start may not have all.
   if (life.begin && at.step != life.begin->step)
@@ -72,16 +74,16 @@ Status Runner::receive_state_from(Life& life, uint32_t root) {
                                        ", the generation resumes at step " +
                                        std::to_string(life.begin->step));
   parts_.gate.lost_state();
-  received.install(parts_.engine.state());
-  parts_.engine.state_replaced(at.step);
+  LOCKSTEP_RETURN_IF_ERROR(parts_.engine.install_state(received.state.tensors(), at.step));
   life.begin = at;
   life.track = received.origin.track;
   life.plan.end_with(life.track, life.order.start.total_steps());
   resumed_from_ = received.origin.resumed_from;
   proof_ = received.origin.proof;
-  parts_.logger.info(
-      "state_received", "received the state from rank " + std::to_string(root),
-      {{"generation", life.order.generation}, {"step", at.step}, {"bytes", received.bytes()}});
+  parts_.logger.info("state_received", "received the state from rank " + std::to_string(root),
+                     {{"generation", life.order.generation},
+                      {"step", at.step},
+                      {"bytes", received.state.bytes()}});
   return Status::ok();
 }
 

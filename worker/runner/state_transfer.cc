@@ -96,20 +96,6 @@ class Stream {
 
 }  // namespace
 
-uint64_t ReceivedState::bytes() const {
-  uint64_t sum = 0;
-  for (const auto& tensor : tensors) sum += tensor.size();
-  return sum;
-}
-
-void ReceivedState::install(std::span<const StateTensor> state) const {
-  LOCKSTEP_CHECK(state.size() == tensors.size(), "a state is installed where it was received for");
-  for (size_t i = 0; i < state.size(); ++i) {
-    LOCKSTEP_CHECK(state[i].bytes == tensors[i].size(), "tensors keep their sizes");
-    if (state[i].bytes > 0) std::memcpy(state[i].data, tensors[i].data(), state[i].bytes);
-  }
-}
-
 Status send_state(Collective& collective, Generation generation, const StateOrigin& origin,
                   std::span<const StateTensor> state) {
   TransferHeader header;
@@ -145,11 +131,13 @@ Result<ReceivedState> receive_state(Collective& collective, Generation generatio
   received.origin = {
       {header.step, static_cast<Phase>(header.phase)}, header.resumed_from, {}, header.track};
   for (const StateTensor& tensor : state) {
-    std::vector<std::byte>& bytes = received.tensors.emplace_back(tensor.bytes);
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        const std::span<std::byte> bytes,
+        received.state.add(tensor.section, tensor.name, tensor.dtype, tensor.shape));
     LOCKSTEP_RETURN_IF_ERROR(
         stream.tensor(tensor.bytes, [&](size_t at, size_t) { return bytes.data() + at; }));
   }
-  const auto data = [&](size_t i) { return received.tensors[i].data(); };
+  const auto data = [&](size_t i) { return received.state.tensors()[i].data; };
   if (hash_of(header, proof, state, data) != std::string_view(header.hash, kHashBytes))
     return Status(Code::kInternal, "the state that rank " + std::to_string(root) +
                                        " sent arrived damaged (its hash differs), or the "

@@ -22,7 +22,7 @@
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
 #include "comm/collectives/collective.h"
-#include "coordinator/checkpoint/state_tensor.h"
+#include "coordinator/checkpoint/held_state.h"
 #include "coordinator/checkpoint/step_proof.h"
 #include "data/order/eval_track.h"
 
@@ -38,11 +38,7 @@ struct StateOrigin {
 
 struct ReceivedState {
   StateOrigin origin;
-  std::vector<std::vector<std::byte>> tensors;  // as Engine::state() lists them
-
-  uint64_t bytes() const;
-  // REQUIRES: the same list that it was received for.
-  void install(std::span<const StateTensor> state) const;
+  HeldState state;
 };
 
 // For the sender.

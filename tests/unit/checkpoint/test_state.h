@@ -5,11 +5,26 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "coordinator/checkpoint/safetensors.h"
 #include "coordinator/checkpoint/store.h"
+
+namespace lockstep {
+
+// Reads a checkpoint into `state`, as a worker does that resumes.
+inline Result<CheckpointInfo> load_checkpoint(const std::string& path,
+                                              std::span<const StateTensor> state) {
+  LOCKSTEP_ASSIGN_OR_RETURN(LoadedState loaded, read_checkpoint(path));
+  const Status fits = install_tensors(loaded.state.tensors(), state);
+  if (!fits.is_ok()) return fits.with_context(path);
+  return std::move(loaded.info);
+}
+
+}  // namespace lockstep
 
 namespace lockstep::testing {
 

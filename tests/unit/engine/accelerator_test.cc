@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "tests/support/state_of.h"
 #include "tests/unit/engine/loopback_world.h"
 #include "tests/unit/engine/made_documents.h"
 #include "tests/unit/engine/plain_module.h"
@@ -72,12 +73,13 @@ void expect_same(const TrainResult& got, const TrainResult& expected) {
 // What a checkpoint that is loaded does, or a state that is received.
 void install(Engine& engine, const std::string& state, Step step) {
   const char* from = state.data();
-  for (const StateTensor& tensor : engine.state()) {
+  const std::vector<StateTensor> tensors = testing::state_of(engine);
+  for (const StateTensor& tensor : tensors) {
     std::memcpy(tensor.data, from, tensor.bytes);
     from += tensor.bytes;
   }
   ASSERT_EQ(from, state.data() + state.size());
-  engine.state_replaced(step);
+  ASSERT_TRUE(engine.install_state(tensors, step).is_ok());
 }
 
 TEST(Accelerator, TrainsToTheCpusBitsWithAnyNumberOfRanksThroughARestoreAndANewGeneration) {

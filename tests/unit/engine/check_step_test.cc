@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "tests/support/state_of.h"
 #include "tests/unit/engine/loopback_world.h"
 
 namespace lockstep {
@@ -117,7 +118,7 @@ TEST(CheckStepOnly, OneFlippedBitInARanksWeightsShowsInItsReport) {
   LoopbackWorld world(checking_job("mlp", 1), *dataset, even_runs(4, 3));
   world.begin_generation(6);
   EXPECT_TRUE(agree(weights(reports_of_step(world))));
-  world.engine(1).state()[0].data[2] ^= std::byte{0x10};
+  testing::state_of(world.engine(1))[0].data[2] ^= std::byte{0x10};
   EXPECT_TRUE(stands_alone(weights(reports_of_step(world)), 1));
 }
 

@@ -15,6 +15,7 @@
 #include "data/order/epoch_order.h"
 #include "data/order/step_plan.h"
 #include "tests/support/fails_with.h"
+#include "tests/support/state_of.h"
 #include "tests/unit/engine/loopback_world.h"
 #include "worker/engine/top_classes.h"
 
@@ -243,7 +244,7 @@ TEST(Engine, NamesItsStateAsPyTorchWould) {
   job.mutable_model()->set_batch_norm(true);
   const auto engine = make_engine(job, *dataset);
   std::set<std::string> names;
-  for (const StateTensor& t : engine.value()->state()) {
+  for (const StateTensor& t : testing::state_of(*engine.value())) {
     EXPECT_TRUE(names.insert(t.name).second) << t.name;
     uint64_t elements = 1;
     for (const int64_t size : t.shape) elements *= static_cast<uint64_t>(size);

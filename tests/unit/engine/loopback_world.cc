@@ -14,6 +14,7 @@
 #include "comm/collectives/bucket_plan.h"
 #include "data/dataset/memory_dataset.h"
 #include "data/open/open_dataset.h"
+#include "tests/support/state_of.h"
 #include "tests/unit/engine/late_collective.h"
 
 namespace lockstep::testing {
@@ -99,7 +100,7 @@ std::vector<SlotRun> even_runs(uint32_t slots, uint32_t ranks) {
 
 std::string state_bytes(Engine& engine, bool with_optimizer) {
   std::string bytes;
-  for (const StateTensor& t : engine.state()) {
+  for (const StateTensor& t : testing::state_of(engine)) {
     if (!with_optimizer && t.section == StateSection::kOptimizer) continue;
     bytes.append(reinterpret_cast<const char*>(t.data), t.bytes);
   }
@@ -138,7 +139,7 @@ std::vector<SparedParameter> find_spared(wire::JobSpec job, const data::Dataset&
     LoopbackWorld world(job, dataset, even_runs(4, 2));
     world.begin_generation(1);
     world.train_to(1);
-    for (const StateTensor& t : world.engine(0).state()) {
+    for (const StateTensor& t : testing::state_of(world.engine(0))) {
       if (t.section != StateSection::kParameter) continue;
       std::string bytes(reinterpret_cast<const char*>(t.data), t.bytes);
       if (spare) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "tests/support/state_of.h"
 #include "tests/unit/engine/loopback_world.h"
 #include "worker/optim/loss_scale.h"
 
@@ -35,7 +36,7 @@ wire::JobSpec overflowing_job(double scale = 0x1p34) {
 template <typename T>
 T scaler_value(Engine& engine, const std::string& name) {
   T value{};
-  for (const StateTensor& t : engine.state())
+  for (const StateTensor& t : testing::state_of(engine))
     if (t.name == name) std::memcpy(&value, t.data, sizeof value);
   return value;
 }
@@ -203,14 +204,9 @@ TEST(LossScaling, AStateTakenOverGoesOnWithTheSameScaleToTheSameBits) {
   first.begin_generation(kSteps);
   first.train_to(17);
   LoopbackWorld second(job, *dataset, even_runs(4, 4));
-  const auto source = first.engine(0).state();
-  for (uint32_t r = 0; r < second.ranks(); ++r) {
-    const auto target = second.engine(r).state();
-    ASSERT_EQ(target.size(), source.size());
-    for (size_t i = 0; i < source.size(); ++i)
-      std::memcpy(target[i].data, source[i].data, source[i].bytes);
-    second.engine(r).state_replaced(17);
-  }
+  const auto source = testing::state_of(first.engine(0));
+  for (uint32_t r = 0; r < second.ranks(); ++r)
+    ASSERT_TRUE(second.engine(r).install_state(source, 17).is_ok());
   second.begin_generation(kSteps);
   EXPECT_TRUE(second.train_to(kSteps).state == expected.state);
   EXPECT_GT(scaler_value<int64_t>(second.engine(0), "loss_scale.skipped_steps"), 0);

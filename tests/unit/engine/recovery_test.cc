@@ -4,6 +4,7 @@
 #include <cstring>
 #include <thread>
 
+#include "tests/support/state_of.h"
 #include "tests/unit/engine/loopback_world.h"
 
 namespace lockstep {
@@ -93,16 +94,9 @@ TEST(Recovery, AStateCopiedIntoOtherEnginesGoesOnToTheSameBitsWithAnotherNumberO
   std::vector<double> losses = first.train_to(3).losses;  // in the middle of an epoch
 
   LoopbackWorld second(job_with_everything(), *dataset, even_runs(4, 3));
-  const auto source = first.engine(0).state();
-  for (uint32_t r = 0; r < second.ranks(); ++r) {
-    const auto target = second.engine(r).state();
-    ASSERT_EQ(target.size(), source.size());
-    for (size_t i = 0; i < source.size(); ++i) {
-      ASSERT_EQ(target[i].name, source[i].name);
-      std::memcpy(target[i].data, source[i].data, source[i].bytes);
-    }
-    second.engine(r).state_replaced(first.engine(0).applied_steps());
-  }
+  const auto source = testing::state_of(first.engine(0));
+  for (uint32_t r = 0; r < second.ranks(); ++r)
+    ASSERT_TRUE(second.engine(r).install_state(source, first.engine(0).applied_steps()).is_ok());
   second.begin_generation(kSteps);
   const TrainResult resumed = second.train_to(kSteps);
   losses.insert(losses.end(), resumed.losses.begin(), resumed.losses.end());

@@ -14,6 +14,7 @@
 
 #include "comm/base/prng.h"
 #include "tests/support/fails_with.h"
+#include "tests/support/state_of.h"
 #include "tests/unit/engine/loopback_world.h"
 #include "tests/unit/engine/made_documents.h"
 #include "worker/model/model.h"
@@ -47,7 +48,7 @@ wire::JobSpec job_of(const std::string& path) {
 template <typename T>
 T read(Engine& engine, const std::string& name, size_t index = 0) {
   T value{};
-  for (const StateTensor& t : engine.state()) {
+  for (const StateTensor& t : testing::state_of(engine)) {
     if (t.name != name || t.section == StateSection::kOptimizer) continue;
     EXPECT_LT(index * sizeof value, t.bytes);
     std::memcpy(&value, t.data + index * sizeof value, sizeof value);
@@ -59,7 +60,7 @@ T read(Engine& engine, const std::string& name, size_t index = 0) {
 
 std::vector<std::string> parameter_names(Engine& engine) {
   std::vector<std::string> names;
-  for (const StateTensor& t : engine.state())
+  for (const StateTensor& t : testing::state_of(engine))
     if (t.section == StateSection::kParameter) names.push_back(t.name);
   return names;
 }

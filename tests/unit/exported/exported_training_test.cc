@@ -12,6 +12,7 @@
 
 #include "data/open/open_dataset.h"
 #include "tests/support/fails_with.h"
+#include "tests/support/state_of.h"
 #include "tests/unit/engine/loopback_world.h"
 #include "tests/unit/exported/golden_program.h"
 #include "worker/model/foreign.h"
@@ -69,7 +70,7 @@ TEST(Exported, SameBitsOfATiedWeightWithDropoutInAttention) {
   auto engine = testing::make_engine(job, *dataset);
   ASSERT_TRUE(engine.is_ok()) << engine.status().message();
   std::set<std::string> names;
-  for (const StateTensor& t : (*engine)->state())
+  for (const StateTensor& t : testing::state_of(**engine))
     if (t.section == StateSection::kParameter) names.insert(t.name);
   EXPECT_EQ(names.count("embed.weight") + names.count("head.weight"), 1U);
 }
@@ -88,7 +89,7 @@ TEST(Exported, CountsStepsOnceAndMovesStatistics) {
   const auto dataset = testing::make_patterns(80, 8, kClasses);
   LoopbackWorld world(job_of("convnet"), *dataset, even_runs(4, 2));
   const auto read = [&](const std::string& name) -> std::string {
-    for (const StateTensor& t : world.engine(0).state()) {
+    for (const StateTensor& t : testing::state_of(world.engine(0))) {
       if (t.name == name && t.section != StateSection::kOptimizer)
         return {reinterpret_cast<const char*>(t.data), t.bytes};
     }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/state_of.h"
 #include "tests/unit/engine/loopback_world.h"
 #include "tests/unit/engine/plain_module.h"
 #include "tests/unit/groups/float_tensors.h"
@@ -93,9 +94,10 @@ TEST(Average, AStepThatOverflowsDoesNotMoveIt) {
   for (const std::vector<DeviceModule*>& modules :
        {std::vector<DeviceModule*>(), std::vector<DeviceModule*>{&module}}) {
     LoopbackWorld world(job, *dataset, even_runs(4, 1), kAveragedBucket, nullptr, modules);
-    for (const StateTensor& tensor : world.engine(0).state())  // others than the weights
+    const std::vector<StateTensor> state = testing::state_of(world.engine(0));
+    for (const StateTensor& tensor : state)  // others than the weights
       if (tensor.name.starts_with(kOf)) std::memset(tensor.data, 0, tensor.bytes);
-    world.engine(0).state_replaced(0);
+    ASSERT_TRUE(world.engine(0).install_state(state, 0).is_ok());
     world.begin_generation(kAveragedSteps);
     world.train_to(2);
     for (const auto& [name, tensor] : floats_of(world.engine(0))) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/state_of.h"
 #include "worker/engine/engine.h"
 
 namespace lockstep::testing {
@@ -22,7 +23,7 @@ using FloatTensors = std::map<std::string, FloatTensor>;
 
 inline FloatTensors floats_of(Engine& engine) {
   FloatTensors out;
-  for (const StateTensor& tensor : engine.state()) {
+  for (const StateTensor& tensor : testing::state_of(engine)) {
     if (tensor.dtype != DType::kF32) continue;
     std::vector<float>& values = out[tensor.name].values;
     values.resize(tensor.bytes / sizeof(float));

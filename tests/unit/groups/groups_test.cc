@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/support/fails_with.h"
+#include "tests/support/state_of.h"
 #include "tests/unit/engine/loopback_world.h"
 #include "tests/unit/engine/plain_module.h"
 #include "worker/engine/core/parameter_groups.h"
@@ -53,7 +54,7 @@ using Tensors = std::map<std::string, std::string>;  // bytes by name
 
 Tensors tensors_of(Engine& engine) {
   Tensors out;
-  for (const StateTensor& tensor : engine.state())
+  for (const StateTensor& tensor : testing::state_of(engine))
     out[tensor.name] = {reinterpret_cast<const char*>(tensor.data), tensor.bytes};
   return out;
 }
@@ -135,12 +136,12 @@ TEST(Groups, FrozenParametersCostNoSumAndNoState) {
   const auto part = testing::make_engine(frozen_convolutions(), *dataset).value();
   const auto bytes = [](Engine& engine, StateSection section) {
     uint64_t sum = 0;
-    for (const StateTensor& tensor : engine.state())
+    for (const StateTensor& tensor : testing::state_of(engine))
       if (tensor.section == section) sum += tensor.bytes;
     return sum;
   };
   uint64_t frozen = 0;
-  for (const StateTensor& tensor : part->state())
+  for (const StateTensor& tensor : testing::state_of(*part))
     if (tensor.name.starts_with("conv")) frozen += tensor.bytes;
   ASSERT_GT(frozen, 0u);
   EXPECT_EQ(bytes(*whole, StateSection::kParameter), bytes(*part, StateSection::kParameter));

@@ -6,6 +6,7 @@
 
 #include "tests/support/fails_with.h"
 #include "tests/support/files.h"
+#include "tests/support/state_of.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/engine/loopback_world.h"
 #include "tests/unit/groups/float_tensors.h"
@@ -25,7 +26,7 @@ std::string write_weights(const TemporaryDirectory& directory, const data::Datas
   other.set_seed(99);
   const auto engine = make_engine(other, dataset).value();
   std::map<std::string, testing::WrittenTensor> tensors;
-  for (const StateTensor& tensor : engine->state())
+  for (const StateTensor& tensor : testing::state_of(*engine))
     if (tensor.section == StateSection::kParameter)
       tensors[tensor.name] = {
           "F32", tensor.shape, {reinterpret_cast<const char*>(tensor.data), tensor.bytes}};
@@ -53,7 +54,7 @@ TEST(InitialWeights, AStateOfStep0HasThemAndOnlyThatReadsTheFile) {
   job.mutable_model()->set_init(directory.path("gone.safetensors"));
   const auto resumed = make_engine(job, *dataset);
   ASSERT_TRUE(resumed.is_ok()) << resumed.status().message();
-  (*resumed)->state_replaced(7);
+  ASSERT_TRUE((*resumed)->install_state(testing::state_of(**resumed), 7).is_ok());
   EXPECT_THAT((*resumed)->start_afresh(), FailsWith(Code::kNoInput, Names("gone.safetensors")));
 }
 

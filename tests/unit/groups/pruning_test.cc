@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/state_of.h"
 #include "tests/unit/engine/loopback_world.h"
 #include "tests/unit/engine/plain_module.h"
 #include "tests/unit/groups/float_tensors.h"
@@ -79,9 +80,10 @@ TEST(Pruning, AZeroOfAVectorMoves) {
   wire::JobSpec job = pruned_job();
   job.mutable_train()->mutable_prune()->set_from(0);
   LoopbackWorld world(job, *dataset, even_runs(4, 1), kPrunedBucket);
-  for (const StateTensor& tensor : world.engine(0).state())
+  const std::vector<StateTensor> state = testing::state_of(world.engine(0));
+  for (const StateTensor& tensor : state)
     if (tensor.name == "fc2.bias") std::memset(tensor.data, 0, tensor.bytes);
-  world.engine(0).state_replaced(0);
+  ASSERT_TRUE(world.engine(0).install_state(state, 0).is_ok());
   world.begin_generation(kPrunedSteps);
   world.train_to(2);
   EXPECT_EQ(floats_of(world.engine(0)).at("fc2.bias").zeros(), 0u);

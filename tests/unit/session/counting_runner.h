@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "comm/collectives/loopback/loopback.h"
+#include "coordinator/checkpoint/held_state.h"
 #include "tests/support/files.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/checkpoint/test_state.h"
@@ -27,16 +28,14 @@ class CountingEngine final : public Engine {
   GradientBuffer& gradient_buffer() override { return *buffer_; }
   std::vector<uint64_t> tensor_bounds() const override { return {0, 16}; }
   std::vector<std::string> fingerprint() const override { return {}; }
-  std::vector<StateTensor> state() override {
-    return {{StateSection::kParameter,
-             "count",
-             DType::kI64,
-             {},
-             reinterpret_cast<std::byte*>(&count_),
-             sizeof count_}};
+  Result<std::vector<StateTensor>> state() override { return tensors(); }
+  Status install_state(std::span<const StateTensor> state, Step applied_steps) override {
+    LOCKSTEP_RETURN_IF_ERROR(install_tensors(state, tensors()));
+    applied_ = applied_steps;
+    return Status::ok();
   }
-  void state_replaced(Step applied_steps) override { applied_ = applied_steps; }
   Step applied_steps() const override { return applied_; }
+  void go_to(Step applied_steps) { applied_ = applied_steps; }
   Status start_afresh() override {
     count_ = 0;
     applied_ = 0;
@@ -83,6 +82,15 @@ class CountingEngine final : public Engine {
   std::vector<Code> ended_with;  // what the Collective said at the end of each generation
 
  private:
+  std::vector<StateTensor> tensors() {
+    return {{StateSection::kParameter,
+             "count",
+             DType::kI64,
+             {},
+             reinterpret_cast<std::byte*>(&count_),
+             sizeof count_}};
+  }
+
   std::unique_ptr<GradientBuffer> buffer_ = make_plain_buffer({16, 16, 32}, 1);
   Collective* collective_ = nullptr;
   ApplyGate gate_;

@@ -44,11 +44,27 @@ TEST_F(RunnerTest, APeerThatCannotBeReachedIsSuspectedAndNoFailureOfThisWorker) 
 }
 
 TEST_F(RunnerTest, AMemberThatIsNotAtTheResumePointFailsAndSaysWhy) {
-  engine_.state_replaced(7);
+  engine_.go_to(7);
   run(order(2, {6, Phase::kTrain}, 9));
   EXPECT_THAT(port_.events, ElementsAre("leave FAILED 0"));
   EXPECT_THAT(port_.last, FailsWith(Code::kInternal, Names("step 7")));
   EXPECT_THAT(port_.last.message(), Names("step 6"));
+}
+
+// Read as a whole before anything of this worker's own state is given up.
+TEST_F(RunnerTest, ACheckpointOfAnotherModelIsAFailureThatNamesTheTensorAndChangesNothing) {
+  testing::TestState other = testing::TestState::small(1);
+  const auto written =
+      write_checkpoint(*files_, temporary_.path() + "/c", other.tensors(), testing::manifest_of(3));
+  ASSERT_TRUE(written.is_ok());
+  engine_.count_ = 41;
+  StartOrder resume = order(2, {3, Phase::kTrain}, 9);
+  resume.start.mutable_source()->set_checkpoint_path(written->path);
+  run(resume);
+  EXPECT_THAT(port_.events, ElementsAre("leave FAILED 0"));
+  EXPECT_THAT(port_.last, FailsWith(Code::kBadData, Names("'bn.batches'")));
+  EXPECT_THAT(port_.last.message(), HasSubstr(written->path));
+  EXPECT_EQ(engine_.count_, 41);
 }
 
 }  // namespace

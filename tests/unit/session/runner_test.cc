@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/state_of.h"
 #include "tests/unit/session/counting_runner.h"
 
 namespace lockstep {
@@ -27,15 +28,13 @@ TEST_F(RunnerTest, CheckpointsOnTheWayAreAllThereAndHoldTheirOwnStep) {
   ASSERT_THAT(checkpoint_names(), ElementsAre("step-0000000002-g1-m4", "step-0000000004-g1-m4",
                                               "step-0000000006-g1-m4", "step-0000000007-g1-m4"));
   for (const Step step : {2, 4, 6, 7}) {
-    int64_t count = 0;
-    const std::vector<StateTensor> state = {{StateSection::kParameter,
-                                             "count",
-                                             DType::kI64,
-                                             {},
-                                             reinterpret_cast<std::byte*>(&count),
-                                             8}};
     const std::string path = temporary_.path() + "/checkpoints/" + checkpoint_name({step, 1, 4});
-    ASSERT_TRUE(load_checkpoint(path, state).is_ok());
+    const auto loaded = read_checkpoint(path);
+    ASSERT_TRUE(loaded.is_ok());
+    ASSERT_EQ(loaded->state.tensors().size(), 1u);
+    int64_t count = 0;
+    ASSERT_EQ(loaded->state.bytes(), sizeof count);
+    std::memcpy(&count, loaded->state.tensors()[0].data, sizeof count);
     EXPECT_EQ(count, static_cast<int64_t>(step));
   }
 }
@@ -54,7 +53,8 @@ TEST_F(RunnerTest, AnAgreedStopLeavesACheckpointOfItsStepAndNoEvaluation) {
 TEST_F(RunnerTest, AResumeLoadsTheCheckpointAndDoesTheEvaluationThatWasMissed) {
   engine_.count_ = 3;
   Manifest manifest = testing::manifest_of(3);
-  auto written = write_checkpoint(*files_, temporary_.path() + "/c", engine_.state(), manifest);
+  auto written =
+      write_checkpoint(*files_, temporary_.path() + "/c", testing::state_of(engine_), manifest);
   ASSERT_TRUE(written.is_ok());
   engine_.count_ = 0;
   StartOrder resume = order(2, {3, Phase::kEval}, 5);
@@ -91,7 +91,8 @@ TEST_F(RunnerTest, PatienceEndsTheRunWithItsLastCheckpoint) {
 TEST_F(RunnerTest, AStartFromACheckpointTellsWhatIsBehindIt) {
   engine_.count_ = 3;
   Manifest manifest = testing::manifest_of(3);
-  auto written = write_checkpoint(*files_, temporary_.path() + "/c", engine_.state(), manifest);
+  auto written =
+      write_checkpoint(*files_, temporary_.path() + "/c", testing::state_of(engine_), manifest);
   ASSERT_TRUE(written.is_ok());
   job_.mutable_eval()->set_every_steps(1);
   job_.mutable_train()->set_patience(3);
@@ -128,7 +129,7 @@ TEST_F(RunnerTest, AFinishedGenerationIsLetGoWithoutAnAbort) {
 
 // An engine that is resumed behind its last step has no record to take the epoch from.
 TEST_F(RunnerTest, TheManifestKnowsItsEpochWithoutAStepInThisGeneration) {
-  engine_.state_replaced(6);
+  engine_.go_to(6);
   run(order(2, {6, Phase::kCheckpoint}, 6));
   const auto info = read_checkpoint_info(temporary_.path() + "/checkpoints/step-0000000006-g2-m4");
   ASSERT_TRUE(info.is_ok());

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "comm/base/prng.h"
+#include "coordinator/checkpoint/held_state.h"
 #include "worker/engine/engine.h"
 
 namespace lockstep::testing {
@@ -41,15 +42,12 @@ class ToyEngine final : public Engine {
   GradientBuffer& gradient_buffer() override { return *buffer_; }
   std::vector<uint64_t> tensor_bounds() const override { return {0, 16, 32, kLayout.gradients}; }
   std::vector<std::string> fingerprint() const override { return {}; }
-  std::vector<StateTensor> state() override {
-    return {{StateSection::kParameter,
-             "values",
-             DType::kF32,
-             {static_cast<int64_t>(values_.size())},
-             reinterpret_cast<std::byte*>(values_.data()),
-             values_.size() * sizeof(float)}};
+  Result<std::vector<StateTensor>> state() override { return tensors(); }
+  Status install_state(std::span<const StateTensor> state, Step applied_steps) override {
+    LOCKSTEP_RETURN_IF_ERROR(install_tensors(state, tensors()));
+    applied_ = applied_steps;
+    return Status::ok();
   }
-  void state_replaced(Step applied_steps) override { applied_ = applied_steps; }
   Step applied_steps() const override { return applied_; }
   Status start_afresh() override {
     values_.assign(kLayout.gradients, 1.0F);
@@ -106,6 +104,15 @@ class ToyEngine final : public Engine {
   Progress where;  // what progress() says
 
  private:
+  std::vector<StateTensor> tensors() {
+    return {{StateSection::kParameter,
+             "values",
+             DType::kF32,
+             {static_cast<int64_t>(values_.size())},
+             reinterpret_cast<std::byte*>(values_.data()),
+             values_.size() * sizeof(float)}};
+  }
+
   std::vector<bool> active_slots() const {
     std::vector<bool> active(slots_);
     for (uint32_t slot = 0; slot < slots_; ++slot)
