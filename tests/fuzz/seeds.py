@@ -120,6 +120,26 @@ put("manifest", {
     "negative": json.dumps({**run, "step": -1}), "no_files": json.dumps({**run, "files": 3}),
     "list": "[]", "cut": json.dumps(run)[:200]})
 
+
+
+def tensor(name, section, dtype, *dims):
+    return (struct.pack("<H", len(name)) + name + bytes([section, dtype, len(dims)])
+            + struct.pack(f"<{len(dims)}Q", *dims))
+
+
+weight, moment = tensor(b"fc.weight", 0, 0, 3, 5), tensor(b"exp_avg.fc.weight", 2, 0, 3, 5)
+put("state_table", {
+    "sound": struct.pack("<I", 3) + weight + tensor(b"bn.batches", 1, 2) + moment,
+    "empty": struct.pack("<I", 0), "cut": (struct.pack("<I", 2) + weight + moment)[:-3],
+    "longer": struct.pack("<I", 1) + weight + moment, "twice": struct.pack("<I", 2) + 2 * weight,
+    "too_many": struct.pack("<I", 1 << 31) + weight,
+    "unnamed": struct.pack("<I", 1) + tensor(b"", 0, 0, 3),
+    "section": struct.pack("<I", 1) + tensor(b"a", 3, 0, 3),
+    "dtype": struct.pack("<I", 1) + tensor(b"a", 0, 200, 3),
+    "dimensions": struct.pack("<I", 1) + tensor(b"a", 0, 0, *[1] * 17),
+    "negative": struct.pack("<I", 1) + tensor(b"a", 0, 0, (1 << 64) - 1),
+    "overflow": struct.pack("<I", 1) + tensor(b"a", 0, 0, 1 << 40, 1 << 40)})
+
 put("job_file", {
     "images": "job: digits\nseed: 1\nmodel: {name: cnn, dropout: 0.1}\ndata:\n  train: {path: mnist}\n"
               "  transforms: [pad_crop=4, flip, normalize]\ntrain: {global_batch: 64, epochs: 2}\n"

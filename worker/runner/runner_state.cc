@@ -56,16 +56,15 @@ Status Runner::transfer_state(Life& life, uint32_t root) {
   Collective& collective = *life.collective;
   const Generation generation = life.order.generation;
   if (joins(life.order.start, life.order.member)) return receive_state_from(life, root);
+  if (life.rank != root) return pass_state(collective, generation, root);
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<StateTensor> state, parts_.engine.state());
-  if (life.rank != root) return pass_state(collective, generation, root, state);
   return send_state(collective, generation, {*life.begin, resumed_from_, proof_, life.track},
                     state);
 }
 
 Status Runner::receive_state_from(Life& life, uint32_t root) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<StateTensor> own, parts_.engine.state());
   LOCKSTEP_ASSIGN_OR_RETURN(const ReceivedState received,
-                            receive_state(*life.collective, life.order.generation, root, own));
+                            receive_state(*life.collective, life.order.generation, root));
   const ResumePoint at = received.origin.at;
   // Its phase is what the peer's evaluations say, of which the start may not have all.
   if (life.begin && at.step != life.begin->step)
@@ -74,7 +73,10 @@ Status Runner::receive_state_from(Life& life, uint32_t root) {
                                        ", the generation resumes at step " +
                                        std::to_string(life.begin->step));
   parts_.gate.lost_state();
-  LOCKSTEP_RETURN_IF_ERROR(parts_.engine.install_state(received.state.tensors(), at.step));
+  const Status fits = parts_.engine.install_state(received.state.tensors(), at.step);
+  if (!fits.is_ok())
+    return Status(Code::kInternal, "the state of rank " + std::to_string(root) + " does not fit: " +
+                                       fits.message() + "; both must run the same job");
   life.begin = at;
   life.track = received.origin.track;
   life.plan.end_with(life.track, life.order.start.total_steps());

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
+#include <utility>
+#include <vector>
 
 #include "comm/base/check.h"
 #include "comm/base/hash.h"
 #include "comm/base/limits.h"
+#include "coordinator/checkpoint/state_table.h"
 
 namespace lockstep {
 namespace {
@@ -16,23 +18,26 @@ constexpr size_t kHashBytes = 32;  // hex digits of an XXH3-128
 struct TransferHeader {
   uint64_t step = 0;
   uint64_t phase = 0;
-  uint64_t bytes = 0;        // of the tensors
+  uint64_t table_bytes = 0;  // state_table()
   uint64_t proof_bytes = 0;  // StepProof::to_bytes()
   data::EvalTrack track;
+  char table_hash[kHashBytes] = {};
   char hash[kHashBytes] = {};
   char resumed_from[limits::kCheckpointNameBytes] = {};
 };
 
-uint64_t total_bytes(std::span<const StateTensor> state) {
-  uint64_t bytes = 0;
-  for (const StateTensor& tensor : state) bytes += tensor.bytes;
-  return bytes;
+// Of a table: a state that can be written has a shorter one than its file's header may be.
+constexpr uint64_t kTableLimit = limits::kSafetensorsHeaderBytes;
+
+std::string xxh3_of(std::string_view bytes) {
+  Xxh3 hash;
+  hash.update(bytes);
+  return hash.hex();
 }
 
-// Over what the bytes mean and the bytes; `data(i)` is tensor i's.
-std::string hash_of(const TransferHeader& header, std::string_view proof,
-                    std::span<const StateTensor> state,
-                    const std::function<const std::byte*(size_t)>& data) {
+// Over what the bytes mean and the bytes.
+std::string hash_of(const TransferHeader& header, std::string_view table, std::string_view proof,
+                    std::span<const StateTensor> state) {
   Xxh3 hash;
   hash.update(&header.step, sizeof header.step);
   hash.update(&header.phase, sizeof header.phase);
@@ -45,13 +50,8 @@ std::string hash_of(const TransferHeader& header, std::string_view proof,
   hash.update(&header.track.since, sizeof header.track.since);
   hash.update(header.resumed_from, sizeof header.resumed_from);
   hash.update(proof);
-  for (size_t i = 0; i < state.size(); ++i) {
-    const StateTensor& tensor = state[i];
-    hash.update(tensor.name.data(), tensor.name.size() + 1);  // with its end
-    hash.update(&tensor.dtype, sizeof tensor.dtype);
-    hash.update(tensor.shape.data(), tensor.shape.size() * sizeof(int64_t));
-    hash.update(data(i), tensor.bytes);
-  }
+  hash.update(table);
+  for (const StateTensor& tensor : state) hash.update(tensor.data, tensor.bytes);
   return hash.hex();
 }
 
@@ -66,26 +66,42 @@ class Stream {
     return collective_.broadcast(tag, data, root_);
   }
 
-  // `place(offset, bytes)` says where the chunk lies or goes.
-  Status tensor(size_t bytes, const std::function<std::byte*(size_t, size_t)>& place) {
-    for (size_t at = 0; at < bytes; at += limits::kTransferChunkBytes) {
-      const size_t part = std::min(limits::kTransferChunkBytes, bytes - at);
-      LOCKSTEP_RETURN_IF_ERROR(chunk({place(at, part), part}));
-    }
+  // Of any length.
+  Status pieces(std::span<std::byte> data) {
+    for (size_t at = 0; at < data.size(); at += limits::kTransferChunkBytes)
+      LOCKSTEP_RETURN_IF_ERROR(
+          chunk(data.subspan(at, std::min(limits::kTransferChunkBytes, data.size() - at))));
     return Status::ok();
   }
 
-  Result<TransferHeader> header(std::span<const StateTensor> state) {
-    TransferHeader header;
+  // The beginning of a state, for who does not send it.
+  Status receive_beginning() {
     LOCKSTEP_RETURN_IF_ERROR(chunk(std::as_writable_bytes(std::span(&header, 1))));
     header.resumed_from[sizeof header.resumed_from - 1] = '\0';
-    const bool is_sane = header.proof_bytes <= limits::kTransferChunkBytes;
-    if (header.bytes == total_bytes(state) && is_sane) return header;
-    return Status(Code::kInternal, "rank " + std::to_string(root_) + " sends a state of " +
-                                       std::to_string(header.bytes) + " bytes, here it has " +
-                                       std::to_string(total_bytes(state)) +
-                                       "; both must run the same job");
+    if (header.table_bytes > kTableLimit || header.proof_bytes > limits::kTransferChunkBytes)
+      return damaged("its header asks for more memory than a table or a proof needs");
+    table.assign(header.table_bytes, '\0');
+    LOCKSTEP_RETURN_IF_ERROR(pieces(std::as_writable_bytes(std::span(table))));
+    if (xxh3_of(table) != std::string_view(header.table_hash, kHashBytes))
+      return damaged("the hash of its table differs");
+    proof.assign(header.proof_bytes, '\0');
+    LOCKSTEP_RETURN_IF_ERROR(chunk(std::as_writable_bytes(std::span(proof))));
+    auto parsed = parse_state_table(table);
+    if (!parsed.is_ok()) return damaged(parsed.status().message());
+    tensors = std::move(parsed->tensors);
+    return Status::ok();
   }
+
+  Status damaged(const std::string& what) const {
+    return Status(Code::kInternal, "the state that rank " + std::to_string(root_) +
+                                       " sent arrived damaged (" + what +
+                                       "), or the two run different versions of Lockstep");
+  }
+
+  TransferHeader header;
+  std::string table;
+  std::string proof;
+  std::vector<StateTensor> tensors;  // as the table says
 
  private:
   Collective& collective_;
@@ -98,64 +114,62 @@ class Stream {
 
 Status send_state(Collective& collective, Generation generation, const StateOrigin& origin,
                   std::span<const StateTensor> state) {
+  LOCKSTEP_ASSIGN_OR_RETURN(std::string table, state_table(state));
+  if (table.size() > kTableLimit)
+    return Status(Code::kUsage, "the names of the state's tensors need " +
+                                    std::to_string(table.size()) + " bytes, more than the " +
+                                    std::to_string(kTableLimit) + " that a transfer may have");
   TransferHeader header;
   header.step = origin.at.step;
   header.phase = static_cast<uint64_t>(origin.at.phase);
   header.track = origin.track;
-  header.bytes = total_bytes(state);
   LOCKSTEP_CHECK(origin.resumed_from.size() < sizeof header.resumed_from,
                  "names of checkpoints are short");
   std::memcpy(header.resumed_from, origin.resumed_from.data(), origin.resumed_from.size());
   std::string proof = origin.proof.to_bytes();
   if (proof.size() > limits::kTransferChunkBytes) proof = StepProof::unknown().to_bytes();
   header.proof_bytes = proof.size();
-  const std::string hash = hash_of(header, proof, state, [&](size_t i) { return state[i].data; });
-  std::memcpy(header.hash, hash.data(), kHashBytes);
+  header.table_bytes = table.size();
+  std::memcpy(header.table_hash, xxh3_of(table).data(), kHashBytes);
+  std::memcpy(header.hash, hash_of(header, table, proof, state).data(), kHashBytes);
 
   Stream stream(collective, generation, collective.rank());
   LOCKSTEP_RETURN_IF_ERROR(stream.chunk(std::as_writable_bytes(std::span(&header, 1))));
+  LOCKSTEP_RETURN_IF_ERROR(stream.pieces(std::as_writable_bytes(std::span(table))));
   LOCKSTEP_RETURN_IF_ERROR(stream.chunk(std::as_writable_bytes(std::span(proof))));
   for (const StateTensor& tensor : state)
-    LOCKSTEP_RETURN_IF_ERROR(
-        stream.tensor(tensor.bytes, [&](size_t at, size_t) { return tensor.data + at; }));
+    LOCKSTEP_RETURN_IF_ERROR(stream.pieces({tensor.data, tensor.bytes}));
   return Status::ok();
 }
 
-Result<ReceivedState> receive_state(Collective& collective, Generation generation, uint32_t root,
-                                    std::span<const StateTensor> state) {
+Result<ReceivedState> receive_state(Collective& collective, Generation generation, uint32_t root) {
   Stream stream(collective, generation, root);
-  LOCKSTEP_ASSIGN_OR_RETURN(const TransferHeader header, stream.header(state));
-  std::string proof(header.proof_bytes, '\0');
-  LOCKSTEP_RETURN_IF_ERROR(stream.chunk(std::as_writable_bytes(std::span(proof))));
+  LOCKSTEP_RETURN_IF_ERROR(stream.receive_beginning());
+  const TransferHeader& header = stream.header;
   ReceivedState received;
   received.origin = {
       {header.step, static_cast<Phase>(header.phase)}, header.resumed_from, {}, header.track};
-  for (const StateTensor& tensor : state) {
+  for (const StateTensor& tensor : stream.tensors) {
     LOCKSTEP_ASSIGN_OR_RETURN(
         const std::span<std::byte> bytes,
         received.state.add(tensor.section, tensor.name, tensor.dtype, tensor.shape));
-    LOCKSTEP_RETURN_IF_ERROR(
-        stream.tensor(tensor.bytes, [&](size_t at, size_t) { return bytes.data() + at; }));
+    LOCKSTEP_RETURN_IF_ERROR(stream.pieces(bytes));
   }
-  const auto data = [&](size_t i) { return received.state.tensors()[i].data; };
-  if (hash_of(header, proof, state, data) != std::string_view(header.hash, kHashBytes))
-    return Status(Code::kInternal, "the state that rank " + std::to_string(root) +
-                                       " sent arrived damaged (its hash differs), or the "
-                                       "two run different jobs");
-  LOCKSTEP_ASSIGN_OR_RETURN(received.origin.proof, StepProof::from_bytes(proof));
+  if (hash_of(header, stream.table, stream.proof, received.state.tensors()) !=
+      std::string_view(header.hash, kHashBytes))
+    return stream.damaged("its hash differs");
+  LOCKSTEP_ASSIGN_OR_RETURN(received.origin.proof, StepProof::from_bytes(stream.proof));
   return received;
 }
 
-Status pass_state(Collective& collective, Generation generation, uint32_t root,
-                  std::span<const StateTensor> state) {
+Status pass_state(Collective& collective, Generation generation, uint32_t root) {
   Stream stream(collective, generation, root);
-  LOCKSTEP_ASSIGN_OR_RETURN(const TransferHeader header, stream.header(state));
-  std::vector<std::byte> scratch(
-      std::min<uint64_t>(limits::kTransferChunkBytes, std::max(header.bytes, header.proof_bytes)));
-  LOCKSTEP_RETURN_IF_ERROR(stream.chunk(std::span(scratch).first(header.proof_bytes)));
-  for (const StateTensor& tensor : state)
-    LOCKSTEP_RETURN_IF_ERROR(
-        stream.tensor(tensor.bytes, [&](size_t, size_t) { return scratch.data(); }));
+  LOCKSTEP_RETURN_IF_ERROR(stream.receive_beginning());
+  std::vector<std::byte> scratch(limits::kTransferChunkBytes);
+  for (const StateTensor& tensor : stream.tensors)
+    for (size_t left = tensor.bytes; left > 0; left -= std::min(left, scratch.size()))
+      LOCKSTEP_RETURN_IF_ERROR(
+          stream.chunk(std::span(scratch).first(std::min(left, scratch.size()))));
   return Status::ok();
 }
 

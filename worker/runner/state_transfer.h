@@ -1,16 +1,21 @@
 // Sends the boundary state from one member to those that lack it, through the Collective of the new
 // generation. All members take part; one sends, and those that lack the state keep it.
 //
-//   header   resume point, evaluations, numbers of bytes, hash   one broadcast
-//   proof    of the steps that the state has seen                one broadcast
-//   tensors  in the order of Engine::state(), in chunks          the rest
+//   header   resume point, evaluations, numbers of bytes, hashes   one broadcast
+//   table    of the tensors (coordinator/checkpoint/state_table.h) in chunks
+//   proof    of the steps that the state has seen                  one broadcast
+//   tensors  in the order of the table, in chunks                  the rest
+//
+// Who receives needs no state of its own: it takes its memory by the table, tensor by tensor as
+// their bytes come, and whether the state fits its model shows when the engine installs it.
 //
 // INVARIANTS
 //  T1 A receiver's own state is untouched until everything has arrived and its hash is right.
+//     Then it is installed as a whole, or not at all.
 //  T2 If one member fails, its generation closes and the calls of the others end with kAborted.
 //
 // Errors: kAborted from the Collective; kInternal if the received bytes differ from the sent ones,
-// or if the members have different tensors.
+// or if the table is malformed. kNoMemory if a receiver has none for the state.
 // Thread-safety: free functions; as the Collective's operations.
 #pragma once
 
@@ -45,12 +50,10 @@ struct ReceivedState {
 Status send_state(Collective& collective, Generation generation, const StateOrigin& origin,
                   std::span<const StateTensor> state);
 
-// For members that lack the state. Only the sizes in `state` count.
-Result<ReceivedState> receive_state(Collective& collective, Generation generation, uint32_t root,
-                                    std::span<const StateTensor> state);
+// For members that lack the state.
+Result<ReceivedState> receive_state(Collective& collective, Generation generation, uint32_t root);
 
 // For all other members.
-Status pass_state(Collective& collective, Generation generation, uint32_t root,
-                  std::span<const StateTensor> state);
+Status pass_state(Collective& collective, Generation generation, uint32_t root);
 
 }  // namespace lockstep

@@ -59,7 +59,7 @@ struct Outcome {
 };
 
 // Rank 0 receives, 1 sends, 2 stands by. Who fails ends it for the others.
-Outcome transfer(TestState& source, TestState& target, int damaged_broadcast = -1) {
+Outcome transfer(TestState& source, int damaged_broadcast = -1) {
   std::vector<std::unique_ptr<GradientBuffer>> buffers;
   std::vector<GradientBuffer*> raw;
   for (int r = 0; r < 3; ++r) {
@@ -71,15 +71,14 @@ Outcome transfer(TestState& source, TestState& target, int damaged_broadcast = -
   Outcome outcome;
   std::vector<std::thread> threads;
   threads.emplace_back([&] {
-    outcome.received = receive_state(*ranks[0], kGeneration, kRoot, target.tensors());
+    outcome.received = receive_state(*ranks[0], kGeneration, kRoot);
     if (!outcome.received.is_ok()) ranks[0]->abort();
   });
   threads.emplace_back([&] {
     const StateOrigin origin{{42, Phase::kEval}, "step-0000000040-g1-m4", {}};
     outcome.sent = send_state(*ranks[1], kGeneration, origin, source.tensors());
   });
-  threads.emplace_back(
-      [&] { outcome.passed = pass_state(*ranks[2], kGeneration, kRoot, source.tensors()); });
+  threads.emplace_back([&] { outcome.passed = pass_state(*ranks[2], kGeneration, kRoot); });
   for (std::thread& thread : threads) thread.join();
   return outcome;
 }
@@ -90,7 +89,7 @@ TEST(StateTransfer, TheReceiverGetsEveryByteAndWhereItStandsAndNobodyElseChanges
   const std::string before = bytes_of(target);
   const std::string sent = bytes_of(source);
   ASSERT_NE(before, sent);
-  const Outcome outcome = transfer(source, target);
+  const Outcome outcome = transfer(source);
   ASSERT_TRUE(outcome.received.is_ok()) << outcome.received.status().message();
   EXPECT_TRUE(outcome.sent.is_ok());
   EXPECT_TRUE(outcome.passed.is_ok());
@@ -107,22 +106,46 @@ TEST(StateTransfer, OneWrongBitAnywhereIsSeenAndInstallsNothing) {
   TestState source = make_state(1);
   TestState target = make_state(2);
   const std::string before = bytes_of(target);
-  for (const int broadcast : {0, 1, 5, 6, 7, 8}) {  // the header; a tensor; chunks of the large one
-    const Outcome outcome = transfer(source, target, broadcast);
+  // The header, the table, the proof, a tensor, chunks of the large one.
+  for (const int broadcast : {0, 1, 2, 3, 7, 8, 9, 10}) {
+    const Outcome outcome = transfer(source, broadcast);
     ASSERT_FALSE(outcome.received.is_ok()) << broadcast;
     EXPECT_EQ(outcome.received.status().code(), Code::kInternal);
     EXPECT_EQ(bytes_of(target), before);
   }
 }
 
-TEST(StateTransfer, AStateOfAnotherShapeIsRefusedBeforeAnyOfItIsRead) {
+TEST(StateTransfer, TheReceiverLearnsAllOfTheStateFromItsTable) {
+  TestState source = make_state(1);
+  const Outcome outcome = transfer(source);
+  ASSERT_TRUE(outcome.received.is_ok()) << outcome.received.status().message();
+  const auto got = outcome.received->state.tensors();
+  ASSERT_EQ(got.size(), source.tensors().size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_EQ(got[i].section, source.tensors()[i].section);
+    EXPECT_EQ(got[i].name, source.tensors()[i].name);
+    EXPECT_EQ(got[i].dtype, source.tensors()[i].dtype);
+    EXPECT_EQ(got[i].shape, source.tensors()[i].shape);
+  }
+}
+
+TEST(StateTransfer, AStateOfAnotherShapeIsRefusedByNameWhenItIsInstalled) {
   TestState source = make_state(1);
   TestState target = TestState::small(2);
-  const Outcome outcome = transfer(source, target);
-  ASSERT_FALSE(outcome.received.is_ok());
-  EXPECT_THAT(outcome.received.status().message(), Advises("same job"));
-  EXPECT_EQ(outcome.sent.code(), Code::kAborted);
-  EXPECT_EQ(outcome.passed.code(), Code::kAborted);
+  const std::string before = bytes_of(target);
+  const Outcome outcome = transfer(source);
+  ASSERT_TRUE(outcome.received.is_ok());
+  EXPECT_THAT(install_tensors(outcome.received->state.tensors(), target.tensors()),
+              FailsWith(Code::kBadData, Names("'large.weight'")));
+  EXPECT_EQ(bytes_of(target), before);
+}
+
+TEST(StateTransfer, AStateWithTwoTensorsOfOneNameIsRefusedByItsReceiver) {
+  TestState source = TestState::small(1);
+  source.add(StateSection::kParameter, "fc.bias", DType::kF32, {1});
+  const Outcome outcome = transfer(source);
+  EXPECT_THAT(outcome.received.status(), FailsWith(Code::kInternal, Names("'fc.bias'")));
+  EXPECT_FALSE(outcome.passed.is_ok());
 }
 
 }  // namespace
