@@ -51,6 +51,9 @@ std::string fingerprint_of(const Records& records, uint64_t whole_bytes) {
               std::to_string(records.shape.channels) + " " + std::to_string(records.shape.height) +
               " " + std::to_string(records.shape.width) +
               (records.shape.channels_last ? " channels last\n" : "\n"));
+  if (records.shape.float_bytes > 0)
+    hash.update("floats of " + std::to_string(records.shape.float_bytes) + " bytes, depth " +
+                std::to_string(records.shape.depth) + "\n");
   hash_labels(records, hash);
   for (const auto& content : records.content) hash_sampled(content, whole_bytes, hash);
   return hash.hex();

@@ -1,5 +1,7 @@
 #include "data/dataset/facts.h"
 
+#include "data/dataset/float_image.h"
+
 namespace lockstep::data {
 namespace {
 
@@ -7,6 +9,7 @@ std::string shape_text(const SampleShape& shape) {
   if (shape.is_sequence()) return "sequences of " + std::to_string(shape.tokens) + " tokens";
   const std::string fields = shape.fields == nullptr ? "" : " with " + text_of(*shape.fields);
   if (shape.is_row) return "rows of " + std::to_string(shape.channels) + " columns" + fields;
+  if (shape.float_bytes > 0) return floats_text(shape) + fields;
   return "images of " + std::to_string(shape.channels) + "x" + std::to_string(shape.height) + "x" +
          std::to_string(shape.width) + " (C x H x W)" + fields;
 }
@@ -74,8 +77,11 @@ Status check_parts_fit(const Dataset& train, const Dataset& other) {
 
 Status check_eval_fits_train(const Dataset& train, const Dataset& eval) {
   SampleShape shape = eval.shape();
-  shape.token_bytes = train.shape().token_bytes;  // a matter of the files, and so is the next
+  // These are a matter of the files.
+  shape.token_bytes = train.shape().token_bytes;
   shape.channels_last = train.shape().channels_last;
+  if (shape.float_bytes > 0 && train.shape().float_bytes > 0)
+    shape.float_bytes = train.shape().float_bytes;
   if (!(train.shape() == shape))
     return Status(
         Code::kBadData,

@@ -1,17 +1,19 @@
 // Thread-safety: a value.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <tuple>
+#include <vector>
 
 #include "data/dataset/fields.h"
 
 namespace lockstep::data {
 
-// The common shape of all samples of a data set: an image, a row of a table, or a sequence of
-// tokens.
+// The common shape of all samples of a data set: an image of bytes or of floats, a volume of
+// floats, a row of a table, or a sequence of tokens.
 struct SampleShape {
   uint32_t channels = 0;  // of an image; 0 for a sequence
   uint32_t height = 0;
@@ -29,15 +31,26 @@ struct SampleShape {
   // A sequence of one document. A batch may leave out the padding at the end of all of its samples
   // (read/cut_padding.h). Then the batch is shorter than `tokens`.
   bool is_padded = false;
+  // Of an image of floats, as stored, little-endian: 2, 4 or 8. 0: of bytes, or no image.
+  uint32_t float_bytes = 0;
+  uint32_t depth = 0;  // of a volume of floats, (C, D, H, W); 0: an image
   // Of images and rows, beside the input and the label (data.inputs, data.targets, data.weight).
   // Null: there is the input and its label, and nothing else.
   std::shared_ptr<const FieldList> fields = {};
 
   bool is_sequence() const { return tokens > 0; }
+  // The model gets float32 values as the data have them, without a division by 255.
+  bool has_floats() const { return is_row || float_bytes > 0; }
   // How many values a model gets for one sample: an image's floats, or token ids and positions.
   uint64_t elements() const {
     if (is_sequence()) return has_positions ? uint64_t{2} * tokens : tokens;
-    return uint64_t{channels} * height * width;
+    return uint64_t{channels} * std::max(depth, 1U) * height * width;
+  }
+  // The dimensions of one image, volume or row, as a model gets it.
+  std::vector<int64_t> model_sizes() const {
+    if (is_row) return {channels};
+    if (depth > 0) return {channels, depth, height, width};
+    return {channels, height, width};
   }
   // How many predictions a model makes for one sample.
   uint64_t labels() const { return is_sequence() ? tokens : 1; }
@@ -50,12 +63,13 @@ struct SampleShape {
   // limits::kSampleBytes.
   uint64_t stored_bytes() const {
     if (is_sequence()) return (uint64_t{tokens} + 1) * token_bytes;
-    return elements() * (is_row ? sizeof(float) : 1);
+    if (is_row) return elements() * sizeof(float);
+    return elements() * std::max(float_bytes, 1U);
   }
   bool operator==(const SampleShape& other) const {
     const auto plain = [](const SampleShape& s) {
       return std::tie(s.channels, s.height, s.width, s.tokens, s.token_bytes, s.channels_last,
-                      s.is_row, s.has_positions, s.is_padded);
+                      s.is_row, s.has_positions, s.is_padded, s.float_bytes, s.depth);
     };
     if (plain(*this) != plain(other)) return false;
     if (fields == nullptr || other.fields == nullptr) return fields == other.fields;

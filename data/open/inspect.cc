@@ -5,6 +5,7 @@
 
 #include "comm/wire/data_formats.h"
 #include "comm/wire/data_legend.h"
+#include "data/dataset/float_image.h"
 #include "data/formats/images/image_tree.h"
 #include "data/open/detect_format.h"
 #include "data/open/find_place.h"
@@ -59,6 +60,8 @@ std::string inspected_shape(const SampleShape& shape, bool is_encoded) {
   }
   const std::string fields = shape.fields == nullptr ? "" : "; with " + text_of(*shape.fields);
   if (shape.is_row) return std::to_string(shape.channels) + " columns, float32" + fields;
+  if (shape.float_bytes > 0)
+    return floats_text(shape) + (shape.channels_last ? ", stored channels-last" : "") + fields;
   return std::to_string(shape.channels) + " x " + std::to_string(shape.height) + " x " +
          std::to_string(shape.width) + " (channels x height x width), uint8" +
          (shape.channels_last && !is_encoded ? ", stored channels-last" : "") + fields;
@@ -263,6 +266,7 @@ nlohmann::json to_json(const Inspection& inspection) {
                       {"class_names", split.class_names},
                       {"fingerprint", split.fingerprint},
                       {"statistics", statistics}});
+    if (split.shape.depth > 0) splits.back()["shape"] = split.shape.model_sizes();
     if (const auto said = legend_json(split.legend); said.contains("normalize"))
       splits.back()["normalize"] = said["normalize"];
     if (split.notes.sizes.most_width > 0)

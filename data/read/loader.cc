@@ -140,7 +140,7 @@ Status Loader::Impl::fill(Batch& batch, std::byte* inputs, int64_t* labels,
   batch.shape = dataset.shape();
   if (batch.shape.is_sequence())
     batch.tokens = reinterpret_cast<const int64_t*>(inputs);
-  else if (options.form == ImageForm::kStored && !batch.shape.is_row)
+  else if (options.form == ImageForm::kStored && !batch.shape.has_floats())
     batch.stored = reinterpret_cast<const uint8_t*>(inputs);
   else
     batch.images = reinterpret_cast<const float*>(inputs);

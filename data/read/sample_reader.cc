@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "comm/base/check.h"
+#include "data/dataset/float_image.h"
 #include "data/transform/image_ops.h"
 
 namespace lockstep::data {
@@ -92,6 +93,11 @@ Result<SampleReader> SampleReader::create(const Dataset& dataset,
     return Status(Code::kUsage,
                   "data.transforms names \"" + *of_images +
                       "\", which is for images; for rows of a table use only \"normalize\"");
+  if (dataset.shape().float_bytes > 0 && !transforms.empty())
+    return Status(Code::kUsage, "data.transforms names \"" + transforms.front() +
+                                    "\", which is for images of bytes, but the data are floats; "
+                                    "leave the list empty, and scale the arrays where you write "
+                                    "them");
   LOCKSTEP_RETURN_IF_ERROR(check_fields(dataset.shape(), list));
   const auto encoded = dataset.as<EncodedImages>();
   LOCKSTEP_CHECK((encoded ? encoded->at(0).from.wanted().frame : ImageFrame()) == list.frame,
@@ -138,7 +144,9 @@ Status SampleReader::read(uint64_t i, std::byte* input, int64_t* labels, SampleH
     stored = hand->augmenter.make(stored, *stream);
     shape.channels_last = false;
   }
-  if (shape_.is_row)
+  if (shape_.float_bytes > 0)
+    LOCKSTEP_RETURN_IF_ERROR(read_floats(i, stored, reinterpret_cast<float*>(input)));
+  else if (shape_.is_row)
     transform_.apply_row(stored, reinterpret_cast<float*>(input));
   else if (form_ == ImageForm::kStored)
     copy_image(stored, shape, reinterpret_cast<uint8_t*>(input));
@@ -155,6 +163,12 @@ Status SampleReader::read(uint64_t i, std::byte* input, int64_t* labels, SampleH
     LOCKSTEP_RETURN_IF_ERROR(unchanged(std::span(&i, 1)));  // which would explain it
   if (!has_read.is_ok() || !masks_) return has_read;
   return read_masks(place, *hand, stream, record);
+}
+
+Status SampleReader::read_floats(uint64_t i, const uint8_t* stored, float* input) const {
+  if (read_float_image(stored, shape_, input)) return Status::ok();
+  LOCKSTEP_RETURN_IF_ERROR(unchanged(std::span(&i, 1)));  // which would explain it
+  return refused_floats(dataset_->name_of(i));
 }
 
 Status SampleReader::read_masks(const SamplePlace& place, SampleHand& hand,

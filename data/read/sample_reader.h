@@ -1,5 +1,6 @@
 // From a stored sample to what a model gets: the floats of an image, transformed and for training
-// augmented; the floats of a row of a table; int64 token ids of a sequence; and the labels of each.
+// augmented; the floats of an image or volume of floats, or of a row of a table, as they are; int64
+// token ids of a sequence; and the labels of each.
 //
 // Images can be had as bytes too, for a device that transforms them by itself. They are (C, H, W)
 // either way, however they are stored.
@@ -42,9 +43,9 @@ struct SampleHand {
 class SampleReader {
  public:
   // `dataset` outlives the reader. `statistics`: by channel, of the training data for every split.
-  // kUsage for an unknown transform, for any transform of sequences, for any but `normalize` of
-  // rows, and for mixup and cutmix of images with masks. REQUIRES: a data set opened with the frame
-  // that the transforms begin with.
+  // kUsage for an unknown transform, for any transform of sequences and of images of floats, for
+  // any but `normalize` of rows, and for mixup and cutmix of images with masks. REQUIRES: a data
+  // set opened with the frame that the transforms begin with.
   static Result<SampleReader> create(const Dataset& dataset,
                                      const std::vector<std::string>& transforms,
                                      const std::vector<ChannelStatistics>& statistics,
@@ -56,7 +57,8 @@ class SampleReader {
   // `input`: input_bytes(), aligned for what it holds; `labels`: shape().labels() of them.
   // `record`: shape().record_bytes() bytes, aligned to 8. `stream`: cuts and augments the sample by
   // chance, as training sees it. `given`: the bytes of the sample, if they have been read already
-  // (Dataset::extent()). kBadData for a token or label that is no class, and for an image that
+  // (Dataset::extent()). kBadData for a token or label that is no class, for a float that is NaN,
+  // infinite or beyond float32, and for an image that
   // cannot be decoded or is not what it was. REQUIRES: i < samples of the dataset; a hand if there
   // is a stream or images are encoded.
   Status read(uint64_t i, std::byte* input, int64_t* labels, SampleHand* hand = nullptr,
@@ -75,6 +77,7 @@ class SampleReader {
   Result<const uint8_t*> decode(const SamplePlace& place, SampleHand& hand,
                                 std::optional<uint64_t> stream,
                                 std::span<const uint8_t> encoded) const;
+  Status read_floats(uint64_t i, const uint8_t* stored, float* input) const;
   // The masks of the sample, in its record.
   Status read_masks(const SamplePlace& place, SampleHand& hand, std::optional<uint64_t> stream,
                     std::byte* record) const;

@@ -107,7 +107,7 @@ Result<std::unique_ptr<data::Dataset>> cache_batch(const data::Dataset& dataset,
                                  {job.data().transforms().begin(), job.data().transforms().end()},
                                  dataset.statistics(), data::ImageForm::kStored));
   const uint64_t bytes = shape.stored_bytes();
-  const bool is_image = !shape.is_sequence() && !shape.is_row;
+  const bool is_image = !shape.is_sequence() && !shape.has_floats();
   const auto stored = dataset.as<data::StoredSamples>();
   const auto labels = dataset.as<data::Labels>();
   std::vector<uint8_t> values(count * bytes);
@@ -137,7 +137,7 @@ Result<std::unique_ptr<data::Dataset>> cache_batch(const data::Dataset& dataset,
   if (!labels)
     return std::make_unique<data::Dataset>(
         std::move(facts), std::make_shared<const CachedSamples>(bytes, std::move(values)));
-  facts.shape.channels_last = false;
+  if (is_image) facts.shape.channels_last = false;
   return std::make_unique<data::Dataset>(
       std::move(facts),
       std::make_shared<const CachedImages>(bytes, std::move(values), std::move(labels_of_values),

@@ -77,8 +77,9 @@ at::Tensor sample_input(const data::SampleShape& shape, uint64_t batch, uint32_t
       out[i] = static_cast<int64_t>(mix64(static_cast<uint64_t>(i)) % classes);
     return tokens;
   }
-  at::Tensor image = shape.is_row ? at::empty({n, shape.channels})
-                                  : at::empty({n, shape.channels, shape.height, shape.width});
+  std::vector<int64_t> sizes = shape.model_sizes();
+  sizes.insert(sizes.begin(), n);
+  at::Tensor image = at::empty(sizes);
   auto* out = image.mutable_data_ptr<float>();
   for (int64_t i = 0; i < count; ++i)
     out[i] = static_cast<float>(mix64(static_cast<uint64_t>(i)) >> 40) * 0x1p-23f - 1;

@@ -24,6 +24,11 @@ Status check_samples(const ModelRow& row, const data::SampleShape& shape) {
             "data.documents is pack, but only " + models_of_packed_documents() +
                 " can tell the documents of a sequence apart; use pad with model.name " + name};
   }
+  const bool is_of_program = row.name == "exported" || row.name == "torchscript";
+  if (shape.depth > 0 && !is_of_program)
+    return {Code::kUsage, "model.name is " + name +
+                              ", which takes images, but the samples are volumes of (C, D, H, W); "
+                              "take model.name exported or torchscript"};
   const bool takes_tokens = row.takes == ModelTakes::kTokens;
   if (row.takes == ModelTakes::kEither || shape.is_sequence() == takes_tokens) return Status::ok();
   return {Code::kUsage, "model.name is " + name + ", which does not fit the data: " +
@@ -95,8 +100,9 @@ at::Tensor model_input(const data::SampleShape& shape, const void* inputs, uint6
   };
   if (shape.is_sequence() && shape.has_positions) return view({n, 2, shape.tokens}, at::kLong);
   if (shape.is_sequence()) return view({n, shape.tokens}, at::kLong);
-  if (shape.is_row) return view({n, shape.channels}, at::kFloat);
-  return view({n, shape.channels, shape.height, shape.width}, at::kFloat);
+  std::vector<int64_t> sizes = shape.model_sizes();
+  sizes.insert(sizes.begin(), n);
+  return view(sizes, at::kFloat);
 }
 
 at::Tensor label_input(const data::SampleShape& shape, const int64_t* labels, uint64_t batch,

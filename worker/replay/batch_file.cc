@@ -62,8 +62,8 @@ Status write_batch(const std::string& path, const LookedAt& seen, const data::Sa
     tensors.push_back(tensor_of("tokens", DType::kI64, {batch, shape.tokens}, seen.tokens));
     tensors.push_back(tensor_of("labels", DType::kI64, {batch, shape.tokens}, seen.labels));
   } else {
-    std::vector<int64_t> sizes{batch, shape.channels};
-    if (!shape.is_row) sizes.insert(sizes.end(), {shape.height, shape.width});
+    std::vector<int64_t> sizes = shape.model_sizes();
+    sizes.insert(sizes.begin(), batch);
     const char* name = shape.is_row ? "rows" : "images";
     tensors.push_back(tensor_of(name, DType::kF32, std::move(sizes), seen.images));
     if (!seen.logits.empty())

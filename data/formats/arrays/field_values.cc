@@ -1,43 +1,19 @@
 #include "data/formats/arrays/field_values.h"
 
-#include <bit>
-#include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "comm/base/check.h"
 #include "data/base/file_errors.h"
+#include "data/base/stored_floats.h"
 
 namespace lockstep::data {
 namespace {
 
-constexpr float kLargestFloat = std::numeric_limits<float>::max();
-
-struct Float16 {
-  uint16_t bits;
-};
-
-float widened(Float16 half) {
-  const uint32_t sign = uint32_t{half.bits & 0x8000U} << 16;
-  const uint32_t exponent = (half.bits >> 10) & 0x1fU;
-  const uint32_t fraction = half.bits & 0x3ffU;
-  if (exponent == 0x1f) return std::bit_cast<float>(sign | 0x7f800000U | fraction << 13);
-  // Numbers below 2^-14 have no leading one.
-  const float number = exponent == 0
-                           ? std::ldexp(static_cast<float>(fraction), -24)
-                           : std::bit_cast<float>((exponent + 112) << 23 | fraction << 13);
-  return sign == 0 ? number : -number;
-}
-
 template <typename To, typename From>
 To converted(From value) {
-  if constexpr (std::is_same_v<From, Float16>)
-    return widened(value);
-  else if constexpr (std::is_same_v<From, bool>)
+  if constexpr (std::is_same_v<From, bool>)
     return value ? To{1} : To{0};
-  else if constexpr (std::is_same_v<From, double>)
-    return std::fabs(value) <= double{kLargestFloat} ? static_cast<float>(value)
-                                                     : std::numeric_limits<float>::infinity();
   else
     return static_cast<To>(value);
 }
@@ -57,14 +33,10 @@ void convert(const uint8_t* from, uint64_t count, std::byte* out) {
   }
 }
 
-// Calls use(From()) with a value of the type that is stored.
+// Calls use(From()) with a value of the type that is stored, which is no float.
 template <typename Use>
 void with_type(char kind, uint32_t bytes, const Use& use) {
   if (kind == 'b') return use(bool());
-  if (kind == 'f') {
-    if (bytes == 2) return use(Float16());
-    return bytes == 4 ? use(float()) : use(double());
-  }
   const bool is_signed = kind == 'i';
   if (bytes == 1) return is_signed ? use(int8_t()) : use(uint8_t());
   if (bytes == 2) return is_signed ? use(int16_t()) : use(uint16_t());
@@ -72,27 +44,15 @@ void with_type(char kind, uint32_t bytes, const Use& use) {
   return is_signed ? use(int64_t()) : use(uint64_t());
 }
 
+// REQUIRES: the values are no floats.
 void convert_to(FieldType type, const FieldValues& values, uint64_t count, const uint8_t* from,
                 std::byte* out) {
   with_type(values.kind, values.element_bytes, [&]<typename From>(From) {
     if (type == FieldType::kF32) return convert<From, float>(from, count, out);
-    if constexpr (!std::is_floating_point_v<From> && !std::is_same_v<From, Float16>) {
-      if (type == FieldType::kI64) return convert<From, int64_t>(from, count, out);
-      if constexpr (sizeof(From) == 1) return convert<From, uint8_t>(from, count, out);
-    }
+    if (type == FieldType::kI64) return convert<From, int64_t>(from, count, out);
+    if constexpr (sizeof(From) == 1) return convert<From, uint8_t>(from, count, out);
     LOCKSTEP_CHECK(false, "a field of a type that holds its values");
   });
-}
-
-bool are_finite(const std::byte* floats, uint64_t count) {
-  constexpr uint32_t kExponent = 0x7f800000;  // all ones: infinite or NaN
-  uint32_t found = 0;
-  for (uint64_t i = 0; i < count; ++i) {
-    uint32_t bits;
-    std::memcpy(&bits, floats + i * sizeof bits, sizeof bits);
-    found |= static_cast<uint32_t>((bits & kExponent) == kExponent);
-  }
-  return found == 0;
 }
 
 // uint64 beyond int64 became negative.
@@ -143,8 +103,10 @@ Status check_field_kind(const FieldValues& values) {
 
 Status copy_field(const FieldValues& values, const FieldSpec& spec, uint64_t i, std::byte* out) {
   const uint64_t count = spec.elements();
-  convert_to(spec.type, values, count, values.first + i * values.stride_bytes, out);
-  if (values.is_float() && !are_finite(out, count))
+  const uint8_t* const from = values.first + i * values.stride_bytes;
+  if (!values.is_float())
+    convert_to(spec.type, values, count, from, out);
+  else if (!copy_floats(from, values.element_bytes, count, out))
     return refused_value(values, i, "a value that is NaN, infinite or beyond float32");
   if (spec.type == FieldType::kI64 && is_uint64(values) && !are_not_negative(out, count))
     return refused_value(values, i, "a whole number beyond int64");

@@ -8,6 +8,7 @@
 #include "data/base/file_errors.h"
 #include "data/base/look_once.h"
 #include "data/dataset/content_hash.h"
+#include "data/dataset/float_image.h"
 #include "data/dataset/records.h"
 #include "data/dataset/statistics.h"
 #include "data/formats/arrays/image_fields.h"
@@ -55,7 +56,9 @@ class ImagesInRuns final : public StoredSamples, public Labels, public SampleFie
     if (files_.shape.fields != nullptr)
       facts.fingerprint = fingerprint_with_fields(std::move(facts.fingerprint));
     LOCKSTEP_RETURN_IF_ERROR(unchanged());  // before anything of it is stored
-    if (files_.shape.is_row) {
+    if (files_.shape.float_bytes > 0) {
+      LOCKSTEP_RETURN_IF_ERROR(look_at_floats());
+    } else if (files_.shape.is_row) {
       LOCKSTEP_ASSIGN_OR_RETURN(facts.statistics, statistics_of_rows(records));
     } else {
       facts.statistics = stored_statistics(facts.fingerprint, files_.shape.channels, cache_dir,
@@ -91,7 +94,10 @@ class ImagesInRuns final : public StoredSamples, public Labels, public SampleFie
                                                                   files_.shape.stored_bytes());
   }
   std::string name_of(uint64_t i) const override {
-    const ImageRun& run = files_.runs[run_of(i)];
+    const size_t r = run_of(i);
+    const ImageRun& run = files_.runs[r];
+    if (files_.shape.float_bytes > 0)
+      return run.array + ", sample " + std::to_string(i - first_samples_[r]) + " (counted from 0),";
     const uint8_t* file = files_.files[run.first_file].bytes().data();
     return place_text(run.path + (run.is_inflated ? " (inflated)" : ""),
                       static_cast<uint64_t>(sample(i) - file));
@@ -131,6 +137,21 @@ class ImagesInRuns final : public StoredSamples, public Labels, public SampleFie
       content.push_back(hash.hex());
     }
     return fingerprint_of(fields, content);
+  }
+
+  // As a reader will, so that it is told before the first step.
+  Status look_at_floats() const {
+    std::vector<float> image(files_.shape.elements());
+    for (size_t r = 0; r < files_.runs.size(); ++r) {
+      if (files_.runs[r].content.size() > kWholeContentBytes) continue;
+      const uint64_t end = first_samples_[r] + files_.runs[r].samples;
+      for (uint64_t i = first_samples_[r]; i < end; ++i) {
+        if (read_float_image(sample(i), files_.shape, image.data())) continue;
+        LOCKSTEP_RETURN_IF_ERROR(unchanged());  // which would explain it
+        return refused_floats(name_of(i));
+      }
+    }
+    return Status::ok();
   }
 
   Result<std::vector<ChannelStatistics>> statistics_of_rows(const Records& records) const {

@@ -37,6 +37,7 @@ struct ImageRun {
   size_t first_file = 0;                   // in ImageFiles::files: pixels, labels and fields
   size_t files = 1;
   std::vector<FieldValues> fields = {};  // by ImageFiles::fields
+  std::string array = {};                // of the pixels, with its file, if they have a name
 };
 
 // What is known of the label without looking at the values: which of ImageFiles::fields it is;
@@ -63,9 +64,10 @@ struct ImageFiles {
   bool has_label_alone = false;
 };
 
-// kBadData if a file changed meanwhile, or if a label is negative or too large; the message for a
-// label names the file and the sample. A label is too large if it is no class, or, if the labels
-// decide the number of classes, above limits::kLabel.
+// kBadData if a file changed meanwhile, if a float of an image is NaN, infinite or beyond float32
+// (larger files than kWholeContentBytes are looked at when their samples are read), or if a label
+// is negative or too large; the message for a label names the file and the sample. A label is too
+// large if it is no class, or, if the labels decide the number of classes, above limits::kLabel.
 Result<std::unique_ptr<Dataset>> make_image_dataset(ImageFiles files, const std::string& cache_dir,
                                                     const ProgressFn& progress);
 

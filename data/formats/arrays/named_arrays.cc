@@ -92,6 +92,10 @@ Result<OpenedGroup> open_group(const Chosen& chosen, const std::vector<size_t>& 
 
 Result<SampleShape> input_shape(const NpyArray& input, const std::string& axes) {
   const NpyHeader& header = input.header;
+  if (is_float_input(header)) {
+    auto shape = float_input_shape(header, axes);
+    return shape.is_ok() ? shape : about(input.name, shape.status());
+  }
   const bool are_floats = header.kind == 'f' && header.element_bytes == sizeof(float);
   if (!are_floats || header.dims.size() != 2) {
     auto shape = npy_image_shape(header, axes);
@@ -99,9 +103,9 @@ Result<SampleShape> input_shape(const NpyArray& input, const std::string& axes) 
       return shape.is_ok() ? shape : about(input.name, shape.status());
     return bad(input.name + " holds " + header.type_text() + " in the shape " +
                header.shape_text() +
-               ", but the first of data.inputs is images of uint8 in (N, H, W), (N, C, H, W) or "
-               "(N, H, W, C), or rows of float32 in (N, columns); write it again, or name it later "
-               "in data.inputs");
+               ", but the first of data.inputs is images of uint8, float16, float32 or float64 in "
+               "(N, H, W), (N, C, H, W) or (N, H, W, C), volumes of floats in (N, C, D, H, W), or "
+               "rows of float32 in (N, columns); write it again, or name it later in data.inputs");
   }
   const uint64_t columns = header.dims[1];
   if (columns > limits::kSampleBytes / sizeof(float))
@@ -130,6 +134,7 @@ ImageRun run_of_group(const OpenedGroup& arrays, const SampleShape& shape) {
   run.stride_bytes = shape.stored_bytes();
   run.samples = input.header.dims[0];
   run.path = input.path;
+  run.array = input.name;
   run.is_inflated = input.is_inflated;
   run.files = arrays.size();
   for (size_t i = 1; i < arrays.size(); ++i) run.fields.push_back(values_of(arrays[i]));

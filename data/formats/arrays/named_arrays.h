@@ -7,9 +7,10 @@
 // either. Files that each hold all of the arrays are parts of one data set, in the order of their
 // names.
 //
-// The first input is images of uint8, as npy_dataset.h has them, or rows of float32 in (N,
-// columns). Without data.inputs it is the array whose name says images, and without data.targets
-// the label is the array whose name says labels (array_choice.h).
+// The first input is images of uint8, as npy_dataset.h has them, images or volumes of floats
+// (also npy_dataset.h), or rows of float32 in (N, columns). Without data.inputs it is the array
+// whose name says images, and without data.targets the label is the array whose name says labels
+// (array_choice.h).
 //
 // Thread-safety: values and free functions; any thread and process.
 #pragma once

@@ -11,21 +11,6 @@
 namespace lockstep::data {
 namespace {
 
-// Grey, grey and opacity, colours, colours and opacity: so many channels an image has where nobody
-// says which axis they are.
-constexpr uint64_t kUsualChannels = 4;
-
-// REQUIRES: four dimensions.
-Result<bool> is_channels_last(const NpyHeader& header, const std::string& axes) {
-  if (axes == "npy_nchw" || axes == "npy_nhwc") return axes == "npy_nhwc";
-  const auto is_usual = [](uint64_t n) { return n >= 1 && n <= kUsualChannels; };
-  if (is_usual(header.dims[1]) != is_usual(header.dims[3])) return is_usual(header.dims[3]);
-  return Status(Code::kUsage,
-                "has the shape " + header.shape_text() +
-                    ", which does not tell the axis of the channels; set data.train.format to "
-                    "npy_nchw for (N, C, H, W), or to npy_nhwc for (N, H, W, C)");
-}
-
 Status check_labels(const NpyHeader& header) {
   if (!header.is_integer())
     return bad("holds " + header.type_text() +
@@ -46,11 +31,21 @@ Status check_labels(const NpyHeader& header) {
 
 }  // namespace
 
+Result<bool> npy_channels_last(const NpyHeader& header, const std::string& axes) {
+  if (axes == "npy_nchw" || axes == "npy_nhwc") return axes == "npy_nhwc";
+  const auto is_usual = [](uint64_t n) { return n >= 1 && n <= kUsualChannels; };
+  if (is_usual(header.dims[1]) != is_usual(header.dims[3])) return is_usual(header.dims[3]);
+  return Status(Code::kUsage,
+                "has the shape " + header.shape_text() +
+                    ", which does not tell the axis of the channels; set data.train.format to "
+                    "npy_nchw for (N, C, H, W), or to npy_nhwc for (N, H, W, C)");
+}
+
 Result<SampleShape> npy_image_shape(const NpyHeader& header, const std::string& axes) {
   if (header.kind != 'u' || header.element_bytes != 1)
     return bad("holds " + header.type_text() +
                ", but images are uint8, 0 to 255; write it again: numpy.save(FILE, "
-               "a.astype(\"uint8\")), scaled if need be");
+               "a.astype(\"uint8\")), scaled if need be, or name floats in data.inputs");
   const std::vector<uint64_t>& dims = header.dims;
   if (dims.size() != 3 && dims.size() != 4)
     return bad("has the shape " + header.shape_text() +
@@ -65,13 +60,55 @@ Result<SampleShape> npy_image_shape(const NpyHeader& header, const std::string& 
   SampleShape shape;
   bool is_last = false;
   if (dims.size() == 4) {
-    LOCKSTEP_ASSIGN_OR_RETURN(is_last, is_channels_last(header, axes));
+    LOCKSTEP_ASSIGN_OR_RETURN(is_last, npy_channels_last(header, axes));
   }
   const size_t rows = dims.size() == 4 && !is_last ? 2 : 1;
   shape.height = static_cast<uint32_t>(dims[rows]);
   shape.width = static_cast<uint32_t>(dims[rows + 1]);
   shape.channels = static_cast<uint32_t>(sample_bytes / (dims[rows] * dims[rows + 1]));
   shape.channels_last = is_last && shape.channels > 1;  // one channel: both are the same
+  return shape;
+}
+
+namespace {
+
+constexpr size_t kImageDims = 4;  // with the samples; a volume has one more
+
+// Where neither axis has a usual number of channels, it is the first, as in PyTorch.
+Result<bool> are_channels_last(const NpyHeader& header, const std::string& axes) {
+  if (header.dims.size() < kImageDims) return false;
+  const bool is_plain =
+      axes != "npy_nhwc" && header.dims[1] > kUsualChannels && header.dims[3] > kUsualChannels;
+  if (is_plain) return false;
+  return npy_channels_last(header, axes);
+}
+
+}  // namespace
+
+bool is_float_input(const NpyHeader& header) {
+  const uint32_t bytes = header.element_bytes;
+  return header.kind == 'f' && (bytes == 2 || bytes == 4 || bytes == 8) &&
+         header.dims.size() >= kImageDims - 1 && header.dims.size() <= kImageDims + 1;
+}
+
+Result<SampleShape> float_input_shape(const NpyHeader& header, const std::string& axes) {
+  std::vector<uint64_t> dims(header.dims.begin() + 1, header.dims.end());
+  const uint64_t values = header.content_bytes / header.dims[0] / header.element_bytes;
+  // As stored and as a model gets them. So every dimension fits 32 bits, too.
+  const uint64_t each = std::max<uint64_t>(header.element_bytes, sizeof(float));
+  if (values > limits::kSampleBytes / each)
+    return bad("holds samples of " + std::to_string(values) + " values, the limit is " +
+               std::to_string(limits::kSampleBytes / each));
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool is_last, are_channels_last(header, axes));
+  if (dims.size() < kImageDims - 1) dims.insert(dims.begin(), 1);
+  if (is_last) std::rotate(dims.begin(), dims.end() - 1, dims.end());
+  SampleShape shape;
+  shape.channels = static_cast<uint32_t>(dims[0]);
+  if (dims.size() == kImageDims) shape.depth = static_cast<uint32_t>(dims[1]);
+  shape.height = static_cast<uint32_t>(dims[dims.size() - 2]);
+  shape.width = static_cast<uint32_t>(dims[dims.size() - 1]);
+  shape.channels_last = is_last && shape.channels > 1;  // one channel: both are the same
+  shape.float_bytes = header.element_bytes;
   return shape;
 }
 

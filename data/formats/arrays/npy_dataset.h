@@ -15,11 +15,35 @@
 
 namespace lockstep::data {
 
+// Grey, grey and opacity, colours, colours and opacity: so many channels an image has where nobody
+// says which axis they are.
+inline constexpr uint64_t kUsualChannels = 4;
+
+// True if the last axis has the channels. `axes` and errors are those of npy_image_shape().
+// REQUIRES: four dimensions.
+Result<bool> npy_channels_last(const NpyHeader& header, const std::string& axes);
+
 // The shape of one image in a uint8 array of (N, H, W), (N, C, H, W) or (N, H, W, C). `axes`
 // (npy_nchw, npy_nhwc) says which axis is the channel. Other values leave it to the shape: exactly
 // one of the two axes must have 1 to 4 entries; else kUsage. All other errors are kBadData.
 // Messages do not name the file.
 Result<SampleShape> npy_image_shape(const NpyHeader& header, const std::string& axes);
+
+// Arrays of floats as the first input of named_arrays.h:
+//
+//   (N, H, W)                       images of one channel
+//   (N, C, H, W) or (N, H, W, C)    images; if neither axis has 1 to 4 entries, the channels are
+//   the
+//                                   first, as in PyTorch
+//   (N, C, D, H, W)                 volumes
+//
+// True for float16, float32 and float64 in one of these shapes.
+bool is_float_input(const NpyHeader& header);
+
+// `axes` as above. kUsage if both axes may have the channels, kBadData for samples that are too
+// large. Messages do not name the array. REQUIRES: is_float_input(); there are samples, and they
+// hold something.
+Result<SampleShape> float_input_shape(const NpyHeader& header, const std::string& axes);
 
 // Checks every label, and that images and labels belong together. Labels are whole numbers of any
 // type, 0 to limits::kLabel. They have one dimension, or several, all but one with a single entry.

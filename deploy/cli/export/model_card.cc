@@ -93,6 +93,7 @@ std::string loading_lines(const ModelFacts& model) {
 
 std::string image_lines(const ModelFacts& model) {
   std::string text = "## Input\n\nImages as (B, C, H, W) floats: bytes divided by 255";
+  if (model.job.data().inputs_size() > 0) text += ", floats of arrays as they are";
   const wire::DataLegend& legend = model.facts.legend();
   if (legend.mean_size() > 0) {
     text += ", then (x - mean) / deviation by channel";
