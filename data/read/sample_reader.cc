@@ -96,8 +96,8 @@ Result<SampleReader> SampleReader::create(const Dataset& dataset,
   if (dataset.shape().float_bytes > 0 && !transforms.empty())
     return Status(Code::kUsage, "data.transforms names \"" + transforms.front() +
                                     "\", which is for images of bytes, but the data are floats; "
-                                    "leave the list empty, and scale the arrays where you write "
-                                    "them");
+                                    "set data.transforms to [], and scale the arrays where you "
+                                    "write them");
   LOCKSTEP_RETURN_IF_ERROR(check_fields(dataset.shape(), list));
   const auto encoded = dataset.as<EncodedImages>();
   LOCKSTEP_CHECK((encoded ? encoded->at(0).from.wanted().frame : ImageFrame()) == list.frame,

@@ -52,7 +52,7 @@ class GoldenFloatImages : public ::testing::TestWithParam<const char*> {
     const bool are_images = run == "images";
     data::write_arrays(
         dir_.path(run), "", are_images ? ".npz" : ".safetensors",
-        {data::test_array("image", "<f4", {kSamples, 2, 5, 4}, values_of<float>(40)),
+        {data::test_array("image", "<f4", {kSamples, 2, 4, 5}, values_of<float>(40)),
          data::test_array("scan", "<f8", {kSamples, 1, 3, 5, 4}, values_of<double>(60)),
          data::test_array("price", "<f4", {kSamples}, price),
          data::test_array("label", "<i8", {kSamples}, label)});

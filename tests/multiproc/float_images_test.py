@@ -12,7 +12,7 @@ from harness import ROOT
 from trained_runs import TrainedRunsTest
 
 PROGRAM = ROOT / "tests/golden/float_images/images.pt2"
-SAMPLES, SIZES = 630, (2, 5, 4)
+SAMPLES, SIZES = 630, (2, 4, 5)
 VALUES = 40
 TRAIN = {"global_batch": 48, "slots": 4, "epochs": 10, "eval_batch": 50}
 STEPS = 14 * TRAIN["epochs"]  # of 630 samples, the last of an epoch short
@@ -48,7 +48,7 @@ class FloatImages(TrainedRunsTest):
         shutil.copy(PROGRAM, program)
         return self.job(str(folder), model=dict(model) or {"name": "exported", "path": str(program)},
                         data={"train": {"path": str(folder)}, "inputs": ["image"],
-                              "targets": ["label", "price"], **dict(data)},
+                              "targets": ["label", "price"], "transforms": [], **dict(data)},
                         train={**TRAIN, **train}, optimizer={"name": "adamw", "lr": 0.01},
                         checkpoint={"every_steps": 20, "keep": 2})
 
@@ -97,20 +97,20 @@ class FloatImages(TrainedRunsTest):
         self.assert_same_result(self.finish(job, "--workers", 3, name="three"), one)
         self.assertIn("samples/s", self.succeed("doctor", job, "--seconds", 3))
         said = self.succeed("data", "inspect", folder, "--targets", "label")
-        self.assertIn("images of 2x5x4 (C x H x W) of float16", said)
+        self.assertIn("images of 2x4x5 (C x H x W) of float16", said)
 
     def test_what_is_wrong_is_refused_by_name(self):
         nan = self.values()
         nan[7 * VALUES + 3] = float("nan")
-        cut = array("f4", (SAMPLES, 2, 5, 3), self.values(count=30))
+        cut = array("f4", (SAMPLES, 2, 3, 5), self.values(count=30))
         flat = array("f4", (SAMPLES, 1, 1, 1, 2, 20), self.values())
         for i, (changed, data, model, code, names, advises) in enumerate((
                 ({"image": array("f8", (SAMPLES, *SIZES), nan)}, {}, {}, 65,
                  ["train.npz (image)", "sample 7", "NaN"], "correct it"),
                 ({"image": flat}, {}, {}, 65, ["train.npz (image)", "float32"], "write it again"),
-                ({"image": cut}, {}, {}, 65, ["2x5x3", "2x5x4"], "one shape"),
+                ({"image": cut}, {}, {}, 65, ["2x3x5", "2x4x5"], "one shape"),
                 ({}, {"transforms": ["normalize"]}, {}, 64,
-                 ["data.transforms", "normalize", "floats"], "leave the list empty"),
+                 ["data.transforms", "normalize", "floats"], "set data.transforms to []"),
                 ({}, {"transforms": ["resize=8", "center_crop=8"]}, {}, 64,
                  ["data.transforms", "floats"], "leave out"))):
             with self.subTest(names=names):

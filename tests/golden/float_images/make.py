@@ -29,7 +29,7 @@ class Images(nn.Module):
     def __init__(self):
         super().__init__()
         self.conv = nn.Conv2d(2, 4, 3, padding=1)
-        self.out = nn.Linear(4 * 5 * 4, 4)
+        self.out = nn.Linear(4 * 4 * 5, 4)
 
     def forward(self, price, image, label):
         out = self.out(functional.relu(self.conv(image)).flatten(1))
@@ -58,7 +58,7 @@ def values(*sizes):
 
 
 def images():
-    return values(2, 5, 4)
+    return values(2, 4, 5)
 
 
 def volumes():

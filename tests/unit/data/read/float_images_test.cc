@@ -225,7 +225,7 @@ TEST_P(FloatImages, NoTransformTakesFloats) {
   for (const char* word : {"normalize", "flip", "pad_crop=1", "brightness=0.1", "mixup"})
     EXPECT_THAT(SampleReader::create(**opened, {word}, {}),
                 FailsWith(Code::kUsage, Names("data.transforms", word, "floats"),
-                          Advises("leave the list empty")))
+                          Advises("set data.transforms to []")))
         << word;
   const auto list = parse_transforms({"resize=5", "center_crop=4"});
   ASSERT_TRUE(list.is_ok());
