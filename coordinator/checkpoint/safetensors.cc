@@ -12,7 +12,7 @@ namespace {
 using Json = nlohmann::json;
 
 std::optional<DType> dtype_of(const safetensors::Type& type) {
-  for (const DType dtype : {DType::kF32, DType::kF64, DType::kI64, DType::kU8})
+  for (const DType dtype : kDTypes)
     if (std::string_view(type.name) == dtype_safetensors_name(dtype)) return dtype;
   return std::nullopt;
 }
@@ -31,7 +31,7 @@ Result<SafetensorsHeader> parse_safetensors_header(std::string_view header, uint
     const auto dtype = dtype_of(*entry.type);
     if (!dtype)
       return Status(Code::kBadData, "not a checkpoint: tensor '" + entry.name + "' is of " +
-                                        entry.type->name + ", and not of F32, F64, I64 or U8");
+                                        entry.type->name + ", which no state has");
     out.tensors.push_back(
         {std::move(entry.name), *dtype, std::move(entry.shape), entry.begin, entry.end});
   }

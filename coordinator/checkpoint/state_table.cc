@@ -10,7 +10,6 @@ namespace lockstep {
 namespace {
 
 constexpr uint64_t kNameLimit = 65'535;
-constexpr DType kDTypes[] = {DType::kF32, DType::kF64, DType::kI64, DType::kU8};
 constexpr StateSection kSections[] = {StateSection::kParameter, StateSection::kBuffer,
                                       StateSection::kOptimizer};
 

@@ -12,10 +12,15 @@
 
 namespace lockstep {
 
-enum class DType : uint8_t { kF32, kF64, kI64, kU8 };
+// The numbers travel in tables of states (state_table.h): new ones come at the end.
+enum class DType : uint8_t { kF32, kF64, kI64, kU8, kF16, kBF16, kI32, kI16, kI8, kBool };
+
+inline constexpr DType kDTypes[] = {DType::kF32, DType::kF64,  DType::kI64, DType::kU8,
+                                    DType::kF16, DType::kBF16, DType::kI32, DType::kI16,
+                                    DType::kI8,  DType::kBool};
 
 size_t dtype_bytes(DType dtype);
-const char* dtype_safetensors_name(DType dtype);  // "F32", "F64", "I64", "U8"
+const char* dtype_safetensors_name(DType dtype);  // "F32", "BF16", "BOOL"
 
 enum class StateSection : uint8_t { kParameter, kBuffer, kOptimizer };
 

@@ -5,7 +5,7 @@
 //   weights := "lockstep weights 1\n" tensor*     parameters and buffers together
 //   state   := weights "optimizer 1\n" tensor*    with all = true
 //   tensor  := le64(bytes of name) name           in ascending byte order of names
-//              le64(bytes of dtype) dtype         safetensors name: "F32", "F64", "I64", "U8"
+//              le64(bytes of dtype) dtype         safetensors name: "F32", "I64", "BOOL"
 //              le64(dimensions) le64(dim)*
 //              le64(bytes) bytes                  row-major, little-endian
 //

@@ -12,17 +12,12 @@
 #include "coordinator/checkpoint/safetensors.h"
 
 namespace lockstep {
-namespace {
-
-constexpr DType kTypes[] = {DType::kF32, DType::kF64, DType::kI64, DType::kU8};
-
-}  // namespace
 
 Result<StateTensor> state_tensor_of(const FileTensor& tensor) {
-  const auto* type = std::ranges::find_if(kTypes, [&](DType t) {
+  const auto* type = std::ranges::find_if(kDTypes, [&](DType t) {
     return std::string_view(dtype_safetensors_name(t)) == tensor.type->name;
   });
-  if (type == std::end(kTypes))
+  if (type == std::end(kDTypes))
     return Status(Code::kBadData, "the checkpoint has the tensor " + tensor.name + " of type " +
                                       tensor.type->name + ", which no checkpoint has");
   return StateTensor{StateSection::kParameter,

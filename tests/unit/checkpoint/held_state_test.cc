@@ -9,6 +9,7 @@
 
 #include "coordinator/checkpoint/weights_hash.h"
 #include "tests/support/fails_with.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/checkpoint/test_state.h"
 
 namespace lockstep {
@@ -88,6 +89,27 @@ TEST(HeldState, KeepsItsMemoryWhereItIsMoved) {
   }
   const HeldState moved = std::move(held);
   EXPECT_EQ(weights_hash(moved.tensors(), true), all_of(from));
+}
+
+TEST(HeldState, EveryDTypeGoesThroughACheckpointToTheSameHash) {
+  const TemporaryDirectory directory;
+  TestState state;
+  for (const DType dtype : kDTypes)
+    for (const StateSection section : {StateSection::kParameter, StateSection::kOptimizer})
+      state.add(section, std::string("of_") + dtype_safetensors_name(dtype), dtype, {2, 3});
+  state.fill(5);
+  const auto files = posix_file_ops();
+  const auto written =
+      write_checkpoint(*files, directory.path(), state.tensors(), testing::manifest_of(3));
+  ASSERT_TRUE(written.is_ok()) << written.status().message();
+  EXPECT_TRUE(verify_checkpoint(written->path).is_ok());
+  const auto loaded = read_checkpoint(written->path);
+  ASSERT_TRUE(loaded.is_ok()) << loaded.status().message();
+  EXPECT_EQ(weights_hash(loaded->state.tensors(), true), all_of(state));
+  TestState into;
+  for (const StateTensor& t : state.tensors()) into.add(t.section, t.name, t.dtype, t.shape);
+  ASSERT_TRUE(install_tensors(loaded->state.tensors(), into.tensors()).is_ok());
+  EXPECT_EQ(all_of(into), all_of(state));
 }
 
 TEST(HeldState, AShapeWithoutASizeAndOneWithoutMemoryAreErrors) {

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <iterator>
+#include <utility>
+
 #include "comm/base/limits.h"
 #include "tests/support/fails_with.h"
 #include "tests/unit/checkpoint/test_state.h"
@@ -35,6 +38,25 @@ TEST(StateTable, SaysEverythingOfAStateButItsBytes) {
   }
   EXPECT_EQ(table->bytes, sum);
   EXPECT_TRUE(parse_state_table(*state_table({}))->tensors.empty());
+}
+
+// Between programs of two builds the numbers must mean the same.
+TEST(StateTable, EveryDTypeHasItsNumberItsNameAndItsSize) {
+  const std::pair<const char*, size_t> expected[] = {
+      {"F32", 4},  {"F64", 8}, {"I64", 8}, {"U8", 1}, {"F16", 2},
+      {"BF16", 2}, {"I32", 4}, {"I16", 2}, {"I8", 1}, {"BOOL", 1}};
+  ASSERT_EQ(std::size(kDTypes), std::size(expected));
+  for (size_t number = 0; number < std::size(kDTypes); ++number) {
+    EXPECT_EQ(static_cast<size_t>(kDTypes[number]), number);
+    EXPECT_STREQ(dtype_safetensors_name(kDTypes[number]), expected[number].first);
+    EXPECT_EQ(dtype_bytes(kDTypes[number]), expected[number].second);
+    TestState state;
+    state.add(StateSection::kBuffer, "a", kDTypes[number], {3});
+    const auto table = parse_state_table(*state_table(state.tensors()));
+    ASSERT_TRUE(table.is_ok());
+    EXPECT_EQ(table->tensors[0].dtype, kDTypes[number]);
+    EXPECT_EQ(table->bytes, 3 * expected[number].second);
+  }
 }
 
 TEST(StateTable, EveryCutAndAnythingBehindItIsRefused) {
