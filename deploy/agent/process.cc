@@ -7,9 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "comm/base/file.h"
 #include "comm/inherited/process_limit.h"
@@ -48,19 +50,31 @@ int become(const ProcessSpec& spec, char* const* argv, char* const* variables, p
   return errno;
 }
 
-// This process's own, and the library to preload before those that it names already.
+std::string_view name_of(std::string_view variable) {
+  return variable.substr(0, variable.find('='));
+}
+
+// This process's own, those that the child gets beside them, and the library to preload before
+// those that these name already.
 std::vector<std::string> environment_of(const ProcessSpec& spec) {
   constexpr std::string_view kPreload = "LD_PRELOAD=";
+  std::vector<std::string> all = spec.env;
+  for (char** at = environ; *at != nullptr; ++at) {
+    const auto is_replaced = [name = name_of(*at)](const std::string& variable) {
+      return name_of(variable) == name;
+    };
+    if (std::none_of(spec.env.begin(), spec.env.end(), is_replaced)) all.emplace_back(*at);
+  }
+  if (spec.preload.empty()) return all;
   std::vector<std::string> variables;
   std::string preload = spec.preload;
-  for (char** at = environ; *at != nullptr; ++at) {
-    const std::string_view variable = *at;
-    if (spec.preload.empty() || !variable.starts_with(kPreload))
-      variables.emplace_back(variable);
+  for (std::string& variable : all) {
+    if (!variable.starts_with(kPreload))
+      variables.push_back(std::move(variable));
     else if (variable.size() > kPreload.size())
-      preload += ":" + std::string(variable.substr(kPreload.size()));
+      preload += ":" + variable.substr(kPreload.size());
   }
-  if (!spec.preload.empty()) variables.push_back(std::string(kPreload) + preload);
+  variables.push_back(std::string(kPreload) + preload);
   return variables;
 }
 

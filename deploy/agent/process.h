@@ -28,6 +28,8 @@ struct ProcessSpec {
   int parent_death_signal = 0;    // 0: none
   int kept_descriptor = -1;       // the same number there; -1: none
   std::string preload = {};       // a library in front of LD_PRELOAD; empty: none
+  // "NAME=value": beside this process's own variables, in the place of one of the same name.
+  std::vector<std::string> env = {};
 };
 
 // kConfig if the program is missing or cannot be executed.

@@ -75,6 +75,34 @@ TEST_F(Process, ALibraryIsPreloadedBeforeThoseThatAreNamedAlready) {
   EXPECT_EQ(own, "/no/b.so");
 }
 
+TEST_F(Process, ItsVariablesAreItsParentsAndThoseThatItWasGiven) {
+  ::setenv("LOCKSTEP_TEST_KEPT", "kept", 1);
+  ::setenv("LOCKSTEP_TEST_REPLACED", "old", 1);
+  ::setenv("LOCKSTEP_TEST_REPLACED_NOT", "other", 1);
+  ProcessSpec spec = shell(
+      "echo $LOCKSTEP_TEST_KEPT,$LOCKSTEP_TEST_REPLACED,$LOCKSTEP_TEST_REPLACED_NOT,"
+      "$LOCKSTEP_TEST_NEW; env | grep -c '^LOCKSTEP_TEST_REPLACED='");
+  spec.env = {"LOCKSTEP_TEST_REPLACED=new", "LOCKSTEP_TEST_NEW=a=b c"};
+  const auto pid = start_process(spec);
+  for (const char* name :
+       {"LOCKSTEP_TEST_KEPT", "LOCKSTEP_TEST_REPLACED", "LOCKSTEP_TEST_REPLACED_NOT"})
+    ::unsetenv(name);
+  ASSERT_TRUE(pid.is_ok());
+  EXPECT_EQ(wait_for(*pid).exit_code, 0);
+  EXPECT_EQ(last_words(output()), "kept,new,other,a=b c\n1");
+}
+
+TEST_F(Process, ALibraryIsPreloadedBeforeAGivenOneToo) {
+  ProcessSpec spec = shell("echo $LD_PRELOAD");
+  spec.preload = "/no/a.so";
+  spec.env = {"LD_PRELOAD=/no/c.so"};
+  const auto pid = start_process(spec);
+  ASSERT_TRUE(pid.is_ok());
+  wait_for(*pid);
+  const std::string words = last_words(output());
+  EXPECT_EQ(words.substr(words.rfind('\n') + 1), "/no/a.so:/no/c.so");
+}
+
 TEST_F(Process, ADeathBySignalIsNamed) {
   const auto pid = start_process(shell("kill -9 $$"));
   ASSERT_TRUE(pid.is_ok());
