@@ -1,6 +1,8 @@
 #include "data/read/batch_ring.h"
 
+#include <atomic>
 #include <chrono>
+#include <memory>
 #include <utility>
 
 #include "comm/base/check.h"
@@ -15,18 +17,35 @@ Result<std::unique_ptr<BatchRing>> BatchRing::make(const Sizes& sizes, uint32_t 
   return ring;
 }
 
-Status BatchRing::add_places(uint64_t count) {
+Result<std::shared_ptr<const BatchMemory>> BatchRing::memory_for(uint64_t batches) const {
   LOCKSTEP_ASSIGN_OR_RETURN(
       BatchMemory memory,
-      BatchMemory::make(count, sizes_.samples, sizes_.input_bytes, sizes_.labels_bytes));
+      BatchMemory::make(batches, sizes_.samples, sizes_.input_bytes, sizes_.labels_bytes));
+  return std::shared_ptr<const BatchMemory>(std::make_shared<BatchMemory>(std::move(memory)));
+}
+
+Status BatchRing::add_places(uint64_t count) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::shared_ptr<const BatchMemory> memory, memory_for(count));
   const std::lock_guard lock(mutex_);
+  batch_bytes_ = memory->batch_bytes();
   for (uint64_t i = 0; i < count; ++i) {
     Place& place = places_.emplace_back();
-    place.inputs = memory.inputs(i);
-    place.labels = memory.labels(i);
+    place.inputs = memory->inputs(i);
+    place.labels = memory->labels(i);
+    place.memory = memory;
     free_.push_back(&place);
   }
-  memory_.push_back(std::move(memory));
+  return Status::ok();
+}
+
+// Makes a place that was shared the maker's again.
+Status BatchRing::renew(Place& place) const {
+  if (!place.given_back->load(std::memory_order_acquire)) {
+    LOCKSTEP_ASSIGN_OR_RETURN(place.memory, memory_for(1));
+    place.inputs = place.memory->inputs(0);
+    place.labels = place.memory->labels(0);
+  }
+  place.given_back.reset();
   return Status::ok();
 }
 
@@ -71,18 +90,39 @@ Result<const BatchRing::Place*> BatchRing::take() {
     LOCKSTEP_RETURN_IF_ERROR(failure_);
     return static_cast<const Place*>(nullptr);
   }
-  if (held_ != nullptr) free_.push_back(held_);
+  if (held_ != nullptr) {
+    if (held_->given_back != nullptr) LOCKSTEP_RETURN_IF_ERROR(renew(*held_));
+    free_.push_back(held_);
+  }
   held_ = ready_.front();
   ready_.pop_front();
   if (ready_.size() <= ahead_ / 2) space_.notify_one();
   return static_cast<const Place*>(held_);
 }
 
+std::shared_ptr<const Batch> BatchRing::share() {
+  // Whoever lets go last says so, after its last look at the batch.
+  struct Shared {
+    explicit Shared(const Place& place) : batch(place.batch), memory(place.memory) {}
+    ~Shared() { given_back->store(true, std::memory_order_release); }
+    Shared(const Shared&) = delete;
+    Shared& operator=(const Shared&) = delete;
+    const Batch batch;
+    const std::shared_ptr<const BatchMemory> memory;
+    const std::shared_ptr<std::atomic<bool>> given_back =
+        std::make_shared<std::atomic<bool>>(false);
+  };
+  LOCKSTEP_CHECK(held_ != nullptr && held_->given_back == nullptr, "a batch is shared once");
+  const auto shared = std::make_shared<Shared>(*held_);
+  held_->given_back = shared->given_back;
+  return {shared, &shared->batch};
+}
+
 bool BatchRing::set_ahead(uint32_t ahead) {
   const uint64_t places = uint64_t{ahead} + 1;
   const uint64_t had = places_.size();  // which only this thread changes
   if (places > had) {
-    if (places * memory_.front().batch_bytes() > limits::kTunedBatchBytes) return false;
+    if (places * batch_bytes_ > limits::kTunedBatchBytes) return false;
     if (!add_places(places - had).is_ok()) return false;
   }
   const std::lock_guard lock(mutex_);

@@ -13,10 +13,12 @@
 //     places, and interrupts other threads of the core less often.
 //
 // The ring allocates memory at the start, and when set_ahead() asks for more than ever before. It
-// frees nothing before its end.
+// frees nothing before its end. A batch that was shared, and that somebody still holds when the
+// next one is taken, keeps its memory, also beyond the ring's end; its place gets fresh memory.
+// Memory from one allocation is freed together: one batch may keep that of its neighbours.
 //
-// Thread-safety: wait_for_place(), made() and end_with() from one thread; take() and set_ahead()
-// from another one; the rest from any.
+// Thread-safety: wait_for_place(), made() and end_with() from one thread; take(), share() and
+// set_ahead() from another one; the rest from any. What share() gave may be let go on any thread.
 #pragma once
 
 #include <atomic>
@@ -45,7 +47,9 @@ class BatchRing {
     Batch batch;
     std::byte* inputs = nullptr;
     int64_t* labels = nullptr;
-    uint64_t make_ns = 0;  // for the maker
+    uint64_t make_ns = 0;                                // for the maker
+    std::shared_ptr<const BatchMemory> memory = {};      // of inputs and labels
+    std::shared_ptr<std::atomic<bool>> given_back = {};  // null: the batch was not shared
   };
 
   // kConfig as BatchMemory::make(). REQUIRES: `ahead` is not 0.
@@ -58,8 +62,12 @@ class BatchRing {
   // The last batch was the last one.
   void end_with(Status status);
 
-  // Waits for the next batch. Null at the end; the failure, if the end is one.
+  // Waits for the next batch. Null at the end; the failure, if the end is one. kConfig if a place
+  // needs fresh memory, and there is none.
   Result<const Place*> take();
+  // The batch that take() gave last, for as long as somebody holds it. REQUIRES: there is one, and
+  // share() was not called for it yet.
+  std::shared_ptr<const Batch> share();
 
   // From here on so many may be ready. False, and nothing changes, if they need more memory than
   // limits::kTunedBatchBytes or than the machine has.
@@ -74,18 +82,20 @@ class BatchRing {
  private:
   explicit BatchRing(const Sizes& sizes) : sizes_(sizes) {}
   Status add_places(uint64_t count);
+  Result<std::shared_ptr<const BatchMemory>> memory_for(uint64_t batches) const;
+  Status renew(Place& place) const;
 
   const Sizes sizes_;
 
   mutable std::mutex mutex_;
   std::condition_variable space_;  // the taker took enough, more may be ready, or stop
   std::condition_variable came_;   // a batch was made, or all are
-  std::vector<BatchMemory> memory_;
-  std::deque<Place> places_;  // one more than may be ready: the one that the taker holds
-  std::vector<Place*> free_;  // used from the back: the place used last is in the cache
+  std::deque<Place> places_;       // one more than may be ready: the one that the taker holds
+  std::vector<Place*> free_;       // used from the back: the place used last is in the cache
   std::deque<Place*> ready_;
   Place* making_ = nullptr;
   Place* held_ = nullptr;
+  uint64_t batch_bytes_ = 0;
   uint32_t ahead_ = 0;
   bool all_made_ = false;
   Status failure_;  // of the batch after the last one that was made

@@ -257,6 +257,11 @@ Result<const Batch*> Loader::next() {
   return &place->batch;
 }
 
+Result<std::shared_ptr<const Batch>> Loader::take() {
+  LOCKSTEP_ASSIGN_OR_RETURN(const Batch* const batch, next());
+  return batch == nullptr ? nullptr : impl_->ring->share();
+}
+
 uint64_t Loader::wait_ns() const {
   return impl_->ring->wait_ns();
 }

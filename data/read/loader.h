@@ -18,7 +18,7 @@
 //     limits. Memory is allocated at the start, and when tuning first goes further ahead.
 //  L5 The thread sleeps when the ring is full and never spins; the destructor ends it at once.
 //
-// Thread-safety: next() from one thread; wait_ns() and ready_batches() from any.
+// Thread-safety: next() and take() from one thread; wait_ns() and ready_batches() from any.
 #pragma once
 
 #include <cstdint>
@@ -80,6 +80,10 @@ class Loader {
   // everything before end_step has been delivered. kBadData when a sample is not what it was when
   // the dataset was opened (sample_reader.h).
   Result<const Batch*> next();
+  // As next(), and the batch stays valid for as long as it is held, also without the loader. Where
+  // it is still held at the next call, the loader takes fresh memory in its place: kConfig if there
+  // is none. next() and take() may take turns. May be let go on any thread.
+  Result<std::shared_ptr<const Batch>> take();
 
   uint64_t wait_ns() const;        // total time that next() has waited
   uint32_t ready_batches() const;  // prepared and not taken yet
