@@ -377,6 +377,20 @@ class LockstepTest(FailsWith, unittest.TestCase):
         self.assertEqual(trace(run), trace(undisturbed))
         self.audit(run)
 
+    def goes_on_in_another_world(self, job, undisturbed, death=20, stop=60):
+        """The job with two workers, one of which is killed after step `death`; stopped after step
+        `stop`, resumed with three: as `undisturbed`, step by step. Returns the whole run."""
+        run = self.start(job, "--workers", 2, name="killed", slot_ms=40)
+        run.wait_for_step(death)
+        os.kill(run.wait_for(lambda: run.workers()[1], "a second worker"), signal.SIGKILL)
+        run.wait_for_step(stop)
+        run.process.send_signal(signal.SIGINT)
+        self.assertEqual(run.wait(), 75, run.text()[-3000:])
+        rest = self.finish(job, "--resume", "--workers", 3, name="killed")
+        self.assert_same_result(rest, undisturbed)
+        self.assertEqual(rest.history(), undisturbed.history())
+        return rest
+
     def assert_a_kill_changes_nothing(self, job):
         """Kills one of three workers of a job of 200 steps and more. Returns that run."""
         whole = self.finish(job, "--workers", 1, name="whole")

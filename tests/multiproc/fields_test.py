@@ -1,9 +1,7 @@
 """Targets of numbers, several targets and weights of samples, with real processes: a death, a
 resume in another world, replay and audit; the example; bad jobs and bad data."""
 import csv
-import os
 import shutil
-import signal
 import unittest
 
 from fails_with import lacking
@@ -51,16 +49,7 @@ class Fields(LockstepTest):
         self.assertEqual(len(history), STEPS)
         self.assertEqual(set(history[0]["metrics"]), {"hit", "error"})
         self.assertLess(history[-1]["loss"], history[0]["loss"])
-        run = self.start(job, "--workers", 2, name="killed", slot_ms=40)
-        run.wait_for_step(20)
-        os.kill(run.wait_for(lambda: run.workers()[1], "a second worker"), signal.SIGKILL)
-        run.wait_for_step(60)
-        run.process.send_signal(signal.SIGINT)
-        self.assertEqual(run.wait(), 75, run.text()[-3000:])
-        rest = self.finish(job, "--resume", "--workers", 3, name="killed")
-        self.assert_same_result(rest, one)
-        self.assertEqual(rest.history(), history)
-        self.audit(rest)
+        rest = self.goes_on_in_another_world(job, one)
         text = self.succeed("replay", rest.run_dir, "--step", 71)
         self.assertEqual(lacking(text, names=["step 71", "body.hidden"]), [], text)
 

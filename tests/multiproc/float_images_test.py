@@ -1,8 +1,6 @@
 """Images of floats with real processes: an exported program with two targets, a death, a resume in
 another world, replay, audit, eval and export; a built-in model; what is wrong with arrays or job."""
-import os
 import shutil
-import signal
 import struct
 import unittest
 import zipfile
@@ -58,16 +56,7 @@ class FloatImages(TrainedRunsTest):
         history = one.history()
         self.assertEqual(len(history), STEPS)
         self.assertLess(history[-1]["loss"], history[0]["loss"])
-        run = self.start(job, "--workers", 2, name="killed", slot_ms=40)
-        run.wait_for_step(20)
-        os.kill(run.wait_for(lambda: run.workers()[1], "a second worker"), signal.SIGKILL)
-        run.wait_for_step(60)
-        run.process.send_signal(signal.SIGINT)
-        self.assertEqual(run.wait(), 75, run.text()[-3000:])
-        rest = self.finish(job, "--resume", "--workers", 3, name="killed")
-        self.assert_same_result(rest, one)
-        self.assertEqual(rest.history(), history)
-        self.audit(rest)
+        rest = self.goes_on_in_another_world(job, one)
         self.assert_the_batch_is_of_the_arrays(rest)
         self.assert_scores_of_run(rest, self.scores(rest.run_dir))
         directory = self.export(rest)

@@ -4,7 +4,6 @@ import os
 import random
 import re
 import shutil
-import signal
 import struct
 import subprocess
 import tarfile
@@ -82,16 +81,7 @@ class Masks(LockstepTest):
         self.assertEqual(len(history), STEPS)
         dice = one.summary()["eval_metrics"]["dice"]
         self.assertGreater(dice, 0.6, "it finds the squares")
-        run = self.start(job, "--workers", 2, name="killed", slot_ms=40)
-        run.wait_for_step(10)
-        os.kill(run.wait_for(lambda: run.workers()[1], "a second worker"), signal.SIGKILL)
-        run.wait_for_step(25)
-        run.process.send_signal(signal.SIGINT)
-        self.assertEqual(run.wait(), 75, run.text()[-3000:])
-        rest = self.finish(job, "--resume", "--workers", 3, name="killed")
-        self.assert_same_result(rest, one)
-        self.assertEqual(rest.history(), history)
-        self.audit(rest)
+        rest = self.goes_on_in_another_world(job, one, death=10, stop=25)
         self.succeed("replay", rest.run_dir, "--step", 31)
 
     def test_members_of_webdataset(self):

@@ -1,8 +1,6 @@
 """Arrays by name with real processes: two inputs and two targets of an archive, a death, a resume
 in another world and an audit; what is wrong with the arrays or the job."""
-import os
 import shutil
-import signal
 import struct
 import unittest
 import zipfile
@@ -63,16 +61,7 @@ class NamedArrays(LockstepTest):
         self.assertLess(history[-1]["loss"], history[0]["loss"])
         self.assertIn("eval_loss", one.summary(), "val.npz is for evaluation")
         self.assert_same_result(self.finish(job, "--workers", 3, name="three"), one)
-        run = self.start(job, "--workers", 2, name="killed", slot_ms=40)
-        run.wait_for_step(20)
-        os.kill(run.wait_for(lambda: run.workers()[1], "a second worker"), signal.SIGKILL)
-        run.wait_for_step(60)
-        run.process.send_signal(signal.SIGINT)
-        self.assertEqual(run.wait(), 75, run.text()[-3000:])
-        rest = self.finish(job, "--resume", "--workers", 3, name="killed")
-        self.assert_same_result(rest, one)
-        self.assertEqual(rest.history(), history)
-        self.audit(rest)
+        self.goes_on_in_another_world(job, one)
 
     def test_what_is_wrong_is_refused_by_name(self):
         price = self.arrays()["price"]
