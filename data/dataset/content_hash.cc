@@ -54,6 +54,8 @@ std::string fingerprint_of(const Records& records, uint64_t whole_bytes) {
   if (records.shape.float_bytes > 0)
     hash.update("floats of " + std::to_string(records.shape.float_bytes) + " bytes, depth " +
                 std::to_string(records.shape.depth) + "\n");
+  if (records.shape.has_ids())
+    hash.update("ids of " + std::to_string(records.shape.id_bytes) + " bytes\n");
   hash_labels(records, hash);
   for (const auto& content : records.content) hash_sampled(content, whole_bytes, hash);
   return hash.hex();

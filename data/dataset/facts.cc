@@ -1,6 +1,7 @@
 #include "data/dataset/facts.h"
 
 #include "data/dataset/float_image.h"
+#include "data/dataset/id_row.h"
 
 namespace lockstep::data {
 namespace {
@@ -10,6 +11,7 @@ std::string shape_text(const SampleShape& shape) {
   const std::string fields = shape.fields == nullptr ? "" : " with " + text_of(*shape.fields);
   if (shape.is_row) return "rows of " + std::to_string(shape.channels) + " columns" + fields;
   if (shape.float_bytes > 0) return floats_text(shape) + fields;
+  if (shape.has_ids()) return ids_text(shape) + fields;
   return "images of " + std::to_string(shape.channels) + "x" + std::to_string(shape.height) + "x" +
          std::to_string(shape.width) + " (C x H x W)" + fields;
 }
@@ -82,6 +84,10 @@ Status check_eval_fits_train(const Dataset& train, const Dataset& eval) {
   shape.channels_last = train.shape().channels_last;
   if (shape.float_bytes > 0 && train.shape().float_bytes > 0)
     shape.float_bytes = train.shape().float_bytes;
+  if (shape.has_ids() && train.shape().has_ids()) {
+    shape.id_bytes = train.shape().id_bytes;
+    shape.has_signed_ids = train.shape().has_signed_ids;
+  }
   if (!(train.shape() == shape))
     return Status(
         Code::kBadData,

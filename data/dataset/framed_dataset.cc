@@ -63,6 +63,10 @@ Result<std::unique_ptr<Dataset>> make_framed_dataset(std::unique_ptr<Dataset> st
     return Status(Code::kUsage,
                   "data.transforms changes the size of images of bytes, but the data are floats; "
                   "leave out resize and the crops, and write the arrays at their final size");
+  if (stored->shape().has_ids())
+    return Status(Code::kUsage,
+                  "data.transforms changes the size of images, but the data are rows of ids; leave "
+                  "out resize and the crops");
   if (channels != 1 && channels != 3)
     return Status(Code::kUsage,
                   "data.transforms changes the size of images, which needs one or three channels, "

@@ -13,7 +13,7 @@
 namespace lockstep::data {
 
 // The common shape of all samples of a data set: an image of bytes or of floats, a volume of
-// floats, a row of a table, or a sequence of tokens.
+// floats, a row of a table, a row of ids, or a sequence of tokens.
 struct SampleShape {
   uint32_t channels = 0;  // of an image; 0 for a sequence
   uint32_t height = 0;
@@ -34,21 +34,26 @@ struct SampleShape {
   // Of an image of floats, as stored, little-endian: 2, 4 or 8. 0: of bytes, or no image.
   uint32_t float_bytes = 0;
   uint32_t depth = 0;  // of a volume of floats, (C, D, H, W); 0: an image
+  // Of a row of ids, whole numbers that a model gets as int64, one a channel: as stored,
+  // little-endian, 1, 2, 4 or 8. Unlike a sequence it has a label of its own. 0: other samples.
+  uint32_t id_bytes = 0;
+  bool has_signed_ids = false;  // as stored; those below 0 are refused
   // Of images and rows, beside the input and the label (data.inputs, data.targets, data.weight).
   // Null: there is the input and its label, and nothing else.
   std::shared_ptr<const FieldList> fields = {};
 
   bool is_sequence() const { return tokens > 0; }
-  // The model gets float32 values as the data have them, without a division by 255.
-  bool has_floats() const { return is_row || float_bytes > 0; }
+  bool has_ids() const { return id_bytes > 0; }
+  // An image of bytes, which a device may transform by itself.
+  bool has_bytes() const { return !is_sequence() && !is_row && float_bytes == 0 && id_bytes == 0; }
   // How many values a model gets for one sample: an image's floats, or token ids and positions.
   uint64_t elements() const {
     if (is_sequence()) return has_positions ? uint64_t{2} * tokens : tokens;
     return uint64_t{channels} * std::max(depth, 1U) * height * width;
   }
-  // The dimensions of one image, volume or row, as a model gets it.
+  // The dimensions of one image, volume or row, of a table or of ids, as a model gets it.
   std::vector<int64_t> model_sizes() const {
-    if (is_row) return {channels};
+    if (is_row || has_ids()) return {channels};
     if (depth > 0) return {channels, depth, height, width};
     return {channels, height, width};
   }
@@ -64,12 +69,13 @@ struct SampleShape {
   uint64_t stored_bytes() const {
     if (is_sequence()) return (uint64_t{tokens} + 1) * token_bytes;
     if (is_row) return elements() * sizeof(float);
-    return elements() * std::max(float_bytes, 1U);
+    return elements() * std::max({float_bytes, id_bytes, 1U});
   }
   bool operator==(const SampleShape& other) const {
     const auto plain = [](const SampleShape& s) {
       return std::tie(s.channels, s.height, s.width, s.tokens, s.token_bytes, s.channels_last,
-                      s.is_row, s.has_positions, s.is_padded, s.float_bytes, s.depth);
+                      s.is_row, s.has_positions, s.is_padded, s.float_bytes, s.depth, s.id_bytes,
+                      s.has_signed_ids);
     };
     if (plain(*this) != plain(other)) return false;
     if (fields == nullptr || other.fields == nullptr) return fields == other.fields;

@@ -26,8 +26,7 @@ std::vector<std::string> transforms_of(const wire::JobSpec& job) {
 
 data::ImageForm form_of(const wire::JobSpec& job, const data::Dataset& dataset) {
   const data::SampleShape shape = dataset.shape();
-  const bool is_stored =
-      job.cluster().device() == "cuda" && !shape.is_sequence() && !shape.has_floats();
+  const bool is_stored = job.cluster().device() == "cuda" && shape.has_bytes();
   return is_stored ? data::ImageForm::kStored : data::ImageForm::kFloats;
 }
 

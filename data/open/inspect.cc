@@ -6,6 +6,7 @@
 #include "comm/wire/data_formats.h"
 #include "comm/wire/data_legend.h"
 #include "data/dataset/float_image.h"
+#include "data/dataset/id_row.h"
 #include "data/formats/images/image_tree.h"
 #include "data/open/detect_format.h"
 #include "data/open/find_place.h"
@@ -62,6 +63,7 @@ std::string inspected_shape(const SampleShape& shape, bool is_encoded) {
   if (shape.is_row) return std::to_string(shape.channels) + " columns, float32" + fields;
   if (shape.float_bytes > 0)
     return floats_text(shape) + (shape.channels_last ? ", stored channels-last" : "") + fields;
+  if (shape.has_ids()) return ids_text(shape) + fields;
   return std::to_string(shape.channels) + " x " + std::to_string(shape.height) + " x " +
          std::to_string(shape.width) + " (channels x height x width), uint8" +
          (shape.channels_last && !is_encoded ? ", stored channels-last" : "") + fields;

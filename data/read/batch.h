@@ -18,7 +18,8 @@ struct Batch {
   // One of these three is not null.
   const float* images = nullptr;    // (B, C, H, W), or (B, C) of rows, transformed
   const uint8_t* stored = nullptr;  // (B, C, H, W), as LoaderOptions::form may ask
-  const int64_t* tokens = nullptr;  // (B, T), or (B, 2, T) with positions behind the tokens
+  const int64_t* tokens =
+      nullptr;  // (B, T), also of rows of ids, or (B, 2, T) with positions behind the tokens
   const int64_t* labels = nullptr;  // (B) of images, (B, T) of sequences
   MixShares shares;                 // the rest belongs to the sample before (batch_mix.h)
   uint64_t digest = 0;              // data/order/digest.h
@@ -26,7 +27,7 @@ struct Batch {
 
   const void* inputs() const {
     if (stored != nullptr) return stored;
-    return shape.is_sequence() ? static_cast<const void*>(tokens) : images;
+    return tokens != nullptr ? static_cast<const void*>(tokens) : images;
   }
 };
 

@@ -14,8 +14,8 @@ enum class ImageForm {
 
 // Bytes of one sample in a batch, without its labels.
 inline uint64_t input_bytes(const SampleShape& shape, ImageForm form) {
-  if (shape.is_sequence()) return shape.elements() * sizeof(int64_t);
-  const bool are_bytes = form == ImageForm::kStored && !shape.has_floats();
+  if (shape.is_sequence() || shape.has_ids()) return shape.elements() * sizeof(int64_t);
+  const bool are_bytes = form == ImageForm::kStored && shape.has_bytes();
   return shape.elements() * (are_bytes ? sizeof(uint8_t) : sizeof(float));
 }
 

@@ -138,9 +138,9 @@ Status Loader::Impl::fill(Batch& batch, std::byte* inputs, int64_t* labels,
   const PositionRange& range = planned.range;
   batch.samples = static_cast<uint32_t>(range.size());
   batch.shape = dataset.shape();
-  if (batch.shape.is_sequence())
+  if (batch.shape.is_sequence() || batch.shape.has_ids())
     batch.tokens = reinterpret_cast<const int64_t*>(inputs);
-  else if (options.form == ImageForm::kStored && !batch.shape.has_floats())
+  else if (options.form == ImageForm::kStored && batch.shape.has_bytes())
     batch.stored = reinterpret_cast<const uint8_t*>(inputs);
   else
     batch.images = reinterpret_cast<const float*>(inputs);

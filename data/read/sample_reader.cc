@@ -8,6 +8,7 @@
 
 #include "comm/base/check.h"
 #include "data/dataset/float_image.h"
+#include "data/dataset/id_row.h"
 #include "data/transform/image_ops.h"
 
 namespace lockstep::data {
@@ -98,6 +99,10 @@ Result<SampleReader> SampleReader::create(const Dataset& dataset,
                                     "\", which is for images of bytes, but the data are floats; "
                                     "set data.transforms to [], and scale the arrays where you "
                                     "write them");
+  if (dataset.shape().has_ids() && !transforms.empty())
+    return Status(Code::kUsage, "data.transforms names \"" + transforms.front() +
+                                    "\", which is for images, but the data are rows of ids; set "
+                                    "data.transforms to []");
   LOCKSTEP_RETURN_IF_ERROR(check_fields(dataset.shape(), list));
   const auto encoded = dataset.as<EncodedImages>();
   LOCKSTEP_CHECK((encoded ? encoded->at(0).from.wanted().frame : ImageFrame()) == list.frame,
@@ -146,6 +151,8 @@ Status SampleReader::read(uint64_t i, std::byte* input, int64_t* labels, SampleH
   }
   if (shape_.float_bytes > 0)
     LOCKSTEP_RETURN_IF_ERROR(read_floats(i, stored, reinterpret_cast<float*>(input)));
+  else if (shape_.has_ids())
+    LOCKSTEP_RETURN_IF_ERROR(read_ids(i, stored, reinterpret_cast<int64_t*>(input)));
   else if (shape_.is_row)
     transform_.apply_row(stored, reinterpret_cast<float*>(input));
   else if (form_ == ImageForm::kStored)
@@ -169,6 +176,12 @@ Status SampleReader::read_floats(uint64_t i, const uint8_t* stored, float* input
   if (read_float_image(stored, shape_, input)) return Status::ok();
   LOCKSTEP_RETURN_IF_ERROR(unchanged(std::span(&i, 1)));  // which would explain it
   return refused_floats(dataset_->name_of(i));
+}
+
+Status SampleReader::read_ids(uint64_t i, const uint8_t* stored, int64_t* input) const {
+  if (read_id_row(stored, shape_, input)) return Status::ok();
+  LOCKSTEP_RETURN_IF_ERROR(unchanged(std::span(&i, 1)));  // which would explain it
+  return refused_ids(dataset_->name_of(i));
 }
 
 Status SampleReader::read_masks(const SamplePlace& place, SampleHand& hand,

@@ -77,6 +77,7 @@ class SampleReader {
   Result<const uint8_t*> decode(const SamplePlace& place, SampleHand& hand,
                                 std::optional<uint64_t> stream,
                                 std::span<const uint8_t> encoded) const;
+  Status read_ids(uint64_t i, const uint8_t* stored, int64_t* input) const;
   Status read_floats(uint64_t i, const uint8_t* stored, float* input) const;
   // The masks of the sample, in its record.
   Status read_masks(const SamplePlace& place, SampleHand& hand, std::optional<uint64_t> stream,

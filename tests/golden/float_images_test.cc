@@ -1,5 +1,5 @@
-// Images and volumes of floats against PyTorch's: losses, metrics, gradients and evaluation from
-// float_images/make.py, in worlds of one to four.
+// Images and volumes of floats, and rows of ids, against PyTorch's: losses, metrics, gradients and
+// evaluation from float_images/make.py, in worlds of one to four.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -20,6 +20,7 @@ using testing::expect_golden;
 using testing::LoopbackWorld;
 
 constexpr uint64_t kSamples = 63;
+constexpr uint64_t kTokens = 7;
 constexpr double kLearningRate = 0.1;
 
 std::string float_images_file(const std::string& name) {
@@ -49,19 +50,28 @@ class GoldenFloatImages : public ::testing::TestWithParam<const char*> {
       price.push_back(static_cast<float>((i * 37 + 5) % 64) / 16 - 1);
       label.push_back(static_cast<int64_t>((i * 31 + 7) % 11 % 3));
     }
-    const bool are_images = run == "images";
+    std::vector<uint16_t> ids;
+    std::vector<int64_t> mask;
+    for (uint64_t i = 0; i < kSamples * kTokens; ++i) {
+      ids.push_back(static_cast<uint16_t>((i * 7919 + 13) % 32));
+      mask.push_back(i % kTokens < 3 + i / kTokens % 5 ? 1 : 0);
+    }
     data::write_arrays(
-        dir_.path(run), "", are_images ? ".npz" : ".safetensors",
+        dir_.path(run), "", run == "volumes" ? ".safetensors" : ".npz",
         {data::test_array("image", "<f4", {kSamples, 2, 4, 5}, values_of<float>(40)),
          data::test_array("scan", "<f8", {kSamples, 1, 3, 5, 4}, values_of<double>(60)),
+         data::test_array("input_ids", "<u2", {kSamples, kTokens}, ids),
+         data::test_array("attention_mask", "<i8", {kSamples, kTokens}, mask),
          data::test_array("price", "<f4", {kSamples}, price),
          data::test_array("label", "<i8", {kSamples}, label)});
     wire::DatasetSpec spec;
     spec.set_path(dir_.path(run));
     spec.set_format("auto");
     data::SampleCut cut;
-    cut.columns = are_images ? data::ColumnNames{.inputs = {"image"}, .targets = {"label", "price"}}
-                             : data::ColumnNames{.inputs = {"scan"}};
+    if (run == "images") cut.columns = {.inputs = {"image"}, .targets = {"label", "price"}};
+    if (run == "volumes") cut.columns = {.inputs = {"scan"}};
+    if (run == "ids")
+      cut.columns = {.inputs = {"input_ids", "attention_mask"}, .targets = {"label"}};
     auto dataset = data::open_dataset(spec, data::Split::kTrain, dir_.path("cache"), {}, cut);
     EXPECT_TRUE(dataset.is_ok()) << dataset.status().message();
     return std::move(dataset).value();
@@ -103,7 +113,7 @@ TEST_P(GoldenFloatImages, ADeviceOfItsOwnTrainsToTheCpusBits) {
   EXPECT_TRUE(got.state == wanted.state);
 }
 
-INSTANTIATE_TEST_SUITE_P(Runs, GoldenFloatImages, ::testing::Values("images", "volumes"),
+INSTANTIATE_TEST_SUITE_P(Runs, GoldenFloatImages, ::testing::Values("images", "volumes", "ids"),
                          [](const auto& test) { return std::string(test.param); });
 
 }  // namespace

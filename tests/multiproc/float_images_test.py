@@ -1,4 +1,4 @@
-"""Images of floats with real processes: an exported program with two targets, a death, a resume in
+"""Images of floats, and rows of ids, with real processes: an exported program with two targets, a death, a resume in
 another world, replay, audit, eval and export; a built-in model; what is wrong with arrays or job."""
 import shutil
 import struct
@@ -87,6 +87,36 @@ class FloatImages(TrainedRunsTest):
         self.assertIn("samples/s", self.succeed("doctor", job, "--seconds", 3))
         said = self.succeed("data", "inspect", folder, "--targets", "label")
         self.assertIn("images of 2x4x5 (C x H x W) of float16", said)
+
+    def test_rows_of_ids_with_their_mask(self):
+        folder = self.scratch / "ids"
+        folder.mkdir()
+        ids = [i * 7919 % 32 for i in range(7 * SAMPLES)]
+        mask = [int(i % 7 < 3 + i // 7 % 5) for i in range(7 * SAMPLES)]
+        for name, made in (("input_ids", array("i8", (SAMPLES, 7), ids)),
+                           ("attention_mask", array("u1", (SAMPLES, 7), mask)),
+                           ("label", array("i8", (SAMPLES,), [x % 3 for x in ids[::7]]))):
+            (folder / f"{name}.npy").write_bytes(made)
+        data = {"inputs": ["input_ids", "attention_mask"], "targets": ["label"], "holdout": 0.1}
+        program = {"name": "exported", "path": str(PROGRAM.parent / "ids.pt2")}
+        job = self.job_of(folder, data=data, model=program, epochs=4)
+        one = self.finish(job, "--workers", 1, name="one")
+        self.assertLess(one.history()[-1]["loss"], one.history()[0]["loss"])
+        three = self.finish(job, "--workers", 3, name="three")
+        self.assert_same_result(three, one)
+        self.audit(three)
+        self.assert_scores_of_run(three, self.scores(three.run_dir))
+        path = self.scratch / "batch.safetensors"
+        self.succeed("replay", three.run_dir, "--step", 5, "--batch-file", path)
+        header, content = safetensors(path)
+        samples = struct.unpack("<48q", content[slice(*header["samples"]["data_offsets"])])
+        tokens = content[slice(*header["tokens"]["data_offsets"])]
+        self.assertEqual(struct.unpack("<7q", tokens[:56]),
+                         tuple(ids[7 * samples[0]:][:7]))
+        for model in ("mlp", "gpt2"):
+            with self.subTest(model=model):
+                refused = self.start(self.job_of(folder, data=data, model={"name": model}), name=model)
+                self.assert_fails(refused, 64, names=[model])
 
     def test_what_is_wrong_is_refused_by_name(self):
         nan = self.values()

@@ -107,7 +107,7 @@ Result<std::unique_ptr<data::Dataset>> cache_batch(const data::Dataset& dataset,
                                  {job.data().transforms().begin(), job.data().transforms().end()},
                                  dataset.statistics(), data::ImageForm::kStored));
   const uint64_t bytes = shape.stored_bytes();
-  const bool is_image = !shape.is_sequence() && !shape.has_floats();
+  const bool is_image = shape.has_bytes();
   const auto stored = dataset.as<data::StoredSamples>();
   const auto labels = dataset.as<data::Labels>();
   std::vector<uint8_t> values(count * bytes);

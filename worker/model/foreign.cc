@@ -79,6 +79,12 @@ at::Tensor sample_input(const data::SampleShape& shape, uint64_t batch, uint32_t
   }
   std::vector<int64_t> sizes = shape.model_sizes();
   sizes.insert(sizes.begin(), n);
+  // Ids that every table of at least two has.
+  if (shape.has_ids()) {
+    at::Tensor ids = at::empty(sizes, at::kLong);
+    for (int64_t i = 0; i < count; ++i) ids.mutable_data_ptr<int64_t>()[i] = i % 2;
+    return ids;
+  }
   at::Tensor image = at::empty(sizes);
   auto* out = image.mutable_data_ptr<float>();
   for (int64_t i = 0; i < count; ++i)
@@ -131,7 +137,7 @@ std::string wrong_output(const at::Tensor& output, const at::Tensor& x,
   std::vector<int64_t> wanted = {x.size(0), classes};
   if (shape.is_sequence())
     wanted.insert(wanted.begin() + 1, shape.is_padded ? x.size(1) : int64_t{shape.tokens});
-  const char* what = shape.is_row ? "rows" : "images";
+  const char* what = shape.is_row || shape.has_ids() ? "rows" : "images";
   const std::string needed = std::string(shape.is_sequence() ? "tokens" : what) + " need logits " +
                              text(wanted) + " for " + std::to_string(x.size(0)) + " samples";
   if (!output.defined()) return "gives no tensor; " + needed;

@@ -29,6 +29,10 @@ Status check_samples(const ModelRow& row, const data::SampleShape& shape) {
     return {Code::kUsage, "model.name is " + name +
                               ", which takes images, but the samples are volumes of (C, D, H, W); "
                               "take model.name exported or torchscript"};
+  if (shape.has_ids() && !is_of_program)
+    return {Code::kUsage, "model.name is " + name +
+                              ", but the first of data.inputs is rows of ids, which only programs "
+                              "take; take model.name exported or torchscript"};
   const bool takes_tokens = row.takes == ModelTakes::kTokens;
   if (row.takes == ModelTakes::kEither || shape.is_sequence() == takes_tokens) return Status::ok();
   return {Code::kUsage, "model.name is " + name + ", which does not fit the data: " +
@@ -102,7 +106,7 @@ at::Tensor model_input(const data::SampleShape& shape, const void* inputs, uint6
   if (shape.is_sequence()) return view({n, shape.tokens}, at::kLong);
   std::vector<int64_t> sizes = shape.model_sizes();
   sizes.insert(sizes.begin(), n);
-  return view(sizes, at::kFloat);
+  return view(sizes, shape.has_ids() ? at::kLong : at::kFloat);
 }
 
 at::Tensor label_input(const data::SampleShape& shape, const int64_t* labels, uint64_t batch,

@@ -65,7 +65,9 @@ Status write_batch(const std::string& path, const LookedAt& seen, const data::Sa
     std::vector<int64_t> sizes = shape.model_sizes();
     sizes.insert(sizes.begin(), batch);
     const char* name = shape.is_row ? "rows" : "images";
-    tensors.push_back(tensor_of(name, DType::kF32, std::move(sizes), seen.images));
+    tensors.push_back(shape.has_ids()
+                          ? tensor_of("tokens", DType::kI64, std::move(sizes), seen.tokens)
+                          : tensor_of(name, DType::kF32, std::move(sizes), seen.images));
     if (!seen.logits.empty())
       tensors.push_back(tensor_of("logits", DType::kF32, {batch, classes}, seen.logits));
     if (shape.has_label())

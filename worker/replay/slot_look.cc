@@ -153,7 +153,10 @@ void SlotLook::keep(const data::Batch& batch, const ModelOutput& output, LookedA
   out->labels.insert(out->labels.end(), batch.labels, batch.labels + batch.samples);
   const uint64_t elements = batch.samples * batch.shape.elements();
   if (rows != nullptr) out->logits.insert(out->logits.end(), rows, rows + batch.samples * classes);
-  out->images.insert(out->images.end(), batch.images, batch.images + elements);
+  if (batch.shape.has_ids())
+    out->tokens.insert(out->tokens.end(), batch.tokens, batch.tokens + elements);
+  else
+    out->images.insert(out->images.end(), batch.images, batch.images + elements);
   keep_fields(batch, out);
 }
 

@@ -9,6 +9,7 @@
 #include "comm/base/text/shell_word.h"
 #include "comm/wire/loss_kind.h"
 #include "data/dataset/float_image.h"
+#include "data/dataset/id_row.h"
 #include "worker/engine/precision.h"
 #include "worker/engine/sample_loss.h"
 #include "worker/model/exported/plan/program_for_use.h"
@@ -26,6 +27,7 @@ std::string kind_text(const data::SampleShape& shape) {
   if (shape.is_sequence()) return "sequences of " + std::to_string(shape.tokens) + " tokens";
   if (shape.is_row) return "rows of " + std::to_string(shape.channels) + " columns";
   if (shape.float_bytes > 0) return data::floats_text(shape);
+  if (shape.has_ids()) return data::ids_text(shape);
   return "images of " + std::to_string(shape.channels) + "x" + std::to_string(shape.height) + "x" +
          std::to_string(shape.width) + " (C x H x W)";
 }

@@ -9,6 +9,7 @@
 #include "data/base/look_once.h"
 #include "data/dataset/content_hash.h"
 #include "data/dataset/float_image.h"
+#include "data/dataset/id_row.h"
 #include "data/dataset/records.h"
 #include "data/dataset/statistics.h"
 #include "data/formats/arrays/image_fields.h"
@@ -56,8 +57,8 @@ class ImagesInRuns final : public StoredSamples, public Labels, public SampleFie
     if (files_.shape.fields != nullptr)
       facts.fingerprint = fingerprint_with_fields(std::move(facts.fingerprint));
     LOCKSTEP_RETURN_IF_ERROR(unchanged());  // before anything of it is stored
-    if (files_.shape.float_bytes > 0) {
-      LOCKSTEP_RETURN_IF_ERROR(look_at_floats());
+    if (files_.shape.float_bytes > 0 || files_.shape.has_ids()) {
+      LOCKSTEP_RETURN_IF_ERROR(look_at_values());
     } else if (files_.shape.is_row) {
       LOCKSTEP_ASSIGN_OR_RETURN(facts.statistics, statistics_of_rows(records));
     } else {
@@ -96,7 +97,7 @@ class ImagesInRuns final : public StoredSamples, public Labels, public SampleFie
   std::string name_of(uint64_t i) const override {
     const size_t r = run_of(i);
     const ImageRun& run = files_.runs[r];
-    if (files_.shape.float_bytes > 0)
+    if (files_.shape.float_bytes > 0 || files_.shape.has_ids())
       return run.array + ", sample " + std::to_string(i - first_samples_[r]) + " (counted from 0),";
     const uint8_t* file = files_.files[run.first_file].bytes().data();
     return place_text(run.path + (run.is_inflated ? " (inflated)" : ""),
@@ -140,15 +141,19 @@ class ImagesInRuns final : public StoredSamples, public Labels, public SampleFie
   }
 
   // As a reader will, so that it is told before the first step.
-  Status look_at_floats() const {
-    std::vector<float> image(files_.shape.elements());
+  Status look_at_values() const {
+    const bool has_ids = files_.shape.has_ids();
+    std::vector<float> image(has_ids ? 0 : files_.shape.elements());
+    std::vector<int64_t> ids(has_ids ? files_.shape.elements() : 0);
     for (size_t r = 0; r < files_.runs.size(); ++r) {
       if (files_.runs[r].content.size() > kWholeContentBytes) continue;
       const uint64_t end = first_samples_[r] + files_.runs[r].samples;
       for (uint64_t i = first_samples_[r]; i < end; ++i) {
-        if (read_float_image(sample(i), files_.shape, image.data())) continue;
+        const bool is_fine = has_ids ? read_id_row(sample(i), files_.shape, ids.data())
+                                     : read_float_image(sample(i), files_.shape, image.data());
+        if (is_fine) continue;
         LOCKSTEP_RETURN_IF_ERROR(unchanged());  // which would explain it
-        return refused_floats(name_of(i));
+        return has_ids ? refused_ids(name_of(i)) : refused_floats(name_of(i));
       }
     }
     return Status::ok();

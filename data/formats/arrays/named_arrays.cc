@@ -90,12 +90,25 @@ Result<OpenedGroup> open_group(const Chosen& chosen, const std::vector<size_t>& 
   return arrays;
 }
 
+Result<SampleShape> shape_of_ids(const NpyArray& input) {
+  const uint64_t ids = input.header.dims[1];
+  if (ids > limits::kSampleBytes / sizeof(int64_t))
+    return bad(input.name + " has rows of " + std::to_string(ids) + " ids, the limit is " +
+               std::to_string(limits::kSampleBytes / sizeof(int64_t)));
+  SampleShape shape{static_cast<uint32_t>(ids), 1, 1};
+  shape.id_bytes = input.header.element_bytes;
+  shape.has_signed_ids = input.header.kind == 'i';
+  return shape;
+}
+
 Result<SampleShape> input_shape(const NpyArray& input, const std::string& axes) {
   const NpyHeader& header = input.header;
   if (is_float_input(header)) {
     auto shape = float_input_shape(header, axes);
     return shape.is_ok() ? shape : about(input.name, shape.status());
   }
+  const bool are_whole = header.is_integer() && header.element_bytes <= sizeof(int64_t);
+  if (are_whole && header.dims.size() == 2) return shape_of_ids(input);
   const bool are_floats = header.kind == 'f' && header.element_bytes == sizeof(float);
   if (!are_floats || header.dims.size() != 2) {
     auto shape = npy_image_shape(header, axes);
@@ -104,8 +117,9 @@ Result<SampleShape> input_shape(const NpyArray& input, const std::string& axes) 
     return bad(input.name + " holds " + header.type_text() + " in the shape " +
                header.shape_text() +
                ", but the first of data.inputs is images of uint8, float16, float32 or float64 in "
-               "(N, H, W), (N, C, H, W) or (N, H, W, C), volumes of floats in (N, C, D, H, W), or "
-               "rows of float32 in (N, columns); write it again, or name it later in data.inputs");
+               "(N, H, W), (N, C, H, W) or (N, H, W, C), volumes of floats in (N, C, D, H, W), "
+               "rows of float32 in (N, columns), or of ids, whole numbers in (N, tokens); write it "
+               "again, or name it later in data.inputs");
   }
   const uint64_t columns = header.dims[1];
   if (columns > limits::kSampleBytes / sizeof(float))

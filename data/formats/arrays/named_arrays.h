@@ -8,7 +8,8 @@
 // names.
 //
 // The first input is images of uint8, as npy_dataset.h has them, images or volumes of floats
-// (also npy_dataset.h), or rows of float32 in (N, columns). Without data.inputs it is the array
+// (also npy_dataset.h), rows of float32 in (N,
+// columns), or rows of ids, whole numbers in (N, tokens). Without data.inputs it is the array
 // whose name says images, and without data.targets the label is the array whose name says labels
 // (array_choice.h).
 //

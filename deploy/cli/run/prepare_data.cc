@@ -5,6 +5,7 @@
 #include "data/dataset/dataset.h"
 #include "data/dataset/facts.h"
 #include "data/dataset/float_image.h"
+#include "data/dataset/id_row.h"
 #include "data/open/job_cut.h"
 #include "data/transform/legend.h"
 #include "data/view/run_data.h"
@@ -23,6 +24,8 @@ std::string describe(const data::Dataset& train, const data::Dataset* eval) {
     text += " rows of " + std::to_string(shape.channels) + " columns";
   } else if (shape.float_bytes > 0) {
     text += " " + data::floats_text(shape);
+  } else if (shape.has_ids()) {
+    text += " " + data::ids_text(shape);
   } else {
     text += " samples of " + std::to_string(shape.height) + "x" + std::to_string(shape.width) +
             "x" + std::to_string(shape.channels);

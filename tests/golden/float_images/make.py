@@ -3,9 +3,9 @@
 
     python3 make.py FINGERPRINTS [DIRECTORY]        (this folder by default)
 
-FINGERPRINTS are those of the arrays for each run, as JSON {"images": ..., "volumes": ...};
+FINGERPRINTS are those of the arrays for each run, as JSON {"images": ..., "volumes": ..., "ids": ...};
 float_images_test.cc prints one that expected.json does not have. The arrays are images() and
-volumes() below, with the labels and prices of fields/make.py. Each model takes ten steps of SGD."""
+volumes() below, rows of token ids with a mask are ids(), with the labels and prices of fields/make.py. Each model takes ten steps of SGD."""
 import importlib.util
 import json
 import pathlib
@@ -21,6 +21,7 @@ _spec = importlib.util.spec_from_file_location("fields", HERE.parent / "fields" 
 fields = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(fields)
 own_loss, SAMPLES, LR = fields.own_loss, fields.SAMPLES, 0.1
+TOKENS, TABLE = 7, 32
 
 
 class Images(nn.Module):
@@ -50,6 +51,22 @@ class Volumes(nn.Module):
         return self.out(torch.tanh(self.conv(scan)).flatten(1))
 
 
+class Ids(nn.Module):
+    """A class of rows of ids, of which a mask of its own says which count."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(TABLE, 6)
+        self.out = nn.Linear(6, 3)
+
+    def forward(self, attention_mask, input_ids, label):
+        mask = attention_mask.unsqueeze(2).float()
+        mean = (self.table(input_ids) * mask).sum(1) / mask.sum(1)
+        logits = self.out(mean)
+        return {"loss": functional.cross_entropy(logits, label, reduction="none"),
+                "hit": (logits.argmax(1) == label).float()}
+
+
 def values(*sizes):
     """Multiples of 1/128 in -1 to 1, which float16 holds, too."""
     count = torch.Size(sizes).numel()
@@ -65,7 +82,13 @@ def volumes():
     return values(1, 3, 5, 4)
 
 
-MADE = {"images": Images, "volumes": Volumes}
+def ids():
+    """And the mask: 3 to 7 of 7 tokens count."""
+    i = torch.arange(SAMPLES * TOKENS).view(SAMPLES, TOKENS)
+    return (i * 7919 + 13) % TABLE, (i % TOKENS < 3 + i // TOKENS % 5).long()
+
+
+MADE = {"images": Images, "volumes": Volumes, "ids": Ids}
 
 
 def made(name):
@@ -78,6 +101,9 @@ def inputs_of(name, chosen):
     _, label = own_loss.table(3)
     if name == "images":
         return price[chosen], images()[chosen], label[chosen]
+    if name == "ids":
+        tokens, mask = ids()
+        return mask[chosen], tokens[chosen], label[chosen]
     return (volumes()[chosen],)
 
 
@@ -90,8 +116,9 @@ def program_of(name):
 def look(model, name, chosen):
     """The mean loss, the means of the metrics, and how many predictions are right."""
     given = model(*inputs_of(name, chosen))
-    if name == "images":
-        return given["loss"].mean(), {"error": given["error"].mean().item()}, 0
+    if name != "volumes":
+        metric = {"images": "error", "ids": "hit"}[name]
+        return given["loss"].mean(), {metric: given[metric].mean().item()}, 0
     label = own_loss.table(3)[1][chosen]
     return functional.cross_entropy(given, label), {}, (given.argmax(1) == label).sum().item()
 

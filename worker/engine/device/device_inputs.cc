@@ -113,8 +113,7 @@ Status DeviceInputs::reserve(Stage* stage, size_t bytes) {
 
 Result<at::Tensor> DeviceInputs::inputs() {
   const std::byte* stored = at_ + kInputsAt;
-  if (shape_.is_sequence() || shape_.has_floats())
-    return model_input(shape_, stored, samples_, where_);
+  if (!shape_.has_bytes()) return model_input(shape_, stored, samples_, where_);
   return transformed(stored);
 }
 
