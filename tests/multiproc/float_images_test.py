@@ -109,10 +109,12 @@ class FloatImages(TrainedRunsTest):
         path = self.scratch / "batch.safetensors"
         self.succeed("replay", three.run_dir, "--step", 5, "--batch-file", path)
         header, content = safetensors(path)
-        samples = struct.unpack("<48q", content[slice(*header["samples"]["data_offsets"])])
-        tokens = content[slice(*header["tokens"]["data_offsets"])]
-        self.assertEqual(struct.unpack("<7q", tokens[:56]),
-                         tuple(ids[7 * samples[0]:][:7]))
+        tokens = struct.iter_unpack("<7q", content[slice(*header["tokens"]["data_offsets"])])
+        labels = content[slice(*header["labels"]["data_offsets"])]
+        rows = {tuple(ids[7 * i:7 * i + 7]) for i in range(SAMPLES)}
+        for row, (label,) in zip(tokens, struct.iter_unpack("<q", labels), strict=True):
+            self.assertIn(row, rows)
+            self.assertEqual(label, row[0] % 3)
         for model in ("mlp", "gpt2"):
             with self.subTest(model=model):
                 refused = self.start(self.job_of(folder, data=data, model={"name": model}), name=model)

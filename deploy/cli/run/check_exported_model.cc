@@ -43,7 +43,11 @@ Status check_input(const Program& program, const std::string& path, const wire::
   const UserInput& input = program.user_inputs[roles->x];
   const auto wanted = is_tokens ? exported::ProgramDtype::kLong : exported::ProgramDtype::kFloat;
   const std::string takes = "takes the input " + printable(input.name) + " of ";
-  if (input.dtype != wanted)
+  // Whether the arrays that a job names hold floats or ids, only the data say, and the worker
+  // looks.
+  const bool may_be_ids =
+      !job.data().inputs().empty() && input.dtype == exported::ProgramDtype::kLong;
+  if (input.dtype != wanted && !may_be_ids)
     return refused_program(path, takes + exported::name_of(input.dtype) + ", and the data give " +
                                      exported::name_of(wanted) +
                                      "; export it with an example of that type");
