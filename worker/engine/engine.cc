@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "comm/base/check.h"
-#include "comm/base/prng.h"
 #include "coordinator/checkpoint/held_state.h"
 #include "data/read/job_order.h"
 #include "worker/engine/core/step_memory.h"
@@ -17,6 +16,7 @@
 #include "worker/engine/device/cpu_device.h"
 #include "worker/engine/engine_impl.h"
 #include "worker/engine/muon_parts.h"
+#include "worker/engine/operator_trace.h"
 #include "worker/engine/precision.h"
 #include "worker/model/weights/initial_weights.h"
 
@@ -68,10 +68,18 @@ EngineImpl::EngineImpl(const wire::JobSpec& job, const data::Dataset& train,
       schedule_(std::move(schedule)),
       layout_(make_flat_layout(model_->layout(), shape_.slots, std::move(frozen))),
       compute_type_(compute_type(job.train())),
-      label_count_(train, data::job_order(job, train)),
-      on_tensor_ready_([this](uint32_t parameter) { reducer_->tensor_ready(parameter); }) {}
+      driver_(job_, shape_, layout_, schedule_, loss_facts(), *this),
+      label_count_(train, data::job_order(job, train)) {}
 
 EngineImpl::~EngineImpl() = default;
+
+LossFacts EngineImpl::loss_facts() const {
+  const auto& own = model_->layout().own_loss;
+  return {.knows_right = knows_right(loss_kind(job_.train()), own.has_value()),
+          .has_weights = model_->layout().has_weights(),
+          .metrics = own ? own->metrics : std::vector<std::string>(),
+          .labels_per_sample = train_.shape().labels()};
+}
 
 Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_buffer,
                         DeviceModule* module) {
@@ -212,7 +220,7 @@ Status EngineImpl::install_state(std::span<const StateTensor> state, Step applie
 
 void EngineImpl::go_to(Step applied_steps) {
   state_->set_applied_steps(applied_steps);
-  progress_step_.store(applied_steps, std::memory_order_relaxed);
+  driver_.is_at(applied_steps);
 }
 
 Status EngineImpl::set_global_batch(uint64_t samples) {
@@ -242,45 +250,32 @@ void EngineImpl::drop_loader() {
 }
 
 void EngineImpl::end_generation() {
-  reducer_.reset();  // waits for its lane, which may still be in the Collective
+  driver_.end_generation();
   drop_loader();
-  merges_.clear();
-  merges_with_skips_.clear();
-  gate_ = {};
-  view_ = {};
   phases_ = &own_phases_;
 }
 
-Status EngineImpl::begin_generation(const GenerationView& view, ApplyGate gate) {
+Status EngineImpl::begin_generation(const GenerationView& view, StepGate gate) {
   end_generation();
-  view_ = view;
-  gate_ = std::move(gate);
   if (view.phases != nullptr) phases_ = view.phases;
-  voters_ =
-      static_cast<uint32_t>(std::count_if(view.slot_runs.begin(), view.slot_runs.end(),
-                                          [](const SlotRun& run) { return run.begin < run.end; }));
-  if (view.slot_runs.size() != view.collective->world_size())
-    return Status(Code::kInternal, "one slot run per rank is needed");
-  if (view.bucket_bounds.size() < 2 || view.bucket_bounds.front() != 0 ||
-      view.bucket_bounds.back() != layout_.buffer.elements)
-    return Status(Code::kInternal, "the bucket plan is not for this model");
   if (state_is_new_) LOCKSTEP_RETURN_IF_ERROR(device_->to_device());
   state_is_new_ = false;
   device_->keep_inputs(view.keeps_inputs);
   if (state_->applied_steps() == 0 && view.collective->rank() == 0 && view.note)
     for (const std::string& note : model_->notes()) view.note(note);
-  if (view.in_hand != nullptr) view.in_hand->has_applied();  // what an earlier one broke off in
   GradientPath path{.transfer = device_->transfer(), .sums = nullptr, .devices = view.devices};
   if (view.collective->world_size() == 1 || view.devices != nullptr) {
     LOCKSTEP_ASSIGN_OR_RETURN(path.sums, device_->sums(buffer_->regions()));
   }
   device_counts_.store(path.sums != nullptr && view.devices != nullptr, std::memory_order_release);
-  reducer_ = std::make_unique<StepReducer>(layout_, *buffer_, *view.collective, view.generation,
-                                           view.bucket_bounds, progress_bucket_, path);
-  LOCKSTEP_ASSIGN_OR_RETURN(loader_, make_loader(shape_, view_.slot_runs[view_.collective->rank()],
-                                                 state_->applied_steps(), view_.total_steps,
-                                                 std::max(1u, job_.data().prefetch_batches()),
-                                                 view_.in_hand, tuning_ ? &*tuning_ : nullptr));
+  GenerationView with_phases = view;
+  with_phases.phases = phases_;
+  LOCKSTEP_RETURN_IF_ERROR(
+      driver_.begin_generation(std::move(with_phases), std::move(gate), *buffer_, path));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      loader_, make_loader(shape_, view.slot_runs[view.collective->rank()], state_->applied_steps(),
+                           view.total_steps, std::max(1u, job_.data().prefetch_batches()),
+                           view.in_hand, tuning_ ? &*tuning_ : nullptr));
   return Status::ok();
 }
 
@@ -295,10 +290,10 @@ Result<std::unique_ptr<data::Loader>> EngineImpl::make_loader(const data::RunSha
       .first_step = first,
       .end_step = end,
       .slots = slots,
-      .skips = view_.skips,
+      .skips = driver_.view().skips,
       .prefetch_batches = prefetch_batches,
       .in_hand = in_hand,
-      .prefetch = view_.prefetch,
+      .prefetch = driver_.view().prefetch,
       .transforms = {job_.data().transforms().begin(), job_.data().transforms().end()},
       .statistics = {},
       .form = device_->image_form(),
@@ -315,29 +310,29 @@ uint32_t EngineImpl::decode_threads(const data::Dataset& dataset) const {
 void EngineImpl::note_tuning() {
   if (tuning_is_noted_ || !tuning_ || !tuning_->is_done()) return;
   tuning_is_noted_ = true;
-  view_.note(tuning_->result()->text());
+  driver_.view().note(tuning_->result()->text());
 }
 
 Result<StepOutcome> EngineImpl::step() {
   if (!loader_) return Status(Code::kInternal, "step() before begin_generation()");
-  if (state_->applied_steps() >= view_.total_steps)
+  if (state_->applied_steps() >= driver_.view().total_steps)
     return Status(Code::kInternal, "step() after the last step of the run");
-  progress_phase_.store(Phase::kTrain, std::memory_order_relaxed);
+  driver_.enters(Phase::kTrain);
   auto outcome = without_exceptions("step", [this]() -> Result<StepOutcome> {
     LOCKSTEP_RETURN_IF_ERROR(use_this_thread());
-    return run_step();
+    const OperatorTrace trace(driver_.view().trace, state_->applied_steps());
+    return driver_.step();
   });
   // A slot that was cut short left the loader ahead of the state: nothing more in this generation.
-  if (!outcome.is_ok()) drop_loader();
-  // Samples are at fault only in what went wrong here.
-  const bool is_others_fault = outcome.status().code() == Code::kAborted;
-  if (view_.in_hand != nullptr && (outcome.is_ok() || is_others_fault))
-    view_.in_hand->has_applied();
+  if (outcome.is_ok())
+    note_tuning();
+  else
+    drop_loader();
   return outcome;
 }
 
 Result<wire::EvalReport> EngineImpl::evaluate() {
-  progress_phase_.store(Phase::kEval, std::memory_order_relaxed);
+  driver_.enters(Phase::kEval);
   return without_exceptions("evaluate", [this]() -> Result<wire::EvalReport> {
     LOCKSTEP_RETURN_IF_ERROR(use_this_thread());
     return run_evaluation();
@@ -351,7 +346,7 @@ Status EngineImpl::look(const data::Batch& batch, ForwardObserver& observer) {
     const ForwardMode::Observer on_layer = [&](uint32_t parameter, const at::Tensor& output) {
       observer.layer(parameter, output);
     };
-    const SlotValues values = values_of(batch, StepWork{});
+    const SlotValues values = values_of(batch, /*step_labels=*/0);
     LOCKSTEP_RETURN_IF_ERROR(send_slot(batch, values));
     LOCKSTEP_ASSIGN_OR_RETURN(const ModelOutput output,
                               forward_->train(values.dropout_key, &on_layer));
@@ -361,34 +356,10 @@ Status EngineImpl::look(const data::Batch& batch, ForwardObserver& observer) {
 }
 
 Progress EngineImpl::progress() const {
-  const uint32_t enqueued = progress_bucket_.load(std::memory_order_relaxed);
-  const bool counts = device_counts_.load(std::memory_order_acquire);
-  return {progress_step_.load(std::memory_order_relaxed),
-          progress_phase_.load(std::memory_order_relaxed),
-          counts ? std::min(enqueued, device_->finished_buckets()) : enqueued, enqueued};
-}
-
-SlotValues EngineImpl::values_of(const data::Batch& batch, const StepWork& work) const {
-  return {.dropout_key = stream_key(
-              {static_cast<uint64_t>(StreamKind::kDropout), job_.seed(), batch.step, batch.slot}),
-          .step_labels = work.labels,
-          .loss_scale = state_->loss_scale(),
-          .label_share = batch.shares.label,
-          .pixel_share = batch.shares.pixels,
-          .label_smoothing = static_cast<float>(job_.train().label_smoothing())};
-}
-
-Result<SlotGraphs*> EngineImpl::launch_graph(uint64_t samples) {
-  SlotGraphs* const graphs = device_->graphs();
-  if (graphs == nullptr) return graphs;
-  const auto body = [this](float* place, const SlotGraphs::OnReady& on_ready) -> Status {
-    LOCKSTEP_ASSIGN_OR_RETURN(const ModelOutput output, forward_->train(/*dropout_key=*/0));
-    return backward_slot(output, place, on_ready);
-  };
-  LOCKSTEP_ASSIGN_OR_RETURN(const bool is_launched,
-                            graphs->launch(samples, view_.bucket_bounds, body));
-  if (const std::string why = graphs->why(); !why.empty()) view_.note(why);
-  return is_launched ? graphs : nullptr;
+  Progress now = driver_.progress();
+  if (device_counts_.load(std::memory_order_acquire))
+    now.bucket = std::min(now.enqueued, device_->finished_buckets());
+  return now;
 }
 
 }  // namespace lockstep

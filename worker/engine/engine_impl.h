@@ -6,10 +6,8 @@
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,9 +26,12 @@
 #include "data/read/sample_team.h"
 #include "metrics/base/phase_clock.h"
 #include "worker/engine/core/boundary_state.h"
+#include "worker/engine/core/eval_scores.h"
 #include "worker/engine/core/flat_layout.h"
 #include "worker/engine/core/loss.h"
-#include "worker/engine/core/self_check.h"
+#include "worker/engine/core/loss_facts.h"
+#include "worker/engine/core/slot_computer.h"
+#include "worker/engine/core/step_driver.h"
 #include "worker/engine/core/step_reducer.h"
 #include "worker/engine/device/device.h"
 #include "worker/engine/device/slot_graphs.h"
@@ -43,7 +44,7 @@
 
 namespace lockstep {
 
-class EngineImpl final : public Engine {
+class EngineImpl final : public Engine, private SlotComputer {
  public:
   EngineImpl(const wire::JobSpec& job, const data::Dataset& train, const data::Dataset* eval,
              std::unique_ptr<Model> model, Schedule schedule, std::vector<bool> frozen);
@@ -67,62 +68,44 @@ class EngineImpl final : public Engine {
   }
   Result<uint64_t> largest_slot(MemoryMeter& meter) override;
   Status set_global_batch(uint64_t samples) override;
-  Status begin_generation(const GenerationView& view, ApplyGate gate) override;
+  Status begin_generation(const GenerationView& view, StepGate gate) override;
   void end_generation() override;
   Result<StepOutcome> step() override;
   Result<wire::EvalReport> evaluate() override;
   Status look(const data::Batch& batch, ForwardObserver& observer) override;
-  void request_stop() override { stop_requested_.store(true, std::memory_order_relaxed); }
+  void request_stop() override { driver_.request_stop(); }
   Progress progress() const override;
 
  private:
-  // One step, from its plan; step.cc.
-  struct StepWork {
-    Step step = 0;
-    data::StepPlan plan;
-    uint64_t samples = 0;  // of the computed slots
-    uint64_t labels = 0;   // in these samples, only those that count; is_by_sample(): the samples
-    const StepMerge* merge = nullptr;
-    const MergeSchedule* schedule = nullptr;  // of this rank
-    wire::StepRecord record;
-    PhaseTotals before;
-    std::optional<CheckPlan> check;
-    wire::CheckReport found;  // valid if `check` is set
-  };
-  Result<StepOutcome> run_step();
-  StepWork plan_work();
-  const StepMerge& merge_of(const StepWork& work);
-  Result<StepOutcome> pass_over(StepWork work);
+  // A slot, and what becomes of the sums; slot.cc.
+  uint64_t step_labels(const data::StepPlan& plan, Step step, uint64_t samples) override;
+  Result<std::optional<uint64_t>> compute(const SlotTask& task, SlotPort& port) override;
+  Result<uint64_t> compute_again(const SlotTask& task) override;
+  Result<bool> are_finite(const StepSums& sums) override { return device_->are_finite(sums); }
+  Result<bool> apply(const StepSums& sums, uint32_t non_empty_slots, double lr) override;
+  Status pass_over() override;
+  Result<uint64_t> state_hash() override { return device_->state_hash(); }
+
   // Where the results of a slot go.
   struct SlotMemory {
     float* region = nullptr;     // of the host: control, and gradients if they travel
     float* gradients = nullptr;  // where backward writes
   };
-  SlotMemory memory_of(const SlotWork& slot);
+  SlotMemory memory_of(SlotPort& port);
   // The batch of the next slot that this rank computes.
   Result<const data::Batch*> next_batch();
   // Sends its samples ahead, if they are ready.
   Status send_next_ahead();
-  Status compute_slot(const SlotWork& slot, StepWork& work);
-  SlotValues values_of(const data::Batch& batch, const StepWork& work) const;
+  SlotValues values_of(const data::Batch& batch, uint64_t step_labels) const;
   Status send_slot(const data::Batch& batch, const SlotValues& values);
   // Computes by a graph; the results lie at the graph's place. Null: nothing was done.
   Result<SlotGraphs*> launch_graph(uint64_t samples);
   Status backward_slot(const ModelOutput& output, float* gradients,
                        const std::function<void(uint32_t)>& on_ready);
-  Status apply(StepWork& work);
-  Status prune_if_due();
-
-  // Checks between ranks; check_step.cc.
-  std::optional<CheckPlan> plan_check(const StepWork& work) const;
-  Status check_others(StepWork& work);
-  Status compute_again(uint32_t slot, StepWork& work);
-  Status note_gradient(uint32_t slot, const float* gradients, StepWork& work);
-  Result<StepOutcome> report(StepWork& work);
-  double mean_loss(const float* control) const;
   // Writes loss, right predictions, metrics and digest beside the slot's gradient.
   Status write_slot_results(const data::Batch& batch, const SlotValues& values,
                             const SlotMemory& memory);
+  Status prune_if_due();
 
   // The search for the largest slot; trial_step.cc.
   Status trial_step(uint64_t samples);
@@ -130,36 +113,19 @@ class EngineImpl final : public Engine {
   uint64_t reserved_bytes();
 
   // Evaluation; evaluate.cc.
-  struct BatchScore {
-    double loss = 0;
-    uint64_t correct = 0;
-    uint64_t top5 = 0;
-    uint64_t has_top5 = 0;
-    double weight = 0;
-    std::array<double, kMostMetrics> metrics{};
-    void add(const BatchScore& other);
-  };
   Result<wire::EvalReport> run_evaluation();
   // Of the weights, and of their average if there is one.
   Status score_batch(const data::SampleReader& reader, data::SampleTeam& team, uint64_t begin,
-                     uint64_t end, std::span<BatchScore> scores);
-  Result<BatchScore> score_with(SlotForward& forward);
-  double mean_loss(const BatchScore& total, uint64_t predictions) const;
-  void report_average(const BatchScore& total, uint64_t samples, wire::EvalReport* report) const;
+                     uint64_t end, std::span<EvalScore> scores);
+  Result<EvalScore> score_with(SlotForward& forward);
 
   bool is_by_sample() const {
     return lockstep::is_by_sample(loss_kind(job_.train()), model_->layout().own_loss.has_value()) ||
            (train_.shape().fields != nullptr &&
             train_.shape().fields->find(data::FieldRole::kWeight));
   }
-  bool knows_right() const {
-    return lockstep::knows_right(loss_kind(job_.train()), model_->layout().own_loss.has_value());
-  }
-  // Names, in the order of the control section.
-  std::span<const std::string> metrics() const {
-    const auto& own = model_->layout().own_loss;
-    return own ? std::span<const std::string>(own->metrics) : std::span<const std::string>();
-  }
+  LossFacts loss_facts() const;
+  std::span<const std::string> metrics() const { return driver_.loss().metrics; }
   // kUsage for a job that asks of the loss what it does not have.
   Status check_loss() const;
   Status check_fields() const;
@@ -215,21 +181,11 @@ class EngineImpl final : public Engine {
   bool tuning_is_noted_ = false;
 
   // Of the present generation.
-  GenerationView view_;
-  ApplyGate gate_;
   std::unique_ptr<data::Loader> loader_;
   const data::Batch* ahead_ = nullptr;  // taken from the loader, and not yet computed with
-  std::unique_ptr<StepReducer> reducer_;
-  std::map<uint64_t, StepMerge> merges_;         // by samples of the step: at most two in a run
-  std::map<Step, StepMerge> merges_with_skips_;  // of steps with skipped slots
+  StepDriver driver_;                   // ends before all that a generation uses
   data::LabelCount label_count_;
-  uint32_t voters_ = 0;  // ranks that own slots
-  const std::function<void(uint32_t)> on_tensor_ready_;
 
-  std::atomic<bool> stop_requested_{false};
-  std::atomic<Step> progress_step_{0};
-  std::atomic<Phase> progress_phase_{Phase::kTrain};
-  std::atomic<uint32_t> progress_bucket_{0};
   std::atomic<bool> device_counts_{false};  // buckets, because devices are connected
 };
 

@@ -61,7 +61,7 @@ uint64_t EngineImpl::reserved_bytes() {
   return bytes;
 }
 
-// As run_step() does for the first slot of a step, up to its gradient. The loader has read all that
+// As compute() does for the first slot of a step, up to its gradient. The loader has read all that
 // it reads ahead.
 Status EngineImpl::compute_trial(uint64_t samples) {
   const data::RunShape shape{shape_.samples, samples * shape_.slots, shape_.slots};
@@ -73,10 +73,9 @@ Status EngineImpl::compute_trial(uint64_t samples) {
   for (Step step = 0; step < steps; ++step) {
     LOCKSTEP_ASSIGN_OR_RETURN(batch, loader->next());
   }
-  StepWork work;
-  work.samples = shape.global_batch;
-  work.labels = is_by_sample() ? work.samples : work.samples * batch->shape.labels();
-  const SlotValues values = values_of(*batch, work);
+  const uint64_t labels =
+      is_by_sample() ? shape.global_batch : shape.global_batch * batch->shape.labels();
+  const SlotValues values = values_of(*batch, labels);
   LOCKSTEP_RETURN_IF_ERROR(send_slot(*batch, values));
   LOCKSTEP_ASSIGN_OR_RETURN(const ModelOutput output, forward_->train(values.dropout_key));
   float* const region = buffer_->partial(0);

@@ -165,7 +165,7 @@ Status Replay::begin_generation(data::SkipSet skips) {
   const data::RunShape& shape = source_->order().shape;
   const bool has_gradients = view.skips.counted_samples(data::plan_step(shape, source_->step()),
                                                         source_->step(), shape.slots) > 0;
-  Engine::ApplyGate gate;
+  StepGate gate;
   gate.try_enter = [this, has_gradients] {
     if (engine_->applied_steps() == source_->step() && has_gradients) take_gradients();
     return true;

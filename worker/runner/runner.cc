@@ -213,7 +213,7 @@ Status Runner::begin_engine(Life& life) {
   view.trace = trace_.log();
   view.note = [this](const std::string& what) { parts_.logger.info("engine", what); };
   view.wants_switch = [this, generation] { return parts_.mailbox.wants_switch(generation); };
-  Engine::ApplyGate gate;
+  StepGate gate;
   gate.try_enter = [this] { return parts_.gate.try_enter(); };
   gate.leave = [this] { parts_.gate.leave(); };
   return parts_.engine.begin_generation(view, std::move(gate));

@@ -88,7 +88,7 @@ class AbortTest : public ::testing::TestWithParam<std::tuple<const char*, const 
   void begin_generation() {
     plan.gates.assign(world->ranks(), world->engine(0).applied_steps());
     const auto gate_of = [this](uint32_t rank) {
-      Engine::ApplyGate gate;
+      StepGate gate;
       gate.try_enter = [this, rank] {
         return pass_gate<HostAtomics>(&plan.gates[rank], world->engine(rank).applied_steps());
       };

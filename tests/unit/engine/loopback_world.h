@@ -76,7 +76,7 @@ class LoopbackWorld {
   bool keeps_inputs = false;  // GenerationView
 
   // The gate around a rank's applies.
-  using GateOf = std::function<Engine::ApplyGate(uint32_t rank)>;
+  using GateOf = std::function<StepGate(uint32_t rank)>;
 
   // A new generation on all ranks; the one before, if any, is aborted.
   void begin_generation(uint64_t total_steps, const GateOf& gate_of = {}, const Wrap& wrap = {});

@@ -180,7 +180,7 @@ TEST(LossScaling, AClosedGateLeavesTheScaleAsItWas) {
   LoopbackWorld world(overflowing_job(), *dataset, even_runs(4, 1));
   bool open = false;
   const auto gate = [&](uint32_t) {
-    Engine::ApplyGate own;
+    StepGate own;
     own.try_enter = [&] { return open; };
     return own;
   };

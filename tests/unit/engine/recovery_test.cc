@@ -39,7 +39,7 @@ TEST(Recovery, AStepWhoseGateWasClosedChangesNothingAndIsRedoneToTheSameBits) {
   LoopbackWorld world(job_with_everything(), *dataset, even_runs(4, 1));
   bool open = true;
   const auto gate = [&](uint32_t) {
-    Engine::ApplyGate own;
+    StepGate own;
     own.try_enter = [&] { return open; };
     return own;
   };

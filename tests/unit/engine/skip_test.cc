@@ -143,7 +143,7 @@ TEST(SkippedSlots, AClosedGateKeepsAWholeStepFromCounting) {
   LoopbackWorld world(small_job("mlp"), *dataset, even_runs(4, 1));
   world.skips.add(0, 0, 4);
   world.begin_generation(kSteps, [](uint32_t) {
-    Engine::ApplyGate closed;
+    StepGate closed;
     closed.try_enter = [] { return false; };
     return closed;
   });

@@ -44,7 +44,7 @@ class CountingEngine final : public Engine {
   Result<uint64_t> largest_slot(MemoryMeter&) override { return uint64_t{1}; }
   Status set_global_batch(uint64_t) override { return Status::ok(); }
 
-  Status begin_generation(const GenerationView& view, ApplyGate gate) override {
+  Status begin_generation(const GenerationView& view, StepGate gate) override {
     collective_ = view.collective;
     gate_ = std::move(gate);
     return Status::ok();
@@ -93,7 +93,7 @@ class CountingEngine final : public Engine {
 
   std::unique_ptr<GradientBuffer> buffer_ = make_plain_buffer({16, 16, 32}, 1);
   Collective* collective_ = nullptr;
-  ApplyGate gate_;
+  StepGate gate_;
   Step applied_ = 0;
   std::atomic<bool> stop_{false};
 };

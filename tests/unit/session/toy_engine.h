@@ -58,7 +58,7 @@ class ToyEngine final : public Engine {
   Result<uint64_t> largest_slot(MemoryMeter&) override { return uint64_t{1}; }
   Status set_global_batch(uint64_t) override { return Status::ok(); }
 
-  Status begin_generation(const GenerationView& view, ApplyGate gate) override {
+  Status begin_generation(const GenerationView& view, StepGate gate) override {
     view_ = view;
     bucket_bounds_ = view.bucket_bounds;
     gate_ = std::move(gate);
@@ -157,7 +157,7 @@ class ToyEngine final : public Engine {
   std::vector<float> values_;
   Step applied_ = 0;
   GenerationView view_;
-  ApplyGate gate_;
+  StepGate gate_;
   StepMerge merge_;
   int64_t voters_ = 0;
   std::atomic<bool> stop_{false};

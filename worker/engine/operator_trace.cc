@@ -1,9 +1,8 @@
-#include "worker/engine/step_trace.h"
+#include "worker/engine/operator_trace.h"
 
 #include <ATen/record_function.h>
 
 #include <memory>
-#include <string>
 
 namespace lockstep {
 namespace {
@@ -28,30 +27,19 @@ void operator_ends(const at::RecordFunction& function, at::ObserverContext* cont
 
 }  // namespace
 
-StepTrace::StepTrace(TraceLog* log, Step step, PhaseClock& phases)
-    : log_(log != nullptr && log->window().contains(step) ? log : nullptr),
-      step_(step),
-      phases_(phases) {
-  if (log_ == nullptr) return;
-  begin_ns_ = log_->now_ns();
-  phases_.switch_to(phases_.current());  // what came before is no part of the step
-  phases_.observe([this](WorkPhase phase, int64_t begin_ns, int64_t end_ns) {
-    log_->add({TraceLane::kTraining, "phase", std::string(phase_name(phase)), begin_ns, end_ns});
-  });
-  operator_log = log_;
+OperatorTrace::OperatorTrace(TraceLog* log, Step step)
+    : is_traced_(log != nullptr && log->window().contains(step)) {
+  if (!is_traced_) return;
+  operator_log = log;
   operators_ = at::addThreadLocalCallback(
       at::RecordFunctionCallback(operator_begins, operator_ends)
           .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
 }
 
-StepTrace::~StepTrace() {
-  if (log_ == nullptr) return;
+OperatorTrace::~OperatorTrace() {
+  if (!is_traced_) return;
   at::removeCallback(operators_);
   operator_log = nullptr;
-  phases_.switch_to(phases_.current());  // so that the last phase ends here
-  phases_.observe({});
-  log_->add({TraceLane::kTraining, "step", "step " + std::to_string(step_ + 1), begin_ns_,
-             log_->now_ns()});
 }
 
 }  // namespace lockstep

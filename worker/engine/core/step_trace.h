@@ -1,16 +1,12 @@
-// Records one step into a TraceLog as long as the object lives. It records the step itself, the
-// phases as the phase clock switches them, and every operator and autograd node that LibTorch runs
-// on this thread. On a CPU these are all of them: autograd runs CPU gradients on the calling
-// thread.
+// Records one step into a TraceLog as long as the object lives: the step itself, and the phases as
+// the phase clock switches them.
 //
 // Without a log, or outside the log's window, nothing is hooked, and the cost is one comparison.
 //
-// Thread-safety: made and destroyed on the training thread. Only the operators of this thread are
-// seen.
+// Thread-safety: made and destroyed on the training thread.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "comm/base/ids.h"
 #include "metrics/base/phase_clock.h"
@@ -34,7 +30,6 @@ class StepTrace {
   const Step step_;
   PhaseClock& phases_;
   int64_t begin_ns_ = 0;
-  uint64_t operators_ = 0;  // LibTorch's handle of the hook
 };
 
 }  // namespace lockstep

@@ -1,0 +1,369 @@
+// Steps without a model and without LibTorch: gradients are numbers made of weights, step and slot.
+#include "worker/engine/core/step_driver.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+
+#include "comm/base/clock.h"
+#include "comm/base/prng.h"
+#include "comm/collectives/bucket_plan.h"
+#include "comm/collectives/loopback/loopback.h"
+#include "tests/support/fails_with.h"
+#include "worker/engine/core/eval_scores.h"
+#include "worker/model/spec.h"
+
+namespace lockstep {
+namespace {
+
+constexpr uint32_t kSlots = 5;
+
+ModelLayout two_layers() {
+  LayoutBuilder builder;
+  builder.add_linear("fc1", 30, 20);
+  builder.add_linear("fc2", 20, 3);
+  return builder.take();
+}
+
+// Its state is one flat vector. Gradients round when they are added, so an order would show.
+class NumberComputer final : public SlotComputer {
+ public:
+  explicit NumberComputer(const FlatLayout& layout)
+      : weights(layout.buffer.gradients, 1.0f), layout_(layout) {}
+
+  Step applied_steps() const override { return applied; }
+  uint64_t step_labels(const data::StepPlan&, Step, uint64_t samples) override { return samples; }
+
+  Result<std::optional<uint64_t>> compute(const SlotTask& task, SlotPort& port) override {
+    computed.push_back(task.slot);
+    in_hand.computes(task.step, task.slot);
+    if (fails_in && *fails_in == task.slot) return Status(Code::kBadData, "a planted failure");
+    LOCKSTEP_RETURN_IF_ERROR(port.open());
+    fill(task, port.region());
+    if (port.on_ready())
+      for (uint32_t i = 0; i < layout_.parameters.size(); ++i) port.on_ready()(i);
+    if (!task.wants_hash) return std::optional<uint64_t>();
+    return std::optional(hash_gradients(layout_, port.region()));
+  }
+
+  Result<uint64_t> compute_again(const SlotTask& task) override {
+    std::vector<float> region(layout_.buffer.elements);
+    fill(task, region.data());
+    ++again;
+    return hash_gradients(layout_, region.data());
+  }
+
+  Result<bool> are_finite(const StepSums&) override { return true; }
+
+  Result<bool> apply(const StepSums& sums, uint32_t, double lr) override {
+    EXPECT_TRUE(is_gate_taken);
+    for (size_t i = 0; i < weights.size(); ++i)
+      weights[i] -= static_cast<float>(lr) * sums.on_host[i];
+    ++applied;
+    return true;
+  }
+  Status pass_over() override {
+    EXPECT_TRUE(is_gate_taken);
+    ++applied;
+    return Status::ok();
+  }
+  Result<uint64_t> state_hash() override {
+    CheckHash hash;
+    hash.update(weights.data(), weights.size() * sizeof(float));
+    return hash.value();
+  }
+
+  std::vector<float> weights;
+  Step applied = 0;
+  std::vector<uint32_t> computed;  // slots, one after another
+  uint32_t again = 0;
+  std::optional<uint32_t> fails_in;  // a slot
+  bool is_gate_taken = false;
+  WorkInHand in_hand = WorkInHand::make().value();
+
+ private:
+  void fill(const SlotTask& task, float* region) const {
+    const uint64_t key = stream_key({task.step, task.slot});
+    std::fill_n(region, layout_.buffer.elements, 0.0f);
+    for (const FlatTensor& tensor : layout_.parameters)
+      for (uint64_t i = tensor.begin; i < tensor.end(); ++i)
+        region[i] = weights[i] * static_cast<float>(stream_value(key, i) % 1'000'003) * 1e-6f;
+    float* control = region + layout_.buffer.statistics;
+    control[kControlLoss] = region[0] / static_cast<float>(task.step_labels);
+    control[kControlCorrect] = static_cast<float>(task.slot);
+    control[kControlMetrics] = region[1];
+    put_digest(control, task.slot, key);
+  }
+
+  const FlatLayout& layout_;
+};
+
+wire::JobSpec job_of(uint32_t check_every) {
+  wire::JobSpec job;
+  job.mutable_optimizer()->set_lr(0.1);
+  job.mutable_train()->set_check_every(check_every);
+  job.mutable_train()->set_slots(kSlots);
+  job.mutable_comm()->set_numerics("exact");
+  return job;
+}
+
+struct Rank {
+  Rank(const wire::JobSpec& job, const data::RunShape& shape, const FlatLayout& layout,
+       const Schedule& schedule)
+      : computer(layout),
+        driver(job, shape, layout, schedule, {.metrics = {"first"}}, computer),
+        buffer(make_plain_buffer(layout.buffer, regions_needed(kSlots, kSlots))) {}
+
+  StepGate gate() {
+    return {.try_enter =
+                [this] {
+                  computer.is_gate_taken = is_open;
+                  return is_open;
+                },
+            .leave = [this] { computer.is_gate_taken = false; }};
+  }
+
+  NumberComputer computer;
+  StepDriver driver;
+  std::unique_ptr<GradientBuffer> buffer;
+  SystemClock clock;
+  PhaseClock phases{clock, WorkPhase::kOther};
+  bool is_open = true;
+  std::vector<StepOutcome> outcomes;
+  Status last;
+};
+
+class DriverWorld {
+ public:
+  DriverWorld(std::vector<SlotRun> runs, data::SkipSet skips = {}, uint32_t check_every = 0)
+      : job_(job_of(check_every)),
+        schedule_(Schedule::create(job_.schedule(), job_.optimizer().lr()).value()) {
+    std::vector<GradientBuffer*> raw;
+    for (size_t r = 0; r < runs.size(); ++r) {
+      ranks.push_back(std::make_unique<Rank>(job_, shape_, layout_, schedule_));
+      raw.push_back(ranks.back()->buffer.get());
+    }
+    collectives_ = make_loopback(1, raw);
+    for (size_t r = 0; r < runs.size(); ++r) {
+      Rank& rank = *ranks[r];
+      GenerationView view;
+      view.generation = 1;
+      view.collective = collectives_[r].get();
+      view.slot_runs = runs;
+      view.bucket_bounds =
+          plan_buckets(layout_.tensor_bounds(), layout_.buffer.elements, 256).value();
+      view.total_steps = 100;
+      view.skips = skips;
+      view.phases = &rank.phases;
+      view.in_hand = &rank.computer.in_hand;
+      EXPECT_TRUE(rank.driver.begin_generation(view, rank.gate(), *rank.buffer, {}).is_ok());
+    }
+  }
+  ~DriverWorld() {
+    for (const auto& collective : collectives_) collective->abort();
+    for (const auto& rank : ranks) rank->driver.end_generation();
+  }
+
+  // Every rank on a thread of its own, up to its first error, after which it aborts the others.
+  DriverWorld& run(Step steps) {
+    std::vector<std::thread> threads;
+    for (size_t r = 0; r < ranks.size(); ++r) {
+      threads.emplace_back([this, r, steps] {
+        Rank& rank = *ranks[r];
+        for (Step t = 0; t < steps && rank.last.is_ok(); ++t) {
+          auto outcome = rank.driver.step();
+          rank.last = outcome.status();
+          if (outcome.is_ok())
+            rank.outcomes.push_back(std::move(*outcome));
+          else
+            collectives_[r]->abort();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return *this;
+  }
+
+  std::vector<uint64_t> hashes(size_t rank) const {
+    std::vector<uint64_t> all;
+    for (const StepOutcome& outcome : ranks[rank]->outcomes)
+      all.push_back(outcome.record.common_hash());
+    return all;
+  }
+  const FlatLayout& layout() const { return layout_; }
+
+ private:
+  const wire::JobSpec job_;
+  const Schedule schedule_;
+  const data::RunShape shape_{.samples = 23, .global_batch = 10, .slots = kSlots};
+  const FlatLayout layout_ = make_flat_layout(two_layers(), kSlots);
+
+ public:
+  std::vector<std::unique_ptr<Rank>> ranks;
+
+ private:
+  std::vector<std::unique_ptr<Collective>> collectives_;
+};
+
+const std::vector<std::vector<SlotRun>> kWorlds = {
+    {{0, 5}}, {{0, 2}, {2, 5}}, {{0, 1}, {1, 4}, {4, 5}}, {{0, 5}, {5, 5}}};
+
+data::SkipSet some_skips() {
+  data::SkipSet skips;
+  skips.add(1, 0, 2);
+  skips.add(3, 0, kSlots);  // a whole step
+  return skips;
+}
+
+TEST(StepDriver, EveryWorldHasTheSameRecordsAndWeights) {
+  DriverWorld alone(kWorlds[0], some_skips());
+  alone.run(6);
+  ASSERT_EQ(alone.hashes(0).size(), 6U);
+  EXPECT_EQ(alone.ranks[0]->outcomes[2].record.samples(), 3U) << "the short step of an epoch";
+  EXPECT_TRUE(alone.ranks[0]->outcomes[2].epoch_ended);
+  EXPECT_EQ(alone.ranks[0]->outcomes[1].record.slots_size(), 3) << "two of five are left out";
+  EXPECT_EQ(alone.ranks[0]->outcomes[0].record.metrics(0).name(), "first");
+  for (const auto& runs : kWorlds) {
+    SCOPED_TRACE(runs.size());
+    DriverWorld world(runs, some_skips());
+    world.run(6);
+    for (size_t r = 0; r < runs.size(); ++r) {
+      EXPECT_TRUE(world.ranks[r]->last.is_ok()) << world.ranks[r]->last.message();
+      EXPECT_EQ(world.hashes(r), alone.hashes(0));
+      EXPECT_EQ(world.ranks[r]->computer.weights, alone.ranks[0]->computer.weights);
+      EXPECT_EQ(world.ranks[r]->driver.progress().step, 6U);
+    }
+  }
+}
+
+TEST(StepDriver, AStepWithoutSlotsIsCountedAndNothingIsComputed) {
+  data::SkipSet skips;
+  skips.add(0, 0, kSlots);
+  DriverWorld world(kWorlds[1], skips);
+  world.run(1);
+  for (const auto& rank : world.ranks) {
+    EXPECT_TRUE(rank->last.is_ok());
+    EXPECT_TRUE(rank->computer.computed.empty());
+    EXPECT_EQ(rank->computer.applied, 1U);
+    EXPECT_THAT(rank->computer.weights, testing::Each(1.0f));
+    EXPECT_EQ(rank->outcomes[0].record.samples(), 0U);
+  }
+}
+
+TEST(StepDriver, BehindAClosedGateNothingChanges) {
+  for (const bool is_passed_over : {false, true}) {
+    data::SkipSet skips;
+    if (is_passed_over) skips.add(0, 0, kSlots);
+    DriverWorld world(kWorlds[0], skips);
+    Rank& rank = *world.ranks[0];
+    rank.is_open = false;
+    world.run(1);
+    EXPECT_THAT(rank.last, FailsWith(Code::kAborted, Names("step 0")));
+    EXPECT_EQ(rank.computer.applied, 0U);
+    EXPECT_THAT(rank.computer.weights, testing::Each(1.0f));
+    EXPECT_EQ(rank.driver.progress().step, 0U);
+  }
+}
+
+TEST(StepDriver, AFailedSlotEndsTheStepOnEveryRankBeforeTheGate) {
+  DriverWorld world(kWorlds[2]);
+  world.ranks[1]->computer.fails_in = 2;
+  world.run(1);
+  EXPECT_EQ(world.ranks[1]->last.code(), Code::kBadData);
+  EXPECT_THAT(world.ranks[1]->computer.computed, testing::ElementsAre(1, 2));
+  EXPECT_THAT(world.ranks[1]->computer.in_hand.get().slots,
+              testing::ElementsAre(SlotInHand{.step = 0, .slot = 2}));
+  for (const size_t other : {0, 2}) {
+    EXPECT_EQ(world.ranks[other]->last.code(), Code::kAborted);
+    EXPECT_TRUE(world.ranks[other]->computer.in_hand.get().slots.empty()) << "not its fault";
+  }
+  for (const auto& rank : world.ranks) EXPECT_EQ(rank->computer.applied, 0U);
+}
+
+TEST(StepDriver, MembersCheckASlotAndTheWeights) {
+  DriverWorld world(kWorlds[2], {}, /*check_every=*/1);
+  world.run(5);
+  uint32_t again = 0;
+  for (size_t step = 0; step < 5; ++step) {
+    const auto& first = world.ranks[0]->outcomes[step].check;
+    ASSERT_TRUE(first.has_value());
+    std::optional<uint64_t> gradient;
+    uint32_t computed = 0;
+    for (const auto& rank : world.ranks) {
+      const auto& check = rank->outcomes[step].check;
+      ASSERT_TRUE(check.has_value());
+      EXPECT_EQ(check->weights_hash(), first->weights_hash());
+      EXPECT_EQ(check->applied(), step + 1);
+      if (!check->has_gradient()) continue;
+      ++computed;
+      if (gradient) {
+        EXPECT_EQ(check->gradient_hash(), *gradient);
+      }
+      gradient = check->gradient_hash();
+    }
+    EXPECT_EQ(computed, step == 2 ? 0U : 3U) << "the short step leaves slot 2 empty";
+  }
+  for (const auto& rank : world.ranks) again += rank->computer.again;
+  EXPECT_EQ(again, 4U * 2U);
+}
+
+TEST(StepDriver, OnlyAVoteOfAllWithSlotsStops) {
+  DriverWorld world({{0, 2}, {2, 5}, {5, 5}});
+  world.ranks[0]->driver.request_stop();
+  world.run(1);
+  for (const auto& rank : world.ranks) EXPECT_FALSE(rank->outcomes[0].all_want_stop);
+  world.ranks[1]->driver.request_stop();
+  world.ranks[2]->driver.request_stop();
+  world.run(1);
+  for (const auto& rank : world.ranks) {
+    EXPECT_TRUE(rank->outcomes[1].all_want_stop);
+    EXPECT_FALSE(rank->outcomes[1].all_want_switch);
+  }
+}
+
+TEST(StepDriver, AViewOfAnotherWorldOrModelIsRefused) {
+  DriverWorld world(kWorlds[1]);
+  Rank& rank = *world.ranks[0];
+  GenerationView view = rank.driver.view();
+  view.slot_runs.pop_back();
+  EXPECT_EQ(rank.driver.begin_generation(view, {}, *rank.buffer, {}).code(), Code::kInternal);
+  EXPECT_EQ(rank.driver.view().collective, nullptr);
+}
+
+// Batches of unequal loss, so that an order of adding would show.
+TEST(EvaluateTogether, EveryWorldHasTheSameReport) {
+  const EvalTask task{.samples = 23, .batch = 4, .predictions = 23, .has_average = true};
+  std::vector<std::string> reports;
+  for (const auto& runs : kWorlds) {
+    DriverWorld world(runs);
+    std::vector<std::thread> threads;
+    std::vector<std::string> own(runs.size());
+    for (size_t r = 0; r < runs.size(); ++r) {
+      threads.emplace_back([&, r] {
+        const auto report =
+            evaluate_together(world.ranks[r]->driver.view(), {.metrics = {"first"}}, 7, task,
+                              [](uint64_t begin, uint64_t end, std::span<EvalScore> scores) {
+                                for (size_t kind = 0; kind < scores.size(); ++kind) {
+                                  scores[kind].loss = 1.0 / static_cast<double>(3 + begin + kind);
+                                  scores[kind].correct = end - begin - kind;
+                                  scores[kind].metrics[0] = 1.0 / static_cast<double>(7 + end);
+                                }
+                                return Status::ok();
+                              });
+        ASSERT_TRUE(report.is_ok()) << report.status().message();
+        EXPECT_EQ(report->correct(), 23U);
+        EXPECT_EQ(report->metrics_size(), 4);  // first, ema_loss, ema_accuracy, ema_first
+        own[r] = report->SerializeAsString();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    reports.insert(reports.end(), own.begin(), own.end());
+  }
+  for (const std::string& report : reports) EXPECT_EQ(report, reports[0]);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,84 @@
+#include "worker/engine/core/eval_scores.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "comm/wire/metric_names.h"
+#include "worker/engine/core/loss.h"
+
+namespace lockstep {
+namespace {
+
+void add_metric(const std::string& name, double value, wire::EvalReport* report) {
+  wire::Metric& metric = *report->add_metrics();
+  metric.set_name(name);
+  metric.set_value(value);
+}
+
+double mean_loss_of(const LossFacts& loss, const EvalScore& total, uint64_t predictions) {
+  return loss.has_weights ? weighted_mean(total.loss, total.weight)
+                          : total.loss / static_cast<double>(predictions);
+}
+
+// Its scores are metrics of the evaluation, so whoever shows metrics shows them.
+void report_average(const LossFacts& loss, const EvalScore& total, uint64_t samples,
+                    wire::EvalReport* report) {
+  const auto share = [&](uint64_t part) {
+    return static_cast<double>(part) / static_cast<double>(report->samples());
+  };
+  const std::string prefix = std::string(kAverageName) + "_";
+  add_metric(prefix + "loss", mean_loss_of(loss, total, report->samples()), report);
+  if (!report->no_accuracy()) add_metric(prefix + "accuracy", share(total.correct), report);
+  if (report->has_top5()) add_metric(prefix + "top5", share(total.top5), report);
+  for (size_t i = 0; i < loss.metrics.size(); ++i)
+    add_metric(prefix + loss.metrics[i], total.metrics[i] / static_cast<double>(samples), report);
+}
+
+}  // namespace
+
+void EvalScore::add(const EvalScore& other) {
+  loss += other.loss;
+  correct += other.correct;
+  top5 += other.top5;
+  has_top5 |= other.has_top5;
+  weight += other.weight;
+  for (size_t i = 0; i < metrics.size(); ++i) metrics[i] += other.metrics[i];
+}
+
+Result<wire::EvalReport> evaluate_together(const GenerationView& view, const LossFacts& loss,
+                                           Step applied, const EvalTask& task,
+                                           const ScoreBatch& score) {
+  const uint64_t batches = (task.samples + task.batch - 1) / task.batch;
+  const uint64_t world = view.collective->world_size();
+  const uint64_t share = (batches + world - 1) / world;  // of a rank; the last may have less
+  const uint64_t kinds = task.has_average ? 2 : 1;
+  std::vector<EvalScore> mine(share * kinds);  // of a batch, the weights' and the average's
+  const uint64_t first = view.collective->rank() * share;
+  for (uint64_t i = 0; i < share && first + i < batches; ++i) {
+    const uint64_t begin = (first + i) * task.batch;
+    LOCKSTEP_RETURN_IF_ERROR(score(begin, std::min(begin + task.batch, task.samples),
+                                   std::span(mine).subspan(i * kinds, kinds)));
+  }
+  std::vector<EvalScore> all(mine.size() * world);
+  const Tag tag{view.generation, applied, Phase::kEval, 0, mine.size() * sizeof(EvalScore)};
+  LOCKSTEP_RETURN_IF_ERROR(view.collective->all_gather(tag, std::as_bytes(std::span(mine)),
+                                                       std::as_writable_bytes(std::span(all))));
+  std::array<EvalScore, 2> totals;
+  for (size_t i = 0; i < all.size(); ++i) totals[i % kinds].add(all[i]);
+  const EvalScore& total = totals[0];
+  wire::EvalReport report;
+  report.set_step(applied);
+  report.set_has_top5(total.has_top5 != 0);
+  report.set_top5(total.top5);
+  report.set_samples(task.predictions);
+  report.set_no_accuracy(!loss.knows_right);
+  report.set_correct(total.correct);
+  report.set_loss(mean_loss_of(loss, total, task.predictions));
+  for (size_t i = 0; i < loss.metrics.size(); ++i)
+    add_metric(loss.metrics[i], total.metrics[i] / static_cast<double>(task.samples), &report);
+  if (task.has_average) report_average(loss, totals[1], task.samples, &report);
+  return report;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,75 @@
+// What an engine is given of a generation, and what it says of its steps.
+//
+// Thread-safety: values. StepGate's functions are called on the training thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/base/ids.h"
+#include "comm/base/work_in_hand.h"
+#include "comm/collectives/device_collective.h"
+#include "comm/wire/control.pb.h"
+#include "data/order/skip_set.h"
+
+namespace lockstep {
+
+class PhaseClock;
+class TraceLog;
+
+namespace data {
+class PrefetchPolicy;
+}  // namespace data
+
+// One fixed membership, as the engine sees it. The Collectives live until end_generation().
+struct GenerationView {
+  Generation generation = 0;
+  Collective* collective = nullptr;
+  // Sums gradients and statistics over device_buffer(); null: the host's Collective sums them.
+  DeviceCollective* devices = nullptr;
+  std::vector<SlotRun> slot_runs;            // by rank
+  std::vector<uint64_t> bucket_bounds;       // elements, ascending, from wire::BucketPlan
+  uint64_t total_steps = 0;                  // length of the run, for the schedule
+  data::SkipSet skips;                       // slots that this generation leaves out
+  PhaseClock* phases = nullptr;              // learns what a step is doing; null: the engine's own
+  WorkInHand* in_hand = nullptr;             // learns which samples are in work; may be null
+  data::PrefetchPolicy* prefetch = nullptr;  // null: nothing is read ahead
+  // For measurements, and only if the device has memory of its own: a slot computes with the
+  // samples of an earlier slot of the same size, so no samples are copied to the device.
+  bool keeps_inputs = false;
+  TraceLog* trace = nullptr;  // records the steps of its window; null: records nothing
+  // Asked once a step, when the last bucket leaves: does this member know of a planned change?
+  std::function<bool()> wants_switch = [] { return false; };
+  // Receives what is worth a line in the log, on the training thread.
+  std::function<void(const std::string&)> note = [](const std::string&) {};
+};
+
+// The gate around apply (worker/session/apply_gate.h). A step calls try_enter() before apply and
+// leave() after it. If try_enter() says no, the step ends with kAborted and nothing has changed.
+struct StepGate {
+  std::function<bool()> try_enter = [] { return true; };
+  std::function<void()> leave = [] {};
+};
+
+struct StepOutcome {
+  wire::StepRecord record;
+  bool epoch_ended = false;
+  bool all_want_stop = false;    // every member asked for a stop in this step's last bucket
+  bool all_want_switch = false;  // every member knew of the planned change, in the same bucket
+  std::optional<wire::CheckReport> check;  // after a step in which members check each other
+};
+
+// Where a worker is now, for heartbeats and metrics.
+struct Progress {
+  Step step = 0;
+  Phase phase = Phase::kTrain;
+  // Of the step in flight: the buckets that are sent. Where GPUs sum, those that the GPU itself has
+  // finished, however many its host has enqueued; one more once all sums are there.
+  uint32_t bucket = 0;
+  uint32_t enqueued = 0;  // buckets that the host has sent or enqueued
+};
+
+}  // namespace lockstep
