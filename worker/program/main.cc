@@ -20,6 +20,7 @@
 #include "worker/doctor/doctor_main.h"
 #include "worker/export/export_main.h"
 #include "worker/program/last_wait.h"
+#include "worker/program/torch_engine_maker.h"
 #include "worker/program/worker.h"
 #include "worker/replay/replay_main.h"
 #include "worker/use/eval_main.h"
@@ -90,7 +91,7 @@ int main(int argc, char** argv) {
   ignore_signals();
   lockstep::allow_many_descriptors();
 
-  auto worker = lockstep::Worker::create(options);
+  auto worker = lockstep::Worker::create(options, lockstep::torch_engine_maker());
   if (!worker.is_ok()) {
     lockstep::print_error("lockstep-worker: %s\n", worker.status().message().c_str());
     return lockstep::exit_code(worker.status());

@@ -9,7 +9,6 @@
 
 #include "comm/base/build_info.h"
 #include "comm/base/clock.h"
-#include "comm/base/gpu/gpu_driver.h"
 #include "comm/base/hash.h"
 #include "comm/base/host_name.h"
 #include "comm/base/log.h"
@@ -24,20 +23,12 @@
 #include "comm/tls/tls_identity.h"
 #include "comm/wire/job.pb.h"
 #include "comm/wire/predictions.h"
-#include "data/dataset/dataset.h"
-#include "data/dataset/facts.h"
-#include "data/io/file_system.h"
-#include "data/open/job_cut.h"
 #include "data/prefetch/prefetch_policy.h"
-#include "data/view/run_data.h"
 #include "metrics/serve/serve_metrics.h"
 #include "worker/engine/core/gpu_environment.h"
-#include "worker/engine/device/open_gpu.h"
+#include "worker/program/engine_maker.h"
 #include "worker/program/metrics_probe.h"
-#include "worker/program/open_devices.h"
 #include "worker/program/open_mpi.h"
-#include "worker/program/read_weights.h"
-#include "worker/program/watch_far_data.h"
 #include "worker/program/worker_host.h"
 #include "worker/session/start_files.h"
 
@@ -100,7 +91,8 @@ struct Secrets {
 
 struct Worker::Impl {
   Impl(WorkerOptions o, wire::JobSpec j, Secrets s, std::unique_ptr<LogPlace> log_place,
-       std::unique_ptr<Logger> log, std::unique_ptr<HostContext> c, WorkInHand work)
+       std::unique_ptr<Logger> log, std::unique_ptr<HostContext> c, WorkInHand work,
+       std::unique_ptr<EngineMaker> m)
       : options(std::move(o)),
         job(std::move(j)),
         place(std::move(log_place)),
@@ -116,7 +108,8 @@ struct Worker::Impl {
         host({loop, gate, mailbox, *context, *logger, in_hand,
               rundir::log_in(options.run_dir, "worker-" + own_name + ".stacks.txt"),
               [this](int code) { on_end(code); }},
-             job) {}
+             job),
+        maker(std::move(m)) {}
 
   const WorkerOptions options;
   const wire::JobSpec job;
@@ -142,14 +135,9 @@ struct Worker::Impl {
   std::unique_ptr<Session> session;
   int exit_code = 0;
 
-  // Made by train().
-  std::unique_ptr<data::Dataset> train_data;
-  std::unique_ptr<data::Dataset> eval_data;
-  std::unique_ptr<DeviceModule> gpu;  // null: the CPU
-  std::unique_ptr<Engine> engine;
-  uint64_t largest_slot = 0;            // 0: the job says how large the global batch is
-  std::unique_ptr<DeviceComm> devices;  // null: gradients are summed over the context
-  std::unique_ptr<Runner> runner;
+  const std::unique_ptr<EngineMaker> maker;
+  MadeEngine made;                 // by train()
+  std::unique_ptr<Runner> runner;  // made by train()
 
   void open_session();
   void open_metrics();
@@ -157,7 +145,6 @@ struct Worker::Impl {
   Status build();
   Result<std::optional<uint64_t>> wait_for_batch();
   void make_runner(uint64_t global_batch);
-  Status open_data();
   wire::Register make_hello() const;
   void fail(const Status& status);
   void end_stuck(const Status& why);
@@ -198,48 +185,13 @@ void Worker::Impl::on_end(int code) {
   loop.call_after(kLastWordsMs, [this] { loop.stop(); });
 }
 
-Status Worker::Impl::open_data() {
-  const std::string cache = data::cache_directory(job.data(), options.run_dir);
-  LOCKSTEP_ASSIGN_OR_RETURN(data::RunData opened, data::open_run_data(job, cache));
-  train_data = std::move(opened.train);
-  eval_data = std::move(opened.eval);
-  watch_far_data(*train_data, eval_data.get(), metrics.far_data());
-  // Of each machine once: they may have different disks at the same place.
-  const bool has_far_data = !train_data->far().empty() || (eval_data && !eval_data->far().empty());
-  if (has_far_data && options.local_rank == 0 && data::is_on_remote_file_system(cache))
-    logger->warn("cache_far_away",
-                 "data.cache_dir is " + cache +
-                     ", on a network file system, but it caches remote data; name a directory on a "
-                     "local disk",
-                 {{"path", cache}});
-  return Status::ok();
-}
-
 Status Worker::Impl::build() {
-  if (job.cluster().device() == "cuda") {  // before anything else asks LibTorch what there is
-    LOCKSTEP_ASSIGN_OR_RETURN(gpu, open_gpu(job, device_module_path(), options.gpu));
-  }
-  LOCKSTEP_RETURN_IF_ERROR(open_data());
-  const auto make_buffer = [this](const BufferLayout& layout, uint32_t regions) {
-    return context->make_buffer(layout, regions);
-  };
-  // The last worker left owns every slot. Regions that are never used cost address space only.
-  LOCKSTEP_ASSIGN_OR_RETURN(engine, Engine::create(job, *train_data, eval_data.get(),
-                                                   job.train().slots(), make_buffer, gpu.get()));
-  LOCKSTEP_RETURN_IF_ERROR(read_weights(job, options.run_dir, *engine, *logger));
-  if (gpu) {
-    LOCKSTEP_ASSIGN_OR_RETURN(devices,
-                              open_devices({job, *gpu, *engine, clock, *logger, options.gpu,
-                                            rundir::file_in(options.run_dir, rundir::kCache),
-                                            [this](const Status& why) { end_stuck(why); }}));
-  }
-  if (job.train().global_batch() != 0) return Status::ok();
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      const auto meter,
-      make_meter(gpu.get(), job.comm().backend() == "nccl" ? 1 : options.workers_here));
-  LOCKSTEP_ASSIGN_OR_RETURN(largest_slot, engine->largest_slot(*meter));
-  logger->info("largest_slot", "train.global_batch auto: the largest slot that fits here",
-               {{"samples", largest_slot}});
+  LOCKSTEP_ASSIGN_OR_RETURN(made,
+                            maker->build({job, options, *logger, clock, metrics,
+                                          [this](const BufferLayout& layout, uint32_t regions) {
+                                            return context->make_buffer(layout, regions);
+                                          },
+                                          [this](const Status& why) { end_stuck(why); }}));
   return Status::ok();
 }
 
@@ -247,7 +199,7 @@ Status Worker::Impl::build() {
 Result<std::optional<uint64_t>> Worker::Impl::wait_for_batch() {
   if (job.train().global_batch() != 0) return std::optional(job.train().global_batch());
   const auto batch = mailbox.wait_for_batch();
-  if (batch) LOCKSTEP_RETURN_IF_ERROR(engine->set_global_batch(*batch));
+  if (batch) LOCKSTEP_RETURN_IF_ERROR(made.engine->set_global_batch(*batch));
   return batch;
 }
 
@@ -255,17 +207,17 @@ void Worker::Impl::make_runner(uint64_t global_batch) {
   Runner::Options runner_options;
   runner_options.job = job;
   runner_options.job.mutable_train()->set_global_batch(global_batch);
-  runner_options.facts = data::make_data_facts(*train_data, eval_data.get());
+  runner_options.facts = made.facts;
   // Of the run, and not of the files that this worker reads, which may not say it.
   if (const auto stored = read_data_facts(options.run_dir); stored.is_ok())
     *runner_options.facts.mutable_legend() = stored->legend();
   runner_options.run_dir = options.run_dir;
-  runner_options.fingerprint = engine->fingerprint();
+  runner_options.fingerprint = made.engine->fingerprint();
   runner_options.connect_deadline_ms = static_cast<int>(job.cluster().start_timeout_s()) * 1'000;
   runner = std::make_unique<Runner>(
       std::move(runner_options),
-      Runner::Parts{*engine, *context, gate, mailbox, *session, *files, probe, &phases, *logger,
-                    [this](const Status& status) { fail(status); }, &in_hand, devices.get(),
+      Runner::Parts{*made.engine, *context, gate, mailbox, *session, *files, probe, &phases,
+                    *logger, [this](const Status& status) { fail(status); }, &in_hand, made.devices,
                     &prefetch});
 }
 
@@ -297,19 +249,13 @@ wire::Register Worker::Impl::make_hello() const {
   hello.mutable_data()->set_unix_name(address.unix_name);
   hello.mutable_data()->set_tcp(address.tcp);
   if (http) hello.set_metrics_address(rpc::to_string(http->address()));
-  for (const std::string& line : engine->fingerprint())
+  for (const std::string& line : made.engine->fingerprint())
     hello.mutable_fingerprint()->add_lines(line);
-  *hello.mutable_facts() = data::make_data_facts(*train_data, eval_data.get());
-  hello.set_flat_elements(engine->gradient_buffer().layout().elements);
-  for (const uint64_t bound : engine->tensor_bounds()) hello.add_tensor_bounds(bound);
-  hello.set_largest_slot(largest_slot);
-  if (gpu) {
-    // Without it the coordinator cannot tell that two workers share a GPU, and NCCL says so later.
-    if (const auto identity = identify_gpu(options.gpu); identity.is_ok()) {
-      hello.mutable_gpu()->set_pci(identity->pci);
-      hello.mutable_gpu()->set_uuid(identity->uuid);
-    }
-  }
+  *hello.mutable_facts() = made.facts;
+  hello.set_flat_elements(made.engine->gradient_buffer().layout().elements);
+  for (const uint64_t bound : made.engine->tensor_bounds()) hello.add_tensor_bounds(bound);
+  hello.set_largest_slot(made.largest_slot);
+  if (made.gpu) *hello.mutable_gpu() = *made.gpu;
   return hello;
 }
 
@@ -320,7 +266,8 @@ Worker::Worker(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {
 
 Worker::~Worker() = default;
 
-Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options) {
+Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options,
+                                               std::unique_ptr<EngineMaker> maker) {
   std::error_code error;
   WorkerOptions found = options;
   found.run_dir = std::filesystem::canonical(options.run_dir, error).string();
@@ -357,9 +304,9 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options) {
   LOCKSTEP_ASSIGN_OR_RETURN(WorkInHand in_hand, options.in_hand_fd < 0
                                                     ? WorkInHand::make()
                                                     : WorkInHand::attach(options.in_hand_fd));
-  return std::unique_ptr<Worker>(new Worker(
-      std::make_unique<Impl>(std::move(found), std::move(job), std::move(secrets), std::move(place),
-                             std::move(logger), std::move(context), std::move(in_hand))));
+  return std::unique_ptr<Worker>(new Worker(std::make_unique<Impl>(
+      std::move(found), std::move(job), std::move(secrets), std::move(place), std::move(logger),
+      std::move(context), std::move(in_hand), std::move(maker))));
 }
 
 // A worker that is told to go stops with the others if all are told, or is left out if not.
@@ -388,13 +335,9 @@ void Worker::train() {
   if (!batch.is_ok()) return end(batch.status());
   if (!*batch) return;
   impl_->make_runner(**batch);
-  impl_->loop.post([this] { impl_->host.attach(*impl_->engine, *impl_->runner); });
+  impl_->loop.post([this] { impl_->host.attach(*impl_->made.engine, *impl_->runner); });
   impl_->runner->run();
-  // Here, where the process does not wait for it: NCCL blocks if it cannot end its work (D2).
-  impl_->devices.reset();
-  if (!impl_->gpu) return;
-  if (const auto peak = peak_device_bytes(*impl_->gpu); peak.is_ok())
-    impl_->logger->info("gpu_memory", "peak GPU memory in use", {{"bytes", *peak}});
+  impl_->maker->has_trained();
 }
 
 }  // namespace lockstep

@@ -1,8 +1,9 @@
 // A worker process put together: everything it owns, in the order in which it can be destroyed.
 //
 //   serve()   the loop's thread: session, /metrics, signals; returns the exit code
-//   train()   the training thread: opens the data, builds the engine, measures its memory where
-//             train.global_batch is auto and waits for what it became, then runs generations
+//   train()   the training thread: lets its EngineMaker open the data, build the engine and measure
+//             its memory where train.global_batch is auto; waits for what the batch became, then
+//             runs generations
 //
 // The two run at the same time, so that connecting and building overlap.
 //
@@ -16,6 +17,8 @@
 #include "comm/base/status.h"
 
 namespace lockstep {
+
+class EngineMaker;
 
 struct WorkerOptions {
   std::string run_dir;
@@ -37,7 +40,8 @@ class Worker {
  public:
   // Reads the run directory and sets the environment, so it comes before any thread is started;
   // everything slow comes later.
-  static Result<std::unique_ptr<Worker>> create(const WorkerOptions& options);
+  static Result<std::unique_ptr<Worker>> create(const WorkerOptions& options,
+                                                std::unique_ptr<EngineMaker> maker);
   ~Worker();
 
   int serve();

@@ -1,0 +1,57 @@
+// Builds what a worker trains with. A Worker knows neither the formats of data nor the library that
+// computes; the program that makes the worker does.
+//
+// Thread-safety: the training thread, but for creation and destruction.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "comm/base/clock.h"
+#include "comm/base/log.h"
+#include "comm/base/status.h"
+#include "comm/wire/control.pb.h"
+#include "comm/wire/job.pb.h"
+#include "metrics/exporters/worker_metrics.h"
+#include "worker/engine/engine.h"
+#include "worker/program/worker.h"
+
+namespace lockstep {
+
+class DeviceComm;
+
+// What a worker gives. All references outlive the maker.
+struct EngineMakerHost {
+  const wire::JobSpec& job;
+  const WorkerOptions& options;
+  Logger& logger;
+  const Clock& clock;
+  WorkerMetrics& metrics;
+  Engine::BufferFactory make_buffer;
+  std::function<void(const Status&)> on_stuck;  // DeviceCommOptions
+};
+
+// What a worker gets. The pointers are the maker's, and live as long as the maker.
+struct MadeEngine {
+  Engine* engine = nullptr;
+  wire::DataFacts facts;
+  uint64_t largest_slot = 0;             // measured if train.global_batch is auto; else 0
+  DeviceComm* devices = nullptr;         // null: gradients are summed in the host's memory
+  std::optional<wire::GpuIdentity> gpu;  // none: the CPU, or a GPU that cannot be told from others
+};
+
+class EngineMaker {
+ public:
+  virtual ~EngineMaker() = default;
+
+  // Opens the data and builds the engine. Call once. Errors go to the coordinator, and end the
+  // worker.
+  virtual Result<MadeEngine> build(const EngineMakerHost& host) = 0;
+
+  // The worker has trained, and its process still waits for this thread: the time to let go of what
+  // may block. `devices` is not used any more.
+  virtual void has_trained() {}
+};
+
+}  // namespace lockstep
