@@ -12,6 +12,7 @@
 #include "coordinator/checkpoint/held_state.h"
 #include "data/read/job_order.h"
 #include "worker/engine/core/step_memory.h"
+#include "worker/engine/core/step_reducer.h"
 #include "worker/engine/device/accelerator.h"
 #include "worker/engine/device/cpu_device.h"
 #include "worker/engine/engine_impl.h"
@@ -220,7 +221,7 @@ Status EngineImpl::install_state(std::span<const StateTensor> state, Step applie
 
 void EngineImpl::go_to(Step applied_steps) {
   state_->set_applied_steps(applied_steps);
-  driver_.is_at(applied_steps);
+  driver_.moved_to(applied_steps);
 }
 
 Status EngineImpl::set_global_batch(uint64_t samples) {
@@ -263,6 +264,7 @@ Status EngineImpl::begin_generation(const GenerationView& view, StepGate gate) {
   device_->keep_inputs(view.keeps_inputs);
   if (state_->applied_steps() == 0 && view.collective->rank() == 0 && view.note)
     for (const std::string& note : model_->notes()) view.note(note);
+  if (view.in_hand != nullptr) view.in_hand->has_applied();  // what an earlier one broke off in
   GradientPath path{.transfer = device_->transfer(), .sums = nullptr, .devices = view.devices};
   if (view.collective->world_size() == 1 || view.devices != nullptr) {
     LOCKSTEP_ASSIGN_OR_RETURN(path.sums, device_->sums(buffer_->regions()));
@@ -321,13 +323,12 @@ Result<StepOutcome> EngineImpl::step() {
   auto outcome = without_exceptions("step", [this]() -> Result<StepOutcome> {
     LOCKSTEP_RETURN_IF_ERROR(use_this_thread());
     const OperatorTrace trace(driver_.view().trace, state_->applied_steps());
-    return driver_.step();
+    auto stepped = driver_.step();
+    if (stepped.is_ok()) note_tuning();
+    return stepped;
   });
   // A slot that was cut short left the loader ahead of the state: nothing more in this generation.
-  if (outcome.is_ok())
-    note_tuning();
-  else
-    drop_loader();
+  if (!outcome.is_ok()) drop_loader();
   return outcome;
 }
 

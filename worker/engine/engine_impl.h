@@ -1,4 +1,4 @@
-// The engine behind engine.h: its members, and the parts of a step as functions.
+// The engine behind engine.h: its members, and the parts of a slot as functions.
 //
 // Thread-safety: as engine.h says.
 #pragma once
@@ -28,11 +28,9 @@
 #include "worker/engine/core/boundary_state.h"
 #include "worker/engine/core/eval_scores.h"
 #include "worker/engine/core/flat_layout.h"
-#include "worker/engine/core/loss.h"
 #include "worker/engine/core/loss_facts.h"
 #include "worker/engine/core/slot_computer.h"
 #include "worker/engine/core/step_driver.h"
-#include "worker/engine/core/step_reducer.h"
 #include "worker/engine/device/device.h"
 #include "worker/engine/device/slot_graphs.h"
 #include "worker/engine/engine.h"

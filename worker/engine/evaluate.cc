@@ -8,10 +8,12 @@
 #include "data/read/cut_padding.h"
 #include "data/read/label_count.h"
 #include "data/read/sample_reader.h"
+#include "worker/engine/core/loss.h"
 #include "worker/engine/engine_impl.h"
 #include "worker/engine/top_classes.h"
 
 namespace lockstep {
+
 Result<wire::EvalReport> EngineImpl::run_evaluation() {
   if (eval_ == nullptr) return Status(Code::kInternal, "there are no evaluation data");
   if (driver_.view().collective == nullptr)

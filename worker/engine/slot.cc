@@ -4,6 +4,7 @@
 
 #include "comm/base/check.h"
 #include "comm/base/prng.h"
+#include "worker/engine/core/loss.h"
 #include "worker/engine/engine_impl.h"
 
 namespace lockstep {
@@ -73,7 +74,7 @@ Result<bool> EngineImpl::apply(const StepSums& sums, uint32_t non_empty_slots, d
 }
 
 Status EngineImpl::pass_over() {
-  go_to(state_->applied_steps() + 1);
+  state_->set_applied_steps(state_->applied_steps() + 1);
   return prune_if_due();
 }
 

@@ -49,8 +49,8 @@ class EngineMaker {
   // worker.
   virtual Result<MadeEngine> build(const EngineMakerHost& host) = 0;
 
-  // The worker has trained, and its process still waits for this thread: the time to let go of what
-  // may block. `devices` is not used any more.
+  // The worker has trained. What may block is let go of here, and not in the destructor: for this
+  // thread the process waits only so long (last_wait.h). `devices` is not used any more.
   virtual void has_trained() {}
 };
 

@@ -63,7 +63,8 @@ class SlotComputer {
   // Computes a slot from the boundary state, which it does not change. Writes the whole region:
   // gradients, statistics, and the control section (flat_layout.h) with the slot's share of the
   // loss and its digest. Slots of a step come in ascending order. Gives the gradient's hash if the
-  // task wants it.
+  // task wants it. Marks the slot in the view's WorkInHand once it has its samples, and leaves the
+  // view's phase clock at kOther.
   virtual Result<std::optional<uint64_t>> compute(const SlotTask& task, SlotPort& port) = 0;
 
   // Computes a slot, of this rank or not, in private memory, and gives the gradient's hash.
@@ -74,7 +75,8 @@ class SlotComputer {
   virtual Result<bool> are_finite(const StepSums& sums) = 0;
 
   // Makes the step of its sums; applied_steps() grows by one. `non_empty_slots` contributed. False
-  // if the sums overflowed, and the step changed nothing else. After an error the state is unknown.
+  // if the sums overflowed or no sample had any weight: the update was left out. After an error the
+  // state is unknown.
   virtual Result<bool> apply(const StepSums& sums, uint32_t non_empty_slots, double lr) = 0;
 
   // The step has no sums, since all its slots are left out: applied_steps() grows by one.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <string>
 #include <utility>
 
 #include "comm/base/prng.h"
@@ -82,7 +83,6 @@ Status StepDriver::begin_generation(GenerationView view, StepGate gate, Gradient
   voters_ =
       static_cast<uint32_t>(std::count_if(view_.slot_runs.begin(), view_.slot_runs.end(),
                                           [](const SlotRun& run) { return run.begin < run.end; }));
-  if (view_.in_hand != nullptr) view_.in_hand->has_applied();  // what an earlier one broke off in
   reducer_ = std::make_unique<StepReducer>(layout_, buffer, *view_.collective, view_.generation,
                                            view_.bucket_bounds, bucket_, path);
   return Status::ok();

@@ -9,16 +9,16 @@
 // INVARIANTS
 //  S1 apply() and pass_over() are called between try_enter() and leave() of the gate, and nothing
 //     else of a SlotComputer changes its state.
-//  S2 A step that ends with an error before the gate has changed nothing. An error of apply()
-//  leaves
-//     the gate taken: nothing true can be said of the step, and the process ends.
+//  S2 A step that ends with an error before the gate has changed nothing. An error of apply() or
+//     pass_over() leaves the gate taken: nothing true can be said of the step, and the process
+//     ends.
 //  S3 What a record says of the step, but for its times, is the same on every rank (common_hash).
 //  S4 Samples stay in hand (WorkInHand) only where the step failed by this rank's own fault.
 //
 // Errors: kAborted if the generation's Collective was aborted before the gate, or the gate did not
 // open; those of the SlotComputer.
 //
-// Thread-safety: one thread drives it. request_stop(), is_at(), enters() and progress() from any
+// Thread-safety: one thread drives it. request_stop(), moved_to(), enters() and progress() from any
 // thread.
 #pragma once
 
@@ -67,7 +67,7 @@ class StepDriver {
 
   void request_stop() { stop_requested_.store(true, std::memory_order_relaxed); }
   // Where the state is, when something else than a step has moved it.
-  void is_at(Step applied_steps) { at_step_.store(applied_steps, std::memory_order_relaxed); }
+  void moved_to(Step applied_steps) { at_step_.store(applied_steps, std::memory_order_relaxed); }
   void enters(Phase phase) { phase_.store(phase, std::memory_order_relaxed); }
   // `bucket` as `enqueued`: where GPUs sum, the engine knows better.
   Progress progress() const;
@@ -104,18 +104,18 @@ class StepDriver {
   const LossFacts loss_;
   SlotComputer& computer_;
 
-  // Of the present generation.
-  GenerationView view_;
-  StepGate gate_;
-  std::unique_ptr<StepReducer> reducer_;
-  std::map<uint64_t, StepMerge> merges_;         // by samples of the step: at most two in a run
-  std::map<Step, StepMerge> merges_with_skips_;  // of steps with skipped slots
-  uint32_t voters_ = 0;                          // ranks that own slots
-
   std::atomic<bool> stop_requested_{false};
   std::atomic<Step> at_step_{0};
   std::atomic<Phase> phase_{Phase::kTrain};
   std::atomic<uint32_t> bucket_{0};
+
+  // Of the present generation.
+  GenerationView view_;
+  StepGate gate_;
+  std::map<uint64_t, StepMerge> merges_;         // by samples of the step: at most two in a run
+  std::map<Step, StepMerge> merges_with_skips_;  // of steps with skipped slots
+  uint32_t voters_ = 0;                          // ranks that own slots
+  std::unique_ptr<StepReducer> reducer_;         // ends first: its lane may use the merges
 };
 
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 #include <string>
 
 namespace lockstep {
+
 StepTrace::StepTrace(TraceLog* log, Step step, PhaseClock& phases)
     : log_(log != nullptr && log->window().contains(step) ? log : nullptr),
       step_(step),
