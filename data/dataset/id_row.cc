@@ -13,7 +13,7 @@ bool copy_ids(const uint8_t* stored, uint64_t count, int64_t* out) {
   for (uint64_t i = 0; i < count; ++i) {
     T id;
     std::memcpy(&id, stored + i * sizeof id, sizeof id);
-    out[i] = static_cast<int64_t>(id);
+    out[i] = static_cast<int64_t>(id);  // NOLINT(bugprone-signed-char-misuse): the sign counts
     all |= out[i];
   }
   return all >= 0;  // the sign of any
