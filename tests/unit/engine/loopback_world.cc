@@ -221,8 +221,7 @@ void LoopbackWorld::begin_generation(uint64_t total_steps, const GateOf& gate_of
     if (r == 0) view.note = [this](const std::string& what) { notes.push_back(what); };
     view.keeps_inputs = keeps_inputs;
     if (wants_switch) view.wants_switch = [this, r] { return wants_switch(r); };
-    const Status status =
-        engines_[r]->begin_generation(view, gate_of ? gate_of(r) : StepGate{});
+    const Status status = engines_[r]->begin_generation(view, gate_of ? gate_of(r) : StepGate{});
     ASSERT_TRUE(status.is_ok()) << status.message();
   }
 }
