@@ -138,6 +138,8 @@ class FloatImages(TrainedRunsTest):
                 run = self.start(self.job_of(self.data(f"bad-{i}", **changed), data, model),
                                  name=f"refused-{i}")
                 self.assert_fails(run, code, names=names, advises=advises)
+                if "data.transforms" in names:
+                    self.assertNotIn("waiting for workers", run.text())
 
 
 if __name__ == "__main__":

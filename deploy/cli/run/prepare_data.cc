@@ -7,6 +7,7 @@
 #include "data/dataset/float_image.h"
 #include "data/dataset/id_row.h"
 #include "data/open/job_cut.h"
+#include "data/read/sample_reader.h"
 #include "data/transform/legend.h"
 #include "data/view/run_data.h"
 #include "deploy/cli/base/text.h"
@@ -66,6 +67,9 @@ Result<PreparedData> prepare_data(const wire::JobSpec& job, const std::string& r
   PreparedData prepared{data::make_data_facts(train, eval),
                         describe_model(job.model(), train.shape()), describe(train, eval)};
   const auto& words = job.data().transforms();
+  // Workers would say it too, but only after they have started.
+  LOCKSTEP_RETURN_IF_ERROR(
+      data::SampleReader::create(train, {words.begin(), words.end()}, train.statistics()).status());
   LOCKSTEP_ASSIGN_OR_RETURN(*prepared.facts.mutable_legend(),
                             data::make_legend({words.begin(), words.end()}, train));
   return prepared;
