@@ -138,7 +138,8 @@ struct Rank {
 
 class DriverWorld {
  public:
-  DriverWorld(std::vector<SlotRun> runs, data::SkipSet skips = {}, uint32_t check_every = 0)
+  DriverWorld(const std::vector<SlotRun>& runs, const data::SkipSet& skips = {},
+              uint32_t check_every = 0)
       : job_(job_of(check_every)),
         schedule_(Schedule::create(job_.schedule(), job_.optimizer().lr()).value()) {
     std::vector<GradientBuffer*> raw;
