@@ -44,13 +44,19 @@ void TlsDoor::knock(boost::asio::ip::tcp::socket socket) {
   listen_to(id, caller);
 }
 
+TlsDoor::Callers& TlsDoor::who_makes_room() {
+  const auto& silent = silent_.by_id;
+  const int64_t stubborn_ms = loop_.now_ms() - limits::kTlsPromptMs;
+  if (!silent.empty() && silent.begin()->second->since_ms <= stubborn_ms) return silent_;
+  if (!lines_[kStrangers].waiting.by_id.empty()) return lines_[kStrangers].waiting;
+  return silent.empty() ? lines_[kKnocked].waiting : silent_;
+}
+
 void TlsDoor::make_room() {
   size_t callers = silent_.by_id.size();
   for (const Line& line : lines_) callers += line.waiting.by_id.size();
   if (!enter_ || callers < most_callers_) return;
-  Callers& from = !silent_.by_id.empty()                      ? silent_
-                  : !lines_[kStrangers].waiting.by_id.empty() ? lines_[kStrangers].waiting
-                                                              : lines_[kKnocked].waiting;
+  Callers& from = who_makes_room();
   const CallerId first = from.crowd.first_to_go();
   const int64_t age_ms = loop_.now_ms() - from.by_id.at(first)->since_ms;
   turn_away(from, first,

@@ -17,9 +17,10 @@
 //  3. Nobody who has knocked waits for a stranger. In a line the newest goes first, because it has
 //     the most patience left. A caller that has waited too long comes again, and is the newest
 //     then. A caller that has hung up costs no arithmetic.
-//  4. At most kTlsCallers are silent or waiting. One more displaces one of the silent, or else of
-//     the strangers, or else of those who have knocked: the oldest from the address that sent most
-//     of them (crowd.h).
+//  4. At most kTlsCallers are silent or waiting. One more displaces one of those who have been
+//     silent for kTlsPromptMs, or else of the strangers, the silent, those who have knocked: the
+//     oldest from the address that sent most of them (crowd.h). Those who have only just come stay
+//     before strangers, since the knock of one of our own may lie in its socket, not yet read.
 //  5. Until it enters, a caller costs a descriptor and no memory of OpenSSL's.
 //
 // Source of 3: adaptive LIFO, B. Maurer, "Fail at Scale", ACM Queue 13(8), 2015.
@@ -79,6 +80,7 @@ class TlsDoor final : public std::enable_shared_from_this<TlsDoor> {
   static std::shared_ptr<Caller> take(Callers& from, CallerId id, bool is_proven = false);
   void put(Callers& into, CallerId id, std::shared_ptr<Caller> caller);
   bool has_knocked(int fd);
+  Callers& who_makes_room();
   void make_room();
   void listen_to(CallerId id, const std::shared_ptr<Caller>& caller);
   void on_word(CallerId id);

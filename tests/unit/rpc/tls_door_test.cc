@@ -226,6 +226,32 @@ TEST_F(Door, AmongTooManyStrangersMakeRoomBeforeThoseWhoHaveKnocked) {
   EXPECT_EQ(turned_away_.size(), 6u);
 }
 
+// Many are accepted in one turn of the loop, before a word of any of them is read.
+TEST_F(Door, AmongTooManyStrangersWhoHasJustComeIsHeardFirst) {
+  fill_hands();
+  for (size_t i = 0; i < kMostCallers; ++i) come(1);
+  const int own = knock();
+  const std::string word = right_knock() + 'G';
+  ASSERT_EQ(::send(own, word.data(), word.size(), MSG_NOSIGNAL), static_cast<ssize_t>(word.size()));
+  for (int i = 0; i < 5; ++i) knock();
+  settle();
+  EXPECT_EQ(after_filling(), (std::vector<int>{'G'}));
+  EXPECT_EQ(turned_away_.size(), 6u);
+}
+
+TEST_F(Door, WhoKeepsSilentMakesRoomBeforeStrangers) {
+  const int silent = knock();
+  loop_.run_for(limits::kTlsPromptMs);
+  fill_hands();
+  std::vector<int> strangers;
+  for (size_t i = 1; i < kMostCallers; ++i) strangers.push_back(come(1));
+  EXPECT_TRUE(turned_away_.empty());
+  knock();
+  char byte;
+  EXPECT_EQ(::recv(silent, &byte, 1, 0), 0) << "its connection is closed";
+  EXPECT_EQ(::recv(strangers[0], &byte, 1, 0), -1) << "still open";
+}
+
 TEST_F(Door, ATurnMayOutliveTheDoorAndNobodyElseDoes) {
   const int silent = knock();
   fill_hands();
