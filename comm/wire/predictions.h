@@ -18,6 +18,12 @@ inline bool is_from_file(const wire::ModelSpec& model) {
   return row != nullptr && row->is_from_file;
 }
 
+// True if a process in Python trains it, with a loop of its own.
+inline bool is_script(const wire::ModelSpec& model) {
+  const ModelRow* row = find_model(model.name());
+  return row != nullptr && row->is_script;
+}
+
 // True if the model can learn from tokens.
 inline bool may_take_tokens(const wire::ModelSpec& model) {
   const ModelRow* row = find_model(model.name());

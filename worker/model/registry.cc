@@ -72,6 +72,10 @@ Result<std::unique_ptr<Model>> make_model(const wire::ModelSpec& spec,
   }
   const ModelRow* row = find_model(spec.name());
   if (row == nullptr) return unknown_model(spec.name());
+  if (row->is_script)
+    return Status(Code::kUsage,
+                  "model.name is script, which a process in Python trains, and nothing "
+                  "else can; start it with lockstep run SCRIPT.py");
   if (spec.recompute() && row->name != "gpt2")
     return Status(Code::kUsage, "model.recompute is true, which only gpt2 can do, not model.name " +
                                     spec.name() +

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "comm/base/clock.h"
 #include "comm/base/log.h"
@@ -39,6 +40,7 @@ struct MadeEngine {
   uint64_t largest_slot = 0;             // measured if train.global_batch is auto; else 0
   DeviceComm* devices = nullptr;         // null: gradients are summed in the host's memory
   std::optional<wire::GpuIdentity> gpu;  // none: the CPU, or a GPU that cannot be told from others
+  std::vector<wire::IdentityFact> identity;  // of a script: what may not change; sorted by key
 };
 
 class EngineMaker {

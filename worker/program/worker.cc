@@ -256,6 +256,7 @@ wire::Register Worker::Impl::make_hello() const {
   for (const uint64_t bound : made.engine->tensor_bounds()) hello.add_tensor_bounds(bound);
   hello.set_largest_slot(made.largest_slot);
   if (made.gpu) *hello.mutable_gpu() = *made.gpu;
+  for (const wire::IdentityFact& fact : made.identity) *hello.add_identity() = fact;
   return hello;
 }
 

@@ -19,6 +19,7 @@ struct ModelRow {
   std::string_view name;  // model.name
   ModelTakes takes = ModelTakes::kImages;
   bool is_from_file = false;           // the user's own: model.path
+  bool is_script = false;              // a process in Python trains it: script.path
   bool tells_documents_apart = false;  // takes positions beside tokens: data.documents: pack
   // Null: nothing to do, nothing to check, not known.
   void (*resolve)(wire::ModelSpec*) = nullptr;  // replaces the zeros that stand for a default

@@ -17,6 +17,7 @@ constexpr ModelRow kModels[] = {
     {.name = "exported", .takes = ModelTakes::kEither, .is_from_file = true},
     {.name = "torchscript", .takes = ModelTakes::kEither, .is_from_file = true},
     {.name = "plugin", .takes = ModelTakes::kEither, .is_from_file = true},
+    {.name = "script", .takes = ModelTakes::kEither, .is_script = true},
 };
 
 template <typename Pick>

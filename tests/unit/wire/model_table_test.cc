@@ -39,6 +39,12 @@ TEST(ModelTable, KnowsModelsFromFiles) {
   EXPECT_FALSE(is_from_file(model("unknown")));
 }
 
+TEST(ModelTable, KnowsScripts) {
+  EXPECT_TRUE(is_script(model("script")));
+  EXPECT_FALSE(is_script(model("plugin")));
+  EXPECT_FALSE(is_script(model("unknown")));
+}
+
 TEST(ModelTable, CountsAPredictionForEachTokenOfASequence) {
   for (const char* name : {"gpt2", "torchscript", "mlp"}) {
     wire::ModelSpec spec = model(name);
