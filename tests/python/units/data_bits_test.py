@@ -1,0 +1,157 @@
+"""The same batches, whatever computes them and in whichever order they are asked for."""
+
+from __future__ import annotations
+
+import collections
+import os
+import random
+import tempfile
+import unittest
+
+import torch
+from data_support import Noisy, Numbers, flat, numpy, started, task
+
+from lockstep._data import Task, facts, unpack
+
+Pair = collections.namedtuple("Pair", "left right")
+
+
+class WholeSlots(Noisy):
+    def __getitems__(self, indices: list[int]) -> list[torch.Tensor]:
+        return [torch.rand(2) + i for i in indices]
+
+
+class Bits(unittest.TestCase):
+    def batches(self, dataset, workers, order=range(8), collate=None):
+        feed = started(dataset, workers, collate)
+        try:
+            for step in order:
+                feed.request(task(step))
+            return [flat(feed.take(task(step, epoch=0))) for step in range(8)]
+        finally:
+            feed.close()
+
+    def test_any_number_of_workers_and_any_order_of_requests_give_the_same_bits(self):
+        alone = self.batches(Noisy(), 0)
+        self.assertEqual(alone, self.batches(Noisy(), 1))
+        self.assertEqual(alone, self.batches(Noisy(), 3, [7, 2, 2, 5, 0, 1, 6, 3, 4]))
+        self.assertEqual(alone, self.batches(Noisy(), 3, []))
+
+    def test_samples_of_one_epoch_draw_different_numbers_and_those_of_the_next_do_too(self):
+        feed = started(Noisy(), 0)
+        seen = [feed.take(task(0, epoch=e)).value["x"][k, 0, 0] % 1 for e in (0, 1) for k in (0, 1)]
+        self.assertEqual(len({float(x) for x in seen}), 4)
+
+    def test_a_sample_is_seeded_by_its_position_whatever_slot_it_is_in(self):
+        feed = started(Noisy(), 0)
+        four = feed.take(task(1, size=4)).value["x"]
+        eight = feed.take(task(0, size=8)).value["x"]
+        self.assertTrue(torch.equal(four, eight[4:]))
+        index = task(1).indices[0] + 1
+        other = feed.take(Task(1, 0, 0, [4], [index])).value["x"]
+        self.assertTrue(torch.allclose(four[:1] + 1, other, atol=1e-5))
+
+    @unittest.skipIf(numpy is None, "numpy is not installed")
+    def test_torch_and_numpy_do_not_draw_the_same_numbers(self):
+        class Both(Numbers):
+            def __getitem__(self, index):
+                return torch.tensor([torch.rand((), dtype=torch.double), numpy.random.rand()])
+
+        value = started(Both(), 0).take(task(0)).value
+        self.assertFalse(torch.isclose(value[:, 0], value[:, 1]).any())
+
+    def test_getitems_is_seeded_once_a_slot(self):
+        alone = self.batches(WholeSlots(), 0)
+        self.assertEqual(alone, self.batches(WholeSlots(), 2))
+        self.assertNotEqual(alone[0][0][3], alone[1][0][3])
+
+    def test_data_processes_do_not_share_a_file_that_facts_has_opened(self):
+        class Lazy(Numbers):
+            file = None
+
+            def __getitem__(self, index):
+                if self.file is None:
+                    self.file = open(path, "rb")  # noqa: SIM115
+                self.file.seek(index)
+                os.sched_yield()
+                return self.file.read(1)[0]
+
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(bytes(range(64)))
+            file.flush()
+            path = file.name
+            data = Lazy()
+            feed = started(data, 2, torch.tensor)
+            facts(unpack(data), 1)
+            for step in range(40):
+                feed.request(task(step + 1))
+                self.assertEqual(feed.take(task(step)).value.tolist(), task(step).indices)
+            folder = f"/proc/{feed._pool._zygote}/fd"
+            links = [os.readlink(f"{folder}/{name}") for name in os.listdir(folder)]
+            self.assertEqual(links.count(path), 1)  # That of the test, which was open before.
+            feed.close()
+            data.file.close()
+
+    def test_collate_may_draw(self):
+        def collate(samples):
+            return torch.stack(samples) * torch.rand(4, 1)
+
+        alone = self.batches(Numbers(), 0, collate=collate)
+        self.assertEqual(alone, self.batches(Numbers(), 2, collate=collate))
+
+    def test_computing_in_process_leaves_generators_and_settings_of_the_script_alone(self):
+        feed = started(Noisy(), 0)
+        threads = torch.get_num_threads()
+        torch.manual_seed(1)
+        random.seed(1)
+        expected = (torch.rand(2).tolist(), random.random())
+        torch.manual_seed(1)
+        random.seed(1)
+        with torch.no_grad(), torch.autocast("cpu"):
+            feed.take(task(0))
+            self.assertFalse(torch.is_grad_enabled())
+            self.assertTrue(torch.is_autocast_enabled("cpu"))
+        self.assertEqual((torch.rand(2).tolist(), random.random()), expected)
+        self.assertEqual(torch.get_num_threads(), threads)
+
+    def test_what_collate_may_return_arrives_as_it_was(self):
+        def collate(samples):
+            x = torch.stack(samples)
+            value = {
+                "x": x,
+                3: [x.t(), x[:, :0], x[0, 0], x.bool(), x.bfloat16(), x.to(torch.complex64)],
+                "images": x.view(1, 1, 4, 4).to(memory_format=torch.channels_last),
+                "pair": Pair(1, (None, True, -(2**70), 0.1, float("inf"), "ü\udcff", b"\0x", b"")),
+                "empty": [[], (), {}],
+            }
+            if numpy is not None:
+                value["array"] = x.numpy()[::-1]
+                value["number"] = numpy.float32(0.1)
+            return value
+
+        for workers in (0, 1):
+            feed = started(Numbers(), workers, collate)
+            value = feed.take(task(0)).value
+            x = torch.stack([Numbers()[i] for i in task(0).indices])
+            expected = collate(list(x))
+            if numpy is not None:
+                got, want = value.pop("array"), expected.pop("array")
+                self.assertEqual((got.dtype, got.tolist()), (want.dtype, want.tolist()))
+                self.assertIs(type(value["number"]), numpy.float32)
+            plain = torch.contiguous_format
+            expected[3][:2] = [t.clone(memory_format=plain) for t in expected[3][:2]]
+            expected["images"] = expected["images"].clone(memory_format=plain)
+            self.assertEqual(flat(value), flat(expected))
+            feed.close()
+
+    def test_what_collate_returns_may_be_changed_without_harm_to_the_dataset(self):
+        for workers in (0, 1):
+            kept = torch.zeros(3)
+            feed = started(Numbers(), workers, lambda samples, kept=kept: kept)
+            feed.take(task(0)).value.add_(1)
+            self.assertEqual(feed.take(task(1)).value.tolist(), [0, 0, 0])
+            feed.close()
+
+
+if __name__ == "__main__":
+    unittest.main()
