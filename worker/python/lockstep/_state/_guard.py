@@ -1,0 +1,102 @@
+"""Says at once, in one sentence, that a loop body does what only Lockstep may do.
+
+A worker may own no slot of a step, and computes a slot twice after a failure. So optimizers and
+schedulers move in apply alone, on all workers alike; a step in the loop body would make their
+weights differ.
+"""
+
+from __future__ import annotations
+
+import copyreg
+from contextlib import contextmanager
+from typing import Any, Iterator
+
+from torch.optim import Optimizer
+
+from ._errors import MisuseError
+from ._optimizers import changed, settings
+
+
+class Guard:
+    """Hooks on the kept optimizers and schedulers. Main thread only."""
+
+    def __init__(self, optimizers: dict[str, Optimizer], schedulers: dict[str, Any]) -> None:
+        self.is_applying = False
+        self._optimizers = optimizers
+        self._handles = [
+            optimizer.register_step_pre_hook(self._hook(name))
+            for name, optimizer in optimizers.items()
+        ]
+        self._classes: list[tuple[Any, type]] = []
+        for name, scheduler in schedulers.items():
+            original = type(scheduler)
+            try:
+                scheduler.__class__ = _guarded(original, name, self)
+            except TypeError:  # a class with __slots__: it stays without a guard
+                continue
+            self._classes.append((scheduler, original))
+        self.note()
+
+    @contextmanager
+    def applying(self) -> Iterator[None]:
+        """Lets optimizers and schedulers step inside."""
+        self.is_applying = True
+        try:
+            yield
+        finally:
+            self.is_applying = False
+            self.note()
+
+    def note(self) -> None:
+        """The settings of the optimizers are right as they are now."""
+        self._settings = {name: settings(o) for name, o in self._optimizers.items()}
+
+    def check(self) -> None:
+        """Raises MisuseError if the loop body changed a setting of an optimizer."""
+        for name, optimizer in self._optimizers.items():
+            what = changed(self._settings[name], settings(optimizer))
+            if what:
+                raise MisuseError(
+                    f"The loop body changed `{name}.{what}`, which workers without a part of this "
+                    "step do not see: keep a scheduler (LambdaLR takes any function of the step), "
+                    "or set it in run.keep(after_step=…).")
+
+    def remove(self) -> None:
+        """Takes the hooks away."""
+        for handle in self._handles:
+            handle.remove()
+        for scheduler, original in self._classes:
+            scheduler.__class__ = original
+        self._handles, self._classes = [], []
+
+    def _hook(self, name: str):
+        def refuse(_optimizer: Any, _args: Any, _kwargs: Any) -> None:
+            if not self.is_applying:
+                raise MisuseError(
+                    f"The loop body calls `{name}.step()`: delete the call, Lockstep steps the "
+                    "optimizer when all workers' gradients of the step are summed.")
+        return refuse
+
+
+def _guarded(original: type, name: str, guard: Guard) -> type:
+    """A subclass that looks and pickles like `original`, and whose step() asks `guard`.
+
+    A wrapper in the instance would stand in its __dict__, which is a scheduler's state_dict().
+    """
+    def step(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not guard.is_applying:
+            raise MisuseError(
+                f"The loop body calls `{name}.step()`: delete the call, Lockstep steps the "
+                "scheduler once a step, after the optimizer.")
+        return original.step(self, *args, **kwargs)
+
+    def reduce(self: Any, protocol: Any) -> Any:
+        made_by, args, *rest = original.__reduce_ex__(self, protocol)
+        if made_by is copyreg.__newobj__ and args == (type(self),):
+            return (copyreg._reconstructor, (original, object, None), *rest)
+        return (made_by, tuple(original if a is type(self) else a for a in args), *rest)
+
+    return type(original.__name__, (original,), {
+        "step": step, "__reduce_ex__": reduce, "__module__": original.__module__,
+        "__qualname__": original.__qualname__, "__doc__": original.__doc__,
+    })

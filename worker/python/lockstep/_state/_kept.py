@@ -1,0 +1,268 @@
+"""What run.keep() was given: the state of a run between two steps.
+
+    kept = Kept()
+    kept.keep(model=model, optimizer=optimizer, scheduler=scheduler)
+    entries = kept.describe()                          # of all tensors, and one of all else
+    kept.install({(e.section, e.name): e.tensor for e in entries})   # in another process, too
+
+A process that installed a state continues bit for bit like the one that described it. Parameters
+and buffers have the names that the model gives them. Tensors of the first optimizer are named
+"exp_avg.fc.weight", those of a further one kept as `d` "d.exp_avg.fc.weight". All that is no tensor
+is one entry "objects" of the section "optimizer": canonical JSON in U8 (_objects.py).
+
+INVARIANTS
+ K1 describe() depends on the state alone: processes that agree describe the same bytes.
+ K2 install() checks everything before it writes; if it raises StateError, nothing has changed.
+ K3 Names, shapes and dtypes of parameters, and the groups of optimizers, are fixed by keep().
+
+Main thread only.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any, Callable, Iterable, Mapping, Optional
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+
+from . import _identity
+from ._errors import MisuseError, StateError
+from ._guard import Guard
+from ._install import Installer
+from ._modules import Modules, NamedBuffer, NamedParameter, averages
+from ._objects import encode
+from ._others import Collector, other_value
+from ._optimizers import check_optimizer, value_of
+from ._tensors import Entry, entry
+
+_FUNCTIONS = ("update", "after_step")
+
+
+class Kept:
+    """The objects that a script gave to run.keep(), as one state."""
+
+    def __init__(self) -> None:
+        self.modules: dict[str, nn.Module] = {}
+        self.optimizers: dict[str, Optimizer] = {}
+        self.schedulers: dict[str, Any] = {}
+        self.others: dict[str, Any] = {}  # schedulers, scalers, all else with state_dict()
+        self.update: Optional[Callable[..., Any]] = None
+        self.after_step: Optional[Callable[..., Any]] = None
+        self.parameters: list[NamedParameter] = []  # get gradients; order of registration
+        self.frozen: list[NamedParameter] = []  # get none: requires_grad=False, averages
+        self.buffers: list[NamedBuffer] = []
+        self._tensors: Optional[Modules] = None
+        self._guard: Optional[Guard] = None
+        self._names: dict[int, str] = {}
+        self._included: set[str] = set()
+        self._identity: Optional[list[tuple[str, str]]] = None
+        self._fresh: Optional[dict[tuple[str, str], Tensor]] = None
+        self._is_fresh = True
+
+    def keep(self, **objects: Any) -> None:
+        """Keeps `model`, at least one optimizer (or `update=fn`), and all else that has a state.
+
+        Schedulers, scalers, averages, further modules, and any object with state_dict() and
+        load_state_dict(). None is left out. Raises MisuseError, and keeps nothing, for what
+        cannot be kept.
+        """
+        if self._tensors is not None:
+            raise MisuseError("run.keep() was called before: give it all objects in one call.")
+        sorted_out = Kept()
+        sorted_out._sort(objects)
+        sorted_out._take_tensors()
+        try:
+            sorted_out._objects(Collector())
+        except StateError as error:
+            raise MisuseError(f"run.keep() cannot keep {error}.") from None
+        self.__dict__.update(sorted_out.__dict__)
+
+    def include_buffers(self, names: Iterable[str]) -> None:
+        """Non-persistent buffers that a slot changes are part of the state, too."""
+        self._included.update(names)
+
+    def describe(self) -> list[Entry]:
+        """Every tensor of the state: parameters, buffers, the optimizers' tensors, "objects".
+
+        Contiguous tensors are the live ones, others copies. Valid until the next call, and until
+        the state changes. Raises StateError, or MisuseError where the model changed its layout.
+        """
+        self._layout().check()
+        collector = Collector()
+        text = self._objects(collector)
+        entries = [entry(name, "parameter", p) for name, p in self._layout().parameters.items()]
+        entries += [entry(b.name, "buffer", b.get()) for b in self.buffers if self._is_state(b)]
+        entries += [entry(name, "optimizer", t) for name, t in sorted(collector.tensors.items())]
+        objects = torch.frombuffer(bytearray(text), dtype=torch.uint8)
+        return [*entries, entry("objects", "optimizer", objects)]
+
+    def install(self, entries: Mapping[tuple[str, str], Tensor]) -> None:
+        """Makes the state that of `entries`, by (section, name); copies their tensors.
+
+        All or nothing: raises StateError before the first write. Also for a process whose
+        optimizer has made no step, and for one that goes back.
+        """
+        self.identity()
+        self._layout().check()
+        buffers = {b.name: b for b in self.buffers if self._is_state(b)}
+        Installer(self._layout(), buffers, self.optimizers, self.others, self._names).install(
+            entries)
+        self._is_fresh = False
+        if self._guard is not None:
+            self._guard.note()
+
+    def identity(self) -> list[tuple[str, str]]:
+        """Sorted lines that may not change in a run, of the state before its first step.
+
+        Classes, values of groups and schedulers, names and shapes of tensors (_identity.py).
+        """
+        if self._identity is None:
+            lines = _identity.tensor_lines("parameters", ((p.name, p.tensor)
+                                                          for p in self.parameters))
+            lines.update(_identity.tensor_lines("frozen", ((p.name, p.tensor)
+                                                           for p in self.frozen)))
+            lines.update(_identity.tensor_lines("buffers", ((b.name, b.get())
+                                                            for b in self.buffers if b.persistent)))
+            for name, optimizer in self.optimizers.items():
+                lines.update({f"keep.{k}": v for k, v in _identity.optimizer_lines(
+                    name, optimizer, self._names).items()})
+            for name, kept in self.others.items():
+                lines.update({f"keep.{k}": v for k, v in
+                              _identity.object_lines(name, kept).items()})
+            self._identity = sorted(lines.items())
+        return self._identity
+
+    def guard(self) -> Guard:
+        """From now on a step of an optimizer or scheduler outside of applying() is a MisuseError."""
+        self.identity()
+        if self._guard is None:
+            self._guard = Guard(self.optimizers, self.schedulers)
+        return self._guard
+
+    def applying(self) -> AbstractContextManager[None]:
+        """The context in which optimizers and schedulers step; the state is not fresh after it."""
+        guard = self.guard()
+        self._is_fresh = False
+        return guard.applying()
+
+    def check_body(self) -> None:
+        """Raises MisuseError if the loop body changed the model's layout or a learning rate."""
+        self._layout().check()
+        if self._guard is not None:
+            self._guard.check()
+
+    def afresh(self) -> bool:
+        """True while nothing was applied and nothing installed, or after restore_fresh()."""
+        return self._is_fresh
+
+    def mark_fresh(self) -> None:
+        """Copies the state, at the first call, for restore_fresh()."""
+        if self._fresh is None:
+            self._fresh = {(e.section, e.name): e.tensor.clone() for e in self.describe()}
+
+    def restore_fresh(self) -> None:
+        """Goes back to the state of mark_fresh()."""
+        if self._fresh is None:
+            raise StateError("the fresh state", "nobody kept a copy", "start a new process")
+        self.install(self._fresh)
+        self._is_fresh = True
+
+    def drop_fresh(self) -> None:
+        """Frees the copy that mark_fresh() made."""
+        self._fresh = None
+
+    def _layout(self) -> Modules:
+        if self._tensors is None:
+            raise MisuseError("run.keep(model=…, optimizer=…) has to be called before the loop.")
+        return self._tensors
+
+    def _is_state(self, buffer: NamedBuffer) -> bool:
+        return buffer.persistent or buffer.name in self._included
+
+    def _sort(self, objects: dict[str, Any]) -> None:
+        """Puts each object where its kind belongs."""
+        seen: dict[int, str] = {}
+        for name, kept in objects.items():
+            if kept is None:
+                continue
+            if not name.isidentifier():
+                raise MisuseError(f"run.keep() takes names of letters, digits and _, not {name!r}.")
+            if id(kept) in seen:
+                raise MisuseError(f"run.keep() was given one object as `{seen[id(kept)]}` and as "
+                                  f"`{name}`; keep it once.")
+            seen[id(kept)] = name
+            if name in _FUNCTIONS:
+                if not callable(kept):
+                    raise MisuseError(f"run.keep({name}=…) takes a function, not a "
+                                      f"{type(kept).__qualname__}.")
+                setattr(self, name, kept)
+            elif isinstance(kept, nn.Module):
+                self.modules[name] = kept
+            elif isinstance(kept, Optimizer):
+                self.optimizers[name] = kept
+            elif callable(getattr(kept, "state_dict", None)) and callable(
+                    getattr(kept, "load_state_dict", None)):
+                self.others[name] = kept
+                if isinstance(kept, LRScheduler):
+                    self.schedulers[name] = kept
+            else:
+                raise MisuseError(
+                    f"run.keep() cannot keep `{name}`, a {type(kept).__qualname__}, which has no "
+                    "state_dict() and load_state_dict(); give each object by a name of its own.")
+        if "model" not in self.modules:
+            raise MisuseError("run.keep() needs model=, a torch.nn.Module.")
+        if not self.optimizers and self.update is None:
+            raise MisuseError("run.keep() needs an optimizer of torch.optim, or update=, "
+                              "a function that changes the weights.")
+
+    def _take_tensors(self) -> None:
+        """Names the tensors, and checks that the objects belong together."""
+        self._tensors = modules = Modules(self.modules)
+        self._names = modules.name_of()
+        for name, optimizer in self.optimizers.items():
+            check_optimizer(name, optimizer, self._names)
+        for name, scheduler in self.schedulers.items():
+            if not any(scheduler.optimizer is o for o in self.optimizers.values()):
+                raise MisuseError(f"`{name}` belongs to an optimizer that run.keep() was not "
+                                  "given; give it, too.")
+        has_hidden = not self.others and self.after_step is None and self.update is None
+        for name, optimizer in self.optimizers.items():
+            if has_hidden and any("initial_lr" in group for group in optimizer.param_groups):
+                raise MisuseError(f"`{name}` has a scheduler that run.keep() was not given; "
+                                  "give it as scheduler=.")
+        for kept in self.others.values():
+            if type(kept).__name__ == "GradScaler" and getattr(kept, "_enabled", False):
+                kept.scale(torch.zeros(()))  # else unscale_() fails where no slot came before
+        trained = {"model"} | {name for name, m in self.modules.items() if self._is_trained(m)}
+        for name, parameter in modules.parameters.items():
+            gets = parameter.requires_grad and modules.module_of[name] in trained
+            (self.parameters if gets else self.frozen).append(NamedParameter(name, parameter))
+        if not self.parameters:
+            raise MisuseError("run.keep(model=…) has no parameter with requires_grad.")
+        self.buffers = list(modules.buffers.values())
+
+    def _is_trained(self, module: nn.Module) -> bool:
+        """Whether a further module gets gradients: one of its parameters is in an optimizer."""
+        if averages(module) or not self.optimizers:
+            return not averages(module)
+        updated = {id(p) for o in self.optimizers.values() for g in o.param_groups
+                   for p in g["params"]}
+        return any(id(p) in updated for p in module.parameters())
+
+    def _objects(self, collector: Collector) -> bytes:
+        """The canonical JSON of all that is no tensor; `collector` gets the tensors in it."""
+        kept: dict[str, Any] = {}
+        for name, optimizer in self.optimizers.items():
+            prefix = f"{name}." if kept else ""
+            kept[name] = value_of(optimizer, name, prefix, self._names, collector.preferred)
+        for name, other in self.others.items():
+            kept[name] = other_value(other)
+        for name, extra in self._layout().extra_state().items():
+            kept[name] = extra
+        classes = {name: type(o).__qualname__ for name, o in
+                   [*self.optimizers.items(), *self.others.items()]}
+        return b'{"classes":%s,"kept":%s,"version":1}' % (
+            encode(classes, ""), encode(kept, "", collector))

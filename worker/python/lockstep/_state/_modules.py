@@ -1,0 +1,200 @@
+"""Parameters and buffers of the kept modules, by the names that the module gives them.
+
+A further module's names begin with its own: "ema.module.weight". A compiled module has the names of
+the module that it wraps: "_orig_mod." is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Iterator
+
+import torch
+from torch import Tensor, nn
+
+from ._errors import MisuseError
+from ._tensors import check_kept, overlaps_itself, refill
+
+_REFUSED = {
+    "DistributedDataParallel": "keep the module inside; Lockstep sums the gradients",
+    "DataParallel": "keep the module inside; Lockstep runs one process a device",
+    "FullyShardedDataParallel": "keep the module inside; Lockstep keeps parameters whole",
+    "FSDPModule": "keep a module that fully_shard() was not called on",
+    "SyncBatchNorm": "use BatchNorm, whose statistics Lockstep averages over the step",
+}
+
+
+@dataclass(frozen=True)
+class NamedParameter:
+    """A parameter under its name in the state."""
+
+    name: str
+    tensor: nn.Parameter
+
+
+@dataclass(frozen=True)
+class NamedBuffer:
+    """A buffer under its name in the state, reached through its module: it may be rebound."""
+
+    name: str
+    persistent: bool
+    module: nn.Module
+    local: str
+
+    def get(self) -> Tensor:
+        """The tensor that is the buffer now."""
+        found = self.module._buffers.get(self.local)
+        if found is None:
+            raise MisuseError(f"The buffer `{self.name}` was removed after run.keep(); "
+                              "let it stay, or make it with persistent=False.")
+        return found
+
+    def set(self, values: Tensor) -> None:
+        """Copies `values` into the buffer, or rebinds it where it has another shape or dtype."""
+        now = self.get()
+        if now.shape == values.shape and now.dtype == values.dtype and not overlaps_itself(now):
+            refill(now, values)
+        else:
+            self.module._buffers[self.local] = values.detach().clone()
+
+
+class Modules:
+    """The tensors of the kept modules. `named`: module by name; "model" gives plain names.
+
+    INVARIANTS
+     M1 A tensor has one name, its first in the order of registration, however often it is tied.
+     M2 Names are unique over `parameters` and `buffers`.
+    """
+
+    def __init__(self, named: dict[str, nn.Module]) -> None:
+        self.named = {name: _unwrapped(module) for name, module in named.items()}
+        self.parameters: dict[str, nn.Parameter] = {}
+        self.buffers: dict[str, NamedBuffer] = {}
+        self.module_of: dict[str, str] = {}  # parameter -> kept module
+        self._places = self._scan()
+        self._tied_buffers: list[tuple[NamedBuffer, NamedBuffer]] = []
+        self._extras = [
+            (kept, _clean(path), module)
+            for kept, path, module in self._walk()
+            if type(module).get_extra_state is not nn.Module.get_extra_state
+        ]
+        names: dict[int, str] = {}
+        buffers: dict[int, NamedBuffer] = {}
+        for kept, path, module in self._walk():
+            _check_module(module, _join(kept, path))
+            prefix = ("" if kept == "model" else kept + ".") + (path + "." if path else "")
+            for local, parameter in module._parameters.items():
+                if parameter is not None:
+                    self._add(kept, _clean(prefix + local), parameter, names)
+            for local, tensor in module._buffers.items():
+                if tensor is not None:
+                    self._add_buffer(_clean(prefix + local), module, local, tensor, buffers)
+        self._requires = {n: p.requires_grad for n, p in self.parameters.items()}
+
+    def name_of(self) -> dict[int, str]:
+        """The names of all parameters by id()."""
+        return {id(p): n for n, p in self.parameters.items()}
+
+    def extra_state(self) -> dict[str, dict[str, Any]]:
+        """What modules with get_extra_state() say, by kept module and path."""
+        found: dict[str, dict[str, Any]] = {}
+        for kept, path, module in self._extras:
+            found.setdefault(kept, {})[path] = module.get_extra_state()
+        return found
+
+    def set_extra_state(self, values: dict[str, dict[str, Any]]) -> None:
+        """The opposite of extra_state(); `values` has the same keys."""
+        for kept, path, module in self._extras:
+            module.set_extra_state(values[kept][path])
+
+    def check(self) -> None:
+        """Raises MisuseError, with the name, if a parameter or buffer is not what it was."""
+        found = self._scan()
+        for place in (*self._places, *found):
+            before, now = self._places.get(place), found.get(place)
+            if before is not now:
+                how = "removed" if now is None else "added" if before is None else "replaced"
+                kind = "buffer" if isinstance(now if before is None else before, nn.Module) else "parameter"
+                name = _join(*place[:2])
+                raise MisuseError(f"The {kind} `{name}.{place[2]}` was {how} after run.keep(); "
+                                  "change the model before.")
+        for name, parameter in self.parameters.items():
+            if parameter.requires_grad != self._requires[name]:
+                raise MisuseError(f"requires_grad of `{name}` was changed after run.keep(); "
+                                  "change it before.")
+        for first, second in self._tied_buffers:
+            if first.get() is not second.get():
+                raise MisuseError(f"The buffers `{first.name}` and `{second.name}` were one tensor "
+                                  "at run.keep() and no longer are; tie them for good, or never.")
+
+    def _walk(self) -> Iterator[tuple[str, str, nn.Module]]:
+        for kept, root in self.named.items():
+            for path, module in root.named_modules():
+                yield kept, path, module
+
+    def _scan(self) -> dict[tuple[str, str, str], Any]:
+        """Where every parameter is, and the module of every persistent buffer."""
+        found: dict[tuple[str, str, str], Any] = {}
+        for kept, path, module in self._walk():
+            for local, parameter in module._parameters.items():
+                if parameter is not None:
+                    found[kept, path, local] = parameter
+            for local, tensor in module._buffers.items():
+                if tensor is not None and local not in module._non_persistent_buffers_set:
+                    found[kept, path, local] = module
+        return found
+
+    def _add(self, kept: str, name: str, parameter: nn.Parameter, names: dict[int, str]) -> None:
+        if id(parameter) in names:
+            return
+        check_kept(parameter, name)
+        if overlaps_itself(parameter):
+            raise MisuseError(f"run.keep() cannot keep `{name}`, which is an expanded tensor; "
+                              "clone it.")
+        self._check_free(name)
+        names[id(parameter)] = name
+        self.parameters[name] = parameter
+        self.module_of[name] = kept
+
+    def _add_buffer(self, name: str, module: nn.Module, local: str, tensor: Tensor,
+                    buffers: dict[int, NamedBuffer]) -> None:
+        persistent = local not in module._non_persistent_buffers_set
+        buffer = NamedBuffer(name, persistent, module, local)
+        first = buffers.get(id(tensor))
+        if first is not None and (first.persistent or not persistent):
+            if first.module is not module or first.local != local:
+                self._tied_buffers.append((first, buffer))
+            return
+        if persistent:
+            check_kept(tensor, name)
+        self._check_free(name)
+        self.buffers[name] = buffers[id(tensor)] = buffer
+
+    def _check_free(self, name: str) -> None:
+        if name in self.parameters or name in self.buffers:
+            raise MisuseError(f"run.keep() finds two tensors named `{name}`; give the further "
+                              "module another name.")
+
+
+def _check_module(module: nn.Module, name: str) -> None:
+    for base in type(module).__mro__:
+        then = _REFUSED.get(base.__name__)
+        if then and base.__module__.startswith("torch."):
+            raise MisuseError(f"run.keep() cannot keep `{name}`, a {base.__name__}; {then}.")
+
+
+def _unwrapped(module: nn.Module) -> nn.Module:
+    return module._orig_mod if type(module).__name__ == "OptimizedModule" else module
+
+
+def _clean(name: str) -> str:
+    return name.replace("_orig_mod.", "")
+
+
+def _join(kept: str, path: str) -> str:
+    return f"{kept}.{path}" if path else kept
+
+
+def averages(module: nn.Module) -> bool:
+    """True for modules that hold an average of another's parameters."""
+    return isinstance(module, torch.optim.swa_utils.AveragedModel)
