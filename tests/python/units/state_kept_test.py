@@ -109,7 +109,9 @@ class KeepTest(unittest.TestCase):
         self.refused("two tensors named `ema.weight`", model=clash, ema=nn.Linear(2, 2),
                      update=print)
         lambdas(optimizer)
-        self.refused("`optimizer` has a scheduler that run.keep.. was not given", **both)
+        self.refused("`optimizer` has a scheduler that run.keep.. was not given", **both,
+                     scaler=torch.amp.GradScaler("cpu"))
+        Kept().keep(**both, after_step=print)
 
     def test_state_that_is_no_data_is_refused_with_its_path(self) -> None:
         class Warm(lr_scheduler.LRScheduler):
@@ -150,6 +152,8 @@ class KeepTest(unittest.TestCase):
         result.include_buffers(["cache"])
         entries = result.describe()
         self.assertIn("cache", [e.name for e in entries])
+        with self.assertRaisesRegex(MisuseError, "no buffer `cash`"):
+            result.include_buffers(["cash"])
         self.assertEqual(("objects", "optimizer", "U8"),
                          (entries[-1].name, entries[-1].section, entries[-1].dtype))
         for e in entries:
@@ -191,6 +195,21 @@ class KeepTest(unittest.TestCase):
         further.state[model.a.bias]["m"].fill_(7)
         result.install(state)
         self.assertEqual(0.0, float(further.state[model.a.bias]["m"]))
+
+    def test_state_that_is_not_the_optimizers_own_is_refused_by_name(self) -> None:
+        class Flat(optim.SGD):
+            def step(self, closure: Any = None) -> None:
+                flat = torch.zeros(400)
+                for i, p in enumerate(self.param_groups[0]["params"]):
+                    self.state[p]["m"] = flat[i:i + 1] if self.defaults["lr"] < 1 else p
+        for lr, pattern in ((0.1, "`m.a.weight` in the state: it shares its memory with another"),
+                            (1.0, "optimizer.state.a.bias.m: the parameter `a.bias` itself")):
+            model = Plain()
+            result = kept(model=model, optimizer=Flat(model.parameters(), lr))
+            with result.applying():
+                result.optimizers["optimizer"].step()
+            with self.assertRaisesRegex(StateError, pattern):
+                result.describe()
 
     def test_changes_of_the_layout_are_named(self) -> None:
         for change, pattern in (
@@ -306,7 +325,8 @@ class IdentityTest(unittest.TestCase):
         self.assertEqual({"keep.scheduler.lr_lambdas"}, changed(self.lines(0.25, lr=0.1)))
 
     def test_layers_of_schedulers_functions_and_shapes_count(self) -> None:
-        def lines(period: int = 5, wide: int = 3, function: Any = lambda x: x) -> list[tuple[str, str]]:
+        def lines(period: int = 5, wide: int = 3,
+                  function: Any = lambda x: x) -> list[tuple[str, str]]:
             model = nn.Linear(2, wide)
             optimizer = optim.SGD(model.parameters(), 0.1, momentum=0.9)
             schedulers = [lr_scheduler.CosineAnnealingLR(optimizer, period),

@@ -42,7 +42,7 @@ OPTIMIZERS: dict[str, Callable[[Any], optim.Optimizer]] = {
 
 
 class Own(optim.Optimizer):
-    """State of several kinds: numbers, a shared tensor, tensors in a list, state of no parameter."""
+    """State of all kinds: numbers, a shared tensor, tensors in a list, some of no parameter."""
 
     def __init__(self, params: Any) -> None:
         super().__init__(params, {"lr": 0.05, "history": [0.0]})

@@ -12,6 +12,7 @@ import hashlib
 import types
 from typing import Any, Iterable
 
+import torch
 from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
@@ -44,8 +45,8 @@ def optimizer_lines(name: str, optimizer: Optimizer, names: dict[int, str]) -> L
     for g, group in enumerate(optimizer.param_groups):
         digest = _hash("\n".join(names[id(p)] for p in group["params"]))
         lines[f"{name}.param_groups[{g}]"] = f"{len(group['params'])} parameters, {digest}"
-    for key, value in settings(optimizer):
-        lines[f"{name}.{key}"] = _text(value)
+    for g, key, value in settings(optimizer):
+        lines[f"{name}.param_groups[{g}][{key!r}]"] = _text(value)
     return lines
 
 
@@ -54,7 +55,7 @@ def object_lines(name: str, kept: Any) -> Lines:
     lines = {name: type(kept).__qualname__}
     if isinstance(kept, LRScheduler):
         lines.update(_scheduler_lines(name, kept))
-    elif type(kept).__name__ == "GradScaler":
+    elif isinstance(kept, torch.amp.GradScaler):
         for key, value in kept.state_dict().items():
             lines[f"{name}.{key}"] = _text(value)
     return lines

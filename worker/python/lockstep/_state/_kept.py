@@ -75,14 +75,17 @@ class Kept:
         sorted_out._sort(objects)
         sorted_out._take_tensors()
         try:
-            sorted_out._objects(Collector())
+            sorted_out._objects(Collector(sorted_out._names))
         except StateError as error:
             raise MisuseError(f"run.keep() cannot keep {error}.") from None
         self.__dict__.update(sorted_out.__dict__)
 
     def include_buffers(self, names: Iterable[str]) -> None:
         """Non-persistent buffers that a slot changes are part of the state, too."""
-        self._included.update(names)
+        for name in names:
+            if name not in self._layout().buffers:
+                raise MisuseError(f"The model has no buffer `{name}` at run.keep().")
+            self._included.add(name)
 
     def describe(self) -> list[Entry]:
         """Every tensor of the state: parameters, buffers, the optimizers' tensors, "objects".
@@ -91,7 +94,7 @@ class Kept:
         the state changes. Raises StateError, or MisuseError where the model changed its layout.
         """
         self._layout().check()
-        collector = Collector()
+        collector = Collector(self._names)
         text = self._objects(collector)
         entries = [entry(name, "parameter", p) for name, p in self._layout().parameters.items()]
         entries += [entry(b.name, "buffer", b.get()) for b in self.buffers if self._is_state(b)]
@@ -124,8 +127,8 @@ class Kept:
                                                           for p in self.parameters))
             lines.update(_identity.tensor_lines("frozen", ((p.name, p.tensor)
                                                            for p in self.frozen)))
-            lines.update(_identity.tensor_lines("buffers", ((b.name, b.get())
-                                                            for b in self.buffers if b.persistent)))
+            lines.update(_identity.tensor_lines(
+                "buffers", ((b.name, b.get()) for b in self.buffers if b.persistent)))
             for name, optimizer in self.optimizers.items():
                 lines.update({f"keep.{k}": v for k, v in _identity.optimizer_lines(
                     name, optimizer, self._names).items()})
@@ -136,7 +139,8 @@ class Kept:
         return self._identity
 
     def guard(self) -> Guard:
-        """From now on a step of an optimizer or scheduler outside of applying() is a MisuseError."""
+        """From now on optimizers and schedulers that step outside of applying() raise MisuseError.
+        """
         self.identity()
         if self._guard is None:
             self._guard = Guard(self.optimizers, self.schedulers)
@@ -228,13 +232,14 @@ class Kept:
             if not any(scheduler.optimizer is o for o in self.optimizers.values()):
                 raise MisuseError(f"`{name}` belongs to an optimizer that run.keep() was not "
                                   "given; give it, too.")
-        has_hidden = not self.others and self.after_step is None and self.update is None
+        has_hidden = self.after_step is None and self.update is None and all(
+            _is_scaler(kept) for kept in self.others.values())
         for name, optimizer in self.optimizers.items():
             if has_hidden and any("initial_lr" in group for group in optimizer.param_groups):
                 raise MisuseError(f"`{name}` has a scheduler that run.keep() was not given; "
                                   "give it as scheduler=.")
         for kept in self.others.values():
-            if type(kept).__name__ == "GradScaler" and getattr(kept, "_enabled", False):
+            if _is_scaler(kept) and kept.is_enabled():
                 kept.scale(torch.zeros(()))  # else unscale_() fails where no slot came before
         trained = {"model"} | {name for name, m in self.modules.items() if self._is_trained(m)}
         for name, parameter in modules.parameters.items():
@@ -266,3 +271,7 @@ class Kept:
                    [*self.optimizers.items(), *self.others.items()]}
         return b'{"classes":%s,"kept":%s,"version":1}' % (
             encode(classes, ""), encode(kept, "", collector))
+
+
+def _is_scaler(kept: Any) -> bool:
+    return isinstance(kept, torch.amp.GradScaler)

@@ -114,7 +114,8 @@ class Modules:
             before, now = self._places.get(place), found.get(place)
             if before is not now:
                 how = "removed" if now is None else "added" if before is None else "replaced"
-                kind = "buffer" if isinstance(now if before is None else before, nn.Module) else "parameter"
+                is_buffer = isinstance(now if before is None else before, nn.Module)
+                kind = "buffer" if is_buffer else "parameter"
                 name = _join(*place[:2])
                 raise MisuseError(f"The {kind} `{name}.{place[2]}` was {how} after run.keep(); "
                                   "change the model before.")
@@ -124,8 +125,8 @@ class Modules:
                                   "change it before.")
         for first, second in self._tied_buffers:
             if first.get() is not second.get():
-                raise MisuseError(f"The buffers `{first.name}` and `{second.name}` were one tensor "
-                                  "at run.keep() and no longer are; tie them for good, or never.")
+                raise MisuseError(f"The buffers `{first.name}` and `{second.name}` were one "
+                                  "tensor at run.keep() and no longer are; do not tie them.")
 
     def _walk(self) -> Iterator[tuple[str, str, nn.Module]]:
         for kept, root in self.named.items():

@@ -70,16 +70,28 @@ def value_of(optimizer: Optimizer, name: str, prefix: str, names: dict[int, str]
                              "give the module to run.keep(), too")
         if value:
             state[parameter] = value
+    memory: dict[int, Tensor] = {}
     for parameter, values in sorted(state.items()):
         for key in sorted(values, key=str):
             if isinstance(values[key], Tensor):
-                preferred.setdefault(id(values[key]), f"{prefix}{key}.{parameter}")
+                tensor_name = f"{prefix}{key}.{parameter}"
+                _check_own(values[key], tensor_name, memory)
+                preferred.setdefault(id(values[key]), tensor_name)
     groups = [
         {"params": [names[id(p)] for p in group["params"]],
          "values": {k: v for k, v in group.items() if k != "params"}}
         for group in optimizer.param_groups
     ]
     return {"groups": groups, "state": state, "others": others}
+
+
+def _check_own(tensor: Tensor, name: str, memory: dict[int, Tensor]) -> None:
+    """Raises StateError where two tensors are views of one memory: install() would part them."""
+    if tensor.layout is torch.strided and tensor.numel():
+        first = memory.setdefault(tensor.untyped_storage().data_ptr(), tensor)
+        if first is not tensor:
+            raise StateError(f"`{name}` in the state", "it shares its memory with another tensor "
+                             "of the optimizer", "use an optimizer with a tensor a parameter")
 
 
 def check_value(name: str, optimizer: Optimizer, value: Any, names: dict[int, str]) -> None:
@@ -133,8 +145,8 @@ def put_value(optimizer: Optimizer, value: dict[str, Any], names: dict[int, str]
         optimizer.state[key] = other
 
 
-def settings(optimizer: Optimizer) -> list[tuple[str, Any]]:
-    """Each group's values, for comparing: ("param_groups[0]['lr']", 0.1)."""
+def settings(optimizer: Optimizer) -> list[tuple[int, str, Any]]:
+    """Each group's values, for comparing: (group, "lr", 0.1)."""
     found = []
     for g, group in enumerate(optimizer.param_groups):
         for key, value in group.items():
@@ -142,17 +154,13 @@ def settings(optimizer: Optimizer) -> list[tuple[str, Any]]:
                 continue
             if isinstance(value, Tensor):
                 value = float(value) if value.numel() == 1 else None
-            found.append((f"param_groups[{g}][{key!r}]", value))
+            found.append((g, key, value))
     return found
 
 
-def changed(before: list[tuple[str, Any]], now: list[tuple[str, Any]]) -> Optional[str]:
+def changed(before: list[tuple[int, str, Any]], now: list[tuple[int, str, Any]]) -> Optional[str]:
     """The first setting that is not what it was; None: all are."""
-    for (name, a), (other, b) in zip(before, now):
-        if name != other:
-            return other
-        if a is not b and a != b and repr(a) != repr(b):
-            return name
-    if len(before) != len(now):
-        return "param_groups"
-    return None
+    for (g, key, a), (other_g, other, b) in zip(before, now):
+        if (g, key) != (other_g, other) or (a is not b and repr(a) != repr(b)):
+            return f"param_groups[{other_g}][{other!r}]"
+    return None if len(before) == len(now) else "param_groups"

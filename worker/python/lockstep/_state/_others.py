@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Optional
 
 from torch import Tensor
 
+from ._errors import StateError
 from ._objects import TensorRef, decode, encode, fill, is_function
 from ._tensors import copy_in_order, memory_order
 
@@ -14,17 +15,22 @@ class Collector:
     """Names the tensors that encode() meets.
 
     One tensor object has one name, however often it occurs, so that shared tensors stay shared.
-    `preferred`: names by id(); others are named by their path.
+    `preferred`: names by id(); others are named by their path. `parameters`: names by id(); a
+    state that refers to a parameter itself would refer to a copy after install().
     """
 
-    def __init__(self) -> None:
+    def __init__(self, parameters: Optional[dict[int, str]] = None) -> None:
         self.preferred: dict[int, str] = {}
+        self._parameters = parameters or {}
         self.tensors: dict[str, Tensor] = {}
         self._refs: dict[int, TensorRef] = {}
 
     def __call__(self, tensor: Tensor, path: str) -> TensorRef:
         found = self._refs.get(id(tensor))
         if found is None:
+            if id(tensor) in self._parameters:
+                raise StateError(path, f"the parameter `{self._parameters[id(tensor)]}` itself",
+                                 "keep a copy: detach().clone()")
             name = self.preferred.get(id(tensor), path)
             while name in self.tensors or name == "objects":
                 name += "'"

@@ -25,7 +25,7 @@ class Entry:
 
     section: "parameter", "buffer" or "optimizer"; a name occurs once among parameters and buffers,
     and once in the section "optimizer". dtype: safetensors' name, e.g. "BF16".
-    tensor: contiguous, on the CPU, without gradient. It is the live tensor where that is contiguous.
+    tensor: contiguous, on the CPU, without gradient; the live tensor where that is contiguous.
     """
 
     name: str
