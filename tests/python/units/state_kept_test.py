@@ -269,6 +269,19 @@ class GuardTest(unittest.TestCase):
         self.optimizer.step()
         self.scheduler.step()
 
+    def test_a_worker_without_a_slot_can_unscale(self) -> None:
+        for p in self.model.parameters():
+            p.grad = torch.full_like(p, 65536.0)
+        with self.kept.applying():
+            self.scaler.unscale_(self.optimizer)
+        self.assertEqual(1.0, float(self.model.a.bias.grad[0]))
+
+    def test_looking_at_the_state_of_an_optimizer_does_not_change_the_state(self) -> None:
+        before = bits({(e.section, e.name): e.tensor for e in self.kept.describe()})
+        self.assertEqual({}, self.optimizer.state[self.model.a.bias])
+        self.assertEqual(
+            before, bits({(e.section, e.name): e.tensor for e in self.kept.describe()}))
+
     def test_a_guarded_scheduler_is_what_it_was(self) -> None:
         before = self.scheduler.state_dict()
         kind = type(self.scheduler)
@@ -336,8 +349,10 @@ class IdentityTest(unittest.TestCase):
         self.assertEqual(lines(), lines())
         self.assertNotIn(" at 0x", str(lines()))
         self.assertIn(("keep.scheduler._schedulers[0].T_max", "5"), lines())
-        self.assertEqual(4, len({tuple(x) for x in (
-            lines(), lines(6), lines(wide=4), lines(function=lambda x: {1, 2, 3} and x))}))
+        self.assertEqual(6, len({tuple(x) for x in (
+            lines(), lines(6), lines(wide=4), lines(function=lambda x: {1, 2, 3} and x),
+            lines(function=lambda x: (lambda: x * 2)()),
+            lines(function=lambda x: (lambda: x * 3)()))}))
 
     def test_the_identity_is_that_of_the_fresh_state(self) -> None:
         def make(_: Training) -> dict[str, Any]:

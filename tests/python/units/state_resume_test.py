@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unittest
 import warnings
 from typing import Any, Callable
@@ -68,6 +69,19 @@ def one_cycle(o: optim.Optimizer) -> Any:
     return lr_scheduler.OneCycleLR(o, max_lr=0.1, total_steps=40)
 
 
+class Older(lr_scheduler.LRScheduler):
+    """As some of older versions of torch: a function stands in state_dict()."""
+
+    __module__ = "torch.optim.lr_scheduler"
+
+    def __init__(self, optimizer: optim.Optimizer) -> None:
+        self.function = math.cos
+        super().__init__(optimizer)
+
+    def get_lr(self) -> Any:
+        return [self.function(self.last_epoch / 9) * lr for lr in self.base_lrs]
+
+
 SCHEDULERS: dict[str, Callable[[optim.Optimizer], Any]] = {
     "step": lambda o: lr_scheduler.StepLR(o, 2, 0.5),
     "multi step": lambda o: lr_scheduler.MultiStepLR(o, [2, 4, 4, 6], 0.5),
@@ -86,6 +100,7 @@ SCHEDULERS: dict[str, Callable[[optim.Optimizer], Any]] = {
     "plateau": lambda o: lr_scheduler.ReduceLROnPlateau(o, patience=1),
     "lambda": lambda o: lr_scheduler.LambdaLR(o, lambda step: 1 / (1 + step)),
     "swa": lambda o: swa_utils.SWALR(o, swa_lr=0.01, anneal_epochs=5),
+    "older": Older,
     "polynomial": lambda o: lr_scheduler.PolynomialLR(o, 12),
 }
 
@@ -255,7 +270,9 @@ class ResumeTest(unittest.TestCase):
     def test_compiled_model_has_the_names_of_the_plain_one(self) -> None:
         plain, compiled = Kept(), Kept()
         for kept, wrap in ((plain, lambda m: m), (compiled, torch.compile)):
-            model = wrap(Plain())
+            model = Plain()
+            model.a = wrap(model.a)
+            model = wrap(model)
             kept.keep(model=model, optimizer=optim.SGD(model.parameters(), 0.1))
         self.assertEqual([p.name for p in plain.parameters], [p.name for p in compiled.parameters])
 
