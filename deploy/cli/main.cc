@@ -11,6 +11,7 @@
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
 #include "deploy/cli/commands/explain_usage.h"
+#include "deploy/cli/script/script_words.h"
 
 namespace lockstep {
 namespace {
@@ -18,6 +19,7 @@ namespace {
 constexpr char kExamples[] =
     "Examples:\n"
     "  lockstep run job.yaml --workers 2         # train\n"
+    "  lockstep run train.py -- --lr 0.1         # the same with a loop of one's own\n"
     "  lockstep status --run-dir runs/first      # how is it doing?\n"
     "  lockstep ui runs/first                    # the same in the browser\n"
     "  lockstep stop runs/first                  # with a checkpoint\n"
@@ -76,15 +78,18 @@ int run(int argc, char** argv) {
   add_version_command(app, commands);
   add_completion_command(app, commands);
   add_help_command(app, commands);
+  add_resolve_command(app, commands);
   add_agent_command(app, commands);
   add_preflight_command(app, commands);
   add_sbatch_command(app, commands);
   add_coordinator_command(app, commands);
+  const std::vector<std::string> words = with_script_words({argv + 1, argv + argc});
   try {
-    app.parse(argc, argv);
+    app.parse(
+        std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes the last first
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return finish_output(app.exit(error));  // --help, --version
-    return report(explain_usage(app, error, {argv + 1, argv + argc}));
+    return report(explain_usage(app, error, words));
   }
   const CLI::App* command = chosen(app);
   const int code = commands.at(command)();

@@ -29,10 +29,14 @@ struct ManifestRequest {
   uint32_t grace_s = 60;
   bool enters_mpi = false;  // comm.backend: mpi
   std::string job_text;     // the job file, as it is
+  bool is_script = false;   // and it is a script
   std::vector<std::string> overrides;
 
   uint32_t workers_of_pod() const { return gpus == 0 ? 1 : gpus; }
   uint32_t pods() const { return workers / workers_of_pod(); }
+  // Of the job in the pods.
+  std::string job_name() const { return is_script ? "train.py" : "job.yaml"; }
+  std::string job_file() const { return "/etc/lockstep/" + job_name(); }
   bool has_volcano() const { return scheduler == "volcano"; }
 };
 

@@ -61,7 +61,7 @@ Tree config_map(const ManifestRequest& r) {
   return map({{"apiVersion", text("v1")},
               {"kind", text("ConfigMap")},
               {"metadata", metadata(r, "-job")},
-              {"data", map({{"job.yaml", text(r.job_text)}})}});
+              {"data", map({{r.job_name(), text(r.job_text)}})}});
 }
 
 Tree variable(const std::string& name, const std::string& value) {
@@ -76,7 +76,7 @@ Tree variable_of(const std::string& name, const std::string& field_path) {
 std::vector<std::string> agent_words(const ManifestRequest& r, const std::string& host) {
   std::vector<std::string> words = {kProgram,
                                     "agent",
-                                    kJobFile,
+                                    r.job_file(),
                                     "--run-dir",
                                     run_dir_of(r),
                                     "comm.network=eth0",

@@ -1,7 +1,7 @@
 // The parts that pods of all kinds share: paths, rights, the command, and what a Job makes of exit
 // codes.
 //
-//   /etc/lockstep/job.yaml   the job file, from the ConfigMap NAME-job
+//   /etc/lockstep/job.yaml   the job file, or train.py, from the ConfigMap NAME-job
 //   /runs/NAME               the run directory, on a claim that all pods share
 //   /data                    the data's claim, read only
 //   /tmp                     of the pod alone; the root is read only
@@ -25,7 +25,6 @@ namespace lockstep::k8s {
 
 inline constexpr char kContainer[] = "lockstep";
 inline constexpr char kProgram[] = "/opt/lockstep/bin/lockstep";
-inline constexpr char kJobFile[] = "/etc/lockstep/job.yaml";
 
 std::string run_dir_of(const ManifestRequest& request);
 

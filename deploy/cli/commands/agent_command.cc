@@ -54,6 +54,7 @@ constexpr char kAgentExamples[] =
     "Without a job file, it starts and watches the workers of this node for a prepared run.\n"
     "Examples:\n"
     "  mpirun -np 4 lockstep agent job.yaml train.epochs=3 --run-dir runs/first\n"
+    "  mpirun -np 4 lockstep agent train.py --run-dir runs/first -- --lr 0.1\n"
     "  lockstep agent --run-dir runs/first --workers 2";
 
 }  // namespace
@@ -62,7 +63,8 @@ void add_agent_command(CLI::App& app, Commands& commands) {
   auto* command = app.add_subcommand("agent", "Start and watch the workers of one node or rank");
   const auto arguments = std::make_shared<AgentArguments>();
   command->add_option("job", arguments->positional,
-                      "JOB.yaml, and overrides of its keys: train.epochs=3");
+                      "JOB.yaml or SCRIPT.py, overrides of its keys (train.epochs=3), and behind "
+                      "-- the script's own words");
   command->add_option("--run-dir,-d", arguments->run_dir, "Run directory, which all ranks must see")
       ->required();
   command

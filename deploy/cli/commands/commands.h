@@ -39,6 +39,7 @@ void add_data_command(CLI::App& app, Commands& commands);
 void add_doctor_command(CLI::App& app, Commands& commands);
 void add_certs_command(CLI::App& app, Commands& commands);
 void add_agent_command(CLI::App& app, Commands& commands);
+void add_resolve_command(CLI::App& app, Commands& commands);
 void add_preflight_command(CLI::App& app, Commands& commands);
 void add_sbatch_command(CLI::App& app, Commands& commands);
 void add_coordinator_command(CLI::App& app, Commands& commands);

@@ -2,8 +2,8 @@
 #include <memory>
 
 #include "deploy/cli/commands/commands.h"
-#include "deploy/cli/job/job_list.h"
 #include "deploy/cli/job/job_schema.h"
+#include "deploy/cli/keys/job_list.h"
 
 namespace lockstep {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "comm/base/text/printable.h"
 #include "comm/inherited/standard_streams.h"
+#include "comm/wire/predictions.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/json_text.h"
 #include "deploy/cli/base/scratch_directory.h"
@@ -49,6 +50,11 @@ class Steps {
 Result<Diagnosis> measure(const JobRequest& request, double seconds, const std::string& directory,
                           StopSignals& signals) {
   LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec job, load_job(request));
+  if (is_script(job.model()))
+    return Status(
+        Code::kUsage,
+        "lockstep doctor cannot time the loop of a script; run it, and see in lockstep top "
+        "where its steps spend their time");
   Steps steps;
   DiagnoseOptions options;
   options.seconds = seconds;

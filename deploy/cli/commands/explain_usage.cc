@@ -5,6 +5,7 @@
 
 #include "comm/base/log.h"
 #include "comm/base/text/nearest.h"
+#include "deploy/cli/script/script_block.h"
 
 namespace lockstep {
 namespace {
@@ -108,6 +109,14 @@ std::string unknown_option(const CLI::App& command, const std::vector<std::strin
   return "";
 }
 
+constexpr char kScriptOptions[] =
+    "; options of a script stand behind --, as in train.py -- --lr 0.1";
+
+bool names_script(const std::vector<std::string>& words) {
+  return std::any_of(words.begin(), words.end(),
+                     [](const std::string& word) { return is_script_file(word); });
+}
+
 // How many words name the command, after the program's name.
 size_t depth_of(const CLI::App& command) {
   size_t depth = 0;
@@ -168,8 +177,10 @@ Status explain_usage(const CLI::App& app, const CLI::ParseError& error,
   const std::string name = command_words(command);
   const std::string more = "; try '" + name + " --help'";
   if (const std::string option = unknown_option(command, rest); !option.empty())
-    return Status(Code::kUsage, "'" + name + "' has no option " + json_escape(option) +
-                                    options_instead(command, option) + more);
+    return Status(Code::kUsage,
+                  "'" + name + "' has no option " + json_escape(option) +
+                      (names_script(rest) ? kScriptOptions : options_instead(command, option)) +
+                      more);
   return Status(Code::kUsage, error.what() + more);
 }
 

@@ -9,7 +9,9 @@
 #include "deploy/cli/commands/commands.h"
 #include "deploy/cli/job/job_resolve.h"
 #include "deploy/cli/job/job_schema.h"
+#include "deploy/cli/job/job_script.h"
 #include "deploy/cli/run/load_job.h"
+#include "deploy/cli/script/script_block.h"
 #include "deploy/k8s/pod.h"
 #include "deploy/k8s/render.h"
 
@@ -43,7 +45,8 @@ Status check_paths(const JobValues& values) {
 
 // What no pod would take is refused here; what only a pod can know (files, GPUs) is left to it.
 Result<wire::JobSpec> job_to_render(const JobRequest& files, const k8s::ManifestRequest& request) {
-  LOCKSTEP_ASSIGN_OR_RETURN(JobValues values, parse_job_yaml(request.job_text, files.file));
+  LOCKSTEP_ASSIGN_OR_RETURN(JobValues values,
+                            parse_job_file(request.job_text, files.file, request.job_file()));
   const std::vector<std::string> given = {"comm.network=eth0"};
   LOCKSTEP_ASSIGN_OR_RETURN(const JobValues network, parse_job_overrides(given));
   overlay(values, network);
@@ -77,6 +80,7 @@ Result<std::string> manifests(const K8sArguments& arguments) {
   if (files.file.empty())
     return Status(Code::kUsage, "no job file given; try 'lockstep k8s render JOB.yaml'");
   LOCKSTEP_ASSIGN_OR_RETURN(request.job_text, read_file(files.file, limits::kJobFileBytes));
+  request.is_script = is_script_file(files.file);
   request.overrides = files.overrides;
   LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec job, job_to_render(files, request));
   request.grace_s = job.cluster().grace_s();
@@ -103,7 +107,8 @@ constexpr char kK8sExamples[] =
 void add_render_options(CLI::App& command, K8sArguments& arguments) {
   k8s::ManifestRequest& request = arguments.request;
   command.add_option("job", arguments.positional,
-                     "JOB.yaml, and overrides of its keys: train.epochs=3");
+                     "JOB.yaml or SCRIPT.py, overrides of its keys (train.epochs=3), and behind "
+                     "-- the script's own words");
   command
       .add_option_function<std::string>(
           "--kind,-k", [&request](const std::string& kind) { request.kind = kKinds.at(kind); },

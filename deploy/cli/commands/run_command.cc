@@ -105,6 +105,8 @@ constexpr char kRunExamples[] =
     "  lockstep run job.yaml\n"
     "  lockstep run job.yaml --workers 4 --run-dir runs/first train.epochs=3 optimizer.lr=2e-3\n"
     "  lockstep run --resume --run-dir runs/first train.epochs=10 --workers 2\n"
+    "  lockstep run train.py --workers 4 train.epochs=3 -- --lr 0.1   # words behind -- are its "
+    "own\n"
     "  lockstep run job.yaml --print-config\n"
     "  lockstep run --help-job\n"
     "  lockstep run --help-job data\n"
@@ -118,7 +120,8 @@ void add_run_command(CLI::App& app, Commands& commands) {
   auto* command = app.add_subcommand("run", "Train: one job, from its file to its results");
   const auto arguments = std::make_shared<RunArguments>();
   command->add_option("job", arguments->positional,
-                      "JOB.yaml, and overrides of its keys: train.epochs=3");
+                      "JOB.yaml or SCRIPT.py, overrides of its keys (train.epochs=3), and behind "
+                      "-- the script's own words");
   command->add_option("--workers,-n", arguments->workers, "Worker processes (cluster.workers)");
   command->add_option("--run-dir,-d", arguments->run_dir,
                       "Directory for all files of the run; default runs/<job>-<time>");

@@ -5,8 +5,8 @@
 
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
-#include "deploy/cli/job/job_list.h"
 #include "deploy/cli/job/job_schema.h"
+#include "deploy/cli/keys/job_list.h"
 #include "deploy/cli/watch/run_source.h"
 #include "deploy/cli/watch/run_status.h"
 #include "deploy/cli/watch/run_summary.h"

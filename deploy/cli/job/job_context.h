@@ -40,6 +40,8 @@ struct JobContext {
   std::function<Result<std::string>(const wire::JobSpec& job)> hash_initial_weights = [](auto&) {
     return Result<std::string>("");
   };
+  // An error unless a script can be read there.
+  std::function<Status(const std::string& path)> check_script = [](auto&) { return Status::ok(); };
   // SHA-256 of a vocabulary's files, in hex (data/bpe/vocabulary.h).
   std::function<Result<std::string>(const std::string& path)> hash_tokenizer = [](auto&) {
     return Result<std::string>("");

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "comm/wire/predictions.h"
 #include "data/order/eval_track.h"
 #include "deploy/cli/job/job_told.h"
 
@@ -13,6 +14,7 @@ Status check_evaluation(const JobValues& values, const wire::JobSpec& job) {
                            : data::keeps_best(job.checkpoint().best()) ? "checkpoint.best"
                            : is_early                                  ? "train.patience"
                                                                        : "";
+  if (is_script(job.model())) return Status::ok();  // whether it evaluates, the script says
   if (!job.data().eval().path().empty() || std::string(asks).empty()) return Status::ok();
   return Status(Code::kUsage, told(values, asks, job) +
                                   ": there are no evaluation data; name some with data.eval.path, "

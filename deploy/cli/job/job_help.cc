@@ -8,7 +8,7 @@
 
 #include "comm/base/text/nearest.h"
 #include "comm/wire/job_fields.h"
-#include "deploy/cli/job/job_table.h"
+#include "deploy/cli/keys/job_table.h"
 
 namespace lockstep {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "comm/base/log.h"
 #include "comm/base/text/nearest.h"
-#include "deploy/cli/job/job_list.h"
+#include "deploy/cli/keys/job_list.h"
 
 namespace lockstep {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "deploy/cli/job/job_table.h"
+#include "deploy/cli/keys/job_table.h"
 
 namespace lockstep {
 

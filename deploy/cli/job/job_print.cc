@@ -4,8 +4,10 @@
 #include <cctype>
 
 #include "comm/base/log.h"
-#include "deploy/cli/job/job_list.h"
+#include "comm/wire/predictions.h"
 #include "deploy/cli/job/job_schema.h"
+#include "deploy/cli/keys/job_list.h"
+#include "deploy/cli/script/script_keys.h"
 
 namespace lockstep {
 namespace {
@@ -75,6 +77,7 @@ std::string job_yaml(const wire::JobSpec& job) {
   std::string_view before;
   std::string_view list_before;
   for (const JobKey& row : job_keys()) {
+    if (is_script(job.model()) && !said_by_script(row.key).empty()) continue;
     if (!list_of(row).empty()) {
       if (list_of(row) != list_before) out += yaml_list(list_of(row), job);
       list_before = list_of(row);

@@ -9,7 +9,8 @@
 
 namespace lockstep {
 
-// parse_job_yaml + resolve_job of this text give `job` again.
+// parse_job_yaml + resolve_job of this text give `job` again. Keys that a script says itself are
+// left out of its job.
 std::string job_yaml(const wire::JobSpec& job);
 
 }  // namespace lockstep

@@ -17,23 +17,37 @@
 #include "deploy/cli/job/job_documents.h"
 #include "deploy/cli/job/job_evaluation.h"
 #include "deploy/cli/job/job_formats.h"
-#include "deploy/cli/job/job_list.h"
 #include "deploy/cli/job/job_loss.h"
 #include "deploy/cli/job/job_model_file.h"
 #include "deploy/cli/job/job_network.h"
 #include "deploy/cli/job/job_schema.h"
+#include "deploy/cli/job/job_script.h"
 #include "deploy/cli/job/job_split.h"
 #include "deploy/cli/job/job_tokenizer.h"
 #include "deploy/cli/job/job_told.h"
+#include "deploy/cli/keys/job_list.h"
+#include "deploy/cli/script/script_keys.h"
 
 namespace lockstep {
 namespace {
 
 constexpr uint32_t kMostWorkersByDefault = 8;
 
+// What a script does before its first batch, and behind its loop, may take minutes.
+constexpr std::string_view kScriptSeconds = "600";
+
+constexpr std::string_view kWhereAScriptSays =
+    ". Write it into the script's block of job keys (# /// lockstep), or behind the script, as in "
+    "train.global_batch=256";
+
+bool is_script_wait(std::string_view key) {
+  return key == "cluster.start_timeout_s" || key == "cluster.leave_s";
+}
+
 std::string default_text(const JobKey& row, const wire::JobSpec& job) {
   if (row.key == "train.eval_batch" && learns_from_tokens(job.model()))
     return std::to_string(kSequenceEvalBatch);
+  if (is_script_wait(row.key) && is_script(job.model())) return std::string(kScriptSeconds);
   if (row.named_defaults.empty()) return std::string(row.default_text);
   const std::string name_key = std::string(row.key.substr(0, row.key.rfind('.'))) + ".name";
   const std::string name = job_value(*find_job_key(name_key), job)[0];
@@ -45,9 +59,15 @@ std::string default_text(const JobKey& row, const wire::JobSpec& job) {
 Status set_default(const JobValues& values, const JobKey& row, size_t element, wire::JobSpec& job) {
   const std::string key = numbered_key(row, element);
   if (values.count(key)) return Status::ok();
-  if (row.required()) return Status(Code::kUsage, key + " is missing: " + std::string(row.meaning));
+  const bool is_of_script = is_script(job.model());
+  if (is_of_script && (row.key == "model.name" || row.key == "data.train.path"))
+    return Status::ok();
+  if (row.required())
+    return Status(Code::kUsage, key + " is missing: " + std::string(row.meaning) +
+                                    (is_of_script ? std::string(kWhereAScriptSays) : ""));
   if (!row.by_machine.empty()) return Status::ok();
-  if (row.key == "data.transforms" && learns_from_tokens(job.model())) return Status::ok();
+  const bool has_images = !is_of_script && !learns_from_tokens(job.model());
+  if (row.key == "data.transforms" && !has_images) return Status::ok();
   return set_job_value(row, {default_text(row, job)}, job, element);
 }
 
@@ -110,7 +130,7 @@ Status set_paths(const JobValues& values, const JobContext& context, wire::JobSp
 // Evaluation data where the training data are, unless something else was said.
 Status find_eval(const JobValues& values, const JobContext& context, wire::DataSpec& data) {
   const bool eval_said = values.count("data.eval.path") > 0 || context.stored != nullptr;
-  if (eval_said) return Status::ok();
+  if (eval_said || data.train().path().empty()) return Status::ok();
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string train, context.local_path(data, data.train().path()));
   if (context.has_eval_files(data, train)) data.mutable_eval()->set_path(data.train().path());
   return Status::ok();
@@ -145,7 +165,10 @@ void resolve_autos(const JobContext& context, wire::JobSpec& job) {
     model->resolve(job.mutable_model());
   auto& cluster = *job.mutable_cluster();
   auto& train = *job.mutable_train();
-  if (cluster.device() == "auto") cluster.set_device(context.count_gpus().is_ok() ? "cuda" : "cpu");
+  if (cluster.device() == "auto") {
+    const bool takes_gpus = !is_script(job.model()) && context.count_gpus().is_ok();
+    cluster.set_device(takes_gpus ? "cuda" : "cpu");
+  }
   if (cluster.workers() == 0) {
     cluster.set_workers(workers_that_fit(context, cluster.device(), train));
     if (train.slots() > 0) cluster.set_workers(std::min(cluster.workers(), train.slots()));
@@ -306,7 +329,10 @@ Status check_together(const JobValues& values, const wire::JobSpec& job) {
 Result<wire::JobSpec> resolve_job(const JobValues& values, const JobContext& context) {
   wire::JobSpec job;
   if (context.stored != nullptr) job = *context.stored;
+  const bool is_of_script = is_script_job(values, context.stored);
+  LOCKSTEP_RETURN_IF_ERROR(check_script_keys(values, context.stored));
   LOCKSTEP_RETURN_IF_ERROR(set_given(values, job));
+  if (is_of_script && context.stored == nullptr) job.mutable_model()->set_name("script");
   if (context.stored == nullptr) LOCKSTEP_RETURN_IF_ERROR(set_defaults(values, job));
   // A resume that asks for 0 slots asks for what the run already resolved.
   if (context.stored != nullptr && job.train().slots() == 0)
@@ -315,6 +341,7 @@ Result<wire::JobSpec> resolve_job(const JobValues& values, const JobContext& con
   if (context.stored != nullptr && job.train().global_batch() == 0)
     job.mutable_train()->set_global_batch(context.stored->train().global_batch());
   LOCKSTEP_RETURN_IF_ERROR(set_paths(values, context, job));
+  LOCKSTEP_RETURN_IF_ERROR(check_script(values, context, job));
   LOCKSTEP_RETURN_IF_ERROR(find_eval(values, context, *job.mutable_data()));
   LOCKSTEP_RETURN_IF_ERROR(resolve_split(values, job));
   resolve_autos(context, job);

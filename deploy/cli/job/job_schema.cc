@@ -147,10 +147,11 @@ Status check_text(const JobKey& key, const std::string& text) {
 Status set_list(const JobKey& key, const std::vector<std::string>& items, Field field) {
   const auto* reflection = field.owner->GetReflection();
   reflection->ClearField(field.owner, field.descriptor);
+  const bool are_words = key.key == "script.args";  // of a command line: any, and each where it is
   for (const std::string& item : items) {
-    if (item.empty()) continue;  // "a.b=" is the empty list
+    if (item.empty() && (!are_words || items.size() == 1)) continue;  // "a.b=" is the empty list
     LOCKSTEP_RETURN_IF_ERROR(check_text(key, item));
-    if (std::count(items.begin(), items.end(), item) > 1)
+    if (!are_words && std::count(items.begin(), items.end(), item) > 1)
       return Status(Code::kUsage, std::string(key.key) + " names " + item + " twice");
     reflection->AddString(field.owner, field.descriptor, item);
   }

@@ -16,7 +16,7 @@
 
 #include "comm/base/status.h"
 #include "comm/wire/job.pb.h"
-#include "deploy/cli/job/job_list.h"
+#include "deploy/cli/keys/job_list.h"
 
 namespace lockstep {
 

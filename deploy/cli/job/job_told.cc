@@ -1,7 +1,7 @@
 #include "deploy/cli/job/job_told.h"
 
-#include "deploy/cli/job/job_list.h"
 #include "deploy/cli/job/job_schema.h"
+#include "deploy/cli/keys/job_list.h"
 
 namespace lockstep {
 

@@ -10,9 +10,9 @@
 #include "comm/base/limits.h"
 #include "comm/base/log.h"
 #include "deploy/cli/job/job_hints.h"
-#include "deploy/cli/job/job_list.h"
 #include "deploy/cli/job/job_schema.h"
 #include "deploy/cli/job/yaml_slips.h"
+#include "deploy/cli/keys/job_list.h"
 
 namespace lockstep {
 namespace {

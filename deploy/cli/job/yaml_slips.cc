@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "comm/base/log.h"
-#include "deploy/cli/job/job_table.h"
+#include "deploy/cli/keys/job_table.h"
 
 namespace lockstep {
 namespace {

@@ -16,10 +16,12 @@
 #include "data/open/job_cut.h"
 #include "deploy/agent/process.h"
 #include "deploy/cli/job/job_resolve.h"
+#include "deploy/cli/job/job_script.h"
 #include "deploy/cli/job/job_values.h"
 #include "deploy/cli/run/check_exported_model.h"
 #include "deploy/cli/run/data_here.h"
 #include "deploy/cli/run/same_run.h"
+#include "deploy/cli/script/script_block.h"
 #include "worker/cuda/module_entry.h"
 #include "worker/model/model_file.h"
 #include "worker/model/weights/initial_weights.h"
@@ -44,22 +46,35 @@ Result<std::string> hash_of_initial_weights(const wire::JobSpec& job) {
   return hash_weight_files(path);
 }
 
+Result<JobValues> read_job_file(const std::string& file) {
+  const auto text = read_file(file, limits::kJobFileBytes);
+  if (!text.is_ok()) {
+    const Code code = text.status().code() == Code::kInternal ? Code::kUsage : text.status().code();
+    return Status(code,
+                  (is_script_file(file) ? "script: " : "job file: ") + text.status().message());
+  }
+  return parse_job_file(*text, file, fs::absolute(file).lexically_normal().string());
+}
+
+// One script would train by the keys of another.
+Status check_one_script(const JobRequest& request, const JobValues& values) {
+  const JobValue& path = values.at("script.path");
+  if (path.origin == request.file) return Status::ok();
+  return Status(Code::kUsage, "two scripts, " + request.file + " and script.path (" + path.origin +
+                                  "); leave one of the two out");
+}
+
 Result<JobValues> read_values(const JobRequest& request) {
   JobValues values;
   if (!request.file.empty()) {
-    auto text = read_file(request.file, limits::kJobFileBytes);
-    if (!text.is_ok()) {
-      const Code code =
-          text.status().code() == Code::kInternal ? Code::kUsage : text.status().code();
-      return Status(code, "job file: " + text.status().message());
-    }
-    LOCKSTEP_ASSIGN_OR_RETURN(values, parse_job_yaml(*text, request.file));
+    LOCKSTEP_ASSIGN_OR_RETURN(values, read_job_file(request.file));
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const JobValues from_environment, parse_job_environment(environment()));
   overlay(values, from_environment);
   LOCKSTEP_ASSIGN_OR_RETURN(const JobValues from_command_line,
                             parse_job_overrides(request.overrides));
   overlay(values, from_command_line);
+  if (is_script_file(request.file)) LOCKSTEP_RETURN_IF_ERROR(check_one_script(request, values));
   if (!request.workers.empty()) values["cluster.workers"] = {{request.workers}, "--workers", false};
   if (request.launched_workers > 0)  // keeps what is there
     values.try_emplace(
@@ -107,6 +122,17 @@ Result<uint32_t> usable_gpus() {
   return count_gpus();
 }
 
+Status check_script_file(const std::string& path) {
+  std::error_code error;
+  const auto type = fs::status(path, error).type();
+  if (type == fs::file_type::not_found)
+    return Status(Code::kNoInput, "there is no such file; name the script that trains");
+  if (type == fs::file_type::directory)
+    return Status(Code::kUsage, "that is a directory; name the script in it");
+  if (::access(path.c_str(), R_OK) == 0) return Status::ok();
+  return Status(Code::kNoInput, "the file cannot be read; check its permissions");
+}
+
 // What nobody named must be beyond doubt.
 Result<std::string> detect_data(const wire::DataSpec& data, const std::string& path) {
   LOCKSTEP_ASSIGN_OR_RETURN(std::string format,
@@ -120,10 +146,16 @@ Result<std::string> detect_data(const wire::DataSpec& data, const std::string& p
 
 Status split_arguments(const std::vector<std::string>& arguments, JobRequest& request) {
   for (const std::string& argument : arguments) {
-    if (argument.find('=') != std::string::npos && !fs::exists(argument)) {
+    std::error_code too_long;  // for a name
+    if (argument.find('=') != std::string::npos && !fs::exists(argument, too_long)) {
       request.overrides.push_back(argument);
     } else if (request.file.empty()) {
       request.file = argument;
+    } else if (is_script_file(request.file)) {
+      return Status(Code::kUsage, "\"" + argument +
+                                      "\" is no override, which is written key=value; " +
+                                      "words for the script stand behind --, as in " +
+                                      request.file + " -- " + argument);
     } else {
       return Status(Code::kUsage, "two job files, " + request.file + " and " + argument +
                                       "; an override is written key=value");
@@ -135,7 +167,7 @@ Status split_arguments(const std::vector<std::string>& arguments, JobRequest& re
 Result<wire::JobSpec> load_job(const JobRequest& request) {
   if (request.file.empty() && request.stored == nullptr)
     return Status(Code::kUsage,
-                  "no job file given; try 'lockstep run JOB.yaml', and "
+                  "no job file given; try 'lockstep run JOB.yaml' or 'lockstep run SCRIPT.py', and "
                   "'lockstep run --help-job' for its keys");
   LOCKSTEP_ASSIGN_OR_RETURN(const JobValues values, read_values(request));
   JobContext context;
@@ -159,6 +191,7 @@ Result<wire::JobSpec> load_job(const JobRequest& request) {
   context.detect_format = detect_data;
   context.hash_model_file = hash_model_file;
   context.hash_initial_weights = hash_of_initial_weights;
+  context.check_script = check_script_file;
   context.hash_tokenizer = data::vocabulary_sha256;
   context.stored = request.stored;
   context.check_same_run = check_same_run;

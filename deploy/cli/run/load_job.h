@@ -14,7 +14,7 @@
 namespace lockstep {
 
 struct JobRequest {
-  std::string file;                    // may be empty only with `stored`
+  std::string file;                    // or a script; may be empty only with `stored`
   std::vector<std::string> overrides;  // "a.b=c"
   std::string workers;                 // value of --workers; empty: not given
   uint32_t launched_workers = 0;       // default and maximum of cluster.workers; 0: no launcher
@@ -25,7 +25,8 @@ struct JobRequest {
   const wire::JobSpec* stored = nullptr;  // the job of the run to resume; null: a new run
 };
 
-// Splits the positional arguments: those with a '=' are overrides, the other one is the job file.
+// Splits the positional arguments: those with a '=' are overrides, the other one is the job file
+// or the script.
 Status split_arguments(const std::vector<std::string>& arguments, JobRequest& request);
 
 // kNoInput if there is no such file. kUsage if the job wants more workers than were launched. Other

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "comm/wire/job_fields.h"
-#include "deploy/cli/job/job_table.h"
+#include "deploy/cli/keys/job_table.h"
 #include "tests/support/fails_with.h"
 
 namespace lockstep {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <set>
 
-#include "deploy/cli/job/job_list.h"
 #include "deploy/cli/job/job_schema.h"
+#include "deploy/cli/keys/job_list.h"
 #include "tests/support/fails_with.h"
 
 namespace lockstep {

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "coordinator/state/identity.h"
-#include "deploy/cli/job/job_list.h"
 #include "deploy/cli/job/job_print.h"
 #include "deploy/cli/job/job_schema.h"
+#include "deploy/cli/keys/job_list.h"
 #include "deploy/cli/run/same_run.h"
 #include "tests/support/fails_with.h"
 #include "tests/unit/cli/job_fixture.h"

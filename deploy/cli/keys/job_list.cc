@@ -1,4 +1,4 @@
-#include "deploy/cli/job/job_list.h"
+#include "deploy/cli/keys/job_list.h"
 
 #include <charconv>
 

@@ -1,4 +1,4 @@
-#include "deploy/cli/job/job_table.h"
+#include "deploy/cli/keys/job_table.h"
 
 #include <iterator>
 #include <vector>

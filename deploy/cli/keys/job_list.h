@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "deploy/cli/job/job_table.h"
+#include "deploy/cli/keys/job_table.h"
 
 namespace lockstep {
 

@@ -1,0 +1,106 @@
+#include "deploy/cli/job/job_script.h"
+
+#include "comm/base/log.h"
+#include "comm/wire/predictions.h"
+#include "deploy/cli/job/job_told.h"
+#include "deploy/cli/script/script_block.h"
+#include "deploy/cli/script/script_keys.h"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kShownBytes = 80;
+
+std::string text_of(const JobValue& value) {
+  std::string text;
+  for (const std::string& item : value.items) text += (text.empty() ? "" : ", ") + item;
+  if (text.size() > kShownBytes) text = text.substr(0, kShownBytes) + "...";
+  return json_escape(text);
+}
+
+// Why a script's job cannot have this value of a key that it may have; empty: it can.
+std::string_view refused_value(std::string_view key, std::string_view value) {
+  if (key == "train.global_batch" && value == "auto")
+    return "Lockstep cannot tell how much memory a script needs; take a number, as in 256";
+  if (key == "comm.backend" && (value == "nccl" || value == "mpi"))
+    return "the gradients of a script are summed in the host's memory; take host, or leave the "
+           "key out";
+  if (key == "cluster.device" && value == "cuda")
+    return "a script computes on the CPU so far; take cpu, or leave the key out";
+  if (key == "checkpoint.best" && value != "none")
+    return "Lockstep knows no loss of a script's evaluations; take none, or leave the key out";
+  return {};
+}
+
+bool is_given(const JobValues& values, std::string_view key) {
+  const auto it = values.find(key);
+  return it != values.end() && it->second.items != std::vector<std::string>{""};
+}
+
+std::string given(const JobValues& values, const std::string& key) {
+  const JobValue& value = values.at(key);
+  return key + " is " + text_of(value) + " (" + value.origin + ")";
+}
+
+constexpr char kOneModel[] = ": a script makes its model itself; leave one of the two out";
+
+Status check_one_model(const JobValues& values) {
+  if (!is_given(values, "script.path") || values.count("model.name") == 0) return Status::ok();
+  return Status(Code::kUsage,
+                given(values, "script.path") + " but " + given(values, "model.name") + kOneModel);
+}
+
+}  // namespace
+
+Result<JobValues> parse_job_file(std::string_view text, const std::string& name,
+                                 const std::string& script_path) {
+  if (!is_script_file(name)) return parse_job_yaml(text, name);
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string yaml, script_block(text, name));
+  JobValues values;
+  if (!yaml.empty()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(values, parse_job_yaml(yaml, name));
+  }
+  if (const auto it = values.find("script.path"); it != values.end())
+    return Status(Code::kUsage, it->second.origin + ": script.path names a script, but " + name +
+                                    " is one; leave the key out");
+  values["script.path"] = {{script_path}, name, false};
+  return values;
+}
+
+bool is_script_job(const JobValues& values, const wire::JobSpec* stored) {
+  if (const auto it = values.find("model.name"); it != values.end())
+    return it->second.items == std::vector<std::string>{"script"};
+  return is_given(values, "script.path") || (stored != nullptr && is_script(stored->model()));
+}
+
+Status check_script_keys(const JobValues& values, const wire::JobSpec* stored) {
+  if (!is_script_job(values, stored)) return check_one_model(values);
+  for (const auto& [key, value] : values) {
+    std::string_view why = said_by_script(key);
+    if (why.empty() && value.items.size() == 1) why = refused_value(key, value.items[0]);
+    if (why.empty()) continue;
+    return Status(Code::kUsage,
+                  given(values, key) + " but the job is that of a script: " + std::string(why));
+  }
+  return Status::ok();
+}
+
+Status check_script(const JobValues& values, const JobContext& context, const wire::JobSpec& job) {
+  const auto say = [&](std::string_view key) { return told(values, key, job); };
+  const wire::ScriptSpec& script = job.script();
+  if (is_script(job.model())) {
+    if (!script.path().empty())
+      return context.check_script(script.path()).with_context(say("script.path"));
+    return Status(Code::kUsage, say("model.name") + " but " + say("script.path") +
+                                    ": name the script, as in lockstep run train.py");
+  }
+  if (!script.path().empty())
+    return Status(Code::kUsage, say("script.path") + " but " + say("model.name") + kOneModel);
+  if (script.args_size() > 0)
+    return Status(Code::kUsage, say("script.args") + " but " + say("model.name") +
+                                    ": only a script takes such words; name one in script.path, or "
+                                    "leave the words (those behind --) out");
+  return Status::ok();
+}
+
+}  // namespace lockstep

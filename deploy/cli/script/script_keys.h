@@ -1,0 +1,15 @@
+// The keys of a job file that have no place beside a script (model.name script): the script says
+// the same itself, in Python.
+//
+// Thread-safety: a pure function.
+#pragma once
+
+#include <string_view>
+
+namespace lockstep {
+
+// Where the script says what `key` would say: a sentence with the remedy. Empty for a key that goes
+// with a script. `key` may name a row, an element or a list ("optimizer.groups").
+std::string_view said_by_script(std::string_view key);
+
+}  // namespace lockstep

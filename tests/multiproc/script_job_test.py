@@ -1,0 +1,112 @@
+"""The job of a script: where its keys stand, which there are, and what is refused before anything starts."""
+import subprocess
+import unittest
+
+from harness import BIN, LockstepTest, lockstep
+
+BLOCK = "# /// lockstep\n# job: mine\n# train: {global_batch: 64, slots: 4, max_steps: 5}\n# ///\n"
+# Nobody may run it: a job is read.
+LOOP = "raise SystemExit('the script ran')\n"
+
+
+class ScriptJobs(LockstepTest):
+    def script(self, text=BLOCK + LOOP, name="train.py"):
+        path = self.scratch / name
+        path.write_text(text)
+        return path
+
+    def refuse(self, *words, code=64, names=(), advises=()):
+        for command in ("run", "resolve"):
+            self.assert_fails(lockstep(command, *words), code, names=names, advises=advises)
+
+    def test_its_keys_stand_in_the_script(self):
+        text = self.printed("resolve", self.script())
+        self.assertIn("job: mine\n", text)
+        self.assertIn("global_batch: 64\n", text)
+        self.assertIn(f"path: {self.scratch}/train.py\n", text)
+        self.assertIn("start_timeout_s: 600\n", text)
+        self.assertNotIn("optimizer", text)
+        self.assertEqual(text, self.printed("run", self.script(), "--print-config"))
+
+    def test_words_behind_the_dashes_are_the_scripts(self):
+        text = self.printed("resolve", self.script(), "train.max_steps=9", "--", "--lr", "0.1",
+                            "train.max_steps=7", "-n", "-n")
+        self.assertIn('args: ["--lr", 0.1, "train.max_steps=7", "-n", "-n"]\n', text)
+        self.assertIn("max_steps: 9\n", text)
+        self.refuse(self.script(), "--lr", "0.1", names="--lr", advises="-- --lr 0.1")
+        self.refuse(self.script(), "fast", names="fast", advises="-- fast")
+
+    def test_what_is_printed_is_the_same_job(self):
+        text = self.printed("resolve", self.script(), "--workers", 3, "--", "--name", "it's \"me\"", "")
+        kept = self.scratch / "kept.yaml"
+        kept.write_text(text)
+        self.assertEqual(self.printed("resolve", kept), text)
+        messages = [subprocess.check_output([BIN / "lockstep", "resolve", "--protobuf", *words])
+                    for words in ([kept], [self.script(), "--workers", "3", "--", "--name",
+                                           "it's \"me\"", ""])]
+        self.assertEqual(*messages)
+        self.assertIn(b"train.py", messages[0])
+
+    def test_a_job_file_may_name_it(self):
+        self.script(LOOP)
+        job = self.scratch / "job.yaml"
+        job.write_text("script: {path: train.py, args: [a]}\ntrain: {global_batch: 8, epochs: 1}\n")
+        text = self.printed("resolve", job)
+        self.assertIn("name: script\n", text)
+        self.assertIn("args: [a]\n", text)
+
+    def test_what_the_script_says_itself_is_refused(self):
+        for given, advice in (("optimizer.lr=0.1", "torch.optim"), ("model.dropout=0.1", "model"),
+                              ("schedule=cosine", "lr_scheduler"), ("train.loss=mse", "loss"),
+                              ("data.train.path=/data", "run.batches"),
+                              ("train.global_batch=auto", "number"), ("comm.backend=mpi", "host"),
+                              ("train.precision=bf16", "autocast")):
+            with self.subTest(given):
+                self.refuse(self.script(), given, names=[given.split("=")[0], "script"],
+                            advises=advice)
+
+    def test_a_message_names_the_line_of_the_script(self):
+        for text, where in ((f"# /// lockstep\n# ///\n{BLOCK}", "train.py:3"),
+                            ("import torch\n# /// lockstep\n# seed: 1\nx = 2\n", "train.py:2"),
+                            ("# /// lockstep\n# train: {epochs: 2}}\n# ///\n", "train.py:2"),
+                            ("# /// lockstep\n#\n# sed: 2\n# ///\n", "train.py:3"),
+                            ("# /// lockstep\n# optimizer: adamw\n# ///\n", "train.py:2")):
+            with self.subTest(text):
+                self.refuse(self.script(text), names=where)
+
+    def test_a_script_that_is_not_there_is_refused(self):
+        self.refuse(self.scratch / "none.py", code=66, names="none.py")
+        (self.scratch / "folder.py").mkdir()
+        self.refuse(self.scratch / "folder.py", names="folder.py")
+        job = self.scratch / "job.yaml"
+        length = "\ntrain: {global_batch: 8, epochs: 1}\n"
+        job.write_text("script: {path: none.py}" + length)
+        self.refuse(job, code=66, names=["script.path", "none.py", "job.yaml"])
+        job.write_text("script: {path: folder.py}" + length)
+        self.refuse(job, names=["script.path", "directory"])
+        job.write_text("model: script" + length)
+        self.refuse(job, names="script.path", advises="lockstep run train.py")
+        job.write_text("model: gpt2\nscript: {path: none.py}" + length)
+        self.refuse(job, names=["script.path", "model.name"])
+
+    def test_without_a_block_the_message_says_where_keys_stand(self):
+        self.refuse(self.script(LOOP), names="train.global_batch", advises="# /// lockstep")
+        self.printed("resolve", self.script(LOOP), "train.global_batch=8", "train.max_steps=2")
+
+    def test_a_batch_script_starts_agents_with_it(self):
+        text = self.printed("sbatch", self.script(), "--run-dir", self.scratch / "run", "--nodes", 2,
+                            "script.args=[--fast]", "--", "--account=vision")
+        self.assertIn(f"{self.scratch}/train.py", text)
+        self.assertIn("script.args=[--fast]", text)
+        self.assertIn("#SBATCH --account=vision", text)
+
+    def test_pods_get_it_in_their_config_map(self):
+        text = self.printed("k8s", "render", self.script(), "--image", "here/lockstep:1",
+                            "--run-claim", "runs", "--", "--lr", "0.1")
+        self.assertIn("train.py: ", text)
+        self.assertIn("/etc/lockstep/train.py", text)
+        self.assertIn("--lr", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
