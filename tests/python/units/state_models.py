@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Callable
 
 import torch
-from torch import nn
+from torch import nn, optim
+from torch.optim import lr_scheduler
 
 from lockstep._state import Kept
 
@@ -48,6 +49,20 @@ class Plain(nn.Module):
 def batch(step: int, shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> torch.Tensor:
     """The inputs of a step."""
     return torch.randn(shape, generator=torch.Generator().manual_seed(step)).to(dtype)
+
+
+def kept(**more: Any) -> Kept:
+    """A kept Plain with SGD, and what the test adds."""
+    result = Kept()
+    model = more.pop("model", None) or Plain()
+    optimizer = more.pop("optimizer", None) or optim.SGD(model.parameters(), 0.1, 0.9)
+    result.keep(model=model, optimizer=optimizer, **more)
+    return result
+
+
+def lambdas(optimizer: optim.Optimizer, power: float = 0.5) -> Any:
+    """A schedule of a function that is made for it."""
+    return lr_scheduler.LambdaLR(optimizer, lambda step: (1 + step) ** -power)
 
 
 class Training:

@@ -26,6 +26,7 @@ Lines = dict[str, str]
 _MOVES = {"optimizer", "_step_count", "last_epoch", "_last_lr", "_is_initial", "verbose",
           "_get_lr_called_within_step", "_opt_called"}
 _LONGEST = 160
+_GROUPS = 8  # with more, a line is of all groups: a group a layer makes thousands of lines
 
 
 def tensor_lines(what: str, tensors: Iterable[tuple[str, Tensor]]) -> Lines:
@@ -42,11 +43,18 @@ def tensor_lines(what: str, tensors: Iterable[tuple[str, Tensor]]) -> Lines:
 def optimizer_lines(name: str, optimizer: Optimizer, names: dict[int, str]) -> Lines:
     """The class, and each group's values and parameters."""
     lines = {name: type(optimizer).__qualname__}
-    for g, group in enumerate(optimizer.param_groups):
-        digest = _hash("\n".join(names[id(p)] for p in group["params"]))
-        lines[f"{name}.param_groups[{g}]"] = f"{len(group['params'])} parameters, {digest}"
+    groups = [f"{len(group['params'])} parameters, "
+              + _hash("\n".join(names[id(p)] for p in group["params"]))
+              for group in optimizer.param_groups]
+    values: dict[str, list[str]] = {"": groups}
     for g, key, value in settings(optimizer):
-        lines[f"{name}.param_groups[{g}][{key!r}]"] = _text(value)
+        values.setdefault(f"[{key!r}]", [""] * g).append(_text(value))
+    for key, texts in values.items():
+        if len(groups) > _GROUPS:
+            lines[f"{name}.param_groups[:]{key}"] = _short(", ".join(texts))
+            continue
+        for g, text in enumerate(texts):
+            lines[f"{name}.param_groups[{g}]{key}"] = text
     return lines
 
 
@@ -92,6 +100,10 @@ def _text(value: Any) -> str:
         text = type(value).__qualname__
         if _is_plain(getattr(value, "__dict__", None)):
             text += " " + _json(vars(value))
+    return _short(text)
+
+
+def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:80]}… {_hash(text)}"
 
 
