@@ -39,6 +39,7 @@ struct WorkInHand::Marks {
   uint64_t process;
   std::atomic<uint64_t> read;
   std::atomic<uint64_t> computed;
+  std::atomic<uint64_t> registered;  // 0: not yet
 };
 
 WorkInHand::WorkInHand(WorkInHand&& other) noexcept
@@ -111,6 +112,14 @@ void WorkInHand::computes(Step step, uint32_t slot) {
 
 void WorkInHand::has_applied() {
   marks_->computed.store(0, std::memory_order_relaxed);
+}
+
+void WorkInHand::has_been_registered() {
+  marks_->registered.store(1, std::memory_order_relaxed);
+}
+
+bool WorkInHand::has_registered() const {
+  return marks_->registered.load(std::memory_order_relaxed) != 0;
 }
 
 InHand WorkInHand::get() const {

@@ -1,7 +1,7 @@
 // The samples that a worker works on, in memory that outlives the worker. The worker's starter
-// reads there which samples it held when it died, however it died. The loader reads one slot of one
-// step, perhaps some steps ahead. The engine computes one, from its forward until its step is
-// applied.
+// reads there which samples it held when it died, however it died, and whether it had registered.
+// The loader reads one slot of one step, perhaps some steps ahead. The engine computes one, from
+// its forward until its step is applied.
 //
 //   agent ── make() ──▶ memory without a name ── descriptor ──▶ worker: attach(), reads(),
 //   computes()
@@ -53,6 +53,10 @@ class WorkInHand {
   void has_read();
   void computes(Step step, uint32_t slot);
   void has_applied();
+
+  // The coordinator has taken the worker in. It stays so for this process.
+  void has_been_registered();
+  bool has_registered() const;
 
   InHand get() const;
 

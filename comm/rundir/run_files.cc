@@ -69,7 +69,7 @@ Status write_job_spec(const std::string& run_dir, const wire::JobSpec& job) {
 Result<wire::DataFacts> read_data_facts(const std::string& run_dir) {
   const std::string path = rundir::file_in(run_dir, rundir::kFacts);
   LOCKSTEP_ASSIGN_OR_RETURN(wire::DataFacts facts, read_message<wire::DataFacts>(path));
-  if (facts.train_samples() == 0) return damaged(path);  // cut off, or empty
+  if (facts.train_samples() == 0 && !facts.open()) return damaged(path);  // cut off, or empty
   return facts;
 }
 

@@ -51,7 +51,7 @@ struct Agent::Impl {
       : options(std::move(o)),
         logger(l),
         transport(loop, options.tls, options.token),
-        workers({options.worker_program, options.run_dir, options.node, options.max_crashes,
+        workers({options.worker, options.run_dir, options.node, options.max_crashes,
                  options.max_preemptions, options.first_local_rank, options.agents_here,
                  options.own_gpus, options.log_node, options.preload,
                  options.job.comm().backend() == "mpi"},
@@ -161,7 +161,7 @@ struct Agent::Impl {
     if (coordinator.is_running()) return;  // its end brings us here again
     if (goodbye || (stopping && !is_connected)) return loop.stop();
     if (is_connected && !stopping) return;
-    int64_t wait_ms = was_ready ? limits::kCoordinatorAwayMs : options.leave_ms;
+    int64_t wait_ms = was_ready ? limits::kCoordinatorAwayMs : options.absent_wait_ms;
     if (stopping) wait_ms = options.stopped_wait_ms;
     loop.cancel(end_timer);
     end_timer = loop.call_after(wait_ms, [this] {
@@ -179,7 +179,7 @@ struct Agent::Impl {
     // One that was started while the run ended has nobody who could tell it; the others have heard.
     const int64_t since_ms = loop.now_ms() - limits::kQuickDeathMs;
     loop.call_after(std::min(options.leave_ms, limits::kQuickDeathMs),
-                    [this, since_ms] { workers.signal_started_since(since_ms, SIGKILL); });
+                    [this, since_ms] { workers.signal_unheard(since_ms, SIGKILL); });
     kill_after(options.leave_ms, "the run is over");
     if (workers.all_ended()) begin_end();
   }

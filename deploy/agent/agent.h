@@ -17,7 +17,8 @@
 //   4. Without a connection it looks whether the run has a coordinator, and keeps one if not
 //      (hosted_coordinator.h). run() then returns only when that coordinator has ended, too.
 //   5. An agent whose workers have all ended waits for Goodbye while the coordinator is there. It
-//      waits limits::kCoordinatorAwayMs for one that went away, `leave_ms` for one that never came.
+//      waits limits::kCoordinatorAwayMs for one that went away, `absent_wait_ms` for one that never
+//      came.
 //      Told to stop, it waits `stopped_wait_ms`, or not at all if no coordinator is there: the run
 //      may go on without this node, which should then be free for others.
 //
@@ -35,6 +36,7 @@
 #include "comm/tls/run_token.h"
 #include "comm/tls/tls_identity.h"
 #include "comm/wire/job.pb.h"
+#include "deploy/agent/worker_launch.h"
 #include "metrics/node/nvml_api.h"
 
 namespace lockstep {
@@ -51,12 +53,13 @@ struct AgentOptions {
                                     // coordinator, which got the signal too, to stop all together
   int64_t grace_ms = 60'000;        // from then to SIGKILL
   int64_t leave_ms = 10'000;        // from Goodbye to SIGKILL
+  int64_t absent_wait_ms = 10'000;  // without workers, for a coordinator that never came
   int64_t stopped_wait_ms = 3'000;  // a coordinator stays this long after its last Goodbye
   uint32_t max_crashes = 0;         // restarts of one worker within limits::kRestartWindowMs
   uint32_t max_preemptions = 0;     // the same, after it alone was told to go
-  std::string worker_program;       // path of lockstep-worker
-  std::string preload = {};         // the library of cluster.malloc; empty: none
-  std::string coordinator_program;  // path of lockstep-coordinator
+  WorkerLaunch worker;
+  std::string preload = {};                   // the library of cluster.malloc; empty: none
+  std::string coordinator_program;            // path of lockstep-coordinator
   std::string nvml_library = nvml::kLibrary;  // tells about this machine's GPUs
   // Tells the person at the console what the agent's log has, too, if nobody else can; may be
   // empty.

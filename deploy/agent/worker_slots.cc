@@ -48,16 +48,20 @@ Status WorkerSlots::start(uint32_t place, int64_t now_ms) {
   slot.output_begin = end_of_file(output_path(place));
   slot.process = random_id();
   LOCKSTEP_ASSIGN_OR_RETURN(slot.in_hand, WorkInHand::make());
-  ProcessSpec spec{
-      {options_.worker_program, "--run-dir", options_.run_dir, "--local-rank",
-       std::to_string(local_rank(place)), "--gpu", std::to_string(gpu(place)), "--log-name",
-       name(place), "--workers-here", std::to_string(wanted_ * options_.agents_here), "--node",
-       options_.node, "--process", std::to_string(slot.process), "--in-hand-fd",
-       std::to_string(slot.in_hand->descriptor())},
-      output_path(place),
-      SIGKILL,
-      slot.in_hand->descriptor(),
-      options_.preload};
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      ProcessSpec spec,
+      process_of(options_.worker, {{"run-dir", options_.run_dir},
+                                   {"local-rank", std::to_string(local_rank(place))},
+                                   {"gpu", std::to_string(gpu(place))},
+                                   {"log-name", name(place)},
+                                   {"workers-here", std::to_string(wanted_ * options_.agents_here)},
+                                   {"node", options_.node},
+                                   {"process", std::to_string(slot.process)},
+                                   {"in-hand-fd", std::to_string(slot.in_hand->descriptor())}}));
+  spec.output_path = output_path(place);
+  spec.parent_death_signal = SIGKILL;
+  spec.kept_descriptor = slot.in_hand->descriptor();
+  spec.preload = options_.preload;
   const bool enters_mpi = options_.is_mpi_rank && is_mpi_left_;
   if (enters_mpi) spec.argv.push_back("--mpi");
   LOCKSTEP_ASSIGN_OR_RETURN(slot.pid, start_process(spec));
@@ -94,7 +98,7 @@ WorkerEnd WorkerSlots::not_started(uint32_t place, const Status& why, int64_t no
 
 ExitDecision WorkerSlots::decide(Slot& slot, const ProcessEnd& end, bool run_is_over,
                                  bool stop_requested, int64_t now_ms) {
-  const bool quick = now_ms - slot.started_ms < limits::kQuickDeathMs;
+  const bool quick = now_ms - slot.started_ms < limits::kQuickDeathMs || still_starts(slot);
   slot.quick_deaths = quick ? slot.quick_deaths + 1 : 0;
   const ExitDecision decision =
       decide_after_exit({.end = end,
@@ -140,9 +144,13 @@ bool WorkerSlots::kill(pid_t pid) const {
   return false;
 }
 
-void WorkerSlots::signal_started_since(int64_t ms, int signal) const {
+void WorkerSlots::signal_unheard(int64_t ms, int signal) const {
   for (const Slot& slot : slots_)
-    if (slot.pid > 0 && slot.started_ms >= ms) ::kill(slot.pid, signal);
+    if (slot.pid > 0 && (slot.started_ms >= ms || still_starts(slot))) ::kill(slot.pid, signal);
+}
+
+bool WorkerSlots::still_starts(const Slot& slot) const {
+  return options_.worker.is_script && slot.in_hand && !slot.in_hand->has_registered();
 }
 
 uint32_t WorkerSlots::local_rank(uint32_t place) const {

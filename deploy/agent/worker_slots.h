@@ -9,6 +9,8 @@
 // Invariants
 //   1. A place has at most one living process, and its output always goes to the same file.
 //   2. A restart counts against the budget of its cause; a resize counts against none.
+//   3. A script that dies before it registers dies soon after its start, whatever the clock says:
+//      importing its modules takes long.
 //
 // Thread-safety: one thread, on which the processes' parent-death signal hangs (process.h).
 #pragma once
@@ -24,11 +26,12 @@
 #include "deploy/agent/exit_decision.h"
 #include "deploy/agent/process.h"
 #include "deploy/agent/restart_budget.h"
+#include "deploy/agent/worker_launch.h"
 
 namespace lockstep {
 
 struct WorkerSlotsOptions {
-  std::string worker_program;
+  WorkerLaunch worker;
   std::string run_dir;
   std::string node;          // that the workers name as theirs
   uint32_t max_crashes = 0;  // restarts of one worker within limits::kRestartWindowMs
@@ -85,7 +88,9 @@ class WorkerSlots {
   void signal_all(int signal) const;
   // Sends SIGKILL; false if the process is none of the running workers.
   bool kill(pid_t pid) const;
-  void signal_started_since(int64_t ms, int signal) const;
+  // Of those who may not hear of the end of the run: started since `ms`, or a script that has not
+  // registered.
+  void signal_unheard(int64_t ms, int signal) const;
 
  private:
   struct Slot {
@@ -101,6 +106,7 @@ class WorkerSlots {
   };
 
   uint32_t occupied() const;
+  bool still_starts(const Slot& slot) const;
   uint32_t local_rank(uint32_t place) const;
   uint32_t gpu(uint32_t place) const;
   std::string name(uint32_t place) const;  // of its logs

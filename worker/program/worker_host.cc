@@ -21,6 +21,7 @@ void WorkerHost::request_stop(const std::string& why) {
 
 Status WorkerHost::on_registered(const wire::Registered& registered) {
   member_ = registered.member();
+  parts_.in_hand.has_been_registered();
   const uint64_t batch = registered.job().train().global_batch();
   const bool is_resolved_now = job_.train().global_batch() == 0 && batch != 0;
   if (is_resolved_now) job_.mutable_train()->set_global_batch(batch);

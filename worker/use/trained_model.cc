@@ -12,6 +12,7 @@
 #include "comm/rundir/run_files.h"
 #include "comm/wire/data_formats.h"
 #include "comm/wire/data_legend.h"
+#include "comm/wire/predictions.h"
 #include "coordinator/checkpoint/newest_checkpoint.h"
 
 namespace lockstep {
@@ -25,14 +26,22 @@ constexpr char kUsageFile[] = "lockstep.json";
 constexpr char kInt8WeightsFile[] = "model.int8.safetensors";
 constexpr int kMostDepth = 8;
 
+std::string model_file(const std::string& checkpoint) {
+  return checkpoint + "/" + std::string(kModelFile);
+}
+
 Result<TrainedModel> read_checkpoint_model(const std::string& run_dir,
                                            const std::string& checkpoint) {
   TrainedModel model;
   model.place = run_dir;
   LOCKSTEP_ASSIGN_OR_RETURN(model.job, read_job_spec(run_dir));
+  if (is_script(model.job.model()))
+    return Status(Code::kUsage, "the run in " + run_dir +
+                                    " trains a script, whose model only Python can build; load " +
+                                    model_file(checkpoint) + " there");
   LOCKSTEP_ASSIGN_OR_RETURN(const wire::DataFacts facts, read_data_facts(run_dir));
   model.legend = facts.legend();
-  model.weights = checkpoint + "/" + std::string(kModelFile);
+  model.weights = model_file(checkpoint);
   model.tokenizer = model.job.data().tokenizer();
   model.is_of_bytes = is_text_format(model.job.data().train().format());
   return model;

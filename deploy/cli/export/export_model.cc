@@ -11,6 +11,7 @@
 #include "comm/base/text/shell_word.h"
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
+#include "comm/wire/predictions.h"
 #include "coordinator/checkpoint/store.h"
 #include "data/bpe/vocabulary.h"
 #include "deploy/agent/process.h"
@@ -121,6 +122,10 @@ class Export {
 
   Status write(const CheckpointInfo& checkpoint) {
     LOCKSTEP_ASSIGN_OR_RETURN(model_.job, read_job_spec(request_.run_dir));
+    if (is_script(model_.job.model()))
+      return {Code::kUsage, "the run in " + request_.run_dir +
+                                " trains a script, whose model only Python can build; load " +
+                                checkpoint.path + "/model.safetensors there"};
     LOCKSTEP_ASSIGN_OR_RETURN(model_.facts, read_data_facts(request_.run_dir));
     if (auto summary = read_summary(request_.run_dir); summary.is_ok())
       model_.summary = std::move(summary).value();

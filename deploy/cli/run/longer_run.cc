@@ -5,6 +5,7 @@
 #include "comm/base/text/shell_word.h"
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
+#include "comm/wire/predictions.h"
 #include "coordinator/checkpoint/store.h"
 #include "coordinator/state/options.h"
 #include "deploy/cli/base/text.h"
@@ -76,7 +77,7 @@ std::string next_commands(const std::string& run_dir) {
       "Try next:\n  lockstep report " + word + "\n  lockstep ckpt verify " + word + "\n";
   const auto job = read_job_spec(run_dir);
   const auto facts = read_data_facts(run_dir);
-  if (!job.is_ok() || !facts.is_ok()) return text;
+  if (!job.is_ok() || !facts.is_ok() || facts->open()) return text;
   const std::string resume = "  lockstep run --resume --run-dir " + word + " ";
   const auto summary = read_summary(run_dir);
   const Step steps = summary.is_ok() ? summary->value("steps", ~Step{0}) : ~Step{0};
@@ -114,6 +115,7 @@ std::string rate_change(const wire::JobSpec& before, const wire::JobSpec& wanted
 
 std::string rate_change_on_resume(const std::string& run_dir, const wire::JobSpec& wanted,
                                   const wire::DataFacts& facts) {
+  if (is_script(wanted.model())) return "";  // its optimizer has the rate
   const auto before = read_job_spec(run_dir);
   const auto checkpoints = list_checkpoints(rundir::file_in(run_dir, rundir::kCheckpoints));
   if (!before.is_ok() || !checkpoints.is_ok() || checkpoints->empty()) return "";

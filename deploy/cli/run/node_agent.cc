@@ -47,7 +47,8 @@ Result<AgentOptions> options_of(const NodeAgent& node, const wire::JobSpec& job,
   options.grace_ms = int64_t{1000} * job.cluster().grace_s();
   options.max_crashes = job.cluster().max_crashes();
   options.max_preemptions = job.cluster().max_preemptions();
-  options.worker_program = sibling_program("lockstep-worker");
+  options.leave_ms = leave_ms_of(job);
+  LOCKSTEP_ASSIGN_OR_RETURN(options.worker, worker_launch(job, sibling_program(""), std::getenv));
   LOCKSTEP_ASSIGN_OR_RETURN(options.preload, allocator_library(job.cluster().malloc()));
   options.coordinator_program = sibling_program("lockstep-coordinator");
   if (const char* library = std::getenv("LOCKSTEP_NVML_LIBRARY")) options.nvml_library = library;

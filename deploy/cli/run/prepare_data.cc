@@ -1,6 +1,10 @@
 #include "deploy/cli/run/prepare_data.h"
 
+#include <filesystem>
+
+#include "comm/base/text/printable.h"
 #include "comm/wire/models/resnet_spec.h"
+#include "comm/wire/predictions.h"
 #include "data/base/progress.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/facts.h"
@@ -50,10 +54,18 @@ std::string describe_model(const wire::ModelSpec& model, const data::SampleShape
          (model.stem() == "auto" ? ", by model.stem auto)" : ")");
 }
 
+PreparedData prepare_script(const wire::ScriptSpec& script) {
+  PreparedData prepared;
+  prepared.facts.set_open(true);
+  prepared.model = "script " + printable(std::filesystem::path(script.path()).filename().string());
+  return prepared;
+}
+
 }  // namespace
 
 Result<PreparedData> prepare_data(const wire::JobSpec& job, const std::string& run_dir,
                                   const std::function<void(const std::string&)>& progress) {
+  if (is_script(job.model())) return prepare_script(job.script());
   const std::string cache_dir = data::cache_directory(job.data(), run_dir);
   const data::ProgressFn show = [&](const std::string& what, uint64_t done, uint64_t total) {
     const std::string share =

@@ -8,6 +8,7 @@
 #include "comm/tls/run_token.h"
 #include "comm/wire/data_legend.h"
 #include "coordinator/claims/pulse.h"
+#include "deploy/cli/base/text.h"
 #include "deploy/cli/job/job_print.h"
 #include "deploy/cli/run/same_run.h"
 
@@ -50,6 +51,11 @@ Result<PreparedData> prepare_run(const RunDir& dir, const wire::JobSpec& job, bo
   const Code code = stored.status().code();  // the journal knows the data, too (check_resume())
   if (code == Code::kNoInput || code == Code::kBadData) return data;
   LOCKSTEP_RETURN_IF_ERROR(stored.status());
+  if (data.facts.open()) {  // the script has said them, or says them yet
+    data.facts = *stored;
+    if (!stored->open()) data.description = grouped(stored->train_samples()) + " samples";
+    return data;
+  }
   LOCKSTEP_RETURN_IF_ERROR(check_same_data(*stored, data.facts));
   *data.facts.mutable_legend() = merge_legends(stored->legend(), data.facts.legend());
   return data;

@@ -79,7 +79,7 @@ int tell_done_already(const RunDir& dir, const wire::JobSpec& job) {
   if (!summary.is_ok()) return report(summary.status());
   const auto facts = read_data_facts(dir.path());
   const Step steps = summary->value("steps", ~Step{0});
-  const std::string why = !facts.is_ok() ? ""
+  const std::string why = !facts.is_ok() || facts->open() ? ""
                           : is_ended_by_patience(job, *facts, steps)
                               ? ": train.patience is " + std::to_string(job.train().patience())
                               : ": " + what_ends(job, *facts);

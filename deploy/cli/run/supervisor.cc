@@ -177,7 +177,8 @@ struct Supervisor::Impl {
           std::string(signal == SIGINT ? " (Ctrl-C again: at once, without a checkpoint)" : ""));
       tell_stop();
       // The coordinator and the agent have deadlines of their own; this one is for when they hang.
-      kill_after(options.grace_ms + options.leave_ms, "the run did not end within the grace time");
+      kill_after(options.grace_ms + options.leave_ms + options.more_for_workers_ms,
+                 "the run did not end within the grace time");
     } else if (hurries) {
       trouble = has_checkpoint(options.run_dir)
                     ? "ended at once, as asked; the last checkpoint stays"
@@ -246,10 +247,21 @@ struct Supervisor::Impl {
       return kill_after(options.grace_ms, "workers were still there after the coordinator's death");
     }
     // Who missed the end, agent or workers, waits for a coordinator that does not come back.
-    loop.call_after(kOrphansMs, [this] { agent.send(SIGTERM); });
-    loop.call_after(kOrphansMs + 2 * StopSignalWatch::kEchoMs,
+    const int64_t orphans_ms = kOrphansMs + options.more_for_workers_ms;
+    loop.call_after(orphans_ms, [this] { agent.send(SIGTERM); });
+    loop.call_after(orphans_ms + 2 * StopSignalWatch::kEchoMs,
                     [this] { agent.send(SIGINT); });  // workers are killed
-    kill_after(options.leave_ms, "workers were still there after the coordinator had ended");
+    kill_after(options.leave_ms + options.more_for_workers_ms,
+               "workers were still there after the coordinator had ended");
+    if (options.more_for_workers_ms > 0) loop.call_after(kOrphansMs, [this] { tell_of_wait(); });
+  }
+
+  // Code behind the loop of a script may take long.
+  void tell_of_wait() {
+    if (!agent.is_running() || killing) return;
+    const int64_t seconds = (options.leave_ms + options.more_for_workers_ms) / 1000;
+    reporter.note("the run is over; waiting up to " + std::to_string(seconds) +
+                  " s for its scripts to end (cluster.leave_s)");
   }
 
   void on_superseded() {

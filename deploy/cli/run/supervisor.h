@@ -1,7 +1,8 @@
 // `lockstep run` once all is prepared: starts coordinator and agent, restarts them when they die,
 // shows progress, turns signals into an orderly end, and leaves no process behind.
 //
-//   coordinator ended ──▶ its code is the run's; the agent gets `leave_ms` to follow
+//   coordinator ended ──▶ its code is the run's; the agent gets `leave_ms` to follow, and
+//                         `more_for_workers_ms`
 //   coordinator died  ──▶ another one takes over (--take-over); the workers train on meanwhile.
 //                         A coordinator that was never ready starts as before
 //   coordinator superseded ──▶ another machine has it (coordinator/claims/claim.h); the agent stays
@@ -49,10 +50,11 @@ struct SupervisorOptions {
   std::string seat;                      // coordinator/claims/claim.h; empty: this process
   std::vector<std::string> agent_words;  // arguments of the agent; empty: no agent here
   bool resume = false;
-  bool take_over = false;     // workers on other machines still train
-  bool is_launched = false;   // a launcher sends SIGTERM more than once and has a SIGKILL
-  int64_t grace_ms = 60'000;  // from a stop to SIGKILL
-  int64_t leave_ms = 20'000;  // one child may outlive the other this long
+  bool take_over = false;           // workers on other machines still train
+  bool is_launched = false;         // a launcher sends SIGTERM more than once and has a SIGKILL
+  int64_t grace_ms = 60'000;        // from a stop to SIGKILL
+  int64_t leave_ms = 20'000;        // one child may outlive the other this long
+  int64_t more_for_workers_ms = 0;  // beyond leave_ms: what cluster.leave_s gives scripts
 };
 
 struct RunEnd {

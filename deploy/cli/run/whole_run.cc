@@ -1,11 +1,17 @@
 #include "deploy/cli/run/whole_run.h"
 
+#include <algorithm>
+#include <cstdlib>
+
 #include "comm/base/clock.h"
 #include "comm/base/file.h"
 #include "comm/inherited/standard_streams.h"
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
+#include "comm/wire/predictions.h"
 #include "deploy/agent/allocator.h"
+#include "deploy/agent/process.h"
+#include "deploy/agent/worker_launch.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/text.h"
 #include "deploy/cli/job/job_print.h"
@@ -19,16 +25,28 @@
 namespace lockstep {
 namespace {
 
+constexpr int64_t kUsualLeaveMs = 10'000;  // SupervisorOptions::leave_ms has room for it
+
+// A script whose Python cannot start it would fail once in every worker.
+Status check_worker(const wire::JobSpec& job, const RunPlan& plan) {
+  if (plan.agent_words.empty()) return Status::ok();  // no workers here
+  LOCKSTEP_ASSIGN_OR_RETURN(const WorkerLaunch launch,
+                            worker_launch(job, sibling_program(""), std::getenv));
+  return check_python(launch);
+}
+
 std::string opening(const RunDir& dir, const wire::JobSpec& job, const PreparedData& data) {
   const auto& train = job.train();
   std::string length = train.epochs() > 0 ? plural(train.epochs(), "epoch") : "";
   if (train.max_steps() > 0)
     length += (length.empty() ? "" : ", at most ") + plural(train.max_steps(), "step");
-  return job.job() + ": " + data.model + " on " + data.description + "\n" +
+  const std::string data_text = data.description.empty() ? "" : " on " + data.description;
+  const std::string optimizer = is_script(job.model()) ? "" : job.optimizer().name() + ", ";
+  return job.job() + ": " + data.model + data_text + "\n" +
          plural(job.cluster().workers(), "worker") + ", global batch " +
          (train.global_batch() == 0 ? "auto, to be found," : grouped(train.global_batch())) +
-         " in " + plural(train.slots(), "slot") + ", " + length + ", " + job.optimizer().name() +
-         ", " + job.comm().numerics() + " numerics\n" + "run directory " + dir.path();
+         " in " + plural(train.slots(), "slot") + ", " + length + ", " + optimizer +
+         job.comm().numerics() + " numerics\n" + "run directory " + dir.path();
 }
 
 void tell_trace(const wire::JobSpec& job, const RunDir& dir) {
@@ -68,6 +86,7 @@ int supervise(const RunPlan& plan, const wire::JobSpec& job, RunDir& dir, StopSi
   options.take_over = plan.take_over;
   options.is_launched = plan.launch != nullptr;
   options.grace_ms = int64_t{1000} * job.cluster().grace_s();
+  options.more_for_workers_ms = std::max<int64_t>(0, leave_ms_of(job) - kUsualLeaveMs);
   // After it signals are held: the end is told whole, and its code is the run's.
   const RunEnd end = Supervisor(options, reporter).run(signals);
   reporter.passing("");
@@ -94,6 +113,7 @@ int run_in(RunDir& dir, const RunPlan& plan, const wire::JobSpec& job, StopSigna
   // Also of the agent that is started here; agents elsewhere look there.
   if (const auto library = allocator_library(job.cluster().malloc()); !library.is_ok())
     return refused(library.status());
+  if (const Status python = check_worker(job, plan); !python.is_ok()) return refused(python);
   const SystemClock clock;
   const auto progress = [&](const std::string& text) {
     reporter.passing(text);

@@ -38,8 +38,9 @@ class AgentTest : public testing::Test {
     options_.node = "here";
     options_.workers = 2;
     options_.leave_ms = 50;
+    options_.absent_wait_ms = 50;
     options_.max_crashes = 5;
-    options_.worker_program = directory_ + "/worker";
+    options_.worker.words = {directory_ + "/worker"};
     options_.token = *rpc::create_token_file(directory_ + "/token");
     serve();
   }

@@ -60,8 +60,9 @@ class WorkerSlotsTest : public testing::Test {
   }
 
   void use(uint32_t crashes, uint32_t preemptions) {
-    slots_.emplace(WorkerSlotsOptions{program(), directory_, "node1", crashes, preemptions},
-                   *logger_);
+    slots_.emplace(
+        WorkerSlotsOptions{WorkerLaunch{{program()}}, directory_, "node1", crashes, preemptions},
+        *logger_);
   }
 
   TemporaryDirectory temporary_;
@@ -72,7 +73,7 @@ class WorkerSlotsTest : public testing::Test {
 };
 
 TEST_F(WorkerSlotsTest, OfARankOfMpirunTheFirstProcessEntersTheMpiWorldAndNoneAfterIt) {
-  slots_.emplace(WorkerSlotsOptions{.worker_program = program(),
+  slots_.emplace(WorkerSlotsOptions{.worker = {{program()}},
                                     .run_dir = directory_,
                                     .node = "node1",
                                     .max_crashes = 5,
@@ -92,7 +93,8 @@ TEST_F(WorkerSlotsTest, OfARankOfMpirunTheFirstProcessEntersTheMpiWorldAndNoneAf
 }
 
 TEST_F(WorkerSlotsTest, WhereSeveralAgentsAreOnAHostNoTwoOfTheirWorkersHaveTheSameLocalRank) {
-  slots_.emplace(WorkerSlotsOptions{program(), directory_, "node1", 5, 5, 1, 3}, *logger_);
+  slots_.emplace(WorkerSlotsOptions{WorkerLaunch{{program()}}, directory_, "node1", 5, 5, 1, 3},
+                 *logger_);
   start(slots_->set_wanted(2));
   EXPECT_EQ(kill(1).local_rank, 4u);
   EXPECT_EQ(kill(0).local_rank, 1u);
@@ -104,7 +106,7 @@ TEST_F(WorkerSlotsTest, WhereSeveralAgentsAreOnAHostNoTwoOfTheirWorkersHaveTheSa
 
 TEST_F(WorkerSlotsTest, AWorkersGpuIsThatOfItsLocalRankUnlessTheAgentHasGpusOfItsOwn) {
   const auto gpus = [&](uint32_t first, uint32_t agents_here, uint32_t own_gpus) {
-    slots_.emplace(WorkerSlotsOptions{.worker_program = program(),
+    slots_.emplace(WorkerSlotsOptions{.worker = {{program()}},
                                       .run_dir = directory_,
                                       .node = "n",
                                       .first_local_rank = first,
@@ -248,6 +250,61 @@ TEST_F(WorkerSlotsTest, QuickDeathsWaitLongerAndALongLifeForgivesThem) {
   start({0});
   now_ms_ += limits::kQuickDeathMs;
   EXPECT_EQ(kill(0).decision.pause_ms, 0);
+}
+
+// Its shell script marks the memory where WorkInHand::has_been_registered() would.
+constexpr char kRegisters[] =
+    "#!/bin/sh\nfd=${LOCKSTEP_WORKER##*in_hand_fd=}\n"
+    "test -n \"$1\" && printf '\\001' | dd bs=1 seek=24 conv=notrunc of=/proc/self/fd/$fd 2>&-\n"
+    "echo \"$LOCKSTEP_WORKER\"\nexec sleep 1000\n";
+
+TEST_F(WorkerSlotsTest, AScriptThatDiesBeforeItRegistersDiesSoonAfterItsStart) {
+  ASSERT_TRUE(replace_file(program(), kRegisters, 0755).is_ok());
+  const auto use_script = [&](const std::vector<std::string>& words) {
+    std::filesystem::remove(directory_ + "/logs/worker-0.stderr");
+    slots_.emplace(WorkerSlotsOptions{.worker = {.words = words, .is_script = true},
+                                      .run_dir = directory_,
+                                      .node = "node1",
+                                      .max_crashes = 5},
+                   *logger_);
+    start(slots_->set_wanted(1));
+    while (last_words(directory_ + "/logs/worker-0.stderr").empty()) std::this_thread::yield();
+    now_ms_ += limits::kQuickDeathMs;
+  };
+  use_script({program()});
+  kill(0);
+  start({0});
+  now_ms_ += limits::kQuickDeathMs;
+  EXPECT_GT(kill(0).decision.pause_ms, 0) << "the second one in a row";
+  use_script({program(), "registers"});
+  kill(0);
+  start({0});
+  while (last_words(directory_ + "/logs/worker-0.stderr").find('\n') == std::string::npos)
+    std::this_thread::yield();
+  now_ms_ += limits::kQuickDeathMs;
+  EXPECT_EQ(kill(0).decision.pause_ms, 0);
+}
+
+TEST_F(WorkerSlotsTest, OfScriptsThoseThatHaveNotRegisteredDoNotHearOfTheEnd) {
+  ASSERT_TRUE(replace_file(program(), kRegisters, 0755).is_ok());
+  const auto lives_on = [&](const std::vector<std::string>& words, bool is_script) {
+    std::filesystem::remove(directory_ + "/logs/worker-0.stderr");
+    slots_.emplace(WorkerSlotsOptions{.worker = {.words = words, .is_script = is_script},
+                                      .run_dir = directory_,
+                                      .node = "node1"},
+                   *logger_);
+    start(slots_->set_wanted(1));
+    const pid_t pid = slots_->living().at(0).pid;
+    if (is_script)
+      while (last_words(directory_ + "/logs/worker-0.stderr").empty()) std::this_thread::yield();
+    slots_->signal_unheard(now_ms_ + 1, SIGKILL);
+    const bool lives = ::waitpid(pid, nullptr, is_script && words.size() == 1 ? 0 : WNOHANG) == 0;
+    if (lives) kill(0);
+    return lives;
+  };
+  EXPECT_FALSE(lives_on({program()}, true));
+  EXPECT_TRUE(lives_on({program(), "registers"}, true));
+  EXPECT_TRUE(lives_on({program()}, false));
 }
 
 TEST_F(WorkerSlotsTest, MoreWorkersGetTheLowestFreeLocalRanks) {

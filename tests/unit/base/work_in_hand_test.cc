@@ -32,6 +32,16 @@ TEST(WorkInHand, ReadAndComputedSlotsAreKeptApart) {
   EXPECT_THAT(work.get().slots, IsEmpty());
 }
 
+TEST(WorkInHand, AWorkerThatHasRegisteredSaysSoToItsStarter) {
+  const WorkInHand work = make();
+  EXPECT_FALSE(work.has_registered());
+  auto own = WorkInHand::attach(::dup(work.descriptor()));
+  ASSERT_TRUE(own.is_ok());
+  own->has_been_registered();
+  own->has_applied();
+  EXPECT_TRUE(work.has_registered());
+}
+
 TEST(WorkInHand, AProcessThatIsKilledLeavesItsMarks) {
   const WorkInHand work = make();
   const pid_t child = ::fork();

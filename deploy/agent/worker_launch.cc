@@ -1,0 +1,142 @@
+#include "deploy/agent/worker_launch.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "comm/wire/predictions.h"
+
+namespace lockstep {
+namespace {
+
+constexpr uint32_t kLeaveSecondsBefore = 10;  // of a run that was begun before there was the key
+
+// What check_python() asks; its exit codes.
+constexpr int kTooOld = 3;
+constexpr int kNoLockstep = 4;
+constexpr int kNoTorch = 5;
+constexpr char kModuleCheck[] =
+    "import sys\n"
+    "if sys.version_info < (3, 10): sys.exit(3)\n"
+    "from importlib.util import find_spec\n"
+    "sys.exit(4 if find_spec('lockstep') is None else 5 if find_spec('torch') is None else 0)\n";
+
+std::string text_of(const VariableFn& variable, const char* name) {
+  const char* value = variable(name);
+  return value == nullptr ? "" : value;
+}
+
+// As a shell finds a program; empty: it is not there.
+std::string find_program(const std::string& name, std::string_view path) {
+  const auto runs = [](const std::string& file) {
+    std::error_code error;
+    return std::filesystem::is_regular_file(file, error) && ::access(file.c_str(), X_OK) == 0;
+  };
+  if (name.find('/') != std::string::npos) return runs(name) ? name : "";
+  while (!path.empty()) {
+    const size_t end = std::min(path.find(':'), path.size());
+    const std::string file = std::string(path.substr(0, end)) + "/" + name;
+    if (end > 0 && runs(file)) return file;
+    path.remove_prefix(std::min(end + 1, path.size()));
+  }
+  return "";
+}
+
+Result<std::string> find_python(const VariableFn& variable) {
+  const std::string named = text_of(variable, "LOCKSTEP_PYTHON");
+  const std::string name = named.empty() ? "python3" : named;
+  std::string found = find_program(name, text_of(variable, "PATH"));
+  if (!found.empty()) return found;
+  if (named.empty())
+    return Status(Code::kConfig,
+                  "there is no python3 in PATH, and a script needs one; set LOCKSTEP_PYTHON to a "
+                  "Python that has the modules lockstep and torch");
+  return Status(Code::kConfig, "LOCKSTEP_PYTHON is " + named +
+                                   ", which is no program; name a Python that has the modules "
+                                   "lockstep and torch");
+}
+
+// The modules beside this program come before installed ones of another version.
+std::vector<std::string> script_env(const wire::JobSpec& job, const std::string& directory,
+                                    const VariableFn& variable) {
+  const uint32_t threads = std::max(1u, job.train().threads_per_worker());
+  std::vector<std::string> env = {"OMP_NUM_THREADS=" + std::to_string(threads)};
+  std::error_code error;
+  const std::string modules = (std::filesystem::path(directory) / "../python").lexically_normal();
+  if (!std::filesystem::is_directory(modules, error)) return env;
+  const std::string others = text_of(variable, "PYTHONPATH");
+  env.push_back("PYTHONPATH=" + modules + (others.empty() ? "" : ":" + others));
+  return env;
+}
+
+std::string flag_of(const WorkerOption& option) {
+  return "--" + std::string(option.name);
+}
+
+std::string line_of(const WorkerOption& option) {
+  std::string key(option.name);
+  std::replace(key.begin(), key.end(), '-', '_');
+  return key + "=" + option.value;
+}
+
+}  // namespace
+
+Result<WorkerLaunch> worker_launch(const wire::JobSpec& job, const std::string& directory,
+                                   const VariableFn& variable) {
+  if (!is_script(job.model())) return WorkerLaunch{.words = {directory + "lockstep-worker"}};
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string python, find_python(variable));
+  WorkerLaunch launch{.words = {python, "-u", "-m", "lockstep._boot", job.script().path()},
+                      .env = script_env(job, directory, variable),
+                      .is_script = true};
+  launch.words.insert(launch.words.end(), job.script().args().begin(), job.script().args().end());
+  return launch;
+}
+
+Status check_python(const WorkerLaunch& launch) {
+  if (!launch.is_script) return Status::ok();
+  const std::string& python = launch.words[0];
+  ProcessSpec spec{.argv = {python, "-c", kModuleCheck}, .output_path = "/dev/null"};
+  spec.env = launch.env;
+  LOCKSTEP_ASSIGN_OR_RETURN(const pid_t pid, start_process(spec));
+  const ProcessEnd end = wait_for_end(pid);
+  const auto refused = [&](const std::string& what) {
+    return Status(Code::kConfig, "the Python " + python + " " + what +
+                                     ", or set LOCKSTEP_PYTHON to another Python");
+  };
+  if (end.exit_code == kTooOld) return refused("is older than 3.10; install a newer one");
+  if (end.exit_code == kNoLockstep)
+    return refused("has no module lockstep; install it with pip install lockstep");
+  if (end.exit_code == kNoTorch)
+    return refused("has no module torch; install it with pip install torch");
+  if (!end.is_success()) return refused("does not work: it " + end.text() + "; repair it");
+  return Status::ok();
+}
+
+Result<ProcessSpec> process_of(const WorkerLaunch& launch,
+                               const std::vector<WorkerOption>& options) {
+  ProcessSpec spec;
+  spec.argv = launch.words;
+  spec.env = launch.env;
+  std::string lines;
+  for (const WorkerOption& option : options) {
+    if (!launch.is_script) {
+      spec.argv.insert(spec.argv.end(), {flag_of(option), option.value});
+      continue;
+    }
+    if (option.value.find('\n') != std::string::npos)
+      return Status(Code::kConfig, "the " + std::string(option.name) +
+                                       " of a worker holds a line break, which a script's worker "
+                                       "cannot read; take another name");
+    lines += (lines.empty() ? "" : "\n") + line_of(option);
+  }
+  if (launch.is_script) spec.env.push_back("LOCKSTEP_WORKER=" + lines);
+  return spec;
+}
+
+int64_t leave_ms_of(const wire::JobSpec& job) {
+  const uint32_t seconds = job.cluster().leave_s();
+  return int64_t{1000} * (seconds == 0 ? kLeaveSecondsBefore : seconds);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,53 @@
+// What an agent starts as a worker, and how the worker learns what it is: lockstep-worker from its
+// flags, a script in Python from one variable.
+//
+//   lockstep-worker --run-dir DIR --local-rank 0 ...
+//   LOCKSTEP_WORKER="run_dir=DIR\nlocal_rank=0\n..." python3 -u -m lockstep._boot train.py ARGS...
+//
+// Thread-safety: values and free functions.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "comm/wire/job.pb.h"
+#include "deploy/agent/process.h"
+
+namespace lockstep {
+
+struct WorkerLaunch {
+  std::vector<std::string> words;     // path of the program, and its first arguments
+  std::vector<std::string> env = {};  // ProcessSpec::env
+  bool is_script = false;             // LOCKSTEP_WORKER tells it
+};
+
+// The value of an environment variable; null: it is not set.
+using VariableFn = std::function<const char*(const char* name)>;
+
+// `directory`: of the running program, ends with '/'. The Python of a script is $LOCKSTEP_PYTHON,
+// else python3 in PATH; kConfig if there is none.
+Result<WorkerLaunch> worker_launch(const wire::JobSpec& job, const std::string& directory,
+                                   const VariableFn& variable);
+
+// kConfig if the Python of a script is too old, or misses a module that every script needs. Starts
+// it for that; does nothing for other workers.
+Status check_python(const WorkerLaunch& launch);
+
+struct WorkerOption {
+  std::string_view name;  // "local-rank"; "local_rank" for a script
+  std::string value;
+};
+
+// The process of a worker, but for its output and descriptors. kConfig for a value that a script
+// could not read.
+Result<ProcessSpec> process_of(const WorkerLaunch& launch,
+                               const std::vector<WorkerOption>& options);
+
+// From the end of the run until workers that have not ended are killed (cluster.leave_s).
+int64_t leave_ms_of(const wire::JobSpec& job);
+
+}  // namespace lockstep
