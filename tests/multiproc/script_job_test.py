@@ -1,4 +1,7 @@
-"""The job of a script: where its keys stand, which there are, and what is refused before anything starts."""
+"""The job of a script: where its keys stand, which there are, what is refused before anything starts,
+and what its workers are started with."""
+import json
+import os
 import subprocess
 import unittest
 
@@ -106,6 +109,61 @@ class ScriptJobs(LockstepTest):
         self.assertIn("train.py: ", text)
         self.assertIn("/etc/lockstep/train.py", text)
         self.assertIn("--lr", text)
+
+
+# In the place of Python: it says what it was started with, and ends as one whose script is wrong.
+STAND_IN = """#!/usr/bin/env python3
+import json, os, sys
+if sys.argv[1] == "-c":
+    sys.exit(int(os.environ.get("ANSWER", "0")))
+with open(os.environ["TOLD"], "a") as told:
+    told.write(json.dumps({"argv": sys.argv[1:], "env": dict(os.environ)}) + "\\n")
+print("the script is wrong", file=sys.stderr)
+sys.exit(64)
+"""
+
+
+class ScriptWorkers(LockstepTest):
+    def setUp(self):
+        super().setUp()
+        self.told = self.scratch / "told"
+        self.python = self.scratch / "stand-in"
+        self.python.write_text(STAND_IN)
+        self.python.chmod(0o755)
+        self.script = self.scratch / "train.py"
+        self.script.write_text(BLOCK + LOOP)
+
+    def run_script(self, *words, **more):
+        environment = {**os.environ, "LOCKSTEP_PYTHON": str(self.python), "TOLD": str(self.told),
+                       **more}
+        return lockstep("run", self.script, "--run-dir", self.scratch / "run", *words,
+                        env=environment)
+
+    def test_a_worker_learns_what_it_is_from_one_variable(self):
+        self.assert_fails(self.run_script("--workers", 2, "train.threads_per_worker=3", "--", "--lr",
+                                          "0.1"), 64, says="the script is wrong")
+        started = [json.loads(line) for line in self.told.read_text().splitlines()]
+        self.assertIn(len(started), (1, 2), "none is started again")
+        for one in started:
+            self.assertEqual(one["argv"], ["-u", "-m", "lockstep._boot", str(self.script), "--lr",
+                                           "0.1"])
+            self.assertEqual(one["env"]["OMP_NUM_THREADS"], "3")
+            told = dict(line.split("=", 1) for line in one["env"]["LOCKSTEP_WORKER"].split("\n"))
+            self.assertEqual(set(told), {"run_dir", "local_rank", "gpu", "log_name", "workers_here",
+                                         "node", "process", "in_hand_fd"})
+            self.assertEqual(told["run_dir"], str(self.scratch / "run"))
+            self.assertEqual(told["log_name"], "worker-" + told["local_rank"])
+            self.assertEqual(told["workers_here"], "2")
+
+    def test_a_python_that_cannot_run_it_is_refused_before_anything_starts(self):
+        for answer, advice in ((3, "newer"), (4, "pip install lockstep"), (5, "pip install torch")):
+            with self.subTest(answer):
+                self.assert_fails(self.run_script(ANSWER=str(answer)), 78,
+                                  names=str(self.python), advises=[advice, "LOCKSTEP_PYTHON"])
+        self.python.unlink()
+        self.assert_fails(self.run_script(), 78, names="LOCKSTEP_PYTHON", advises="torch")
+        self.assertFalse(self.told.exists())
+        self.assertFalse((self.scratch / "run").exists())
 
 
 if __name__ == "__main__":
