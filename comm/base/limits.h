@@ -66,6 +66,14 @@ inline constexpr int kHttpDeadlineMs = 10'000;
 inline constexpr size_t kHttpConnections = 128;
 inline constexpr size_t kHttpAnswerBytes = 16 * kMib;  // read by our own client
 
+// What a script says of itself and its data when it registers
+inline constexpr size_t kIdentityFacts = 16'384;
+inline constexpr size_t kIdentityKeyBytes = 256;
+inline constexpr size_t kIdentityValueBytes = 4 * kKib;
+inline constexpr size_t kIdentityBytes = 4 * kMib;  // all keys and values
+inline constexpr size_t kFingerprintBytes = 256;    // of its data
+inline constexpr uint64_t kScriptSamples = uint64_t{1} << 40;
+
 // Records
 inline constexpr int kRecordBatchSteps = 100;
 inline constexpr int kRecordBatchMs = 200;

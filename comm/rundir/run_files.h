@@ -21,6 +21,7 @@ namespace lockstep {
 Result<wire::JobSpec> read_job_spec(const std::string& run_dir);
 Status write_job_spec(const std::string& run_dir, const wire::JobSpec& job);
 
+// Without samples only if `open`: the run is a script's, and its workers have not told them yet.
 Result<wire::DataFacts> read_data_facts(const std::string& run_dir);
 Status write_data_facts(const std::string& run_dir, const wire::DataFacts& facts);
 

@@ -114,10 +114,6 @@ void complete_steps(Turn& turn);
 void count_report(State& state, MemberId member, Generation generation,
                   const wire::StepRecord& record);
 
-// ---- auto_batch.cc
-// Ends the term without a global batch. REQUIRES: all of generation 1 are here and have measured.
-Reason resolve_global_batch(Turn& turn, const std::vector<MemberId>& members);
-
 // ---- gather.cc
 // Whether the run has no state yet. A term with a state may start with fewer workers than wanted.
 bool is_first_start(const Turn& turn);

@@ -2,8 +2,10 @@
 #include <algorithm>
 
 #include "comm/base/limits.h"
+#include "comm/base/planted_bug.h"
 #include "coordinator/checkpoint/numerics.h"
-#include "coordinator/decide/decide_internal.h"
+#include "coordinator/decide/open_term.h"
+#include "coordinator/state/identity.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -43,17 +45,21 @@ std::string first_difference(const std::vector<std::string>& a, const std::vecto
   return "there " + x + ", here " + y;
 }
 
-std::string facts_difference(const wire::DataFacts& stored, const wire::DataFacts& seen) {
+// A script has no keys that name its data.
+std::string facts_difference(const wire::DataFacts& stored, const wire::DataFacts& seen,
+                             bool of_script) {
   const auto differ = [](const char* what, const auto& a, const auto& b) {
     return std::string(what) + " is " + a + " in this run and " + b + " there";
   };
   if (stored.train_fingerprint() != seen.train_fingerprint()) {
-    return differ("the fingerprint of data.train", stored.train_fingerprint(),
-                  seen.train_fingerprint());
+    return differ(
+        of_script ? "the fingerprint of the training data" : "the fingerprint of data.train",
+        stored.train_fingerprint(), seen.train_fingerprint());
   }
   if (stored.eval_fingerprint() != seen.eval_fingerprint()) {
-    return differ("the fingerprint of data.eval", stored.eval_fingerprint(),
-                  seen.eval_fingerprint());
+    return differ(
+        of_script ? "the fingerprint of the evaluation data" : "the fingerprint of data.eval",
+        stored.eval_fingerprint(), seen.eval_fingerprint());
   }
   if (stored.train_samples() != seen.train_samples()) {
     return differ("the number of training samples", std::to_string(stored.train_samples()),
@@ -70,15 +76,21 @@ std::vector<std::string> lines_of(const wire::Register& m) {
   return {m.fingerprint().lines().begin(), m.fingerprint().lines().end()};
 }
 
-Layout layout_of(MemberId member, const wire::Register& m) {
-  return {
-      member, lines_of(m), m.flat_elements(), {m.tensor_bounds().begin(), m.tensor_bounds().end()}};
+Layout layout_of(const Turn& turn, MemberId member, const wire::Register& m) {
+  Layout layout{
+      member, lines_of(m), m.flat_elements(), {m.tensor_bounds().begin(), m.tensor_bounds().end()},
+      {},     {}};
+  if (!turn.options.is_script_open()) return layout;
+  layout.facts = m.facts();
+  layout.script = script_identity(m);
+  return layout;
 }
 
-// Nobody may hold the door shut for the rest once training is under way.
+// Nobody may hold the door shut for the rest once training is under way. In an open term none is.
 Reason refuse_misfit(Turn& turn, ConnectionId connection, Reason reason, int code,
                      const std::string& why) {
-  if (is_first_start(turn) && turn.state.source_generation == 0) {
+  if ((is_first_start(turn) && turn.state.source_generation == 0) ||
+      turn.options.is_script_open()) {
     return refuse_and_end(turn, connection, reason, code, why);
   }
   wire::Envelope envelope;
@@ -125,13 +137,57 @@ Reason check_as_before(Turn& turn, ConnectionId connection, const wire::Register
   return Reason::kRegistered;
 }
 
+// While it is open what a run is, the first member of the term speaks for those to come.
+Reason check_open_script(Turn& turn, ConnectionId connection, const wire::Register& m) {
+  const State& state = turn.state;
+  if (!state.layout || LOCKSTEP_BUG(kOpenNotCompared)) return Reason::kRegistered;
+  const Layout& layout = *state.layout;
+  const std::string first = describe(state, turn.at(layout.member));
+  if (const std::string what = facts_difference(layout.facts, m.facts(), true); !what.empty()) {
+    return refuse_misfit(turn, connection, Reason::kEndedFacts, 65,
+                         name_of(m) + " reads other data than " + first + ": " + what +
+                             ". Give every node the same data set");
+  }
+  const std::string what = script_difference(layout.script, script_identity(m));
+  if (what.empty()) return Reason::kRegistered;
+  return refuse_misfit(turn, connection, Reason::kEndedScript, 64,
+                       name_of(m) + " trains something else than " + first + ": " + what +
+                           ". Give every node the same script, arguments and libraries, and let "
+                           "the script depend on nothing else");
+}
+
+// What a run is, as its journal has it.
+Reason check_as_stored(Turn& turn, ConnectionId connection, const wire::Register& m) {
+  const Options& options = turn.options;
+  const bool of_script = is_script(options.job.model());
+  const std::string other_data = facts_difference(options.facts, m.facts(), of_script);
+  if (!other_data.empty()) {
+    return refuse_misfit(turn, connection, Reason::kEndedFacts, 65,
+                         name_of(m) + " reads other data: " + other_data +
+                             (of_script && !options.is_script_open()
+                                  ? ". What identifies a run cannot change: give every node the "
+                                    "data set of the run, or start a new run in another --run-dir"
+                                  : ". Give every node the same data set"));
+  }
+  if (!of_script || options.is_script_open()) return Reason::kRegistered;
+  const std::string what = script_difference(options.script, script_identity(m));
+  if (what.empty()) return Reason::kRegistered;
+  return refuse_misfit(turn, connection, Reason::kEndedScript, 64,
+                       "what identifies a run cannot change: " + what + " (" + name_of(m) +
+                           "). Leave it in the script as it was in this run, or start a new run in "
+                           "another --run-dir");
+}
+
 // kRegistered when it fits to those who are here and to what the run is.
 Reason check_fit(Turn& turn, ConnectionId connection, const wire::Register& m) {
   const State& state = turn.state;
-  if (const std::string what = facts_difference(turn.options.facts, m.facts()); !what.empty()) {
-    return refuse_misfit(
-        turn, connection, Reason::kEndedFacts, 65,
-        name_of(m) + " reads other data: " + what + ". Give every node the same data set");
+  if (!turn.options.facts.open()) {
+    const Reason reason = check_as_stored(turn, connection, m);
+    if (reason != Reason::kRegistered) return reason;
+  }
+  if (turn.options.is_script_open()) {
+    const Reason reason = check_open_script(turn, connection, m);
+    if (reason != Reason::kRegistered) return reason;
   }
   if (turn.options.is_batch_open() && m.largest_slot() == 0) {
     return refuse_misfit(turn, connection, Reason::kEndedLayout, 78,
@@ -231,7 +287,7 @@ Reason reconnect(Turn& turn, Member& member, ConnectionId connection, const wire
   if (const Reason reason = check_fit(turn, connection, m); reason != Reason::kRegistered) {
     return reason;
   }
-  if (!turn.state.layout) turn.state.layout = layout_of(member.id, m);
+  if (!turn.state.layout) turn.state.layout = layout_of(turn, member.id, m);
   const bool is_duplicate = member.connection == connection;
   attach(turn, member, connection, m);
   if (const auto reason = learn(turn, member, m)) return *reason;
@@ -261,7 +317,7 @@ Member& enroll(Turn& turn, const wire::Register& m) {
            name_of(m) + " is member " + std::to_string(member.id) +
                (m.member() == 0 ? "" : ", it was member " + std::to_string(m.member())) +
                standing_of(state, member));
-  if (!state.layout) state.layout = layout_of(member.id, m);
+  if (!state.layout) state.layout = layout_of(turn, member.id, m);
   state.by_process[{member.node, member.pid}] = member.id;
   state.waiting.insert(member.id);
   state.replacements.erase(place_of(member));
@@ -281,6 +337,11 @@ Reason on_register(Turn& turn, ConnectionId connection, const wire::Register& m)
   if (m.flat_elements() == 0 || m.node().empty() || m.pid() == 0) {
     return refuse(turn, connection, Reason::kRefusedMalformed,
                   name_of(m) + " registered without node, pid or size of its gradients");
+  }
+  if (is_script(turn.options.job.model())) {
+    if (const std::string what = malformed_script(m); !what.empty())
+      return refuse(turn, connection, Reason::kRefusedMalformed,
+                    name_of(m) + " registered with a script that reports " + what);
   }
   if (const auto over = bury_namesake(turn, m)) return *over;
   if (Member* member = known_member(turn, connection, m)) {

@@ -1,7 +1,8 @@
 // The first generation of a term: who has to be there.
 #include <algorithm>
 
-#include "coordinator/decide/decide_internal.h"
+#include "comm/base/planted_bug.h"
+#include "coordinator/decide/open_term.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -64,7 +65,7 @@ bool is_first_start(const Turn& turn) {
 
 Reason gather(Turn& turn, Reason otherwise) {
   State& state = turn.state;
-  const size_t least = is_first_start(turn) || turn.options.is_batch_open() || !has_waited(turn)
+  const size_t least = is_first_start(turn) || turn.options.is_open_term() || !has_waited(turn)
                            ? turn.wanted()
                            : turn.options.min_workers;
   if (state.run != RunState::kGathering || state.waiting.size() < least) return otherwise;
@@ -76,7 +77,8 @@ Reason gather(Turn& turn, Reason otherwise) {
     sort_naturally(state, members);
     members.resize(turn.wanted());
   }
-  if (turn.options.is_batch_open()) return resolve_global_batch(turn, members);
+  if (turn.options.is_open_term() && !LOCKSTEP_BUG(kOpenTermTrains))
+    return resolve_open_term(turn, members);
   prepare_generation(turn, std::move(members),
                      are_all_here ? "all workers are here" : "enough workers are here");
   return Reason::kPrepared;

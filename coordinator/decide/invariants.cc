@@ -140,6 +140,8 @@ void check_ranks(const State& state, const Options& options) {
 
 // S2
 void check_steps(const State& state, const Options& options) {
+  LOCKSTEP_CHECK(!options.is_open_term() || state.generations.empty(),
+                 "G2: no generation is prepared before it is known what the run is");
   LOCKSTEP_CHECK(state.completed <= options.total_steps, "S2: a run has an end");
   LOCKSTEP_CHECK(state.pending.empty() || state.pending.begin()->first >= state.completed,
                  "S2: what is pending is not complete");

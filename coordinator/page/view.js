@@ -56,7 +56,9 @@
     Object.entries(metrics || {}).map(([name, value]) => [`${whose} ${name}`, short(value)]);
 
   const epochText = (status) =>
-    `${grouped(Math.min(status.epoch + 1, status.epochs || 1))} / ${grouped(status.epochs)}`;
+    status.epochs > 0
+      ? `${grouped(Math.min(status.epoch + 1, status.epochs))} / ${grouped(status.epochs)}`
+      : grouped(status.epoch + 1);
 
   const showFacts = (status) => {
     const steps = isNumber(status.total_steps) ? status.total_steps : 0;

@@ -16,7 +16,6 @@
 #include "coordinator/report/job_json.h"
 #include "coordinator/report/watch_json.h"
 #include "coordinator/run_dir/run_dir.h"
-#include "coordinator/state/identity.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -116,11 +115,10 @@ Result<EndedRun> read_ended_run(const std::string& run_dir) {
   LOCKSTEP_ASSIGN_OR_RETURN(const auto lock, RunLock::take_to_read(path));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto journal, read_sqlite_journal(path));
   LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents, journal->load());
-  LOCKSTEP_ASSIGN_OR_RETURN(RunInputs inputs, read_run_inputs(run_dir));
+  LOCKSTEP_ASSIGN_OR_RETURN(const RunInputs inputs, read_run_inputs(run_dir));
   EndedRun run;
-  inputs.job.mutable_train()->set_slots(resolve_slots(inputs.job, contents.identity));
-  inputs.job.mutable_train()->set_global_batch(stored_global_batch(inputs.job, contents.identity));
-  run.options = make_options(inputs.job, inputs.facts, run_dir);
+  LOCKSTEP_ASSIGN_OR_RETURN(run.options,
+                            resolve_options(inputs.job, inputs.facts, contents.identity, run_dir));
   State& state = run.state;
   state.run_id = inputs.job.job();
   state.lineage_id = contents.mark.lineage_id;

@@ -161,7 +161,10 @@ const char* predicts(const wire::JobSpec& job) {
   return predicts_tokens(job) ? "tokens" : "classes";
 }
 
+// 0: not known yet.
 uint64_t epochs_of(const Options& options) {
+  const auto& train = options.job.train();
+  if (options.is_open_term()) return train.max_steps() == 0 ? train.epochs() : 0;
   const uint64_t per_epoch = data::steps_per_epoch(options.shape);
   return (options.total_steps + per_epoch - 1) / per_epoch;
 }
@@ -179,12 +182,12 @@ std::string status_json(const State& state, const Options& options, const RunSta
   out["term"] = state.term;
   out["generation"] = state.generation;
   out["step"] = step;
-  out["total_steps"] = options.is_batch_open() ? 0 : end_step(state, options);
+  out["total_steps"] = options.is_open_term() ? 0 : end_step(state, options);
   out["epoch"] = data::plan_step(options.shape, step).epoch;  // of the next step, from 0
   out["epochs"] = epochs_of(options);
   out["global_batch"] = options.job.train().global_batch();  // 0: not resolved yet
   out["slots"] = options.shape.slots;
-  out["steps_per_epoch"] = options.is_batch_open() ? 0 : data::steps_per_epoch(options.shape);
+  out["steps_per_epoch"] = options.is_open_term() ? 0 : data::steps_per_epoch(options.shape);
   out["predicts"] = predicts(options.job);
   add_live(options, stats, detail, &out);
   if (!stats.is_empty())

@@ -40,7 +40,7 @@ trainer::RunProgress progress_of(const State& state, const Options& options,
                                  const RunStats& stats) {
   trainer::RunProgress progress;
   progress.step = state.completed;
-  progress.total_steps = options.is_batch_open() ? 0 : end_step(state, options);
+  progress.total_steps = options.is_open_term() ? 0 : end_step(state, options);
   progress.is_ended = state.run == RunState::kEnded;
   progress.is_complete = progress.is_ended && state.exit_code == 0;
   const bool is_known = progress.total_steps >= progress.step && !stats.is_empty();

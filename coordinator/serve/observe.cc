@@ -59,7 +59,7 @@ void observe_begin(CoordinatorMetrics& metrics, const State& state) {
 void observe_state(CoordinatorMetrics& metrics, const State& state, const Options& options) {
   const uint32_t workers = state.wanted_workers != 0 ? state.wanted_workers : options.workers;
   metrics.membership().wanted(workers);
-  metrics.job().planned({.steps = options.is_batch_open() ? 0 : options.total_steps,
+  metrics.job().planned({.steps = options.is_open_term() ? 0 : options.total_steps,
                          .checkpoint_every = options.job.checkpoint().every_steps(),
                          .flops_per_sample = flops_per_sample(options.job.model()),
                          .peak_flops = options.job.metrics().peak_tflops() * 1e12 * workers});

@@ -13,6 +13,8 @@
 namespace lockstep::coordinator {
 namespace {
 
+constexpr char kScriptPrefix[] = "script.";
+
 std::map<std::string, std::string> by_key(const std::vector<IdentityEntry>& entries) {
   std::map<std::string, std::string> map;
   for (const IdentityEntry& entry : entries) map[entry.key] = entry.value;
@@ -28,8 +30,8 @@ void add_facts(const wire::JobSpec& job, const wire::DataFacts& facts,
                std::vector<IdentityEntry>& entries) {
   entries.push_back({kFingerprintKey, facts.train_fingerprint()});
   entries.push_back({kSamplesKey, std::to_string(facts.train_samples())});
-  entries.push_back({"data.eval fingerprint", facts.eval_fingerprint()});
-  entries.push_back({"data.eval samples", std::to_string(facts.eval_samples())});
+  entries.push_back({kEvalFingerprintKey, facts.eval_fingerprint()});
+  entries.push_back({kEvalSamplesKey, std::to_string(facts.eval_samples())});
   const uint64_t order_version =
       data::order_version({.has_blocks = data::block_shuffle(job.data()).is_on(),
                            .has_classes = job.data().length_classes() > 0,
@@ -139,6 +141,36 @@ uint64_t stored_global_batch(const wire::JobSpec& job, const std::vector<Identit
   uint64_t batch = job.train().global_batch();
   if (batch == 0 && !read_number(stored, kGlobalBatchKey, &batch).is_ok()) return 0;
   return batch;
+}
+
+Result<wire::DataFacts> stored_facts(const std::vector<IdentityEntry>& stored) {
+  wire::DataFacts facts;
+  uint64_t samples = 0;
+  uint64_t eval_samples = 0;
+  LOCKSTEP_RETURN_IF_ERROR(read_number(stored, kSamplesKey, &samples));
+  LOCKSTEP_RETURN_IF_ERROR(read_number(stored, kEvalSamplesKey, &eval_samples));
+  facts.set_train_samples(samples);
+  facts.set_eval_samples(eval_samples);
+  for (const IdentityEntry& entry : stored) {
+    if (entry.key == kFingerprintKey) facts.set_train_fingerprint(entry.value);
+    if (entry.key == kEvalFingerprintKey) facts.set_eval_fingerprint(entry.value);
+  }
+  if (samples > 0) return facts;
+  return Status(Code::kBadData, "the journal says that the run has no samples");
+}
+
+std::vector<IdentityEntry> script_identity(const wire::Register& said) {
+  std::vector<IdentityEntry> entries;
+  for (const wire::IdentityFact& fact : said.identity())
+    entries.push_back({kScriptPrefix + fact.key(), fact.value()});
+  return entries;
+}
+
+std::vector<IdentityEntry> script_identity(const std::vector<IdentityEntry>& stored) {
+  std::vector<IdentityEntry> entries;
+  for (const IdentityEntry& entry : stored)
+    if (entry.key.starts_with(kScriptPrefix)) entries.push_back(entry);
+  return entries;
 }
 
 }  // namespace lockstep::coordinator

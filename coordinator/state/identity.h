@@ -3,6 +3,7 @@
 //
 // Frozen: seed, dataset fingerprints and sizes, order version, transforms, G, V, model, numerics,
 // precision and loss scaling, threads, evaluation batch, optimizer (without its learning rate).
+// Of a script, too: what it says of itself (Register.identity), each key with "script." before it.
 // Free to change, and recorded with every term: length, learning rate and schedule, workers,
 // checkpoints, metrics, bucket size. The data may move, because its fingerprint identifies it.
 //
@@ -21,6 +22,8 @@ namespace lockstep::coordinator {
 inline constexpr char kSeedKey[] = "seed";
 inline constexpr char kFingerprintKey[] = "data.train fingerprint";
 inline constexpr char kSamplesKey[] = "data.train samples";
+inline constexpr char kEvalFingerprintKey[] = "data.eval fingerprint";
+inline constexpr char kEvalSamplesKey[] = "data.eval samples";
 inline constexpr char kOrderVersionKey[] = "data order version";
 inline constexpr char kBlockSamplesKey[] = "data.block_samples";
 inline constexpr char kWindowBlocksKey[] = "data.window_blocks";
@@ -58,7 +61,16 @@ Status check_identity(const std::vector<IdentityEntry>& stored,
 // V of a job: the stored one on a resume, else the job's, else the number of workers.
 uint32_t resolve_slots(const wire::JobSpec& job, const std::vector<IdentityEntry>& stored);
 
-// G of a job: the job's, else the stored one, else 0, which means open (auto_batch.h).
+// G of a job: the job's, else the stored one, else 0, which means open (decide/open_term.h).
 uint64_t stored_global_batch(const wire::JobSpec& job, const std::vector<IdentityEntry>& stored);
+
+// The facts of a script's data, which the journal has from its workers. kBadData if a key is
+// missing or not a number.
+Result<wire::DataFacts> stored_facts(const std::vector<IdentityEntry>& stored);
+
+// What a script says of itself, as the journal keeps it.
+std::vector<IdentityEntry> script_identity(const wire::Register& said);
+// The same from the journal, in its order; empty: no script has said anything yet.
+std::vector<IdentityEntry> script_identity(const std::vector<IdentityEntry>& stored);
 
 }  // namespace lockstep::coordinator

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "comm/base/planted_bug.h"
 #include "coordinator/state/identity.h"
 #include "data/order/evaluation_due.h"
 
@@ -13,9 +14,8 @@ Options make_options(const wire::JobSpec& job, const wire::DataFacts& facts, std
   options.facts = facts;
   options.run_dir = std::move(run_dir);
   options.identity = identity_of(job, facts);
-  options.shape = {facts.train_samples(),
-                   options.is_batch_open() ? job.train().slots() : job.train().global_batch(),
-                   job.train().slots()};
+  const uint64_t batch = options.is_batch_open() ? job.train().slots() : job.train().global_batch();
+  options.shape = {facts.open() ? batch : facts.train_samples(), batch, job.train().slots()};
   options.total_steps =
       data::total_steps(options.shape, job.train().epochs(), job.train().max_steps());
   options.workers = job.cluster().workers();
@@ -33,8 +33,28 @@ Options make_options(const wire::JobSpec& job, const wire::DataFacts& facts, std
   return options;
 }
 
+Result<Options> resolve_options(wire::JobSpec job, wire::DataFacts facts,
+                                const std::vector<IdentityEntry>& stored, std::string run_dir) {
+  job.mutable_train()->set_slots(resolve_slots(job, stored));
+  job.mutable_train()->set_global_batch(stored_global_batch(job, stored));
+  if (facts.open() && !is_script(job.model()))
+    return Status(Code::kBadData, run_dir +
+                                      "/facts.pb does not say what the data are, although the run "
+                                      "is no script's; resume from an undamaged copy of the run, "
+                                      "or choose another --run-dir");
+  const bool has_begun = !stored.empty() && !LOCKSTEP_BUG(kOpenAfterTheCommit);
+  if (facts.open() && has_begun) {
+    LOCKSTEP_ASSIGN_OR_RETURN(facts, stored_facts(stored));
+  }
+  Options options = make_options(job, facts, std::move(run_dir));
+  if (!is_script(job.model()) || !has_begun) return options;
+  options.script = script_identity(stored);
+  options.identity.insert(options.identity.end(), options.script.begin(), options.script.end());
+  return options;
+}
+
 bool is_evaluated_after(Step step, const Options& options) {
-  return data::evaluation_due(data::evaluations_of(options.job, options.shape), step,
+  return data::evaluation_due(data::evaluations_of(options.job, options.facts, options.shape), step,
                               options.total_steps);
 }
 

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "comm/base/status.h"
 #include "comm/wire/control.pb.h"
+#include "comm/wire/predictions.h"
 #include "coordinator/journal/journal_entry.h"
 #include "data/order/step_plan.h"
 
@@ -16,9 +18,10 @@ inline constexpr int64_t kBarLeases = 10;
 
 struct Options {
   wire::JobSpec job;                    // train.slots is resolved, never 0
-  wire::DataFacts facts;                // every member's data must match these
+  wire::DataFacts facts;                // every member's data must match these, unless `open`
   std::string run_dir;                  // absolute, as in messages
   std::vector<IdentityEntry> identity;  // frozen when the first generation starts
+  std::vector<IdentityEntry> script;    // of it, what a script says of itself; empty: not known
   data::RunShape shape;                 // from job and facts
   uint64_t total_steps = 0;             // the run ends after so many applied steps
 
@@ -36,14 +39,23 @@ struct Options {
   int64_t grace_ms = 30'000;         // from a stop to the last Leave
   int64_t end_timeout_ms = 120'000;  // from the final checkpoint, or the writer's Leave, on
 
-  // train.global_batch is auto, and no worker has measured yet (auto_batch.h). Until then `shape`
-  // has one sample a slot.
+  // The workers have to say first what the run is (decide/open_term.h). Until then `shape` and
+  // `total_steps` are stand-ins that nobody may show: of an open batch a sample a slot, of open
+  // facts a step an epoch.
+  bool is_open_term() const { return is_batch_open() || is_script_open(); }
   bool is_batch_open() const { return job.train().global_batch() == 0; }
+  bool is_script_open() const { return is_script(job.model()) && script.empty(); }
   bool exact() const { return job.comm().numerics() == "exact"; }
 };
 
 // Takes deadlines and sizes from the job. REQUIRES: the job's shape is valid, slots are resolved.
 Options make_options(const wire::JobSpec& job, const wire::DataFacts& facts, std::string run_dir);
+
+// The same of a run that may have begun before: V, G, the facts of a script's data and what it says
+// of itself come from the journal where job and facts leave them open. `stored`: the identity in
+// the journal. kBadData if the journal does not know the data of a run that has begun.
+Result<Options> resolve_options(wire::JobSpec job, wire::DataFacts facts,
+                                const std::vector<IdentityEntry>& stored, std::string run_dir);
 
 // Whether the run evaluates after `step` applied steps.
 bool is_evaluated_after(Step step, const Options& options);

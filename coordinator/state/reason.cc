@@ -106,6 +106,8 @@ const char* reason_name(Reason reason) {
       return "ended_fruitless";
     case Reason::kEndedFacts:
       return "ended_facts";
+    case Reason::kEndedScript:
+      return "ended_script";
     case Reason::kEndedLayout:
       return "ended_layout";
     case Reason::kEndedSharedGpu:

@@ -66,6 +66,7 @@ enum class Reason : uint8_t {
   kEndedFingerprint,
   kEndedFruitless,
   kEndedFacts,
+  kEndedScript,
   kEndedLayout,
   kEndedSharedGpu,
   kEndedTooFew,

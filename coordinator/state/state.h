@@ -114,7 +114,7 @@ struct Member {
   uint64_t process = 0;  // no other one has it, whatever its pid; 0: unknown
   wire::DataAddress data;
   std::string metrics_address;
-  uint64_t largest_slot = 0;  // samples that fit; 0: not measured (auto_batch.h)
+  uint64_t largest_slot = 0;  // samples that fit; 0: not measured (decide/open_term.h)
   wire::GpuIdentity gpu;      // empty: it computes on none, or has not named it
 
   Generation listed = 0;  // newest prepared or started generation with it
@@ -163,6 +163,8 @@ struct Layout {
   std::vector<std::string> fingerprint;
   uint64_t flat_elements = 0;
   std::vector<uint64_t> tensor_bounds;
+  wire::DataFacts facts;              // these two of an open script only
+  std::vector<IdentityEntry> script;  // as it is journalled
 };
 
 // A step that some members have reported and that is not complete.

@@ -8,18 +8,10 @@
 #include "comm/rundir/trust.h"
 #include "comm/wire/predictions.h"
 #include "coordinator/journal/journal_sqlite.h"
-#include "coordinator/state/identity.h"
 #include "coordinator/term/lineage.h"
 
 namespace lockstep::coordinator {
 namespace {
-
-Options resolve(wire::JobSpec job, const wire::DataFacts& facts, const JournalContents& contents,
-                const std::string& run_dir) {
-  job.mutable_train()->set_slots(resolve_slots(job, contents.identity));
-  job.mutable_train()->set_global_batch(stored_global_batch(job, contents.identity));
-  return make_options(job, facts, run_dir);
-}
 
 // Everyone reads the resolved job, so that the number of slots is one number, and the global batch.
 Status store_job(const std::string& run_dir, const wire::JobSpec& given, const wire::JobSpec& job) {
@@ -27,6 +19,13 @@ Status store_job(const std::string& run_dir, const wire::JobSpec& given, const w
       given.train().global_batch() == job.train().global_batch())
     return Status::ok();
   return write_job_spec(run_dir, job);
+}
+
+// What the workers of a script have told and the journal has. A coordinator that dies before it has
+// written the file reads them from the journal again.
+Status store_facts(const std::string& run_dir, const wire::DataFacts& given,
+                   const wire::DataFacts& facts) {
+  return given.open() && !facts.open() ? write_data_facts(run_dir, facts) : Status::ok();
 }
 
 // While nobody had the run, anybody may have changed the file.
@@ -108,7 +107,8 @@ Result<Begun> begin_run(const std::string& run_dir, BeginMode mode, Seat& seat, 
   };
   LOCKSTEP_ASSIGN_OR_RETURN(begun.journal, open_sqlite_journal(seat.journal(), checked));
   LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents, begun.journal->load());
-  begun.options = resolve(inputs.job, inputs.facts, contents, run_dir);
+  LOCKSTEP_ASSIGN_OR_RETURN(begun.options,
+                            resolve_options(inputs.job, inputs.facts, contents.identity, run_dir));
   LOCKSTEP_ASSIGN_OR_RETURN(const Term term, seat.next_term(contents.last_term));
   const TermRequest request{mode, static_cast<uint32_t>(::getpid()), job_to_json(begun.options.job),
                             clock.both(), term};
@@ -118,6 +118,7 @@ Result<Begun> begin_run(const std::string& run_dir, BeginMode mode, Seat& seat, 
   LOCKSTEP_ASSIGN_OR_RETURN(
       begun.term, begin_term(*begun.journal, contents, shelf, begun.options, request, logger));
   LOCKSTEP_RETURN_IF_ERROR(store_job(run_dir, inputs.job, begun.options.job));
+  LOCKSTEP_RETURN_IF_ERROR(store_facts(run_dir, inputs.facts, begun.options.facts));
   LOCKSTEP_RETURN_IF_ERROR(open_history(begun, run_dir, mode));
   LOCKSTEP_RETURN_IF_ERROR(open_eval_file(begun, run_dir));
   tell(begun.term, mode, logger);
@@ -133,8 +134,9 @@ Result<bool> check_resume(const std::string& run_dir, const wire::JobSpec& job,
   if (contents.mark.lineage_id.empty()) return false;  // nothing was ever written to it
   LOCKSTEP_ASSIGN_OR_RETURN(const auto journal, read_sqlite_journal(path));
   DirectoryShelf shelf(rundir::file_in(run_dir, rundir::kCheckpoints));
-  return check_term(*journal, contents, shelf, resolve(job, facts, contents, run_dir),
-                    BeginMode::kResume, logger);
+  LOCKSTEP_ASSIGN_OR_RETURN(const Options options,
+                            resolve_options(job, facts, contents.identity, run_dir));
+  return check_term(*journal, contents, shelf, options, BeginMode::kResume, logger);
 }
 
 }  // namespace lockstep::coordinator

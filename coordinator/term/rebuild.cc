@@ -68,6 +68,12 @@ std::vector<IdentityEntry> known_identity(uint64_t seed, const std::string& fing
 // What was open in the job the checkpoint knows.
 Result<Options> options_of(const Manifest& manifest, wire::JobSpec job,
                            const wire::DataFacts& facts, const std::string& run_dir) {
+  if (facts.open())
+    return Status(Code::kBadData,
+                  run_dir +
+                      "/facts.pb does not say how many samples the script has, and only the "
+                      "lost journal knew it; put facts.pb back from a copy of the run, or "
+                      "begin anew in another --run-dir");
   if (job.train().slots() == 0) job.mutable_train()->set_slots(manifest.slots);
   if (job.train().global_batch() == 0) job.mutable_train()->set_global_batch(manifest.global_batch);
   LOCKSTEP_RETURN_IF_ERROR(

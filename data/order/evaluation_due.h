@@ -17,10 +17,12 @@ struct Evaluations {
   uint64_t every_steps = 0;      // 0: none but those at ends
 };
 
-// `Job`: wire::JobSpec, which this library does without.
-template <typename Job>
-Evaluations evaluations_of(const Job& job, const RunShape& shape) {
-  return {!job.data().eval().path().empty(), steps_per_epoch(shape), job.eval().every_steps()};
+// `Job` and `Facts`: wire::JobSpec and wire::DataFacts, which this library does without. A script
+// names no data in its job.
+template <typename Job, typename Facts>
+Evaluations evaluations_of(const Job& job, const Facts& facts, const RunShape& shape) {
+  const bool has_data = !job.data().eval().path().empty() || facts.eval_samples() > 0;
+  return {has_data, steps_per_epoch(shape), job.eval().every_steps()};
 }
 
 // Whether the state after `applied` steps is evaluated: every `every_steps` of the run, at the end

@@ -80,6 +80,11 @@ const Scenario* scene(Bug bug) {
       return scenario_named("others-join-with-patience");
     case Bug::kEvalReportedByOne:
       return scenario_named("writer-dies-after-an-evaluation");
+    case Bug::kOpenNotCompared:
+      return scenario_named("one-reads-other-data-than-the-first");
+    case Bug::kOpenTermTrains:
+    case Bug::kOpenAfterTheCommit:
+      return scenario_named("dies-with-the-facts");
     case Bug::kSkipNotTold:
     case Bug::kSkippedCountExpected:
     case Bug::kSkippedSlotCounted:

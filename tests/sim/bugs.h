@@ -37,6 +37,9 @@ enum class Bug : uint8_t {
   kWayToBestDropped,          // nothing leads back to a best evaluation whose checkpoint was lost
   kUnevaluatedDropped,        // a checkpoint goes before its evaluation has come
   kDroppedCounts,             // a resume takes a checkpoint that was dropped before it was undone
+  kOpenNotCompared,           // while a script's facts are open, nobody is compared with the first
+  kOpenTermTrains,            // an open term prepares a generation
+  kOpenAfterTheCommit,        // a term does not look whether the journal has the facts already
   // worker/session/
   kBatchLostOnReconnect,  // a sent but unacknowledged batch is not sent again
   kClosedGateLetsIn,      // an apply begins in a closed generation

@@ -70,5 +70,6 @@ std::vector<Scenario> scenarios_of_coordinators();
 std::vector<Scenario> scenarios_of_networks();
 std::vector<Scenario> scenarios_of_samples();
 std::vector<Scenario> scenarios_of_machines();
+std::vector<Scenario> scenarios_of_scripts();
 
 }  // namespace lockstep::sim

@@ -41,6 +41,7 @@ WorldOptions options_of(uint64_t seed) {
     options.best = prng.below(2) == 0 ? "loss" : "accuracy";
   if (options.has_eval && prng.below(3) == 0)
     options.patience = static_cast<uint32_t>(1 + prng.below(5));
+  options.is_script = prng.below(4) == 0;
   return options;
 }
 

@@ -35,7 +35,7 @@ class EvaluationCheck final : public Check {
       : world_(world),
         ledger_(std::move(ledger)),
         judged_(std::move(judged)),
-        when_(data::evaluations_of(world_.job, world_.shape)) {}
+        when_(data::evaluations_of(world_.job, world_.facts, world_.shape)) {}
 
   void on_evaluated(const Evaluated& evaluated) override {
     if (!judged_->covers(world_, evaluated.generation)) return;

@@ -91,6 +91,8 @@ std::unique_ptr<Check> make_evaluation_check(World& world, SharedLedger ledger,
 // checkpoint.best: wherever the run may go back to, the best checkpoint until there is left.
 // check_best.cc
 std::unique_ptr<Check> make_best_check(World& world, SharedLedger ledger);
+// What a run is stands in the journal before anybody trains, once and for all. check_identity.cc
+std::unique_ptr<Check> make_identity_check(World& world, Cluster& cluster);
 // At the end: all steps proven by records that agree with the plan, and nobody left. check_end.cc
 std::unique_ptr<Check> make_end_check(World& world, Cluster& cluster, SharedLedger ledger);
 

@@ -57,13 +57,15 @@ void SimCoordinator::serve_term(BeginMode mode) {
 Status SimCoordinator::begin(BeginMode mode) {
   journal_ = world_.disk.open_journal();
   LOCKSTEP_ASSIGN_OR_RETURN(const coordinator::JournalContents contents, journal_->load());
-  const coordinator::Options options =
-      coordinator::make_options(world_.job, world_.facts, world_.directory);
+  LOCKSTEP_ASSIGN_OR_RETURN(const coordinator::Options options,
+                            coordinator::resolve_options(world_.job, world_.facts_file,
+                                                         contents.identity, world_.directory));
   const auto shelf = world_.disk.open_shelf();
   check_that_losses_are_known(options);
   LOCKSTEP_ASSIGN_OR_RETURN(const coordinator::BegunTerm term,
                             coordinator::begin_term(*journal_, contents, *shelf, options,
                                                     {mode, pid(), "{}", clock_.both()}, *logger_));
+  if (world_.facts_file.open()) world_.facts_file = options.facts;
   LOCKSTEP_RETURN_IF_ERROR(open_history(term.beginning));
   if (metrics_ == nullptr) metrics_ = std::make_unique<CoordinatorMetrics>("sim", BuildInfo{});
   coordinator::State state =

@@ -93,7 +93,7 @@ wire::Register SimWorker::hello() const {
   hello.mutable_data()->set_host_id(node_);
   hello.mutable_data()->set_unix_name(name());
   hello.mutable_fingerprint()->add_lines("isa=avx2");
-  *hello.mutable_facts() = world_.facts;
+  world_.tell(place(), &hello);
   hello.set_flat_elements(64);
   hello.add_tensor_bounds(0);
   hello.add_tensor_bounds(64);

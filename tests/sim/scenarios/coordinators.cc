@@ -95,6 +95,7 @@ void resumed_with(Script& s, const std::function<void(wire::JobSpec&, wire::Data
         s.later(0, [&s, change] {
           s.cluster().lose_everything();
           change(s.world().job, s.world().facts);
+          s.world().facts_file = s.world().facts;
         });
       });
 }

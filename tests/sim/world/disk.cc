@@ -93,6 +93,11 @@ Status Disk::commit(const Entries& entries) {
     kill_writer();
     return {Code::kInternal, "killed inside a commit"};
   }
+  if (kills_before && kills_before(entries)) {
+    kills_before = nullptr;
+    kill_writer();
+    return {Code::kInternal, "killed before a commit"};
+  }
   if (kills_after && kills_after(entries)) {
     kills_after = nullptr;
     keep(entries);

@@ -40,6 +40,8 @@ class Disk {
   bool killed_commit_survives = false;
   // The first commit that fulfils the condition is durable, and kills its process at once.
   std::function<bool(const Entries&)> kills_after;
+  // The first commit that fulfils the condition is lost, and its process with it.
+  std::function<bool(const Entries&)> kills_before;
   std::function<void()> kill_writer;
 
   // Sees every durable commit.

@@ -37,7 +37,8 @@ wire::JobSpec make_job(const WorldOptions& options, uint64_t seed) {
   cluster.set_max_preemptions(100);
   cluster.set_hang_s(options.hang_s);
   cluster.set_rebalance(options.rebalances);
-  if (options.has_eval) job.mutable_data()->mutable_eval()->set_path("eval");
+  if (options.is_script) job.mutable_model()->set_name("script");
+  if (options.has_eval && !options.is_script) job.mutable_data()->mutable_eval()->set_path("eval");
   job.mutable_eval()->set_every_steps(options.eval_every);
   job.mutable_checkpoint()->set_best(options.best);
   job.mutable_train()->set_patience(options.patience);
@@ -52,6 +53,13 @@ wire::DataFacts make_facts(const WorldOptions& options) {
     facts.set_eval_fingerprint("fedcba9876543210");
     facts.set_eval_samples(16);
   }
+  return facts;
+}
+
+wire::DataFacts make_facts_file(const WorldOptions& options) {
+  if (!options.is_script) return make_facts(options);
+  wire::DataFacts facts;
+  facts.set_open(true);
   return facts;
 }
 
@@ -71,10 +79,12 @@ World::World(uint64_t the_seed, const WorldOptions& the_options, std::string the
       directory(std::move(the_directory)),
       job(make_job(options, seed)),
       facts(make_facts(options)),
+      facts_file(make_facts_file(options)),
       shape{options.samples, options.global_batch, options.slots},
       prng(stream_key({seed, 7})),
       trace([this] { return loop.now_ms(); }),
       reference(seed, shape) {
+  if (options.is_script) script = {{"model", "linear"}, {kLearningRate, "0.1"}};
   trace.cut_at(directory);
   network.set_delays([this](const std::string&, const std::string&) {
     return static_cast<int64_t>(prng.below(static_cast<uint64_t>(options.delay_ms) + 1));
@@ -111,6 +121,18 @@ uint64_t World::digest_of(Step step, uint32_t slot) {
   return found->second;
 }
 
+void World::tell(const std::string& place, wire::Register* hello) const {
+  *hello->mutable_facts() = facts;
+  if (const auto other = misread.find(place); other != misread.end())
+    hello->mutable_facts()->set_train_samples(other->second);
+  const auto lr = mistold.find(place);
+  for (const auto& [key, value] : script) {
+    wire::IdentityFact& fact = *hello->add_identity();
+    fact.set_key(key);
+    fact.set_value(key == kLearningRate && lr != mistold.end() ? lr->second : value);
+  }
+}
+
 double World::clock_rate(uint32_t pid) const {
   Prng own(stream_key({seed, 29, pid}));
   return 1 + options.drift * (static_cast<double>(own.below(2'001)) / 1'000 - 1);
@@ -138,7 +160,7 @@ wire::EvalReport World::evaluation_of(const ModelState& state) const {
 }
 
 data::EvalTrack World::track_until(Step step, Generation generation) {
-  const data::Evaluations when = data::evaluations_of(job, shape);
+  const data::Evaluations when = data::evaluations_of(job, facts, shape);
   const data::BestBy by = data::best_by(options.best);
   data::EvalTrack track;
   for (Step applied = 1; applied <= std::min<Step>(step, options.steps); ++applied) {

@@ -25,6 +25,8 @@
 
 namespace lockstep::sim {
 
+inline constexpr char kLearningRate[] = "optimizer.lr";  // what a script says of itself
+
 // Points in a history at which a fault may strike exactly.
 enum class Moment : uint8_t {
   kBeforePublish,
@@ -129,7 +131,8 @@ struct WorldOptions {
   bool skips_bad_samples = false;
   uint32_t read_ahead = 0;  // steps that a loader reads ahead
   bool rebalances = false;
-  double drift = 0;  // clocks of processes drift by at most this share
+  bool is_script = false;  // only the workers know the data, and tell what they train
+  double drift = 0;        // clocks of processes drift by at most this share
 };
 
 // Silent errors of a machine.
@@ -155,8 +158,10 @@ class World {
   const WorldOptions options;
   const std::string directory;  // of this run, for the few real files
   wire::JobSpec job;
-  wire::DataFacts facts;
+  wire::DataFacts facts;       // what the workers read
+  wire::DataFacts facts_file;  // what facts.pb says
   data::RunShape shape;
+  std::map<std::string, std::string> script;  // what the script says of itself
 
   rpc::SimLoop loop;
   Prng prng;
@@ -180,13 +185,17 @@ class World {
   std::set<std::string> disturbed;
 
   // Errors in data and machines. Places are node/wRANK.
-  std::optional<BadSlot> deadly;            // kills its readers
-  uint32_t victims = 0;                     // the number of these readers
-  std::optional<BadSlot> absurd;            // makes the loss NaN or infinite
-  std::map<std::string, int64_t> slowness;  // by place: times as slow as the others
-  std::map<std::string, Damage> damaged;    // by place: not yet found and cut out of the lineage
-  std::set<std::string> was_damaged;        // places that were ever damaged
+  std::optional<BadSlot> deadly;               // kills its readers
+  uint32_t victims = 0;                        // the number of these readers
+  std::optional<BadSlot> absurd;               // makes the loss NaN or infinite
+  std::map<std::string, int64_t> slowness;     // by place: times as slow as the others
+  std::map<std::string, Damage> damaged;       // by place: not yet found and cut out of the lineage
+  std::set<std::string> was_damaged;           // places that were ever damaged
+  std::map<std::string, uint64_t> misread;     // by place: samples that a script finds only there
+  std::map<std::string, std::string> mistold;  // by place: the lr that a script has only there
 
+  // What a worker of this place registers with.
+  void tell(const std::string& place, wire::Register* hello) const;
   uint32_t next_pid() { return ++last_pid_; }
   double clock_rate(uint32_t pid) const;
   uint64_t digest_of(Step step, uint32_t slot);

@@ -70,6 +70,15 @@ TEST_F(RunFiles, FactsWithoutSamplesAreDamaged) {
   EXPECT_EQ(read_run_inputs(directory_)->facts.train_samples(), 10u);
 }
 
+TEST_F(RunFiles, OpenFactsHaveNoSamplesYet) {
+  wire::DataFacts facts;
+  facts.set_open(true);
+  ASSERT_TRUE(write_data_facts(directory_, facts).is_ok());
+  const auto read = read_data_facts(directory_);
+  ASSERT_TRUE(read.is_ok()) << read.status().message();
+  EXPECT_TRUE(read->open());
+}
+
 TEST_F(RunFiles, WhatACoordinatorWritesOfItselfReadsBack) {
   const CoordinatorFile written{7, "fashion", {"::1", 4000}, {"host", 4001}, 3, 1234};
   ASSERT_TRUE(write_coordinator_file(directory_, written).is_ok());

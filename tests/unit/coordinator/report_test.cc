@@ -24,6 +24,29 @@ TEST(StatusReport, TellsOfSkippedSamplesAndOfATaintedLineage) {
   EXPECT_EQ(status_of(state)["tainted_from_step"], 4);
 }
 
+// Of an open term (decide/open_term.h) the options hold stand-ins.
+TEST(StatusReport, SaysNoNumberThatOnlyTheWorkersKnow) {
+  wire::JobSpec job;
+  job.mutable_model()->set_name("script");
+  job.mutable_train()->set_global_batch(8);
+  job.mutable_train()->set_slots(4);
+  job.mutable_train()->set_epochs(3);
+  wire::DataFacts facts;
+  facts.set_open(true);
+  const auto status = [&] {
+    return nlohmann::json::parse(status_json({}, make_options(job, facts, "/run"), {}, {}));
+  };
+  EXPECT_EQ(status()["total_steps"], 0);
+  EXPECT_EQ(status()["steps_per_epoch"], 0);
+  EXPECT_EQ(status()["epochs"], 3);
+  EXPECT_EQ(status()["epoch"], 0);
+  job.mutable_train()->set_max_steps(100);
+  EXPECT_EQ(status()["epochs"], 0) << "which of the two ends the run, nobody knows yet";
+  const auto summary =
+      nlohmann::json::parse(summary_json({}, make_options(job, facts, "/run"), {}, {}));
+  EXPECT_EQ(summary["epochs"], 0);
+}
+
 TEST(Discovery, NamesTheCoordinatorOneAgentOfANodeAndEveryLivingWorker) {
   State state;
   state.run_id = "r";

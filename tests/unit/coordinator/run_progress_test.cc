@@ -65,6 +65,14 @@ TEST(RunProgress, WithoutABatchTheNumberOfStepsIsNotKnown) {
   EXPECT_EQ(metrics_of(progress), (Named{{"step", 0}, {"epoch", 0}, {"workers", 0}}));
 }
 
+TEST(RunProgress, BeforeAScriptHasSpokenTheNumberOfStepsIsNotKnown) {
+  Options options = options_of(10);
+  options.job.mutable_model()->set_name("script");
+  EXPECT_EQ(progress_of(State(), options, RunStats()).total_steps, 0u);
+  options.script = {{"script.optimizer", "SGD"}};
+  EXPECT_EQ(progress_of(State(), options, RunStats()).total_steps, 70u);
+}
+
 TEST(RunProgress, IsCompleteWhenItEndedWell) {
   State state;
   state.run = RunState::kEnded;

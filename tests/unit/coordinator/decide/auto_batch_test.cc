@@ -1,5 +1,5 @@
 // train.global_batch auto: from what the workers have measured to the one number of the run.
-#include "coordinator/decide/auto_batch.h"
+#include "coordinator/state/auto_batch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -49,8 +49,7 @@ class AutoBatch : public ::testing::Test {
     options.facts.set_train_samples(kSamples);
     wire::JobSpec job = options.job;
     job.mutable_train()->set_global_batch(0);
-    job.mutable_train()->set_global_batch(stored_global_batch(job, stored));
-    return make_options(job, options.facts, options.run_dir);
+    return *resolve_options(job, options.facts, stored, options.run_dir);
   }
 
   // What begin.h does, without files.

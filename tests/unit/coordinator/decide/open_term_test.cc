@@ -1,0 +1,322 @@
+// A script's run: its workers say what it is, and the journal holds them to it.
+#include "coordinator/decide/open_term.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "comm/base/limits.h"
+#include "coordinator/audit/run_order.h"
+#include "coordinator/decide/begin_state.h"
+#include "coordinator/state/identity.h"
+#include "coordinator/term/term.h"
+#include "tests/support/fails_with.h"
+#include "tests/unit/coordinator/world.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint64_t kMost = uint64_t{1} << 63;
+
+class EmptyShelf final : public CheckpointShelf {
+ public:
+  Result<std::vector<ListedCheckpoint>> list() override { return std::vector<ListedCheckpoint>(); }
+  Status verify(const ListedCheckpoint&) override { return Status::ok(); }
+};
+
+wire::JobSpec script_job() {
+  wire::JobSpec job = small_options().job;
+  job.mutable_model()->set_name("script");
+  job.mutable_data()->clear_eval();
+  return job;
+}
+
+wire::DataFacts open_facts() {
+  wire::DataFacts facts;
+  facts.set_open(true);
+  return facts;
+}
+
+wire::Register script(ConnectionId c, const std::string& lr = "0.1", uint64_t samples = 50) {
+  wire::Register m = World::registration(static_cast<uint32_t>(c) - 1);
+  m.mutable_facts()->set_train_samples(samples);
+  m.mutable_facts()->set_eval_samples(8);
+  m.mutable_facts()->set_eval_fingerprint("bb");
+  for (const auto& [key, value] : std::map<std::string, std::string>{
+           {"optimizer", "SGD"}, {"optimizer.lr", lr}, {"state", "1234"}}) {
+    wire::IdentityFact& fact = *m.add_identity();
+    fact.set_key(key);
+    fact.set_value(value);
+  }
+  return m;
+}
+
+void set_identity(wire::Register* m,
+                  const std::vector<std::pair<std::string, std::string>>& facts) {
+  m->clear_identity();
+  for (const auto& [key, value] : facts) {
+    wire::IdentityFact& fact = *m->add_identity();
+    fact.set_key(key);
+    fact.set_value(value);
+  }
+}
+
+// A job of a script, and the coordinators that come and go over one journal.
+class OpenTerm : public ::testing::Test {
+ protected:
+  // What begin.h does, with `facts_` for facts.pb.
+  void begin(BeginMode mode) {
+    const JournalContents contents = *w.journal.load();
+    auto options = resolve_options(job_, facts_, contents.identity, "/run");
+    ASSERT_TRUE(options.is_ok()) << options.status().message();
+    w.options = *options;
+    const auto begun =
+        begin_term(w.journal, contents, shelf_, w.options, {mode, 7, "{}", 1}, *logger_);
+    ASSERT_TRUE(begun.is_ok()) << begun.status().message();
+    if (has_file_) facts_ = w.options.facts;
+    w.state = begin_state(begun->beginning, w.now_ms, w.state.experience);
+    w.ends.clear();
+    w.term_ends.clear();
+  }
+  void resolve() {
+    begin(BeginMode::kFirst);
+    ASSERT_EQ(w.join(1, script(1)), Reason::kRegistered);
+    ASSERT_EQ(w.join(2, script(2)), Reason::kEndedTerm);
+  }
+  std::string stored(const std::string& key) {
+    for (const IdentityEntry& entry : w.journal.load()->identity)
+      if (entry.key == key) return entry.value;
+    return "";
+  }
+  std::string last_words(ConnectionId c) const {
+    const auto sent = w.sent(c);
+    return sent.empty()                ? ""
+           : sent.back().has_goodbye() ? sent.back().goodbye().message()
+                                       : sent.back().evict().reason();
+  }
+
+  wire::JobSpec job_ = script_job();
+  wire::DataFacts facts_ = open_facts();
+  bool has_file_ = true;
+  World w{make_options(script_job(), open_facts(), "/run")};
+  EmptyShelf shelf_;
+  std::unique_ptr<Logger> logger_ = null_logger();
+};
+
+TEST_F(OpenTerm, WhatAllTellIsJournalledWholeAndEndsTheTerm) {
+  begin(BeginMode::kFirst);
+  EXPECT_TRUE(w.options.is_open_term());
+  EXPECT_EQ(w.join(1, script(1)), Reason::kRegistered);
+  EXPECT_TRUE(w.journal.load()->identity.empty()) << "one has not spoken yet";
+  EXPECT_EQ(w.join(2, script(2)), Reason::kEndedTerm);
+  EXPECT_EQ(stored(kSamplesKey), "50");
+  EXPECT_EQ(stored(kFingerprintKey), "aa");
+  EXPECT_EQ(stored(kEvalSamplesKey), "8");
+  EXPECT_EQ(stored(kGlobalBatchKey), "4");
+  EXPECT_EQ(stored("script.optimizer.lr"), "0.1");
+  EXPECT_EQ(stored("script.state"), "1234");
+  EXPECT_EQ(w.term_ends.size(), 1u);
+  EXPECT_TRUE(w.ends.empty());
+  EXPECT_TRUE(w.journal.generations().empty()) << "no step may see other facts";
+  EXPECT_TRUE(order_of(w.journal.load()->identity).is_ok()) << "the audit knows the order";
+}
+
+TEST_F(OpenTerm, TheNextTermTrainsWithTheFacts) {
+  resolve();
+  begin(BeginMode::kNextTerm);
+  EXPECT_FALSE(w.options.is_open_term());
+  EXPECT_EQ(facts_.train_samples(), 50u);
+  EXPECT_FALSE(facts_.open());
+  EXPECT_EQ(w.options.shape.samples, 50u);
+  EXPECT_TRUE(is_evaluated_after(4, w.options)) << "the facts say that there are evaluation data";
+  EXPECT_EQ(w.join(1, script(1)), Reason::kRegistered);
+  EXPECT_EQ(w.join(2, script(2)), Reason::kPrepared);
+  w.promise(1);
+  EXPECT_EQ(w.promise(2), Reason::kStarted);
+  EXPECT_EQ(stored("script.optimizer.lr"), "0.1");
+}
+
+TEST_F(OpenTerm, ACoordinatorKilledBeforeTheCommitAsksAgain) {
+  begin(BeginMode::kFirst);
+  w.join(1, script(1));
+  begin(BeginMode::kTakeOver);
+  EXPECT_TRUE(w.options.is_open_term());
+  EXPECT_EQ(w.join(1, script(1, "0.2")), Reason::kRegistered) << "nobody was held to anything yet";
+  EXPECT_EQ(w.wait_alive(w.options.lease_ms + 1'000), Reason::kNothingDue) << "all have to be here";
+  EXPECT_EQ(w.join(2, script(2, "0.2")), Reason::kEndedTerm);
+  EXPECT_EQ(stored("script.optimizer.lr"), "0.2");
+}
+
+TEST_F(OpenTerm, ACoordinatorKilledBeforeItWroteTheFactsHasThemFromTheJournal) {
+  has_file_ = false;
+  resolve();
+  for (const BeginMode mode : {BeginMode::kTakeOver, BeginMode::kResume, BeginMode::kNextTerm}) {
+    begin(mode);
+    EXPECT_FALSE(w.options.is_open_term());
+    EXPECT_EQ(w.options.facts.train_samples(), 50u);
+    EXPECT_EQ(w.options.facts.eval_fingerprint(), "bb");
+    EXPECT_FALSE(w.options.facts.open());
+  }
+}
+
+TEST_F(OpenTerm, OtherDataThanTheFirstMembersAreRefusedWithBothValues) {
+  begin(BeginMode::kFirst);
+  w.join(1, script(1));
+  EXPECT_EQ(w.join(2, script(2, "0.1", 49)), Reason::kEndedFacts);
+  ASSERT_EQ(w.ends.size(), 1u);
+  EXPECT_EQ(w.ends[0].exit_code, 65);
+  EXPECT_THAT(w.ends[0].message, HasSubstr("training samples is 50 in this run and 49 there"));
+}
+
+TEST_F(OpenTerm, AnotherScriptThanTheFirstMembersIsRefusedWithBothValues) {
+  begin(BeginMode::kFirst);
+  w.join(1, script(1));
+  EXPECT_EQ(w.join(2, script(2, "0.2")), Reason::kEndedScript);
+  ASSERT_EQ(w.ends.size(), 1u);
+  EXPECT_EQ(w.ends[0].exit_code, 64);
+  EXPECT_THAT(w.ends[0].message, HasSubstr("script.optimizer.lr is 0.1 in this run and 0.2 there"));
+  EXPECT_TRUE(w.journal.load()->identity.empty());
+}
+
+TEST_F(OpenTerm, AReplacementIsComparedWithTheFirstThatDied) {
+  begin(BeginMode::kFirst);
+  w.join(1, script(1));
+  w.hello(World::kAgent, {1000});
+  w.exit(World::kAgent, 1000, -1, 9, "", /*will_restart=*/true);
+  wire::Register again = script(1, "0.2");
+  again.set_pid(2'000);
+  EXPECT_EQ(w.join(3, again), Reason::kEndedScript);
+}
+
+TEST_F(OpenTerm, AnotherLearningRateAfterAResumeIsRefusedAndTheRunGoesOn) {
+  resolve();
+  begin(BeginMode::kResume);
+  EXPECT_EQ(w.join(1, script(1, "0.2")), Reason::kRefusedMisfit);
+  EXPECT_TRUE(w.ends.empty());
+  const auto sent = w.sent(1);
+  ASSERT_FALSE(sent.empty());
+  EXPECT_EQ(sent.back().goodbye().exit_code(), 64u);
+  EXPECT_THAT(last_words(1), HasSubstr("what identifies a run cannot change: script.optimizer.lr "
+                                       "is 0.1 in this run and 0.2 there"));
+  EXPECT_EQ(w.join(2, script(2, "0.1", 49)), Reason::kRefusedMisfit);
+  EXPECT_EQ(w.sent(2).back().goodbye().exit_code(), 65u);
+}
+
+TEST_F(OpenTerm, AKeyThatIsNewOrGoneIsADifference) {
+  EXPECT_EQ(script_difference({{"script.a", "1"}}, {{"script.b", "2"}}),
+            "script.b is (not set) in this run and 2 there; script.a is 1 in this run and (not "
+            "set) there");
+  EXPECT_EQ(script_difference({{"script.a", "1"}}, {{"script.a", "1"}}), "");
+}
+
+TEST_F(OpenTerm, ManyDifferencesAndLongValuesMakeAShortMessage) {
+  std::vector<IdentityEntry> stored;
+  std::vector<IdentityEntry> said;
+  for (char c = 'a'; c <= 'z'; ++c) {
+    stored.push_back({std::string("script.") + c, std::string(4'000, 'x') + "\x1b[2J"});
+    said.push_back({std::string("script.") + c, std::string(4'000, 'x') + "y"});
+  }
+  const std::string text = script_difference(stored, said);
+  EXPECT_LT(text.size(), 1'000u);
+  EXPECT_THAT(text, HasSubstr("23 more differ"));
+  EXPECT_THAT(text, HasSubstr("xy there"));
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+}
+
+TEST_F(OpenTerm, AReportThatNobodyCanUseIsRefusedByName) {
+  begin(BeginMode::kFirst);
+  const auto refused = [&](const char* why, const auto& change) {
+    wire::Register m = script(1);
+    change(m);
+    EXPECT_EQ(w.join(1, m), Reason::kRefusedMalformed) << why;
+    EXPECT_THAT(last_words(1), HasSubstr(why));
+  };
+  refused("0 training samples", [](auto& m) { m.mutable_facts()->set_train_samples(0); });
+  refused("samples", [](auto& m) { m.mutable_facts()->set_eval_samples(kMost); });
+  refused("no fingerprint of its training data",
+          [](auto& m) { m.mutable_facts()->clear_train_fingerprint(); });
+  refused("no fingerprint of its evaluation data",
+          [](auto& m) { m.mutable_facts()->clear_eval_fingerprint(); });
+  refused("a fingerprint that is longer", [](auto& m) {
+    m.mutable_facts()->set_train_fingerprint(std::string(limits::kFingerprintBytes + 1, 'a'));
+  });
+  refused("nothing of itself", [](auto& m) { m.clear_identity(); });
+  refused("the key a twice", [](auto& m) { set_identity(&m, {{"a", "1"}, {"a", "1"}}); });
+  refused("the key a behind b", [](auto& m) { set_identity(&m, {{"b", "1"}, {"a", "1"}}); });
+  refused("which is empty", [](auto& m) { set_identity(&m, {{"", "1"}}); });
+  refused("a\\x07", [](auto& m) { set_identity(&m, {{"a\a", "1"}}); });
+  refused("which is empty, longer than", [](auto& m) {
+    set_identity(&m, {{std::string(limits::kIdentityKeyBytes + 1, 'a'), "1"}});
+  });
+  refused("bytes for a, more than", [](auto& m) {
+    set_identity(&m, {{"a", std::string(limits::kIdentityValueBytes + 1, 'a')}});
+  });
+  const auto many = [](size_t count, size_t bytes) {
+    std::vector<std::pair<std::string, std::string>> facts;
+    for (size_t i = 0; i < count; ++i)
+      facts.emplace_back(std::to_string(1'000'000 + i), std::string(bytes, 'a'));
+    return facts;
+  };
+  refused("facts of itself, more than",
+          [&](auto& m) { set_identity(&m, many(limits::kIdentityFacts + 1, 0)); });
+  refused("bytes of itself, more than", [&](auto& m) {
+    set_identity(&m, many(limits::kIdentityBytes / limits::kIdentityValueBytes,
+                          limits::kIdentityValueBytes));
+  });
+  EXPECT_TRUE(w.ends.empty());
+  EXPECT_TRUE(w.state.members.empty());
+}
+
+// rebuild.h knows the data of a run, not what its script says.
+TEST_F(OpenTerm, ARebuiltJournalAsksTheScriptOnceMore) {
+  facts_ = script(1).facts();
+  std::vector<JournalEntry> entries;
+  for (const IdentityEntry& entry : identity_of(job_, facts_)) entries.push_back(entry);
+  entries.push_back(TermEntry{1, 7, "{}"});
+  ASSERT_TRUE(w.journal.commit(entries, 0).is_ok());
+  begin(BeginMode::kResume);
+  EXPECT_TRUE(w.options.is_open_term());
+  EXPECT_EQ(w.options.shape.samples, 50u) << "what is known is no stand-in";
+  EXPECT_EQ(w.join(1, script(1)), Reason::kRegistered);
+  EXPECT_EQ(w.join(2, script(2)), Reason::kEndedTerm);
+  EXPECT_EQ(stored("script.optimizer.lr"), "0.1");
+  begin(BeginMode::kNextTerm);
+  EXPECT_FALSE(w.options.is_open_term());
+}
+
+TEST_F(OpenTerm, FactsMayNotBeOpenInARunWithoutAScript) {
+  EXPECT_THAT(resolve_options(small_options().job, open_facts(), {}, "/run"),
+              FailsWith(Code::kBadData, Names("/run/facts.pb")));
+}
+
+TEST_F(OpenTerm, AJournalWithoutSamplesIsDamaged) {
+  EXPECT_THAT(resolve_options(job_, open_facts(), {{kSeedKey, "0"}}, "/run"),
+              FailsWith(Code::kBadData, Names(kSamplesKey)));
+}
+
+TEST_F(OpenTerm, AnotherJobOnAResumeIsRefusedAsEver) {
+  resolve();
+  job_.mutable_train()->set_global_batch(8);
+  const JournalContents contents = *w.journal.load();
+  const auto options = resolve_options(job_, facts_, contents.identity, "/run");
+  EXPECT_THAT(
+      begin_term(w.journal, contents, shelf_, *options, {BeginMode::kResume, 7, "{}", 1}, *logger_),
+      FailsWith(Code::kUsage, Names("train.global_batch is 4 in this run")));
+}
+
+TEST_F(OpenTerm, NativeRunsJournalNothingOfAScript) {
+  World native;
+  wire::Register m = World::registration(0);
+  set_identity(&m, {{"a", "1"}});
+  native.join(1, m);
+  native.join(2);
+  native.promise(1);
+  ASSERT_EQ(native.promise(2), Reason::kStarted);
+  EXPECT_TRUE(script_identity(native.journal.load()->identity).empty());
+}
+
+}  // namespace
+}  // namespace lockstep::coordinator
