@@ -69,7 +69,7 @@ EngineImpl::EngineImpl(const wire::JobSpec& job, const data::Dataset& train,
       schedule_(std::move(schedule)),
       layout_(make_flat_layout(model_->layout(), shape_.slots, std::move(frozen))),
       compute_type_(compute_type(job.train())),
-      driver_(job_, shape_, layout_, schedule_, loss_facts(), *this),
+      driver_(job_, shape_, layout_, loss_facts(), *this),
       label_count_(train, data::job_order(job, train)) {}
 
 EngineImpl::~EngineImpl() = default;

@@ -76,6 +76,7 @@ class EngineImpl final : public Engine, private SlotComputer {
 
  private:
   // A slot, and what becomes of the sums; slot.cc.
+  double lr(Step step) const override { return schedule_.lr(step, driver_.view().total_steps); }
   uint64_t step_labels(const data::StepPlan& plan, Step step, uint64_t samples) override;
   Result<std::optional<uint64_t>> compute(const SlotTask& task, SlotPort& port) override;
   Result<uint64_t> compute_again(const SlotTask& task) override;

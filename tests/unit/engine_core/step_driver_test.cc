@@ -35,6 +35,7 @@ class NumberComputer final : public SlotComputer {
       : weights(layout.buffer.gradients, 1.0f), layout_(layout) {}
 
   Step applied_steps() const override { return applied; }
+  double lr(Step) const override { return 0.1; }
   uint64_t step_labels(const data::StepPlan&, Step, uint64_t samples) override { return samples; }
 
   Result<std::optional<uint64_t>> compute(const SlotTask& task, SlotPort& port) override {
@@ -103,7 +104,6 @@ class NumberComputer final : public SlotComputer {
 
 wire::JobSpec job_of(uint32_t check_every) {
   wire::JobSpec job;
-  job.mutable_optimizer()->set_lr(0.1);
   job.mutable_train()->set_check_every(check_every);
   job.mutable_train()->set_slots(kSlots);
   job.mutable_comm()->set_numerics("exact");
@@ -111,10 +111,9 @@ wire::JobSpec job_of(uint32_t check_every) {
 }
 
 struct Rank {
-  Rank(const wire::JobSpec& job, const data::RunShape& shape, const FlatLayout& layout,
-       const Schedule& schedule)
+  Rank(const wire::JobSpec& job, const data::RunShape& shape, const FlatLayout& layout)
       : computer(layout),
-        driver(job, shape, layout, schedule, {.metrics = {"first"}}, computer),
+        driver(job, shape, layout, {.metrics = {"first"}}, computer),
         buffer(make_plain_buffer(layout.buffer, regions_needed(kSlots, kSlots))) {}
 
   StepGate gate() {
@@ -140,11 +139,10 @@ class DriverWorld {
  public:
   DriverWorld(const std::vector<SlotRun>& runs, const data::SkipSet& skips = {},
               uint32_t check_every = 0)
-      : job_(job_of(check_every)),
-        schedule_(Schedule::create(job_.schedule(), job_.optimizer().lr()).value()) {
+      : job_(job_of(check_every)) {
     std::vector<GradientBuffer*> raw;
     for (size_t r = 0; r < runs.size(); ++r) {
-      ranks.push_back(std::make_unique<Rank>(job_, shape_, layout_, schedule_));
+      ranks.push_back(std::make_unique<Rank>(job_, shape_, layout_));
       raw.push_back(ranks.back()->buffer.get());
     }
     collectives_ = make_loopback(1, raw);
@@ -198,7 +196,6 @@ class DriverWorld {
 
  private:
   const wire::JobSpec job_;
-  const Schedule schedule_;
   const data::RunShape shape_{.samples = 23, .global_batch = 10, .slots = kSlots};
   const FlatLayout layout_ = make_flat_layout(two_layers(), kSlots);
 

@@ -11,7 +11,8 @@ uint64_t padded(uint64_t elements) {
 
 }  // namespace
 
-FlatLayout make_flat_layout(const ModelLayout& model, uint32_t slots, std::vector<bool> frozen) {
+FlatLayout make_flat_layout(const ModelLayout& model, uint32_t slots, std::vector<bool> frozen,
+                            uint64_t own) {
   FlatLayout layout;
   uint64_t end = 0;
   layout.frozen = std::move(frozen);
@@ -33,7 +34,7 @@ FlatLayout make_flat_layout(const ModelLayout& model, uint32_t slots, std::vecto
     end += padded(static_cast<uint64_t>(buffer.size));
   }
   layout.buffer.statistics = end;
-  layout.buffer.elements = end + padded(kControlDigests + uint64_t{kDigestElements} * slots);
+  layout.buffer.elements = end + padded(own_control(slots) + own);
   return layout;
 }
 

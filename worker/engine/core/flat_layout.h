@@ -17,6 +17,8 @@
 // float holds 16 bits exactly. A slot's region holds its own digest, and zeros for all other slots.
 // So the sum over all slots gives every rank the digest of every slot.
 //
+// An engine may have elements of its own behind the digests; they are summed like the rest.
+//
 // Thread-safety: values and pure functions.
 #pragma once
 
@@ -63,9 +65,14 @@ struct FlatLayout {
   std::vector<uint64_t> tensor_bounds() const;
 };
 
-// `slots` of the run. `frozen` as in FlatLayout.
+// `slots` of the run. `frozen` as in FlatLayout. `own`: elements behind the digests.
 FlatLayout make_flat_layout(const ModelLayout& model, uint32_t slots,
-                            std::vector<bool> frozen = {});
+                            std::vector<bool> frozen = {}, uint64_t own = 0);
+
+// Where those elements begin in a control section.
+inline uint64_t own_control(uint32_t slots) {
+  return kControlDigests + uint64_t{kDigestElements} * slots;
+}
 
 // A slot's digest in a control section.
 void put_digest(float* control, uint32_t slot, uint64_t digest);

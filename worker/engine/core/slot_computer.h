@@ -56,6 +56,9 @@ class SlotComputer {
 
   virtual Step applied_steps() const = 0;
 
+  // The learning rate of a step that is not applied yet; the same on every rank.
+  virtual double lr(Step step) const = 0;
+
   // The labels of a step that count: the divisor of its losses, the same on every rank. Without
   // those of slots that the generation leaves out.
   virtual uint64_t step_labels(const data::StepPlan& plan, Step step, uint64_t samples) = 0;

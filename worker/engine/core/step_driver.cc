@@ -61,12 +61,10 @@ void note_gradient(uint32_t slot, uint64_t hash, wire::CheckReport& found) {
 }  // namespace
 
 StepDriver::StepDriver(const wire::JobSpec& job, const data::RunShape& shape,
-                       const FlatLayout& layout, const Schedule& schedule, LossFacts loss,
-                       SlotComputer& computer)
+                       const FlatLayout& layout, LossFacts loss, SlotComputer& computer)
     : job_(job),
       shape_(shape),
       layout_(layout),
-      schedule_(schedule),
       loss_(std::move(loss)),
       computer_(computer) {}
 
@@ -195,7 +193,7 @@ StepDriver::StepWork StepDriver::plan_work() {
   work.record.set_step(work.step);
   work.record.set_epoch(work.plan.epoch);
   work.record.set_samples(work.samples);
-  work.record.set_lr(schedule_.lr(work.step, view_.total_steps));
+  work.record.set_lr(computer_.lr(work.step));
   if (work.samples == 0) return work;
   work.labels = computer_.step_labels(work.plan, work.step, work.samples);
   work.merge = &merge_of(work);

@@ -40,7 +40,6 @@
 #include "worker/engine/core/self_check.h"
 #include "worker/engine/core/slot_computer.h"
 #include "worker/engine/core/step_reducer.h"
-#include "worker/optim/schedule.h"
 
 namespace lockstep {
 
@@ -49,7 +48,7 @@ class StepDriver {
   // All but `loss` outlive the driver. `shape` may get its global batch until the first
   // generation.
   StepDriver(const wire::JobSpec& job, const data::RunShape& shape, const FlatLayout& layout,
-             const Schedule& schedule, LossFacts loss, SlotComputer& computer);
+             LossFacts loss, SlotComputer& computer);
 
   // `view.phases` is not null. `buffer` and what `path` names live until end_generation().
   // kInternal if the view is of another world or model, and there is no generation then.
@@ -100,7 +99,6 @@ class StepDriver {
   const wire::JobSpec& job_;
   const data::RunShape& shape_;
   const FlatLayout& layout_;
-  const Schedule& schedule_;
   const LossFacts loss_;
   SlotComputer& computer_;
 

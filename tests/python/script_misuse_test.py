@@ -1,0 +1,95 @@
+"""What a script does wrong is said in one sentence, with the line of the script, and ends a run with
+a code that says whether another attempt helps."""
+import unittest
+
+from script_runs import SCRIPTS, ScriptTest
+
+HEAD = """
+# /// lockstep
+# train: {global_batch: 8, slots: 2, max_steps: 6}
+# ///
+import sys, torch, lockstep
+from torch.nn import functional as F
+class Data(torch.utils.data.Dataset):
+    def __len__(self): return 40
+    def __getitem__(self, i): return torch.full((4,), float(i) / 40), torch.tensor(i % 2)
+"""
+START = HEAD + """
+run = lockstep.start()
+model = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+"""
+KEEP = START + "run.keep(model=model, optimizer=optimizer)\n"
+LOOP = KEEP + "for x, y in run.batches(Data()):\n    loss = F.cross_entropy(model(x), y)\n"
+
+# What the script does, its exit code, and what is said of it. Not before the loop's second step, so
+# that the run is under way.
+IN_THE_LOOP = {
+    "optimizer.step": (LOOP + "    run.backward(loss); optimizer.step()\n", 64, "optimizer.step()"),
+    "loss.backward": (LOOP + "    loss.backward(); run.backward(loss)\n", 64, "run.backward(loss)"),
+    "no backward": (LOOP + "    pass\n", 64, "without run.backward"),
+    "two backwards": (LOOP + "    run.backward(loss); run.backward(model(x).sum())\n", 64, "twice"),
+    "no scalar": (LOOP + "    run.backward(model(x))\n", 64, ".mean()"),
+    "detached": (LOOP + "    run.backward(loss.detach())\n", 64, "detached"),
+    "own generator": (LOOP + "    run.backward(loss * (1 + torch.rand((), generator=G)))\n", 78,
+                      "default generators"),
+    "two runs": (KEEP + "lockstep.start()\n", 64, "one worker of one run"),
+    "two loops": (LOOP + "    for _ in run.batches(Data()): pass\n", 64, "one loop"),
+    "nothing kept": (START + "for b in run.batches(Data()): pass\n", 64, "run.keep"),
+    "a sample fails": (LOOP.replace("return torch.full", "1 / (i - 17); return torch.full")
+                       + "    run.backward(loss)\n", 65, "index 17"),
+    "a dataset grows": (LOOP.replace("return 40", "self.n = getattr(self, 'n', 39) + 1; return self.n")
+                        + "    run.backward(loss)\n", 65, "len"),
+    "unseedable": (LOOP.replace("float(i) / 40", "float(i) / 40 + R.random()")
+                   + "    run.backward(loss)\n", 78, "seed"),
+    "other metrics": (LOOP + "    run.backward(loss, metrics={} if run.step else {'a': 1})\n", 64,
+                      "the same in every slot"),
+    "DDP": (START + "run.keep(model=torch.nn.SyncBatchNorm(4), optimizer=optimizer)\n", 64,
+            "SyncBatchNorm"),
+    "exit": (LOOP + "    run.backward(loss)\n    if run.step == 2: sys.exit(3)\n", 64, "left its loop"),
+    "break": (LOOP + "    run.backward(loss)\n    if run.step == 2: break\n", 64, "left its loop"),
+}
+
+# Of each kind one, in a run of two workers.
+IN_RUNS = ("optimizer.step", "own generator", "a sample fails", "exit", "break")
+
+
+class Misuse(ScriptTest):
+    def script_of(self, text):
+        """With generators that nobody seeds."""
+        return text.replace("import sys", "import random, sys").replace(
+            "class Data", "G = torch.Generator()\nR = random.Random()\nclass Data")
+
+    def test_alone_each_is_one_sentence(self):
+        # Of who is alone, leaving the loop is nobody's business.
+        cases = {name: case for name, case in IN_THE_LOOP.items() if name not in ("exit", "break")}
+        scripts = {name: self.write_script(self.script_of(text), f"case{number}.py")
+                   for number, (name, (text, _, _)) in enumerate(cases.items())}
+        self.alone(SCRIPTS / "run_each.py", *scripts.values())
+        for name, (_, _, said) in cases.items():
+            with self.subTest(name):
+                output = scripts[name].with_suffix(".py.out").read_text()
+                self.assertIn(said, output[-2000:])
+
+    def test_a_run_ends_at_once_with_the_code_and_the_sentence(self):
+        for number, name in enumerate(IN_RUNS):
+            text, code, said = IN_THE_LOOP[name]
+            with self.subTest(name):
+                script = self.write_script(self.script_of(text))
+                run = self.start_script(script, workers=2, name=f"run{number}")
+                self.assertEqual(run.wait(), code, run.text()[-3000:])
+                self.assertIn(said, run.text())
+                self.assert_nothing_left(run)
+
+    def test_a_script_that_starts_nothing(self):
+        run = self.start_script(self.write_script(HEAD + "print('hello')\n"), workers=1)
+        self.assertEqual(run.wait(), 64, run.text()[-2000:])
+        self.assertIn("never called lockstep.start()", run.text())
+
+    def test_under_another_launcher(self):
+        script = self.write_script("import os\nos.environ['TORCHELASTIC_RUN_ID'] = '1'\n" + KEEP)
+        self.assertIn("torchrun", self.alone(script, expect=1))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,89 @@
+"""The third promise for a training loop in Python: whatever dies, the run goes on, and ends with the
+weights of an undisturbed one."""
+import os
+import pathlib
+import signal
+import unittest
+
+from harness import processes_of
+from script_runs import SCRIPTS, ScriptTest
+
+TRAIN = SCRIPTS / "train.py"
+CNN = ["cnn", "fp32", 1]  # with a data process
+DELAY = 30  # ms a slot: asleep, so that a run lasts on any machine
+
+
+def parent_of(pid):
+    stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    return int(stat.rsplit(")", 1)[1].split()[1])
+
+
+class Recovery(ScriptTest):
+    def setUp(self):
+        super().setUp()
+        self.steps = 120
+
+    def start_disturbed(self, workers, name="run"):
+        run = self.start_script(TRAIN, [*CNN, DELAY], workers, name=name,
+                                overrides=[f"train.max_steps={self.steps}", "train.epochs=0"])
+        run.wait_for_step(10)
+        return run
+
+    def assert_as_if_nothing_had_happened(self, run):
+        self.assertEqual(run.wait(), 0, run.text()[-3000:])
+        self.assert_nothing_left(run)
+        weights = self.weights_alone(TRAIN, *CNN, TRAIN__MAX_STEPS=str(self.steps), TRAIN__EPOCHS="0")
+        self.assertEqual(run.summary()["weights_sha256"], weights)
+        self.assertEqual(len(run.history()), self.steps)
+        self.audit(run)
+
+    def children_of(self, run, pid):
+        return [p for p in processes_of(run.run_dir) if parent_of(p) == pid]
+
+    def test_a_killed_worker_is_replaced_and_the_others_keep_their_interpreters(self):
+        run = self.start_disturbed(3)
+        stays, victim = run.workers()[0], run.workers()[1]
+        os.kill(victim, signal.SIGKILL)
+        run.wait_for(lambda: victim not in run.workers() and run.status()["generation"] > 1,
+                     "the run went on without it")
+        self.assertIn(stays, run.workers())
+        run.wait_for(lambda: len(run.workers()) == 3, "another had its place")
+        self.assert_as_if_nothing_had_happened(run)
+
+    def test_data_processes_and_their_zygote_are_killed(self):
+        run = self.start_disturbed(2)
+        worker = run.workers()[0]
+        zygote = self.children_of(run, worker)[0]
+        data_process = run.wait_for(lambda: self.children_of(run, zygote)[0], "a data process")
+        os.kill(data_process, signal.SIGKILL)
+        run.wait_for_more_steps(10)
+        self.assertEqual(run.status()["generation"], 1, "a dead data process costs no step")
+        os.kill(zygote, signal.SIGKILL)
+        run.wait_for(lambda: run.status()["generation"] > 1, "its worker was replaced")
+        self.assert_as_if_nothing_had_happened(run)
+
+    def test_coordinator_and_agent_are_killed_and_the_run_is_scaled(self):
+        self.steps = 400
+        run = self.start_disturbed(2)
+        killed = run.coordinator()["pid"]
+        os.kill(killed, signal.SIGKILL)
+        run.wait_for(lambda: run.coordinator()["pid"] != killed, "another coordinator served")
+        self.succeed("scale", run.run_dir, 4)
+        run.wait_for_workers(4)
+        self.succeed("scale", run.run_dir, 1)
+        run.wait_for_workers(1)
+        run.wait_for_step(60)  # there is a checkpoint
+        os.kill(run.agent(), signal.SIGKILL)
+        self.assert_as_if_nothing_had_happened(run)
+
+    def test_a_stopped_run_is_resumed_in_another_world(self):
+        run = self.start_disturbed(2)
+        run.process.send_signal(signal.SIGINT)
+        self.assertEqual(run.wait(), 75, run.text()[-3000:])
+        self.assert_nothing_left(run)
+        rest = self.start("--resume", "--workers", 3)
+        self.assert_as_if_nothing_had_happened(rest)
+
+
+if __name__ == "__main__":
+    unittest.main()

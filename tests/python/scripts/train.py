@@ -1,0 +1,86 @@
+"""A small training loop, as its words say: MODEL (mlp, cnn or gpt), PRECISION (fp32 or bf16), WORKERS
+(data processes), and DELAY, which every slot takes longer, in ms."""
+# /// lockstep
+# job: script
+# seed: 7
+# train: {global_batch: 48, slots: 6, epochs: 2}
+# checkpoint: {every_steps: 20}
+# ///
+import sys
+import time
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import lockstep
+
+MODEL, PRECISION, WORKERS, DELAY = [*sys.argv[1:], *("cnn", "fp32", "0", "0")[len(sys.argv) - 1:]]
+SAMPLES = 500
+
+
+class Images(torch.utils.data.Dataset):
+    """Where the bright quadrant is; read with noise."""
+
+    def __init__(self):
+        generator = torch.Generator().manual_seed(5)
+        self.labels = torch.randint(4, (SAMPLES,), generator=generator)
+        self.images = torch.rand(SAMPLES, 1, 8, 8, generator=generator)
+        for image, label in zip(self.images, self.labels.tolist()):
+            image[0, label // 2 * 4:label // 2 * 4 + 4, label % 2 * 4:label % 2 * 4 + 4] += 0.5
+
+    def __len__(self):
+        return SAMPLES
+
+    def __getitem__(self, index):
+        return self.images[index] + torch.randn(1, 8, 8) * 0.05, self.labels[index]
+
+
+class Words(torch.utils.data.Dataset):
+    def __init__(self):
+        jumps = torch.randint(32, (SAMPLES, 17), generator=torch.Generator().manual_seed(5))
+        self.tokens = torch.where(jumps % 4 == 0, jumps, 3).cumsum(1) % 32
+
+    def __len__(self):
+        return SAMPLES
+
+    def __getitem__(self, index):
+        return self.tokens[index, :-1], self.tokens[index, 1:]
+
+
+class Gpt(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.places = nn.Embedding(32, 32), nn.Embedding(16, 32)
+        layer = nn.TransformerEncoderLayer(32, 2, 64, 0.1, batch_first=True)
+        self.blocks = nn.TransformerEncoder(layer, 2)
+        self.head = nn.Linear(32, 32, bias=False)
+        self.head.weight = self.words.weight
+
+    def forward(self, tokens):
+        length = tokens.shape[1]
+        mask = nn.Transformer.generate_square_subsequent_mask(length)
+        hidden = self.words(tokens) + self.places(torch.arange(length))
+        return self.head(self.blocks(hidden, mask=mask, is_causal=True)).flatten(0, 1)
+
+
+def make_model():
+    if MODEL == "mlp":
+        return nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 4))
+    if MODEL == "gpt":
+        return Gpt()
+    return nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout(0.2),
+                         nn.Flatten(), nn.Linear(8 * 36, 4))
+
+
+run = lockstep.start()
+model = make_model()
+optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
+scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=40)
+run.keep(model=model, optimizer=optimizer, scheduler=scheduler, clip_norm=1.0)
+for inputs, labels in run.batches(Words() if MODEL == "gpt" else Images(), workers=int(WORKERS)):
+    time.sleep(0 if run.is_trial else float(DELAY) / 1000)
+    with torch.autocast("cpu", torch.bfloat16, enabled=PRECISION == "bf16"):
+        loss = F.cross_entropy(model(inputs).float(), labels.flatten())
+    run.backward(loss)
+print(f"behind the loop after {run.step} steps", flush=True)

@@ -1,0 +1,60 @@
+"""Runs of scripts in Python (scripts/), for tests with real processes."""
+import json
+import pathlib
+import re
+import subprocess
+
+from harness import BIN, LockstepTest, installed, scratch_directory
+
+HERE = pathlib.Path(__file__).resolve().parents[1]
+SCRIPTS = HERE / "scripts"
+PACKAGE = BIN.parent / "python"
+
+
+class ScriptTest(LockstepTest):
+    """Needs a Python with torch, which deploy/install_deps.sh makes."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        found = installed("models-python")
+        if not found:
+            raise AssertionError("there is no Python with torch; run deploy/install_deps.sh")
+        # As that one starts, with our package; programs beside it do not get its libraries.
+        environment = pathlib.Path(found).parents[1]
+        directory = scratch_directory(cls.addClassCleanup)
+        python = directory / "python-with-lockstep"
+        python.write_text("#!/bin/sh\n"
+                          f"export LD_LIBRARY_PATH='{environment}/stand-ins' CUDA_VISIBLE_DEVICES= "
+                          f"PYTHONNOUSERSITE=1 PYTHONPATH='{PACKAGE}'\n"
+                          f"exec '{environment}/bin/python' \"$@\"\n")
+        python.chmod(0o755)
+        cls.python = str(python)
+
+    def environment(self, env=None, slot_ms=None):
+        return {**super().environment(env, slot_ms), "LOCKSTEP_PYTHON": self.python,
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "TORCHINDUCTOR_CACHE_DIR": str(self.scratch / "inductor")}
+
+    def alone(self, script, *words, expect=0, **sections):
+        """`python SCRIPT WORDS`; its output."""
+        settings = {f"LOCKSTEP_{key}": value for key, value in sections.items()}
+        done = subprocess.run([self.python, str(script), *map(str, words)], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300,
+                              env={**self.environment(), **settings}, cwd=self.scratch)
+        self.assertEqual(done.returncode, expect, done.stdout[-3000:])
+        return done.stdout
+
+    def weights_alone(self, script, *words, **sections):
+        found = re.search(r"weights_sha256 (\w{64})", self.alone(script, *words, **sections))
+        self.assertTrue(found)
+        return found[1]
+
+    def write_script(self, text, name="train.py"):
+        path = self.scratch / name
+        path.write_text(text)
+        return path
+
+    def start_script(self, script, words=(), workers=1, name="run", overrides=(), **more):
+        arguments = [f"script.args={json.dumps([str(word) for word in words])}"] if words else []
+        return self.start(script, "--workers", workers, *overrides, *arguments, name=name, **more)

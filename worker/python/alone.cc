@@ -1,0 +1,84 @@
+#include "worker/python/alone.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+
+#include "comm/base/clock.h"
+#include "comm/collectives/loopback/loopback.h"
+#include "coordinator/checkpoint/weights_hash.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kProgressMs = 2'000;
+
+class ProgressLines {
+ public:
+  explicit ProgressLines(uint64_t total) : total_(total) {}
+
+  void show(const wire::StepRecord& record, bool epoch_ended) {
+    samples_ += record.samples();
+    const int64_t now_ms = now();
+    const int64_t spent_ms = now_ms - since_ms_;
+    const bool is_last = record.step() + 1 == total_;
+    if (!is_last && spent_ms < kProgressMs) return;
+    std::fprintf(
+        stderr, "lockstep: epoch %llu, step %llu/%llu, loss %.4f, %.0f samples/s%s\n",
+        static_cast<unsigned long long>(record.epoch() + 1),
+        static_cast<unsigned long long>(record.step() + 1), static_cast<unsigned long long>(total_),
+        record.loss(),
+        static_cast<double>(samples_) * 1000 / static_cast<double>(std::max<int64_t>(spent_ms, 1)),
+        epoch_ended ? ", epoch done" : "");
+    since_ms_ = now_ms;
+    samples_ = 0;
+  }
+
+ private:
+  int64_t now() const { return clock_.monotonic_ns() / 1'000'000; }
+
+  const uint64_t total_;
+  SystemClock clock_;
+  int64_t since_ms_ = now();
+  uint64_t samples_ = 0;
+};
+
+Status train(uint64_t total, ScriptEngine& engine, const std::atomic<bool>& is_stopped) {
+  ProgressLines progress(total);
+  while (engine.applied_steps() < total && !is_stopped.load()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const StepOutcome outcome, engine.step());
+    if (!std::isfinite(outcome.record.loss()) && !outcome.record.skipped())
+      return {Code::kBadData, "the loss of step " + std::to_string(outcome.record.step() + 1) +
+                                  " is not a number; lower the learning rate, or look at the "
+                                  "samples of that step"};
+    progress.show(outcome.record, outcome.epoch_ended);
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<AloneEnd> run_alone(const wire::JobSpec& job, const data::RunShape& shape,
+                           ScriptEngine& engine, const std::atomic<bool>& is_stopped) {
+  const uint64_t total = data::total_steps(shape, job.train().epochs(), job.train().max_steps());
+  GradientBuffer& buffer = engine.gradient_buffer();
+  const auto collectives = make_loopback(1, {&buffer});
+  GenerationView view;
+  view.generation = 1;
+  view.collective = collectives.front().get();
+  view.slot_runs = {{0, shape.slots}};
+  view.bucket_bounds = {0, buffer.layout().elements};
+  view.total_steps = total;
+  LOCKSTEP_RETURN_IF_ERROR(engine.begin_generation(view, {}));
+  const Status trained = train(total, engine, is_stopped);
+  if (!trained.is_ok()) collectives.front()->abort();
+  engine.end_generation();
+  if (!trained.is_ok()) return trained;
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<StateTensor> state, engine.state());
+  return AloneEnd{.weights_sha256 = weights_hash(state, /*all=*/false),
+                  .steps = engine.applied_steps(),
+                  .is_done = engine.applied_steps() == total};
+}
+
+}  // namespace lockstep

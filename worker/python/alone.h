@@ -1,0 +1,25 @@
+// A whole run in one process, without coordinator, run directory and recovery: what a script does
+// that is started by itself. The same engine, slots and sums as in a run, so the same weights.
+//
+// Thread-safety: run_alone() is the training thread; request_stop() of the engine ends it from any.
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include "comm/base/status.h"
+#include "worker/python/script_engine.h"
+
+namespace lockstep {
+
+struct AloneEnd {
+  std::string weights_sha256;
+  Step steps = 0;
+  bool is_done = false;  // else it was stopped
+};
+
+// Prints a line of progress now and then. kBadData for a loss that is no number, naming the step.
+Result<AloneEnd> run_alone(const wire::JobSpec& job, const data::RunShape& shape,
+                           ScriptEngine& engine, const std::atomic<bool>& is_stopped);
+
+}  // namespace lockstep

@@ -1,0 +1,210 @@
+// The C interface over ScriptRun: checks what came over the border, and turns errors into codes.
+#include "worker/python/core.h"
+
+#include <chrono>
+#include <exception>
+#include <new>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "comm/base/build_info.h"
+#include "comm/base/limits.h"
+#include "worker/python/script_run.h"
+#include "worker/python/worker_lines.h"
+#include "worker/session/start_files.h"
+
+struct ls_run {
+  std::unique_ptr<lockstep::ScriptRun> run;
+};
+
+namespace lockstep {
+namespace {
+
+std::string& last_error() {
+  thread_local std::string text;
+  return text;
+}
+
+int code_of(const Status& status) {
+  if (status.is_ok()) return LS_OK;
+  last_error() = status.message();
+  if (status.code() == Code::kAborted) return LS_CLOSED;
+  return exit_code(status);
+}
+
+// No exception may cross a C interface.
+template <typename Body>
+int guarded(const Body& body) {
+  try {
+    return code_of(body());
+  } catch (const std::bad_alloc&) {
+    return code_of({Code::kInternal, "there is no memory left"});
+  } catch (const std::exception& e) {
+    return code_of({Code::kInternal, std::string("an unexpected error: ") + e.what()});
+  }
+}
+
+std::vector<ScriptFacts::Tensor> tensors_of(const ls_tensor* tensors, uint32_t count) {
+  std::vector<ScriptFacts::Tensor> out;
+  for (const ls_tensor& t : std::span(tensors, count))
+    out.push_back({t.name, {t.shape, t.shape + t.dims}, t.is_late != 0});
+  return out;
+}
+
+Result<wire::JobSpec> job_of(const std::optional<WorkerOptions>& worker, const void* job,
+                             size_t bytes) {
+  if (worker) return read_job(worker->run_dir);
+  wire::JobSpec spec;
+  if (job == nullptr || bytes > limits::kJobFileBytes ||
+      !spec.ParseFromArray(job, static_cast<int>(bytes)))
+    return Status(Code::kUsage, "the job is none; lockstep resolve --protobuf writes one");
+  return spec;
+}
+
+Result<std::unique_ptr<ScriptRun>> open(const char* worker, const void* job, size_t bytes) {
+  std::optional<WorkerOptions> options;
+  if (worker != nullptr) {
+    LOCKSTEP_ASSIGN_OR_RETURN(options, parse_worker_lines(worker));
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(wire::JobSpec spec, job_of(options, job, bytes));
+  return ScriptRun::open(std::move(options), std::move(spec));
+}
+
+}  // namespace
+}  // namespace lockstep
+
+using namespace lockstep;  // NOLINT: the functions below have the C interface's names
+
+const char* ls_error(void) {
+  return last_error().c_str();
+}
+
+const char* ls_version(void) {
+  static const std::string version(build_info().version);
+  return version.c_str();
+}
+
+int ls_open(const char* worker, const void* job, size_t job_bytes, ls_run** run) {
+  return guarded([&]() -> Status {
+    LOCKSTEP_ASSIGN_OR_RETURN(auto opened, open(worker, job, job_bytes));
+    *run = new ls_run{std::move(opened)};
+    return Status::ok();
+  });
+}
+
+const char* ls_job(const ls_run* run) {
+  return run->run->job_lines().c_str();
+}
+
+int ls_declare(ls_run* run, uint64_t samples, const char* fingerprint) {
+  return guarded([&] { return run->run->declare(samples, fingerprint); });
+}
+
+int ls_task_of(ls_run* run, uint64_t step, uint32_t slot, ls_task* task) {
+  return guarded([&]() -> Status {
+    LOCKSTEP_ASSIGN_OR_RETURN(const auto found, run->run->task(step, slot));
+    if (!found) return {Code::kAborted, "the slot has no samples"};
+    *task = *found;
+    return Status::ok();
+  });
+}
+
+int ls_indices(ls_run* run, const ls_task* task, uint64_t* indices) {
+  return guarded([&] {
+    return run->run->indices(*task,
+                             {indices, task->end >= task->begin ? task->end - task->begin : 0});
+  });
+}
+
+int ls_layout(ls_run* run, const ls_tensor* parameters, uint32_t parameter_count,
+              const ls_tensor* statistics, uint32_t statistic_count, const char* const* metrics,
+              uint32_t metric_count, int has_counts, ls_memory* memory) {
+  return guarded([&]() -> Status {
+    LOCKSTEP_RETURN_IF_ERROR(
+        run->run->lay_out({.parameters = tensors_of(parameters, parameter_count),
+                           .statistics = tensors_of(statistics, statistic_count),
+                           .metrics = {metrics, metrics + metric_count},
+                           .has_counts = has_counts != 0}));
+    const ScriptLayout& layout = run->run->layout();
+    *memory = {.gradients = layout.gradients().data(),
+               .statistics = layout.statistics().data(),
+               .used = layout.used().data(),
+               .parameter_begins = layout.parameter_begins().data(),
+               .statistic_begins = layout.statistic_begins().data(),
+               .gradient_floats = layout.gradients().size(),
+               .statistic_floats = layout.statistics().size()};
+    return Status::ok();
+  });
+}
+
+int ls_begin(ls_run* run, const char* const* fingerprint, uint32_t lines, const char* const* keys,
+             const char* const* values, uint32_t facts, double lr) {
+  return guarded([&] {
+    std::vector<wire::IdentityFact> identity(facts);
+    for (uint32_t i = 0; i < facts; ++i) {
+      identity[i].set_key(keys[i]);
+      identity[i].set_value(values[i]);
+    }
+    return run->run->begin({fingerprint, fingerprint + lines}, std::move(identity), lr);
+  });
+}
+
+int ls_next(ls_run* run, const ls_reply* reply, ls_order* order, int wait_ms) {
+  bool has_order = false;
+  const int code = guarded([&]() -> Status {
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        has_order, run->run->desk().next(reply, order, std::chrono::milliseconds(wait_ms)));
+    return Status::ok();
+  });
+  return code == LS_OK && !has_order ? LS_AGAIN : code;
+}
+
+int ls_upcoming(ls_run* run, uint32_t most, ls_task* tasks, uint32_t* count) {
+  return guarded([&]() -> Status {
+    LOCKSTEP_ASSIGN_OR_RETURN(ScriptEngine* const engine, run->run->engine());
+    const std::vector<ls_task> next = engine->upcoming(most);
+    std::copy(next.begin(), next.end(), tasks);
+    *count = static_cast<uint32_t>(next.size());
+    return Status::ok();
+  });
+}
+
+int ls_has_samples(ls_run* run, const uint64_t* indices, uint64_t count) {
+  return guarded([&]() -> Status {
+    LOCKSTEP_ASSIGN_OR_RETURN(ScriptEngine* const engine, run->run->engine());
+    return engine->has_samples({indices, count});
+  });
+}
+
+int ls_backward_begins(ls_run* run) {
+  return guarded([&]() -> Status {
+    LOCKSTEP_ASSIGN_OR_RETURN(ScriptEngine* const engine, run->run->engine());
+    return engine->backward_begins();
+  });
+}
+
+int ls_take(ls_run* run, uint32_t parameter, const void* data, uint8_t dtype, uint64_t elements) {
+  return guarded([&]() -> Status {
+    LOCKSTEP_ASSIGN_OR_RETURN(ScriptEngine* const engine, run->run->engine());
+    if (dtype >= std::size(kDTypes)) return {Code::kUsage, "a gradient has a type of no number"};
+    return engine->take(parameter, data, static_cast<DType>(dtype), elements);
+  });
+}
+
+int ls_take_statistic(ls_run* run, uint32_t statistic, const float* data, uint64_t elements) {
+  return guarded([&]() -> Status {
+    LOCKSTEP_ASSIGN_OR_RETURN(ScriptEngine* const engine, run->run->engine());
+    return engine->take_statistic(statistic, {data, elements});
+  });
+}
+
+void ls_request_stop(ls_run* run, const char* why) {
+  run->run->request_stop(why);
+}
+
+void ls_close(ls_run* run, int exit_code) {
+  if (run == nullptr) return;
+  run->run->close(exit_code);
+  delete run;
+}

@@ -1,0 +1,149 @@
+/* The worker of a Python process, as a plain C interface: what lockstep/_core.py loads by ctypes.
+ *
+ * Python's main thread computes; a training thread of C++ decides. They meet at one desk (desk.h):
+ * ls_next() hands a reply over and waits for the next order, and never are both at work.
+ *
+ *   ls_open ─ ls_declare ─ trial: ls_task_of ─ ls_layout ─ ls_begin ─▶ ls_next ⇄ order ... END ─
+ * ls_close │ SLOT: ls_has_samples, │   ls_backward_begins, ls_take └ INSTALL, STATE, APPLY: the
+ * reply
+ *
+ * Codes: LS_OK; LS_CLOSED: the generation of this slot is over, the slot is asked for again;
+ * LS_AGAIN: no order yet; else an exit code of sysexits, and ls_error() says why, to the thread
+ * that was told.
+ *
+ * Memory: what an order points to is valid until the next ls_next() that brings an order. What a
+ * reply points to is the caller's, and stays as it is until then.
+ *
+ * Thread-safety: one thread, the main one, but for ls_error() and ls_request_stop(): any thread.
+ * Before ls_begin() no thread is started.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LS_API __attribute__((visibility("default")))
+
+enum ls_code { LS_OK = 0, LS_CLOSED = 1, LS_AGAIN = 2 };
+
+typedef struct ls_run ls_run;
+
+/* A tensor, in row-major order. `section` and `dtype` are the numbers of StateSection and DType
+ * (coordinator/checkpoint/state_tensor.h). */
+typedef struct ls_tensor {
+  const char* name;
+  const int64_t* shape;
+  void* data;
+  uint64_t bytes;
+  uint32_t dims;
+  uint8_t section;
+  uint8_t dtype;
+  /* Of a parameter of ls_layout(): its gradient does not come exactly once in a slot, so it is
+   * complete only when the slot is done. */
+  uint8_t is_late;
+} ls_tensor;
+
+/* One slot: positions [begin, end) of an epoch's order. */
+typedef struct ls_task {
+  uint64_t step;
+  uint64_t epoch;
+  uint64_t begin;
+  uint64_t end;
+  uint64_t step_samples; /* of all slots together: what every loss of the step is divided by */
+  uint32_t slot;
+  uint32_t seed; /* of the slot's random numbers */
+} ls_task;
+
+enum ls_order_kind { LS_SLOT = 1, LS_APPLY, LS_STATE, LS_INSTALL, LS_END };
+
+typedef struct ls_order {
+  int32_t kind;
+  int32_t exit_code;        /* END */
+  ls_task task;             /* SLOT */
+  uint64_t generation;      /* SLOT: with another one, upcoming slots are others, too */
+  uint64_t step;            /* APPLY: that is applied. INSTALL: applied steps of the state */
+  const ls_tensor* tensors; /* INSTALL */
+  uint64_t tensor_count;
+  const char* text; /* END: why, or what a run of one process ends with */
+  int32_t is_again; /* SLOT: the slot was computed before; nothing of it is kept */
+  int32_t is_done;  /* END: every step is applied */
+} ls_order;
+
+typedef struct ls_reply {
+  int32_t code;    /* not LS_OK: it failed with this exit code, for `text` */
+  int32_t skipped; /* APPLY: the update was left out */
+  const char* text;
+  double lr;             /* APPLY, INSTALL: of the next step */
+  double loss;           /* SLOT: mean over what the slot counts */
+  uint64_t count;        /* SLOT: samples, or what the script counts instead */
+  const double* metrics; /* SLOT: means over the slot's samples, as many as ls_layout() was told */
+  const ls_tensor* tensors; /* STATE */
+  uint64_t tensor_count;
+} ls_reply;
+
+/* Where the sums of a step are for APPLY. All floats; the run's own memory. */
+typedef struct ls_memory {
+  const float* gradients;  /* of parameter i: at parameter_begins[i] */
+  const float* statistics; /* means over the slots; of statistic i: at statistic_begins[i] */
+  const float* used;       /* by parameter: slots whose gradient it was in */
+  const uint64_t* parameter_begins;
+  const uint64_t* statistic_begins;
+  uint64_t gradient_floats;
+  uint64_t statistic_floats;
+} ls_memory;
+
+LS_API const char* ls_error(void);
+LS_API const char* ls_version(void);
+
+/* `worker`: "key=value" lines of the agent (deploy/agent/worker_slots.h): a worker of a run, whose
+ * job is in its run directory. Null: alone, with this serialized wire::JobSpec. */
+LS_API int ls_open(const char* worker, const void* job, size_t job_bytes, ls_run** run);
+/* "key=value" lines of what a script may ask of its job. */
+LS_API const char* ls_job(const ls_run* run);
+
+/* What the data are. Once. */
+LS_API int ls_declare(ls_run* run, uint64_t samples, const char* fingerprint);
+/* LS_CLOSED: the slot has no samples. */
+LS_API int ls_task_of(ls_run* run, uint64_t step, uint32_t slot, ls_task* task);
+/* `indices`: end - begin of them. */
+LS_API int ls_indices(ls_run* run, const ls_task* task, uint64_t* indices);
+
+/* What is trained: parameters in registration order, floats that slots change, names of metrics.
+ * `has_counts`: the script says what a slot counts. Once. `memory` is valid until ls_close(). */
+LS_API int ls_layout(ls_run* run, const ls_tensor* parameters, uint32_t parameter_count,
+                     const ls_tensor* statistics, uint32_t statistic_count,
+                     const char* const* metrics, uint32_t metric_count, int has_counts,
+                     ls_memory* memory);
+
+/* Threads start; a worker connects and registers with these lines of its numerics ("key=value") and
+ * these facts of its identity. `lr`: of the first step. Once. */
+LS_API int ls_begin(ls_run* run, const char* const* fingerprint, uint32_t lines,
+                    const char* const* keys, const char* const* values, uint32_t facts, double lr);
+
+/* `reply`: to the order before, once; then null until the next order has come. Waits at most
+ * `wait_ms`. */
+LS_API int ls_next(ls_run* run, const ls_reply* reply, ls_order* order, int wait_ms);
+
+/* The next slots of this process that were not told of yet, at most `most`. */
+LS_API int ls_upcoming(ls_run* run, uint32_t most, ls_task* tasks, uint32_t* count);
+
+/* In a SLOT: these samples are here, as they were asked of the data. */
+LS_API int ls_has_samples(ls_run* run, const uint64_t* indices, uint64_t count);
+/* In a SLOT: waits until gradients may be written. */
+LS_API int ls_backward_begins(ls_run* run);
+/* In a SLOT: (more of) a parameter's gradient, in the parameter's memory order. */
+LS_API int ls_take(ls_run* run, uint32_t parameter, const void* data, uint8_t dtype,
+                   uint64_t elements);
+LS_API int ls_take_statistic(ls_run* run, uint32_t statistic, const float* data, uint64_t elements);
+
+LS_API void ls_request_stop(ls_run* run, const char* why);
+/* Joins the threads, or ends the process with `exit_code` if they do not come. */
+LS_API void ls_close(ls_run* run, int exit_code);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,72 @@
+#include "worker/python/desk.h"
+
+#include <utility>
+
+namespace lockstep {
+
+Result<ls_reply> Desk::ask(const ls_order& order) {
+  std::unique_lock lock(mutex_);
+  if (!end_) {
+    order_ = order;
+    place_ = Place::kOrdered;
+    changed_.notify_all();
+    changed_.wait(lock,
+                  [&] { return place_ == Place::kReplied || (end_ && place_ == Place::kOrdered); });
+  }
+  const bool has_reply = place_ == Place::kReplied;
+  place_ = Place::kFree;
+  changed_.notify_all();  // the end may wait for this
+  if (!has_reply) return Status(Code::kAborted, "the run is over for this worker");
+  return reply_;
+}
+
+Result<bool> Desk::next(const ls_reply* reply, ls_order* order, std::chrono::milliseconds wait) {
+  std::unique_lock lock(mutex_);
+  if ((reply != nullptr) != (place_ == Place::kInHand))
+    return Status(Code::kUsage,
+                  reply != nullptr ? "a reply to no order" : "the order before has no reply yet");
+  if (reply != nullptr) {
+    reply_ = *reply;
+    place_ = Place::kReplied;
+    changed_.notify_all();
+  }
+  changed_.wait_for(
+      lock, wait, [&] { return place_ == Place::kOrdered || (end_ && place_ != Place::kReplied); });
+  if (end_ && place_ != Place::kReplied) {
+    *order = {.kind = LS_END,
+              .exit_code = end_->exit_code,
+              .task = {},
+              .generation = 0,
+              .step = 0,
+              .tensors = nullptr,
+              .tensor_count = 0,
+              .text = end_->text.c_str(),
+              .is_again = 0,
+              .is_done = end_->is_done};
+    is_told_ = true;
+    changed_.notify_all();
+    return true;
+  }
+  if (place_ != Place::kOrdered) return false;
+  *order = order_;
+  place_ = Place::kInHand;
+  return true;
+}
+
+void Desk::end(DeskEnd end) {
+  const std::lock_guard lock(mutex_);
+  if (!end_) end_ = std::move(end);
+  changed_.notify_all();
+}
+
+bool Desk::is_over() const {
+  const std::lock_guard lock(mutex_);
+  return end_.has_value();
+}
+
+bool Desk::wait_until_told(std::chrono::milliseconds wait) const {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, wait, [&] { return is_told_; });
+}
+
+}  // namespace lockstep

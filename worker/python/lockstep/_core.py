@@ -1,0 +1,237 @@
+"""The library of the worker (worker/python/core.h), by ctypes.
+
+Calls that wait let Python's lock go; the others take microseconds and keep it.
+"""
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+import time
+from typing import NamedTuple, Sequence
+
+OK, CLOSED, AGAIN = 0, 1, 2
+SLOT, APPLY, STATE, INSTALL, END = 1, 2, 3, 4, 5
+
+# The numbers of DType and StateSection (coordinator/checkpoint/state_tensor.h).
+DTYPES = ("float32", "float64", "int64", "uint8", "float16", "bfloat16", "int32", "int16", "int8",
+          "bool")
+SECTIONS = ("parameter", "buffer", "optimizer")
+
+_u8, _u32, _u64, _i32, _i64 = (ctypes.c_uint8, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int32,
+                               ctypes.c_int64)
+_float_p = ctypes.POINTER(ctypes.c_float)
+_u64_p = ctypes.POINTER(_u64)
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("shape", ctypes.POINTER(_i64)),
+                ("data", ctypes.c_void_p), ("bytes", _u64), ("dims", _u32), ("section", _u8),
+                ("dtype", _u8), ("is_late", _u8)]
+
+
+class Task(ctypes.Structure):
+    _fields_ = [("step", _u64), ("epoch", _u64), ("begin", _u64), ("end", _u64),
+                ("step_samples", _u64), ("slot", _u32), ("seed", _u32)]
+
+
+class Order(ctypes.Structure):
+    _fields_ = [("kind", _i32), ("exit_code", _i32), ("task", Task),
+                ("generation", _u64), ("step", _u64),
+                ("tensors", ctypes.POINTER(Tensor)), ("tensor_count", _u64),
+                ("text", ctypes.c_char_p), ("is_again", _i32), ("is_done", _i32)]
+
+
+class Reply(ctypes.Structure):
+    _fields_ = [("code", _i32), ("skipped", _i32), ("text", ctypes.c_char_p),
+                ("lr", ctypes.c_double), ("loss", ctypes.c_double), ("count", _u64),
+                ("metrics", ctypes.POINTER(ctypes.c_double)),
+                ("tensors", ctypes.POINTER(Tensor)), ("tensor_count", _u64)]
+
+
+class _Memory(ctypes.Structure):
+    _fields_ = [("gradients", _float_p), ("statistics", _float_p), ("used", _float_p),
+                ("parameter_begins", _u64_p), ("statistic_begins", _u64_p),
+                ("gradient_floats", _u64), ("statistic_floats", _u64)]
+
+
+class Memory(NamedTuple):
+    """Where the sums of a step are: addresses of floats, and where each tensor begins there."""
+    gradients: int
+    statistics: int
+    used: int
+    parameter_begins: list[int]
+    statistic_begins: list[int]
+    gradient_floats: int
+    statistic_floats: int
+
+
+class CoreError(Exception):
+    """The library refused something; `code` is the exit code that fits."""
+
+    def __init__(self, code: int, text: str):
+        super().__init__(text)
+        self.code = code
+
+
+def _library_path() -> pathlib.Path:
+    return pathlib.Path(__file__).parent / "liblockstep_worker.so"
+
+
+def _strings(values: Sequence[str]):
+    return (ctypes.c_char_p * len(values))(*[value.encode() for value in values])
+
+
+def tensors_of(rows: Sequence[tuple[str, Sequence[int], int, int, int, int, bool]]):
+    """An array of Tensor, and what keeps its memory: (name, shape, address, bytes, section, dtype,
+    is_late) of each."""
+    array = (Tensor * len(rows))()
+    kept = []
+    for out, (name, shape, address, size, section, dtype, is_late) in zip(array, rows):
+        dims = (_i64 * len(shape))(*shape)
+        word = name.encode()
+        kept += [dims, word]
+        out.name, out.shape, out.data, out.bytes = word, dims, address, size
+        out.dims, out.section, out.dtype, out.is_late = len(shape), section, dtype, is_late
+    return array, kept
+
+
+class Core:
+    """One ls_run."""
+
+    def __init__(self, worker: str | None, job: bytes = b""):
+        path = os.fspath(_library_path())
+        try:
+            waits, stays = ctypes.CDLL(path), ctypes.PyDLL(path)
+        except OSError as why:
+            raise CoreError(78, f"the library of the worker cannot be loaded: {why}. Build Lockstep "
+                                "(deploy/quickstart.sh), or install its wheel") from why
+        stays.ls_error.restype = ctypes.c_char_p
+        stays.ls_job.restype = ctypes.c_char_p
+        stays.ls_job.argtypes = [ctypes.c_void_p]
+        stays.ls_take.argtypes = [ctypes.c_void_p, _u32, ctypes.c_void_p, _u8, _u64]
+        stays.ls_take_statistic.argtypes = [ctypes.c_void_p, _u32, ctypes.c_void_p, _u64]
+        stays.ls_has_samples.argtypes = [ctypes.c_void_p, _u64_p, _u64]
+        waits.ls_next.argtypes = [ctypes.c_void_p, ctypes.POINTER(Reply), ctypes.POINTER(Order),
+                                  ctypes.c_int]
+        waits.ls_backward_begins.argtypes = [ctypes.c_void_p]
+        waits.ls_close.argtypes = [ctypes.c_void_p, ctypes.c_int]
+        self._waits, self._stays = waits, stays
+        self._run = ctypes.c_void_p()
+        self._order = Order()
+        self._check(stays.ls_open(worker.encode() if worker is not None else None, job,
+                                  ctypes.c_size_t(len(job)), ctypes.byref(self._run)))
+        lines = stays.ls_job(self._run).decode().splitlines()
+        self.job: dict[str, str] = dict(line.split("=", 1) for line in lines)
+
+    def _error(self) -> str:
+        return self._stays.ls_error().decode(errors="replace")
+
+    def _check(self, code: int) -> None:
+        if code != OK:
+            raise CoreError(code if code > AGAIN else 70, self._error())
+
+    def declare(self, samples: int, fingerprint: str) -> None:
+        self._check(self._stays.ls_declare(self._run, _u64(samples), fingerprint.encode()))
+
+    def task_of(self, step: int, slot: int) -> Task | None:
+        task = Task()
+        code = self._stays.ls_task_of(self._run, _u64(step), _u32(slot), ctypes.byref(task))
+        if code == CLOSED:
+            return None
+        self._check(code)
+        return task
+
+    def indices(self, task: Task) -> list[int]:
+        out = (_u64 * (task.end - task.begin))()
+        self._check(self._stays.ls_indices(self._run, ctypes.byref(task), out))
+        return list(out)
+
+    def layout(self, parameters, statistics, metrics: Sequence[str], has_counts: bool) -> Memory:
+        """`parameters`, `statistics`: rows of tensors_of()."""
+        first, keeps_first = tensors_of(parameters)
+        second, keeps_second = tensors_of(statistics)
+        memory = _Memory()
+        self._check(self._stays.ls_layout(self._run, first, _u32(len(first)), second,
+                                          _u32(len(second)), _strings(metrics),
+                                          _u32(len(metrics)), int(has_counts),
+                                          ctypes.byref(memory)))
+        del keeps_first, keeps_second
+        address = lambda pointer: ctypes.cast(pointer, ctypes.c_void_p).value or 0
+        return Memory(address(memory.gradients), address(memory.statistics), address(memory.used),
+                      memory.parameter_begins[:len(parameters)],
+                      memory.statistic_begins[:len(statistics)], memory.gradient_floats,
+                      memory.statistic_floats)
+
+    def begin(self, fingerprint: Sequence[str], identity: Sequence[tuple[str, str]],
+              lr: float) -> None:
+        keys, values = [k for k, _ in identity], [v for _, v in identity]
+        self._check(self._waits.ls_begin(self._run, _strings(fingerprint), _u32(len(fingerprint)),
+                                         _strings(keys), _strings(values), _u32(len(keys)),
+                                         ctypes.c_double(lr)))
+
+    def next(self, reply: Reply | None) -> Order:
+        """Waits for the next order, and looks for Python's signals meanwhile."""
+        handed = None if reply is None else ctypes.byref(reply)
+        while True:
+            code = self._waits.ls_next(self._run, handed, ctypes.byref(self._order), 50)
+            if code == OK:
+                return self._order
+            if code != AGAIN:
+                self._check(code)
+            handed = None
+
+    def next_until(self, reply: Reply | None, deadline: float) -> Order | None:
+        """The same with an end, in seconds of time.monotonic(). None: nothing came."""
+        handed = None if reply is None else ctypes.byref(reply)
+        while time.monotonic() < deadline:
+            code = self._waits.ls_next(self._run, handed, ctypes.byref(self._order), 50)
+            if code == OK:
+                return self._order
+            if code != AGAIN:
+                self._check(code)
+            handed = None
+        return None
+
+    def upcoming(self, most: int) -> list[Task]:
+        if most == 0:
+            return []
+        tasks = (Task * most)()
+        count = _u32()
+        self._check(self._stays.ls_upcoming(self._run, _u32(most), tasks, ctypes.byref(count)))
+        return list(tasks[:count.value])
+
+    def has_samples(self, indices: Sequence[int]) -> None:
+        self._check(self._stays.ls_has_samples(self._run, (_u64 * len(indices))(*indices),
+                                               len(indices)))
+
+    def backward_begins(self) -> bool:
+        """False: the generation is over, and the slot will be asked for again."""
+        code = self._waits.ls_backward_begins(self._run)
+        if code == CLOSED:
+            return False
+        self._check(code)
+        return True
+
+    def take(self, parameter: int, address: int, dtype: int, elements: int) -> bool:
+        code = self._stays.ls_take(self._run, parameter, address, dtype, elements)
+        if code == OK:
+            return True
+        if code == CLOSED:
+            return False
+        raise CoreError(code, self._error())
+
+    def take_statistic(self, statistic: int, address: int, elements: int) -> bool:
+        code = self._stays.ls_take_statistic(self._run, statistic, address, elements)
+        if code == CLOSED:
+            return False
+        self._check(code)
+        return True
+
+    def request_stop(self, why: str) -> None:
+        self._stays.ls_request_stop(self._run, why.encode())
+
+    def close(self, exit_code: int) -> None:
+        if self._run:
+            self._waits.ls_close(self._run, exit_code)
+            self._run = ctypes.c_void_p()

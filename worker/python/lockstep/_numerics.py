@@ -1,0 +1,81 @@
+"""What decides the bits of a script's process, as lines "key=value" (the lines of the C++ engine are
+in worker/engine/numerics_fingerprint.cc). Workers with other lines do not train together, where
+comm.numerics is exact."""
+from __future__ import annotations
+
+import hashlib
+import os
+import pathlib
+import platform
+import sys
+
+
+def prepare(threads: int, is_exact: bool) -> None:
+    """Sets what the bits depend on, before the script computes anything."""
+    import torch
+
+    torch.set_num_threads(threads)
+    try:
+        torch.set_num_interop_threads(1)
+    except RuntimeError:  # it was set, or used, before start()
+        pass
+    if not is_exact:
+        return
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = False
+    config = sys.modules.get("torch._dynamo.config")
+    if config is not None:
+        config.automatic_dynamic_shapes = False
+
+
+def _build_lines(torch) -> list[str]:
+    shown = torch.__config__.show()
+    lines = []
+    for key, words in (("mkl", "Intel(R) oneAPI Math Kernel Library"), ("onednn", "MKL-DNN")):
+        found = [line.strip(" -") for line in shown.splitlines() if words in line]
+        lines.append(f"{key}={found[0] if found else 'none'}")
+    return lines
+
+
+def _code_line(script: str | None) -> str:
+    """Of the script and of what it imported from its own directory."""
+    if script is None:
+        return "code=unknown"
+    home = pathlib.Path(script).resolve().parent
+    files = {pathlib.Path(script).resolve()}
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__file__", None)
+        if path and path.endswith(".py") and home in pathlib.Path(path).resolve().parents:
+            files.add(pathlib.Path(path).resolve())
+    digest = hashlib.sha256()
+    for file in sorted(files):
+        try:
+            digest.update(str(file.relative_to(home)).encode() + b"\0" + file.read_bytes())
+        except OSError:
+            digest.update(b"unreadable")
+    return f"code={digest.hexdigest()[:32]}"
+
+
+def fingerprint(script: str | None, trial: str) -> list[str]:
+    """`trial`: the hash of what the trial computed. Sorted."""
+    import torch
+
+    numpy = sys.modules.get("numpy")
+    cuda = torch.backends.cuda.matmul
+    lines = [
+        f"torch={torch.__version__} {torch.version.git_version}",
+        f"python={sys.version_info.major}.{sys.version_info.minor}",
+        f"machine={platform.machine()}",
+        f"aten_isa={torch.backends.cpu.get_cpu_capability()}",
+        f"numpy={numpy.__version__ if numpy else 'none'}",
+        f"threads={torch.get_num_threads()}",
+        f"deterministic={torch.are_deterministic_algorithms_enabled()}",
+        f"tf32={cuda.allow_tf32}",
+        f"matmul={torch.get_float32_matmul_precision()}",
+        f"mkl_cbwr={os.environ.get('MKL_CBWR', '')}",
+        f"onednn_isa={os.environ.get('ONEDNN_MAX_CPU_ISA', '')}",
+        _code_line(script),
+        f"trial={trial}",
+        *_build_lines(torch),
+    ]
+    return sorted(lines)

@@ -1,0 +1,297 @@
+"""The run of a script, as its loop sees it.
+
+    start ─ keep ─ batches: data ─ trial slot twice ─ begin ─▶ order ⇄ reply ─▶ END
+                                                              │ SLOT: yield, body, backward
+                                                              │ APPLY: optimizer, scheduler, buffers
+                                                              └ STATE, INSTALL
+
+The loop of the C++ side (worker/python/core.h) decides; this one computes. A step is applied when the
+next batch is asked for. Main thread only, but for request_stop().
+"""
+from __future__ import annotations
+
+import contextlib
+import enum
+import sys
+import time
+from typing import Any, Iterator, Mapping
+
+import torch
+
+from . import _core, _numerics, _seeds, _trial
+from ._ahead import Ahead
+from ._core import CoreError, Order, Reply
+from ._data import DataError, Feed, facts, unpack
+from ._errors import INTERNAL, STOPPED, USAGE, Left, LockstepError, Misuse, Stopped, exit_code_of
+from ._gradients import Buffers, Gradients, dtype_number
+from ._slot import Slot, SlotParts
+from ._state import Kept, MisuseError, StateError
+from ._step import Step, scaler_of
+
+_LONG_TRIAL_S = 10.0
+_LAST_ORDER_S = 15.0  # after a failure: for the answer of the coordinator
+
+
+class Stage(enum.Enum):
+    """How far a script is."""
+
+    BEFORE = "before the loop"
+    TRIAL = "in the trial of the loop"
+    TRAINING = "in the loop"
+    ENDED = "behind the loop"
+
+
+class Run:
+    """What lockstep.start() gives. One for a process."""
+
+    def __init__(self, core: _core.Core, script: str | None, is_worker: bool):
+        self._core = core
+        self._script = script
+        self._is_worker = is_worker
+        self._job = core.job
+        self._kept = Kept()
+        self._clip_norm: float | None = None
+        self._is_kept = False
+        self._has_looped = False
+        self._slot: Slot | None = None
+        self._stage = Stage.BEFORE
+        self._has_order = False  # that is not answered
+        self._step = 0
+        self._epoch = 0
+
+    # ---- what a script may ask ---------------------------------------------------------------
+
+    @property
+    def step(self) -> int:
+        """Applied steps. All that a loop's body may know of its progress; 0 in the trial."""
+        return self._step
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the slot in work, from 0."""
+        return self._epoch
+
+    @property
+    def seed(self) -> int:
+        return int(self._job["seed"])
+
+    @property
+    def is_trial(self) -> bool:
+        """The slot in work is computed to get to know the script, and nothing of it is kept."""
+        return self._stage is Stage.TRIAL
+
+    def keep(self, *, clip_norm: float | None = None, **objects: Any) -> None:
+        """What is the state of the run: model=, optimizer=, and all else with state_dict().
+
+        Schedulers step once an applied step, a GradScaler scales and unscales by itself. clip_norm:
+        gradients are clipped to this norm before the optimizer steps. update=fn replaces clipping and
+        optimizer.step(); after_step=fn is called after an applied step (averages of weights).
+        Before batches(), once. Raises Misuse for what cannot be kept.
+        """
+        try:
+            self._kept.keep(**objects)
+        except MisuseError as why:
+            raise Misuse(str(why)) from None
+        if clip_norm is not None and not clip_norm > 0:
+            raise Misuse(f"keep(clip_norm={clip_norm!r}): a norm is above 0")
+        self._clip_norm = clip_norm
+        self._is_kept = True
+
+    def batches(self, data: Any, *, workers: int | None = None,
+                collate: Any = None) -> Iterator[Any]:
+        """The batches of this process, a slot of a step each, until the run is complete.
+
+        `data`: a map-style Dataset, or a DataLoader that shuffles plainly. workers: processes that
+        read samples ahead, which change no bit; None: the DataLoader's num_workers, else none. Raises SystemExit where the run stops, or goes on
+        without this worker: code behind the loop runs only where the run is complete.
+        """
+        if not self._is_kept:
+            raise Misuse("batches() came before run.keep(model=..., optimizer=...)")
+        if self._has_looped:
+            raise Misuse("batches() was called before: a run has one loop over its data, and "
+                         "train.epochs or train.max_steps say how long it is")
+        self._has_looped = True
+        return self._loop(data, workers, collate)
+
+    def backward(self, loss: torch.Tensor, *, count: int | None = None,
+                 metrics: Mapping[str, Any] | None = None) -> None:
+        """Backward of the slot's mean loss, once in the loop's body.
+
+        count: what the slot's mean is over, where that is not its samples (tokens that are no
+        padding): the step's loss and gradients are the mean over all that is counted. metrics: means
+        over the slot's samples, which the run shows beside the loss.
+        """
+        if self._slot is None:
+            raise Misuse("backward() outside of the loop over run.batches()")
+        self._slot.backward(loss, count, metrics)
+
+    def request_stop(self, why: str = "the script asked for it") -> None:
+        """Ends the run after a step on which all workers agree, with a checkpoint. Any thread."""
+        self._core.request_stop(why)
+
+    # ---- the loop ----------------------------------------------------------------------------
+
+    def _loop(self, data: Any, workers: int | None, collate: Any) -> Iterator[Any]:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(_as_our_errors())
+            source = unpack(data, collate)
+            if workers is None:
+                workers = source.workers or 0
+            feed = Feed(source, seed=self.seed, workers=workers)
+            stack.callback(feed.close)
+            feed.start()
+            known = facts(source, self.seed, exact=self._job["exact"] == "1")
+            self._core.declare(known.samples, known.fingerprint)
+            ahead = Ahead(self._core, feed, 2 * workers)
+            self._stage = Stage.TRIAL
+            yield from self._try_out(ahead)
+            self._stage = Stage.TRAINING
+            yield from self._train(ahead)
+
+    def _try_out(self, ahead: Ahead) -> Iterator[Any]:
+        """Yields a slot of the first step, twice; then the run has its layout, and begins."""
+        kept = self._kept
+        task = next(task for slot in range(int(self._job["slots"]))
+                    if (task := self._core.task_of(0, slot)) is not None)
+        kept.guard()
+        self._parts = parts = SlotParts(self._core, Gradients(kept.parameters),
+                                        Buffers(kept.buffers), scaler_of(kept), None, False)
+        passes: list[_trial.Observed] = []
+        begun = time.monotonic()
+        while len(passes) < 2 and (not passes or time.monotonic() - begun < _LONG_TRIAL_S):
+            observed = _trial.Observed()
+            yield from self._slot_of(ahead, task, observed)
+            if not passes:
+                kept.include_buffers(parts.buffers.settle())
+            observed.keep_statistics(parts.buffers)
+            parts.buffers.restore()
+            passes.append(observed)
+        if len(passes) == 2:
+            _trial.compare(passes[0], passes[1], [p.name for p in kept.parameters])
+        self._begin(passes[0])
+
+    def _begin(self, observed: _trial.Observed) -> None:
+        kept, parts = self._kept, self._parts
+        memory = self._core.layout(
+            [(p.name, p.tensor.shape, 0, 0, 0, dtype_number(p.tensor.dtype),
+              observed.takes.get(i, 0) != 1) for i, p in enumerate(kept.parameters)],
+            [(b.name, b.get().shape, 0, 0, 1, 0, False) for b in parts.buffers.statistics],
+            observed.metrics, observed.has_counts)
+        self._parts = parts._replace(metrics=observed.metrics, has_counts=observed.has_counts)
+        self._applier = Step(kept, parts.gradients, parts.buffers, memory, self._clip_norm)
+        self._core.begin(_numerics.fingerprint(self._script, observed.hash()), kept.identity(),
+                         self._applier.lr())
+
+    def _slot_of(self, ahead: Ahead, task: _core.Task,
+                 observed: _trial.Observed | None = None) -> Iterator[Any]:
+        """Yields the batch of a slot; afterwards the body has done what it must."""
+        batch = ahead.take(task)
+        self._step, self._epoch = task.step, task.epoch
+        if observed is None:
+            self._core.has_samples(batch.indices)
+        _seeds.seed_all(task.seed)
+        self._slot = Slot(self._parts, task, observed)
+        yield batch.value
+        self._slot.check_done()
+        self._kept.check_body()
+
+    def _train(self, ahead: Ahead) -> Iterator[Any]:
+        reply: Reply | None = None
+        while True:
+            order = self._next(reply)
+            if order.kind == _core.END:
+                return self._ended(order)
+            if order.kind == _core.SLOT:
+                task = _core.Task.from_buffer_copy(order.task)
+                ahead.ask(order.generation)
+                self._parts.buffers.restore()
+                yield from self._slot_of(ahead, task)
+                reply = self._slot.finish()
+                self._slot = None
+            else:
+                if order.kind == _core.APPLY:
+                    self._step = order.step + 1
+                reply = self._applier.answer(order)
+
+    def _next(self, reply: Reply | None) -> Order:
+        self._has_order = False
+        order = self._core.next(reply)
+        self._has_order = order.kind != _core.END
+        return order
+
+    def _ended(self, order: Order) -> None:
+        """The loop ends where every step is applied; else what a script should see is raised."""
+        code, is_done, text = order.exit_code, bool(order.is_done), (order.text or b"").decode()
+        self._stage = Stage.ENDED
+        self._core.close(code)
+        if is_done and not self._is_worker:
+            print(f"lockstep: done, {self._step} steps, weights_sha256 {text}", file=sys.stderr)
+        if is_done:
+            return
+        if code == 0:
+            raise Left()
+        if code == STOPPED:
+            raise Stopped()
+        raise LockstepError(text or f"the run ended here with exit code {code}; the lines above, and "
+                            "the logs in its directory, say why", code)
+
+    # ---- the end of the process --------------------------------------------------------------
+
+    def finish(self, error: BaseException | None) -> int:
+        """The script has ended, with this error or without: lets the run know what it must, and
+        gives the exit code of the process."""
+        stage, self._stage = self._stage, Stage.ENDED
+        if stage is Stage.ENDED:
+            return 0 if error is None else exit_code_of(error)
+        code = exit_code_of(error) if isinstance(error, (LockstepError, KeyboardInterrupt)) else USAGE
+        if stage is Stage.TRAINING:
+            is_exit = error is None or isinstance(error, (SystemExit, GeneratorExit))
+            if not is_exit and not isinstance(error, LockstepError):
+                code = INTERNAL
+            text = f"the script {'left its loop' if is_exit else 'failed'}"
+            if error is not None and not is_exit:
+                text += f": {type(error).__name__}: {error}"
+            elif is_exit:
+                text += ", which ends by itself when the run is complete; end a run early by " \
+                        "run.request_stop()"
+            print(f"lockstep: {text}", file=sys.stderr)
+            code = self._fail(code, text)
+        elif not isinstance(error, LockstepError):
+            print(f"lockstep: the script ended {stage.value}"
+                  + ("" if error is None else f" ({type(error).__name__})")
+                  + "; every attempt would end so, and the run ends", file=sys.stderr)
+        self._core.close(code)
+        return code
+
+    def abandon(self) -> None:
+        """The process ends; a run of one has nobody to tell."""
+        if self._stage is not Stage.ENDED:
+            if self._has_order:
+                self._fail(INTERNAL, "the script ended in its loop")
+            self._core.close(INTERNAL)
+            self._stage = Stage.ENDED
+
+    def _fail(self, code: int, text: str) -> int:
+        """Hands the failure over as the answer to the order in hand, and waits for the end."""
+        reply = Reply(code=code, text=text.encode()) if self._has_order else None
+        deadline = time.monotonic() + _LAST_ORDER_S
+        if reply is None and not self._is_worker:
+            return code
+        with contextlib.suppress(CoreError):
+            order = self._core.next_until(reply, deadline)
+            if order is not None and order.kind == _core.END and order.exit_code != 0:
+                return order.exit_code
+        return code
+
+
+@contextlib.contextmanager
+def _as_our_errors() -> Iterator[None]:
+    """Errors of the parts as those that __init__ names."""
+    try:
+        yield
+    except MisuseError as why:
+        raise Misuse(str(why)) from None
+    except StateError as why:
+        raise LockstepError(str(why), INTERNAL) from None
+    except (CoreError, DataError) as why:
+        raise LockstepError(str(why), why.code) from None

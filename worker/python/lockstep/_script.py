@@ -1,0 +1,81 @@
+"""A script from its first line to its end. Runs it as __main__, and turns its end into what the run has
+to know and an exit code:
+
+    ended by itself behind its loop       0
+    stopped, left out                     75, 0 (SystemExit, so `finally` runs)
+    an exception in the loop's body       70: restarted, and the samples in hand are told
+    an exception before the worker has    64: every attempt would end so
+    registered, no start(), a loop left
+    by break or exit, misuse
+"""
+from __future__ import annotations
+
+import faulthandler
+import os
+import sys
+import traceback
+
+from ._errors import INTERNAL, USAGE
+
+_NO_TERMINAL = ("lockstep: breakpoint() in a worker, which has no terminal: debug with `python {script}`, "
+                "which computes the same, or attach debugpy; it goes on")
+
+
+def _run_script(path: str) -> None:
+    """In the module __main__, so that what the script defines there can be pickled."""
+    main = sys.modules["__main__"].__dict__
+    kept = {key: main[key] for key in ("__builtins__",)}
+    main.clear()
+    main.update(kept, __name__="__main__", __file__=path, __doc__=None, __package__=None,
+                __spec__=None, __loader__=None, __cached__=None)
+    with open(path, "rb") as file:
+        code = compile(file.read(), path, "exec")
+    exec(code, main)  # noqa: S102: the user's own script
+
+
+def _end_of(error: BaseException | None) -> int:
+    from ._start import started
+
+    run = started()
+    if run is not None:
+        return run.finish(error)
+    if error is None:
+        print("lockstep: the script ended and never called lockstep.start(); a script that `lockstep "
+              "run` starts has to", file=sys.stderr)
+    code = getattr(error, "code", None)
+    is_ours = type(error).__module__.startswith("lockstep.") and isinstance(code, int)
+    return code if is_ours else USAGE
+
+
+def run(words: list[str]) -> int:
+    """`words`: the script and its arguments."""
+    script = words[0]
+    sys.argv = words
+    sys.path[0] = os.path.dirname(os.path.abspath(script))
+    faulthandler.enable()
+    sys.breakpointhook = lambda *_, **__: print(_NO_TERMINAL.format(script=script),
+                                                file=sys.stderr)
+    error: BaseException | None = None
+    try:
+        _run_script(os.path.abspath(script))
+    except SystemExit as ended:
+        error = ended
+    except BaseException as failed:  # noqa: B902: whatever ends a script is told
+        error = failed
+        trace = failed.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+            trace = trace.tb_next  # what comes before the script's own lines
+        traceback.print_exception(type(failed), failed, trace)
+    try:
+        code = _end_of(error)
+    except BaseException:
+        traceback.print_exc()
+        code = INTERNAL
+    if isinstance(error, SystemExit) and code == 0 and isinstance(error.code, int):
+        code = error.code
+    return code
+
+
+def start_main() -> None:
+    """The words of the command line name the script."""
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,133 @@
+"""One slot in the hands of the loop's body."""
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Mapping, NamedTuple
+
+import torch
+
+from ._core import Core, Reply, Task
+from ._errors import Misuse
+from ._gradients import Buffers, Gradients, dtype_number
+from ._trial import Observed
+
+
+class SlotParts(NamedTuple):
+    """What all slots of a run have together."""
+
+    core: Core
+    gradients: Gradients
+    buffers: Buffers
+    scaler: Any  # a torch.amp.GradScaler, or None
+    metrics: tuple[str, ...] | None  # None: the trial finds them out
+    has_counts: bool
+
+
+class Slot:
+    """`observed`: of the trial; else gradients go to the run."""
+
+    def __init__(self, parts: SlotParts, task: Task, observed: Observed | None = None):
+        self._parts = parts
+        self._task = task
+        self._observed = observed
+        self._is_done = False
+        self._is_closed = False  # the generation is over, and the slot will come again
+        self._loss = 0.0
+        self._count = task.end - task.begin
+        self._metrics: list[float] = []
+
+    def backward(self, loss: torch.Tensor, count: int | None,
+                 metrics: Mapping[str, Any] | None) -> None:
+        """See Run.backward()."""
+        if self._is_done:
+            raise Misuse("backward() twice in one slot: add the losses, and call it once")
+        self._is_done = True
+        self._check_loss(loss)
+        self._take_count(count)
+        self._take_metrics(metrics or {})
+        if self._observed is None and not self._parts.core.backward_begins():
+            self._is_closed = True
+            return
+        self._loss = float(loss.detach()) if self._count else 0.0
+        if self._count:
+            self._run_backward(loss)
+        self._parts.buffers.check_unchanged()
+        if self._observed is None:
+            self._send_statistics()
+        else:
+            self._observed.loss = self._loss
+
+    def finish(self) -> Reply:
+        """What the loop's body has done. REQUIRES: a slot of the run, not of the trial."""
+        self.check_done()
+        self._kept = (ctypes.c_double * max(1, len(self._metrics)))(*self._metrics)
+        return Reply(loss=self._loss, count=self._count, metrics=self._kept)
+
+    def check_done(self) -> None:
+        if not self._is_done:
+            raise Misuse("the loop's body ended without run.backward(loss), so this slot's samples "
+                         "would count for nothing; call it once for each batch")
+
+    def _check_loss(self, loss: Any) -> None:
+        if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+            what = f"a tensor of {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else \
+                type(loss).__name__
+            raise Misuse(f"backward() takes the mean loss of the batch, one number, and was given "
+                         f"{what}; call .mean() on it")
+        if not loss.requires_grad:
+            raise Misuse("the loss given to backward() does not depend on any parameter that is "
+                         "trained (was it computed under no_grad(), or detached?)")
+
+    def _take_count(self, count: int | None) -> None:
+        observed = self._observed
+        if observed is not None:
+            observed.has_counts = count is not None
+        elif (count is not None) != self._parts.has_counts:
+            raise Misuse("backward(count=...) must be given in every slot or in none")
+        if count is None:
+            return
+        if isinstance(count, torch.Tensor):
+            count = count.item()
+        if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count < 1 << 32:
+            raise Misuse(f"backward(count={count!r}): a count is a whole number from 0 up")
+        self._count = count
+
+    def _take_metrics(self, metrics: Mapping[str, Any]) -> None:
+        names = tuple(sorted(metrics))
+        if self._observed is not None:
+            self._observed.metrics = names
+        elif names != self._parts.metrics:
+            raise Misuse(f"backward() was given the metrics {list(names)}, and in the trial "
+                         f"{list(self._parts.metrics or ())}; give it the same in every slot")
+        for name in names:
+            value = metrics[name]
+            try:
+                self._metrics.append(float(value.detach() if isinstance(value, torch.Tensor)
+                                           else value))
+            except (TypeError, ValueError, RuntimeError):
+                raise Misuse(f"the metric {name} is no number but {value!r}; give its mean over the "
+                             "batch") from None
+
+    def _run_backward(self, loss: torch.Tensor) -> None:
+        parts = self._parts
+        scaled = loss if parts.scaler is None else parts.scaler.scale(loss)
+        share = torch.full_like(scaled, self._count / self._task.step_samples, requires_grad=False)
+        parts.gradients.sink = self._observed.take if self._observed is not None else self._send
+        parts.gradients.is_open = True
+        try:
+            scaled.backward(gradient=share)
+        finally:
+            parts.gradients.is_open = False
+
+    def _send(self, index: int, grad: torch.Tensor) -> None:
+        if self._is_closed:
+            return
+        if not self._parts.core.take(index, grad.data_ptr(), dtype_number(grad.dtype),
+                                     grad.numel()):
+            self._is_closed = True
+
+    def _send_statistics(self) -> None:
+        for index, buffer in enumerate(self._parts.buffers.statistics):
+            now = buffer.get().detach().contiguous()
+            if not self._parts.core.take_statistic(index, now.data_ptr(), now.numel()):
+                return

@@ -1,0 +1,88 @@
+"""The beginning of a run: which worker this process is, and its job."""
+from __future__ import annotations
+
+import atexit
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+from . import _numerics, _seeds
+from ._core import Core, CoreError
+from ._errors import CONFIG, LockstepError, Misuse
+
+_WORKER = "LOCKSTEP_WORKER"
+_started = None
+
+
+def _script() -> str | None:
+    path = getattr(sys.modules.get("__main__"), "__file__", None)
+    return os.path.abspath(path) if path else None
+
+
+def native_program(name: str) -> str:
+    """`name` of the installation that this package belongs to, else of the PATH."""
+    here = pathlib.Path(__file__).resolve().parent
+    for folder in (here / "bin", here.parent.parent / "bin"):
+        if (folder / name).exists():
+            return os.fspath(folder / name)
+    found = shutil.which(name)
+    if found is None:
+        raise LockstepError(f"the program `{name}` was not found beside this package nor in the "
+                            "PATH; build Lockstep (deploy/quickstart.sh), or install its wheel",
+                            CONFIG)
+    return found
+
+
+def _job_of_alone(script: str | None) -> bytes:
+    if script is None:
+        raise Misuse("a run's job stands in its script, and an interactive Python has none; write "
+                     "the loop into a file and start it with `python FILE.py`")
+    done = subprocess.run([native_program("lockstep"), "resolve", "--protobuf", script,
+                           "cluster.workers=1"], capture_output=True, check=False)
+    if done.returncode != 0:
+        text = done.stderr.decode(errors="replace").strip()
+        raise LockstepError(text or "lockstep resolve failed", done.returncode)
+    return done.stdout
+
+
+def _refuse_other_launchers() -> None:
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        raise Misuse("start() under torchrun: Lockstep starts the workers itself; use `lockstep run "
+                     "train.py --workers N`, or mpirun or srun with `lockstep agent train.py`")
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        raise Misuse("torch.distributed is initialised: Lockstep sums the gradients itself; leave "
+                     "out init_process_group() and DistributedDataParallel")
+
+
+def start_run():
+    """See lockstep.start()."""
+    global _started
+    if _started is not None:
+        raise Misuse("start() was called before: a process is one worker of one run")
+    _refuse_other_launchers()
+    script = _script()
+    worker = os.environ.pop(_WORKER, None)  # whatever the script starts is no worker
+    try:
+        core = Core(worker, b"" if worker is not None else _job_of_alone(script))
+    except CoreError as why:
+        raise LockstepError(str(why), why.code) from None
+    job = core.job
+    _numerics.prepare(int(job["threads"]), job["exact"] == "1")
+    import torch
+
+    torch.manual_seed(int(job["seed"]))
+    _seeds.seed_all(_seeds.fold(int(job["seed"])))
+    from ._run import Run
+
+    _started = Run(core, script, is_worker=worker is not None)
+    if worker is None:
+        atexit.register(_started.abandon)  # of a worker, _boot.py knows how the script ended
+    return _started
+
+
+def started():
+    """The run of this process; None: start() was not called."""
+    return _started

@@ -1,0 +1,141 @@
+"""What becomes of a step's sums, and the state between two steps: the orders that are no slot."""
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import torch
+
+from . import _core
+from ._core import Memory, Order, Reply
+from ._errors import BAD_DATA
+from ._gradients import Buffers, Gradients, floats_at
+from ._state import Kept, MisuseError, StateError
+
+_DTYPES = [getattr(torch, name) for name in _core.DTYPES]
+
+
+def scaler_of(kept: Kept) -> Any:
+    """The GradScaler among what is kept; None: there is none, or it is switched off."""
+    for other in kept.others.values():
+        if type(other).__name__ == "GradScaler" and other.is_enabled():
+            return other
+    return None
+
+
+class Step:
+    """Applies steps, describes and installs the state. Main thread only."""
+
+    def __init__(self, kept: Kept, gradients: Gradients, buffers: Buffers, memory: Memory,
+                 clip_norm: float | None):
+        self._kept = kept
+        self._gradients = gradients
+        self._buffers = buffers
+        self._clip_norm = clip_norm
+        self._scaler = scaler_of(kept)
+        self._views = gradients.views_of(memory.gradients, memory.gradient_floats,
+                                         memory.parameter_begins)
+        self._used = floats_at(memory.used, len(kept.parameters))
+        means = floats_at(memory.statistics, memory.statistic_floats)
+        self._means = [means[begin:begin + buffer.get().numel()]
+                       for begin, buffer in zip(memory.statistic_begins, buffers.statistics)]
+        self._alive: Any = None  # what the last reply points to
+
+    def lr(self) -> float:
+        """Of the first group of the first optimizer."""
+        for optimizer in self._kept.optimizers.values():
+            return float(optimizer.param_groups[0].get("lr", 0.0))
+        return 0.0
+
+    def answer(self, order: Order) -> Reply:
+        if order.kind == _core.APPLY:
+            return self._apply()
+        if order.kind == _core.STATE:
+            return self._describe()
+        return self._install(order)
+
+    def _apply(self) -> Reply:
+        parameters = self._kept.parameters
+        with self._kept.applying():
+            for parameter, view, used in zip(parameters, self._views, self._used.tolist()):
+                tensor = parameter.tensor
+                tensor.grad = view.to(tensor.dtype) if used > 0 else None
+            was_applied = self._update()
+            if was_applied:
+                self._advance()
+        self._gradients.clear()
+        torch.clear_autocast_cache()
+        if was_applied:
+            self._buffers.advance(self._means)
+        return Reply(lr=self.lr(), skipped=not was_applied)
+
+    def _update(self) -> bool:
+        """False: gradients overflowed, and the weights stay as they are."""
+        kept, scaler = self._kept, self._scaler
+        optimizers = list(kept.optimizers.values())
+        if scaler is not None:
+            for optimizer in optimizers:
+                scaler.unscale_(optimizer)
+        if kept.update is not None:
+            kept.update()
+        else:
+            if self._clip_norm is not None:
+                torch.nn.utils.clip_grad_norm_([p.tensor for p in kept.parameters],
+                                               self._clip_norm)
+            for optimizer in optimizers:
+                optimizer.step() if scaler is None else scaler.step(optimizer)
+        if scaler is None:
+            return True
+        before = scaler.get_scale()
+        scaler.update()
+        return scaler.get_scale() >= before
+
+    def _advance(self) -> None:
+        kept = self._kept
+        for scheduler in kept.schedulers.values():
+            if not isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
+                scheduler.step()  # that one needs a metric: after_step() calls it
+        if kept.after_step is not None:
+            kept.after_step()
+
+    def _describe(self) -> Reply:
+        self._buffers.restore()  # a slot may have been broken off
+        try:
+            entries = self._kept.describe()
+        except (MisuseError, StateError) as why:
+            return _refusal(why)
+        rows = [(e.name, e.shape, e.tensor.data_ptr(), e.tensor.numel() * e.tensor.element_size(),
+                 _core.SECTIONS.index(e.section), _DTYPES.index(e.tensor.dtype), False)
+                for e in entries]
+        array, kept = _core.tensors_of(rows)
+        self._alive = (entries, array, kept)
+        return Reply(tensors=array, tensor_count=len(array))
+
+    def _install(self, order: Order) -> Reply:
+        buffers = {buffer.name for buffer in self._kept.buffers}
+        entries = {}
+        for tensor in order.tensors[:order.tensor_count]:
+            name, section = tensor.name.decode(), _core.SECTIONS[tensor.section]
+            if section != "optimizer":  # files keep parameters and buffers together
+                section = "buffer" if name in buffers else "parameter"
+            entries[(section, name)] = _tensor_at(tensor)
+        try:
+            self._kept.install(entries)
+        except (MisuseError, StateError) as why:
+            return _refusal(why)
+        self._buffers.adopt()
+        return Reply(lr=self.lr())
+
+
+def _refusal(why: Exception) -> Reply:
+    reply = Reply(code=BAD_DATA, text=str(why).encode())
+    return reply
+
+
+def _tensor_at(tensor: Any) -> torch.Tensor:
+    """A view of the core's memory."""
+    shape, dtype = tuple(tensor.shape[:tensor.dims]), _DTYPES[tensor.dtype]
+    if tensor.bytes == 0:
+        return torch.empty(shape, dtype=dtype)
+    memory = (ctypes.c_uint8 * tensor.bytes).from_address(tensor.data)
+    return torch.frombuffer(memory, dtype=torch.uint8).view(dtype).view(shape)

@@ -1,0 +1,70 @@
+"""The trial: a slot of the first step, computed before the worker registers, and nothing of it kept.
+
+It finds out what the run must know of the script (which buffers a slot changes, how often each
+gradient comes, which metrics there are), and that the script computes the same slot twice alike. What
+could break the promises of a run is found here, where only this process waits.
+"""
+from __future__ import annotations
+
+import ctypes
+import hashlib
+from dataclasses import dataclass, field
+
+import torch
+
+from ._errors import CONFIG, LockstepError, Misuse
+from ._gradients import Buffers, same_bits
+
+
+@dataclass
+class Observed:
+    """What one pass of the trial has shown."""
+
+    takes: dict[int, int] = field(default_factory=dict)  # by parameter
+    gradients: dict[int, torch.Tensor] = field(default_factory=dict)
+    statistics: dict[str, torch.Tensor] = field(default_factory=dict)
+    loss: float = 0.0
+    metrics: tuple[str, ...] = ()
+    has_counts: bool = False
+
+    def take(self, index: int, grad: torch.Tensor) -> None:
+        self.takes[index] = self.takes.get(index, 0) + 1
+        if index in self.gradients:
+            self.gradients[index] = self.gradients[index] + grad
+        else:
+            self.gradients[index] = grad.detach().clone()
+
+    def keep_statistics(self, buffers: Buffers) -> None:
+        self.statistics = {b.name: b.get().detach().clone() for b in buffers.statistics}
+
+    def hash(self) -> str:
+        digest = hashlib.sha256(repr(self.loss).encode())
+        for name, tensor in [*sorted(self.gradients.items()), *sorted(self.statistics.items())]:
+            digest.update(str(name).encode())
+            digest.update(bytes_of(tensor))
+        return digest.hexdigest()[:32]
+
+
+def bytes_of(tensor: torch.Tensor) -> bytes:
+    plain = tensor.contiguous()
+    return ctypes.string_at(plain.data_ptr(), plain.numel() * plain.element_size())
+
+
+_CAUSES = ("It may draw from a random generator of its own, or count or keep something from slot to "
+           "slot; draw from the default generators of torch, numpy or random, which Lockstep seeds "
+           "for each slot, and let run.step be all that the body knows of its progress")
+
+
+def compare(first: Observed, second: Observed, names: list[str]) -> None:
+    """Raises unless both passes computed the same bits."""
+    if first.metrics != second.metrics or first.has_counts != second.has_counts:
+        raise Misuse("backward() was given other metrics, or a count, in the second slot than in the "
+                     "first; give it the same in every slot")
+    differs = [names[i] for i in sorted(first.gradients.keys() | second.gradients.keys())
+               if i not in first.gradients or i not in second.gradients
+               or not same_bits(first.gradients[i], second.gradients[i])]
+    if not differs and first.loss == second.loss or (first.loss != first.loss and not differs):
+        return
+    what = f"the gradient of {differs[0]}" if differs else "the loss"
+    raise LockstepError(f"the script computed the same slot twice, and {what} came out different. "
+                        + _CAUSES, CONFIG)

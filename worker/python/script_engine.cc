@@ -1,0 +1,382 @@
+#include "worker/python/script_engine.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "comm/base/prng.h"
+#include "comm/base/work_in_hand.h"
+#include "data/order/digest.h"
+#include "worker/engine/core/step_memory.h"
+#include "worker/optim/grad_norm.h"
+#include "worker/python/short_floats.h"
+
+namespace lockstep {
+namespace {
+
+Status not_with_a_script(const std::string& what) {
+  return {Code::kInternal, what + ": not in a run of a script"};
+}
+
+ls_order order_of(ls_order_kind kind) {
+  ls_order order{};
+  order.kind = kind;
+  return order;
+}
+
+Code code_of(int32_t exit_code) {
+  switch (exit_code) {
+    case 64:
+      return Code::kUsage;
+    case 65:
+      return Code::kBadData;
+    case 66:
+      return Code::kNoInput;
+    case 75:
+      return Code::kCheckpointed;
+    case 78:
+      return Code::kConfig;
+    default:
+      return Code::kInternal;
+  }
+}
+
+}  // namespace
+
+uint32_t slot_seed(uint64_t run_seed, Step step, uint32_t slot) {
+  return fold32(
+      stream_key({static_cast<uint64_t>(StreamKind::kDropout), run_seed, step, uint64_t{slot}}));
+}
+
+ls_task task_of(const data::RunShape& shape, uint64_t run_seed, Step step, uint32_t slot,
+                uint64_t samples) {
+  const data::StepPlan plan = data::plan_step(shape, step);
+  const data::PositionRange range = data::slot_positions(plan, slot, shape.slots);
+  return {.step = step,
+          .epoch = plan.epoch,
+          .begin = range.begin,
+          .end = range.end,
+          .step_samples = samples,
+          .slot = slot,
+          .seed = slot_seed(run_seed, step, slot)};
+}
+
+Result<std::unique_ptr<ScriptEngine>> ScriptEngine::create(Parts parts,
+                                                           const BufferFactory& make_buffer) {
+  const uint32_t slots = parts.shape.slots;
+  LOCKSTEP_ASSIGN_OR_RETURN(auto buffer,
+                            make_buffer(parts.layout.flat().buffer, regions_needed(slots, slots)));
+  return std::unique_ptr<ScriptEngine>(new ScriptEngine(std::move(parts), std::move(buffer)));
+}
+
+ScriptEngine::ScriptEngine(Parts parts, std::unique_ptr<GradientBuffer> buffer)
+    : parts_(std::move(parts)),
+      buffer_(std::move(buffer)),
+      lr_(parts_.lr),
+      driver_(parts_.job, parts_.shape, parts_.layout.flat(), parts_.layout.loss(), *this) {}
+
+Result<ls_reply> ScriptEngine::ask(const ls_order& order) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const ls_reply reply, parts_.desk.ask(order));
+  if (reply.code == LS_OK) return reply;
+  return Status(code_of(reply.code),
+                reply.text == nullptr ? "the script failed" : std::string(reply.text));
+}
+
+Result<std::vector<StateTensor>> ScriptEngine::state() {
+  LOCKSTEP_ASSIGN_OR_RETURN(const ls_reply reply, ask(order_of(LS_STATE)));
+  std::vector<StateTensor> state;
+  for (const ls_tensor& t : std::span(reply.tensors, reply.tensor_count)) {
+    if (t.dtype >= std::size(kDTypes) || t.section > static_cast<uint8_t>(StateSection::kOptimizer))
+      return Status(Code::kInternal, std::string("the state's tensor ") + t.name +
+                                         " has no type or section that there is");
+    state.push_back({.section = static_cast<StateSection>(t.section),
+                     .name = t.name,
+                     .dtype = static_cast<DType>(t.dtype),
+                     .shape = {t.shape, t.shape + t.dims},
+                     .data = static_cast<std::byte*>(t.data),
+                     .bytes = t.bytes});
+  }
+  return state;
+}
+
+Status ScriptEngine::install_state(std::span<const StateTensor> state, Step applied_steps) {
+  std::vector<ls_tensor> tensors;
+  for (const StateTensor& t : state)
+    tensors.push_back({.name = t.name.c_str(),
+                       .shape = t.shape.data(),
+                       .data = t.data,
+                       .bytes = t.bytes,
+                       .dims = static_cast<uint32_t>(t.shape.size()),
+                       .section = static_cast<uint8_t>(t.section),
+                       .dtype = static_cast<uint8_t>(t.dtype),
+                       .is_late = 0});
+  ls_order order = order_of(LS_INSTALL);
+  order.step = applied_steps;
+  order.tensors = tensors.data();
+  order.tensor_count = tensors.size();
+  LOCKSTEP_ASSIGN_OR_RETURN(const ls_reply reply, ask(order));
+  has_changed_ = true;
+  lr_ = reply.lr;
+  applied_ = applied_steps;
+  driver_.moved_to(applied_steps);
+  return Status::ok();
+}
+
+// What the script has built is trained; only a new process can build it again.
+Status ScriptEngine::start_afresh() {
+  if (!has_changed_) return Status::ok();
+  return {Code::kInternal,
+          "the run begins again from its first step, and this process has trained already; "
+          "a new one takes its place"};
+}
+
+Result<uint64_t> ScriptEngine::largest_slot(MemoryMeter&) {
+  return not_with_a_script("train.global_batch auto");
+}
+
+Status ScriptEngine::set_global_batch(uint64_t) {
+  return not_with_a_script("train.global_batch auto");
+}
+
+Result<wire::EvalReport> ScriptEngine::evaluate() {
+  return not_with_a_script("an evaluation by Lockstep");
+}
+
+Status ScriptEngine::begin_generation(const GenerationView& view, StepGate gate) {
+  end_generation();
+  if (view.phases != nullptr) phases_ = view.phases;
+  if (view.in_hand != nullptr) view.in_hand->has_applied();  // what an earlier one broke off in
+  GenerationView with_phases = view;
+  with_phases.phases = phases_;
+  LOCKSTEP_RETURN_IF_ERROR(
+      driver_.begin_generation(std::move(with_phases), std::move(gate), *buffer_, {}));
+  total_steps_.store(view.total_steps);
+  ahead_.emplace(data::BatchSequenceOptions{.shape = parts_.shape,
+                                            .order = parts_.order,
+                                            .first_step = applied_,
+                                            .end_step = view.total_steps,
+                                            .slots = view.slot_runs[view.collective->rank()],
+                                            .skips = view.skips,
+                                            .first_slot = std::nullopt});
+  return Status::ok();
+}
+
+void ScriptEngine::end_generation() {
+  driver_.end_generation();
+  ahead_.reset();
+  phases_ = &own_phases_;
+}
+
+Result<StepOutcome> ScriptEngine::step() {
+  if (!ahead_) return Status(Code::kInternal, "step() before begin_generation()");
+  driver_.enters(Phase::kTrain);
+  return driver_.step();
+}
+
+double ScriptEngine::lr(Step) const {
+  return lr_;
+}
+
+uint64_t ScriptEngine::step_labels(const data::StepPlan&, Step, uint64_t samples) {
+  return samples;
+}
+
+Status ScriptEngine::in_slot() const {
+  if (work_) return Status::ok();
+  return {Code::kUsage, "no slot is in work; backward() belongs into the loop's body"};
+}
+
+Status ScriptEngine::ask_for_slot(const SlotTask& task, SlotPort* port, float* region,
+                                  bool is_again) {
+  phases().switch_to(WorkPhase::kDataWait);
+  InWork& work = work_.emplace();
+  work.port = port;
+  work.region = region;
+  work.task = task_of(parts_.shape, parts_.job.seed(), task.step, task.slot, task.step_labels);
+  work.takes.resize(flat().parameters.size());
+  work.has_statistic.resize(flat().statistics.size());
+  ls_order order = order_of(LS_SLOT);
+  order.task = work.task;
+  order.generation = driver_.view().generation;
+  order.is_again = is_again;
+  const Result<ls_reply> reply = ask(order);
+  Status status = reply.status();
+  if (status.is_ok()) status = work.closed.is_ok() ? finish_region(*reply) : work.closed;
+  work_.reset();
+  phases().switch_to(WorkPhase::kOther);
+  return status;
+}
+
+Result<std::optional<uint64_t>> ScriptEngine::compute(const SlotTask& task, SlotPort& port) {
+  LOCKSTEP_RETURN_IF_ERROR(ask_for_slot(task, &port, nullptr, /*is_again=*/false));
+  if (!task.wants_hash) return std::optional<uint64_t>();
+  const uint64_t hash = hash_gradients(flat(), port.region());
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t again, compute_again(task));
+  if (again == hash) return std::optional(hash);
+  return Status(Code::kConfig,
+                "the script computed slot " + std::to_string(task.slot) + " of step " +
+                    std::to_string(task.step) +
+                    " twice, and the gradients differ. It may use a random generator of its own, "
+                    "or something that it counts or keeps from slot to slot; draw from torch's, "
+                    "numpy's or random's default generators, which Lockstep seeds for each slot");
+}
+
+Result<uint64_t> ScriptEngine::compute_again(const SlotTask& task) {
+  private_region_.assign(flat().buffer.elements, 0);
+  LOCKSTEP_RETURN_IF_ERROR(ask_for_slot(task, nullptr, private_region_.data(), /*is_again=*/true));
+  return hash_gradients(flat(), private_region_.data());
+}
+
+Status ScriptEngine::has_samples(std::span<const uint64_t> indices) {
+  LOCKSTEP_RETURN_IF_ERROR(in_slot());
+  InWork& work = *work_;
+  if (indices.size() != work.task.end - work.task.begin)
+    return {Code::kInternal, "a slot of " + std::to_string(work.task.end - work.task.begin) +
+                                 " samples got " + std::to_string(indices.size())};
+  const data::EpochOrder order(parts_.order, work.task.epoch);
+  work.digest = data::delivered_digest(order, work.task.epoch, work.task.begin, indices);
+  work.has_digest = true;
+  if (WorkInHand* const in_hand = driver_.view().in_hand; in_hand != nullptr)
+    in_hand->computes(work.task.step, work.task.slot);
+  phases().switch_to(WorkPhase::kForward);
+  return Status::ok();
+}
+
+Status ScriptEngine::backward_begins() {
+  LOCKSTEP_RETURN_IF_ERROR(in_slot());
+  InWork& work = *work_;
+  phases().switch_to(WorkPhase::kCommunication);
+  if (work.port != nullptr) {
+    work.closed = work.port->open();
+    if (!work.closed.is_ok()) return work.closed;
+    work.region = work.port->region();
+  }
+  phases().switch_to(WorkPhase::kBackward);
+  return Status::ok();
+}
+
+void ScriptEngine::announce(uint32_t parameter) {
+  if (work_->port != nullptr && work_->port->on_ready()) work_->port->on_ready()(parameter);
+}
+
+Status ScriptEngine::take(uint32_t parameter, const void* data, DType dtype, uint64_t elements) {
+  LOCKSTEP_RETURN_IF_ERROR(in_slot());
+  InWork& work = *work_;
+  if (!work.closed.is_ok()) return work.closed;
+  if (work.region == nullptr || parameter >= flat().parameters.size())
+    return {Code::kInternal, "a gradient came before backward had begun, or of no parameter"};
+  const FlatTensor& place = flat().parameters[parameter];
+  const ScriptFacts::Tensor& facts = parts_.layout.facts().parameters[parameter];
+  if (elements != place.elements)
+    return {Code::kUsage, "the gradient of " + facts.name + " has " + std::to_string(elements) +
+                              " elements, and had " + std::to_string(place.elements) +
+                              " in the trial"};
+  const bool is_first = work.takes[parameter]++ == 0;
+  if (!is_first && !facts.is_late)
+    return {Code::kUsage, "the gradient of " + facts.name +
+                              " came twice in one slot, and once in the trial: what a slot "
+                              "computes must not depend on the step"};
+  LOCKSTEP_RETURN_IF_ERROR(widen_floats(data, dtype, elements,
+                                        is_first ? Into::kReplace : Into::kAdd,
+                                        work.region + place.begin)
+                               .with_context(facts.name));
+  if (!facts.is_late) announce(parameter);
+  return Status::ok();
+}
+
+Status ScriptEngine::take_statistic(uint32_t statistic, std::span<const float> data) {
+  LOCKSTEP_RETURN_IF_ERROR(in_slot());
+  InWork& work = *work_;
+  if (!work.closed.is_ok()) return work.closed;
+  if (work.region == nullptr || statistic >= flat().statistics.size() ||
+      data.size() != flat().statistics[statistic].elements)
+    return {Code::kInternal, "a statistic came before backward, or is none of the trial's"};
+  std::copy(data.begin(), data.end(), work.region + flat().statistics[statistic].begin);
+  work.has_statistic[statistic] = true;
+  return Status::ok();
+}
+
+// Of what Python did not give, gradients are zero; all else must have come.
+Status ScriptEngine::finish_region(const ls_reply& reply) {
+  InWork& work = *work_;
+  if (!work.has_digest || work.region == nullptr)
+    return {Code::kInternal, "the script's slot was done without samples or without backward()"};
+  if (std::find(work.has_statistic.begin(), work.has_statistic.end(), false) !=
+      work.has_statistic.end())
+    return {Code::kInternal, "a statistic of the script's slot is missing"};
+  const ScriptLayout& layout = parts_.layout;
+  float* const control = work.region + flat().buffer.statistics;
+  std::fill_n(control, flat().control_elements(), 0.0f);
+  for (uint32_t i = 0; i < work.takes.size(); ++i) {
+    const FlatTensor& place = flat().parameters[i];
+    if (work.takes[i] == 0) std::fill_n(work.region + place.begin, place.elements, 0.0f);
+    if (work.takes[i] == 0 || layout.facts().parameters[i].is_late) announce(i);
+    control[layout.used_at(i)] = work.takes[i] == 0 ? 0.0f : 1.0f;
+  }
+  const auto of_step = static_cast<double>(work.task.step_samples);
+  const auto samples = static_cast<double>(work.task.end - work.task.begin);
+  const auto count = static_cast<double>(reply.count);
+  control[kControlLoss] = static_cast<float>(reply.loss * count / of_step);
+  if (layout.facts().has_counts) control[kControlWeight] = static_cast<float>(count / of_step);
+  for (uint32_t i = 0; i < layout.facts().metrics.size(); ++i)
+    control[kControlMetrics + i] = static_cast<float>(reply.metrics[i] * samples / of_step);
+  put_digest(control, work.task.slot, work.digest);
+  layout.put_count(control, reply.count);
+  return Status::ok();
+}
+
+Result<bool> ScriptEngine::are_finite(const StepSums& sums) {
+  return all_finite(sums.on_host, flat().buffer.statistics);
+}
+
+Result<bool> ScriptEngine::apply(const StepSums& sums, uint32_t non_empty_slots, double) {
+  const float* control = sums.on_host + flat().buffer.statistics;
+  float factor = 1;
+  if (parts_.layout.facts().has_counts) {
+    const double counted = parts_.layout.get_count(control);
+    if (!(counted > 0)) {  // nothing counts: there is nothing to be the mean of
+      LOCKSTEP_RETURN_IF_ERROR(pass_over());
+      return false;
+    }
+    uint64_t samples = 0;
+    const data::StepPlan plan = data::plan_step(parts_.shape, applied_);
+    samples = driver_.view().skips.counted_samples(plan, applied_, parts_.shape.slots);
+    factor = static_cast<float>(static_cast<double>(samples) / counted);
+  }
+  parts_.layout.take_sums(sums.on_host, non_empty_slots, factor);
+  ls_order order = order_of(LS_APPLY);
+  order.step = applied_;
+  has_changed_ = true;
+  LOCKSTEP_ASSIGN_OR_RETURN(const ls_reply reply, ask(order));
+  lr_ = reply.lr;
+  ++applied_;
+  return reply.skipped == 0;
+}
+
+Status ScriptEngine::pass_over() {
+  has_changed_ = true;
+  ++applied_;
+  return Status::ok();
+}
+
+Result<uint64_t> ScriptEngine::state_hash() {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<StateTensor> held, state());
+  return hash_of(held);
+}
+
+bool ScriptEngine::has_ended() const {
+  const uint64_t total = total_steps_.load();
+  return total > 0 && driver_.progress().step >= total;
+}
+
+std::vector<ls_task> ScriptEngine::upcoming(uint32_t most) {
+  std::vector<ls_task> tasks;
+  while (ahead_ && tasks.size() < most) {
+    const auto next = ahead_->next();
+    if (!next) break;
+    tasks.push_back(task_of(parts_.shape, parts_.job.seed(), next->step, next->slot, 0));
+  }
+  return tasks;
+}
+
+}  // namespace lockstep

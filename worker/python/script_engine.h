@@ -1,0 +1,140 @@
+// The Engine of a script: Python computes slots and applies steps, and the StepDriver does the rest
+// as for every engine. What only Python can do is an order on the desk (desk.h).
+//
+//   compute()   SLOT ─▶ the loop's body ─ has_samples ─ backward_begins ─ take ... ─▶ reply
+//   apply()     sums ─▶ private memory (script_layout.h) ─▶ APPLY ─▶ optimizer.step ... ─▶ reply
+//
+// INVARIANTS
+//  Y1 Parameters and optimizer are Python's. They change in APPLY and INSTALL only.
+//  Y2 Python never writes where peers read: the sums that an optimizer may overwrite are a copy.
+//  Y3 A slot's region is written between backward_begins() and the reply, and whole then: what the
+//     script did not give is zero.
+//  Y4 A slot that members check (train.check_every) is computed twice by its owner, too. Who
+//     differs from itself ends the run with kConfig: no innocent member is expelled.
+//
+// Evaluations and train.global_batch auto: not with a script.
+//
+// Errors: as engine.h says; of Python, what its reply says.
+//
+// Thread-safety: as engine.h says for the training thread. The functions for Python are called on
+// its main thread while the training thread waits for a reply.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/base/clock.h"
+#include "comm/wire/job.pb.h"
+#include "data/order/batch_sequence.h"
+#include "metrics/base/phase_clock.h"
+#include "worker/engine/core/step_driver.h"
+#include "worker/engine/engine.h"
+#include "worker/python/desk.h"
+#include "worker/python/script_layout.h"
+
+namespace lockstep {
+
+class ScriptEngine final : public Engine, private SlotComputer {
+ public:
+  struct Parts {
+    const wire::JobSpec& job;
+    data::RunShape shape;
+    data::OrderSpec order;
+    ScriptLayout& layout;
+    Desk& desk;
+    std::vector<std::string> fingerprint;  // sorted
+    double lr = 0;                         // of the first step
+  };
+  // What `parts` refer to outlives the engine.
+  static Result<std::unique_ptr<ScriptEngine>> create(Parts parts,
+                                                      const BufferFactory& make_buffer);
+
+  GradientBuffer& gradient_buffer() override { return *buffer_; }
+  std::vector<uint64_t> tensor_bounds() const override { return flat().tensor_bounds(); }
+  std::vector<std::string> fingerprint() const override { return parts_.fingerprint; }
+  Result<std::vector<StateTensor>> state() override;
+  Status install_state(std::span<const StateTensor> state, Step applied_steps) override;
+  Step applied_steps() const override { return applied_; }
+  Status start_afresh() override;
+  bool is_afresh() const override { return !has_changed_; }
+  Result<uint64_t> largest_slot(MemoryMeter& meter) override;
+  Status set_global_batch(uint64_t samples) override;
+  Status begin_generation(const GenerationView& view, StepGate gate) override;
+  void end_generation() override;
+  Result<StepOutcome> step() override;
+  Result<wire::EvalReport> evaluate() override;
+  void request_stop() override { driver_.request_stop(); }
+  Progress progress() const override { return driver_.progress(); }
+
+  // For Python, in a SLOT.
+  Status has_samples(std::span<const uint64_t> indices);
+  // kAborted if the generation is over.
+  Status backward_begins();
+  Status take(uint32_t parameter, const void* data, DType dtype, uint64_t elements);
+  Status take_statistic(uint32_t statistic, std::span<const float> data);
+  // Every step of the run is applied. Any thread.
+  bool has_ended() const;
+  // For Python, in any order: slots of this rank that come.
+  std::vector<ls_task> upcoming(uint32_t most);
+
+ private:
+  ScriptEngine(Parts parts, std::unique_ptr<GradientBuffer> buffer);
+
+  double lr(Step step) const override;
+  uint64_t step_labels(const data::StepPlan& plan, Step step, uint64_t samples) override;
+  Result<std::optional<uint64_t>> compute(const SlotTask& task, SlotPort& port) override;
+  Result<uint64_t> compute_again(const SlotTask& task) override;
+  Result<bool> are_finite(const StepSums& sums) override;
+  Result<bool> apply(const StepSums& sums, uint32_t non_empty_slots, double lr) override;
+  Status pass_over() override;
+  Result<uint64_t> state_hash() override;
+
+  // The slot in Python's hands.
+  struct InWork {
+    SlotPort* port = nullptr;  // null: the region is private
+    float* region = nullptr;   // null: backward has not begun
+    ls_task task{};
+    uint64_t digest = 0;
+    bool has_digest = false;
+    Status closed;                    // not ok: the generation is over
+    std::vector<uint32_t> takes;      // by parameter
+    std::vector<bool> has_statistic;  // by statistic
+  };
+  const FlatLayout& flat() const { return parts_.layout.flat(); }
+  // kUsage unless a slot is in work.
+  Status in_slot() const;
+  Status ask_for_slot(const SlotTask& task, SlotPort* port, float* region, bool is_again);
+  Status finish_region(const ls_reply& reply);
+  void announce(uint32_t parameter);
+  Result<ls_reply> ask(const ls_order& order);
+  PhaseClock& phases() { return *phases_; }
+
+  const Parts parts_;
+  const std::unique_ptr<GradientBuffer> buffer_;
+  SystemClock system_clock_;
+  PhaseClock own_phases_{system_clock_, WorkPhase::kOther};
+  PhaseClock* phases_ = &own_phases_;
+
+  std::atomic<uint64_t> total_steps_{0};  // of the run; 0: no generation has begun
+  Step applied_ = 0;
+  bool has_changed_ = false;  // since the script made its state
+  double lr_ = 0;             // of the next step
+  std::optional<InWork> work_;
+  std::vector<float> private_region_;  // once needed
+
+  StepDriver driver_;
+  std::optional<data::BatchSequence> ahead_;  // of the generation: what upcoming() has not told
+};
+
+// Seeds every random number of a slot.
+uint32_t slot_seed(uint64_t run_seed, Step step, uint32_t slot);
+
+// The task of a slot; its step has `samples`, without those of skipped slots.
+ls_task task_of(const data::RunShape& shape, uint64_t run_seed, Step step, uint32_t slot,
+                uint64_t samples);
+
+}  // namespace lockstep

@@ -1,0 +1,78 @@
+// Where the tensors of a script lie in the flat gradient buffer, and the memory from which its
+// optimizer applies a step.
+//
+// The control section (flat_layout.h) has behind the digests
+//
+//   [used: 1 a slot whose gradient had the parameter, by parameter][count, high][count, low]
+//
+// so that the sums say which parameters any slot of the step used (None and zeros are not the same
+// to an optimizer), and what all slots count together: high * 4096 + low, each exact in a float up
+// to 2^24.
+//
+// Thread-safety: values; the memory belongs to who has the desk's turn (desk.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "coordinator/checkpoint/state_tensor.h"
+#include "worker/engine/core/flat_layout.h"
+#include "worker/engine/core/loss_facts.h"
+
+namespace lockstep {
+
+// What the trial has found out about the script.
+struct ScriptFacts {
+  struct Tensor {
+    std::string name;
+    std::vector<int64_t> shape;
+    bool is_late = false;  // ls_tensor
+  };
+  std::vector<Tensor> parameters;  // trained, in registration order
+  std::vector<Tensor> statistics;  // floats that slots change
+  std::vector<std::string> metrics;
+  bool has_counts = false;
+};
+
+class ScriptLayout {
+ public:
+  // kUsage for more metrics than a record holds, or no parameter at all; kConfig for shapes without
+  // a size, and where there is no memory.
+  static Result<ScriptLayout> create(ScriptFacts facts, uint32_t slots);
+
+  const ScriptFacts& facts() const { return facts_; }
+  const FlatLayout& flat() const { return flat_; }
+  LossFacts loss() const;
+
+  uint64_t used_at(size_t parameter) const { return own_ + parameter; }  // in a control section
+  uint64_t count_at() const { return own_ + facts_.parameters.size(); }
+
+  // What a slot counts, in its control section; and the sum over slots.
+  void put_count(float* control, uint64_t count) const;
+  double get_count(const float* control) const;
+
+  // The sums of a step for the optimizer, times `factor`; statistics are means over `slots` slots.
+  void take_sums(const float* sums, uint32_t slots, float factor);
+
+  const std::vector<float>& gradients() const { return gradients_; }
+  const std::vector<float>& statistics() const { return statistics_; }
+  const std::vector<float>& used() const { return used_; }
+  const std::vector<uint64_t>& parameter_begins() const { return parameter_begins_; }
+  const std::vector<uint64_t>& statistic_begins() const { return statistic_begins_; }
+
+ private:
+  ScriptLayout() = default;
+
+  ScriptFacts facts_;
+  FlatLayout flat_;
+  uint64_t own_ = 0;
+  std::vector<float> gradients_;
+  std::vector<float> statistics_;
+  std::vector<float> used_;
+  std::vector<uint64_t> parameter_begins_;
+  std::vector<uint64_t> statistic_begins_;  // in statistics_
+};
+
+}  // namespace lockstep

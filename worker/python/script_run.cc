@@ -1,0 +1,245 @@
+#include "worker/python/script_run.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "comm/base/descriptors.h"
+#include "comm/base/thread_name.h"
+#include "comm/collectives/loopback/loopback.h"
+#include "comm/inherited/process_limit.h"
+#include "data/order/job_shuffle.h"
+#include "worker/program/engine_maker.h"
+#include "worker/program/last_wait.h"
+#include "worker/python/alone.h"
+
+namespace lockstep {
+namespace {
+
+// Python is given so long to take the end of a run that failed, and the training thread to go.
+constexpr std::chrono::seconds kLastWait{5};
+
+std::string lines_of(const wire::JobSpec& job, bool is_worker) {
+  const wire::TrainSpec& train = job.train();
+  std::string lines;
+  const auto add = [&](const char* key, const std::string& value) {
+    lines += std::string(key) + "=" + value + "\n";
+  };
+  add("name", job.job());
+  add("seed", std::to_string(job.seed()));
+  add("global_batch", std::to_string(train.global_batch()));
+  add("slots", std::to_string(train.slots()));
+  add("epochs", std::to_string(train.epochs()));
+  add("max_steps", std::to_string(train.max_steps()));
+  add("threads", std::to_string(std::max(1u, train.threads_per_worker())));
+  add("workers", std::to_string(job.cluster().workers()));
+  add("exact", job.comm().numerics() == "exact" ? "1" : "0");
+  add("is_worker", is_worker ? "1" : "0");
+  return lines;
+}
+
+// The engine is built from what the script has said already; data are the script's business.
+class ScriptEngineMaker final : public EngineMaker {
+ public:
+  using Make = std::function<Result<std::unique_ptr<ScriptEngine>>(
+      const Engine::BufferFactory& make_buffer)>;
+
+  ScriptEngineMaker(Make make, std::atomic<ScriptEngine*>& shown, wire::DataFacts facts,
+                    std::vector<wire::IdentityFact> identity)
+      : make_(std::move(make)),
+        shown_(shown),
+        facts_(std::move(facts)),
+        identity_(std::move(identity)) {}
+
+  Result<MadeEngine> build(const EngineMakerHost& host) override {
+    LOCKSTEP_ASSIGN_OR_RETURN(engine_, make_(host.make_buffer));
+    shown_.store(engine_.get());
+    MadeEngine made;
+    made.engine = engine_.get();
+    made.facts = facts_;
+    made.identity = identity_;
+    return made;
+  }
+
+ private:
+  const Make make_;
+  std::atomic<ScriptEngine*>& shown_;
+  const wire::DataFacts facts_;
+  const std::vector<wire::IdentityFact> identity_;
+  std::unique_ptr<ScriptEngine> engine_;
+};
+
+// Threads that are started meanwhile inherit that they take no signal.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&all, fault);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ScriptRun>> ScriptRun::open(std::optional<WorkerOptions> worker,
+                                                   wire::JobSpec job) {
+  const wire::TrainSpec& train = job.train();
+  if (train.global_batch() == 0 || train.slots() == 0)
+    return Status(Code::kUsage,
+                  "a script's job names train.global_batch and train.slots as numbers, "
+                  "since its data are not known before it runs");
+  return std::unique_ptr<ScriptRun>(new ScriptRun(std::move(worker), std::move(job)));
+}
+
+ScriptRun::ScriptRun(std::optional<WorkerOptions> worker, wire::JobSpec job)
+    : options_(std::move(worker)),
+      job_(std::move(job)),
+      job_lines_(lines_of(job_, options_.has_value())),
+      training_over_(trained_.get_future()) {}
+
+ScriptRun::~ScriptRun() {
+  close(70);
+}
+
+Status ScriptRun::declare(uint64_t samples, std::string fingerprint) {
+  if (samples == 0 || fingerprint.empty())
+    return {Code::kBadData, "the data set has no samples; give batches() one that has"};
+  if (shape_.samples != 0) return {Code::kUsage, "the data of a run are declared once"};
+  shape_ = {samples, job_.train().global_batch(), job_.train().slots()};
+  order_ = {.seed = job_.seed(),
+            .fingerprint = std::move(fingerprint),
+            .samples = samples,
+            .blocks = data::block_shuffle(job_.data()),
+            .classes = 0,
+            .parts = {}};
+  return Status::ok();
+}
+
+Result<std::optional<ls_task>> ScriptRun::task(Step step, uint32_t slot) const {
+  if (shape_.samples == 0) return Status(Code::kUsage, "the data are not declared yet");
+  if (slot >= shape_.slots) return Status(Code::kUsage, "the run has no such slot");
+  const ls_task task =
+      task_of(shape_, job_.seed(), step, slot, data::plan_step(shape_, step).samples);
+  return task.begin == task.end ? std::optional<ls_task>() : std::optional(task);
+}
+
+Status ScriptRun::indices(const ls_task& task, std::span<uint64_t> out) const {
+  if (task.end < task.begin || task.end > shape_.samples || out.size() != task.end - task.begin)
+    return {Code::kUsage, "a slot's positions lie outside its epoch"};
+  const data::EpochOrder order(order_, task.epoch);
+  for (uint64_t i = 0; i < out.size(); ++i) out[i] = order.at(task.begin + i);
+  return Status::ok();
+}
+
+Status ScriptRun::lay_out(ScriptFacts facts) {
+  if (shape_.samples == 0) return {Code::kUsage, "the data are not declared yet"};
+  if (layout_) return {Code::kUsage, "a run has one layout"};
+  LOCKSTEP_ASSIGN_OR_RETURN(layout_, ScriptLayout::create(std::move(facts), shape_.slots));
+  return Status::ok();
+}
+
+Result<std::unique_ptr<ScriptEngine>> ScriptRun::make_engine(
+    const Engine::BufferFactory& make_buffer) {
+  return ScriptEngine::create({job_, shape_, order_, *layout_, desk_, fingerprint_, lr_},
+                              make_buffer);
+}
+
+Status ScriptRun::begin(std::vector<std::string> fingerprint,
+                        std::vector<wire::IdentityFact> identity, double lr) {
+  if (!layout_ || has_begun_) return {Code::kUsage, "a run begins once, after its layout"};
+  std::sort(fingerprint.begin(), fingerprint.end());
+  fingerprint_ = std::move(fingerprint);
+  lr_ = lr;
+  explain_missing_threads();
+  allow_many_descriptors();
+  const SignalsBlocked blocked;
+  LOCKSTEP_RETURN_IF_ERROR(options_ ? start_worker(std::move(identity)) : start_alone());
+  has_begun_ = true;
+  return Status::ok();
+}
+
+Status ScriptRun::start_worker(std::vector<wire::IdentityFact> identity) {
+  wire::DataFacts facts;
+  facts.set_train_samples(shape_.samples);
+  facts.set_train_fingerprint(order_.fingerprint);
+  auto maker = std::make_unique<ScriptEngineMaker>(
+      [this](const Engine::BufferFactory& make_buffer) { return make_engine(make_buffer); },
+      engine_, std::move(facts), std::move(identity));
+  LOCKSTEP_ASSIGN_OR_RETURN(worker_, Worker::create(*options_, std::move(maker)));
+  training_ = std::thread([this] {
+    name_this_thread("training");
+    worker_->train();
+    trained_.set_value();
+  });
+  loop_ = std::thread([this] {
+    name_this_thread("session");
+    serve();
+  });
+  return Status::ok();
+}
+
+// A run that failed does not wait for a script that computes on and on.
+void ScriptRun::serve() {
+  const int code = worker_->serve();
+  const ScriptEngine* const engine = engine_.load();
+  desk_.end({.exit_code = code, .is_done = code == 0 && engine && engine->has_ended(), .text = {}});
+  if (code == 0 || code == 75 || desk_.wait_until_told(kLastWait)) return;
+  std::fprintf(stderr,
+               "lockstep: the run is over here, and the script did not come back from its "
+               "loop's body\n");
+  std::fflush(nullptr);
+  ::_exit(code);
+}
+
+Status ScriptRun::start_alone() {
+  const auto plain = [](const BufferLayout& layout, uint32_t regions) {
+    return Result<std::unique_ptr<GradientBuffer>>(make_plain_buffer(layout, regions));
+  };
+  LOCKSTEP_ASSIGN_OR_RETURN(own_engine_, make_engine(plain));
+  engine_.store(own_engine_.get());
+  training_ = std::thread([this] {
+    name_this_thread("training");
+    train_alone();
+    trained_.set_value();
+  });
+  return Status::ok();
+}
+
+void ScriptRun::train_alone() {
+  const auto ended = run_alone(job_, shape_, *own_engine_, is_stopped_);
+  if (!ended.is_ok())
+    return desk_.end({exit_code(ended.status()), false, ended.status().message()});
+  desk_.end({ended->is_done ? 0 : 75, ended->is_done, ended->weights_sha256});
+}
+
+Result<ScriptEngine*> ScriptRun::engine() {
+  ScriptEngine* const engine = engine_.load();
+  if (engine == nullptr) return Status(Code::kUsage, "the run has not begun");
+  return engine;
+}
+
+void ScriptRun::request_stop(const std::string&) {
+  is_stopped_.store(true);
+  if (worker_) ::kill(::getpid(), SIGTERM);  // as anybody would stop a worker
+}
+
+void ScriptRun::close(int exit_code) {
+  if (!has_begun_) return;
+  has_begun_ = false;
+  desk_.end({exit_code, false, {}});
+  wait_or_leave(training_over_, kLastWait, exit_code);
+  training_.join();
+  if (loop_.joinable()) loop_.join();
+}
+
+}  // namespace lockstep

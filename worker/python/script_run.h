@@ -1,0 +1,89 @@
+// What an ls_run (core.h) is: a script's process from its job to its end, in four stages.
+//
+//   opened ── declare() ──▶ has data ── lay_out() ──▶ has a layout ── begin() ──▶ runs ── close()
+//
+// begin() starts the threads: of a worker, the loop's (session, /metrics, signals) and the training
+// thread; alone, the training thread only. All of them block the signals that they do not handle.
+//
+// Errors: kUsage for a call in the wrong stage.
+//
+// Thread-safety: Python's main thread, but for request_stop(): any.
+#pragma once
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "comm/wire/control.pb.h"
+#include "comm/wire/job.pb.h"
+#include "worker/program/worker.h"
+#include "worker/python/desk.h"
+#include "worker/python/script_engine.h"
+#include "worker/python/script_layout.h"
+
+namespace lockstep {
+
+class ScriptRun {
+ public:
+  // `worker`: null: alone.
+  static Result<std::unique_ptr<ScriptRun>> open(std::optional<WorkerOptions> worker,
+                                                 wire::JobSpec job);
+  ~ScriptRun();
+
+  const wire::JobSpec& job() const { return job_; }
+  const std::string& job_lines() const { return job_lines_; }
+
+  Status declare(uint64_t samples, std::string fingerprint);
+  // Nothing: the slot has no samples.
+  Result<std::optional<ls_task>> task(Step step, uint32_t slot) const;
+  Status indices(const ls_task& task, std::span<uint64_t> out) const;
+
+  Status lay_out(ScriptFacts facts);
+  const ScriptLayout& layout() const { return *layout_; }
+
+  Status begin(std::vector<std::string> fingerprint, std::vector<wire::IdentityFact> identity,
+               double lr);
+  // kUsage before begin().
+  Result<ScriptEngine*> engine();
+  Desk& desk() { return desk_; }
+
+  void request_stop(const std::string& why);
+  // Joins, or ends the process with `exit_code`.
+  void close(int exit_code);
+
+ private:
+  ScriptRun(std::optional<WorkerOptions> worker, wire::JobSpec job);
+
+  Result<std::unique_ptr<ScriptEngine>> make_engine(const Engine::BufferFactory& make_buffer);
+  Status start_worker(std::vector<wire::IdentityFact> identity);
+  Status start_alone();
+  void serve();
+  void train_alone();
+
+  const std::optional<WorkerOptions> options_;
+  const wire::JobSpec job_;
+  const std::string job_lines_;
+  data::RunShape shape_;
+  data::OrderSpec order_;
+  std::optional<ScriptLayout> layout_;
+  std::vector<std::string> fingerprint_;
+  double lr_ = 0;
+  Desk desk_;
+  std::atomic<ScriptEngine*> engine_{nullptr};  // since it is built
+  std::unique_ptr<ScriptEngine> own_engine_;    // alone
+  std::unique_ptr<Worker> worker_;
+  std::atomic<bool> is_stopped_{false};
+  std::promise<void> trained_;
+  std::future<void> training_over_;
+  std::thread training_;
+  std::thread loop_;
+  bool has_begun_ = false;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,20 @@
+// How an agent tells a script's process what worker it is: the environment's LOCKSTEP_WORKER.
+//
+// Lines "key=value": run_dir, local_rank, gpu, log_name, workers_here, node, process, in_hand_fd;
+// as lockstep-worker has options. Unknown keys are left out, so that an older module works with a
+// newer agent.
+//
+// Thread-safety: a pure function.
+#pragma once
+
+#include <string_view>
+
+#include "comm/base/status.h"
+#include "worker/program/worker.h"
+
+namespace lockstep {
+
+// kUsage, naming the line, for what is no such text, and without a run_dir.
+Result<WorkerOptions> parse_worker_lines(std::string_view text);
+
+}  // namespace lockstep
