@@ -221,10 +221,13 @@ void Worker::Impl::make_runner(uint64_t global_batch) {
                     &prefetch});
 }
 
-// The coordinator answers with the run's own end; if it does not, the failure is the end.
+// The coordinator answers with the run's own end; if it does not, or the run goes on without this
+// worker, the failure is the end.
 void Worker::Impl::fail(const Status& status) {
   loop.post([this, status] {
-    loop.call_after(kGoodbyeDeadlineMs, [this, status] { session->end(status); });
+    const auto end = [this, status] { session->end(status); };
+    host.has_failed([this, end] { loop.post(end); });
+    loop.call_after(kGoodbyeDeadlineMs, end);
   });
 }
 

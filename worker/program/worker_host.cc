@@ -55,6 +55,7 @@ void WorkerHost::on_planned(Generation generation, const wire::Start& next) {
 void WorkerHost::on_new_identity(Generation through) {
   on_close(through, [](const Standing&) {});
   parts_.gate.forget();
+  if (end_if_new_) end_if_new_();
 }
 
 void WorkerHost::on_checkpoint_ack(const wire::CheckpointAck& ack) {

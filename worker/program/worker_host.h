@@ -42,6 +42,10 @@ class WorkerHost final : public SessionHost {
   void set_run_id(std::string run_id) { run_id_ = std::move(run_id); }
   const std::string& run_id() const { return run_id_; }
 
+  // The training has failed: from now on `end` is called when the coordinator takes this process
+  // for a new worker, which could only fail again, in the place of one that can.
+  void has_failed(std::function<void()> end) { end_if_new_ = std::move(end); }
+
   // After a signal: stops at the next boundary that all members agree on.
   void request_stop(const std::string& why);
 
@@ -66,6 +70,7 @@ class WorkerHost final : public SessionHost {
   Engine* engine_ = nullptr;
   Runner* runner_ = nullptr;
   bool stop_requested_ = false;
+  std::function<void()> end_if_new_;  // empty: it has not failed
 };
 
 }  // namespace lockstep

@@ -1,6 +1,4 @@
 // The C interface over ScriptRun: checks what came over the border, and turns errors into codes.
-#include "worker/python/core.h"
-
 #include <chrono>
 #include <exception>
 #include <new>
@@ -10,6 +8,7 @@
 
 #include "comm/base/build_info.h"
 #include "comm/base/limits.h"
+#include "worker/python/core.h"
 #include "worker/python/script_run.h"
 #include "worker/python/worker_lines.h"
 #include "worker/session/start_files.h"
