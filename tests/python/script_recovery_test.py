@@ -63,7 +63,7 @@ class Recovery(ScriptTest):
         self.assert_as_if_nothing_had_happened(run)
 
     def test_coordinator_and_agent_are_killed_and_the_run_is_scaled(self):
-        self.steps = 400
+        self.steps = 300
         run = self.start_disturbed(2)
         killed = run.coordinator()["pid"]
         os.kill(killed, signal.SIGKILL)

@@ -9,10 +9,11 @@ STEPS = 22  # two epochs of 500 samples in steps of 48
 
 
 class Worlds(ScriptTest):
-    def assert_same_everywhere(self, model, precision):
+    def assert_same_everywhere(self, model, precision, *worlds):
+        """`worlds`: numbers of workers, and of data processes of each."""
         weights = self.weights_alone(TRAIN, model, precision)
         whole = None
-        for workers, data_processes in ((1, 0), (2, 2), (3, 1), (4, 0)):
+        for workers, data_processes in worlds:
             with self.subTest(workers=workers, data_processes=data_processes):
                 run = self.start_script(TRAIN, [model, precision, data_processes], workers,
                                         name=f"{model}-{precision}-{workers}")
@@ -28,13 +29,13 @@ class Worlds(ScriptTest):
                        for path in (run.run_dir / "logs").glob("worker-*.stderr"))
 
     def test_mlp(self):
-        self.assert_same_everywhere("mlp", "fp32")
+        self.assert_same_everywhere("mlp", "fp32", (1, 1), (3, 0))
 
     def test_cnn_with_batch_norm_and_dropout(self):
-        self.assert_same_everywhere("cnn", "fp32")
+        self.assert_same_everywhere("cnn", "fp32", (1, 0), (2, 2), (3, 1), (4, 0))
 
     def test_gpt_in_bf16(self):
-        self.assert_same_everywhere("gpt", "bf16")
+        self.assert_same_everywhere("gpt", "bf16", (2, 0), (4, 1))
 
     def test_alone_with_data_processes_and_in_another_precision(self):
         self.assertEqual(self.weights_alone(TRAIN, "cnn", "bf16", 2),

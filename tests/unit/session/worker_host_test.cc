@@ -115,6 +115,16 @@ TEST_F(WorkerHostTest, ANewIdentityStandsNowhereAndOwesNothingToOldOrders) {
   EXPECT_TRUE(mailbox_.wants_switch(1));
 }
 
+// It would fail again, in the place of one that can train.
+TEST_F(WorkerHostTest, WhoHasFailedEndsInsteadOfComingBackAsANewWorker) {
+  int ends = 0;
+  host_.on_new_identity(1);
+  host_.has_failed([&ends] { ++ends; });
+  EXPECT_EQ(ends, 0);
+  host_.on_new_identity(2);
+  EXPECT_EQ(ends, 1);
+}
+
 TEST_F(WorkerHostTest, TheEndClosesEverythingThereMayEverBe) {
   host_.on_end(Status::ok(), 0);
   EXPECT_EQ(context_.closed.back(), ~Generation{0});
