@@ -63,7 +63,7 @@ std::vector<std::string> script_env(const wire::JobSpec& job, const std::string&
   const uint32_t threads = std::max(1u, job.train().threads_per_worker());
   std::vector<std::string> env = {"OMP_NUM_THREADS=" + std::to_string(threads)};
   std::error_code error;
-  const std::string modules = (std::filesystem::path(directory) / "../python").lexically_normal();
+  const std::string modules = std::filesystem::path(directory) / "python";
   if (!std::filesystem::is_directory(modules, error)) return env;
   const std::string others = text_of(variable, "PYTHONPATH");
   env.push_back("PYTHONPATH=" + modules + (others.empty() ? "" : ":" + others));

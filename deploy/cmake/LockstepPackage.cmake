@@ -3,6 +3,7 @@
 #   lib/lockstep/                  programs and modules
 #   lib/lockstep/lockstep-worker   deploy/package/with_wheel.sh.in, which finds LibTorch at run time
 #                                  and starts lockstep-worker-program (lockstep-parquet: pyarrow)
+#   lib/lockstep/python/lockstep/  the package of training loops in Python, and its library
 #   include/lockstep/plugin.h, share/doc/lockstep/
 #
 # No program keeps a path of the machine that built it, so the tree works wherever it is unpacked.
@@ -37,6 +38,12 @@ foreach(target lockstep lockstep-coordinator lockstep_mpi_module lockstep_cuda_m
     install(TARGETS ${target} DESTINATION ${lockstep_home} COMPONENT programs)
   endif()
 endforeach()
+if(TARGET lockstep_core)
+  add_dependencies(programs lockstep_core)
+  install(TARGETS lockstep_core DESTINATION ${lockstep_home}/python/lockstep COMPONENT programs)
+  install(DIRECTORY worker/python/lockstep DESTINATION ${lockstep_home}/python COMPONENT programs
+          FILES_MATCHING PATTERN "*.py")
+endif()
 if(TARGET lockstep-worker)
   add_dependencies(programs lockstep-worker)
   lockstep_needs_wheel(lockstep-worker torch ${LOCKSTEP_TORCH_VERSION} lib)

@@ -8,7 +8,7 @@ from harness import BIN, LockstepTest, installed, scratch_directory
 
 HERE = pathlib.Path(__file__).resolve().parents[1]
 SCRIPTS = HERE / "scripts"
-PACKAGE = BIN.parent / "python"
+PACKAGE = BIN / "python"
 
 
 class ScriptTest(LockstepTest):

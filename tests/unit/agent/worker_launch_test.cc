@@ -79,11 +79,11 @@ TEST_F(WorkerLaunchTest, ALineBreakThatWouldForgeAnOptionIsRefused) {
 
 TEST_F(WorkerLaunchTest, ModulesBesideTheProgramComeFirst) {
   make_program("tools/python3");
-  std::filesystem::create_directory(path("python"));
-  EXPECT_THAT(launch()->env, ElementsAre("OMP_NUM_THREADS=3", "PYTHONPATH=" + path("python")));
+  std::filesystem::create_directories(path("bin/python"));
+  EXPECT_THAT(launch()->env, ElementsAre("OMP_NUM_THREADS=3", "PYTHONPATH=" + path("bin/python")));
   variables_["PYTHONPATH"] = "/mine:/yours";
-  EXPECT_THAT(launch()->env,
-              ElementsAre("OMP_NUM_THREADS=3", "PYTHONPATH=" + path("python") + ":/mine:/yours"));
+  EXPECT_THAT(launch()->env, ElementsAre("OMP_NUM_THREADS=3",
+                                         "PYTHONPATH=" + path("bin/python") + ":/mine:/yours"));
 }
 
 TEST_F(WorkerLaunchTest, APythonMayBeNamed) {

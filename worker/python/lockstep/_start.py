@@ -24,7 +24,7 @@ def _script() -> str | None:
 def native_program(name: str) -> str:
     """`name` of the installation that this package belongs to, else of the PATH."""
     here = pathlib.Path(__file__).resolve().parent
-    for folder in (here / "bin", here.parent.parent / "bin"):
+    for folder in (here / "bin", here.parent.parent):
         if (folder / name).exists():
             return os.fspath(folder / name)
     found = shutil.which(name)
