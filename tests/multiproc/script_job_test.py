@@ -140,8 +140,9 @@ class ScriptWorkers(LockstepTest):
                         env=environment)
 
     def test_a_worker_learns_what_it_is_from_one_variable(self):
-        self.assert_fails(self.run_script("--workers", 2, "train.threads_per_worker=3", "--", "--lr",
-                                          "0.1"), 64, says="the script is wrong")
+        ended = self.run_script("--workers", 2, "train.threads_per_worker=3", "--", "--lr", "0.1")
+        self.assert_fails(ended, 64, names="before it registered")
+        self.assertIn("its last words:\nthe script is wrong\n", ended.stdout + ended.stderr)
         started = [json.loads(line) for line in self.told.read_text().splitlines()]
         self.assertIn(len(started), (1, 2), "none is started again")
         for one in started:
