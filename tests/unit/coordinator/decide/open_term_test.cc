@@ -87,7 +87,8 @@ class OpenTerm : public ::testing::Test {
     ASSERT_EQ(w.join(2, script(2)), Reason::kEndedTerm);
   }
   std::string stored(const std::string& key) {
-    for (const IdentityEntry& entry : w.journal.load()->identity)
+    const JournalContents contents = *w.journal.load();
+    for (const IdentityEntry& entry : contents.identity)
       if (entry.key == key) return entry.value;
     return "";
   }
