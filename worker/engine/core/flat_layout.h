@@ -66,8 +66,8 @@ struct FlatLayout {
 };
 
 // `slots` of the run. `frozen` as in FlatLayout. `own`: elements behind the digests.
-FlatLayout make_flat_layout(const ModelLayout& model, uint32_t slots,
-                            std::vector<bool> frozen = {}, uint64_t own = 0);
+FlatLayout make_flat_layout(const ModelLayout& model, uint32_t slots, std::vector<bool> frozen = {},
+                            uint64_t own = 0);
 
 // Where those elements begin in a control section.
 inline uint64_t own_control(uint32_t slots) {

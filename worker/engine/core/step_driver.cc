@@ -62,11 +62,7 @@ void note_gradient(uint32_t slot, uint64_t hash, wire::CheckReport& found) {
 
 StepDriver::StepDriver(const wire::JobSpec& job, const data::RunShape& shape,
                        const FlatLayout& layout, LossFacts loss, SlotComputer& computer)
-    : job_(job),
-      shape_(shape),
-      layout_(layout),
-      loss_(std::move(loss)),
-      computer_(computer) {}
+    : job_(job), shape_(shape), layout_(layout), loss_(std::move(loss)), computer_(computer) {}
 
 Status StepDriver::begin_generation(GenerationView view, StepGate gate, GradientBuffer& buffer,
                                     const GradientPath& path) {
