@@ -99,20 +99,23 @@ class Bits(unittest.TestCase):
         alone = self.batches(Numbers(), 0, collate=collate)
         self.assertEqual(alone, self.batches(Numbers(), 2, collate=collate))
 
-    def test_computing_in_process_leaves_generators_and_settings_of_the_script_alone(self):
+    def test_computing_in_process_leaves_the_settings_of_the_script_alone(self):
         feed = started(Noisy(), 0)
         threads = torch.get_num_threads()
+        with torch.no_grad(), torch.autocast("cpu"):
+            feed.take(task(0))
+            self.assertFalse(torch.is_grad_enabled())
+            self.assertTrue(torch.is_autocast_enabled("cpu"))
+        self.assertEqual(torch.get_num_threads(), threads)
+
+    def test_facts_leave_the_generators_of_the_script_alone(self):
         torch.manual_seed(1)
         random.seed(1)
         expected = (torch.rand(2).tolist(), random.random())
         torch.manual_seed(1)
         random.seed(1)
-        with torch.no_grad(), torch.autocast("cpu"):
-            feed.take(task(0))
-            self.assertFalse(torch.is_grad_enabled())
-            self.assertTrue(torch.is_autocast_enabled("cpu"))
+        facts(unpack(Noisy()), 1)
         self.assertEqual((torch.rand(2).tolist(), random.random()), expected)
-        self.assertEqual(torch.get_num_threads(), threads)
 
     def test_what_collate_may_return_arrives_as_it_was(self):
         def collate(samples):

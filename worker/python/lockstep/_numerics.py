@@ -3,9 +3,7 @@ in worker/engine/numerics_fingerprint.cc). Workers with other lines do not train
 comm.numerics is exact."""
 from __future__ import annotations
 
-import hashlib
 import os
-import pathlib
 import platform
 import sys
 
@@ -37,27 +35,10 @@ def _build_lines(torch) -> list[str]:
     return lines
 
 
-def _code_line(script: str | None) -> str:
-    """Of the script and of what it imported from its own directory."""
-    if script is None:
-        return "code=unknown"
-    home = pathlib.Path(script).resolve().parent
-    files = {pathlib.Path(script).resolve()}
-    for module in list(sys.modules.values()):
-        path = getattr(module, "__file__", None)
-        if path and path.endswith(".py") and home in pathlib.Path(path).resolve().parents:
-            files.add(pathlib.Path(path).resolve())
-    digest = hashlib.sha256()
-    for file in sorted(files):
-        try:
-            digest.update(str(file.relative_to(home)).encode() + b"\0" + file.read_bytes())
-        except OSError:
-            digest.update(b"unreadable")
-    return f"code={digest.hexdigest()[:32]}"
-
-
-def fingerprint(script: str | None, trial: str) -> list[str]:
-    """`trial`: the hash of what the trial computed. Sorted."""
+def fingerprint(trial: str) -> list[str]:
+    """`trial`: the hash of what the trial computed, which shows code, initial weights, data and
+    kernels that differ. The script's text is no part of it: a print may be mended before a resume.
+    Sorted."""
     import torch
 
     numpy = sys.modules.get("numpy")
@@ -74,7 +55,6 @@ def fingerprint(script: str | None, trial: str) -> list[str]:
         f"matmul={torch.get_float32_matmul_precision()}",
         f"mkl_cbwr={os.environ.get('MKL_CBWR', '')}",
         f"onednn_isa={os.environ.get('ONEDNN_MAX_CPU_ISA', '')}",
-        _code_line(script),
         f"trial={trial}",
         *_build_lines(torch),
     ]

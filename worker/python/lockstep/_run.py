@@ -44,9 +44,8 @@ class Stage(enum.Enum):
 class Run:
     """What lockstep.start() gives. One for a process."""
 
-    def __init__(self, core: _core.Core, script: str | None, is_worker: bool):
+    def __init__(self, core: _core.Core, is_worker: bool):
         self._core = core
-        self._script = script
         self._is_worker = is_worker
         self._job = core.job
         self._kept = Kept()
@@ -179,7 +178,7 @@ class Run:
             observed.metrics, observed.has_counts)
         self._parts = parts._replace(metrics=observed.metrics, has_counts=observed.has_counts)
         self._applier = Step(kept, parts.gradients, parts.buffers, memory, self._clip_norm)
-        self._core.begin(_numerics.fingerprint(self._script, observed.hash()), kept.identity(),
+        self._core.begin(_numerics.fingerprint(observed.hash()), kept.identity(),
                          self._applier.lr())
 
     def _slot_of(self, ahead: Ahead, task: _core.Task,

@@ -77,7 +77,7 @@ def start_run():
     _seeds.seed_all(_seeds.fold(int(job["seed"])))
     from ._run import Run
 
-    _started = Run(core, script, is_worker=worker is not None)
+    _started = Run(core, is_worker=worker is not None)
     if worker is None:
         atexit.register(_started.abandon)  # of a worker, _boot.py knows how the script ended
     return _started

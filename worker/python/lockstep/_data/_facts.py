@@ -14,7 +14,7 @@ import torch
 from ._errors import NOT_REPEATABLE, DataError
 from ._fetch import Fetcher
 from ._pack import tensor_bytes
-from ._seeds import import_numpy, in_process
+from ._seeds import generators_kept, import_numpy, in_process
 from ._source import Source
 from ._task import Task
 
@@ -164,7 +164,7 @@ def facts(source: Source, seed: int, exact: bool = True) -> Facts:
     fetcher = Fetcher(source, seed)
     walk = _Hash()
     walk.put("dataset", source.name.encode(), str(source.samples).encode())
-    with in_process():
+    with in_process(), generators_kept():
         for index in _probes(source):
             task = Task(0, 0, 0, [index], [index])
             first, second = (hash_of(fetcher.samples(task)[0]) for _ in range(2))

@@ -48,7 +48,8 @@ class Feed:
     Samples are seeded by (seed, epoch, position): torch's CPU generator, numpy's and Python's.
     With `__getitems__` the slot is seeded once, by its first position; so is collate. Data
     processes see the dataset as it was at start(); they compute with one thread. Batches are
-    contiguous CPU tensors that stay valid as long as they are held, also after close().
+    contiguous CPU tensors that stay valid as long as they are held, also after close(). take() may
+    leave the generators of the main process in any state: who takes a batch seeds them afterwards.
 
     For the main thread only. Batches may be dropped by any thread.
     """

@@ -58,13 +58,9 @@ def import_numpy() -> None:
 def in_process() -> Iterator[None]:
     """Gives samples that the main process computes what they find in a data process.
 
-    Within, torch uses one thread, without autocast and with gradients. The states of the
-    generators are put back behind it, so that the training loop draws what it would have drawn.
+    Within, torch uses one thread, without autocast and with gradients. Generators stay as the
+    samples leave them.
     """
-    numpy = sys.modules.get("numpy")
-    of_torch = torch.default_generator.get_state()
-    of_numpy = numpy.random.get_state() if numpy is not None else None
-    of_python = random.getstate()
     threads = torch.get_num_threads()
     try:
         torch.set_num_threads(1)
@@ -72,6 +68,19 @@ def in_process() -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(threads)
+
+
+@contextlib.contextmanager
+def generators_kept() -> Iterator[None]:
+    """Puts the states of the generators back, so that who comes behind draws what it would have
+    drawn. Takes 0.2 ms."""
+    numpy = sys.modules.get("numpy")
+    of_torch = torch.default_generator.get_state()
+    of_numpy = numpy.random.get_state() if numpy is not None else None
+    of_python = random.getstate()
+    try:
+        yield
+    finally:
         random.setstate(of_python)
         if numpy is not None:
             numpy.random.set_state(of_numpy)

@@ -1,0 +1,78 @@
+"""One training loop in Python, for script_loops.py: the same model, data and micro-batches in a bare
+loop (`python loop_script.py bare ...`) and as a script of Lockstep. Prints its rate in steps/s."""
+# /// lockstep
+# job: loop
+# train: {global_batch: 128, slots: 4, check_every: 0}
+# checkpoint: {every_steps: 0}
+# ///
+import sys
+import time
+
+import torch
+
+sys.path.insert(0, __file__.rsplit("/", 1)[0])
+from peer_models import loss_of, make_model, training_data  # noqa: E402
+
+MODE, MODEL, DATA, STEPS, BATCH, SLOTS = *sys.argv[1:4], *map(int, sys.argv[4:7])
+WARMUP = max(2, STEPS // 10)
+SIZE, BLOCK = "d4", 128
+
+
+class Rows(torch.utils.data.Dataset):
+    def __init__(self, x, y):
+        self.x, self.y = x, y
+
+    def __len__(self):
+        return len(self.y)
+
+    def __getitem__(self, index):
+        return self.x[index], self.y[index]
+
+    def __getitems__(self, indices):
+        return [(self.x[i], self.y[i]) for i in indices]
+
+
+def rate_of(begun):
+    print(f"rate {(STEPS - WARMUP) / (time.perf_counter() - begun):.6f}", flush=True)
+
+
+def bare(rows, model, optimizer):
+    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(1))
+    size = BATCH // SLOTS
+    for step in range(STEPS):
+        if step == WARMUP:
+            begun = time.perf_counter()
+        for slot in range(SLOTS):
+            first = (step * BATCH + slot * size) % (len(rows) - size)
+            x, y = torch.utils.data.default_collate(
+                rows.__getitems__(order[first:first + size].tolist()))
+            (loss_of(MODEL, model(x), y) / SLOTS).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    rate_of(begun)
+
+
+def in_lockstep(rows, model, optimizer, run):
+    run.keep(model=model, optimizer=optimizer)
+    begun = None
+    for x, y in run.batches(rows):
+        if begun is None and run.step >= WARMUP:
+            begun = time.perf_counter()
+        run.backward(loss_of(MODEL, model(x), y))
+    rate_of(begun)
+
+
+def main():
+    run = None
+    if MODE != "bare":
+        import lockstep
+        run = lockstep.start()
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    rows = Rows(*training_data(MODEL, DATA, BLOCK))
+    model = make_model(MODEL, SIZE, BLOCK)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+    bare(rows, model, optimizer) if run is None else in_lockstep(rows, model, optimizer, run)
+
+
+main()

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Training loops in Python: the same loop bare, alone under Lockstep, with two workers, and in DDP over
+gloo with two ranks, in turn.
+
+    script_loops.py --python PYTHON [--models mlp,cnn,gpt2] [--rounds 5] [--text FILE]
+
+PYTHON has torch and our package. Prints, for each model, medians with least and most in steps/s, and
+two ratios: alone to bare (what Lockstep costs where nothing is summed), two workers to DDP.
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BIN = pathlib.Path(os.environ.get("LOCKSTEP_BIN", ROOT / "build/release/bin"))
+STEPS = {"mlp": 300, "cnn": 60, "gpt2": 8}
+BATCH, SLOTS = {"mlp": 128, "cnn": 128, "gpt2": 8}, 4
+
+
+def output_of(command, **more):
+    done = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, check=False, **more)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}\nended with {done.returncode}:\n"
+                 f"{done.stdout[-3000:]}")
+    return done.stdout
+
+
+def rate_in(text):
+    return float(re.findall(r"^rate ([0-9.]+)", text, re.M)[-1])
+
+
+class Model:
+    def __init__(self, name, args):
+        self.name, self.python = name, args.python
+        self.data = args.text if name == "gpt2" else args.images
+        self.words = [name, self.data, STEPS[name], BATCH[name], SLOTS]
+        self.job = {"TRAIN__MAX_STEPS": STEPS[name], "TRAIN__GLOBAL_BATCH": BATCH[name],
+                    "TRAIN__SLOTS": SLOTS}
+        self.env = {**os.environ, "OMP_NUM_THREADS": "1", "LOCKSTEP_PYTHON": args.python,
+                    **{f"LOCKSTEP_{key}": str(value) for key, value in self.job.items()}}
+
+    def bare(self):
+        return rate_in(output_of([self.python, HERE / "loop_script.py", "bare", *self.words],
+                                 env=self.env))
+
+    def alone(self):
+        return rate_in(output_of([self.python, HERE / "loop_script.py", "alone", *self.words],
+                                 env=self.env))
+
+    def two_workers(self):
+        with tempfile.TemporaryDirectory() as directory:
+            run_dir = pathlib.Path(directory) / "run"
+            words = json.dumps(["run", *map(str, self.words)])
+            output_of([BIN / "lockstep", "run", HERE / "loop_script.py", "--workers", 2, "--run-dir",
+                       run_dir, f"script.args={words}"], env=self.env)
+            return min(rate_in(log.read_text()) for log in (run_dir / "logs").glob("worker-*.stderr"))
+
+    def ddp(self):
+        text = output_of([self.python, "-m", "torch.distributed.run", "--standalone",
+                          "--nproc-per-node", 2, HERE / "peer_ddp.py", "--data", self.data, "--model",
+                          self.name, "--size", "d4", "--global-batch", BATCH[self.name], "--steps",
+                          STEPS[self.name] * 9 // 10, "--warmup-steps",
+                          max(2, STEPS[self.name] // 10)], env=self.env)
+        found = json.loads([line for line in text.splitlines() if line.startswith("{")][-1])
+        return found["samples_per_second"] / BATCH[self.name]
+
+
+def shown(rates):
+    return f"{statistics.median(rates):.2f} ({min(rates):.2f} to {max(rates):.2f})"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--python", required=True)
+    parser.add_argument("--models", default="mlp,cnn,gpt2")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--images", default="/usr/share/datasets/fashion-mnist")
+    parser.add_argument("--text", default=str(ROOT / "README.md"))
+    args = parser.parse_args()
+    for name in args.models.split(","):
+        model = Model(name, args)
+        rates = {kind: [] for kind in ("bare", "alone", "ddp", "two_workers")}
+        for number in range(args.rounds):
+            print(f"{name}: round {number + 1} of {args.rounds}", file=sys.stderr, flush=True)
+            for kind, seen in rates.items():
+                seen.append(getattr(model, kind)())
+        ratio = lambda a, b: statistics.median(x / y for x, y in zip(rates[a], rates[b]))
+        print(f"{name:5} " + "  ".join(f"{kind} {shown(seen)}" for kind, seen in rates.items()))
+        print(f"{name:5} alone to bare {ratio('alone', 'bare'):.3f}, two workers to DDP "
+              f"{ratio('two_workers', 'ddp'):.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
