@@ -9,6 +9,7 @@
 #include "comm/base/check.h"
 #include "comm/collectives/loopback/loopback.h"
 #include "comm/wire/loss_kind.h"
+#include "comm/wire/predictions.h"
 #include "coordinator/checkpoint/numerics.h"
 #include "coordinator/checkpoint/weights_hash.h"
 #include "data/open/job_cut.h"
@@ -67,6 +68,10 @@ Status Replay::open() {
   if (request_.step == 0) return {Code::kUsage, "steps are counted from 1"};
   LOCKSTEP_ASSIGN_OR_RETURN(source_, ReplaySource::open(request_.run_dir, request_.step - 1));
   const wire::JobSpec& job = source_->job();
+  if (is_script(job.model()))
+    return {Code::kUsage,
+            "the run trains a script, whose steps replay cannot compute; `python SCRIPT.py` "
+            "computes them again from the first, the same bits, under a debugger if you like"};
   if (job.cluster().device() == "cuda") {
     return {Code::kConfig,
             "the run was trained on GPUs, but replay computes on the CPU, which gives other bits"};
