@@ -4,6 +4,7 @@
 #include <cstring>
 #include <set>
 
+#include "comm/wire/predictions.h"
 #include "coordinator/decide/decide_internal.h"
 
 namespace lockstep::coordinator {
@@ -140,14 +141,14 @@ bool lists(const wire::AgentHello& hello, const Member& member) {
   return false;
 }
 
-// It holds what every worker reads, or says that it cannot begin: no other one will do better.
+}  // namespace
+
 bool ends_the_run(const Turn& turn, const Member& member, int exit_code) {
   if (!is_verdict(exit_code)) return false;
   if (turn.state.source_generation == 0) return true;
-  return exit_code == 65 && is_listed(turn.state, member);
+  const bool is_of_all = exit_code == 65 || is_script(turn.options.job.model());
+  return is_of_all && is_listed(turn.state, member);
 }
-
-}  // namespace
 
 Reason on_agent_hello(Turn& turn, ConnectionId connection, const wire::AgentHello& m) {
   State& state = turn.state;

@@ -15,8 +15,7 @@ Reason leave_failed(Turn& turn, Member& member, const wire::Leave& message) {
   const int exit = exit_code(Status(code, ""));
   const std::string what = describe(state, member) + " failed after step " +
                            std::to_string(member.step) + ": " + message.message();
-  const bool is_for_all = state.source_generation == 0 || (exit == 65 && is_listed(state, member));
-  if (is_verdict(exit) && is_for_all) {
+  if (ends_the_run(turn, member, exit)) {
     end_run(turn, exit,
             describe(state, member) + ": " + message.message() +
                 (state.checkpoints.empty() ? "" : "; " + what_remains(turn)));

@@ -46,12 +46,16 @@ IN_THE_LOOP = {
                       "the same in every slot"),
     "DDP": (START + "run.keep(model=torch.nn.SyncBatchNorm(4), optimizer=optimizer)\n", 64,
             "SyncBatchNorm"),
+    "a late step": (LOOP + "    run.backward(loss)\n    if run.step == 2: optimizer.step()\n", 64,
+                    "optimizer.step()"),
+    "a swallowed error": (LOOP + "    try: run.backward(loss * 1j)\n    except RuntimeError: pass\n", 64,
+                          "let the exception end"),
     "exit": (LOOP + "    run.backward(loss)\n    if run.step == 2: sys.exit(3)\n", 64, "left its loop"),
     "break": (LOOP + "    run.backward(loss)\n    if run.step == 2: break\n", 64, "left its loop"),
 }
 
 # Of each kind one, in a run of two workers.
-IN_RUNS = ("optimizer.step", "own generator", "a sample fails", "exit", "break")
+IN_RUNS = ("optimizer.step", "a late step", "own generator", "a sample fails", "exit", "break")
 
 
 class Misuse(ScriptTest):

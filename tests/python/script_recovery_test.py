@@ -10,7 +10,6 @@ from script_runs import SCRIPTS, ScriptTest
 
 TRAIN = SCRIPTS / "train.py"
 CNN = ["cnn", "fp32", 1]  # with a data process
-DELAY = 30  # ms a slot: asleep, so that a run lasts on any machine
 
 
 def parent_of(pid):
@@ -22,14 +21,24 @@ class Recovery(ScriptTest):
     def setUp(self):
         super().setUp()
         self.steps = 120
+        self.pace = self.scratch / "pace"
+        self.take_ms(60)
+
+    def take_ms(self, milliseconds):
+        """From now on every slot takes so much longer, asleep: a run lasts until a test is through
+        with it, on any machine."""
+        fresh = self.pace.with_suffix(".new")
+        fresh.write_text(str(milliseconds))
+        fresh.rename(self.pace)
 
     def start_disturbed(self, workers, name="run"):
-        run = self.start_script(TRAIN, [*CNN, DELAY], workers, name=name,
+        run = self.start_script(TRAIN, [*CNN, self.pace], workers, name=name,
                                 overrides=[f"train.max_steps={self.steps}", "train.epochs=0"])
         run.wait_for_step(10)
         return run
 
     def assert_as_if_nothing_had_happened(self, run):
+        self.take_ms(0)
         self.assertEqual(run.wait(), 0, run.text()[-3000:])
         self.assert_nothing_left(run)
         weights = self.weights_alone(TRAIN, *CNN, TRAIN__MAX_STEPS=str(self.steps), TRAIN__EPOCHS="0")
@@ -63,16 +72,18 @@ class Recovery(ScriptTest):
         self.assert_as_if_nothing_had_happened(run)
 
     def test_coordinator_and_agent_are_killed_and_the_run_is_scaled(self):
-        self.steps = 300
+        self.steps = 150
         run = self.start_disturbed(2)
         killed = run.coordinator()["pid"]
         os.kill(killed, signal.SIGKILL)
         run.wait_for(lambda: run.coordinator()["pid"] != killed, "another coordinator served")
+        self.take_ms(300)  # the new ones have to import torch meanwhile
         self.succeed("scale", run.run_dir, 4)
         run.wait_for_workers(4)
+        self.take_ms(30)
         self.succeed("scale", run.run_dir, 1)
         run.wait_for_workers(1)
-        run.wait_for_step(60)  # there is a checkpoint
+        run.wait_for_step(30)  # there is a checkpoint
         os.kill(run.agent(), signal.SIGKILL)
         self.assert_as_if_nothing_had_happened(run)
 

@@ -1,7 +1,7 @@
 // A whole run in one process, without coordinator, run directory and recovery: what a script does
 // that is started by itself. The same engine, slots and sums as in a run, so the same weights.
 //
-// Thread-safety: run_alone() is the training thread; request_stop() of the engine ends it from any.
+// Thread-safety: run_alone() is the training thread; `is_stopped` ends it from any.
 #pragma once
 
 #include <atomic>

@@ -3,9 +3,10 @@
  * Python's main thread computes; a training thread of C++ decides. They meet at one desk (desk.h):
  * ls_next() hands a reply over and waits for the next order, and never are both at work.
  *
- *   ls_open ─ ls_declare ─ trial: ls_task_of ─ ls_layout ─ ls_begin ─▶ ls_next ⇄ order ... END ─
- * ls_close │ SLOT: ls_has_samples, │   ls_backward_begins, ls_take └ INSTALL, STATE, APPLY: the
- * reply
+ *   ls_open - ls_declare - trial: ls_task_of - ls_layout - ls_begin
+ *     - ls_next: an order and its reply, again and again, until END - ls_close
+ *
+ *   In a SLOT: ls_has_samples, ls_backward_begins, ls_take for each gradient, ls_take_statistic.
  *
  * Codes: LS_OK; LS_CLOSED: the generation of this slot is over, the slot is asked for again;
  * LS_AGAIN: no order yet; else an exit code of sysexits, and ls_error() says why, to the thread
@@ -14,8 +15,8 @@
  * Memory: what an order points to is valid until the next ls_next() that brings an order. What a
  * reply points to is the caller's, and stays as it is until then.
  *
- * Thread-safety: one thread, the main one, but for ls_error() and ls_request_stop(): any thread.
- * Before ls_begin() no thread is started.
+ * Thread-safety: one thread, the main one. ls_error(): any thread. ls_request_stop(): any thread,
+ * but not beside ls_close() or after it. Before ls_begin() no thread is started.
  */
 #pragma once
 
@@ -53,7 +54,8 @@ typedef struct ls_task {
   uint64_t epoch;
   uint64_t begin;
   uint64_t end;
-  uint64_t step_samples; /* of all slots together: what every loss of the step is divided by */
+  uint64_t step_samples; /* of all slots together: what every loss of the step is divided by; 0 from
+                          * ls_upcoming() */
   uint32_t slot;
   uint32_t seed; /* of the slot's random numbers */
 } ls_task;
@@ -63,7 +65,7 @@ enum ls_order_kind { LS_SLOT = 1, LS_APPLY, LS_STATE, LS_INSTALL, LS_END };
 typedef struct ls_order {
   int32_t kind;
   int32_t exit_code;        /* END */
-  ls_task task;             /* SLOT */
+  ls_task task;             /* SLOT. APPLY: its seed, which no slot has */
   uint64_t generation;      /* SLOT: with another one, upcoming slots are others, too */
   uint64_t step;            /* APPLY: that is applied. INSTALL: applied steps of the state */
   const ls_tensor* tensors; /* INSTALL */
@@ -140,7 +142,8 @@ LS_API int ls_take(ls_run* run, uint32_t parameter, const void* data, uint8_t dt
                    uint64_t elements);
 LS_API int ls_take_statistic(ls_run* run, uint32_t statistic, const float* data, uint64_t elements);
 
-LS_API void ls_request_stop(ls_run* run, const char* why);
+/* From now on this process votes to stop. */
+LS_API void ls_request_stop(ls_run* run);
 /* Joins the threads, or ends the process with `exit_code` if they do not come. */
 LS_API void ls_close(ls_run* run, int exit_code);
 

@@ -1,4 +1,6 @@
 // The C interface over ScriptRun: checks what came over the border, and turns errors into codes.
+#include <signal.h>
+
 #include <chrono>
 #include <exception>
 #include <new>
@@ -198,12 +200,17 @@ int ls_take_statistic(ls_run* run, uint32_t statistic, const float* data, uint64
   });
 }
 
-void ls_request_stop(ls_run* run, const char* why) {
-  run->run->request_stop(why);
+void ls_request_stop(ls_run* run) {
+  run->run->request_stop();
 }
 
 void ls_close(ls_run* run, int exit_code) {
   if (run == nullptr) return;
   run->run->close(exit_code);
+  // The loop's end holds signals back on the thread that ends it, as a program that is about to end
+  // wants; a script goes on.
+  sigset_t before;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &before);
   delete run;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }

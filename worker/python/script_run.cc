@@ -47,16 +47,19 @@ class ScriptEngineMaker final : public EngineMaker {
   using Make = std::function<Result<std::unique_ptr<ScriptEngine>>(
       const Engine::BufferFactory& make_buffer)>;
 
-  ScriptEngineMaker(Make make, std::atomic<ScriptEngine*>& shown, wire::DataFacts facts,
+  ScriptEngineMaker(Make make, std::atomic<ScriptEngine*>& shown,
+                    const std::atomic<bool>& is_stopped, wire::DataFacts facts,
                     std::vector<wire::IdentityFact> identity)
       : make_(std::move(make)),
         shown_(shown),
+        is_stopped_(is_stopped),
         facts_(std::move(facts)),
         identity_(std::move(identity)) {}
 
   Result<MadeEngine> build(const EngineMakerHost& host) override {
     LOCKSTEP_ASSIGN_OR_RETURN(engine_, make_(host.make_buffer));
     shown_.store(engine_.get());
+    if (is_stopped_.load()) engine_->request_stop();
     MadeEngine made;
     made.engine = engine_.get();
     made.facts = facts_;
@@ -67,6 +70,7 @@ class ScriptEngineMaker final : public EngineMaker {
  private:
   const Make make_;
   std::atomic<ScriptEngine*>& shown_;
+  const std::atomic<bool>& is_stopped_;
   const wire::DataFacts facts_;
   const std::vector<wire::IdentityFact> identity_;
   std::unique_ptr<ScriptEngine> engine_;
@@ -163,9 +167,7 @@ Status ScriptRun::begin(std::vector<std::string> fingerprint,
   explain_missing_threads();
   allow_many_descriptors();
   const SignalsBlocked blocked;
-  LOCKSTEP_RETURN_IF_ERROR(options_ ? start_worker(std::move(identity)) : start_alone());
-  has_begun_ = true;
-  return Status::ok();
+  return options_ ? start_worker(std::move(identity)) : start_alone();
 }
 
 Status ScriptRun::start_worker(std::vector<wire::IdentityFact> identity) {
@@ -174,8 +176,9 @@ Status ScriptRun::start_worker(std::vector<wire::IdentityFact> identity) {
   facts.set_train_fingerprint(order_.fingerprint);
   auto maker = std::make_unique<ScriptEngineMaker>(
       [this](const Engine::BufferFactory& make_buffer) { return make_engine(make_buffer); },
-      engine_, std::move(facts), std::move(identity));
+      engine_, is_stopped_, std::move(facts), std::move(identity));
   LOCKSTEP_ASSIGN_OR_RETURN(worker_, Worker::create(*options_, std::move(maker)));
+  has_begun_ = true;
   training_ = std::thread([this] {
     name_this_thread("training");
     worker_->train();
@@ -207,6 +210,7 @@ Status ScriptRun::start_alone() {
   };
   LOCKSTEP_ASSIGN_OR_RETURN(own_engine_, make_engine(plain));
   engine_.store(own_engine_.get());
+  has_begun_ = true;
   training_ = std::thread([this] {
     name_this_thread("training");
     train_alone();
@@ -228,9 +232,10 @@ Result<ScriptEngine*> ScriptRun::engine() {
   return engine;
 }
 
-void ScriptRun::request_stop(const std::string&) {
+// Whichever of the two is first, an engine that is built meanwhile hears of it (ScriptEngineMaker).
+void ScriptRun::request_stop() {
   is_stopped_.store(true);
-  if (worker_) ::kill(::getpid(), SIGTERM);  // as anybody would stop a worker
+  if (ScriptEngine* const engine = engine_.load(); engine != nullptr) engine->request_stop();
 }
 
 void ScriptRun::close(int exit_code) {

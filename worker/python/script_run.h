@@ -53,7 +53,7 @@ class ScriptRun {
   Result<ScriptEngine*> engine();
   Desk& desk() { return desk_; }
 
-  void request_stop(const std::string& why);
+  void request_stop();
   // Joins, or ends the process with `exit_code`.
   void close(int exit_code);
 

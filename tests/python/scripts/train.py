@@ -1,11 +1,12 @@
 """A small training loop, as its words say: MODEL (mlp, cnn or gpt), PRECISION (fp32 or bf16), WORKERS
-(data processes), and DELAY, which every slot takes longer, in ms."""
+(data processes), and DELAY, which every slot takes longer, in ms: a number, or a file that has it."""
 # /// lockstep
 # job: script
 # seed: 7
 # train: {global_batch: 48, slots: 6, epochs: 2}
 # checkpoint: {every_steps: 20}
 # ///
+import pathlib
 import sys
 import time
 
@@ -73,13 +74,19 @@ def make_model():
                          nn.Flatten(), nn.Linear(8 * 36, 4))
 
 
+def delay_s():
+    return float(DELAY if DELAY.isdigit() else pathlib.Path(DELAY).read_text()) / 1000
+
+
 run = lockstep.start()
 model = make_model()
 optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
 scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=40)
-run.keep(model=model, optimizer=optimizer, scheduler=scheduler, clip_norm=1.0)
+average = torch.optim.swa_utils.AveragedModel(model, use_buffers=True)
+run.keep(model=model, optimizer=optimizer, scheduler=scheduler, clip_norm=1.0, average=average,
+         after_step=lambda: average.update_parameters(model))
 for inputs, labels in run.batches(Words() if MODEL == "gpt" else Images(), workers=int(WORKERS)):
-    time.sleep(0 if run.is_trial else float(DELAY) / 1000)
+    time.sleep(0 if run.is_trial else delay_s())
     with torch.autocast("cpu", torch.bfloat16, enabled=PRECISION == "bf16"):
         loss = F.cross_entropy(model(inputs).float(), labels.flatten())
     run.backward(loss)

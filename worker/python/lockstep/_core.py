@@ -1,12 +1,14 @@
 """The library of the worker (worker/python/core.h), by ctypes.
 
-Calls that wait let Python's lock go; the others take microseconds and keep it.
+Calls that wait let Python's lock go; the others keep it, since none waits.
 """
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import pathlib
+import threading
 import time
 from typing import NamedTuple, Sequence
 
@@ -117,6 +119,7 @@ class Core:
         waits.ls_backward_begins.argtypes = [ctypes.c_void_p]
         waits.ls_close.argtypes = [ctypes.c_void_p, ctypes.c_int]
         self._waits, self._stays = waits, stays
+        self._closing = threading.Lock()  # request_stop() comes from any thread
         self._run = ctypes.c_void_p()
         self._order = Order()
         self._check(stays.ls_open(worker.encode() if worker is not None else None, job,
@@ -172,14 +175,9 @@ class Core:
 
     def next(self, reply: Reply | None) -> Order:
         """Waits for the next order, and looks for Python's signals meanwhile."""
-        handed = None if reply is None else ctypes.byref(reply)
-        while True:
-            code = self._waits.ls_next(self._run, handed, ctypes.byref(self._order), 50)
-            if code == OK:
-                return self._order
-            if code != AGAIN:
-                self._check(code)
-            handed = None
+        order = self.next_until(reply, math.inf)
+        assert order is not None
+        return order
 
     def next_until(self, reply: Reply | None, deadline: float) -> Order | None:
         """The same with an end, in seconds of time.monotonic(). None: nothing came."""
@@ -213,25 +211,19 @@ class Core:
         self._check(code)
         return True
 
-    def take(self, parameter: int, address: int, dtype: int, elements: int) -> bool:
-        code = self._stays.ls_take(self._run, parameter, address, dtype, elements)
-        if code == OK:
-            return True
-        if code == CLOSED:
-            return False
-        raise CoreError(code, self._error())
+    def take(self, parameter: int, address: int, dtype: int, elements: int) -> None:
+        self._check(self._stays.ls_take(self._run, parameter, address, dtype, elements))
 
-    def take_statistic(self, statistic: int, address: int, elements: int) -> bool:
-        code = self._stays.ls_take_statistic(self._run, statistic, address, elements)
-        if code == CLOSED:
-            return False
-        self._check(code)
-        return True
+    def take_statistic(self, statistic: int, address: int, elements: int) -> None:
+        self._check(self._stays.ls_take_statistic(self._run, statistic, address, elements))
 
-    def request_stop(self, why: str) -> None:
-        self._stays.ls_request_stop(self._run, why.encode())
+    def request_stop(self) -> None:
+        with self._closing:
+            if self._run:
+                self._stays.ls_request_stop(self._run)
 
     def close(self, exit_code: int) -> None:
-        if self._run:
-            self._waits.ls_close(self._run, exit_code)
-            self._run = ctypes.c_void_p()
+        with self._closing:
+            if self._run:
+                self._waits.ls_close(self._run, exit_code)
+                self._run = ctypes.c_void_p()

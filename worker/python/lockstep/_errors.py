@@ -22,7 +22,8 @@ class Misuse(LockstepError):
 
 
 class Stopped(SystemExit):
-    """The run was asked to stop, and has written a checkpoint. `lockstep run --resume` goes on."""
+    """The run was asked to stop, and has written a checkpoint, from which `lockstep run --resume`
+    goes on. Of `python train.py` alone nothing is left."""
 
     def __init__(self):
         super().__init__(STOPPED)
@@ -35,7 +36,14 @@ class Left(SystemExit):
         super().__init__(0)
 
 
+def text_of(error: object) -> bytes:
+    """Of whatever somebody wrote, as the core takes it."""
+    return str(error).encode(errors="replace")[:65536]
+
+
 def exit_code_of(error: BaseException) -> int:
     """The code that an error asks for; INTERNAL if it asks for none."""
     code = getattr(error, "code", None)
+    if isinstance(error, SystemExit) and code in (None, 0):
+        return 0
     return code if isinstance(code, int) and 0 < code < 128 else INTERNAL

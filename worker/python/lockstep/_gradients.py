@@ -36,13 +36,20 @@ class Gradients:
         self._parameters = parameters
         self._strides = [dense_strides(p.tensor) for p in parameters]
         self.sink: Callable[[int, torch.Tensor], None] = lambda *_: None
+        self._handles: list[Any] = []
         self.is_open = False  # only run.backward() may make gradients
         for index, parameter in enumerate(parameters):
             if parameter.tensor.dtype not in _SUMMED:
                 raise Misuse(f"{parameter.name} is of {parameter.tensor.dtype}, but only float32, "
                              "bfloat16 and float16 are trained; convert the model")
             parameter.tensor.grad = None
-            parameter.tensor.register_post_accumulate_grad_hook(self._hook(index))
+            self._handles.append(
+                parameter.tensor.register_post_accumulate_grad_hook(self._hook(index)))
+
+    def remove(self) -> None:
+        """Behind the loop the script may compute gradients of its own."""
+        for handle in self._handles:
+            handle.remove()
 
     def _hook(self, index: int):
         def take(tensor: torch.Tensor) -> None:

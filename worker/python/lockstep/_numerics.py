@@ -21,9 +21,9 @@ def prepare(threads: int, is_exact: bool) -> None:
         return
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.utils.deterministic.fill_uninitialized_memory = False
-    config = sys.modules.get("torch._dynamo.config")
-    if config is not None:
-        config.automatic_dynamic_shapes = False
+    import torch._dynamo.config  # which the first optimizer imports anyway
+
+    torch._dynamo.config.automatic_dynamic_shapes = False
 
 
 def _build_lines(torch) -> list[str]:

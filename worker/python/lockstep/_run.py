@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import os
+import signal
 import sys
 import time
 from typing import Any, Iterator, Mapping
@@ -22,7 +24,8 @@ from . import _core, _numerics, _seeds, _trial
 from ._ahead import Ahead
 from ._core import CoreError, Order, Reply
 from ._data import DataError, Feed, facts, unpack
-from ._errors import INTERNAL, STOPPED, USAGE, Left, LockstepError, Misuse, Stopped, exit_code_of
+from ._errors import (INTERNAL, STOPPED, USAGE, Left, LockstepError, Misuse, Stopped, exit_code_of,
+                      text_of)
 from ._gradients import Buffers, Gradients, dtype_number
 from ._slot import Slot, SlotParts
 from ._state import Kept, MisuseError, StateError
@@ -46,6 +49,7 @@ class Run:
 
     def __init__(self, core: _core.Core, is_worker: bool):
         self._core = core
+        self._pid = os.getpid()
         self._is_worker = is_worker
         self._job = core.job
         self._kept = Kept()
@@ -122,11 +126,13 @@ class Run:
         """
         if self._slot is None:
             raise Misuse("backward() outside of the loop over run.batches()")
-        self._slot.backward(loss, count, metrics)
+        with _as_our_errors():
+            self._slot.backward(loss, count, metrics)
 
-    def request_stop(self, why: str = "the script asked for it") -> None:
-        """Ends the run after a step on which all workers agree, with a checkpoint. Any thread."""
-        self._core.request_stop(why)
+    def request_stop(self) -> None:
+        """Ends the run, with a checkpoint, after the step at which all workers with slots have asked
+        for it: so ask by what all of them know, best in keep(after_step=...). Any thread."""
+        self._core.request_stop()
 
     # ---- the loop ----------------------------------------------------------------------------
 
@@ -165,7 +171,7 @@ class Run:
             observed.keep_statistics(parts.buffers)
             parts.buffers.restore()
             passes.append(observed)
-        if len(passes) == 2:
+        if len(passes) == 2 and self._job["exact"] == "1":
             _trial.compare(passes[0], passes[1], [p.name for p in kept.parameters])
         self._begin(passes[0])
 
@@ -177,6 +183,7 @@ class Run:
             [(b.name, b.get().shape, 0, 0, 1, 0, False) for b in parts.buffers.statistics],
             observed.metrics, observed.has_counts)
         self._parts = parts._replace(metrics=observed.metrics, has_counts=observed.has_counts)
+        _reset_signals_in_forks()
         self._applier = Step(kept, parts.gradients, parts.buffers, memory, self._clip_norm)
         self._core.begin(_numerics.fingerprint(observed.hash()), kept.identity(),
                          self._applier.lr())
@@ -210,6 +217,8 @@ class Run:
             else:
                 if order.kind == _core.APPLY:
                     self._step = order.step + 1
+                elif order.kind == _core.INSTALL:
+                    self._step = order.step
                 reply = self._applier.answer(order)
 
     def _next(self, reply: Reply | None) -> Order:
@@ -223,6 +232,8 @@ class Run:
         code, is_done, text = order.exit_code, bool(order.is_done), (order.text or b"").decode()
         self._stage = Stage.ENDED
         self._core.close(code)
+        self._parts.gradients.remove()
+        self._kept.guard().remove()
         if is_done and not self._is_worker:
             print(f"lockstep: done, {self._step} steps, weights_sha256 {text}", file=sys.stderr)
         if is_done:
@@ -240,6 +251,9 @@ class Run:
         """The script has ended, with this error or without: lets the run know what it must, and
         gives the exit code of the process."""
         stage, self._stage = self._stage, Stage.ENDED
+        if os.getpid() != self._pid:  # a process that the script forked
+            return 0 if error is None else exit_code_of(error)
+        error = _ours(error)
         if stage is Stage.ENDED:
             return 0 if error is None else exit_code_of(error)
         code = exit_code_of(error) if isinstance(error, (LockstepError, KeyboardInterrupt)) else USAGE
@@ -264,7 +278,7 @@ class Run:
 
     def abandon(self) -> None:
         """The process ends; a run of one has nobody to tell."""
-        if self._stage is not Stage.ENDED:
+        if self._stage is not Stage.ENDED and os.getpid() == self._pid:
             if self._has_order:
                 self._fail(INTERNAL, "the script ended in its loop")
             self._core.close(INTERNAL)
@@ -272,15 +286,37 @@ class Run:
 
     def _fail(self, code: int, text: str) -> int:
         """Hands the failure over as the answer to the order in hand, and waits for the end."""
-        reply = Reply(code=code, text=text.encode()) if self._has_order else None
+        failed = Reply(code=code, text=text_of(text))
         deadline = time.monotonic() + _LAST_ORDER_S
-        if reply is None and not self._is_worker:
+        if not self._has_order and not self._is_worker:
             return code
         with contextlib.suppress(CoreError):
-            order = self._core.next_until(reply, deadline)
-            if order is not None and order.kind == _core.END and order.exit_code != 0:
+            order = self._core.next_until(failed if self._has_order else None, deadline)
+            while order is not None and order.kind != _core.END:  # of another generation
+                order = self._core.next_until(failed, deadline)
+            if order is not None and order.exit_code != 0:
                 return order.exit_code
         return code
+
+
+def _reset_signals_in_forks() -> None:
+    """The handlers of the run, which a fork inherits, would tell the run of a child's signals."""
+    def reset() -> None:
+        for number in (signal.SIGTERM, signal.SIGUSR1):
+            signal.signal(number, signal.SIG_DFL)
+
+    os.register_at_fork(after_in_child=reset)
+
+
+def _ours(error: BaseException | None) -> BaseException | None:
+    """The same as one that __init__ names, if it is one of the parts'."""
+    if not isinstance(error, (MisuseError, StateError, CoreError, DataError)):
+        return error
+    try:
+        with _as_our_errors():
+            raise error
+    except LockstepError as ours:
+        return ours
 
 
 @contextlib.contextmanager

@@ -29,7 +29,7 @@ def _run_script(path: str) -> None:
     main.update(kept, __name__="__main__", __file__=path, __doc__=None, __package__=None,
                 __spec__=None, __loader__=None, __cached__=None)
     with open(path, "rb") as file:
-        code = compile(file.read(), path, "exec")
+        code = compile(file.read(), path, "exec", dont_inherit=True)
     exec(code, main)  # noqa: S102: the user's own script
 
 
@@ -60,6 +60,8 @@ def run(words: list[str]) -> int:
         _run_script(os.path.abspath(script))
     except SystemExit as ended:
         error = ended
+        if ended.code is not None and not isinstance(ended.code, int):
+            print(ended.code, file=sys.stderr)
     except BaseException as failed:  # noqa: B902: whatever ends a script is told
         error = failed
         trace = failed.__traceback__
@@ -67,13 +69,13 @@ def run(words: list[str]) -> int:
             trace = trace.tb_next  # what comes before the script's own lines
         traceback.print_exception(type(failed), failed, trace)
     try:
-        code = _end_of(error)
-    except BaseException:
+        return _end_of(error)
+    except BaseException:  # threads of the run may live: the interpreter would wait for them
         traceback.print_exc()
-        code = INTERNAL
-    if isinstance(error, SystemExit) and code == 0 and isinstance(error.code, int):
-        code = error.code
-    return code
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(INTERNAL)
+
 
 
 def start_main() -> None:

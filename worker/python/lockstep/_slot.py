@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 from typing import Any, Mapping, NamedTuple
 
 import torch
@@ -30,6 +31,7 @@ class Slot:
         self._parts = parts
         self._task = task
         self._observed = observed
+        self._has_begun = False
         self._is_done = False
         self._is_closed = False  # the generation is over, and the slot will come again
         self._loss = 0.0
@@ -39,31 +41,35 @@ class Slot:
     def backward(self, loss: torch.Tensor, count: int | None,
                  metrics: Mapping[str, Any] | None) -> None:
         """See Run.backward()."""
-        if self._is_done:
+        if self._has_begun:
             raise Misuse("backward() twice in one slot: add the losses, and call it once")
-        self._is_done = True
+        self._has_begun = True
         self._check_loss(loss)
         self._take_count(count)
         self._take_metrics(metrics or {})
         if self._observed is None and not self._parts.core.backward_begins():
-            self._is_closed = True
+            self._is_closed = self._is_done = True
             return
         self._loss = float(loss.detach()) if self._count else 0.0
         if self._count:
             self._run_backward(loss)
-        self._parts.buffers.check_unchanged()
-        if self._observed is None:
-            self._send_statistics()
-        else:
+        if self._observed is not None:
             self._observed.loss = self._loss
+        self._is_done = True
 
     def finish(self) -> Reply:
         """What the loop's body has done. REQUIRES: a slot of the run, not of the trial."""
         self.check_done()
+        if not self._is_closed:
+            self._parts.buffers.check_unchanged()
+            self._send_statistics()
         self._kept = (ctypes.c_double * max(1, len(self._metrics)))(*self._metrics)
         return Reply(loss=self._loss, count=self._count, metrics=self._kept)
 
     def check_done(self) -> None:
+        if self._has_begun and not self._is_done:
+            raise Misuse("run.backward() failed in this slot, and the loop's body went on with half of "
+                         "its gradients; let the exception end the script")
         if not self._is_done:
             raise Misuse("the loop's body ended without run.backward(loss), so this slot's samples "
                          "would count for nothing; call it once for each batch")
@@ -86,11 +92,12 @@ class Slot:
             raise Misuse("backward(count=...) must be given in every slot or in none")
         if count is None:
             return
-        if isinstance(count, torch.Tensor):
-            count = count.item()
-        if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count < 1 << 32:
+        try:
+            self._count = operator.index(count)
+        except TypeError:
+            self._count = -1
+        if not 0 <= self._count < 1 << 32:
             raise Misuse(f"backward(count={count!r}): a count is a whole number from 0 up")
-        self._count = count
 
     def _take_metrics(self, metrics: Mapping[str, Any]) -> None:
         names = tuple(sorted(metrics))
@@ -110,7 +117,9 @@ class Slot:
 
     def _run_backward(self, loss: torch.Tensor) -> None:
         parts = self._parts
-        scaled = loss if parts.scaler is None else parts.scaler.scale(loss)
+        scaled = loss.float()  # a share of 1/3 in bf16 is off by a five-hundredth
+        if parts.scaler is not None:
+            scaled = parts.scaler.scale(scaled)
         share = torch.full_like(scaled, self._count / self._task.step_samples, requires_grad=False)
         parts.gradients.sink = self._observed.take if self._observed is not None else self._send
         parts.gradients.is_open = True
@@ -120,14 +129,9 @@ class Slot:
             parts.gradients.is_open = False
 
     def _send(self, index: int, grad: torch.Tensor) -> None:
-        if self._is_closed:
-            return
-        if not self._parts.core.take(index, grad.data_ptr(), dtype_number(grad.dtype),
-                                     grad.numel()):
-            self._is_closed = True
+        self._parts.core.take(index, grad.data_ptr(), dtype_number(grad.dtype), grad.numel())
 
     def _send_statistics(self) -> None:
         for index, buffer in enumerate(self._parts.buffers.statistics):
             now = buffer.get().detach().contiguous()
-            if not self._parts.core.take_statistic(index, now.data_ptr(), now.numel()):
-                return
+            self._parts.core.take_statistic(index, now.data_ptr(), now.numel())

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from . import _core
+from . import _core, _seeds
 from ._core import Memory, Order, Reply
-from ._errors import BAD_DATA
+from ._errors import BAD_DATA, text_of
 from ._gradients import Buffers, Gradients, floats_at
 from ._state import Kept, MisuseError, StateError
 
@@ -18,7 +18,7 @@ _DTYPES = [getattr(torch, name) for name in _core.DTYPES]
 def scaler_of(kept: Kept) -> Any:
     """The GradScaler among what is kept; None: there is none, or it is switched off."""
     for other in kept.others.values():
-        if type(other).__name__ == "GradScaler" and other.is_enabled():
+        if isinstance(other, torch.amp.GradScaler) and other.is_enabled():
             return other
     return None
 
@@ -49,33 +49,42 @@ class Step:
 
     def answer(self, order: Order) -> Reply:
         if order.kind == _core.APPLY:
-            return self._apply()
+            return self._apply(order.task.seed)
         if order.kind == _core.STATE:
             return self._describe()
         return self._install(order)
 
-    def _apply(self) -> Reply:
+    def _apply(self, seed: int) -> Reply:
+        """What the script does here must come out alike on every worker, whatever slots it had: so it
+        finds the buffers of the step before, and generators that no slot has drawn from."""
         parameters = self._kept.parameters
+        self._buffers.restore()
+        _seeds.seed_all(seed)
         with self._kept.applying():
             for parameter, view, used in zip(parameters, self._views, self._used.tolist()):
                 tensor = parameter.tensor
                 tensor.grad = view.to(tensor.dtype) if used > 0 else None
             was_applied = self._update()
             if was_applied:
+                self._buffers.advance(self._means)
                 self._advance()
         self._gradients.clear()
         torch.clear_autocast_cache()
-        if was_applied:
-            self._buffers.advance(self._means)
+        if self._kept.update is not None or self._kept.after_step is not None:
+            self._buffers.adopt()  # they may have changed any
         return Reply(lr=self.lr(), skipped=not was_applied)
 
     def _update(self) -> bool:
         """False: gradients overflowed, and the weights stay as they are."""
         kept, scaler = self._kept, self._scaler
-        optimizers = list(kept.optimizers.values())
-        if scaler is not None:
+        optimizers = [optimizer for optimizer in kept.optimizers.values()
+                      if scaler is None or _has_gradients(optimizer)]
+        if scaler is not None and optimizers:
             for optimizer in optimizers:
                 scaler.unscale_(optimizer)
+            if not _are_finite(kept.parameters):  # of all optimizers, or weights would part
+                scaler.update()
+                return False
         if kept.update is not None:
             kept.update()
         else:
@@ -84,11 +93,9 @@ class Step:
                                                self._clip_norm)
             for optimizer in optimizers:
                 optimizer.step() if scaler is None else scaler.step(optimizer)
-        if scaler is None:
-            return True
-        before = scaler.get_scale()
-        scaler.update()
-        return scaler.get_scale() >= before
+        if scaler is not None and optimizers:
+            scaler.update()
+        return True
 
     def _advance(self) -> None:
         kept = self._kept
@@ -123,13 +130,22 @@ class Step:
             self._kept.install(entries)
         except (MisuseError, StateError) as why:
             return _refusal(why)
+        torch.clear_autocast_cache()  # it holds casts of the weights before
         self._buffers.adopt()
         return Reply(lr=self.lr())
 
 
+def _has_gradients(optimizer: Any) -> bool:
+    return any(p.grad is not None for group in optimizer.param_groups for p in group["params"])
+
+
+def _are_finite(parameters: list[Any]) -> bool:
+    return all(bool(torch.isfinite(p.tensor.grad).all())
+               for p in parameters if p.tensor.grad is not None)
+
+
 def _refusal(why: Exception) -> Reply:
-    reply = Reply(code=BAD_DATA, text=str(why).encode())
-    return reply
+    return Reply(code=BAD_DATA, text=text_of(why))
 
 
 def _tensor_at(tensor: Any) -> torch.Tensor:

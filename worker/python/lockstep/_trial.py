@@ -63,8 +63,10 @@ def compare(first: Observed, second: Observed, names: list[str]) -> None:
     differs = [names[i] for i in sorted(first.gradients.keys() | second.gradients.keys())
                if i not in first.gradients or i not in second.gradients
                or not same_bits(first.gradients[i], second.gradients[i])]
+    differs += [name for name in first.statistics
+                if not same_bits(first.statistics[name], second.statistics[name])]
     if not differs and first.loss == second.loss or (first.loss != first.loss and not differs):
         return
-    what = f"the gradient of {differs[0]}" if differs else "the loss"
+    what = f"the gradient or buffer {differs[0]}" if differs else "the loss"
     raise LockstepError(f"the script computed the same slot twice, and {what} came out different. "
                         + _CAUSES, CONFIG)

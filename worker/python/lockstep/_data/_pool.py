@@ -62,6 +62,7 @@ class Pool:
     """The zygote and its data processes. For the main thread only."""
 
     def __init__(self, workers: int, body: Callable[[Channel], None]) -> None:
+        self._owner = os.getpid()
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError(
                 "data processes end with the thread that starts them: start them "
@@ -163,7 +164,10 @@ class Pool:
         return ending
 
     def close(self) -> None:
-        """Ends all processes. Batches that were handed out stay valid."""
+        """Ends all processes. Batches that were handed out stay valid. In a fork of the main process:
+        nothing, they are not its own."""
+        if os.getpid() != self._owner:
+            return
         self._control.close()
         for process in self.processes:
             process.close()
