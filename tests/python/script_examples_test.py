@@ -1,5 +1,5 @@
-"""The loops of deploy/examples/loops at a small size: with two workers they give the weights that they
-give alone, and few of their lines are not plain PyTorch."""
+"""The loops of deploy/examples/loops at a small size: two workers give the weights of one, and
+few lines of a loop are not plain PyTorch."""
 import re
 import unittest
 
@@ -33,7 +33,8 @@ class Examples(ScriptTest):
                                                 "--precision", "bf16", "--data-processes", 1])
 
     def test_images(self):
-        self.assert_same_with_two_workers(IMAGES, ["--samples", 300, "--unseen", 50, "--milestones", 2, 4])
+        self.assert_same_with_two_workers(IMAGES, ["--samples", 300, "--unseen", 50,
+                                                   "--milestones", 2, 4])
 
     def test_few_lines_are_not_plain_pytorch(self):
         for script in (GPT, IMAGES):
