@@ -189,7 +189,7 @@ Status ScriptEngine::in_slot() const {
 Status ScriptEngine::ask_for_slot(const SlotTask& task, SlotPort* port, float* region,
                                   bool is_again) {
   phases().switch_to(WorkPhase::kDataWait);
-  InWork& work = work_.emplace();
+  SlotInWork& work = work_.emplace();
   work.port = port;
   work.region = region;
   work.task = task_of(parts_.shape, parts_.job.seed(), task.step, task.slot, task.step_labels);
@@ -229,7 +229,7 @@ Result<uint64_t> ScriptEngine::compute_again(const SlotTask& task) {
 
 Status ScriptEngine::has_samples(std::span<const uint64_t> indices) {
   LOCKSTEP_RETURN_IF_ERROR(in_slot());
-  InWork& work = *work_;
+  SlotInWork& work = *work_;
   if (indices.size() != work.task.end - work.task.begin)
     return {Code::kInternal, "a slot of " + std::to_string(work.task.end - work.task.begin) +
                                  " samples got " + std::to_string(indices.size())};
@@ -244,7 +244,7 @@ Status ScriptEngine::has_samples(std::span<const uint64_t> indices) {
 
 Status ScriptEngine::backward_begins() {
   LOCKSTEP_RETURN_IF_ERROR(in_slot());
-  InWork& work = *work_;
+  SlotInWork& work = *work_;
   phases().switch_to(WorkPhase::kCommunication);
   if (work.port != nullptr) {
     work.closed = work.port->open();
@@ -261,7 +261,7 @@ void ScriptEngine::announce(uint32_t parameter) {
 
 Status ScriptEngine::take(uint32_t parameter, const void* data, DType dtype, uint64_t elements) {
   LOCKSTEP_RETURN_IF_ERROR(in_slot());
-  InWork& work = *work_;
+  SlotInWork& work = *work_;
   if (!work.closed.is_ok()) return work.closed;
   if (work.region == nullptr || parameter >= flat().parameters.size())
     return {Code::kInternal, "a gradient came before backward had begun, or of no parameter"};
@@ -286,7 +286,7 @@ Status ScriptEngine::take(uint32_t parameter, const void* data, DType dtype, uin
 
 Status ScriptEngine::take_statistic(uint32_t statistic, std::span<const float> data) {
   LOCKSTEP_RETURN_IF_ERROR(in_slot());
-  InWork& work = *work_;
+  SlotInWork& work = *work_;
   if (!work.closed.is_ok()) return work.closed;
   if (work.region == nullptr || statistic >= flat().statistics.size() ||
       data.size() != flat().statistics[statistic].elements)
@@ -298,7 +298,7 @@ Status ScriptEngine::take_statistic(uint32_t statistic, std::span<const float> d
 
 // Of what Python did not give, gradients are zero; all else must have come.
 Status ScriptEngine::finish_region(const ls_reply& reply) {
-  InWork& work = *work_;
+  SlotInWork& work = *work_;
   if (!work.has_digest || work.region == nullptr)
     return {Code::kInternal, "the script's slot was done without samples or without backward()"};
   if (std::find(work.has_statistic.begin(), work.has_statistic.end(), false) !=

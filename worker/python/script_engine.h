@@ -38,6 +38,18 @@
 
 namespace lockstep {
 
+// The slot in Python's hands.
+struct SlotInWork {
+  SlotPort* port = nullptr;  // null: the region is private
+  float* region = nullptr;   // null: backward has not begun
+  ls_task task{};
+  uint64_t digest = 0;
+  bool has_digest = false;
+  Status closed;                    // not ok: the generation is over
+  std::vector<uint32_t> takes;      // by parameter
+  std::vector<bool> has_statistic;  // by statistic
+};
+
 class ScriptEngine final : public Engine, private SlotComputer {
  public:
   struct Parts {
@@ -93,17 +105,6 @@ class ScriptEngine final : public Engine, private SlotComputer {
   Status pass_over() override;
   Result<uint64_t> state_hash() override;
 
-  // The slot in Python's hands.
-  struct InWork {
-    SlotPort* port = nullptr;  // null: the region is private
-    float* region = nullptr;   // null: backward has not begun
-    ls_task task{};
-    uint64_t digest = 0;
-    bool has_digest = false;
-    Status closed;                    // not ok: the generation is over
-    std::vector<uint32_t> takes;      // by parameter
-    std::vector<bool> has_statistic;  // by statistic
-  };
   const FlatLayout& flat() const { return parts_.layout.flat(); }
   // kUsage unless a slot is in work.
   Status in_slot() const;
@@ -123,7 +124,7 @@ class ScriptEngine final : public Engine, private SlotComputer {
   Step applied_ = 0;
   bool has_changed_ = false;  // since the script made its state
   double lr_ = 0;             // of the next step
-  std::optional<InWork> work_;
+  std::optional<SlotInWork> work_;
   std::vector<float> private_region_;  // once needed
 
   StepDriver driver_;

@@ -78,7 +78,8 @@ LossFacts ScriptLayout::loss() const {
 }
 
 void ScriptLayout::put_count(float* control, uint64_t count) const {
-  control[count_at()] = static_cast<float>(count / kLowCount);
+  const uint64_t high = count / kLowCount;
+  control[count_at()] = static_cast<float>(high);
   control[count_at() + 1] = static_cast<float>(count % kLowCount);
 }
 
