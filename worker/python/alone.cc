@@ -77,7 +77,6 @@ Result<AloneEnd> run_alone(const wire::JobSpec& job, const data::RunShape& shape
   if (!trained.is_ok()) return trained;
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<StateTensor> state, engine.state());
   return AloneEnd{.weights_sha256 = weights_hash(state, /*all=*/false),
-                  .steps = engine.applied_steps(),
                   .is_done = engine.applied_steps() == total};
 }
 

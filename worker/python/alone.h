@@ -14,7 +14,6 @@ namespace lockstep {
 
 struct AloneEnd {
   std::string weights_sha256;
-  Step steps = 0;
   bool is_done = false;  // else it was stopped
 };
 

@@ -99,9 +99,8 @@ typedef struct ls_memory {
 } ls_memory;
 
 LS_API const char* ls_error(void);
-LS_API const char* ls_version(void);
 
-/* `worker`: "key=value" lines of the agent (deploy/agent/worker_slots.h): a worker of a run, whose
+/* `worker`: "key=value" lines of the agent (worker_lines.h): a worker of a run, whose
  * job is in its run directory. Null: alone, with this serialized wire::JobSpec. */
 LS_API int ls_open(const char* worker, const void* job, size_t job_bytes, ls_run** run);
 /* "key=value" lines of what a script may ask of its job. */

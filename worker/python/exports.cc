@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "comm/base/build_info.h"
 #include "comm/base/limits.h"
 #include "worker/python/core.h"
 #include "worker/python/script_run.h"
@@ -79,11 +78,6 @@ using namespace lockstep;  // NOLINT: the functions below have the C interface's
 
 const char* ls_error(void) {
   return last_error().c_str();
-}
-
-const char* ls_version(void) {
-  static const std::string version(build_info().version);
-  return version.c_str();
 }
 
 int ls_open(const char* worker, const void* job, size_t job_bytes, ls_run** run) {

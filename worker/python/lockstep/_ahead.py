@@ -13,7 +13,7 @@ class Ahead:
         self._feed = feed
         self._ahead = ahead
         self._generation = 0
-        self._asked: set[tuple[int, int]] = set()
+        self._asked: dict[tuple[int, int], Task] = {}  # by step and slot
 
     def task_of(self, task: CoreTask) -> Task:
         return Task(task.step, task.slot, task.epoch, list(range(task.begin, task.end)),
@@ -23,17 +23,18 @@ class Ahead:
         """Asks for what comes next in this generation. Batches that were asked for before stay."""
         if self._ahead == 0:
             return
-        if generation != self._generation:
+        is_new = generation != self._generation
+        if is_new:
             self._generation = generation
-            tasks = self._core.upcoming(self._ahead)
-            self._asked = {(t.step, t.slot) for t in tasks}
+            self._asked = {}
+        tasks = [self.task_of(t) for t in
+                 self._core.upcoming(max(0, self._ahead - len(self._asked)))]
+        self._asked |= {(task.step, task.slot): task for task in tasks}
+        if is_new:
             self._feed.forget(lambda task: (task.step, task.slot) not in self._asked)
-        else:
-            tasks = self._core.upcoming(max(0, self._ahead - len(self._asked)))
-            self._asked |= {(t.step, t.slot) for t in tasks}
         for task in tasks:
-            self._feed.request(self.task_of(task))
+            self._feed.request(task)
 
     def take(self, task: CoreTask) -> Batch:
-        self._asked.discard((task.step, task.slot))
-        return self._feed.take(self.task_of(task))
+        asked = self._asked.pop((task.step, task.slot), None)
+        return self._feed.take(asked or self.task_of(task))

@@ -8,18 +8,23 @@ import sys
 _OTHER_STREAM = 0x5BD1E995
 
 
-def seed_all(seed: int) -> None:
-    """`seed`: 32 bits, which is all that torch's generator for CPUs uses of a seed.
+def set_generators(of_torch: int, of_numpy: int, of_python: int) -> None:
+    """Seeds torch's generator for CPUs and numpy's (if it is imported), which take 32 bits, and Python's.
 
     Not torch.manual_seed(), which takes ten times as long.
     """
     import torch
 
-    torch.default_generator.manual_seed(seed)
-    random.seed(seed ^ _OTHER_STREAM)
+    torch.default_generator.manual_seed(of_torch)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
-        numpy.random.seed(seed ^ _OTHER_STREAM)
+        numpy.random.seed(of_numpy)
+    random.seed(of_python)
+
+
+def seed_all(seed: int) -> None:
+    """`seed`: 32 bits."""
+    set_generators(seed, seed ^ _OTHER_STREAM, seed ^ _OTHER_STREAM)
 
 
 def fold(seed: int) -> int:

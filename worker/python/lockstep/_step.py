@@ -9,7 +9,7 @@ import torch
 from . import _core, _seeds
 from ._core import Memory, Order, Reply
 from ._errors import BAD_DATA, text_of
-from ._gradients import Buffers, Gradients, floats_at
+from ._gradients import Buffers, Gradients, dtype_number, floats_at
 from ._state import Kept, MisuseError, StateError
 
 _DTYPES = [getattr(torch, name) for name in _core.DTYPES]
@@ -112,7 +112,7 @@ class Step:
         except (MisuseError, StateError) as why:
             return _refusal(why)
         rows = [(e.name, e.shape, e.tensor.data_ptr(), e.tensor.numel() * e.tensor.element_size(),
-                 _core.SECTIONS.index(e.section), _DTYPES.index(e.tensor.dtype), False)
+                 _core.SECTIONS.index(e.section), dtype_number(e.tensor.dtype), False)
                 for e in entries]
         array, kept = _core.tensors_of(rows)
         self._alive = (entries, array, kept)

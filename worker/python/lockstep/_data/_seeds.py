@@ -13,6 +13,8 @@ from collections.abc import Iterator
 
 import torch
 
+from .._seeds import set_generators
+
 _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 
@@ -41,11 +43,7 @@ def seed_generators(key: int, position: int) -> None:
     different halves of the hash: with one seed, both would draw the same numbers.
     """
     value = _mix(key ^ (position & _MASK))
-    torch.default_generator.manual_seed(value & 0xFFFFFFFF)
-    numpy = sys.modules.get("numpy")
-    if numpy is not None:
-        numpy.random.seed(value >> 32)
-    random.seed(value)
+    set_generators(value & 0xFFFFFFFF, value >> 32, value)
 
 
 def import_numpy() -> None:
