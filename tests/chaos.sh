@@ -6,12 +6,15 @@ set -euo pipefail
 usage() {
   cat <<TEXT
 usage: tests/chaos.sh [--seeds N] [--first SEED] [--workers N] [--faults N] [--model NAME]
+                      [--python]
 
   --seeds    how many (3)
   --first    the first of them (1)
   --workers  of the disturbed run (8)
   --faults   in each run (50)
   --model    mlp or cnn (mlp)
+  --python   a training loop in Python; faults of its data processes and their zygote, too, and
+             resumes in another world
 Needs the preset release; \$LOCKSTEP_BIN names other programs. A seed that fails prints the command
 that replays it.
 TEXT
@@ -27,6 +30,7 @@ while (($# > 0)); do
     --seeds) seeds=${2:?"--seeds needs a number"}; shift ;;
     --first) first=${2:?"--first needs a number"}; shift ;;
     --workers | --faults | --model) arguments+=("$1" "${2:?"$1 needs a value"}"); shift ;;
+    --python) arguments+=("$1") ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; fail 64 "unknown argument '$1'." ;;
   esac

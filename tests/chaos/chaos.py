@@ -2,7 +2,9 @@
 """Chaos: runs a seeded schedule of faults against one run, and compares its result with an
 undisturbed one.
 
-    chaos.py --seed 7 [--workers 8] [--faults 50] [--model mlp] [--steps N]
+    chaos.py --seed 7 [--workers 8] [--faults 50] [--model mlp] [--python] [--steps N]
+
+--python: a training loop in Python (tests/python/scripts/train.py), each worker with a data process.
 
 Faults:
 - kill -9 of a worker, of several at once, of the coordinator, of the agent
@@ -11,6 +13,8 @@ Faults:
 - another number of workers
 - a reset of a worker's connection to the coordinator
 - a cut connection between two workers
+- with --python: kill -9 of a data process, of the zygote that forks them; a stop of the run, which
+  goes on in another world
 
 The seed alone decides which fault comes after how many steps. Victims are drawn by rank. If the
 last worker gets SIGTERM, the run ends with code 75, and chaos.py runs it again with --resume.
@@ -21,6 +25,7 @@ connections needs the rights of a debugger.
 """
 import argparse
 import contextlib
+import json
 import os
 import pathlib
 import random
@@ -29,21 +34,26 @@ import signal
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
+for folder in ("harness", "python/world"):
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / folder))
 from harness import BIN, Run, lockstep, scratch_directory, synthetic_dataset, trace  # noqa: E402
 import harness  # noqa: E402
 import sockets  # noqa: E402
+from script_runs import SCRIPTS, children_of, make_python, variables_of  # noqa: E402
 
 # Weights of the faults: workers die often, the others now and then.
 FAULTS = {"kill": 8, "kill_several": 2, "stop": 3, "preempt": 3, "coordinator": 4, "scale": 4,
           "agent": 1, "reset": 2, "cut": 1}
+FAULTS_OF_SCRIPTS = {**FAULTS, "data_process": 4, "zygote": 3, "resume": 1}
 STOPPED_S = (0.2, 4.0)  # a stop is shorter or longer than the lease of 2 s
+CLUSTER = {"lease_s": 2, "max_crashes": 100000, "max_preemptions": 100000, "start_timeout_s": 300}
+SLOT_MS = 60  # of a script
 
 
-def schedule(seed, faults, workers, steps):
+def schedule(seed, faults, workers, steps, weights_of=FAULTS):
     """[(at step, fault, number in [0, 1) that picks the victim, workers wanted)]"""
     rng = random.Random(seed)
-    kinds, weights = zip(*FAULTS.items())
+    kinds, weights = zip(*weights_of.items())
     begin, end = steps // 50, steps - steps // 10
     at = sorted(rng.randrange(begin, end) for _ in range(faults))
     return [(step, rng.choices(kinds, weights)[0], rng.random(), rng.randint(1, workers))
@@ -52,8 +62,9 @@ def schedule(seed, faults, workers, steps):
 
 class Chaos:
     def __init__(self, start, say):
-        self.start = start  # gives a Run; called with further arguments
-        self.run = start()
+        self.start = start  # gives a Run; called with its workers (None: all) and more arguments
+        self.run = start(None)
+        self.resumes_with = None  # workers
         self.say = say
         self.stopped = []  # (when to continue, pid)
 
@@ -75,6 +86,9 @@ class Chaos:
             return None
         if fault == "scale":
             return lockstep("scale", self.run.run_dir, wanted)
+        if fault == "resume":
+            self.resumes_with = wanted
+            return self.send(self.run.process.pid, signal.SIGINT)
         pids = self.workers()
         if not pids:
             return None
@@ -85,6 +99,13 @@ class Chaos:
             return self.send(victim, signal.SIGSTOP)
         if fault == "preempt":
             return self.send(victim, signal.SIGTERM)
+        if fault in ("data_process", "zygote"):
+            with contextlib.suppress(IndexError):  # it is gone, or has none yet
+                found = children_of(self.run.run_dir, victim)[0]
+                if fault == "data_process":
+                    found = children_of(self.run.run_dir, found)[0]
+                self.send(found, signal.SIGKILL)
+            return None
         if fault in ("reset", "cut"):
             with contextlib.suppress(OSError, ValueError, KeyError, AssertionError):  # it is gone
                 self.disconnect(fault, victim, pids[0] if victim != pids[0] else pids[-1])
@@ -122,36 +143,74 @@ class Chaos:
         code = self.run.process.poll()
         if code == 75:
             self.say("it ended with code 75 and is resumed")
-            self.run = self.start("--resume")
+            self.run = self.start(self.resumes_with, "--resume")
+            self.resumes_with = None
         return code in (None, 75)
 
-    def play(self, faults, timeout_s):
-        """Returns the last exit code."""
+    def play(self, faults, timeout_s, has_played=lambda: None):
+        """Calls `has_played` after the last fault. Returns the last exit code."""
         deadline = time.monotonic() + timeout_s
         for at, fault, pick, wanted in faults:
             while self.steps() < at:
                 if time.monotonic() > deadline or not self.goes_on():
                     self.say(f"the run ended or hung before step {at}")
                     return self.run.process.poll()
-            self.say(f"step {at}: {fault}" + (f" to {wanted}" if fault == "scale" else ""))
+            self.say(f"step {at}: {fault}"
+                     + (f" to {wanted}" if fault in ("scale", "resume") else ""))
             self.act(fault, pick, wanted)
+        has_played()
         while time.monotonic() < deadline and self.goes_on():
             pass
         return self.run.process.poll()
 
 
-def job_file(directory, data, model, steps, slots):
-    import json
-    path = directory / "job.yaml"
-    path.write_text(json.dumps({
-        "job": "chaos", "seed": 3, "model": {"name": model, "dropout": 0.1},
-        "data": {"train": {"path": str(data)}, "eval": {"path": str(data)}},
-        "train": {"global_batch": 64, "slots": slots, "max_steps": steps},
-        "optimizer": {"name": "adamw", "lr": 0.0001},
-        "checkpoint": {"every_steps": max(50, steps // 20), "keep": 2},
-        "cluster": {"lease_s": 2, "max_crashes": 100000, "max_preemptions": 100000,
-                    "start_timeout_s": 300}}))
-    return path
+class Native:
+    """A job of a model of Lockstep's own."""
+
+    faults = FAULTS
+    steps_of_fault = 400
+    environment = None
+
+    def __init__(self, scratch, model, steps, slots):
+        data = synthetic_dataset(scratch / "data", train=3000)
+        self.job = scratch / "job.yaml"
+        self.job.write_text(json.dumps({
+            "job": "chaos", "seed": 3, "model": {"name": model, "dropout": 0.1},
+            "data": {"train": {"path": str(data)}, "eval": {"path": str(data)}},
+            "train": {"global_batch": 64, "slots": slots, "max_steps": steps},
+            "optimizer": {"name": "adamw", "lr": 0.0001},
+            "checkpoint": {"every_steps": max(50, steps // 20), "keep": 2}, "cluster": CLUSTER}))
+
+    def words(self):
+        return [self.job]
+
+    def take_ms(self, milliseconds):
+        pass  # its steps are as fast as they are
+
+
+class Script:
+    """A training loop in Python."""
+
+    faults = FAULTS_OF_SCRIPTS
+    steps_of_fault = 40
+
+    def __init__(self, scratch, model, steps, slots):
+        self.environment = {**os.environ, **variables_of(make_python(scratch), scratch)}
+        self.pace = scratch / "pace"
+        self.job = [SCRIPTS / "train.py", f"script.args=[{model}, fp32, 1, {self.pace}]",
+                    f"train.max_steps={steps}", "train.epochs=0", f"train.slots={slots}",
+                    f"train.global_batch={8 * slots}", f"checkpoint.every_steps={max(20, steps // 20)}",
+                    *(f"cluster.{key}={value}" for key, value in CLUSTER.items())]
+
+    def words(self):
+        return self.job
+
+    def take_ms(self, milliseconds):
+        """Of each slot, asleep: a worker that is started again needs seconds, and is to be there
+        again when the next fault comes."""
+        fresh = self.pace.with_suffix(".new")
+        fresh.write_text(str(milliseconds))
+        fresh.rename(self.pace)
 
 
 def check(run, undisturbed, code):
@@ -177,18 +236,24 @@ def check(run, undisturbed, code):
     return wrong
 
 
-def one_seed(seed, workers, faults, model, steps, say=print, timeout_s=1800):
+def one_seed(seed, workers, faults, model, steps, say=print, timeout_s=1800, kind=Native):
     """Plays one seed in a scratch directory. Returns the defects and the directory, which is kept
     if there are any."""
     scratch = scratch_directory()
-    data = synthetic_dataset(scratch / "data", train=3000)
-    job = job_file(scratch, data, model, steps, slots=workers)
-    undisturbed = Run([job, "--workers", 1], scratch / "undisturbed")
+    job = kind(scratch, model, steps, workers)
+
+    def start(name, of, *more):
+        return Run([*job.words(), "--workers", of, *more], scratch / name, job.environment)
+
+    job.take_ms(0)
+    undisturbed = start("undisturbed", 1)
     if undisturbed.wait(timeout_s) != 0:
         return ["the undisturbed run failed", undisturbed.text()[-2000:]], scratch
-    chaos = Chaos(lambda *more: Run([job, "--workers", workers, *more], scratch / "run"), say)
+    job.take_ms(SLOT_MS)
+    chaos = Chaos(lambda of, *more: start("run", of or workers, *more), say)
     try:
-        code = chaos.play(schedule(seed, faults, workers, steps), timeout_s)
+        code = chaos.play(schedule(seed, faults, workers, steps, job.faults), timeout_s,
+                          lambda: job.take_ms(0))
         wrong = check(chaos.run, undisturbed, code)
     finally:
         chaos.continue_stopped(everyone=True)
@@ -207,14 +272,18 @@ def main():
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--faults", type=int, default=50)
     parser.add_argument("--model", default="mlp")
-    parser.add_argument("--steps", type=int, default=0, help="default: 400 for each fault")
+    parser.add_argument("--python", action="store_true", help="a training loop in Python")
+    parser.add_argument("--steps", type=int, default=0,
+                        help="default: 400 for each fault, 40 with --python")
     arguments = parser.parse_args()
-    steps = arguments.steps or 400 * arguments.faults
+    kind = Script if arguments.python else Native
+    steps = arguments.steps or kind.steps_of_fault * arguments.faults
     print(f"seed {arguments.seed}: {arguments.workers} workers, {arguments.faults} faults, "
           f"{steps} steps", flush=True)
     begin = time.monotonic()
     wrong, scratch = one_seed(arguments.seed, arguments.workers, arguments.faults, arguments.model,
-                              steps, say=lambda text: print("  " + text, flush=True))
+                              steps, say=lambda text: print("  " + text, flush=True),
+                              timeout_s=max(1800, 30 * arguments.faults), kind=kind)
     if not wrong:
         print(f"seed {arguments.seed}: same weights, losses and samples as undisturbed "
               f"({time.monotonic() - begin:.0f} s)")
@@ -222,7 +291,7 @@ def main():
     print(f"seed {arguments.seed} FAILED, kept {scratch}\n" + "\n".join(wrong))
     print(f"replay: LOCKSTEP_BIN={BIN} python3 {pathlib.Path(__file__)} --seed {arguments.seed} "
           f"--workers {arguments.workers} --faults {arguments.faults} --model {arguments.model} "
-          f"--steps {steps}")
+          f"--steps {steps}" + (" --python" if arguments.python else ""))
     return 1
 
 

@@ -7,16 +7,26 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "chaos"))
 import chaos  # noqa: E402
 
 
+SCRIPT_SEED = 1439
+
+
 class Chaos(unittest.TestCase):
     SEED, WORKERS, FAULTS, STEPS = 1, 4, 12, 4800
 
-    def test_twelve_faults_change_nothing(self):
+    def play(self, seed, workers, faults, model, steps, **more):
         said = []
-        wrong, scratch = chaos.one_seed(self.SEED, self.WORKERS, self.FAULTS, "mlp", self.STEPS,
-                                        say=said.append, timeout_s=300)
-        replay = (f"replay: {pathlib.Path(chaos.__file__)} --seed {self.SEED} --workers "
-                  f"{self.WORKERS} --faults {self.FAULTS} --steps {self.STEPS}; kept {scratch}")
+        wrong, scratch = chaos.one_seed(seed, workers, faults, model, steps, say=said.append,
+                                        timeout_s=300, **more)
+        replay = (f"replay: {pathlib.Path(chaos.__file__)} --seed {seed} --workers {workers} "
+                  f"--faults {faults} --model {model} --steps {steps}{' --python' if more else ''}; "
+                  f"kept {scratch}")
         self.assertEqual(wrong, [], "\n".join(said + wrong + [replay]))
+
+    def test_twelve_faults_change_nothing(self):
+        self.play(self.SEED, self.WORKERS, self.FAULTS, "mlp", self.STEPS)
+
+    def test_faults_of_a_training_loop_in_python_change_nothing(self):
+        self.play(SCRIPT_SEED, 2, 5, "mlp", 150, kind=chaos.Script)
 
     def test_a_seed_always_gives_the_same_faults(self):
         first = chaos.schedule(5, 20, 8, 4000)

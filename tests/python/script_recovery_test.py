@@ -1,20 +1,13 @@
 """The third promise for a training loop in Python: whatever dies, the run goes on, and ends with the
 weights of an undisturbed one."""
 import os
-import pathlib
 import signal
 import unittest
 
-from harness import processes_of
-from script_runs import SCRIPTS, ScriptTest
+from script_runs import SCRIPTS, ScriptTest, children_of
 
 TRAIN = SCRIPTS / "train.py"
 CNN = ["cnn", "fp32", 1]  # with a data process
-
-
-def parent_of(pid):
-    stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
-    return int(stat.rsplit(")", 1)[1].split()[1])
 
 
 class Recovery(ScriptTest):
@@ -46,9 +39,6 @@ class Recovery(ScriptTest):
         self.assertEqual(len(run.history()), self.steps)
         self.audit(run)
 
-    def children_of(self, run, pid):
-        return [p for p in processes_of(run.run_dir) if parent_of(p) == pid]
-
     def test_a_killed_worker_is_replaced_and_the_others_keep_their_interpreters(self):
         run = self.start_disturbed(3)
         stays, victim = run.workers()[0], run.workers()[1]
@@ -62,8 +52,8 @@ class Recovery(ScriptTest):
     def test_data_processes_and_their_zygote_are_killed(self):
         run = self.start_disturbed(2)
         worker = run.workers()[0]
-        zygote = self.children_of(run, worker)[0]
-        data_process = run.wait_for(lambda: self.children_of(run, zygote)[0], "a data process")
+        zygote = children_of(run.run_dir, worker)[0]
+        data_process = run.wait_for(lambda: children_of(run.run_dir, zygote)[0], "a data process")
         os.kill(data_process, signal.SIGKILL)
         run.wait_for_more_steps(10)
         self.assertEqual(run.status()["generation"], 1, "a dead data process costs no step")

@@ -4,11 +4,47 @@ import pathlib
 import re
 import subprocess
 
-from harness import BIN, LockstepTest, installed, scratch_directory
+from harness import BIN, LockstepTest, installed, processes_of, scratch_directory
 
 HERE = pathlib.Path(__file__).resolve().parents[1]
 SCRIPTS = HERE / "scripts"
 PACKAGE = BIN / "python"
+
+
+def make_python(directory):
+    """A Python with torch and our package: the path of a program."""
+    found = installed("models-python")
+    if not found:
+        raise AssertionError("there is no Python with torch; run deploy/install_deps.sh")
+    # As that one starts, with our package; programs beside it do not get its libraries.
+    environment = pathlib.Path(found).parents[1]
+    python = directory / "python-with-lockstep"
+    python.write_text("#!/bin/sh\n"
+                      f"export LD_LIBRARY_PATH='{environment}/stand-ins' CUDA_VISIBLE_DEVICES= "
+                      f"PYTHONNOUSERSITE=1 PYTHONPATH='{PACKAGE}'\n"
+                      f"exec '{environment}/bin/python' \"$@\"\n")
+    python.chmod(0o755)
+    return str(python)
+
+
+def variables_of(python, scratch):
+    """What a run of a script needs besides its surroundings."""
+    return {"LOCKSTEP_PYTHON": python, "PYTHONDONTWRITEBYTECODE": "1",
+            "TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor")}
+
+
+def children_of(run_dir, pid):
+    """Pids of the run's processes that this one started: of a worker its zygote, of that its data
+    processes."""
+    return [child for child in processes_of(run_dir) if parent_of(child) == pid]
+
+
+def parent_of(pid):
+    try:
+        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    return int(stat.rsplit(")", 1)[1].split()[1])
 
 
 class ScriptTest(LockstepTest):
@@ -17,24 +53,10 @@ class ScriptTest(LockstepTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        found = installed("models-python")
-        if not found:
-            raise AssertionError("there is no Python with torch; run deploy/install_deps.sh")
-        # As that one starts, with our package; programs beside it do not get its libraries.
-        environment = pathlib.Path(found).parents[1]
-        directory = scratch_directory(cls.addClassCleanup)
-        python = directory / "python-with-lockstep"
-        python.write_text("#!/bin/sh\n"
-                          f"export LD_LIBRARY_PATH='{environment}/stand-ins' CUDA_VISIBLE_DEVICES= "
-                          f"PYTHONNOUSERSITE=1 PYTHONPATH='{PACKAGE}'\n"
-                          f"exec '{environment}/bin/python' \"$@\"\n")
-        python.chmod(0o755)
-        cls.python = str(python)
+        cls.python = make_python(scratch_directory(cls.addClassCleanup))
 
     def environment(self, env=None, slot_ms=None):
-        return {**super().environment(env, slot_ms), "LOCKSTEP_PYTHON": self.python,
-                "PYTHONDONTWRITEBYTECODE": "1",
-                "TORCHINDUCTOR_CACHE_DIR": str(self.scratch / "inductor")}
+        return {**super().environment(env, slot_ms), **variables_of(self.python, self.scratch)}
 
     def alone(self, script, *words, expect=0, **sections):
         """`python SCRIPT WORDS`; its output."""
