@@ -217,6 +217,8 @@ std::string positions_of(const Turn& turn, Step step, const SlotRun& slots);
 // Notes that a process ended with these slots in hand. The report may come again, also to a later
 // term.
 void note_casualty(Turn& turn, Casualty casualty);
+// Whether a process died with slots in hand that are still to be computed.
+bool has_suspects(const Turn& turn);
 // Whether two processes died with the same slot in hand, in a step from `next` on.
 bool is_poisoned(const Turn& turn, Step next);
 // Leaves the samples of such a slot out, or ends the run.

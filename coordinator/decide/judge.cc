@@ -50,6 +50,18 @@ std::set<std::string> lost_nodes(const Turn& turn, const std::set<std::string>& 
   return lost;
 }
 
+// Of two that die of the same samples the second one's agent has to say what it had in hand before
+// anybody else gets these samples: it says so as soon as it has reaped it.
+bool may_be_poisoned(const Turn& turn, const std::set<std::string>& agents) {
+  if (has_suspects(turn)) return true;
+  const auto& members = turn.state.members;
+  return std::any_of(members.begin(), members.end(), [&](const auto& entry) {
+    const Member& member = entry.second;
+    return member.state == MemberState::kDead && !member.has_exited &&
+           turn.now_ms - member.dead_ms <= turn.options.proof_ms && agents.contains(member.node);
+  });
+}
+
 void judge(const Turn& turn, const Member& member, const std::set<std::string>& agents,
            const std::set<std::string>& lost, Verdicts& out) {
   const Options& options = turn.options;
@@ -63,6 +75,9 @@ void judge(const Turn& turn, const Member& member, const std::set<std::string>& 
   }
   if (is_away || silent_ms > options.lease_ms / 2) ++out.quiet;
   if (is_away && is_named(turn.state, member.id)) {
+    const bool is_awaited = agents.contains(member.node) && away_ms <= options.proof_ms &&
+                            may_be_poisoned(turn, agents);
+    if (is_awaited) return;
     return add(out.dead, out.what, turn.state, member,
                "closed its connection (" + member.disconnected_why +
                    ") and a peer lost it at the same time");

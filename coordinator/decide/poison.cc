@@ -104,6 +104,15 @@ void note_casualty(Turn& turn, Casualty casualty) {
   casualties.push_back(std::move(casualty));
 }
 
+bool has_suspects(const Turn& turn) {
+  const State& state = turn.state;
+  const auto& casualties = state.experience.casualties;
+  return std::any_of(casualties.begin(), casualties.end(), [&](const Casualty& c) {
+    return std::any_of(c.in_hand.slots.begin(), c.in_hand.slots.end(),
+                       [&](const SlotInHand& s) { return s.step >= state.completed; });
+  });
+}
+
 bool is_poisoned(const Turn& turn, Step next) {
   return find_culprit(turn.state.experience.casualties, next).has_value();
 }

@@ -105,21 +105,65 @@ TEST_F(PoisonSkip, StepsAndSlotsThatTheRunDoesNotHaveAreIgnored) {
   EXPECT_TRUE(kept().empty());
 }
 
-TEST_F(PoisonSkip, AnExitThatIsToldWhenTheNextGenerationTrainsStillCounts) {
-  policy("skip");
-  train_nine_steps();
-  w.hello(World::kAgent, {1000, 1001, 1002, 1003});
-  w.kill(4, false, {{9, 3}});
-  for (ConnectionId c = 1; c <= 3; ++c) w.promise_at(c, 9);
-  w.suspect(1, 3);
-  w.happen(ConnectionClosed{
-      3, "reset"});  // named by a peer and away: dead, before its agent has said so
-  w.wait_alive(500);
-  w.promise_at(1, 9);
-  ASSERT_EQ(w.promise_at(2, 9), Reason::kStarted);
-  EXPECT_EQ(w.exit(World::kAgent, 1002, -1, SIGBUS, "", false, {{9, 3}}), Reason::kRegrouped);
-  w.promise_at(1, 9);
-  EXPECT_EQ(w.promise_at(2, 9), Reason::kStarted);
+// Who is named by a peer and has closed its connection counts as dead before its agent has said so.
+class PoisonSuspected : public PoisonSkip {
+ protected:
+  static constexpr int64_t kSoon = 500;   // ms: less than an agent is waited for
+  static constexpr int64_t kLate = 2500;  // more
+
+  PoisonSuspected() {
+    policy("skip");
+    train_nine_steps();
+    w.hello(World::kAgent, {1000, 1001, 1002, 1003});
+  }
+  void lose(ConnectionId c) {
+    w.suspect(1, c);
+    w.happen(ConnectionClosed{c, "reset"});
+  }
+  Reason told(uint32_t pid, const Slots& in_hand) {
+    return w.exit(World::kAgent, pid, -1, SIGBUS, "", false, in_hand);
+  }
+  void all_promise(ConnectionId last) {
+    for (ConnectionId c = 1; c <= last; ++c) w.promise_at(c, 9);
+  }
+};
+
+TEST_F(PoisonSuspected, WithNobodyElseUnderSuspicionItIsDeadAtOnce) {
+  lose(4);
+  EXPECT_EQ(w.wait_alive(kSoon), Reason::kRegrouped);
+}
+
+TEST_F(PoisonSuspected, ASecondOneIsAwaitedUntilItsAgentSaysWhatItHadInHand) {
+  told(1003, {{9, 3}});
+  all_promise(3);
+  lose(3);
+  EXPECT_EQ(w.wait_alive(kSoon), Reason::kNothingDue);
+  EXPECT_EQ(told(1002, {{9, 3}}), Reason::kRegrouped);
+  all_promise(2);
+  EXPECT_EQ(kept().size(), 1u);  // and the third was never given them
+  EXPECT_EQ(w.state.run, RunState::kStarted);
+}
+
+TEST_F(PoisonSuspected, ASecondOneIsAwaitedWhileTheFirstOnesExitIsUntold) {
+  lose(4);
+  ASSERT_EQ(w.wait_alive(kSoon), Reason::kRegrouped);
+  all_promise(3);
+  lose(3);
+  EXPECT_EQ(w.wait_alive(kSoon), Reason::kNothingDue);
+  told(1003, {{9, 3}});
+  told(1002, {{9, 3}});
+  all_promise(2);
+  EXPECT_EQ(kept().size(), 1u);
+}
+
+TEST_F(PoisonSuspected, AnExitThatIsToldWhenTheNextGenerationTrainsStillCounts) {
+  told(1003, {{9, 3}});
+  all_promise(3);
+  lose(3);
+  ASSERT_EQ(w.wait_alive(kLate), Reason::kRegrouped);
+  all_promise(2);
+  EXPECT_EQ(told(1002, {{9, 3}}), Reason::kRegrouped);
+  all_promise(2);
   EXPECT_EQ(kept().size(), 1u);
 }
 
