@@ -144,10 +144,14 @@ bool lists(const wire::AgentHello& hello, const Member& member) {
 }  // namespace
 
 bool ends_the_run(const Turn& turn, const Member& member, int exit_code) {
+  const State& state = turn.state;
   if (!is_verdict(exit_code)) return false;
-  if (turn.state.source_generation == 0) return true;
-  const bool is_of_all = exit_code == 65 || is_script(turn.options.job.model());
-  return is_of_all && is_listed(turn.state, member);
+  if (state.source_generation == 0) return true;
+  // Its agent starts nobody after it. Before the first step all places count; later the others go
+  // on.
+  const bool has_begun = state.completed > state.base.step;
+  const bool is_of_all = !has_begun || exit_code == 65 || is_script(turn.options.job.model());
+  return is_of_all && is_listed(state, member);
 }
 
 Reason on_agent_hello(Turn& turn, ConnectionId connection, const wire::AgentHello& m) {

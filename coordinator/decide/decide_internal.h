@@ -58,8 +58,8 @@ bool may_join(const Turn& turn, const Member& member);  // now
 bool contains(const std::vector<MemberId>& members, MemberId id);
 // Whether a process chose this exit code to name its error. Any other code is an accident.
 bool is_verdict(int exit_code);
-// The member holds what every worker reads, runs the script that all run, or says before training
-// that it cannot begin: no other one will do better.
+// The member holds what every worker reads, runs the script that all run, or says before the first
+// step that it cannot begin: no other one will do better.
 bool ends_the_run(const Turn& turn, const Member& member, int exit_code);
 // Whether the state after `step` applied steps of `generation` is in the surviving lineage.
 bool is_in_lineage(const State& state, Generation generation, Step step);

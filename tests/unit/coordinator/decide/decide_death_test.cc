@@ -110,6 +110,19 @@ TEST(Decide, AVerdictBeforeTrainingEndsTheRunAnAccidentAwaitsAnotherWorker) {
   EXPECT_EQ(w.ends[0].exit_code, 70);
 }
 
+TEST(Decide, AVerdictBeforeTheFirstStepEndsTheRunAndLaterTheOthersGoOn) {
+  World w;
+  w.train();
+  EXPECT_EQ(w.leave(1, wire::Leave::FAILED, 1, Code::kConfig, "no descriptors"),
+            Reason::kEndedWorkerFailed);
+  EXPECT_EQ(w.ends[0].exit_code, 78);
+  World later;
+  later.train();
+  for (ConnectionId c = 1; c <= 2; ++c) later.report(c, 1, 0, 1);
+  EXPECT_EQ(later.leave(1, wire::Leave::FAILED, 1, Code::kConfig, "no descriptors"),
+            Reason::kRegrouped);
+}
+
 TEST(Decide, WorkersThatNeverComeEndTheRunAndAreCounted) {
   World w;
   w.options.lease_ms = 1'000'000;
