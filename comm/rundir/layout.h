@@ -29,6 +29,9 @@ inline constexpr char kSummary[] = "summary.json";
 inline constexpr char kHistory[] = "history.jsonl";
 inline constexpr char kEvals[] = "evals.jsonl";
 
+// Written by the writer of a script's run (worker/python/lockstep/_log.py).
+inline constexpr char kScriptLog[] = "script_log.jsonl";
+
 // Directories.
 inline constexpr char kCheckpoints[] = "checkpoints";
 inline constexpr char kLogs[] = "logs";

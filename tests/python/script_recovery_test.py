@@ -38,16 +38,18 @@ class Recovery(ScriptTest):
         self.assertEqual(run.summary()["weights_sha256"], weights)
         self.assertEqual(len(run.history()), self.steps)
         self.audit(run)
+        self.assert_whole_log(run)
 
-    def test_a_killed_worker_is_replaced_and_the_others_keep_their_interpreters(self):
+    def test_a_killed_writer_is_replaced_and_the_others_keep_their_interpreters(self):
         run = self.start_disturbed(3)
-        stays, victim = run.workers()[0], run.workers()[1]
+        victim, stays = run.workers()[0], run.workers()[1]
         os.kill(victim, signal.SIGKILL)
         run.wait_for(lambda: victim not in run.workers() and run.status()["generation"] > 1,
                      "the run went on without it")
         self.assertIn(stays, run.workers())
         run.wait_for(lambda: len(run.workers()) == 3, "another had its place")
         self.assert_as_if_nothing_had_happened(run)
+        self.assertEqual(self.log_of(run).count("writer since step"), 2, "each process once")
 
     def test_data_processes_and_their_zygote_are_killed(self):
         run = self.start_disturbed(2)

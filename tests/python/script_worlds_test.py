@@ -23,10 +23,8 @@ class Worlds(ScriptTest):
                 whole = whole or run
                 self.assert_same_result(run, whole)
                 self.assertIn(f"behind the loop after {STEPS} steps", self.log_of(run))
-
-    def log_of(self, run):
-        return "".join(path.read_text(errors="replace")
-                       for path in (run.run_dir / "logs").glob("worker-*.stderr"))
+                self.assertEqual(self.log_of(run).count("writer since step 1\n"), 1)
+                self.assert_whole_log(run)
 
     def test_mlp(self):
         self.assert_same_everywhere("mlp", "fp32", (1, 1), (3, 0))

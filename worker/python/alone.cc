@@ -70,6 +70,7 @@ Result<AloneEnd> run_alone(const wire::JobSpec& job, const data::RunShape& shape
   view.slot_runs = {{0, shape.slots}};
   view.bucket_bounds = {0, buffer.layout().elements};
   view.total_steps = total;
+  view.is_writer = true;
   LOCKSTEP_RETURN_IF_ERROR(engine.begin_generation(view, {}));
   const Status trained = train(total, engine, is_stopped);
   if (!trained.is_ok()) collectives.front()->abort();

@@ -66,13 +66,14 @@ typedef struct ls_order {
   int32_t kind;
   int32_t exit_code;        /* END */
   ls_task task;             /* SLOT. APPLY: its seed, which no slot has */
-  uint64_t generation;      /* SLOT: with another one, upcoming slots are others, too */
+  uint64_t generation;      /* SLOT, APPLY: with another one, upcoming slots are others, too */
   uint64_t step;            /* APPLY: that is applied. INSTALL: applied steps of the state */
   const ls_tensor* tensors; /* INSTALL */
   uint64_t tensor_count;
-  const char* text; /* END: why, or what a run of one process ends with */
-  int32_t is_again; /* SLOT: the slot was computed before; nothing of it is kept */
-  int32_t is_done;  /* END: every step is applied */
+  const char* text;  /* END: why, or what a run of one process ends with */
+  int32_t is_again;  /* SLOT: the slot was computed before; nothing of it is kept */
+  int32_t is_done;   /* END: every step is applied */
+  int32_t is_writer; /* APPLY: this process writes what the run keeps */
 } ls_order;
 
 typedef struct ls_reply {

@@ -42,7 +42,8 @@ Result<bool> Desk::next(const ls_reply* reply, ls_order* order, std::chrono::mil
               .tensor_count = 0,
               .text = end_->text.c_str(),
               .is_again = 0,
-              .is_done = end_->is_done};
+              .is_done = end_->is_done,
+              .is_writer = 0};
     is_told_ = true;
     changed_.notify_all();
     return true;

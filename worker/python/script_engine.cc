@@ -346,6 +346,8 @@ Result<bool> ScriptEngine::apply(const StepSums& sums, uint32_t non_empty_slots,
   parts_.layout.take_sums(sums.on_host, non_empty_slots, factor);
   ls_order order = order_of(LS_APPLY);
   order.step = applied_;
+  order.generation = driver_.view().generation;
+  order.is_writer = driver_.view().is_writer;
   order.task.seed = slot_seed(parts_.job.seed(), applied_, parts_.shape.slots);
   has_changed_ = true;
   LOCKSTEP_ASSIGN_OR_RETURN(const ls_reply reply, ask(order));

@@ -11,6 +11,7 @@
 #include "comm/base/thread_name.h"
 #include "comm/collectives/loopback/loopback.h"
 #include "comm/inherited/process_limit.h"
+#include "comm/rundir/layout.h"
 #include "data/order/job_shuffle.h"
 #include "worker/program/engine_maker.h"
 #include "worker/program/last_wait.h"
@@ -22,7 +23,8 @@ namespace {
 // Python is given so long to take the end of a run that failed, and the training thread to go.
 constexpr std::chrono::seconds kLastWait{5};
 
-std::string lines_of(const wire::JobSpec& job, bool is_worker) {
+// `run_dir`: empty: the process is alone.
+std::string lines_of(const wire::JobSpec& job, const std::string& run_dir) {
   const wire::TrainSpec& train = job.train();
   std::string lines;
   const auto add = [&](const char* key, const std::string& value) {
@@ -37,7 +39,7 @@ std::string lines_of(const wire::JobSpec& job, bool is_worker) {
   add("threads", std::to_string(std::max(1u, train.threads_per_worker())));
   add("workers", std::to_string(job.cluster().workers()));
   add("exact", job.comm().numerics() == "exact" ? "1" : "0");
-  add("is_worker", is_worker ? "1" : "0");
+  add("script_log", run_dir.empty() ? "" : rundir::file_in(run_dir, rundir::kScriptLog));
   return lines;
 }
 
@@ -108,7 +110,7 @@ Result<std::unique_ptr<ScriptRun>> ScriptRun::open(std::optional<WorkerOptions> 
 ScriptRun::ScriptRun(std::optional<WorkerOptions> worker, wire::JobSpec job)
     : options_(std::move(worker)),
       job_(std::move(job)),
-      job_lines_(lines_of(job_, options_.has_value())),
+      job_lines_(lines_of(job_, options_ ? options_->run_dir : std::string())),
       training_over_(trained_.get_future()) {}
 
 ScriptRun::~ScriptRun() {

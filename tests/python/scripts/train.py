@@ -83,11 +83,20 @@ model = make_model()
 optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
 scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=40)
 average = torch.optim.swa_utils.AveragedModel(model, use_buffers=True)
+
+
+def after_step():
+    average.update_parameters(model)
+    run.log(applied=run.step)
+
+
 run.keep(model=model, optimizer=optimizer, scheduler=scheduler, clip_norm=1.0, average=average,
-         after_step=lambda: average.update_parameters(model))
+         after_step=after_step)
+run.on_writer(lambda: print(f"writer since step {run.step}", flush=True))
 for inputs, labels in run.batches(Words() if MODEL == "gpt" else Images(), workers=int(WORKERS)):
     time.sleep(0 if run.is_trial else delay_s())
     with torch.autocast("cpu", torch.bfloat16, enabled=PRECISION == "bf16"):
         loss = F.cross_entropy(model(inputs).float(), labels.flatten())
+    run.log(lr=optimizer.param_groups[0]["lr"])
     run.backward(loss)
 print(f"behind the loop after {run.step} steps", flush=True)

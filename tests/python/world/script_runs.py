@@ -77,6 +77,19 @@ class ScriptTest(LockstepTest):
         path.write_text(text)
         return path
 
+    def assert_whole_log(self, run):
+        """script_log.jsonl has every step of the run once, in order; each as train.py logs it."""
+        lines = (run.run_dir / "script_log.jsonl").read_text().splitlines()
+        logged = [(row["step"], row["applied"], f"{row['lr']:.6g}") for row in map(json.loads, lines)]
+        self.assertEqual(logged, [(row["step"], row["step"], f"{row['lr']:.6g}")
+                                  for row in run.history()])
+        self.assertEqual([*run.run_dir.glob("script_log.jsonl.tmp.*")], [])
+
+    def log_of(self, run):
+        """What the workers have printed."""
+        return "".join(path.read_text(errors="replace")
+                       for path in (run.run_dir / "logs").glob("worker-*.stderr"))
+
     def start_script(self, script, words=(), workers=1, name="run", overrides=(), **more):
         arguments = [f"script.args={json.dumps([str(word) for word in words])}"] if words else []
         return self.start(script, "--workers", workers, *overrides, *arguments, name=name, **more)

@@ -65,6 +65,7 @@ class FakeScript {
   uint64_t applied = 0;
   std::vector<ls_task> tasks;
   std::vector<float> used;                 // of the last step
+  std::vector<bool> writers;               // by step: whether this process was the writer
   std::optional<uint32_t> fails_in;        // a slot
   bool is_of_two_minds = false;            // other gradients when a slot is asked for again
   std::optional<uint32_t> leaves_out = 1;  // a parameter: no gradient in odd slots
@@ -76,6 +77,8 @@ class FakeScript {
       case LS_SLOT:
         return compute(order, reply);
       case LS_APPLY:
+        writers.push_back(order.is_writer != 0);
+        EXPECT_EQ(order.generation, 1U);
         return apply(reply);
       case LS_STATE:
         return describe(reply);
@@ -228,6 +231,7 @@ class ScriptWorld {
     const FlatLayout& flat = rank.layout.flat();
     view.bucket_bounds = plan_buckets(flat.tensor_bounds(), flat.buffer.elements, 64).value();
     view.total_steps = steps;
+    view.is_writer = collective.rank() == 1;
     LOCKSTEP_RETURN_IF_ERROR(rank.engine->begin_generation(view, {}));
     for (Step t = 0; t < steps; ++t) {
       LOCKSTEP_ASSIGN_OR_RETURN(StepOutcome outcome, rank.engine->step());
@@ -291,6 +295,13 @@ TEST(ScriptEngine, WhatASlotCountsWeighsIt) {
   world.run(1);
   // Slot s has loss s + 1 and counts s + 1.
   EXPECT_NEAR(world.ranks[0]->outcomes[0].record.loss(), 55.0 / 15.0, 1e-6);
+}
+
+TEST(ScriptEngine, AnApplySaysWhoseProcessIsTheWriter) {
+  ScriptWorld world(kWorlds[1]);
+  world.run(2);
+  EXPECT_THAT(world.ranks[0]->script.writers, testing::ElementsAre(false, false));
+  EXPECT_THAT(world.ranks[1]->script.writers, testing::ElementsAre(true, true));
 }
 
 TEST(ScriptEngine, AFailureOfTheScriptIsTheStepsAndChangesNothing) {

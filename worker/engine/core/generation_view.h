@@ -33,6 +33,7 @@ struct GenerationView {
   std::vector<SlotRun> slot_runs;            // by rank
   std::vector<uint64_t> bucket_bounds;       // elements, ascending, from wire::BucketPlan
   uint64_t total_steps = 0;                  // length of the run, for the schedule
+  bool is_writer = false;                    // this member writes the checkpoints
   data::SkipSet skips;                       // slots that this generation leaves out
   PhaseClock* phases = nullptr;              // learns what a step is doing; null: the engine's own
   WorkInHand* in_hand = nullptr;             // learns which samples are in work; may be null

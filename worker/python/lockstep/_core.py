@@ -41,7 +41,8 @@ class Order(ctypes.Structure):
     _fields_ = [("kind", _i32), ("exit_code", _i32), ("task", Task),
                 ("generation", _u64), ("step", _u64),
                 ("tensors", ctypes.POINTER(Tensor)), ("tensor_count", _u64),
-                ("text", ctypes.c_char_p), ("is_again", _i32), ("is_done", _i32)]
+                ("text", ctypes.c_char_p), ("is_again", _i32), ("is_done", _i32),
+                ("is_writer", _i32)]
 
 
 class Reply(ctypes.Structure):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import os
+import pathlib
 import signal
 import sys
 import time
@@ -27,6 +28,7 @@ from ._data import DataError, Feed, facts, unpack
 from ._errors import (INTERNAL, STOPPED, USAGE, Left, LockstepError, Misuse, Stopped, exit_code_of,
                       text_of)
 from ._gradients import Buffers, Gradients, dtype_number
+from ._log import Log, Logs
 from ._slot import Slot, SlotParts
 from ._state import Kept, MisuseError, StateError
 from ._step import Step, scaler_of
@@ -44,7 +46,7 @@ class Stage(enum.Enum):
     ENDED = "behind the loop"
 
 
-class Run:
+class Run(Logs):
     """What lockstep.start() gives. One for a process."""
 
     def __init__(self, core: _core.Core, is_worker: bool):
@@ -52,6 +54,7 @@ class Run:
         self._pid = os.getpid()
         self._is_worker = is_worker
         self._job = core.job
+        self._log = Log(pathlib.Path(core.job["script_log"]).absolute() if is_worker else None)
         self._kept = Kept()
         self._clip_norm: float | None = None
         self._is_kept = False
@@ -165,6 +168,7 @@ class Run:
         begun = time.monotonic()
         while len(passes) < 2 and (not passes or time.monotonic() - begun < _LONG_TRIAL_S):
             observed = _trial.Observed()
+            self._log.mute()
             yield from self._slot_of(ahead, task, observed)
             if not passes:
                 kept.include_buffers(parts.buffers.settle())
@@ -173,6 +177,7 @@ class Run:
             passes.append(observed)
         if len(passes) == 2 and self._job["exact"] == "1":
             _trial.compare(passes[0], passes[1], [p.name for p in kept.parameters])
+        self._log.close()
         self._begin(passes[0])
 
     def _begin(self, observed: _trial.Observed) -> None:
@@ -211,15 +216,25 @@ class Run:
                 task = _core.Task.from_buffer_copy(order.task)
                 ahead.ask(order.generation)
                 self._parts.buffers.restore()
+                self._log.slot(order)
                 yield from self._slot_of(ahead, task)
+                self._log.close()
                 reply = self._slot.finish()
                 self._slot = None
             else:
-                if order.kind == _core.APPLY:
-                    self._step = order.step + 1
-                elif order.kind == _core.INSTALL:
-                    self._step = order.step
-                reply = self._applier.answer(order)
+                reply = self._answer(order)
+
+    def _answer(self, order: Order) -> Reply:
+        if order.kind == _core.APPLY:
+            self._step = order.step + 1
+            self._log.applies(order)
+        elif order.kind == _core.INSTALL:
+            self._step = order.step
+            self._log.installed()
+        reply = self._applier.answer(order)
+        if order.kind == _core.APPLY:
+            self._log.applied(order)
+        return reply
 
     def _next(self, reply: Reply | None) -> Order:
         self._has_order = False
@@ -232,6 +247,7 @@ class Run:
         code, is_done, text = order.exit_code, bool(order.is_done), (order.text or b"").decode()
         self._stage = Stage.ENDED
         self._core.close(code)
+        self._log.end()
         self._parts.gradients.remove()
         self._kept.guard().remove()
         if is_done and not self._is_worker:

@@ -1,0 +1,154 @@
+"""What run.log() takes, and what becomes of it: in one process, and where the writer changes."""
+import json
+import pathlib
+import tempfile
+import unittest
+from types import SimpleNamespace
+
+import torch
+
+from lockstep import Misuse
+from lockstep._log import MOST_NAMES, NAME_CHARS, TEXT_CHARS, Log
+
+
+def order(generation, step, is_writer=True, is_again=False):
+    """Of a slot or an apply of `step`, from 0."""
+    return SimpleNamespace(generation=generation, step=step, is_writer=is_writer, is_again=is_again,
+                           task=SimpleNamespace(step=step))
+
+
+class LogTest(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.path = pathlib.Path(directory.name) / "script_log.jsonl"
+        self.log = self.made()
+
+    def made(self):
+        log = Log(self.path)
+        self.addCleanup(log.end)
+        return log
+
+    def apply(self, step, log=None, generation=1, is_writer=True, **values):
+        log = log or self.log
+        the_order = order(generation, step, is_writer)
+        log.applies(the_order)
+        log.put(values)
+        log.applied(the_order)
+
+    def rows(self):
+        return [json.loads(line) for line in self.path.read_text().splitlines()]
+
+    def steps(self):
+        return [row["step"] for row in self.rows()]
+
+    def test_values_of_body_and_apply_are_one_line(self):
+        self.log.slot(order(1, 0))
+        self.log.put({"loss": torch.tensor(0.5), "name": "a\n\"b\"\u00e9\ud800"})
+        self.log.close()
+        self.log.slot(order(1, 0))
+        self.log.put({"loss": 0.25, "seen": 2**60, "is_late": True})
+        self.apply(0, norm=torch.ones(1, dtype=torch.bfloat16))
+        self.assertEqual(self.rows(), [{"step": 1, "loss": 0.25, "name": "a\n\"b\"\u00e9?",
+                                        "seen": 2**60, "is_late": 1, "norm": 1.0}])
+
+    def test_a_slot_that_is_computed_again_counts_once(self):
+        self.log.slot(order(1, 0))
+        self.log.put({"of_a_dead_generation": 1})
+        self.log.slot(order(2, 0))
+        self.log.put({"x": 2})
+        self.log.slot(order(2, 0, is_again=True))
+        self.log.put({"x": 3})
+        self.apply(0, generation=2)
+        self.assertEqual(self.rows(), [{"step": 1, "x": 2}])
+        self.apply(1, generation=2)
+        self.assertEqual(self.steps(), [1], "a step without values has no line")
+
+    def test_what_cannot_be_logged_is_said_by_name(self):
+        with self.assertRaisesRegex(Misuse, "outside of the loop"):
+            self.log.put({"x": 1})
+        self.log.slot(order(1, 0))
+        for values, text in (({"x": float("nan")}, "'nan' for x"), ({"x": None}, "for x"),
+                             ({"x": torch.ones(2)}, "several numbers for x"), ({"": 1}, "a name is"),
+                             ({"step": 1}, "'step'"), ({"a\nb": 1}, "printable"), ({3: 1}, "'3'"),
+                             ({"x" * (NAME_CHARS + 1): 1}, f"1 to {NAME_CHARS}"),
+                             ({"x": "y" * (TEXT_CHARS + 1)}, f"takes {TEXT_CHARS}"),
+                             ({"x": 1 << 63}, "for x"), ({"x": [1]}, "for x"),
+                             ({f"x{i}": i for i in range(MOST_NAMES + 1)}, "names in a step")):
+            with self.subTest(text), self.assertRaisesRegex(Misuse, text):
+                self.log.put(values)
+        self.log.mute()
+        self.log.put({"of_the_trial": 1})
+        self.apply(0, y=1)
+        self.assertEqual(self.rows(), [{"step": 1, "y": 1}])
+
+    def test_the_next_writer_adds_what_the_dead_one_had_not_written(self):
+        next_one = self.made()
+        heard = []
+        next_one.on_log(lambda step, values: heard.append((step, values["x"])))
+        for step in range(3):
+            self.apply(step, next_one, is_writer=False, x=step)
+            if step < 2:
+                self.apply(step, x=step)
+        with open(self.path, "a") as file:
+            file.write('{"step":3,"x')  # it died in the middle of its line
+        self.assertEqual(heard, [])
+        self.apply(3, next_one, generation=2, x=3)
+        self.assertEqual(self.steps(), [1, 2, 3, 4])
+        self.assertEqual(heard, [(3, 2), (4, 3)])
+        self.apply(2, x="of a writer that was stopped and is not dead")
+        self.assertEqual(self.steps(), [1, 2, 3, 4])
+        self.assertEqual([path.name for path in self.path.parent.iterdir()], [self.path.name])
+
+    def test_lines_beyond_the_state_are_cut(self):
+        for step in range(5):
+            self.apply(step, x=step)
+        self.log.installed()
+        self.apply(2, generation=2, x="again")
+        self.assertEqual([(row["step"], row["x"]) for row in self.rows()],
+                         [(1, 0), (2, 1), (3, "again")])
+        fresh = self.made()
+        self.apply(0, fresh, generation=3, x="afresh")
+        self.assertEqual(self.steps(), [1])
+
+    def test_lines_that_are_damaged_end_what_is_taken_over(self):
+        for text in ('{"step":1,"x":1}\n{"step":3,"x":1}\n{"step":2,"x":1}\n', '{"step":1,"x":1}\nx\n',
+                     '{"step":1,"x":1}\n{"step":a,"x":1}\n'):
+            self.path.write_text(text)
+            self.apply(8, self.made(), x=8)
+            self.assertEqual((self.steps()[0], self.steps()[-1]), (1, 9))
+            self.assertEqual(self.steps(), sorted(self.steps()))
+
+    def test_a_file_that_cannot_be_written_ends_nothing(self):
+        heard = []
+        self.log.on_log(lambda step, values: heard.append(step))
+        self.path.mkdir()
+        self.apply(0, x=0)
+        self.apply(1, x=1)
+        self.path.rmdir()
+        self.apply(2, generation=2, x=2)
+        self.assertEqual(self.steps(), [1, 2, 3], "held meanwhile")
+        self.assertEqual(heard, [1, 2, 3])
+
+    def test_on_writer_is_called_once_before_the_first_step_as_writer(self):
+        called = []
+        self.log.on_writer(lambda: called.append((self.log.is_writer, len(called))))
+        self.apply(0, is_writer=False)
+        self.assertEqual((called, self.log.is_writer), ([], False))
+        self.apply(1, generation=2)
+        self.apply(2, generation=2)
+        self.apply(3, generation=3, is_writer=False)
+        self.assertFalse(self.log.is_writer)
+        self.apply(4, generation=4)
+        self.assertEqual(called, [(True, 0)])
+
+    def test_alone_there_are_callbacks_and_no_file(self):
+        log, heard = Log(None), []
+        log.on_log(lambda step, values: heard.append((step, values)))
+        self.apply(0, log, x=1)
+        self.assertEqual(heard, [(1, {"x": 1})])
+        self.assertFalse(self.path.exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,232 @@
+"""What a script says of its steps, and what the writer alone does with it.
+
+    body, update, after_step ── log() ─▶ the step in work ── applied ─▶ the newest steps
+                                                                             │ writer
+                                                          script_log.jsonl ◀─┴─▶ on_log(step, values)
+
+INVARIANTS
+ L1 Values count once their step is applied: what is logged by a slot of a generation that is over
+    does not go out.
+ L2 Every worker holds the newest steps. If the writer dies between a step and its line, the next
+    writer, which has applied the step, too, writes the line.
+ L3 A line is in the file before anything that depends on it: the next slot, or a checkpoint.
+
+Main thread only.
+"""
+from __future__ import annotations
+
+import json
+import math
+import pathlib
+import sys
+from collections import deque
+from typing import Any, Callable, Mapping, NamedTuple
+
+from ._core import Order
+from ._errors import Misuse
+from ._log_file import LogFile
+
+MOST_NAMES = 256    # a step
+NAME_CHARS = 128
+TEXT_CHARS = 4096
+_HELD_STEPS = 64    # no worker is so far ahead of the writer
+_OUTSIDE = ("log() outside of the loop over run.batches(): a value belongs to a step, so log it in the "
+            "loop's body, or in keep(after_step=...)")
+
+
+class Logged(NamedTuple):
+    step: int  # applied steps with it, as in history.jsonl
+    values: dict[str, Any]
+
+    def line(self) -> bytes:
+        text = json.dumps({"step": self.step, **self.values}, allow_nan=False, ensure_ascii=False,
+                          separators=(",", ":"))
+        return text.encode(errors="replace") + b"\n"
+
+
+def checked_name(name: Any) -> str:
+    if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= NAME_CHARS:
+        raise Misuse(f"log() was given the name {str(name)[:NAME_CHARS]!r}: a name is a text of 1 to "
+                     f"{NAME_CHARS} printable characters")
+    if name == "step":
+        raise Misuse("log() was given the name 'step', which every line has already: leave it out")
+    return name
+
+
+def checked_value(name: str, value: Any) -> int | float | str:
+    """The number or text that `value` is; of a tensor or array its only element."""
+    if isinstance(value, str):
+        if len(value) > TEXT_CHARS:
+            raise Misuse(f"log() was given {len(value)} characters for {name}, and takes {TEXT_CHARS}")
+        return value
+    if not isinstance(value, (int, float)) and hasattr(value, "item"):
+        try:
+            value = value.item()
+        except (TypeError, ValueError, RuntimeError):
+            raise Misuse(f"log() was given several numbers for {name}; take one, as in "
+                         f"{name}=x.mean()") from None
+    if isinstance(value, int) and value.bit_length() < 64:
+        return int(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
+    raise Misuse(f"log() was given {str(value)[:80]!r} for {name}, and takes finite numbers and texts; "
+                 f"leave {name} out of the steps in which it is none")
+
+
+class Log:
+    """`path`: of the file; None: the run has no directory."""
+
+    def __init__(self, path: pathlib.Path | None):
+        self._path = path
+        self._on_writer: list[Callable[[], Any]] = []
+        self._on_log: list[Callable[[int, dict[str, Any]], Any]] = []
+        self.is_writer = False
+        self._place: tuple[int, int] | None = None  # generation and step in work
+        self._is_open = False  # a slot or an applied step is in work
+        self._is_muted = False
+        self._values: dict[str, Any] = {}
+        self._held: deque[Logged] = deque(maxlen=_HELD_STEPS)
+        self._written = 0     # on_log() had the steps up to this one
+        self._led: int | None = None  # the generation that `_file` was opened for
+        self._file: LogFile | None = None
+        self._has_warned = False
+
+    def on_writer(self, function: Callable[[], Any]) -> None:
+        self._on_writer.append(function)
+
+    def on_log(self, function: Callable[[int, dict[str, Any]], Any]) -> None:
+        self._on_log.append(function)
+
+    def put(self, values: Mapping[str, Any]) -> None:
+        if not self._is_open:
+            raise Misuse(_OUTSIDE)
+        checked = {checked_name(name): checked_value(name, value) for name, value in values.items()}
+        if self._is_muted:
+            return
+        if len(self._values.keys() | checked.keys()) > MOST_NAMES:
+            raise Misuse(f"log() was given more than {MOST_NAMES} names in a step; log fewer")
+        self._values |= checked
+
+    def mute(self) -> None:
+        """What is logged in the next slot does not count."""
+        self._is_open = self._is_muted = True
+
+    def slot(self, order: Order) -> None:
+        """A slot begins. One that is computed again to be compared says nothing new."""
+        self._enter(order.generation, order.task.step)
+        self._is_muted = bool(order.is_again)
+
+    def applies(self, order: Order) -> None:
+        """A step is about to be applied."""
+        self._enter(order.generation, order.step)
+        self.is_writer = bool(order.is_writer)
+        while self.is_writer and self._on_writer:
+            self._on_writer.pop(0)()
+
+    def applied(self, order: Order) -> None:
+        self.close()
+        if self._values:
+            self._held.append(Logged(order.step + 1, self._values))
+            self._values = {}
+        if self.is_writer:
+            self._write(order)
+        else:
+            self._let_go()
+
+    def close(self) -> None:
+        """Nothing is in work."""
+        self._is_open = self._is_muted = False
+
+    def installed(self) -> None:
+        """The state is another one: its steps before are in the file, or were nobody's here."""
+        self._held.clear()
+        self._values = {}
+
+    def end(self) -> None:
+        """The run is over here."""
+        self.close()
+        self._let_go()
+
+    def _enter(self, generation: int, step: int) -> None:
+        if self._place != (generation, step):
+            self._place, self._values = (generation, step), {}
+        self._is_open, self._is_muted = True, False
+
+    def _write(self, order: Order) -> None:
+        if self._led != order.generation:
+            self._led = order.generation
+            self._open(order.generation, order.step)
+        self._append_held()
+        for logged in self._held:
+            if logged.step > self._written:
+                self._written = logged.step
+                for function in self._on_log:
+                    function(logged.step, dict(logged.values))
+
+    def _open(self, generation: int, applied: int) -> None:
+        """This process has become the writer, or a generation of it has begun."""
+        self._written = min(self._written, applied)
+        if self._path is None:
+            return
+        self._let_go()
+        try:
+            self._file = LogFile(self._path, generation, applied)
+        except OSError as why:
+            self._written = applied
+            return self._warn(why)
+        self._written = max(self._written, self._file.last)
+
+    def _let_go(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _append_held(self) -> None:
+        if self._file is None:
+            return
+        try:
+            for logged in self._held:
+                if logged.step > self._file.last:
+                    self._file.append(logged.step, logged.line())
+            self._has_warned = False
+        except OSError as why:
+            self._warn(why)
+
+    def _warn(self, why: OSError) -> None:
+        if not self._has_warned:
+            print(f"lockstep: {self._path} cannot be written: {why}; the newest {_HELD_STEPS} steps are "
+                  "held meanwhile", file=sys.stderr)
+        self._has_warned = True
+
+
+class Logs:
+    """The part of a Run that scripts log with."""
+
+    _log: Log
+
+    @property
+    def is_writer(self) -> bool:
+        """This process writes what the run keeps, since the last applied step. One of a run does at a
+        time; another one where it dies."""
+        return self._log.is_writer
+
+    def on_writer(self, function: Callable[[], Any]) -> Callable[[], Any]:
+        """`function()` is called once in each process that is or becomes the writer, before the first
+        step that it applies as one: what should be open in one place (W&B, MLflow, a file) is opened
+        there. The other workers wait for it in that step. Works as a decorator, too."""
+        self._log.on_writer(function)
+        return function
+
+    def on_log(self, function: Callable[[int, dict[str, Any]], Any]) \
+            -> Callable[[int, dict[str, Any]], Any]:
+        """`function(step, values)` is called in the writer for each applied step that logged
+        something. Works as a decorator, too."""
+        self._log.on_log(function)
+        return function
+
+    def log(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+        """Values of the step in work, by name: finite numbers and texts. They go out once the step is
+        applied: of the writer, to script_log.jsonl and on_log(). A step that is computed again
+        replaces them. Of a name that is logged twice in a step, the last value counts.
+        """
+        self._log.put({**(values or {}), **named})
