@@ -12,11 +12,13 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 # What one clone has compiled, another one need not: paths below the sources are taken relative to
-# the build directory. The sloppiness is for precompiled headers, of which nothing is kept without.
+# the build directory. The sloppiness is for precompiled headers, of which nothing is kept without;
+# a sum stands for each of them (compile_headers.sh).
 find_program(LOCKSTEP_CCACHE ccache)
 if(LOCKSTEP_CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}
-      CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros ${LOCKSTEP_CCACHE})
+      CCACHE_NOHASHDIR=1 CCACHE_PCH_EXTSUM=1 CCACHE_SLOPPINESS=pch_defines,time_macros
+      ${LOCKSTEP_CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_C_COMPILER_LAUNCHER})
 endif()
 # Debuggers find the sources from the root of a clone.
