@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "comm/base/prng.h"
 #include "comm/base/work_in_hand.h"
 #include "data/order/digest.h"
 #include "worker/engine/core/step_memory.h"
@@ -42,24 +41,6 @@ Code code_of(int32_t exit_code) {
 }
 
 }  // namespace
-
-uint32_t slot_seed(uint64_t run_seed, Step step, uint32_t slot) {
-  return fold32(
-      stream_key({static_cast<uint64_t>(StreamKind::kDropout), run_seed, step, uint64_t{slot}}));
-}
-
-ls_task task_of(const data::RunShape& shape, uint64_t run_seed, Step step, uint32_t slot,
-                uint64_t samples) {
-  const data::StepPlan plan = data::plan_step(shape, step);
-  const data::PositionRange range = data::slot_positions(plan, slot, shape.slots);
-  return {.step = step,
-          .epoch = plan.epoch,
-          .begin = range.begin,
-          .end = range.end,
-          .step_samples = samples,
-          .slot = slot,
-          .seed = slot_seed(run_seed, step, slot)};
-}
 
 Result<std::unique_ptr<ScriptEngine>> ScriptEngine::create(Parts parts,
                                                            const BufferFactory& make_buffer) {
@@ -192,6 +173,7 @@ Status ScriptEngine::ask_for_slot(const SlotTask& task, SlotPort* port, float* r
   SlotInWork& work = work_.emplace();
   work.port = port;
   work.region = region;
+  work.may_add = port != nullptr && !task.wants_hash && !parts_.layout.has_late();
   work.task = task_of(parts_.shape, parts_.job.seed(), task.step, task.slot, task.step_labels);
   work.takes.resize(flat().parameters.size());
   work.has_statistic.resize(flat().statistics.size());
@@ -250,6 +232,7 @@ Status ScriptEngine::backward_begins() {
     work.closed = work.port->open();
     if (!work.closed.is_ok()) return work.closed;
     work.region = work.port->region();
+    if (work.may_add) work.sum = work.port->sum_to_add_to();
   }
   phases().switch_to(WorkPhase::kBackward);
   return Status::ok();
@@ -276,10 +259,9 @@ Status ScriptEngine::take(uint32_t parameter, const void* data, DType dtype, uin
     return {Code::kUsage, "the gradient of " + facts.name +
                               " came twice in one slot, and once in the trial: what a slot "
                               "computes must not depend on the step"};
-  LOCKSTEP_RETURN_IF_ERROR(widen_floats(data, dtype, elements,
-                                        is_first ? Into::kReplace : Into::kAdd,
-                                        work.region + place.begin)
-                               .with_context(facts.name));
+  const Into how = is_first && work.sum == nullptr ? Into::kReplace : Into::kAdd;
+  float* const to = (work.sum == nullptr ? work.region : work.sum) + place.begin;
+  LOCKSTEP_RETURN_IF_ERROR(widen_floats(data, dtype, elements, how, to).with_context(facts.name));
   if (!facts.is_late) announce(parameter);
   return Status::ok();
 }
@@ -296,6 +278,15 @@ Status ScriptEngine::take_statistic(uint32_t statistic, std::span<const float> d
   return Status::ok();
 }
 
+// A gradient of zeros. Added it counts, too: -0 becomes 0.
+void ScriptEngine::leave_out(const FlatTensor& place) {
+  if (work_->sum == nullptr) {
+    std::fill_n(work_->region + place.begin, place.elements, 0.0f);
+    return;
+  }
+  for (float& sum : std::span(work_->sum + place.begin, place.elements)) sum += 0.0f;
+}
+
 // Of what Python did not give, gradients are zero; all else must have come.
 Status ScriptEngine::finish_region(const ls_reply& reply) {
   SlotInWork& work = *work_;
@@ -309,7 +300,7 @@ Status ScriptEngine::finish_region(const ls_reply& reply) {
   std::fill_n(control, flat().control_elements(), 0.0f);
   for (uint32_t i = 0; i < work.takes.size(); ++i) {
     const FlatTensor& place = flat().parameters[i];
-    if (work.takes[i] == 0) std::fill_n(work.region + place.begin, place.elements, 0.0f);
+    if (work.takes[i] == 0) leave_out(place);
     if (work.takes[i] == 0 || layout.facts().parameters[i].is_late) announce(i);
     control[layout.used_at(i)] = work.takes[i] == 0 ? 0.0f : 1.0f;
   }

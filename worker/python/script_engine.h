@@ -7,8 +7,10 @@
 // INVARIANTS
 //  Y1 Parameters and optimizer are Python's. They change in APPLY and INSTALL only.
 //  Y2 Python never writes where peers read: the sums that an optimizer may overwrite are a copy.
+//     A run of one process has no peers, and no copy.
 //  Y3 A slot's region is written between backward_begins() and the reply, and whole then: what the
-//     script did not give is zero.
+//     script did not give is zero. Gradients that nobody asks for by themselves are added where
+//     they would be merged (StepReducer::sum_to_add_to), so the region does not have them.
 //  Y4 A slot that members check (train.check_every) is computed twice by its owner, too. Who
 //     differs from itself ends the run with kConfig: no innocent member is expelled.
 //
@@ -35,6 +37,7 @@
 #include "worker/engine/engine.h"
 #include "worker/python/desk.h"
 #include "worker/python/script_layout.h"
+#include "worker/python/slot_task.h"
 
 namespace lockstep {
 
@@ -42,6 +45,8 @@ namespace lockstep {
 struct SlotInWork {
   SlotPort* port = nullptr;  // null: the region is private
   float* region = nullptr;   // null: backward has not begun
+  float* sum = nullptr;      // where gradients are added; null: they go to the region
+  bool may_add = false;      // nobody asks for the gradients of this slot by themselves
   ls_task task{};
   uint64_t digest = 0;
   bool has_digest = false;
@@ -111,6 +116,7 @@ class ScriptEngine final : public Engine, private SlotComputer {
   Status ask_for_slot(const SlotTask& task, SlotPort* port, float* region, bool is_again);
   Status finish_region(const ls_reply& reply);
   void announce(uint32_t parameter);
+  void leave_out(const FlatTensor& place);
   Result<ls_reply> ask(const ls_order& order);
   PhaseClock& phases() { return *phases_; }
 
@@ -130,12 +136,5 @@ class ScriptEngine final : public Engine, private SlotComputer {
   StepDriver driver_;
   std::optional<data::BatchSequence> ahead_;  // of the generation: what upcoming() has not told
 };
-
-// Seeds every random number of a slot.
-uint32_t slot_seed(uint64_t run_seed, Step step, uint32_t slot);
-
-// The task of a slot; its step has `samples`, without those of skipped slots.
-ls_task task_of(const data::RunShape& shape, uint64_t run_seed, Step step, uint32_t slot,
-                uint64_t samples);
 
 }  // namespace lockstep

@@ -53,10 +53,12 @@ Result<ScriptLayout> ScriptLayout::create(ScriptFacts facts, uint32_t slots) {
   ScriptLayout layout;
   layout.own_ = own_control(slots);
   layout.flat_ = make_flat_layout(model, slots, {}, facts.parameters.size() + 2);
+  layout.has_late_ = std::any_of(facts.parameters.begin(), facts.parameters.end(),
+                                 [](const auto& parameter) { return parameter.is_late; });
   layout.facts_ = std::move(facts);
   const BufferLayout& buffer = layout.flat_.buffer;
   try {
-    layout.gradients_.resize(buffer.gradients);
+    layout.gradients_.resize(buffer.elements);
     layout.statistics_.resize(buffer.statistics - buffer.gradients);
   } catch (const std::bad_alloc&) {
     return Status(Code::kConfig, "there is no memory for the gradients of " +
@@ -90,7 +92,7 @@ double ScriptLayout::get_count(const float* control) const {
 void ScriptLayout::take_sums(const float* sums, uint32_t slots, float factor) {
   const BufferLayout& buffer = flat_.buffer;
   if (factor == 1) {
-    std::copy_n(sums, buffer.gradients, gradients_.data());
+    if (sums != gradients_.data()) std::copy_n(sums, buffer.gradients, gradients_.data());
   } else {
     for (uint64_t i = 0; i < buffer.gradients; ++i) gradients_[i] = sums[i] * factor;
   }

@@ -46,6 +46,8 @@ class ScriptLayout {
   const FlatLayout& flat() const { return flat_; }
   LossFacts loss() const;
 
+  bool has_late() const { return has_late_; }  // a parameter that is_late
+
   uint64_t used_at(size_t parameter) const { return own_ + parameter; }  // in a control section
   uint64_t count_at() const { return own_ + facts_.parameters.size(); }
 
@@ -53,7 +55,12 @@ class ScriptLayout {
   void put_count(float* control, uint64_t count) const;
   double get_count(const float* control) const;
 
+  // Memory for a whole region of the gradient buffer, whose gradients are those of gradients(): a
+  // run of one process may sum there, since nobody else reads its sums.
+  float* room() { return gradients_.data(); }
+
   // The sums of a step for the optimizer, times `factor`; statistics are means over `slots` slots.
+  // Sums in room() stay where they are.
   void take_sums(const float* sums, uint32_t slots, float factor);
 
   const std::vector<float>& gradients() const { return gradients_; }
@@ -68,6 +75,7 @@ class ScriptLayout {
   ScriptFacts facts_;
   FlatLayout flat_;
   uint64_t own_ = 0;
+  bool has_late_ = false;
   std::vector<float> gradients_;
   std::vector<float> statistics_;
   std::vector<float> used_;

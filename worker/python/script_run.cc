@@ -207,8 +207,9 @@ void ScriptRun::serve() {
 }
 
 Status ScriptRun::start_alone() {
-  const auto plain = [](const BufferLayout& layout, uint32_t regions) {
-    return Result<std::unique_ptr<GradientBuffer>>(make_plain_buffer(layout, regions));
+  const auto plain = [this](const BufferLayout& layout, uint32_t regions) {
+    return Result<std::unique_ptr<GradientBuffer>>(
+        make_plain_buffer(layout, regions, layout_->room()));
   };
   LOCKSTEP_ASSIGN_OR_RETURN(own_engine_, make_engine(plain));
   engine_.store(own_engine_.get());

@@ -16,15 +16,19 @@ namespace {
 
 class PlainBuffer final : public GradientBuffer {
  public:
-  PlainBuffer(const BufferLayout& layout, uint32_t regions)
-      : layout_(layout), regions_(regions), data_(allocate((regions + 1) * stride())) {}
+  PlainBuffer(const BufferLayout& layout, uint32_t regions, float* first)
+      : layout_(layout),
+        regions_(regions),
+        first_(first),
+        data_(allocate((first == nullptr ? regions + 1 : regions) * stride())) {}
   ~PlainBuffer() override { ::operator delete[](data_, kAlignment); }
 
   const BufferLayout& layout() const override { return layout_; }
   uint32_t regions() const override { return regions_; }
   float* partial(uint32_t region) override {
     LOCKSTEP_CHECK(region < regions_, "no such region");
-    return data_ + (region + 1) * stride();
+    if (first_ == nullptr) return data_ + (region + 1) * stride();
+    return region == 0 ? first_ : data_ + region * stride();
   }
   float* result() override { return data_; }
 
@@ -43,7 +47,8 @@ class PlainBuffer final : public GradientBuffer {
 
   BufferLayout layout_;
   uint32_t regions_;
-  float* data_;
+  float* first_;
+  float* data_;  // the result, then the regions that are not the caller's
 };
 
 // One rank's offer to the operation in progress.
@@ -221,13 +226,14 @@ class LoopbackCollective final : public Collective {
 
 }  // namespace
 
-std::unique_ptr<GradientBuffer> make_plain_buffer(const BufferLayout& layout, uint32_t regions) {
+std::unique_ptr<GradientBuffer> make_plain_buffer(const BufferLayout& layout, uint32_t regions,
+                                                  float* first) {
   LOCKSTEP_CHECK(layout.gradients <= layout.statistics && layout.statistics <= layout.elements &&
                      layout.gradients % kCutElements == 0 &&
                      layout.statistics % kCutElements == 0 && layout.elements % kCutElements == 0,
                  "sections end at multiples of kCutElements");
   LOCKSTEP_CHECK(regions > 0, "at least one region");
-  return std::make_unique<PlainBuffer>(layout, regions);
+  return std::make_unique<PlainBuffer>(layout, regions, first);
 }
 
 std::vector<std::unique_ptr<Collective>> make_loopback(

@@ -12,8 +12,11 @@
 
 namespace lockstep {
 
-// A GradientBuffer in plain zeroed memory. REQUIRES: a valid layout, regions > 0.
-std::unique_ptr<GradientBuffer> make_plain_buffer(const BufferLayout& layout, uint32_t regions);
+// A GradientBuffer in plain zeroed memory. REQUIRES: a valid layout, regions > 0. `first`: memory
+// of the caller's for region 0, which outlives the buffer and has layout.elements floats; null: its
+// own.
+std::unique_ptr<GradientBuffer> make_plain_buffer(const BufferLayout& layout, uint32_t regions,
+                                                  float* first = nullptr);
 
 // One Collective per rank of `generation`. buffers[r] belongs to rank r. All have one layout, and
 // outlive the Collectives. abort() on any Collective aborts all. Destroying a rank's Collective

@@ -98,11 +98,17 @@ struct World {
     control[kControlLoss] = value_of(step, work.slot, 0);
     control[kControlCorrect] = value_of(step, work.slot, 1);
     put_digest(control, work.slot, digest_of(step, work.slot));
+    float* const sum = adds ? reducer.sum_to_add_to(work) : nullptr;
+    sums_added_to += sum != nullptr;
     const auto n = static_cast<uint32_t>(layout.parameters.size());
     for (uint32_t k = 0; k < n; ++k) {
       const uint32_t p = (k + rank + static_cast<uint32_t>(step)) % n;
       for (uint64_t i = layout.parameters[p].begin; i < layout.parameters[p].end(); ++i)
-        region[i] = value_of(step, work.slot, i);
+        if (sum == nullptr) {
+          region[i] = value_of(step, work.slot, i);
+        } else {
+          sum[i] += value_of(step, work.slot, i);
+        }
       if (reducer.is_last(work)) reducer.tensor_ready(p);
     }
   }
@@ -145,12 +151,15 @@ struct World {
   std::vector<std::unique_ptr<GradientBuffer>> buffers;
   std::vector<std::unique_ptr<Collective>> collectives;
   std::vector<uint64_t> bounds;
+  bool adds = false;  // gradients to where they would be merged
+  std::atomic<int> sums_added_to{0};
   bool on_device = false;  // of a world of one rank: its gradients stay in SeparateSums
 };
 
 TEST(StepReducer, SumsAreTheSameForAnyRunsAndBucketsAndEmptySlots) {
   const std::vector<std::vector<SlotRun>> splits = {
       {{0, 5}}, {{0, 2}, {2, 5}}, {{0, 4}, {4, 5}}, {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}}};
+  int added = 0;
   for (const std::vector<bool>& non_empty : {std::vector<bool>{true, true, true, true, true},
                                              {false, true, false, true, true},
                                              {true, true, true, true, false},
@@ -161,12 +170,18 @@ TEST(StepReducer, SumsAreTheSameForAnyRunsAndBucketsAndEmptySlots) {
         World world(runs, 5, bucket_bytes);
         EXPECT_TRUE(world.run(4, non_empty) == expected)
             << runs.size() << " ranks, buckets of " << bucket_bytes << " bytes";
+        World adding(runs, 5, bucket_bytes);
+        adding.adds = true;
+        EXPECT_TRUE(adding.run(4, non_empty) == expected)
+            << runs.size() << " ranks that add, buckets of " << bucket_bytes << " bytes";
+        added += adding.sums_added_to;
       }
     }
     World alone(splits[0], 5, 256);
     alone.on_device = true;
     EXPECT_TRUE(alone.run(4, non_empty) == expected) << "on a device";
   }
+  EXPECT_GT(added, 0);
 }
 
 // Notes which bucket is summed, one after the other.

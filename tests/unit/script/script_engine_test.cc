@@ -154,7 +154,8 @@ class FakeScript {
 };
 
 struct Rank {
-  explicit Rank(const wire::JobSpec& job, bool has_counts, bool has_late)
+  // `is_alone`: it sums where the script's optimizer finds the gradients.
+  Rank(const wire::JobSpec& job, bool is_alone, bool has_counts, bool has_late)
       : layout(ScriptLayout::create({.parameters = {{"a", {20}, false}, {"b", {4, 5}, has_late}},
                                      .statistics = {{"m", {4}, false}},
                                      .metrics = {"slot"},
@@ -162,8 +163,9 @@ struct Rank {
                                     kSlots)
                    .value()),
         engine(ScriptEngine::create({job, kShape, order_spec(), layout, desk, {"a=b"}, 0.125},
-                                    [](const BufferLayout& flat, uint32_t regions) {
-                                      return Result(make_plain_buffer(flat, regions));
+                                    [&](const BufferLayout& flat, uint32_t regions) {
+                                      return Result(make_plain_buffer(
+                                          flat, regions, is_alone ? layout.room() : nullptr));
                                     })
                    .value()),
         script(desk, *engine, layout) {
@@ -190,7 +192,8 @@ class ScriptWorld {
   explicit ScriptWorld(const std::vector<SlotRun>& runs, WorldOptions options = {})
       : job_(job_of(options.check_every)), runs_(runs) {
     for (size_t r = 0; r < runs.size(); ++r)
-      ranks.push_back(std::make_unique<Rank>(job_, options.has_counts, options.has_late));
+      ranks.push_back(
+          std::make_unique<Rank>(job_, runs.size() == 1, options.has_counts, options.has_late));
   }
 
   // Every rank with its two threads, up to its first error.

@@ -38,6 +38,8 @@ class SlotPort {
   Status open() { return reducer_.open(); }
   // Layout of the gradient buffer. REQUIRES: open() has returned ok.
   float* region() { return reducer_.region(work_); }
+  // As of StepReducer: where gradients may be added instead; null: nowhere.
+  float* sum_to_add_to() { return reducer_.sum_to_add_to(work_); }
   // Where gradients and statistics go on the device; null: to region(). Control goes to region().
   float* region_on_device() { return reducer_.region_on_device(work_); }
   // To be called with a parameter's index as soon as its gradient is in the region; empty: nobody

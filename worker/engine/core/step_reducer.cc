@@ -48,6 +48,7 @@ void StepReducer::begin_step(Step step, const StepMerge& merge) {
   schedule_ = &merge.ranks[collective_.rank()];
   opened_ = false;
   last_slot_ = -1;
+  is_added_ = false;
   final_merges_.clear();
   for (const SlotWork& work : schedule_->work) {
     if (!work.empty) {
@@ -77,6 +78,13 @@ Status StepReducer::open() {
   return Status::ok();
 }
 
+float* StepReducer::sum_to_add_to(const SlotWork& work) {
+  const bool is_on_host = device_sums_ == nullptr && transfer_ == nullptr;
+  if (!is_on_host || work.merges.empty() || work.merges.front().src != work.region) return nullptr;
+  is_added_ = true;
+  return buffer_.partial(work.merges.front().dst);
+}
+
 void StepReducer::tensor_ready(uint32_t parameter) {
   const uint32_t bucket = bucket_of_[parameter];
   LOCKSTEP_CHECK(missing_[bucket] > 0, "a gradient came twice");
@@ -98,7 +106,8 @@ Status StepReducer::slot_done(const SlotWork& work) {
     if (!work.empty) LOCKSTEP_RETURN_IF_ERROR(device_sums_->bring(work.region, all));
     return merge_on_device(work.merges, all);
   }
-  merge(work.merges, {0, layout_.buffer.elements});
+  merge_slot(work.merges, {0, layout_.buffer.elements});
+  is_added_ = false;
   return Status::ok();
 }
 
@@ -201,7 +210,7 @@ Status StepReducer::merge_and_reduce(uint32_t position, const std::function<void
   if (transfer_ != nullptr && last_slot_ >= 0) LOCKSTEP_RETURN_IF_ERROR(transfer_->wait(position));
   const int64_t begin_ns = trace_ == nullptr ? 0 : trace_->now_ns();
   const ElementRange range = range_of(order_.at(position));
-  merge(final_merges_, range);
+  merge_slot(final_merges_, range);
   if (merged) merged();
   Status status = reduce(collective_, position, range);
   if (trace_ != nullptr)
@@ -228,6 +237,14 @@ void StepReducer::merge(const std::vector<RegionMerge>& merges, const ElementRan
   for (const RegionMerge& m : merges)
     add_into(buffer_.partial(m.dst) + range.begin, buffer_.partial(m.src) + range.begin,
              range.size());
+}
+
+// Of gradients that sum_to_add_to() took, the first merge is done.
+void StepReducer::merge_slot(const std::vector<RegionMerge>& merges, const ElementRange& range) {
+  if (!is_added_) return merge(merges, range);
+  const uint64_t begin = std::min(range.end, std::max(range.begin, layout_.buffer.gradients));
+  merge({merges.front()}, {begin, range.end});
+  merge({merges.begin() + 1, merges.end()}, range);
 }
 
 // After all merges: the region of an empty partial may have served a slot before, and its control

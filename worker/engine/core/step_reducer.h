@@ -93,6 +93,12 @@ class StepReducer {
   }
   bool is_last(const SlotWork& work) const { return work.slot == last_slot_; }
 
+  // Where the slot would be merged first: an earlier partial, to which the caller may add its
+  // gradients at once, whole, instead of writing them to region(). Statistics and control go to
+  // region() in any case. Null: the slot is not merged into another, or not on the host. Once it
+  // was asked for, the gradients have to go there. REQUIRES: open().
+  float* sum_to_add_to(const SlotWork& work);
+
   // The gradient of the parameter is in the last slot's region. Call it for the last slot only.
   void tensor_ready(uint32_t parameter);
 
@@ -122,6 +128,7 @@ class StepReducer {
   void send_ready();
   void start_transfer(uint32_t region, const ElementRange& range, uint32_t ticket);
   void merge(const std::vector<RegionMerge>& merges, const ElementRange& range);
+  void merge_slot(const std::vector<RegionMerge>& merges, const ElementRange& range);
   ElementRange control() const { return {layout_.buffer.statistics, layout_.buffer.elements}; }
   Status merge_on_device(const std::vector<RegionMerge>& merges, const ElementRange& range);
   Status sum_on_device(uint32_t position);
@@ -155,6 +162,7 @@ class StepReducer {
   int64_t last_slot_ = -1;                 // the last slot that is not empty; -1: all are
   uint32_t last_region_ = 0;               // its region
   std::vector<RegionMerge> final_merges_;  // the merges that need the last slot
+  bool is_added_ = false;                  // sum_to_add_to() of the slot in work has been given
   std::vector<uint32_t> missing_;          // by bucket: missing gradients of the last slot
   uint32_t sent_ = 0;      // place in the order; transfers have set out for all before it
   uint32_t launched_ = 0;  // place in the order; all buckets before it have left
