@@ -2,12 +2,17 @@
 """Training loops in Python: the same loop bare, alone under Lockstep, with two workers, and in DDP over
 gloo with two ranks, in turn.
 
-    script_loops.py --python PYTHON [--models mlp,cnn,gpt2] [--rounds 5] [--text FILE]
+    script_loops.py --python PYTHON [--models mlp,cnn,gpt2] [--rounds 5] [--text FILE] [--together]
+                    [--steps N]
 
 PYTHON has torch and our package. Prints, for each model, medians with least and most in steps/s, and
 two ratios: alone to bare (what Lockstep costs where nothing is summed), two workers to DDP.
+
+With --together bare and alone run at the same time, on a processor each, and swap places every round:
+on a machine that others use, both meet the same neighbours. Only their ratio is printed.
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -41,19 +46,31 @@ class Model:
     def __init__(self, name, args):
         self.name, self.python = name, args.python
         self.data = args.text if name == "gpt2" else args.images
-        self.words = [name, self.data, STEPS[name], BATCH[name], SLOTS]
-        self.job = {"TRAIN__MAX_STEPS": STEPS[name], "TRAIN__GLOBAL_BATCH": BATCH[name],
+        self.steps = args.steps or STEPS[name]
+        self.words = [name, self.data, self.steps, BATCH[name], SLOTS]
+        self.job = {"TRAIN__MAX_STEPS": self.steps, "TRAIN__GLOBAL_BATCH": BATCH[name],
                     "TRAIN__SLOTS": SLOTS}
         self.env = {**os.environ, "OMP_NUM_THREADS": "1", "LOCKSTEP_PYTHON": args.python,
                     **{f"LOCKSTEP_{key}": str(value) for key, value in self.job.items()}}
 
+    def command(self, mode):
+        return [self.python, HERE / "loop_script.py", mode, *self.words]
+
     def bare(self):
-        return rate_in(output_of([self.python, HERE / "loop_script.py", "bare", *self.words],
-                                 env=self.env))
+        return rate_in(output_of(self.command("bare"), env=self.env))
 
     def alone(self):
-        return rate_in(output_of([self.python, HERE / "loop_script.py", "alone", *self.words],
-                                 env=self.env))
+        return rate_in(output_of(self.command("alone"), env=self.env))
+
+    def alone_to_bare_together(self, swapped):
+        """The ratio of both rates, when each has one of two processors."""
+        processors = sorted(os.sched_getaffinity(0))[:2]
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            rates = pool.map(lambda mode, cpu: rate_in(output_of(
+                ["taskset", "-c", cpu, *self.command(mode)], env=self.env)),
+                ("alone", "bare"), reversed(processors) if swapped else processors)
+        alone, bare = rates
+        return alone / bare
 
     def two_workers(self):
         with tempfile.TemporaryDirectory() as directory:
@@ -67,14 +84,14 @@ class Model:
         text = output_of([self.python, "-m", "torch.distributed.run", "--standalone",
                           "--nproc-per-node", 2, HERE / "peer_ddp.py", "--data", self.data, "--model",
                           self.name, "--size", "d4", "--global-batch", BATCH[self.name], "--steps",
-                          STEPS[self.name] * 9 // 10, "--warmup-steps",
-                          max(2, STEPS[self.name] // 10)], env=self.env)
+                          self.steps * 9 // 10, "--warmup-steps", max(2, self.steps // 10)],
+                         env=self.env)
         found = json.loads([line for line in text.splitlines() if line.startswith("{")][-1])
         return found["samples_per_second"] / BATCH[self.name]
 
 
 def shown(rates):
-    return f"{statistics.median(rates):.2f} ({min(rates):.2f} to {max(rates):.2f})"
+    return f"{statistics.median(rates):.3f} ({min(rates):.3f} to {max(rates):.3f})"
 
 
 def main():
@@ -84,9 +101,16 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--images", default="/usr/share/datasets/fashion-mnist")
     parser.add_argument("--text", default=str(ROOT / "README.md"))
+    parser.add_argument("--together", action="store_true")
+    parser.add_argument("--steps", type=int, help="default: by model")
     args = parser.parse_args()
     for name in args.models.split(","):
         model = Model(name, args)
+        if args.together:
+            pairs = [model.alone_to_bare_together(swapped=number % 2 == 1)
+                     for number in range(args.rounds)]
+            print(f"{name:5} alone to bare, together: {shown(pairs)}", flush=True)
+            continue
         rates = {kind: [] for kind in ("bare", "alone", "ddp", "two_workers")}
         for number in range(args.rounds):
             print(f"{name}: round {number + 1} of {args.rounds}", file=sys.stderr, flush=True)

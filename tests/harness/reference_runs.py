@@ -12,7 +12,6 @@ from harness import LockstepTest, installed, scratch_directory
 
 PYTHON = installed("models-python")
 SIDE = pathlib.Path(__file__).with_name("reference_side.py")
-STEPS = 20
 
 
 def as_float32(value):
@@ -31,6 +30,8 @@ def side(*words):
                              "(deploy/install_deps.sh --for tests)")
 class ReferenceTest(LockstepTest):
     MODELS = ()  # of reference_models.py
+    STEPS = 20
+    CHECKPOINT_STEPS = 4
 
     @classmethod
     def setUpClass(cls):
@@ -47,10 +48,10 @@ class ReferenceTest(LockstepTest):
         words = [name, *(f"{key}-{value}" for key, value in train.items())]
         return self.job(data["path"], f"{'-'.join(words)}.json", job=name, model=model,
                         data={"train": data, "eval": data},
-                        train={"global_batch": 8, "slots": 1, "max_steps": STEPS, "eval_batch": 8,
-                               **train},
+                        train={"global_batch": 8, "slots": 1, "max_steps": self.STEPS,
+                               "eval_batch": 8, **train},
                         optimizer={"name": "sgd", "lr": told["lr"], "momentum": 0},
-                        checkpoint={"every_steps": 4, "keep": 2})
+                        checkpoint={"every_steps": self.CHECKPOINT_STEPS, "keep": 2})
 
     def assert_as_in_eager_pytorch(self, jobs):
         """Trains each job (by model and file) with one worker. Its losses are those of PyTorch, and
