@@ -27,17 +27,18 @@ std::string text_of(const VariableFn& variable, const char* name) {
   return value == nullptr ? "" : value;
 }
 
+bool is_program(const std::string& file) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(file, error) && ::access(file.c_str(), X_OK) == 0;
+}
+
 // As a shell finds a program; empty: it is not there.
 std::string find_program(const std::string& name, std::string_view path) {
-  const auto runs = [](const std::string& file) {
-    std::error_code error;
-    return std::filesystem::is_regular_file(file, error) && ::access(file.c_str(), X_OK) == 0;
-  };
-  if (name.find('/') != std::string::npos) return runs(name) ? name : "";
+  if (name.find('/') != std::string::npos) return is_program(name) ? name : "";
   while (!path.empty()) {
     const size_t end = std::min(path.find(':'), path.size());
     const std::string file = std::string(path.substr(0, end)) + "/" + name;
-    if (end > 0 && runs(file)) return file;
+    if (end > 0 && is_program(file)) return file;
     path.remove_prefix(std::min(end + 1, path.size()));
   }
   return "";
@@ -82,9 +83,22 @@ std::string line_of(const WorkerOption& option) {
 
 }  // namespace
 
+Result<std::string> worker_program(const std::string& directory) {
+  std::string program = directory + "lockstep-worker";
+  if (is_program(program)) return program;
+  return Status(
+      Code::kConfig,
+      "there is no " + program +
+          ", which computes models without a script, and Lockstep's wheel has none; build "
+          "Lockstep (deploy/quickstart.sh), or train with a script (lockstep run train.py)");
+}
+
 Result<WorkerLaunch> worker_launch(const wire::JobSpec& job, const std::string& directory,
                                    const VariableFn& variable) {
-  if (!is_script(job.model())) return WorkerLaunch{.words = {directory + "lockstep-worker"}};
+  if (!is_script(job.model())) {
+    LOCKSTEP_ASSIGN_OR_RETURN(std::string program, worker_program(directory));
+    return WorkerLaunch{.words = {std::move(program)}};
+  }
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string python, find_python(variable));
   WorkerLaunch launch{.words = {python, "-u", "-m", "lockstep._boot", job.script().path()},
                       .env = script_env(job, directory, variable),

@@ -28,8 +28,11 @@ struct WorkerLaunch {
 // The value of an environment variable; null: it is not set.
 using VariableFn = std::function<const char*(const char* name)>;
 
-// `directory`: of the running program, ends with '/'. The Python of a script is $LOCKSTEP_PYTHON,
-// else python3 in PATH; kConfig if there is none.
+// The program that computes models without a script. `directory`: of the running program, ends with
+// '/'. kConfig if it is not there, as in a wheel.
+Result<std::string> worker_program(const std::string& directory);
+
+// The Python of a script is $LOCKSTEP_PYTHON, else python3 in PATH; kConfig if there is none.
 Result<WorkerLaunch> worker_launch(const wire::JobSpec& job, const std::string& directory,
                                    const VariableFn& variable);
 

@@ -100,8 +100,9 @@ Result<pid_t> start_decoder(const std::string& mode, const Source& source, const
   for (const size_t column : columns) spec.argv.push_back(std::to_string(column));
   if (::access(spec.argv[0].c_str(), X_OK) != 0)
     return Status(Code::kConfig,
-                  source.path + " is Parquet, and this Lockstep was built without " +
-                      "lockstep-parquet; run deploy/install_deps.sh, and build again");
+                  source.path +
+                      " is Parquet, and this Lockstep has no lockstep-parquet, as its wheel " +
+                      "never has; run deploy/install_deps.sh, and build again");
   spec.output_path = words.path();
   spec.parent_death_signal = SIGKILL;
   spec.kept_descriptor = descriptor;

@@ -23,6 +23,7 @@
 #include "data/view/run_data.h"
 #include "deploy/agent/allocator.h"
 #include "deploy/agent/process.h"
+#include "deploy/agent/worker_launch.h"
 #include "deploy/cli/base/text.h"
 
 namespace lockstep {
@@ -138,17 +139,11 @@ Status measure_trainer(const wire::JobSpec& job, const std::string& cache_dir,
   const std::string log = options.directory + "/trainer.log";
   LOCKSTEP_RETURN_IF_ERROR(replace_file(job_file, job.SerializeAsString()));
   const int64_t log_begin = end_of_file(log);
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string program, worker_program(sibling_program("")));
   ProcessSpec spec;
-  spec.argv = {sibling_program("lockstep-worker"),
-               "doctor",
-               "--job",
-               job_file,
-               "--cache-dir",
-               cache_dir,
-               "--output",
-               figures,
-               "--seconds",
-               std::to_string(options.seconds * share)};
+  spec.argv = {
+      program,   "doctor",   "--job", job_file,    "--cache-dir",
+      cache_dir, "--output", figures, "--seconds", std::to_string(options.seconds * share)};
   LOCKSTEP_ASSIGN_OR_RETURN(spec.preload, allocator_library(job.cluster().malloc()));
   spec.output_path = log;
   spec.parent_death_signal = SIGKILL;

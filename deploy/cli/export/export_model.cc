@@ -15,6 +15,7 @@
 #include "coordinator/checkpoint/store.h"
 #include "data/bpe/vocabulary.h"
 #include "deploy/agent/process.h"
+#include "deploy/agent/worker_launch.h"
 #include "deploy/cli/export/exported_weights.h"
 #include "deploy/cli/export/find_checkpoint.h"
 #include "deploy/cli/export/int8_choice.h"
@@ -92,15 +93,9 @@ class HalfMade {
 // Runs `lockstep-worker export`: only the worker has LibTorch.
 Status write_torchscript(const std::string& run_dir, const std::string& checkpoint,
                          const std::string& file) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string program, worker_program(sibling_program("")));
   ProcessSpec spec;
-  spec.argv = {sibling_program("lockstep-worker"),
-               "export",
-               "--run-dir",
-               run_dir,
-               "--checkpoint",
-               checkpoint,
-               "--file",
-               file};
+  spec.argv = {program, "export", "--run-dir", run_dir, "--checkpoint", checkpoint, "--file", file};
   LOCKSTEP_ASSIGN_OR_RETURN(const pid_t pid, start_process(spec));
   const ProcessEnd end = wait_for_end(pid);
   if (end.is_success()) return Status::ok();

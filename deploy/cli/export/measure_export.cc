@@ -11,6 +11,7 @@
 #include "comm/base/limits.h"
 #include "comm/base/text/shallow_json.h"
 #include "deploy/agent/process.h"
+#include "deploy/agent/worker_launch.h"
 
 namespace lockstep {
 namespace {
@@ -20,13 +21,9 @@ using Json = nlohmann::json;
 constexpr int kMostDepth = 4;
 
 Result<Json> ask_worker(const MeasureRequest& request) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string program, worker_program(sibling_program("")));
   ProcessSpec spec;
-  spec.argv = {sibling_program("lockstep-worker"),
-               "measure",
-               "--run-dir",
-               request.run_dir,
-               "--file",
-               request.file};
+  spec.argv = {program, "measure", "--run-dir", request.run_dir, "--file", request.file};
   for (const std::string& checkpoint : request.checkpoints)
     spec.argv.insert(spec.argv.end(), {"--checkpoint", checkpoint});
   if (!request.exported.empty()) spec.argv.insert(spec.argv.end(), {"--export", request.exported});

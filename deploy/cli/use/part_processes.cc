@@ -13,6 +13,7 @@
 #include "comm/base/limits.h"
 #include "comm/inherited/progress_line.h"
 #include "deploy/agent/process.h"
+#include "deploy/agent/worker_launch.h"
 #include "deploy/cli/export/find_checkpoint.h"
 
 namespace lockstep {
@@ -55,8 +56,9 @@ class Running {
   std::string progress_of(uint32_t part) const { return task_.file(part) + ".progress"; }
 
   Status start(uint32_t part) {
+    LOCKSTEP_ASSIGN_OR_RETURN(std::string program, worker_program(sibling_program("")));
     ProcessSpec spec;
-    spec.argv = {sibling_program("lockstep-worker")};
+    spec.argv = {std::move(program)};
     spec.argv.insert(spec.argv.end(), task_.words.begin(), task_.words.end());
     spec.argv.insert(spec.argv.end(),
                      {"--part", std::to_string(part), "--parts", std::to_string(task_.parts),

@@ -48,6 +48,7 @@ const std::vector<WorkerOption> kOptions = {{"run-dir", "/runs/a b"}, {"local-ra
 
 TEST_F(WorkerLaunchTest, AModelOfOursIsTrainedByTheProgramBesideThisOne) {
   job_.mutable_model()->set_name("mlp");
+  make_program("bin/lockstep-worker");
   const auto found = launch();
   ASSERT_TRUE(found.is_ok());
   const auto spec = process_of(*found, kOptions);
@@ -56,6 +57,12 @@ TEST_F(WorkerLaunchTest, AModelOfOursIsTrainedByTheProgramBesideThisOne) {
                                       "--local-rank", "2"));
   EXPECT_THAT(spec->env, ElementsAre());
   EXPECT_TRUE(check_python(*found).is_ok());
+}
+
+TEST_F(WorkerLaunchTest, AModelOfOursIsRefusedWhereThatProgramIsNotInstalled) {
+  job_.mutable_model()->set_name("mlp");
+  EXPECT_THAT(launch(), FailsWith(Code::kConfig, Names(path("bin/lockstep-worker"), "wheel"),
+                                  Advises("build Lockstep", "with a script")));
 }
 
 TEST_F(WorkerLaunchTest, AScriptLearnsFromOneVariableWhatItIs) {
