@@ -12,6 +12,8 @@ import hashlib
 import http.server
 import pathlib
 import re
+import ssl
+import subprocess
 import threading
 import time
 import urllib.parse
@@ -162,6 +164,18 @@ class RangeServer:
         names = sorted(str(path.relative_to(self.directory)) for path in self.directory.rglob("*")
                        if path.is_file() and path.name != "manifest.txt")
         (self.directory / "manifest.txt").write_text("".join(name + "\n" for name in names))
+
+    def encrypt(self, directory):
+        """From now on over HTTPS, with a certificate of its own, which is returned."""
+        key, certificate = directory / "key.pem", directory / "cert.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+                        "-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1",
+                        "-keyout", key, "-out", certificate], check=True, capture_output=True)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        self.http.socket = context.wrap_socket(self.http.socket, server_side=True)
+        self.url = self.url.replace("http:", "https:")
+        return certificate
 
     def __enter__(self):
         self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), self.handler)

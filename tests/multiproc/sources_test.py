@@ -8,7 +8,6 @@ import random
 import re
 import shutil
 import signal
-import ssl
 import subprocess
 import unittest
 
@@ -195,17 +194,10 @@ class Http(SourcesTest):
 
     def test_certificates_are_verified_and_https_never_leads_to_http(self):
         self.shards(self.far)
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-                        "-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1",
-                        "-keyout", self.scratch / "key.pem", "-out", self.scratch / "cert.pem"],
-                       check=True, capture_output=True)
-        trusted = {**self.env, "SSL_CERT_FILE": str(self.scratch / "cert.pem")}
         with RangeServer(self.far) as plain, RangeServer(self.far) as server:
             server.write_manifest()
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(self.scratch / "cert.pem", self.scratch / "key.pem")
-            server.http.socket = context.wrap_socket(server.http.socket, server_side=True)
-            url = server.url.replace("http:", "https:")
+            trusted = {**self.env, "SSL_CERT_FILE": str(server.encrypt(self.scratch))}
+            url = server.url
             self.assert_refused(url, 66, names=url, says="certificate")
             self.assertEqual(len(self.inspect(url, env=trusted)), 2)
             server.elsewhere = plain.url

@@ -4,8 +4,10 @@
 #include <signal.h>
 #include <strings.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <mutex>
 #include <string_view>
@@ -118,10 +120,28 @@ Status failure_of(CURLcode code, const char* detail, uint32_t stall_s) {
   }
 }
 
+// Where distributions keep the authorities that they trust. libcurl knows the place of the one that
+// it was built on, and a wheel carries it to others.
+constexpr std::array kUsualCertificates = {
+    "/etc/ssl/certs/ca-certificates.crt",  // Debian, Ubuntu, Arch
+    "/etc/pki/tls/certs/ca-bundle.crt",    // Fedora, RHEL, Amazon Linux
+    "/etc/ssl/ca-bundle.pem",              // openSUSE
+    "/etc/ssl/cert.pem",                   // Alpine
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem"};
+
+bool is_readable(const char* file) {
+  return ::access(file, R_OK) == 0;
+}
+
+// Null: libcurl's own.
 const char* certificates() {
   for (const char* name : {"SSL_CERT_FILE", "AWS_CA_BUNDLE", "CURL_CA_BUNDLE"})
     if (const char* file = std::getenv(name); file != nullptr && *file != '\0') return file;
-  return nullptr;
+  const char* built_in = curl_version_info(CURLVERSION_NOW)->cainfo;
+  if (built_in != nullptr && is_readable(built_in)) return nullptr;
+  const auto* const usual =
+      std::find_if(kUsualCertificates.begin(), kUsualCertificates.end(), is_readable);
+  return usual == kUsualCertificates.end() ? nullptr : *usual;
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
 // Requests over HTTP and HTTPS, with libcurl.
 //
 // INVARIANTS
-//  H1 Every certificate is verified. The client follows at most limits::kHttpRedirects redirects,
-//     and none from https to http.
+//  H1 Every certificate is verified, by the authorities of SSL_CERT_FILE, AWS_CA_BUNDLE or
+//     CURL_CA_BUNDLE, else those of this machine's distribution. The client follows at most
+//     limits::kHttpRedirects redirects, and none from https to http.
 //  H2 The client takes no more of an answer than was asked for.
 //  H3 Every request ends: it fails when it stalls (less than 1 KiB/s for `stall_s`), or is stopped.
 //
