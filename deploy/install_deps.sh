@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # Installs what is missing, and nothing else: Debian packages, and LibTorch and Arrow from their Python
 # wheels into private directories outside the clone, and moto, torchvision and transformers for the
-# tests. When nothing is missing it ends within a second.
+# tests, auditwheel for a wheel. When nothing is missing it ends within a second.
 set -euo pipefail
 
 usage() {
   cat <<'TEXT'
-usage: deploy/install_deps.sh [--for build|tests|bench] [--no-apt] [--print-torch-root]
+usage: deploy/install_deps.sh [--for build|wheel|tests|bench] [--no-apt] [--print-torch-root]
                               [--print-arrow-root] [--print-moto-python]
-                              [--print-models-python]
+                              [--print-models-python] [--print-wheel-python]
 
   --for build   what building and running needs (default)
+  --for wheel   that, and auditwheel, with which deploy/wheel.py makes a wheel
   --for tests   that, and clang with its fuzzer, Google Benchmark, Open MPI, Slurm, Prometheus,
                 Chromium, curl, sshd, what validates manifests for Kubernetes, moto, which
                 imitates Amazon's services, and torchvision and transformers
@@ -23,6 +24,7 @@ usage: deploy/install_deps.sh [--for build|tests|bench] [--no-apt] [--print-torc
   --print-arrow-root  likewise, of Arrow's include/ and libraries
   --print-moto-python  likewise, the Python that has moto
   --print-models-python  likewise, the Python that has torch, torchvision and transformers
+  --print-wheel-python  likewise, the Python that has auditwheel
 
 environment:
   Torch_DIR, CMAKE_PREFIX_PATH, LOCKSTEP_TORCH_ROOT   use this LibTorch; none is downloaded
@@ -39,6 +41,7 @@ root=$(dirname "$here")
 . "$here/shell/arrow.sh"
 . "$here/shell/moto.sh"
 . "$here/shell/models.sh"
+. "$here/shell/wheel.sh"
 
 build_packages=(g++ cmake ninja-build ccache mold pkg-config python3-venv libboost1.81-dev
   libssl-dev libprotobuf-dev protobuf-compiler libsqlite3-dev prometheus-cpp-dev libyaml-cpp-dev
@@ -62,12 +65,18 @@ while (($# > 0)); do
     --print-arrow-root) print_root=arrow_root ;;
     --print-moto-python) print_root=moto_python ;;
     --print-models-python) print_root=models_python ;;
+    --print-wheel-python) print_root=wheel_python ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; fail 64 "unknown argument '$1'." ;;
   esac
   shift
 done
-case $purpose in build | tests | bench) ;; *) fail 64 "--for takes build, tests or bench." ;; esac
+case $purpose in
+  build | wheel | tests | bench) ;;
+  *) fail 64 "--for takes build, wheel, tests or bench." ;;
+esac
+for_tests=0  # tests and bench, which needs all that tests do
+case $purpose in tests | bench) for_tests=1 ;; esac
 
 if [[ -n $print_root ]]; then
   "$print_root"
@@ -80,7 +89,7 @@ log=$root/build/install_deps.log
 missing_packages() {
   local wanted=("${build_packages[@]}") name
   local -A have=()
-  [[ $purpose == build ]] || wanted+=("${test_packages[@]}")
+  ((!for_tests)) || wanted+=("${test_packages[@]}")
   while read -r name; do have[$name]=1; done < <(
     dpkg-query -W -f '${Package} ${Status}\n' "${wanted[@]}" 2>/dev/null |
       awk '/install ok installed$/ {print $1}')
@@ -137,5 +146,6 @@ if ((use_apt)); then
 fi
 install_torch "$purpose" "$log"
 install_arrow "$log"
-[[ $purpose == build ]] || install_moto "$log"
-[[ $purpose == build ]] || install_models "$log"
+[[ $purpose == build ]] || install_wheel_tools "$log"
+((!for_tests)) || install_moto "$log"
+((!for_tests)) || install_models "$log"

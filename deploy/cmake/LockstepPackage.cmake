@@ -61,6 +61,15 @@ install(DIRECTORY deploy/examples deploy/grafana deploy/prometheus
         DESTINATION share/doc/lockstep COMPONENT programs
         FILES_MATCHING PATTERN "*.yaml" PATTERN "*.yml" PATTERN "*.json")
 
+# The component wheel: what deploy/wheel.py packs, the package with its library and programs inside it.
+# A wheel has no lockstep-worker and no lockstep-parquet: each needs one version of another wheel.
+if(TARGET lockstep_core)
+  install(TARGETS lockstep_core DESTINATION lockstep COMPONENT wheel EXCLUDE_FROM_ALL)
+  install(TARGETS lockstep lockstep-coordinator DESTINATION lockstep/bin COMPONENT wheel EXCLUDE_FROM_ALL)
+  install(DIRECTORY worker/python/lockstep DESTINATION . COMPONENT wheel EXCLUDE_FROM_ALL
+          FILES_MATCHING PATTERN "*.py")
+endif()
+
 set(CPACK_GENERATOR DEB TGZ)
 set(CPACK_PACKAGE_NAME lockstep)
 set(CPACK_PACKAGE_CONTACT "Lockstep maintainers <lockstep@localhost>")

@@ -24,6 +24,10 @@ has_stamp() {  # has_stamp ENVIRONMENT NAME PACKAGE...
   [[ -r $1/$2 && $(<"$1/$2") == "${*:3}" ]]
 }
 
+environment_python() {  # environment_python ENVIRONMENT PACKAGE...: nothing where it is not complete
+  ! has_stamp "$1" .complete "${@:2}" || printf '%s\n' "$1/bin/python"
+}
+
 check_room() {  # check_room ENVIRONMENT MIB WHAT
   local free
   free=$(free_mib "$1")

@@ -14,8 +14,8 @@ moto_environment() { private_environment "moto-${moto_packages[0]#*==}"; }
 # Its Python; nothing where it is not complete.
 moto_python() {
   local environment
-  environment=$(moto_environment) && has_stamp "$environment" .complete "${moto_packages[@]}" &&
-    printf '%s\n' "$environment/bin/python" || true
+  environment=$(moto_environment) || return 0
+  environment_python "$environment" "${moto_packages[@]}"
 }
 
 install_moto() {  # install_moto LOG

@@ -73,8 +73,8 @@ def inside(root, command, env=None, user="0:0", mounts=(), timeout=300, alone=Fa
              "for d in null urandom; do mount --bind /dev/$d dev/$d; done", "mount -t tmpfs tmp tmp",
              "mount -t tmpfs shm dev/shm"]
     for source, path in mounts:
-        (root / path).mkdir(parents=True, exist_ok=True)
-        lines.append(f"mount --bind {shlex.quote(str(source))} {shlex.quote(path)}")
+        place = shlex.quote(path)  # below the new /tmp, too
+        lines += [f"mkdir -p {place}", f"mount --bind {shlex.quote(str(source))} {place}"]
     lines += [f"mount -o remount,ro,bind {root}",
               f"exec /usr/sbin/chroot --userspec={user} . " + shlex.join(map(str, command))]
     spaces = ["-m", "-p", *(["-n"] if alone else [])]
