@@ -22,6 +22,17 @@ optimizer = torch.optim.SGD(model.parameters(), 0.1)
 KEEP = START + "run.keep(model=model, optimizer=optimizer)\n"
 LOOP = KEEP + "for x, y in run.batches(Data()):\n    loss = F.cross_entropy(model(x), y)\n"
 
+
+
+def keyed(text, keys):
+    return text.replace("max_steps: 6}", "max_steps: 6}\n# " + keys)
+
+
+def evaluated(score):
+    return (KEEP + f"run.evaluate(lambda batch: {score}, Data())\n"
+            "for x, y in run.batches(Data()):\n    run.backward(F.cross_entropy(model(x), y))\n")
+
+
 # What the script does, its exit code, and what is said of it. Not before the loop's second step, so
 # that the run is under way.
 IN_THE_LOOP = {
@@ -46,6 +57,14 @@ IN_THE_LOOP = {
                       "the same in every slot"),
     "DDP": (START + "run.keep(model=torch.nn.SyncBatchNorm(4), optimizer=optimizer)\n", 64,
             "SyncBatchNorm"),
+    "a key and no evaluation": (keyed(LOOP, "eval: {every_steps: 2}") + "    run.backward(loss)\n", 64,
+                                "call run.evaluate(fn, data)"),
+    "the most accurate of nothing": (keyed(evaluated("0.5"), "checkpoint: {best: accuracy}"), 64,
+                                     'return "correct"'),
+    "an evaluation draws": (evaluated("torch.rand((), generator=G)"), 78, "default generators"),
+    "a late evaluation": (LOOP + "    run.evaluate(len, 4)\n", 64, "before the loop"),
+    "log outside": (KEEP + "run.log(x=1)\n", 64, "outside of the loop"),
+    "log of a nan": (LOOP + "    run.log(x=float('nan')); run.backward(loss)\n", 64, "finite numbers"),
     "a late step": (LOOP + "    run.backward(loss)\n    if run.step == 2: optimizer.step()\n", 64,
                     "optimizer.step()"),
     "a swallowed error": (LOOP + "    try: run.backward(loss * 1j)\n    except RuntimeError: pass\n", 64,

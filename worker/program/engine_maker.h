@@ -51,6 +51,10 @@ class EngineMaker {
   // worker.
   virtual Result<MadeEngine> build(const EngineMakerHost& host) = 0;
 
+  // Nothing of the run is left to do for this worker: it has come to its end, and not only gone. On
+  // the training thread, before the coordinator hears of it.
+  virtual void has_finished() {}
+
   // The worker has trained. What may block is let go of here, and not in the destructor: for this
   // thread the process waits only so long (last_wait.h). `devices` is not used any more.
   virtual void has_trained() {}

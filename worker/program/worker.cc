@@ -218,7 +218,7 @@ void Worker::Impl::make_runner(uint64_t global_batch) {
       std::move(runner_options),
       Runner::Parts{*made.engine, *context, gate, mailbox, *session, *files, probe, &phases,
                     *logger, [this](const Status& status) { fail(status); }, &in_hand, made.devices,
-                    &prefetch});
+                    &prefetch, [this] { maker->has_finished(); }});
 }
 
 // The coordinator answers with the run's own end; if it does not, or the run goes on without this

@@ -8,6 +8,7 @@
 #include "comm/base/clock.h"
 #include "comm/collectives/loopback/loopback.h"
 #include "coordinator/checkpoint/weights_hash.h"
+#include "worker/session/phase_plan.h"
 
 namespace lockstep {
 namespace {
@@ -44,15 +45,34 @@ class ProgressLines {
   uint64_t samples_ = 0;
 };
 
-Status train(uint64_t total, ScriptEngine& engine, const std::atomic<bool>& is_stopped) {
+void show(const wire::EvalReport& report) {
+  const auto samples = static_cast<double>(report.samples());
+  std::string text = "loss " + std::to_string(report.loss());
+  if (!report.no_accuracy())
+    text += ", accuracy " + std::to_string(static_cast<double>(report.correct()) / samples);
+  for (const wire::Metric& metric : report.metrics())
+    text += ", " + metric.name() + " " + std::to_string(metric.value());
+  std::fprintf(stderr, "lockstep: evaluation after step %llu: %s\n",
+               static_cast<unsigned long long>(report.step()), text.c_str());
+}
+
+// Until the last step of the plan, which train.patience may bring nearer.
+Status train(PhasePlan& plan, ScriptEngine& engine, const std::atomic<bool>& is_stopped) {
+  const uint64_t total = plan.total_steps;
   ProgressLines progress(total);
-  while (engine.applied_steps() < total && !is_stopped.load()) {
+  data::EvalTrack track;
+  while (engine.applied_steps() < plan.total_steps && !is_stopped.load()) {
     LOCKSTEP_ASSIGN_OR_RETURN(const StepOutcome outcome, engine.step());
     if (!std::isfinite(outcome.record.loss()) && !outcome.record.skipped())
       return {Code::kBadData, "the loss of step " + std::to_string(outcome.record.step() + 1) +
                                   " is not a number; lower the learning rate, or look at the "
                                   "samples of that step"};
     progress.show(outcome.record, outcome.epoch_ended);
+    if (plan.after_step(engine.applied_steps()) != Phase::kEval) continue;
+    LOCKSTEP_ASSIGN_OR_RETURN(const wire::EvalReport report, engine.evaluate());
+    show(report);
+    track.add(data::mark_of(report), plan.by);
+    plan.end_with(track, total);
   }
   return Status::ok();
 }
@@ -62,6 +82,10 @@ Status train(uint64_t total, ScriptEngine& engine, const std::atomic<bool>& is_s
 Result<AloneEnd> run_alone(const wire::JobSpec& job, const data::RunShape& shape,
                            ScriptEngine& engine, const std::atomic<bool>& is_stopped) {
   const uint64_t total = data::total_steps(shape, job.train().epochs(), job.train().max_steps());
+  wire::DataFacts facts;
+  facts.set_train_samples(shape.samples);
+  facts.set_eval_samples(engine.eval().samples);
+  PhasePlan plan = make_phase_plan(job, facts, total);
   GradientBuffer& buffer = engine.gradient_buffer();
   const auto collectives = make_loopback(1, {&buffer});
   GenerationView view;
@@ -72,13 +96,13 @@ Result<AloneEnd> run_alone(const wire::JobSpec& job, const data::RunShape& shape
   view.total_steps = total;
   view.is_writer = true;
   LOCKSTEP_RETURN_IF_ERROR(engine.begin_generation(view, {}));
-  const Status trained = train(total, engine, is_stopped);
+  const Status trained = train(plan, engine, is_stopped);
   if (!trained.is_ok()) collectives.front()->abort();
   engine.end_generation();
   if (!trained.is_ok()) return trained;
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<StateTensor> state, engine.state());
   return AloneEnd{.weights_sha256 = weights_hash(state, /*all=*/false),
-                  .is_done = engine.applied_steps() == total};
+                  .is_done = engine.applied_steps() >= plan.total_steps};
 }
 
 }  // namespace lockstep

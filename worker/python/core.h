@@ -3,7 +3,7 @@
  * Python's main thread computes; a training thread of C++ decides. They meet at one desk (desk.h):
  * ls_next() hands a reply over and waits for the next order, and never are both at work.
  *
- *   ls_open - ls_declare - trial: ls_task_of - ls_layout - ls_begin
+ *   ls_open - ls_declare - trial: ls_task_of - ls_layout - ls_evaluates - ls_begin
  *     - ls_next: an order and its reply, again and again, until END - ls_close
  *
  *   In a SLOT: ls_has_samples, ls_backward_begins, ls_take for each gradient, ls_take_statistic.
@@ -60,32 +60,35 @@ typedef struct ls_task {
   uint32_t seed; /* of the slot's random numbers */
 } ls_task;
 
-enum ls_order_kind { LS_SLOT = 1, LS_APPLY, LS_STATE, LS_INSTALL, LS_END };
+enum ls_order_kind { LS_SLOT = 1, LS_APPLY, LS_STATE, LS_INSTALL, LS_EVAL, LS_END };
 
 typedef struct ls_order {
   int32_t kind;
   int32_t exit_code;        /* END */
-  ls_task task;             /* SLOT. APPLY: its seed, which no slot has */
+  ls_task task;             /* SLOT. APPLY: its seed, which no slot has. EVAL: [begin, end), seed */
   uint64_t generation;      /* SLOT, APPLY: with another one, upcoming slots are others, too */
-  uint64_t step;            /* APPLY: that is applied. INSTALL: applied steps of the state */
+  uint64_t step;            /* APPLY: that is applied. INSTALL, EVAL: applied steps of the state */
   const ls_tensor* tensors; /* INSTALL */
   uint64_t tensor_count;
-  const char* text;  /* END: why, or what a run of one process ends with */
-  int32_t is_again;  /* SLOT: the slot was computed before; nothing of it is kept */
-  int32_t is_done;   /* END: every step is applied */
-  int32_t is_writer; /* APPLY: this process writes what the run keeps */
+  const char* text;   /* END: why, or what a run of one process ends with */
+  int32_t is_again;   /* SLOT: the slot was computed before; nothing of it is kept */
+  int32_t is_done;    /* END: every step is applied */
+  int32_t is_writer;  /* APPLY: this process writes what the run keeps */
+  uint64_t share_end; /* EVAL: of the samples that this process is asked for in this evaluation */
 } ls_order;
 
 typedef struct ls_reply {
   int32_t code;    /* not LS_OK: it failed with this exit code, for `text` */
   int32_t skipped; /* APPLY: the update was left out */
   const char* text;
-  double lr;             /* APPLY, INSTALL: of the next step */
-  double loss;           /* SLOT: mean over what the slot counts */
-  uint64_t count;        /* SLOT: samples, or what the script counts instead */
-  const double* metrics; /* SLOT: means over the slot's samples, as many as ls_layout() was told */
+  double lr;      /* APPLY, INSTALL: of the next step */
+  double loss;    /* SLOT, EVAL: mean over what the slot or batch counts */
+  uint64_t count; /* SLOT, EVAL: samples, or what the script counts instead */
+  /* SLOT, EVAL: means over the samples, as many as ls_layout(), ls_evaluates() was told. */
+  const double* metrics;
   const ls_tensor* tensors; /* STATE */
   uint64_t tensor_count;
+  uint64_t correct; /* EVAL: right predictions among `count` */
 } ls_reply;
 
 /* Where the sums of a step are for APPLY. All floats; the run's own memory. */
@@ -120,6 +123,11 @@ LS_API int ls_layout(ls_run* run, const ls_tensor* parameters, uint32_t paramete
                      const ls_tensor* statistics, uint32_t statistic_count,
                      const char* const* metrics, uint32_t metric_count, int has_counts,
                      ls_memory* memory);
+
+/* The script evaluates: so many samples, and what the score of a batch has beside its loss. Once,
+ * or not at all. */
+LS_API int ls_evaluates(ls_run* run, uint64_t samples, const char* fingerprint,
+                        const char* const* metrics, uint32_t metric_count, int knows_right);
 
 /* Threads start; a worker connects and registers with these lines of its numerics ("key=value") and
  * these facts of its identity. `lr`: of the first step. Once. */

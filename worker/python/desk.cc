@@ -43,7 +43,8 @@ Result<bool> Desk::next(const ls_reply* reply, ls_order* order, std::chrono::mil
               .text = end_->text.c_str(),
               .is_again = 0,
               .is_done = end_->is_done,
-              .is_writer = 0};
+              .is_writer = 0,
+              .share_end = 0};
     is_told_ = true;
     changed_.notify_all();
     return true;

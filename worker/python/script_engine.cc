@@ -119,8 +119,20 @@ Status ScriptEngine::set_global_batch(uint64_t) {
   return not_with_a_script("train.global_batch auto");
 }
 
+// Of a state that was installed, nobody knows the rate of the step before: the report has the next
+// one's.
 Result<wire::EvalReport> ScriptEngine::evaluate() {
-  return not_with_a_script("an evaluation by Lockstep");
+  if (parts_.eval.samples == 0 || !ahead_)
+    return Status(Code::kInternal,
+                  "evaluate() without evaluation data, or outside of a generation");
+  driver_.enters(Phase::kEval);
+  const PhaseClock::Scope scope(phases(), WorkPhase::kEval);
+  LOCKSTEP_ASSIGN_OR_RETURN(wire::EvalReport report,
+                            evaluate_script(parts_.eval, parts_.job, driver_.view(), applied_,
+                                            [this](const ls_order& order) { return ask(order); }));
+  if (applied_ > 0) report.set_epoch(data::plan_step(parts_.shape, applied_ - 1).epoch);
+  report.set_lr(lr_);
+  return report;
 }
 
 Status ScriptEngine::begin_generation(const GenerationView& view, StepGate gate) {
@@ -131,7 +143,6 @@ Status ScriptEngine::begin_generation(const GenerationView& view, StepGate gate)
   with_phases.phases = phases_;
   LOCKSTEP_RETURN_IF_ERROR(
       driver_.begin_generation(std::move(with_phases), std::move(gate), *buffer_, {}));
-  total_steps_.store(view.total_steps);
   ahead_.emplace(data::BatchSequenceOptions{.shape = parts_.shape,
                                             .order = parts_.order,
                                             .first_step = applied_,
@@ -356,11 +367,6 @@ Status ScriptEngine::pass_over() {
 Result<uint64_t> ScriptEngine::state_hash() {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<StateTensor> held, state());
   return hash_of(held);
-}
-
-bool ScriptEngine::has_ended() const {
-  const uint64_t total = total_steps_.load();
-  return total > 0 && driver_.progress().step >= total;
 }
 
 std::vector<ls_task> ScriptEngine::upcoming(uint32_t most) {

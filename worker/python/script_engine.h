@@ -14,7 +14,7 @@
 //  Y4 A slot that members check (train.check_every) is computed twice by its owner, too. Who
 //     differs from itself ends the run with kConfig: no innocent member is expelled.
 //
-// Evaluations and train.global_batch auto: not with a script.
+// train.global_batch auto: not with a script.
 //
 // Errors: as engine.h says; of Python, what its reply says.
 //
@@ -22,7 +22,6 @@
 // its main thread while the training thread waits for a reply.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <span>
@@ -36,6 +35,7 @@
 #include "worker/engine/core/step_driver.h"
 #include "worker/engine/engine.h"
 #include "worker/python/desk.h"
+#include "worker/python/script_eval.h"
 #include "worker/python/script_layout.h"
 #include "worker/python/slot_task.h"
 
@@ -65,6 +65,7 @@ class ScriptEngine final : public Engine, private SlotComputer {
     Desk& desk;
     std::vector<std::string> fingerprint;  // sorted
     double lr = 0;                         // of the first step
+    ScriptEvalFacts eval = {};
   };
   // What `parts` refer to outlives the engine.
   static Result<std::unique_ptr<ScriptEngine>> create(Parts parts,
@@ -93,8 +94,8 @@ class ScriptEngine final : public Engine, private SlotComputer {
   Status backward_begins();
   Status take(uint32_t parameter, const void* data, DType dtype, uint64_t elements);
   Status take_statistic(uint32_t statistic, std::span<const float> data);
-  // Every step of the run is applied. Any thread.
-  bool has_ended() const;
+  // Without samples: the script evaluates nothing.
+  const ScriptEvalFacts& eval() const { return parts_.eval; }
   // For Python, in any order: slots of this rank that come.
   std::vector<ls_task> upcoming(uint32_t most);
 
@@ -126,7 +127,6 @@ class ScriptEngine final : public Engine, private SlotComputer {
   PhaseClock own_phases_{system_clock_, WorkPhase::kOther};
   PhaseClock* phases_ = &own_phases_;
 
-  std::atomic<uint64_t> total_steps_{0};  // of the run; 0: no generation has begun
   Step applied_ = 0;
   bool has_changed_ = false;  // since the script made its state
   double lr_ = 0;             // of the next step

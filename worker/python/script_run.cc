@@ -38,6 +38,7 @@ std::string lines_of(const wire::JobSpec& job, const std::string& run_dir) {
   add("max_steps", std::to_string(train.max_steps()));
   add("threads", std::to_string(std::max(1u, train.threads_per_worker())));
   add("workers", std::to_string(job.cluster().workers()));
+  add("eval_batch", std::to_string(std::max(1u, train.eval_batch())));
   add("exact", job.comm().numerics() == "exact" ? "1" : "0");
   add("script_log", run_dir.empty() ? "" : rundir::file_in(run_dir, rundir::kScriptLog));
   return lines;
@@ -50,11 +51,12 @@ class ScriptEngineMaker final : public EngineMaker {
       const Engine::BufferFactory& make_buffer)>;
 
   ScriptEngineMaker(Make make, std::atomic<ScriptEngine*>& shown,
-                    const std::atomic<bool>& is_stopped, wire::DataFacts facts,
-                    std::vector<wire::IdentityFact> identity)
+                    const std::atomic<bool>& is_stopped, std::atomic<bool>& has_finished,
+                    wire::DataFacts facts, std::vector<wire::IdentityFact> identity)
       : make_(std::move(make)),
         shown_(shown),
         is_stopped_(is_stopped),
+        has_finished_(has_finished),
         facts_(std::move(facts)),
         identity_(std::move(identity)) {}
 
@@ -68,11 +70,13 @@ class ScriptEngineMaker final : public EngineMaker {
     made.identity = identity_;
     return made;
   }
+  void has_finished() override { has_finished_.store(true); }
 
  private:
   const Make make_;
   std::atomic<ScriptEngine*>& shown_;
   const std::atomic<bool>& is_stopped_;
+  std::atomic<bool>& has_finished_;
   const wire::DataFacts facts_;
   const std::vector<wire::IdentityFact> identity_;
   std::unique_ptr<ScriptEngine> engine_;
@@ -154,15 +158,25 @@ Status ScriptRun::lay_out(ScriptFacts facts) {
   return Status::ok();
 }
 
+Status ScriptRun::evaluate(ScriptEvalFacts facts) {
+  if (facts.samples == 0 || facts.fingerprint.empty())
+    return {Code::kBadData, "the evaluation data have no samples; give evaluate() some"};
+  if (eval_.samples != 0 || has_begun_)
+    return {Code::kUsage, "a run has one evaluation, which is told before it begins"};
+  eval_ = std::move(facts);
+  return Status::ok();
+}
+
 Result<std::unique_ptr<ScriptEngine>> ScriptRun::make_engine(
     const Engine::BufferFactory& make_buffer) {
-  return ScriptEngine::create({job_, shape_, order_, *layout_, desk_, fingerprint_, lr_},
+  return ScriptEngine::create({job_, shape_, order_, *layout_, desk_, fingerprint_, lr_, eval_},
                               make_buffer);
 }
 
 Status ScriptRun::begin(std::vector<std::string> fingerprint,
                         std::vector<wire::IdentityFact> identity, double lr) {
   if (!layout_ || has_begun_) return {Code::kUsage, "a run begins once, after its layout"};
+  LOCKSTEP_RETURN_IF_ERROR(check_script_eval(eval_, job_));
   std::sort(fingerprint.begin(), fingerprint.end());
   fingerprint_ = std::move(fingerprint);
   lr_ = lr;
@@ -176,9 +190,11 @@ Status ScriptRun::start_worker(std::vector<wire::IdentityFact> identity) {
   wire::DataFacts facts;
   facts.set_train_samples(shape_.samples);
   facts.set_train_fingerprint(order_.fingerprint);
+  facts.set_eval_samples(eval_.samples);
+  facts.set_eval_fingerprint(eval_.fingerprint);
   auto maker = std::make_unique<ScriptEngineMaker>(
       [this](const Engine::BufferFactory& make_buffer) { return make_engine(make_buffer); },
-      engine_, is_stopped_, std::move(facts), std::move(identity));
+      engine_, is_stopped_, has_finished_, std::move(facts), std::move(identity));
   LOCKSTEP_ASSIGN_OR_RETURN(worker_, Worker::create(*options_, std::move(maker)));
   has_begun_ = true;
   training_ = std::thread([this] {
@@ -196,8 +212,7 @@ Status ScriptRun::start_worker(std::vector<wire::IdentityFact> identity) {
 // A run that failed does not wait for a script that computes on and on.
 void ScriptRun::serve() {
   const int code = worker_->serve();
-  const ScriptEngine* const engine = engine_.load();
-  desk_.end({.exit_code = code, .is_done = code == 0 && engine && engine->has_ended(), .text = {}});
+  desk_.end({.exit_code = code, .is_done = code == 0 && has_finished_.load(), .text = {}});
   if (code == 0 || code == 75 || desk_.wait_until_told(kLastWait)) return;
   std::fprintf(stderr,
                "lockstep: the run is over here, and the script did not come back from its "

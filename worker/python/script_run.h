@@ -25,6 +25,7 @@
 #include "worker/program/worker.h"
 #include "worker/python/desk.h"
 #include "worker/python/script_engine.h"
+#include "worker/python/script_eval.h"
 #include "worker/python/script_layout.h"
 
 namespace lockstep {
@@ -46,6 +47,8 @@ class ScriptRun {
 
   Status lay_out(ScriptFacts facts);
   const ScriptLayout& layout() const { return *layout_; }
+  // The script evaluates, too. Before begin(), once.
+  Status evaluate(ScriptEvalFacts facts);
 
   Status begin(std::vector<std::string> fingerprint, std::vector<wire::IdentityFact> identity,
                double lr);
@@ -72,6 +75,7 @@ class ScriptRun {
   data::RunShape shape_;
   data::OrderSpec order_;
   std::optional<ScriptLayout> layout_;
+  ScriptEvalFacts eval_;
   std::vector<std::string> fingerprint_;
   double lr_ = 0;
   Desk desk_;
@@ -79,6 +83,7 @@ class ScriptRun {
   std::unique_ptr<ScriptEngine> own_engine_;    // alone
   std::unique_ptr<Worker> worker_;
   std::atomic<bool> is_stopped_{false};
+  std::atomic<bool> has_finished_{false};  // of a worker: nothing of the run is left to do
   std::promise<void> trained_;
   std::future<void> training_over_;
   std::thread training_;

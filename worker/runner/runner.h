@@ -76,6 +76,8 @@ class Runner {
     WorkInHand* in_hand = nullptr;  // for the engine; may be null
     DeviceComm* devices = nullptr;  // gradients are summed over it; null: over the context
     data::PrefetchPolicy* prefetch = nullptr;  // for the engine; may be null
+    // Called on the training thread before Leave(FINISHED).
+    std::function<void()> on_finish = [] {};
   };
 
   Runner(Options options, Parts parts);

@@ -36,6 +36,7 @@ Result<Runner::Next> Runner::follow_plan(Life& life) {
         if (!parts_.gate.reached(at)) return closed_meanwhile();
         break;
       case Phase::kEnd:
+        parts_.on_finish();
         parts_.port.leave(generation, wire::Leave::FINISHED, Status::ok(), at);
         return Next();
     }

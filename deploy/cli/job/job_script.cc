@@ -27,8 +27,6 @@ std::string_view refused_value(std::string_view key, std::string_view value) {
            "key out";
   if (key == "cluster.device" && value == "cuda")
     return "a script computes on the CPU so far; take cpu, or leave the key out";
-  if (key == "checkpoint.best" && value != "none")
-    return "Lockstep knows no loss of a script's evaluations; take none, or leave the key out";
   return {};
 }
 

@@ -39,9 +39,6 @@ constexpr OwnWord kOwnWords[] = {
      "the script keeps its averages itself; take torch.optim.swa_utils.AveragedModel there"},
     {"train.prune.", "the script prunes its model itself; take torch.nn.utils.prune there"},
     {"train.graph", "the script compiles its model itself; take torch.compile there"},
-    {"train.patience",
-     "Lockstep knows no loss of a script's evaluations; end the run with train.epochs or "
-     "train.max_steps"},
 };
 
 }  // namespace

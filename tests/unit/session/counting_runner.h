@@ -210,7 +210,8 @@ class RunnerTest : public ::testing::Test {
   void run(StartOrder first) {
     Runner runner({job_, facts_, temporary_.path(), {}, 1'000},
                   {engine_, context_, gate_, mailbox_, port_, *files_, probe_, nullptr, *logger_,
-                   [this](const Status& status) { failure_ = status; }});
+                   [this](const Status& status) { failure_ = status; }, /*in_hand=*/nullptr,
+                   /*devices=*/nullptr, /*prefetch=*/nullptr, [this] { ++finished_; }});
     mailbox_.put(std::move(first));
     runner.run();
   }
@@ -231,6 +232,7 @@ class RunnerTest : public ::testing::Test {
   std::unique_ptr<FileOps> files_ = posix_file_ops();
   std::unique_ptr<Logger> logger_ = null_logger();
   Status failure_;
+  int finished_ = 0;  // times that nothing was left to do
 };
 
 }  // namespace lockstep::testing

@@ -45,6 +45,7 @@ TEST_F(RunnerTest, AnAgreedStopLeavesACheckpointOfItsStepAndNoEvaluation) {
   };
   run(order(1, {0, Phase::kTrain}, 100));
   EXPECT_THAT(port_.events, ElementsAre("step 0", "step 1", "step 2", "leave STOPPED 3"));
+  EXPECT_EQ(finished_, 0);
   EXPECT_THAT(checkpoint_names(), ElementsAre("step-0000000003-g1-m4"));
   const auto info = read_checkpoint_info(temporary_.path() + "/checkpoints/step-0000000003-g1-m4");
   EXPECT_EQ(info->manifest.resume, (ResumePoint{3, Phase::kEval}));  // still to be done
@@ -85,6 +86,7 @@ TEST_F(RunnerTest, PatienceEndsTheRunWithItsLastCheckpoint) {
   run(order(1, {0, Phase::kTrain}, 100));
   EXPECT_THAT(port_.events, ElementsAre("step 0", "eval 1", "step 1", "eval 2", "step 2", "eval 3",
                                         "step 3", "eval 4", "leave FINISHED 4"));
+  EXPECT_EQ(finished_, 1);
   EXPECT_THAT(checkpoint_names(), ElementsAre("step-0000000004-g1-m4"));
 }
 

@@ -1,6 +1,7 @@
 #include "worker/engine/core/eval_scores.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,12 @@
 
 namespace lockstep {
 namespace {
+
+// Batches of every rank's share but the last ones'.
+uint64_t batches_each(const EvalTask& task, uint64_t world) {
+  const uint64_t batches = (task.samples + task.batch - 1) / task.batch;
+  return (batches + world - 1) / world;
+}
 
 void add_metric(const std::string& name, double value, wire::EvalReport* report) {
   wire::Metric& metric = *report->add_metrics();
@@ -46,19 +53,24 @@ void EvalScore::add(const EvalScore& other) {
   for (size_t i = 0; i < metrics.size(); ++i) metrics[i] += other.metrics[i];
 }
 
+EvalShare share_of(const EvalTask& task, uint64_t rank, uint64_t world) {
+  const uint64_t samples = batches_each(task, world) * task.batch;
+  return {std::min(rank * samples, task.samples), std::min((rank + 1) * samples, task.samples)};
+}
+
 Result<wire::EvalReport> evaluate_together(const GenerationView& view, const LossFacts& loss,
                                            Step applied, const EvalTask& task,
                                            const ScoreBatch& score) {
-  const uint64_t batches = (task.samples + task.batch - 1) / task.batch;
   const uint64_t world = view.collective->world_size();
-  const uint64_t share = (batches + world - 1) / world;  // of a rank; the last may have less
   const uint64_t kinds = task.has_average ? 2 : 1;
-  std::vector<EvalScore> mine(share * kinds);  // of a batch, the weights' and the average's
-  const uint64_t first = view.collective->rank() * share;
-  for (uint64_t i = 0; i < share && first + i < batches; ++i) {
-    const uint64_t begin = (first + i) * task.batch;
-    LOCKSTEP_RETURN_IF_ERROR(score(begin, std::min(begin + task.batch, task.samples),
-                                   std::span(mine).subspan(i * kinds, kinds)));
+  // Of a batch, the weights' and the average's.
+  std::vector<EvalScore> mine(batches_each(task, world) * kinds);
+  const EvalShare share = share_of(task, view.collective->rank(), world);
+  std::span<EvalScore> scores(mine);
+  for (uint64_t begin = share.begin; begin < share.end; begin += task.batch) {
+    LOCKSTEP_RETURN_IF_ERROR(
+        score(begin, std::min(begin + task.batch, task.samples), scores.first(kinds)));
+    scores = scores.subspan(kinds);
   }
   std::vector<EvalScore> all(mine.size() * world);
   const Tag tag{view.generation, applied, Phase::kEval, 0, mine.size() * sizeof(EvalScore)};
@@ -67,14 +79,16 @@ Result<wire::EvalReport> evaluate_together(const GenerationView& view, const Los
   std::array<EvalScore, 2> totals;
   for (size_t i = 0; i < all.size(); ++i) totals[i % kinds].add(all[i]);
   const EvalScore& total = totals[0];
+  const uint64_t predictions =
+      task.predictions > 0 ? task.predictions : static_cast<uint64_t>(std::llround(total.weight));
   wire::EvalReport report;
   report.set_step(applied);
   report.set_has_top5(total.has_top5 != 0);
   report.set_top5(total.top5);
-  report.set_samples(task.predictions);
+  report.set_samples(predictions);
   report.set_no_accuracy(!loss.knows_right);
   report.set_correct(total.correct);
-  report.set_loss(mean_loss_of(loss, total, task.predictions));
+  report.set_loss(mean_loss_of(loss, total, predictions));
   for (size_t i = 0; i < loss.metrics.size(); ++i)
     add_metric(loss.metrics[i], total.metrics[i] / static_cast<double>(task.samples), &report);
   if (task.has_average) report_average(loss, totals[1], task.samples, &report);

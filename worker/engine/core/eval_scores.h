@@ -33,9 +33,16 @@ struct EvalScore {
 struct EvalTask {
   uint64_t samples = 0;      // of the data set
   uint64_t batch = 0;        // samples of every batch but the last
-  uint64_t predictions = 0;  // what the sum of losses is divided by
+  uint64_t predictions = 0;  // what the sum of losses is divided by; 0: the sum of weights
   bool has_average = false;  // an average of the weights (train.ema) is scored beside them
 };
+
+// The samples that a rank scores.
+struct EvalShare {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+};
+EvalShare share_of(const EvalTask& task, uint64_t rank, uint64_t world);
 
 // Scores samples [begin, end): the weights' score into scores[0], the average's into scores[1].
 using ScoreBatch = std::function<Status(uint64_t begin, uint64_t end, std::span<EvalScore> scores)>;

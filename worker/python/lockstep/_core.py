@@ -13,7 +13,7 @@ import time
 from typing import NamedTuple, Sequence
 
 OK, CLOSED, AGAIN = 0, 1, 2
-SLOT, APPLY, STATE, INSTALL, END = 1, 2, 3, 4, 5
+SLOT, APPLY, STATE, INSTALL, EVAL, END = 1, 2, 3, 4, 5, 6
 
 # The numbers of DType and StateSection (coordinator/checkpoint/state_tensor.h).
 DTYPES = ("float32", "float64", "int64", "uint8", "float16", "bfloat16", "int32", "int16", "int8",
@@ -42,14 +42,14 @@ class Order(ctypes.Structure):
                 ("generation", _u64), ("step", _u64),
                 ("tensors", ctypes.POINTER(Tensor)), ("tensor_count", _u64),
                 ("text", ctypes.c_char_p), ("is_again", _i32), ("is_done", _i32),
-                ("is_writer", _i32)]
+                ("is_writer", _i32), ("share_end", _u64)]
 
 
 class Reply(ctypes.Structure):
     _fields_ = [("code", _i32), ("skipped", _i32), ("text", ctypes.c_char_p),
                 ("lr", ctypes.c_double), ("loss", ctypes.c_double), ("count", _u64),
                 ("metrics", ctypes.POINTER(ctypes.c_double)),
-                ("tensors", ctypes.POINTER(Tensor)), ("tensor_count", _u64)]
+                ("tensors", ctypes.POINTER(Tensor)), ("tensor_count", _u64), ("correct", _u64)]
 
 
 class _Memory(ctypes.Structure):
@@ -166,6 +166,12 @@ class Core:
                       memory.parameter_begins[:len(parameters)],
                       memory.statistic_begins[:len(statistics)], memory.gradient_floats,
                       memory.statistic_floats)
+
+    def evaluates(self, samples: int, fingerprint: str, metrics: Sequence[str],
+                  knows_right: bool) -> None:
+        self._check(self._stays.ls_evaluates(self._run, _u64(samples), fingerprint.encode(),
+                                             _strings(metrics), _u32(len(metrics)),
+                                             int(knows_right)))
 
     def begin(self, fingerprint: Sequence[str], identity: Sequence[tuple[str, str]],
               lr: float) -> None:

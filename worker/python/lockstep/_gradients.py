@@ -124,11 +124,18 @@ class Buffers:
         for buffer in self.statistics + self.counters:
             buffer.get().copy_(self._before[buffer.name])
 
-    def check_unchanged(self) -> None:
+    def name_of_changed(self) -> str | None:
+        """A buffer that the trial's slot has left as it was, and that is another now."""
         for buffer in self._watched:
             if not same_bits(self._before[buffer.name], buffer.get()):
-                raise Misuse(f"a slot changed the buffer {buffer.name}, which the trial's slot did "
-                             "not: what a slot changes must not depend on the step")
+                return buffer.name
+        return None
+
+    def check_unchanged(self) -> None:
+        name = self.name_of_changed()
+        if name is not None:
+            raise Misuse(f"a slot changed the buffer {name}, which the trial's slot did not: what a "
+                         "slot changes must not depend on the step")
 
     @torch.no_grad()
     def advance(self, means: list[torch.Tensor]) -> None:

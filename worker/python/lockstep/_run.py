@@ -27,6 +27,7 @@ from ._core import CoreError, Order, Reply
 from ._data import DataError, Feed, facts, unpack
 from ._errors import (INTERNAL, STOPPED, USAGE, Left, LockstepError, Misuse, Stopped, exit_code_of,
                       text_of)
+from ._eval import Evaluates
 from ._gradients import Buffers, Gradients, dtype_number
 from ._log import Log, Logs
 from ._slot import Slot, SlotParts
@@ -46,7 +47,7 @@ class Stage(enum.Enum):
     ENDED = "behind the loop"
 
 
-class Run(Logs):
+class Run(Logs, Evaluates):
     """What lockstep.start() gives. One for a process."""
 
     def __init__(self, core: _core.Core, is_worker: bool):
@@ -148,6 +149,8 @@ class Run(Logs):
             feed = Feed(source, seed=self.seed, workers=workers)
             stack.callback(feed.close)
             feed.start()
+            if self._evaluation is not None:
+                stack.enter_context(self._evaluation.open(self._job))
             known = facts(source, self.seed, exact=self._job["exact"] == "1")
             self._core.declare(known.samples, known.fingerprint)
             ahead = Ahead(self._core, feed, 2 * workers)
@@ -178,6 +181,8 @@ class Run(Logs):
         if len(passes) == 2 and self._job["exact"] == "1":
             _trial.compare(passes[0], passes[1], [p.name for p in kept.parameters])
         self._log.close()
+        if self._evaluation is not None:
+            self._evaluation.try_out(self._core, kept, parts.buffers)
         self._begin(passes[0])
 
     def _begin(self, observed: _trial.Observed) -> None:
@@ -225,6 +230,9 @@ class Run(Logs):
                 reply = self._answer(order)
 
     def _answer(self, order: Order) -> Reply:
+        if order.kind == _core.EVAL:
+            self._step = order.step
+            return self._evaluation.answer(order, self._kept, self._parts.buffers)
         if order.kind == _core.APPLY:
             self._step = order.step + 1
             self._log.applies(order)

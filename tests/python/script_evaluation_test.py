@@ -1,0 +1,81 @@
+"""Evaluations by a function of a script: the same bits in every world and through the death of the
+writer; the best checkpoint, the end by patience, and a way back to the best."""
+import json
+import os
+import re
+import signal
+import unittest
+
+from script_runs import SCRIPTS, ScriptTest
+
+EVALUATED = SCRIPTS / "evaluated.py"
+DUE = [3, 5, 6, 9, 10, 12, 15]  # every third step, and the ends of epochs of five; the best at 9
+SAMPLES = 64
+
+
+class Evaluations(ScriptTest):
+    def rows_of(self, run):
+        return [json.loads(line) for line in (run.run_dir / "evals.jsonl").read_text().splitlines()]
+
+    def logged_steps(self, run):
+        lines = (run.run_dir / "script_log.jsonl").read_text().splitlines()
+        return [json.loads(line)["step"] for line in lines]
+
+    def start_evaluated(self, *words, workers, name):
+        return self.start_script(EVALUATED, words, workers, name=name)
+
+    def kill_the_writer(self, run, pace):
+        run.wait_for_step(4)
+        generation = run.status()["generation"]
+        os.kill(run.workers()[0], signal.SIGKILL)
+        run.wait_for(lambda: run.status()["generation"] > generation, "the run went on without it")
+        pace.write_text("0")
+
+    def test_every_world_has_the_same_evaluations_and_end(self):
+        pace = self.scratch / "pace"
+        pace.write_text("0.2")
+        disturbed = self.start_evaluated(0, pace, workers=3, name="three")
+        alone = self.alone(EVALUATED, 0)  # meanwhile
+        self.kill_the_writer(disturbed, pace)
+        steady = self.start_evaluated(1, workers=1, name="one")
+        for run in (steady, disturbed):
+            self.assertEqual(run.wait(), 0, run.text()[-3000:])
+            self.assertIn("behind the loop after 15 steps", self.log_of(run))
+            self.assertEqual(self.logged_steps(run), [*range(1, 16)])
+        self.assertEqual(*[(run.run_dir / "evals.jsonl").read_text() for run in (steady, disturbed)])
+        rows = self.rows_of(steady)
+        self.assertEqual([row["step"] for row in rows], DUE)
+        self.assertEqual({(row["samples"], *row["metrics"]) for row in rows}, {(SAMPLES, "drawn")})
+        self.assertEqual(len({row["metrics"]["drawn"] for row in rows}), 1, "the seeds are the batch's")
+        self.assertEqual([(row["epoch"], row["lr"]) for row in rows],
+                         [((step - 1) // 5, 0.01) for step in DUE])
+        self.assert_told_alone(alone, steady, rows)
+        self.assert_told_in_the_summary(steady.summary(), rows[-1])
+        self.assertEqual(steady.summary()["weights_sha256"], disturbed.summary()["weights_sha256"])
+        self.go_back_to_the_best(disturbed, rows)
+
+    def assert_told_alone(self, alone, run, rows):
+        told = re.findall(r"evaluation after step (\d+): loss (\S+), accuracy (\S+), drawn", alone)
+        self.assertEqual([(int(step), float(loss), float(right)) for step, loss, right in told],
+                         [(row["step"], round(row["loss"], 6), round(row["accuracy"], 6))
+                          for row in rows])
+        self.assertIn(f"weights_sha256 {run.summary()['weights_sha256']}", alone)
+
+    def assert_told_in_the_summary(self, summary, row):
+        self.assertEqual(summary["eval_step"], row["step"])
+        self.assertAlmostEqual(summary["eval_loss"], row["loss"], 6)  # of fewer digits
+        self.assertAlmostEqual(summary["eval_metrics"]["drawn"], row["metrics"]["drawn"], 6)
+        self.assertIn("step-0000000009", summary["best_checkpoint"]["name"])
+
+    def go_back_to_the_best(self, run, rows):
+        rest = self.start("--resume", "--workers", 1, "--from-checkpoint", "best", "train.patience=0",
+                          "train.max_steps=17", name="three")
+        self.assertEqual(rest.wait(), 0, rest.text()[-3000:])
+        self.assertEqual(self.rows_of(rest)[:len(DUE)], rows)
+        self.assertEqual([row["step"] for row in self.rows_of(rest)], [*DUE, 17])
+        self.assertEqual(self.logged_steps(rest), [*range(1, 18)])
+        self.audit(rest)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,56 @@
+"""A loop with evaluations, whose loss is the least after step BEST: with train.patience the run ends
+some evaluations later. Its words: data processes, and a file with the seconds that a slot takes
+longer, or nothing."""
+# /// lockstep
+# job: evaluated
+# seed: 3
+# train: {global_batch: 20, slots: 4, epochs: 6, eval_batch: 7, patience: 3}
+# eval: {every_steps: 3}
+# checkpoint: {every_steps: 4, best: loss}
+# ///
+import pathlib
+import sys
+import time
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import lockstep
+
+BEST = 9
+WORKERS, PACE = int(sys.argv[1]), sys.argv[2:]
+
+
+class Points(torch.utils.data.Dataset):
+    def __init__(self, samples, seed):
+        self.x = torch.randn(samples, 6, generator=torch.Generator().manual_seed(seed))
+
+    def __len__(self):
+        return len(self.x)
+
+    def __getitem__(self, index):
+        return self.x[index] + torch.randn(6) * 0.1, (self.x[index].sum() > 0).long()
+
+
+run = lockstep.start()
+model = nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.3), nn.Linear(16, 2))
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+
+
+def score(batch):
+    assert not model.training and not torch.is_grad_enabled()
+    x, y = batch
+    logits = model(x)
+    loss = F.cross_entropy(logits, y).double() + abs(run.step - BEST)
+    return {"loss": loss, "correct": (logits.argmax(1) == y).sum(), "drawn": torch.rand(())}
+
+
+run.keep(model=model, optimizer=optimizer, after_step=lambda: run.log(applied=run.step, lr=1e-2))
+run.evaluate(score, torch.utils.data.DataLoader(Points(64, 2), num_workers=WORKERS))
+for x, y in run.batches(Points(100, 1), workers=WORKERS):
+    assert model.training
+    if PACE and not run.is_trial:
+        time.sleep(float(pathlib.Path(PACE[0]).read_text()))
+    run.backward(F.cross_entropy(model(x), y))
+print(f"behind the loop after {run.step} steps", flush=True)

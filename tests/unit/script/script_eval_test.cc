@@ -1,0 +1,166 @@
+// Evaluations whose batches a function scores that stands for Python.
+#include "worker/python/script_eval.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "comm/collectives/loopback/loopback.h"
+#include "comm/wire/resume_point.h"
+#include "tests/support/fails_with.h"
+#include "worker/engine/core/eval_scores.h"
+
+namespace lockstep {
+namespace {
+
+const ScriptEvalFacts kFacts{
+    .samples = 23, .fingerprint = "f", .metrics = {"mean_index"}, .knows_right = true};
+
+wire::JobSpec job_of() {
+  wire::JobSpec job;
+  job.set_seed(3);
+  job.mutable_train()->set_eval_batch(4);
+  return job;
+}
+
+struct Asked {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  uint64_t share_end = 0;
+  uint32_t seed = 0;
+};
+
+// All ranks of a world evaluate, each on a thread of its own.
+class World {
+ public:
+  explicit World(uint32_t ranks)
+      : asked(ranks), reports(ranks, Result<wire::EvalReport>(wire::EvalReport())) {
+    std::vector<std::unique_ptr<GradientBuffer>> buffers;
+    std::vector<GradientBuffer*> raw;
+    for (uint32_t r = 0; r < ranks; ++r) {
+      buffers.push_back(make_plain_buffer({16, 16, 16}, 1));
+      raw.push_back(buffers.back().get());
+    }
+    const auto collectives = make_loopback(1, raw);
+    std::vector<std::thread> threads;
+    for (uint32_t r = 0; r < ranks; ++r)
+      threads.emplace_back([&, r] {
+        GenerationView view;
+        view.generation = 1;
+        view.collective = collectives[r].get();
+        reports[r] = evaluate_script(kFacts, job_of(), view, 5,
+                                     [&](const ls_order& order) { return score(r, order); });
+        if (!reports[r].is_ok()) collectives[r]->abort();
+      });
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  std::vector<std::vector<Asked>> asked;  // by rank
+  std::vector<Result<wire::EvalReport>> reports;
+
+ private:
+  // The second half of a batch counts, and one of it is right.
+  Result<ls_reply> score(uint32_t rank, const ls_order& order) {
+    EXPECT_EQ(order.kind, LS_EVAL);
+    EXPECT_EQ(order.step, 5U);
+    const ls_task& task = order.task;
+    asked[rank].push_back({task.begin, task.end, order.share_end, task.seed});
+    ls_reply reply{};
+    reply.loss = 1.0 / static_cast<double>(task.begin + 3);
+    reply.count = (task.end - task.begin) / 2;
+    reply.correct = 1;
+    metric_[rank] = static_cast<double>(task.begin + task.end - 1) / 2;
+    reply.metrics = &metric_[rank];
+    return reply;
+  }
+
+  double metric_[8] = {};
+};
+
+TEST(ScriptEval, EveryWorldHasTheSameReport) {
+  const World alone(1);
+  ASSERT_TRUE(alone.reports[0].is_ok()) << alone.reports[0].status().message();
+  const wire::EvalReport& report = *alone.reports[0];
+  EXPECT_EQ(report.step(), 5U);
+  EXPECT_EQ(report.samples(), 11U) << "two of each of five batches, and one of the last";
+  EXPECT_EQ(report.correct(), 6U);
+  EXPECT_FALSE(report.no_accuracy());
+  ASSERT_EQ(report.metrics_size(), 1);
+  EXPECT_DOUBLE_EQ(report.metrics(0).value(), 11.0) << "the mean of 0 to 22";
+  double sum = 0;
+  for (const uint64_t begin : {0, 4, 8, 12, 16, 20})
+    sum += (begin == 20 ? 1.0 : 2.0) / static_cast<double>(begin + 3);
+  EXPECT_DOUBLE_EQ(report.loss(), sum / 11);
+  for (const uint32_t ranks : {2U, 3U, 7U}) {
+    const World world(ranks);
+    for (const auto& other : world.reports)
+      EXPECT_EQ(other->SerializeAsString(), report.SerializeAsString()) << ranks;
+  }
+}
+
+TEST(ScriptEval, BatchesAndSeedsAreThoseOfTheData) {
+  const World alone(1);
+  const World world(4);  // two batches each, and none for the last
+  std::vector<Asked> all;
+  for (const auto& of_rank : world.asked) {
+    for (const Asked& asked : of_rank) {
+      all.push_back(asked);
+      EXPECT_EQ(asked.share_end, of_rank.back().end);
+    }
+  }
+  EXPECT_TRUE(world.asked[3].empty());
+  ASSERT_EQ(all.size(), alone.asked[0].size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(all[i].begin, alone.asked[0][i].begin);
+    EXPECT_EQ(all[i].end, alone.asked[0][i].end);
+    EXPECT_EQ(all[i].seed, alone.asked[0][i].seed);
+    if (i > 0) {
+      EXPECT_NE(all[i].seed, all[i - 1].seed);
+    }
+  }
+}
+
+TEST(ScriptEval, AFailureOrNothingThatCountsIsSaid) {
+  std::unique_ptr<GradientBuffer> buffer = make_plain_buffer({16, 16, 16}, 1);
+  const auto collectives = make_loopback(1, {buffer.get()});
+  GenerationView view;
+  view.generation = 1;
+  view.collective = collectives[0].get();
+  const auto evaluate = [&](const Result<ls_reply>& reply) {
+    return evaluate_script(kFacts, job_of(), view, 5, [&](const ls_order&) { return reply; });
+  };
+  EXPECT_THAT(evaluate(Status(Code::kBadData, "planted")),
+              FailsWith(Code::kBadData, Says("planted")));
+  double metric = 0;
+  ls_reply reply{};
+  reply.metrics = &metric;
+  EXPECT_THAT(evaluate(reply), FailsWith(Code::kBadData, Says("counted nothing")));
+  reply.correct = 1;
+  EXPECT_THAT(evaluate(reply), FailsWith(Code::kInternal, Says("malformed")));
+}
+
+TEST(ScriptEval, KeysThatAskForWhatTheScriptDoesNotGiveAreRefused) {
+  EXPECT_TRUE(check_script_eval({}, job_of()).is_ok());
+  wire::JobSpec job = job_of();
+  job.mutable_train()->set_patience(2);
+  EXPECT_THAT(check_script_eval({}, job),
+              FailsWith(Code::kUsage, Names("train.patience is 2"), Advises("run.evaluate")));
+  job.mutable_checkpoint()->set_best("accuracy");
+  EXPECT_THAT(check_script_eval({}, job), FailsWith(Code::kUsage, Names("checkpoint.best")));
+  job.mutable_eval()->set_every_steps(4);
+  EXPECT_THAT(check_script_eval({}, job), FailsWith(Code::kUsage, Names("eval.every_steps is 4")));
+  EXPECT_TRUE(check_script_eval(kFacts, job).is_ok());
+  ScriptEvalFacts facts = kFacts;
+  facts.knows_right = false;
+  EXPECT_THAT(check_script_eval(facts, job),
+              FailsWith(Code::kUsage, Names("checkpoint.best"), Advises("\"correct\"")));
+  facts = kFacts;
+  facts.metrics.resize(kMostMetrics + 1);
+  EXPECT_THAT(check_script_eval(facts, job), FailsWith(Code::kUsage, Says("leave some out")));
+}
+
+}  // namespace
+}  // namespace lockstep

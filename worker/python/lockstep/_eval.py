@@ -1,0 +1,231 @@
+"""Evaluations by a function of the script: run.evaluate().
+
+The core cuts the evaluation data into batches (train.eval_batch), gives each worker a contiguous run
+of them, and adds the scores in the order of batches, so the result has the same bits in every world.
+What is computed here is the score of one batch: from the weights, the batch, and seeds of the batch.
+
+Main thread only.
+"""
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import operator
+import time
+from typing import Any, Callable, Iterator, Mapping, NamedTuple
+
+import torch
+
+from . import _seeds
+from ._core import Core, Order, Reply, Task as CoreTask
+from ._data import DataError, Feed, Source, Task, facts, unpack
+from ._errors import CONFIG, LockstepError, Misuse
+from ._gradients import Buffers
+from ._state import Kept
+
+_LONG_TRIAL_S = 10.0
+_SEED = 0x45D9F3B3335B369  # evaluation data draw other numbers than training data
+_RESERVED = ("loss", "count", "correct")
+_CAUSES = ("the function, or collate, may draw from a random generator of its own, or keep something "
+           "from batch to batch; draw from the default generators, which Lockstep seeds for each batch")
+
+
+class Score(NamedTuple):
+    loss: float
+    count: int
+    correct: int | None
+    metrics: tuple[tuple[str, float], ...]  # by name
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value.detach() if isinstance(value, torch.Tensor) else value)
+    except (TypeError, ValueError, RuntimeError):
+        raise Misuse(f"the evaluation gave {type(value).__name__} for {name}, which is no number; give "
+                     "its mean over the batch") from None
+
+
+def _whole(name: str, value: Any, most: int) -> int:
+    try:
+        whole = operator.index(value.item() if hasattr(value, "item") else value)
+    except (TypeError, ValueError, RuntimeError):
+        whole = -1
+    if not 0 <= whole <= most:
+        raise Misuse(f"the evaluation gave {str(value)[:80]} for {name}: a whole number from 0 to {most}")
+    return whole
+
+
+def score_of(result: Any, samples: int) -> Score:
+    """What the script's function returned for a batch of `samples`."""
+    found = dict(result) if isinstance(result, Mapping) else {"loss": result}
+    if "loss" not in found:
+        raise Misuse("the evaluation returned no loss; return the batch's mean loss, or a dict with "
+                     '"loss", and beside it "correct", "count" and metrics')
+    count = _whole("count", found["count"], (1 << 32) - 1) if "count" in found else samples
+    correct = _whole("correct", found["correct"], count) if "correct" in found else None
+    metrics = sorted((name, value) for name, value in found.items() if name not in _RESERVED)
+    return Score(_number("loss", found["loss"]) if count else 0.0, count, correct,
+                 tuple((name, _number(name, value)) for name, value in metrics))
+
+
+def _source_of(data: Any, collate: Any) -> Source:
+    """Of a DataLoader the dataset, collate and workers: the order is the dataset's."""
+    workers = None
+    if isinstance(data, torch.utils.data.DataLoader):
+        plain = (torch.utils.data.SequentialSampler, torch.utils.data.RandomSampler)
+        if data.batch_size is None or type(data.sampler) not in plain or data.drop_last:
+            raise Misuse("evaluate() takes every sample once: give it a DataLoader without sampler=, "
+                         "batch_sampler= and drop_last=, or the dataset itself and collate=")
+        workers, collate, data = data.num_workers, collate or data.collate_fn, data.dataset
+    try:
+        source = unpack(data, collate)
+    except DataError as why:
+        raise DataError(why.code, why.text.replace("run.batches()", "run.evaluate()")) from None
+    return Source(source.dataset, source.collate, source.samples, source.name, source.whole_slots,
+                  workers)
+
+
+class Evaluation:
+    """One evaluation, as run.evaluate() was given it."""
+
+    def __init__(self, function: Callable[[Any], Any], data: Any, workers: int | None, collate: Any):
+        if not callable(function):
+            raise Misuse("evaluate(fn, data): fn takes a batch and returns its mean loss")
+        self._function = function
+        self._source: Source | None = None
+        if isinstance(data, int) and not isinstance(data, bool):
+            if data < 1:
+                raise Misuse(f"evaluate(fn, {data}): the number of samples is 1 or more")
+            if workers or collate is not None:
+                raise Misuse("evaluate(fn, n): fn reads the samples itself, so workers= and collate= "
+                             "have nothing to do; give it a dataset instead of a number")
+            self.samples = data
+        else:
+            self._source = _source_of(data, collate)
+            self.samples = self._source.samples
+        self._workers = workers if workers is not None else \
+            (self._source.workers or 0 if self._source is not None else 0)
+        self._feed: Feed | None = None
+        self._fingerprint = f"{self.samples} samples"
+        self._names: tuple[str, ...] = ()
+        self._knows_right = False
+
+    def open(self, job: Mapping[str, str]) -> contextlib.AbstractContextManager[Any]:
+        """Starts data processes, before there are threads, and gets to know the data."""
+        seed = int(job["seed"]) ^ _SEED
+        self._batch, self._is_exact = int(job["eval_batch"]), job["exact"] == "1"
+        if self._source is None:
+            return contextlib.nullcontext()
+        self._feed = feed = Feed(self._source, seed=seed, workers=self._workers)
+        closing = contextlib.ExitStack()
+        closing.callback(feed.close)
+        with self._named():
+            feed.start()
+            self._fingerprint = facts(self._source, seed, exact=self._is_exact).fingerprint
+        return closing
+
+    def try_out(self, core: Core, kept: Kept, buffers: Buffers) -> None:
+        """Scores the first batch, twice: which scores there are, and that they come out alike."""
+        task = CoreTask(begin=0, end=min(self._batch, self.samples))
+        begun = time.monotonic()
+        first = self._score(task, task.end, kept, buffers)
+        self._names = tuple(name for name, _ in first.metrics)
+        self._knows_right = first.correct is not None
+        if self._is_exact and time.monotonic() - begun < _LONG_TRIAL_S:
+            again = self._score(task, task.end, kept, buffers)
+            if repr(first) != repr(again):
+                raise LockstepError("the evaluation computed the same batch twice, and it came out "
+                                    f"different ({first} and {again}): {_CAUSES}", CONFIG)
+        core.evaluates(self.samples, self._fingerprint, self._names, self._knows_right)
+
+    def answer(self, order: Order, kept: Kept, buffers: Buffers) -> Reply:
+        score = self._score(CoreTask.from_buffer_copy(order.task), order.share_end, kept, buffers)
+        names = tuple(name for name, _ in score.metrics)
+        if names != self._names or (score.correct is not None) != self._knows_right:
+            shown = [*names, *["correct"] * (score.correct is not None)]
+            before = [*self._names, *["correct"] * self._knows_right]
+            raise Misuse(f"the evaluation gave {shown} for a batch, and {before} for the first one; "
+                         "give the same for every batch")
+        self._kept = (ctypes.c_double * max(1, len(names)))(*[value for _, value in score.metrics])
+        return Reply(loss=score.loss, count=score.count, correct=score.correct or 0,
+                     metrics=self._kept)
+
+    def _score(self, task: CoreTask, share_end: int, kept: Kept, buffers: Buffers) -> Score:
+        batch = self._take(task, share_end)
+        buffers.restore()  # a slot may have been broken off
+        with _evaluating(kept):
+            _seeds.seed_all(task.seed)
+            result = self._function(batch)
+        buffers.restore()
+        changed = buffers.name_of_changed()
+        if changed is not None:
+            raise Misuse(f"the evaluation changed the buffer {changed}; an evaluation leaves the model "
+                         "as it is")
+        return score_of(result, task.end - task.begin)
+
+    def _take(self, task: CoreTask, share_end: int) -> Any:
+        """The batch; those behind it are asked for."""
+        if self._feed is None:
+            return range(task.begin, task.end)
+        tasks = [self._task(begin, min(begin + self._batch, share_end)) for begin in
+                 range(task.begin, min(share_end, task.begin + self._batch * (1 + 2 * self._workers)),
+                       self._batch)]
+        with self._named():
+            if self._workers:
+                numbers = {known.step for known in tasks}
+                self._feed.forget(lambda known: known.step not in numbers)
+                for known in tasks:
+                    self._feed.request(known)
+            return self._feed.take(tasks[0]).value
+
+    def _task(self, begin: int, end: int) -> Task:
+        places = list(range(begin, end))
+        return Task(begin // self._batch, 0, 0, places, places)
+
+    @contextlib.contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except DataError as why:
+            raise DataError(why.code, f"in the evaluation data, whose batches count as steps: "
+                                      f"{why.text}") from None
+
+
+@contextlib.contextmanager
+def _evaluating(kept: Kept) -> Iterator[None]:
+    """All kept modules in eval(), without gradients; afterwards each as it was."""
+    modules = [part for module in kept.modules.values() for part in module.modules()]
+    were = [part.training for part in modules]
+    try:
+        for module in kept.modules.values():
+            module.eval()
+        with torch.no_grad():
+            yield
+    finally:
+        for part, was in zip(modules, were):
+            part.training = was
+        torch.clear_autocast_cache()  # casts that were made here have no gradient
+
+
+class Evaluates:
+    """The part of a Run that scripts evaluate with."""
+
+    _evaluation: Evaluation | None = None
+
+    def evaluate(self, function: Callable[[Any], Any], data: Any, *, workers: int | None = None,
+                 collate: Any = None) -> None:
+        """`function(batch)` gives the score of a batch of evaluation data: its mean loss, or a dict
+        with "loss", and beside it "correct" (right predictions), "count" (what the loss is the mean
+        over, where that is not the batch's samples), and metrics by name (means over the samples).
+
+        data: a map-style Dataset or a DataLoader, read in its order in batches of train.eval_batch;
+        or a number of samples, and the function gets a range of their numbers. Before batches(), once.
+        The run then evaluates at the end of every epoch, after every eval.every_steps steps, and at
+        its end. The kept modules are in eval() meanwhile, under no_grad().
+        """
+        if self._evaluation is not None:
+            raise Misuse("evaluate() was called before: a run has one evaluation; let one function give "
+                         "all metrics")
+        if self._has_looped:  # type: ignore[attr-defined]
+            raise Misuse("evaluate() came after batches(); call it before the loop")
+        self._evaluation = Evaluation(function, data, workers, collate)

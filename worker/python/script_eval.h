@@ -1,0 +1,41 @@
+// Evaluations by a function of the script: batches go out as EVAL orders, scores come back, and
+// core/eval_scores.h adds them.
+//
+// Thread-safety: the training thread only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "comm/wire/control.pb.h"
+#include "comm/wire/job.pb.h"
+#include "worker/engine/core/generation_view.h"
+#include "worker/python/core.h"
+
+namespace lockstep {
+
+// What a script has said of its evaluation.
+struct ScriptEvalFacts {
+  uint64_t samples = 0;  // 0: it has none
+  std::string fingerprint;
+  std::vector<std::string> metrics;  // names
+  bool knows_right = false;          // it counts right predictions
+};
+
+// kUsage if a key of the job asks for what the script does not evaluate, and for more metrics than
+// a report holds.
+Status check_script_eval(const ScriptEvalFacts& facts, const wire::JobSpec& job);
+
+// Gives an order to Python. An error: the script failed, or the run is over.
+using AskScript = std::function<Result<ls_reply>(const ls_order&)>;
+
+// As Engine::evaluate(), without epoch and lr. kBadData if nothing counted. REQUIRES: the facts
+// have samples, the view a Collective.
+Result<wire::EvalReport> evaluate_script(const ScriptEvalFacts& facts, const wire::JobSpec& job,
+                                         const GenerationView& view, Step applied,
+                                         const AskScript& ask);
+
+}  // namespace lockstep
