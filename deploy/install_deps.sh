@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
 # Installs what is missing, and nothing else: Debian packages, and LibTorch and Arrow from their Python
-# wheels into private directories outside the clone, and moto, torchvision and transformers for the
-# tests, auditwheel for a wheel. When nothing is missing it ends within a second.
+# wheels into private directories outside the clone, and moto, torchvision, transformers and Lightning
+# for the tests, auditwheel for a wheel. When nothing is missing it ends within a second.
 set -euo pipefail
 
 usage() {
   cat <<'TEXT'
 usage: deploy/install_deps.sh [--for build|wheel|tests|bench] [--no-apt] [--print-torch-root]
                               [--print-arrow-root] [--print-moto-python]
-                              [--print-models-python] [--print-wheel-python]
+                              [--print-models-python] [--print-frameworks-root]
+                              [--print-wheel-python]
 
   --for build   what building and running needs (default)
   --for wheel   that, and auditwheel, with which deploy/wheel.py makes a wheel
   --for tests   that, and clang with its fuzzer, Google Benchmark, Open MPI, Slurm, Prometheus,
                 Chromium, curl, sshd, what validates manifests for Kubernetes, moto, which
-                imitates Amazon's services, and torchvision and transformers
+                imitates Amazon's services, torchvision, transformers and Lightning
   --for bench   that, and what `import torch` needs, for the PyTorch side of the comparisons
                 (about 1.5 GB more where there is no CUDA toolkit)
   --no-apt      leave Debian packages alone, e.g. on another distribution
@@ -24,6 +25,7 @@ usage: deploy/install_deps.sh [--for build|wheel|tests|bench] [--no-apt] [--prin
   --print-arrow-root  likewise, of Arrow's include/ and libraries
   --print-moto-python  likewise, the Python that has moto
   --print-models-python  likewise, the Python that has torch, torchvision and transformers
+  --print-frameworks-root  likewise, the modules of Lightning and accelerate for that Python
   --print-wheel-python  likewise, the Python that has auditwheel
 
 environment:
@@ -41,6 +43,7 @@ root=$(dirname "$here")
 . "$here/shell/arrow.sh"
 . "$here/shell/moto.sh"
 . "$here/shell/models.sh"
+. "$here/shell/frameworks.sh"
 . "$here/shell/wheel.sh"
 
 build_packages=(g++ cmake ninja-build ccache mold pkg-config python3-venv libboost1.81-dev
@@ -65,6 +68,7 @@ while (($# > 0)); do
     --print-arrow-root) print_root=arrow_root ;;
     --print-moto-python) print_root=moto_python ;;
     --print-models-python) print_root=models_python ;;
+    --print-frameworks-root) print_root=frameworks_root ;;
     --print-wheel-python) print_root=wheel_python ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; fail 64 "unknown argument '$1'." ;;
@@ -149,3 +153,4 @@ install_arrow "$log"
 [[ $purpose == build ]] || install_wheel_tools "$log"
 ((!for_tests)) || install_moto "$log"
 ((!for_tests)) || install_models "$log"
+((!for_tests)) || install_frameworks "$log"
