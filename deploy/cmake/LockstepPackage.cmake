@@ -42,7 +42,7 @@ if(TARGET lockstep_core)
   add_dependencies(programs lockstep_core)
   install(TARGETS lockstep_core DESTINATION ${lockstep_home}/python/lockstep COMPONENT programs)
   install(DIRECTORY worker/python/lockstep DESTINATION ${lockstep_home}/python COMPONENT programs
-          FILES_MATCHING PATTERN "*.py")
+          FILES_MATCHING PATTERN "*.py" PATTERN "py.typed")
 endif()
 if(TARGET lockstep-worker)
   add_dependencies(programs lockstep-worker)
@@ -67,7 +67,7 @@ if(TARGET lockstep_core)
   install(TARGETS lockstep_core DESTINATION lockstep COMPONENT wheel EXCLUDE_FROM_ALL)
   install(TARGETS lockstep lockstep-coordinator DESTINATION lockstep/bin COMPONENT wheel EXCLUDE_FROM_ALL)
   install(DIRECTORY worker/python/lockstep DESTINATION . COMPONENT wheel EXCLUDE_FROM_ALL
-          FILES_MATCHING PATTERN "*.py")
+          FILES_MATCHING PATTERN "*.py" PATTERN "py.typed")
 endif()
 
 set(CPACK_GENERATOR DEB TGZ)

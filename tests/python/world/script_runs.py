@@ -21,7 +21,8 @@ def make_python(directory):
     python = directory / "python-with-lockstep"
     python.write_text("#!/bin/sh\n"
                       f"export LD_LIBRARY_PATH='{environment}/stand-ins' CUDA_VISIBLE_DEVICES= "
-                      f"PYTHONNOUSERSITE=1 PYTHONPATH='{PACKAGE}'\n"
+                      "PYTHONNOUSERSITE=1 "
+                      f"PYTHONPATH='{PACKAGE}:{installed('frameworks-root')}'\n"
                       f"exec '{environment}/bin/python' \"$@\"\n")
     python.chmod(0o755)
     return str(python)

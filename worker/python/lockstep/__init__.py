@@ -19,14 +19,15 @@ same weights.
 """
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ._errors import Left, LockstepError, Misuse, Stopped
 
 if TYPE_CHECKING:
+    from ._frameworks._hf import Trainer
     from ._run import Run
 
-__all__ = ["Left", "LockstepError", "Misuse", "Run", "Stopped", "start"]
+__all__ = ["Left", "LockstepError", "Misuse", "Run", "Stopped", "fit", "start"]
 
 
 def start() -> Run:
@@ -41,9 +42,29 @@ def start() -> Run:
     return start_run()
 
 
-def __getattr__(name: str):
+def fit(module: Any, data: Any = None, *, workers: int | None = None, collate: Any = None,
+        precision: Any = "32-true", gradient_clip_val: float | None = None,
+        gradient_clip_algorithm: str | None = None, **options: Any) -> None:
+    """Trains a LightningModule; between start() and here the module is made.
+
+    data: a map-style Dataset, a DataLoader or a LightningDataModule; None: the module's
+    train_dataloader(). workers, collate: as for Run.batches(). options: those of Lightning's Trainer,
+    which are refused by name where a run says it otherwise. Raises Misuse for a module that a run
+    cannot train, and SystemExit where the run stops (FRAMEWORKS.md).
+    """
+    from ._frameworks._fit import fit as fit_module
+
+    fit_module(module, data, workers, collate, precision, gradient_clip_val,
+               gradient_clip_algorithm, options)
+
+
+def __getattr__(name: str) -> Any:
     if name == "Run":
         from ._run import Run
 
         return Run
+    if name == "Trainer":
+        from ._frameworks._hf import Trainer
+
+        return Trainer
     raise AttributeError(f"module 'lockstep' has no attribute {name!r}")

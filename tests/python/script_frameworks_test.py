@@ -1,0 +1,88 @@
+"""A LightningModule and Hugging Face's Trainer are script loops, too: the losses and weights of the
+framework's own loop over the same slots, and the same bits for two workers of which one is killed."""
+import json
+import os
+import signal
+import unittest
+
+from script_runs import SCRIPTS, ScriptTest
+
+FIT, HF = SCRIPTS / "fit.py", SCRIPTS / "hf.py"
+
+
+class Frameworks(ScriptTest):
+    def setUp(self):
+        super().setUp()
+        self.pace = self.scratch / "pace"
+        self.take_ms(200)
+
+    def take_ms(self, milliseconds):
+        """From now on every slot takes so much longer, asleep."""
+        fresh = self.pace.with_suffix(".new")
+        fresh.write_text(str(milliseconds))
+        fresh.rename(self.pace)
+
+    def alone_beside_a_plain_loop(self, script, *words):
+        """What the script prints, and what its plain loop found."""
+        plain = self.scratch / "plain.json"
+        output = self.alone(script, *words, 0, plain)
+        return output, json.loads(plain.read_text())
+
+    def with_a_killed_worker(self, script, *words):
+        """A run of two workers. The one that takes the place of a dead one gets all state by transfer."""
+        run = self.start_script(script, [*words, self.pace], 2)
+        run.wait_for_step(2)
+        victim = run.workers()[1]
+        self.take_ms(2000)  # the new one has to import its framework meanwhile
+        os.kill(victim, signal.SIGKILL)
+        run.wait_for(lambda: victim not in run.workers() and len(run.workers()) == 2
+                     and run.status()["generation"] > 2, "another had its place")
+        self.take_ms(0)
+        self.assertEqual(run.wait(), 0, run.text()[-3000:])
+        self.audit(run)
+        return run
+
+    def assert_same(self, run, output, last_line):
+        """`last_line`: what every worker that sees the end prints, as who is alone does."""
+        self.assertIn(f"weights_sha256 {run.summary()['weights_sha256']}", output)
+        said = [line for line in output.splitlines() if line.startswith(last_line)]
+        self.assertEqual(len(said), 1, output)
+        for path in (run.run_dir / "logs").glob("worker-*.stderr"):
+            self.assertIn(said[0], path.read_text(errors="replace"), path)
+
+    def logged(self, run):
+        return [json.loads(line) for line in
+                (run.run_dir / "script_log.jsonl").read_text().splitlines()]
+
+    def assert_close(self, values, others):
+        self.assertEqual(len(values), len(others))
+        for value, other in zip(values, others):
+            self.assertAlmostEqual(value, other, delta=1e-5 * abs(other))
+
+    def test_lightning(self):
+        output, found = self.alone_beside_a_plain_loop(FIT, "duck")
+        self.assert_close(found["fit"], found["plain"])
+        self.assertLess(found["weights"], 1e-5)
+        run = self.with_a_killed_worker(FIT, "lightning")
+        self.assert_same(run, output, "behind fit after 15 steps")
+        self.assert_close([row["loss"] for row in run.history()], found["plain"])
+        self.assertTrue(all(0 <= row["metrics"]["accuracy"] <= 1 for row in run.history()))
+        clipped = [row["step"] for row in self.logged(run) if row["norm"] > 0.5]
+        self.assertIn(f"{len(clipped)} clipped", output)
+
+    def test_hugging_face(self):
+        output, found = self.alone_beside_a_plain_loop(HF)
+        self.assert_close(found["train"], found["plain"])
+        self.assertEqual(*found["rates"])
+        reports = (self.scratch / "report.txt").read_text()
+        self.assertEqual(reports.splitlines(),
+                         [f"{step + 1} {rate}" for step, rate in enumerate(found["rates"][0])])
+        self.assertLess(found["weights"], 1e-4)
+        run = self.with_a_killed_worker(HF)
+        self.assert_close([row["loss"] for row in run.history()], found["plain"])
+        self.assert_same(run, output, "behind train after 8 steps")
+        self.assertEqual([row["learning_rate"] for row in self.logged(run)], found["rates"][0])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,210 @@
+"""What lockstep.fit() and lockstep.Trainer refuse, by name and in one sentence; and the forms of
+configure_optimizers()."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+from unittest import mock
+
+import torch
+from torch.optim.lr_scheduler import ExponentialLR, ReduceLROnPlateau
+from transformers import TrainingArguments
+
+import lockstep
+from lockstep import Misuse, _start
+from lockstep._frameworks import _hf_arguments, _module_hooks, _options
+from lockstep._frameworks._common import Length
+from lockstep._frameworks._configured import Configured
+from lockstep._frameworks._module_loop import ModuleLoop
+from lockstep._frameworks._stand_in import StandIn
+
+JOB = {"global_batch": "24", "slots": "4", "epochs": "2", "max_steps": "0"}
+RUN = types.SimpleNamespace(seed=7, _job=JOB, request_stop=mock.Mock(),
+                            log=mock.Mock(), is_writer=False)
+
+
+class Module(torch.nn.Linear):
+    def __init__(self):
+        super().__init__(2, 2)
+
+    def training_step(self, batch, batch_idx):
+        return self(batch).mean()
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), 0.1)
+
+
+class Case(unittest.TestCase):
+    def assert_refused(self, said, function, *args, **named):
+        with self.assertRaises(Misuse) as caught:
+            function(*args, **named)
+        self.assertIn(said, str(caught.exception))
+        self.assertNotIn(". ", str(caught.exception), "one sentence")
+
+
+class Lightning(Case):
+    def test_modules(self):
+        def of(**members):
+            return type("Mine", (Module,), members)()
+
+        _module_hooks.check_module(Module())
+        check = _module_hooks.check_module
+        self.assert_refused("Linear has no training_step()", check, torch.nn.Linear(2, 2))
+        self.assert_refused("automatic_optimization = False", check, of(automatic_optimization=False))
+        self.assert_refused("on_before_zero_grad()", check, of(on_train_batch_end=lambda *_: None))
+        for hook in ("backward", "optimizer_zero_grad", "configure_callbacks"):
+            self.assert_refused(f"Mine overrides {hook}()", check, of(**{hook: lambda *_: None}))
+        self.assert_refused("takes optimizer_idx", check,
+                            of(training_step=lambda self, batch, batch_idx, optimizer_idx: 0))
+        self.assertTrue(_module_hooks.takes_batch_idx(Module().training_step))
+        self.assertFalse(_module_hooks.takes_batch_idx(lambda batch: 0))
+
+    def test_options(self):
+        _options.check_options({"max_epochs": 2, "accelerator": "cpu", "devices": 1, "logger": False,
+                                "enable_progress_bar": True})
+        for name, value, said in (("strategy", "ddp", "sums the gradients"),
+                                  ("devices", 4, "--workers N"), ("devices", True, "--workers N"),
+                                  ("accumulate_grad_batches", 2, "train.global_batch"),
+                                  ("callbacks", [], "hooks"), ("overfit_batches", 3, "once an epoch"),
+                                  ("accelerator", "gpu", "CPUs"), ("max_time", "00:01:00:00", "job"),
+                                  ("val_dataloaders", [], "validation_step()")):
+            self.assert_refused(f"({name}={value!r})", _options.check_options, {name: value})
+            self.assert_refused(said, _options.check_options, {name: value})
+        with self.assertRaisesRegex(TypeError, "max_epoch'"):
+            _options.check_options({"max_epoch": 2})
+        self.assertEqual(_options.precision_of("bf16"), "bf16-mixed")
+        self.assert_refused("precision='16-mixed'", _options.precision_of, "16-mixed")
+
+    def test_length(self):
+        data = torch.utils.data.TensorDataset(torch.zeros(50, 2))
+        length = Length.of(RUN, data)
+        self.assertEqual((length.steps_per_epoch, length.steps), (3, 6))
+        limited = types.SimpleNamespace(_job={**JOB, "max_steps": "4"})
+        self.assertEqual(Length.of(limited, data).steps, 4)
+        limited._job["epochs"] = "0"
+        self.assertEqual(Length.of(limited, data).steps, 4)
+        length.check(_options.steps_of({"max_epochs": 2, "max_steps": -1}, 3), "fit")
+        length.check(_options.steps_of({"max_epochs": 9, "max_steps": 6}, 3), "fit")
+        self.assert_refused("9 steps, and the job makes 6 of 3 in an epoch", length.check,
+                            _options.steps_of({"max_epochs": 3}, 3), "fit")
+
+    def test_configure_optimizers(self):
+        optimizer = Module().configure_optimizers()
+        schedule = ExponentialLR(optimizer, 0.5)
+        stepwise = {"scheduler": schedule, "interval": "step", "frequency": 2}
+        for returned, found in (
+                (optimizer, []), ([optimizer], []), ((optimizer,), []), ({"optimizer": optimizer}, []),
+                (([optimizer], [schedule]), [("epoch", 1)]), (([optimizer], []), []),
+                ([[optimizer], [stepwise, schedule]], [("step", 2), ("epoch", 1)]),
+                ({"optimizer": optimizer, "lr_scheduler": schedule}, [("epoch", 1)]),
+                ([{"optimizer": optimizer, "lr_scheduler": stepwise}], [("step", 2)])):
+            configured = Configured.of(returned, False)
+            self.assertIs(configured.optimizer, optimizer)
+            self.assertEqual([(s.interval, s.frequency) for s in configured.schedules], found)
+        second, epoch = Configured.of(([optimizer], [stepwise, schedule]), False).schedules
+        self.assertEqual([second.is_due(i, 0, i == 4) for i in range(5)], [False, True] * 2 + [False])
+        self.assertEqual([epoch.is_due(i, 0, i == 4) for i in range(5)], [False] * 4 + [True])
+
+    def test_configure_optimizers_that_cannot_be(self):
+        optimizer, other = Module().configure_optimizers(), Module().configure_optimizers()
+        of = lambda returned: Configured.of(returned, False)  # noqa: E731
+        scheduled = lambda config: of({"optimizer": optimizer, "lr_scheduler": config})  # noqa: E731
+        schedule = ExponentialLR(optimizer, 0.5)
+        plateau = ReduceLROnPlateau(optimizer)
+        self.assert_refused("2 optimizers", of, [optimizer, other])
+        self.assert_refused("None", of, None)
+        self.assert_refused("a str", of, "adam")
+        self.assert_refused("'frequncy'", scheduled, {"scheduler": schedule, "frequncy": 2})
+        self.assert_refused("interval='batch'", scheduled, {"scheduler": schedule, "interval": "batch"})
+        self.assert_refused("frequency=0", scheduled, {"scheduler": schedule, "frequency": 0})
+        self.assert_refused("ReduceLROnPlateau", scheduled, {"scheduler": plateau, "monitor": "loss"})
+        self.assert_refused("another optimizer", scheduled, ExponentialLR(other, 0.5))
+        self.assert_refused("lr_scheduler_step()", scheduled, types.SimpleNamespace(step=print))
+
+    def test_logs_and_the_trainer(self):
+        trainer = StandIn(RUN)
+        loop = ModuleLoop(RUN, Module(), trainer)
+        loop.log("norm", 2.0, prog_bar=True)
+        RUN.log.assert_called_once_with({"norm": 2.0})
+        loop._logged = {}
+        loop.log("loss", 1.0, True, on_epoch=True, sync_dist=True)
+        loop.log_dict({"a": 2, "b": 3}, prog_bar=True)
+        self.assertEqual(loop._logged, {"loss": 1.0, "a": 2, "b": 3})
+        self.assert_refused("reduce_fx='max'", loop.log, "a", 1.0, reduce_fx="max")
+        self.assert_refused("rank_zero_only", loop.log, "a", 1.0, rank_zero_only=True)
+        metric = types.SimpleNamespace(update=print, compute=print)
+        self.assert_refused("the batch's value", loop.log, "a", metric)
+        self.assert_refused("rank", getattr, trainer, "global_rank")
+        self.assert_refused("configure_optimizers()", getattr, trainer, "max_epochs")
+        self.assertFalse(hasattr(trainer, "anything_else"))
+        trainer.should_stop = True
+        RUN.request_stop.assert_called_once()
+
+    def test_without_a_run(self):
+        with mock.patch.object(_start, "_started", None):
+            self.assert_refused("before lockstep.start()", lockstep.fit, Module())
+            self.assert_refused("before lockstep.start()", lockstep.Trainer)
+
+
+class HuggingFace(Case):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.make = lambda **named: TrainingArguments(directory.name, **{"seed": 7, **named})
+
+    def test_arguments(self):
+        check = lambda **named: _hf_arguments.check_arguments(self.make(**named), RUN)  # noqa: E731
+        check()
+        check(per_device_train_batch_size=6, max_grad_norm=0, save_steps=3, weight_decay=0.1,
+              bf16=True, use_cpu=True, dataloader_num_workers=2, activation_checkpointing=True)
+        for name, value, said in (
+                ("seed", 42, "the job's seed is 7"), ("data_seed", 1, "the job's seed is 7"),
+                ("per_device_train_batch_size", 16, "a slot has 6 samples"),
+                ("gradient_accumulation_steps", 2, "train.global_batch"),
+                ("dataloader_drop_last", True, "once an epoch"),
+                ("train_sampling_strategy", "group_by_length", "the job's seed"),
+                ("torch_compile", True, "compiled"), ("optim", "lion_32bit", "optimizers="),
+                ("eval_strategy", "steps", "evaluate()"), ("push_to_hub", True, "every worker"),
+                ("auto_find_batch_size", True, "train.global_batch")):
+            with self.subTest(name):
+                self.assert_refused(f"TrainingArguments({name}={value!r})", check, **{name: value})
+                self.assert_refused(said, check, **{name: value})
+        for name, value in (("fsdp", "full_shard"), ("deepspeed", {"stage": 2}), ("fp16", True)):
+            arguments = self.make()
+            setattr(arguments, name, value)  # transformers itself needs packages or a GPU for it
+            self.assert_refused(f"({name}={value!r})", _hf_arguments.check_arguments, arguments, RUN)
+
+    def test_length(self):
+        length = Length(3, 6)
+        check = lambda **named: _hf_arguments.check_length(self.make(**named), length)  # noqa: E731
+        check(num_train_epochs=2)
+        check(max_steps=6)
+        self.assert_refused("would make 9 steps, and the job makes 6", check)
+        self.assert_refused("would make 5 steps", check, max_steps=5)
+
+    def test_trainers(self):
+        class Mine(lockstep.Trainer):
+            def get_train_dataloader(self):
+                return []
+
+        with mock.patch.object(_start, "_started", RUN):
+            self.assert_refused("Mine overrides get_train_dataloader()", Mine, Module(), self.make())
+            trainer = lockstep.Trainer(Module(), self.make(num_train_epochs=2))
+            self.assert_refused("--resume", trainer.train, resume_from_checkpoint=True)
+            self.assert_refused("no train_dataset=", trainer.train)
+            trainer.train_dataset = torch.utils.data.TensorDataset(torch.zeros(50, 2))
+            plateau = ReduceLROnPlateau(torch.optim.SGD(trainer.model.parameters(), 0.1))
+            trainer.optimizer, trainer.lr_scheduler = plateau.optimizer, plateau
+            self.assert_refused("ReduceLROnPlateau", trainer.train)
+
+    def test_the_package_is_imported_lazily(self):
+        code = "import sys, lockstep; print(sorted({'torch', 'transformers'} & set(sys.modules)))"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        self.assertEqual(done.stdout, "[]\n")
+        self.assertTrue((pathlib.Path(lockstep.__file__).parent / "py.typed").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
