@@ -11,9 +11,9 @@ frameworks_environment() { private_environment "frameworks-${frameworks_packages
 # The directory of their modules, for PYTHONPATH; nothing where it is not complete.
 frameworks_root() {
   local environment
-  environment=$(frameworks_environment) &&
-    has_stamp "$environment" .complete "${frameworks_packages[@]}" &&
-    echo "$environment"/lib/python3*/site-packages || true
+  environment=$(frameworks_environment) || return 0
+  ! has_stamp "$environment" .complete "${frameworks_packages[@]}" ||
+    echo "$environment"/lib/python3*/site-packages
 }
 
 install_frameworks() {  # install_frameworks LOG

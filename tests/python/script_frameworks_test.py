@@ -2,6 +2,7 @@
 framework's own loop over the same slots, and the same bits for two workers of which one is killed."""
 import json
 import os
+import re
 import signal
 import unittest
 
@@ -50,6 +51,14 @@ class Frameworks(ScriptTest):
         for path in (run.run_dir / "logs").glob("worker-*.stderr"):
             self.assertIn(said[0], path.read_text(errors="replace"), path)
 
+    def assert_evaluated(self, run, output, steps):
+        """What a worker computes behind the loop is the loss of the run's last evaluation."""
+        rows = [json.loads(line) for line in
+                (run.run_dir / "evals.jsonl").read_text().splitlines()]
+        self.assertEqual([row["step"] for row in rows], steps)
+        self.assertAlmostEqual(rows[-1]["loss"], float(re.search(r"held out (\S+)", output)[1]),
+                               delta=2e-5)
+
     def logged(self, run):
         return [json.loads(line) for line in
                 (run.run_dir / "script_log.jsonl").read_text().splitlines()]
@@ -67,6 +76,7 @@ class Frameworks(ScriptTest):
         self.assert_same(run, output, "behind fit after 15 steps")
         self.assert_close([row["loss"] for row in run.history()], found["plain"])
         self.assertTrue(all(0 <= row["metrics"]["accuracy"] <= 1 for row in run.history()))
+        self.assert_evaluated(run, output, [5, 10, 15])
         clipped = [row["step"] for row in self.logged(run) if row["norm"] > 0.5]
         self.assertIn(f"{len(clipped)} clipped", output)
 
@@ -81,6 +91,7 @@ class Frameworks(ScriptTest):
         run = self.with_a_killed_worker(HF)
         self.assert_close([row["loss"] for row in run.history()], found["plain"])
         self.assert_same(run, output, "behind train after 8 steps")
+        self.assert_evaluated(run, output, [4, 8])
         self.assertEqual([row["learning_rate"] for row in self.logged(run)], found["rates"][0])
 
 

@@ -7,7 +7,7 @@ All hooks that fit() calls do something that would show: in the weights, or in w
 # /// lockstep
 # job: fit
 # seed: 7
-# train: {global_batch: 24, slots: 3, epochs: 3}
+# train: {global_batch: 24, slots: 3, epochs: 3, eval_batch: 16}
 # checkpoint: {every_steps: 10}
 # ///
 import copy
@@ -31,6 +31,10 @@ else:
         @property
         def current_epoch(self):
             return self.trainer.current_epoch
+
+
+HELD_OUT = torch.utils.data.TensorDataset(torch.linspace(0, 1, 300).view(50, 6),
+                                          torch.arange(50) // 25)
 
 
 class Data(torch.utils.data.Dataset):
@@ -68,6 +72,8 @@ class Classifier(LightningModule):
 
     def on_after_batch_transfer(self, batch, dataloader_idx):
         inputs, labels = batch
+        if self.trainer.validating:
+            return inputs, labels
         return inputs + self.noise * torch.randn_like(inputs), labels
 
     def training_step(self, batch, batch_idx):
@@ -79,6 +85,15 @@ class Classifier(LightningModule):
         if PLAIN and not run.is_trial:
             self.slots.append((run.step, inputs.clone(), labels.clone(), float(loss.detach())))
         return {"loss": loss}
+
+    def val_dataloader(self):
+        return torch.utils.data.DataLoader(HELD_OUT, batch_size=32)
+
+    def validation_step(self, batch):
+        inputs, labels = batch
+        logits = self.net(inputs)
+        self.log_dict({"val_loss": F.cross_entropy(logits, labels),
+                       "accuracy": (logits.argmax(1) == labels).float().mean()})
 
     def on_before_optimizer_step(self, optimizer):
         norm = torch.stack([p.grad.norm() for p in self.net.parameters()]).norm()
@@ -140,7 +155,9 @@ model = Classifier()
 fresh = copy.deepcopy(model)
 lockstep.fit(model, torch.utils.data.DataLoader(Data(), batch_size=8, shuffle=True),
              gradient_clip_val=0.5, max_epochs=3)
-print(f"behind fit after {run.step} steps, {model.clipped} clipped", flush=True)
+with torch.no_grad():
+    held_out = F.cross_entropy(model.eval().net(HELD_OUT.tensors[0]), HELD_OUT.tensors[1])
+print(f"behind fit after {run.step} steps, {model.clipped} clipped, held out {held_out:.5f}", flush=True)
 if PLAIN:
     step_losses = [0.0] * 15
     for step, _, labels, loss in model.slots:

@@ -5,7 +5,7 @@ what it finds; alone only).
 # /// lockstep
 # job: hf
 # seed: 7
-# train: {global_batch: 12, slots: 3, epochs: 2}
+# train: {global_batch: 12, slots: 3, epochs: 2, eval_batch: 4}
 # checkpoint: {every_steps: 6}
 # ///
 import copy
@@ -47,6 +47,9 @@ def collate(samples):
             "labels": ids.masked_fill(ids == 0, -100)}
 
 
+HELD_OUT = [{"input_ids": list(range(1, length))} for length in range(4, 15)]
+
+
 class Slow:
     def compute_loss(self, model, inputs, *more, **named):
         in_loop = isinstance(self, lockstep.Trainer)
@@ -54,7 +57,7 @@ class Slow:
             time.sleep(delay_s())
             assert self.state.global_step == run.step
         loss = super().compute_loss(model, inputs, *more, **named)
-        if not in_loop or not run.is_trial:
+        if model.training and not (in_loop and run.is_trial):
             self.computed.append((copy.deepcopy(inputs), float(loss.detach())))
         return loss
 
@@ -96,7 +99,8 @@ def trainer_of(base, model, told, **more):
         lr_scheduler_type="cosine", logging_steps=1, save_strategy="no", disable_tqdm=True,
         report_to=["test"], **more)
     name = type("Slow" + base.__name__, (Slow, base), {"computed": []})
-    return name(model, arguments, train_dataset=Words(), data_collator=collate, callbacks=[told])
+    return name(model, arguments, train_dataset=Words(), eval_dataset=HELD_OUT,
+                data_collator=collate, callbacks=[told])
 
 
 class InOrder(transformers.Trainer):
@@ -117,9 +121,12 @@ model.loss_type = "ForCausalLM"
 fresh = copy.deepcopy(model)
 told = Told()
 transformers.integrations.integration_utils.INTEGRATION_TO_CALLBACK["test"] = Report
-trainer = trainer_of(lockstep.Trainer, model, told, num_train_epochs=2)
+trainer = trainer_of(lockstep.Trainer, model, told, num_train_epochs=2, eval_strategy="epoch")
 output = trainer.train()
-print(f"behind train after {output.global_step} steps, told {told.events[-2:]}", flush=True)
+with torch.no_grad():
+    held_out = model.eval()(**collate(HELD_OUT)).loss
+print(f"behind train after {output.global_step} steps, told {told.events[-2:]}, "
+      f"held out {held_out:.5f}", flush=True)
 if PLAIN:
     InOrder.slots = [inputs for inputs, _ in trainer.computed]
     told_too = Told()

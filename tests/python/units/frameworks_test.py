@@ -1,5 +1,6 @@
 """What lockstep.fit() and lockstep.Trainer refuse, by name and in one sentence; and the forms of
 configure_optimizers()."""
+import functools
 import pathlib
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from lockstep._frameworks._common import Length
 from lockstep._frameworks._configured import Configured
 from lockstep._frameworks._module_loop import ModuleLoop
 from lockstep._frameworks._stand_in import StandIn
+from lockstep._frameworks._validation import score_of, validation_data
 
 JOB = {"global_batch": "24", "slots": "4", "epochs": "2", "max_steps": "0"}
 RUN = types.SimpleNamespace(seed=7, _job=JOB, request_stop=mock.Mock(),
@@ -69,7 +71,8 @@ class Lightning(Case):
                                   ("accumulate_grad_batches", 2, "train.global_batch"),
                                   ("callbacks", [], "hooks"), ("overfit_batches", 3, "once an epoch"),
                                   ("accelerator", "gpu", "CPUs"), ("max_time", "00:01:00:00", "job"),
-                                  ("val_dataloaders", [], "validation_step()")):
+                                  ("val_check_interval", 5, "eval.every_steps"),
+                                  ("limit_val_batches", 3, "every sample once")):
             self.assert_refused(f"({name}={value!r})", _options.check_options, {name: value})
             self.assert_refused(said, _options.check_options, {name: value})
         with self.assertRaisesRegex(TypeError, "max_epoch'"):
@@ -142,6 +145,33 @@ class Lightning(Case):
         trainer.should_stop = True
         RUN.request_stop.assert_called_once()
 
+    def test_validation(self):
+        held_out = torch.utils.data.TensorDataset(torch.zeros(50, 2))
+
+        def of(**members):
+            return type("Mine", (Module,), {"validation_step": lambda *_: None,
+                                            "val_dataloader": lambda self: [held_out], **members})()
+
+        self.assertIs(validation_data(of(), None, {}), held_out)
+        self.assertIs(validation_data(of(), of(val_dataloader=lambda self: JOB), {}), JOB)
+        self.assertIs(validation_data(of(), None, {"val_dataloaders": JOB}), JOB)
+        self.assertIsNone(validation_data(Module(), None, {"val_dataloaders": held_out}))
+        self.assertIsNone(validation_data(of(), None, {"limit_val_batches": 0}))
+        self.assert_refused("one evaluation", validation_data,
+                            of(val_dataloader=lambda self: [held_out] * 2), None, {})
+        self.assert_refused("Mine overrides on_validation_epoch_end()", validation_data,
+                            of(on_validation_epoch_end=print), None, {})
+
+        loop = mock.Mock()
+        for output, logged, found in (
+                (None, {"val_loss": 2, "a": 3}, {"loss": 2, "a": 3}),
+                ({"loss": 4}, {"val_loss": 2}, {"loss": 4, "val_loss": 2}), (5, {}, {"loss": 5}),
+                (None, {"my_loss": 2, "loss": 1}, {"loss": 1, "my_loss": 2})):
+            loop.validate.return_value = output, dict(logged)
+            self.assertEqual(score_of(loop, None), found)
+        loop.validate.return_value = None, {"a": 3}
+        self.assert_refused("no loss", score_of, loop, None)
+
     def test_without_a_run(self):
         with mock.patch.object(_start, "_started", None):
             self.assert_refused("before lockstep.start()", lockstep.fit, Module())
@@ -157,6 +187,7 @@ class HuggingFace(Case):
     def test_arguments(self):
         check = lambda **named: _hf_arguments.check_arguments(self.make(**named), RUN)  # noqa: E731
         check()
+        check(eval_strategy="epoch")
         check(per_device_train_batch_size=6, max_grad_norm=0, save_steps=3, weight_decay=0.1,
               bf16=True, use_cpu=True, dataloader_num_workers=2, activation_checkpointing=True)
         for name, value, said in (
@@ -166,7 +197,7 @@ class HuggingFace(Case):
                 ("dataloader_drop_last", True, "once an epoch"),
                 ("train_sampling_strategy", "group_by_length", "the job's seed"),
                 ("torch_compile", True, "compiled"), ("optim", "lion_32bit", "optimizers="),
-                ("eval_strategy", "steps", "evaluate()"), ("push_to_hub", True, "every worker"),
+                ("eval_strategy", "steps", "eval.every_steps"), ("push_to_hub", True, "every worker"),
                 ("auto_find_batch_size", True, "train.global_batch")):
             with self.subTest(name):
                 self.assert_refused(f"TrainingArguments({name}={value!r})", check, **{name: value})
@@ -191,9 +222,12 @@ class HuggingFace(Case):
 
         with mock.patch.object(_start, "_started", RUN):
             self.assert_refused("Mine overrides get_train_dataloader()", Mine, Module(), self.make())
-            trainer = lockstep.Trainer(Module(), self.make(num_train_epochs=2))
+            with_ = functools.partial(lockstep.Trainer, Module(), self.make(num_train_epochs=2))
+            trainer = with_()
             self.assert_refused("--resume", trainer.train, resume_from_checkpoint=True)
             self.assert_refused("no train_dataset=", trainer.train)
+            self.assert_refused("compute_metrics=", with_(compute_metrics=print)._eval_data)
+            self.assert_refused("one evaluation", with_(eval_dataset={})._eval_data)
             trainer.train_dataset = torch.utils.data.TensorDataset(torch.zeros(50, 2))
             plateau = ReduceLROnPlateau(torch.optim.SGD(trainer.model.parameters(), 0.1))
             trainer.optimizer, trainer.lr_scheduler = plateau.optimizer, plateau

@@ -3,7 +3,7 @@ lightning is not needed: whatever has the interface will do."""
 from __future__ import annotations
 
 import contextlib
-import sys
+import functools
 from typing import Any, Callable, Iterator
 
 from .._errors import Misuse
@@ -14,6 +14,7 @@ from ._module_hooks import call, check_module, overrides
 from ._module_loop import ModuleLoop
 from ._options import check_options, precision_of, steps_of
 from ._stand_in import StandIn
+from ._validation import score_of, validation_data
 
 
 def fit(module: Any, data: Any, workers: int | None, collate: Any, precision: Any,
@@ -39,9 +40,9 @@ def fit(module: Any, data: Any, workers: int | None, collate: Any, precision: An
         call(module, "on_fit_start")
         loop.keep(Configured.of(module.configure_optimizers(), overrides(module, "lr_scheduler_step")))
         call(module, "on_train_start")
-        if overrides(module, "validation_step"):
-            print("lockstep: validation_step() is not called yet; evaluate behind fit()",
-                  file=sys.stderr)
+        validation = validation_data(module, trainer.datamodule, options)
+        if validation is not None:
+            run.evaluate(functools.partial(score_of, loop), validation)
         for batch in run.batches(source, workers=workers, collate=collate):
             loop.compute(batch)
         call(module, "on_train_end")

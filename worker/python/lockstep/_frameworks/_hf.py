@@ -84,6 +84,10 @@ class Trainer(transformers.Trainer):
         check_length(self.args, self._length)
         model = self._prepare()
         self._start_callbacks()
+        if self._evaluates():
+            held_out, held_out_collate = self._eval_data()
+            run.evaluate(self._score, held_out, workers=self.args.dataloader_num_workers,
+                         collate=held_out_collate)
         for inputs in run.batches(data, workers=self.args.dataloader_num_workers, collate=collate):
             self._compute(model, inputs)
         del self.accelerator.backward
@@ -95,9 +99,21 @@ class Trainer(transformers.Trainer):
 
     def _data(self) -> tuple[Any, Any]:
         """The data set and collate, without the columns that the model does not take."""
-        data, collate = self.train_dataset, self.data_collator
-        if data is None:
+        if self.train_dataset is None:
             raise Misuse("lockstep.Trainer() was given no train_dataset=")
+        return self._columns_of(self.train_dataset)
+
+    def _eval_data(self) -> tuple[Any, Any]:
+        if self.compute_metrics is not None:
+            raise Misuse("compute_metrics= takes all predictions at once, and a worker has a part of "
+                         "them; leave it out while eval_strategy is \"epoch\"")
+        if isinstance(self.eval_dataset, dict):
+            raise Misuse("eval_dataset= is several data sets, and a run has one evaluation; concatenate "
+                         "them")
+        return self._columns_of(self.eval_dataset)
+
+    def _columns_of(self, data: Any) -> tuple[Any, Any]:
+        collate = self.data_collator
         if hasattr(data, "column_names") and hasattr(data, "remove_columns"):  # of `datasets`
             return self._remove_unused_columns(data, "training"), collate
         return data, self._get_collator_with_removed_columns(collate, "training")
@@ -131,6 +147,20 @@ class Trainer(transformers.Trainer):
 
     def _backward(self, loss: torch.Tensor, **_: Any) -> None:
         self._run.backward(loss, count=self._count)
+
+    # ---- evaluations ---------------------------------------------------------------------------
+
+    def _evaluates(self) -> bool:
+        return self.args.eval_strategy != "no"
+
+    def _score(self, inputs: Any) -> dict[str, Any]:
+        """Of one batch: its loss, which is a mean over the same items as in training."""
+        items = self.get_batch_samples(iter([inputs]), 1, self.args.device)[1]
+        loss, _, _ = self.prediction_step(self.model_wrapped, inputs, prediction_loss_only=True)
+        if loss is None:
+            raise Misuse("eval_strategy=\"epoch\", and the model gave no loss for a batch of eval_dataset; "
+                         "give it labels")
+        return {"loss": loss} if items is None else {"loss": loss, "count": int(items)}
 
     # ---- in apply, on every worker alike -------------------------------------------------------
 
@@ -200,9 +230,9 @@ class Trainer(transformers.Trainer):
     def _heed(self) -> None:
         """What callbacks ask for. Checkpoints are Lockstep's."""
         control = self.control
-        if control.should_evaluate:
-            raise Misuse("a callback asked for an evaluation, and Lockstep does not evaluate while it "
-                         "trains yet; call evaluate() behind train()")
+        if control.should_evaluate and not self._evaluates():
+            raise Misuse("a callback asked for an evaluation: a run evaluates with "
+                         "eval_strategy=\"epoch\", and as eval.every_steps of the job says")
         if control.should_log:
             self.log(dict(self._logs))
-        control.should_log = control.should_save = False
+        control.should_log = control.should_save = control.should_evaluate = False

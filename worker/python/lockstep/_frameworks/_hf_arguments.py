@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 _BATCH = ("a step has train.global_batch samples in train.slots slots, whatever the number of workers; "
           "leave it out")
-_EVALUATION = "Lockstep does not evaluate while it trains yet; call evaluate() behind train()"
+_EVALUATION = ("a run evaluates at the end of every epoch, and as eval.every_steps of the job says; write "
+               "eval_strategy=\"epoch\"")
+_BEST = "checkpoint.best of the job says which checkpoint is kept"
 _PARALLEL = "Lockstep sums the gradients itself, and keeps parameters whole"
 _COUNTS = "every sample counts once an epoch"
 _CPU = "scripts train on CPUs for now"
@@ -32,8 +34,9 @@ _RULES: dict[str, tuple[Any, str]] = {
     "dataloader_multiprocessing_context": ((None, "fork"), "data processes are forked before the run "
                                                            "starts threads"),
     "ignore_data_skip": ((False,), f"a resume goes on with the next sample: {_COUNTS}"),
-    "eval_on_start": ((False,), _EVALUATION),
-    "load_best_model_at_end": ((False,), _EVALUATION),
+    "eval_strategy": (("no", "epoch"), _EVALUATION),
+    "eval_on_start": ((False,), "the first evaluation is at the end of the first epoch"),
+    "load_best_model_at_end": ((False,), _BEST),
     "enable_jit_checkpoint": ((False,), "Lockstep writes a checkpoint when a run is stopped"),
     "include_num_input_tokens_seen": (("no", False), "a worker sees the tokens of its slots only"),
     "push_to_hub": ((False,), "every worker would push; call push_to_hub() in a process of its own"),
@@ -46,10 +49,8 @@ _RULES: dict[str, tuple[Any, str]] = {
 def check_arguments(args: Any, run: Run) -> None:
     """Raises Misuse for the first that does not fit the run."""
     refuse("TrainingArguments", lambda name, default: _plain(getattr(args, name, default)), _RULES)
-    if _plain(getattr(args, "eval_strategy", "no")) != "no":
-        raise _refused(args, "eval_strategy", _EVALUATION)
     if _plain(getattr(args, "save_strategy", "no")) == "best":
-        raise _refused(args, "save_strategy", _EVALUATION)
+        raise _refused(args, "save_strategy", _BEST)
     if args.seed != run.seed or args.data_seed not in (None, run.seed):
         name = "seed" if args.seed != run.seed else "data_seed"
         raise _refused(args, name, f"the job's seed is {run.seed}, and orders the samples; write the "

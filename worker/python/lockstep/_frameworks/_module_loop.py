@@ -93,13 +93,31 @@ class ModuleLoop:
         if call(module, "on_train_batch_start", batch, batch_idx) == -1:
             raise Misuse("on_train_batch_start() returned -1, which ends an epoch early; every sample "
                          "counts once an epoch")
-        with torch.autocast("cpu", torch.bfloat16, enabled=self._trainer.precision == "bf16-mixed"):
+        with self._autocast():
             output = module.training_step(*((batch, batch_idx) if self._takes_batch_idx
                                             else (batch,)))
         loss = _loss_of(output)
         call(module, "on_before_backward", loss)
         logged, self._logged = self._logged, None
         self._run.backward(loss, metrics=logged)
+
+    def validate(self, batch: Any) -> tuple[Any, dict[str, Any]]:
+        """What validation_step() returned and logged. Which batch it is, nobody is told."""
+        trainer, step = self._trainer, self._module.validation_step
+        self._at(max(self._run.step - 1, 0))  # in the epoch that may be over
+        trainer.global_step = self._run.step
+        trainer.training, trainer.validating = False, True
+        try:
+            batch, self._logged = self._transferred(batch), {}
+            with self._autocast():
+                output = step(batch, 0) if takes_batch_idx(step) else step(batch)
+            return output, self._logged
+        finally:
+            trainer.training, trainer.validating, self._logged = True, False, None
+
+    def _autocast(self) -> torch.autocast:
+        return torch.autocast("cpu", torch.bfloat16,
+                              enabled=self._trainer.precision == "bf16-mixed")
 
     def _transferred(self, batch: Any) -> Any:
         for hook, more in (("on_before_batch_transfer", (0,)),

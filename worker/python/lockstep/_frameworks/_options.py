@@ -10,7 +10,7 @@ from ._common import refuse
 _WORKERS = "`lockstep run --workers N` says how many processes train"
 _LENGTH = "train.epochs and train.max_steps of the job say how long it is"
 _PART = "every sample counts once an epoch; give fit() a smaller data set"
-_VALIDATION = "Lockstep does not run validation_step() yet; evaluate behind fit()"
+_VALIDATION = "a run evaluates at the end of every epoch, and as eval.every_steps of the job says"
 
 # The default first.
 _RULES: dict[str, tuple[Any, str]] = {
@@ -30,7 +30,7 @@ _RULES: dict[str, tuple[Any, str]] = {
     "max_time": ((None,), _LENGTH),
     "limit_train_batches": ((None, 1.0), _PART),
     "overfit_batches": ((0.0, 0), _PART),
-    "val_dataloaders": ((None,), _VALIDATION),
+    "limit_val_batches": ((None, 1.0, 0, 0.0), "an evaluation takes every sample once; 0 leaves it out"),
     "val_check_interval": ((None,), _VALIDATION),
     "check_val_every_n_epoch": ((1, None), _VALIDATION),
     "profiler": ((None,), "`lockstep top` shows where steps spend their time"),
@@ -42,9 +42,9 @@ _RULES: dict[str, tuple[Any, str]] = {
 # They change neither the weights nor what a run promises.
 _IDLE = {"enable_progress_bar", "enable_model_summary", "enable_autolog_hparams", "benchmark",
          "deterministic", "inference_mode", "barebones", "log_every_n_steps", "default_root_dir",
-         "num_sanity_val_steps", "limit_val_batches", "limit_test_batches", "limit_predict_batches",
+         "num_sanity_val_steps", "limit_test_batches", "limit_predict_batches",
          "use_distributed_sampler", "weights_only"}
-_OURS = {"max_epochs", "max_steps"}
+_OURS = {"max_epochs", "max_steps", "val_dataloaders"}
 
 
 def check_options(given: dict[str, Any]) -> None:

@@ -21,7 +21,6 @@ _NOT_HERE = {
     "strategy": "Lockstep sums gradients, and a slot needs nothing of the others",
     "save_checkpoint": "Lockstep writes checkpoints (checkpoint.every_steps)",
     "fit_loop": "the loop is Lockstep's",
-    "val_dataloaders": "Lockstep does not run validation_step() yet",
 }
 
 
