@@ -22,22 +22,21 @@ data::EvalTrack track_until(Step step, const EvalEntries& evals,
   return track;
 }
 
-Step end_step(const EvalEntries& evals, Step completed, const Options& options) {
+Step end_step(const EvalEntries& evals, Step completed, Step from, const Options& options) {
   const uint32_t patience = options.job.train().patience();
-  if (patience == 0) return options.total_steps;
   const data::BestBy by = data::best_by(options.job.checkpoint().best());
   data::EvalTrack track;
   for (const auto& [applied, eval] : evals) {
-    if (applied > completed) break;
+    if (applied > completed || (applied > from && track.is_over(patience))) break;
     track.add(mark_of(eval), by);
-    if (track.is_over(patience)) return std::min(applied, options.total_steps);
   }
-  return options.total_steps;
+  if (!track.is_over(patience)) return options.total_steps;
+  return std::min(std::max(track.last.step, from), options.total_steps);
 }
 
 Phase phase_after(Step step, const EvalEntries& evals, const Options& options) {
   if (!evals.contains(step) && is_evaluated_after(step, options)) return Phase::kEval;
-  return step >= end_step(evals, step, options) ? Phase::kEnd : Phase::kTrain;
+  return step >= end_step(evals, step, step, options) ? Phase::kEnd : Phase::kTrain;
 }
 
 const CheckpointEntry* best_checkpoint(const std::vector<CheckpointEntry>& checkpoints,

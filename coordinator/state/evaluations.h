@@ -25,9 +25,12 @@ data::EvalTrack track_until(Step step, const EvalEntries& evals,
 // After so many applied steps the run ends, as far as `completed` steps and their evaluations tell:
 // options.total_steps, or where patience is at its end. An evaluation counts once every member has
 // reported the steps before it, because then those before it are known, too.
-Step end_step(const EvalEntries& evals, Step completed, const Options& options);
+//
+// The generation began after `from` steps, and nobody ends before: a resume with less patience
+// than the run had finds evaluations behind it that would have ended it long ago.
+Step end_step(const EvalEntries& evals, Step completed, Step from, const Options& options);
 inline Step end_step(const State& state, const Options& options) {
-  return end_step(state.evals, state.completed, options);
+  return end_step(state.evals, state.completed, state.resume.step, options);
 }
 
 // What comes after `step` applied steps, of which every evaluation before is known.

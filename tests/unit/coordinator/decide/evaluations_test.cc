@@ -191,5 +191,31 @@ TEST(Evaluations, ARunThatPatienceHasEndedIsCompleteUntilItIsGivenMore) {
   EXPECT_EQ(phase_after(10, evals, o), Phase::kTrain);
 }
 
+// Of 10 samples each, after every 5 steps.
+EvalEntries evaluations_of(const std::vector<uint64_t>& correct) {
+  EvalEntries evals;
+  for (const uint64_t right : correct) {
+    const Step step = 5 * (evals.size() + 1);
+    evals[step] = {1, step, 0, 10, right, 1.0 - 0.1 * static_cast<double>(right)};
+  }
+  return evals;
+}
+
+TEST(Evaluations, AResumeWithLessPatienceThanTheRunHadEndsWhereItStands) {
+  const Options o = options_with("accuracy", 2);
+  const EvalEntries evals = evaluations_of({7, 6, 6, 6});
+  EXPECT_EQ(phase_after(22, evals, o), Phase::kEnd);
+  EXPECT_EQ(end_step(evals, 22, 22, o), 22u);
+}
+
+TEST(Evaluations, AResumeWithLessPatienceGoesOnAfterABetterEvaluation) {
+  const Options o = options_with("accuracy", 2);
+  const EvalEntries evals = evaluations_of({6, 5, 5, 7, 6});
+  EXPECT_EQ(phase_after(27, evals, o), Phase::kTrain);
+  EXPECT_EQ(end_step(evals, 27, 27, o), 100u);
+  EvalEntries more = evaluations_of({6, 5, 5, 7, 6, 6, 9});
+  EXPECT_EQ(end_step(more, 35, 27, o), 30u);
+}
+
 }  // namespace
 }  // namespace lockstep::coordinator
