@@ -48,8 +48,9 @@ Status export_script(const wire::ModelSpec& model, const std::string& checkpoint
                      const std::string& file) {
   LOCKSTEP_ASSIGN_OR_RETURN(const ModelFile source, read_model_file(model.path()));
   LOCKSTEP_RETURN_IF_ERROR(check_model_hash(model.path(), model.sha256(), source.sha256));
-  LOCKSTEP_ASSIGN_OR_RETURN(const WeightFiles weights,
-                            WeightFiles::open(checkpoint + "/" + std::string(kModelFile)));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const WeightFiles weights,
+      WeightFiles::open(checkpoint + "/" + std::string(kModelFile), WeightSource::kRun));
   try {
     ScriptModule module(source.content);
     LOCKSTEP_RETURN_IF_ERROR(set_tensors(module, weights, model.path()));

@@ -45,7 +45,8 @@ void show(const std::string& text) {
 }
 
 Result<uint32_t> vocabulary_of(const std::string& weights) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const WeightFiles files, WeightFiles::open(weights));
+  LOCKSTEP_ASSIGN_OR_RETURN(const WeightFiles files,
+                            WeightFiles::open(weights, WeightSource::kRun));
   for (const FileTensor& tensor : files.tensors())
     if (tensor.name.ends_with("wte.weight") && tensor.shape.size() == 2)
       return static_cast<uint32_t>(tensor.shape[0]);

@@ -46,7 +46,7 @@ const FileTensor* find_tensor(const WeightFiles& files, std::string_view name) {
 
 // What the weights of a built-in model show: its classes, and the stem that the job left open.
 Result<uint32_t> learn_from_weights(const std::string& path, wire::ModelSpec& spec) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const WeightFiles files, WeightFiles::open(path));
+  LOCKSTEP_ASSIGN_OR_RETURN(const WeightFiles files, WeightFiles::open(path, WeightSource::kRun));
   const FileTensor* first = find_tensor(files, "conv1.weight");
   if (spec.name().starts_with("resnet") && first != nullptr && first->shape.size() == 4)
     spec.set_stem(first->shape[3] == kImagenetWindow ? "imagenet" : "cifar");
@@ -69,7 +69,7 @@ std::vector<uint32_t> possible_classes(const TrainedModel& model, const DataKind
   add(model.legend.left_out_names());
   add(model.job.model().vocab());
   if (!model.is_directory) {
-    const auto files = WeightFiles::open(model.weights);
+    const auto files = WeightFiles::open(model.weights, WeightSource::kRun);
     for (const char* name : {"fc.bias", "head.bias", "classifier.bias"})
       if (const FileTensor* last = files.is_ok() ? find_tensor(*files, name) : nullptr)
         add(static_cast<uint64_t>(last->shape.empty() ? 0 : last->shape[0]));

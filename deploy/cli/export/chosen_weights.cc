@@ -16,13 +16,15 @@ namespace lockstep {
 
 Status write_chosen_weights(const std::string& checkpoint, const WeightChoice& choice,
                             const std::string& directory) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const WeightFiles weights,
-                            WeightFiles::open(checkpoint + "/" + std::string(kModelFile)));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const WeightFiles weights,
+      WeightFiles::open(checkpoint + "/" + std::string(kModelFile), WeightSource::kRun));
   std::optional<WeightFiles> optimizer;
   std::map<std::string, const FileTensor*> averages;
   if (choice.is_average) {
-    LOCKSTEP_ASSIGN_OR_RETURN(optimizer,
-                              WeightFiles::open(checkpoint + "/" + std::string(kOptimizerFile)));
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        optimizer,
+        WeightFiles::open(checkpoint + "/" + std::string(kOptimizerFile), WeightSource::kRun));
     const std::string prefix = std::string(kAverageName) + ".";
     for (const FileTensor& tensor : optimizer->tensors())
       if (tensor.name.starts_with(prefix)) averages[tensor.name.substr(prefix.size())] = &tensor;

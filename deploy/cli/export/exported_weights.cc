@@ -34,7 +34,7 @@ std::vector<float> transposed(const FileTensor& tensor) {
 }  // namespace
 
 Result<ExportedWeights> ExportedWeights::of(const std::string& model, const std::string& path) {
-  LOCKSTEP_ASSIGN_OR_RETURN(WeightFiles files, WeightFiles::open(path));
+  LOCKSTEP_ASSIGN_OR_RETURN(WeightFiles files, WeightFiles::open(path, WeightSource::kRun));
   ExportedWeights out(std::move(files));
   for (const FileTensor& tensor : out.files_.tensors())
     LOCKSTEP_RETURN_IF_ERROR(out.add(model, tensor));

@@ -33,7 +33,7 @@ class LoadWeights : public ::testing::Test {
     spec.set_name(model);
     spec.set_init(path);
     for (const std::string& pattern : skip) spec.add_init_skip(pattern);
-    const auto files = WeightFiles::open(path);
+    const auto files = WeightFiles::open(path, WeightSource::kInit);
     if (!files.is_ok()) return files.status();
     return load_weights(*files, spec, state.tensors());
   }
@@ -198,7 +198,7 @@ TEST_F(LoadWeights, AFileThatChangesWhileItIsReadIsRefused) {
   wire::ModelSpec spec;
   spec.set_name("mlp");
   spec.set_init(path);
-  const auto files = WeightFiles::open(path);
+  const auto files = WeightFiles::open(path, WeightSource::kInit);
   ASSERT_TRUE(files.is_ok());
   std::ofstream(path, std::ios::app) << "more";
   EXPECT_THAT(load_weights(*files, spec, state.tensors()), FailsWith(Code::kBadData, Names(path)));
@@ -218,6 +218,10 @@ TEST_F(LoadWeights, WeightsOfARunLackNothingThatItsBeginningSkipped) {
   write_file(path, weights_file({{"w", counting({2}, 1)}}));
   EXPECT_THAT(load_own_weights(path, spec, state.tensors()),
               FailsWith(Code::kBadData, Names(path, "fc.weight")));
+  spec.set_name("gpt2");
+  write_file(path, weights_file({{"w", counting({2}, 1)}, {"transformer.w", counting({2}, 5)}}));
+  EXPECT_THAT(load_own_weights(path, spec, state.tensors()),
+              FailsWith(Code::kBadData, Names(path, "transformer.w")));
 }
 
 TEST_F(LoadWeights, AHeadOfItsOwnIsLeftOver) {

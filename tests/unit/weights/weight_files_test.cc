@@ -1,6 +1,6 @@
 #include "worker/model/weights/weight_files.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <filesystem>
 
@@ -14,6 +14,8 @@ namespace lockstep {
 namespace {
 
 using testing::counting;
+using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::weights_file;
 
 class WeightFilesTest : public ::testing::Test {
@@ -29,7 +31,9 @@ class WeightFilesTest : public ::testing::Test {
   std::string put_index(const std::string& map) {
     return put("model.safetensors.index.json", R"({"metadata": {}, "weight_map": )" + map + "}");
   }
-  Status refused(const std::string& path) { return WeightFiles::open(path).status(); }
+  Status refused(const std::string& path) {
+    return WeightFiles::open(path, WeightSource::kInit).status();
+  }
 
   TemporaryDirectory dir_;
 };
@@ -54,7 +58,7 @@ TEST_F(WeightFilesTest, TheLengthOfAHeaderIsNotTakenForAPickle) {
                                content.substr(sizeof length, header) +
                                std::string(length - header, ' ') +
                                content.substr(sizeof length + header));
-  const auto files = WeightFiles::open(path);
+  const auto files = WeightFiles::open(path, WeightSource::kInit);
   ASSERT_TRUE(files.is_ok()) << files.status().message();
   EXPECT_EQ(files->tensors().size(), 1u);
 }
@@ -62,7 +66,7 @@ TEST_F(WeightFilesTest, TheLengthOfAHeaderIsNotTakenForAPickle) {
 TEST_F(WeightFilesTest, ShardsAreFoundByTheirIndex) {
   put_shards();
   put_index(R"({"a": "a-1.safetensors", "b": "a-2.safetensors"})");
-  const auto files = WeightFiles::open(dir_.path());
+  const auto files = WeightFiles::open(dir_.path(), WeightSource::kInit);
   ASSERT_TRUE(files.is_ok()) << files.status().message();
   ASSERT_EQ(files->tensors().size(), 2u);
   EXPECT_EQ(files->tensors()[1].name, "b");
@@ -121,9 +125,23 @@ TEST_F(WeightFilesTest, WhatIsNoFileOfWeightsIsRefused) {
   EXPECT_THAT(refused(dir_.path()), FailsWith(Code::kConfig, Names(dir_.path()), Says("2")));
 }
 
+TEST_F(WeightFilesTest, WhatARunWroteIsNotBlamedOnModelInit) {
+  const auto refused_of_run = [](const std::string& path) {
+    return WeightFiles::open(path, WeightSource::kRun).status();
+  };
+  const std::string cut = put("cut.safetensors", "cut");
+  const std::string pickle = put("model.bin", std::string("\x80\x02}q", 4));
+  for (const std::string& path : {dir_.path("gone"), cut, pickle, dir_.path()}) {
+    EXPECT_THAT(refused_of_run(path).message(), HasSubstr(dir_.path()));
+    EXPECT_THAT(refused_of_run(path).message(), Not(HasSubstr("model.init"))) << path;
+  }
+  EXPECT_THAT(refused_of_run(dir_.path("gone")),
+              FailsWith(Code::kNoInput, Advises("another checkpoint")));
+}
+
 TEST_F(WeightFilesTest, AFileThatChangesIsNoticed) {
   const std::string path = put("w.safetensors", weights_file({{"a", counting({800}, 1)}}));
-  const auto files = WeightFiles::open(path);
+  const auto files = WeightFiles::open(path, WeightSource::kInit);
   ASSERT_TRUE(files.is_ok());
   std::filesystem::resize_file(path, 100);
   EXPECT_THAT(files->sha256(), FailsWith(Code::kBadData, Names(path)));

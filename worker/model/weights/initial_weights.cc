@@ -24,7 +24,7 @@ Result<std::string> find_initial_weights(const wire::JobSpec& job,
 Result<WeightTable> load_initial_weights(const wire::JobSpec& job,
                                          std::span<const StateTensor> state) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string path, find_initial_weights(job));
-  LOCKSTEP_ASSIGN_OR_RETURN(const WeightFiles files, WeightFiles::open(path));
+  LOCKSTEP_ASSIGN_OR_RETURN(const WeightFiles files, WeightFiles::open(path, WeightSource::kInit));
   if (!job.model().init_sha256().empty()) {
     LOCKSTEP_ASSIGN_OR_RETURN(const std::string found, files.sha256());
     LOCKSTEP_RETURN_IF_ERROR(check_weights_hash(path, job.model().init_sha256(), found));

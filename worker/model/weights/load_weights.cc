@@ -263,10 +263,10 @@ bool has_wrong(const WeightTable& table) {
 
 Status load_own_weights(const std::string& path, const wire::ModelSpec& model,
                         std::span<const StateTensor> state) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const WeightFiles files, WeightFiles::open(path));
+  LOCKSTEP_ASSIGN_OR_RETURN(const WeightFiles files, WeightFiles::open(path, WeightSource::kRun));
   const auto floats = dequantized(files);
   if (!floats.is_ok()) return floats.status().with_context(path);
-  LOCKSTEP_ASSIGN_OR_RETURN(auto from, name_tensors(model.name(), floats->tensors));
+  LOCKSTEP_ASSIGN_OR_RETURN(auto from, name_tensors(model.name(), path, floats->tensors));
   wire::ModelSpec whole = model;
   whole.clear_init_skip();
   Matching matching(whole, state, std::move(from));
@@ -280,7 +280,7 @@ Status load_own_weights(const std::string& path, const wire::ModelSpec& model,
 
 Result<WeightTable> load_weights(const WeightFiles& files, const wire::ModelSpec& model,
                                  std::span<const StateTensor> state) {
-  LOCKSTEP_ASSIGN_OR_RETURN(auto from, name_tensors(model.name(), files.tensors()));
+  LOCKSTEP_ASSIGN_OR_RETURN(auto from, name_tensors(model.name(), "model.init", files.tensors()));
   Matching matching(model, state, std::move(from));
   LOCKSTEP_RETURN_IF_ERROR(matching.check_patterns());
   WeightTable table = matching.compare();

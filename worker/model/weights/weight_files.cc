@@ -37,19 +37,19 @@ bool begins_as_pickle(std::span<const uint8_t> bytes) {
   return is_zip || (bytes.size() > 2 && bytes[0] == 0x80 && bytes[1] <= 5);
 }
 
-Status is_a_pickle(const std::string& path) {
+Status is_a_pickle(WeightSource source, const std::string& path) {
   const std::string code =
       "import sys, torch, safetensors.torch as s; s.save_file({k: v.contiguous().clone() for k, v "
       "in torch.load(sys.argv[1], weights_only=True).items()}, sys.argv[2])";
   const std::string target = fs::path(path).replace_extension(".safetensors").string();
-  return {Code::kConfig, "model.init names " + path +
-                             ", a pickle of Python, which Lockstep does not open. Convert it: "
+  return {Code::kConfig, subject(source, path) +
+                             " is a pickle of Python, which Lockstep does not open. Convert it: "
                              "python3 -c " +
                              shell_word(code) + " " + shell_word(path) + " " + shell_word(target)};
 }
 
 // What a directory holds: the file to open.
-Result<std::string> file_in_directory(const std::string& path) {
+Result<std::string> file_in_directory(WeightSource source, const std::string& path) {
   std::vector<std::string> weights;
   std::vector<std::string> indexes;
   std::string pickle;
@@ -61,18 +61,17 @@ Result<std::string> file_in_directory(const std::string& path) {
     if (is_pickle_name(name)) pickle = name;
   }
   if (error)
-    return Status(Code::kConfig,
-                  "model.init names " + path + ", which cannot be read: " + error.message());
+    return Status(Code::kConfig, subject(source, path) + " cannot be read: " + error.message());
   const auto in = [&path](const std::string& name) { return (fs::path(path) / name).string(); };
   if (std::ranges::count(weights, "model.safetensors") == 1) return in("model.safetensors");
   if (indexes.size() == 1) return in(indexes[0]);
   if (indexes.empty() && weights.size() == 1) return in(weights[0]);
-  if (weights.empty() && !pickle.empty()) return is_a_pickle(in(pickle));
+  if (weights.empty() && !pickle.empty()) return is_a_pickle(source, in(pickle));
   if (weights.empty())
-    return Status(Code::kNoInput,
-                  "model.init names the directory " + path +
-                      ", which has no *.safetensors; name the file with the weights");
-  return Status(Code::kConfig, "model.init names the directory " + path + ", which has " +
+    return Status(Code::kNoInput, subject(source, path) +
+                                      " is a directory without *.safetensors; name the file with "
+                                      "the weights");
+  return Status(Code::kConfig, subject(source, path) + " is a directory with " +
                                    std::to_string(weights.size()) +
                                    " safetensors files and no index; name one of them");
 }
@@ -86,14 +85,14 @@ Status bad_index(const std::string& path, const std::string& what) {
 }
 
 Result<std::map<std::string, std::string>> read_index(const std::string& path) {
-  auto text = read_file(path, limits::kSafetensorsHeaderBytes);
-  if (!text.is_ok()) return text.status().with_context("model.init");
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string text,
+                            read_file(path, limits::kSafetensorsHeaderBytes));
   bool too_deep = false;
   const auto watch = [&](int depth, Json::parse_event_t, Json&) {
     too_deep |= depth > kIndexDepth;
     return !too_deep;
   };
-  const Json root = Json::parse(*text, watch, /*allow_exceptions=*/false);
+  const Json root = Json::parse(text, watch, /*allow_exceptions=*/false);
   if (too_deep || root.is_discarded() || !root.is_object() || !root.contains("weight_map") ||
       !root["weight_map"].is_object())
     return bad_index(path, "is not a JSON object with a weight_map");
@@ -109,16 +108,21 @@ Result<std::map<std::string, std::string>> read_index(const std::string& path) {
 
 }  // namespace
 
+std::string subject(WeightSource source, const std::string& path) {
+  return source == WeightSource::kInit ? "model.init names " + path + ", which" : path;
+}
+
 Status WeightFiles::add(const std::string& path) {
   auto mapped = data::MappedFile::open(path);
-  if (!mapped.is_ok()) return mapped.status().with_context("model.init");
+  if (!mapped.is_ok())
+    return source_ == WeightSource::kInit ? mapped.status().with_context("model.init")
+                                          : mapped.status();
   const std::span<const uint8_t> bytes = mapped->bytes();
-  if (begins_as_pickle(bytes)) return is_a_pickle(path);
+  if (begins_as_pickle(bytes)) return is_a_pickle(source_, path);
   const auto header =
       safetensors::parse_file({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   if (!header.is_ok())
-    return {header.status().code(),
-            "model.init names " + path + ", which is " + header.status().message()};
+    return {header.status().code(), subject(source_, path) + " is " + header.status().message()};
   for (const safetensors::Entry& entry : header->tensors)
     tensors_.push_back(
         {entry.name, entry.type, entry.shape, bytes.data() + header->data_begin + entry.begin});
@@ -151,17 +155,19 @@ Status WeightFiles::add_indexed(const std::string& path) {
   return Status::ok();
 }
 
-Result<WeightFiles> WeightFiles::open(const std::string& path) {
+Result<WeightFiles> WeightFiles::open(const std::string& path, WeightSource source) {
   std::error_code error;
   std::string file = path;
   if (!fs::exists(path, error))
-    return Status(Code::kNoInput, "model.init names " + path +
-                                      ", which is not there; give a path that exists on every "
-                                      "worker's machine");
+    return Status(Code::kNoInput,
+                  subject(source, path) +
+                      (source == WeightSource::kInit
+                           ? " is not there; give a path that exists on every worker's machine"
+                           : " is not there; take another checkpoint, or export again"));
   if (fs::is_directory(path, error)) {
-    LOCKSTEP_ASSIGN_OR_RETURN(file, file_in_directory(path));
+    LOCKSTEP_ASSIGN_OR_RETURN(file, file_in_directory(source, path));
   }
-  WeightFiles files;
+  WeightFiles files(source);
   const bool is_index = file.ends_with(".json");
   LOCKSTEP_RETURN_IF_ERROR(is_index ? files.add_indexed(file) : files.add(file));
   std::ranges::sort(files.tensors_, {}, &FileTensor::name);
@@ -186,7 +192,7 @@ Status WeightFiles::unchanged() const {
 }
 
 Result<std::string> hash_weight_files(const std::string& path) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const WeightFiles files, WeightFiles::open(path));
+  LOCKSTEP_ASSIGN_OR_RETURN(const WeightFiles files, WeightFiles::open(path, WeightSource::kInit));
   return files.sha256();
 }
 

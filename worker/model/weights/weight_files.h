@@ -1,5 +1,6 @@
-// The safetensors files that model.init names: one file, a directory with one, or several with the
-// index that Hugging Face writes (model.safetensors.index.json: tensor -> file).
+// The safetensors files that model.init names, or that a run wrote: one file, a directory with one,
+// or several with the index that Hugging Face writes (model.safetensors.index.json: tensor ->
+// file).
 //
 // Lockstep never opens pickles (.pth, .pt, .bin): opening one runs code from the file. The error
 // has the line of Python that converts it.
@@ -21,6 +22,14 @@
 
 namespace lockstep {
 
+enum class WeightSource : uint8_t {
+  kInit,  // model.init
+  kRun,   // a checkpoint, or what lockstep export model wrote
+};
+
+// "model.init names PATH, which", or "PATH": a message goes on with "is ..." or "has ...".
+std::string subject(WeightSource source, const std::string& path);
+
 struct FileTensor {
   std::string name;
   const safetensors::Type* type = nullptr;
@@ -31,7 +40,7 @@ struct FileTensor {
 class WeightFiles {
  public:
   // `path` is local. Maps the files.
-  static Result<WeightFiles> open(const std::string& path);
+  static Result<WeightFiles> open(const std::string& path, WeightSource source);
 
   const std::vector<FileTensor>& tensors() const { return tensors_; }  // by name
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
@@ -44,15 +53,17 @@ class WeightFiles {
   Status unchanged() const;
 
  private:
+  explicit WeightFiles(WeightSource source) : source_(source) {}
   Status add(const std::string& path);
   Status add_indexed(const std::string& path);
 
+  WeightSource source_;
   std::map<std::string, data::MappedFile> files_;  // by name
   std::vector<FileTensor> tensors_;
   std::map<std::string, std::string> metadata_;
 };
 
-// The hash of the files at `path`, without keeping them mapped.
+// The hash of the files of model.init at `path`, without keeping them mapped.
 Result<std::string> hash_weight_files(const std::string& path);
 
 // kUsage if the files of model.init are not those that the run began with. Both hashes in hex.

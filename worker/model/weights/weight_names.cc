@@ -48,7 +48,8 @@ std::optional<bool> is_in_by_out(const std::vector<FileTensor>& tensors) {
   return std::nullopt;
 }
 
-Result<std::vector<NamedTensor>> name_gpt2(const std::vector<FileTensor>& all) {
+Result<std::vector<NamedTensor>> name_gpt2(const std::string& whose,
+                                           const std::vector<FileTensor>& all) {
   const std::optional<bool> in_by_out = is_in_by_out(all);
   const FileTensor* tokens = find(all, kTokens);
   std::vector<NamedTensor> out;
@@ -61,9 +62,10 @@ Result<std::vector<NamedTensor>> name_gpt2(const std::vector<FileTensor>& all) {
       if (!in_by_out)
         return Status(
             Code::kConfig,
-            "model.init has matrices of a GPT-2 but no c_attn.weight of 3 times its width, "
-            "which tells whether they lie (in, out) as Hugging Face's or (out, in); name "
-            "a file with all weights");
+            whose +
+                " has matrices of a GPT-2 but no c_attn.weight of 3 times its width, "
+                "which tells whether they lie (in, out) as Hugging Face's or (out, in); name "
+                "a file with all weights");
       named.is_transposed = *in_by_out;
       if (named.is_transposed) std::swap(named.shape[0], named.shape[1]);
     }
@@ -74,18 +76,18 @@ Result<std::vector<NamedTensor>> name_gpt2(const std::vector<FileTensor>& all) {
 
 }  // namespace
 
-Result<std::vector<NamedTensor>> name_tensors(const std::string& model,
+Result<std::vector<NamedTensor>> name_tensors(const std::string& model, const std::string& whose,
                                               const std::vector<FileTensor>& all) {
   std::vector<NamedTensor> out;
   if (model == "gpt2") {
-    LOCKSTEP_ASSIGN_OR_RETURN(out, name_gpt2(all));
+    LOCKSTEP_ASSIGN_OR_RETURN(out, name_gpt2(whose, all));
   } else {
     for (const FileTensor& tensor : all) out.push_back({tensor.name, &tensor, false, tensor.shape});
   }
   std::ranges::sort(out, {}, &NamedTensor::name);
   const auto twice = std::ranges::adjacent_find(out, {}, &NamedTensor::name);
   if (twice != out.end())
-    return Status(Code::kBadData, "model.init has the tensor " + twice->name + " twice, as " +
+    return Status(Code::kBadData, whose + " has the tensor " + twice->name + " twice, as " +
                                       twice->file->name + " and as " +
                                       std::next(twice)->file->name);
   return out;

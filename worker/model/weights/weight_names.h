@@ -25,8 +25,9 @@ struct NamedTensor {
 };
 
 // The tensors of the files by the names of model.name `model`. They point into `all`. kConfig if
-// nothing tells which layout the matrices of a GPT-2 have, kBadData if two get one name.
-Result<std::vector<NamedTensor>> name_tensors(const std::string& model,
+// nothing tells which layout the matrices of a GPT-2 have, kBadData if two get one name; the
+// message begins with `whose`: "model.init".
+Result<std::vector<NamedTensor>> name_tensors(const std::string& model, const std::string& whose,
                                               const std::vector<FileTensor>& all);
 
 }  // namespace lockstep
