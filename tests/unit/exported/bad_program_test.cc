@@ -179,6 +179,22 @@ TEST_F(BadProgram, JsonHasLimits) {
   EXPECT_THAT(parse_texts("{\"a\":"), FailsWith(Code::kBadData, Says("parsed")));
 }
 
+// The names of what a program gives are JSON in a text in JSON in a text.
+TEST_F(BadProgram, JsonInATextHasTheSameLimits) {
+  json& signature = program_["graph_module"]["module_call_graph"][0]["signature"];
+  const json leaf = {{"type", nullptr}, {"context", nullptr}, {"children_spec", json::array()}};
+  const auto parse_with = [&](const std::string& context) {
+    const json tree = {{"type", "builtins.dict"}, {"context", context}, {"children_spec", {leaf}}};
+    signature["out_spec"] = json::array({1, tree}).dump();
+    return parse_parts();
+  };
+  EXPECT_TRUE(parse_with(R"(["logits"])").is_ok());
+  const std::string deep(limits::kProgramJsonLevels + 1, '[');
+  EXPECT_THAT(parse_with(deep + std::string(deep.size(), ']')),
+              FailsWith(Code::kBadData, Says("levels")));
+  EXPECT_THAT(parse_with("[\"logits\""), FailsWith(Code::kBadData, Says("parsed")));
+}
+
 TEST_F(BadProgram, OperatorsAreCounted) {
   const std::string node =
       R"({"target":"torch.ops.aten.relu.default","inputs":[],"outputs":[],"metadata":{}})";

@@ -13,7 +13,8 @@
 
 namespace lockstep::exported {
 
-// kBadData with a sentence if `text` is not JSON, or beyond limits::kProgramJson*.
+// The only way from text to JSON here, also for texts inside of other JSON. kBadData with a
+// sentence if `text` is not JSON, or beyond limits::kProgramJson*.
 Result<nlohmann::json> parse_limited(std::string_view text);
 
 class JsonFields {

@@ -155,10 +155,7 @@ class LeafNames {
   // Keys of a dictionary, fields of a named tuple, else numbers.
   std::vector<std::string> keys_of(const json& tree, size_t count) {
     std::vector<std::string> keys;
-    const json& context = fields_.optional(tree, "context");
-    const json inner = context.is_string()
-                           ? json::parse(context.get_ref<const std::string&>(), nullptr, false)
-                           : context;
+    const json inner = context_of(tree);
     if (inner.is_array() && inner.size() == count)
       for (const json& key : inner)
         keys.push_back(key.is_string() ? key.get<std::string>() : key.dump());
@@ -174,6 +171,16 @@ class LeafNames {
       for (size_t i = 0; i < count; ++i) keys.push_back(std::to_string(i));
     }
     return keys;
+  }
+
+  // JSON, in most files as text.
+  json context_of(const json& tree) {
+    const json& context = fields_.optional(tree, "context");
+    if (!context.is_string()) return context;
+    auto parsed = parse_limited(context.get_ref<const std::string&>());
+    if (parsed.is_ok()) return *std::move(parsed);
+    fields_.fail(parsed.status());
+    return {};
   }
 
   JsonFields& fields_;
