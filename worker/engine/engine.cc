@@ -1,5 +1,6 @@
 #include "worker/engine/engine.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
@@ -36,6 +37,19 @@ auto without_exceptions(const char* what, const Body& body) -> decltype(body()) 
   }
 }
 
+int threads_of(const wire::JobSpec& job) {
+  return static_cast<int>(std::max(1u, job.train().threads_per_worker()));
+}
+
+// On a CPU; open_gpu() does it for a GPU. Several threads add to one element in any order, as in
+// backward of x[i], unless LibTorch is asked not to. What it cannot do otherwise, it then refuses.
+void set_exact_sums(const wire::JobSpec& job) {
+  at::Context& context = at::globalContext();
+  context.setDeterministicAlgorithms(job.comm().numerics() != "fast" && threads_of(job) > 1,
+                                     /*warn_only=*/false);
+  context.setDeterministicFillUninitializedMemory(false);  // nothing reads what it has not written
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::create(const wire::JobSpec& job, const data::Dataset& train,
@@ -44,6 +58,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const wire::JobSpec& job, const d
                                                const BufferFactory& make_buffer,
                                                DeviceModule* module) {
   return without_exceptions("engine", [&]() -> Result<std::unique_ptr<Engine>> {
+    if (module == nullptr) set_exact_sums(job);
     LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<Model> model,
                               make_model(job.model(), train.shape(),
                                          outputs_of(job.train(), train.shape(), train.classes())));
@@ -195,7 +210,7 @@ Status EngineImpl::check_eval_batches() const {
 // OpenMP keeps the number per calling thread, so whichever thread drives the engine asks here
 // first: with another number the bits differ, and nothing would say so.
 void EngineImpl::set_threads() const {
-  const int threads = static_cast<int>(std::max(1u, job_.train().threads_per_worker()));
+  const int threads = threads_of(job_);
   if (at::get_num_threads() != threads) at::set_num_threads(threads);
   // Can be set once in a process, and is never used by us.
   if (at::get_num_interop_threads() != 1) at::set_num_interop_threads(1);

@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <bit>
 #include <mutex>
 
 #include "comm/base/limits.h"
@@ -95,8 +96,9 @@ Result<uint64_t> EngineImpl::largest_slot(MemoryMeter& meter) try {
   LOCKSTEP_RETURN_IF_ERROR(device_->to_device());
   SlotSearch search;
   const BatchRange range = model_->training_batches();
-  search.smallest = range.min;
-  if (model_->layout().batch_norm_values == 1 && range.min == 1) search.smallest = 2;
+  search.smallest = std::bit_ceil(range.min);
+  if (model_->layout().batch_norm_values == 1 && search.smallest == 1) search.smallest = 2;
+  if (search.smallest > range.max) search.smallest = range.max;
   search.largest = std::min({limits::kAutoSlotSamples, shape_.samples / shape_.slots, range.max});
   search.reserved_bytes = reserved_bytes();
   // What only the first step needs, libraries above all, is there before anything is measured.
