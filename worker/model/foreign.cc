@@ -10,6 +10,7 @@
 #include <cstring>
 #include <sstream>
 #include <stdexcept>
+#include <tuple>
 #include <vector>
 
 #include "comm/base/prng.h"
@@ -182,6 +183,39 @@ ModelOutput own_output(OwnOutputs given, const at::Tensor& x, const std::string&
   return output;
 }
 
+ModelInputs copied(const ModelInputs& inputs) {
+  ModelInputs copy = inputs;
+  copy.x = inputs.x.clone();
+  if (inputs.labels.defined()) copy.labels = inputs.labels.clone();
+  return copy;
+}
+
+ModelOutput LentInputs::with(const ModelInputs& inputs, const std::string& who,
+                             const Forward& forward) const {
+  ModelInputs lent = inputs;
+  std::array<uint32_t, std::tuple_size_v<decltype(lent_)>> versions{};
+  for (size_t i = 0; i < lent_.size(); ++i) {
+    at::Tensor& tensor = lent.*lent_[i].tensor;
+    if (!tensor.defined()) continue;
+    if (is_trial_ || lent_[i].is_written) tensor = tensor.clone();
+    versions[i] = tensor._version();
+  }
+  ModelOutput output = forward(lent);
+  for (size_t i = 0; i < lent_.size(); ++i) {
+    const at::Tensor& tensor = lent.*lent_[i].tensor;
+    if (!tensor.defined() || lent_[i].is_written) continue;
+    const bool is_written = tensor._version() != versions[i] ||
+                            // A plug-in may write by a pointer, which counts as no version.
+                            (is_trial_ && !same_bits(tensor, inputs.*lent_[i].tensor));
+    if (is_written && !is_trial_)
+      throw std::runtime_error(who + " writes to its " + lent_[i].name +
+                               ", to which it did not write in the trial at the start; it must "
+                               "write to it in every forward or never");
+    lent_[i].is_written = is_written;
+  }
+  return output;
+}
+
 std::string one_line(const std::exception& error) {
   const auto* torch = dynamic_cast<const c10::Error*>(&error);
   std::istringstream lines(torch != nullptr ? torch->what_without_backtrace() : error.what());
@@ -194,7 +228,12 @@ std::string one_line(const std::exception& error) {
     if (first.empty()) first = line;
     last = line;
   }
-  return is_script ? last : first;  // a script's own words come after where it happened
+  const std::string& line = is_script ? last : first;  // its own words come after where it happened
+  const size_t words = line.find(" does not have a deterministic implementation");
+  if (words == std::string::npos) return line;
+  return line.substr(0, words) +
+         " does not give the same bits each time on several threads or on a GPU; set "
+         "comm.numerics: fast, or on a CPU train.threads_per_worker: 1";
 }
 
 namespace {

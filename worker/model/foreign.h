@@ -6,8 +6,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -55,6 +57,34 @@ struct OwnOutputs {
 // `names`: of the metrics.
 ModelOutput own_output(OwnOutputs given, const at::Tensor& x, const std::string& who,
                        const std::vector<std::string>& names);
+
+// The batch, for a forward that may write to it.
+ModelInputs copied(const ModelInputs& inputs);
+
+// Keeps the batch as it is where a model writes to it: a batch is read again after a forward, by
+// the average of the weights, for example. In the trial at start a model gets copies, which show
+// what it writes to. Afterwards it gets a copy of that, and the batch itself of everything else.
+//
+// Thread-safety: one thread at a time.
+class LentInputs {
+ public:
+  using Forward = std::function<ModelOutput(const ModelInputs& lent)>;
+
+  // Calls `forward`. Throws std::runtime_error, beginning with `who`, if it has written to what the
+  // trial's forwards did not write to.
+  ModelOutput with(const ModelInputs& inputs, const std::string& who, const Forward& forward) const;
+  void end_trial() { is_trial_ = false; }
+
+ private:
+  struct Lent {
+    const char* name;
+    at::Tensor ModelInputs::*tensor;
+    bool is_written = false;
+  };
+  bool is_trial_ = true;
+  mutable std::array<Lent, 2> lent_ = {
+      {{"input", &ModelInputs::x}, {"labels", &ModelInputs::labels}}};
+};
 
 // One line of the text of an exception from LibTorch or from a script, without the stack.
 std::string one_line(const std::exception& error);

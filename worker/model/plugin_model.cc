@@ -104,16 +104,27 @@ class Plugin final : public Model {
 
   ModelOutput forward(const ModelInputs& inputs, std::span<const at::Tensor> parameters,
                       std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
-    const at::Tensor& x = inputs.x;
-    const RandomScope random(mode.dropout_key, x.device());
-    if (functions_.losses != nullptr) {
-      PluginLosses given =
-          losses_of(who_, functions_, *instance_, inputs, parameters, buffers, mode.training);
-      if (given.names != layout().own_loss->metrics ||
-          given.outputs.weights.defined() != layout().has_weights())
-        throw std::runtime_error(who_ + " gives other metrics than in the trial at the start");
-      return own_output(std::move(given.outputs), x, who_, given.names);
-    }
+    const RandomScope random(mode.dropout_key, inputs.x.device());
+    return lent_.with(inputs, who_, [&](const ModelInputs& lent) {
+      return functions_.losses != nullptr ? losses(lent, parameters, buffers, mode.training)
+                                          : logits(lent.x, parameters, buffers, mode.training);
+    });
+  }
+  void end_trial() { lent_.end_trial(); }
+
+ private:
+  ModelOutput losses(const ModelInputs& inputs, std::span<const at::Tensor> parameters,
+                     std::span<const at::Tensor> buffers, bool training) const {
+    PluginLosses given =
+        losses_of(who_, functions_, *instance_, inputs, parameters, buffers, training);
+    if (given.names != layout().own_loss->metrics ||
+        given.outputs.weights.defined() != layout().has_weights())
+      throw std::runtime_error(who_ + " gives other metrics than in the trial at the start");
+    return own_output(std::move(given.outputs), inputs.x, who_, given.names);
+  }
+
+  ModelOutput logits(const at::Tensor& x, std::span<const at::Tensor> parameters,
+                     std::span<const at::Tensor> buffers, bool training) const {
     const std::vector<const void*> parameter_pointers = pointers(parameters);
     const std::vector<const void*> buffer_pointers = pointers(buffers);
     at::Tensor out;
@@ -121,7 +132,7 @@ class Plugin final : public Model {
                               .input = &x,
                               .parameters = parameter_pointers.data(),
                               .buffers = buffer_pointers.data(),
-                              .training = mode.training,
+                              .training = training,
                               .output = &out};
     guarded(who_, [&] { functions_.forward(&call); });
     if (const std::string wrong = wrong_output(out, x, shape_, classes_); !wrong.empty())
@@ -129,12 +140,12 @@ class Plugin final : public Model {
     return {.logits = out};
   }
 
- private:
   const std::string who_;
   const Functions functions_;
   const std::unique_ptr<Instance> instance_;
   const data::SampleShape shape_;
   const uint32_t classes_;
+  LentInputs lent_;
 };
 
 ModelLayout& layout_of(LockstepModelDescription* model) {
@@ -298,6 +309,7 @@ Result<std::unique_ptr<Model>> make_plugin(const wire::ModelSpec& spec,
   auto model = std::make_unique<Plugin>(who, functions, std::move(described.instance),
                                         std::move(described.layout), shape, classes);
   LOCKSTEP_RETURN_IF_ERROR(check_start(*model, who, shape, classes));
+  model->end_trial();
   return std::unique_ptr<Model>(std::move(model));
 }
 

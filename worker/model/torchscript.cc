@@ -52,11 +52,14 @@ class TorchScript final : public Model {
                       std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
     const RandomScope random(mode.dropout_key, inputs.x.device());
     bind(parameters, buffers);
-    ModelOutput out = output_of(run(inputs, mode.training), inputs.x);
+    ModelOutput out = lent_.with(inputs, who_, [&](const ModelInputs& lent) {
+      return output_of(run(lent, mode.training), lent.x);
+    });
     take_statistics(buffers);
     check_constants();
     return out;
   }
+  void end_trial() { lent_.end_trial(); }
 
  private:
   ModelOutput output_of(const ScriptOutputs& outputs, const at::Tensor& x) const {
@@ -142,6 +145,7 @@ class TorchScript final : public Model {
   std::vector<std::pair<at::Tensor, uint32_t>> constants_;
   mutable std::vector<at::Tensor> parameters_;  // that the module's places hold
   mutable std::vector<at::Tensor> buffers_;
+  LentInputs lent_;
 };
 
 Result<ScriptModule> load(const std::string& who, const std::string& content) {
@@ -177,6 +181,7 @@ Result<std::unique_ptr<Model>> make_torchscript(const wire::ModelSpec& spec,
   auto model = std::make_unique<TorchScript>(who, file.content, std::move(module), std::move(parts),
                                              shape, classes);
   LOCKSTEP_RETURN_IF_ERROR(check_start(*model, who, shape, classes));
+  model->end_trial();
   return std::unique_ptr<Model>(std::move(model));
 }
 

@@ -58,6 +58,9 @@ void lockstep_model_forward(LockstepModelForward* call) {
   if (self.how == "forward throws a number") throw 7;
   if (self.how == "no output") return;
   if (self.how == "changes a buffer" || call->training != 0) tensor(call->buffers[0]).add_(1);
+  if (self.how == "writes to its input") tensor(call->input).mul_(2);
+  if (self.how == "writes by a pointer") tensor(call->input).data_ptr<float>()[0] = 7;
+  if (self.how == "writes later" && self.calls > 3) tensor(call->input).mul_(2);
   out = at::matmul(tensor(call->input).flatten(1), tensor(call->parameters[0]));
   if (self.how == "short") out = out.narrow(1, 0, 2);
   if (self.how == "no number") out = out.mul(std::numeric_limits<double>::quiet_NaN());

@@ -15,6 +15,7 @@
 #include "tests/support/state_of.h"
 #include "tests/unit/engine/loopback_world.h"
 #include "tests/unit/exported/golden_program.h"
+#include "worker/model/exported/plan/program_parts.h"
 #include "worker/model/foreign.h"
 #include "worker/model/model.h"
 #include "worker/model/model_file.h"
@@ -105,6 +106,29 @@ TEST(Exported, CountsStepsOnceAndMovesStatistics) {
   EXPECT_NE(read("bn.running_mean"), mean);
   ASSERT_TRUE(world.engine(0).start_afresh().is_ok());
   EXPECT_EQ(read("bn.running_mean"), mean);
+}
+
+TEST(Exported, ABatchIsNeverEmptyWhateverTheProgramTakes) {
+  exported::Program program;
+  program.samples = {0, 64};
+  EXPECT_EQ(exported::batches_of(program).min, 1U);
+  EXPECT_EQ(exported::batches_of(program).max, 64U);
+}
+
+// `in_place_input` changes the batch, which an evaluation reads twice.
+TEST(Exported, ABatchStaysAsItIs) {
+  wire::ModelSpec spec;
+  spec.set_name("exported");
+  spec.set_path(golden_path("in_place_input"));
+  const auto model = make_model(spec, kImage, kClasses);
+  ASSERT_TRUE(model.is_ok()) << model.status().message();
+  const InitialTensors tensors = initial_tensors((*model)->layout());
+  const at::Tensor x = sample_input(kImage, 3, kClasses);
+  const at::Tensor before = x.clone();
+  for (const bool training : {false, true}) {
+    (*model)->forward({.x = x}, tensors.parameters, tensors.buffers, {.training = training});
+    EXPECT_TRUE(same_bits(x, before)) << training;
+  }
 }
 
 // make_model() of a program, and what it says.

@@ -14,12 +14,11 @@ at::Tensor tensor_of(const ProgramTensor& tensor) {
   return out;
 }
 
-at::Tensor input_of(const UserInput& input, const at::Tensor& x, bool is_to_be_changed) {
+at::Tensor input_of(const UserInput& input, const at::Tensor& x) {
   const bool is_last = input.is_channels_last && (x.dim() == 4 || x.dim() == 5);
   const at::MemoryFormat last =
       x.dim() == 5 ? at::MemoryFormat::ChannelsLast3d : at::MemoryFormat::ChannelsLast;
-  const at::Tensor placed = is_last ? x.contiguous(last) : x;
-  return is_to_be_changed ? placed.clone() : placed;
+  return is_last ? x.contiguous(last) : x;
 }
 
 at::Tensor labels_of(const UserInput& input, const at::Tensor& labels) {
@@ -64,8 +63,7 @@ std::vector<at::Tensor> BoundProgram::forward(const ModelInputs& given,
         inputs.push_back(source.own);
         break;
       case InputSource::Kind::kUser:
-        inputs.push_back(
-            input_of(program().user_inputs[source.user_input], given.x, changes_input_));
+        inputs.push_back(input_of(program().user_inputs[source.user_input], given.x));
         break;
       case InputSource::Kind::kLabels:
         inputs.push_back(labels_of(program().user_inputs[source.user_input], given.labels));

@@ -30,14 +30,9 @@ struct InputSource {
 
 class BoundProgram {
  public:
-  // `sources`: one for each of the program's inputs. `changes_input`: the program writes to its
-  // input, so it gets a copy.
-  BoundProgram(ProgramPlan plan, ProgramPlan::Options options, std::vector<InputSource> sources,
-               bool changes_input)
-      : plan_(std::move(plan)),
-        options_(std::move(options)),
-        sources_(std::move(sources)),
-        changes_input_(changes_input) {
+  // `sources`: one for each of the program's inputs.
+  BoundProgram(ProgramPlan plan, ProgramPlan::Options options, std::vector<InputSource> sources)
+      : plan_(std::move(plan)), options_(std::move(options)), sources_(std::move(sources)) {
     for (const InputSource& source : sources_)
       versions_.push_back(source.own.defined() ? source.own._version() : 0);
   }
@@ -45,7 +40,8 @@ class BoundProgram {
   // Prepares the program for another device, with its own tensors there.
   Status move_to(at::Device where);
 
-  // Returns the program's outputs. `observer` may be null. Throws as ProgramPlan::run().
+  // Returns the program's outputs. The program may write to the inputs (LentInputs). `observer` may
+  // be null. Throws as ProgramPlan::run().
   std::vector<at::Tensor> forward(const ModelInputs& inputs, std::span<const at::Tensor> parameters,
                                   std::span<const at::Tensor> buffers,
                                   const ForwardMode::Observer* observer) const;
@@ -60,14 +56,13 @@ class BoundProgram {
   ProgramPlan::Options options_;
   std::vector<InputSource> sources_;
   std::vector<uint32_t> versions_;  // of the tensors of its own, when they were bound
-  bool changes_input_;
 };
 
 // The tensor of the file, copied in row-major order.
 at::Tensor tensor_of(const ProgramTensor& tensor);
 
 // The batch as the program wants it: channels-last if its example was.
-at::Tensor input_of(const UserInput& input, const at::Tensor& x, bool is_to_be_changed);
+at::Tensor input_of(const UserInput& input, const at::Tensor& x);
 // The labels, or a field, as the program wants them: in its type.
 at::Tensor labels_of(const UserInput& input, const at::Tensor& labels);
 

@@ -85,16 +85,28 @@ class Exported final : public Model {
                                                            " in evaluation; it may change buffers "
                                                            "in training only"));
   }
-  BatchRange training_batches() const override { return batches_of(training_.program()); }
-  BatchRange evaluation_batches() const override { return batches_of(evaluation_.program()); }
+  BatchRange training_batches() const override { return exported::batches_of(training_.program()); }
+  BatchRange evaluation_batches() const override {
+    return exported::batches_of(evaluation_.program());
+  }
   const Predictor* predictor() const override { return predictor_.get(); }
 
   // The scope's lock makes the programs this thread's, too.
   ModelOutput forward(const ModelInputs& inputs, std::span<const at::Tensor> parameters,
                       std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
+    const RandomScope random(mode.dropout_key, inputs.x.device());
+    const std::string who = who_of(mode.training ? path_ : eval_path_);
+    return lent_.with(inputs, who, [&](const ModelInputs& lent) {
+      return run(lent, parameters, buffers, mode, who);
+    });
+  }
+  void end_trial() { lent_.end_trial(); }
+
+ private:
+  ModelOutput run(const ModelInputs& inputs, std::span<const at::Tensor> parameters,
+                  std::span<const at::Tensor> buffers, const ForwardMode& mode,
+                  const std::string& who) const {
     const at::Tensor& x = inputs.x;
-    const RandomScope random(mode.dropout_key, x.device());
-    const std::string& path = mode.training ? path_ : eval_path_;
     const BoundProgram& program = mode.training ? training_ : evaluation_;
     std::vector<at::Tensor> out;
     try {
@@ -102,20 +114,16 @@ class Exported final : public Model {
     } catch (const c10::OutOfMemoryError&) {
       throw;
     } catch (const std::exception& error) {
-      throw std::runtime_error(who_of(path) + " fails in " + error.what());
+      throw std::runtime_error(who + " fails in " + error.what());
     }
     const ProgramRoles& roles = mode.training ? roles_.training : roles_.evaluation;
     if (roles.gives_losses)
-      return own_output(own_outputs(out, roles), x, who_of(path), layout().own_loss->metrics);
+      return own_output(own_outputs(out, roles), x, who, layout().own_loss->metrics);
     if (const std::string wrong = wrong_output(out[0], x, shape_, classes_); !wrong.empty())
-      throw std::runtime_error(who_of(path) + " " + wrong);
+      throw std::runtime_error(who + " " + wrong);
     return {.logits = out[0]};
   }
 
- private:
-  static BatchRange batches_of(const Program& program) {
-    return {static_cast<uint64_t>(program.samples.min), static_cast<uint64_t>(program.samples.max)};
-  }
   const std::string path_;
   const std::string eval_path_;
   const data::SampleShape shape_;
@@ -125,6 +133,7 @@ class Exported final : public Model {
   BoundProgram evaluation_;
   const Roles roles_;
   const std::unique_ptr<Predictor> predictor_;
+  LentInputs lent_;
 };
 
 // The parameter that a module reports for in replay: its first.
@@ -302,9 +311,7 @@ Result<BoundProgram> evaluation_of(const wire::ModelSpec& spec, const data::Samp
                                                      " in training mode: export the module after "
                                                      "model.eval()"));
   }
-  // What it may do to its input is not known: it is looked at in training only.
-  return BoundProgram(std::move(plan), std::move(options), *std::move(sources),
-                      is_own || parts.changes_input);
+  return BoundProgram(std::move(plan), std::move(options), *std::move(sources));
 }
 
 Result<std::unique_ptr<Model>> make_exported(const wire::ModelSpec& spec,
@@ -321,8 +328,7 @@ Result<std::unique_ptr<Model>> make_exported(const wire::ModelSpec& spec,
   ProgramPlan::Options options;
   options.parameter_of_module = parameters_of_modules(*program, parts);
   LOCKSTEP_ASSIGN_OR_RETURN(ProgramPlan observed, compiled(spec.path(), program, options));
-  BoundProgram training(std::move(observed), options, sources_of(*program, parts, roles.training),
-                        parts.changes_input);
+  BoundProgram training(std::move(observed), options, sources_of(*program, parts, roles.training));
   LOCKSTEP_ASSIGN_OR_RETURN(BoundProgram evaluation,
                             evaluation_of(spec, shape, classes, plan, parts, &roles));
   LOCKSTEP_ASSIGN_OR_RETURN(
@@ -337,6 +343,7 @@ Result<std::unique_ptr<Model>> make_exported(const wire::ModelSpec& spec,
                                  std::move(evaluation), std::move(roles), std::move(predictor));
   LOCKSTEP_RETURN_IF_ERROR(check_start(*model, who_of(spec.path()), shape, classes, batches));
   LOCKSTEP_RETURN_IF_ERROR(model->check_evaluation());
+  model->end_trial();
   return std::unique_ptr<Model>(std::move(model));
 }
 

@@ -37,7 +37,7 @@ class LogitsProgram final : public Predictor {
                     std::span<const at::Tensor> buffers) const override {
     const RandomScope random(kTriedKey, inputs.x.device());
     try {
-      return program_.forward(inputs, parameters, buffers, nullptr).at(0);
+      return program_.forward(copied(inputs), parameters, buffers, nullptr).at(0);
     } catch (const c10::OutOfMemoryError&) {
       throw;
     } catch (const std::exception& error) {
@@ -83,8 +83,7 @@ Result<BoundProgram> bound(std::shared_ptr<const Program> program, const data::S
     if (!evaluation_switches(*instruction.node).empty())
       return Status(Code::kConfig, "calls " + text_of(*instruction.node) +
                                        " in training mode: export the module after model.eval()");
-  return BoundProgram(std::move(plan), std::move(options), std::move(sources),
-                      /*changes_input=*/true);  // perhaps
+  return BoundProgram(std::move(plan), std::move(options), std::move(sources));
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ class ProgramForUse final : public Model {
     const RandomScope random(mode.dropout_key, inputs.x.device());
     std::vector<at::Tensor> out;
     try {
-      out = program_.forward(inputs, {}, {}, nullptr);
+      out = program_.forward(copied(inputs), {}, {}, nullptr);
     } catch (const c10::OutOfMemoryError&) {
       throw;
     } catch (const std::exception& error) {
@@ -69,10 +69,7 @@ class ProgramForUse final : public Model {
     return {.logits = out[0]};
   }
 
-  BatchRange evaluation_batches() const override {
-    const SizeRange& range = program_.program().samples;
-    return {static_cast<uint64_t>(range.min), static_cast<uint64_t>(range.max)};
-  }
+  BatchRange evaluation_batches() const override { return batches_of(program_.program()); }
 
  private:
   const std::string path_;
@@ -106,7 +103,7 @@ Result<std::unique_ptr<Model>> make_for_use(const std::string& path,
   LOCKSTEP_ASSIGN_OR_RETURN(ProgramPlan plan, ProgramPlan::compile(program, {}));
   const uint64_t batch = batch_near(*program, kTrialBatch);
   const bool gives_logits = !roles.gives_losses;
-  BoundProgram bound(std::move(plan), {}, own_sources(*program, roles), /*changes_input=*/true);
+  BoundProgram bound(std::move(plan), {}, own_sources(*program, roles));
   auto model =
       std::make_unique<ProgramForUse>(path, shape, classes, std::move(roles), std::move(bound));
   const at::NoGradGuard no_grad;

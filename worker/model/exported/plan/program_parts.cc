@@ -53,7 +53,6 @@ class ExaminedProgram final : public ExaminedModel {
   void set(size_t i, const at::Tensor& value) override { tensors_[i] = value; }
   at::Tensor train(uint64_t batch) override;
 
-  bool changes_input() const { return changes_input_; }
   // The operator that wrote last to a tensor, other than a norm. Null: nobody did.
   const ProgramNode* writer(size_t i) const {
     const auto found = writers_.find(i);
@@ -69,14 +68,13 @@ class ExaminedProgram final : public ExaminedModel {
   const uint32_t classes_;
   std::vector<at::Tensor> tensors_;
   std::map<size_t, const ProgramNode*> writers_;
-  bool changes_input_ = false;
 };
 
 at::Tensor ExaminedProgram::train(uint64_t batch) {
   const RandomScope random(kTrialKey, at::kCPU);
   const auto& user_inputs = program().user_inputs;
   const ModelInputs given = sample_inputs(shape_, batch, classes_);
-  const at::Tensor x = input_of(user_inputs[roles_.x], given.x, true);
+  const at::Tensor x = input_of(user_inputs[roles_.x], given.x);
   const auto field_of = [&](uint32_t user_input) {
     return std::find_if(roles_.fields.begin(), roles_.fields.end(),
                         [&](const auto& field) { return field.user_input == user_input; });
@@ -106,10 +104,7 @@ at::Tensor ExaminedProgram::train(uint64_t batch) {
       if (!is_norm(*instruction.node)) writers_[i] = instruction.node;
     }
   };
-  const uint32_t before = x._version();
-  const at::Tensor out = plan_.run(inputs, nullptr, &watcher).at(roles_.losses);
-  changes_input_ |= x._version() != before;
-  return out;
+  return plan_.run(inputs, nullptr, &watcher).at(roles_.losses);
 }
 
 // The constant that an instruction gives to the argument of this name; null if there is none.
@@ -244,10 +239,14 @@ Status check_field(const UserInput& input, const data::FieldSpec& field) {
 
 }  // namespace
 
+BatchRange batches_of(const Program& program) {
+  const auto samples = [](int64_t n) { return static_cast<uint64_t>(std::max<int64_t>(1, n)); };
+  return {samples(program.samples.min), samples(program.samples.max)};
+}
+
 uint64_t batch_near(const Program& program, uint64_t wanted) {
-  const auto n = static_cast<int64_t>(wanted);
-  return static_cast<uint64_t>(
-      std::max<int64_t>(1, std::clamp(n, program.samples.min, program.samples.max)));
+  const BatchRange range = batches_of(program);
+  return std::min(std::max(wanted, range.min), range.max);
 }
 
 Status check_signature(const Program& program, const ProgramRoles& roles,
@@ -303,7 +302,6 @@ Result<ProgramParts> examine_program(const ProgramPlan& plan, const ProgramRoles
     if (const ProgramNode* node = model.writer(i); node != nullptr)
       out.notes.push_back("writes its buffer " + model.name(i) + " in " + text_of(*node) +
                           ": after a step it is the mean over the slots");
-  out.changes_input = model.changes_input();
   out.parameters = std::move(kinds.parameters);
   out.statistics = std::move(kinds.statistics);
   return out;

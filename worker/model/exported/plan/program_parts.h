@@ -14,6 +14,7 @@
 #include "worker/model/exported/plan/plan.h"
 #include "worker/model/exported/program.h"
 #include "worker/model/exported/roles.h"
+#include "worker/model/model.h"
 #include "worker/model/spec.h"
 
 namespace lockstep::exported {
@@ -22,7 +23,6 @@ struct ProgramParts {
   std::vector<size_t> parameters;  // of Program::tensors, as layout.parameters
   std::vector<size_t> statistics;  // as layout.buffers
   ModelLayout layout;              // initial values from the file
-  bool changes_input = false;
   std::vector<std::string> notes;  // Model::notes(), without the program's name
   // Why evaluation needs a program of its own: "draws random numbers in aten.bernoulli_ (...)".
   // Empty: it does not.
@@ -31,6 +31,10 @@ struct ProgramParts {
 
 // A number of samples near `wanted` that the program takes.
 uint64_t batch_near(const Program& program, uint64_t wanted);
+
+// The numbers of samples that the program takes and that a batch can have: not 0, which a Dim may
+// allow.
+BatchRange batches_of(const Program& program);
 
 // Whether the program's inputs are what the data give: the batch in the shape of the samples, and
 // labels for each. kConfig; the message begins with what the program does.
