@@ -12,6 +12,7 @@ import torch
 
 from ._core import DTYPES
 from ._errors import Misuse
+from ._state import same_bits
 
 _NUMBER_OF = {getattr(torch, name): number for number, name in enumerate(DTYPES)}
 _SUMMED = (torch.float32, torch.bfloat16, torch.float16)
@@ -66,9 +67,9 @@ class Gradients:
 
     def _in_order(self, index: int, grad: torch.Tensor) -> torch.Tensor:
         strides = self._strides[index]
-        if grad.stride() == strides:
+        if grad.stride() == strides and not grad.is_neg():
             return grad
-        return torch.empty_strided(grad.shape, strides, dtype=grad.dtype).copy_(grad)
+        return torch.empty_strided(grad.shape, strides, dtype=grad.dtype, device="cpu").copy_(grad)
 
     def clear(self) -> None:
         for parameter in self._parameters:
@@ -150,11 +151,3 @@ class Buffers:
         """Another state was installed."""
         for buffer in self.statistics + self.counters + self._watched:
             self._before[buffer.name] = buffer.get().detach().clone()
-
-
-def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """True also for the same NaN, and false for 0 and -0."""
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    return torch.equal(a.contiguous().view(-1).view(torch.uint8),
-                       b.contiguous().view(-1).view(torch.uint8))

@@ -10,6 +10,7 @@ import torch
 from ._core import Core, Reply, Task
 from ._errors import Misuse
 from ._gradients import Buffers, Gradients, dtype_number
+from ._state import in_memory
 from ._trial import Observed
 
 
@@ -133,5 +134,5 @@ class Slot:
 
     def _send_statistics(self) -> None:
         for index, buffer in enumerate(self._parts.buffers.statistics):
-            now = buffer.get().detach().contiguous()
+            now = in_memory(buffer.get())
             self._parts.core.take_statistic(index, now.data_ptr(), now.numel())

@@ -71,6 +71,7 @@ class Step:
         self._gradients.clear()
         torch.clear_autocast_cache()
         if self._kept.update is not None or self._kept.after_step is not None:
+            self._kept.check_layout()
             self._buffers.adopt()  # they may have changed any
         return Reply(lr=self.lr(), skipped=not was_applied)
 

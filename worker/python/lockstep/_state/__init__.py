@@ -2,12 +2,14 @@
 
 Kept (_kept.py) is the whole of it. Below: names of tensors (_modules.py), values of optimizers
 (_optimizers.py) and of all else (_others.py), their canonical JSON (_objects.py), all-or-nothing
-installation (_install.py), what may not change in a run (_identity.py), and the guards (_guard.py).
+installation (_install.py), what may not change in a run (_identity.py, _fixed.py), and the guards
+(_guard.py).
 """
 
 from ._errors import MisuseError, StateError
 from ._kept import Kept
 from ._modules import NamedBuffer, NamedParameter
-from ._tensors import DTYPES, Entry
+from ._tensors import Entry, in_memory, same_bits
 
-__all__ = ["DTYPES", "Entry", "Kept", "MisuseError", "NamedBuffer", "NamedParameter", "StateError"]
+__all__ = ["Entry", "Kept", "MisuseError", "NamedBuffer", "NamedParameter", "StateError", "in_memory",
+           "same_bits"]

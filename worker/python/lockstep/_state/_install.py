@@ -19,7 +19,7 @@ from ._modules import Modules, NamedBuffer
 from ._objects import TensorRef, decode, fill, references
 from ._optimizers import DAMAGED, check_value, put_value
 from ._others import copied, other_value
-from ._tensors import copy_in_order, refill, why_not
+from ._tensors import copy_in_order, kind_of, refill, why_not, words_of
 
 Entries = Mapping[tuple[str, str], Tensor]
 
@@ -71,7 +71,8 @@ class Installer:
                 raise StateError(where, "the state has none of this name", _SCRIPT)
             if theirs.shape != ours.shape or theirs.dtype != ours.dtype:
                 raise StateError(
-                    where, f"the state has {_kind(theirs)}, the script {_kind(ours)}", _SCRIPT)
+                    where, f"the state has {words_of(kind_of(theirs))}, the script "
+                    f"{words_of(kind_of(ours))}", _SCRIPT)
         for (section, name), tensor in entries.items():
             why = why_not(tensor)
             if why:
@@ -154,10 +155,6 @@ def _copies(entries: Entries, kept: dict[str, Any]) -> dict[str, Tensor]:
         ref.name: copy_in_order(entries["optimizer", ref.name], ref.order, f"`{ref.name}`")
         for ref in references(kept)
     }
-
-
-def _kind(tensor: Tensor) -> str:
-    return f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"
 
 
 def _a(name: Any) -> str:

@@ -20,8 +20,8 @@ Main thread only.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from typing import Any, Callable, Iterable, Mapping, Optional
+from contextlib import contextmanager
+from typing import Any, Callable, Iterable, Iterator, Mapping, Optional
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +30,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from . import _identity
 from ._errors import MisuseError, StateError
+from ._fixed import Layout, ReadOnly
 from ._guard import Guard
 from ._install import Installer
 from ._modules import Modules, NamedBuffer, NamedParameter, averages
@@ -56,11 +57,11 @@ class Kept:
         self.buffers: list[NamedBuffer] = []
         self._tensors: Optional[Modules] = None
         self._guard: Optional[Guard] = None
+        self._read_only: Optional[ReadOnly] = None
+        self._fixed: Optional[Layout] = None
         self._names: dict[int, str] = {}
         self._included: set[str] = set()
         self._identity: Optional[list[tuple[str, str]]] = None
-        self._fresh: Optional[dict[tuple[str, str], Tensor]] = None
-        self._is_fresh = True
 
     def keep(self, **objects: Any) -> None:
         """Keeps `model`, at least one optimizer (or `update=fn`), and all else that has a state.
@@ -113,9 +114,7 @@ class Kept:
         buffers = {b.name: b for b in self.buffers if self._is_state(b)}
         Installer(self._layout(), buffers, self.optimizers, self.others, self._names).install(
             entries)
-        self._is_fresh = False
-        if self._guard is not None:
-            self._guard.note()
+        self._note()
 
     def identity(self) -> list[tuple[str, str]]:
         """Sorted lines that may not change in a run, of the state before its first step.
@@ -139,44 +138,53 @@ class Kept:
         return self._identity
 
     def guard(self) -> Guard:
-        """From now on optimizers and schedulers that step outside of applying() raise MisuseError.
+        """From now on optimizers and schedulers that step outside of applying() raise MisuseError,
+        and what check_body() and check_layout() say is about what is there now.
         """
         self.identity()
         if self._guard is None:
             self._guard = Guard(self.optimizers, self.schedulers)
+            self._read_only = ReadOnly(self.parameters, self.frozen)
+            self._fixed = Layout(self._layout().parameters, self.buffers, self.optimizers)
         return self._guard
 
-    def applying(self) -> AbstractContextManager[None]:
-        """The context in which optimizers and schedulers step; the state is not fresh after it."""
-        guard = self.guard()
-        self._is_fresh = False
-        return guard.applying()
+    @contextmanager
+    def applying(self) -> Iterator[None]:
+        """The context in which optimizers and schedulers step, and weights may change."""
+        with self.guard().applying():
+            yield
+        self._note()
+
+    def check_layout(self) -> None:
+        """Raises MisuseError where a part of the state was added, removed, or made another kind.
+        REQUIRES: guard()."""
+        self._layout().check()
+        if self._fixed is not None:
+            self._fixed.check()
+
+    def remember(self) -> None:
+        """Before a slot whose body is looked at closely: check_same() takes what it is compared to.
+        REQUIRES: guard()."""
+        if self._read_only is not None:
+            self._read_only.remember(self.describe())
+
+    def check_same(self) -> None:
+        """Raises MisuseError if the loop body has changed a bit of the state, buffers apart."""
+        if self._read_only is not None:
+            self._read_only.compare(self.describe())
 
     def check_body(self) -> None:
-        """Raises MisuseError if the loop body changed the model's layout or a learning rate."""
-        self._layout().check()
-        if self._guard is not None:
+        """Raises MisuseError if the loop body changed the model's layout, a learning rate, or a
+        parameter."""
+        self.check_layout()
+        if self._guard is not None and self._read_only is not None:
             self._guard.check()
+            self._read_only.check()
 
-    def afresh(self) -> bool:
-        """True while nothing was applied and nothing installed, or after restore_fresh()."""
-        return self._is_fresh
-
-    def mark_fresh(self) -> None:
-        """Copies the state, at the first call, for restore_fresh()."""
-        if self._fresh is None:
-            self._fresh = {(e.section, e.name): e.tensor.clone() for e in self.describe()}
-
-    def restore_fresh(self) -> None:
-        """Goes back to the state of mark_fresh()."""
-        if self._fresh is None:
-            raise StateError("the fresh state", "nobody kept a copy", "start a new process")
-        self.install(self._fresh)
-        self._is_fresh = True
-
-    def drop_fresh(self) -> None:
-        """Frees the copy that mark_fresh() made."""
-        self._fresh = None
+    def _note(self) -> None:
+        if self._guard is not None and self._read_only is not None:
+            self._guard.note()
+            self._read_only.note()
 
     def _layout(self) -> Modules:
         if self._tensors is None:

@@ -75,10 +75,38 @@ def entry(name: str, section: str, tensor: Tensor) -> Entry:
     if why:
         what, _, then = why.partition("; ")
         raise StateError(f"`{name}` in the state", f"it is {what}", then or "keep a plain tensor")
+    return Entry(name, section, DTYPES[tensor.dtype], tuple(tensor.shape), in_memory(tensor))
+
+
+def in_memory(tensor: Tensor) -> Tensor:
+    """`tensor` for who reads its memory: row-major, without gradient. The same tensor where it is so.
+
+    A view of an imaginary part of a conjugate has its numbers with the other sign in memory.
+    """
     plain = tensor.detach() if tensor.requires_grad else tensor
     if plain.is_neg() or not plain.is_contiguous():
         plain = plain.resolve_neg().contiguous()
-    return Entry(name, section, DTYPES[tensor.dtype], tuple(tensor.shape), plain)
+    return plain
+
+
+def same_bits(a: Tensor, b: Tensor) -> bool:
+    """True also for the same NaN, and false for 0 and -0."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    return torch.equal(in_memory(a).view(-1).view(torch.uint8),
+                       in_memory(b).view(-1).view(torch.uint8))
+
+
+Kind = tuple[torch.dtype, torch.Size]
+
+
+def kind_of(tensor: Tensor) -> Kind:
+    """What two tensors that stand for each other have alike."""
+    return tensor.dtype, tensor.shape
+
+
+def words_of(kind: Kind) -> str:
+    return f"{str(kind[0]).removeprefix('torch.')} {tuple(kind[1])}"
 
 
 def memory_order(tensor: Tensor) -> Optional[tuple[int, ...]]:

@@ -1,0 +1,117 @@
+"""What the parts of a script may not do to the state: its loop's body may not write into it, and nobody
+may change of what it consists.
+
+Each worker computes other slots, so what a body writes would differ between workers. And a checkpoint
+is installed by a new process, whose script has built what it builds before the loop.
+"""
+
+from __future__ import annotations
+
+from typing import Iterable, Optional
+
+from torch import Tensor
+from torch.optim import Optimizer
+
+from ._errors import MisuseError
+from ._modules import NamedBuffer, NamedParameter
+from ._objects import decode
+from ._tensors import Entry, Kind, kind_of, same_bits, words_of
+
+_MOST_COPIED = 4  # bytes of frozen parameters for one that is trained: averages have one or two
+
+
+class ReadOnly:
+    """Sees what a loop's body writes into parameters and averages, buffers apart.
+
+    Every write moves a tensor's version, but for one through `.data` or numpy(). remember() and
+    compare() see these, too, and what is no parameter, for the price of a copy.
+    """
+
+    def __init__(self, trained: list[NamedParameter], frozen: list[NamedParameter]) -> None:
+        self._parameters = [*trained, *frozen]
+        # A frozen model with a small adapter is not copied: its copy might not fit.
+        is_large = _bytes_of(frozen) > _MOST_COPIED * _bytes_of(trained)
+        self._not_copied = {p.name for p in frozen} if is_large else set()
+        self._before: Optional[dict[tuple[str, str], Tensor]] = None
+        self.note()
+
+    def note(self) -> None:
+        """The state is right as it is now."""
+        self._versions = [p.tensor._version for p in self._parameters]
+
+    def check(self) -> None:
+        """Raises MisuseError if a parameter was written into since note()."""
+        versions = [p.tensor._version for p in self._parameters]
+        if versions == self._versions:
+            return
+        name = next(p.name for p, before in zip(self._parameters, self._versions)
+                    if p.tensor._version != before)
+        raise _written(f"the parameter `{name}`")
+
+    def remember(self, entries: Iterable[Entry]) -> None:
+        """The state before a slot, of which a copy is kept."""
+        self._before = {key: tensor.clone() for key, tensor in self._compared(entries)}
+
+    def compare(self, entries: Iterable[Entry]) -> None:
+        """The state behind the slot: raises MisuseError unless it has the same bits."""
+        before, self._before = self._before or {}, None
+        for key, tensor in self._compared(entries):
+            if key not in before or not same_bits(before[key], tensor):
+                raise _written(_name_of(key, before.get(key), tensor))
+
+    def _compared(self, entries: Iterable[Entry]) -> Iterable[tuple[tuple[str, str], Tensor]]:
+        for e in entries:
+            if e.section != "buffer" and e.name not in self._not_copied:
+                yield (e.section, e.name), e.tensor
+
+
+class Layout:
+    """Of what the state consists."""
+
+    def __init__(self, parameters: dict[str, Tensor], buffers: list[NamedBuffer],
+                 optimizers: dict[str, Optimizer]) -> None:
+        self._parameters = parameters
+        self._buffers = buffers
+        self._optimizers = optimizers
+        self._kinds = self._kinds_now()
+        self._groups = self._groups_now()
+
+    def check(self) -> None:
+        """Raises MisuseError if a shape, a dtype or a group of parameters is another one."""
+        kinds = self._kinds_now()
+        for name, before in self._kinds.items():
+            if kinds[name] != before:
+                raise MisuseError(f"`{name}` was {words_of(before)} at run.keep() and is "
+                                  f"{words_of(kinds[name])} now, so no checkpoint could be resumed; "
+                                  "change the model before.")
+        for name, groups in self._groups_now().items():
+            if groups != self._groups[name]:
+                raise MisuseError(f"The groups of parameters of `{name}` were changed after "
+                                  "run.keep(), so no checkpoint could be resumed; make them "
+                                  "before, and let a part wait with a learning rate of 0.")
+
+    def _kinds_now(self) -> dict[str, Kind]:
+        kinds = {name: kind_of(p) for name, p in self._parameters.items()}
+        kinds.update((b.name, kind_of(b.get())) for b in self._buffers if b.persistent)
+        return kinds
+
+    def _groups_now(self) -> dict[str, list[list[int]]]:
+        return {name: [[id(p) for p in group["params"]] for group in optimizer.param_groups]
+                for name, optimizer in self._optimizers.items()}
+
+
+def _bytes_of(parameters: list[NamedParameter]) -> int:
+    return sum(p.tensor.numel() * p.tensor.element_size() for p in parameters)
+
+
+def _written(what: str) -> MisuseError:
+    return MisuseError(f"The loop body changes {what}, which would differ between workers, since each "
+                       "computes other slots; do it in run.keep(after_step=…).")
+
+
+def _name_of(key: tuple[str, str], before: Optional[Tensor], now: Tensor) -> str:
+    if key != ("optimizer", "objects") or before is None:
+        return f"the {'state' if key[0] == 'optimizer' else key[0]} `{key[1]}`"
+    kept = [decode(bytes(text.numpy()), "objects")["kept"] for text in (before, now)]
+    names = [name for name in kept[1] if kept[1][name] != kept[0].get(name)]
+    return f"the state of `{names[0]}`" if names else "the state"
