@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import unittest
 
 import torch
@@ -15,7 +16,7 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-from lockstep._data import DataError, Feed, facts, unpack
+from lockstep._data import DataError, Feed, Task, facts, unpack
 
 
 class Stream(IterableDataset):
@@ -62,6 +63,16 @@ class Refusals(unittest.TestCase):
         self.refused(DataLoader(data, shuffle=True, generator=generator), "generator")
         init = DataLoader(data, shuffle=True, num_workers=1, worker_init_fn=print)
         self.refused(init, "worker_init_fn")
+
+        class Prefetching(DataLoader):
+            def __iter__(self):
+                return iter([])
+
+        class Named(DataLoader):
+            pass
+
+        self.refused(Prefetching(data, shuffle=True), "Prefetching", "its own __iter__")
+        self.assertEqual(unpack(Named(data, shuffle=True)).samples, 64)
         spawn = DataLoader(data, shuffle=True, num_workers=1, multiprocessing_context="spawn")
         self.refused(spawn, "spawn")
 
@@ -75,7 +86,23 @@ class Refusals(unittest.TestCase):
         self.refused([], "no samples", code=65)
 
     def test_a_subset_has_getitems_only_if_its_dataset_has(self):
+        class Part(Subset):
+            pass
+
+        class Whole(Numbers):
+            def __getitems__(self, indices):
+                return [self[i] for i in indices]
+
         self.assertFalse(unpack(Subset(Numbers(), [1, 2])).whole_slots)
+        nested = Subset(Subset(Numbers(), [5, 6, 7]), [2, 0])
+        self.assertFalse(unpack(nested).whole_slots)
+        self.assertFalse(unpack(Part(Numbers(), [1, 2])).whole_slots)
+        self.assertTrue(unpack(Part(Subset(Whole(), [1, 2]), [0])).whole_slots)
+        for data in (nested, Subset(Subset(Whole(), [5, 6, 7]), [2, 0])):
+            feed = started(data, 0)
+            batch = feed.take(Task(0, 0, 0, [0, 1], [1, 0]))
+            self.assertEqual(batch.value[:, 0].tolist(), [5.0, 7.0])
+            feed.close()
         pairs = TensorDataset(torch.arange(4))
         self.assertEqual(unpack(pairs).whole_slots, hasattr(pairs, "__getitems__"))
 
@@ -134,6 +161,40 @@ class Failures(unittest.TestCase):
             return {"x": 1 / (samples[1][0] - 1).item()}
 
         self.fails(Numbers(), "collate of Numbers", where, "ZeroDivisionError", collate=collate)
+
+    def test_what_the_machine_lacks_is_not_the_samples_fault(self):
+        def hook(index):
+            if index == 1:
+                raise OSError(errno.EIO, "read failed")
+
+        self.fails(Numbers(hook=hook), "OSError", "index 1;", "memory, disk and network", code=70)
+
+    def test_a_sample_with_a_gradient_arrives_without(self):
+        class Learned(Numbers):
+            def __getitem__(self, index):
+                return torch.full((2,), float(index), requires_grad=True) * 2
+
+        for workers in (0, 1):
+            feed = started(Learned(), workers)
+            batch = feed.take(task(3)).value
+            self.assertFalse(batch.requires_grad)
+            self.assertEqual(batch[:, 0].tolist(), [120.0, 2.0, 12.0, 22.0])
+            feed.close()
+
+    def test_samples_that_do_not_travel_are_named_as_what_collate_makes_of_them(self):
+        for make, words in (
+            (lambda x: x.to_sparse(), "Batches of sparse tensors"),  # torch says so
+            (lambda x: x.as_subclass(SubTensor), "SubTensor at batch: the class of a tensor"),
+            (lambda x: x.to("meta"), "Tensor at batch: it is on meta"),
+        ):
+
+            class Odd(Numbers):
+                def __getitem__(self, index, make=make):
+                    value = super().__getitem__(index)
+                    return make(value) if index in (60, 1, 6, 11) else value
+
+            facts(unpack(Odd()), 1)
+            self.fails(Odd(), words)
 
     def test_exit_in_a_sample_is_an_error_of_the_sample(self):
         def hook(index):

@@ -51,7 +51,7 @@ class _Hash:
             self._hash.update(part)
 
     def tensor(self, value: torch.Tensor) -> None:
-        if value.layout != torch.strided or value.is_quantized or value.is_nested:
+        if value.layout != torch.strided or value.is_quantized or value.is_nested or value.is_meta:
             self.put("tensor", repr(value.detach()).encode())
             return
         plain = value.detach().as_subclass(torch.Tensor).cpu().resolve_conj().resolve_neg()

@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from ._errors import BAD_DATA, DataError
+from .._errors import is_of_machine
+from ._errors import BAD_DATA, INTERNAL, DataError
 from ._pack import pack
 from ._seeds import COLLATE, SAMPLE, SLOT, epoch_key, seed_generators
 from ._source import Source
@@ -59,7 +60,7 @@ class Fetcher:
         self._epoch: int | None = None
 
     def samples(self, task: Task) -> list[Any]:
-        """The samples of the task, in its order. Raises DataError(65)."""
+        """The samples of the task, in its order. Raises DataError(65, or 70: see is_of_machine)."""
         source = self._source
         if source.whole_slots:
             seed_generators(epoch_key(self._seed, task.epoch, SLOT), task.positions[0])
@@ -104,8 +105,11 @@ class Fetcher:
         return pack(value)
 
     def _error(self, function: str, where: str, error: BaseException) -> DataError:
+        code, advice = BAD_DATA, "mend the sample or the code, then resume the run"
+        if is_of_machine(error):
+            code, advice = INTERNAL, "look at this machine's memory, disk and network"
         return DataError(
-            BAD_DATA,
+            code,
             f"{function} of {self._source.name} raised {type(error).__name__} at {where}; "
-            f"mend the sample or the code, then resume the run:\n{_traceback(error)}",
+            f"{advice}:\n{_traceback(error)}",
         )

@@ -24,6 +24,16 @@ class Source:
     workers: int | None = None  # num_workers of the DataLoader, if there was one.
     batch_size: int | None = None  # batch_size of the DataLoader, if there was one.
 
+    def about_batch_size(self, global_batch: int, slots: int) -> str | None:
+        """What to say where the DataLoader's batch_size is neither of the job's. 1 is what a
+        DataLoader has that was given none."""
+        if self.batch_size in (None, 1, global_batch, global_batch // slots):
+            return None
+        return (
+            f"batch_size={self.batch_size} of the DataLoader does not count: the job's train.global_batch "
+            f"is {global_batch}, in {slots} slots of about {global_batch // slots} samples"
+        )
+
 
 def _refuse(what: str, instead: str) -> DataError:
     return DataError(USAGE, f"run.batches() does not take {what}; {instead}")
@@ -32,7 +42,7 @@ def _refuse(what: str, instead: str) -> DataError:
 def _has_whole_slots(dataset: Any) -> bool:
     if not callable(getattr(dataset, "__getitems__", None)):
         return False
-    if type(dataset) is torch_data.Subset:
+    if getattr(type(dataset), "__getitems__", None) is torch_data.Subset.__getitems__:
         # Subset has __getitems__ for every dataset. By __getitem__, a sample is seeded by itself.
         return _has_whole_slots(dataset.dataset)
     return True
@@ -69,6 +79,13 @@ def _check_loader(loader: torch_data.DataLoader[Any]) -> None:
     if isinstance(loader.dataset, torch_data.IterableDataset):
         return  # _samples_of() has the better sentence.
     rest = "or pass the dataset itself and collate="
+    plain = torch_data.DataLoader
+    for method in ("__iter__", "_get_iterator"):
+        if getattr(type(loader), method) is not getattr(plain, method):
+            raise _refuse(
+                f"a {type(loader).__name__}, which has its own {method}()",
+                f"Lockstep asks for the samples itself: use torch's DataLoader, {rest}",
+            )
     if loader.batch_size is None or type(loader.batch_sampler) is not torch_data.BatchSampler:
         raise _refuse(
             "a DataLoader with batch_sampler= or batch_size=None",
@@ -119,7 +136,7 @@ def unpack(data: Any, collate: Callable[[list[Any]], Any] | None = None) -> Sour
     """Takes a map-style dataset or a DataLoader apart.
 
     Of a DataLoader Lockstep takes `dataset`, `collate_fn` and `num_workers`; `batch_size` is
-    kept to be compared with the job. Settings that only affect speed (pin_memory,
+    only compared with the job's. Settings that only affect speed (pin_memory,
     prefetch_factor, persistent_workers, timeout) are ignored. Anything that asks for another
     order of samples raises DataError(64), which names the nearest way.
     """
