@@ -6,9 +6,9 @@ from script_runs import SCRIPTS, ScriptTest
 
 HEAD = """
 # /// lockstep
-# train: {global_batch: 8, slots: 2, max_steps: 6}
+# train: {global_batch: 8, slots: 2, max_steps: 6, check_every: 2}
 # ///
-import sys, torch, lockstep
+import os, sys, torch, lockstep
 from torch.nn import functional as F
 class Data(torch.utils.data.Dataset):
     def __len__(self): return 40
@@ -25,13 +25,25 @@ LOOP = KEEP + "for x, y in run.batches(Data()):\n    loss = F.cross_entropy(mode
 
 
 def keyed(text, keys):
-    return text.replace("max_steps: 6}", "max_steps: 6}\n# " + keys)
+    return text.replace("check_every: 2}", "check_every: 2}\n# " + keys)
 
 
 def evaluated(score):
     return (KEEP + f"run.evaluate(lambda batch: {score}, Data())\n"
             "for x, y in run.batches(Data()):\n    run.backward(F.cross_entropy(model(x), y))\n")
-
+AFTER = START + """
+def after():
+    if run.step == 3: CHANGE
+run.keep(model=model, optimizer=optimizer, after_step=after)
+for x, y in run.batches(Data()):
+    run.backward(F.cross_entropy(model(x), y))
+"""
+BATCH_NORM = """
+# 41 samples: the last slot of the epoch has one
+Data.__len__ = lambda self: 41
+model = torch.nn.Sequential(torch.nn.Linear(4, 2), torch.nn.BatchNorm1d(2))
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+run.keep("""
 
 # What the script does, its exit code, and what is said of it. Not before the loop's second step, so
 # that the run is under way.
@@ -69,6 +81,29 @@ IN_THE_LOOP = {
                     "optimizer.step()"),
     "a swallowed error": (LOOP + "    try: run.backward(loss * 1j)\n    except RuntimeError: pass\n", 64,
                           "let the exception end"),
+    "weights clipped": (LOOP + "    run.backward(loss); model.weight.data.clamp_(-.1, .1)\n", 64,
+                        "The loop body changes the parameter `weight`"),
+    "weights changed later": (
+        LOOP + "    run.backward(loss)\n    if run.step == 2: model.bias.detach().zero_()\n", 64,
+        "The loop body changes the parameter `bias`"),
+    "weights changed later in data": (
+        LOOP + "    run.backward(loss)\n    if run.step == 3: model.bias.data.zero_()\n", 64,
+        "run.keep(after_step=…)"),
+    "a group too many": (AFTER.replace("CHANGE", "optimizer.add_param_group({'params': [], 'lr': 1})"),
+                         64, "The groups of parameters of `optimizer` were changed"),
+    "another dtype": (AFTER.replace("CHANGE", "model.half()"), 64, "`weight` was float32 (2, 4)"),
+    "one sample": (LOOP.replace("run.keep(", BATCH_NORM) + "    run.backward(loss)\n", 64,
+                   "this was the run's smallest slot, of 1 samples: step 6 has 1;"),
+    "more threads": (LOOP + "    run.backward(loss)\n    if run.step == 2: torch.set_num_threads(3)\n",
+                     64, "the loop changed torch.set_num_threads() from 1 to 3"),
+    "default device": (KEEP + "torch.set_default_device('meta')\n" + LOOP[len(KEEP):]
+                       + "    run.backward(loss)\n", 64, "on the device meta by default"),
+    "no gradients": (LOOP.replace("for x, y", "torch.set_grad_enabled(False)\nfor x, y")
+                     + "    run.backward(loss)\n", 64, "no_grad()"),
+    "float64": (LOOP.replace("model =", "torch.set_default_dtype(torch.float64)\nmodel =")
+                + "    run.backward(loss)\n", 64, "only float32"),
+    "a fork that goes on": (LOOP + "    if run.step == 2 and os.fork(): os.wait()\n    run.backward(loss)\n",
+                            0, "a process that the loop's body forked goes on"),
     "exit": (LOOP + "    run.backward(loss)\n    if run.step == 2: sys.exit(3)\n", 64, "left its loop"),
     "break": (LOOP + "    run.backward(loss)\n    if run.step == 2: break\n", 64, "left its loop"),
 }
@@ -80,7 +115,7 @@ IN_RUNS = ("optimizer.step", "a late step", "own generator", "a sample fails", "
 class Misuse(ScriptTest):
     def script_of(self, text):
         """With generators that nobody seeds."""
-        return text.replace("import sys", "import random, sys").replace(
+        return text.replace("import os, sys", "import os, random, sys").replace(
             "class Data", "G = torch.Generator()\nR = random.Random()\nclass Data")
 
     def test_alone_each_is_one_sentence(self):

@@ -65,7 +65,8 @@ enum ls_order_kind { LS_SLOT = 1, LS_APPLY, LS_STATE, LS_INSTALL, LS_EVAL, LS_EN
 typedef struct ls_order {
   int32_t kind;
   int32_t exit_code;        /* END */
-  ls_task task;             /* SLOT. APPLY: its seed, which no slot has. EVAL: [begin, end), seed */
+  ls_task task;             /* SLOT. APPLY: its seed, which no slot has, and its epoch.
+                             * EVAL: [begin, end), seed */
   uint64_t generation;      /* SLOT, APPLY: with another one, upcoming slots are others, too */
   uint64_t step;            /* APPLY: that is applied. INSTALL, EVAL: applied steps of the state */
   const ls_tensor* tensors; /* INSTALL */

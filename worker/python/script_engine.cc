@@ -351,6 +351,7 @@ Result<bool> ScriptEngine::apply(const StepSums& sums, uint32_t non_empty_slots,
   order.generation = driver_.view().generation;
   order.is_writer = driver_.view().is_writer;
   order.task.seed = slot_seed(parts_.job.seed(), applied_, parts_.shape.slots);
+  order.task.epoch = data::plan_step(parts_.shape, applied_).epoch;
   has_changed_ = true;
   LOCKSTEP_ASSIGN_OR_RETURN(const ls_reply reply, ask(order));
   lr_ = reply.lr;

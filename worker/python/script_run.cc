@@ -36,6 +36,7 @@ std::string lines_of(const wire::JobSpec& job, const std::string& run_dir) {
   add("slots", std::to_string(train.slots()));
   add("epochs", std::to_string(train.epochs()));
   add("max_steps", std::to_string(train.max_steps()));
+  add("check_every", std::to_string(train.check_every()));
   add("threads", std::to_string(std::max(1u, train.threads_per_worker())));
   add("workers", std::to_string(job.cluster().workers()));
   add("eval_batch", std::to_string(std::max(1u, train.eval_batch())));

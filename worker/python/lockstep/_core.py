@@ -12,6 +12,8 @@ import threading
 import time
 from typing import NamedTuple, Sequence
 
+from ._errors import CONFIG, INTERNAL, is_of_machine
+
 OK, CLOSED, AGAIN = 0, 1, 2
 SLOT, APPLY, STATE, INSTALL, EVAL, END = 1, 2, 3, 4, 5, 6
 
@@ -107,8 +109,9 @@ class Core:
         try:
             waits, stays = ctypes.CDLL(path), ctypes.PyDLL(path)
         except OSError as why:
-            raise CoreError(78, f"the library of the worker cannot be loaded: {why}. Build Lockstep "
-                                "(deploy/quickstart.sh), or install its wheel") from why
+            raise CoreError(INTERNAL if is_of_machine(why) else CONFIG,
+                            f"the library of the worker cannot be loaded: {why}. Build Lockstep "
+                            "(deploy/quickstart.sh), or install its wheel") from why
         stays.ls_error.restype = ctypes.c_char_p
         stays.ls_job.restype = ctypes.c_char_p
         stays.ls_job.argtypes = [ctypes.c_void_p]

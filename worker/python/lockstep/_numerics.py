@@ -3,9 +3,13 @@ in worker/engine/numerics_fingerprint.cc). Workers with other lines do not train
 comm.numerics is exact."""
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import sys
+from typing import Any
+
+from ._errors import Misuse
 
 
 def prepare(threads: int, is_exact: bool) -> None:
@@ -21,9 +25,57 @@ def prepare(threads: int, is_exact: bool) -> None:
         return
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.utils.deterministic.fill_uninitialized_memory = False
+    _prepare_compiler()
+
+
+_MOST_SHAPES = 256  # of one function that torch.compile() compiles
+_BY_THE_CLOCK = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise",
+                 "coordinate_descent_tuning")
+
+
+def _prepare_compiler() -> None:
+    """What torch.compile() has computed before must not decide how it computes a slot: a program for
+    each shape, and never the uncompiled function in its place, which rounds otherwise."""
+    import torch
     import torch._dynamo.config  # which the first optimizer imports anyway
 
-    torch._dynamo.config.automatic_dynamic_shapes = False
+    dynamo = torch._dynamo.config
+    dynamo.automatic_dynamic_shapes = False
+    for name, value in (("recompile_limit", _MOST_SHAPES), ("cache_size_limit", _MOST_SHAPES),
+                        ("accumulated_recompile_limit", 16 * _MOST_SHAPES),
+                        ("accumulated_cache_size_limit", 16 * _MOST_SHAPES),
+                        ("fail_on_recompile_limit_hit", True)):
+        if hasattr(dynamo, name):  # old and new names
+            setattr(dynamo, name, value)
+    backend = getattr(torch, "_TorchCompileInductorWrapper", None)
+    if backend is not None and hasattr(backend, "get_compiler_config"):
+        backend.__call__ = _without_clock(backend.__call__)
+
+
+def _without_clock(compile_graph: Any) -> Any:
+    @functools.wraps(compile_graph)
+    def checked(backend: Any, *args: Any) -> Any:
+        config = backend.get_compiler_config()
+        found = [name for name in _BY_THE_CLOCK if config.get(name) is True]
+        if found:
+            raise Misuse(f"torch.compile() with {found[0]} (mode=\"max-autotune\" sets it) takes the "
+                         "kernels that were the fastest when it tried them, so workers would round "
+                         "differently; leave it out, or set comm.numerics: fast")
+        return compile_graph(backend, *args)
+
+    return checked
+
+
+def misuse_of_compiler(error: BaseException | None) -> Misuse | None:
+    """An error of the compiler's that comes of the above, in our words."""
+    while error is not None:
+        if isinstance(error, Misuse):
+            return error
+        if type(error).__name__ == "FailOnRecompileLimitHit":
+            return Misuse(f"torch.compile() met more than {_MOST_SHAPES} shapes in one function; pad the "
+                          "batches to fewer lengths, or give it dynamic=True")
+        error = getattr(error, "inner_exception", None) or error.__cause__
+    return None
 
 
 def _build_lines(torch) -> list[str]:

@@ -14,7 +14,6 @@ import contextlib
 import enum
 import os
 import pathlib
-import signal
 import sys
 import time
 from typing import Any, Iterator, Mapping
@@ -26,10 +25,12 @@ from ._ahead import Ahead
 from ._core import CoreError, Order, Reply
 from ._data import DataError, Feed, facts, unpack
 from ._errors import (INTERNAL, STOPPED, USAGE, Left, LockstepError, Misuse, Stopped, exit_code_of,
-                      text_of)
+                      is_of_machine, text_of)
 from ._eval import Evaluates
+from ._forks import Forks
 from ._gradients import Buffers, Gradients, dtype_number
 from ._log import Log, Logs
+from ._settings import Settings
 from ._slot import Slot, SlotParts
 from ._state import Kept, MisuseError, StateError
 from ._step import Step, scaler_of
@@ -65,6 +66,7 @@ class Run(Logs, Evaluates):
         self._has_order = False  # that is not answered
         self._step = 0
         self._epoch = 0
+        self._hint: str | None = None  # where the script fails now
 
     # ---- what a script may ask ---------------------------------------------------------------
 
@@ -75,7 +77,7 @@ class Run(Logs, Evaluates):
 
     @property
     def epoch(self) -> int:
-        """The epoch of the slot in work, from 0."""
+        """The epoch of the slot in work, from 0; in update= and after_step=, of the applied step."""
         return self._epoch
 
     @property
@@ -109,8 +111,9 @@ class Run(Logs, Evaluates):
         """The batches of this process, a slot of a step each, until the run is complete.
 
         `data`: a map-style Dataset, or a DataLoader that shuffles plainly. workers: processes that
-        read samples ahead, which change no bit; None: the DataLoader's num_workers, else none. Raises SystemExit where the run stops, or goes on
-        without this worker: code behind the loop runs only where the run is complete.
+        read samples ahead, which change no bit; None: the DataLoader's num_workers, else none.
+        Raises SystemExit where the run stops, or goes on without this worker: code behind the loop
+        runs only where the run is complete.
         """
         if not self._is_kept:
             raise Misuse("batches() came before run.keep(model=..., optimizer=...)")
@@ -128,6 +131,7 @@ class Run(Logs, Evaluates):
         padding): the step's loss and gradients are the mean over all that is counted. metrics: means
         over the slot's samples, which the run shows beside the loss.
         """
+        self._check_process()
         if self._slot is None:
             raise Misuse("backward() outside of the loop over run.batches()")
         with _as_our_errors():
@@ -143,6 +147,7 @@ class Run(Logs, Evaluates):
     def _loop(self, data: Any, workers: int | None, collate: Any) -> Iterator[Any]:
         with contextlib.ExitStack() as stack:
             stack.enter_context(_as_our_errors())
+            self._settings = Settings()
             source = unpack(data, collate)
             if workers is None:
                 workers = source.workers or 0
@@ -153,17 +158,20 @@ class Run(Logs, Evaluates):
                 stack.enter_context(self._evaluation.open(self._job))
             known = facts(source, self.seed, exact=self._job["exact"] == "1")
             self._core.declare(known.samples, known.fingerprint)
+            if said := source.about_batch_size(int(self._job["global_batch"]),
+                                               int(self._job["slots"])):
+                print(f"lockstep: {said}", file=sys.stderr)
             ahead = Ahead(self._core, feed, 2 * workers)
             self._stage = Stage.TRIAL
-            yield from self._try_out(ahead)
+            yield from self._try_out(ahead, *_trial.tasks_of(self._core, known.samples))
             self._stage = Stage.TRAINING
             yield from self._train(ahead)
 
-    def _try_out(self, ahead: Ahead) -> Iterator[Any]:
-        """Yields a slot of the first step, twice; then the run has its layout, and begins."""
+    def _try_out(self, ahead: Ahead, first: _core.Task,
+                 smallest: _core.Task | None) -> Iterator[Any]:
+        """Yields a slot of the first step, twice, and the smallest of the run, if it is another one;
+        then the run has its layout, and begins."""
         kept = self._kept
-        task = next(task for slot in range(int(self._job["slots"]))
-                    if (task := self._core.task_of(0, slot)) is not None)
         kept.guard()
         self._parts = parts = SlotParts(self._core, Gradients(kept.parameters),
                                         Buffers(kept.buffers), scaler_of(kept), None, False)
@@ -172,7 +180,7 @@ class Run(Logs, Evaluates):
         while len(passes) < 2 and (not passes or time.monotonic() - begun < _LONG_TRIAL_S):
             observed = _trial.Observed()
             self._log.mute()
-            yield from self._slot_of(ahead, task, observed)
+            yield from self._slot_of(ahead, first, observed)
             if not passes:
                 kept.include_buffers(parts.buffers.settle())
             observed.keep_statistics(parts.buffers)
@@ -180,6 +188,12 @@ class Run(Logs, Evaluates):
             passes.append(observed)
         if len(passes) == 2 and self._job["exact"] == "1":
             _trial.compare(passes[0], passes[1], [p.name for p in kept.parameters])
+        if smallest is not None:
+            self._hint = _trial.hint_of(smallest)
+            self._log.mute()
+            yield from self._slot_of(ahead, smallest, _trial.Observed())
+            self._hint = None
+            parts.buffers.restore()
         self._log.close()
         if self._evaluation is not None:
             self._evaluation.try_out(self._core, kept, parts.buffers)
@@ -193,7 +207,7 @@ class Run(Logs, Evaluates):
             [(b.name, b.get().shape, 0, 0, 1, 0, False) for b in parts.buffers.statistics],
             observed.metrics, observed.has_counts)
         self._parts = parts._replace(metrics=observed.metrics, has_counts=observed.has_counts)
-        _reset_signals_in_forks()
+        self._forks = Forks()
         self._applier = Step(kept, parts.gradients, parts.buffers, memory, self._clip_norm)
         self._core.begin(_numerics.fingerprint(observed.hash()), kept.identity(),
                          self._applier.lr())
@@ -202,14 +216,31 @@ class Run(Logs, Evaluates):
                  observed: _trial.Observed | None = None) -> Iterator[Any]:
         """Yields the batch of a slot; afterwards the body has done what it must."""
         batch = ahead.take(task)
-        self._step, self._epoch = task.step, task.epoch
         if observed is None:
+            self._step, self._epoch = task.step, task.epoch
             self._core.has_samples(batch.indices)
+        is_closely = observed is not None or self._is_check(task.step)
+        if is_closely:
+            self._kept.remember()
         _seeds.seed_all(task.seed)
         self._slot = Slot(self._parts, task, observed)
         yield batch.value
+        self._check_process()
         self._slot.check_done()
+        self._settings.check()
+        if is_closely:
+            self._kept.check_same()
         self._kept.check_body()
+
+    def _is_check(self, step: int) -> bool:
+        """Members compare what they hold behind this step."""
+        every = int(self._job["check_every"])
+        return every > 0 and (step + 1) % every == 0
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._pid:
+            raise Misuse("a process that the loop's body forked goes on with the loop; end it in the "
+                         "body, by os._exit()")
 
     def _train(self, ahead: Ahead) -> Iterator[Any]:
         reply: Reply | None = None
@@ -234,12 +265,13 @@ class Run(Logs, Evaluates):
             self._step = order.step
             return self._evaluation.answer(order, self._kept, self._parts.buffers)
         if order.kind == _core.APPLY:
-            self._step = order.step + 1
+            self._step, self._epoch = order.step + 1, order.task.epoch
             self._log.applies(order)
         elif order.kind == _core.INSTALL:
             self._step = order.step
             self._log.installed()
         reply = self._applier.answer(order)
+        self._settings.check()
         if order.kind == _core.APPLY:
             self._log.applied(order)
         return reply
@@ -256,6 +288,7 @@ class Run(Logs, Evaluates):
         self._stage = Stage.ENDED
         self._core.close(code)
         self._log.end()
+        self._forks.stop()
         self._parts.gradients.remove()
         self._kept.guard().remove()
         if is_done and not self._is_worker:
@@ -280,7 +313,10 @@ class Run(Logs, Evaluates):
         error = _ours(error)
         if stage is Stage.ENDED:
             return 0 if error is None else exit_code_of(error)
-        code = exit_code_of(error) if isinstance(error, (LockstepError, KeyboardInterrupt)) else USAGE
+        is_machines = is_of_machine(error)
+        code = INTERNAL if is_machines else USAGE
+        if isinstance(error, (LockstepError, KeyboardInterrupt)):
+            code = exit_code_of(error)
         if stage is Stage.TRAINING:
             is_exit = error is None or isinstance(error, (SystemExit, GeneratorExit))
             if not is_exit and not isinstance(error, LockstepError):
@@ -296,13 +332,21 @@ class Run(Logs, Evaluates):
         elif not isinstance(error, LockstepError):
             print(f"lockstep: the script ended {stage.value}"
                   + ("" if error is None else f" ({type(error).__name__})")
-                  + "; every attempt would end so, and the run ends", file=sys.stderr)
+                  + ("; this machine is short of something, and another attempt may do"
+                     if is_machines else "; every attempt would end so, and the run ends"),
+                  file=sys.stderr)
+        self._say_hint()
         self._core.close(code)
         return code
+
+    def _say_hint(self) -> None:
+        if self._hint is not None:
+            print(f"lockstep: {self._hint}", file=sys.stderr)
 
     def abandon(self) -> None:
         """The process ends; a run of one has nobody to tell."""
         if self._stage is not Stage.ENDED and os.getpid() == self._pid:
+            self._say_hint()
             if self._has_order:
                 self._fail(INTERNAL, "the script ended in its loop")
             self._core.close(INTERNAL)
@@ -323,19 +367,10 @@ class Run(Logs, Evaluates):
         return code
 
 
-def _reset_signals_in_forks() -> None:
-    """The handlers of the run, which a fork inherits, would tell the run of a child's signals."""
-    def reset() -> None:
-        for number in (signal.SIGTERM, signal.SIGUSR1):
-            signal.signal(number, signal.SIG_DFL)
-
-    os.register_at_fork(after_in_child=reset)
-
-
 def _ours(error: BaseException | None) -> BaseException | None:
     """The same as one that __init__ names, if it is one of the parts'."""
     if not isinstance(error, (MisuseError, StateError, CoreError, DataError)):
-        return error
+        return _numerics.misuse_of_compiler(error) or error
     try:
         with _as_our_errors():
             raise error

@@ -4,8 +4,8 @@ to know and an exit code:
     ended by itself behind its loop       0
     stopped, left out                     75, 0 (SystemExit, so `finally` runs)
     an exception in the loop's body       70: restarted, and the samples in hand are told
-    an exception before the worker has    64: every attempt would end so
-    registered, no start(), a loop left
+    an exception before the worker has    64: every attempt would end so; 70 if the machine is
+    registered, no start(), a loop left       short of something
     by break or exit, misuse
 """
 from __future__ import annotations
@@ -15,7 +15,7 @@ import os
 import sys
 import traceback
 
-from ._errors import INTERNAL, USAGE
+from ._errors import INTERNAL, USAGE, is_of_machine
 
 _NO_TERMINAL = ("lockstep: breakpoint() in a worker, which has no terminal: debug with `python {script}`, "
                 "which computes the same, or attach debugpy; it goes on")
@@ -44,7 +44,7 @@ def _end_of(error: BaseException | None) -> int:
               "run` starts has to", file=sys.stderr)
     code = getattr(error, "code", None)
     is_ours = type(error).__module__.startswith("lockstep.") and isinstance(code, int)
-    return code if is_ours else USAGE
+    return code if is_ours else INTERNAL if is_of_machine(error) else USAGE
 
 
 def run(words: list[str]) -> int:
@@ -75,7 +75,6 @@ def run(words: list[str]) -> int:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(INTERNAL)
-
 
 
 def start_main() -> None:

@@ -2,7 +2,8 @@
 
 It finds out what the run must know of the script (which buffers a slot changes, how often each
 gradient comes, which metrics there are), and that the script computes the same slot twice alike. What
-could break the promises of a run is found here, where only this process waits.
+could break the promises of a run is found here, where only this process waits. A third pass, over the
+run's smallest slot, finds what so few samples cannot be trained with.
 """
 from __future__ import annotations
 
@@ -12,8 +13,10 @@ from dataclasses import dataclass, field
 
 import torch
 
+from ._core import Core, Task
 from ._errors import CONFIG, LockstepError, Misuse
-from ._gradients import Buffers, same_bits
+from ._gradients import Buffers
+from ._state import in_memory, same_bits
 
 
 @dataclass
@@ -45,8 +48,32 @@ class Observed:
         return digest.hexdigest()[:32]
 
 
+def tasks_of(core: Core, samples: int) -> tuple[Task, Task | None]:
+    """The run's first slot with samples; and its smallest one, if that has fewer. All sizes that there
+    are occur in the first step and in the last of an epoch, which is a short one."""
+    job = core.job
+    last, most = (samples - 1) // int(job["global_batch"]), int(job["max_steps"])
+    if 0 < most <= last:
+        last = 0  # no epoch comes to its end
+    tasks = [task for step in sorted({0, last}) for slot in range(int(job["slots"]))
+             if (task := core.task_of(step, slot)) is not None]
+    smallest = min(tasks, key=_size)
+    return tasks[0], smallest if _size(smallest) < _size(tasks[0]) else None
+
+
+def _size(task: Task) -> int:
+    return task.end - task.begin
+
+
+def hint_of(smallest: Task) -> str:
+    """What to say where a script fails in its smallest slot and not in the first."""
+    return (f"this was the run's smallest slot, of {_size(smallest)} samples: step {smallest.step + 1} "
+            f"has {smallest.step_samples}; set train.global_batch or train.slots so that it has more, "
+            "or let the model take so few")
+
+
 def bytes_of(tensor: torch.Tensor) -> bytes:
-    plain = tensor.contiguous()
+    plain = in_memory(tensor)
     return ctypes.string_at(plain.data_ptr(), plain.numel() * plain.element_size())
 
 

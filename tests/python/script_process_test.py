@@ -1,0 +1,58 @@
+"""What happens to the processes of a script: a machine that is short of something, forks, and a worker
+that has no sample of a step."""
+import re
+import unittest
+
+from script_runs import ScriptTest
+
+SCRIPT = """
+# /// lockstep
+# train: {global_batch: 2, slots: 2, epochs: 3}
+# ///
+import errno, os, signal, sys, time
+def is_first(what):
+    try: os.close(os.open(f"{sys.argv[1]}/{what}", os.O_CREAT | os.O_EXCL))
+    except FileExistsError: return False
+    return True
+if is_first("import"): raise OSError(errno.EAGAIN, "cannot fork")
+import torch, lockstep
+class OneSample(torch.utils.data.Dataset):
+    def __len__(self): return 1
+    def __getitem__(self, i):
+        if is_first("sample"): raise OSError(errno.EIO, "cannot read")
+        return torch.ones(4)
+run = lockstep.start()
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+def after():
+    print("step", run.step, "of epoch", run.epoch)
+    if run.step == 2:
+        pid = os.fork()
+        if pid == 0: time.sleep(600)
+        os.kill(pid, signal.SIGTERM)
+        print("a child ended with", os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+run.keep(model=model, optimizer=optimizer, after_step=after)
+for x in run.batches(torch.utils.data.DataLoader(OneSample(), 5, shuffle=True)):
+    if run.is_trial and is_first("trial"): raise MemoryError()
+    run.backward(model(x).square().mean())
+"""
+
+
+class Processes(ScriptTest):
+    def test_what_the_machine_lacked_is_tried_again_and_all_see_the_same_epochs(self):
+        run = self.start_script(self.write_script(SCRIPT), [self.scratch], workers=2)
+        self.assertEqual(run.wait(), 0, run.text()[-3000:])
+        for worker in (0, 1):
+            said = (run.run_dir / "logs" / f"worker-{worker}.stderr").read_text()
+            self.assertEqual(re.findall("step (.) of epoch (.)", said),
+                             [("1", "0"), ("2", "1"), ("3", "2")], said)
+            self.assertIn("a child ended with -15", said)
+            self.assertIn("batch_size=5 of the DataLoader does not count", said)
+        for what in ("import", "sample", "trial"):
+            self.assertTrue((self.scratch / what).exists(), what)
+        self.assertEqual(len(run.history()), 3)
+        self.assert_nothing_left(run)
+
+
+if __name__ == "__main__":
+    unittest.main()

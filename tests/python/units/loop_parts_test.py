@@ -1,0 +1,189 @@
+"""The parts of the loop that stand on their own: the trial's slots, settings of torch, the compiler,
+gradients, forks, and what an error is due to."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import signal
+import unittest
+from typing import Any
+
+import torch
+from torch import nn
+
+from lockstep import _numerics
+from lockstep._core import Task
+from lockstep._data import unpack
+from lockstep._errors import Misuse, is_of_machine
+from lockstep._forks import Forks
+from lockstep._gradients import Gradients
+from lockstep._settings import Settings
+from lockstep._state import NamedParameter
+from lockstep._trial import tasks_of
+
+
+class FakeCore:
+    """Cuts `samples` as a run does."""
+
+    def __init__(self, samples: int, batch: int, slots: int, max_steps: int = 0) -> None:
+        self.job = {"global_batch": batch, "slots": slots, "max_steps": max_steps}
+        self.samples, self.batch, self.slots = samples, batch, slots
+
+    def task_of(self, step: int, slot: int) -> Task | None:
+        begin = step * self.batch
+        size = min(self.batch, self.samples - begin)
+        ends = [begin + size * (slot + k) // self.slots for k in (0, 1)]
+        return None if ends[0] == ends[1] else Task(step=step, begin=ends[0], end=ends[1],
+                                                    step_samples=size, slot=slot)
+
+
+class TrialTest(unittest.TestCase):
+    def sizes(self, *shape: int) -> list[tuple[int, int]]:
+        return [(task.step, task.end - task.begin)
+                for task in tasks_of(FakeCore(*shape), shape[0]) if task is not None]
+
+    def test_the_smallest_slot_of_a_run_is_tried(self) -> None:
+        self.assertEqual([(0, 4)], self.sizes(40, 8, 2), "all are alike")
+        self.assertEqual([(0, 4), (5, 1)], self.sizes(41, 8, 2))
+        self.assertEqual([(0, 4)], self.sizes(41, 8, 2, 5), "the short step is not reached")
+        self.assertEqual([(0, 4), (5, 1)], self.sizes(41, 8, 2, 6))
+        self.assertEqual([(0, 1)], self.sizes(3, 8, 4), "fewer samples than slots")
+        self.assertEqual([(0, 1)], self.sizes(7, 7, 4), "the first is the smallest")
+
+
+class SettingsTest(unittest.TestCase):
+    def test_a_setting_that_the_body_leaves_changed_is_named(self) -> None:
+        settings = Settings()
+        for change, back, name in (
+                (lambda: torch.set_num_threads(3), lambda: torch.set_num_threads(1), "num_threads"),
+                (lambda: torch.set_default_dtype(torch.float64),
+                 lambda: torch.set_default_dtype(torch.float32), "default_dtype"),
+                (lambda: torch.set_default_device("meta"), lambda: torch.set_default_device(None),
+                 "default_device"),
+                (lambda: torch.set_grad_enabled(False), lambda: torch.set_grad_enabled(True),
+                 "grad_enabled")):
+            settings.check()
+            change()
+            try:
+                with self.assertRaisesRegex(Misuse, f"the loop changed torch.set_{name}"):
+                    settings.check()
+            finally:
+                back()
+
+    def test_no_loop_trains_on_another_device_or_for_inference(self) -> None:
+        with torch.device("meta"), self.assertRaisesRegex(Misuse, "on the device meta by default"):
+            Settings()
+        with torch.inference_mode(), self.assertRaisesRegex(Misuse, "stands in torch.inference_mode"):
+            Settings()
+
+
+class CompilerTest(unittest.TestCase):
+    def test_every_shape_is_compiled_or_the_script_ends(self) -> None:
+        _numerics.prepare(1, True)
+        compiled: list[int] = []
+
+        def backend(graph: Any, inputs: Any) -> Any:
+            compiled.append(len(inputs))
+            return graph.forward
+
+        function = torch.compile(lambda x: x.sin() + 1, backend=backend)
+        for size in range(2, 14):
+            function(torch.ones(size))
+        self.assertEqual(12, len(compiled), "a program for each shape, and no fallback")
+        self.addCleanup(setattr, torch._dynamo.config, "recompile_limit", 256)
+        torch._dynamo.config.recompile_limit = 12
+        with self.assertRaises(Exception) as caught:
+            function(torch.ones(99))
+        self.assertIn("dynamic=True", str(_numerics.misuse_of_compiler(caught.exception)))
+        self.assertIsNone(_numerics.misuse_of_compiler(ValueError()))
+
+    def test_kernels_are_not_chosen_by_the_clock(self) -> None:
+        function = torch.compile(lambda x: x @ x, mode="max-autotune")
+        _numerics.prepare(1, True)
+        with self.assertRaises(Exception) as caught:
+            function(torch.ones(2, 2))
+        self.assertIn("max_autotune", str(_numerics.misuse_of_compiler(caught.exception)))
+
+
+class LazyMinus(torch.autograd.Function):
+    """Its gradient is a view whose numbers have the other sign in memory."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return x.sum()
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+        imaginary = -torch.arange(1.0, 4) * grad
+        return torch._neg_view(imaginary)
+
+
+class GradientsTest(unittest.TestCase):
+    def test_a_gradient_that_is_negated_lazily_has_its_sign_in_memory(self) -> None:
+        weight = nn.Parameter(torch.zeros(3))
+        gradients = Gradients([NamedParameter("w", weight)])
+        taken: list[torch.Tensor] = []
+        gradients.sink = lambda _, grad: taken.append(grad)
+        gradients.is_open = True
+        LazyMinus.apply(weight).backward()
+        self.assertFalse(taken[0].is_neg())
+        self.assertEqual([1.0, 2.0, 3.0], taken[0].numpy().tolist())
+
+
+class ForksTest(unittest.TestCase):
+    def test_a_fork_has_the_handlers_that_python_knows_of(self) -> None:
+        # abs() stands for the handler of the run: a C function that Python does not know of.
+        libc = ctypes.CDLL(None)
+        libc.signal.argtypes, libc.signal.restype = [ctypes.c_int, ctypes.c_void_p], ctypes.c_void_p
+        before = libc.signal(signal.SIGTERM, ctypes.cast(libc.abs, ctypes.c_void_p))
+        self.addCleanup(libc.signal, signal.SIGTERM, before)
+        at_once: list[int] = []  # signals that a child gets while it is made
+        os.register_at_fork(after_in_child=lambda: [os.kill(os.getpid(), n) for n in at_once])
+        self.assertEqual(0, self.end_of_child(signal.SIGTERM), "the handler came along")
+        forks = Forks()
+        self.assertEqual(signal.SIGTERM, self.end_of_child(signal.SIGTERM))
+        at_once.append(signal.SIGTERM)
+        self.assertEqual(signal.SIGTERM, self.end_of_child(0))
+        at_once.clear()
+        forks.stop()
+        self.assertEqual(0, self.end_of_child(signal.SIGTERM))
+        self.assertEqual(set(), signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+
+    def end_of_child(self, number: int) -> int:
+        pid = os.fork()
+        if pid == 0:
+            os.kill(os.getpid(), number)
+            os._exit(0)
+        return os.WTERMSIG(os.waitpid(pid, 0)[1])
+
+
+class MachineTest(unittest.TestCase):
+    def test_what_another_attempt_may_do(self) -> None:
+        wrapped = ValueError("no model")
+        wrapped.__cause__ = ConnectionResetError()
+        for error in (MemoryError(), OSError(errno.EAGAIN, "fork"), BlockingIOError(errno.EAGAIN, ""),
+                      OSError(errno.ENOSPC, ""), TimeoutError(), wrapped,
+                      RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried 9 bytes"),
+                      ImportError("x.so: failed to map segment from shared object")):
+            self.assertTrue(is_of_machine(error), error)
+        for error in (None, ValueError("out of memory"), FileNotFoundError(errno.ENOENT, ""),
+                      PermissionError(errno.EACCES, ""), RuntimeError("shapes"), SystemExit(1)):
+            self.assertFalse(is_of_machine(error), error)
+
+
+class BatchSizeTest(unittest.TestCase):
+    def test_a_batch_size_that_does_not_count_is_told(self) -> None:
+        def said(batch_size: int) -> str | None:
+            loader = torch.utils.data.DataLoader([1] * 99, batch_size, shuffle=True)
+            return unpack(loader).about_batch_size(64, 4)
+        self.assertIsNone(unpack([1] * 9).about_batch_size(64, 4))
+        for fitting in (1, 16, 64):
+            self.assertIsNone(said(fitting))
+        self.assertIn("batch_size=32 of the DataLoader does not count: the job's train.global_batch "
+                      "is 64, in 4 slots of about 16 samples", said(32))
+
+
+if __name__ == "__main__":
+    unittest.main()
