@@ -16,7 +16,7 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-from lockstep._data import DataError, Feed, Task, facts, unpack
+from lockstep._data import DataError, Task, facts, unpack
 
 
 class Stream(IterableDataset):
@@ -105,11 +105,6 @@ class Refusals(unittest.TestCase):
             feed.close()
         pairs = TensorDataset(torch.arange(4))
         self.assertEqual(unpack(pairs).whole_slots, hasattr(pairs, "__getitems__"))
-
-    def test_spawn_is_refused(self):
-        with self.assertRaises(DataError) as caught:
-            Feed(unpack(Numbers()), seed=1, workers=1, start_method="spawn")
-        self.assertEqual(caught.exception.code, 64)
 
 
 class Failures(unittest.TestCase):

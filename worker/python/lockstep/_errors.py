@@ -53,8 +53,8 @@ def exit_code_of(error: BaseException) -> int:
 
 _OF_MACHINE = frozenset({
     errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT, errno.EIO,
-    errno.EREMOTEIO, errno.ESTALE, errno.ENOBUFS, errno.ETIMEDOUT, errno.ENETDOWN, errno.ENETUNREACH,
-    errno.EHOSTDOWN, errno.EHOSTUNREACH})
+    errno.EREMOTEIO, errno.ESTALE, errno.ENOBUFS, errno.ETIMEDOUT, errno.ENETDOWN,
+    errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH})
 # Libraries say these without a number.
 _SAID_OF_MACHINE = ("can't allocate memory", "cannot allocate memory", "not enough memory",
                     "out of memory", "failed to map segment", "can't start new thread",

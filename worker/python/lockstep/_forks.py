@@ -1,8 +1,8 @@
 """Forks that a script makes of its training process, by os.fork() or multiprocessing.
 
-A fork inherits the handlers by which the run hears of SIGTERM and SIGUSR1, and the pipe that they write
-to: of a signal to the child, the run would hear. So these signals wait while a fork is made, and the
-child has the handlers that Python knows of before it takes any.
+A fork inherits the handlers by which the run hears of SIGTERM and SIGUSR1, and the pipe that they
+write to: the run would hear of a signal to the child. So these signals wait while a fork is made, and
+the child has the handlers that Python knows of before it takes any.
 """
 from __future__ import annotations
 

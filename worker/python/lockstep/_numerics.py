@@ -34,8 +34,8 @@ _BY_THE_CLOCK = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise",
 
 
 def _prepare_compiler() -> None:
-    """What torch.compile() has computed before must not decide how it computes a slot: a program for
-    each shape, and never the uncompiled function in its place, which rounds otherwise."""
+    """What torch.compile() has met before must not decide how it computes a slot: a program for each
+    shape, and never the uncompiled function in its place, which rounds otherwise."""
     import torch
     import torch._dynamo.config  # which the first optimizer imports anyway
 
@@ -58,7 +58,7 @@ def _without_clock(compile_graph: Any) -> Any:
         config = backend.get_compiler_config()
         found = [name for name in _BY_THE_CLOCK if config.get(name) is True]
         if found:
-            raise Misuse(f"torch.compile() with {found[0]} (mode=\"max-autotune\" sets it) takes the "
+            raise Misuse(f"torch.compile() with {found[0]} (mode=\"max-autotune\" sets it) takes "
                          "kernels that were the fastest when it tried them, so workers would round "
                          "differently; leave it out, or set comm.numerics: fast")
         return compile_graph(backend, *args)
@@ -72,8 +72,8 @@ def misuse_of_compiler(error: BaseException | None) -> Misuse | None:
         if isinstance(error, Misuse):
             return error
         if type(error).__name__ == "FailOnRecompileLimitHit":
-            return Misuse(f"torch.compile() met more than {_MOST_SHAPES} shapes in one function; pad the "
-                          "batches to fewer lengths, or give it dynamic=True")
+            return Misuse(f"torch.compile() met more than {_MOST_SHAPES} shapes in one function; "
+                          "pad the batches to fewer lengths, or give it dynamic=True")
         error = getattr(error, "inner_exception", None) or error.__cause__
     return None
 

@@ -239,8 +239,8 @@ class Run(Logs, Evaluates):
 
     def _check_process(self) -> None:
         if os.getpid() != self._pid:
-            raise Misuse("a process that the loop's body forked goes on with the loop; end it in the "
-                         "body, by os._exit()")
+            raise Misuse("a process that the loop's body forked goes on with the loop; end it in "
+                         "the body, by os._exit()")
 
     def _train(self, ahead: Ahead) -> Iterator[Any]:
         reply: Reply | None = None

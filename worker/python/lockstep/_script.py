@@ -1,5 +1,5 @@
-"""A script from its first line to its end. Runs it as __main__, and turns its end into what the run has
-to know and an exit code:
+"""A script from its first line to its end. Runs it as __main__, and turns its end into what the run
+has to know and an exit code:
 
     ended by itself behind its loop       0
     stopped, left out                     75, 0 (SystemExit, so `finally` runs)
@@ -17,8 +17,8 @@ import traceback
 
 from ._errors import INTERNAL, USAGE, is_of_machine
 
-_NO_TERMINAL = ("lockstep: breakpoint() in a worker, which has no terminal: debug with `python {script}`, "
-                "which computes the same, or attach debugpy; it goes on")
+_NO_TERMINAL = ("lockstep: breakpoint() in a worker, which has no terminal: debug with "
+                "`python {script}`, which computes the same, or attach debugpy; it goes on")
 
 
 def _run_script(path: str) -> None:

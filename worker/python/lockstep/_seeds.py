@@ -9,9 +9,9 @@ _OTHER_STREAM = 0x5BD1E995
 
 
 def set_generators(of_torch: int, of_numpy: int, of_python: int) -> None:
-    """Seeds torch's generator for CPUs and numpy's (if it is imported), which take 32 bits, and Python's.
+    """Seeds torch's generator for CPUs, numpy's (if it is imported), and Python's.
 
-    Not torch.manual_seed(), which takes ten times as long.
+    The first two take 32 bits. Not torch.manual_seed(), which takes ten times as long.
     """
     import torch
 

@@ -27,12 +27,12 @@ class Settings:
         self._values = _now()
         device = self._values["torch.set_default_device()"]
         if device.type != "cpu":
-            raise Misuse(f"torch makes tensors on the device {device} by default, and scripts compute on "
-                         "the CPU for now; take torch.set_default_device() or `with torch.device()` "
-                         "from around the loop")
+            raise Misuse(f"torch makes tensors on the device {device} by default, and scripts "
+                         "compute on the CPU for now; take torch.set_default_device() or `with "
+                         "torch.device()` from around the loop")
         if torch.is_inference_mode_enabled():
-            raise Misuse("the loop over run.batches() stands in torch.inference_mode(), where nothing "
-                         "is trained; take it from around the loop")
+            raise Misuse("the loop over run.batches() stands in torch.inference_mode(), where "
+                         "nothing is trained; take it from around the loop")
 
     def check(self) -> None:
         """A worker that is started later would compute without the change."""
@@ -40,6 +40,6 @@ class Settings:
         if now == self._values:
             return
         name, value = next(pair for pair in now.items() if self._values[pair[0]] != pair[1])
-        raise Misuse(f"the loop changed {name} from {self._values[name]} to {value}, which a worker that "
-                     "joins later would not know of; set it before run.batches(), or set it back in the "
-                     "same batch")
+        raise Misuse(f"the loop changed {name} from {self._values[name]} to {value}, which a worker "
+                     "that joins later would not know of; set it before run.batches(), or set it "
+                     "back in the same batch")

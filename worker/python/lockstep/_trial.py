@@ -2,8 +2,8 @@
 
 It finds out what the run must know of the script (which buffers a slot changes, how often each
 gradient comes, which metrics there are), and that the script computes the same slot twice alike. What
-could break the promises of a run is found here, where only this process waits. A third pass, over the
-run's smallest slot, finds what so few samples cannot be trained with.
+could break the promises of a run is found here, where only this process waits. A third pass, over
+the run's smallest slot, finds what so few samples cannot be trained with.
 """
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class Observed:
 
 
 def tasks_of(core: Core, samples: int) -> tuple[Task, Task | None]:
-    """The run's first slot with samples; and its smallest one, if that has fewer. All sizes that there
-    are occur in the first step and in the last of an epoch, which is a short one."""
+    """The run's first slot with samples; and its smallest one, if that has fewer. All sizes that
+    there are occur in the first step and in the last of an epoch, which may be a short one."""
     job = core.job
     last, most = (samples - 1) // int(job["global_batch"]), int(job["max_steps"])
     if 0 < most <= last:
@@ -67,9 +67,9 @@ def _size(task: Task) -> int:
 
 def hint_of(smallest: Task) -> str:
     """What to say where a script fails in its smallest slot and not in the first."""
-    return (f"this was the run's smallest slot, of {_size(smallest)} samples: step {smallest.step + 1} "
-            f"has {smallest.step_samples}; set train.global_batch or train.slots so that it has more, "
-            "or let the model take so few")
+    return (f"this was the run's smallest slot, of {_size(smallest)} samples: step "
+            f"{smallest.step + 1} has {smallest.step_samples}; set train.global_batch or train.slots "
+            "so that it has more, or let the model take so few")
 
 
 def bytes_of(tensor: torch.Tensor) -> bytes:

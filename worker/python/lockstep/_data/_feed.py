@@ -60,16 +60,9 @@ class Feed:
         *,
         seed: int,
         workers: int = 0,
-        start_method: str = "fork",
         ahead: int | None = None,
     ) -> None:
         """`ahead`: batches that are computed and not yet taken, at most; 2 a worker if None."""
-        if start_method != "fork":
-            raise DataError(
-                USAGE,
-                f"start_method={start_method!r} is not there: it would run train.py again in each "
-                'data process; use "fork", which forks before the run starts threads, or workers=0',
-            )
         if workers < 0:
             raise DataError(USAGE, f"workers={workers}; set 0 or more data processes")
         self._source = source

@@ -30,8 +30,9 @@ class Source:
         if self.batch_size in (None, 1, global_batch, global_batch // slots):
             return None
         return (
-            f"batch_size={self.batch_size} of the DataLoader does not count: the job's train.global_batch "
-            f"is {global_batch}, in {slots} slots of about {global_batch // slots} samples"
+            f"batch_size={self.batch_size} of the DataLoader does not count: the job's "
+            f"train.global_batch is {global_batch}, in {slots} slots of about "
+            f"{global_batch // slots} samples"
         )
 
 

@@ -11,5 +11,5 @@ from ._kept import Kept
 from ._modules import NamedBuffer, NamedParameter
 from ._tensors import Entry, in_memory, same_bits
 
-__all__ = ["Entry", "Kept", "MisuseError", "NamedBuffer", "NamedParameter", "StateError", "in_memory",
-           "same_bits"]
+__all__ = ["Entry", "Kept", "MisuseError", "NamedBuffer", "NamedParameter", "StateError",
+           "in_memory", "same_bits"]

@@ -1,8 +1,8 @@
-"""What the parts of a script may not do to the state: its loop's body may not write into it, and nobody
-may change of what it consists.
+"""What a script may not do to the state: its loop's body may not write into it, and no part of the
+script may change of what it consists.
 
-Each worker computes other slots, so what a body writes would differ between workers. And a checkpoint
-is installed by a new process, whose script has built what it builds before the loop.
+Each worker computes other slots, so what a body writes would differ between workers. A checkpoint is
+installed by a new process, whose script has only built what it builds before the loop.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ def _bytes_of(parameters: list[NamedParameter]) -> int:
 
 
 def _written(what: str) -> MisuseError:
-    return MisuseError(f"The loop body changes {what}, which would differ between workers, since each "
-                       "computes other slots; do it in run.keep(after_step=…).")
+    return MisuseError(f"The loop body changes {what}, which would differ between workers, since "
+                       "each computes other slots; do it in run.keep(after_step=…).")
 
 
 def _name_of(key: tuple[str, str], before: Optional[Tensor], now: Tensor) -> str:

@@ -183,9 +183,9 @@ def _check_module(module: nn.Module, name: str) -> None:
         if then and base.__module__.startswith("torch."):
             raise MisuseError(f"run.keep() cannot keep `{name}`, a {base.__name__}; {then}.")
     if isinstance(module, (nn.Embedding, nn.EmbeddingBag)) and module.max_norm is not None:
-        raise MisuseError(f"run.keep() cannot keep `{name}`, an {type(module).__name__} with max_norm=, "
-                          "which changes weights whenever it reads them; leave max_norm out, and "
-                          "shorten them by torch.renorm() in run.keep(after_step=…).")
+        raise MisuseError(f"run.keep() cannot keep `{name}`, an {type(module).__name__} with "
+                          "max_norm=, which changes weights whenever it reads them; leave max_norm "
+                          "out, and shorten them by torch.renorm() in run.keep(after_step=…).")
 
 
 def _unwrapped(module: nn.Module) -> nn.Module:

@@ -79,9 +79,9 @@ def entry(name: str, section: str, tensor: Tensor) -> Entry:
 
 
 def in_memory(tensor: Tensor) -> Tensor:
-    """`tensor` for who reads its memory: row-major, without gradient. The same tensor where it is so.
+    """`tensor` for who reads its memory: row-major, without gradient; itself where it is so.
 
-    A view of an imaginary part of a conjugate has its numbers with the other sign in memory.
+    A view of the imaginary part of a conjugate has the other sign in memory.
     """
     plain = tensor.detach() if tensor.requires_grad else tensor
     if plain.is_neg() or not plain.is_contiguous():
