@@ -23,7 +23,7 @@ import torch
 from . import _core, _numerics, _seeds, _trial
 from ._ahead import Ahead
 from ._core import CoreError, Order, Reply
-from ._data import DataError, Feed, facts, unpack
+from ._data import Feed, facts, unpack
 from ._errors import (INTERNAL, STOPPED, USAGE, Left, LockstepError, Misuse, Stopped, exit_code_of,
                       is_of_machine, text_of)
 from ._eval import Evaluates
@@ -32,8 +32,9 @@ from ._gradients import Buffers, Gradients, dtype_number
 from ._log import Log, Logs
 from ._settings import Settings
 from ._slot import Slot, SlotParts
-from ._state import Kept, MisuseError, StateError
+from ._state import Kept, MisuseError
 from ._step import Step, scaler_of
+from ._translate import as_ours, ours
 
 _LONG_TRIAL_S = 10.0
 _LAST_ORDER_S = 15.0  # after a failure: for the answer of the coordinator
@@ -134,7 +135,7 @@ class Run(Logs, Evaluates):
         self._check_process()
         if self._slot is None:
             raise Misuse("backward() outside of the loop over run.batches()")
-        with _as_our_errors():
+        with as_ours():
             self._slot.backward(loss, count, metrics)
 
     def request_stop(self) -> None:
@@ -146,7 +147,7 @@ class Run(Logs, Evaluates):
 
     def _loop(self, data: Any, workers: int | None, collate: Any) -> Iterator[Any]:
         with contextlib.ExitStack() as stack:
-            stack.enter_context(_as_our_errors())
+            stack.enter_context(as_ours())
             self._settings = Settings()
             source = unpack(data, collate)
             if workers is None:
@@ -310,7 +311,7 @@ class Run(Logs, Evaluates):
         stage, self._stage = self._stage, Stage.ENDED
         if os.getpid() != self._pid:  # a process that the script forked
             return 0 if error is None else exit_code_of(error)
-        error = _ours(error)
+        error = ours(error)
         if stage is Stage.ENDED:
             return 0 if error is None else exit_code_of(error)
         is_machines = is_of_machine(error)
@@ -365,27 +366,3 @@ class Run(Logs, Evaluates):
             if order is not None and order.exit_code != 0:
                 return order.exit_code
         return code
-
-
-def _ours(error: BaseException | None) -> BaseException | None:
-    """The same as one that __init__ names, if it is one of the parts'."""
-    if not isinstance(error, (MisuseError, StateError, CoreError, DataError)):
-        return _numerics.misuse_of_compiler(error) or error
-    try:
-        with _as_our_errors():
-            raise error
-    except LockstepError as ours:
-        return ours
-
-
-@contextlib.contextmanager
-def _as_our_errors() -> Iterator[None]:
-    """Errors of the parts as those that __init__ names."""
-    try:
-        yield
-    except MisuseError as why:
-        raise Misuse(str(why)) from None
-    except StateError as why:
-        raise LockstepError(str(why), INTERNAL) from None
-    except (CoreError, DataError) as why:
-        raise LockstepError(str(why), why.code) from None

@@ -1,0 +1,35 @@
+"""Errors of the parts, and of the compiler, as those that lockstep/__init__.py names."""
+from __future__ import annotations
+
+import contextlib
+from typing import Iterator
+
+from ._core import CoreError
+from ._data import DataError
+from ._errors import INTERNAL, LockstepError, Misuse
+from ._numerics import misuse_of_compiler
+from ._state import MisuseError, StateError
+
+
+def ours(error: BaseException | None) -> BaseException | None:
+    """The same error in our words, if there are any."""
+    if not isinstance(error, (MisuseError, StateError, CoreError, DataError)):
+        return misuse_of_compiler(error) or error
+    try:
+        with as_ours():
+            raise error
+    except LockstepError as translated:
+        return translated
+
+
+@contextlib.contextmanager
+def as_ours() -> Iterator[None]:
+    """What is raised within, likewise."""
+    try:
+        yield
+    except MisuseError as why:
+        raise Misuse(str(why)) from None
+    except StateError as why:
+        raise LockstepError(str(why), INTERNAL) from None
+    except (CoreError, DataError) as why:
+        raise LockstepError(str(why), why.code) from None
