@@ -83,7 +83,9 @@ class BodyTest(unittest.TestCase):
         self.refused(lambda o: o.shadow.update(), "the state `shadow.tensors", False)
         self.refused(lambda o: setattr(o.shadow, "steps", 7), "the state of `shadow`", False)
         self.refused(lambda o: o.optimizer.state[o.model.a.bias]["momentum_buffer"].zero_(),
-                     "the state `momentum_buffer.a.bias`", False)
+                     "the state of `optimizer`", True)
+        self.refused(lambda o: o.optimizer.state.setdefault(o.model.b.bias, {"new": torch.ones(1)}),
+                     "the state `new.b.bias`", False)
 
     def test_a_write_that_changes_no_bit_is_seen_too(self) -> None:
         self.refused(lambda o: o.model.a.weight.clamp_(-99, 99), "the parameter `a.weight`", True)

@@ -21,15 +21,18 @@ _MOST_COPIED = 4  # bytes of frozen parameters for one that is trained: averages
 
 
 class ReadOnly:
-    """Sees what a loop's body writes into parameters and averages, buffers apart.
+    """Sees what a loop's body writes into parameters, averages and the optimizers' tensors.
 
     Every write moves a tensor's version, but for one through `.data` or numpy(). remember() and
-    compare() see these, too, and what is no parameter, for the price of a copy.
+    compare() see these, too, and writes into other kept objects, for the price of a copy; the
+    optimizers' tensors are not copied, since there might be no room. Buffers are the body's.
     """
 
-    def __init__(self, trained: list[NamedParameter], frozen: list[NamedParameter]) -> None:
+    def __init__(self, trained: list[NamedParameter], frozen: list[NamedParameter],
+                 optimizers: dict[str, Optimizer]) -> None:
         self._parameters = [*trained, *frozen]
-        # A frozen model with a small adapter is not copied: its copy might not fit.
+        self._optimizers = optimizers
+        # A frozen model with a small adapter is not copied, either.
         is_large = _bytes_of(frozen) > _MOST_COPIED * _bytes_of(trained)
         self._not_copied = {p.name for p in frozen} if is_large else set()
         self._before: Optional[dict[tuple[str, str], Tensor]] = None
@@ -37,16 +40,20 @@ class ReadOnly:
 
     def note(self) -> None:
         """The state is right as it is now."""
-        self._versions = [p.tensor._version for p in self._parameters]
+        self._states = [(name, value) for name, optimizer in self._optimizers.items()
+                        for values in optimizer.state.values() if isinstance(values, dict)
+                        for value in values.values() if isinstance(value, Tensor)]
+        self._versions = self._versions_now()
 
     def check(self) -> None:
-        """Raises MisuseError if a parameter was written into since note()."""
-        versions = [p.tensor._version for p in self._parameters]
-        if versions == self._versions:
+        """Raises MisuseError if any of them was written into since note()."""
+        now = self._versions_now()
+        if now == self._versions:
             return
-        name = next(p.name for p, before in zip(self._parameters, self._versions)
-                    if p.tensor._version != before)
-        raise _written(f"the parameter `{name}`")
+        at = next(i for i, pair in enumerate(zip(now, self._versions)) if pair[0] != pair[1])
+        if at < len(self._parameters):
+            raise _written(f"the parameter `{self._parameters[at].name}`")
+        raise _written(f"the state of `{self._states[at - len(self._parameters)][0]}`")
 
     def remember(self, entries: Iterable[Entry]) -> None:
         """The state before a slot, of which a copy is kept."""
@@ -60,9 +67,15 @@ class ReadOnly:
                 raise _written(_name_of(key, before.get(key), tensor))
 
     def _compared(self, entries: Iterable[Entry]) -> Iterable[tuple[tuple[str, str], Tensor]]:
+        states = {id(tensor) for _, tensor in self._states}
         for e in entries:
-            if e.section != "buffer" and e.name not in self._not_copied:
+            if (e.section != "buffer" and e.name not in self._not_copied
+                    and id(e.tensor) not in states):
                 yield (e.section, e.name), e.tensor
+
+    def _versions_now(self) -> list[int]:
+        return ([p.tensor._version for p in self._parameters]
+                + [tensor._version for _, tensor in self._states])
 
 
 class Layout:

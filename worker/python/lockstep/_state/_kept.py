@@ -144,7 +144,7 @@ class Kept:
         self.identity()
         if self._guard is None:
             self._guard = Guard(self.optimizers, self.schedulers)
-            self._read_only = ReadOnly(self.parameters, self.frozen)
+            self._read_only = ReadOnly(self.parameters, self.frozen, self.optimizers)
             self._fixed = Layout(self._layout().parameters, self.buffers, self.optimizers)
         return self._guard
 
@@ -170,13 +170,14 @@ class Kept:
 
     def check_same(self) -> None:
         """Raises MisuseError if the loop body has changed a bit of the state, buffers apart."""
+        self.check_layout()
         if self._read_only is not None:
             self._read_only.compare(self.describe())
 
     def check_body(self) -> None:
-        """Raises MisuseError if the loop body changed the model's layout, a learning rate, or a
-        parameter."""
-        self.check_layout()
+        """Raises MisuseError if the loop body replaced a part of the model, or changed a learning
+        rate or a parameter. What it costs comes on top of every slot."""
+        self._layout().check()
         if self._guard is not None and self._read_only is not None:
             self._guard.check()
             self._read_only.check()
