@@ -21,16 +21,6 @@ optimizer = torch.optim.SGD(model.parameters(), 0.1)
 """
 KEEP = START + "run.keep(model=model, optimizer=optimizer)\n"
 LOOP = KEEP + "for x, y in run.batches(Data()):\n    loss = F.cross_entropy(model(x), y)\n"
-
-
-
-def keyed(text, keys):
-    return text.replace("check_every: 2}", "check_every: 2}\n# " + keys)
-
-
-def evaluated(score):
-    return (KEEP + f"run.evaluate(lambda batch: {score}, Data())\n"
-            "for x, y in run.batches(Data()):\n    run.backward(F.cross_entropy(model(x), y))\n")
 AFTER = START + """
 def after():
     if run.step == 3: CHANGE
@@ -44,6 +34,16 @@ Data.__len__ = lambda self: 41
 model = torch.nn.Sequential(torch.nn.Linear(4, 2), torch.nn.BatchNorm1d(2))
 optimizer = torch.optim.SGD(model.parameters(), 0.1)
 run.keep("""
+
+
+def keyed(text, keys):
+    return text.replace("check_every: 2}", "check_every: 2}\n# " + keys)
+
+
+def evaluated(score):
+    return (KEEP + f"run.evaluate(lambda batch: {score}, Data())\n"
+            "for x, y in run.batches(Data()):\n    run.backward(F.cross_entropy(model(x), y))\n")
+
 
 # What the script does, its exit code, and what is said of it. Not before the loop's second step, so
 # that the run is under way.

@@ -72,7 +72,7 @@ class BodyTest(unittest.TestCase):
                 if checks == "trial":
                     objects.kept.check_same()
                 objects.kept.check_body()
-            objects.kept._note()
+            objects.kept.note()
 
     def test_what_a_body_writes_is_named(self) -> None:
         self.refused(lambda o: o.model.a.weight.clamp_(-0.01, 0.01), "the parameter `a.weight`", True)

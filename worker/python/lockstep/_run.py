@@ -197,7 +197,10 @@ class Run(Logs, Evaluates):
             parts.buffers.restore()
         self._log.close()
         if self._evaluation is not None:
+            kept.remember()
             self._evaluation.try_out(self._core, kept, parts.buffers)
+            kept.check_same("The evaluation")
+            kept.note()  # it may have put other weights in, and the right ones back
         self._begin(passes[0])
 
     def _begin(self, observed: _trial.Observed) -> None:
@@ -264,7 +267,9 @@ class Run(Logs, Evaluates):
     def _answer(self, order: Order) -> Reply:
         if order.kind == _core.EVAL:
             self._step = order.step
-            return self._evaluation.answer(order, self._kept, self._parts.buffers)
+            reply = self._evaluation.answer(order, self._kept, self._parts.buffers)
+            self._kept.note()
+            return reply
         if order.kind == _core.APPLY:
             self._step, self._epoch = order.step + 1, order.task.epoch
             self._log.applies(order)

@@ -59,12 +59,12 @@ class ReadOnly:
         """The state before a slot, of which a copy is kept."""
         self._before = {key: tensor.clone() for key, tensor in self._compared(entries)}
 
-    def compare(self, entries: Iterable[Entry]) -> None:
+    def compare(self, entries: Iterable[Entry], who: str) -> None:
         """The state behind the slot: raises MisuseError unless it has the same bits."""
         before, self._before = self._before or {}, None
         for key, tensor in self._compared(entries):
             if key not in before or not same_bits(before[key], tensor):
-                raise _written(_name_of(key, before.get(key), tensor))
+                raise _written(_name_of(key, before.get(key), tensor), who)
 
     def _compared(self, entries: Iterable[Entry]) -> Iterable[tuple[tuple[str, str], Tensor]]:
         states = {id(tensor) for _, tensor in self._states}
@@ -117,8 +117,8 @@ def _bytes_of(parameters: list[NamedParameter]) -> int:
     return sum(p.tensor.numel() * p.tensor.element_size() for p in parameters)
 
 
-def _written(what: str) -> MisuseError:
-    return MisuseError(f"The loop body changes {what}, which would differ between workers, since "
+def _written(what: str, who: str = "The loop body") -> MisuseError:
+    return MisuseError(f"{who} changes {what}, which would differ between workers, since "
                        "each computes other slots; do it in run.keep(after_step=…).")
 
 

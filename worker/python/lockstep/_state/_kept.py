@@ -114,7 +114,9 @@ class Kept:
         buffers = {b.name: b for b in self.buffers if self._is_state(b)}
         Installer(self._layout(), buffers, self.optimizers, self.others, self._names).install(
             entries)
-        self._note()
+        if self._guard is not None:
+            self._guard.note()
+        self.note()
 
     def identity(self) -> list[tuple[str, str]]:
         """Sorted lines that may not change in a run, of the state before its first step.
@@ -153,7 +155,7 @@ class Kept:
         """The context in which optimizers and schedulers step, and weights may change."""
         with self.guard().applying():
             yield
-        self._note()
+        self.note()
 
     def check_layout(self) -> None:
         """Raises MisuseError where a part of the state was added, removed, or made another kind.
@@ -168,11 +170,11 @@ class Kept:
         if self._read_only is not None:
             self._read_only.remember(self.describe())
 
-    def check_same(self) -> None:
-        """Raises MisuseError if the loop body has changed a bit of the state, buffers apart."""
+    def check_same(self, who: str = "The loop body") -> None:
+        """Raises MisuseError if `who` has changed a bit of the state, buffers apart."""
         self.check_layout()
         if self._read_only is not None:
-            self._read_only.compare(self.describe())
+            self._read_only.compare(self.describe(), who)
 
     def check_body(self) -> None:
         """Raises MisuseError if the loop body replaced a part of the model, or changed a learning
@@ -182,9 +184,9 @@ class Kept:
             self._guard.check()
             self._read_only.check()
 
-    def _note(self) -> None:
-        if self._guard is not None and self._read_only is not None:
-            self._guard.note()
+    def note(self) -> None:
+        """What the loop body reads is right as it is now."""
+        if self._read_only is not None:
             self._read_only.note()
 
     def _layout(self) -> Modules:
