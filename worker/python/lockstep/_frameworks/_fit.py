@@ -7,7 +7,7 @@ import functools
 from typing import Any, Callable, Iterator
 
 from .._errors import Misuse
-from .._run import _as_our_errors
+from .._translate import as_ours
 from ._common import Length, one_at_a_time, run_for
 from ._configured import Configured
 from ._module_hooks import call, check_module, overrides
@@ -31,7 +31,7 @@ def fit(module: Any, data: Any, workers: int | None, collate: Any, precision: An
     if overrides(data, "train_dataloader"):
         trainer.datamodule = data
     loop = ModuleLoop(run, module, trainer)
-    with _attached(module, trainer, loop.methods()), _as_our_errors():
+    with _attached(module, trainer, loop.methods()), as_ours():
         source = _data_of(module, data)
         length = Length.of(run, source, collate)
         length.check(steps_of(options, length.steps_per_epoch), "lockstep.fit(max_epochs=, max_steps=)")

@@ -16,7 +16,7 @@ from transformers.trainer_callback import PrinterCallback, ProgressCallback
 from transformers.trainer_utils import TrainOutput
 
 from .._errors import Misuse
-from .._run import _as_our_errors
+from .._translate import as_ours
 from ._common import Length, one_at_a_time, run_for
 from ._hf_arguments import check_arguments, check_length
 
@@ -79,7 +79,7 @@ class Trainer(transformers.Trainer):
     def _inner_training_loop(self, *_: Any, **__: Any) -> TrainOutput:
         run = self._run
         data, collate = self._data()
-        with _as_our_errors():
+        with as_ours():
             self._length = Length.of(run, data, collate)
         check_length(self.args, self._length)
         model = self._prepare()
