@@ -2,7 +2,10 @@
 """What faults cost: kill -9 of a worker, and a dead coordinator.
 
     recovery.py [--workers 8] [--kills 20] [--model mlp] [--rounds 5] [--away-s 5]
+                [--python] [--slot-ms 20]
 
+--python: a training loop in Python (tests/python/scripts/train.py), whose slots take --slot-ms
+longer, asleep, so that eight interpreters fit a small machine.
 kill: from kill -9 of one worker to the first step that the survivors apply without it, as one of
 them shows in its own /metrics; a kill is drawn only when all workers train again. away: the step
 rate of a worker while the coordinator is dead (whoever would start it again is stopped), against
@@ -23,8 +26,10 @@ import time
 import urllib.request
 
 HERE = pathlib.Path(__file__).resolve()
-sys.path.insert(0, str(HERE.parents[1] / "harness"))
+for folder in ("harness", "python/world"):
+    sys.path.insert(0, str(HERE.parents[1] / folder))
 from harness import Run, scratch_directory, synthetic_dataset  # noqa: E402
+from script_runs import SCRIPTS, make_python, variables_of  # noqa: E402
 
 TARGET_S = 1.0
 
@@ -114,6 +119,26 @@ def report_away(rounds, seconds):
     return ratios
 
 
+def native_run(scratch, workers, model):
+    data = synthetic_dataset(scratch / "data", train=3000)
+    job = scratch / "job.yaml"
+    job.write_text(json.dumps({
+        "job": "recovery", "model": {"name": model},
+        "data": {"train": {"path": str(data)}, "eval": {"path": ""}},
+        "train": {"global_batch": 64, "slots": workers, "max_steps": 100_000_000},
+        "cluster": {"max_crashes": 100000, "start_timeout_s": 300}}))
+    return Run([job, "--workers", workers], scratch / "run")
+
+
+def script_run(scratch, workers, model, slot_ms):
+    words = [SCRIPTS / "train.py", f"script.args=[{model}, fp32, 0, {slot_ms}]", "train.epochs=0",
+             "train.max_steps=100000000", f"train.slots={workers}",
+             f"train.global_batch={8 * workers}", "checkpoint.every_steps=1000",
+             "cluster.max_crashes=100000", "--workers", workers]
+    variables = variables_of(make_python(scratch), scratch)
+    return Run(words, scratch / "run", {**os.environ, **variables})
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -123,16 +148,14 @@ def main():
     parser.add_argument("--rounds", type=int, default=5, help="with a dead coordinator")
     parser.add_argument("--away-s", type=float, default=5)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--python", action="store_true", help="a training loop in Python")
+    parser.add_argument("--slot-ms", type=int, default=20, help="with --python")
     arguments = parser.parse_args()
     scratch = scratch_directory()
-    data = synthetic_dataset(scratch / "data", train=3000)
-    job = scratch / "job.yaml"
-    job.write_text(json.dumps({
-        "job": "recovery", "model": {"name": arguments.model},
-        "data": {"train": {"path": str(data)}, "eval": {"path": ""}},
-        "train": {"global_batch": 64, "slots": arguments.workers, "max_steps": 100_000_000},
-        "cluster": {"max_crashes": 100000, "start_timeout_s": 300}}))
-    run = Run([job, "--workers", arguments.workers], scratch / "run")
+    if arguments.python:
+        run = script_run(scratch, arguments.workers, arguments.model, arguments.slot_ms)
+    else:
+        run = native_run(scratch, arguments.workers, arguments.model)
     rng = random.Random(arguments.seed)
     try:
         run.wait_for_step(100)
@@ -147,7 +170,7 @@ def main():
         shutil.rmtree(scratch, ignore_errors=True)
     if seconds:
         report_kills(seconds, arguments.workers)
-    ratios = report_away(rounds, arguments.away_s)
+    ratios = report_away(rounds, arguments.away_s) if rounds else []
     print(json.dumps({"kill_s": seconds, "steps_per_second": rounds, "away_ratio": ratios}))
     return 0
 
