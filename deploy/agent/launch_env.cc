@@ -37,6 +37,37 @@ constexpr OtherLauncher kOthers[] = {{"PALS_RANKID", "PALS_SIZE"},
                                      {"MPI_RANKID", "MPI_NRANKS"},
                                      {"PMIX_RANK", "PMIX_SIZE"}};
 
+// Beginnings and whole names of what is_launch_variable() knows. Sites, not Slurm, set
+// SLURM_TMPDIR.
+constexpr std::string_view kPrefixes[] = {"OMPI_", "PMI_",  "PMIX_",      "SLURM_", "TORCHELASTIC_",
+                                          "PET_",  "PALS_", "JSM_",       "FLUX_",  "MV2_",
+                                          "ALPS_", "HYDI_", "I_MPI_HYDRA"};
+constexpr std::string_view kNames[] = {"RANK",
+                                       "WORLD_SIZE",
+                                       "LOCAL_RANK",
+                                       "LOCAL_WORLD_SIZE",
+                                       "GROUP_RANK",
+                                       "GROUP_WORLD_SIZE",
+                                       "ROLE_RANK",
+                                       "ROLE_NAME",
+                                       "ROLE_WORLD_SIZE",
+                                       "NODE_RANK",
+                                       "MASTER_ADDR",
+                                       "MASTER_PORT",
+                                       "MPI_LOCALRANKID",
+                                       "MPI_LOCALNRANKS",
+                                       "MPI_RANKID",
+                                       "MPI_NRANKS",
+                                       "JOB_COMPLETION_INDEX",
+                                       "LOCKSTEP_RANK",
+                                       "LOCKSTEP_WORLD_SIZE",
+                                       "LOCKSTEP_LOCAL_RANK",
+                                       "LOCKSTEP_LOCAL_WORLD_SIZE",
+                                       "LOCKSTEP_LAUNCH_ID",
+                                       "LOCKSTEP_PODS",
+                                       "LOCKSTEP_POD_ROLE"};
+constexpr std::string_view kOfSites = "SLURM_TMPDIR";
+
 const std::vector<Launcher>& launchers() {
   static const std::vector<Launcher> kLaunchers = {
       {"LOCKSTEP_RANK",
@@ -265,6 +296,13 @@ Result<LaunchEnv> read_launch_env(const ReadVariable& read) {
             " is set, but nothing distinguishes this launch from an earlier one: set "
             "LOCKSTEP_LAUNCH_ID to a value that all ranks share and that is new for every launch");
   return env;
+}
+
+bool is_launch_variable(std::string_view name) {
+  if (name == kOfSites) return false;
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames) ||
+         std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
+                     [name](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
 std::string node_name(const ReadVariable& read) {

@@ -35,6 +35,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "comm/base/status.h"
 
@@ -62,6 +63,11 @@ struct LaunchEnv {
 using ReadVariable = std::function<const char*(const char* name)>;
 
 Result<LaunchEnv> read_launch_env(const ReadVariable& read);
+
+// True for a variable by which a launcher tells a process its place in a group: those above, those
+// of launchers without a row, and the meeting point of torchrun. An agent keeps them from scripts,
+// whose libraries would open a process group of their own.
+bool is_launch_variable(std::string_view name);
 
 // The name that the coordinator knows this machine by: LOCKSTEP_NODE, such as a pod's name, which
 // its replacement does not have; else the host name.

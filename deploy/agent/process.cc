@@ -54,13 +54,15 @@ std::string_view name_of(std::string_view variable) {
   return variable.substr(0, variable.find('='));
 }
 
-// This process's own, those that the child gets beside them, and the library to preload before
-// those that these name already.
+// This process's own without those that are left out, those that the child gets beside them, and
+// the library to preload before those that these name already.
 std::vector<std::string> environment_of(const ProcessSpec& spec) {
   constexpr std::string_view kPreload = "LD_PRELOAD=";
   std::vector<std::string> all = spec.env;
   for (char** at = environ; *at != nullptr; ++at) {
-    const auto is_replaced = [name = name_of(*at)](const std::string& variable) {
+    const std::string_view name = name_of(*at);
+    if (spec.is_left_out != nullptr && spec.is_left_out(name)) continue;
+    const auto is_replaced = [name](const std::string& variable) {
       return name_of(variable) == name;
     };
     if (std::none_of(spec.env.begin(), spec.env.end(), is_replaced)) all.emplace_back(*at);

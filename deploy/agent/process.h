@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/base/status.h"
@@ -30,6 +31,8 @@ struct ProcessSpec {
   std::string preload = {};       // a library in front of LD_PRELOAD; empty: none
   // "NAME=value": beside this process's own variables, in the place of one of the same name.
   std::vector<std::string> env = {};
+  // True for names of this process's own variables that the child does not get; null: it gets all.
+  bool (*is_left_out)(std::string_view name) = nullptr;
 };
 
 // kConfig if the program is missing or cannot be executed.

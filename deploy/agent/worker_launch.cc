@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "comm/wire/predictions.h"
+#include "deploy/agent/launch_env.h"
 
 namespace lockstep {
 namespace {
@@ -144,7 +145,9 @@ Result<ProcessSpec> process_of(const WorkerLaunch& launch,
                                        "cannot read; take another name");
     lines += (lines.empty() ? "" : "\n") + line_of(option);
   }
-  if (launch.is_script) spec.env.push_back("LOCKSTEP_WORKER=" + lines);
+  if (!launch.is_script) return spec;
+  spec.env.push_back("LOCKSTEP_WORKER=" + lines);
+  spec.is_left_out = is_launch_variable;
   return spec;
 }
 

@@ -4,6 +4,9 @@
 //   lockstep-worker --run-dir DIR --local-rank 0 ...
 //   LOCKSTEP_WORKER="run_dir=DIR\nlocal_rank=0\n..." python3 -u -m lockstep._boot train.py ARGS...
 //
+// A script gets no variable of a launcher (is_launch_variable()): what it imports would take its
+// process for a rank of that launcher. A worker of ours may have to enter mpirun's world.
+//
 // Thread-safety: values and free functions.
 #pragma once
 

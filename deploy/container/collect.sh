@@ -13,7 +13,9 @@ mkdir -p "$out/bin" "$out/lib"
 cp "${programs[@]/#/$bin/}" "$out/bin/"
 shopt -s nullglob
 for module in "$bin"/*.so; do cp "$module" "$out/bin/"; done
-for file in "$out"/bin/*; do
+if [[ -d $bin/python ]]; then cp -r "$bin/python" "$out/bin/"; fi  # what scripts import
+for file in "$out"/bin/* "$out"/bin/python/lockstep/*.so; do
+  [[ -f $file ]] || continue
   ldd "$file" | while read -r name _ path _; do
     [[ $path != not ]] || { echo "error: $file needs $name, which is not here." >&2; exit 70; }
     case $path in

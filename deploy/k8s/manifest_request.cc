@@ -65,6 +65,9 @@ Status check(const ManifestRequest& r) {
     return wrong("--workers", std::to_string(r.workers),
                  "a multiple of " + std::to_string(r.workers_of_pod()) +
                      " (--gpus), because each pod has so many workers");
+  if (!r.python.empty() && !r.is_script)
+    return Status(Code::kUsage,
+                  "--python is given, but the job is no script; leave it out, or name a SCRIPT.py");
   if (r.job_text.size() >= kConfigMapBytes)
     return Status(Code::kUsage, "the job file is too large for a ConfigMap, which holds 1 MiB");
   return Status::ok();

@@ -30,6 +30,7 @@ struct ManifestRequest {
   bool enters_mpi = false;  // comm.backend: mpi
   std::string job_text;     // the job file, as it is
   bool is_script = false;   // and it is a script
+  std::string python;       // of the image, for a script; empty: the one that the image names
   std::vector<std::string> overrides;
 
   uint32_t workers_of_pod() const { return gpus == 0 ? 1 : gpus; }

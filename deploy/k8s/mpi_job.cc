@@ -25,6 +25,7 @@ std::vector<std::string> mpirun_words(const ManifestRequest& r) {
                                     std::to_string(std::min(r.grace_s, kMostPatienceS))};
   // A worker that dies after it has begun MPI is started again, and is no end of the launch.
   if (r.enters_mpi) words.insert(words.end(), {"--mca", "orte_allowed_exit_without_sync", "1"});
+  if (!r.python.empty()) words.insert(words.end(), {"-x", "LOCKSTEP_PYTHON"});  // not by sshd
   ManifestRequest all = r;
   // A pod that is lost ends mpirun, so a pod that is drained ends the run at a checkpoint.
   all.overrides.insert(all.overrides.begin(), "cluster.min_workers=" + std::to_string(r.workers));

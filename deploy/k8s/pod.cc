@@ -68,6 +68,10 @@ Tree variable(const std::string& name, const std::string& value) {
   return map({{"name", text(name)}, {"value", text(value)}});
 }
 
+Tree python_variable(const ManifestRequest& r) {
+  return variable("LOCKSTEP_PYTHON", r.python);
+}
+
 Tree variable_of(const std::string& name, const std::string& field_path) {
   return map({{"name", text(name)},
               {"valueFrom", map({{"fieldRef", map({{"fieldPath", text(field_path)}})}})}});
@@ -133,7 +137,9 @@ Tree volume_mounts(const ManifestRequest& r) {
 Tree container(const ManifestRequest& r, const Container& what) {
   Tree all =
       map({{"name", text(what.name)}, {"image", text(r.image)}, {"command", texts(what.command)}});
-  if (!what.env.empty()) all["env"] = list(what.env);
+  std::vector<Tree> env = what.env;
+  if (!r.python.empty()) env.push_back(python_variable(r));
+  if (!env.empty()) all["env"] = list(env);
   all["resources"] = resources(r, what.has_workers);
   all["securityContext"] = container_security();
   all["volumeMounts"] = volume_mounts(r);

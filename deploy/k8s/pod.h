@@ -34,6 +34,7 @@ Tree labels(const ManifestRequest& request);
 Tree config_map(const ManifestRequest& request);
 
 Tree variable(const std::string& name, const std::string& value);
+Tree python_variable(const ManifestRequest& request);                      // of a script
 Tree variable_of(const std::string& name, const std::string& field_path);  // downward API
 
 // `lockstep agent` for a pod whose coordinator is advertised as `host`.

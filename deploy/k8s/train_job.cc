@@ -68,11 +68,12 @@ Tree train_job(const ManifestRequest& r) {
       map({{"manager", text("lockstep.dev/render")},
            {"trainingRuntimeSpec",
             map({{"template", map({{"spec", map({{"replicatedJobs", list({patched})}})}})}})}});
-  const Tree trainer = map({{"image", text(r.image)},
-                            {"numNodes", number(r.pods())},
-                            {"numProcPerNode", number(r.workers_of_pod())},
-                            {"args", texts(args)},
-                            {"resourcesPerNode", resources(r, true)}});
+  Tree trainer = map({{"image", text(r.image)},
+                      {"numNodes", number(r.pods())},
+                      {"numProcPerNode", number(r.workers_of_pod())},
+                      {"args", texts(args)},
+                      {"resourcesPerNode", resources(r, true)}});
+  if (!r.python.empty()) trainer["env"] = list({python_variable(r)});
   return map({{"apiVersion", text(kApi)},
               {"kind", text("TrainJob")},
               {"metadata", metadata(r, "", true)},

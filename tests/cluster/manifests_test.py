@@ -29,10 +29,13 @@ optimizer: {name: adamw, lr: 0.002}
 """
 
 
-def render(*words, job=JOB, expect=0):
+SCRIPT = "# /// lockstep\n# train: {global_batch: 64, slots: 8, epochs: 1}\n# ///\n"
+
+
+def render(*words, job=JOB, expect=0, file="job.yaml"):
     """stdout; with another expected code stderr."""
     with tempfile.TemporaryDirectory() as scratch:
-        path = pathlib.Path(scratch) / "job.yaml"
+        path = pathlib.Path(scratch) / file
         path.write_text(job)
         for option, value in (("--image", "registry.example/lockstep:0.2"),
                               ("--run-claim", "runs")):
@@ -70,6 +73,18 @@ def job_specs(tree):
 
 @unittest.skipIf(LACK, LACK)
 class Rendered(unittest.TestCase):
+    def test_a_script_has_its_python_in_every_kind(self):
+        for kind in KINDS:
+            manifests = list(yaml.safe_load_all(
+                render("--kind", kind, "--python", "/opt/python", job=SCRIPT, file="train.py")))
+            with self.subTest(kind):
+                self.assertEqual([faults(manifest) for manifest in manifests],
+                                 [[]] * len(manifests))
+                self.assertIn("{'name': 'LOCKSTEP_PYTHON', 'value': '/opt/python'}", str(manifests))
+                self.assertEqual("'-x', 'LOCKSTEP_PYTHON'" in str(manifests), kind == "mpijob",
+                                 "sshd passes nothing on")
+        self.assertIn("--python", render("--python", "/opt/python", expect=64))
+
     def test_all_are_valid(self):
         for name, manifests in rendered():
             for manifest in manifests:

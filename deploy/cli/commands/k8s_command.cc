@@ -118,6 +118,10 @@ void add_render_options(CLI::App& command, K8sArguments& arguments) {
       .add_option("--image", request.image,
                   "Image built from deploy/container; for mpijob, from its target mpi")
       ->required();
+  command.add_option(
+      "--python", request.python,
+      "For a script: the Python of the image, which has lockstep and torch; default: "
+      "the image's LOCKSTEP_PYTHON, or its python3");
   command.add_option("--run-claim", request.run_claim, "Volume claim of the run directory")
       ->required();
   command.add_option("--data-claim", request.data_claim, "Volume claim of the data, read only");

@@ -47,8 +47,8 @@ class Pod:
 
     def _mounts(self):
         sources = {v["name"]: self.cluster.volume(v, self.directory) for v in self.spec["volumes"]}
-        return [(sources[m["name"]], m["mountPath"], m.get("readOnly", False))
-                for m in self.container["volumeMounts"]]
+        return [*((sources[m["name"]], m["mountPath"], m.get("readOnly", False))
+                  for m in self.container["volumeMounts"]), *self.cluster.image]
 
     def pid(self):
         return first_process(self.process)

@@ -78,10 +78,12 @@ class Job:
 
 class Kubernetes:
     """Lives until close(). `claims`: a directory here by claim. `variables`: what the programs of
-    every pod get besides those of the manifest."""
+    every pod get besides those of the manifest. `image`: what the image holds besides Lockstep, as
+    (source here, path)."""
 
-    def __init__(self, scratch, addresses, claims, variables=None):
+    def __init__(self, scratch, addresses, claims, variables=None, image=()):
         self.scratch, self.claims = pathlib.Path(scratch), claims
+        self.image = [(source, path, True) for source, path in image]
         self.variables = [f"{name}={value}" for name, value in (variables or {}).items()]
         (self.scratch / "pods").mkdir(parents=True)
         self.etc_hosts = self.scratch / "hosts"

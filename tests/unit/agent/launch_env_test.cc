@@ -56,6 +56,19 @@ TEST(LaunchEnv, MpirunNamesRankAndPlaceOnTheHost) {
   EXPECT_EQ(env->mpi_ranks, 0u);
 }
 
+TEST(LaunchEnv, WhatTellsAPlaceInAGroupIsALaunchersVariable) {
+  for (const Variables& variables : {kMpirun, kSrun})
+    for (const auto& [name, value] : variables) EXPECT_TRUE(is_launch_variable(name)) << name;
+  for (const char* name :
+       {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "PMI_SIZE", "TORCHELASTIC_RUN_ID",
+        "PET_NODE_RANK", "MPI_LOCALRANKID", "PALS_RANKID", "JSM_NAMESPACE_RANK", "FLUX_TASK_RANK",
+        "MV2_COMM_WORLD_RANK", "ALPS_APP_PE", "MPI_RANKID", "LOCKSTEP_RANK"})
+    EXPECT_TRUE(is_launch_variable(name)) << name;
+  for (const char* name : {"PATH", "HOME", "SLURM_TMPDIR", "CUDA_VISIBLE_DEVICES", "RANKS",
+                           "LOCKSTEP_PYTHON", "OMP_NUM_THREADS", "LD_LIBRARY_PATH", ""})
+    EXPECT_FALSE(is_launch_variable(name)) << name;
+}
+
 TEST(LaunchEnv, HydraNamesRankAndPlaceButNotTheLaunch) {
   const Variables hydra = {
       {"PMI_RANK", "3"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}};

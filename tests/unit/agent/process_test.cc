@@ -92,6 +92,21 @@ TEST_F(Process, ItsVariablesAreItsParentsAndThoseThatItWasGiven) {
   EXPECT_EQ(last_words(output()), "kept,new,other,a=b c\n1");
 }
 
+TEST_F(Process, VariablesOfItsParentCanBeLeftOutButNoneThatItWasGiven) {
+  ::setenv("LOCKSTEP_TEST_OUT", "old", 1);
+  ::setenv("LOCKSTEP_TEST_IN", "in", 1);
+  ProcessSpec spec = shell("echo ${LOCKSTEP_TEST_OUT-none},$LOCKSTEP_TEST_IN,$LOCKSTEP_TEST_GIVEN");
+  spec.env = {"LOCKSTEP_TEST_GIVEN=given"};
+  spec.is_left_out = [](std::string_view name) {
+    return name == "LOCKSTEP_TEST_OUT" || name == "LOCKSTEP_TEST_GIVEN";
+  };
+  const auto pid = start_process(spec);
+  for (const char* name : {"LOCKSTEP_TEST_OUT", "LOCKSTEP_TEST_IN"}) ::unsetenv(name);
+  ASSERT_TRUE(pid.is_ok());
+  wait_for(*pid);
+  EXPECT_EQ(last_words(output()), "none,in,given");
+}
+
 TEST_F(Process, ALibraryIsPreloadedBeforeAGivenOneToo) {
   ProcessSpec spec = shell("echo $LD_PRELOAD");
   spec.preload = "/no/a.so";

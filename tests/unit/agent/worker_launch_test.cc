@@ -7,6 +7,7 @@
 #include <map>
 
 #include "comm/base/file.h"
+#include "deploy/agent/launch_env.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/temporary_directory.h"
 
@@ -76,6 +77,13 @@ TEST_F(WorkerLaunchTest, AScriptLearnsFromOneVariableWhatItIs) {
               ElementsAre(python, "-u", "-m", "lockstep._boot", "/jobs/train.py", "--lr", "0.1"));
   EXPECT_THAT(spec->env,
               ElementsAre("OMP_NUM_THREADS=3", "LOCKSTEP_WORKER=run_dir=/runs/a b\nlocal_rank=2"));
+}
+
+TEST_F(WorkerLaunchTest, OnlyAScriptIsKeptFromTheVariablesOfLaunchers) {
+  make_program("tools/python3");
+  EXPECT_EQ(process_of(*launch(), kOptions)->is_left_out, &is_launch_variable);
+  job_.mutable_model()->set_name("mlp");
+  EXPECT_EQ(process_of(*launch(), kOptions)->is_left_out, nullptr);
 }
 
 TEST_F(WorkerLaunchTest, ALineBreakThatWouldForgeAnOptionIsRefused) {
