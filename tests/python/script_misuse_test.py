@@ -81,6 +81,12 @@ IN_THE_LOOP = {
                     "optimizer.step()"),
     "a swallowed error": (LOOP + "    try: run.backward(loss * 1j)\n    except RuntimeError: pass\n", 64,
                           "let the exception end"),
+    "an evaluation that trains": (evaluated("model.weight.data.clamp_(-.1, .1).sum()"), 64,
+                                  "The evaluation changes the parameter `weight`"),
+    # Kept weights in and back again, as averages are evaluated. The script ends as it should.
+    "an evaluation that swaps": (
+        evaluated("[w := model.weight.clone(), model.weight.zero_(), model.weight.copy_(w)][1].sum()"),
+        0, "weights_sha256"),
     "weights clipped": (LOOP + "    run.backward(loss); model.weight.data.clamp_(-.1, .1)\n", 64,
                         "The loop body changes the parameter `weight`"),
     "weights changed later": (
