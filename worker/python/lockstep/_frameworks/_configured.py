@@ -23,7 +23,7 @@ class Schedule:
     frequency: int = 1
 
     @property
-    def is_lockstep_s(self) -> bool:
+    def steps_with_each_step(self) -> bool:
         """Lockstep steps it by itself: after every step."""
         return (self.interval, self.frequency) == ("step", 1) and \
             isinstance(self.scheduler, LRScheduler)

@@ -71,7 +71,7 @@ class ModuleLoop:
         self._trainer.optimizers = [self._optimizer]
         self._trainer.lr_scheduler_configs = list(self._schedules)
         self._paced = [one for one in self._schedules
-                       if self._owns_scheduling or not one.is_lockstep_s]
+                       if self._owns_scheduling or not one.steps_with_each_step]
         schedulers = {f"scheduler{number or ''}": one.scheduler
                       for number, one in enumerate(self._schedules)}
         has_own = overrides(self._module, "on_save_checkpoint")
