@@ -31,7 +31,7 @@ Name: lockstep
 Version: {version}
 Summary: Distributed training that keeps going, with the same bits
 Requires-Python: >=3.10
-Requires-Dist: torch>=2.11
+Requires-Dist: torch>=2.6
 Classifier: Operating System :: POSIX :: Linux
 Classifier: Programming Language :: Python :: 3
 """

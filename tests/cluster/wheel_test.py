@@ -46,12 +46,12 @@ def interpreter(version):
     return None
 
 
-def private_python():
-    """That of the environment with auditwheel; it is made of the machine's Python, and has pip."""
-    python = installed("wheel-python")
+def private(what):
+    """The Python of an environment of ours; it is made of the machine's own."""
+    python = installed(f"{what}-python")
     if not python:
-        raise AssertionError("auditwheel is missing; run deploy/install_deps.sh --for tests")
-    return python
+        raise AssertionError(f"there is no {what}-python; run deploy/install_deps.sh --for tests")
+    return pathlib.Path(python)
 
 
 @functools.cache
@@ -101,8 +101,8 @@ class CleanRoot(LockstepTest):
         scratch = scratch_directory(cls.addClassCleanup)
         cls.root, cls.place = make_root(scratch, PACKAGES), scratch / "place"
         (cls.root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")  # torch asks who it is
-        install(private_python(), cls.place)
-        cls.models = pathlib.Path(installed("models-python")).parents[1]
+        install(private("wheel"), cls.place)  # which has pip
+        cls.models = private("models").parents[1]
         torch = pathlib.Path(installed("torch-root")).parent
         others, = cls.models.glob("lib/python3*/site-packages")
         site, = cls.place.glob("lib/python3*/site-packages")
