@@ -4,15 +4,12 @@ LOCKSTEP_BIN names the directory of the binaries (CMake sets it). LOCKSTEP_KEEP=
 directory of a failed test, and prints its path with the command that replays the test.
 """
 import contextlib
-import gzip
 import hashlib
 import json
 import os
 import pathlib
-import random
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
@@ -21,6 +18,7 @@ import unittest
 import urllib.request
 
 from fails_with import FailsWith, outcome_of
+from idx_files import synthetic_dataset, write_idx  # noqa: F401, for tests
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("LOCKSTEP_BIN", ROOT / "build/release/bin")).resolve()
@@ -28,31 +26,6 @@ FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
 SLOW_SLOTS = BIN.parent / "tests" / "liblockstep_slow_slots.so"
 FLIP_BIT = BIN.parent / "tests" / "liblockstep_flip_bit.so"
 DEADLINE_S = 300  # generous: these tests check outcomes, never speed
-
-
-def write_idx(path, magic, dims, payload, compress=False):
-    data = struct.pack(">I", magic) + b"".join(struct.pack(">I", d) for d in dims) + payload
-    opener = gzip.open if compress else open
-    with opener(path, "wb") as f:
-        f.write(data)
-
-
-def synthetic_dataset(directory, train=600, evaluation=100, size=12, classes=4, seed=5):
-    """A small learnable data set: the class is the bright quadrant."""
-    directory.mkdir(parents=True, exist_ok=True)
-    rng = random.Random(seed)
-    for prefix, count in (("train", train), ("t10k", evaluation)):
-        labels = bytes(rng.randrange(classes) for _ in range(count))
-        pixels = bytearray()
-        half = size // 2
-        for label in labels:
-            for y in range(size):
-                for x in range(size):
-                    bright = (y >= half) * 2 + (x >= half) == label
-                    pixels.append(rng.randrange(150, 256) if bright else rng.randrange(0, 110))
-        write_idx(directory / f"{prefix}-images-idx3-ubyte", 0x803, (count, size, size), bytes(pixels))
-        write_idx(directory / f"{prefix}-labels-idx1-ubyte", 0x801, (count,), labels)
-    return directory
 
 
 class Run:
