@@ -155,6 +155,7 @@ class Trainer(transformers.Trainer):
 
     def _score(self, inputs: Any) -> dict[str, Any]:
         """Of one batch: its loss, which is a mean over the same items as in training."""
+        self._note(self._run.step)  # a worker that has just come has seen no slot yet
         items = self.get_batch_samples(iter([inputs]), 1, self.args.device)[1]
         loss, _, _ = self.prediction_step(self.model_wrapped, inputs, prediction_loss_only=True)
         if loss is None:
