@@ -158,6 +158,10 @@ void begin_progress(State& state, int64_t now_ms);  // at the start of a generat
 void note_progress(Turn& turn, Member& member, const MemberProgress& at);
 // Evicts the member that is behind if nobody has made progress for too long.
 std::optional<Reason> judge_hang(Turn& turn);
+// What a heartbeat says of a debugger that has stopped the worker's script.
+void note_pause(Turn& turn, Member& member, bool is_paused);
+// Some member of the present generation waits for a debugger.
+bool is_paused(const State& state);
 
 // ---- regroup.cc
 // Declares the member dead. after_deaths() must follow in the same turn.

@@ -103,7 +103,7 @@ Reason on_tick(Turn& turn) {
   if (const auto reason = judge_endings(turn)) return *reason;
   if (const auto reason = judge_gathering(turn)) return *reason;
   if (state.run == RunState::kPrepared &&
-      turn.now_ms - state.prepared_ms > turn.options.prepare_timeout_ms) {
+      turn.now_ms - state.prepared_ms > turn.options.prepare_timeout_ms && !is_paused(state)) {
     return evict_unpromised(turn);
   }
   judge_pace(turn);
@@ -113,6 +113,7 @@ Reason on_tick(Turn& turn) {
 
 Reason on_heartbeat(Turn& turn, Member& member, Generation generation,
                     const wire::Heartbeat& message) {
+  note_pause(turn, member, message.paused());
   // It proves that the process lives, whatever it knows; its step counts only in the present.
   if (turn.state.run != RunState::kStarted || generation != turn.state.generation ||
       message.step() > turn.options.total_steps) {

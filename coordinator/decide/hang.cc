@@ -2,6 +2,8 @@
 // they carry (step, phase, bucket), so the culprit is who is behind: everyone else waits for it.
 // Where GPUs sum, `bucket` is what the GPU has finished. Every host enqueues the whole step, also
 // behind a kernel that never ends, so what hosts have enqueued blames nobody.
+//
+// While a debugger has stopped a worker's script, everyone waits for a person, and nobody hangs.
 #include <algorithm>
 #include <tuple>
 
@@ -79,8 +81,30 @@ void note_progress(Turn& turn, Member& member, const MemberProgress& at) {
   state.front_ms = turn.now_ms;
 }
 
+bool is_paused(const State& state) {
+  return std::any_of(state.ranks.begin(), state.ranks.end(), [&state](MemberId id) {
+    const Member& member = state.members.at(id);
+    return member.is_paused && member.state != MemberState::kDead;
+  });
+}
+
+void note_pause(Turn& turn, Member& member, bool is_paused) {
+  if (member.is_paused == is_paused) return;
+  member.is_paused = is_paused;
+  if (is_paused)
+    return turn.log(LogLine::Level::kWarn, "worker_paused",
+                    "a debugger has stopped " + describe(turn.state, member) +
+                        "; the run waits until it goes on");
+  turn.state.progress_ms = turn.now_ms;  // the time before counts against nobody
+  turn.state.front_ms = turn.now_ms;
+  turn.state.prepared_ms = turn.now_ms;
+  turn.log(LogLine::Level::kInfo, "worker_continues",
+           describe(turn.state, member) + " goes on after a debugger had stopped it");
+}
+
 std::optional<Reason> judge_hang(Turn& turn) {
   State& state = turn.state;
+  if (is_paused(state)) return std::nullopt;
   if (turn.options.hang_ms == 0 || state.run != RunState::kStarted) return std::nullopt;
   const int64_t still_ms = turn.now_ms - state.progress_ms;
   if (still_ms <= turn.options.hang_ms) return std::nullopt;

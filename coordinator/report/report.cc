@@ -73,6 +73,11 @@ double own_rate(const Member& member, const Options& options, const PhaseSums& s
   return samples / seconds_of(sums.own_us());
 }
 
+// A script that a debugger has stopped is a state of its own to whoever looks.
+const char* shown_state(const Member& member) {
+  return member.is_paused ? "paused" : member_state_name(member.state);
+}
+
 json member_json(const Member& member, const Options& options, const StatusDetail& detail) {
   json out = {{"id", member.id},
               {"rank", member.rank},
@@ -80,7 +85,7 @@ json member_json(const Member& member, const Options& options, const StatusDetai
               {"pid", member.pid},
               {"local_rank", member.local_rank},
               {"step", member.step},
-              {"state", member_state_name(member.state)},
+              {"state", shown_state(member)},
               {"connected", member.connection != 0},
               {"slots", {member.slots.begin, member.slots.end}}};
   const auto sums = [&](Span span) { return detail.phases.of(member.id, span, detail.now_ms); };
@@ -113,7 +118,7 @@ void add_members(const State& state, const Options& options, const StatusDetail&
     if (list.size() < detail.members) {
       list.push_back(member_json(*member, options, detail));
     }
-    ++by_state[member_state_name(member->state)];
+    ++by_state[shown_state(*member)];
   }
   (*out)["members_total"] = members.size();
   (*out)["members_by_state"] = by_state;

@@ -138,6 +138,7 @@ struct Member {
   Phase phase = Phase::kTrain;
   MemberProgress progress;  // in the present generation
   uint32_t enqueued = 0;    // buckets that its host has given to its GPU, in the same step
+  bool is_paused = false;   // a debugger has stopped its script
 
   uint64_t acked_batch = 0;
   Generation record_generation = 0;  // of its last record; 0: unknown

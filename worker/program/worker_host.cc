@@ -88,7 +88,7 @@ void WorkerHost::on_end(const Status& why, int exit_code) {
 SessionHost::Heartbeat WorkerHost::heartbeat() const {
   if (engine_ == nullptr) return {};
   const Progress progress = engine_->progress();
-  return {progress.step, progress.phase, progress.bucket, progress.enqueued};
+  return {progress.step, progress.phase, progress.bucket, progress.enqueued, progress.is_paused};
 }
 
 }  // namespace lockstep

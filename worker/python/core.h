@@ -15,8 +15,9 @@
  * Memory: what an order points to is valid until the next ls_next() that brings an order. What a
  * reply points to is the caller's, and stays as it is until then.
  *
- * Thread-safety: one thread, the main one. ls_error(): any thread. ls_request_stop(): any thread,
- * but not beside ls_close() or after it. Before ls_begin() no thread is started.
+ * Thread-safety: one thread, the main one. ls_error(): any thread. ls_request_stop() and
+ * ls_set_paused(): any thread, but not beside ls_close() or after it. Before ls_begin() no thread
+ * is started.
  */
 #pragma once
 
@@ -151,6 +152,9 @@ LS_API int ls_take(ls_run* run, uint32_t parameter, const void* data, uint8_t dt
                    uint64_t elements);
 LS_API int ls_take_statistic(ls_run* run, uint32_t statistic, const float* data, uint64_t elements);
 
+/* A debugger has stopped the script (1), or lets it go on (0): the run does not take the worker for
+ * one that hangs. */
+LS_API void ls_set_paused(ls_run* run, int is_paused);
 /* From now on this process votes to stop. */
 LS_API void ls_request_stop(ls_run* run);
 /* Joins the threads, or ends the process with `exit_code` if they do not come. */

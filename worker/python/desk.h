@@ -16,6 +16,7 @@
 // Thread-safety: ask() on the training thread, next() on Python's, the others on any.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -45,6 +46,9 @@ class Desk {
   // The run is over. The first end counts.
   void end(DeskEnd end);
   bool is_over() const;
+  // A debugger has stopped Python, or lets it go on: whoever waits for it waits for a person.
+  void set_paused(bool is_paused) { is_paused_.store(is_paused); }
+  bool is_paused() const { return is_paused_.load(); }
   // Waits until Python has taken the end.
   bool wait_until_told(std::chrono::milliseconds wait) const;
 
@@ -58,6 +62,7 @@ class Desk {
   ls_reply reply_{};
   std::optional<DeskEnd> end_;
   bool is_told_ = false;
+  std::atomic<bool> is_paused_{false};
 };
 
 }  // namespace lockstep

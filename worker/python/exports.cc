@@ -204,6 +204,10 @@ int ls_take_statistic(ls_run* run, uint32_t statistic, const float* data, uint64
   });
 }
 
+void ls_set_paused(ls_run* run, int is_paused) {
+  run->run->desk().set_paused(is_paused != 0);
+}
+
 void ls_request_stop(ls_run* run) {
   run->run->request_stop();
 }

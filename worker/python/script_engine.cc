@@ -165,6 +165,12 @@ Result<StepOutcome> ScriptEngine::step() {
   return driver_.step();
 }
 
+Progress ScriptEngine::progress() const {
+  Progress progress = driver_.progress();
+  progress.is_paused = parts_.desk.is_paused();
+  return progress;
+}
+
 double ScriptEngine::lr(Step) const {
   return lr_;
 }

@@ -86,7 +86,7 @@ class ScriptEngine final : public Engine, private SlotComputer {
   Result<StepOutcome> step() override;
   Result<wire::EvalReport> evaluate() override;
   void request_stop() override { driver_.request_stop(); }
-  Progress progress() const override { return driver_.progress(); }
+  Progress progress() const override;
 
   // For Python, in a SLOT.
   Status has_samples(std::span<const uint64_t> indices);

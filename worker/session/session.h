@@ -78,6 +78,7 @@ class SessionHost {
     Phase phase = Phase::kTrain;
     uint32_t bucket = 0;    // finished, on a GPU by the GPU
     uint32_t enqueued = 0;  // by the host
+    bool is_paused = false;
   };
 
   virtual ~SessionHost() = default;

@@ -164,6 +164,7 @@ void Session::Impl::schedule_heartbeat() {
       heartbeat.set_phase(static_cast<uint32_t>(now.phase));
       heartbeat.set_bucket(now.bucket);
       heartbeat.set_enqueued(now.enqueued);
+      heartbeat.set_paused(now.is_paused);
       send(std::move(envelope), started);
     }
     schedule_heartbeat();

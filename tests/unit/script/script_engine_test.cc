@@ -349,6 +349,9 @@ TEST(ScriptEngine, StateGoesOutAndComesIn) {
   EXPECT_TRUE(rank.engine->install_state({&tensor, 1}, 12).is_ok());
   EXPECT_EQ(rank.engine->applied_steps(), 12U);
   EXPECT_EQ(rank.engine->progress().step, 12U);
+  EXPECT_FALSE(rank.engine->progress().is_paused);
+  rank.desk.set_paused(true);
+  EXPECT_TRUE(rank.engine->progress().is_paused);
   const auto state = rank.engine->state();
   ASSERT_EQ(state->size(), 1U);
   EXPECT_EQ((*state)[0].name, "w");

@@ -123,6 +123,7 @@ TEST_F(SessionTest, HeartbeatsCarryWhereTheWorkerIs) {
   EXPECT_EQ(beats[0].heartbeat().step(), 7u);
   EXPECT_EQ(beats[0].heartbeat().bucket(), 2u);
   EXPECT_EQ(beats[0].heartbeat().enqueued(), 5u);
+  EXPECT_TRUE(beats[0].heartbeat().paused());
 }
 
 TEST_F(SessionTest, GoodbyeEndsWithItsCodeAndNothingFollows) {

@@ -47,7 +47,7 @@ class NotingHost final : public SessionHost {
     end = why;
     exit_codes.push_back(code);
   }
-  Heartbeat heartbeat() const override { return {7, Phase::kEval, 2, 5}; }
+  Heartbeat heartbeat() const override { return {7, Phase::kEval, 2, 5, true}; }
   Standing standing() const override { return where; }
 
   Status fits;

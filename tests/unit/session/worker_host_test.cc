@@ -61,7 +61,7 @@ TEST_F(WorkerHostTest, AHeartbeatTellsWhatTheDeviceHasFinishedAndWhatItWasGiven)
   EXPECT_EQ(host_.heartbeat().step, 0u);  // nothing is built yet
   testing::ToyEngine engine(
       4, make_plain_buffer(testing::ToyEngine::kLayout, testing::ToyEngine::regions(4)));
-  engine.where = {4, Phase::kEval, 2, 5};
+  engine.where = {4, Phase::kEval, 2, 5, true};
   const TemporaryDirectory temporary;
   testing::WorldPort port(mailbox_);
   RunnerProbe probe;
@@ -75,6 +75,7 @@ TEST_F(WorkerHostTest, AHeartbeatTellsWhatTheDeviceHasFinishedAndWhatItWasGiven)
   EXPECT_EQ(beat.phase, Phase::kEval);
   EXPECT_EQ(beat.bucket, 2u);
   EXPECT_EQ(beat.enqueued, 5u);
+  EXPECT_TRUE(beat.is_paused);
 }
 
 TEST_F(WorkerHostTest, AnOpenGlobalBatchIsWhatTheCoordinatorSaysAndThenNothingElse) {

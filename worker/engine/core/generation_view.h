@@ -70,7 +70,8 @@ struct Progress {
   // Of the step in flight: the buckets that are sent. Where GPUs sum, those that the GPU itself has
   // finished, however many its host has enqueued; one more once all sums are there.
   uint32_t bucket = 0;
-  uint32_t enqueued = 0;  // buckets that the host has sent or enqueued
+  uint32_t enqueued = 0;   // buckets that the host has sent or enqueued
+  bool is_paused = false;  // by a debugger in a script
 };
 
 }  // namespace lockstep

@@ -123,7 +123,7 @@ class Core:
         waits.ls_backward_begins.argtypes = [ctypes.c_void_p]
         waits.ls_close.argtypes = [ctypes.c_void_p, ctypes.c_int]
         self._waits, self._stays = waits, stays
-        self._closing = threading.Lock()  # request_stop() comes from any thread
+        self._closing = threading.Lock()  # request_stop() and set_paused() come from any thread
         self._run = ctypes.c_void_p()
         self._order = Order()
         self._check(stays.ls_open(worker.encode() if worker is not None else None, job,
@@ -226,6 +226,11 @@ class Core:
 
     def take_statistic(self, statistic: int, address: int, elements: int) -> None:
         self._check(self._stays.ls_take_statistic(self._run, statistic, address, elements))
+
+    def set_paused(self, is_paused: bool) -> None:
+        with self._closing:
+            if self._run:
+                self._stays.ls_set_paused(self._run, int(is_paused))
 
     def request_stop(self) -> None:
         with self._closing:

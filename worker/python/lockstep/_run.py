@@ -24,6 +24,7 @@ from . import _core, _numerics, _seeds, _trial
 from ._ahead import Ahead
 from ._core import CoreError, Order, Reply
 from ._data import Feed, facts, unpack
+from ._debugger import Watch
 from ._errors import (INTERNAL, STOPPED, USAGE, Left, LockstepError, Misuse, Stopped, exit_code_of,
                       is_of_machine, text_of)
 from ._eval import Evaluates
@@ -63,6 +64,7 @@ class Run(Logs, Evaluates):
         self._is_kept = False
         self._has_looped = False
         self._slot: Slot | None = None
+        self._watch: Watch | None = None
         self._stage = Stage.BEFORE
         self._has_order = False  # that is not answered
         self._step = 0
@@ -215,6 +217,8 @@ class Run(Logs, Evaluates):
         self._applier = Step(kept, parts.gradients, parts.buffers, memory, self._clip_norm)
         self._core.begin(_numerics.fingerprint(observed.hash()), kept.identity(),
                          self._applier.lr())
+        if self._is_worker:
+            self._watch = Watch(self._core.set_paused)
 
     def _slot_of(self, ahead: Ahead, task: _core.Task,
                  observed: _trial.Observed | None = None) -> Iterator[Any]:
@@ -292,6 +296,8 @@ class Run(Logs, Evaluates):
         """The loop ends where every step is applied; else what a script should see is raised."""
         code, is_done, text = order.exit_code, bool(order.is_done), (order.text or b"").decode()
         self._stage = Stage.ENDED
+        if self._watch is not None:
+            self._watch.close()
         self._core.close(code)
         self._log.end()
         self._forks.stop()

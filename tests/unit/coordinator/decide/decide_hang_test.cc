@@ -155,6 +155,24 @@ TEST(Hang, AStepMayTakeEightTimesAsLongAsTheSlowestBefore) {
   }
 }
 
+TEST(Hang, WhileADebuggerHasStoppedOneEverybodyWaitsAndAfterwardsFromTheBeginning) {
+  World w(with_hang(3));
+  w.train();
+  for (int i = 0; i < 200; ++i) {
+    for (ConnectionId c : {1, 2, 3}) {
+      wire::Envelope e;
+      e.mutable_heartbeat()->set_step(5);
+      e.mutable_heartbeat()->set_bucket(c == 2 ? 0 : 1);
+      e.mutable_heartbeat()->set_paused(c == 2);
+      w.say(c, e);
+    }
+    ASSERT_EQ(w.wait(500), Reason::kNothingDue);
+  }
+  EXPECT_EQ(stay(w, {1, 0, 1}, 19'000), Reason::kNothingDue);
+  EXPECT_EQ(stay(w, {1, 0, 1}, 2'000), Reason::kRegrouped);
+  EXPECT_EQ(w.state.members.at(2).state, MemberState::kDead);
+}
+
 TEST(Hang, ZeroMeansNever) {
   World w(with_hang(3, 0));
   w.train();
