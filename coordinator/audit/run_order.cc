@@ -1,6 +1,5 @@
 #include "coordinator/audit/run_order.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "comm/base/limits.h"
@@ -55,16 +54,7 @@ const std::string* value_of(const std::vector<IdentityEntry>& identity, const st
 }
 
 Status read_parts(const std::vector<IdentityEntry>& identity, data::OrderSpec* spec) {
-  for (size_t set = 0; set < limits::kMixedDatasets; ++set) {
-    const std::string* const fingerprint = value_of(identity, mixed_fingerprint_key(set));
-    if (fingerprint == nullptr) break;
-    data::MixedPart part{*fingerprint, 0, 0};
-    uint64_t weight = 0;
-    LOCKSTEP_RETURN_IF_ERROR(read_number(identity, mixed_samples_key(set), &part.samples));
-    LOCKSTEP_RETURN_IF_ERROR(read_number(identity, mixed_weight_key(set), &weight));
-    part.weight = static_cast<uint32_t>(std::min<uint64_t>(weight, limits::kMixWeights + 1));
-    spec->parts.push_back(std::move(part));
-  }
+  LOCKSTEP_ASSIGN_OR_RETURN(spec->parts, stored_parts(identity));
   const Status possible = data::check_mixture(spec->parts);
   if (!possible.is_ok())
     return {Code::kBadData,

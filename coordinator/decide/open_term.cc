@@ -8,6 +8,7 @@
 #include "comm/base/text/utf8.h"
 #include "coordinator/state/auto_batch.h"
 #include "coordinator/state/identity.h"
+#include "data/order/mixture.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -48,6 +49,7 @@ wire::DataFacts kept_facts(const wire::DataFacts& told) {
   facts.set_train_samples(told.train_samples());
   facts.set_eval_fingerprint(told.eval_fingerprint());
   facts.set_eval_samples(told.eval_samples());
+  *facts.mutable_mixed() = told.mixed();
   return facts;
 }
 
@@ -62,6 +64,23 @@ bool is_fingerprint(const std::string& text) {
   return text.size() <= limits::kFingerprintBytes && is_printable_utf8(text);
 }
 
+// Of the data that the job of the script names.
+std::string wrong_mixture(const wire::DataFacts& facts) {
+  if (facts.mixed().empty()) return {};
+  if (static_cast<size_t>(facts.mixed_size()) > limits::kMixedDatasets)
+    return "a mixture of " + std::to_string(facts.mixed_size()) + " data sets";
+  std::vector<data::MixedPart> parts;
+  for (const wire::MixedFacts& part : facts.mixed()) {
+    if (!is_fingerprint(part.fingerprint()))
+      return "a data set of a mixture with a fingerprint that is none";
+    parts.push_back({part.fingerprint(), part.samples(), part.weight()});
+  }
+  if (const Status possible = data::check_mixture(parts); !possible.is_ok())
+    return "an impossible mixture: " + possible.message();
+  return data::units_of(parts) == facts.train_samples() ? std::string()
+                                                        : "a mixture of other samples";
+}
+
 std::string wrong_facts(const wire::DataFacts& facts) {
   if (facts.train_samples() == 0) return "0 training samples";
   if (std::max(facts.train_samples(), facts.eval_samples()) > limits::kScriptSamples)
@@ -72,7 +91,7 @@ std::string wrong_facts(const wire::DataFacts& facts) {
   if (!is_fingerprint(facts.train_fingerprint()) || !is_fingerprint(facts.eval_fingerprint()))
     return "a fingerprint that is longer than " + std::to_string(limits::kFingerprintBytes) +
            " bytes or has control characters";
-  return {};
+  return wrong_mixture(facts);
 }
 
 std::string wrong_identity(const wire::Register& m) {

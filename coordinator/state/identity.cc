@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "comm/base/limits.h"
 #include "comm/wire/job_fields.h"
 #include "comm/wire/job_options.pb.h"
 #include "data/order/epoch_order.h"
@@ -143,6 +144,22 @@ uint64_t stored_global_batch(const wire::JobSpec& job, const std::vector<Identit
   return batch;
 }
 
+Result<std::vector<data::MixedPart>> stored_parts(const std::vector<IdentityEntry>& identity) {
+  const std::map<std::string, std::string> map = by_key(identity);
+  std::vector<data::MixedPart> parts;
+  for (size_t set = 0; set < limits::kMixedDatasets; ++set) {
+    const auto fingerprint = map.find(mixed_fingerprint_key(set));
+    if (fingerprint == map.end()) break;
+    data::MixedPart part{fingerprint->second, 0, 0};
+    uint64_t weight = 0;
+    LOCKSTEP_RETURN_IF_ERROR(read_number(identity, mixed_samples_key(set), &part.samples));
+    LOCKSTEP_RETURN_IF_ERROR(read_number(identity, mixed_weight_key(set), &weight));
+    part.weight = static_cast<uint32_t>(std::min<uint64_t>(weight, limits::kMixWeights + 1));
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
 Result<wire::DataFacts> stored_facts(const std::vector<IdentityEntry>& stored) {
   wire::DataFacts facts;
   uint64_t samples = 0;
@@ -154,6 +171,13 @@ Result<wire::DataFacts> stored_facts(const std::vector<IdentityEntry>& stored) {
   for (const IdentityEntry& entry : stored) {
     if (entry.key == kFingerprintKey) facts.set_train_fingerprint(entry.value);
     if (entry.key == kEvalFingerprintKey) facts.set_eval_fingerprint(entry.value);
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<data::MixedPart> parts, stored_parts(stored));
+  for (const data::MixedPart& part : parts) {
+    wire::MixedFacts& mixed = *facts.add_mixed();
+    mixed.set_fingerprint(part.fingerprint);
+    mixed.set_samples(part.samples);
+    mixed.set_weight(part.weight);
   }
   if (samples > 0) return facts;
   return Status(Code::kBadData, "the journal says that the run has no samples");

@@ -16,6 +16,7 @@
 #include "comm/base/status.h"
 #include "comm/wire/control.pb.h"
 #include "coordinator/journal/journal_entry.h"
+#include "data/order/mixture.h"
 
 namespace lockstep::coordinator {
 
@@ -63,6 +64,9 @@ uint32_t resolve_slots(const wire::JobSpec& job, const std::vector<IdentityEntry
 
 // G of a job: the job's, else the stored one, else 0, which means open (decide/open_term.h).
 uint64_t stored_global_batch(const wire::JobSpec& job, const std::vector<IdentityEntry>& stored);
+
+// The data sets of a mixture, not yet checked; empty: it is none. kBadData as read_number().
+Result<std::vector<data::MixedPart>> stored_parts(const std::vector<IdentityEntry>& identity);
 
 // The facts of a script's data, which the journal has from its workers. kBadData if a key is
 // missing or not a number.

@@ -16,7 +16,7 @@
 #include "data/open/job_cut.h"
 #include "data/order/job_shuffle.h"
 #include "data/prefetch/prefetch_policy.h"
-#include "data/read/job_order.h"
+#include "data/read/job_loader.h"
 #include "data/read/loader.h"
 #include "data/source/view/remote_files.h"
 
@@ -185,14 +185,12 @@ Status Ladder::measure_making() {
 }
 
 Result<std::unique_ptr<data::Loader>> Ladder::start_loader() {
-  data::LoaderOptions options;
+  data::LoaderOptions options = data::job_loader_options(job_, dataset_);
   options.shape = shape_;
-  options.order = data::job_order(job_, dataset_);
   options.end_step = pool_.steps();
   options.slots = {0, shape_.slots};
   options.prefetch_batches = out_.setting.prefetch_batches;
   options.prefetch = &prefetch_;
-  options.transforms = {job_.data().transforms().begin(), job_.data().transforms().end()};
   options.form = form_of(job_, dataset_);
   options.threads = out_.setting.data_threads;
   return data::Loader::start(dataset_, options);

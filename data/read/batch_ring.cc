@@ -1,5 +1,6 @@
 #include "data/read/batch_ring.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -9,6 +10,13 @@
 #include "comm/base/limits.h"
 
 namespace lockstep::data {
+namespace {
+
+bool is_held(const BatchRing::Place& place) {
+  return place.given_back != nullptr && !place.given_back->load(std::memory_order_acquire);
+}
+
+}  // namespace
 
 Result<std::unique_ptr<BatchRing>> BatchRing::make(const Sizes& sizes, uint32_t ahead) {
   std::unique_ptr<BatchRing> ring(new BatchRing(sizes));
@@ -38,9 +46,9 @@ Status BatchRing::add_places(uint64_t count) {
   return Status::ok();
 }
 
-// Makes a place that was shared the maker's again.
+// Makes a place that may have been shared the maker's again.
 Status BatchRing::renew(Place& place) const {
-  if (!place.given_back->load(std::memory_order_acquire)) {
+  if (is_held(place)) {
     LOCKSTEP_ASSIGN_OR_RETURN(place.memory, memory_for(1));
     place.inputs = place.memory->inputs(0);
     place.labels = place.memory->labels(0);
@@ -49,17 +57,29 @@ Status BatchRing::renew(Place& place) const {
   return Status::ok();
 }
 
+// The one used last is in the cache.
+Status BatchRing::choose_place() {
+  LOCKSTEP_CHECK(!free_.empty(), "a place for every batch that may be ready");
+  const auto unheld = std::find_if_not(free_.rbegin(), free_.rend(),
+                                       [](const Place* place) { return is_held(*place); });
+  const auto chosen = unheld == free_.rend() ? free_.end() - 1 : unheld.base() - 1;
+  LOCKSTEP_RETURN_IF_ERROR(renew(**chosen));
+  making_ = *chosen;
+  free_.erase(chosen);
+  return Status::ok();
+}
+
 BatchRing::Place* BatchRing::wait_for_place() {
   std::unique_lock lock(mutex_);
   if (ready_.size() >= ahead_)
     space_.wait(lock, [&] { return stop_ || ready_.size() <= ahead_ / 2; });
   if (stop_) return nullptr;
-  if (making_ == nullptr) {
-    LOCKSTEP_CHECK(!free_.empty(), "a place for every batch that may be ready");
-    making_ = free_.back();
-    free_.pop_back();
-  }
-  return making_;
+  if (making_ != nullptr) return making_;
+  failure_ = choose_place();
+  if (failure_.is_ok()) return making_;
+  all_made_ = true;
+  came_.notify_one();
+  return nullptr;
 }
 
 bool BatchRing::made() {
@@ -90,10 +110,7 @@ Result<const BatchRing::Place*> BatchRing::take() {
     LOCKSTEP_RETURN_IF_ERROR(failure_);
     return static_cast<const Place*>(nullptr);
   }
-  if (held_ != nullptr) {
-    if (held_->given_back != nullptr) LOCKSTEP_RETURN_IF_ERROR(renew(*held_));
-    free_.push_back(held_);
-  }
+  if (held_ != nullptr) free_.push_back(held_);
   held_ = ready_.front();
   ready_.pop_front();
   if (ready_.size() <= ahead_ / 2) space_.notify_one();

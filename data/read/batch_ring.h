@@ -13,9 +13,10 @@
 //     places, and interrupts other threads of the core less often.
 //
 // The ring allocates memory at the start, and when set_ahead() asks for more than ever before. It
-// frees nothing before its end. A batch that was shared, and that somebody still holds when the
-// next one is taken, keeps its memory, also beyond the ring's end; its place gets fresh memory.
-// Memory from one allocation is freed together: one batch may keep that of its neighbours.
+// frees nothing before its end. A batch that was shared, and that somebody still holds, keeps its
+// memory, also beyond the ring's end. The maker takes other places first; where all that are free
+// are so held, one of them gets fresh memory. Memory from one allocation is freed together: one
+// batch may keep that of its neighbours.
 //
 // Thread-safety: wait_for_place(), made() and end_with() from one thread; take(), share() and
 // set_ahead() from another one; the rest from any. What share() gave may be let go on any thread.
@@ -55,15 +56,15 @@ class BatchRing {
   // kConfig as BatchMemory::make(). REQUIRES: `ahead` is not 0.
   static Result<std::unique_ptr<BatchRing>> make(const Sizes& sizes, uint32_t ahead);
 
-  // Waits for the place of the next batch. Null: stop() was called.
+  // Waits for the place of the next batch. Null: stop() was called, or there is no fresh memory
+  // where it is needed, and take() will say so with kConfig.
   Place* wait_for_place();
   // The batch in that place is ready. False: stop() was called.
   bool made();
   // The last batch was the last one.
   void end_with(Status status);
 
-  // Waits for the next batch. Null at the end; the failure, if the end is one. kConfig if a place
-  // needs fresh memory, and there is none.
+  // Waits for the next batch. Null at the end; the failure, if the end is one.
   Result<const Place*> take();
   // The batch that take() gave last, for as long as somebody holds it. REQUIRES: there is one, and
   // share() was not called for it yet.
@@ -84,6 +85,7 @@ class BatchRing {
   Status add_places(uint64_t count);
   Result<std::shared_ptr<const BatchMemory>> memory_for(uint64_t batches) const;
   Status renew(Place& place) const;
+  Status choose_place();
 
   const Sizes sizes_;
 

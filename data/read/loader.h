@@ -81,8 +81,8 @@ class Loader {
   // the dataset was opened (sample_reader.h).
   Result<const Batch*> next();
   // As next(), and the batch stays valid for as long as it is held, also without the loader. Where
-  // it is still held at the next call, the loader takes fresh memory in its place: kConfig if there
-  // is none. next() and take() may take turns. May be let go on any thread.
+  // it is still held when its place is needed, the loader takes fresh memory: a later call gives
+  // kConfig if there is none. next() and take() may take turns. May be let go on any thread.
   Result<std::shared_ptr<const Batch>> take();
 
   uint64_t wait_ns() const;        // total time that next() has waited

@@ -61,7 +61,7 @@ class ScriptJobs(LockstepTest):
     def test_what_the_script_says_itself_is_refused(self):
         for given, advice in (("optimizer.lr=0.1", "torch.optim"), ("model.dropout=0.1", "model"),
                               ("schedule=cosine", "lr_scheduler"), ("train.loss=mse", "loss"),
-                              ("data.train.path=/data", "run.batches"),
+                              ("data.holdout=0.1", "run.batches"),
                               ("train.global_batch=auto", "number"), ("comm.backend=mpi", "host"),
                               ("train.precision=bf16", "autocast")):
             with self.subTest(given):

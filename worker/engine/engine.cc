@@ -11,6 +11,7 @@
 
 #include "comm/base/check.h"
 #include "coordinator/checkpoint/held_state.h"
+#include "data/read/job_loader.h"
 #include "data/read/job_order.h"
 #include "worker/engine/core/step_memory.h"
 #include "worker/engine/core/step_reducer.h"
@@ -155,10 +156,7 @@ Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_b
   };
   forward_ = forward_of(parameters_);
   if (!averages_.empty()) average_forward_ = forward_of(averages_);
-  if (job_.data().tune() == "auto")
-    tuning_.emplace(data::LoaderSetting{.threads = decode_threads(train_),
-                                        .ahead = std::max(1u, job_.data().prefetch_batches())},
-                    data::most_decode_threads(train_, job_.data().threads()));
+  tuning_ = data::make_job_tuning(job_, train_);
   return Status::ok();
 }
 
@@ -292,7 +290,7 @@ Status EngineImpl::begin_generation(const GenerationView& view, StepGate gate) {
   LOCKSTEP_ASSIGN_OR_RETURN(
       loader_, make_loader(shape_, view.slot_runs[view.collective->rank()], state_->applied_steps(),
                            view.total_steps, std::max(1u, job_.data().prefetch_batches()),
-                           view.in_hand, tuning_ ? &*tuning_ : nullptr));
+                           view.in_hand, tuning_.get()));
   return Status::ok();
 }
 
@@ -301,27 +299,19 @@ Result<std::unique_ptr<data::Loader>> EngineImpl::make_loader(const data::RunSha
                                                               Step end, uint32_t prefetch_batches,
                                                               WorkInHand* in_hand,
                                                               data::LoaderTuning* tuning) const {
-  const data::LoaderOptions options{
-      .shape = shape,
-      .order = data::job_order(job_, train_),
-      .first_step = first,
-      .end_step = end,
-      .slots = slots,
-      .skips = driver_.view().skips,
-      .prefetch_batches = prefetch_batches,
-      .in_hand = in_hand,
-      .prefetch = driver_.view().prefetch,
-      .transforms = {job_.data().transforms().begin(), job_.data().transforms().end()},
-      .statistics = {},
-      .form = device_->image_form(),
-      .keeps_padding = shape_.global_batch == 0,  // of trial steps, which look for the largest
-      .threads = decode_threads(train_),
-      .tuning = tuning};
+  data::LoaderOptions options = data::job_loader_options(job_, train_);
+  options.shape = shape;
+  options.first_step = first;
+  options.end_step = end;
+  options.slots = slots;
+  options.skips = driver_.view().skips;
+  options.prefetch_batches = prefetch_batches;
+  options.in_hand = in_hand;
+  options.prefetch = driver_.view().prefetch;
+  options.form = device_->image_form();
+  options.keeps_padding = shape_.global_batch == 0;  // of trial steps, which look for the largest
+  options.tuning = tuning;
   return data::Loader::start(train_, options);
-}
-
-uint32_t EngineImpl::decode_threads(const data::Dataset& dataset) const {
-  return data::decode_threads(dataset, job_.data().threads(), job_.cluster().workers());
 }
 
 void EngineImpl::note_tuning() {

@@ -146,7 +146,6 @@ class EngineImpl final : public Engine, private SlotComputer {
                                                     uint32_t prefetch_batches, WorkInHand* in_hand,
                                                     data::LoaderTuning* tuning = nullptr) const;
   void note_tuning();
-  uint32_t decode_threads(const data::Dataset& dataset) const;
 
   const wire::JobSpec job_;  // except the global batch: use shape_
   const data::Dataset& train_;
@@ -175,8 +174,8 @@ class EngineImpl final : public Engine, private SlotComputer {
   PhaseClock own_phases_{system_clock_, WorkPhase::kOther};
   PhaseClock* phases_ = &own_phases_;
 
-  // Over all generations; none if data.tune is off.
-  std::optional<data::LoaderTuning> tuning_;
+  // Over all generations; null if data.tune is off.
+  std::unique_ptr<data::LoaderTuning> tuning_;
   bool tuning_is_noted_ = false;
 
   // Of the present generation.

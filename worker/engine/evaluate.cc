@@ -6,6 +6,7 @@
 
 #include "comm/wire/predictions.h"
 #include "data/read/cut_padding.h"
+#include "data/read/job_loader.h"
 #include "data/read/label_count.h"
 #include "data/read/sample_reader.h"
 #include "worker/engine/core/loss.h"
@@ -23,8 +24,9 @@ Result<wire::EvalReport> EngineImpl::run_evaluation() {
       data::SampleReader::create(*eval_,
                                  {job_.data().transforms().begin(), job_.data().transforms().end()},
                                  train_.statistics(), device_->image_form()));
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto team,
-                            data::SampleTeam::start(decode_threads(*eval_), data::Augmenter()));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const auto team,
+      data::SampleTeam::start(data::job_decode_threads(job_, *eval_), data::Augmenter()));
   const PhaseClock::Scope scope(*phases_, WorkPhase::kEval);
   const at::NoGradGuard no_grad;
   LOCKSTEP_RETURN_IF_ERROR(device_->reset_statistics());

@@ -6,6 +6,7 @@
 #include "comm/base/text/nearest.h"
 #include "comm/wire/loss_kind.h"
 #include "comm/wire/models/model_table.h"
+#include "data/dataset/batch_tensors.h"
 #include "worker/model/builtin.h"
 #include "worker/model/model.h"
 
@@ -56,6 +57,17 @@ at::ScalarType torch_type(data::FieldType type) {
   return type == data::FieldType::kI64 ? at::kLong : at::kFloat;
 }
 
+at::Tensor view_of(const data::BatchTensor& tensor, at::Device where) {
+  std::vector<int64_t> strides(tensor.sizes.size(), 1);
+  for (size_t d = strides.size() - 1; d > 1; --d) strides[d - 1] = strides[d] * tensor.sizes[d];
+  strides[0] = tensor.sample_stride;
+  return at::for_blob(const_cast<std::byte*>(tensor.data), tensor.sizes)
+      .strides(strides)
+      .options(at::TensorOptions(where).dtype(torch_type(tensor.type)))
+      .target_device(where)
+      .make_tensor();
+}
+
 Status unknown_model(const std::string& name) {
   const std::vector<std::string_view> names = model_names();
   return {Code::kUsage, "model.name is '" + name + "', which is not known; it can be " +
@@ -98,29 +110,12 @@ uint32_t outputs_of(const wire::TrainSpec& train, const data::SampleShape& shape
 
 at::Tensor model_input(const data::SampleShape& shape, const void* inputs, uint64_t batch,
                        at::Device where) {
-  const auto n = static_cast<int64_t>(batch);
-  const at::TensorOptions options(where);
-  const auto view = [&](at::IntArrayRef sizes, at::ScalarType type) {
-    return at::for_blob(const_cast<void*>(inputs), sizes)
-        .options(options.dtype(type))
-        .target_device(where)
-        .make_tensor();
-  };
-  if (shape.is_sequence() && shape.has_positions) return view({n, 2, shape.tokens}, at::kLong);
-  if (shape.is_sequence()) return view({n, shape.tokens}, at::kLong);
-  std::vector<int64_t> sizes = shape.model_sizes();
-  sizes.insert(sizes.begin(), n);
-  return view(sizes, shape.has_ids() ? at::kLong : at::kFloat);
+  return view_of(data::input_tensor(shape, inputs, batch), where);
 }
 
 at::Tensor label_input(const data::SampleShape& shape, const int64_t* labels, uint64_t batch,
                        at::Device where) {
-  std::vector<int64_t> sizes = {static_cast<int64_t>(batch)};
-  if (shape.is_sequence()) sizes.push_back(static_cast<int64_t>(shape.labels()));
-  return at::for_blob(const_cast<int64_t*>(labels), sizes)
-      .options(at::TensorOptions(where).dtype(at::kLong))
-      .target_device(where)
-      .make_tensor();
+  return view_of(data::label_tensor(shape, labels, batch), where);
 }
 
 FieldTensors field_inputs(const data::SampleShape& shape, const int64_t* labels, uint64_t batch,
@@ -128,22 +123,10 @@ FieldTensors field_inputs(const data::SampleShape& shape, const int64_t* labels,
   FieldTensors out;
   if (shape.fields == nullptr) return out;
   const data::FieldList& fields = *shape.fields;
-  const auto* records = reinterpret_cast<const std::byte*>(labels + batch * shape.labels());
   for (size_t i = 0; i < fields.specs().size(); ++i) {
-    const data::FieldSpec& spec = fields.specs()[i];
     at::Tensor& field = out.all.emplace_back();
-    if (spec.is_label) continue;
-    std::vector<int64_t> sizes = {static_cast<int64_t>(batch)};
-    sizes.insert(sizes.end(), spec.dims.begin(), spec.dims.end());
-    // From one record to the next, and row-major within a record.
-    std::vector<int64_t> strides(sizes.size(), 1);
-    for (size_t d = sizes.size() - 1; d > 1; --d) strides[d - 1] = strides[d] * sizes[d];
-    strides[0] = static_cast<int64_t>(fields.record_bytes() / bytes_of(spec.type));
-    field = at::for_blob(const_cast<std::byte*>(records + fields.offset(i)), sizes)
-                .strides(strides)
-                .options(at::TensorOptions(where).dtype(torch_type(spec.type)))
-                .target_device(where)
-                .make_tensor()
+    if (fields.specs()[i].is_label) continue;
+    field = view_of(data::field_tensor(shape, labels, batch, i), where)
                 .clone(at::MemoryFormat::Contiguous);
   }
   if (const auto target = fields.find(data::FieldRole::kTarget)) out.target = out.all[*target];

@@ -6,7 +6,6 @@
 #include "comm/rundir/layout.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/facts.h"
-#include "data/io/file_system.h"
 #include "data/open/job_cut.h"
 #include "data/view/run_data.h"
 #include "worker/engine/core/memory_meter.h"
@@ -40,16 +39,7 @@ Status TorchEngineMaker::open_data(const EngineMakerHost& host) {
   LOCKSTEP_ASSIGN_OR_RETURN(data::RunData opened, data::open_run_data(host.job, cache));
   train_data_ = std::move(opened.train);
   eval_data_ = std::move(opened.eval);
-  watch_far_data(*train_data_, eval_data_.get(), host.metrics.far_data());
-  // Of each machine once: they may have different disks at the same place.
-  const bool has_far_data =
-      !train_data_->far().empty() || (eval_data_ && !eval_data_->far().empty());
-  if (has_far_data && host.options.local_rank == 0 && data::is_on_remote_file_system(cache))
-    host.logger.warn("cache_far_away",
-                     "data.cache_dir is " + cache +
-                         ", on a network file system, but it caches remote data; name a directory "
-                         "on a local disk",
-                     {{"path", cache}});
+  watch_far_data(*train_data_, eval_data_.get(), cache, host);
   return Status::ok();
 }
 

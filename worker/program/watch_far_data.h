@@ -1,13 +1,15 @@
-// Shows remote data in the worker's metrics.
+// Shows remote data in the worker's metrics, and warns of a cache that is remote itself.
 #pragma once
 
+#include <string>
+
 #include "data/dataset/dataset.h"
-#include "metrics/probes/far_data_probe.h"
+#include "worker/program/engine_maker.h"
 
 namespace lockstep {
 
-// Does nothing if both are local. `evaluation` may be null; both outlive the probe's refreshes.
+// Does nothing if both are local. `evaluation` may be null; both outlive the metrics' refreshes.
 void watch_far_data(const data::Dataset& train, const data::Dataset* evaluation,
-                    FarDataProbe& probe);
+                    const std::string& cache, const EngineMakerHost& host);
 
 }  // namespace lockstep

@@ -3,10 +3,11 @@
  * Python's main thread computes; a training thread of C++ decides. They meet at one desk (desk.h):
  * ls_next() hands a reply over and waits for the next order, and never are both at work.
  *
- *   ls_open - ls_declare - trial: ls_task_of - ls_layout - ls_evaluates - ls_begin
+ *   ls_open - ls_declare or ls_open_data - trial: ls_task_of - ls_layout - ls_evaluates - ls_begin
  *     - ls_next: an order and its reply, again and again, until END - ls_close
  *
- *   In a SLOT: ls_has_samples, ls_backward_begins, ls_take for each gradient, ls_take_statistic.
+ *   In a SLOT: ls_has_samples or ls_batch_of, ls_backward_begins, ls_take for each gradient,
+ *   ls_take_statistic.
  *
  * Codes: LS_OK; LS_CLOSED: the generation of this slot is over, the slot is asked for again;
  * LS_AGAIN: no order yet; else an exit code of sysexits, and ls_error() says why, to the thread
@@ -33,6 +34,7 @@ extern "C" {
 enum ls_code { LS_OK = 0, LS_CLOSED = 1, LS_AGAIN = 2 };
 
 typedef struct ls_run ls_run;
+typedef struct ls_batch_handle ls_batch_handle;
 
 /* A tensor, in row-major order. `section` and `dtype` are the numbers of StateSection and DType
  * (coordinator/checkpoint/state_tensor.h). */
@@ -60,6 +62,29 @@ typedef struct ls_task {
   uint32_t slot;
   uint32_t seed; /* of the slot's random numbers */
 } ls_task;
+
+enum ls_field_role { LS_INPUT = 0, LS_TARGET, LS_WEIGHT };
+
+/* A tensor of a batch of the job's own data. The samples lie `sample_stride` elements apart; within
+ * one the elements are in row-major order. */
+typedef struct ls_field {
+  const char* name; /* as the job says; empty: it says none */
+  const int64_t* shape;
+  void* data;
+  uint64_t bytes; /* from the first sample to the end of the last */
+  int64_t sample_stride;
+  uint32_t dims;
+  uint8_t role;
+  uint8_t dtype;
+} ls_field;
+
+/* What the fields point to stays as it is until ls_batch_free(handle), also behind ls_close(). The
+ * first field is the input. */
+typedef struct ls_batch {
+  ls_batch_handle* handle;
+  const ls_field* fields;
+  uint64_t field_count;
+} ls_batch;
 
 enum ls_order_kind { LS_SLOT = 1, LS_APPLY, LS_STATE, LS_INSTALL, LS_EVAL, LS_END };
 
@@ -114,10 +139,20 @@ LS_API const char* ls_job(const ls_run* run);
 
 /* What the data are. Once. */
 LS_API int ls_declare(ls_run* run, uint64_t samples, const char* fingerprint);
+/* Opens the data that the job names, instead of ls_declare(). `cache`: the directory for inflated
+ * files and indexes, where the job names none; null: the one of the run directory. `samples`: of an
+ * epoch. */
+LS_API int ls_open_data(ls_run* run, const char* cache, uint64_t* samples);
 /* LS_CLOSED: the slot has no samples. */
 LS_API int ls_task_of(ls_run* run, uint64_t step, uint32_t slot, ls_task* task);
 /* `indices`: end - begin of them. */
 LS_API int ls_indices(ls_run* run, const ls_task* task, uint64_t* indices);
+
+/* After ls_open_data(): the samples of this slot, before ls_begin() or in its SLOT. There, they
+ * count as had (ls_has_samples()). */
+LS_API int ls_batch_of(ls_run* run, const ls_task* task, ls_batch* batch);
+/* Any thread. */
+LS_API void ls_batch_free(ls_batch_handle* handle);
 
 /* What is trained: parameters in registration order, floats that slots change, names of metrics.
  * `has_counts`: the script says what a slot counts. Once. `memory` is valid until ls_close(). */

@@ -34,6 +34,9 @@ struct DeskEnd {
   std::string text;
 };
 
+// What a reply says of its order: ok, or why the script failed.
+Status status_of(const ls_reply& reply);
+
 class Desk {
  public:
   // kAborted if the run is over before Python takes the order.

@@ -96,6 +96,26 @@ int ls_declare(ls_run* run, uint64_t samples, const char* fingerprint) {
   return guarded([&] { return run->run->declare(samples, fingerprint); });
 }
 
+int ls_open_data(ls_run* run, const char* cache, uint64_t* samples) {
+  return guarded([&]() -> Status {
+    LOCKSTEP_ASSIGN_OR_RETURN(*samples, run->run->open_data(cache));
+    return Status::ok();
+  });
+}
+
+int ls_batch_of(ls_run* run, const ls_task* task, ls_batch* batch) {
+  return guarded([&]() -> Status {
+    LOCKSTEP_ASSIGN_OR_RETURN(auto handle, run->run->batch(*task));
+    *batch = handle->view();
+    handle.release();
+    return Status::ok();
+  });
+}
+
+void ls_batch_free(ls_batch_handle* handle) {
+  delete handle;
+}
+
 int ls_task_of(ls_run* run, uint64_t step, uint32_t slot, ls_task* task) {
   return guarded([&]() -> Status {
     LOCKSTEP_ASSIGN_OR_RETURN(const auto found, run->run->task(step, slot));

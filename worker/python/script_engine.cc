@@ -23,23 +23,6 @@ ls_order order_of(ls_order_kind kind) {
   return order;
 }
 
-Code code_of(int32_t exit_code) {
-  switch (exit_code) {
-    case 64:
-      return Code::kUsage;
-    case 65:
-      return Code::kBadData;
-    case 66:
-      return Code::kNoInput;
-    case 75:
-      return Code::kCheckpointed;
-    case 78:
-      return Code::kConfig;
-    default:
-      return Code::kInternal;
-  }
-}
-
 }  // namespace
 
 Result<std::unique_ptr<ScriptEngine>> ScriptEngine::create(Parts parts,
@@ -58,9 +41,8 @@ ScriptEngine::ScriptEngine(Parts parts, std::unique_ptr<GradientBuffer> buffer)
 
 Result<ls_reply> ScriptEngine::ask(const ls_order& order) {
   LOCKSTEP_ASSIGN_OR_RETURN(const ls_reply reply, parts_.desk.ask(order));
-  if (reply.code == LS_OK) return reply;
-  return Status(code_of(reply.code),
-                reply.text == nullptr ? "the script failed" : std::string(reply.text));
+  LOCKSTEP_RETURN_IF_ERROR(status_of(reply));
+  return reply;
 }
 
 Result<std::vector<StateTensor>> ScriptEngine::state() {
@@ -143,6 +125,8 @@ Status ScriptEngine::begin_generation(const GenerationView& view, StepGate gate)
   with_phases.phases = phases_;
   LOCKSTEP_RETURN_IF_ERROR(
       driver_.begin_generation(std::move(with_phases), std::move(gate), *buffer_, {}));
+  if (parts_.data != nullptr)
+    LOCKSTEP_RETURN_IF_ERROR(parts_.data->begin_generation(driver_.view(), applied_));
   ahead_.emplace(data::BatchSequenceOptions{.shape = parts_.shape,
                                             .order = parts_.order,
                                             .first_step = applied_,
@@ -155,6 +139,7 @@ Status ScriptEngine::begin_generation(const GenerationView& view, StepGate gate)
 
 void ScriptEngine::end_generation() {
   driver_.end_generation();
+  if (parts_.data != nullptr) parts_.data->end_generation();
   ahead_.reset();
   phases_ = &own_phases_;
 }
@@ -162,7 +147,10 @@ void ScriptEngine::end_generation() {
 Result<StepOutcome> ScriptEngine::step() {
   if (!ahead_) return Status(Code::kInternal, "step() before begin_generation()");
   driver_.enters(Phase::kTrain);
-  return driver_.step();
+  Result<StepOutcome> outcome = driver_.step();
+  // A slot that was cut short left the loader ahead of the state.
+  if (!outcome.is_ok() && parts_.data != nullptr) parts_.data->end_generation();
+  return outcome;
 }
 
 Progress ScriptEngine::progress() const {
@@ -187,9 +175,15 @@ Status ScriptEngine::in_slot() const {
 Status ScriptEngine::ask_for_slot(const SlotTask& task, SlotPort* port, float* region,
                                   bool is_again) {
   phases().switch_to(WorkPhase::kDataWait);
+  ScriptData::BatchRef batch;
+  if (ScriptData* const data = parts_.data; data != nullptr) {
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        batch, is_again ? data->load(task.step, task.slot) : data->next(task.step, task.slot));
+  }
   SlotInWork& work = work_.emplace();
   work.port = port;
   work.region = region;
+  work.batch = std::move(batch);
   work.may_add = port != nullptr && !task.wants_hash && !parts_.layout.has_late();
   work.task = task_of(parts_.shape, parts_.job.seed(), task.step, task.slot, task.step_labels);
   work.takes.resize(flat().parameters.size());
@@ -233,12 +227,25 @@ Status ScriptEngine::has_samples(std::span<const uint64_t> indices) {
     return {Code::kInternal, "a slot of " + std::to_string(work.task.end - work.task.begin) +
                                  " samples got " + std::to_string(indices.size())};
   const data::EpochOrder order(parts_.order, work.task.epoch);
-  work.digest = data::delivered_digest(order, work.task.epoch, work.task.begin, indices);
+  has_batch(data::delivered_digest(order, work.task.epoch, work.task.begin, indices));
+  return Status::ok();
+}
+
+Result<ScriptData::BatchRef> ScriptEngine::take_batch() {
+  LOCKSTEP_RETURN_IF_ERROR(in_slot());
+  if (work_->batch == nullptr)
+    return Status(Code::kInternal, "the slot's batch was taken before, or is Python's to make");
+  has_batch(work_->batch->digest);
+  return std::exchange(work_->batch, nullptr);
+}
+
+void ScriptEngine::has_batch(uint64_t digest) {
+  SlotInWork& work = *work_;
+  work.digest = digest;
   work.has_digest = true;
   if (WorkInHand* const in_hand = driver_.view().in_hand; in_hand != nullptr)
     in_hand->computes(work.task.step, work.task.slot);
   phases().switch_to(WorkPhase::kForward);
-  return Status::ok();
 }
 
 Status ScriptEngine::backward_begins() {

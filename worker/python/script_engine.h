@@ -35,6 +35,7 @@
 #include "worker/engine/core/step_driver.h"
 #include "worker/engine/engine.h"
 #include "worker/python/desk.h"
+#include "worker/python/script_data.h"
 #include "worker/python/script_eval.h"
 #include "worker/python/script_layout.h"
 #include "worker/python/slot_task.h"
@@ -48,6 +49,7 @@ struct SlotInWork {
   float* sum = nullptr;      // where gradients are added; null: they go to the region
   bool may_add = false;      // nobody asks for the gradients of this slot by themselves
   ls_task task{};
+  ScriptData::BatchRef batch;  // of the job's own data
   uint64_t digest = 0;
   bool has_digest = false;
   Status closed;                    // not ok: the generation is over
@@ -66,6 +68,7 @@ class ScriptEngine final : public Engine, private SlotComputer {
     std::vector<std::string> fingerprint;  // sorted
     double lr = 0;                         // of the first step
     ScriptEvalFacts eval = {};
+    ScriptData* data = nullptr;  // of the job's own; null: Python reads samples
   };
   // What `parts` refer to outlives the engine.
   static Result<std::unique_ptr<ScriptEngine>> create(Parts parts,
@@ -90,6 +93,8 @@ class ScriptEngine final : public Engine, private SlotComputer {
 
   // For Python, in a SLOT.
   Status has_samples(std::span<const uint64_t> indices);
+  // The slot's batch, where the data are the job's own: as has_samples().
+  Result<ScriptData::BatchRef> take_batch();
   // kAborted if the generation is over.
   Status backward_begins();
   Status take(uint32_t parameter, const void* data, DType dtype, uint64_t elements);
@@ -115,6 +120,7 @@ class ScriptEngine final : public Engine, private SlotComputer {
   // kUsage unless a slot is in work.
   Status in_slot() const;
   Status ask_for_slot(const SlotTask& task, SlotPort* port, float* region, bool is_again);
+  void has_batch(uint64_t digest);
   Status finish_region(const ls_reply& reply);
   void announce(uint32_t parameter);
   void leave_out(const FlatTensor& place);

@@ -1,6 +1,5 @@
 #include "worker/python/script_run.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,9 +11,12 @@
 #include "comm/collectives/loopback/loopback.h"
 #include "comm/inherited/process_limit.h"
 #include "comm/rundir/layout.h"
+#include "data/base/quiet_signals.h"
+#include "data/open/job_cut.h"
 #include "data/order/job_shuffle.h"
 #include "worker/program/engine_maker.h"
 #include "worker/program/last_wait.h"
+#include "worker/program/watch_far_data.h"
 #include "worker/python/alone.h"
 
 namespace lockstep {
@@ -42,10 +44,11 @@ std::string lines_of(const wire::JobSpec& job, const std::string& run_dir) {
   add("eval_batch", std::to_string(std::max(1u, train.eval_batch())));
   add("exact", job.comm().numerics() == "exact" ? "1" : "0");
   add("script_log", run_dir.empty() ? "" : rundir::file_in(run_dir, rundir::kScriptLog));
+  add("has_data", job.data().train().path().empty() ? "0" : "1");
   return lines;
 }
 
-// The engine is built from what the script has said already; data are the script's business.
+// The engine is built from what the script has said already.
 class ScriptEngineMaker final : public EngineMaker {
  public:
   using Make = std::function<Result<std::unique_ptr<ScriptEngine>>(
@@ -53,11 +56,13 @@ class ScriptEngineMaker final : public EngineMaker {
 
   ScriptEngineMaker(Make make, std::atomic<ScriptEngine*>& shown,
                     const std::atomic<bool>& is_stopped, std::atomic<bool>& has_finished,
-                    wire::DataFacts facts, std::vector<wire::IdentityFact> identity)
+                    const ScriptData* data, wire::DataFacts facts,
+                    std::vector<wire::IdentityFact> identity)
       : make_(std::move(make)),
         shown_(shown),
         is_stopped_(is_stopped),
         has_finished_(has_finished),
+        data_(data),
         facts_(std::move(facts)),
         identity_(std::move(identity)) {}
 
@@ -65,6 +70,7 @@ class ScriptEngineMaker final : public EngineMaker {
     LOCKSTEP_ASSIGN_OR_RETURN(engine_, make_(host.make_buffer));
     shown_.store(engine_.get());
     if (is_stopped_.load()) engine_->request_stop();
+    if (data_ != nullptr) watch_far_data(data_->train(), nullptr, data_->cache(), host);
     MadeEngine made;
     made.engine = engine_.get();
     made.facts = facts_;
@@ -78,26 +84,10 @@ class ScriptEngineMaker final : public EngineMaker {
   std::atomic<ScriptEngine*>& shown_;
   const std::atomic<bool>& is_stopped_;
   std::atomic<bool>& has_finished_;
+  const ScriptData* const data_;  // null: the script's own
   const wire::DataFacts facts_;
   const std::vector<wire::IdentityFact> identity_;
   std::unique_ptr<ScriptEngine> engine_;
-};
-
-// Threads that are started meanwhile inherit that they take no signal.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&all, fault);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
 };
 
 }  // namespace
@@ -125,7 +115,7 @@ ScriptRun::~ScriptRun() {
 Status ScriptRun::declare(uint64_t samples, std::string fingerprint) {
   if (samples == 0 || fingerprint.empty())
     return {Code::kBadData, "the data set has no samples; give batches() one that has"};
-  if (shape_.samples != 0) return {Code::kUsage, "the data of a run are declared once"};
+  LOCKSTEP_RETURN_IF_ERROR(has_no_data());
   shape_ = {samples, job_.train().global_batch(), job_.train().slots()};
   order_ = {.seed = job_.seed(),
             .fingerprint = std::move(fingerprint),
@@ -134,6 +124,33 @@ Status ScriptRun::declare(uint64_t samples, std::string fingerprint) {
             .classes = 0,
             .parts = {}};
   return Status::ok();
+}
+
+Status ScriptRun::has_no_data() const {
+  if (shape_.samples == 0) return Status::ok();
+  return {Code::kUsage, "the data of a run are declared once"};
+}
+
+Result<uint64_t> ScriptRun::open_data(const char* cache) {
+  LOCKSTEP_RETURN_IF_ERROR(has_no_data());
+  const std::string& named = job_.data().cache_dir();
+  std::string directory = named.empty() && cache != nullptr ? cache : named;
+  if (options_) directory = data::cache_directory(job_.data(), options_->run_dir);
+  LOCKSTEP_ASSIGN_OR_RETURN(data_, ScriptData::open(job_, std::move(directory)));
+  shape_ = data_->shape();
+  order_ = data_->order();
+  return shape_.samples;
+}
+
+Result<std::unique_ptr<ls_batch_handle>> ScriptRun::batch(const ls_task& task) {
+  if (data_ == nullptr)
+    return Status(Code::kUsage,
+                  "the job's data are not open; batches() of the script's own data "
+                  "set makes them in Python");
+  ScriptEngine* const engine = engine_.load();
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      auto batch, engine != nullptr ? engine->take_batch() : data_->load(task.step, task.slot));
+  return std::make_unique<ls_batch_handle>(job_.data(), std::move(batch));
 }
 
 Result<std::optional<ls_task>> ScriptRun::task(Step step, uint32_t slot) const {
@@ -170,8 +187,8 @@ Status ScriptRun::evaluate(ScriptEvalFacts facts) {
 
 Result<std::unique_ptr<ScriptEngine>> ScriptRun::make_engine(
     const Engine::BufferFactory& make_buffer) {
-  return ScriptEngine::create({job_, shape_, order_, *layout_, desk_, fingerprint_, lr_, eval_},
-                              make_buffer);
+  return ScriptEngine::create(
+      {job_, shape_, order_, *layout_, desk_, fingerprint_, lr_, eval_, data_.get()}, make_buffer);
 }
 
 Status ScriptRun::begin(std::vector<std::string> fingerprint,
@@ -183,19 +200,20 @@ Status ScriptRun::begin(std::vector<std::string> fingerprint,
   lr_ = lr;
   explain_missing_threads();
   allow_many_descriptors();
-  const SignalsBlocked blocked;
+  const data::QuietSignals quiet;
   return options_ ? start_worker(std::move(identity)) : start_alone();
 }
 
 Status ScriptRun::start_worker(std::vector<wire::IdentityFact> identity) {
   wire::DataFacts facts;
+  if (data_ != nullptr) facts = data_->facts();
   facts.set_train_samples(shape_.samples);
   facts.set_train_fingerprint(order_.fingerprint);
   facts.set_eval_samples(eval_.samples);
   facts.set_eval_fingerprint(eval_.fingerprint);
   auto maker = std::make_unique<ScriptEngineMaker>(
       [this](const Engine::BufferFactory& make_buffer) { return make_engine(make_buffer); },
-      engine_, is_stopped_, has_finished_, std::move(facts), std::move(identity));
+      engine_, is_stopped_, has_finished_, data_.get(), std::move(facts), std::move(identity));
   LOCKSTEP_ASSIGN_OR_RETURN(worker_, Worker::create(*options_, std::move(maker)));
   has_begun_ = true;
   training_ = std::thread([this] {

@@ -1,6 +1,7 @@
 // What an ls_run (core.h) is: a script's process from its job to its end, in four stages.
 //
-//   opened ── declare() ──▶ has data ── lay_out() ──▶ has a layout ── begin() ──▶ runs ── close()
+//   opened ── declare() or open_data() ──▶ has data ── lay_out() ──▶ has a layout ── begin() ──▶
+//   runs ── close()
 //
 // begin() starts the threads: of a worker, the loop's (session, /metrics, signals) and the training
 // thread; alone, the training thread only. All of them block the signals that they do not handle.
@@ -23,7 +24,9 @@
 #include "comm/wire/control.pb.h"
 #include "comm/wire/job.pb.h"
 #include "worker/program/worker.h"
+#include "worker/python/batch_handle.h"
 #include "worker/python/desk.h"
+#include "worker/python/script_data.h"
 #include "worker/python/script_engine.h"
 #include "worker/python/script_eval.h"
 #include "worker/python/script_layout.h"
@@ -41,9 +44,14 @@ class ScriptRun {
   const std::string& job_lines() const { return job_lines_; }
 
   Status declare(uint64_t samples, std::string fingerprint);
+  // The job's own data. `cache`: of a run without a directory, where the job names none.
+  // The samples of an epoch.
+  Result<uint64_t> open_data(const char* cache);
   // Nothing: the slot has no samples.
   Result<std::optional<ls_task>> task(Step step, uint32_t slot) const;
   Status indices(const ls_task& task, std::span<uint64_t> out) const;
+  // After open_data(). The caller's, until ls_batch_free().
+  Result<std::unique_ptr<ls_batch_handle>> batch(const ls_task& task);
 
   Status lay_out(ScriptFacts facts);
   const ScriptLayout& layout() const { return *layout_; }
@@ -63,6 +71,7 @@ class ScriptRun {
  private:
   ScriptRun(std::optional<WorkerOptions> worker, wire::JobSpec job);
 
+  Status has_no_data() const;
   Result<std::unique_ptr<ScriptEngine>> make_engine(const Engine::BufferFactory& make_buffer);
   Status start_worker(std::vector<wire::IdentityFact> identity);
   Status start_alone();
@@ -74,6 +83,7 @@ class ScriptRun {
   const std::string job_lines_;
   data::RunShape shape_;
   data::OrderSpec order_;
+  std::unique_ptr<ScriptData> data_;  // null: the script's own
   std::optional<ScriptLayout> layout_;
   ScriptEvalFacts eval_;
   std::vector<std::string> fingerprint_;

@@ -7,6 +7,7 @@
 #include "comm/base/check.h"
 #include "comm/base/labels.h"
 #include "comm/wire/loss_kind.h"
+#include "data/read/job_loader.h"
 #include "data/read/job_order.h"
 #include "worker/engine/core/loss.h"
 #include "worker/model/model.h"
@@ -61,13 +62,10 @@ SlotLook::SlotLook(const wire::JobSpec& job, const data::Dataset& dataset, const
       shape_{data::epoch_units(dataset), job.train().global_batch(), job.train().slots()} {}
 
 Result<std::unique_ptr<data::Loader>> SlotLook::load(uint32_t slot) const {
-  data::LoaderOptions options;
-  options.shape = shape_;
-  options.order = data::job_order(job_, dataset_);
+  data::LoaderOptions options = data::job_loader_options(job_, dataset_);
   options.first_step = step_;
   options.end_step = step_ + 1;
   options.slots = {slot, slot + 1};
-  options.transforms = {job_.data().transforms().begin(), job_.data().transforms().end()};
   return data::Loader::start(dataset_, options);
 }
 

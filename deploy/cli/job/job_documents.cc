@@ -54,7 +54,9 @@ Status check_documents(const JobValues& values, const wire::JobSpec& job) {
     return usage(say("data.documents") + " but " + say("data.train.format") +
                  ": documents are of tokens or text; leave it out");
   const ModelRow* model = find_model(job.model().name());
-  if (data.documents() == "pack" && (model == nullptr || !model->tells_documents_apart))
+  const bool tells_apart =
+      model != nullptr && (model->tells_documents_apart || model->is_script);  // it may
+  if (data.documents() == "pack" && !tells_apart)
     return usage(say("data.documents") + " but " + say("model.name") + ": only " +
                  models_of_packed_documents() +
                  " can tell the documents of a sequence apart; take pad");

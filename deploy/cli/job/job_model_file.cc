@@ -9,11 +9,34 @@
 namespace lockstep {
 
 bool takes_tokens(const wire::JobSpec& job) {
-  if (is_from_file(job.model())) return is_token_format(job.data().train().format());
+  if (is_from_file(job.model()) || is_script(job.model()))
+    return is_token_format(job.data().train().format());
   return learns_from_tokens(job.model());
 }
 
 namespace {
+
+// Defaults of a job whose data decide what they are of.
+void leave_out_what_is_for_images(const JobValues& values, const JobContext& context,
+                                  wire::JobSpec& job) {
+  if (context.stored != nullptr || !takes_tokens(job)) return;
+  if (!values.count("data.transforms")) job.mutable_data()->clear_transforms();
+  if (!values.count("train.eval_batch")) job.mutable_train()->set_eval_batch(kSequenceEvalBatch);
+}
+
+// Of a model that takes what the data are.
+Status check_tokens(const JobValues& values, const wire::JobSpec& job) {
+  const auto say = [&](std::string_view key) { return told(values, key, job); };
+  const wire::ModelSpec& model = job.model();
+  if (takes_tokens(job) && model.block() == 0)
+    return {Code::kUsage,
+            say("model.block") + ": the training data are tokens (data.train.format " +
+                job.data().train().format() + "); set how many tokens make a sequence"};
+  if (!takes_tokens(job) && (model.block() > 0 || model.vocab() > 0))
+    return {Code::kUsage, say(model.block() > 0 ? "model.block" : "model.vocab") +
+                              ": the training data are images, which have no tokens"};
+  return Status::ok();
+}
 
 // A run without this file at first takes none on a resume: its evaluations would not compare.
 Status resolve_eval_file(const JobContext& context, wire::ModelSpec& model) {
@@ -31,6 +54,7 @@ Status resolve_eval_file(const JobContext& context, wire::ModelSpec& model) {
 }  // namespace
 
 Status resolve_model_file(const JobValues& values, const JobContext& context, wire::JobSpec& job) {
+  if (is_script(job.model())) leave_out_what_is_for_images(values, context, job);
   if (!is_from_file(job.model())) return Status::ok();
   wire::ModelSpec& model = *job.mutable_model();
   if (model.path().empty())
@@ -44,9 +68,7 @@ Status resolve_model_file(const JobValues& values, const JobContext& context, wi
   if (model.name() == "exported" && !model.predict_path().empty())
     LOCKSTEP_RETURN_IF_ERROR(
         context.hash_model_file(model.predict_path(), kPredictFileKeys).status());
-  if (context.stored != nullptr || !takes_tokens(job)) return Status::ok();
-  if (!values.count("data.transforms")) job.mutable_data()->clear_transforms();
-  if (!values.count("train.eval_batch")) job.mutable_train()->set_eval_batch(kSequenceEvalBatch);
+  leave_out_what_is_for_images(values, context, job);
   return Status::ok();
 }
 
@@ -79,7 +101,8 @@ Status check_model_file(const JobValues& values, const wire::JobSpec& job) {
     return usage(say("model.name") + " but " + say("model.predict_path") +
                  ": a program for predictions belongs to model.name exported");
   if (!is_from_file(model)) {
-    if (model.path().empty() && model.sha256().empty()) return Status::ok();
+    if (model.path().empty() && model.sha256().empty())
+      return is_script(model) ? check_tokens(values, job) : Status::ok();
     return usage(say("model.name") + " but " +
                  say(model.path().empty() ? "model.sha256" : "model.path") +
                  ": a file belongs to model.name exported, torchscript or plugin");
@@ -88,13 +111,7 @@ Status check_model_file(const JobValues& values, const wire::JobSpec& job) {
     return usage(say("model.name") + " but " +
                  say(model.batch_norm() ? "model.batch_norm" : "model.dropout") +
                  ": only built-in models have this key; change the model's file instead");
-  if (takes_tokens(job) && model.block() == 0)
-    return usage(say("model.block") + ": the training data are tokens (data.train.format " +
-                 job.data().train().format() + "); set how many tokens make a sequence");
-  if (!takes_tokens(job) && (model.block() > 0 || model.vocab() > 0))
-    return usage(say(model.block() > 0 ? "model.block" : "model.vocab") +
-                 ": the training data are images, which have no tokens");
-  return Status::ok();
+  return check_tokens(values, job);
 }
 
 }  // namespace lockstep

@@ -76,8 +76,9 @@ std::string job_yaml(const wire::JobSpec& job) {
   std::string out;
   std::string_view before;
   std::string_view list_before;
+  const bool has_data = !job.data().train().path().empty();
   for (const JobKey& row : job_keys()) {
-    if (is_script(job.model()) && !said_by_script(row.key).empty()) continue;
+    if (is_script(job.model()) && !said_by_script(row.key, has_data).empty()) continue;
     if (!list_of(row).empty()) {
       if (list_of(row) != list_before) out += yaml_list(list_of(row), job);
       list_before = list_of(row);

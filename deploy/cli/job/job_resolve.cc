@@ -66,7 +66,8 @@ Status set_default(const JobValues& values, const JobKey& row, size_t element, w
     return Status(Code::kUsage, key + " is missing: " + std::string(row.meaning) +
                                     (is_of_script ? std::string(kWhereAScriptSays) : ""));
   if (!row.by_machine.empty()) return Status::ok();
-  const bool has_images = !is_of_script && !learns_from_tokens(job.model());
+  const bool has_no_data = is_of_script && job.data().train().path().empty();
+  const bool has_images = !has_no_data && !learns_from_tokens(job.model());
   if (row.key == "data.transforms" && !has_images) return Status::ok();
   return set_job_value(row, {default_text(row, job)}, job, element);
 }
@@ -128,9 +129,10 @@ Status set_paths(const JobValues& values, const JobContext& context, wire::JobSp
 }
 
 // Evaluation data where the training data are, unless something else was said.
-Status find_eval(const JobValues& values, const JobContext& context, wire::DataSpec& data) {
+Status find_eval(const JobValues& values, const JobContext& context, wire::JobSpec& job) {
+  wire::DataSpec& data = *job.mutable_data();
   const bool eval_said = values.count("data.eval.path") > 0 || context.stored != nullptr;
-  if (eval_said || data.train().path().empty()) return Status::ok();
+  if (eval_said || is_script(job.model()) || data.train().path().empty()) return Status::ok();
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string train, context.local_path(data, data.train().path()));
   if (context.has_eval_files(data, train)) data.mutable_eval()->set_path(data.train().path());
   return Status::ok();
@@ -229,7 +231,7 @@ Status check_model_fits_data(const JobValues& values, const wire::JobSpec& job) 
   if (model != nullptr && model->check) LOCKSTEP_RETURN_IF_ERROR(model->check(job.model()));
   const auto check = [&](const std::string& key, const auto& set) {
     if (set.path().empty() || is_token_format(set.format()) == wants_tokens) return Status::ok();
-    if (is_from_file(job.model()))
+    if (is_from_file(job.model()) || is_script(job.model()))
       return Status(Code::kUsage, say("data.train.format") + " but " + say(key) +
                                       ": both must be images, or both tokens");
     return Status(Code::kUsage,
@@ -342,7 +344,7 @@ Result<wire::JobSpec> resolve_job(const JobValues& values, const JobContext& con
     job.mutable_train()->set_global_batch(context.stored->train().global_batch());
   LOCKSTEP_RETURN_IF_ERROR(set_paths(values, context, job));
   LOCKSTEP_RETURN_IF_ERROR(check_script(values, context, job));
-  LOCKSTEP_RETURN_IF_ERROR(find_eval(values, context, *job.mutable_data()));
+  LOCKSTEP_RETURN_IF_ERROR(find_eval(values, context, job));
   LOCKSTEP_RETURN_IF_ERROR(resolve_split(values, job));
   resolve_autos(context, job);
   resolve_buckets(job);

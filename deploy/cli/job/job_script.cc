@@ -73,8 +73,10 @@ bool is_script_job(const JobValues& values, const wire::JobSpec* stored) {
 
 Status check_script_keys(const JobValues& values, const wire::JobSpec* stored) {
   if (!is_script_job(values, stored)) return check_one_model(values);
+  const bool has_data = is_given(values, "data.train.path") ||
+                        (stored != nullptr && !stored->data().train().path().empty());
   for (const auto& [key, value] : values) {
-    std::string_view why = said_by_script(key);
+    std::string_view why = said_by_script(key, has_data);
     if (why.empty() && value.items.size() == 1) why = refused_value(key, value.items[0]);
     if (why.empty()) continue;
     return Status(Code::kUsage,
@@ -87,6 +89,12 @@ Status check_script(const JobValues& values, const JobContext& context, const wi
   const auto say = [&](std::string_view key) { return told(values, key, job); };
   const wire::ScriptSpec& script = job.script();
   if (is_script(job.model())) {
+    for (const std::string& word : job.data().transforms())
+      if (word.starts_with("mixup") || word.starts_with("cutmix"))
+        return Status(Code::kUsage, say("data.transforms") +
+                                        " but the job is that of a script: " + word +
+                                        " gives samples two labels; leave it out, and mix "
+                                        "the batches in the script");
     if (!script.path().empty())
       return context.check_script(script.path()).with_context(say("script.path"));
     return Status(Code::kUsage, say("model.name") + " but " + say("script.path") +

@@ -54,18 +54,28 @@ std::string describe_model(const wire::ModelSpec& model, const data::SampleShape
          (model.stem() == "auto" ? ", by model.stem auto)" : ")");
 }
 
-PreparedData prepare_script(const wire::ScriptSpec& script) {
+// What the data are the workers say, too: in a script's job they are open until then.
+PreparedData prepare_script(const wire::ScriptSpec& script, const std::string& data) {
   PreparedData prepared;
   prepared.facts.set_open(true);
   prepared.model = "script " + printable(std::filesystem::path(script.path()).filename().string());
+  prepared.description = data;
   return prepared;
+}
+
+// Workers would say it too, but only after they have started.
+Status check_transforms(const wire::DataSpec& spec, const data::Dataset& train) {
+  const auto& words = spec.transforms();
+  return data::SampleReader::create(train, {words.begin(), words.end()}, train.statistics())
+      .status();
 }
 
 }  // namespace
 
 Result<PreparedData> prepare_data(const wire::JobSpec& job, const std::string& run_dir,
                                   const std::function<void(const std::string&)>& progress) {
-  if (is_script(job.model())) return prepare_script(job.script());
+  if (is_script(job.model()) && job.data().train().path().empty())
+    return prepare_script(job.script(), "");
   const std::string cache_dir = data::cache_directory(job.data(), run_dir);
   const data::ProgressFn show = [&](const std::string& what, uint64_t done, uint64_t total) {
     const std::string share =
@@ -73,15 +83,18 @@ Result<PreparedData> prepare_data(const wire::JobSpec& job, const std::string& r
                    : percent(static_cast<double>(done) / static_cast<double>(total), 0);
     progress("preparing data: " + what + " " + share);
   };
+  if (is_script(job.model())) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const auto train, data::open_train_data(job, cache_dir, show));
+    LOCKSTEP_RETURN_IF_ERROR(check_transforms(job.data(), *train));
+    return prepare_script(job.script(), describe(*train, nullptr));
+  }
   LOCKSTEP_ASSIGN_OR_RETURN(const data::RunData opened, data::open_run_data(job, cache_dir, show));
   const data::Dataset& train = *opened.train;
   const data::Dataset* eval = opened.eval.get();
   PreparedData prepared{data::make_data_facts(train, eval),
                         describe_model(job.model(), train.shape()), describe(train, eval)};
+  LOCKSTEP_RETURN_IF_ERROR(check_transforms(job.data(), train));
   const auto& words = job.data().transforms();
-  // Workers would say it too, but only after they have started.
-  LOCKSTEP_RETURN_IF_ERROR(
-      data::SampleReader::create(train, {words.begin(), words.end()}, train.statistics()).status());
   LOCKSTEP_ASSIGN_OR_RETURN(*prepared.facts.mutable_legend(),
                             data::make_legend({words.begin(), words.end()}, train));
   return prepared;

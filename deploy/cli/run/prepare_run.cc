@@ -53,7 +53,8 @@ Result<PreparedData> prepare_run(const RunDir& dir, const wire::JobSpec& job, bo
   LOCKSTEP_RETURN_IF_ERROR(stored.status());
   if (data.facts.open()) {  // the script has said them, or says them yet
     data.facts = *stored;
-    if (!stored->open()) data.description = grouped(stored->train_samples()) + " samples";
+    if (!stored->open() && data.description.empty())
+      data.description = grouped(stored->train_samples()) + " samples";
     return data;
   }
   LOCKSTEP_RETURN_IF_ERROR(check_same_data(*stored, data.facts));

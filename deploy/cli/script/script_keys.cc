@@ -1,11 +1,25 @@
 #include "deploy/cli/script/script_keys.h"
 
+#include <algorithm>
+#include <span>
+
 namespace lockstep {
 namespace {
 
 struct OwnWord {
   std::string_view keys;  // a key, or all that begin so if it ends with a dot
   std::string_view instead;
+};
+
+// Of a job that names its data.
+constexpr OwnWord kOfJobData[] = {
+    {"data.eval.",
+     "the script opens its evaluation data itself; give them to run.evaluate(), or hold some of "
+     "the "
+     "training data out with data.holdout"},
+    {"data.", ""},
+    {"model.block", ""},
+    {"model.vocab", ""},
 };
 
 constexpr std::string_view kPrecision =
@@ -27,7 +41,9 @@ constexpr OwnWord kOwnWords[] = {
     {"schedule.",
      "the script makes its schedule itself; set it there, as in "
      "torch.optim.lr_scheduler.CosineAnnealingLR"},
-    {"data.", "the script opens its data itself; name them there, as in run.batches(dataset)"},
+    {"data.",
+     "the script opens its data itself; name them there, as in run.batches(dataset), or name "
+     "data.train.path here, for run.batches()"},
     {"train.precision", kPrecision},
     {"train.loss_scale", kPrecision},
     {"train.loss_scale_growth", kPrecision},
@@ -41,13 +57,19 @@ constexpr OwnWord kOwnWords[] = {
     {"train.graph", "the script compiles its model itself; take torch.compile there"},
 };
 
+const OwnWord* find_word(std::span<const OwnWord> words, std::string_view key) {
+  const auto found = std::ranges::find_if(words, [&](const OwnWord& word) {
+    return word.keys == key || (word.keys.ends_with('.') && key.starts_with(word.keys));
+  });
+  return found == words.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
-std::string_view said_by_script(std::string_view key) {
-  for (const OwnWord& word : kOwnWords)
-    if (word.keys == key || (word.keys.ends_with('.') && key.starts_with(word.keys)))
-      return word.instead;
-  return {};
+std::string_view said_by_script(std::string_view key, bool has_data) {
+  const OwnWord* word = has_data ? find_word(kOfJobData, key) : nullptr;
+  if (word == nullptr) word = find_word(kOwnWords, key);
+  return word == nullptr ? std::string_view() : word->instead;
 }
 
 }  // namespace lockstep

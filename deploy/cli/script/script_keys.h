@@ -9,7 +9,8 @@
 namespace lockstep {
 
 // Where the script says what `key` would say: a sentence with the remedy. Empty for a key that goes
-// with a script. `key` may name a row, an element or a list ("optimizer.groups").
-std::string_view said_by_script(std::string_view key);
+// with a script. `key` may name a row, an element or a list ("optimizer.groups"). `has_data`: the
+// job names the training data (data.train.path), which Lockstep then reads.
+std::string_view said_by_script(std::string_view key, bool has_data);
 
 }  // namespace lockstep

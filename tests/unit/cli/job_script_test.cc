@@ -93,7 +93,8 @@ TEST(JobScript, RefusesWhatTheScriptSays) {
       {"optimizer.clip_norm=1", "clip_grad_norm_"},
       {"optimizer.groups=[{match: a, lr: 2}]", "torch.optim"},
       {"schedule=cosine", "lr_scheduler"},
-      {"data.train.path=d", "run.batches"},
+      {"data.holdout=0.1", "data.train.path"},
+      {"model.block=8", "makes its model itself"},
       {"data.mix=[{path: d}]", "run.batches"},
       {"data.transforms=[]", "run.batches"},
       {"train.precision=bf16", "torch.autocast"},
@@ -116,6 +117,39 @@ TEST(JobScript, RefusesWhatTheScriptSays) {
                                                Advises(advice)))
         << given;
   }
+}
+
+TEST(JobScript, MayNameItsData) {
+  const auto job = script_job({"data.train.path=d", "data.holdout=0.1", "data.threads=2"});
+  ASSERT_TRUE(job.is_ok()) << job.status().message();
+  EXPECT_EQ(job->data().train().path(), "/home/me/d");
+  EXPECT_EQ(job->data().eval().path(), "");
+  EXPECT_THAT(job->data().transforms(), ::testing::ElementsAre("normalize"));
+  const auto again = resolve_job(*parse_job_yaml(job_yaml(*job), "job.yaml"), context());
+  ASSERT_TRUE(again.is_ok()) << again.status().message();
+  EXPECT_EQ(again->SerializeAsString(), job->SerializeAsString());
+}
+
+TEST(JobScript, CutsTokensAsItsBlockSays) {
+  const auto job = script_job({"data.train.path=d", "data.train.format=tokens", "model.block=8",
+                               "data.documents=pack", "data.document_end=7"});
+  ASSERT_TRUE(job.is_ok()) << job.status().message();
+  EXPECT_EQ(job->model().block(), 8u);
+  EXPECT_EQ(job->data().transforms_size(), 0);
+  EXPECT_THAT(script_job({"data.train.path=d", "data.train.format=tokens"}),
+              FailsWith(Code::kUsage, Names("model.block")));
+  EXPECT_THAT(script_job({"data.train.path=d", "data.train.format=idx", "model.block=8"}),
+              FailsWith(Code::kUsage, Names("model.block", "no tokens")));
+}
+
+TEST(JobScript, RefusesWhatItCannotDoWithItsData) {
+  EXPECT_THAT(script_job({"data.train.path=d", "data.eval.path=e"}),
+              FailsWith(Code::kUsage, Names("data.eval.path", "script")));
+  EXPECT_THAT(script_job({"data.train.path=d", "data.transforms=[mixup=0.2]"}),
+              FailsWith(Code::kUsage, Names("data.transforms", "mixup"), Advises("in the script")));
+  EXPECT_THAT(script_job({"data.train.path=d", "data.train.format=idx",
+                          "data.mix=[{path: e, format: tokens}]"}),
+              FailsWith(Code::kUsage, Names("data.mix.0.format", "both tokens")));
 }
 
 TEST(JobScript, TakesTheKeysOfTheRun) {
@@ -196,11 +230,17 @@ TEST(JobScript, MayTakeOtherWordsOnAResume) {
 
 // A key that is new has a place beside a script, or none.
 TEST(JobScript, LeavesOutWholeSectionsOrSingleKeys) {
-  EXPECT_EQ(said_by_script("model.name"), "");
-  EXPECT_EQ(said_by_script("train.global_batch"), "");
-  EXPECT_NE(said_by_script("optimizer.groups"), "");
-  EXPECT_NE(said_by_script("data.mix.0.path"), "");
-  EXPECT_EQ(said_by_script("script.path"), "");
+  for (const bool has_data : {false, true}) {
+    EXPECT_EQ(said_by_script("model.name", has_data), "");
+    EXPECT_EQ(said_by_script("train.global_batch", has_data), "");
+    EXPECT_NE(said_by_script("optimizer.groups", has_data), "");
+    EXPECT_NE(said_by_script("data.eval.path", has_data), "");
+    EXPECT_EQ(said_by_script("script.path", has_data), "");
+  }
+  for (const char* key : {"data.mix.0.path", "data.train.path", "model.block"}) {
+    EXPECT_NE(said_by_script(key, false), "");
+    EXPECT_EQ(said_by_script(key, true), "");
+  }
 }
 
 }  // namespace

@@ -25,9 +25,10 @@ from ._errors import Left, LockstepError, Misuse, Stopped
 
 if TYPE_CHECKING:
     from ._frameworks._hf import Trainer
+    from ._job_data import Batch
     from ._run import Run
 
-__all__ = ["Left", "LockstepError", "Misuse", "Run", "Stopped", "fit", "start"]
+__all__ = ["Batch", "Left", "LockstepError", "Misuse", "Run", "Stopped", "fit", "start"]
 
 
 def start() -> Run:
@@ -67,4 +68,8 @@ def __getattr__(name: str) -> Any:
         from ._frameworks._hf import Trainer
 
         return Trainer
+    if name == "Batch":
+        from ._job_data import Batch
+
+        return Batch
     raise AttributeError(f"module 'lockstep' has no attribute {name!r}")

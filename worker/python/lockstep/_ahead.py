@@ -1,8 +1,10 @@
 """Asks for the batches that a worker computes next, ahead of need."""
 from __future__ import annotations
 
+from typing import Any
+
 from ._core import Core, Task as CoreTask
-from ._data import Batch, Feed, Task
+from ._data import Feed, Task
 
 
 class Ahead:
@@ -35,6 +37,10 @@ class Ahead:
         for task in tasks:
             self._feed.request(task)
 
-    def take(self, task: CoreTask) -> Batch:
+    def take(self, task: CoreTask, *, is_trial: bool) -> Any:
+        """The batch of the slot; the run is told what the dataset was asked for."""
         asked = self._asked.pop((task.step, task.slot), None)
-        return self._feed.take(asked or self.task_of(task))
+        batch = self._feed.take(asked or self.task_of(task))
+        if not is_trial:
+            self._core.has_samples(batch.indices)
+        return batch.value

@@ -39,6 +39,17 @@ class Task(ctypes.Structure):
                 ("step_samples", _u64), ("slot", _u32), ("seed", _u32)]
 
 
+class Field(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("shape", ctypes.POINTER(_i64)),
+                ("data", ctypes.c_void_p), ("bytes", _u64), ("sample_stride", _i64), ("dims", _u32),
+                ("role", _u8), ("dtype", _u8)]
+
+
+class _Batch(ctypes.Structure):
+    _fields_ = [("handle", ctypes.c_void_p), ("fields", ctypes.POINTER(Field)),
+                ("field_count", _u64)]
+
+
 class Order(ctypes.Structure):
     _fields_ = [("kind", _i32), ("exit_code", _i32), ("task", Task),
                 ("generation", _u64), ("step", _u64),
@@ -118,6 +129,10 @@ class Core:
         stays.ls_take.argtypes = [ctypes.c_void_p, _u32, ctypes.c_void_p, _u8, _u64]
         stays.ls_take_statistic.argtypes = [ctypes.c_void_p, _u32, ctypes.c_void_p, _u64]
         stays.ls_has_samples.argtypes = [ctypes.c_void_p, _u64_p, _u64]
+        stays.ls_batch_free.argtypes = [ctypes.c_void_p]
+        stays.ls_batch_free.restype = None
+        waits.ls_batch_of.argtypes = [ctypes.c_void_p, ctypes.POINTER(Task),
+                                      ctypes.POINTER(_Batch)]
         waits.ls_next.argtypes = [ctypes.c_void_p, ctypes.POINTER(Reply), ctypes.POINTER(Order),
                                   ctypes.c_int]
         waits.ls_backward_begins.argtypes = [ctypes.c_void_p]
@@ -140,6 +155,23 @@ class Core:
 
     def declare(self, samples: int, fingerprint: str) -> None:
         self._check(self._stays.ls_declare(self._run, _u64(samples), fingerprint.encode()))
+
+    def open_data(self, cache: str | None) -> int:
+        """Of the job, instead of declare(). The number of samples."""
+        samples = _u64()
+        self._check(self._waits.ls_open_data(self._run,
+                                             None if cache is None else os.fsencode(cache),
+                                             ctypes.byref(samples)))
+        return samples.value
+
+    def batch_of(self, task: Task) -> tuple[int, list[Field]]:
+        """A handle for free_batch(), and tensors that are valid until then."""
+        batch = _Batch()
+        self._check(self._waits.ls_batch_of(self._run, ctypes.byref(task), ctypes.byref(batch)))
+        return batch.handle, batch.fields[:batch.field_count]
+
+    def free_batch(self, handle: int) -> None:
+        self._stays.ls_batch_free(handle)
 
     def task_of(self, step: int, slot: int) -> Task | None:
         task = Task()

@@ -22,14 +22,15 @@ import torch
 
 from . import _core, _numerics, _seeds, _trial
 from ._ahead import Ahead
+from ._batches import check_arguments, open_batches
 from ._core import CoreError, Order, Reply
-from ._data import Feed, facts, unpack
 from ._debugger import Watch
 from ._errors import (INTERNAL, STOPPED, USAGE, Left, LockstepError, Misuse, Stopped, exit_code_of,
                       is_of_machine, text_of)
 from ._eval import Evaluates
 from ._forks import Forks
 from ._gradients import Buffers, Gradients, dtype_number
+from ._job_data import JobData
 from ._log import Log, Logs
 from ._settings import Settings
 from ._slot import Slot, SlotParts
@@ -109,20 +110,22 @@ class Run(Logs, Evaluates):
         self._clip_norm = clip_norm
         self._is_kept = True
 
-    def batches(self, data: Any, *, workers: int | None = None,
+    def batches(self, data: Any = None, *, workers: int | None = None,
                 collate: Any = None) -> Iterator[Any]:
         """The batches of this process, a slot of a step each, until the run is complete.
 
-        `data`: a map-style Dataset, or a DataLoader that shuffles plainly. workers: processes that
-        read samples ahead, which change no bit; None: the DataLoader's num_workers, else none.
-        Raises SystemExit where the run stops, or goes on without this worker: code behind the loop
-        runs only where the run is complete.
+        `data`: a map-style Dataset, or a DataLoader that shuffles plainly. None: the data that the
+        job names (data.train.path), as Batch. workers: processes that read samples ahead, which
+        change no bit; None: the DataLoader's num_workers, else none. Raises SystemExit where the run
+        stops, or goes on without this worker: code behind the loop runs only where the run is
+        complete.
         """
         if not self._is_kept:
             raise Misuse("batches() came before run.keep(model=..., optimizer=...)")
         if self._has_looped:
             raise Misuse("batches() was called before: a run has one loop over its data, and "
                          "train.epochs or train.max_steps say how long it is")
+        check_arguments(self._job, data, workers, collate)
         self._has_looped = True
         return self._loop(data, workers, collate)
 
@@ -151,26 +154,14 @@ class Run(Logs, Evaluates):
         with contextlib.ExitStack() as stack:
             stack.enter_context(as_ours())
             self._settings = Settings()
-            source = unpack(data, collate)
-            if workers is None:
-                workers = source.workers or 0
-            feed = Feed(source, seed=self.seed, workers=workers)
-            stack.callback(feed.close)
-            feed.start()
-            if self._evaluation is not None:
-                stack.enter_context(self._evaluation.open(self._job))
-            known = facts(source, self.seed, exact=self._job["exact"] == "1")
-            self._core.declare(known.samples, known.fingerprint)
-            if said := source.about_batch_size(int(self._job["global_batch"]),
-                                               int(self._job["slots"])):
-                print(f"lockstep: {said}", file=sys.stderr)
-            ahead = Ahead(self._core, feed, 2 * workers)
+            ahead, samples = open_batches(self._core, self._is_worker, stack, self._evaluation, data,
+                                          workers, collate)
             self._stage = Stage.TRIAL
-            yield from self._try_out(ahead, *_trial.tasks_of(self._core, known.samples))
+            yield from self._try_out(ahead, *_trial.tasks_of(self._core, samples))
             self._stage = Stage.TRAINING
             yield from self._train(ahead)
 
-    def _try_out(self, ahead: Ahead, first: _core.Task,
+    def _try_out(self, ahead: Ahead | JobData, first: _core.Task,
                  smallest: _core.Task | None) -> Iterator[Any]:
         """Yields a slot of the first step, twice, and the smallest of the run, if it is another one;
         then the run has its layout, and begins."""
@@ -220,19 +211,18 @@ class Run(Logs, Evaluates):
         if self._is_worker:
             self._watch = Watch(self._core.set_paused)
 
-    def _slot_of(self, ahead: Ahead, task: _core.Task,
+    def _slot_of(self, ahead: Ahead | JobData, task: _core.Task,
                  observed: _trial.Observed | None = None) -> Iterator[Any]:
         """Yields the batch of a slot; afterwards the body has done what it must."""
-        batch = ahead.take(task)
+        batch = ahead.take(task, is_trial=observed is not None)
         if observed is None:
             self._step, self._epoch = task.step, task.epoch
-            self._core.has_samples(batch.indices)
         is_closely = observed is not None or self._is_check(task.step)
         if is_closely:
             self._kept.remember()
         _seeds.seed_all(task.seed)
         self._slot = Slot(self._parts, task, observed)
-        yield batch.value
+        yield batch
         self._check_process()
         self._slot.check_done()
         self._settings.check()
@@ -250,7 +240,7 @@ class Run(Logs, Evaluates):
             raise Misuse("a process that the loop's body forked goes on with the loop; end it in "
                          "the body, by os._exit()")
 
-    def _train(self, ahead: Ahead) -> Iterator[Any]:
+    def _train(self, ahead: Ahead | JobData) -> Iterator[Any]:
         reply: Reply | None = None
         while True:
             order = self._next(reply)

@@ -227,6 +227,34 @@ TEST_F(OpenTerm, ManyDifferencesAndLongValuesMakeAShortMessage) {
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
 }
 
+// Two data sets take turns: an epoch is twice the first one's samples.
+void mix(wire::Register* m, uint64_t samples) {
+  for (const char* fingerprint : {"x", "y"}) {
+    wire::MixedFacts& part = *m->mutable_facts()->add_mixed();
+    part.set_fingerprint(fingerprint);
+    part.set_samples(samples);
+    part.set_weight(1);
+  }
+}
+
+TEST_F(OpenTerm, TheDataSetsOfAMixtureAreKeptForTheAuditAndForTheNextTerm) {
+  job_.mutable_data()->add_mix()->set_path("/y");
+  has_file_ = false;
+  begin(BeginMode::kFirst);
+  for (ConnectionId c = 1; c <= 2; ++c) {
+    wire::Register m = script(c);
+    mix(&m, 25);
+    w.join(c, m);
+  }
+  const auto order = order_of(w.journal.load()->identity);
+  ASSERT_TRUE(order.is_ok()) << order.status().message();
+  ASSERT_EQ(order->spec.parts.size(), 2u);
+  EXPECT_EQ(order->spec.parts[1].fingerprint, "y");
+  begin(BeginMode::kNextTerm);
+  ASSERT_EQ(w.options.facts.mixed_size(), 2);
+  EXPECT_EQ(w.options.facts.mixed(0).samples(), 25u);
+}
+
 TEST_F(OpenTerm, AReportThatNobodyCanUseIsRefusedByName) {
   begin(BeginMode::kFirst);
   const auto refused = [&](const char* why, const auto& change) {
@@ -244,6 +272,8 @@ TEST_F(OpenTerm, AReportThatNobodyCanUseIsRefusedByName) {
   refused("a fingerprint that is longer", [](auto& m) {
     m.mutable_facts()->set_train_fingerprint(std::string(limits::kFingerprintBytes + 1, 'a'));
   });
+  refused("an impossible mixture", [](auto& m) { mix(&m, 0); });
+  refused("a mixture of other samples", [](auto& m) { mix(&m, 24); });
   refused("nothing of itself", [](auto& m) { m.clear_identity(); });
   refused("the key a twice", [](auto& m) { set_identity(&m, {{"a", "1"}, {"a", "1"}}); });
   refused("the key a behind b", [](auto& m) { set_identity(&m, {{"b", "1"}, {"a", "1"}}); });

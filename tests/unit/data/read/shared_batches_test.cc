@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <memory>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -67,6 +68,19 @@ TEST(SharedBatches, APlaceThatWasGivenBackIsUsedAgainAndOneThatIsHeldIsNot) {
   expect_kept(*second, 2);
   expect_kept(*third, 3);
   expect_kept(*fourth, 4);
+}
+
+TEST(SharedBatches, ALoopThatLetsEachGoForTheNextNeedsNoFreshMemory) {
+  const auto ring = std::move(BatchRing::make(kSharedSizes, 2)).value();
+  std::shared_ptr<const Batch> held;
+  std::set<const uint8_t*> places;
+  for (Step step = 0; step < 20; ++step) {
+    make_shared_one(*ring, step);
+    auto next = take_shared(*ring);
+    places.insert(next->stored);
+    held = std::move(next);
+  }
+  EXPECT_LE(places.size(), 3u);
 }
 
 TEST(SharedBatches, TheyTakeTurnsWithBatchesThatAreNotShared) {

@@ -1,0 +1,104 @@
+// The data that a script's job names, in the hands of the engine that stands between Python and
+// them.
+#include "worker/python/script_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "comm/collectives/loopback/loopback.h"
+#include "tests/support/fails_with.h"
+#include "tests/support/idx_writer.h"
+#include "worker/python/batch_handle.h"
+
+namespace lockstep {
+namespace {
+
+constexpr uint32_t kSamples = 50;
+
+class ScriptDataTest : public ::testing::Test {
+ protected:
+  ScriptDataTest() {
+    write_file(dir_.path("train-images-idx3-ubyte"), data::some_images(kSamples, 2, 3));
+    write_file(dir_.path("train-labels-idx1-ubyte"), data::some_labels(kSamples, 4));
+    job_.set_seed(3);
+    job_.mutable_train()->set_global_batch(20);
+    job_.mutable_train()->set_slots(4);
+    *job_.mutable_data()->mutable_train() = data::spec_of(dir_.path(), "idx");
+    job_.mutable_data()->add_transforms("normalize");
+  }
+  std::unique_ptr<ScriptData> open() {
+    auto opened = ScriptData::open(job_, dir_.path("cache"));
+    EXPECT_TRUE(opened.is_ok()) << opened.status().message();
+    return std::move(opened).value();
+  }
+  // Of one rank with these slots.
+  GenerationView view(SlotRun slots) {
+    GenerationView view;
+    view.generation = 1;
+    view.collective = collectives_.front().get();
+    view.slot_runs = {slots};
+    view.total_steps = 6;
+    return view;
+  }
+
+  TemporaryDirectory dir_;
+  wire::JobSpec job_;
+  std::unique_ptr<GradientBuffer> buffer_ =
+      make_plain_buffer({.gradients = 16, .statistics = 16, .elements = 32}, 4);
+  std::vector<std::unique_ptr<Collective>> collectives_ = make_loopback(1, {buffer_.get()});
+};
+
+std::vector<float> pixels_of(const data::Batch& batch) {
+  return {batch.images, batch.images + batch.samples * batch.shape.elements()};
+}
+
+TEST_F(ScriptDataTest, AGenerationGivesTheBatchesThatEachSlotHasByItself) {
+  const auto data = open();
+  EXPECT_EQ(data->shape().samples, kSamples);
+  ASSERT_TRUE(data->begin_generation(view({1, 3}), 1).is_ok());
+  std::vector<ScriptData::BatchRef> kept;
+  for (Step step = 1; step < 6; ++step)
+    for (uint32_t slot = 1; slot < 3; ++slot) {
+      auto batch = data->next(step, slot);
+      ASSERT_TRUE(batch.is_ok()) << batch.status().message();
+      kept.push_back(std::move(*batch));
+    }
+  data->end_generation();
+  for (const ScriptData::BatchRef& batch : kept) {
+    const auto alone = data->load(batch->step, batch->slot);
+    ASSERT_TRUE(alone.is_ok()) << alone.status().message();
+    EXPECT_EQ((*alone)->digest, batch->digest);
+    EXPECT_EQ(pixels_of(**alone), pixels_of(*batch));
+  }
+  EXPECT_EQ(data->next(6, 1).status().code(), Code::kInternal) << "there is no generation";
+}
+
+TEST_F(ScriptDataTest, AHandleKeepsABatchAndTellsItsTensors) {
+  auto data = open();
+  auto batch = data->load(0, 2);
+  ASSERT_TRUE(batch.is_ok()) << batch.status().message();
+  const std::vector<float> pixels = pixels_of(**batch);
+  ls_batch_handle handle(job_.data(), std::move(*batch));
+  data.reset();
+  const ls_batch told = handle.view();
+  ASSERT_EQ(told.field_count, 2u);
+  const ls_field& x = told.fields[0];
+  EXPECT_EQ(std::vector<int64_t>(x.shape, x.shape + x.dims), (std::vector<int64_t>{5, 1, 2, 3}));
+  EXPECT_EQ(x.sample_stride, 6);
+  ASSERT_EQ(x.bytes, pixels.size() * sizeof(float));
+  EXPECT_EQ(std::memcmp(x.data, pixels.data(), x.bytes), 0);
+  const ls_field& y = told.fields[1];
+  EXPECT_EQ(y.role, LS_TARGET);
+  EXPECT_EQ(y.bytes, 5 * sizeof(int64_t));
+}
+
+TEST_F(ScriptDataTest, DataThatAreNotThereAreNamed) {
+  job_.mutable_data()->mutable_train()->set_path(dir_.path("none"));
+  EXPECT_THAT(ScriptData::open(job_, dir_.path("cache")),
+              FailsWith(Code::kNoInput, Names(dir_.path("none"))));
+}
+
+}  // namespace
+}  // namespace lockstep

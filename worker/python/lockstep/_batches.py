@@ -1,0 +1,54 @@
+"""Where the batches of a run come from: a data set of the script, or the data that its job names."""
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import Any
+
+from ._ahead import Ahead
+from ._core import Core
+from ._data import Feed, facts, unpack
+from ._errors import Misuse
+from ._eval import Evaluation
+from ._job_data import JobData
+
+
+def check_arguments(job: dict[str, str], data: Any, workers: int | None, collate: Any) -> None:
+    """Raises Misuse unless exactly one of both names the data."""
+    has_data = job["has_data"] == "1"
+    if data is None and not has_data:
+        raise Misuse("batches() was given no data set, and the job names no data; give it one, or "
+                     "set data.train.path")
+    if data is not None and has_data:
+        raise Misuse("batches() was given a data set, and the job names data, too "
+                     "(data.train.path); leave one of the two out")
+    if data is None and (workers is not None or collate is not None):
+        raise Misuse("batches(workers=, collate=) are for a data set of the script's own; the job's "
+                     "data are read by threads (data.threads), as its keys say")
+
+
+def open_batches(core: Core, is_worker: bool, stack: contextlib.ExitStack,
+                 evaluation: Evaluation | None, data: Any, workers: int | None,
+                 collate: Any) -> tuple[Ahead | JobData, int]:
+    """And the number of samples. REQUIRES: check_arguments(). `stack` closes what is opened. `evaluation` forks its processes
+    here, too: before the core has threads, and before samples are drawn."""
+    job = core.job
+    if data is None:
+        if evaluation is not None:
+            stack.enter_context(evaluation.open(job))
+        batches = JobData(core, is_worker)
+        return batches, batches.samples
+    source = unpack(data, collate)
+    if workers is None:
+        workers = source.workers or 0
+    seed = int(job["seed"])
+    feed = Feed(source, seed=seed, workers=workers)
+    stack.callback(feed.close)
+    feed.start()
+    if evaluation is not None:
+        stack.enter_context(evaluation.open(job))
+    known = facts(source, seed, exact=job["exact"] == "1")
+    core.declare(known.samples, known.fingerprint)
+    if said := source.about_batch_size(int(job["global_batch"]), int(job["slots"])):
+        print(f"lockstep: {said}", file=sys.stderr)
+    return Ahead(core, feed, 2 * workers), known.samples

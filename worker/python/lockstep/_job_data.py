@@ -1,0 +1,88 @@
+"""The data that the job names (data.train.path). C++ opens, orders and loads them; here they become
+tensors over the loader's memory, without a copy."""
+from __future__ import annotations
+
+import ctypes
+import os
+import weakref
+from typing import Any, Mapping
+
+import torch
+
+from . import _core
+from ._core import Core, Field, Task
+
+_DTYPES = [getattr(torch, name) for name in _core.DTYPES]
+_INPUT, _TARGET, _WEIGHT = range(3)  # ls_field_role
+
+
+class Batch(tuple):
+    """The pair (x, y) of a slot. Each is a tensor; where the job names several inputs or targets
+    (data.inputs, data.targets), a dict of them by their names.
+
+    `fields`: all tensors that have names. `weight`: of the samples (data.weight), or None.
+    """
+
+    fields: Mapping[str, torch.Tensor]
+    weight: torch.Tensor | None
+
+    @property
+    def x(self) -> Any:
+        return self[0]
+
+    @property
+    def y(self) -> Any:
+        return self[1]
+
+
+class JobData:
+    """Batches of the job's own data, as Ahead gives those of the script's."""
+
+    def __init__(self, core: Core, is_worker: bool):
+        self._core = core
+        self.samples = core.open_data(None if is_worker else _cache_of_alone())
+
+    def ask(self, generation: int) -> None:
+        """The loader asks for itself."""
+
+    def take(self, task: Task, *, is_trial: bool) -> Batch:
+        """The batch stays as it is for as long as somebody holds it."""
+        handle, fields = self._core.batch_of(task)
+        held = _Held()
+        weakref.finalize(held, self._core.free_batch, handle).atexit = False
+        return _batch_of([(field.role, field.name.decode(), _tensor_of(field, held))
+                          for field in fields])
+
+
+class _Held:
+    """What every tensor of a batch keeps alive."""
+
+
+def _cache_of_alone() -> str:
+    """A run of one has no directory: beside those of other programs."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    cache = os.path.join(home, "lockstep")
+    os.makedirs(cache, mode=0o700, exist_ok=True)
+    return cache
+
+
+def _tensor_of(field: Field, held: _Held) -> torch.Tensor:
+    memory = (ctypes.c_uint8 * field.bytes).from_address(field.data)
+    memory.held = held
+    sizes = field.shape[:field.dims]
+    strides = [1] * len(sizes)
+    for dim in range(len(sizes) - 1, 1, -1):
+        strides[dim - 1] = strides[dim] * sizes[dim]
+    strides[0] = field.sample_stride
+    return torch.frombuffer(memory, dtype=_DTYPES[field.dtype]).as_strided(sizes, strides)
+
+
+def _batch_of(fields: list[tuple[int, str, torch.Tensor]]) -> Batch:
+    def of(role: int) -> Any:
+        found = {name: tensor for kind, name, tensor in fields if kind == role}
+        return found if len(found) > 1 else next(iter(found.values()), None)
+
+    batch = Batch((of(_INPUT), of(_TARGET)))
+    batch.fields = {name: tensor for _, name, tensor in fields if name}
+    batch.weight = of(_WEIGHT)
+    return batch

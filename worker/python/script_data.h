@@ -1,0 +1,60 @@
+// The training data that a script's job names (data.train.path), and their batches: opened, ordered
+// and loaded as for the models of Lockstep's own.
+//
+// Errors: those of open_train_data() and of Loader.
+//
+// Thread-safety: open() and load() on any one thread, before a generation or in one; next() and the
+// generation on the training thread. A batch may be let go on any thread.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "comm/wire/control.pb.h"
+#include "comm/wire/job.pb.h"
+#include "data/dataset/dataset.h"
+#include "data/order/epoch_order.h"
+#include "data/order/step_plan.h"
+#include "data/read/batch.h"
+#include "data/read/loader.h"
+#include "data/read/loader_tuning.h"
+#include "worker/engine/core/generation_view.h"
+
+namespace lockstep {
+
+class ScriptData {
+ public:
+  using BatchRef = std::shared_ptr<const data::Batch>;
+
+  // `job` outlives the object. `cache`: where inflated files and indexes are kept.
+  static Result<std::unique_ptr<ScriptData>> open(const wire::JobSpec& job, std::string cache);
+
+  const data::Dataset& train() const { return *train_; }
+  const std::string& cache() const { return cache_; }
+  data::RunShape shape() const;
+  data::OrderSpec order() const;
+  wire::DataFacts facts() const;
+
+  // From here on next() gives the batches of this rank's slots, from `first` on.
+  Status begin_generation(const GenerationView& view, Step first);
+  void end_generation();
+
+  // REQUIRES: in a generation, its next slot that has samples.
+  Result<BatchRef> next(Step step, uint32_t slot);
+  // Of any slot that has samples, beside what the generation loads.
+  Result<BatchRef> load(Step step, uint32_t slot) const;
+
+ private:
+  ScriptData(const wire::JobSpec& job, std::string cache, std::unique_ptr<data::Dataset> train);
+  void note_tuning();
+
+  const wire::JobSpec& job_;
+  const std::string cache_;
+  const std::unique_ptr<data::Dataset> train_;
+  const std::unique_ptr<data::LoaderTuning> tuning_;  // over all generations; null: off
+  bool tuning_is_noted_ = false;
+  std::function<void(const std::string&)> note_;  // of the generation
+  std::unique_ptr<data::Loader> loader_;          // of the generation
+};
+
+}  // namespace lockstep
