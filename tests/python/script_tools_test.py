@@ -71,7 +71,7 @@ class Tools(ScriptTest):
                 (("eval", run_dir), 64, of_model),
                 (("export", "model", run_dir, self.scratch / "out"), 64, of_model),
                 (("generate", run_dir, "--prompt", "a"), 64, of_model),
-                (("replay", run_dir, "--step", 5), 64, dict(names="script", advises="python")),
+                (("replay", run_dir, "--step", 5, "--slot", 1), 64, dict(names="--slot", advises="leave it out")),
                 (("doctor", TRAIN), 64, dict(names="script", advises="lockstep top"))):
             with self.subTest(words[0]):
                 done = lockstep(*words)

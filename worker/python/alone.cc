@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <memory>
+#include <utility>
 
 #include "comm/base/clock.h"
 #include "comm/collectives/loopback/loopback.h"
@@ -79,6 +79,29 @@ Status train(PhasePlan& plan, ScriptEngine& engine, const std::atomic<bool>& is_
 
 }  // namespace
 
+AloneGeneration::AloneGeneration(ScriptEngine& engine)
+    : engine_(engine), collectives_(make_loopback(1, {&engine.gradient_buffer()})) {}
+
+AloneGeneration::~AloneGeneration() {
+  engine_.end_generation();
+}
+
+Status AloneGeneration::begin(Facts facts) {
+  GenerationView view;
+  view.generation = 1;
+  view.collective = collectives_.front().get();
+  view.slot_runs = {{0, facts.slots}};
+  view.bucket_bounds = {0, engine_.gradient_buffer().layout().elements};
+  view.total_steps = facts.total_steps;
+  view.skips = std::move(facts.skips);
+  view.is_writer = facts.is_writer;
+  return engine_.begin_generation(view, {});
+}
+
+void AloneGeneration::abort() {
+  collectives_.front()->abort();
+}
+
 Result<AloneEnd> run_alone(const wire::JobSpec& job, const data::RunShape& shape,
                            ScriptEngine& engine, const std::atomic<bool>& is_stopped) {
   const uint64_t total = data::total_steps(shape, job.train().epochs(), job.train().max_steps());
@@ -86,20 +109,16 @@ Result<AloneEnd> run_alone(const wire::JobSpec& job, const data::RunShape& shape
   facts.set_train_samples(shape.samples);
   facts.set_eval_samples(engine.eval().samples);
   PhasePlan plan = make_phase_plan(job, facts, total);
-  GradientBuffer& buffer = engine.gradient_buffer();
-  const auto collectives = make_loopback(1, {&buffer});
-  GenerationView view;
-  view.generation = 1;
-  view.collective = collectives.front().get();
-  view.slot_runs = {{0, shape.slots}};
-  view.bucket_bounds = {0, buffer.layout().elements};
-  view.total_steps = total;
-  view.is_writer = true;
-  LOCKSTEP_RETURN_IF_ERROR(engine.begin_generation(view, {}));
-  const Status trained = train(plan, engine, is_stopped);
-  if (!trained.is_ok()) collectives.front()->abort();
-  engine.end_generation();
-  if (!trained.is_ok()) return trained;
+  {
+    AloneGeneration generation(engine);
+    LOCKSTEP_RETURN_IF_ERROR(generation.begin(
+        {.slots = shape.slots, .total_steps = total, .skips = {}, .is_writer = true}));
+    const Status trained = train(plan, engine, is_stopped);
+    if (!trained.is_ok()) {
+      generation.abort();
+      return trained;
+    }
+  }
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<StateTensor> state, engine.state());
   return AloneEnd{.weights_sha256 = weights_hash(state, /*all=*/false),
                   .is_done = engine.applied_steps() >= plan.total_steps};

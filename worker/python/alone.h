@@ -5,12 +5,39 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "comm/base/status.h"
 #include "worker/python/script_engine.h"
 
 namespace lockstep {
+
+// A generation of one process, which has every slot.
+class AloneGeneration {
+ public:
+  // `engine` outlives the object.
+  explicit AloneGeneration(ScriptEngine& engine);
+  ~AloneGeneration();
+  AloneGeneration(const AloneGeneration&) = delete;
+  AloneGeneration& operator=(const AloneGeneration&) = delete;
+
+  struct Facts {
+    uint32_t slots = 0;        // of the run
+    uint64_t total_steps = 0;  // of the run
+    data::SkipSet skips;
+    bool is_writer = false;  // GenerationView
+  };
+  // Call once, and then the engine's step().
+  Status begin(Facts facts);
+  // A step has failed.
+  void abort();
+
+ private:
+  ScriptEngine& engine_;
+  std::vector<std::unique_ptr<Collective>> collectives_;  // one
+};
 
 struct AloneEnd {
   std::string weights_sha256;

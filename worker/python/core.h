@@ -97,10 +97,10 @@ typedef struct ls_order {
   uint64_t step;            /* APPLY: that is applied. INSTALL, EVAL: applied steps of the state */
   const ls_tensor* tensors; /* INSTALL */
   uint64_t tensor_count;
-  const char* text;   /* END: why, or what a run of one process ends with */
-  int32_t is_again;   /* SLOT: the slot was computed before; nothing of it is kept */
-  int32_t is_done;    /* END: every step is applied */
-  int32_t is_writer;  /* APPLY: this process writes what the run keeps */
+  const char* text;  /* END: why, or what a run of one process ends with; of a replay, its report */
+  int32_t is_again;  /* SLOT: the slot was computed before; nothing of it is kept */
+  int32_t is_done;   /* END: every step is applied */
+  int32_t is_writer; /* APPLY: this process writes what the run keeps */
   uint64_t share_end; /* EVAL: of the samples that this process is asked for in this evaluation */
 } ls_order;
 
@@ -134,6 +134,8 @@ LS_API const char* ls_error(void);
 /* `worker`: "key=value" lines of the agent (worker_lines.h): a worker of a run, whose
  * job is in its run directory. Null: alone, with this serialized wire::JobSpec. */
 LS_API int ls_open(const char* worker, const void* job, size_t job_bytes, ls_run** run);
+/* Alone, over the steps of a plan that `lockstep replay` wrote to this file. */
+LS_API int ls_open_replay(const char* plan, ls_run** run);
 /* "key=value" lines of what a script may ask of its job. */
 LS_API const char* ls_job(const ls_run* run);
 

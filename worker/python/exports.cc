@@ -88,6 +88,15 @@ int ls_open(const char* worker, const void* job, size_t job_bytes, ls_run** run)
   });
 }
 
+int ls_open_replay(const char* plan, ls_run** run) {
+  return guarded([&]() -> Status {
+    LOCKSTEP_ASSIGN_OR_RETURN(wire::ReplayPlan read, ScriptReplay::read(plan));
+    LOCKSTEP_ASSIGN_OR_RETURN(auto opened, ScriptRun::open_replay(std::move(read)));
+    *run = new ls_run{std::move(opened)};
+    return Status::ok();
+  });
+}
+
 const char* ls_job(const ls_run* run) {
   return run->run->job_lines().c_str();
 }

@@ -337,6 +337,7 @@ Status ScriptEngine::finish_region(const ls_reply& reply) {
     control[kControlMetrics + i] = static_cast<float>(reply.metrics[i] * samples / of_step);
   put_digest(control, work.task.slot, work.digest);
   layout.put_count(control, reply.count);
+  if (parts_.on_slot) parts_.on_slot(work.task, reply.loss);
   return Status::ok();
 }
 

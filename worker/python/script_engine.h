@@ -22,6 +22,7 @@
 // its main thread while the training thread waits for a reply.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -69,6 +70,8 @@ class ScriptEngine final : public Engine, private SlotComputer {
     double lr = 0;                         // of the first step
     ScriptEvalFacts eval = {};
     ScriptData* data = nullptr;  // of the job's own; null: Python reads samples
+    // Hears of every slot that was computed for a step. On the training thread.
+    std::function<void(const ls_task& task, double loss)> on_slot = {};
   };
   // What `parts` refer to outlives the engine.
   static Result<std::unique_ptr<ScriptEngine>> create(Parts parts,

@@ -102,6 +102,13 @@ Result<std::unique_ptr<ScriptRun>> ScriptRun::open(std::optional<WorkerOptions> 
   return std::unique_ptr<ScriptRun>(new ScriptRun(std::move(worker), std::move(job)));
 }
 
+Result<std::unique_ptr<ScriptRun>> ScriptRun::open_replay(wire::ReplayPlan plan) {
+  LOCKSTEP_ASSIGN_OR_RETURN(auto run, open({}, plan.job()));
+  run->replay_ = std::make_unique<ScriptReplay>(std::move(plan));
+  run->job_lines_ += "is_replay=1\n";
+  return run;
+}
+
 ScriptRun::ScriptRun(std::optional<WorkerOptions> worker, wire::JobSpec job)
     : options_(std::move(worker)),
       job_(std::move(job)),
@@ -187,8 +194,12 @@ Status ScriptRun::evaluate(ScriptEvalFacts facts) {
 
 Result<std::unique_ptr<ScriptEngine>> ScriptRun::make_engine(
     const Engine::BufferFactory& make_buffer) {
-  return ScriptEngine::create(
-      {job_, shape_, order_, *layout_, desk_, fingerprint_, lr_, eval_, data_.get()}, make_buffer);
+  std::function<void(const ls_task&, double)> on_slot;
+  if (replay_ != nullptr)
+    on_slot = [this](const ls_task& task, double loss) { replay_->took_slot(task, loss); };
+  return ScriptEngine::create({job_, shape_, order_, *layout_, desk_, fingerprint_, lr_, eval_,
+                               data_.get(), std::move(on_slot)},
+                              make_buffer);
 }
 
 Status ScriptRun::begin(std::vector<std::string> fingerprint,
@@ -256,7 +267,15 @@ Status ScriptRun::start_alone() {
   return Status::ok();
 }
 
+DeskEnd ScriptRun::replay() {
+  const auto found = replay_->run(shape_, order_, *own_engine_, is_stopped_);
+  if (!found.is_ok()) return {exit_code(found.status()), false, found.status().message()};
+  if (found->is_stopped) return {exit_code(Status(Code::kCheckpointed, "")), false, found->text};
+  return {found->is_same ? 0 : 1, false, found->text};
+}
+
 void ScriptRun::train_alone() {
+  if (replay_ != nullptr) return desk_.end(replay());
   const auto ended = run_alone(job_, shape_, *own_engine_, is_stopped_);
   if (!ended.is_ok())
     return desk_.end({exit_code(ended.status()), false, ended.status().message()});

@@ -30,6 +30,7 @@
 #include "worker/python/script_engine.h"
 #include "worker/python/script_eval.h"
 #include "worker/python/script_layout.h"
+#include "worker/python/script_replay.h"
 
 namespace lockstep {
 
@@ -38,6 +39,8 @@ class ScriptRun {
   // `worker`: null: alone.
   static Result<std::unique_ptr<ScriptRun>> open(std::optional<WorkerOptions> worker,
                                                  wire::JobSpec job);
+  // Alone, over these steps.
+  static Result<std::unique_ptr<ScriptRun>> open_replay(wire::ReplayPlan plan);
   ~ScriptRun();
 
   const wire::JobSpec& job() const { return job_; }
@@ -77,10 +80,11 @@ class ScriptRun {
   Status start_alone();
   void serve();
   void train_alone();
+  DeskEnd replay();
 
   const std::optional<WorkerOptions> options_;
   const wire::JobSpec job_;
-  const std::string job_lines_;
+  std::string job_lines_;
   data::RunShape shape_;
   data::OrderSpec order_;
   std::unique_ptr<ScriptData> data_;  // null: the script's own
@@ -90,6 +94,7 @@ class ScriptRun {
   double lr_ = 0;
   Desk desk_;
   std::atomic<ScriptEngine*> engine_{nullptr};  // since it is built
+  std::unique_ptr<ScriptReplay> replay_;        // null: it is none
   std::unique_ptr<ScriptEngine> own_engine_;    // alone
   std::unique_ptr<Worker> worker_;
   std::atomic<bool> is_stopped_{false};

@@ -1,12 +1,12 @@
 #include "worker/replay/replay.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <utility>
 
 #include "comm/base/check.h"
+#include "comm/base/exact_number.h"
 #include "comm/collectives/loopback/loopback.h"
 #include "comm/wire/loss_kind.h"
 #include "comm/wire/predictions.h"
@@ -24,17 +24,6 @@
 
 namespace lockstep {
 namespace {
-
-bool same_bits(double a, double b) {
-  return (std::isnan(a) && std::isnan(b)) ||
-         std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
-}
-
-std::string exact_text(double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.17g", value);
-  return text;
-}
 
 class Replay {
  public:
@@ -69,9 +58,10 @@ Status Replay::open() {
   LOCKSTEP_ASSIGN_OR_RETURN(source_, ReplaySource::open(request_.run_dir, request_.step - 1));
   const wire::JobSpec& job = source_->job();
   if (is_script(job.model()))
-    return {Code::kUsage,
-            "the run trains a script, whose steps replay cannot compute; `python SCRIPT.py` "
-            "computes them again from the first, the same bits, under a debugger if you like"};
+    return {
+        Code::kUsage,
+        "the run trains a script, whose steps only the script computes; `lockstep replay` starts "
+        "it"};
   if (job.cluster().device() == "cuda") {
     return {Code::kConfig,
             "the run was trained on GPUs, but replay computes on the CPU, which gives other bits"};

@@ -85,13 +85,19 @@ Result<std::vector<coordinator::StepEntry>> ReplaySource::recorded(Step first) {
 
 data::SkipSet ReplaySource::skips_in(const std::vector<coordinator::StepEntry>& steps) const {
   data::SkipSet set;
-  for (const coordinator::StepEntry& entry : steps) {
-    for (const coordinator::SkipEntry& skip : skips_) {
-      const bool holds = skip.step == entry.step && coordinator::holds_in(skip, entry.generation);
-      if (holds) set.add(skip.step, skip.slots.begin, skip.slots.end);
-    }
-  }
+  for (const coordinator::SkipEntry& skip : skip_entries_in(steps))
+    set.add(skip.step, skip.slots.begin, skip.slots.end);
   return set;
+}
+
+std::vector<coordinator::SkipEntry> ReplaySource::skip_entries_in(
+    const std::vector<coordinator::StepEntry>& steps) const {
+  std::vector<coordinator::SkipEntry> found;
+  for (const coordinator::StepEntry& entry : steps)
+    for (const coordinator::SkipEntry& skip : skips_)
+      if (skip.step == entry.step && coordinator::holds_in(skip, entry.generation))
+        found.push_back(skip);
+  return found;
 }
 
 std::vector<coordinator::SkipEntry> ReplaySource::skips_of_step() const {

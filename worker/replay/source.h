@@ -46,6 +46,8 @@ class ReplaySource {
 
   // The slots that these steps left out when the run did them.
   data::SkipSet skips_in(const std::vector<coordinator::StepEntry>& steps) const;
+  std::vector<coordinator::SkipEntry> skip_entries_in(
+      const std::vector<coordinator::StepEntry>& steps) const;
   // The skips of step(), whatever generation left the slots out first.
   std::vector<coordinator::SkipEntry> skips_of_step() const;
   // Which rank had which slots in `generation`.

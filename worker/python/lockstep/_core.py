@@ -113,9 +113,10 @@ def tensors_of(rows: Sequence[tuple[str, Sequence[int], int, int, int, int, bool
 
 
 class Core:
-    """One ls_run."""
+    """One ls_run. `replay`: the file of a plan; else the `job` of a run of one, or the lines of a
+    `worker`."""
 
-    def __init__(self, worker: str | None, job: bytes = b""):
+    def __init__(self, worker: str | None, job: bytes = b"", replay: str | None = None):
         path = os.fspath(_library_path())
         try:
             waits, stays = ctypes.CDLL(path), ctypes.PyDLL(path)
@@ -141,8 +142,11 @@ class Core:
         self._closing = threading.Lock()  # request_stop() and set_paused() come from any thread
         self._run = ctypes.c_void_p()
         self._order = Order()
-        self._check(stays.ls_open(worker.encode() if worker is not None else None, job,
-                                  ctypes.c_size_t(len(job)), ctypes.byref(self._run)))
+        if replay is not None:
+            self._check(stays.ls_open_replay(os.fsencode(replay), ctypes.byref(self._run)))
+        else:
+            self._check(stays.ls_open(worker.encode() if worker is not None else None, job,
+                                      ctypes.c_size_t(len(job)), ctypes.byref(self._run)))
         lines = stays.ls_job(self._run).decode().splitlines()
         self.job: dict[str, str] = dict(line.split("=", 1) for line in lines)
 

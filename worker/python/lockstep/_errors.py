@@ -38,6 +38,10 @@ class Left(SystemExit):
         super().__init__(0)
 
 
+class Replayed(SystemExit):
+    """The steps that `lockstep replay` asked for are computed again. 1: with other bits."""
+
+
 def text_of(error: object) -> bytes:
     """Of whatever somebody wrote, as the core takes it."""
     return str(error).encode(errors="replace")[:65536]

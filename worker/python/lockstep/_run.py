@@ -25,8 +25,8 @@ from ._ahead import Ahead
 from ._batches import check_arguments, open_batches
 from ._core import CoreError, Order, Reply
 from ._debugger import Watch
-from ._errors import (INTERNAL, STOPPED, USAGE, Left, LockstepError, Misuse, Stopped, exit_code_of,
-                      is_of_machine, text_of)
+from ._errors import (INTERNAL, STOPPED, USAGE, Left, LockstepError, Misuse, Replayed, Stopped,
+                      exit_code_of, is_of_machine, text_of)
 from ._eval import Evaluates
 from ._forks import Forks
 from ._gradients import Buffers, Gradients, dtype_number
@@ -297,6 +297,9 @@ class Run(Logs, Evaluates):
             print(f"lockstep: done, {self._step} steps, weights_sha256 {text}", file=sys.stderr)
         if is_done:
             return
+        if code in (0, 1) and "is_replay" in self._job:
+            print(text, end="", flush=True)
+            raise Replayed(code)
         if code == 0:
             raise Left()
         if code == STOPPED:

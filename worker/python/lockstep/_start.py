@@ -13,6 +13,7 @@ from ._core import Core, CoreError
 from ._errors import CONFIG, LockstepError, Misuse
 
 _WORKER = "LOCKSTEP_WORKER"
+_REPLAY = "LOCKSTEP_REPLAY"  # a file: `lockstep replay` started the script
 _started = None
 
 
@@ -65,8 +66,10 @@ def start_run():
     _refuse_other_launchers()
     script = _script()
     worker = os.environ.pop(_WORKER, None)  # whatever the script starts is no worker
+    replay = os.environ.pop(_REPLAY, None)
+    has_job = worker is not None or replay is not None
     try:
-        core = Core(worker, b"" if worker is not None else _job_of_alone(script))
+        core = Core(worker, b"" if has_job else _job_of_alone(script), replay)
     except CoreError as why:
         raise LockstepError(str(why), why.code) from None
     job = core.job

@@ -1,0 +1,20 @@
+// `lockstep replay` of a script's run: plans which steps are computed again, and lets the script's
+// Python compute them.
+//
+// Errors: kUsage for a step that the run never did, kConfig without a Python that can run it, else
+// those of ReplaySource.
+//
+// Thread-safety: the main thread.
+#pragma once
+
+#include <string>
+
+#include "comm/base/ids.h"
+#include "comm/base/status.h"
+
+namespace lockstep {
+
+// `step`: counted from 0. The exit code of the script's process, which has told the rest.
+Result<int> replay_script(const std::string& run_dir, Step step);
+
+}  // namespace lockstep

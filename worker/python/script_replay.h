@@ -1,0 +1,57 @@
+// Steps of a script's run, computed again in one process as `lockstep replay` has planned them
+// (worker/replay/script_plan.h), and compared with what the run recorded. Ends at the first step
+// that differs.
+//
+// Thread-safety: run() on the training thread; took_slot() there, too.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "comm/wire/replay.pb.h"
+#include "data/order/epoch_order.h"
+#include "worker/python/script_engine.h"
+
+namespace lockstep {
+
+class ScriptReplay {
+ public:
+  struct Report {
+    std::string text;  // lines for people
+    bool is_same = true;
+    bool is_stopped = false;
+  };
+
+  // kUsage if there are no steps.
+  static Result<wire::ReplayPlan> read(const std::string& path);
+
+  explicit ScriptReplay(wire::ReplayPlan plan) : plan_(std::move(plan)) {}
+
+  const wire::ReplayPlan& plan() const { return plan_; }
+  void took_slot(const ls_task& task, double loss);
+  // `order`: of the data that the script reads now. kBadData if they are others.
+  Result<Report> run(const data::RunShape& shape, const data::OrderSpec& order,
+                     ScriptEngine& engine, const std::atomic<bool>& is_stopped);
+
+ private:
+  struct SlotLoss {
+    ls_task task;
+    double loss = 0;
+  };
+
+  Status load_base(ScriptEngine& engine);
+  void compare_machines(const ScriptEngine& engine);
+  // Adds what differs to the report.
+  Status compare(const wire::StepRecord& record, const wire::ReplayStep& recorded,
+                 ScriptEngine& engine);
+  void tell_slots(const wire::ReplayStep& recorded, const data::OrderSpec& order);
+  void add(const std::string& line) { report_.text += line + "\n"; }
+
+  const wire::ReplayPlan plan_;
+  std::vector<SlotLoss> slots_;  // of the step in work
+  Report report_;
+};
+
+}  // namespace lockstep

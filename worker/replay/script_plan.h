@@ -1,0 +1,18 @@
+// The steps of a script's run that its process computes again: what `lockstep replay` resolves, and
+// the process only carries out (worker/python/script_replay.h).
+//
+// Errors: kConfig if checkpoints cannot be read at all, else those of ReplaySource.
+//
+// Thread-safety: one thread.
+#pragma once
+
+#include "comm/base/status.h"
+#include "comm/wire/replay.pb.h"
+#include "worker/replay/source.h"
+
+namespace lockstep {
+
+// From the newest whole checkpoint before source.step(), or the initial weights, to that step.
+Result<wire::ReplayPlan> make_script_plan(ReplaySource& source);
+
+}  // namespace lockstep
