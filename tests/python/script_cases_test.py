@@ -13,12 +13,13 @@ MLP = ["mlp", "fp32", 0]
 
 
 class Cases(ScriptTest):
-    def start_mlp(self, workers, delay=0, name="run"):
-        return self.start_script(TRAIN, [*MLP, delay], workers, name=name,
+    def start_mlp(self, workers, delay=20, name="run"):
+        self.take_ms(delay)
+        return self.start_script(TRAIN, [*MLP, self.pace], workers, name=name,
                                  overrides=[f"train.max_steps={STEPS}", "train.epochs=0"])
 
     def undisturbed(self):
-        run = self.start_mlp(1, name="undisturbed")
+        run = self.start_mlp(1, delay=0, name="undisturbed")
         self.assertEqual(run.wait(), 0, run.text()[-3000:])
         return run
 
@@ -31,7 +32,7 @@ class Cases(ScriptTest):
         self.assert_same_result(run, undisturbed)
 
     def test_a_resume_goes_on_with_the_next_sample_of_the_epoch(self):
-        run = self.start_mlp(2, delay=20)
+        run = self.start_mlp(2)
         run.wait_for_step(15)  # in the middle of the second epoch
         run.process.send_signal(signal.SIGINT)
         self.assertEqual(run.wait(), 75, run.text()[-3000:])
@@ -43,16 +44,18 @@ class Cases(ScriptTest):
         self.assertIn("the run trains a script", text)
 
     def test_a_resize_shuffles_nothing_and_the_global_batch_stays(self):
-        run = self.start_mlp(1, delay=20)
+        run = self.start_mlp(1)
         run.wait_for_step(15)
+        self.take_ages()
         self.succeed("scale", run.run_dir, 3)
         run.wait_for_workers(3)
+        self.take_ms(0)
         self.assert_same_steps(run, self.undisturbed())
         samples = {row["samples"] for row in run.history()}
         self.assertEqual(samples, {48, 20}, "500 samples are ten full steps and a rest")
 
     def test_who_survives_a_death_computes_the_step_in_flight_again_and_nothing_else(self):
-        run = self.start_mlp(3, delay=20)
+        run = self.start_mlp(3)
         run.wait_for_step(15)
         before = len(run.history())
         os.kill(run.workers()[2], signal.SIGKILL)

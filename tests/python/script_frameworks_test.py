@@ -14,14 +14,7 @@ FIT, HF = SCRIPTS / "fit.py", SCRIPTS / "hf.py"
 class Frameworks(ScriptTest):
     def setUp(self):
         super().setUp()
-        self.pace = self.scratch / "pace"
         self.take_ms(200)
-
-    def take_ms(self, milliseconds):
-        """From now on every slot takes so much longer, asleep."""
-        fresh = self.pace.with_suffix(".new")
-        fresh.write_text(str(milliseconds))
-        fresh.rename(self.pace)
 
     def alone_beside_a_plain_loop(self, script, *words):
         """What the script prints, and what its plain loop found."""
@@ -34,7 +27,7 @@ class Frameworks(ScriptTest):
         run = self.start_script(script, [*words, self.pace], 2)
         run.wait_for_step(2)
         victim = run.workers()[1]
-        self.take_ms(2000)  # the new one has to import its framework meanwhile
+        self.take_ages()
         os.kill(victim, signal.SIGKILL)
         run.wait_for(lambda: victim not in run.workers() and len(run.workers()) == 2
                      and run.status()["generation"] > 2, "another had its place")

@@ -14,15 +14,7 @@ class Recovery(ScriptTest):
     def setUp(self):
         super().setUp()
         self.steps = 120
-        self.pace = self.scratch / "pace"
         self.take_ms(60)
-
-    def take_ms(self, milliseconds):
-        """From now on every slot takes so much longer, asleep: a run lasts until a test is through
-        with it, on any machine."""
-        fresh = self.pace.with_suffix(".new")
-        fresh.write_text(str(milliseconds))
-        fresh.rename(self.pace)
 
     def start_disturbed(self, workers, name="run"):
         run = self.start_script(TRAIN, [*CNN, self.pace], workers, name=name,
@@ -43,6 +35,7 @@ class Recovery(ScriptTest):
     def test_a_killed_writer_is_replaced_and_the_others_keep_their_interpreters(self):
         run = self.start_disturbed(3)
         victim, stays = run.workers()[0], run.workers()[1]
+        self.take_ages()
         os.kill(victim, signal.SIGKILL)
         run.wait_for(lambda: victim not in run.workers() and run.status()["generation"] > 1,
                      "the run went on without it")
@@ -69,7 +62,7 @@ class Recovery(ScriptTest):
         killed = run.coordinator()["pid"]
         os.kill(killed, signal.SIGKILL)
         run.wait_for(lambda: run.coordinator()["pid"] != killed, "another coordinator served")
-        self.take_ms(300)  # the new ones have to import torch meanwhile
+        self.take_ages()
         self.succeed("scale", run.run_dir, 4)
         run.wait_for_workers(4)
         self.take_ms(30)

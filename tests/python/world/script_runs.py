@@ -56,6 +56,21 @@ class ScriptTest(LockstepTest):
         super().setUpClass()
         cls.python = make_python(scratch_directory(cls.addClassCleanup))
 
+    def setUp(self):
+        super().setUp()
+        self.pace = self.scratch / "pace"
+
+    def take_ms(self, milliseconds):
+        """From now on every slot of a script that was given `self.pace` takes so much longer, asleep:
+        a run lasts until a test is through with it, on any machine."""
+        fresh = self.pace.with_suffix(".new")
+        fresh.write_text(str(milliseconds))
+        fresh.rename(self.pace)
+
+    def take_ages(self):
+        """No run ends meanwhile: new workers come, which have to import torch."""
+        self.take_ms(2000)
+
     def environment(self, env=None, slot_ms=None):
         return {**super().environment(env, slot_ms), **variables_of(self.python, self.scratch)}
 
