@@ -28,7 +28,7 @@ using testing::make_engine;
 
 constexpr double kRelative = 1e-5;
 constexpr double kAbsolute = 1e-6;
-constexpr int kSamples = 63;
+constexpr int kSamples = 63;  // three steps of 20, and one of 3 in four slots: one is empty
 constexpr int kColumns = 4;
 constexpr double kRate = 0.5;
 

@@ -202,6 +202,27 @@ TEST(Groups, ATiedWeightOfGpt2CanBeFrozen) {
   EXPECT_NE(results[0].at("h.1.mlp.c_fc.weight"), initial.at("h.1.mlp.c_fc.weight"));
 }
 
+// Embedding and head are one parameter, under the name of the embedding: a factor of 0 stops both.
+TEST(Groups, ATiedWeightHasTheFactorOfItsGroup) {
+  const auto text = testing::make_text(83, 16);
+  wire::JobSpec job = testing::small_gpt2(16);
+  const auto trained = [&](const wire::JobSpec& of, uint32_t ranks) {
+    LoopbackWorld world(of, *text, even_runs(4, ranks), kBucketBytes);
+    world.begin_generation(kSteps);
+    world.train_to(kSteps);
+    return tensors_of(world.engine(0));
+  };
+  LoopbackWorld fresh(job, *text, even_runs(4, 1), kBucketBytes);
+  const Tensors initial = tensors_of(fresh.engine(0));
+  const Tensors plain = trained(job, 1);
+  add_group(job, "wte.weight", 0, 0);
+  const Tensors held = trained(job, 1);
+  EXPECT_NE(plain.at("wte.weight"), initial.at("wte.weight"));
+  EXPECT_EQ(held.at("wte.weight"), initial.at("wte.weight"));
+  EXPECT_NE(held.at("h.1.mlp.c_fc.weight"), initial.at("h.1.mlp.c_fc.weight"));
+  EXPECT_EQ(trained(job, 3), held);
+}
+
 TEST(Groups, WhatCannotBeIsRefused) {
   wire::JobSpec nothing = job_of();
   add_group(nothing, "conv1.*", 1, 1);
