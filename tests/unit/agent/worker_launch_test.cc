@@ -83,6 +83,7 @@ TEST_F(WorkerLaunchTest, OnlyAScriptIsKeptFromTheVariablesOfLaunchers) {
   make_program("tools/python3");
   EXPECT_EQ(process_of(*launch(), kOptions)->is_left_out, &is_launch_variable);
   job_.mutable_model()->set_name("mlp");
+  make_program("bin/lockstep-worker");
   EXPECT_EQ(process_of(*launch(), kOptions)->is_left_out, nullptr);
 }
 
