@@ -24,19 +24,18 @@ class Evaluations(ScriptTest):
     def start_evaluated(self, *words, workers, name):
         return self.start_script(EVALUATED, words, workers, name=name)
 
-    def kill_the_writer(self, run, pace):
+    def kill_the_writer(self, run):
         run.wait_for_step(4)
         generation = run.status()["generation"]
         os.kill(run.workers()[0], signal.SIGKILL)
         run.wait_for(lambda: run.status()["generation"] > generation, "the run went on without it")
-        pace.write_text("0")
+        self.take_ms(0)
 
     def test_every_world_has_the_same_evaluations_and_end(self):
-        pace = self.scratch / "pace"
-        pace.write_text("0.2")
-        disturbed = self.start_evaluated(0, pace, workers=3, name="three")
+        self.take_ms(1000)
+        disturbed = self.start_evaluated(0, self.pace, workers=3, name="three")
+        self.kill_the_writer(disturbed)
         alone = self.alone(EVALUATED, 0)  # meanwhile
-        self.kill_the_writer(disturbed, pace)
         steady = self.start_evaluated(1, workers=1, name="one")
         for run in (steady, disturbed):
             self.assertEqual(run.wait(), 0, run.text()[-3000:])

@@ -1,6 +1,6 @@
 """A loop with evaluations, whose loss is the least after step BEST: with train.patience the run ends
-some evaluations later. Its words: data processes, and a file with the seconds that a slot takes
-longer, or nothing."""
+some evaluations later. Its words: data processes, and a file with the milliseconds that a slot
+takes longer, or nothing."""
 # /// lockstep
 # job: evaluated
 # seed: 3
@@ -51,6 +51,6 @@ run.evaluate(score, torch.utils.data.DataLoader(Points(64, 2), num_workers=WORKE
 for x, y in run.batches(Points(100, 1), workers=WORKERS):
     assert model.training
     if PACE and not run.is_trial:
-        time.sleep(float(pathlib.Path(PACE[0]).read_text()))
+        time.sleep(float(pathlib.Path(PACE[0]).read_text()) / 1000)
     run.backward(F.cross_entropy(model(x), y))
 print(f"behind the loop after {run.step} steps", flush=True)
