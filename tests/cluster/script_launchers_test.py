@@ -65,7 +65,7 @@ class Mpirun(Scripts, LaunchTest):
             return super().alone(*words, **more)
 
     def test_two_ranks_one_of_whose_workers_is_killed(self):
-        run = self.mpirun(self.train, "script.args=[mlp, fp32, 0, 40]", np=2)
+        run = self.mpirun(self.train, "script.args=[mlp, fp32, 0, 200]", np=2)
         run.wait_for_workers(2)
         run.wait_for_more_steps(2)
         os.kill(run.workers()[1], signal.SIGKILL)

@@ -75,14 +75,13 @@ class JobData(ScriptTest):
         self.assert_close(losses, self.of_a_model_of_lockstep("cnn"))
         self.assert_close(losses, self.in_eager_pytorch("cnn"))
 
-        pace = self.scratch / "pace"
-        pace.write_text("200")
-        killed = self.start_script(TRAIN, ["cnn", "", pace], 3, name="killed", overrides=self.keys)
+        self.take_ms(1000)
+        killed = self.start_script(TRAIN, ["cnn", "", self.pace], 3, name="killed", overrides=self.keys)
         killed.wait_for_step(3)
         victim = killed.wait_for(lambda: killed.workers()[1], "a second worker")
         os.kill(victim, signal.SIGKILL)
         killed.wait_for(lambda: killed.status()["generation"] > 1, "the run went on without it")
-        pace.write_text("0")
+        self.take_ms(0)
         self.assertEqual(killed.wait(), 0, killed.text()[-3000:])
         self.assert_same_result(killed, whole)
 
@@ -101,14 +100,13 @@ class JobData(ScriptTest):
         for name, pictures in (("a", 30), ("b", 12)):
             (shards / name).mkdir(parents=True)
             shard_files.tar(shards / name / "train-000.tar", list(images(pictures, 1)))
-        pace = self.scratch / "pace"
-        pace.write_text("300")
+        self.take_ms(1000)
         near = keys(shards / "a", shards / "b")
-        run = self.start_script(TRAIN, ["cnn", "", pace], 2, overrides=near)
+        run = self.start_script(TRAIN, ["cnn", "", self.pace], 2, overrides=near)
         run.wait_for_step(3)
         run.process.send_signal(signal.SIGINT)
         self.assertEqual(run.wait(), 75, run.text()[-3000:])
-        pace.write_text("0")
+        self.take_ms(0)
         run = self.finish("--resume", "--workers", 1)
         self.audit(run)
         with RangeServer(shards / "a") as a, RangeServer(shards / "b") as b:
