@@ -27,6 +27,7 @@ ls_order order_of(ls_order_kind kind) {
 
 Result<std::unique_ptr<ScriptEngine>> ScriptEngine::create(Parts parts,
                                                            const BufferFactory& make_buffer) {
+  keep_freed_memory();  // of torch's tensors: they come from the same allocator
   const uint32_t slots = parts.shape.slots;
   LOCKSTEP_ASSIGN_OR_RETURN(auto buffer,
                             make_buffer(parts.layout.flat().buffer, regions_needed(slots, slots)));
