@@ -3,7 +3,7 @@
 gloo with two ranks, in turn.
 
     script_loops.py --python PYTHON [--models mlp,cnn,gpt2] [--rounds 5] [--text FILE] [--together]
-                    [--steps N]
+                    [--steps N] [--slots 4]
 
 PYTHON has torch and our package. Prints, for each model, medians with least and most in steps/s, and
 two ratios: alone to bare (what Lockstep costs where nothing is summed), two workers to DDP.
@@ -26,7 +26,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BIN = pathlib.Path(os.environ.get("LOCKSTEP_BIN", ROOT / "build/release/bin"))
 STEPS = {"mlp": 300, "cnn": 60, "gpt2": 8}
-BATCH, SLOTS = {"mlp": 128, "cnn": 128, "gpt2": 8}, 4
+BATCH = {"mlp": 128, "cnn": 128, "gpt2": 8}
 
 
 def output_of(command, **more):
@@ -47,9 +47,9 @@ class Model:
         self.name, self.python = name, args.python
         self.data = args.text if name == "gpt2" else args.images
         self.steps = args.steps or STEPS[name]
-        self.words = [name, self.data, self.steps, BATCH[name], SLOTS]
+        self.words = [name, self.data, self.steps, BATCH[name], args.slots]
         self.job = {"TRAIN__MAX_STEPS": self.steps, "TRAIN__GLOBAL_BATCH": BATCH[name],
-                    "TRAIN__SLOTS": SLOTS}
+                    "TRAIN__SLOTS": args.slots}
         self.env = {**os.environ, "OMP_NUM_THREADS": "1", "LOCKSTEP_PYTHON": args.python,
                     **{f"LOCKSTEP_{key}": str(value) for key, value in self.job.items()}}
 
@@ -103,6 +103,7 @@ def main():
     parser.add_argument("--text", default=str(ROOT / "README.md"))
     parser.add_argument("--together", action="store_true")
     parser.add_argument("--steps", type=int, help="default: by model")
+    parser.add_argument("--slots", type=int, default=4, help="of a step")
     args = parser.parse_args()
     for name in args.models.split(","):
         model = Model(name, args)
