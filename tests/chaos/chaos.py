@@ -197,7 +197,8 @@ class Script:
     def __init__(self, scratch, model, steps, slots):
         self.environment = {**os.environ, **variables_of(make_python(scratch), scratch)}
         self.pace = scratch / "pace"
-        self.job = [SCRIPTS / "train.py", f"script.args=[{model}, fp32, 1, {self.pace}]",
+        precision = "both" if model == "all" else "fp32"
+        self.job = [SCRIPTS / "train.py", f"script.args=[{model}, {precision}, 1, {self.pace}]",
                     f"train.max_steps={steps}", "train.epochs=0", f"train.slots={slots}",
                     f"train.global_batch={8 * slots}", f"checkpoint.every_steps={max(20, steps // 20)}",
                     *(f"cluster.{key}={value}" for key, value in CLUSTER.items())]
@@ -271,7 +272,8 @@ def main():
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--faults", type=int, default=50)
-    parser.add_argument("--model", default="mlp")
+    parser.add_argument("--model", default="mlp",
+                        help="mlp or cnn; with --python also gpt, or all: the three in fp32 and bf16")
     parser.add_argument("--python", action="store_true", help="a training loop in Python")
     parser.add_argument("--steps", type=int, default=0,
                         help="default: 400 for each fault, 40 with --python")

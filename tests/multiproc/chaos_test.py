@@ -1,4 +1,4 @@
-"""One small seed of tests/chaos.sh."""
+"""Two small seeds of tests/chaos.sh."""
 import pathlib
 import sys
 import unittest
@@ -7,7 +7,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "chaos"))
 import chaos  # noqa: E402
 
 
-SCRIPT_SEED = 1439
+SCRIPT_SEED, SCRIPT_STEPS = 1239932, 160
+SCRIPT_FAULTS = ["agent", "zygote", "coordinator", "scale", "resume", "kill", "data_process"]
 
 
 class Chaos(unittest.TestCase):
@@ -16,7 +17,7 @@ class Chaos(unittest.TestCase):
     def play(self, seed, workers, faults, model, steps, **more):
         said = []
         wrong, scratch = chaos.one_seed(seed, workers, faults, model, steps, say=said.append,
-                                        timeout_s=300, **more)
+                                        timeout_s=600, **more)
         replay = (f"replay: {pathlib.Path(chaos.__file__)} --seed {seed} --workers {workers} "
                   f"--faults {faults} --model {model} --steps {steps}{' --python' if more else ''}; "
                   f"kept {scratch}")
@@ -26,7 +27,11 @@ class Chaos(unittest.TestCase):
         self.play(self.SEED, self.WORKERS, self.FAULTS, "mlp", self.STEPS)
 
     def test_faults_of_a_training_loop_in_python_change_nothing(self):
-        self.play(SCRIPT_SEED, 2, 5, "mlp", 150, kind=chaos.Script)
+        faults = chaos.schedule(SCRIPT_SEED, len(SCRIPT_FAULTS), 2, SCRIPT_STEPS, chaos.Script.faults)
+        self.assertEqual([fault for _, fault, _, _ in faults], SCRIPT_FAULTS)
+        self.assertEqual([wanted for _, fault, _, wanted in faults if fault in ("scale", "resume")],
+                         [1, 2], "it is resumed in another world")
+        self.play(SCRIPT_SEED, 2, len(SCRIPT_FAULTS), "all", SCRIPT_STEPS, kind=chaos.Script)
 
     def test_a_seed_always_gives_the_same_faults(self):
         first = chaos.schedule(5, 20, 8, 4000)

@@ -1,11 +1,13 @@
 """A small training loop, as its words say: MODEL (mlp, cnn or gpt), PRECISION (fp32 or bf16), WORKERS
-(data processes), and DELAY, which every slot takes longer, in ms: a number, or a file that has it."""
+(data processes), and DELAY, which every slot takes longer, in ms: a number, or a file that has it. `all
+both` trains the three models in both precisions, side by side."""
 # /// lockstep
 # job: script
 # seed: 7
 # train: {global_batch: 48, slots: 6, epochs: 2}
 # checkpoint: {every_steps: 20}
 # ///
+import hashlib
 import pathlib
 import sys
 import time
@@ -17,6 +19,8 @@ from torch.nn import functional as F
 import lockstep
 
 MODEL, PRECISION, WORKERS, DELAY = [*sys.argv[1:], *("cnn", "fp32", "0", "0")[len(sys.argv) - 1:]]
+CASES = ([(model, precision) for model in ("mlp", "cnn", "gpt") for precision in ("fp32", "bf16")]
+         if MODEL == "all" else [(MODEL, PRECISION)])
 SAMPLES = 500
 
 
@@ -65,13 +69,35 @@ class Gpt(nn.Module):
         return self.head(self.blocks(hidden, mask=mask, is_causal=True)).flatten(0, 1)
 
 
-def make_model():
-    if MODEL == "mlp":
+def make_data():
+    if MODEL == "all":
+        return torch.utils.data.StackDataset(Images(), Words())
+    return Words() if MODEL == "gpt" else Images()
+
+
+def make_model(kind):
+    if kind == "mlp":
         return nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 4))
-    if MODEL == "gpt":
+    if kind == "gpt":
         return Gpt()
     return nn.Sequential(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Dropout(0.2),
                          nn.Flatten(), nn.Linear(8 * 36, 4))
+
+
+def loss_of(model, precision, inputs, labels):
+    with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+        return F.cross_entropy(model(inputs).float(), labels.flatten())
+
+
+def loss_of_all(batch):
+    images, words = batch
+    return sum(loss_of(models[f"{kind}-{precision}"], precision, *(words if kind == "gpt" else images))
+               for kind, precision in CASES)
+
+
+def sha256(model):
+    tensors = b"".join(tensor.numpy().tobytes() for tensor in model.state_dict().values())
+    return hashlib.sha256(tensors).hexdigest()
 
 
 def delay_s():
@@ -79,7 +105,8 @@ def delay_s():
 
 
 run = lockstep.start()
-model = make_model()
+models = nn.ModuleDict({f"{kind}-{precision}": make_model(kind) for kind, precision in CASES})
+model = models if MODEL == "all" else models[f"{MODEL}-{PRECISION}"]
 optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
 scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=40)
 average = torch.optim.swa_utils.AveragedModel(model, use_buffers=True)
@@ -90,13 +117,16 @@ def after_step():
     run.log(applied=run.step)
 
 
-run.keep(model=model, optimizer=optimizer, scheduler=scheduler, clip_norm=1.0, average=average,
-         after_step=after_step)
+# Clipped together, one model's gradients would change the others' weights.
+run.keep(model=model, optimizer=optimizer, scheduler=scheduler, average=average, after_step=after_step,
+         clip_norm=None if MODEL == "all" else 1.0)
 run.on_writer(lambda: print(f"writer since step {run.step}", flush=True))
-for inputs, labels in run.batches(Words() if MODEL == "gpt" else Images(), workers=int(WORKERS)):
+for batch in run.batches(make_data(), workers=int(WORKERS)):
     time.sleep(0 if run.is_trial else delay_s())
-    with torch.autocast("cpu", torch.bfloat16, enabled=PRECISION == "bf16"):
-        loss = F.cross_entropy(model(inputs).float(), labels.flatten())
+    loss = loss_of_all(batch) if MODEL == "all" else loss_of(model, PRECISION, *batch)
     run.log(lr=optimizer.param_groups[0]["lr"])
     run.backward(loss)
 print(f"behind the loop after {run.step} steps", flush=True)
+if MODEL == "all":
+    for name, each in models.items():
+        print(f"weights of {name}: {sha256(each)}", flush=True)
