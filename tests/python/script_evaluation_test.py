@@ -1,25 +1,29 @@
-"""Evaluations by a function of a script: the same bits in every world and through the death of the
-writer; the best checkpoint, the end by patience, and a way back to the best."""
+"""Evaluations by a function of a script, and what it knows of them and of its steps (run.last): the same
+bits in every world and through the death of the writer; the best checkpoint, the end by patience, and
+a way back to the best."""
 import json
 import os
 import re
 import signal
 import unittest
 
+from harness import lockstep
 from script_runs import SCRIPTS, ScriptTest
 
 EVALUATED = SCRIPTS / "evaluated.py"
 DUE = [3, 5, 6, 9, 10, 12, 15]  # every third step, and the ends of epochs of five; the best at 9
 SAMPLES = 64
+# Of the next step: after each epoch, and after each evaluation that is worse than one before.
+RATES = [0.01, 0.009, 0.009, 0.009, 0.0081, 0.00405, 0.0018225]
 
 
 class Evaluations(ScriptTest):
     def rows_of(self, run):
         return [json.loads(line) for line in (run.run_dir / "evals.jsonl").read_text().splitlines()]
 
-    def logged_steps(self, run):
-        lines = (run.run_dir / "script_log.jsonl").read_text().splitlines()
-        return [json.loads(line)["step"] for line in lines]
+    def logged(self, run):
+        return [json.loads(line) for line in
+                (run.run_dir / "script_log.jsonl").read_text().splitlines()]
 
     def start_evaluated(self, *words, workers, name):
         return self.start_script(EVALUATED, words, workers, name=name)
@@ -40,18 +44,33 @@ class Evaluations(ScriptTest):
         for run in (steady, disturbed):
             self.assertEqual(run.wait(), 0, run.text()[-3000:])
             self.assertIn("behind the loop after 15 steps", self.log_of(run))
-            self.assertEqual(self.logged_steps(run), [*range(1, 16)])
+            self.assert_logged_what_the_run_recorded(run)
         self.assertEqual(*[(run.run_dir / "evals.jsonl").read_text() for run in (steady, disturbed)])
+        self.assertEqual(*map(self.logged, (steady, disturbed)))
         rows = self.rows_of(steady)
         self.assertEqual([row["step"] for row in rows], DUE)
         self.assertEqual({(row["samples"], *row["metrics"]) for row in rows}, {(SAMPLES, "drawn")})
         self.assertEqual(len({row["metrics"]["drawn"] for row in rows}), 1, "the seeds are the batch's")
-        self.assertEqual([(row["epoch"], row["lr"]) for row in rows],
-                         [((step - 1) // 5, 0.01) for step in DUE])
+        self.assertEqual([(row["epoch"], round(row["lr"], 10)) for row in rows],
+                         [((step - 1) // 5, rate) for step, rate in zip(DUE, RATES)])
         self.assert_told_alone(alone, steady, rows)
         self.assert_told_in_the_summary(steady.summary(), rows[-1])
         self.assertEqual(steady.summary()["weights_sha256"], disturbed.summary()["weights_sha256"])
-        self.go_back_to_the_best(disturbed, rows)
+        self.go_back_to_the_best(disturbed, rows, self.logged(steady))
+        again = lockstep("replay", steady.run_dir, "--step", 15, env=self.environment())
+        self.assertIn("gave the recorded losses again", again.stdout, again.stderr)
+
+    def assert_logged_what_the_run_recorded(self, run):
+        logged, history = self.logged(run), run.history()
+        shown = "{:.9g}".format  # as history.jsonl does
+        self.assertEqual([(row["step"], shown(row["loss"]), shown(row["mean"])) for row in logged],
+                         [(row["step"], shown(row["loss"]), shown(row["metrics"]["mean"]))
+                          for row in history])
+        self.assertEqual([row.get("before") for row in logged[1:]], [row["loss"] for row in logged[:-1]])
+        self.assertEqual([(row["step"] - 1, shown(row["evaluated"]), row["accuracy"])
+                          for row in logged if "evaluated" in row],
+                         [(row["step"], shown(row["loss"]), row["accuracy"])
+                          for row in self.rows_of(run)[:-1]])
 
     def assert_told_alone(self, alone, run, rows):
         told = re.findall(r"evaluation after step (\d+): loss (\S+), accuracy (\S+), drawn", alone)
@@ -66,13 +85,14 @@ class Evaluations(ScriptTest):
         self.assertAlmostEqual(summary["eval_metrics"]["drawn"], row["metrics"]["drawn"], 6)
         self.assertIn("step-0000000009", summary["best_checkpoint"]["name"])
 
-    def go_back_to_the_best(self, run, rows):
+    def go_back_to_the_best(self, run, rows, logged):
         rest = self.start("--resume", "--workers", 1, "--from-checkpoint", "best", "train.patience=0",
                           "train.max_steps=17", name="three")
         self.assertEqual(rest.wait(), 0, rest.text()[-3000:])
         self.assertEqual(self.rows_of(rest)[:len(DUE)], rows)
         self.assertEqual([row["step"] for row in self.rows_of(rest)], [*DUE, 17])
-        self.assertEqual(self.logged_steps(rest), [*range(1, 18)])
+        self.assertEqual(self.logged(rest)[:15], logged)
+        self.assertEqual([row["step"] for row in self.logged(rest)], [*range(1, 18)])
         self.audit(rest)
 
 

@@ -56,18 +56,20 @@ void show(const wire::EvalReport& report) {
                static_cast<unsigned long long>(report.step()), text.c_str());
 }
 
-// Until the last step of the plan, which train.patience may bring nearer.
-Status train(PhasePlan& plan, ScriptEngine& engine, const std::atomic<bool>& is_stopped) {
+// Until the last step of the plan, which train.patience may bring nearer, or the step at which the
+// script has voted to stop, as a run of several would end.
+Status train(PhasePlan& plan, ScriptEngine& engine) {
   const uint64_t total = plan.total_steps;
   ProgressLines progress(total);
   data::EvalTrack track;
-  while (engine.applied_steps() < plan.total_steps && !is_stopped.load()) {
+  while (engine.applied_steps() < plan.total_steps) {
     LOCKSTEP_ASSIGN_OR_RETURN(const StepOutcome outcome, engine.step());
     if (!std::isfinite(outcome.record.loss()) && !outcome.record.skipped())
       return {Code::kBadData, "the loss of step " + std::to_string(outcome.record.step() + 1) +
                                   " is not a number; lower the learning rate, or look at the "
                                   "samples of that step"};
     progress.show(outcome.record, outcome.epoch_ended);
+    if (outcome.all_want_stop && engine.applied_steps() < plan.total_steps) break;
     if (plan.after_step(engine.applied_steps()) != Phase::kEval) continue;
     LOCKSTEP_ASSIGN_OR_RETURN(const wire::EvalReport report, engine.evaluate());
     show(report);
@@ -103,7 +105,7 @@ void AloneGeneration::abort() {
 }
 
 Result<AloneEnd> run_alone(const wire::JobSpec& job, const data::RunShape& shape,
-                           ScriptEngine& engine, const std::atomic<bool>& is_stopped) {
+                           ScriptEngine& engine) {
   const uint64_t total = data::total_steps(shape, job.train().epochs(), job.train().max_steps());
   wire::DataFacts facts;
   facts.set_train_samples(shape.samples);
@@ -113,7 +115,7 @@ Result<AloneEnd> run_alone(const wire::JobSpec& job, const data::RunShape& shape
     AloneGeneration generation(engine);
     LOCKSTEP_RETURN_IF_ERROR(generation.begin(
         {.slots = shape.slots, .total_steps = total, .skips = {}, .is_writer = true}));
-    const Status trained = train(plan, engine, is_stopped);
+    const Status trained = train(plan, engine);
     if (!trained.is_ok()) {
       generation.abort();
       return trained;

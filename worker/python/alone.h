@@ -1,10 +1,9 @@
 // A whole run in one process, without coordinator, run directory and recovery: what a script does
 // that is started by itself. The same engine, slots and sums as in a run, so the same weights.
 //
-// Thread-safety: run_alone() is the training thread; `is_stopped` ends it from any.
+// Thread-safety: run_alone() is the training thread; the engine's request_stop() ends it from any.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,6 +45,6 @@ struct AloneEnd {
 
 // Prints a line of progress now and then. kBadData for a loss that is no number, naming the step.
 Result<AloneEnd> run_alone(const wire::JobSpec& job, const data::RunShape& shape,
-                           ScriptEngine& engine, const std::atomic<bool>& is_stopped);
+                           ScriptEngine& engine);
 
 }  // namespace lockstep

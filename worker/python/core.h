@@ -86,6 +86,15 @@ typedef struct ls_batch {
   uint64_t field_count;
 } ls_batch;
 
+/* The last evaluation that a state has behind it. `step`: applied steps of its weights; 0: there
+ * was none. `correct`: right predictions among `samples`. */
+typedef struct ls_evaluated {
+  uint64_t step;
+  double loss;
+  uint64_t correct;
+  uint64_t samples;
+} ls_evaluated;
+
 enum ls_order_kind { LS_SLOT = 1, LS_APPLY, LS_STATE, LS_INSTALL, LS_EVAL, LS_END };
 
 typedef struct ls_order {
@@ -93,15 +102,21 @@ typedef struct ls_order {
   int32_t exit_code;        /* END */
   ls_task task;             /* SLOT. APPLY: its seed, which no slot has, and its epoch.
                              * EVAL: [begin, end), seed */
-  uint64_t generation;      /* SLOT, APPLY: with another one, upcoming slots are others, too */
-  uint64_t step;            /* APPLY: that is applied. INSTALL, EVAL: applied steps of the state */
+  uint64_t generation;      /* SLOT, APPLY: with another one, upcoming slots are others, too.
+                             * STATE: 0: of none */
+  uint64_t step;            /* APPLY: that is applied. STATE, INSTALL, EVAL: applied steps of the
+                             * state */
   const ls_tensor* tensors; /* INSTALL */
   uint64_t tensor_count;
   const char* text;  /* END: why, or what a run of one process ends with; of a replay, its report */
   int32_t is_again;  /* SLOT: the slot was computed before; nothing of it is kept */
   int32_t is_done;   /* END: every step is applied */
-  int32_t is_writer; /* APPLY: this process writes what the run keeps */
+  int32_t is_writer; /* APPLY, STATE: this process writes what the run keeps */
   uint64_t share_end; /* EVAL: of the samples that this process is asked for in this evaluation */
+  /* APPLY: of the step, the same bits in every process of the run. */
+  double loss;           /* mean over what the step counts */
+  const double* metrics; /* means over its samples, as many as ls_layout() was told */
+  ls_evaluated evaluated;
 } ls_order;
 
 typedef struct ls_reply {
@@ -157,7 +172,7 @@ LS_API int ls_batch_of(ls_run* run, const ls_task* task, ls_batch* batch);
 LS_API void ls_batch_free(ls_batch_handle* handle);
 
 /* What is trained: parameters in registration order, floats that slots change, names of metrics.
- * `has_counts`: the script says what a slot counts. Once. `memory` is valid until ls_close(). */
+ * `has_counts`: the script says what a slot counts. Once. `memory` outlives the run. */
 LS_API int ls_layout(ls_run* run, const ls_tensor* parameters, uint32_t parameter_count,
                      const ls_tensor* statistics, uint32_t statistic_count,
                      const char* const* metrics, uint32_t metric_count, int has_counts,
@@ -194,7 +209,8 @@ LS_API int ls_take_statistic(ls_run* run, uint32_t statistic, const float* data,
 LS_API void ls_set_paused(ls_run* run, int is_paused);
 /* From now on this process votes to stop. */
 LS_API void ls_request_stop(ls_run* run);
-/* Joins the threads, or ends the process with `exit_code` if they do not come. */
+/* Joins the threads, or ends the process with `exit_code` if they do not come. An order in hand has
+ * failed. What ls_memory points to stays. */
 LS_API void ls_close(ls_run* run, int exit_code);
 
 #ifdef __cplusplus

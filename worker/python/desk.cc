@@ -70,7 +70,10 @@ Result<bool> Desk::next(const ls_reply* reply, ls_order* order, std::chrono::mil
               .is_again = 0,
               .is_done = end_->is_done,
               .is_writer = 0,
-              .share_end = 0};
+              .share_end = 0,
+              .loss = 0,
+              .metrics = nullptr,
+              .evaluated = {}};
     is_told_ = true;
     changed_.notify_all();
     return true;
@@ -79,6 +82,15 @@ Result<bool> Desk::next(const ls_reply* reply, ls_order* order, std::chrono::mil
   *order = order_;
   place_ = Place::kInHand;
   return true;
+}
+
+void Desk::fail_in_hand(int exit_code) {
+  const std::lock_guard lock(mutex_);
+  if (place_ != Place::kInHand) return;
+  reply_ = {};
+  reply_.code = exit_code != 0 ? exit_code : 70;
+  place_ = Place::kReplied;
+  changed_.notify_all();
 }
 
 void Desk::end(DeskEnd end) {

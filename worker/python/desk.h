@@ -46,6 +46,9 @@ class Desk {
   // kUsage for a reply without an order, and for a wait with an order in hand.
   Result<bool> next(const ls_reply* reply, ls_order* order, std::chrono::milliseconds wait);
 
+  // Python goes without a reply to what it may have in hand: the order has failed.
+  void fail_in_hand(int exit_code);
+
   // The run is over. The first end counts.
   void end(DeskEnd end);
   bool is_over() const;

@@ -244,6 +244,7 @@ void ls_request_stop(ls_run* run) {
 void ls_close(ls_run* run, int exit_code) {
   if (run == nullptr) return;
   run->run->close(exit_code);
+  run->run->leave_layout();
   // The loop's end holds signals back on the thread that ends it, as a program that is about to end
   // wants; a script goes on.
   sigset_t before;

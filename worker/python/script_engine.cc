@@ -8,6 +8,7 @@
 #include "data/order/digest.h"
 #include "worker/engine/core/step_memory.h"
 #include "worker/optim/grad_norm.h"
+#include "worker/python/script_state.h"
 #include "worker/python/short_floats.h"
 
 namespace lockstep {
@@ -47,33 +48,16 @@ Result<ls_reply> ScriptEngine::ask(const ls_order& order) {
 }
 
 Result<std::vector<StateTensor>> ScriptEngine::state() {
-  LOCKSTEP_ASSIGN_OR_RETURN(const ls_reply reply, ask(order_of(LS_STATE)));
-  std::vector<StateTensor> state;
-  for (const ls_tensor& t : std::span(reply.tensors, reply.tensor_count)) {
-    if (t.dtype >= std::size(kDTypes) || t.section > static_cast<uint8_t>(StateSection::kOptimizer))
-      return Status(Code::kInternal, std::string("the state's tensor ") + t.name +
-                                         " has no type or section that there is");
-    state.push_back({.section = static_cast<StateSection>(t.section),
-                     .name = t.name,
-                     .dtype = static_cast<DType>(t.dtype),
-                     .shape = {t.shape, t.shape + t.dims},
-                     .data = static_cast<std::byte*>(t.data),
-                     .bytes = t.bytes});
-  }
-  return state;
+  ls_order order = order_of(LS_STATE);
+  order.generation = driver_.view().generation;
+  order.step = applied_;
+  order.is_writer = driver_.view().is_writer;
+  LOCKSTEP_ASSIGN_OR_RETURN(const ls_reply reply, ask(order));
+  return state_of(reply);
 }
 
 Status ScriptEngine::install_state(std::span<const StateTensor> state, Step applied_steps) {
-  std::vector<ls_tensor> tensors;
-  for (const StateTensor& t : state)
-    tensors.push_back({.name = t.name.c_str(),
-                       .shape = t.shape.data(),
-                       .data = t.data,
-                       .bytes = t.bytes,
-                       .dims = static_cast<uint32_t>(t.shape.size()),
-                       .section = static_cast<uint8_t>(t.section),
-                       .dtype = static_cast<uint8_t>(t.dtype),
-                       .is_late = 0});
+  const std::vector<ls_tensor> tensors = tensors_of(state);
   ls_order order = order_of(LS_INSTALL);
   order.step = applied_steps;
   order.tensors = tensors.data();
@@ -115,12 +99,14 @@ Result<wire::EvalReport> ScriptEngine::evaluate() {
                                             [this](const ls_order& order) { return ask(order); }));
   if (applied_ > 0) report.set_epoch(data::plan_step(parts_.shape, applied_ - 1).epoch);
   report.set_lr(lr_);
+  evaluated_ = data::mark_of(report);
   return report;
 }
 
 Status ScriptEngine::begin_generation(const GenerationView& view, StepGate gate) {
   end_generation();
   if (view.phases != nullptr) phases_ = view.phases;
+  evaluated_ = view.evaluated;
   if (view.in_hand != nullptr) view.in_hand->has_applied();  // what an earlier one broke off in
   GenerationView with_phases = view;
   with_phases.phases = phases_;
@@ -367,6 +353,11 @@ Result<bool> ScriptEngine::apply(const StepSums& sums, uint32_t non_empty_slots,
   order.is_writer = driver_.view().is_writer;
   order.task.seed = slot_seed(parts_.job.seed(), applied_, parts_.shape.slots);
   order.task.epoch = data::plan_step(parts_.shape, applied_).epoch;
+  order.loss = driver_.mean_loss(control);
+  const std::vector<double> metrics(control + kControlMetrics,
+                                    control + kControlMetrics + driver_.loss().metrics.size());
+  order.metrics = metrics.data();
+  order.evaluated = {evaluated_.step, evaluated_.loss, evaluated_.correct, evaluated_.samples};
   has_changed_ = true;
   LOCKSTEP_ASSIGN_OR_RETURN(const ls_reply reply, ask(order));
   lr_ = reply.lr;

@@ -92,6 +92,8 @@ class ScriptEngine final : public Engine, private SlotComputer {
   Result<StepOutcome> step() override;
   Result<wire::EvalReport> evaluate() override;
   void request_stop() override { driver_.request_stop(); }
+  // A replay makes no evaluations: this one was the last before the next step.
+  void was_evaluated(const data::EvalMark& mark) { evaluated_ = mark; }
   Progress progress() const override;
 
   // For Python, in a SLOT.
@@ -139,6 +141,7 @@ class ScriptEngine final : public Engine, private SlotComputer {
   Step applied_ = 0;
   bool has_changed_ = false;  // since the script made its state
   double lr_ = 0;             // of the next step
+  data::EvalMark evaluated_;  // the last one behind the state
   std::optional<SlotInWork> work_;
   std::vector<float> private_region_;  // once needed
 

@@ -134,6 +134,8 @@ Result<ScriptReplay::Report> ScriptReplay::run(const data::RunShape& shape,
     if ((report_.is_stopped = is_stopped.load()) || !report_.is_same) break;
     recorded = &step;
     slots_.clear();
+    for (const wire::EvalMark& mark : plan_.evals())
+      if (mark.step() <= step.step()) engine.was_evaluated(data::mark_of(mark));
     const auto outcome = engine.step();
     Status status = outcome.status();
     if (status.is_ok()) status = compare(outcome->record, step, engine);

@@ -179,7 +179,9 @@ Status ScriptRun::indices(const ls_task& task, std::span<uint64_t> out) const {
 Status ScriptRun::lay_out(ScriptFacts facts) {
   if (shape_.samples == 0) return {Code::kUsage, "the data are not declared yet"};
   if (layout_) return {Code::kUsage, "a run has one layout"};
-  LOCKSTEP_ASSIGN_OR_RETURN(layout_, ScriptLayout::create(std::move(facts), shape_.slots));
+  LOCKSTEP_ASSIGN_OR_RETURN(ScriptLayout layout,
+                            ScriptLayout::create(std::move(facts), shape_.slots));
+  layout_ = std::make_unique<ScriptLayout>(std::move(layout));
   return Status::ok();
 }
 
@@ -258,6 +260,7 @@ Status ScriptRun::start_alone() {
   };
   LOCKSTEP_ASSIGN_OR_RETURN(own_engine_, make_engine(plain));
   engine_.store(own_engine_.get());
+  if (is_stopped_.load()) own_engine_->request_stop();
   has_begun_ = true;
   training_ = std::thread([this] {
     name_this_thread("training");
@@ -276,7 +279,7 @@ DeskEnd ScriptRun::replay() {
 
 void ScriptRun::train_alone() {
   if (replay_ != nullptr) return desk_.end(replay());
-  const auto ended = run_alone(job_, shape_, *own_engine_, is_stopped_);
+  const auto ended = run_alone(job_, shape_, *own_engine_);
   if (!ended.is_ok())
     return desk_.end({exit_code(ended.status()), false, ended.status().message()});
   desk_.end({ended->is_done ? 0 : 75, ended->is_done, ended->weights_sha256});
@@ -297,6 +300,7 @@ void ScriptRun::request_stop() {
 void ScriptRun::close(int exit_code) {
   if (!has_begun_) return;
   has_begun_ = false;
+  desk_.fail_in_hand(exit_code);
   desk_.end({exit_code, false, {}});
   wait_or_leave(training_over_, kLastWait, exit_code);
   training_.join();

@@ -70,6 +70,8 @@ class ScriptRun {
   void request_stop();
   // Joins, or ends the process with `exit_code`.
   void close(int exit_code);
+  // The memory of the layout outlives the run: a script may keep gradients, which lie there.
+  void leave_layout() { static_cast<void>(layout_.release()); }
 
  private:
   ScriptRun(std::optional<WorkerOptions> worker, wire::JobSpec job);
@@ -88,7 +90,7 @@ class ScriptRun {
   data::RunShape shape_;
   data::OrderSpec order_;
   std::unique_ptr<ScriptData> data_;  // null: the script's own
-  std::optional<ScriptLayout> layout_;
+  std::unique_ptr<ScriptLayout> layout_;
   ScriptEvalFacts eval_;
   std::vector<std::string> fingerprint_;
   double lr_ = 0;

@@ -3,6 +3,8 @@
 #include <set>
 #include <utility>
 
+#include "coordinator/state/evaluations.h"
+
 namespace lockstep {
 namespace {
 
@@ -70,6 +72,8 @@ Result<wire::ReplayPlan> make_script_plan(ReplaySource& source) {
     slots.set_begin(skip.slots.begin);
     slots.set_end(skip.slots.end);
   }
+  for (const coordinator::EvalEntry& eval : source.evals())
+    data::put(coordinator::mark_of(eval), plan.add_evals());
   LOCKSTEP_RETURN_IF_ERROR(add_members(source, plan));
   return plan;
 }

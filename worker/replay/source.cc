@@ -28,6 +28,7 @@ Result<std::unique_ptr<ReplaySource>> ReplaySource::open(const std::string& run_
   LOCKSTEP_RETURN_IF_ERROR(source->journal_->visit_steps(step, coordinator::kNoStep, count));
   if (source->kept_ == 0) LOCKSTEP_RETURN_IF_ERROR(source->journal_->visit_steps(0, step, count));
   source->skips_ = contents.skips;
+  source->evals_ = contents.evals;
   LOCKSTEP_RETURN_IF_ERROR(source->find_undone(contents));
   if (source->kept_ <= step && !source->undone_.contains(step)) {
     return Status(Code::kUsage, "the run has " + std::to_string(source->kept_) +

@@ -50,6 +50,8 @@ class ReplaySource {
       const std::vector<coordinator::StepEntry>& steps) const;
   // The skips of step(), whatever generation left the slots out first.
   std::vector<coordinator::SkipEntry> skips_of_step() const;
+  // Of the surviving lineage, ascending by step.
+  const std::vector<coordinator::EvalEntry>& evals() const { return evals_; }
   // Which rank had which slots in `generation`.
   Result<coordinator::SlotMapEntry> slot_map(Generation generation);
 
@@ -67,6 +69,7 @@ class ReplaySource {
   std::vector<ListedCheckpoint> bases_;
   std::vector<ListedCheckpoint> checkpoints_;
   std::vector<coordinator::SkipEntry> skips_;
+  std::vector<coordinator::EvalEntry> evals_;
   Step kept_ = 0;                                  // number of steps in the surviving lineage
   std::map<Step, coordinator::StepEntry> undone_;  // the steps from kept_ to step_
 };

@@ -207,6 +207,7 @@ Status Runner::begin_engine(Life& life) {
   view.bucket_bounds = life.bucket_bounds;
   view.total_steps = life.order.start.total_steps();
   view.is_writer = life.is_writer;
+  view.evaluated = track_.last;
   view.skips = skips_of(life.order.start);
   view.phases = parts_.phases;
   view.in_hand = parts_.in_hand;

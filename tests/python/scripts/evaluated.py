@@ -1,5 +1,5 @@
 """A loop with evaluations, whose loss is the least after step BEST: with train.patience the run ends
-some evaluations later. Its words: data processes, and a file with the milliseconds that a slot
+some evaluations later. The learning rate follows the epochs and the evaluations. Its words: data processes, and a file with the milliseconds that a slot
 takes longer, or nothing."""
 # /// lockstep
 # job: evaluated
@@ -36,6 +36,8 @@ class Points(torch.utils.data.Dataset):
 run = lockstep.start()
 model = nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.3), nn.Linear(16, 2))
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+by_epoch = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.9)
+by_loss = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=0)
 
 
 def score(batch):
@@ -46,11 +48,22 @@ def score(batch):
     return {"loss": loss, "correct": (logits.argmax(1) == y).sum(), "drawn": torch.rand(())}
 
 
-run.keep(model=model, optimizer=optimizer, after_step=lambda: run.log(applied=run.step, lr=1e-2))
+def after():
+    last, evaluated = run.last, run.last.evaluation
+    if evaluated is not None and evaluated.step == last.step - 1:
+        by_loss.step(evaluated.loss)
+        run.log(evaluated=evaluated.loss, accuracy=evaluated.accuracy)
+    run.log(applied=run.step, loss=last.loss, mean=last.metrics["mean"])
+
+
+run.keep(model=model, optimizer=optimizer, epoch_scheduler=by_epoch, plateau=by_loss, after_step=after)
 run.evaluate(score, torch.utils.data.DataLoader(Points(64, 2), num_workers=WORKERS))
 for x, y in run.batches(Points(100, 1), workers=WORKERS):
     assert model.training
     if PACE and not run.is_trial:
         time.sleep(float(pathlib.Path(PACE[0]).read_text()) / 1000)
-    run.backward(F.cross_entropy(model(x), y))
+    if run.last is not None:
+        run.log(before=run.last.loss)
+    loss = F.cross_entropy(model(x), y)
+    run.backward(loss, metrics={"mean": x.mean()})
 print(f"behind the loop after {run.step} steps", flush=True)

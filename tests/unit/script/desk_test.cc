@@ -45,6 +45,16 @@ TEST(Desk, AnOrderComesAndItsReplyGoesBack) {
   training.join();
 }
 
+TEST(Desk, WhoLeavesWithAnOrderInHandHasFailedIt) {
+  Desk desk;
+  desk.fail_in_hand(64);  // nothing is in hand
+  std::thread training([&] { EXPECT_EQ(desk.ask(order_of_step(1))->code, 70); });
+  ls_order order{};
+  EXPECT_TRUE(desk.next(nullptr, &order, kLong).value());
+  desk.fail_in_hand(0);
+  training.join();
+}
+
 TEST(Desk, WhoWaitsLooksUpNowAndThen) {
   Desk desk;
   ls_order order{};

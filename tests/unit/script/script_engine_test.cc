@@ -64,8 +64,10 @@ class FakeScript {
   std::vector<float> mean = std::vector<float>(4, 0.0f);
   uint64_t applied = 0;
   std::vector<ls_task> tasks;
-  std::vector<float> used;                 // of the last step
-  std::vector<bool> writers;               // by step: whether this process was the writer
+  std::vector<float> used;  // of the last step
+  std::vector<ls_order> applies;
+  std::vector<double> metrics;  // of all steps
+  ls_order asked_for_state{};
   std::optional<uint32_t> fails_in;        // a slot
   bool is_of_two_minds = false;            // other gradients when a slot is asked for again
   std::optional<uint32_t> leaves_out = 1;  // a parameter: no gradient in odd slots
@@ -77,10 +79,12 @@ class FakeScript {
       case LS_SLOT:
         return compute(order, reply);
       case LS_APPLY:
-        writers.push_back(order.is_writer != 0);
+        applies.push_back(order);
+        metrics.push_back(order.metrics[0]);
         EXPECT_EQ(order.generation, 1U);
         return apply(reply);
       case LS_STATE:
+        asked_for_state = order;
         return describe(reply);
       default:
         weights.assign(static_cast<float*>(order.tensors[0].data),
@@ -235,6 +239,7 @@ class ScriptWorld {
     view.bucket_bounds = plan_buckets(flat.tensor_bounds(), flat.buffer.elements, 64).value();
     view.total_steps = steps;
     view.is_writer = collective.rank() == 1;
+    view.evaluated = {.step = 9, .loss = 0.5, .correct = 3, .samples = 4};
     LOCKSTEP_RETURN_IF_ERROR(rank.engine->begin_generation(view, {}));
     for (Step t = 0; t < steps; ++t) {
       LOCKSTEP_ASSIGN_OR_RETURN(StepOutcome outcome, rank.engine->step());
@@ -299,11 +304,20 @@ TEST(ScriptEngine, WhatASlotCountsWeighsIt) {
   EXPECT_NEAR(world.ranks[0]->outcomes[0].record.loss(), 55.0 / 15.0, 1e-6);
 }
 
-TEST(ScriptEngine, AnApplySaysWhoseProcessIsTheWriter) {
-  ScriptWorld world(kWorlds[1]);
+TEST(ScriptEngine, AnApplyHasTheNumbersOfTheRecordAndSaysWhoseProcessIsTheWriter) {
+  ScriptWorld world(kWorlds[1], {.check_every = 1, .has_counts = true});
   world.run(2);
-  EXPECT_THAT(world.ranks[0]->script.writers, testing::ElementsAre(false, false));
-  EXPECT_THAT(world.ranks[1]->script.writers, testing::ElementsAre(true, true));
+  for (const size_t r : {0, 1}) {
+    const FakeScript& script = world.ranks[r]->script;
+    const auto& record = world.ranks[r]->outcomes.at(1).record;
+    const ls_order& order = script.applies.at(1);
+    EXPECT_EQ(order.is_writer, r);
+    EXPECT_EQ(order.loss, record.loss());
+    EXPECT_EQ(script.metrics[1], record.metrics(0).value());
+    EXPECT_TRUE(order.evaluated.step == 9 && order.evaluated.loss == 0.5);
+    const ls_order& check = script.asked_for_state;
+    EXPECT_TRUE(check.step == 2 && check.generation == 1 && check.is_writer == order.is_writer);
+  }
 }
 
 TEST(ScriptEngine, AFailureOfTheScriptIsTheStepsAndChangesNothing) {
@@ -347,8 +361,7 @@ TEST(ScriptEngine, StateGoesOutAndComesIn) {
                      .data = reinterpret_cast<std::byte*>(const_cast<float*>(other.data())),
                      .bytes = 160};
   EXPECT_TRUE(rank.engine->install_state({&tensor, 1}, 12).is_ok());
-  EXPECT_EQ(rank.engine->applied_steps(), 12U);
-  EXPECT_EQ(rank.engine->progress().step, 12U);
+  EXPECT_TRUE(rank.engine->applied_steps() == 12 && rank.engine->progress().step == 12);
   EXPECT_FALSE(rank.engine->progress().is_paused);
   rank.desk.set_paused(true);
   EXPECT_TRUE(rank.engine->progress().is_paused);

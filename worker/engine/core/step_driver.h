@@ -63,6 +63,8 @@ class StepDriver {
   Result<StepOutcome> step();
 
   const LossFacts& loss() const { return loss_; }
+  // Of a step, by the sums of its control section.
+  double mean_loss(const float* control) const;
 
   void request_stop() { stop_requested_.store(true, std::memory_order_relaxed); }
   // Where the state is, when something else than a step has moved it.
@@ -93,7 +95,6 @@ class StepDriver {
   Status check_others(StepWork& work);
   Status apply(StepWork& work);
   Result<StepOutcome> report(StepWork& work);
-  double mean_loss(const float* control) const;
   PhaseClock& phases() { return *view_.phases; }
 
   const wire::JobSpec& job_;

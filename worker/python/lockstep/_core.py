@@ -50,12 +50,17 @@ class _Batch(ctypes.Structure):
                 ("field_count", _u64)]
 
 
+class Evaluated(ctypes.Structure):
+    _fields_ = [("step", _u64), ("loss", ctypes.c_double), ("correct", _u64), ("samples", _u64)]
+
+
 class Order(ctypes.Structure):
     _fields_ = [("kind", _i32), ("exit_code", _i32), ("task", Task),
                 ("generation", _u64), ("step", _u64),
                 ("tensors", ctypes.POINTER(Tensor)), ("tensor_count", _u64),
                 ("text", ctypes.c_char_p), ("is_again", _i32), ("is_done", _i32),
-                ("is_writer", _i32), ("share_end", _u64)]
+                ("is_writer", _i32), ("share_end", _u64), ("loss", ctypes.c_double),
+                ("metrics", ctypes.POINTER(ctypes.c_double)), ("evaluated", Evaluated)]
 
 
 class Reply(ctypes.Structure):
@@ -139,7 +144,7 @@ class Core:
         waits.ls_backward_begins.argtypes = [ctypes.c_void_p]
         waits.ls_close.argtypes = [ctypes.c_void_p, ctypes.c_int]
         self._waits, self._stays = waits, stays
-        self._closing = threading.Lock()  # request_stop() and set_paused() come from any thread
+        self._closing = threading.RLock()  # request_stop() comes from any thread, and from handlers
         self._run = ctypes.c_void_p()
         self._order = Order()
         if replay is not None:
@@ -276,5 +281,5 @@ class Core:
     def close(self, exit_code: int) -> None:
         with self._closing:
             if self._run:
-                self._waits.ls_close(self._run, exit_code)
-                self._run = ctypes.c_void_p()
+                run, self._run = self._run, ctypes.c_void_p()  # a handler may come meanwhile
+                self._waits.ls_close(run, exit_code)

@@ -108,7 +108,7 @@ class Evaluation:
         self._feed: Feed | None = None
         self._fingerprint = f"{self.samples} samples"
         self._names: tuple[str, ...] = ()
-        self._knows_right = False
+        self.knows_right = False
 
     def open(self, job: Mapping[str, str]) -> contextlib.AbstractContextManager[Any]:
         """Starts data processes, before there are threads, and gets to know the data."""
@@ -130,20 +130,20 @@ class Evaluation:
         begun = time.monotonic()
         first = self._score(task, task.end, kept, buffers)
         self._names = tuple(name for name, _ in first.metrics)
-        self._knows_right = first.correct is not None
+        self.knows_right = first.correct is not None
         if self._is_exact and time.monotonic() - begun < _LONG_TRIAL_S:
             again = self._score(task, task.end, kept, buffers)
             if repr(first) != repr(again):
                 raise LockstepError("the evaluation computed the same batch twice, and it came out "
                                     f"different ({first} and {again}): {_CAUSES}", CONFIG)
-        core.evaluates(self.samples, self._fingerprint, self._names, self._knows_right)
+        core.evaluates(self.samples, self._fingerprint, self._names, self.knows_right)
 
     def answer(self, order: Order, kept: Kept, buffers: Buffers) -> Reply:
         score = self._score(CoreTask.from_buffer_copy(order.task), order.share_end, kept, buffers)
         names = tuple(name for name, _ in score.metrics)
-        if names != self._names or (score.correct is not None) != self._knows_right:
+        if names != self._names or (score.correct is not None) != self.knows_right:
             shown = [*names, *["correct"] * (score.correct is not None)]
-            before = [*self._names, *["correct"] * self._knows_right]
+            before = [*self._names, *["correct"] * self.knows_right]
             raise Misuse(f"the evaluation gave {shown} for a batch, and {before} for the first one; "
                          "give the same for every batch")
         self._kept = (ctypes.c_double * max(1, len(names)))(*[value for _, value in score.metrics])

@@ -31,6 +31,7 @@ from ._eval import Evaluates
 from ._forks import Forks
 from ._gradients import Buffers, Gradients, dtype_number
 from ._job_data import JobData
+from ._last import NAME as LAST_NAME, Last, LastStep
 from ._log import Log, Logs
 from ._settings import Settings
 from ._slot import Slot, SlotParts
@@ -61,6 +62,7 @@ class Run(Logs, Evaluates):
         self._job = core.job
         self._log = Log(pathlib.Path(core.job["script_log"]).absolute() if is_worker else None)
         self._kept = Kept()
+        self._last = LastStep()
         self._clip_norm: float | None = None
         self._is_kept = False
         self._has_looped = False
@@ -85,6 +87,13 @@ class Run(Logs, Evaluates):
         return self._epoch
 
     @property
+    def last(self) -> Last | None:
+        """The loss, the metrics and the number of the last applied step, and the newest evaluation
+        before it: the same bits in every worker. In update= and after_step=, of the step in work.
+        None before the first."""
+        return self._last.value
+
+    @property
     def seed(self) -> int:
         return int(self._job["seed"])
 
@@ -96,10 +105,11 @@ class Run(Logs, Evaluates):
     def keep(self, *, clip_norm: float | None = None, **objects: Any) -> None:
         """What is the state of the run: model=, optimizer=, and all else with state_dict().
 
-        Schedulers step once an applied step, a GradScaler scales and unscales by itself. clip_norm:
-        gradients are clipped to this norm before the optimizer steps. update=fn replaces clipping and
-        optimizer.step(); after_step=fn is called after an applied step (averages of weights).
-        Before batches(), once. Raises Misuse for what cannot be kept.
+        Schedulers step once an applied step; one kept as epoch_scheduler= at the end of an epoch, one
+        as own_scheduler= when after_step= steps it. A GradScaler scales and unscales by itself.
+        clip_norm: gradients are clipped to this norm before the optimizer steps. update=fn replaces
+        clipping and optimizer.step(); after_step=fn is called after an applied step (averages of
+        weights). Before batches(), once. Raises Misuse for what cannot be kept.
         """
         try:
             self._kept.keep(**objects)
@@ -107,6 +117,7 @@ class Run(Logs, Evaluates):
             raise Misuse(str(why)) from None
         if clip_norm is not None and not clip_norm > 0:
             raise Misuse(f"keep(clip_norm={clip_norm!r}): a norm is above 0")
+        self._kept.others[LAST_NAME] = self._last
         self._clip_norm = clip_norm
         self._is_kept = True
 
@@ -156,6 +167,7 @@ class Run(Logs, Evaluates):
             self._settings = Settings()
             ahead, samples = open_batches(self._core, self._is_worker, stack, self._evaluation, data,
                                           workers, collate)
+            self._steps_per_epoch = -(-samples // int(self._job["global_batch"]))
             self._stage = Stage.TRIAL
             yield from self._try_out(ahead, *_trial.tasks_of(self._core, samples))
             self._stage = Stage.TRAINING
@@ -205,7 +217,10 @@ class Run(Logs, Evaluates):
             observed.metrics, observed.has_counts)
         self._parts = parts._replace(metrics=observed.metrics, has_counts=observed.has_counts)
         self._forks = Forks()
-        self._applier = Step(kept, parts.gradients, parts.buffers, memory, self._clip_norm)
+        self._last.begin(observed.metrics, self._evaluation is not None and
+                         self._evaluation.knows_right, self._steps_per_epoch)
+        self._applier = Step(kept, parts.gradients, parts.buffers, memory, self._clip_norm,
+                             self._last)
         self._core.begin(_numerics.fingerprint(observed.hash()), kept.identity(),
                          self._applier.lr())
         if self._is_worker:

@@ -10,7 +10,8 @@ from . import _core, _seeds
 from ._core import Memory, Order, Reply
 from ._errors import BAD_DATA, text_of
 from ._gradients import Buffers, Gradients, dtype_number, floats_at
-from ._state import Kept, MisuseError, StateError
+from ._last import LastStep
+from ._state import Kept, MisuseError, StateError, times_due
 
 _DTYPES = [getattr(torch, name) for name in _core.DTYPES]
 
@@ -27,8 +28,9 @@ class Step:
     """Applies steps, describes and installs the state. Main thread only."""
 
     def __init__(self, kept: Kept, gradients: Gradients, buffers: Buffers, memory: Memory,
-                 clip_norm: float | None):
+                 clip_norm: float | None, last: LastStep):
         self._kept = kept
+        self._last = last
         self._gradients = gradients
         self._buffers = buffers
         self._clip_norm = clip_norm
@@ -49,12 +51,12 @@ class Step:
 
     def answer(self, order: Order) -> Reply:
         if order.kind == _core.APPLY:
-            return self._apply(order.task.seed)
+            return self._apply(order.task.seed, self._last.applies(order))
         if order.kind == _core.STATE:
             return self._describe()
         return self._install(order)
 
-    def _apply(self, seed: int) -> Reply:
+    def _apply(self, seed: int, ended_epochs: int) -> Reply:
         """What the script does here must come out alike on every worker, whatever slots it had: so it
         finds the buffers of the step before, and generators that no slot has drawn from."""
         parameters = self._kept.parameters
@@ -67,7 +69,7 @@ class Step:
             was_applied = self._update()
             if was_applied:
                 self._buffers.advance(self._means)
-                self._advance()
+            self._advance(was_applied, ended_epochs)
         self._gradients.clear()
         torch.clear_autocast_cache()
         if self._kept.update is not None or self._kept.after_step is not None:
@@ -98,12 +100,12 @@ class Step:
             scaler.update()
         return True
 
-    def _advance(self) -> None:
+    def _advance(self, was_applied: bool, ended_epochs: int) -> None:
         kept = self._kept
-        for scheduler in kept.schedulers.values():
-            if not isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
-                scheduler.step()  # that one needs a metric: after_step() calls it
-        if kept.after_step is not None:
+        for name, scheduler in kept.schedulers.items():
+            for _ in range(times_due(name, scheduler, was_applied, ended_epochs)):
+                scheduler.step()
+        if was_applied and kept.after_step is not None:
             kept.after_step()
 
     def _describe(self) -> Reply:

@@ -22,11 +22,13 @@ class Schedule:
     interval: str = "epoch"
     frequency: int = 1
 
-    @property
-    def steps_with_each_step(self) -> bool:
-        """Lockstep steps it by itself: after every step."""
-        return (self.interval, self.frequency) == ("step", 1) and \
-            isinstance(self.scheduler, LRScheduler)
+    def kept_as(self, module_steps_it: bool) -> str:
+        """What its name in Run.keep() begins with."""
+        if not isinstance(self.scheduler, LRScheduler):
+            return "scheduler"
+        if module_steps_it or self.frequency != 1:
+            return "own_scheduler"
+        return "scheduler" if self.interval == "step" else "epoch_scheduler"
 
     def is_due(self, step_in_epoch: int, epoch: int, ends_epoch: bool) -> bool:
         """After a step, where both count from 0."""

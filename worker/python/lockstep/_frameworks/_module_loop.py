@@ -66,22 +66,20 @@ class ModuleLoop:
                 "lr_schedulers": self._lr_schedulers}
 
     def keep(self, configured: Configured) -> None:
-        """Names the state. Of schedulers, Lockstep steps those that step with every step."""
+        """Names the state."""
         self._optimizer, self._schedules = configured.optimizer, configured.schedules
         self._trainer.optimizers = [self._optimizer]
         self._trainer.lr_scheduler_configs = list(self._schedules)
-        self._paced = [one for one in self._schedules
-                       if self._owns_scheduling or not one.steps_with_each_step]
-        schedulers = {f"scheduler{number or ''}": one.scheduler
-                      for number, one in enumerate(self._schedules)}
+        names = [one.kept_as(self._owns_scheduling) for one in self._schedules]
+        # Those that Lockstep does not step.
+        self._own = [one for one, name in zip(self._schedules, names)
+                     if self._owns_scheduling or name == "own_scheduler"]
+        schedulers = {f"{name}{number or ''}": one.scheduler
+                      for number, (one, name) in enumerate(zip(self._schedules, names))}
         has_own = overrides(self._module, "on_save_checkpoint")
         self._run.keep(model=self._module, optimizer=self._optimizer, update=self._update,
                        after_step=self._after_step, **schedulers,
                        module_state=_ModuleState(self._module) if has_own else None)
-        paced = {id(one.scheduler) for one in self._paced}
-        for name, scheduler in schedulers.items():
-            if id(scheduler) in paced:  # it stays part of the state
-                self._run._kept.schedulers.pop(name, None)
 
     def compute(self, batch: Any) -> None:
         """The body of the loop: one slot."""
@@ -160,7 +158,7 @@ class ModuleLoop:
         step = self._run.step - 1
         step_in_epoch = step % self._trainer.length.steps_per_epoch
         ends_epoch = step_in_epoch + 1 == self._trainer.length.steps_per_epoch
-        for one in self._paced:
+        for one in self._own:
             if one.is_due(step_in_epoch, self._trainer.current_epoch, ends_epoch):
                 if self._owns_scheduling:
                     self._module.lr_scheduler_step(one.scheduler, None)

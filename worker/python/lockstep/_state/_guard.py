@@ -87,7 +87,7 @@ def _guarded(original: type, name: str, guard: Guard) -> type:
         if not guard.is_applying:
             raise MisuseError(
                 f"The loop body calls `{name}.step()`: delete the call, Lockstep steps the "
-                "scheduler once a step, after the optimizer.")
+                "scheduler when a step is applied, after the optimizer.")
         return original.step(self, *args, **kwargs)
 
     def reduce(self: Any, protocol: Any) -> Any:

@@ -26,7 +26,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Optional
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from . import _identity
 from ._errors import MisuseError, StateError
@@ -40,6 +40,7 @@ from ._optimizers import check_optimizer, value_of
 from ._tensors import Entry, entry
 
 _FUNCTIONS = ("update", "after_step")
+_BY_EPOCH, _BY_SCRIPT = "epoch_scheduler", "own_scheduler"  # what names of schedulers begin with
 
 
 class Kept:
@@ -221,6 +222,7 @@ class Kept:
             elif callable(getattr(kept, "state_dict", None)) and callable(
                     getattr(kept, "load_state_dict", None)):
                 self.others[name] = kept
+                _check_pace(name, kept)
                 if isinstance(kept, LRScheduler):
                     self.schedulers[name] = kept
             else:
@@ -282,6 +284,26 @@ class Kept:
                    [*self.optimizers.items(), *self.others.items()]}
         return b'{"classes":%s,"kept":%s,"version":1}' % (
             encode(classes, ""), encode(kept, "", collector))
+
+
+def times_due(name: str, scheduler: Any, was_applied: bool, ended_epochs: int) -> int:
+    """How often Lockstep steps a kept scheduler after a step. An epoch ends with its last step, also
+    where that one overflowed."""
+    if name.startswith(_BY_SCRIPT) or isinstance(scheduler, ReduceLROnPlateau):
+        return 0  # after_step() steps it
+    return ended_epochs if name.startswith(_BY_EPOCH) else int(was_applied)
+
+
+def _check_pace(name: str, kept: Any) -> None:
+    if not name.startswith((_BY_EPOCH, _BY_SCRIPT)):
+        return
+    if not isinstance(kept, LRScheduler):
+        raise MisuseError(f"run.keep({name}=…) takes a scheduler of torch, not a "
+                          f"{type(kept).__qualname__}; keep it by another name.")
+    if name.startswith(_BY_EPOCH) and isinstance(kept, ReduceLROnPlateau):
+        raise MisuseError(f"run.keep({name}=…) takes a scheduler that steps by itself; keep a "
+                          "ReduceLROnPlateau by another name, and step it in "
+                          "run.keep(after_step=…), by the numbers of run.last.")
 
 
 def _is_scaler(kept: Any) -> bool:

@@ -1,0 +1,70 @@
+"""Run.last: what a run knows of its last applied step, alike in every worker.
+
+It is part of the state: a worker that joins, and a run that is resumed, find what the others have.
+"""
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Sequence
+
+from ._core import Order
+
+NAME = "run.last"  # among the objects of the state; no name that a script can give
+
+
+class Evaluated(NamedTuple):
+    """The newest evaluation before a step."""
+
+    step: int  # applied steps of its weights
+    loss: float
+    accuracy: float | None  # None: the evaluation counts no right predictions
+
+
+class Last(NamedTuple):
+    """An applied step."""
+
+    step: int  # applied steps with it, as in history.jsonl
+    loss: float  # mean over what the step counts
+    metrics: dict[str, float]
+    evaluation: Evaluated | None
+
+
+class LastStep:
+    """`value`: None: no step is applied yet. Main thread only."""
+
+    def __init__(self) -> None:
+        self.value: Last | None = None
+
+    def begin(self, metrics: Sequence[str], knows_right: bool, steps_per_epoch: int) -> None:
+        self._metrics = metrics
+        self._knows_right = knows_right
+        self._steps_per_epoch = steps_per_epoch
+
+    def applies(self, order: Order) -> int:
+        """A step is about to be applied. Gives the number of epochs that end with it: of a step that
+        counts nothing the script hears nothing, so it may be those of steps before, too."""
+        before = self.value.step if self.value is not None else 0
+        step = order.step + 1
+        metrics = {name: order.metrics[i] for i, name in enumerate(self._metrics)}
+        self.value = Last(step, order.loss, metrics, self._evaluated(order.evaluated))
+        return step // self._steps_per_epoch - before // self._steps_per_epoch
+
+    def _evaluated(self, told: Any) -> Evaluated | None:
+        if told.step == 0:
+            return None
+        return Evaluated(told.step, told.loss,
+                         told.correct / told.samples if self._knows_right else None)
+
+    def state_dict(self) -> dict[str, Any]:
+        if self.value is None:
+            return {}
+        step, loss, metrics, evaluation = self.value
+        return {"step": step, "loss": loss, "metrics": metrics,
+                "evaluation": None if evaluation is None else list(evaluation)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        if not state:
+            self.value = None
+            return
+        evaluation = state["evaluation"]
+        self.value = Last(state["step"], state["loss"], state["metrics"],
+                          None if evaluation is None else Evaluated(*evaluation))

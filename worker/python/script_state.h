@@ -1,0 +1,20 @@
+// A state's tensors as they cross the C interface (core.h), in both directions. They point to the
+// memory of what they were made of.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "coordinator/checkpoint/state_tensor.h"
+#include "worker/python/core.h"
+
+namespace lockstep {
+
+// kInternal for a type or a section that there is not.
+Result<std::vector<StateTensor>> state_of(const ls_reply& reply);
+std::vector<ls_tensor> tensors_of(std::span<const StateTensor> state);
+
+}  // namespace lockstep
