@@ -103,6 +103,11 @@ class Collective {
   // only until the next begin_step(). With one rank and one partial it is that partial.
   virtual const float* reduced() const = 0;
 
+  // From the next begin_step() on, sums go to `sums`, `layout().elements` floats that no peer
+  // reads: the caller may change what is reduced() there. It outlives the Collective. Who cannot
+  // sum there ignores it, and reduced() is elsewhere.
+  virtual void sum_into(float* sums) { (void)sums; }
+
   // Sends root's `data` to everyone.
   virtual Status broadcast(const Tag& tag, std::span<std::byte> data, uint32_t root) = 0;
 

@@ -25,6 +25,7 @@ class Forwarding : public Interface {
     return inner_->all_reduce(tag, range);
   }
   const float* reduced() const override { return inner_->reduced(); }
+  void sum_into(float* sums) override { inner_->sum_into(sums); }
   Status broadcast(const Tag& tag, std::span<std::byte> data, uint32_t root) override {
     return inner_->broadcast(tag, data, root);
   }

@@ -6,8 +6,8 @@
 //
 // INVARIANTS
 //  Y1 Parameters and optimizer are Python's. They change in APPLY and INSTALL only.
-//  Y2 Python never writes where peers read: the sums that an optimizer may overwrite are a copy.
-//     A run of one process has no peers, and no copy.
+//  Y2 Python never writes where peers read: the sums, which an optimizer may overwrite, are in
+//     memory of this process alone (Collective::sum_into), or a copy.
 //  Y3 A slot's region is written between backward_begins() and the reply, and whole then: what the
 //     script did not give is zero. Gradients that nobody asks for by themselves are added where
 //     they would be merged (StepReducer::sum_to_add_to), so the region does not have them.

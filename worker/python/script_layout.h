@@ -55,8 +55,8 @@ class ScriptLayout {
   void put_count(float* control, uint64_t count) const;
   double get_count(const float* control) const;
 
-  // Memory for a whole region of the gradient buffer, whose gradients are those of gradients(): a
-  // run of one process may sum there, since nobody else reads its sums.
+  // Memory for a whole region of the gradient buffer, whose gradients are those of gradients(). A
+  // run of one process may sum there, and a Collective may put its sums there: no peer reads it.
   float* room() { return gradients_.data(); }
 
   // The sums of a step for the optimizer, times `factor`; statistics are means over `slots` slots.

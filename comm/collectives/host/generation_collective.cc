@@ -1,7 +1,6 @@
 #include "comm/collectives/host/generation_collective.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "comm/base/check.h"
@@ -49,7 +48,8 @@ Status GenerationCollective::begin_step(const Tag& tag, const StepMerge& merge) 
   merge_hash_ = hash_of(merge);
   const std::vector<Leaf>& leaves = merge.gradients.leaves;
   alone_ = world_size() == 1 && leaves.size() == 1 && merge.control.leaves.size() == 1;
-  reduced_ = alone_ ? own_partial(leaves[0].region) : own_result();
+  reduced_ = room_ == nullptr ? own_result() : room_;
+  if (alone_) reduced_ = own_partial(leaves[0].region);
   return Status::ok();
 }
 
@@ -74,7 +74,7 @@ Status GenerationCollective::reduce(const Tag& tag, const ElementRange& range) {
   peers_->announce(op);
   LOCKSTEP_RETURN_IF_ERROR(peers_->meet(op));
 
-  sum_own(slice, own_result() + slice.begin);
+  sum_own(slice, (direct ? reduced_ : own_result()) + slice.begin);
   if (!direct) LOCKSTEP_RETURN_IF_ERROR(gather_results(op, range));
   if (check_owner_) {
     checked_sum_ = check_sum(range, direct, *std::exchange(check_owner_, std::nullopt));
@@ -103,7 +103,7 @@ void GenerationCollective::send_partials(const OpDescriptor& op, const ElementRa
     Expected expected;
     expected.payload_bytes = merge_.ranks[r].partials.size() * mine.size() * sizeof(float);
     if (!direct) {
-      expected.result = own_result() + theirs.begin;
+      expected.result = reduced_ + theirs.begin;
       expected.result_bytes = theirs.size() * sizeof(float);
     }
     peers_->link(r).exchange(op, std::move(parts), expected);
@@ -131,6 +131,8 @@ Status GenerationCollective::gather_results(const OpDescriptor& op, const Elemen
   for (uint32_t r = 0; r < world_size(); ++r) {
     if (!peers_->is_self(r)) peers_->link(r).send_result(op.mark, own_bytes(own_result(), mine));
   }
+  if (reduced_ != own_result())
+    std::copy_n(own_result() + mine.begin, mine.size(), reduced_ + mine.begin);
   // Begins with the next rank, so that not everyone reads the same memory at once.
   for (uint32_t i = 1; i < world_size(); ++i) {
     const uint32_t r = (rank() + i) % world_size();
@@ -138,7 +140,7 @@ Status GenerationCollective::gather_results(const OpDescriptor& op, const Elemen
     const ElementRange theirs = slice_of(range, r, world_size());
     const float* result = peers_->link(r).result(theirs.begin);
     if (result == nullptr || theirs.size() == 0) continue;
-    std::memcpy(own_result() + theirs.begin, result, theirs.size() * sizeof(float));
+    std::copy_n(result, theirs.size(), reduced_ + theirs.begin);
   }
   return Status::ok();
 }

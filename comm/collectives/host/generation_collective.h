@@ -3,6 +3,9 @@
 //     publish own partials -> meet everyone -> sum own slice -> [publish result -> take others'
 //     slices] -> say "read"
 //
+// Only what is in brackets lets peers read a sum, and only its own slice. So with sum_into() that
+// slice alone is copied.
+//
 // Thread-safety: as Collective says.
 #pragma once
 
@@ -30,6 +33,7 @@ class GenerationCollective final : public Collective {
   Status begin_step(const Tag& tag, const StepMerge& merge) override;
   Status all_reduce(const Tag& tag, const ElementRange& range) override;
   const float* reduced() const override { return reduced_; }
+  void sum_into(float* sums) override { room_ = sums; }
   Status broadcast(const Tag& tag, std::span<std::byte> data, uint32_t root) override;
   Status all_gather(const Tag& tag, std::span<const std::byte> mine,
                     std::span<std::byte> all) override;
@@ -75,7 +79,8 @@ class GenerationCollective final : public Collective {
   StepMerge merge_;
   uint64_t merge_hash_ = 0;
   bool alone_ = false;  // one rank, one partial: nothing to add
-  const float* reduced_ = nullptr;
+  float* reduced_ = nullptr;
+  float* room_ = nullptr;  // the caller's, for sums; null: the result of the gradient buffer
   std::optional<uint32_t> check_owner_;  // of the slice to check in the next sum
   std::optional<uint64_t> checked_sum_;
 };

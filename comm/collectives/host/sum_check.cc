@@ -12,7 +12,7 @@ std::optional<uint64_t> GenerationCollective::check_sum(const ElementRange& rang
   const ElementRange slice = slice_of(range, owner, world_size());
   if (slice.size() == 0 || !takes_part(rank(), owner, world_size())) return std::nullopt;
   // In the direct algorithm every rank has summed everything itself.
-  if (direct || rank() == owner) return hash_of(own_result() + slice.begin, slice.size());
+  if (direct || rank() == owner) return hash_of(reduced_ + slice.begin, slice.size());
   if (!can_read_partials()) return std::nullopt;
   std::vector<float> again(slice.size());
   sum_own(slice, again.data());

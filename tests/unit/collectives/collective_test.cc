@@ -91,6 +91,39 @@ TEST_P(EveryBackend, AGenerationAfterAnotherUsesTheSameBuffers) {
   }
 }
 
+// Each rank ruins its sums as soon as it has them, while slower ranks may still read.
+TEST_P(EveryBackend, SumsInTheCallersMemoryAreItsOwn) {
+  const std::vector<SlotRun> runs = {{0, 1}, {1, 2}, {2, 3}};
+  for (uint32_t ranks = 1; ranks <= 3; ++ranks) {
+    const BufferLayout layout = layout_of(16 * 1024, 0);
+    World world(GetParam(), ranks, layout, 1);
+    world.start(1);
+    const StepMerge merge =
+        make_step_merge({runs.begin(), runs.begin() + ranks}, ranks, std::vector(ranks, true));
+    world.run([&](uint32_t r) {
+      Collective& collective = *world.collectives[r];
+      std::vector<float> room(layout.elements);
+      collective.sum_into(room.data());
+      for (Step step = 0; step < 50; ++step) {
+        const float value = static_cast<float>(step) + 1;
+        ASSERT_TRUE(collective.begin_step(tag_of(1, step), merge).is_ok());
+        std::fill_n(world.buffers[r]->partial(0), layout.elements, value);
+        for (const ElementRange& range :
+             {ElementRange{0, 15 * 1024}, ElementRange{15 * 1024, layout.elements}}) {
+          ASSERT_TRUE(collective.all_reduce(tag_of(1, step), range).is_ok());
+          const float* sum = collective.reduced();
+          ASSERT_TRUE(std::all_of(sum + range.begin, sum + range.end,
+                                  [&](float x) { return x == static_cast<float>(ranks) * value; }))
+              << ranks << " ranks, step " << step;
+          if (sum == room.data()) std::fill(room.begin(), room.end(), -1.0F);
+        }
+      }
+      const bool is_host = GetParam() != Transport::kLoopback;
+      EXPECT_EQ(collective.reduced() == room.data(), is_host && ranks > 1);
+    });
+  }
+}
+
 // C3. Each rank ruins its partials as soon as begin_step lets it, while slower ranks may still
 // read.
 TEST_P(EveryBackend, NothingPublishedIsRewrittenBeforeEveryPeerHasReadIt) {
