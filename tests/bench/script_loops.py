@@ -25,7 +25,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BIN = pathlib.Path(os.environ.get("LOCKSTEP_BIN", ROOT / "build/release/bin"))
-STEPS = {"mlp": 300, "cnn": 60, "gpt2": 8}
+STEPS = {"mlp": 600, "cnn": 120, "gpt2": 40}
 BATCH = {"mlp": 128, "cnn": 128, "gpt2": 8}
 
 
