@@ -1,22 +1,28 @@
 """The package's own parts, by a Python that has torch: every file of units/."""
-import subprocess
 import sys
 import unittest
 
-from script_runs import HERE, ScriptTest
+from script_runs import HERE, SCRIPTS, ScriptTest
+
+UNITS = HERE / "units"
 
 
 class Units(ScriptTest):
+    def environment(self, env=None, slot_ms=None):
+        return {**super().environment(env, slot_ms), "OMP_NUM_THREADS": "1"}
+
     def test_every_file(self):
-        for file in sorted((HERE / "units").glob("*_test.py")):
-            with self.subTest(file.stem):
-                done = subprocess.run(
-                    [self.python, "-m", "unittest", file.stem], text=True, timeout=600,
-                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=file.parent,
-                    env={**self.environment(), "OMP_NUM_THREADS": "1"})
-                print(done.stdout[-20000:] if done.returncode else
-                      f"{file.stem}: {done.stdout.splitlines()[-3]}", file=sys.stderr)
-                self.assertEqual(done.returncode, 0)
+        """Each in a process of its own; torch is imported once."""
+        names = sorted(path.stem for path in UNITS.glob("*_test.py"))
+        scripts = [self.write_script(f"import sys, unittest\nsys.path.insert(0, {str(UNITS)!r})\n"
+                                     f"unittest.main({name!r})\n", f"{name}.py") for name in names]
+        *_, codes = self.alone(SCRIPTS / "run_each.py", *scripts).splitlines()
+        for script, code in zip(scripts, map(int, codes.split()[1:]), strict=True):
+            with self.subTest(script.stem):
+                output = script.with_suffix(".py.out").read_text()
+                print(output[-20000:] if code else f"{script.stem}: {output.splitlines()[-3]}",
+                      file=sys.stderr)
+                self.assertEqual(code, 0)
 
 
 if __name__ == "__main__":
