@@ -76,7 +76,9 @@ IN_THE_LOOP = {
     "an evaluation draws": (evaluated("torch.rand((), generator=G)"), 78, "default generators"),
     "a late evaluation": (LOOP + "    run.evaluate(len, 4)\n", 64, "before the loop"),
     "log outside": (KEEP + "run.log(x=1)\n", 64, "outside of the loop"),
-    "log of a nan": (LOOP + "    run.log(x=float('nan')); run.backward(loss)\n", 64, "finite numbers"),
+    "log of nothing": (LOOP + "    run.log(x=None); run.backward(loss)\n", 64, "numbers and texts"),
+    "log of a nan": (LOOP + "    run.log(x=float('nan')); run.backward(loss)\n"
+                     "print(run.step, 'steps')\n", 0, "6 steps"),
     "a late step": (LOOP + "    run.backward(loss)\n    if run.step == 2: optimizer.step()\n", 64,
                     "optimizer.step()"),
     "a swallowed error": (LOOP + "    try: run.backward(loss * 1j)\n    except RuntimeError: pass\n", 64,

@@ -1,4 +1,6 @@
 """What run.log() takes, and what becomes of it: in one process, and where the writer changes."""
+import contextlib
+import io
 import json
 import pathlib
 import tempfile
@@ -68,7 +70,7 @@ class LogTest(unittest.TestCase):
         with self.assertRaisesRegex(Misuse, "outside of the loop"):
             self.log.put({"x": 1})
         self.log.slot(order(1, 0))
-        for values, text in (({"x": float("nan")}, "'nan' for x"), ({"x": None}, "for x"),
+        for values, text in (({"x": None}, "'None' for x"),
                              ({"x": torch.ones(2)}, "several numbers for x"), ({"": 1}, "a name is"),
                              ({"step": 1}, "'step'"), ({"a\nb": 1}, "printable"), ({3: 1}, "'3'"),
                              ({"x" * (NAME_CHARS + 1): 1}, f"1 to {NAME_CHARS}"),
@@ -81,6 +83,17 @@ class LogTest(unittest.TestCase):
         self.log.put({"of_the_trial": 1})
         self.apply(0, y=1)
         self.assertEqual(self.rows(), [{"step": 1, "y": 1}])
+
+    def test_a_number_that_is_none_is_null_in_the_file_and_told_once(self):
+        heard, told = [], io.StringIO()
+        self.log.on_log(lambda step, values: heard.append(values["x"]))
+        with contextlib.redirect_stderr(told):
+            for step, x in enumerate((torch.tensor(float("nan")), float("-inf"), 0.5)):
+                self.apply(step, x=x, y="nan")
+        self.assertEqual(self.path.read_text(), '{"step":1,"x":null,"y":"nan"}\n'
+                         '{"step":2,"x":null,"y":"nan"}\n{"step":3,"x":0.5,"y":"nan"}\n')
+        self.assertEqual(str(heard), "[nan, -inf, 0.5]")
+        self.assertEqual(told.getvalue().count("no finite number for x;"), 1)
 
     def test_the_next_writer_adds_what_the_dead_one_had_not_written(self):
         next_one = self.made()

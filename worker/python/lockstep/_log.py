@@ -39,7 +39,8 @@ class Logged(NamedTuple):
     values: dict[str, Any]
 
     def line(self) -> bytes:
-        text = json.dumps({"step": self.step, **self.values}, allow_nan=False, ensure_ascii=False,
+        values = {name: value if _is_finite(value) else None for name, value in self.values.items()}
+        text = json.dumps({"step": self.step, **values}, allow_nan=False, ensure_ascii=False,
                           separators=(",", ":"))
         return text.encode(errors="replace") + b"\n"
 
@@ -67,10 +68,14 @@ def checked_value(name: str, value: Any) -> int | float | str:
                          f"{name}=x.mean()") from None
     if isinstance(value, int) and value.bit_length() < 64:
         return int(value)
-    if isinstance(value, float) and math.isfinite(value):
+    if isinstance(value, float):
         return float(value)
-    raise Misuse(f"log() was given {str(value)[:80]!r} for {name}, and takes finite numbers and texts; "
+    raise Misuse(f"log() was given {str(value)[:80]!r} for {name}, and takes numbers and texts; "
                  f"leave {name} out of the steps in which it is none")
+
+
+def _is_finite(value: int | float | str) -> bool:
+    return isinstance(value, str) or math.isfinite(value)
 
 
 class Log:
@@ -90,6 +95,7 @@ class Log:
         self._led: int | None = None  # the generation that `_file` was opened for
         self._file: LogFile | None = None
         self._has_warned = False
+        self._has_told_of: set[str] = set()  # names that were nan or infinite
 
     def on_writer(self, function: Callable[[], Any]) -> None:
         self._on_writer.append(function)
@@ -106,6 +112,7 @@ class Log:
         if len(self._values.keys() | checked.keys()) > MOST_NAMES:
             raise Misuse(f"log() was given more than {MOST_NAMES} names in a step; log fewer")
         self._values |= checked
+        self._tell_of({name for name, value in checked.items() if not _is_finite(value)})
 
     def mute(self) -> None:
         """What is logged in the next slot does not count."""
@@ -192,6 +199,12 @@ class Log:
         except OSError as why:
             self._warn(why)
 
+    def _tell_of(self, names: set[str]) -> None:
+        for name in sorted(names - self._has_told_of):
+            print(f"lockstep: log() was given no finite number for {name}; where that happens, its "
+                  "value in script_log.jsonl is null", file=sys.stderr)
+        self._has_told_of |= names
+
     def _warn(self, why: OSError) -> None:
         if not self._has_warned:
             print(f"lockstep: {self._path} cannot be written: {why}; the newest {_HELD_STEPS} steps are "
@@ -225,7 +238,7 @@ class Logs:
         return function
 
     def log(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
-        """Values of the step in work, by name: finite numbers and texts. They go out once the step is
+        """Values of the step in work, by name: numbers and texts. They go out once the step is
         applied: of the writer, to script_log.jsonl and on_log(). A step that is computed again
         replaces them. Of a name that is logged twice in a step, the last value counts.
         """
