@@ -16,11 +16,12 @@ from torch import nn
 from lockstep import _numerics
 from lockstep._core import Task
 from lockstep._data import unpack
-from lockstep._errors import Misuse, is_of_machine
+from lockstep._errors import BAD_DATA, USAGE, LockstepError, Misuse, is_of_machine
 from lockstep._forks import Forks
 from lockstep._gradients import Gradients
 from lockstep._settings import Settings
-from lockstep._state import NamedParameter
+from lockstep._state import MisuseError, NamedParameter, StateError
+from lockstep._translate import as_ours, ours
 from lockstep._trial import tasks_of
 
 
@@ -130,6 +131,16 @@ class GradientsTest(unittest.TestCase):
         LazyMinus.apply(weight).backward()
         self.assertFalse(taken[0].is_neg())
         self.assertEqual([1.0, 2.0, 3.0], taken[0].numpy().tolist())
+
+
+class TranslationTest(unittest.TestCase):
+    def test_a_state_that_cannot_be_described_has_one_code_wherever_it_is_found(self) -> None:
+        for error, code in ((StateError("scheduler", "a function", "leave it out"), BAD_DATA),
+                            (MisuseError("one sentence."), USAGE)):
+            with self.assertRaises(LockstepError) as caught, as_ours():
+                raise error
+            self.assertEqual((code, str(error)), (caught.exception.code, str(caught.exception)))
+            self.assertEqual(code, ours(error).code)
 
 
 class ForksTest(unittest.TestCase):

@@ -6,7 +6,7 @@ from typing import Iterator
 
 from ._core import CoreError
 from ._data import DataError
-from ._errors import INTERNAL, LockstepError, Misuse
+from ._errors import BAD_DATA, LockstepError, Misuse
 from ._numerics import misuse_of_compiler
 from ._state import MisuseError, StateError
 
@@ -30,6 +30,6 @@ def as_ours() -> Iterator[None]:
     except MisuseError as why:
         raise Misuse(str(why)) from None
     except StateError as why:
-        raise LockstepError(str(why), INTERNAL) from None
+        raise LockstepError(str(why), BAD_DATA) from None  # as where the core asks for the state
     except (CoreError, DataError) as why:
         raise LockstepError(str(why), why.code) from None
