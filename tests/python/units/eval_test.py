@@ -10,7 +10,7 @@ from lockstep import LockstepError, Misuse
 from lockstep import _core
 from lockstep._data import DataError
 from lockstep._eval import Evaluation, score_of
-from lockstep._gradients import Buffers
+from lockstep._buffers import Buffers
 from lockstep._state import Kept
 
 SAMPLES, BATCH = 11, 4

@@ -17,10 +17,10 @@ from typing import Any, Callable, Iterator, Mapping, NamedTuple
 import torch
 
 from . import _seeds
+from ._buffers import Buffers
 from ._core import Core, Order, Reply, Task as CoreTask
 from ._data import DataError, Feed, Source, Task, facts, unpack
 from ._errors import CONFIG, LockstepError, Misuse
-from ._gradients import Buffers
 from ._state import Kept
 
 _LONG_TRIAL_S = 10.0

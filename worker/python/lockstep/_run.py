@@ -23,13 +23,14 @@ import torch
 from . import _core, _numerics, _seeds, _trial
 from ._ahead import Ahead
 from ._batches import check_arguments, open_batches
+from ._buffers import Buffers
 from ._core import CoreError, Order, Reply
 from ._debugger import Watch
 from ._errors import (INTERNAL, STOPPED, USAGE, Left, LockstepError, Misuse, Replayed, Stopped,
                       exit_code_of, is_of_machine, text_of)
 from ._eval import Evaluates
 from ._forks import Forks
-from ._gradients import Buffers, Gradients, dtype_number
+from ._gradients import Gradients, dtype_number
 from ._job_data import JobData
 from ._last import NAME as LAST_NAME, Last, LastStep
 from ._log import Log, Logs
@@ -236,6 +237,7 @@ class Run(Logs, Evaluates):
         if is_closely:
             self._kept.remember()
         _seeds.seed_all(task.seed)
+            self._parts.buffers.remember()
         self._slot = Slot(self._parts, task, observed)
         yield batch
         self._check_process()

@@ -7,9 +7,10 @@ from typing import Any, Mapping, NamedTuple
 
 import torch
 
+from ._buffers import Buffers
 from ._core import Core, Reply, Task
 from ._errors import Misuse
-from ._gradients import Buffers, Gradients, dtype_number
+from ._gradients import Gradients, dtype_number
 from ._state import in_memory
 from ._trial import Observed
 

@@ -7,9 +7,10 @@ from typing import Any
 import torch
 
 from . import _core, _seeds
+from ._buffers import Buffers
 from ._core import Memory, Order, Reply
 from ._errors import BAD_DATA, text_of
-from ._gradients import Buffers, Gradients, dtype_number, floats_at
+from ._gradients import Gradients, dtype_number, floats_at
 from ._last import LastStep
 from ._state import Kept, MisuseError, StateError, times_due
 
@@ -46,7 +47,7 @@ class Step:
     def lr(self) -> float:
         """Of the first group of the first optimizer."""
         for optimizer in self._kept.optimizers.values():
-            return float(optimizer.param_groups[0].get("lr", 0.0))
+            return float(optimizer.param_groups[0].get("lr") or 0.0)  # Adafactor's may be None
         return 0.0
 
     def answer(self, order: Order) -> Reply:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 import torch
 
+from ._buffers import Buffers
 from ._core import Core, Task
 from ._errors import CONFIG, LockstepError, Misuse
-from ._gradients import Buffers
 from ._state import in_memory, same_bits
 
 
@@ -26,6 +26,7 @@ class Observed:
     takes: dict[int, int] = field(default_factory=dict)  # by parameter
     gradients: dict[int, torch.Tensor] = field(default_factory=dict)
     statistics: dict[str, torch.Tensor] = field(default_factory=dict)
+    counters: dict[str, torch.Tensor] = field(default_factory=dict)
     loss: float = 0.0
     metrics: tuple[str, ...] = ()
     has_counts: bool = False
@@ -38,7 +39,9 @@ class Observed:
             self.gradients[index] = grad.detach().clone()
 
     def keep_statistics(self, buffers: Buffers) -> None:
-        self.statistics = {b.name: b.get().detach().clone() for b in buffers.statistics}
+        self.statistics, self.counters = (
+            {b.name: b.get().detach().clone() for b in found}
+            for found in (buffers.statistics, buffers.counters))
 
     def hash(self) -> str:
         digest = hashlib.sha256(repr(self.loss).encode())
@@ -90,8 +93,8 @@ def compare(first: Observed, second: Observed, names: list[str]) -> None:
     differs = [names[i] for i in sorted(first.gradients.keys() | second.gradients.keys())
                if i not in first.gradients or i not in second.gradients
                or not same_bits(first.gradients[i], second.gradients[i])]
-    differs += [name for name in first.statistics
-                if not same_bits(first.statistics[name], second.statistics[name])]
+    for before, now in ((first.statistics, second.statistics), (first.counters, second.counters)):
+        differs += [name for name in before if not same_bits(before[name], now[name])]
     if not differs and first.loss == second.loss or (first.loss != first.loss and not differs):
         return
     what = f"the gradient or buffer {differs[0]}" if differs else "the loss"

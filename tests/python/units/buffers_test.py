@@ -1,0 +1,98 @@
+"""What becomes of the buffers that a slot changes, and which changes end a run."""
+
+from __future__ import annotations
+
+import unittest
+from typing import Any, Callable
+
+import torch
+from torch import nn, optim
+
+from lockstep import Misuse
+from lockstep._buffers import Buffers
+from lockstep._state import Kept
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(2))
+        self.norm = nn.BatchNorm1d(2)
+        self.register_buffer("seen", torch.tensor([5, 7]))
+        self.register_buffer("small", torch.zeros(4))
+        self.register_buffer("bank", torch.zeros(1 << 19))  # 2 MiB
+        self.register_buffer("edges", torch.eye(3).to_sparse(), persistent=False)
+
+
+class BuffersTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.model = Model()
+        self.optimizer = optim.SGD(self.model.parameters(), 0.1)
+        self.kept = Kept()
+        self.kept.keep(model=self.model, optimizer=self.optimizer)
+        self.buffers = Buffers(self.kept.buffers)
+
+    def settled(self, slot: Callable[[Model], Any]) -> list[str]:
+        """After a trial whose slot is `slot`."""
+        slot(self.model)
+        names = self.buffers.settle()
+        self.buffers.restore()
+        return names
+
+    def changed(self, slot: Callable[[Model], Any], is_closely: bool = False) -> str:
+        """What is said of a later slot; the next one finds all as it should be."""
+        if is_closely:
+            self.buffers.remember()
+        slot(self.model)
+        try:
+            self.buffers.check_unchanged()
+        except Misuse as why:
+            return str(why)
+        finally:
+            self.buffers.adopt()
+        return ""
+
+    def test_a_counter_grows_in_a_step_by_what_it_grows_in_a_slot(self) -> None:
+        def twice(model: Model) -> None:
+            for _ in range(2):
+                model.norm(torch.ones(3, 2))
+            model.seen += 3
+        names = self.settled(twice)
+        self.assertEqual({"norm.running_mean", "norm.running_var", "norm.num_batches_tracked", "seen"},
+                         set(names))
+        for step in (1, 2):
+            twice(self.model)
+            self.buffers.advance([b.get().clone() for b in self.buffers.statistics])
+            self.assertEqual(2 * step, int(self.model.norm.num_batches_tracked))
+            self.assertEqual([5 + 3 * step, 7 + 3 * step], self.model.seen.tolist())
+
+    def test_what_can_neither_be_averaged_nor_counted_is_named(self) -> None:
+        for name, change in (("seen", lambda m: m.seen.copy_(torch.tensor([6, 9]))),
+                             ("seen", lambda m: m.seen.sub_(1)),
+                             ("seen", lambda m: setattr(m, "seen", m.seen.double() + 1)),
+                             ("edges", lambda m: m.edges.mul_(2))):
+            self.setUp()
+            with self.assertRaisesRegex(Misuse, f"a slot changes the buffer {name} .*neither average"):
+                self.settled(change)
+
+    def test_a_later_change_is_named_however_large_the_buffer(self) -> None:
+        self.assertEqual([], self.settled(lambda m: None))
+        self.assertEqual("", self.changed(lambda m: None, is_closely=True))
+        for name, change in (("small", lambda m: m.small.data.add_(1)),
+                             ("bank", lambda m: m.bank[7:9].fill_(3)),
+                             ("bank", lambda m: setattr(m, "bank", m.bank * 2)),
+                             ("edges", lambda m: setattr(m, "edges", m.edges * 2))):
+            self.assertIn(f"a slot changed the buffer {name}, which the trial's slot did not",
+                          self.changed(change))
+        behind = lambda m: m.bank.data.add_(1)  # noqa: E731
+        self.assertEqual("", self.changed(behind), "it moves no version")
+        self.assertIn("the buffer bank", self.changed(behind, is_closely=True))
+
+    def test_a_large_buffer_that_is_written_with_what_it_was_is_compared_by_its_bits(self) -> None:
+        self.assertEqual([], self.settled(lambda m: m.bank.copy_(m.bank.clone())))
+        self.assertEqual("", self.changed(lambda m: m.bank.mul_(1), is_closely=True))
+        self.assertIn("the buffer bank", self.changed(lambda m: m.bank.add_(1), is_closely=True))
+
+
+if __name__ == "__main__":
+    unittest.main()
