@@ -90,6 +90,27 @@ class BodyTest(unittest.TestCase):
     def test_a_write_that_changes_no_bit_is_seen_too(self) -> None:
         self.refused(lambda o: o.model.a.weight.clamp_(-99, 99), "the parameter `a.weight`", True)
 
+    def test_a_mode_that_a_body_leaves_changed_is_named(self) -> None:
+        model = Plain()
+        result = kept(model=model)
+        result.guard()
+        result.remember()
+        model.b.eval()  # in the trial, as the first pass may
+        result.check_same()
+        result.check_body()
+        result.note()
+        result.remember()
+        model.eval()
+        with self.assertRaisesRegex(MisuseError, r"leaves `model` in eval\(\) and found it in train"):
+            result.check_same()
+            result.check_body()
+        model.train()
+        with self.assertRaisesRegex(MisuseError, r"leaves `model.b` in train\(\).*after_step="):
+            result.check_body()
+        with result.applying():
+            model.a.eval()
+        result.check_body()
+
     def test_a_large_frozen_model_is_not_copied(self) -> None:
         model = nn.Sequential(nn.Linear(1, 1), nn.Linear(99, 99).requires_grad_(False))
         result = kept(model=model, optimizer=optim.SGD(model[0].parameters(), 0.1))

@@ -136,6 +136,10 @@ DAMAGES: list[tuple[str, Callable[[State], None]]] = [
      put([*STATE, "a.bias", "exp_avg", "$r"], ["exp_avg.a.bias", [0, 0]])),
     ("has two orders", put([*STATE, "a.bias", "more"], {"$r": ["exp_avg.a.bias", [0]]})),
     ("the extra state of `model`: it is of other modules", put(["kept", "model", "b"], 1)),
+    ("`modes` of the state: they are not", put(["modes"], {})),
+    ("`modes` of the state: they are not", put(["modes", "model"], "norm")),
+    ("`modes` of the state: they are not", put(["modes", "model"], [1])),
+    ("`model`: the state says whether its module `c` is in", put(["modes", "model"], ["c"])),
     (r"the extra state of modules: it does not take its state \(ValueError: level\)",
      put(["kept", "model", ""], 11)),
     (r"tracker: it does not take its state \(KeyError: 'second'\)",
@@ -175,6 +179,22 @@ class AllOrNothingTest(unittest.TestCase):
         for tensor in self.state.values():
             tensor.zero_()
         self.assertEqual(end, bits(self.target.state()))
+
+    def test_each_module_gets_its_mode(self) -> None:
+        def modes(training: Training) -> list[bool]:
+            model = training.objects["model"]
+            return [part.training for part in (model, model.a, model.b, model.norm)]
+        put(["modes"], None)(self.state)  # earlier versions have none
+        self.target.objects["model"].norm.eval()
+        self.target.kept.install(self.state)
+        self.assertEqual([True, True, True, False], modes(self.target))
+        self.source.objects["model"].eval()
+        self.source.objects["model"].b.train()
+        state = self.source.state()
+        self.assertIn(b'"modes":{"model":["","b"]}', bytes(state["optimizer", "objects"].tolist()))
+        self.target.kept.install(state)
+        self.assertEqual([False, False, True, False], modes(self.target))
+        self.assertEqual(bits(state), bits(self.target.state()))
 
     def test_settings_that_a_newer_torch_adds_stay(self) -> None:
         put([*GROUP, "values", "maximize"], None)(self.state)

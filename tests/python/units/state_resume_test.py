@@ -275,6 +275,9 @@ class ResumeTest(unittest.TestCase):
             model = wrap(model)
             kept.keep(model=model, optimizer=optim.SGD(model.parameters(), 0.1))
         self.assertEqual([p.name for p in plain.parameters], [p.name for p in compiled.parameters])
+        compiled.modules["model"].eval()
+        plain.install({(e.section, e.name): e.tensor for e in compiled.describe()})
+        self.assertFalse(plain.modules["model"].a.training)
 
 
 if __name__ == "__main__":

@@ -206,7 +206,7 @@ class Run(Logs, Evaluates):
             kept.remember()
             self._evaluation.try_out(self._core, kept, parts.buffers)
             kept.check_same("The evaluation")
-            kept.note()  # it may have put other weights in, and the right ones back
+        kept.note()  # an evaluation may have put other weights in, and the right ones back
         self._begin(passes[0])
 
     def _begin(self, observed: _trial.Observed) -> None:
@@ -236,9 +236,9 @@ class Run(Logs, Evaluates):
         is_closely = observed is not None or self._is_check(task.step)
         if is_closely:
             self._kept.remember()
-        _seeds.seed_all(task.seed)
             self._parts.buffers.remember()
         self._slot = Slot(self._parts, task, observed)
+        _seeds.seed_all(task.seed)
         yield batch
         self._check_process()
         self._slot.check_done()

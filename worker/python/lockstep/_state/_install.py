@@ -8,7 +8,7 @@ still raise and is then taken back; at last the writes, which cannot fail.
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Mapping, Optional
 
 import torch
 from torch import Tensor
@@ -38,6 +38,7 @@ class Installer:
         self._optimizers = optimizers
         self._others = others
         self._names = names
+        self._modes: Optional[dict[str, list[str]]] = None  # the state does not say
 
     def install(self, entries: Entries) -> None:
         """Raises StateError, and then has changed nothing."""
@@ -49,6 +50,8 @@ class Installer:
         tensors = _copies(entries, kept)
         kept = {name: fill(value, lambda ref: tensors[ref.name]) for name, value in kept.items()}
         self._load(kept, extra)
+        if self._modes is not None:
+            self._modules.set_modes(self._modes)
         for name, parameter in self._modules.parameters.items():
             refill(parameter, entries["parameter", name])
         for name, buffer in self._buffers.items():
@@ -85,7 +88,7 @@ class Installer:
         if text is None or text.dtype != torch.uint8 or text.dim() != 1:
             raise StateError("`objects` of the state", "there is none, of dtype U8", DAMAGED)
         root = decode(_bytes(text), "`objects` of the state")
-        if type(root) is not dict or set(root) != {"classes", "kept", "version"}:
+        if type(root) is not dict or set(root) - {"modes"} != {"classes", "kept", "version"}:
             raise StateError("`objects` of the state", "it has no version and objects", DAMAGED)
         if root["version"] != 1 or type(root["version"]) is not int:
             raise StateError("`objects` of the state", f"it has version {root['version']!s:.20}",
@@ -94,7 +97,24 @@ class Installer:
         if type(classes) is not dict or type(kept) is not dict:
             raise StateError("`objects` of the state", "it lists no objects", DAMAGED)
         self._check_classes(classes)
+        self._modes = self._checked_modes(root.get("modes"))
         return kept
+
+    def _checked_modes(self, modes: Any) -> Optional[dict[str, list[str]]]:
+        """Earlier versions wrote none."""
+        if modes is None:
+            return None
+        ours = self._modules.paths()
+        if type(modes) is not dict or set(modes) != set(ours) or not all(
+                type(paths) is list and all(type(path) is str for path in paths)
+                for paths in modes.values()):
+            raise StateError("`modes` of the state", "they are not those of the kept modules", DAMAGED)
+        for kept, paths in modes.items():
+            for path in paths:
+                if path not in ours[kept]:
+                    raise StateError(f"`{kept}`", f"the state says whether its module `{path:.80}` is "
+                                     "in train() or eval(), and the script has none", _SCRIPT)
+        return modes
 
     def _check_references(self, entries: Entries, kept: dict[str, Any]) -> None:
         """Each of the optimizers' tensors is referred to, and there."""

@@ -63,6 +63,7 @@ class Kept:
         self._names: dict[int, str] = {}
         self._included: set[str] = set()
         self._identity: Optional[list[tuple[str, str]]] = None
+        self._modes: Optional[list[bool]] = None  # that a body has to leave; None: any
 
     def keep(self, **objects: Any) -> None:
         """Keeps `model`, at least one optimizer (or `update=fn`), and all else that has a state.
@@ -179,7 +180,7 @@ class Kept:
 
     def check_body(self) -> None:
         """Raises MisuseError if the loop body replaced a part of the model, or changed a learning
-        rate or a parameter. What it costs comes on top of every slot."""
+        rate, a parameter, or the mode of a module. What it costs comes on top of every slot."""
         self._layout().check()
         if self._guard is not None and self._read_only is not None:
             self._guard.check()
@@ -192,11 +193,24 @@ class Kept:
 
     def _layout(self) -> Modules:
         if self._tensors is None:
+        self._check_modes()
             raise MisuseError("run.keep(model=…, optimizer=…) has to be called before the loop.")
         return self._tensors
 
     def _is_state(self, buffer: NamedBuffer) -> bool:
         return buffer.persistent or buffer.name in self._included
+        self._modes = self._layout().training()
+
+    def _check_modes(self) -> None:
+        now = self._layout().training()
+        if self._modes is None or now == self._modes:
+            return
+        at = next(i for i, pair in enumerate(zip(now, self._modes)) if pair[0] != pair[1])
+        left, found = ("train()", "eval()") if now[at] else ("eval()", "train()")
+        raise MisuseError(f"The loop body leaves `{self._layout().name_of_part(at)}` in {left} and "
+                          f"found it in {found}, which would differ between workers, since each "
+                          "computes other slots; set it back in the same batch, or set it in "
+                          "run.keep(after_step=…).")
 
     def _sort(self, objects: dict[str, Any]) -> None:
         """Puts each object where its kind belongs."""
@@ -282,8 +296,8 @@ class Kept:
             kept[name] = extra
         classes = {name: type(o).__qualname__ for name, o in
                    [*self.optimizers.items(), *self.others.items()]}
-        return b'{"classes":%s,"kept":%s,"version":1}' % (
-            encode(classes, ""), encode(kept, "", collector))
+        return b'{"classes":%s,"kept":%s,"modes":%s,"version":1}' % (
+            encode(classes, ""), encode(kept, "", collector), encode(self._layout().modes(), ""))
 
 
 def times_due(name: str, scheduler: Any, was_applied: bool, ended_epochs: int) -> int:

@@ -72,6 +72,8 @@ class Modules:
         self.buffers: dict[str, NamedBuffer] = {}
         self.module_of: dict[str, str] = {}  # parameter -> kept module
         self._places = self._scan()
+        self._parts = [(kept, _clean(path + ".")[:-1], module) for kept, path, module in self._walk()
+                       if not _is_compiled(module)]
         self._tied_buffers: list[tuple[NamedBuffer, NamedBuffer]] = []
         self._extras = [
             (kept, _clean(path), module)
@@ -106,6 +108,40 @@ class Modules:
         """The opposite of extra_state(); `values` has the same keys."""
         for kept, path, module in self._extras:
             module.set_extra_state(values[kept][path])
+
+    def modes(self) -> dict[str, list[str]]:
+        """The modules that are not in the mode of the module around them, by kept module and path.
+        Around the outermost one all is in train()."""
+        found: dict[str, list[str]] = {kept: [] for kept in self.named}
+        bits: dict[tuple[str, str], bool] = {}
+        for kept, path, module in self._parts:
+            bits[kept, path] = module.training
+            if module.training != _around(bits, kept, path):
+                found[kept].append(path)
+        return found
+
+    def set_modes(self, modes: dict[str, list[str]]) -> None:
+        """The opposite of modes(). Not by train(), which a module may have changed."""
+        bits: dict[tuple[str, str], bool] = {}
+        for kept, path, module in self._parts:
+            module.training = _around(bits, kept, path) != (path in modes[kept])
+            bits[kept, path] = module.training
+
+    def paths(self) -> dict[str, set[str]]:
+        """Of all modules, by kept module."""
+        found: dict[str, set[str]] = {kept: set() for kept in self.named}
+        for kept, path, _ in self._parts:
+            found[kept].add(path)
+        return found
+
+    def training(self) -> list[bool]:
+        """The mode of each module, for comparing."""
+        return [module.training for _, _, module in self._parts]
+
+    def name_of_part(self, number: int) -> str:
+        """The module at this place of training()."""
+        kept, path, _ = self._parts[number]
+        return _join(kept, path)
 
     def check(self) -> None:
         """Raises MisuseError, with the name, if a parameter or buffer is not what it was."""
@@ -188,8 +224,17 @@ def _check_module(module: nn.Module, name: str) -> None:
                           "out, and shorten them by torch.renorm() in run.keep(after_step=…).")
 
 
+def _is_compiled(module: nn.Module) -> bool:
+    return type(module).__name__ == "OptimizedModule"
+
+
 def _unwrapped(module: nn.Module) -> nn.Module:
-    return module._orig_mod if type(module).__name__ == "OptimizedModule" else module
+    return module._orig_mod if _is_compiled(module) else module
+
+
+def _around(bits: dict[tuple[str, str], bool], kept: str, path: str) -> bool:
+    """The mode of the module around this one."""
+    return bits.get((kept, path.rpartition(".")[0]), True) if path else True
 
 
 def _clean(name: str) -> str:
