@@ -13,6 +13,9 @@ from torch.nn import functional as F
 class Data(torch.utils.data.Dataset):
     def __len__(self): return 40
     def __getitem__(self, i): return torch.full((4,), float(i) / 40), torch.tensor(i % 2)
+class Relative(torch.optim.Optimizer):
+    def step(self, closure=None):
+        for p in self.param_groups[0]['params']: p.data.sub_(p.grad, alpha=0.1)
 """
 START = HEAD + """
 run = lockstep.start()
@@ -34,6 +37,9 @@ Data.__len__ = lambda self: 41
 model = torch.nn.Sequential(torch.nn.Linear(4, 2), torch.nn.BatchNorm1d(2))
 optimizer = torch.optim.SGD(model.parameters(), 0.1)
 run.keep("""
+
+SCALED = LOOP.replace("run.keep(", "scaler = torch.amp.GradScaler('cpu')\nrun.keep(scaler=scaler, ")
+BUFFER = LOOP.replace("run.keep(", "model.register_buffer('b', torch.ones(2, dtype=torch.int64))\nrun.keep(")
 
 
 def keyed(text, keys):
@@ -100,6 +106,35 @@ IN_THE_LOOP = {
     "a group too many": (AFTER.replace("CHANGE", "optimizer.add_param_group({'params': [], 'lr': 1})"),
                          64, "The groups of parameters of `optimizer` were changed"),
     "another dtype": (AFTER.replace("CHANGE", "model.half()"), 64, "`weight` was float32 (2, 4)"),
+    "clipping": (LOOP + "    run.backward(loss)\n"
+                 "    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n", 64,
+                 "run.keep(clip_norm=…)"),
+    "a scaled loss": (SCALED + "    run.backward(scaler.scale(loss))\n", 64, "`scaler.scale()`: delete"),
+    "a scaler's step": (SCALED + "    run.backward(loss); scaler.step(optimizer)\n", 64,
+                        "`scaler.step()`: delete"),
+    "a scaler in update": (SCALED.replace("scaler=scaler", "scaler=scaler, update=lambda: "
+                                          "scaler.unscale_(optimizer)") + "    run.backward(loss)\n",
+                           64, "the gradients that update= finds are unscaled"),
+    "another mode": (LOOP + "    run.backward(loss)\n    if run.step == 2: model.eval()\n", 64,
+                     "leaves `model` in eval() and found it in train()"),
+    "a buffer of its own": (BUFFER + "    model.b.sub_(1); run.backward(loss)\n", 64,
+                            "neither average (float32) nor count"),
+    "a buffer later": (BUFFER + "    if run.step == 2: model.b.add_(1)\n    run.backward(loss)\n", 64,
+                       "changed the buffer b, which the trial's slot did not"),
+    "a large buffer later": (BUFFER.replace("torch.ones(2,", "torch.ones(1 << 18,")
+                             + "    if run.step == 3: model.b.data.add_(1)\n    run.backward(loss)\n", 64,
+                             "changed the buffer b, which the trial's slot did not"),
+    "no learning rate": (LOOP.replace("run.keep(", "optimizer = Relative(model.parameters(), {'lr': None})\n"
+                                      "run.keep(") + "    run.backward(loss)\nprint(run.step, 'steps')\n",
+                         0, "6 steps"),
+    "a gradient twice": (LOOP + "    from torch.utils.checkpoint import checkpoint\n"
+                         "    again = lambda: checkpoint(model, x.requires_grad_(), use_reentrant=True)\n"
+                         "    if run.step == 2: loss = (again() + again()).mean()\n"
+                         "    run.backward(loss)\n", 64, "came twice in one slot"),
+    "a sparse gradient": (LOOP.replace("run.keep(", "model = torch.nn.EmbeddingBag(9, 2, sparse=True)\n"
+                                       "optimizer = torch.optim.SGD(model.parameters(), 0.1)\nrun.keep(")
+                          .replace("model(x)", "model((x * 8).long())") + "    run.backward(loss)\n", 64,
+                          "gradient of weight is sparse; make the embedding with sparse=False"),
     "one sample": (LOOP.replace("run.keep(", BATCH_NORM) + "    run.backward(loss)\n", 64,
                    "this was the run's smallest slot, of 1 samples: step 6 has 1;"),
     "more threads": (LOOP + "    run.backward(loss)\n    if run.step == 2: torch.set_num_threads(3)\n",

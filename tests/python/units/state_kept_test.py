@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import nn, optim
+from torch.nn.utils import clip_grad_norm_
 from torch.optim import lr_scheduler
 
 from lockstep._state import Kept, MisuseError, StateError
@@ -119,6 +120,31 @@ class KeepTest(unittest.TestCase):
         result = kept(scheduler=None)
         with self.assertRaisesRegex(MisuseError, "was called before"):
             result.keep(model=Plain(), update=print)
+
+    def test_scalers_that_cannot_be_kept_are_refused_by_name(self) -> None:
+        model, scaler = Plain(), torch.amp.GradScaler("cpu")
+        optimizer = optim.SGD(model.parameters(), 0.1)
+        self.refused("two scalers, `scaler` and `other`", model=model, optimizer=optimizer,
+                     scaler=scaler, other=torch.amp.GradScaler("cpu"))
+        self.refused("`scaler` without an optimizer", model=model, scaler=scaler, update=print)
+        model.b.half()
+        self.refused("`scaler` with `b.weight`, which is float16", model=model, scaler=scaler,
+                     optimizer=optim.SGD(model.parameters(), 0.1))
+        Kept().keep(model=model, optimizer=optim.SGD(model.parameters(), 0.1), update=print,
+                    scaler=torch.amp.GradScaler("cpu", enabled=False))
+
+    def test_an_optimizer_whose_state_lies_in_another_one_is_refused(self) -> None:
+        class Sharp(optim.SGD):
+            def __init__(self, parameters: Any) -> None:
+                super().__init__(parameters, 0.1)
+                self.base = optim.Adam(self.param_groups)
+        model = Plain()
+        sharp = Sharp(model.parameters())
+        self.refused("a Sharp with another optimizer in `base`", model=model, optimizer=sharp)
+        self.refused("in `base`", model=model, optimizer=sharp, inner=sharp.base)
+        Kept().keep(model=model, optimizer=sharp, inner=sharp.base, update=print)
+        sharp.base.state = sharp.state  # as wrappers do that only look in
+        Kept().keep(model=model, optimizer=sharp)
 
     def test_names(self) -> None:
         model = Tied()
@@ -235,11 +261,19 @@ class GuardTest(unittest.TestCase):
     def test_steps_outside_of_apply_are_refused_and_change_nothing(self) -> None:
         self.optimizer.step()
         self.kept.guard()
-        self.scaler.scale(self.model(batch(0, (2, 7))).mean()).backward()
+        with self.kept.scaling():
+            self.scaler.scale(self.model(batch(0, (2, 7))).mean()).backward()
         before = bits({(e.section, e.name): e.tensor for e in self.kept.describe()})
         for call, pattern in ((self.optimizer.step, r"`optimizer.step\(\)`: delete the call"),
                               (self.scheduler.step, r"`scheduler.step\(\)`: delete the call"),
-                              (lambda: self.scaler.step(self.optimizer), r"`optimizer.step\(\)`")):
+                              (lambda: self.scaler.scale(torch.ones(())), r"`scaler.scale\(\)`"),
+                              (lambda: self.scaler.unscale_(self.optimizer), r"`scaler.unscale_"),
+                              (lambda: self.scaler.step(self.optimizer), r"`scaler.step\(\)`"),
+                              (self.scaler.update, r"`scaler.update\(\)`: delete the call"),
+                              (lambda: clip_grad_norm_(self.model.parameters(), 1.0),
+                               r"`clip_grad_norm_\(\)`.*run.keep\(clip_norm=…\)"),
+                              (lambda: nn.utils.clip_grad_value_(self.model.a.bias, 1.0),
+                               r"`clip_grad_value_\(\)`.*run.keep\(update=…\)")):
             with self.assertRaisesRegex(MisuseError, "The loop body calls " + pattern):
                 call()
         self.assertEqual(
@@ -247,17 +281,39 @@ class GuardTest(unittest.TestCase):
         with self.assertRaises(ZeroDivisionError), self.kept.applying():
             self.optimizer.step()
             self.scheduler.step()
+            clip_grad_norm_(self.model.parameters(), 1.0)
             1 / 0
         with self.assertRaises(MisuseError):
             self.optimizer.step()
+        other = nn.Linear(1, 1)
+        other.weight.grad = torch.full_like(other.weight, 8.0)
+        clip_grad_norm_(other.parameters(), 1.0)
+        self.assertAlmostEqual(1.0, float(other.weight.grad), 5)
         self.kept.guard().remove()
         self.optimizer.step()
         self.scheduler.step()
+        self.assertTrue(clip_grad_norm_(self.model.parameters(), 1.0) > 0)
+        self.assertIs(nn.utils.clip_grad_norm_, clip_grad_norm_)
+        self.scaler.update(2.0)
+
+    def test_in_update_the_gradients_are_unscaled_and_a_scaler_only_steps(self) -> None:
+        for p in self.model.parameters():
+            p.grad = torch.full_like(p, 65536.0)
+        before = self.model.a.bias.clone()
+        with self.kept.applying():
+            with self.kept.scaling():
+                self.scaler.unscale_(self.optimizer)
+            for call in (lambda: self.scaler.unscale_(self.optimizer), self.scaler.update,
+                         lambda: self.scaler.scale(before)):
+                with self.assertRaisesRegex(MisuseError, r"is called in run.keep\(update=…\).*unscaled"):
+                    call()
+            self.scaler.step(self.optimizer)
+        self.assertTrue(torch.allclose(before - 0.1, self.model.a.bias))
 
     def test_a_worker_without_a_slot_can_unscale(self) -> None:
         for p in self.model.parameters():
             p.grad = torch.full_like(p, 65536.0)
-        with self.kept.applying():
+        with self.kept.scaling():
             self.scaler.unscale_(self.optimizer)
         self.assertEqual(1.0, float(self.model.a.bias.grad[0]))
 

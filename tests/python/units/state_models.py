@@ -81,11 +81,13 @@ class Training:
         scheduler, scaler = self.objects.get("scheduler"), self.objects.get("scaler")
         for step in steps:
             loss = model(batch(step, shape, dtype)).float().square().mean()
-            (scaler.scale(loss) if scaler else loss).backward()
+            with self.kept.scaling():
+                (scaler.scale(loss) if scaler else loss).backward()
             with self.kept.applying():
                 if scaler:
-                    scaler.step(optimizer)
-                    scaler.update()
+                    with self.kept.scaling():
+                        scaler.step(optimizer)
+                        scaler.update()
                 else:
                     optimizer.step()
                 if isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):

@@ -34,10 +34,11 @@ from ._gradients import Gradients, dtype_number
 from ._job_data import JobData
 from ._last import NAME as LAST_NAME, Last, LastStep
 from ._log import Log, Logs
+from ._scaler import Scaler
 from ._settings import Settings
 from ._slot import Slot, SlotParts
 from ._state import Kept, MisuseError
-from ._step import Step, scaler_of
+from ._step import Step
 from ._translate import as_ours, ours
 
 _LONG_TRIAL_S = 10.0
@@ -181,7 +182,7 @@ class Run(Logs, Evaluates):
         kept = self._kept
         kept.guard()
         self._parts = parts = SlotParts(self._core, Gradients(kept.parameters),
-                                        Buffers(kept.buffers), scaler_of(kept), None, False)
+                                        Buffers(kept.buffers), Scaler.of(kept), None, False)
         passes: list[_trial.Observed] = []
         begun = time.monotonic()
         while len(passes) < 2 and (not passes or time.monotonic() - begun < _LONG_TRIAL_S):
@@ -237,8 +238,8 @@ class Run(Logs, Evaluates):
         if is_closely:
             self._kept.remember()
             self._parts.buffers.remember()
-        self._slot = Slot(self._parts, task, observed)
         _seeds.seed_all(task.seed)
+        self._slot = Slot(self._parts, task, observed)
         yield batch
         self._check_process()
         self._slot.check_done()

@@ -11,6 +11,7 @@ from ._buffers import Buffers
 from ._core import Core, Reply, Task
 from ._errors import Misuse
 from ._gradients import Gradients, dtype_number
+from ._scaler import Scaler
 from ._state import in_memory
 from ._trial import Observed
 
@@ -21,7 +22,7 @@ class SlotParts(NamedTuple):
     core: Core
     gradients: Gradients
     buffers: Buffers
-    scaler: Any  # a torch.amp.GradScaler, or None
+    scaler: Scaler | None
     metrics: tuple[str, ...] | None  # None: the trial finds them out
     has_counts: bool
 

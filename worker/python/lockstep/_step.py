@@ -12,17 +12,10 @@ from ._core import Memory, Order, Reply
 from ._errors import BAD_DATA, text_of
 from ._gradients import Gradients, dtype_number, floats_at
 from ._last import LastStep
+from ._scaler import Scaler
 from ._state import Kept, MisuseError, StateError, times_due
 
 _DTYPES = [getattr(torch, name) for name in _core.DTYPES]
-
-
-def scaler_of(kept: Kept) -> Any:
-    """The GradScaler among what is kept; None: there is none, or it is switched off."""
-    for other in kept.others.values():
-        if isinstance(other, torch.amp.GradScaler) and other.is_enabled():
-            return other
-    return None
 
 
 class Step:
@@ -35,7 +28,7 @@ class Step:
         self._gradients = gradients
         self._buffers = buffers
         self._clip_norm = clip_norm
-        self._scaler = scaler_of(kept)
+        self._scaler = Scaler.of(kept)
         self._views = gradients.views_of(memory.gradients, memory.gradient_floats,
                                          memory.parameter_begins)
         self._used = floats_at(memory.used, len(kept.parameters))
@@ -84,8 +77,7 @@ class Step:
         optimizers = [optimizer for optimizer in kept.optimizers.values()
                       if scaler is None or _has_gradients(optimizer)]
         if scaler is not None and optimizers:
-            for optimizer in optimizers:
-                scaler.unscale_(optimizer)
+            scaler.unscale(optimizers)
             if not _are_finite(kept.parameters):  # of all optimizers, or weights would part
                 scaler.update()
                 return False
@@ -96,7 +88,7 @@ class Step:
                 torch.nn.utils.clip_grad_norm_([p.tensor for p in kept.parameters],
                                                self._clip_norm)
             for optimizer in optimizers:
-                optimizer.step() if scaler is None else scaler.step(optimizer)
+                optimizer.step()
         if scaler is not None and optimizers:
             scaler.update()
         return True

@@ -147,7 +147,9 @@ class Kept:
         """
         self.identity()
         if self._guard is None:
-            self._guard = Guard(self.optimizers, self.schedulers)
+            scalers = {name: kept for name, kept in self.others.items() if _is_scaler(kept)}
+            self._guard = Guard(self.optimizers, self.schedulers, scalers,
+                                {id(p.tensor) for p in self.parameters})
             self._read_only = ReadOnly(self.parameters, self.frozen, self.optimizers)
             self._fixed = Layout(self._layout().parameters, self.buffers, self.optimizers)
         return self._guard
@@ -158,6 +160,12 @@ class Kept:
         with self.guard().applying():
             yield
         self.note()
+
+    @contextmanager
+    def scaling(self) -> Iterator[None]:
+        """The context in which Lockstep itself calls a kept GradScaler."""
+        with self.guard().scaling():
+            yield
 
     def check_layout(self) -> None:
         """Raises MisuseError where a part of the state was added, removed, or made another kind.
@@ -185,20 +193,12 @@ class Kept:
         if self._guard is not None and self._read_only is not None:
             self._guard.check()
             self._read_only.check()
+        self._check_modes()
 
     def note(self) -> None:
         """What the loop body reads is right as it is now."""
         if self._read_only is not None:
             self._read_only.note()
-
-    def _layout(self) -> Modules:
-        if self._tensors is None:
-        self._check_modes()
-            raise MisuseError("run.keep(model=…, optimizer=…) has to be called before the loop.")
-        return self._tensors
-
-    def _is_state(self, buffer: NamedBuffer) -> bool:
-        return buffer.persistent or buffer.name in self._included
         self._modes = self._layout().training()
 
     def _check_modes(self) -> None:
@@ -211,6 +211,14 @@ class Kept:
                           f"found it in {found}, which would differ between workers, since each "
                           "computes other slots; set it back in the same batch, or set it in "
                           "run.keep(after_step=…).")
+
+    def _layout(self) -> Modules:
+        if self._tensors is None:
+            raise MisuseError("run.keep(model=…, optimizer=…) has to be called before the loop.")
+        return self._tensors
+
+    def _is_state(self, buffer: NamedBuffer) -> bool:
+        return buffer.persistent or buffer.name in self._included
 
     def _sort(self, objects: dict[str, Any]) -> None:
         """Puts each object where its kind belongs."""
@@ -253,8 +261,9 @@ class Kept:
         """Names the tensors, and checks that the objects belong together."""
         self._tensors = modules = Modules(self.modules)
         self._names = modules.name_of()
+        stepped_inside = {id(o) for o in self.optimizers.values() if self.update is not None}
         for name, optimizer in self.optimizers.items():
-            check_optimizer(name, optimizer, self._names)
+            check_optimizer(name, optimizer, self._names, stepped_inside)
         for name, scheduler in self.schedulers.items():
             if not any(scheduler.optimizer is o for o in self.optimizers.values()):
                 raise MisuseError(f"`{name}` belongs to an optimizer that run.keep() was not "
@@ -265,9 +274,6 @@ class Kept:
             if has_hidden and any("initial_lr" in group for group in optimizer.param_groups):
                 raise MisuseError(f"`{name}` has a scheduler that run.keep() was not given; "
                                   "give it as scheduler=.")
-        for kept in self.others.values():
-            if _is_scaler(kept) and kept.is_enabled():
-                kept.scale(torch.zeros(()))  # else unscale_() fails where no slot came before
         trained = {"model"} | {name for name, m in self.modules.items() if self._is_trained(m)}
         for name, parameter in modules.parameters.items():
             gets = parameter.requires_grad and modules.module_of[name] in trained
@@ -275,6 +281,26 @@ class Kept:
         if not self.parameters:
             raise MisuseError("run.keep(model=…) has no parameter with requires_grad.")
         self.buffers = list(modules.buffers.values())
+        self._take_scaler()
+
+    def _take_scaler(self) -> None:
+        scalers = [name for name, kept in self.others.items()
+                   if _is_scaler(kept) and kept.is_enabled()]
+        if not scalers:
+            return
+        if len(scalers) > 1:
+            raise MisuseError(f"run.keep() was given two scalers, `{scalers[0]}` and `{scalers[1]}`; "
+                              "keep one, which all optimizers have in common.")
+        if not self.optimizers:
+            raise MisuseError(f"run.keep() cannot keep `{scalers[0]}` without an optimizer of "
+                              "torch.optim, whose gradients it unscales; leave it out.")
+        for p in self.parameters:
+            if p.tensor.dtype == torch.float16:
+                raise MisuseError(f"run.keep() cannot keep `{scalers[0]}` with `{p.name}`, which is "
+                                  "float16: a GradScaler unscales no such gradients; keep the "
+                                  "model in float32, and compute under torch.autocast(\"cpu\", "
+                                  "torch.float16).")
+        self.others[scalers[0]].scale(torch.zeros(()))  # else unscale_() fails where no slot came
 
     def _is_trained(self, module: nn.Module) -> bool:
         """Whether a further module gets gradients: one of its parameters is in an optimizer."""

@@ -26,8 +26,10 @@ _REFUSED = {
 }
 
 
-def check_optimizer(name: str, optimizer: Optimizer, names: dict[int, str]) -> None:
-    """Raises MisuseError for an optimizer that cannot be kept. `names`: parameters by id()."""
+def check_optimizer(name: str, optimizer: Optimizer, names: dict[int, str],
+                    stepped_inside: set[int]) -> None:
+    """Raises MisuseError for an optimizer that cannot be kept. `names`: parameters by id().
+    `stepped_inside`: ids of the optimizers that others may step."""
     for base in type(optimizer).__mro__:
         if base.__name__ in _REFUSED and base.__module__.startswith("torch."):
             raise MisuseError(f"run.keep() cannot keep `{name}`, a {base.__name__}: "
@@ -43,6 +45,12 @@ def check_optimizer(name: str, optimizer: Optimizer, names: dict[int, str]) -> N
                 # pytorch issue 191763: it skips updates and reads memory that nobody set
                 raise MisuseError(f"`{name}` is an SGD with fused=True, which PyTorch computes "
                                   f"wrongly for {parameter.dtype} on the CPU; leave fused out.")
+    for attribute, inner in vars(optimizer).items():
+        if (isinstance(inner, Optimizer) and inner.state is not optimizer.state
+                and id(inner) not in stepped_inside):
+            raise MisuseError(f"run.keep() cannot keep `{name}`, a {type(optimizer).__name__} with "
+                              f"another optimizer in `{attribute}`, whose state would be lost; keep "
+                              "that one, and do what is done around it in run.keep(update=…).")
     if type(optimizer).state_dict is not Optimizer.state_dict:
         more = sorted(set(optimizer.state_dict()) - {"state", "param_groups"}, key=str)
         if more:
