@@ -5,6 +5,7 @@ import os
 import signal
 import unittest
 
+from harness import scratch_directory
 from script_runs import SCRIPTS, ScriptTest
 
 TRAIN = SCRIPTS / "train.py"
@@ -13,19 +14,33 @@ MLP = ["mlp", "fp32", 0]
 
 
 class Cases(ScriptTest):
-    def start_mlp(self, workers, delay=20, name="run"):
-        self.take_ms(delay)
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.shared = scratch_directory(cls.addClassCleanup)
+        cls.whole = None
+
+    def setUp(self):
+        super().setUp()
+        self.take_ms(20)
+
+    def start_mlp(self, workers, name="run"):
         return self.start_script(TRAIN, [*MLP, self.pace], workers, name=name,
                                  overrides=[f"train.max_steps={STEPS}", "train.epochs=0"])
 
     def undisturbed(self):
-        run = self.start_mlp(1, delay=0, name="undisturbed")
-        self.assertEqual(run.wait(), 0, run.text()[-3000:])
-        return run
+        """Made once for the class."""
+        cls = type(self)
+        if cls.whole is None:
+            cls.whole = self.start_mlp(1, name=self.shared / "undisturbed")
+            self.assertEqual(cls.whole.wait(), 0, cls.whole.text()[-3000:])
+        return cls.whole
 
-    def assert_same_steps(self, run, undisturbed):
-        """Losses step by step; and, by the audit, the very samples of each."""
+    def assert_same_steps(self, run):
+        """As undisturbed: losses step by step; and, by the audit, the very samples of each."""
+        self.take_ms(0)
         self.assertEqual(run.wait(), 0, run.text()[-3000:])
+        undisturbed = self.undisturbed()
         self.assertEqual([(row["step"], row["samples"], row["loss"]) for row in run.history()],
                          [(row["step"], row["samples"], row["loss"])
                           for row in undisturbed.history()])
@@ -37,8 +52,10 @@ class Cases(ScriptTest):
         run.process.send_signal(signal.SIGINT)
         self.assertEqual(run.wait(), 75, run.text()[-3000:])
         self.assertNotEqual(len(run.history()) % 11, 0, "not between two epochs")
+        self.assert_nothing_left(run)
         rest = self.start("--resume", "--workers", 1)
-        self.assert_same_steps(rest, self.undisturbed())
+        self.assert_same_steps(rest)
+        self.assert_whole_log(rest)
 
     def test_a_resize_shuffles_nothing_and_the_global_batch_stays(self):
         run = self.start_mlp(1)
@@ -46,8 +63,7 @@ class Cases(ScriptTest):
         self.take_ages()
         self.succeed("scale", run.run_dir, 3)
         run.wait_for_workers(3)
-        self.take_ms(0)
-        self.assert_same_steps(run, self.undisturbed())
+        self.assert_same_steps(run)
         samples = {row["samples"] for row in run.history()}
         self.assertEqual(samples, {48, 20}, "500 samples are ten full steps and a rest")
 
@@ -57,7 +73,7 @@ class Cases(ScriptTest):
         before = len(run.history())
         os.kill(run.workers()[2], signal.SIGKILL)
         run.wait_for(lambda: run.status()["generation"] > 1, "the run went on without it")
-        self.assert_same_steps(run, self.undisturbed())
+        self.assert_same_steps(run)
         found = self.audit(run)
         first, second = found["generations"][:2]
         self.assertEqual(found["rolled_back"], [])
