@@ -124,6 +124,12 @@ IN_THE_LOOP = {
     "a large buffer later": (BUFFER.replace("torch.ones(2,", "torch.ones(1 << 18,")
                              + "    if run.step == 3: model.b.data.add_(1)\n    run.backward(loss)\n", 64,
                              "changed the buffer b, which the trial's slot did not"),
+    "a sparse buffer": (BUFFER.replace("torch.ones(2, dtype=torch.int64)",
+                                       "torch.eye(2).to_sparse(), persistent=False")
+                        + "    run.backward(loss)\nprint(run.step, 'steps')\n", 0, "6 steps"),
+    "a batch norm twice": (LOOP.replace("run.keep(", BATCH_NORM.split("\n", 3)[3])
+                           .replace("model(x)", "model(x) + model(x * x)") + "    run.backward(loss)\n"
+                           "print(int(model[1].num_batches_tracked), 'batches')\n", 0, "12 batches"),
     "no learning rate": (LOOP.replace("run.keep(", "optimizer = Relative(model.parameters(), {'lr': None})\n"
                                       "run.keep(") + "    run.backward(loss)\nprint(run.step, 'steps')\n",
                          0, "6 steps"),

@@ -272,6 +272,9 @@ class GuardTest(unittest.TestCase):
                               (self.scaler.update, r"`scaler.update\(\)`: delete the call"),
                               (lambda: clip_grad_norm_(self.model.parameters(), 1.0),
                                r"`clip_grad_norm_\(\)`.*run.keep\(clip_norm=…\)"),
+                              (lambda: nn.utils.clip_grads_with_norm_(
+                                  [self.model.a.bias], 1.0, torch.ones(())),
+                               r"`clip_grads_with_norm_\(\)`"),
                               (lambda: nn.utils.clip_grad_value_(self.model.a.bias, 1.0),
                                r"`clip_grad_value_\(\)`.*run.keep\(update=…\)")):
             with self.assertRaisesRegex(MisuseError, "The loop body calls " + pattern):

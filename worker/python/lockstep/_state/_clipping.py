@@ -11,11 +11,11 @@ import sys
 from typing import Any, Callable
 
 from torch import Tensor
-from torch.nn.utils import clip_grad
+from torch.nn import utils
 
 from ._errors import MisuseError
 
-_FUNCTIONS = ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_")
+_FUNCTIONS = ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_")  # or those of them that torch has
 
 
 class Clipping:
@@ -29,7 +29,7 @@ class Clipping:
         self._may_clip = may_clip
         self._replaced: list[tuple[dict[str, Any], str, Any]] = []
         for name in _FUNCTIONS:
-            original = getattr(clip_grad, name, None)
+            original = getattr(utils, name, None)
             if original is not None:
                 self._replace(name, original, self._guarded(name, original))
 
