@@ -113,6 +113,19 @@ class LogTest(unittest.TestCase):
         self.assertEqual(self.steps(), [1, 2, 3, 4])
         self.assertEqual([path.name for path in self.path.parent.iterdir()], [self.path.name])
 
+    def test_a_checkpoint_brings_what_the_dead_writer_had_not_written_of_the_last_step(self):
+        next_one, heard = self.made(), []
+        next_one.on_writer(lambda: (heard.append("writer"), next_one.put({"x": "of no step"})))
+        next_one.on_log(lambda step, values: heard.append(step))
+        for step in range(2):
+            self.apply(step, next_one, is_writer=False, x=step)
+        self.apply(0, x=0)
+        next_one.describes(order(0, 2, is_writer=False))  # for a worker that joins
+        self.assertEqual(self.steps(), [1])
+        for _ in range(2):
+            next_one.describes(order(2, 2))
+            self.assertEqual((self.steps(), heard), ([1, 2], ["writer", 2]))
+
     def test_lines_beyond_the_state_are_cut(self):
         for step in range(5):
             self.apply(step, x=step)
@@ -139,7 +152,7 @@ class LogTest(unittest.TestCase):
         self.apply(0, x=0)
         self.apply(1, x=1)
         self.path.rmdir()
-        self.apply(2, generation=2, x=2)
+        self.apply(2, x=2)
         self.assertEqual(self.steps(), [1, 2, 3], "held meanwhile")
         self.assertEqual(heard, [1, 2, 3])
 

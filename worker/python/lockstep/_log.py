@@ -126,9 +126,16 @@ class Log:
     def applies(self, order: Order) -> None:
         """A step is about to be applied."""
         self._enter(order.generation, order.step)
-        self.is_writer = bool(order.is_writer)
-        while self.is_writer and self._on_writer:
-            self._on_writer.pop(0)()
+        self._is_led_by(order)
+
+    def describes(self, order: Order) -> None:
+        """A checkpoint may follow: behind the last step, where no other one brings the lines that a
+        dead writer owes."""
+        if order.is_writer:
+            self.mute()  # values of no step
+            self._is_led_by(order)
+            self.close()
+            self._write(order)
 
     def applied(self, order: Order) -> None:
         self.close()
@@ -159,9 +166,13 @@ class Log:
             self._place, self._values = (generation, step), {}
         self._is_open, self._is_muted = True, False
 
+    def _is_led_by(self, order: Order) -> None:
+        self.is_writer = bool(order.is_writer)
+        while self.is_writer and self._on_writer:
+            self._on_writer.pop(0)()
+
     def _write(self, order: Order) -> None:
         if self._led != order.generation:
-            self._led = order.generation
             self._open(order.generation, order.step)
         self._append_held()
         for logged in self._held:
@@ -173,20 +184,20 @@ class Log:
     def _open(self, generation: int, applied: int) -> None:
         """This process has become the writer, or a generation of it has begun."""
         self._written = min(self._written, applied)
-        if self._path is None:
-            return
-        self._let_go()
-        try:
-            self._file = LogFile(self._path, generation, applied)
-        except OSError as why:
-            self._written = applied
-            return self._warn(why)
-        self._written = max(self._written, self._file.last)
+        if self._path is not None:
+            self._let_go()
+            try:
+                self._file = LogFile(self._path, generation, applied)
+            except OSError as why:  # the next step tries again
+                self._written = applied
+                return self._warn(why)
+            self._written = max(self._written, self._file.last)
+        self._led = generation
 
     def _let_go(self) -> None:
         if self._file is not None:
             self._file.close()
-            self._file = None
+        self._file = self._led = None
 
     def _append_held(self) -> None:
         if self._file is None:

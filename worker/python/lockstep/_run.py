@@ -288,6 +288,8 @@ class Run(Logs, Evaluates):
         elif order.kind == _core.INSTALL:
             self._step = order.step
             self._log.installed()
+        elif order.kind == _core.STATE:
+            self._log.describes(order)
         reply = self._applier.answer(order)
         self._settings.check()
         if order.kind == _core.APPLY:
