@@ -108,6 +108,16 @@ class Bits(unittest.TestCase):
             self.assertTrue(torch.is_autocast_enabled("cpu"))
         self.assertEqual(torch.get_num_threads(), threads)
 
+    def test_samples_are_alike_inside_of_an_autocast_of_the_script(self):
+        def collate(samples):
+            return torch.stack(samples).view(-1, 1) @ torch.ones(1, 1)
+
+        with torch.autocast("cpu", torch.bfloat16):
+            for workers in (0, 1):
+                feed = started(Numbers(), workers, collate)
+                self.assertEqual(feed.take(task(0)).value.dtype, torch.float32, workers)
+                feed.close()
+
     def test_facts_leave_the_generators_of_the_script_alone(self):
         torch.manual_seed(1)
         random.seed(1)
@@ -145,6 +155,22 @@ class Bits(unittest.TestCase):
             expected[3][:2] = [t.clone(memory_format=plain) for t in expected[3][:2]]
             expected["images"] = expected["images"].clone(memory_format=plain)
             self.assertEqual(flat(value), flat(expected))
+            feed.close()
+
+    def test_subclasses_of_tuple_and_str_arrive_as_these(self):
+        class Word(str):
+            def __str__(self):
+                return "another"
+
+        def collate(samples):
+            return [torch.zeros(2, 3).shape, {Word("a"): Word("b")}, torch.ones(1, 2).max(1)]
+
+        for workers in (0, 1):
+            feed = started(Numbers(), workers, collate)
+            shape, words, found = feed.take(task(0)).value
+            self.assertEqual((shape, type(shape), words), ((2, 3), tuple, {"a": "b"}))
+            self.assertEqual({type(word) for word in (*words, *words.values())}, {str})
+            self.assertEqual((type(found), len(found)), (tuple, 2))
             feed.close()
 
     def test_what_collate_returns_may_be_changed_without_harm_to_the_dataset(self):

@@ -252,7 +252,9 @@ class FactsOfDatasets(unittest.TestCase):
 
     def test_a_fingerprint_of_the_dataset_itself_counts(self):
         data = Numbers()
-        data._fingerprint = "abc"
+        data._fingerprint = "drawn by each process, where a function cannot be hashed"
+        self.assertEqual(facts(unpack(data), 1), facts(unpack(Numbers()), 1))
+        data.fingerprint = "abc"
         self.assertEqual(facts(unpack(data), 1).fingerprint, "abc")
 
     def test_a_sample_that_draws_what_nobody_can_seed_is_named_in_exact_only(self):

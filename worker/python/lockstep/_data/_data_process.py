@@ -9,6 +9,7 @@ from array import array
 
 from ._errors import INTERNAL, DataError
 from ._fetch import Fetcher
+from ._seeds import in_process
 from ._slabs import SlabWriter
 from ._task import Task, decode_task
 from ._wire import BATCH, BATCH_HEAD, ERROR, ERROR_HEAD, FREE, FREE_BODY, NUMBER, Channel
@@ -83,4 +84,5 @@ class _DataProcess:
 
 def serve_tasks(fetcher: Fetcher, channel: Channel) -> None:
     """The life of a data process. Returns when the main process hangs up."""
-    _DataProcess(fetcher, channel).serve()
+    with in_process():  # the zygote may have been forked inside of an autocast
+        _DataProcess(fetcher, channel).serve()

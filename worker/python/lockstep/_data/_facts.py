@@ -155,8 +155,9 @@ def facts(source: Source, seed: int, exact: bool = True) -> Facts:
     Feed.start() comes first: a file that the dataset opens for its first sample would otherwise be
     shared, with its offset, by all data processes.
 
-    The fingerprint is the dataset's own `fingerprint` or `_fingerprint` (a str), or a hash of
-    class, length and the samples. A sample that comes out differently with the same seeds raises
+    The fingerprint is the dataset's own `fingerprint` (a str), or a hash of class, length and the
+    samples. Not its `_fingerprint`: that of Hugging Face's datasets is drawn where a function of
+    map() cannot be hashed, and differs in each process. A sample that comes out differently with the same seeds raises
     DataError(78) in exact; otherwise the hash leaves it out. A sample that fails raises
     DataError(65).
     """
@@ -180,8 +181,7 @@ def facts(source: Source, seed: int, exact: bool = True) -> Facts:
                 )
             else:
                 walk.put("unseeded", str(index).encode())
-    for name in ("fingerprint", "_fingerprint"):
-        own = getattr(source.dataset, name, None)
-        if isinstance(own, str) and own:
-            return Facts(source.samples, own)
+    own = getattr(source.dataset, "fingerprint", None)
+    if isinstance(own, str) and own:
+        return Facts(source.samples, own)
     return Facts(source.samples, walk.hexdigest())

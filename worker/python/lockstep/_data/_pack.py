@@ -2,7 +2,7 @@
 
 Tensors, numpy arrays and bytes travel as blobs; None, bool, int, float, str, list, tuple, named
 tuple and dict as JSON with a tag for what JSON does not have. Every other mapping arrives as a
-dict. Anything else is refused with its place in the batch. Nothing is pickled.
+dict, a subclass of str or tuple as a str or tuple. Anything else is refused with its place in the batch. Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -69,20 +69,22 @@ class _Packer:
     def value(self, value: Any, path: str, depth: int = 0) -> Any:
         if type(value) in _PLAIN:
             return value
+        if isinstance(value, str):
+            return str.__str__(value)
         if depth > _MAX_DEPTH:
             raise self.refuse(value, path, f"it is nested over {_MAX_DEPTH} deep")
         if isinstance(value, torch.Tensor):
             return self.tensor(value, path)
         if type(value) is list:
             return ["l", self.sequence(value, path, depth + 1)]
-        if type(value) is tuple:
+        if isinstance(value, tuple) and not hasattr(value, "_fields"):
             return ["u", self.sequence(value, path, depth + 1)]
         if type(value) in (bytes, bytearray):
             writable = bytearray(value)
             empty = torch.empty(0, dtype=torch.uint8)
             blob = torch.frombuffer(writable, dtype=torch.uint8) if writable else empty
             return ["b" if type(value) is bytes else "y", self.blob(blob)]
-        if isinstance(value, tuple) and hasattr(value, "_fields"):
+        if isinstance(value, tuple):
             kind = type(value)
             if _find_class(kind.__module__, kind.__qualname__) is not kind:
                 raise self.refuse(value, path, "the class is defined inside a function")
@@ -92,6 +94,8 @@ class _Packer:
         if isinstance(value, Mapping):
             pairs = []
             for key, item in value.items():
+                if isinstance(key, str):
+                    key = str.__str__(key)
                 if type(key) not in _PLAIN:
                     raise self.refuse(key, f"a key of {path}", "keys are numbers or strings")
                 pairs.append([key, self.value(item, f"{path}[{key!r}]", depth + 1)])

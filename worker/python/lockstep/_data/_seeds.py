@@ -21,6 +21,7 @@ _GOLDEN = 0x9E3779B97F4A7C15
 SAMPLE = 1  # One sample, by __getitem__.
 SLOT = 2  # All samples of a slot, by __getitems__: the first position counts.
 COLLATE = 3  # The collate function: the first position counts.
+EPOCH = 4  # What the script draws at the start of an epoch.
 
 
 def _mix(value: int) -> int:
@@ -54,7 +55,7 @@ def import_numpy() -> None:
 
 @contextlib.contextmanager
 def in_process() -> Iterator[None]:
-    """Gives samples that the main process computes what they find in a data process.
+    """What samples find in whichever process computes them.
 
     Within, torch uses one thread, without autocast and with gradients. Generators stay as the
     samples leave them.
