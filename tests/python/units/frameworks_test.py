@@ -2,6 +2,7 @@
 configure_optimizers()."""
 import functools
 import pathlib
+import random
 import subprocess
 import sys
 import tempfile
@@ -144,6 +145,25 @@ class Lightning(Case):
         self.assertFalse(hasattr(trainer, "anything_else"))
         trainer.should_stop = True
         RUN.request_stop.assert_called_once()
+
+    def test_what_a_module_draws_at_the_start_of_an_epoch_depends_on_the_epoch(self):
+        class Drawing(Module):
+            def on_train_epoch_start(self):
+                drawn.append((torch.rand(()).item(), random.random()))
+
+        drawn, after = [], []
+        for slot in (1, 2):  # each worker begins the epoch before another slot
+            trainer = StandIn(RUN)
+            trainer.measure(Length(3, 6))
+            loop = ModuleLoop(RUN, Drawing(), trainer)
+            for step in (0, 3):
+                torch.manual_seed(slot)
+                random.seed(slot)
+                loop._at(step)
+                after.append(random.random())
+        self.assertEqual(drawn[:2], drawn[2:])
+        self.assertNotEqual(drawn[0], drawn[1])
+        self.assertEqual(after, [random.Random(slot).random() for slot in (1, 1, 2, 2)])
 
     def test_validation(self):
         held_out = torch.utils.data.TensorDataset(torch.zeros(50, 2))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 import torch
 
-from .._data._seeds import generators_kept
+from .._data._seeds import EPOCH, epoch_key, generators_kept, seed_generators
 from .._errors import Misuse
 from ._configured import Configured
 from ._module_hooks import call, overrides, takes_batch_idx
@@ -132,6 +132,7 @@ class ModuleLoop:
         if epoch != self._begun_epoch:
             self._begun_epoch = epoch
             with generators_kept():  # not every process is here before the same slot
+                seed_generators(epoch_key(self._run.seed, epoch, EPOCH), 0)
                 call(self._module, "on_train_epoch_start")
 
     def _update(self) -> None:
