@@ -3,23 +3,27 @@ gradients, forks, and what an error is due to."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
+import io
 import os
 import signal
 import unittest
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import nn
 
-from lockstep import _numerics
-from lockstep._core import Task
+from lockstep import _numerics, start
+from lockstep._core import Core, Task
 from lockstep._data import unpack
 from lockstep._errors import BAD_DATA, USAGE, LockstepError, Misuse, is_of_machine
 from lockstep._forks import Forks
 from lockstep._gradients import Gradients
 from lockstep._settings import Settings
+from lockstep._signals import StopSignals
 from lockstep._state import MisuseError, NamedParameter, StateError
 from lockstep._translate import as_ours, ours
 from lockstep._trial import tasks_of
@@ -168,6 +172,52 @@ class ForksTest(unittest.TestCase):
             os.kill(os.getpid(), number)
             os._exit(0)
         return os.WTERMSIG(os.waitpid(pid, 0)[1])
+
+
+class CoreTest(unittest.TestCase):
+    def test_a_handler_may_ask_for_a_stop_while_the_run_is_closed(self) -> None:
+        with mock.patch.multiple("lockstep._core.ctypes", CDLL=mock.DEFAULT, PyDLL=mock.DEFAULT) as dlls:
+            stays = dlls["PyDLL"].return_value
+            stays.ls_open.return_value, stays.ls_job.return_value = 0, b"a=b"
+            core = Core(None)
+        core._run = ctypes.c_void_p(1)
+        before = signal.signal(signal.SIGUSR1, lambda *_: core.request_stop())
+        self.addCleanup(signal.signal, signal.SIGUSR1, before)
+        stays.ls_request_stop.side_effect = lambda _: os.kill(os.getpid(), signal.SIGUSR1) \
+            if stays.ls_request_stop.call_count == 1 else None
+        core.request_stop()
+        self.assertEqual(2, stays.ls_request_stop.call_count)
+        dlls["CDLL"].return_value.ls_close.side_effect = lambda *_: os.kill(os.getpid(), signal.SIGUSR1)
+        core.close(0)
+        self.assertEqual(2, stays.ls_request_stop.call_count, "of a run that is gone nobody asks")
+
+
+class StopSignalsTest(unittest.TestCase):
+    def test_the_run_keeps_its_handler_until_it_is_over(self) -> None:
+        libc, heard = ctypes.CDLL(None), []
+        libc.signal.argtypes, libc.signal.restype = [ctypes.c_int, ctypes.c_void_p], ctypes.c_void_p
+        self.addCleanup(signal.signal, signal.SIGTERM, signal.getsignal(signal.SIGTERM))
+        told = io.StringIO()
+        with contextlib.redirect_stderr(told):
+            signals = StopSignals(is_worker=True)
+            # abs() stands for the handler of the run.
+            libc.signal(signal.SIGTERM, ctypes.cast(libc.abs, ctypes.c_void_p))
+            signals.check()
+            for _ in range(2):
+                signal.signal(signal.SIGTERM, lambda *_: heard.append("script"))
+                signals.check()
+                os.kill(os.getpid(), signal.SIGTERM)
+            signals.stop()
+        self.assertEqual([], heard)
+        self.assertEqual(1, told.getvalue().count("of SIGTERM waits until the loop is over"), told.getvalue())
+        os.kill(os.getpid(), signal.SIGTERM)
+        self.assertEqual(["script"], heard)
+
+
+class StartTest(unittest.TestCase):
+    def test_a_spawned_child_without_a_main_guard_starts_no_run(self) -> None:
+        with mock.patch("multiprocessing.parent_process"), self.assertRaisesRegex(Misuse, "__main__"):
+            start()
 
 
 class MachineTest(unittest.TestCase):

@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 
-_SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
+SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 
 
 class Forks:
@@ -27,14 +27,14 @@ class Forks:
         self._is_on = False
 
     def _before(self) -> None:
-        self._of_thread.mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        self._of_thread.mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
     def _in_parent(self) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, self._of_thread.mask)
 
     def _in_child(self) -> None:
         try:
-            for number in _SIGNALS if self._is_on else ():
+            for number in SIGNALS if self._is_on else ():
                 # None: a handler that was there before Python.
                 signal.signal(number, signal.getsignal(number) or signal.SIG_DFL)
         finally:

@@ -29,13 +29,13 @@ from ._debugger import Watch
 from ._errors import (INTERNAL, STOPPED, USAGE, Left, LockstepError, Misuse, Replayed, Stopped,
                       exit_code_of, is_of_machine, text_of)
 from ._eval import Evaluates
-from ._forks import Forks
 from ._gradients import Gradients, dtype_number
 from ._job_data import JobData
 from ._last import NAME as LAST_NAME, Last, LastStep
 from ._log import Log, Logs
 from ._scaler import Scaler
 from ._settings import Settings
+from ._signals import StopSignals
 from ._slot import Slot, SlotParts
 from ._state import Kept, MisuseError
 from ._step import Step
@@ -218,7 +218,7 @@ class Run(Logs, Evaluates):
             [(b.name, b.get().shape, 0, 0, 1, 0, False) for b in parts.buffers.statistics],
             observed.metrics, observed.has_counts)
         self._parts = parts._replace(metrics=observed.metrics, has_counts=observed.has_counts)
-        self._forks = Forks()
+        self._signals = StopSignals(self._is_worker)
         self._last.begin(observed.metrics, self._evaluation is not None and
                          self._evaluation.knows_right, self._steps_per_epoch)
         self._applier = Step(kept, parts.gradients, parts.buffers, memory, self._clip_norm,
@@ -300,6 +300,7 @@ class Run(Logs, Evaluates):
         self._has_order = False
         order = self._core.next(reply)
         self._has_order = order.kind != _core.END
+        self._signals.check()
         return order
 
     def _ended(self, order: Order) -> None:
@@ -310,7 +311,7 @@ class Run(Logs, Evaluates):
             self._watch.close()
         self._core.close(code)
         self._log.end()
-        self._forks.stop()
+        self._signals.stop()
         self._parts.gradients.remove()
         self._kept.guard().remove()
         if is_done and not self._is_worker:

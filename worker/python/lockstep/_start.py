@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import atexit
+import multiprocessing
 import os
 import pathlib
 import shutil
@@ -49,6 +50,10 @@ def _job_of_alone(script: str | None) -> bytes:
 
 
 def _refuse_other_launchers() -> None:
+    if multiprocessing.parent_process() is not None:
+        raise Misuse("start() in a process that multiprocessing has started: a child by spawn runs the "
+                     "script's top level again; put start() and what follows under "
+                     "`if __name__ == \"__main__\":`")
     if "TORCHELASTIC_RUN_ID" in os.environ:
         raise Misuse("start() under torchrun: Lockstep starts the workers itself; use `lockstep run "
                      "train.py --workers N`, or mpirun or srun with `lockstep agent train.py`")

@@ -1,0 +1,68 @@
+"""How a script's process ends: by a signal, whatever handlers the script has; by an exception behind
+its loop; and by Ctrl-C, of which a script that is alone hears at once."""
+import signal
+import subprocess
+import unittest
+
+from script_runs import ScriptTest
+
+SCRIPT = """
+# /// lockstep
+# train: {global_batch: 4, slots: 2, max_steps: 100000}
+# ///
+import os, signal, torch, lockstep
+def before(*_): print("the handler from before the loop")
+def within(*_): print("the handler from within the loop")
+signal.signal(signal.SIGTERM, before)
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+run = lockstep.start()
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+def after():
+    if run.step == 2: signal.signal(signal.SIGTERM, within)
+    if run.step == 4: os.kill(os.getpid(), signal.SIGTERM)
+run.keep(model=model, optimizer=optimizer, after_step=after)
+try:
+    for x in run.batches([torch.ones(4)] * 8):
+        run.backward(model(x).square().mean())
+finally:
+    print("finally after step", run.step)
+os.kill(os.getpid(), signal.SIGTERM)
+os.kill(os.getpid(), signal.SIGUSR1)
+raise ArithmeticError("behind the loop")
+"""
+
+
+class Ends(ScriptTest):
+    def test_a_signal_is_the_runs_in_the_loop_and_the_scripts_behind_it(self):
+        run = self.start_script(self.write_script(SCRIPT))
+        self.assertEqual(run.wait(), 75, run.text()[-3000:])
+        said = self.log_of(run)
+        self.assertIn("the script's handler before() of SIGTERM waits until the loop is over", said)
+        self.assertIn("the script's handler within() of SIGTERM waits", said)
+        self.assertNotIn("the handler from", said)
+        self.assertIn("finally after step", said)
+        applied = len(run.history())
+        self.assertLess(applied, 100000)
+
+        rest = self.start("--resume", f"train.max_steps={applied + 2}")
+        self.assertEqual(rest.wait(), 0, rest.text()[-3000:])
+        self.assertEqual(self.log_of(rest).count("the handler from before the loop"), 1)
+        self.assertIn("ArithmeticError: behind the loop", self.log_of(rest))
+        agents = "".join(path.read_text() for path in (rest.run_dir / "logs").glob("agent*"))
+        self.assertIn("exited with code 70", agents)
+
+    def test_alone_signals_are_the_scripts_and_ctrl_c_ends_the_loop(self):
+        process = subprocess.Popen([self.python, self.write_script(SCRIPT)], text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   env={**self.environment(), "PYTHONUNBUFFERED": "1"})
+        self.assertEqual(process.stdout.readline(), "the handler from within the loop\n")
+        process.send_signal(signal.SIGINT)
+        said, trace = process.communicate()
+        self.assertEqual(process.returncode, -signal.SIGINT, trace)
+        self.assertIn("finally after step", said)
+        self.assertIn("KeyboardInterrupt", trace)
+
+
+if __name__ == "__main__":
+    unittest.main()
