@@ -9,6 +9,9 @@ import errno
 import io
 import os
 import signal
+import subprocess
+import sys
+import tempfile
 import unittest
 from typing import Any
 from unittest import mock
@@ -16,7 +19,7 @@ from unittest import mock
 import torch
 from torch import nn
 
-from lockstep import _numerics, start
+from lockstep import _numerics
 from lockstep._core import Core, Task
 from lockstep._data import unpack
 from lockstep._errors import BAD_DATA, USAGE, LockstepError, Misuse, is_of_machine
@@ -216,8 +219,16 @@ class StopSignalsTest(unittest.TestCase):
 
 class StartTest(unittest.TestCase):
     def test_a_spawned_child_without_a_main_guard_starts_no_run(self) -> None:
-        with mock.patch("multiprocessing.parent_process"), self.assertRaisesRegex(Misuse, "__main__"):
-            start()
+        code = ("import multiprocessing, lockstep\n"
+                "if __name__ != '__main__': lockstep.start()\n"
+                "else:\n"
+                "    child = multiprocessing.get_context('spawn').Process(target=print)\n"
+                "    child.start(); child.join()\n")
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
+            script.write(code)
+            script.flush()
+            done = subprocess.run([sys.executable, script.name], stderr=subprocess.PIPE, text=True)
+        self.assertIn("a child by spawn runs the script's top level again", done.stderr)
 
 
 class MachineTest(unittest.TestCase):

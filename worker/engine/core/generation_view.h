@@ -37,7 +37,7 @@ struct GenerationView {
   bool is_writer = false;                    // this member writes the checkpoints
   data::SkipSet skips;                       // slots that this generation leaves out
   PhaseClock* phases = nullptr;              // learns what a step is doing; null: the engine's own
-  data::EvalMark evaluated = {};                  // the last evaluation that the state has behind it
+  data::EvalMark evaluated = {};             // the last evaluation that the state has behind it
   WorkInHand* in_hand = nullptr;             // learns which samples are in work; may be null
   data::PrefetchPolicy* prefetch = nullptr;  // null: nothing is read ahead
   // For measurements, and only if the device has memory of its own: a slot computes with the
