@@ -1,5 +1,5 @@
-"""Small models of PyTorch and transformers train with the bits of eager PyTorch, and what comes out
-opens there again."""
+"""Small models of PyTorch and transformers train with the bits of eager PyTorch, the same in every
+world and through a death, and what comes out opens there again."""
 import unittest
 
 from reference_runs import ReferenceTest
@@ -13,6 +13,13 @@ class Small(ReferenceTest):
         jobs += [(name, self.job_of(name, global_batch=batch, max_steps=6))
                  for name, batch in (("tied_lm", 1), ("unet", 2), ("tied_lm", 4), ("unet", 7))]
         self.assert_as_in_eager_pytorch(jobs)
+
+    def test_four_slots_train_as_in_eager_pytorch_in_every_world_and_through_a_death(self):
+        jobs = [(name, self.job_of(name, slots=4)) for name in self.MODELS]
+        runs = self.assert_as_in_eager_pytorch(jobs)
+        for (name, job), whole in zip(jobs, runs):
+            with self.subTest(model=name):
+                self.assert_the_same_in_any_world(job, whole)
 
 
 if __name__ == "__main__":
