@@ -39,6 +39,15 @@ try:
     for x, y in run.batches(Data()): run.backward(F.cross_entropy(model(x), y))
 finally: print("ended after step", run.step)
 """
+# Of so many that their memory would be unmapped.
+KEPT_GRADIENTS = (START.replace("Linear(4, 2)", "Linear(1024, 8192)").replace("max_steps: 6", "max_steps: 1")
+                  .replace("full((4,)", "full((1024,)")) + """
+kept = []
+run.keep(model=model, optimizer=optimizer,
+         after_step=lambda: kept.append([p.grad for p in model.parameters()]))
+for x, y in run.batches(Data()): run.backward(model(x).square().mean())
+print("there are gradients:", float(kept[-1][0].norm()) > 0)
+"""
 INTERRUPTED = KEEP + """
 next_order = run._core.next
 def next_then_interrupt(reply):
@@ -102,6 +111,7 @@ IN_THE_LOOP = {
     "a loss of no number": (LOOP + "    run.backward(loss * (float('nan') if run.step == 2 else 1))\n", 65,
                             "the loss of step 3 is not a number"),
     "a stop": (STOPS, 75, "ended after step 4"),
+    "gradients read behind the loop": (KEPT_GRADIENTS, 0, "there are gradients: True"),
     "Ctrl-C with an order in hand": (INTERRUPTED + "    run.backward(loss)\n", 70, "in the buffer"),
     "a key and no evaluation": (keyed(LOOP, "eval: {every_steps: 2}") + "    run.backward(loss)\n", 64,
                                 "call run.evaluate(fn, data)"),

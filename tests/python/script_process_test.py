@@ -1,5 +1,5 @@
-"""What happens to the processes of a script: a machine that is short of something, forks, and a worker
-that has no sample of a step."""
+"""What happens to the processes of a script: a machine that is short of something, forks, a worker that
+has no sample of a step, and a writer that dies as it applies the last one."""
 import re
 import unittest
 
@@ -26,6 +26,8 @@ model = torch.nn.Linear(4, 1)
 optimizer = torch.optim.SGD(model.parameters(), 0.1)
 def after():
     print("step", run.step, "of epoch", run.epoch)
+    run.log(applied=run.step)
+    if run.step == 3 and run.is_writer and is_first("writer"): os.kill(os.getpid(), signal.SIGKILL)
     if run.step == 2:
         pid = os.fork()
         if pid == 0: time.sleep(600)
@@ -48,9 +50,11 @@ class Processes(ScriptTest):
                              [("1", "0"), ("2", "1"), ("3", "2")], said)
             self.assertIn("a child ended with -15", said)
             self.assertIn("batch_size=5 of the DataLoader does not count", said)
-        for what in ("import", "sample", "trial"):
+        for what in ("import", "sample", "trial", "writer"):
             self.assertTrue((self.scratch / what).exists(), what)
         self.assertEqual(len(run.history()), 3)
+        log = (run.run_dir / "script_log.jsonl").read_text()
+        self.assertEqual(log, "".join('{"step":%d,"applied":%d}\n' % (n, n) for n in (1, 2, 3)))
         self.assert_nothing_left(run)
 
 
