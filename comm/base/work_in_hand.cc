@@ -110,7 +110,7 @@ void WorkInHand::computes(Step step, uint32_t slot) {
   marks_->computed.store(mark_of(step, slot), std::memory_order_relaxed);
 }
 
-void WorkInHand::has_applied() {
+void WorkInHand::has_computed() {
   marks_->computed.store(0, std::memory_order_relaxed);
 }
 

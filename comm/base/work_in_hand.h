@@ -1,7 +1,7 @@
 // The samples that a worker works on, in memory that outlives the worker. The worker's starter
 // reads there which samples it held when it died, however it died, and whether it had registered.
 // The loader reads one slot of one step, perhaps some steps ahead. The engine computes one, from
-// its forward until its step is applied.
+// its forward until the sums of its step are there.
 //
 //   agent ── make() ──▶ memory without a name ── descriptor ──▶ worker: attach(), reads(),
 //   computes()
@@ -52,7 +52,7 @@ class WorkInHand {
   void reads(Step step, uint32_t slot);
   void has_read();
   void computes(Step step, uint32_t slot);
-  void has_applied();
+  void has_computed();
 
   // The coordinator has taken the worker in. It stays so for this process.
   void has_been_registered();

@@ -3,8 +3,8 @@
 //
 // What a process had in hand it has written down for its agent (comm/base/work_in_hand.h), which
 // tells it with the exit. So it counts neither how far a loader reads ahead nor whether anybody is
-// left: a run of one worker learns it from its second death. A slot is cleared when its step is
-// applied: whoever computed it lives.
+// left: a run of one worker learns it from its second death. A slot is cleared when the sums
+// of its step are there: whoever computed it lives.
 #include <algorithm>
 
 #include "comm/base/limits.h"

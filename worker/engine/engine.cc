@@ -277,7 +277,7 @@ Status EngineImpl::begin_generation(const GenerationView& view, StepGate gate) {
   device_->keep_inputs(view.keeps_inputs);
   if (state_->applied_steps() == 0 && view.collective->rank() == 0 && view.note)
     for (const std::string& note : model_->notes()) view.note(note);
-  if (view.in_hand != nullptr) view.in_hand->has_applied();  // what an earlier one broke off in
+  if (view.in_hand != nullptr) view.in_hand->has_computed();  // what an earlier one broke off in
   GradientPath path{.transfer = device_->transfer(), .sums = nullptr, .devices = view.devices};
   if (view.collective->world_size() == 1 || view.devices != nullptr) {
     LOCKSTEP_ASSIGN_OR_RETURN(path.sums, device_->sums(buffer_->regions()));

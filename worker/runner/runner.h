@@ -21,6 +21,8 @@
 //     gets it, from a checkpoint, from the seed, or from the first source.
 //  U7 Every member reports every evaluation, before it answers a prepare with a point after it: so
 //     no evaluation dies with one member.
+//  U8 A worker that has failed to apply a step fails, also where its generation is closed: nothing
+//     true can be said of its state, so it answers no prepare and enters no generation.
 //
 // Thread-safety: run() is the training thread; drop_checkpoints() from any thread.
 #pragma once

@@ -86,4 +86,9 @@ bool ApplyGate::is_closed(Generation generation) const {
   return generation <= closed_through_;
 }
 
+bool ApplyGate::is_applying() const {
+  std::lock_guard lock(mutex_);
+  return applying_;
+}
+
 }  // namespace lockstep

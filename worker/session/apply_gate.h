@@ -20,8 +20,8 @@
 //     apply was in progress.
 //
 // Thread-safety: open(), try_enter(), leave(), reached() and lost_state() from the training thread;
-// close(), forget(), standing() and is_closed() from any thread. The answer runs on the thread that
-// called close() or leave(), without the gate's lock.
+// close(), forget(), standing(), is_closed() and is_applying() from any thread. The answer runs on
+// the thread that called close() or leave(), without the gate's lock.
 #pragma once
 
 #include <functional>
@@ -70,6 +70,8 @@ class ApplyGate {
 
   Standing standing() const;
   bool is_closed(Generation generation) const;
+  // An apply is in progress, or has failed: then it stays so, and no generation may follow.
+  bool is_applying() const;
 
  private:
   mutable std::mutex mutex_;

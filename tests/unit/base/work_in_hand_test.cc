@@ -28,7 +28,7 @@ TEST(WorkInHand, ReadAndComputedSlotsAreKeptApart) {
                                             SlotInHand{0, 0, false}));
   work.has_read();
   EXPECT_THAT(work.get().slots, ElementsAre(SlotInHand{0, 0, false}));
-  work.has_applied();
+  work.has_computed();
   EXPECT_THAT(work.get().slots, IsEmpty());
 }
 
@@ -38,7 +38,7 @@ TEST(WorkInHand, AWorkerThatHasRegisteredSaysSoToItsStarter) {
   auto own = WorkInHand::attach(::dup(work.descriptor()));
   ASSERT_TRUE(own.is_ok());
   own->has_been_registered();
-  own->has_applied();
+  own->has_computed();
   EXPECT_TRUE(work.has_registered());
 }
 

@@ -61,6 +61,7 @@ class NumberComputer final : public SlotComputer {
 
   Result<bool> apply(const StepSums& sums, uint32_t, double lr) override {
     EXPECT_TRUE(is_gate_taken);
+    if (fails_to_apply) return Status(Code::kInternal, "a planted failure");
     for (size_t i = 0; i < weights.size(); ++i)
       weights[i] -= static_cast<float>(lr) * sums.on_host[i];
     ++applied;
@@ -82,6 +83,7 @@ class NumberComputer final : public SlotComputer {
   std::vector<uint32_t> computed;  // slots, one after another
   uint32_t again = 0;
   std::optional<uint32_t> fails_in;  // a slot
+  bool fails_to_apply = false;
   bool is_gate_taken = false;
   WorkInHand in_hand = WorkInHand::make().value();
 
@@ -279,6 +281,17 @@ TEST(StepDriver, AFailedSlotEndsTheStepOnEveryRankBeforeTheGate) {
     EXPECT_TRUE(world.ranks[other]->computer.in_hand.get().slots.empty()) << "not its fault";
   }
   for (const auto& rank : world.ranks) EXPECT_EQ(rank->computer.applied, 0U);
+}
+
+TEST(StepDriver, AFailedApplyBlamesNoSamplesAndLeavesTheGateTaken) {
+  DriverWorld world(kWorlds[1]);
+  for (const auto& rank : world.ranks) rank->computer.fails_to_apply = true;
+  world.run(1);
+  for (const auto& rank : world.ranks) {
+    EXPECT_EQ(rank->last.code(), Code::kInternal);
+    EXPECT_TRUE(rank->computer.is_gate_taken);
+    EXPECT_TRUE(rank->computer.in_hand.get().slots.empty());
+  }
 }
 
 TEST(StepDriver, MembersCheckASlotAndTheWeights) {

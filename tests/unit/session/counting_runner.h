@@ -59,6 +59,7 @@ class CountingEngine final : public Engine {
     if (applied_ == fail_at) return Status(Code::kBadData, "cannot read the sample");
     if (on_step) on_step(applied_);
     if (!gate_.try_enter()) return Status(Code::kAborted, "closed");
+    if (on_apply) LOCKSTEP_RETURN_IF_ERROR(on_apply(applied_));
     StepOutcome outcome;
     outcome.record.set_step(applied_);
     outcome.all_want_stop = stop_;
@@ -76,6 +77,7 @@ class CountingEngine final : public Engine {
   Progress progress() const override { return {}; }
 
   std::function<void(Step)> on_step;
+  std::function<Status(Step)> on_apply;    // behind the gate
   std::function<double(Step)> loss_after;  // of an evaluation
   Step fail_at = ~Step{0};
   int64_t count_ = 0;
@@ -159,7 +161,7 @@ class NotingPort final : public RunnerPort {
     note("leave " + wire::Leave::Reason_Name(reason) + " " +
          std::to_string(applied ? applied->step : 0));
     last = status;
-    mailbox_.end();
+    if (leave_ends) mailbox_.end();
   }
   Result<RecordQueue::Unacknowledged> unacknowledged() const override {
     return RecordQueue::Unacknowledged{};
@@ -169,6 +171,7 @@ class NotingPort final : public RunnerPort {
   std::vector<wire::CheckpointReport> checkpoints;
   Status last;
   std::function<void()> instead_of_ack;
+  bool leave_ends = true;  // leave() ends the mailbox, as the session's end does
 
  private:
   void note(std::string what) {

@@ -22,6 +22,29 @@ TEST_F(RunnerTest, AFailureIsReportedWithItsCode) {
   EXPECT_EQ(failure_.code(), Code::kBadData);
 }
 
+// The prepare waits for the apply, so nobody would hear of it otherwise. A start that is there
+// already, of the member that it becomes, is not entered.
+TEST_F(RunnerTest, AFailedApplyIsAFailureAlsoWhereTheGenerationWasClosedMeanwhile) {
+  bool is_answered = false;
+  port_.leave_ends = false;
+  engine_.on_apply = [&](Step step) {
+    if (step == 0) return Status::ok();
+    gate_.close(1, [&](const Standing&) { is_answered = true; });
+    mailbox_.put(order(2, {1, Phase::kTrain}, 4));
+    return Status(Code::kInternal, "after_step raised");
+  };
+  run(order(1, {0, Phase::kTrain}, 4));
+  EXPECT_THAT(port_.events, ElementsAre("step 0", "leave FAILED 1"));
+  EXPECT_THAT(failure_, FailsWith(Code::kInternal, Says("after_step raised")));
+  EXPECT_FALSE(is_answered);
+}
+
+TEST_F(RunnerTest, AnApplyThatIsAbortedIsAFailureToo) {
+  engine_.on_apply = [](Step) { return Status(Code::kAborted, "the script is gone"); };
+  run(order(1, {0, Phase::kTrain}, 4));
+  EXPECT_THAT(port_.events, ElementsAre("leave FAILED 0"));
+}
+
 TEST_F(RunnerTest, AFailedGenerationIsAbortedBeforeTheEngineLetsGoOfIt) {
   engine_.fail_at = 1;
   run(order(1, {0, Phase::kTrain}, 4));

@@ -93,10 +93,12 @@ void StepDriver::end_generation() {
 Result<StepOutcome> StepDriver::step() {
   auto outcome = run_step();
   // Samples are at fault only in what went wrong here.
-  const bool is_others_fault = outcome.status().code() == Code::kAborted;
-  if (view_.in_hand != nullptr && (outcome.is_ok() || is_others_fault))
-    view_.in_hand->has_applied();
+  if (outcome.status().code() == Code::kAborted) clear_in_hand();
   return outcome;
+}
+
+void StepDriver::clear_in_hand() {
+  if (view_.in_hand != nullptr) view_.in_hand->has_computed();
 }
 
 Progress StepDriver::progress() const {
@@ -171,9 +173,11 @@ Status StepDriver::check_others(StepWork& work) {
 // that fails leaves it taken: nothing true can be said of the step, and the process ends.
 Status StepDriver::apply(StepWork& work) {
   if (!gate_.try_enter()) return closed_before(work.step);
+  const StepSums sums = reducer_->step_sums();
+  if (sums.on_device == nullptr) clear_in_hand();
   const uint32_t slots = work.merge->non_empty_slots;
-  LOCKSTEP_ASSIGN_OR_RETURN(const bool applied,
-                            computer_.apply(reducer_->step_sums(), slots, work.record.lr()));
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool applied, computer_.apply(sums, slots, work.record.lr()));
+  clear_in_hand();
   work.record.set_skipped(!applied);
   at_step_.store(computer_.applied_steps(), std::memory_order_relaxed);
   gate_.leave();

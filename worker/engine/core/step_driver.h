@@ -13,7 +13,9 @@
 //     pass_over() leaves the gate taken: nothing true can be said of the step, and the process
 //     ends.
 //  S3 What a record says of the step, but for its times, is the same on every rank (common_hash).
-//  S4 Samples stay in hand (WorkInHand) only where the step failed by this rank's own fault.
+//  S4 Samples stay in hand (WorkInHand) only where the step failed by this rank's own fault, and
+//     before its sums were there: what apply() does with sums is no sample's fault. Where a device
+//     sums, its kernels may fail as late as in apply().
 //
 // Errors: kAborted if the generation's Collective was aborted before the gate, or the gate did not
 // open; those of the SlotComputer.
@@ -93,6 +95,7 @@ class StepDriver {
   Result<StepOutcome> pass_over(StepWork work);
   Status compute_slot(const SlotWork& slot, StepWork& work);
   Status check_others(StepWork& work);
+  void clear_in_hand();
   Status apply(StepWork& work);
   Result<StepOutcome> report(StepWork& work);
   PhaseClock& phases() { return *view_.phases; }
