@@ -1,11 +1,17 @@
-// The metrics of a model's own, as they travel in records and stand in files.
+// The metrics of a model's or a script's own, as they travel in records and stand in files.
+//
+// Errors: values.
 //
 // Thread-safety: pure functions.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <string_view>
+#include <vector>
+
+#include "comm/base/status.h"
 
 namespace lockstep {
 
@@ -29,6 +35,11 @@ inline bool is_metric_name(std::string_view name, size_t most_bytes = kMetricNam
   return !name.empty() && name.size() <= most_bytes &&
          std::all_of(name.begin(), name.end(), is_fine);
 }
+
+// kUsage unless a record holds metrics of these names. The message begins with what gives them
+// does: "gives ...". Without this check workers would train, and the coordinator take none of their
+// records.
+Status check_metrics(const std::vector<std::string>& names);
 
 // `metrics`: a field of wire::Metric with at most `most` of them.
 template <typename Metrics>

@@ -99,6 +99,10 @@ IN_THE_LOOP = {
                    + "    run.backward(loss)\n", 78, "seed"),
     "other metrics": (LOOP + "    run.backward(loss, metrics={} if run.step else {'a': 1})\n", 64,
                       "the same in every slot"),
+    "a metric's name": (LOOP + "    run.backward(loss, metrics={'top 5': 1})\n", 64,
+                        'the script gives a metric named "top 5"'),
+    "an evaluation's metric": (evaluated("{'loss': 0.5, 'F1@0.5': 1}"), 64,
+                               'evaluation gives a metric named "F1@0.5"'),
     "SyncBatchNorm": (START + "run.keep(model=torch.nn.SyncBatchNorm(4), optimizer=optimizer)\n", 64,
                       "SyncBatchNorm"),
     "DDP": (START + GROUP + "model = torch.nn.parallel.DistributedDataParallel(model)\n"

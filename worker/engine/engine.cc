@@ -194,6 +194,7 @@ Status EngineImpl::check_slot(uint64_t step_samples, uint32_t slot, uint64_t siz
 
 Status EngineImpl::check_eval_batches() const {
   if (eval_ == nullptr) return Status::ok();
+  LOCKSTEP_RETURN_IF_ERROR(check_eval_size(eval_->samples(), eval_batch()));
   const uint64_t full = std::min<uint64_t>(eval_batch(), eval_->samples());
   const uint64_t rest = eval_->samples() % full;
   for (const uint64_t samples : {full, rest == 0 ? full : rest}) {

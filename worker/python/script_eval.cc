@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "comm/wire/metric_names.h"
 #include "data/order/eval_track.h"
 #include "worker/engine/core/eval_scores.h"
 #include "worker/python/slot_task.h"
@@ -47,11 +48,9 @@ Status check_script_eval(const ScriptEvalFacts& facts, const wire::JobSpec& job)
     return {Code::kUsage,
             "checkpoint.best is accuracy, but the script's evaluation does not count right "
             "predictions; return \"correct\" beside \"loss\", or take checkpoint.best=loss"};
-  if (facts.metrics.size() > kMostMetrics)
-    return {Code::kUsage, "the script's evaluation gives " + std::to_string(facts.metrics.size()) +
-                              " metrics, and a report holds " + std::to_string(kMostMetrics) +
-                              ": leave some out"};
-  return Status::ok();
+  if (const Status metrics = check_metrics(facts.metrics); !metrics.is_ok())
+    return {metrics.code(), "the script's evaluation " + metrics.message()};
+  return check_eval_size(facts.samples, std::max(1u, job.train().eval_batch()));
 }
 
 Result<wire::EvalReport> evaluate_script(const ScriptEvalFacts& facts, const wire::JobSpec& job,

@@ -25,8 +25,8 @@ struct ScriptEvalFacts {
   bool knows_right = false;          // it counts right predictions
 };
 
-// kUsage if a key of the job asks for what the script does not evaluate, and for more metrics than
-// a report holds.
+// kUsage if a key of the job asks for what the script does not evaluate, for metrics that a
+// report does not hold, and for more samples than are evaluated.
 Status check_script_eval(const ScriptEvalFacts& facts, const wire::JobSpec& job);
 
 // Gives an order to Python. An error: the script failed, or the run is over.

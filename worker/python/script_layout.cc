@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "comm/wire/metric_names.h"
 #include "worker/model/spec.h"
 
 namespace lockstep {
@@ -45,10 +46,8 @@ Result<ScriptLayout> ScriptLayout::create(ScriptFacts facts, uint32_t slots) {
     return Status(Code::kUsage,
                   "the script trains no parameter: none of the model's has "
                   "requires_grad; unfreeze some");
-  if (facts.metrics.size() > kMostMetrics)
-    return Status(Code::kUsage, "backward() was given " + std::to_string(facts.metrics.size()) +
-                                    " metrics, and a step's record has room for " +
-                                    std::to_string(kMostMetrics) + "; leave some out");
+  if (const Status metrics = check_metrics(facts.metrics); !metrics.is_ok())
+    return Status(metrics.code(), "the script " + metrics.message());
   LOCKSTEP_ASSIGN_OR_RETURN(const ModelLayout model, model_of(facts));
   ScriptLayout layout;
   layout.own_ = own_control(slots);

@@ -38,8 +38,8 @@ struct ScriptFacts {
 
 class ScriptLayout {
  public:
-  // kUsage for more metrics than a record holds, or no parameter at all; kConfig for shapes without
-  // a size, and where there is no memory.
+  // kUsage for metrics that a record does not hold, or no parameter at all; kConfig for shapes
+  // without a size, and where there is no memory.
   static Result<ScriptLayout> create(ScriptFacts facts, uint32_t slots);
 
   const ScriptFacts& facts() const { return facts_; }

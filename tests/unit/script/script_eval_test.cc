@@ -160,6 +160,14 @@ TEST(ScriptEval, KeysThatAskForWhatTheScriptDoesNotGiveAreRefused) {
   facts = kFacts;
   facts.metrics.resize(kMostMetrics + 1);
   EXPECT_THAT(check_script_eval(facts, job), FailsWith(Code::kUsage, Says("leave some out")));
+  facts.metrics = {"fine", "F1@0.5"};
+  EXPECT_THAT(check_script_eval(facts, job),
+              FailsWith(Code::kUsage, Names("F1@0.5"), Says("letters")));
+  facts = kFacts;
+  facts.samples = uint64_t{4} << 21;
+  EXPECT_TRUE(check_script_eval(facts, job).is_ok());
+  facts.samples = ~uint64_t{0};
+  EXPECT_THAT(check_script_eval(facts, job), FailsWith(Code::kUsage, Advises("train.eval_batch")));
 }
 
 }  // namespace

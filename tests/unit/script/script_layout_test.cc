@@ -60,7 +60,14 @@ TEST(ScriptLayout, WhatCannotBeIsRefusedByName) {
   EXPECT_THAT(refused({}), FailsWith(Code::kUsage, Says("no parameter")));
   ScriptFacts facts = two_and_one();
   facts.metrics.resize(kMostMetrics + 1);
-  EXPECT_THAT(refused(facts), FailsWith(Code::kUsage, Says("metrics")));
+  EXPECT_THAT(refused(facts), FailsWith(Code::kUsage, Says("metrics"), Advises("leave some out")));
+  for (const std::string& name :
+       {std::string("top 5"), std::string("50%"), std::string("F1@0.5"), std::string("a:b"),
+        std::string("pr\u00e9cision"), std::string(65, 'a'), std::string()}) {
+    facts = two_and_one();
+    facts.metrics.push_back(name);
+    EXPECT_THAT(refused(facts), FailsWith(Code::kUsage, Names(name), Says("letters"))) << name;
+  }
   for (const std::vector<int64_t>& shape :
        {std::vector<int64_t>{-1}, {0}, {1 << 30, 1 << 30, 1 << 30}}) {
     facts = two_and_one();

@@ -11,10 +11,16 @@
 namespace lockstep {
 namespace {
 
+// A rank holds the scores of all: 256 MiB, and twice as much with an average.
+constexpr uint64_t kMostBatches = uint64_t{1} << 21;
+
+uint64_t batches_of(uint64_t samples, uint64_t batch) {
+  return samples / batch + (samples % batch == 0 ? 0 : 1);
+}
+
 // Batches of every rank's share but the last ones'.
 uint64_t batches_each(const EvalTask& task, uint64_t world) {
-  const uint64_t batches = (task.samples + task.batch - 1) / task.batch;
-  return (batches + world - 1) / world;
+  return (batches_of(task.samples, task.batch) + world - 1) / world;
 }
 
 void add_metric(const std::string& name, double value, wire::EvalReport* report) {
@@ -51,6 +57,16 @@ void EvalScore::add(const EvalScore& other) {
   has_top5 |= other.has_top5;
   weight += other.weight;
   for (size_t i = 0; i < metrics.size(); ++i) metrics[i] += other.metrics[i];
+}
+
+Status check_eval_size(uint64_t samples, uint64_t batch) {
+  const uint64_t batches = batches_of(samples, batch);
+  if (batches <= kMostBatches) return Status::ok();
+  return {Code::kUsage, "an evaluation of " + std::to_string(samples) + " samples has " +
+                            std::to_string(batches) + " batches, and at most " +
+                            std::to_string(kMostBatches) + " are scored; set train.eval_batch to " +
+                            std::to_string(batches_of(samples, kMostBatches)) +
+                            " or more, or evaluate fewer samples"};
 }
 
 EvalShare share_of(const EvalTask& task, uint64_t rank, uint64_t world) {

@@ -37,6 +37,9 @@ struct EvalTask {
   bool has_average = false;  // an average of the weights (train.ema) is scored beside them
 };
 
+// kUsage where a rank could not hold the scores of all batches.
+Status check_eval_size(uint64_t samples, uint64_t batch);
+
 // The samples that a rank scores.
 struct EvalShare {
   uint64_t begin = 0;

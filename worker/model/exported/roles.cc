@@ -154,18 +154,12 @@ Status set_outputs(const Program& program, ProgramRoles* roles) {
 }  // namespace
 
 Status check_metric_names(const std::vector<std::string>& names) {
-  if (names.size() > kMostMetrics)
-    return not_so("gives " + std::to_string(names.size()) + " metrics; Lockstep takes at most " +
-                  std::to_string(kMostMetrics) + ": leave some out");
   for (const std::string& name : names)
     if (std::find(kTakenNames.begin(), kTakenNames.end(), name) != kTakenNames.end())
       return not_so("gives a metric named " + name +
                     ", which Lockstep shows of every run; give it another name");
-  for (const std::string& name : names)
-    if (!is_metric_name(name))
-      return not_so("gives a metric named " + printable(name) +
-                    "; a name has at most 64 letters, digits, '_', '.', '-' and '/'");
-  return Status::ok();
+  const Status fits = check_metrics(names);
+  return fits.is_ok() ? fits : not_so(fits.message());
 }
 
 std::optional<OwnLoss> ProgramRoles::own_loss(const Program& program) const {
