@@ -3,6 +3,9 @@
 // Where GPUs sum, `bucket` is what the GPU has finished. Every host enqueues the whole step, also
 // behind a kernel that never ends, so what hosts have enqueued blames nobody.
 //
+// In an evaluation `bucket` counts scored batches. They are progress, and blame nobody: shares are
+// not equal, and who is done with its own waits.
+//
 // While a debugger has stopped a worker's script, everyone waits for a person, and nobody hangs.
 #include <algorithm>
 #include <tuple>
@@ -12,16 +15,18 @@
 namespace lockstep::coordinator {
 namespace {
 
-// Evaluations and checkpoints make no progress that heartbeats could show, and the first step of a
-// generation warms everything up.
+// A checkpoint makes no progress that heartbeats could show, a batch of an evaluation may take
+// long, and the first step of a generation warms everything up.
 constexpr int64_t kPatience = 4;
 // A step may take so many times as long as the slowest before it, however short cluster.hang_s is.
 constexpr int64_t kSlowSteps = 8;
 
 std::string place_text(const MemberProgress& at) {
   constexpr const char* kNames[] = {"training", "evaluating", "writing a checkpoint", "done"};
-  return std::string(kNames[static_cast<size_t>(at.phase)]) + " after step " +
-         std::to_string(at.step) + ", " + std::to_string(at.bucket) + " buckets done";
+  const std::string text =
+      std::string(kNames[static_cast<size_t>(at.phase)]) + " after step " + std::to_string(at.step);
+  if (at.phase == Phase::kEval) return text;
+  return text + ", " + std::to_string(at.bucket) + " buckets done";
 }
 
 // A GPU that was given more buckets than it finished: a kernel of it is stuck, not its host.
@@ -44,11 +49,13 @@ Front front_of(const State& state) {
   for (MemberId id : state.ranks) {
     const Member& member = state.members.at(id);
     if (member.state != MemberState::kTraining) continue;
-    if (front.members++ == 0) front.last = front.first = member.progress;
-    if (member.progress < front.last) front.behind.clear();
-    front.last = std::min(front.last, member.progress);
-    front.first = std::max(front.first, member.progress);
-    if (member.progress == front.last) front.behind.push_back(id);
+    MemberProgress at = member.progress;
+    if (at.phase == Phase::kEval) at.bucket = 0;
+    if (front.members++ == 0) front.last = front.first = at;
+    if (at < front.last) front.behind.clear();
+    front.last = std::min(front.last, at);
+    front.first = std::max(front.first, at);
+    if (at == front.last) front.behind.push_back(id);
   }
   return front;
 }
@@ -71,7 +78,10 @@ void begin_progress(State& state, int64_t now_ms) {
 }
 
 void note_progress(Turn& turn, Member& member, const MemberProgress& at) {
-  if (at <= member.progress) return;
+  // An evaluation that is made again counts its batches from 0 again.
+  const bool is_same_evaluation = at.phase == Phase::kEval && member.progress.phase == at.phase &&
+                                  member.progress.step == at.step;
+  if (at <= member.progress && (at == member.progress || !is_same_evaluation)) return;
   State& state = turn.state;
   member.progress = at;
   state.progress_ms = turn.now_ms;

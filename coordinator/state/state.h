@@ -100,7 +100,7 @@ struct WorkedSteps {
 struct MemberProgress {
   Step step = 0;  // applied
   Phase phase = Phase::kTrain;
-  uint32_t bucket = 0;  // finished in the step in flight; where GPUs sum, by the GPU, not its host
+  uint32_t bucket = 0;  // finished in the step, by a GPU, not its host; or batches that are scored
   auto operator<=>(const MemberProgress&) const = default;
 };
 

@@ -364,7 +364,7 @@ Status EngineImpl::look(const data::Batch& batch, ForwardObserver& observer) {
 
 Progress EngineImpl::progress() const {
   Progress now = driver_.progress();
-  if (device_counts_.load(std::memory_order_acquire))
+  if (now.phase == Phase::kTrain && device_counts_.load(std::memory_order_acquire))
     now.bucket = std::min(now.enqueued, device_->finished_buckets());
   return now;
 }

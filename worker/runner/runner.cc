@@ -146,6 +146,10 @@ Status Runner::connect(Life& life) {
   }
 }
 
+std::function<bool()> Runner::closes(Generation generation) const {
+  return [&gate = parts_.gate, generation] { return gate.is_closed(generation); };
+}
+
 // What ended with the generation before is still on the device until this: see D1.
 Status Runner::connect_devices(Life& life) {
   const Generation generation = life.order.generation;
@@ -165,7 +169,7 @@ Status Runner::connect_devices(Life& life) {
                                 : ""));
   next.control = life.collective.get();
   next.deadline_ms = options_.connect_deadline_ms;
-  next.is_closed = [&gate = parts_.gate, generation] { return gate.is_closed(generation); };
+  next.is_closed = closes(generation);
   auto connected = parts_.devices->connect(std::move(next));
   if (!connected.is_ok()) {
     const Status& why = connected.status();
@@ -216,6 +220,7 @@ Status Runner::begin_engine(Life& life) {
   view.prefetch = parts_.prefetch;
   view.trace = trace_.log();
   view.note = [this](const std::string& what) { parts_.logger.info("engine", what); };
+  view.is_closed = closes(generation);
   view.wants_switch = [this, generation] { return parts_.mailbox.wants_switch(generation); };
   StepGate gate;
   gate.try_enter = [this] { return parts_.gate.try_enter(); };

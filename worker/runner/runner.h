@@ -120,6 +120,7 @@ class Runner {
   Result<Next> live(Life& life);
   Status connect(Life& life);
   Status connect_devices(Life& life);
+  std::function<bool()> closes(Generation generation) const;  // asks whether it is closed
   Status enter(const StartOrder& order, const ResumePoint& at);
   Result<std::vector<uint64_t>> plan_buckets_of(const Life& life) const;
   Status begin_engine(Life& life);

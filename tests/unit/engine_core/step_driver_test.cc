@@ -376,5 +376,24 @@ TEST(EvaluateTogether, EveryWorldHasTheSameReport) {
   for (const std::string& report : reports) EXPECT_EQ(report, reports[0]);
 }
 
+TEST(EvaluateTogether, EveryScoredBatchIsProgressAndAClosedGenerationEndsIt) {
+  const EvalTask task{.samples = 23, .batch = 4, .predictions = 23};
+  DriverWorld world(kWorlds[0]);
+  world.run(1);
+  Rank& rank = *world.ranks[0];
+  GenerationView view = rank.driver.view();
+  std::vector<uint32_t> seen;
+  view.is_closed = [&] { return seen.size() == 3; };
+  rank.driver.enters(Phase::kEval);
+  const auto report = evaluate_together(view, {}, 1, task, [&](auto, auto, auto) {
+    EXPECT_EQ(rank.driver.progress().phase, Phase::kEval);
+    seen.push_back(rank.driver.progress().bucket);
+    return Status::ok();
+  });
+  EXPECT_THAT(report, FailsWith(Code::kAborted, Says("closed")));
+  EXPECT_THAT(seen, testing::ElementsAre(0, 1, 2)) << "the step's buckets count no more";
+  EXPECT_EQ(rank.driver.progress().bucket, 3U);
+}
+
 }  // namespace
 }  // namespace lockstep

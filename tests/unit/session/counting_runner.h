@@ -46,6 +46,7 @@ class CountingEngine final : public Engine {
 
   Status begin_generation(const GenerationView& view, StepGate gate) override {
     collective_ = view.collective;
+    is_closed = view.is_closed;
     gate_ = std::move(gate);
     return Status::ok();
   }
@@ -79,6 +80,7 @@ class CountingEngine final : public Engine {
   std::function<void(Step)> on_step;
   std::function<Status(Step)> on_apply;    // behind the gate
   std::function<double(Step)> loss_after;  // of an evaluation
+  std::function<bool()> is_closed;         // as the view says
   Step fail_at = ~Step{0};
   int64_t count_ = 0;
   std::vector<Code> ended_with;  // what the Collective said at the end of each generation

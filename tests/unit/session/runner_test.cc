@@ -124,6 +124,18 @@ TEST_F(RunnerTest, AfterACloseTheNextStartGoesOnWhereTheGateSays) {
                                         "leave FINISHED 4"));
 }
 
+TEST_F(RunnerTest, AnEvaluationCanSeeThatItsGenerationIsClosed) {
+  std::vector<bool> closed;
+  engine_.loss_after = [&](Step) {
+    closed.push_back(engine_.is_closed());
+    gate_.close(1, [&](const Standing&) { closed.push_back(engine_.is_closed()); });
+    mailbox_.end();
+    return 1.0;
+  };
+  run(order(1, {0, Phase::kTrain}, 3));
+  EXPECT_THAT(closed, ElementsAre(false, true));
+}
+
 TEST_F(RunnerTest, AFinishedGenerationIsLetGoWithoutAnAbort) {
   run(order(1, {0, Phase::kTrain}, 4));
   EXPECT_THAT(engine_.ended_with, ElementsAre(Code::kOk));

@@ -84,9 +84,12 @@ Result<wire::EvalReport> evaluate_together(const GenerationView& view, const Los
   const EvalShare share = share_of(task, view.collective->rank(), world);
   std::span<EvalScore> scores(mine);
   for (uint64_t begin = share.begin; begin < share.end; begin += task.batch) {
+    if (view.is_closed())
+      return Status(Code::kAborted, "the generation was closed during an evaluation");
     LOCKSTEP_RETURN_IF_ERROR(
         score(begin, std::min(begin + task.batch, task.samples), scores.first(kinds)));
     scores = scores.subspan(kinds);
+    view.has_scored(static_cast<uint32_t>((begin - share.begin) / task.batch + 1));
   }
   std::vector<EvalScore> all(mine.size() * world);
   const Tag tag{view.generation, applied, Phase::kEval, 0, mine.size() * sizeof(EvalScore)};

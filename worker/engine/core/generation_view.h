@@ -46,6 +46,10 @@ struct GenerationView {
   TraceLog* trace = nullptr;  // records the steps of its window; null: records nothing
   // Asked once a step, when the last bucket leaves: does this member know of a planned change?
   std::function<bool()> wants_switch = [] { return false; };
+  // Asked before each batch of an evaluation: is the generation closed?
+  std::function<bool()> is_closed = [] { return false; };
+  // Hears how many batches of an evaluation this rank has scored. Set by the StepDriver.
+  std::function<void(uint32_t)> has_scored = [](uint32_t) {};
   // Receives what is worth a line in the log, on the training thread.
   std::function<void(const std::string&)> note = [](const std::string&) {};
 };
@@ -70,7 +74,8 @@ struct Progress {
   Step step = 0;
   Phase phase = Phase::kTrain;
   // Of the step in flight: the buckets that are sent. Where GPUs sum, those that the GPU itself has
-  // finished, however many its host has enqueued; one more once all sums are there.
+  // finished, however many its host has enqueued; one more once all sums are there. In an
+  // evaluation: the batches that are scored.
   uint32_t bucket = 0;
   uint32_t enqueued = 0;   // buckets that the host has sent or enqueued
   bool is_paused = false;  // by a debugger in a script

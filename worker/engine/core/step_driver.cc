@@ -73,6 +73,9 @@ Status StepDriver::begin_generation(GenerationView view, StepGate gate, Gradient
       view.bucket_bounds.back() != layout_.buffer.elements)
     return Status(Code::kInternal, "the bucket plan is not for this model");
   view_ = std::move(view);
+  view_.has_scored = [this](uint32_t batches) {
+    bucket_.store(batches, std::memory_order_relaxed);
+  };
   gate_ = std::move(gate);
   voters_ =
       static_cast<uint32_t>(std::count_if(view_.slot_runs.begin(), view_.slot_runs.end(),
@@ -102,9 +105,10 @@ void StepDriver::clear_in_hand() {
 }
 
 Progress StepDriver::progress() const {
+  const Step step = at_step_.load(std::memory_order_relaxed);
+  const Phase phase = phase_.load(std::memory_order_acquire);  // before the bucket: see enters()
   const uint32_t enqueued = bucket_.load(std::memory_order_relaxed);
-  return {at_step_.load(std::memory_order_relaxed), phase_.load(std::memory_order_relaxed),
-          enqueued, enqueued};
+  return {step, phase, enqueued, enqueued};
 }
 
 Result<StepOutcome> StepDriver::run_step() {

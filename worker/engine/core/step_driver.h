@@ -71,7 +71,11 @@ class StepDriver {
   void request_stop() { stop_requested_.store(true, std::memory_order_relaxed); }
   // Where the state is, when something else than a step has moved it.
   void moved_to(Step applied_steps) { at_step_.store(applied_steps, std::memory_order_relaxed); }
-  void enters(Phase phase) { phase_.store(phase, std::memory_order_relaxed); }
+  // An evaluation has scored no batch yet.
+  void enters(Phase phase) {
+    if (phase == Phase::kEval) bucket_.store(0, std::memory_order_relaxed);
+    phase_.store(phase, std::memory_order_release);
+  }
   // `bucket` as `enqueued`: where GPUs sum, the engine knows better.
   Progress progress() const;
 

@@ -124,6 +124,16 @@ TEST(Hang, AnEvaluationMayTakeFourTimesAsLong) {
   EXPECT_EQ(stay(w, {0, 0}, 10'000, Phase::kEval), Reason::kRegrouped);
 }
 
+TEST(Hang, AnEvaluationThatScoresBatchesMayTakeAnyTime) {
+  World w(with_hang(3));
+  w.train();
+  for (const uint32_t batch : {1, 2, 3, 0, 1, 2})  // made again after the third
+    EXPECT_EQ(stay(w, {batch, 9, 9}, 75'000, Phase::kEval), Reason::kNothingDue) << batch;
+  EXPECT_EQ(w.state.generation, 1u);
+  EXPECT_EQ(stay(w, {2, 9, 9}, 10'000, Phase::kEval), Reason::kRegrouped);
+  EXPECT_EQ(w.state.ranks.size(), 3u) << "shares are not equal, so nobody is blamed";
+}
+
 TEST(Hang, TheFirstStepOfAGenerationMayTakeFourTimesAsLong) {
   World w(with_hang(2));
   w.train();
