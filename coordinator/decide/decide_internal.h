@@ -187,6 +187,10 @@ void prepare_generation(Turn& turn, std::vector<MemberId> members, const std::st
 Reason start_generation(Turn& turn);
 // Gives ranks and slots to the members of a started generation, and lists them in `start`.
 void place_members(const Turn& turn, const std::vector<MemberId>& ranks, wire::Start* start);
+// Who writes checkpoints, and what else one member writes: the first that comes with the state, as
+// it was there in the steps before and knows what is not written yet; without any, the first rank.
+// REQUIRES: members and source are listed.
+MemberId writer_of(const wire::Start& start);
 void take_places(Turn& turn, Generation generation);
 // Journals the row that ends at `at`, and the next one, which begins there.
 void turn_page(Turn& turn, Generation next, const ResumePoint& at, const std::string& reason);

@@ -222,6 +222,11 @@ void place_members(const Turn& turn, const std::vector<MemberId>& ranks, wire::S
   }
 }
 
+MemberId writer_of(const wire::Start& start) {
+  const auto& holders = start.source().members();
+  return holders.empty() ? start.members(0).member() : holders.Get(0);
+}
+
 void take_places(Turn& turn, Generation generation) {
   State& state = turn.state;
   SlotMapEntry map{generation, {}, {}};
@@ -267,7 +272,7 @@ Reason start_generation(Turn& turn) {
   place_members(turn, state.ranks, &start);
   start.set_total_steps(turn.options.total_steps);
   start.set_lineage_id(state.lineage_id);
-  start.set_writer(state.ranks.front());
+  start.set_writer(writer_of(start));
   fill_skips(state, &start);
   open_generation(turn, std::move(start));
   take_places(turn, state.generation);

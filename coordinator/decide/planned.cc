@@ -138,7 +138,7 @@ void plan_change(Turn& turn) {
   for (MemberId id : members) {
     if (contains(state.ranks, id)) start.mutable_source()->add_members(id);
   }
-  start.set_writer(start.source().members(0));
+  start.set_writer(writer_of(start));
   state.generations.push_back({planned.generation, GenerationState::kPlanned});
   turn.persist(GenerationEntry{planned.generation, state.term, GenerationState::kPlanned, members,
                                start.SerializeAsString()});

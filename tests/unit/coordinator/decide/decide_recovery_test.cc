@@ -47,6 +47,17 @@ TEST(Recovery, AfterADeathTheOthersGoOnFromTheLargestAnswerAndItsOwnersAreTheSou
   EXPECT_EQ(w.journal.generations().at(2), GenerationState::kStarted);
 }
 
+TEST(Recovery, TheWriterIsTheFirstThatHoldsTheState) {
+  World w(small_options(3, 100));
+  train_three(w, 5);
+  w.kill(1);
+  w.promise_at(2, 6);
+  EXPECT_EQ(w.promise_at(3, 7), Reason::kStarted);
+  EXPECT_EQ(sources(w), std::vector<uint64_t>{3});
+  EXPECT_EQ(w.started().members(0).member(), 2u);
+  EXPECT_EQ(w.started().writer(), 3u);
+}
+
 TEST(Recovery, ADeathIsToldInOneLineWithWhoHowAndWhatFollows) {
   World w(small_options(3, 100));
   train_three(w, 5);
