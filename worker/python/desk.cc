@@ -2,32 +2,14 @@
 
 #include <utility>
 
+#include "comm/wire/exit_status.h"
+
 namespace lockstep {
-namespace {
-
-Code code_of(int32_t exit_code) {
-  switch (exit_code) {
-    case 64:
-      return Code::kUsage;
-    case 65:
-      return Code::kBadData;
-    case 66:
-      return Code::kNoInput;
-    case 75:
-      return Code::kCheckpointed;
-    case 78:
-      return Code::kConfig;
-    default:
-      return Code::kInternal;
-  }
-}
-
-}  // namespace
 
 Status status_of(const ls_reply& reply) {
   if (reply.code == LS_OK) return Status::ok();
-  return {code_of(reply.code),
-          reply.text == nullptr ? "the script failed" : std::string(reply.text)};
+  return status_from_exit_code(reply.code,
+                               reply.text == nullptr ? "the script failed" : reply.text);
 }
 
 Result<ls_reply> Desk::ask(const ls_order& order) {

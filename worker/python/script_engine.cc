@@ -62,8 +62,8 @@ Status ScriptEngine::install_state(std::span<const StateTensor> state, Step appl
   order.step = applied_steps;
   order.tensors = tensors.data();
   order.tensor_count = tensors.size();
+  has_changed_ = true;  // also where it fails half-way
   LOCKSTEP_ASSIGN_OR_RETURN(const ls_reply reply, ask(order));
-  has_changed_ = true;
   lr_ = reply.lr;
   applied_ = applied_steps;
   driver_.moved_to(applied_steps);

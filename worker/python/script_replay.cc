@@ -113,8 +113,7 @@ void ScriptReplay::tell_slots(const wire::ReplayStep& recorded, const data::Orde
 }
 
 Result<ScriptReplay::Report> ScriptReplay::run(const data::RunShape& shape,
-                                               const data::OrderSpec& order, ScriptEngine& engine,
-                                               const std::atomic<bool>& is_stopped) {
+                                               const data::OrderSpec& order, ScriptEngine& engine) {
   if (order.fingerprint != plan_.train_fingerprint())
     return Status(Code::kBadData,
                   "the data are not those that the run was trained with "
@@ -131,7 +130,7 @@ Result<ScriptReplay::Report> ScriptReplay::run(const data::RunShape& shape,
                                              .is_writer = false}));
   const wire::ReplayStep* recorded = nullptr;
   for (const wire::ReplayStep& step : plan_.steps()) {
-    if ((report_.is_stopped = is_stopped.load()) || !report_.is_same) break;
+    if (!report_.is_same) break;
     recorded = &step;
     slots_.clear();
     for (const wire::EvalMark& mark : plan_.evals())
@@ -144,7 +143,6 @@ Result<ScriptReplay::Report> ScriptReplay::run(const data::RunShape& shape,
       return status;
     }
   }
-  if (recorded == nullptr) return std::move(report_);
   if (report_.is_same)
     add("steps " + number(plan_.steps(0).step() + 1) + " to " + number(recorded->step() + 1) +
         " gave the recorded losses again, bit for bit");

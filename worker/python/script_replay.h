@@ -1,11 +1,11 @@
 // Steps of a script's run, computed again in one process as `lockstep replay` has planned them
 // (worker/replay/script_plan.h), and compared with what the run recorded. Ends at the first step
-// that differs.
+// that differs. Where the script asks for a stop, as it may have done in the run, the replay goes
+// on.
 //
 // Thread-safety: run() on the training thread; took_slot() there, too.
 #pragma once
 
-#include <atomic>
 #include <string>
 #include <vector>
 
@@ -21,7 +21,6 @@ class ScriptReplay {
   struct Report {
     std::string text;  // lines for people
     bool is_same = true;
-    bool is_stopped = false;
   };
 
   // kUsage if there are no steps.
@@ -33,7 +32,7 @@ class ScriptReplay {
   void took_slot(const ls_task& task, double loss);
   // `order`: of the data that the script reads now. kBadData if they are others.
   Result<Report> run(const data::RunShape& shape, const data::OrderSpec& order,
-                     ScriptEngine& engine, const std::atomic<bool>& is_stopped);
+                     ScriptEngine& engine);
 
  private:
   struct SlotLoss {

@@ -271,9 +271,8 @@ Status ScriptRun::start_alone() {
 }
 
 DeskEnd ScriptRun::replay() {
-  const auto found = replay_->run(shape_, order_, *own_engine_, is_stopped_);
+  const auto found = replay_->run(shape_, order_, *own_engine_);
   if (!found.is_ok()) return {exit_code(found.status()), false, found.status().message()};
-  if (found->is_stopped) return {exit_code(Status(Code::kCheckpointed, "")), false, found->text};
   return {found->is_same ? 0 : 1, false, found->text};
 }
 

@@ -2,22 +2,10 @@
 #include <algorithm>
 
 #include "comm/base/planted_bug.h"
+#include "comm/wire/exit_status.h"
 #include "worker/session/session_impl.h"
 
 namespace lockstep {
-namespace {
-
-// The status that exits with `code`; the coordinator sends exit codes, our errors are codes.
-Status status_from_exit_code(uint32_t code, const std::string& message) {
-  if (code == 0) return Status::ok();
-  for (const Code candidate :
-       {Code::kUsage, Code::kBadData, Code::kNoInput, Code::kCheckpointed, Code::kConfig})
-    if (static_cast<uint32_t>(exit_code(Status(candidate, ""))) == code)
-      return Status(candidate, message);
-  return Status(Code::kInternal, message);
-}
-
-}  // namespace
 
 void Session::Impl::stale(const char* what, Generation generation) {
   logger.warn("fenced",

@@ -69,11 +69,16 @@ class FakeScript {
   std::vector<double> metrics;  // of all steps
   ls_order asked_for_state{};
   std::optional<uint32_t> fails_in;        // a slot
+  bool fails_to_install = false;           // once
   bool is_of_two_minds = false;            // other gradients when a slot is asked for again
   std::optional<uint32_t> leaves_out = 1;  // a parameter: no gradient in odd slots
   bool has_late = false;
 
  private:
+  static void fail(ls_reply& reply) {
+    reply.code = 65;
+    reply.text = "a planted failure";
+  }
   void answer(const ls_order& order, ls_reply& reply) {
     switch (order.kind) {
       case LS_SLOT:
@@ -87,6 +92,7 @@ class FakeScript {
         asked_for_state = order;
         return describe(reply);
       default:
+        if (std::exchange(fails_to_install, false)) return fail(reply);
         weights.assign(static_cast<float*>(order.tensors[0].data),
                        static_cast<float*>(order.tensors[0].data) + weights.size());
         applied = order.step;
@@ -97,11 +103,7 @@ class FakeScript {
   void compute(const ls_order& order, ls_reply& reply) {
     const ls_task& task = order.task;
     tasks.push_back(task);
-    if (fails_in && task.slot == *fails_in) {
-      reply.code = 65;
-      reply.text = "a planted failure";
-      return;
-    }
+    if (fails_in && task.slot == *fails_in) return fail(reply);
     const data::EpochOrder epoch(order_spec(), task.epoch);
     std::vector<uint64_t> indices;
     for (uint64_t at = task.begin; at < task.end; ++at) indices.push_back(epoch.at(at));
@@ -352,24 +354,24 @@ TEST(ScriptEngine, StateGoesOutAndComesIn) {
   ScriptWorld world(kWorlds[0]);
   Rank& rank = *world.ranks[0];
   std::thread script([&] { rank.script.run(); });
-  EXPECT_TRUE(rank.engine->is_afresh());
-  const std::vector<float> other(40, 7.0f);
+  EXPECT_TRUE(rank.engine->is_afresh() && !rank.engine->progress().is_paused);
+  std::vector<float> other(40, 7.0f);
   StateTensor tensor{.section = StateSection::kParameter,
                      .name = "w",
                      .dtype = DType::kF32,
                      .shape = {40},
-                     .data = reinterpret_cast<std::byte*>(const_cast<float*>(other.data())),
+                     .data = reinterpret_cast<std::byte*>(other.data()),
                      .bytes = 160};
+  rank.script.fails_to_install = true;
+  EXPECT_THAT(rank.engine->install_state({&tensor, 1}, 12), FailsWith(Code::kBadData));
+  EXPECT_FALSE(rank.engine->is_afresh()) << "the script may have written some of it";
   EXPECT_TRUE(rank.engine->install_state({&tensor, 1}, 12).is_ok());
   EXPECT_TRUE(rank.engine->applied_steps() == 12 && rank.engine->progress().step == 12);
-  EXPECT_FALSE(rank.engine->progress().is_paused);
   rank.desk.set_paused(true);
   EXPECT_TRUE(rank.engine->progress().is_paused);
   const auto state = rank.engine->state();
-  ASSERT_EQ(state->size(), 1U);
-  EXPECT_EQ((*state)[0].name, "w");
+  ASSERT_TRUE(state->size() == 1 && (*state)[0].name == "w");
   EXPECT_EQ(reinterpret_cast<float*>((*state)[0].data)[39], 7.0f);
-  EXPECT_FALSE(rank.engine->is_afresh());
   EXPECT_THAT(rank.engine->start_afresh(), FailsWith(Code::kInternal, Says("trained already")));
   rank.desk.end({});
   script.join();
@@ -389,9 +391,7 @@ TEST(ScriptEngine, OutsideOfASlotNothingIsTaken) {
 TEST(ScriptEngine, EverySlotHasSeedsOfItsOwn) {
   EXPECT_NE(slot_seed(1, 2, 3), slot_seed(1, 3, 2));
   EXPECT_NE(slot_seed(1, 2, 3), slot_seed(2, 2, 3));
-  ScriptWorld world(kWorlds[0]);
-  world.run(3);
-  const auto& tasks = world.ranks[0]->script.tasks;
+  const auto tasks = ScriptWorld(kWorlds[0]).run(3).ranks[0]->script.tasks;
   EXPECT_EQ(tasks.size(), 13U) << "the short step leaves slots empty";
   for (const ls_task& task : tasks) EXPECT_EQ(task.seed, slot_seed(3, task.step, task.slot));
 }
