@@ -49,6 +49,7 @@ class Cases(ScriptTest):
     def test_a_resume_goes_on_with_the_next_sample_of_the_epoch(self):
         run = self.start_mlp(2)
         run.wait_for_step(15)  # in the middle of the second epoch
+        self.take_ms(300)
         run.process.send_signal(signal.SIGINT)
         self.assertEqual(run.wait(), 75, run.text()[-3000:])
         self.assertNotEqual(len(run.history()) % 11, 0, "not between two epochs")
@@ -71,6 +72,7 @@ class Cases(ScriptTest):
         run = self.start_mlp(3)
         run.wait_for_step(15)
         before = len(run.history())
+        self.take_ms(300)
         os.kill(run.workers()[2], signal.SIGKILL)
         run.wait_for(lambda: run.status()["generation"] > 1, "the run went on without it")
         self.assert_same_steps(run)
