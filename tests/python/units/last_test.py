@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau, StepLR
 
-from lockstep._last import Evaluated, Last, LastStep
+from lockstep._last import NAME, Evaluated, Last, LastStep
 from lockstep._state import Kept, MisuseError, times_due
 from lockstep._state._objects import decode, encode
 
@@ -47,6 +47,15 @@ class LastTest(unittest.TestCase):
             other.applies(order(9))
             other.load_state_dict(decode(encode(last.state_dict(), ""), ""))
             self.assertEqual(other.value, last.value)
+
+    def test_a_state_of_an_earlier_version_has_none(self):
+        model, kept, last = nn.Linear(2, 2), Kept(), last_step()
+        kept.keep(model=model, optimizer=torch.optim.SGD(model.parameters(), 0.1))
+        state = {(e.section, e.name): e.tensor.clone() for e in kept.describe()}
+        kept.others[NAME] = last
+        last.applies(order(4))
+        kept.install(state)
+        self.assertIsNone(last.value)
 
     def test_epochs_end_with_their_last_step_or_with_the_next_one_that_counts(self):
         last = last_step()

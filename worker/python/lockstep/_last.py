@@ -61,6 +61,10 @@ class LastStep:
         return {"step": step, "loss": loss, "metrics": metrics,
                 "evaluation": None if evaluation is None else list(evaluation)}
 
+    def state_of_before(self) -> dict[str, Any]:
+        """What a state without it says: earlier versions wrote none."""
+        return {}
+
     def load_state_dict(self, state: dict[str, Any]) -> None:
         if not state:
             self.value = None

@@ -96,6 +96,9 @@ class Installer:
         classes, kept = root["classes"], root["kept"]
         if type(classes) is not dict or type(kept) is not dict:
             raise StateError("`objects` of the state", "it lists no objects", DAMAGED)
+        for name, other in self._others.items():
+            if name not in classes and name not in kept and hasattr(other, "state_of_before"):
+                classes[name], kept[name] = type(other).__qualname__, other.state_of_before()
         self._check_classes(classes)
         self._modes = self._checked_modes(root.get("modes"))
         return kept
