@@ -278,6 +278,8 @@ def main():
     parser.add_argument("--steps", type=int, default=0,
                         help="default: 400 for each fault, 40 with --python")
     arguments = parser.parse_args()
+    # A shell that starts this in the background has it ignore SIGINT, and so would the run.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     kind = Script if arguments.python else Native
     steps = arguments.steps or kind.steps_of_fault * arguments.faults
     print(f"seed {arguments.seed}: {arguments.workers} workers, {arguments.faults} faults, "
