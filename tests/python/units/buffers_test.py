@@ -66,6 +66,24 @@ class BuffersTest(unittest.TestCase):
             self.assertEqual(2 * step, int(self.model.norm.num_batches_tracked))
             self.assertEqual([5 + 3 * step, 7 + 3 * step], self.model.seen.tolist())
 
+    def test_a_body_may_set_train_for_itself(self) -> None:
+        def slot(model: Model) -> None:
+            model.train()
+            model.norm(torch.ones(3, 2))
+            model.eval()
+        self.model.eval()
+        self.settled(slot)
+        slot(self.model)
+        self.buffers.advance([b.get().clone() for b in self.buffers.statistics])
+        self.assertEqual(1, int(self.model.norm.num_batches_tracked))
+
+    def test_a_slot_that_was_broken_off_says_nothing_of_the_next(self) -> None:
+        self.settled(lambda m: None)
+        self.buffers.remember()
+        self.model.bank.add_(1)  # by an install, or after_step=
+        self.buffers.adopt()
+        self.assertEqual("", self.changed(lambda m: None))
+
     def test_what_can_neither_be_averaged_nor_counted_is_named(self) -> None:
         for name, change in (("seen", lambda m: m.seen.copy_(torch.tensor([6, 9]))),
                              ("seen", lambda m: m.seen.sub_(1)),

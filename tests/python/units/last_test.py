@@ -53,6 +53,7 @@ class LastTest(unittest.TestCase):
         kept.keep(model=model, optimizer=torch.optim.SGD(model.parameters(), 0.1))
         state = {(e.section, e.name): e.tensor.clone() for e in kept.describe()}
         kept.others[NAME] = last
+        self.assertEqual([key for key, _ in kept.identity() if NAME in key], [])
         last.applies(order(4))
         kept.install(state)
         self.assertIsNone(last.value)

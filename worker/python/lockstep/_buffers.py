@@ -28,6 +28,7 @@ class Buffers:
         self.statistics: list[Any] = []  # floats: averaged over the slots of a step
         self.counters: list[Any] = []    # int64 that grow by a number in a slot: by it in a step
         self._growth: dict[str, int] = {}
+        self._of_trained_norms: set[str] = set()  # of batch norms in train() between the trial's slots
         self._watched: list[Any] = []    # small ones that the trial saw unchanged
         self._large: list[Any] = []      # others, and sparse ones
         self._rewritten: set[str] = set()  # of these, those to which the trial wrote what they were
@@ -51,6 +52,8 @@ class Buffers:
                              "same); take it out of the model, or change it in "
                              "run.keep(after_step=...)")
         changing = self.statistics + self.counters
+        self._of_trained_norms = {b.name for b in changing
+                                  if isinstance(b.module, _NormBase) and b.module.training}
         self._before = {b.name: self._before[b.name] for b in changing + self._watched}
         self._note_versions()
         return [b.name for b in changing]
@@ -95,10 +98,10 @@ class Buffers:
     def advance(self, means: list[torch.Tensor]) -> None:
         """A step is applied: `means` of the statistics over its slots."""
         for buffer, mean in zip(self.statistics, means):
-            if not _rests(buffer):
+            if not self._rests(buffer):
                 self._before[buffer.name].copy_(mean.view(buffer.get().shape))
         for buffer in self.counters:
-            if not _rests(buffer):
+            if not self._rests(buffer):
                 self._before[buffer.name] += self._growth[buffer.name]
         self.restore()
 
@@ -116,18 +119,20 @@ class Buffers:
         if is_rewritten:
             self._rewritten.add(buffer.name)
 
+    def _rests(self, buffer: Any) -> bool:
+        """No slot changes it: a batch norm that was frozen since the trial. A mean of equal numbers may
+        be another one. (A body may set train() for itself, and the mode between slots says nothing.)"""
+        return buffer.name in self._of_trained_norms and not buffer.module.training
+
     def _note_versions(self) -> None:
+        """What the next slot begins with. Hashes of one that was broken off count no more."""
+        self._hashes = {}
         self._versions = {b.name: _version_of(b.get()) for b in self._large}
 
 
 def _has_bits(tensor: torch.Tensor) -> bool:
     """False: it is sparse, and has no memory that could be compared."""
     return tensor.layout is torch.strided
-
-
-def _rests(buffer: Any) -> bool:
-    """No slot changes it: a batch norm that was frozen. A mean of equal numbers may be another one."""
-    return isinstance(buffer.module, _NormBase) and not buffer.module.training
 
 
 def _growth_of(before: torch.Tensor, now: torch.Tensor) -> int:

@@ -50,9 +50,8 @@ def _job_of_alone(script: str | None) -> bytes:
 
 
 def _refuse_other_launchers() -> None:
-    # A child by spawn has no parent_process() yet while it runs the script's top level.
-    is_spawned = getattr(multiprocessing.current_process(), "_inheriting", False)
-    if is_spawned or multiprocessing.parent_process() is not None:
+    # Of a child by spawn, while it runs the script's top level.
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise Misuse("start() in a process that multiprocessing has started: a child by spawn runs the "
                      "script's top level again; put start() and what follows under "
                      "`if __name__ == \"__main__\":`")

@@ -34,7 +34,9 @@ class Clipping:
                 self._replace(name, original, self._guarded(name, original))
 
     def remove(self) -> None:
-        """Each module has again what it had."""
+        """Each module has again what it had. One that was imported meanwhile keeps ours, which then
+        refuses nothing."""
+        self._parameters = set()
         for namespace, name, original in self._replaced:
             namespace[name] = original
         self._replaced = []

@@ -18,7 +18,7 @@ from ._errors import StateError
 from ._modules import Modules, NamedBuffer
 from ._objects import TensorRef, decode, fill, references
 from ._optimizers import DAMAGED, check_value, put_value
-from ._others import copied, other_value
+from ._others import came_later, copied, other_value
 from ._tensors import copy_in_order, kind_of, refill, why_not, words_of
 
 Entries = Mapping[tuple[str, str], Tensor]
@@ -97,7 +97,7 @@ class Installer:
         if type(classes) is not dict or type(kept) is not dict:
             raise StateError("`objects` of the state", "it lists no objects", DAMAGED)
         for name, other in self._others.items():
-            if name not in classes and name not in kept and hasattr(other, "state_of_before"):
+            if name not in classes and name not in kept and came_later(other):
                 classes[name], kept[name] = type(other).__qualname__, other.state_of_before()
         self._check_classes(classes)
         self._modes = self._checked_modes(root.get("modes"))

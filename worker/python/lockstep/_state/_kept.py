@@ -35,7 +35,7 @@ from ._guard import Guard
 from ._install import Installer
 from ._modules import Modules, NamedBuffer, NamedParameter, averages
 from ._objects import encode
-from ._others import Collector, other_value
+from ._others import Collector, came_later, other_value
 from ._optimizers import check_optimizer, value_of
 from ._tensors import Entry, entry
 
@@ -136,8 +136,9 @@ class Kept:
                 lines.update({f"keep.{k}": v for k, v in _identity.optimizer_lines(
                     name, optimizer, self._names).items()})
             for name, kept in self.others.items():
-                lines.update({f"keep.{k}": v for k, v in
-                              _identity.object_lines(name, kept).items()})
+                if not came_later(kept):
+                    lines.update({f"keep.{k}": v for k, v in
+                                  _identity.object_lines(name, kept).items()})
             self._identity = sorted(lines.items())
         return self._identity
 

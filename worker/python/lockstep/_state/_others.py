@@ -45,6 +45,12 @@ def other_value(kept: Any) -> Any:
     return _without_functions(value) if type(kept).__module__.startswith("torch.") else value
 
 
+def came_later(kept: Any) -> bool:
+    """It is Lockstep's own, and runs of earlier versions have none: neither its state, for which
+    state_of_before() stands, nor a line in their identity."""
+    return hasattr(kept, "state_of_before")
+
+
 def _without_functions(value: Any) -> Any:
     if type(value) is dict:
         return {k: _without_functions(v) for k, v in value.items() if not is_function(v)}
