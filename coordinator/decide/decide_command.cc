@@ -1,6 +1,7 @@
 // What people and schedulers want: more or fewer workers, a node or a worker that has to go, the
 // end.
 #include <algorithm>
+#include <utility>
 
 #include "comm/base/limits.h"
 #include "coordinator/decide/decide_internal.h"
@@ -20,12 +21,13 @@ Reason answer(Turn& turn, ConnectionId to, bool ok, const std::string& text) {
 // leave first; new ones come where there are fewest.
 std::map<std::string, uint32_t> spread(const State& state, uint32_t workers) {
   std::map<std::string, uint32_t> of_node;
-  uint32_t sum = 0;
-  for (const auto& [connection, agent] : state.agents) {
-    of_node[agent.node] = agent.workers;
-    sum += agent.workers;
-  }
+  // Agents come back to a coordinator that took over after the members are known: until then a node
+  // keeps as many workers as live there, and the agent gets its number with its hello.
+  for (const auto& [process, id] : state.by_process) ++of_node[process.first];
+  for (const auto& [connection, agent] : state.agents) of_node[agent.node] = agent.workers;
   if (of_node.empty()) return of_node;
+  uint32_t sum = 0;
+  for (const auto& [node, count] : of_node) sum += count;
   for (auto it = of_node.rbegin(); it != of_node.rend() && sum > workers; ++it) {
     const uint32_t less = std::min(it->second, sum - workers);
     it->second -= less;
@@ -54,11 +56,16 @@ Reason scale(Turn& turn, ConnectionId connection, uint32_t workers) {
                   "train.slots is " + std::to_string(slots) + ": at most " +
                       counted(slots, "worker") + " have something to do");
   }
+  std::map<std::string, uint32_t> of_node = spread(state, workers);
+  if (of_node.empty())
+    return answer(turn, connection, false,
+                  "no node has joined the run yet, so nobody would start the workers; ask again "
+                  "when `lockstep status` shows some");
   const uint32_t before = turn.wanted();
   state.wanted_workers = workers;
   state.change_due = true;
   turn.persist(SettingEntry{"workers", std::to_string(workers)});
-  state.workers_of_node = spread(state, workers);
+  state.workers_of_node = std::move(of_node);
   send_set_workers(turn);
   const std::string what =
       "the run is to have " + counted(workers, "worker") + ", it had " + std::to_string(before);

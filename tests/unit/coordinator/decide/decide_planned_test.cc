@@ -26,6 +26,12 @@ void plan_a_join(World& w) {
   EXPECT_EQ(w.join(3), Reason::kRegistered);
 }
 
+TEST(Planned, AScaleThatNobodyCouldFollowIsRefused) {
+  World w(small_options(2, 100));
+  EXPECT_EQ(w.command(scale_to(3)), Reason::kCommandRefused);
+  EXPECT_EQ(w.state.wanted_workers, 0u);
+}
+
 TEST(Planned, AReplacementIsPlannedInWithoutAPause) {
   World w(small_options(3, 100));
   w.train();

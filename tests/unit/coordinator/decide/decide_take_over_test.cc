@@ -75,6 +75,17 @@ TEST(TakeOver, TrainingGoesOnAndRecordsAreTakenFromWhereTheJournalEnds) {
   EXPECT_TRUE(w.ends.empty());
 }
 
+TEST(TakeOver, AScaleBeforeTheAgentIsBackReachesIt) {
+  World w(small_options(2, 100), living_term());
+  wire::Command command;
+  command.set_scale_to(3);
+  EXPECT_EQ(w.command(command), Reason::kCommandDone);
+  EXPECT_TRUE(w.sent(World::kAgent).empty());
+  w.hello(World::kAgent, {1000, 1001});
+  ASSERT_FALSE(w.sent(World::kAgent).empty());
+  EXPECT_EQ(w.sent(World::kAgent).back().set_workers().workers(), 3u);
+}
+
 TEST(TakeOver, ReportsFromBeforeCountOnce) {
   Beginning b = living_term();
   World helper(small_options(2, 100));
