@@ -18,20 +18,6 @@ WARMUP = max(2, STEPS // 10)
 SIZE, BLOCK = "d4", 128
 
 
-class Rows(torch.utils.data.Dataset):
-    def __init__(self, x, y):
-        self.x, self.y = x, y
-
-    def __len__(self):
-        return len(self.y)
-
-    def __getitem__(self, index):
-        return self.x[index], self.y[index]
-
-    def __getitems__(self, indices):
-        return [(self.x[i], self.y[i]) for i in indices]
-
-
 def rate_of(begun, steps=STEPS - WARMUP, ended=None):
     print(f"rate {steps / ((ended or time.perf_counter()) - begun):.6f}", flush=True)
 
@@ -44,8 +30,7 @@ def bare(rows, model, optimizer):
             begun = time.perf_counter()
         for slot in range(SLOTS):
             first = (step * BATCH + slot * size) % (len(rows) - size)
-            x, y = torch.utils.data.default_collate(
-                rows.__getitems__(order[first:first + size].tolist()))
+            x, y = (tensor[order[first:first + size]] for tensor in rows.tensors)
             (loss_of(MODEL, model(x), y) / SLOTS).backward()
         optimizer.step()
         optimizer.zero_grad()
@@ -68,7 +53,7 @@ def main():
         run = lockstep.start()
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    rows = Rows(*training_data(MODEL, DATA, BLOCK))
+    rows = torch.utils.data.TensorDataset(*training_data(MODEL, DATA, BLOCK))
     model = make_model(MODEL, SIZE, BLOCK)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
     bare(rows, model, optimizer) if run is None else in_lockstep(rows, model, optimizer, run)

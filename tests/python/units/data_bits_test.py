@@ -10,8 +10,10 @@ import unittest
 
 import torch
 from data_support import Noisy, Numbers, flat, numpy, started, task
+from torch.utils.data import Subset, TensorDataset, default_collate
 
 from lockstep._data import Task, facts, unpack
+from lockstep._data._rows import Rows
 
 Pair = collections.namedtuple("Pair", "left right")
 
@@ -36,6 +38,34 @@ class Bits(unittest.TestCase):
         self.assertEqual(alone, self.batches(Noisy(), 1))
         self.assertEqual(alone, self.batches(Noisy(), 3, [7, 2, 2, 5, 0, 1, 6, 3, 4]))
         self.assertEqual(alone, self.batches(Noisy(), 3, []))
+
+    def test_rows_of_tensors_are_selected_as_collate_would_stack_them(self):
+        images = torch.rand(70, 3, 4, 5).contiguous(memory_format=torch.channels_last)
+        every = TensorDataset(images, torch.arange(70), torch.rand(70, 2, requires_grad=True) > 0.5,
+                              torch.rand(70, 2, dtype=torch.complex64).conj(),
+                              torch.rand(70, 7).T.contiguous().T, torch.rand(70, 1).bfloat16())
+        for dataset in (every, Subset(every, list(range(69, 3, -1))),
+                        Subset(Subset(every, torch.randperm(70).tolist()), range(2, 68))):
+            self.assertIsNotNone(Rows.of(dataset, default_collate))
+            by_sample = self.batches(dataset, 0, collate=lambda samples: default_collate(samples))
+            for workers in (0, 2):
+                self.assertEqual(self.batches(dataset, workers), by_sample)
+
+    def test_a_batch_of_rows_has_memory_of_its_own(self):
+        dataset = TensorDataset(torch.zeros(64, 2))
+        feed = started(dataset, 0)
+        feed.take(task(0)).value[0].add_(1)
+        self.assertEqual(float(dataset.tensors[0].sum()), 0)
+
+    def test_what_only_its_own_functions_can_take_is_taken_sample_by_sample(self):
+        class Own(TensorDataset):
+            def __getitem__(self, index):
+                return super().__getitem__(index)[0] + 1
+        plain = TensorDataset(torch.zeros(64, 2))
+        for dataset in (Own(torch.zeros(64, 2)), Subset(plain, [-1, 0]), Subset(plain, [64]),
+                        TensorDataset(torch.eye(64).to_sparse()), Numbers()):
+            self.assertIsNone(Rows.of(dataset, default_collate))
+        self.assertIsNone(Rows.of(plain, lambda samples: samples))
 
     def test_samples_of_one_epoch_draw_different_numbers_and_those_of_the_next_do_too(self):
         feed = started(Noisy(), 0)

@@ -12,7 +12,7 @@ def _now() -> dict[str, Any]:
     return {
         "torch.set_num_threads()": torch.get_num_threads(),
         "torch.set_default_dtype()": torch.get_default_dtype(),
-        "torch.set_default_device()": torch.get_default_device(),
+        "torch.set_default_device()": torch.empty(0).device,  # torch.get_default_device() is slow
         "torch.set_grad_enabled()": torch.is_grad_enabled(),
         "torch.use_deterministic_algorithms()": torch.are_deterministic_algorithms_enabled(),
         "torch.set_float32_matmul_precision()": torch.get_float32_matmul_precision(),

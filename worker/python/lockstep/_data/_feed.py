@@ -119,9 +119,9 @@ class Feed:
         if not self._workers:
             with in_process():
                 text, blobs = self._fetcher.compute(task)
-            # Copies: collate may have returned the dataset's own tensors.
-            copies = [b.clone(memory_format=torch.contiguous_format) for b in blobs]
-            return Batch(unpack_value(text, copies), list(task.indices))
+            if not self._fetcher.makes_memory:
+                blobs = [b.clone(memory_format=torch.contiguous_format) for b in blobs]
+            return Batch(unpack_value(text, blobs), list(task.indices))
         if task.epoch != self._epoch:
             check_length(self._source, task.epoch)  # Data processes look at their own copies.
             self._epoch = task.epoch

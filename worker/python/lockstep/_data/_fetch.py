@@ -11,6 +11,7 @@ import torch
 from .._errors import is_of_machine
 from ._errors import BAD_DATA, INTERNAL, DataError
 from ._pack import pack
+from ._rows import Rows
 from ._seeds import COLLATE, SAMPLE, SLOT, epoch_key, seed_generators
 from ._source import Source
 from ._task import Task
@@ -58,6 +59,12 @@ class Fetcher:
         self._source = source
         self._seed = seed
         self._epoch: int | None = None
+        self._rows = Rows.of(source.dataset, source.collate)
+
+    @property
+    def makes_memory(self) -> bool:
+        """No tensor of a batch is the dataset's own."""
+        return self._rows is not None
 
     def samples(self, task: Task) -> list[Any]:
         """The samples of the task, in its order. Raises DataError(65, or 70: see is_of_machine)."""
@@ -96,6 +103,8 @@ class Fetcher:
         if task.epoch != self._epoch:
             check_length(self._source, task.epoch)
             self._epoch = task.epoch
+        if self._rows is not None:
+            return pack(self._rows.take(task.indices))
         samples = self.samples(task)
         seed_generators(epoch_key(self._seed, task.epoch, COLLATE), task.positions[0])
         try:
