@@ -18,10 +18,7 @@ class Scaler:
     @staticmethod
     def of(kept: Kept) -> Scaler | None:
         """None: there is none among what is kept, or it is switched off."""
-        for other in kept.others.values():
-            if isinstance(other, torch.amp.GradScaler) and other.is_enabled():
-                return Scaler(kept, other)
-        return None
+        return None if kept.scaler is None else Scaler(kept, kept.scaler)
 
     def scale(self, loss: torch.Tensor) -> torch.Tensor:
         with self._kept.scaling():

@@ -157,9 +157,9 @@ def facts(source: Source, seed: int, exact: bool = True) -> Facts:
 
     The fingerprint is the dataset's own `fingerprint` (a str), or a hash of class, length and the
     samples. Not its `_fingerprint`: that of Hugging Face's datasets is drawn where a function of
-    map() cannot be hashed, and differs in each process. A sample that comes out differently with the same seeds raises
-    DataError(78) in exact; otherwise the hash leaves it out. A sample that fails raises
-    DataError(65).
+    map() cannot be hashed, and differs in each process. A sample that comes out differently with
+    the same seeds raises DataError(78) in exact; otherwise the hash leaves it out. A sample that
+    fails raises DataError(65).
     """
     import_numpy()
     fetcher = Fetcher(source, seed)

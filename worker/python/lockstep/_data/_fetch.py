@@ -11,7 +11,6 @@ import torch
 from .._errors import is_of_machine
 from ._errors import BAD_DATA, INTERNAL, DataError
 from ._pack import pack
-from ._rows import Rows
 from ._seeds import COLLATE, SAMPLE, SLOT, epoch_key, seed_generators
 from ._source import Source
 from ._task import Task
@@ -59,7 +58,7 @@ class Fetcher:
         self._source = source
         self._seed = seed
         self._epoch: int | None = None
-        self._rows = Rows.of(source.dataset, source.collate)
+        self._rows = source.rows
 
     @property
     def makes_memory(self) -> bool:

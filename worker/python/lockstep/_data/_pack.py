@@ -2,7 +2,8 @@
 
 Tensors, numpy arrays and bytes travel as blobs; None, bool, int, float, str, list, tuple, named
 tuple and dict as JSON with a tag for what JSON does not have. Every other mapping arrives as a
-dict, a subclass of str or tuple as a str or tuple. Anything else is refused with its place in the batch. Nothing is pickled.
+dict, a subclass of str or tuple as a str or tuple. Anything else is refused with its place in the
+batch. Nothing is pickled.
 """
 
 from __future__ import annotations

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from torch.utils import data as torch_data
 from torch.utils.data import default_collate
 
 from ._errors import BAD_DATA, USAGE, DataError
+from ._rows import Rows
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,11 @@ class Source:
     whole_slots: bool  # Samples come by one __getitems__ a slot.
     workers: int | None = None  # num_workers of the DataLoader, if there was one.
     batch_size: int | None = None  # batch_size of the DataLoader, if there was one.
+
+    @cached_property
+    def rows(self) -> Rows | None:
+        """None: the samples come one by one, or by __getitems__."""
+        return Rows.of(self.dataset, self.collate)
 
     def about_batch_size(self, global_batch: int, slots: int) -> str | None:
         """What to say where the DataLoader's batch_size is neither of the job's. 1 is what a

@@ -15,7 +15,8 @@ from torch.nn import utils
 
 from ._errors import MisuseError
 
-_FUNCTIONS = ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_")  # or those of them that torch has
+# Or those of them that torch has.
+_FUNCTIONS = ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_")
 
 
 class Clipping:

@@ -51,6 +51,7 @@ class Kept:
         self.optimizers: dict[str, Optimizer] = {}
         self.schedulers: dict[str, Any] = {}
         self.others: dict[str, Any] = {}  # schedulers, scalers, all else with state_dict()
+        self.scaler: Any = None  # the GradScaler among them that is enabled
         self.update: Optional[Callable[..., Any]] = None
         self.after_step: Optional[Callable[..., Any]] = None
         self.parameters: list[NamedParameter] = []  # get gradients; order of registration
@@ -301,7 +302,8 @@ class Kept:
                                   "float16: a GradScaler unscales no such gradients; keep the "
                                   "model in float32, and compute under torch.autocast(\"cpu\", "
                                   "torch.float16).")
-        self.others[scalers[0]].scale(torch.zeros(()))  # else unscale_() fails where no slot came
+        self.scaler = self.others[scalers[0]]
+        self.scaler.scale(torch.zeros(()))  # else unscale_() fails where no slot came
 
     def _is_trained(self, module: nn.Module) -> bool:
         """Whether a further module gets gradients: one of its parameters is in an optimizer."""
