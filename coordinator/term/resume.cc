@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "comm/base/counted.h"
 #include "comm/base/limits.h"
@@ -86,6 +87,7 @@ struct Chosen {
   RecoveredSteps recovered;
   std::string spoilt;  // by what: its state is none to go on from
   std::vector<std::string> fingerprint;
+  std::vector<LostCheckpoint> lost = {};  // newer ones that the journal has
 };
 
 // Nobody has judged the losses of steps that were never complete. The first bad one; empty: none
@@ -123,20 +125,56 @@ Result<Chosen> check(const ListedCheckpoint& listed, CheckpointShelf& shelf, Jou
   return chosen;
 }
 
-// The newest that can be taken; nothing when there is none at all.
-Result<std::optional<Chosen>> choose(const std::vector<ListedCheckpoint>& found,
-                                     CheckpointShelf& shelf, Journal& journal,
-                                     const JournalContents& contents, const Options& options,
-                                     Logger& logger) {
-  std::map<std::string, std::string> passed_over;  // name → why
+// Why a checkpoint was not taken, by name.
+struct PassedOver {
+  std::map<std::string, std::string> lost;
   std::set<std::string> spoilt;
+};
+
+// What should be on disk by the journal and cannot be taken, ascending by step; with `after` only
+// those of more steps.
+std::vector<LostCheckpoint> lost_after(std::optional<Step> after, const PassedOver& passed,
+                                       const JournalContents& contents) {
+  std::vector<LostCheckpoint> lost;
+  const auto limit = newest_sound(contents);
+  for (const CheckpointEntry& entry : contents.checkpoints) {
+    if (entry.state != CheckpointState::kComplete || (limit && entry.step > *limit)) continue;
+    if (passed.spoilt.contains(entry.name)) continue;
+    if (after && (entry.step <= *after || wrote_wrong(contents, entry.member, entry.step)))
+      continue;
+    const auto why = passed.lost.find(entry.name);
+    lost.push_back({entry.name, entry.step,
+                    why == passed.lost.end() ? "it is not there, or not the one that was journalled"
+                                             : why->second});
+  }
+  std::sort(lost.begin(), lost.end(), [](const LostCheckpoint& a, const LostCheckpoint& b) {
+    return std::tie(a.step, a.name) < std::tie(b.step, b.name);
+  });
+  return lost;
+}
+
+std::string names_with_reasons(const std::vector<LostCheckpoint>& lost) {
+  std::string text;
+  for (const LostCheckpoint& each : lost)
+    text += (text.empty() ? "" : "; ") + each.name + ": " + each.why;
+  return text;
+}
+
+// The newest that can be taken; the default when there is none at all.
+Result<Chosen> choose(const std::vector<ListedCheckpoint>& found, CheckpointShelf& shelf,
+                      Journal& journal, const JournalContents& contents, const Options& options,
+                      Logger& logger) {
+  PassedOver passed;
   for (const ListedCheckpoint& listed : found) {
     auto chosen = check(listed, shelf, journal, contents, options);
-    if (chosen.is_ok() && chosen->spoilt.empty()) return std::optional(std::move(chosen).value());
+    if (chosen.is_ok() && chosen->spoilt.empty()) {
+      chosen->lost = lost_after(chosen->step, passed, contents);
+      return chosen;
+    }
     if (chosen.is_ok()) {
       logger.warn("checkpoint_spoilt",
                   "checkpoint " + listed.path + ": " + chosen->spoilt + "; taking an older one");
-      spoilt.insert(checkpoint_name(listed.name));
+      passed.spoilt.insert(checkpoint_name(listed.name));
       continue;
     }
     const Status status = chosen.status();
@@ -147,23 +185,22 @@ Result<std::optional<Chosen>> choose(const std::vector<ListedCheckpoint>& found,
     }
     logger.warn("checkpoint_damaged",
                 "checkpoint " + listed.path + ": " + status.message() + "; trying an older one");
-    passed_over[checkpoint_name(listed.name)] = status.message();
+    passed.lost[checkpoint_name(listed.name)] = status.message();
   }
-  std::string lost;
-  const auto limit = newest_sound(contents);
-  for (const CheckpointEntry& entry : contents.checkpoints) {
-    if (entry.state != CheckpointState::kComplete || (limit && entry.step > *limit)) continue;
-    if (spoilt.contains(entry.name)) continue;
-    const auto why = passed_over.find(entry.name);
-    lost += (lost.empty() ? "" : "; ") + entry.name + ": " +
-            (why == passed_over.end() ? "it is not there, or not the one that was journalled"
-                                      : why->second);
-  }
-  if (lost.empty()) return std::optional<Chosen>();
+  const std::vector<LostCheckpoint> lost = lost_after(std::nullopt, passed, contents);
+  if (lost.empty()) return Chosen{};
   return Status(Code::kBadData,
                 "Lockstep cannot resume from any checkpoint that is complete in the journal (" +
-                    lost + "); nothing was changed: restore one of them in " + options.run_dir +
-                    " and resume again, or " + "begin anew in another --run-dir");
+                    names_with_reasons(lost) + "); nothing was changed: restore one of them in " +
+                    options.run_dir + " and resume again, or " + "begin anew in another --run-dir");
+}
+
+// Its steps are trained again, and the user should know which.
+std::string loss_text(const Chosen& from, const Options& options) {
+  const Step steps = from.lost.back().step - from.step;
+  return "the run goes back to step " + std::to_string(from.step) + ", because newer checkpoints " +
+         "are lost (" + names_with_reasons(from.lost) + "); it trains " + counted(steps, "step") +
+         " again. Find out what deletes or damages files in " + options.run_dir + "/checkpoints";
 }
 
 // Whether the lineage ends at `to` already, in the journal.
@@ -204,9 +241,8 @@ Result<ResumePlan> plan_resume(CheckpointShelf& shelf, Journal& journal,
                                const JournalContents& contents, const Options& options,
                                Logger& logger) {
   LOCKSTEP_ASSIGN_OR_RETURN(const auto on_disk, shelf.list());
-  LOCKSTEP_ASSIGN_OR_RETURN(auto chosen, choose(candidates(on_disk, contents), shelf, journal,
+  LOCKSTEP_ASSIGN_OR_RETURN(Chosen from, choose(candidates(on_disk, contents), shelf, journal,
                                                 contents, options, logger));
-  Chosen from = chosen ? std::move(*chosen) : Chosen{};
   ResumePlan plan{
       {from.step, Phase::kTrain}, from.path, std::move(from.entries), std::move(from.fingerprint)};
   if (plan.point.step > options.total_steps) {
@@ -222,6 +258,11 @@ Result<ResumePlan> plan_resume(CheckpointShelf& shelf, Journal& journal,
   if (!is_cut_at(contents, plan.point)) {
     const std::string name = plan.path.substr(plan.path.find_last_of('/') + 1);
     plan.entries.push_back(RollbackEntry{plan.point, name, "resume"});
+  }
+  if (!from.lost.empty()) {
+    const std::string text = loss_text(from, options);
+    logger.warn("checkpoints_lost", text);
+    plan.entries.push_back(EventEntry{contents.last_generation, "checkpoints_lost", text});
   }
   for (StepEntry& step : from.recovered.steps) plan.entries.push_back(step);
   for (RecordsEntry& batch : from.recovered.batches) plan.entries.push_back(std::move(batch));

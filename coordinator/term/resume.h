@@ -60,6 +60,13 @@ struct RecoveredSteps {
   std::vector<EvalEntry> evals;       // the same
 };
 
+// A checkpoint that the journal has and that cannot be taken.
+struct LostCheckpoint {
+  std::string name;
+  Step step = 0;
+  std::string why;
+};
+
 struct ResumePlan {
   ResumePoint point;
   std::string path;                           // of the checkpoint; empty: from the initial weights
@@ -68,7 +75,8 @@ struct ResumePlan {
 };
 
 // Lists and verifies. It logs a checkpoint that is damaged or has incomplete records, and takes the
-// one before. Changes nothing.
+// one before. If checkpoints newer than the one it takes are lost, the log and an event of the
+// journal name them and count the steps that are trained again. Changes nothing.
 //   kUsage    the run should end before the step where it stands
 //   kBadData  the journal has complete checkpoints, and none is usable
 //   others    a checkpoint is not readable now. An older one would throw away steps that may all be

@@ -15,6 +15,9 @@
 namespace lockstep::coordinator {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
 StepEntry step_at(Step step) {
   StepEntry entry;
   entry.generation = 1;
@@ -229,6 +232,34 @@ TEST_F(ResumeTest, TheNewestGoodCheckpointIsTakenAndADamagedOnePassedOver) {
   EXPECT_EQ(plan()->path, path(1));
   damage(path(2) + "/manifest.json");
   EXPECT_EQ(plan()->path, path(1));
+}
+
+// The sentence of the event with which a plan says that it goes back behind lost checkpoints.
+std::string told_loss(const ResumePlan& plan) {
+  for (const JournalEntry& entry : plan.entries) {
+    const auto* event = std::get_if<EventEntry>(&entry);
+    if (event != nullptr && event->kind == "checkpoints_lost") return event->text;
+  }
+  return "";
+}
+
+TEST_F(ResumeTest, LostCheckpointsAreNamedWithTheStepsThatTheyHeld) {
+  commit(step_at(1));
+  commit(step_at(2));
+  add(3);
+  EXPECT_EQ(told_loss(*plan()), "");
+  std::filesystem::remove_all(path(3));
+  EXPECT_THAT(told_loss(*plan()), AllOf(HasSubstr(checkpoint_name({3, 1, 1})),
+                                        HasSubstr("1 step again"), HasSubstr("/run/checkpoints")));
+  damage(path(2) + "/model.safetensors");
+  const auto far = plan();
+  ASSERT_TRUE(far.is_ok()) << far.status().message();
+  EXPECT_EQ(far->path, path(1));
+  EXPECT_THAT(told_loss(*far),
+              AllOf(HasSubstr(checkpoint_name({3, 1, 1})), HasSubstr(checkpoint_name({2, 1, 1})),
+                    HasSubstr("2 steps again")));
+  ASSERT_TRUE(journal_.commit(far->entries, 0).is_ok());
+  EXPECT_EQ(told_loss(*plan()), "");  // they are no part of the run any more
 }
 
 TEST_F(ResumeTest, ACheckpointThatCannotBeReadNowIsNotRolledBack) {
