@@ -134,7 +134,7 @@ std::optional<Reason> judge_hang(Turn& turn) {
   const std::string what = describe(state, front.behind) + " hangs: no progress " + since + ", " +
                            place_text(front.last) + ", while others are " +
                            place_text(front.first) + device_text(state, front.behind) +
-                           "; its stacks are saved in logs/ of the run";
+                           "; its stacks are saved in " + turn.options.run_dir + "/logs";
   for (MemberId id : front.behind) evict(turn, turn.at(id), "no progress " + since);
   return after_deaths(turn, front.behind, what, 70);
 }

@@ -108,4 +108,10 @@ LaunchWait::Verdict LaunchWait::see(const std::optional<LaunchRecord>& record, i
   return now_ms - changed_ms_ > kLaunchSilenceMs ? Verdict::kGiveUp : Verdict::kWait;
 }
 
+bool LaunchWait::should_say(int64_t now_ms) {
+  if (!say_ms_ || now_ms < *say_ms_) return false;
+  say_ms_.reset();
+  return true;
+}
+
 }  // namespace lockstep

@@ -59,6 +59,7 @@ struct LaunchRecord {
 
 inline constexpr int64_t kLaunchPollMs = 100;         // between two looks
 inline constexpr int64_t kLaunchBeatMs = 5'000;       // between two beats
+inline constexpr int64_t kLaunchSayMs = 10'000;       // until a rank that waits says for what
 inline constexpr int64_t kLaunchSilenceMs = 600'000;  // reading data may take long between two
 
 Status write_launch_record(const std::string& run_dir, const LaunchRecord& record);
@@ -96,14 +97,20 @@ class LaunchWait {
 
   // `begins_again`: a new rank 0 continues a launch that ended with 75, so this rank waits on.
   LaunchWait(std::string launch_id, int64_t now_ms, bool begins_again = false)
-      : launch_id_(std::move(launch_id)), changed_ms_(now_ms), begins_again_(begins_again) {}
+      : launch_id_(std::move(launch_id)),
+        say_ms_(now_ms + kLaunchSayMs),
+        changed_ms_(now_ms),
+        begins_again_(begins_again) {}
 
   Verdict see(const std::optional<LaunchRecord>& record, int64_t now_ms);
+  // True once, when it has waited for kLaunchSayMs: its user should hear for what.
+  bool should_say(int64_t now_ms);
   // The newest record of this launch.
   const std::optional<LaunchRecord>& record() const { return seen_; }
 
  private:
   std::string launch_id_;
+  std::optional<int64_t> say_ms_;  // empty: it has said so
   int64_t changed_ms_;
   bool begins_again_;
   std::optional<LaunchRecord> seen_;

@@ -8,6 +8,7 @@
 #include "comm/base/clock.h"
 #include "comm/base/host_name.h"
 #include "comm/inherited/standard_streams.h"
+#include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
 #include "deploy/agent/launch_record.h"
 #include "deploy/cli/base/console.h"
@@ -158,14 +159,30 @@ void tell_refused(const LaunchedAgent& arguments, const LaunchEnv& env, const St
 
 // ---- the other ranks ----
 
+std::string rank_text(const LaunchEnv& env) {
+  return "rank " + std::to_string(env.rank) + " of " + std::to_string(env.size) + " on " +
+         host_name();
+}
+
+// What a rank waits for that has seen no run yet.
+void tell_of_wait(const LaunchWait& wait, const std::string& run_dir, const LaunchEnv& env) {
+  const std::string what =
+      wait.record() ? "rank 0 still prepares the run in " + run_dir
+                    : "nothing of rank 0 is in " + run_dir +
+                          " yet. If rank 0 is at work, its host and this one see two directories "
+                          "of that name: give all hosts one shared --run-dir";
+  print_error("lockstep: %s waits for rank 0: %s\n", rank_text(env).c_str(), what.c_str());
+}
+
 // None: a stop signal came first.
 std::optional<LaunchWait::Verdict> wait_for_run(LaunchWait& wait, const std::string& run_dir,
-                                                const std::string& launch_id,
-                                                const StopSignals& signals) {
+                                                const LaunchEnv& env, const StopSignals& signals) {
   const SystemClock clock;
   while (!signals.is_pending()) {
-    const auto verdict = wait.see(read_launch_record(run_dir, launch_id), clock.monotonic_ms());
+    const int64_t now_ms = clock.monotonic_ms();
+    const auto verdict = wait.see(read_launch_record(run_dir, env.launch_id), now_ms);
     if (verdict != LaunchWait::Verdict::kWait) return verdict;
+    if (wait.should_say(now_ms)) tell_of_wait(wait, run_dir, env);
     pause();
   }
   return std::nullopt;
@@ -192,21 +209,21 @@ Result<int> end_with_rank_0(const NodeAgentEnd& end, const LaunchEnv& env,
   if (end.was_stopped && !end.heard_goodbye && end.exit_code == 0 && env.are_ranks_made_again)
     return kStopped;
   if (end.heard_goodbye || end.was_stopped || end.exit_code != 0) return end.exit_code;
-  return Status(Code::kInternal, "rank " + std::to_string(env.rank) +
-                                     " lost the coordinator on rank 0, which did not come back; "
-                                     "run the same command again to continue");
+  return Status(Code::kInternal,
+                rank_text(env) + " lost the coordinator on rank 0, which did not come back; see " +
+                    rundir::file_in(run_dir, rundir::kLogs) +
+                    ", and run the same command again to continue");
 }
 
 Result<int> follow(const LaunchedAgent& arguments, const LaunchEnv& env, StopSignals& signals) {
   const std::string& run_dir = arguments.run_dir;
   LaunchWait wait(env.launch_id, SystemClock().monotonic_ms(), env.are_ranks_made_again);
-  const auto verdict = wait_for_run(wait, run_dir, env.launch_id, signals);
+  const auto verdict = wait_for_run(wait, run_dir, env, signals);
   if (!verdict) return kStopped;
   if (*verdict == LaunchWait::Verdict::kEnded) return wait.record()->exit_code;
   if (*verdict == LaunchWait::Verdict::kGiveUp)
     return Status(Code::kInternal,
-                  "rank " + std::to_string(env.rank) + " of " + std::to_string(env.size) + " on " +
-                      host_name() + " has waited " + std::to_string(kLaunchSilenceMs / 1000) +
+                  rank_text(env) + " has waited " + std::to_string(kLaunchSilenceMs / 1000) +
                       " s for rank 0 to prepare the run in " + run_dir +
                       ": see rank 0's output, and check that all hosts share this directory");
   NodeAgent node;

@@ -67,7 +67,12 @@ Result<AgentOptions> options_of(const NodeAgent& node, const wire::JobSpec& job,
 Result<NodeAgentEnd> run_node_agent(const NodeAgent& node, StopSignals* held) {
   LOCKSTEP_RETURN_IF_ERROR(check_trusted_run_dir(node.run_dir));
   const auto job = read_job_spec(node.run_dir);
-  if (!job.is_ok()) return job.status().with_context("no run is prepared in " + node.run_dir);
+  if (!job.is_ok())
+    return Status(job.status().code(),
+                  "no run is prepared in " + node.run_dir + " on " + node.node + " (" +
+                      job.status().message() +
+                      "); give --run-dir the directory of the run itself, which all nodes must "
+                      "share, and check that it is mounted here");
   std::filesystem::create_directories(rundir::file_in(node.run_dir, rundir::kLogs));
   const std::string name = log_name_of(node);
   // An agent belongs to no rank and no generation.

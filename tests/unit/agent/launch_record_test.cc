@@ -104,5 +104,12 @@ TEST(LaunchWait, RankZeroIsGivenUpWhenItIsSilentAndNotWhileItIsAtWork) {
       << "another launch's record is no sign of life";
 }
 
+TEST(LaunchWait, AUserHearsOnceForWhatARankWaits) {
+  LaunchWait wait("a", 1'000);
+  EXPECT_FALSE(wait.should_say(1'000 + kLaunchSayMs - 1));
+  EXPECT_TRUE(wait.should_say(1'000 + kLaunchSayMs));
+  EXPECT_FALSE(wait.should_say(1'000 + 2 * kLaunchSayMs));
+}
+
 }  // namespace
 }  // namespace lockstep
