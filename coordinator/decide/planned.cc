@@ -199,6 +199,8 @@ Reason adopt_switch(Turn& turn, const ResumePoint& since) {
       member.listed = state.generation;
       if (is_alive(member)) member.state = MemberState::kTraining;
       state.waiting.erase(id);
+      // A stop needs the votes of all, and this one was no member when it was asked for.
+      if (!contains(old_members, id)) push_stop(turn, member);
     }
     let_go(turn, old_members);
   }

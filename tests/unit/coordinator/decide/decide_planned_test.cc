@@ -324,6 +324,16 @@ TEST(Planned, AStopThatWinsOverAChangeEndsTheRun) {
   EXPECT_EQ(w.sent(3).back().goodbye().exit_code(), 75u);
 }
 
+TEST(Planned, AStopThatIsAskedForBeforeASwitchReachesWhoJoinsWithIt) {
+  World w(small_options(2, 100));
+  plan_a_join(w);
+  w.happen(StopSignal{"SIGTERM"});
+  EXPECT_TRUE(w.sent(3).empty());
+  EXPECT_EQ(w.switched(1, 2, 5), Reason::kSwitched);
+  ASSERT_FALSE(w.sent(3).empty());
+  EXPECT_TRUE(w.sent(3).back().has_stop());
+}
+
 TEST(Planned, AMemberThatReconnectsHearsOfTheChangeAgain) {
   World w(small_options(2, 100));
   plan_a_join(w);
