@@ -88,7 +88,8 @@ void say_goodbye(Turn& turn, ConnectionId to, int code, const std::string& messa
 Reason end_term(Turn& turn, const std::string& message, LogLine::Level level) {
   State& state = turn.state;
   if (state.stop_ms && !state.is_shrinking) {
-    end_run(turn, state.checkpoints.empty() ? 70 : 75,
+    // Without a checkpoint, too: who asked for the stop may begin the run again.
+    end_run(turn, 75,
             message + ", but the run was to stop (" + state.stop_reason +
                 "): " + what_is_lost(turn) + "; " + what_remains(turn));
     return Reason::kEndedStopped;
