@@ -22,6 +22,7 @@
 #include "comm/rundir/run_files.h"
 #include "comm/tls/run_token.h"
 #include "comm/tls/tls_identity.h"
+#include "coordinator/checkpoint/store.h"
 #include "coordinator/claims/pulse.h"
 #include "coordinator/decide/begin_state.h"
 #include "coordinator/journal/journal_sqlite.h"
@@ -151,7 +152,10 @@ Status Program::serve_term(BeginMode mode) {
   const auto on_term_end = [this](const std::string&) { loop_.stop(); };
   RunServer server(
       {loop_, *begun.journal, *begun.history, logger_, clock_, *metrics_, on_end, on_term_end,
-       [this] { return seat_->is_superseded(); }, begun.evals.get()},
+       [this] { return seat_->is_superseded(); }, begun.evals.get(),
+       [this](const std::string& name) {
+         return see_manifest(rundir::file_in(run_dir_, rundir::kCheckpoints), name);
+       }},
       begun.options, first_state(begun.term),
       {begun.term.stats, begun.term.earlier_wall_ms, begun.term.beginning.living.has_value()});
   if (server.state().run == RunState::kEnded) LOCKSTEP_RETURN_IF_ERROR(server.keep_summary());

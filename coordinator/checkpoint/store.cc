@@ -133,6 +133,22 @@ Result<std::vector<ListedCheckpoint>> list_checkpoints(const std::string& dir) {
   return list;
 }
 
+Result<std::string> see_manifest(const std::string& dir, const std::string& name) {
+  // A network file system may remember that a file is not there, but looks anew when its directory
+  // is listed.
+  std::error_code ignored;
+  const std::filesystem::directory_iterator listed(dir, ignored);
+  LOCKSTEP_ASSIGN_OR_RETURN(const CheckpointInfo info, read_checkpoint_info(path_join(dir, name)));
+  return info.manifest_sha256;
+}
+
+Status damaged_since(const Status& error) {
+  if (error.code() != Code::kBadData) return error;
+  return Status(Code::kInternal, error.message() +
+                                     ", and it was whole when the coordinator chose it; the run "
+                                     "goes on from an older checkpoint");
+}
+
 Result<int> prune_checkpoints(FileOps& files, const std::string& dir,
                               std::span<const std::string> names, uint32_t keep) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<ListedCheckpoint> all, list_checkpoints(dir));

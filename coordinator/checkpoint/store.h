@@ -76,6 +76,10 @@ Result<std::vector<ListedCheckpoint>> list_checkpoints(const std::string& dir);
 // Reads the manifest of one checkpoint directory and checks it against the directory's name.
 Result<CheckpointInfo> read_checkpoint_info(const std::string& path);
 
+// The SHA-256 of the manifest of the checkpoint `name` below `dir`, which another machine may have
+// written a moment ago.
+Result<std::string> see_manifest(const std::string& dir, const std::string& name);
+
 // Reads everything and checks the sizes and SHA-256 of every file, the format, and the weights
 // hash.
 Result<CheckpointInfo> verify_checkpoint(const std::string& path, const AliveFn& alive = {});
@@ -95,6 +99,11 @@ struct LoadedState {
 // Reads the state of a checkpoint, whatever its tensors are, and checks the hash of every file on
 // the way. Holds one copy of the state. kNoMemory if there is no memory for it.
 Result<LoadedState> read_checkpoint(const std::string& path);
+
+// What a worker makes of the error with which it read the checkpoint of a start. The coordinator
+// had verified that checkpoint, so damage came since then. That is kInternal and no verdict on the
+// run: the next term verifies again and takes an older checkpoint.
+Status damaged_since(const Status& error);
 
 // Deletes those of `names` that are not among the newest `keep` (at least 2) complete ones. Ignores
 // names that do not exist. Returns how many it deleted.

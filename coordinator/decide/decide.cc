@@ -152,6 +152,7 @@ struct Visitor {
   Reason operator()(const MessageReceived& event) const { return on_message(turn, event); }
   Reason operator()(const ConnectionClosed& event) const { return on_closed(turn, event); }
   Reason operator()(const Tick&) const { return on_tick(turn); }
+  Reason operator()(const ManifestRead& event) const { return on_manifest_read(turn, event); }
   Reason operator()(const StopSignal& event) const { return on_stop(turn, event.why); }
 };
 

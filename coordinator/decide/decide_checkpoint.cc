@@ -1,4 +1,6 @@
-// A checkpoint counts once its manifest's hash is in the journal; only then may older ones go.
+// A checkpoint counts once its manifest's hash is in the journal; only then may older ones go. The
+// hash goes there when the coordinator itself has read the manifest: a writer that sees another
+// directory would report checkpoints that nobody finds.
 #include <algorithm>
 #include <set>
 
@@ -12,6 +14,10 @@ namespace lockstep::coordinator {
 namespace {
 
 constexpr uint32_t kFewestKept = 2;
+constexpr int64_t kLookAgainMs = 1'000;  // between two looks for a manifest
+// Each look lists the directory, so a network file system shows soon what is there (store.h). It is
+// shorter than cluster.grace_s, so that a stop tells the cause, too.
+constexpr int64_t kUnseenMs = 20'000;
 
 void drop(Turn& turn, CheckpointEntry entry, wire::CheckpointAck* ack) {
   if (entry.state == CheckpointState::kComplete) entry.state = CheckpointState::kDropped;
@@ -98,8 +104,9 @@ void acknowledge(Turn& turn, const Member& member, const wire::CheckpointReport&
   turn.send(member.connection, std::move(envelope));
 }
 
+// `what`: which one, and why it does not count.
 Reason checkpoint_failed(Turn& turn, const Member& member, Generation generation,
-                         const wire::CheckpointReport& message) {
+                         const wire::CheckpointReport& message, const std::string& what) {
   State& state = turn.state;
   // The acknowledgement may be lost with a connection, then the report comes again.
   acknowledge(turn, member, message, false);
@@ -108,9 +115,6 @@ Reason checkpoint_failed(Turn& turn, const Member& member, Generation generation
       message.final() && generation == state.source_generation && state.run == RunState::kStarted;
   if (!is_new && !is_last) return Reason::kAlreadyCounted;
   ++state.failed_checkpoints;
-  const std::string what = "the checkpoint of step " + std::to_string(message.step()) +
-                           " was not written by " + describe(state, member) + ": " +
-                           message.error();
   if (is_last) {
     turn.note(LogLine::Level::kInfo, "checkpoint_failed", what);
     end_run(turn, 70, "the last checkpoint failed: " + what + "; " + what_remains(turn));
@@ -137,6 +141,45 @@ Reason take_void(Turn& turn, const Member& member, const wire::CheckpointReport&
   }
   acknowledge(turn, member, message, false);
   return Reason::kCheckpointVoid;
+}
+
+// Its manifest was not seen in time, or is another one than its writer reported.
+Reason give_up_unseen(Turn& turn, const std::string& name, const std::string& error) {
+  State& state = turn.state;
+  const WrittenCheckpoint unseen = std::move(state.written.at(name));
+  state.written.erase(name);
+  const Member& member = turn.at(unseen.member);
+  const std::string what = "the coordinator does not see checkpoint " + name + " of step " +
+                           std::to_string(unseen.report.step()) + ", which " +
+                           describe(state, member) + " has written (" + error + "); give all " +
+                           "nodes one shared run directory at " + turn.options.run_dir;
+  return checkpoint_failed(turn, member, unseen.generation, unseen.report, what);
+}
+
+// It counts from here on.
+Reason accept(Turn& turn, const WrittenCheckpoint& written) {
+  State& state = turn.state;
+  const wire::CheckpointReport& message = written.report;
+  const Member& member = turn.at(written.member);
+  const CheckpointEntry entry{message.name(),
+                              message.step(),
+                              written.generation,
+                              member.id,
+                              message.manifest_sha256(),
+                              message.weights_sha256(),
+                              message.bytes(),
+                              message.final(),
+                              CheckpointState::kComplete};
+  if (!is_in_lineage(state, written.generation, message.step())) {
+    return take_void(turn, member, message, entry);
+  }
+  const bool is_present = written.generation == state.source_generation;
+  if (!LOCKSTEP_BUG(kCheckpointNotKept)) turn.persist(entry);
+  turn.log(LogLine::Level::kInfo, "checkpoint_written", "checkpoint " + entry.name);
+  state.checkpoints.insert(first_after(state.checkpoints, entry.step), entry);
+  if (is_present && message.final() && !state.end_ms) state.end_ms = turn.now_ms;
+  acknowledge(turn, member, message, is_present);
+  return Reason::kCheckpointAccepted;
 }
 
 }  // namespace
@@ -182,36 +225,63 @@ Reason on_checkpoint(Turn& turn, Member& member, Generation generation,
       name->member != member.id || message.step() > turn.options.total_steps) {
     return Reason::kRefusedMalformed;
   }
-  if (!message.error().empty()) return checkpoint_failed(turn, member, generation, message);
-  if (message.manifest_sha256().empty()) return Reason::kRefusedMalformed;
-  const CheckpointEntry entry{message.name(),
-                              message.step(),
-                              generation,
-                              member.id,
-                              message.manifest_sha256(),
-                              message.weights_sha256(),
-                              message.bytes(),
-                              message.final(),
-                              CheckpointState::kComplete};
-  if (!is_in_lineage(state, generation, message.step())) {
-    return take_void(turn, member, message, entry);
+  if (!message.error().empty()) {
+    return checkpoint_failed(turn, member, generation, message,
+                             "the checkpoint of step " + std::to_string(message.step()) +
+                                 " was not written by " + describe(state, member) + ": " +
+                                 message.error());
   }
+  if (message.manifest_sha256().empty()) return Reason::kRefusedMalformed;
+  const auto same = [&](const CheckpointEntry& c) { return c.name == message.name(); };
   const bool is_present = generation == state.source_generation;
-  const auto same = std::find_if(state.checkpoints.begin(), state.checkpoints.end(),
-                                 [&](const auto& c) { return c.name == message.name(); });
-  if (same != state.checkpoints.end()) {
+  if (std::any_of(state.checkpoints.begin(), state.checkpoints.end(), same)) {
     acknowledge(turn, member, message, is_present);
     return Reason::kAlreadyCounted;
   }
+  if (state.written.contains(message.name())) return Reason::kAlreadyCounted;
   if (is_present && !state.checkpoints.empty() && state.checkpoints.back().step > message.step()) {
     return Reason::kRefusedMalformed;  // steps never go back within a generation
   }
-  if (!LOCKSTEP_BUG(kCheckpointNotKept)) turn.persist(entry);
-  turn.log(LogLine::Level::kInfo, "checkpoint_written", "checkpoint " + entry.name);
-  state.checkpoints.insert(first_after(state.checkpoints, entry.step), entry);
-  if (is_present && message.final() && !state.end_ms) state.end_ms = turn.now_ms;
-  acknowledge(turn, member, message, is_present);
-  return Reason::kCheckpointAccepted;
+  state.written[message.name()] = {member.id, generation, message, false, turn.now_ms, turn.now_ms};
+  turn.actions.push_back(ReadManifest{message.name()});
+  return Reason::kCheckpointWritten;
+}
+
+CheckpointStanding standing_of(const State& state, const std::string& name) {
+  const auto written = state.written.find(name);
+  if (written == state.written.end()) return CheckpointStanding::kPlanned;
+  return written->second.is_read ? CheckpointStanding::kAgreed : CheckpointStanding::kWritten;
+}
+
+Reason settle_checkpoint(Turn& turn, const std::string& name) {
+  if (standing_of(turn.state, name) != CheckpointStanding::kAgreed)
+    return Reason::kCheckpointWritten;
+  const WrittenCheckpoint written = std::move(turn.state.written.at(name));
+  turn.state.written.erase(name);
+  return accept(turn, written);
+}
+
+Reason on_manifest_read(Turn& turn, const ManifestRead& event) {
+  State& state = turn.state;
+  const auto it = state.written.find(event.name);
+  const bool is_over = state.run == RunState::kEnded || state.run == RunState::kTermEnded;
+  if (is_over || it == state.written.end() || it->second.is_read) return Reason::kIgnored;
+  WrittenCheckpoint& written = it->second;
+  if (event.sha256 == written.report.manifest_sha256()) {
+    written.is_read = true;
+    return settle_checkpoint(turn, event.name);
+  }
+  if (turn.now_ms - written.since_ms <= kUnseenMs) return Reason::kCheckpointWritten;
+  return give_up_unseen(turn, event.name,
+                        event.error.empty() ? "its manifest is another one" : event.error);
+}
+
+void look_for_manifests(Turn& turn) {
+  for (auto& [name, written] : turn.state.written) {
+    if (written.is_read || turn.now_ms - written.looked_ms < kLookAgainMs) continue;
+    written.looked_ms = turn.now_ms;
+    turn.actions.push_back(ReadManifest{name});
+  }
 }
 
 }  // namespace lockstep::coordinator

@@ -256,6 +256,15 @@ Reason on_drained(Turn& turn, Member& member, const wire::Leave& message);
 void release_leavers(Turn& turn, bool all);
 
 // ---- decide_checkpoint.cc
+// How far a checkpoint has come that does not count yet. It counts once it is kAgreed: its manifest
+// was read, and no check of its weights is outstanding.
+enum class CheckpointStanding : uint8_t { kPlanned, kWritten, kRead, kAgreed };
+CheckpointStanding standing_of(const State& state, const std::string& name);
+// Lets it count if it may.
+Reason settle_checkpoint(Turn& turn, const std::string& name);
+// Asks again for manifests that were not there.
+void look_for_manifests(Turn& turn);
+Reason on_manifest_read(Turn& turn, const ManifestRead& event);
 // The newest checkpoint of the lineage with at most `step` steps; null if there is none.
 const CheckpointEntry* newest_until(const State& state, Step step);
 // With checkpoint.best, at a start: says that the best evaluation has no checkpoint any more.

@@ -24,6 +24,7 @@ void forgive(Turn& turn, int64_t asleep_ms) {
     if (*since_ms) **since_ms += asleep_ms;
   }
   if (state.suspicion) state.suspicion->since_ms += asleep_ms;
+  for (auto& [name, written] : state.written) written.since_ms += asleep_ms;
   state.prepared_ms += asleep_ms;
   state.progress_ms += asleep_ms;
   state.front_ms += asleep_ms;
@@ -93,6 +94,7 @@ Reason on_tick(Turn& turn) {
     return Reason::kClockJumped;
   }
   kill_left_over(turn);
+  look_for_manifests(turn);
   if (const auto reason = evict_expelled(turn)) return *reason;
   if (const auto reason = judge_interruption(turn)) return *reason;
   if (const auto reason = judge_members(turn)) return *reason;

@@ -160,6 +160,8 @@ void RunServer::Impl::perform(Action& action) {
     steps.add(parts.loop.now_ms(), history->step);
     goodput.step_survives(static_cast<double>(history->step.wall_us) / 1e6);
     observe_step(parts.metrics, history->step, predictions_per_sample(options.job.model()));
+  } else if (const auto* wanted = std::get_if<ReadManifest>(&action)) {
+    read_manifest(wanted->name);
   } else if (const auto* line = std::get_if<LogLine>(&action)) {
     write_line(parts.logger, *line);
   } else if (const auto* over = std::get_if<EndTerm>(&action)) {
@@ -168,6 +170,14 @@ void RunServer::Impl::perform(Action& action) {
     is_over = true;
     final_code = end->exit_code;
   }
+}
+
+void RunServer::Impl::read_manifest(const std::string& name) {
+  auto read = parts.read_manifest(name);
+  ManifestRead answer{name, {}, {}};
+  (read.is_ok() ? answer.sha256 : answer.error) =
+      read.is_ok() ? std::move(read).value() : read.status().message();
+  enqueue(std::move(answer));
 }
 
 RunServer::RunServer(Parts parts, Options options, State state, EarlierTerms earlier)

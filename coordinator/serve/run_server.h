@@ -63,6 +63,8 @@ class RunServer {
     std::function<void(const std::string& why)> on_term_end;
     std::function<bool()> is_superseded = {};  // null: never
     EvalFile* evals = nullptr;                 // null: none is written
+    // The SHA-256 of the manifest of the checkpoint `name`, as it lies in the run directory.
+    std::function<Result<std::string>(const std::string& name)> read_manifest = {};
   };
   // If `state` has ended already, the server only tells it to those who ask, for a while.
   RunServer(Parts parts, Options options, State state, EarlierTerms earlier = {});

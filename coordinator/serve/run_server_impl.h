@@ -52,6 +52,7 @@ struct RunServer::Impl {
   void watch_phases(const JournalEntry& entry);
   void fold();
   void perform(Action& action);
+  void read_manifest(const std::string& name);
   void finish();
   void end_term();
   Status write_summary();

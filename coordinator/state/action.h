@@ -36,6 +36,11 @@ struct AppendHistory {
   StepEntry step;
 };
 
+// Reads the manifest of a checkpoint in the run directory and answers with the event ManifestRead.
+struct ReadManifest {
+  std::string name;  // of the checkpoint
+};
+
 struct LogLine {
   enum class Level { kInfo, kWarn, kError };
   Level level = Level::kInfo;
@@ -56,7 +61,7 @@ struct EndRun {
   std::string message;
 };
 
-using Action =
-    std::variant<Persist, Send, CloseConnection, AppendHistory, LogLine, EndTerm, EndRun>;
+using Action = std::variant<Persist, Send, CloseConnection, AppendHistory, ReadManifest, LogLine,
+                            EndTerm, EndRun>;
 
 }  // namespace lockstep::coordinator

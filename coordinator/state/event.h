@@ -29,11 +29,18 @@ struct ConnectionClosed {
 // Time passed. decide() judges deadlines only at a tick.
 struct Tick {};
 
+// The answer to ReadManifest (action.h).
+struct ManifestRead {
+  std::string name;    // of the checkpoint
+  std::string sha256;  // of its manifest, as the coordinator sees it; empty: see `error`
+  std::string error;
+};
+
 // The coordinator got a signal: checkpoint at the next agreed boundary, then end with 75.
 struct StopSignal {
   std::string why;
 };
 
-using Event = std::variant<MessageReceived, ConnectionClosed, Tick, StopSignal>;
+using Event = std::variant<MessageReceived, ConnectionClosed, Tick, ManifestRead, StopSignal>;
 
 }  // namespace lockstep::coordinator

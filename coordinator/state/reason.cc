@@ -54,6 +54,8 @@ const char* reason_name(Reason reason) {
       return "records_accepted";
     case Reason::kRecordsVoid:
       return "records_void";
+    case Reason::kCheckpointWritten:
+      return "checkpoint_written";
     case Reason::kCheckpointAccepted:
       return "checkpoint_accepted";
     case Reason::kCheckpointFailed:

@@ -35,7 +35,8 @@ enum class Reason : uint8_t {
 
   // Work
   kRecordsAccepted,
-  kRecordsVoid,  // acknowledged and not kept, because no row covers them
+  kRecordsVoid,        // acknowledged and not kept, because no row covers them
+  kCheckpointWritten,  // its writer says so; the coordinator has not read its manifest yet
   kCheckpointAccepted,
   kCheckpointFailed,  // a periodic one; the older one stays
   kCheckpointVoid,    // acknowledged and not kept, because it is not in the lineage

@@ -206,6 +206,17 @@ struct Casualty {
   InHand in_hand;
 };
 
+// A checkpoint that its writer has reported and that does not count yet
+// (decide/decide_checkpoint.cc).
+struct WrittenCheckpoint {
+  MemberId member = 0;
+  Generation generation = 0;
+  wire::CheckpointReport report;
+  bool is_read = false;  // the coordinator has seen the manifest that the writer reported
+  int64_t since_ms = 0;
+  int64_t looked_ms = 0;
+};
+
 // Keeps a place out for a while after an eviction without proof.
 struct Bar {
   int64_t until_ms = 0;
@@ -266,6 +277,7 @@ struct State {
   std::map<Step, EvalEntry> evals;           // of the surviving lineage, by steps applied
   std::vector<CheckpointEntry> checkpoints;  // of the surviving lineage and not dropped, by step
   std::vector<CheckpointEntry> stray;        // outside the lineage, and maybe still on disk
+  std::map<std::string, WrittenCheckpoint> written;  // by name
   CheckHistory checks;
   std::map<std::pair<Generation, Step>, PendingCheck> pending_checks;
   uint64_t failed_checkpoints = 0;

@@ -25,7 +25,9 @@ Status Runner::install_state(Life& life) {
 
 Status Runner::load_state(const Life& life) {
   const std::string& path = life.order.start.source().checkpoint_path();
-  LOCKSTEP_ASSIGN_OR_RETURN(const LoadedState loaded, read_checkpoint(path));
+  const auto read = read_checkpoint(path);
+  if (!read.is_ok()) return damaged_since(read.status());
+  const LoadedState& loaded = *read;
   const CheckpointInfo& info = loaded.info;
   if (info.manifest.resume.step != life.begin->step)
     return Status(Code::kInternal, "checkpoint " + info.name + " is not of step " +

@@ -92,16 +92,18 @@ Status SimCoordinator::begin(BeginMode mode) {
     });
   };
   server_ = std::make_unique<coordinator::RunServer>(
-      coordinator::RunServer::Parts{loop(),
-                                    *journal_,
-                                    *history_,
-                                    *logger_,
-                                    clock_,
-                                    *metrics_,
-                                    on_end,
-                                    on_term_end,
-                                    {},
-                                    evals_.get()},
+      coordinator::RunServer::Parts{
+          loop(),
+          *journal_,
+          *history_,
+          *logger_,
+          clock_,
+          *metrics_,
+          on_end,
+          on_term_end,
+          {},
+          evals_.get(),
+          [this](const std::string& name) { return world_.disk.see_manifest(name); }},
       options, std::move(state),
       coordinator::EarlierTerms{term.stats, term.earlier_wall_ms,
                                 term.beginning.living.has_value()});

@@ -74,7 +74,7 @@ Task<Status> Trainer::install_checkpoint(Life& life) {
   co_await waiter_.sleep(1, 20);
   const std::string& path = life.order.start.source().checkpoint_path();
   const auto loaded = world_.disk.load_checkpoint(path);
-  if (!loaded.is_ok()) co_return loaded.status();
+  if (!loaded.is_ok()) co_return damaged_since(loaded.status());
   if (loaded->step != life.at.step)
     co_return Status(Code::kInternal,
                      "checkpoint " + path + " is not of step " + std::to_string(life.at.step));

@@ -146,6 +146,12 @@ Result<ModelState> Disk::load_checkpoint(const std::string& path) const {
   return found->second.state;
 }
 
+Result<std::string> Disk::see_manifest(const std::string& name) const {
+  const auto found = checkpoints_.find(name);  // damage elsewhere does not show in it
+  if (found == checkpoints_.end()) return Status(Code::kNoInput, name + " is not there");
+  return found->second.info.manifest_sha256;
+}
+
 bool Disk::is_torn(const std::string& name) const {
   const auto found = checkpoints_.find(name);
   return found != checkpoints_.end() && found->second.is_torn;

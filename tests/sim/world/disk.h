@@ -55,6 +55,7 @@ class Disk {
   std::unique_ptr<coordinator::Journal> open_cut_journal(size_t commits);
 
   Result<CheckpointInfo> write_checkpoint(const Manifest& manifest, const ModelState& state);
+  Result<std::string> see_manifest(const std::string& name) const;  // its hash
   Result<ModelState> load_checkpoint(const std::string& path) const;
   void drop_checkpoints(const std::vector<std::string>& names, uint32_t keep);
   // The newest checkpoint becomes unreadable, unless it is the only one, or that of `last`.

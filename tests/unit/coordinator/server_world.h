@@ -185,7 +185,8 @@ class ServerTest : public ::testing::Test {
     const auto on_term_end = [this](const std::string& why) { term_end_ = why; };
     server_ = std::make_unique<RunServer>(
         RunServer::Parts{loop_, journal_, *history_, *logger_, clock_, metrics_, on_end,
-                         on_term_end, [this] { return is_superseded_(); }},
+                         on_term_end, [this] { return is_superseded_(); }, nullptr,
+                         [](const std::string&) { return Result<std::string>(std::string("m")); }},
         options_, std::move(state), std::move(earlier));
     EXPECT_TRUE(server_->listen(*transport_, address, kToken).is_ok());
     address_ = server_->control_address();

@@ -90,5 +90,19 @@ TEST_F(RunnerTest, ACheckpointOfAnotherModelIsAFailureThatNamesTheTensorAndChang
   EXPECT_EQ(engine_.count_, 41);
 }
 
+// The next term of the run takes an older one; a verdict on the data would end the run.
+TEST_F(RunnerTest, ACheckpointThatWasDamagedSinceItWasChosenIsNoVerdictOnTheRun) {
+  engine_.count_ = 3;
+  const auto written = write_checkpoint(*files_, temporary_.path() + "/c",
+                                        testing::state_of(engine_), testing::manifest_of(3));
+  ASSERT_TRUE(written.is_ok());
+  std::ofstream(written->path + "/" + kModelFile) << "damaged";
+  StartOrder resume = order(2, {3, Phase::kTrain}, 9);
+  resume.start.mutable_source()->set_checkpoint_path(written->path);
+  run(resume);
+  EXPECT_THAT(port_.events, ElementsAre("leave FAILED 0"));
+  EXPECT_THAT(port_.last, FailsWith(Code::kInternal, Names(written->path)));
+}
+
 }  // namespace
 }  // namespace lockstep

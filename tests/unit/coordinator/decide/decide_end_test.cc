@@ -38,6 +38,61 @@ TEST(Decide, AFailedCheckpointThatIsReportedAgainAfterAReconnectCountsOnce) {
   EXPECT_EQ(w.state.failed_checkpoints, 2u);
 }
 
+bool asks_for_manifest(const World& w) {
+  return std::any_of(w.actions.begin(), w.actions.end(),
+                     [](const Action& a) { return std::holds_alternative<ReadManifest>(a); });
+}
+
+TEST(Decide, ACheckpointCountsWhenTheCoordinatorHasReadItsManifest) {
+  World w;
+  w.train();
+  w.sees_checkpoints = false;
+  const std::string name = checkpoint_name({1, 1, 1});
+  EXPECT_EQ(w.checkpoint(1, 1), Reason::kCheckpointWritten);
+  EXPECT_TRUE(asks_for_manifest(w));
+  EXPECT_EQ(w.happen(ManifestRead{name, "", "not there"}), Reason::kCheckpointWritten);
+  EXPECT_EQ(w.happen(ManifestRead{name, "another", ""}), Reason::kCheckpointWritten);
+  EXPECT_TRUE(w.state.checkpoints.empty());
+  EXPECT_TRUE(w.journal.load()->checkpoints.empty());
+  EXPECT_EQ(w.checkpoint(1, 1), Reason::kAlreadyCounted);  // over a new connection
+  EXPECT_TRUE(w.sent(1).empty());                          // so its writer goes on waiting
+  w.wait(1'000);
+  EXPECT_TRUE(asks_for_manifest(w));
+  EXPECT_EQ(w.happen(ManifestRead{name, "m", ""}), Reason::kCheckpointAccepted);
+  EXPECT_EQ(w.sent(1).back().checkpoint_ack().name(), name);
+  EXPECT_EQ(w.state.checkpoints.size(), 1u);
+  EXPECT_EQ(w.happen(ManifestRead{name, "m", ""}), Reason::kIgnored);
+}
+
+// The reason of the answer that comes after 21 s.
+Reason never_see(World& w, Step step, bool final) {
+  w.sees_checkpoints = false;
+  EXPECT_EQ(w.checkpoint(1, step, final), Reason::kCheckpointWritten);
+  w.wait_alive(21'000);
+  return w.happen(ManifestRead{checkpoint_name({step, 1, 1}), "", "not there"});
+}
+
+TEST(Decide, AWriterWithAnotherDirectoryShowsAtItsFirstCheckpoint) {
+  Options options = small_options();
+  options.run_dir = "/runs/first";
+  World w(options);
+  w.train();
+  EXPECT_EQ(never_see(w, 1, false), Reason::kCheckpointFailed);
+  EXPECT_EQ(w.state.failed_checkpoints, 1u);
+  EXPECT_TRUE(w.state.checkpoints.empty());
+  EXPECT_EQ(w.sent(1).back().checkpoint_ack().name(), checkpoint_name({1, 1, 1}));
+  EXPECT_THAT(w.journal.events().back().text,
+              testing::AllOf(testing::HasSubstr(checkpoint_name({1, 1, 1})),
+                             testing::HasSubstr("node n"), testing::HasSubstr("/runs/first")));
+}
+
+TEST(Decide, ALastCheckpointThatTheCoordinatorDoesNotSeeIsNoEnd) {
+  World w;
+  w.train();
+  EXPECT_EQ(never_see(w, 4, true), Reason::kEndedCheckpointFailed);
+  EXPECT_EQ(w.ends.at(0).exit_code, 70);
+}
+
 // Both have trained to the end; the one that does not write has left.
 void wait_for_the_writer(World& w) {
   w.train();
