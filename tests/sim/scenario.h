@@ -71,5 +71,6 @@ std::vector<Scenario> scenarios_of_networks();
 std::vector<Scenario> scenarios_of_samples();
 std::vector<Scenario> scenarios_of_machines();
 std::vector<Scenario> scenarios_of_scripts();
+std::vector<Scenario> scenarios_of_ends();
 
 }  // namespace lockstep::sim

@@ -1,9 +1,12 @@
 // Nobody is taken for dead without a reason: a worker that trains in the present generation and was
 // never stopped or cut off keeps its identity, whatever happens to others, to the coordinator and
-// to its connection. Only a term that begins from a checkpoint knows nobody.
+// to its connection. Only a term that begins from a checkpoint knows nobody, and who was left out
+// by a planned change does not train any more.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "tests/sim/checks/checks.h"
 
@@ -21,8 +24,8 @@ class EvictionCheck final : public Check {
     const MemberId member = message.registered().member();
     const auto [known, is_new] = members_.try_emplace(to, member);
     if (is_new || known->second == member) return;
-    known->second = member;
-    if (trains_[to] && world_.disturbed.count(to) == 0)
+    const bool is_left_out = left_out_.count(std::exchange(known->second, member)) != 0;
+    if (trains_[to] && !is_left_out && world_.disturbed.count(to) == 0)
       world_.fail("eviction", to + " lives and was never cut off, but is member " +
                                   std::to_string(member) + " now");
   }
@@ -40,8 +43,10 @@ class EvictionCheck final : public Check {
       if (begins_anew || std::holds_alternative<coordinator::RollbackEntry>(entry))
         members_.clear();
       const auto* generation = std::get_if<coordinator::GenerationEntry>(&entry);
-      if (generation != nullptr && generation->state == coordinator::GenerationState::kStarted)
-        started_ = generation->generation;
+      if (generation == nullptr) continue;
+      if (generation->state == coordinator::GenerationState::kPlanned)
+        planned_.insert(generation->generation);
+      if (generation->state == coordinator::GenerationState::kStarted) note_start(*generation);
     }
   }
 
@@ -52,8 +57,23 @@ class EvictionCheck final : public Check {
     });
   }
 
+  void note_start(const coordinator::GenerationEntry& entry) {
+    started_ = entry.generation;
+    wire::Start start;
+    if (!start.ParseFromString(entry.start))
+      return world_.fail("eviction", "a start in the journal cannot be read");
+    const std::set<MemberId> before = std::exchange(placed_, {});
+    for (const wire::MemberInfo& info : start.members()) placed_.insert(info.member());
+    if (planned_.count(entry.generation) == 0) return;
+    for (const MemberId id : before)
+      if (placed_.count(id) == 0) left_out_.insert(id);
+  }
+
   World& world_;
   const SharedLedger ledger_;
+  std::set<Generation> planned_;
+  std::set<MemberId> placed_;                // in the newest started generation
+  std::set<MemberId> left_out_;              // by planned changes
   std::map<std::string, MemberId> members_;  // by process
   std::map<std::string, Generation> lives_;  // in which it trained last
   std::map<std::string, bool> trains_;       // in the newest one, when it was heard last

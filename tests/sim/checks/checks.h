@@ -52,6 +52,10 @@ class LedgerView {
 
 using SharedLedger = std::shared_ptr<LedgerView>;
 
+// After which steps the evaluations of a commit are. The view has the whole commit when a check
+// sees it, and a start in it knows only of those before it.
+std::set<Step> evaluated_in(const Disk::Entries& entries);
+
 // Whose state can be compared with the undisturbed run's: nobody's while a damage is in the
 // lineage, nor that of a member of an older generation than the newest start after a death. The
 // state's check keeps it up to date for the others. check_state.cc

@@ -64,4 +64,11 @@ const wire::StepRecord* LedgerView::digests(Generation generation, Step step) co
   return found == digests_.end() ? nullptr : &found->second;
 }
 
+std::set<Step> evaluated_in(const Disk::Entries& entries) {
+  std::set<Step> steps;
+  for (const coordinator::JournalEntry& entry : entries)
+    if (const auto* eval = std::get_if<coordinator::EvalEntry>(&entry)) steps.insert(eval->step);
+  return steps;
+}
+
 }  // namespace lockstep::sim

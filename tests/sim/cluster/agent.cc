@@ -137,6 +137,11 @@ void SimAgent::terminate() {
   end_if_alone();
 }
 
+void SimAgent::kill_workers() {
+  if (!is_alive() || !is_stopping_) return;
+  for (SimWorker* worker : living()) worker->kill();
+}
+
 void SimAgent::end_if_alone() {
   const bool may_end = has_goodbye_ || (is_stopping_ && !client_->is_ready());
   if (!may_end || !workers_.empty()) return;

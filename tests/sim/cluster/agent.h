@@ -25,6 +25,8 @@ class SimAgent final : public Process {
   std::vector<SimWorker*> living() const;  // by local rank
   // SIGTERM: the agent starts no worker again, and need not hear how the run ended.
   void terminate();
+  // SIGINT after that: kills its workers.
+  void kill_workers();
 
  private:
   void vanish() override;

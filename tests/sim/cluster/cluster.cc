@@ -9,6 +9,7 @@ using coordinator::BeginMode;
 
 constexpr uint32_t kMaxStarts = 20;
 constexpr int64_t kLeaveMs = 30'000;   // from the coordinator's end on
+constexpr int64_t kInsistMs = 2'000;   // from SIGTERM to SIGINT, which kills workers
 constexpr int64_t kRestartMs = 1'000;  // until a user has seen that the run ended
 
 }  // namespace
@@ -100,6 +101,10 @@ void Cluster::on_coordinator_ended() {
     world_.loop.call_after(patience_ms / 2, [this, start = starts_] {
       if (start != starts_) return;
       for (SimAgent* agent : agents()) agent->terminate();  // it missed the end
+    });
+    world_.loop.call_after(patience_ms / 2 + kInsistMs, [this, start = starts_] {
+      if (start != starts_) return;
+      for (SimAgent* agent : agents()) agent->kill_workers();
     });
     world_.loop.call_after(patience_ms, [this, start = starts_, patience_ms] {
       if (start == starts_) kill_left(patience_ms > 0);

@@ -32,7 +32,7 @@ class DiskTrouble final : public Fault {
         return;
       case 2:
         world_.trace.add("a checkpoint rots", "disk");
-        return disk.rot(world_.options.steps);
+        return disk.rot(world_.end());
       default:
         world_.trace.add("disk full", "disk");
         disk.is_full = true;
