@@ -94,6 +94,15 @@ std::vector<MemberId> CheckFinding::odd() const {
 
 CheckFinding examine(const PendingCheck& check, Step step) {
   CheckFinding finding;
+  for (const auto& [member, report] : check.reports) {
+    if (!report.has_again() || report.again_hash() == report.gradient_hash()) continue;
+    finding.is_alone = true;
+    finding.subject = CheckSubject::kGradient;
+    finding.values[member] = report.gradient_hash();
+    finding.what = "computed slot " + std::to_string(report.slot()) + " of step " +
+                   std::to_string(step) + " twice and got two gradients";
+    return finding;
+  }
   for (const CheckSubject subject : kSubjects) {
     Values values = values_of(check, subject);
     const Votes votes = count(values);

@@ -26,6 +26,7 @@ struct CheckFinding {
   std::optional<uint64_t> right;         // nothing: no majority
   size_t votes = 0;                      // how many members reported `right`
   bool by_witness = false;               // the majority needs both attempts
+  bool is_alone = false;                 // its only member differs from itself
   std::vector<WitnessEntry> wrong_then;  // wrong in an earlier attempt at the step
 
   bool is_difference() const { return !values.empty(); }

@@ -156,20 +156,36 @@ Reason give_up_unseen(Turn& turn, const std::string& name, const std::string& er
   return checkpoint_failed(turn, member, unseen.generation, unseen.report, what);
 }
 
+// C4 (corruption.h). A generation that is over, and whose check nobody can complete, answers no
+// more: its checkpoints count without an answer.
+bool awaits_check(const Turn& turn, const WrittenCheckpoint& written) {
+  const State& state = turn.state;
+  const Step step = written.report.step();
+  const Step agreed = std::max(state.checks.agreed, state.checks.same_weights);
+  if (!is_checking(turn.options) || step <= agreed) return false;
+  if (written.generation == state.source_generation) return state.source_members.size() > 1;
+  return state.pending_checks.contains({written.generation, step});
+}
+
+CheckpointEntry entry_of(const WrittenCheckpoint& written) {
+  const wire::CheckpointReport& message = written.report;
+  return {message.name(),
+          message.step(),
+          written.generation,
+          written.member,
+          message.manifest_sha256(),
+          message.weights_sha256(),
+          message.bytes(),
+          message.final(),
+          CheckpointState::kComplete};
+}
+
 // It counts from here on.
 Reason accept(Turn& turn, const WrittenCheckpoint& written) {
   State& state = turn.state;
   const wire::CheckpointReport& message = written.report;
   const Member& member = turn.at(written.member);
-  const CheckpointEntry entry{message.name(),
-                              message.step(),
-                              written.generation,
-                              member.id,
-                              message.manifest_sha256(),
-                              message.weights_sha256(),
-                              message.bytes(),
-                              message.final(),
-                              CheckpointState::kComplete};
+  const CheckpointEntry entry = entry_of(written);
   if (!is_in_lineage(state, written.generation, message.step())) {
     return take_void(turn, member, message, entry);
   }
@@ -247,18 +263,37 @@ Reason on_checkpoint(Turn& turn, Member& member, Generation generation,
   return Reason::kCheckpointWritten;
 }
 
-CheckpointStanding standing_of(const State& state, const std::string& name) {
-  const auto written = state.written.find(name);
-  if (written == state.written.end()) return CheckpointStanding::kPlanned;
-  return written->second.is_read ? CheckpointStanding::kAgreed : CheckpointStanding::kWritten;
+CheckpointStanding standing_of(const Turn& turn, const std::string& name) {
+  const auto written = turn.state.written.find(name);
+  if (written == turn.state.written.end()) return CheckpointStanding::kPlanned;
+  if (!written->second.is_read) return CheckpointStanding::kWritten;
+  return awaits_check(turn, written->second) ? CheckpointStanding::kRead
+                                             : CheckpointStanding::kAgreed;
 }
 
 Reason settle_checkpoint(Turn& turn, const std::string& name) {
-  if (standing_of(turn.state, name) != CheckpointStanding::kAgreed)
-    return Reason::kCheckpointWritten;
+  if (standing_of(turn, name) != CheckpointStanding::kAgreed) return Reason::kCheckpointWritten;
   const WrittenCheckpoint written = std::move(turn.state.written.at(name));
   turn.state.written.erase(name);
   return accept(turn, written);
+}
+
+void settle_checkpoints(Turn& turn) {
+  std::vector<std::string> names;  // ascending by step, as names are
+  for (const auto& [name, written] : turn.state.written) names.push_back(name);
+  for (const std::string& name : names) settle_checkpoint(turn, name);
+}
+
+void void_written(Turn& turn, const std::function<bool(const WrittenCheckpoint&)>& is_void) {
+  State& state = turn.state;
+  for (const auto& [name, written] : state.written) {
+    if (!is_void(written)) continue;
+    CheckpointEntry entry = entry_of(written);
+    entry.state = CheckpointState::kRolledBack;
+    turn.persist(entry);
+    state.stray.push_back(std::move(entry));
+  }
+  std::erase_if(state.written, [&](const auto& e) { return is_void(e.second); });
 }
 
 Reason on_manifest_read(Turn& turn, const ManifestRead& event) {
@@ -277,6 +312,7 @@ Reason on_manifest_read(Turn& turn, const ManifestRead& event) {
 }
 
 void look_for_manifests(Turn& turn) {
+  settle_checkpoints(turn);
   for (auto& [name, written] : turn.state.written) {
     if (written.is_read || turn.now_ms - written.looked_ms < kLookAgainMs) continue;
     written.looked_ms = turn.now_ms;

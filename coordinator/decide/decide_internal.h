@@ -3,6 +3,7 @@
 // A Turn holds the changing state and collects actions. Every on_* returns the reason.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -259,9 +260,13 @@ void release_leavers(Turn& turn, bool all);
 // How far a checkpoint has come that does not count yet. It counts once it is kAgreed: its manifest
 // was read, and no check of its weights is outstanding.
 enum class CheckpointStanding : uint8_t { kPlanned, kWritten, kRead, kAgreed };
-CheckpointStanding standing_of(const State& state, const std::string& name);
+CheckpointStanding standing_of(const Turn& turn, const std::string& name);
 // Lets it count if it may.
 Reason settle_checkpoint(Turn& turn, const std::string& name);
+// The same of all, after a check was judged.
+void settle_checkpoints(Turn& turn);
+// Those that `is_void` names will never count.
+void void_written(Turn& turn, const std::function<bool(const WrittenCheckpoint&)>& is_void);
 // Asks again for manifests that were not there.
 void look_for_manifests(Turn& turn);
 Reason on_manifest_read(Turn& turn, const ManifestRead& event);
@@ -289,6 +294,8 @@ bool is_other_process(const Member& member, uint64_t process);
 std::string node_of(Turn& turn, const std::string& name, const std::string& machine);
 // Ends the run if every member has left and the final checkpoint is in the journal.
 Reason finish_if_all_left(Turn& turn, Reason otherwise);
+// What the run says at its end, after `last` steps.
+std::string how_it_ended(const Turn& turn, Step last);
 // Half a sentence on the steps that no checkpoint holds.
 std::string what_is_lost(const Turn& turn);
 // "…; the checkpoint step-… of step 1500 remains; to go on: lockstep run …"

@@ -4,6 +4,7 @@
 #include "comm/base/planted_bug.h"
 #include "comm/base/text/shell_word.h"
 #include "coordinator/decide/decide_internal.h"
+#include "coordinator/state/corruption.h"
 #include "coordinator/state/evaluations.h"
 
 namespace lockstep::coordinator {
@@ -24,18 +25,23 @@ Reason fail(Turn& turn, Reason reason, const std::string& message) {
   return reason;
 }
 
+}  // namespace
+
 std::string how_it_ended(const Turn& turn, Step last) {
-  if (last == turn.options.total_steps) return "all " + std::to_string(last) + " steps are done";
+  const std::string unchecked =
+      is_checking(turn.options)
+          ? ""
+          : "; the workers' weights were never compared (train.check_every is 0)";
+  if (last == turn.options.total_steps)
+    return "all " + std::to_string(last) + " steps are done" + unchecked;
   const data::EvalTrack track =
       track_until(last, turn.state.evals, turn.state.checkpoints, turn.options);
   return "ended after step " + std::to_string(last) + " of " +
          std::to_string(turn.options.total_steps) +
          " (train.patience): " + counted(track.since, "evaluation") + " in a row " +
          (track.since == 1 ? "was" : "were") + " no better than the one after step " +
-         std::to_string(track.best.step);
+         std::to_string(track.best.step) + unchecked;
 }
-
-}  // namespace
 
 bool has_checkpoint_of(const State& state, Step step) {
   return std::any_of(state.checkpoints.begin(), state.checkpoints.end(),

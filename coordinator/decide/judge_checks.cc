@@ -5,6 +5,7 @@
 #include "coordinator/decide/decide_internal.h"
 #include "coordinator/decide/expel.h"
 #include "coordinator/state/corruption.h"
+#include "data/order/check_after.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -21,6 +22,22 @@ bool is_ripe(const Turn& turn, Generation generation, const PendingCheck& check)
   const bool is_over = generation != turn.state.source_generation;
   if (is_over && turn.now_ms - check.since_ms > turn.options.lease_ms) return true;
   return all_have_reported(turn.state, check);
+}
+
+// A member that is alone agrees with itself, if it has computed something twice.
+bool proves_agreement(const State& state, const PendingCheck& check) {
+  const bool is_alone = check.members.size() == 1;
+  const bool is_told = check.reports.size() > 1 || (is_alone && !check.reports.empty() &&
+                                                    check.reports.begin()->second.has_again());
+  return is_told && all_have_reported(state, check);
+}
+
+// Where work is compared, too, members may hold the same wrong weights: one of them has computed
+// wrong for all since the check before. So equal weights alone are nothing to go back to.
+bool compares_all(const Turn& turn, const PendingCheck& check) {
+  if (!compares_work(turn.options)) return true;
+  return std::any_of(check.reports.begin(), check.reports.end(),
+                     [](const auto& e) { return e.second.has_gradient() || e.second.has_sum(); });
 }
 
 void keep_agreement(Turn& turn, Generation generation, Step step) {
@@ -53,9 +70,11 @@ std::string way_back(const State& state) {
                            std::to_string(agreed) + ", after which all still agreed";
 }
 
-void distrust(State& state) {
+void distrust(Turn& turn) {
+  State& state = turn.state;
   state.checks.is_open = true;
   forget_checkpoints_after(state, state.checks.agreed);
+  void_written(turn, [](const WrittenCheckpoint&) { return true; });
 }
 
 std::string accusation(const Turn& turn, const CheckFinding& finding) {
@@ -81,14 +100,14 @@ Reason go_back(Turn& turn, Generation generation, Step step, const CheckFinding&
   for (const WitnessEntry& w : finding.wrong_then) {
     expel(turn, place_of(w), {w.generation, step, false});
   }
-  distrust(turn.state);
+  distrust(turn);
   turn.note(LogLine::Level::kError, "corruption",
             what + kPutOut + "Meanwhile " + way_back(turn.state));
   return end_term(turn, "a worker computed wrong; " + way_back(turn.state));
 }
 
 // The wrong worker goes like one that died. Since the last agreement its part may be in everything.
-Reason go_on(Turn& turn, const CheckFinding& finding, Generation generation) {
+Reason go_on(Turn& turn, Generation generation, const CheckFinding& finding) {
   CheckHistory& checks = turn.state.checks;
   const Step since = checks.agreed + 1;
   const std::string what = accusation(turn, finding);
@@ -100,6 +119,9 @@ Reason go_on(Turn& turn, const CheckFinding& finding, Generation generation) {
   for (const WitnessEntry& w : finding.wrong_then) {
     expel(turn, place_of(w), {w.generation, since, true});
   }
+  void_written(turn, [&](const WrittenCheckpoint& written) {
+    return is_expelled(turn.state, turn.at(written.member));
+  });
   checks.tainted = std::min(checks.tainted.value_or(since), since);
   turn.note(
       LogLine::Level::kError, "corruption",
@@ -109,11 +131,27 @@ Reason go_on(Turn& turn, const CheckFinding& finding, Generation generation) {
   return evict_expelled(turn).value_or(Reason::kExpelled);
 }
 
+// A member that is alone has got two results. When the step is computed again, that tells nothing
+// of this attempt.
+Reason judge_alone(Turn& turn, Generation generation, Step step, const CheckFinding& finding) {
+  CheckHistory& checks = turn.state.checks;
+  const bool is_again = !checks.unexplained.insert(step).second;
+  turn.persist(CheckEntry{generation, step, false, {}, 0, false});
+  distrust(turn);
+  const std::string what = describe(turn.state, finding.odd()) + " " + finding.what +
+                           ": a memory or a processor there is at fault, and nothing reported an "
+                           "error; test that machine";
+  turn.note(LogLine::Level::kError, "corruption", what);
+  if (!is_again) return end_term(turn, "the only worker computes wrong; " + way_back(turn.state));
+  end_run(turn, 70, what + ". It did so in this step before; " + what_remains(turn));
+  return Reason::kEndedCorruption;
+}
+
 Reason judge_unexplained(Turn& turn, Generation generation, Step step,
                          const CheckFinding& finding) {
   const bool is_again = turn.state.checks.unexplained.contains(step);
   keep_witnesses(turn, generation, step, finding);
-  distrust(turn.state);
+  distrust(turn);
   const std::string what = describe(turn.state, finding.odd()) + " differ: each " + finding.what +
                            " than another, and no majority says who is right";
   turn.note(LogLine::Level::kError, "corruption", what);
@@ -131,12 +169,13 @@ Reason judge_unexplained(Turn& turn, Generation generation, Step step,
 }
 
 Reason judge(Turn& turn, Generation generation, Step step, CheckFinding finding) {
+  if (finding.is_alone) return judge_alone(turn, generation, step, finding);
   std::map<MemberId, Place> places;
   for (const auto& [id, value] : finding.values) places[id] = place_of(turn.at(id));
   ask_witnesses(turn.state.checks.witnesses, step, places, &finding);
   if (!finding.right) return judge_unexplained(turn, generation, step, finding);
   if (turn.options.job.train().on_corruption() == "continue") {
-    return go_on(turn, finding, generation);
+    return go_on(turn, generation, finding);
   }
   return go_back(turn, generation, step, finding);
 }
@@ -177,10 +216,12 @@ std::optional<Reason> judge_witnesses(Turn& turn, Step step, const PendingCheck&
 Reason on_check(Turn& turn, Member& member, Generation generation,
                 const wire::CheckReport& message) {
   State& state = turn.state;
-  const uint64_t every = turn.options.job.train().check_every();
   const Step step = message.applied();
-  if (!is_checking(turn.options) || step == 0 || step % every != 0 ||
-      step > turn.options.total_steps) {
+  const bool has_work = message.has_gradient() || message.has_sum() || message.has_again();
+  const bool may_have_work =
+      compares_work(turn.options) && data::check_after(step, turn.options.job);
+  if (!is_checking(turn.options) || step == 0 || step > turn.options.total_steps ||
+      (has_work && !may_have_work)) {
     return Reason::kRefusedMalformed;
   }
   if (step <= state.checks.agreed) return Reason::kAlreadyCounted;
@@ -213,8 +254,13 @@ std::optional<Reason> judge_checks(Turn& turn) {
                   [&](const auto& e) { return is_expelled(state, state.members.at(e.first)); });
     CheckFinding finding = examine(check, step);
     if (finding.is_difference()) return judge(turn, generation, step, std::move(finding));
-    if (check.reports.size() < 2 || !all_have_reported(state, check)) continue;
-    keep_agreement(turn, generation, step);
+    if (!proves_agreement(state, check)) continue;
+    if (compares_all(turn, check)) {
+      keep_agreement(turn, generation, step);
+    } else {
+      state.checks.same_weights = std::max(state.checks.same_weights, step);
+    }
+    settle_checkpoints(turn);
     reason = Reason::kChecked;
     if (const auto follows = judge_witnesses(turn, step, check)) return follows;
   }

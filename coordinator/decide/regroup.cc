@@ -200,7 +200,7 @@ Reason regroup(Turn& turn, const std::string& why, int code) {
 Reason total_loss(Turn& turn, const std::string& why, int code) {
   State& state = turn.state;
   if (is_done(turn)) {
-    end_run(turn, 0, "all " + std::to_string(state.completed) + " steps are done");
+    end_run(turn, 0, how_it_ended(turn, state.completed));
     return Reason::kEndedFinished;
   }
   if (const auto reason = judge_poison(turn, state.completed)) return *reason;

@@ -267,6 +267,8 @@ std::string summary_json(const State& state, const Options& options, const RunSt
     out["weights_sha256"] = state.checkpoints.back().weights_sha256;
   }
   add_best(state, options, &out);
+  out["checks"] = {{"every", options.job.train().check_every()},
+                   {"agreed_step", state.checks.agreed}};
   out["generations"] = state.generation;
   out["terms"] = state.term;
   out["goodput"] = times.goodput;

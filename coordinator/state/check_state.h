@@ -33,6 +33,7 @@ Place place_of(const Located& located) {
 // The results of all checks so far, including those of earlier terms.
 struct CheckHistory {
   Step agreed = 0;              // applied steps at the newest check where all members agreed
+  Step same_weights = 0;        // the same of this term, where only weights may have been compared
   bool is_open = false;         // a later check found a difference; the lineage must be cut
   std::set<Step> unexplained;   // steps where members differed and no majority named the wrong one
   std::set<Place> expelled;     // no worker there takes part in the run any more

@@ -20,7 +20,11 @@ bool is_settled(const JournalContents& contents, const CheckEntry& difference) {
 }  // namespace
 
 bool is_checking(const Options& options) {
-  return options.job.train().check_every() > 0 && options.exact();
+  return options.job.train().check_every() > 0;
+}
+
+bool compares_work(const Options& options) {
+  return is_checking(options) && options.exact();
 }
 
 CheckHistory check_history(const JournalContents& contents) {

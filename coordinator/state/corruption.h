@@ -1,11 +1,12 @@
 // Silent corruption: a member holds other weights than the others, or computes other results from
 // the same weights, and no error shows it (PROTOCOL.md, "Trouble that is not death").
 //
-// Every train.check_every steps each member reports three hashes:
+// At a check (data/order/check_after.h) each member reports three hashes:
 //   - of its weights
-//   - of the gradient of one slot, which three ranks compute
+//   - of the gradient of one slot, which three ranks compute; a member that is alone, twice
 //   - of one slice of a sum, which three ranks add up
-// When all members of the generation have reported:
+// Before a checkpoint, and wherever comm.numerics lets results differ, members report the hash of
+// their weights only. When all members of the generation have reported:
 //   all agree          the coordinator journals the check; no rollback goes further back
 //   one is outvoted    the coordinator expels its place from the run. With train.on_corruption
 //                      rollback the term ends. With continue only that worker goes, like one that
@@ -26,6 +27,9 @@
 //     was to continue. While it is open, no checkpoint after that agreement counts.
 //  C3 With `continue`, checkpoints that an outvoted worker wrote since the last agreement do not
 //     count.
+//  C4 A checkpoint does not count before the members of its generation have agreed on the weights
+//  of
+//     its step, if they still can. So no run ends with weights on which its members disagree.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -38,8 +42,10 @@
 
 namespace lockstep::coordinator {
 
-// Whether members check each other. They do not where comm.numerics allows different bits.
+// Whether members compare their weights (train.check_every).
 bool is_checking(const Options& options);
+// Whether they also compare what they compute: only if all must compute the same bits.
+bool compares_work(const Options& options);
 
 CheckHistory check_history(const JournalContents& contents);
 

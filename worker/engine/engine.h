@@ -95,6 +95,8 @@ class Engine {
   // may have no optimizer state before its first step. An error if the state cannot be had from
   // where it lies.
   virtual Result<std::vector<StateTensor>> state() = 0;
+  // hash_of() the boundary state (coordinator/checkpoint/state_hash.h), without a copy of it.
+  virtual Result<uint64_t> state_hash() = 0;
   // Makes `state` this engine's own, that of `applied_steps` applied steps. Copies by name, from
   // memory that the caller keeps; views of state() are allowed. It takes effect at the next
   // begin_generation(). Errors as install_tensors(), and nothing has changed then.

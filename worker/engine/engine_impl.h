@@ -57,6 +57,7 @@ class EngineImpl final : public Engine, private SlotComputer {
   std::vector<uint64_t> tensor_bounds() const override { return layout_.tensor_bounds(); }
   std::vector<std::string> fingerprint() const override;
   Result<std::vector<StateTensor>> state() override;
+  Result<uint64_t> state_hash() override { return device_->state_hash(); }
   Status install_state(std::span<const StateTensor> state, Step applied_steps) override;
   Step applied_steps() const override { return state_->applied_steps(); }
   Status start_afresh() override;
@@ -83,7 +84,6 @@ class EngineImpl final : public Engine, private SlotComputer {
   Result<bool> are_finite(const StepSums& sums) override { return device_->are_finite(sums); }
   Result<bool> apply(const StepSums& sums, uint32_t non_empty_slots, double lr) override;
   Status pass_over() override;
-  Result<uint64_t> state_hash() override { return device_->state_hash(); }
 
   // Where the results of a slot go.
   struct SlotMemory {

@@ -81,6 +81,7 @@ class ScriptEngine final : public Engine, private SlotComputer {
   std::vector<uint64_t> tensor_bounds() const override { return flat().tensor_bounds(); }
   std::vector<std::string> fingerprint() const override { return parts_.fingerprint; }
   Result<std::vector<StateTensor>> state() override;
+  Result<uint64_t> state_hash() override;
   Status install_state(std::span<const StateTensor> state, Step applied_steps) override;
   Step applied_steps() const override { return applied_; }
   Status start_afresh() override;
@@ -116,10 +117,10 @@ class ScriptEngine final : public Engine, private SlotComputer {
   uint64_t step_labels(const data::StepPlan& plan, Step step, uint64_t samples) override;
   Result<std::optional<uint64_t>> compute(const SlotTask& task, SlotPort& port) override;
   Result<uint64_t> compute_again(const SlotTask& task) override;
+  bool computes_twice() const override { return true; }
   Result<bool> are_finite(const StepSums& sums) override;
   Result<bool> apply(const StepSums& sums, uint32_t non_empty_slots, double lr) override;
   Status pass_over() override;
-  Result<uint64_t> state_hash() override;
 
   const FlatLayout& flat() const { return parts_.layout.flat(); }
   // kUsage unless a slot is in work.

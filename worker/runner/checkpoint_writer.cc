@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "comm/base/check.h"
+#include "coordinator/checkpoint/state_hash.h"
 
 namespace lockstep {
 
@@ -23,7 +24,8 @@ CheckpointWriter::~CheckpointWriter() {
   thread_.join();
 }
 
-void CheckpointWriter::submit(std::span<const StateTensor> state, Manifest manifest, bool final) {
+void CheckpointWriter::submit(std::span<const StateTensor> state, Manifest manifest, bool final,
+                              std::optional<uint64_t> hash) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return !busy_; });
   snapshot_.assign(state.begin(), state.end());
@@ -35,7 +37,7 @@ void CheckpointWriter::submit(std::span<const StateTensor> state, Manifest manif
   }
   busy_ = true;
   outcome_.reset();
-  job_ = Job{std::move(manifest), final};
+  job_ = Job{std::move(manifest), final, hash};
   lock.unlock();
   changed_.notify_all();
 }
@@ -97,8 +99,17 @@ void CheckpointWriter::run() {
   }
 }
 
+Result<CheckpointInfo> CheckpointWriter::write_if_unchanged(const Job& job) {
+  if (!job.hash || hash_of(snapshot_) == *job.hash)
+    return write_checkpoint(files_, options_.dir, snapshot_, job.manifest);
+  return Status(Code::kInternal,
+                "the weights changed after step " + std::to_string(job.manifest.resume.step) +
+                    ", although no step was applied: a memory or a processor of this machine is at "
+                    "fault, and nothing reported an error. Test this machine");
+}
+
 void CheckpointWriter::write(const Job& job) {
-  Result<CheckpointInfo> info = write_checkpoint(files_, options_.dir, snapshot_, job.manifest);
+  Result<CheckpointInfo> info = write_if_unchanged(job);
   wire::CheckpointReport report;
   report.set_step(job.manifest.resume.step);
   report.set_final(job.final);

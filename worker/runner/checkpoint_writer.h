@@ -39,8 +39,10 @@ class CheckpointWriter {
   CheckpointWriter(FileOps& files, Options options, Report report, Logger& logger);
   ~CheckpointWriter();
 
-  // Copies `state` before it returns.
-  void submit(std::span<const StateTensor> state, Manifest manifest, bool final);
+  // Copies `state` before it returns. `hash`: of the state as members compared it (state_hash.h); a
+  // copy with another one is not written, and the outcome is kInternal.
+  void submit(std::span<const StateTensor> state, Manifest manifest, bool final,
+              std::optional<uint64_t> hash = std::nullopt);
 
   // Waits for what was submitted last; its outcome. REQUIRES: something was submitted.
   Result<CheckpointInfo> wait();
@@ -58,9 +60,11 @@ class CheckpointWriter {
   struct Job {
     Manifest manifest;
     bool final = false;
+    std::optional<uint64_t> hash;
   };
 
   void run();
+  Result<CheckpointInfo> write_if_unchanged(const Job& job);
   void write(const Job& job);
   void prune(const std::vector<std::string>& names);
 

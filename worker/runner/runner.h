@@ -23,6 +23,9 @@
 //     no evaluation dies with one member.
 //  U8 A worker that has failed to apply a step fails, also where its generation is closed: nothing
 //     true can be said of its state, so it answers no prepare and enters no generation.
+//  U9 Before a checkpoint is written, and in the steps of a check (data/order/check_after.h), every
+//     member reports a hash of its state after the step. The copy that is written has that hash,
+//     so what changed in between, during an evaluation, does not become a checkpoint.
 //
 // Thread-safety: run() is the training thread; drop_checkpoints() from any thread.
 #pragma once
@@ -137,6 +140,7 @@ class Runner {
   // runner_plan.cc: the phases.
   Result<Next> follow_plan(Life& life);
   Result<Agreed> train_step(Life& life, ResumePoint& at);
+  Status compare_weights(const Life& life, Step applied);
   Status evaluate(Life& life, ResumePoint& at);
   Status keep_if_best(Life& life, const ResumePoint& at);
   Status final_checkpoint(Life& life, const ResumePoint& at);
@@ -150,6 +154,7 @@ class Runner {
   StepProof proof_;                        // of the steps that the engine's state has seen
   data::EvalTrack track_;                  // of the evaluations that it has behind it
   std::pair<Step, Generation> submitted_;  // the newest checkpoint of this process
+  std::pair<Step, uint64_t> compared_;     // steps applied, and the hash that was reported last
   CheckpointWriter writer_;
   TraceFile trace_;
 };

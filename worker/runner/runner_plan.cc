@@ -1,6 +1,7 @@
 // The phases of a run, one after another: steps, evaluations, checkpoints, the end; and the change
 // to the next generation between two steps.
 #include "comm/base/check.h"
+#include "data/order/check_after.h"
 #include "worker/runner/runner.h"
 
 namespace lockstep {
@@ -18,6 +19,8 @@ Status closed_meanwhile() {
 Result<Runner::Next> Runner::follow_plan(Life& life) {
   const Generation generation = life.order.generation;
   ResumePoint at = *life.begin;
+  // The generation before may have ended before all had said it.
+  if (life.plan.may_be_kept(at.step)) LOCKSTEP_RETURN_IF_ERROR(compare_weights(life, at.step));
   // Who was to keep it may have died before it did.
   if (at.phase != Phase::kEval) LOCKSTEP_RETURN_IF_ERROR(keep_if_best(life, at));
   for (;;) {
@@ -59,12 +62,15 @@ Result<Runner::Agreed> Runner::train_step(Life& life, ResumePoint& at) {
   parts_.probe.step_applied(outcome.record, life.bucket_bounds);
   LOCKSTEP_RETURN_IF_ERROR(
       parts_.port.add_record(life.order.generation, std::move(outcome.record)));
-  if (outcome.check) {
-    parts_.port.report_check(life.order.generation, std::move(*outcome.check));
-  }
-
   // At the last step the run ends by itself, and better than by a stop: with an evaluation.
   const bool stop = outcome.all_want_stop && at.step < life.plan.total_steps;
+  if (outcome.check) {
+    compared_ = {at.step, outcome.check->weights_hash()};
+    parts_.port.report_check(life.order.generation, std::move(*outcome.check));
+  } else if (stop || life.plan.may_be_kept(at.step) || data::check_after(at.step, options_.job)) {
+    LOCKSTEP_RETURN_IF_ERROR(compare_weights(life, at.step));
+  }
+
   const uint64_t every = options_.job.checkpoint().every_steps();
   // The final one has the same name: one report of it must not be taken for the other.
   const bool is_last = stop || at.step >= life.plan.total_steps;
@@ -72,6 +78,19 @@ Result<Runner::Agreed> Runner::train_step(Life& life, ResumePoint& at) {
     LOCKSTEP_RETURN_IF_ERROR(submit_checkpoint(life, at, /*final=*/false));
   if (stop) return Agreed::kStop;
   return outcome.all_want_switch ? Agreed::kSwitch : Agreed::kNothing;
+}
+
+// U9
+Status Runner::compare_weights(const Life& life, Step applied) {
+  if (options_.job.train().check_every() == 0) return Status::ok();
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t hash, parts_.engine.state_hash());
+  compared_ = {applied, hash};
+  if (life.collective->world_size() == 1) return Status::ok();
+  wire::CheckReport report;
+  report.set_applied(applied);
+  report.set_weights_hash(hash);
+  parts_.port.report_check(life.order.generation, std::move(report));
+  return Status::ok();
 }
 
 // Everyone has agreed, also who owns no slots and could not vote: it may have to wait for the order
@@ -144,7 +163,9 @@ Status Runner::submit_checkpoint(Life& life, const ResumePoint& at, bool final) 
   submitted_ = {at.step, life.order.generation};
   manifest.lineage.sequence = records.sequence;
   manifest.unacknowledged = std::move(records.batches);
-  writer_.submit(state, std::move(manifest), final);
+  std::optional<uint64_t> hash;
+  if (compared_.first == at.step) hash = compared_.second;
+  writer_.submit(state, std::move(manifest), final, hash);
   return Status::ok();
 }
 

@@ -10,8 +10,9 @@ PhasePlan make_phase_plan(const wire::JobSpec& job, const wire::DataFacts& facts
                           uint64_t total_steps) {
   const data::RunShape shape{facts.train_samples(), job.train().global_batch(),
                              job.train().slots()};
-  return {data::evaluations_of(job, facts, shape), total_steps,
-          data::best_by(job.checkpoint().best()), job.train().patience()};
+  return {data::evaluations_of(job, facts, shape),   total_steps,
+          data::best_by(job.checkpoint().best()),    job.train().patience(),
+          data::keeps_best(job.checkpoint().best()), job.checkpoint().every_steps()};
 }
 
 ResumePoint fit_to_plan(ResumePoint at, const PhasePlan& plan) {

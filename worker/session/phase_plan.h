@@ -27,6 +27,8 @@ struct PhasePlan {
   Step total_steps = 0;  // or where train.patience has ended the run
   data::BestBy by = data::BestBy::kLoss;
   uint32_t patience = 0;
+  bool keeps_best = false;        // checkpoint.best
+  uint64_t checkpoint_every = 0;  // steps; 0: only at the end
 
   // The evaluations that the state has behind it may end a run of `steps` steps earlier.
   void end_with(const data::EvalTrack& track, Step steps) {
@@ -36,6 +38,15 @@ struct PhasePlan {
   Phase after_step(Step applied) const {
     if (data::evaluation_due(evals, applied, total_steps)) return Phase::kEval;
     return after_eval(applied);
+  }
+
+  // Whether a checkpoint of the state after `applied` steps may follow, however the evaluation
+  // comes out. Members compare their weights there (worker/runner/runner.h, U9).
+  bool may_be_kept(Step applied) const {
+    if (applied == 0) return false;
+    const bool is_evaluated = data::evaluation_due(evals, applied, total_steps);
+    return applied >= total_steps || ((keeps_best || patience > 0) && is_evaluated) ||
+           (checkpoint_every > 0 && applied % checkpoint_every == 0);
   }
 
   Phase after_eval(Step applied) const {

@@ -124,6 +124,7 @@ class Trainer {
   uint64_t gradient_hash(uint32_t slot);
   wire::CheckReport check_report(const Life& life, const Check& check,
                                  const Collective::Reduced& reduced);
+  void compare_weights(const Life& life);
   Task<Status> skip_step(Life& life);
   Task<Status> checkpoint_if_due(Life& life, bool is_last);
   wire::StepRecord record_of(const Life& life, const Collective::Reduced& reduced) const;
@@ -159,6 +160,7 @@ class Trainer {
   std::string resumed_from_;
   data::EvalTrack track_;
   std::pair<Step, Generation> submitted_;
+  ModelState compared_;  // what it reported last
   bool is_writing_ = false;
   std::string written_;  // newest checkpoint, or the error of writing it
   Status write_status_;

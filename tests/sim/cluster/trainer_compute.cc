@@ -5,6 +5,7 @@
 
 #include "comm/base/prng.h"
 #include "comm/collectives/cross_check.h"
+#include "data/order/check_after.h"
 #include "tests/sim/cluster/trainer.h"
 
 namespace lockstep::sim {
@@ -90,15 +91,14 @@ Segment::Partial Trainer::partial_of(const Life& life, uint32_t bucket) {
 
 // The same plan as worker/engine/core/self_check.cc makes.
 std::optional<Trainer::Check> Trainer::plan_check(const Life& life) const {
-  const uint64_t every = world_.job.train().check_every();
+  const auto turn = data::check_after(state_.step + 1, world_.job);
   const auto ranks = static_cast<uint32_t>(life.order.start.members_size());
-  if (every == 0 || (state_.step + 1) % every != 0 || ranks < 2) return std::nullopt;
-  const uint64_t turn = (state_.step + 1) / every - 1;
+  if (!turn) return std::nullopt;
   Check check;
-  check.slot = static_cast<uint32_t>(turn % world_.shape.slots);
+  check.slot = static_cast<uint32_t>(*turn % world_.shape.slots);
   while (check.slot >= slots_of(life, check.slot_owner).end) ++check.slot_owner;
-  check.bucket = static_cast<uint32_t>(turn % kBuckets);
-  check.sum_owner = static_cast<uint32_t>(turn / kBuckets % ranks);
+  check.bucket = static_cast<uint32_t>(*turn % kBuckets);
+  check.sum_owner = static_cast<uint32_t>(*turn / kBuckets % ranks);
   return check;
 }
 
@@ -124,7 +124,22 @@ wire::CheckReport Trainer::check_report(const Life& life, const Check& check,
     report.set_sum_rank(check.sum_owner);
     report.set_sum_hash(*reduced.checked_sum);
   }
+  if (ranks == 1 && report.has_gradient()) {
+    report.set_has_again(true);
+    report.set_again_hash(gradient_hash(check.slot));
+  }
   return report;
+}
+
+// As Runner::compare_weights().
+void Trainer::compare_weights(const Life& life) {
+  if (world_.job.train().check_every() == 0) return;
+  compared_ = state_;
+  if (life.order.start.members_size() == 1) return;
+  wire::CheckReport report;
+  report.set_applied(state_.step);
+  report.set_weights_hash(state_.hash);
+  parts_.port.report_check(life.order.generation, std::move(report));
 }
 
 }  // namespace lockstep::sim

@@ -13,6 +13,7 @@ Status closed_meanwhile() {
 }  // namespace
 
 Task<Status> Trainer::follow_plan(Life& life) {
+  if (life.plan.may_be_kept(life.at.step)) compare_weights(life);
   if (life.at.phase != Phase::kEval) {
     Status status = co_await keep_if_best(life);
     if (!status.is_ok()) co_return status;
@@ -129,15 +130,18 @@ Task<Status> Trainer::train_step(Life& life, Outcome* outcome) {
   status = parts_.port.add_record(life.order.generation, record_of(life, reduced));
   if (!status.is_ok()) co_return status;
   take_damage(/*is_after_step=*/true);
+  const bool is_end = state_.step >= life.plan.total_steps;
+  outcome->stop = reduced.votes.stop && !is_end;
   if (report) {
+    compared_ = state_;
     report->set_applied(state_.step);
     report->set_weights_hash(state_.hash);
     parts_.port.report_check(life.order.generation, std::move(*report));
+  } else if (outcome->stop || life.plan.may_be_kept(state_.step)) {
+    compare_weights(life);
   }
   world_.moment(Moment::kApplied, parts_.process.name());
 
-  const bool is_end = state_.step >= life.plan.total_steps;
-  outcome->stop = reduced.votes.stop && !is_end;
   outcome->change = reduced.votes.change && !outcome->stop;
   if (LOCKSTEP_BUG(kSwitchBeforeAllHaveHeard))
     outcome->change = !outcome->stop && has_plan_for(life.order.generation);
@@ -161,6 +165,7 @@ Task<Status> Trainer::skip_step(Life& life) {
   life.at = {state_.step, life.plan.after_step(state_.step)};
   Status status = parts_.port.add_record(life.order.generation, record_of(life, {}));
   if (!status.is_ok()) co_return status;
+  if (life.plan.may_be_kept(state_.step)) compare_weights(life);
   world_.moment(Moment::kApplied, parts_.process.name());
   co_return co_await checkpoint_if_due(life, state_.step >= life.plan.total_steps);
 }

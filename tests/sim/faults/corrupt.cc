@@ -3,9 +3,11 @@
 namespace lockstep::sim {
 namespace {
 
-// Once, at a step that a check still follows. What is computed is compared slot by slot in turn, by
-// three ranks: with three workers every check compares what the damaged one computes; with more of
-// them only its weights are sure to be compared at the next one, and with two nobody can tell.
+// Once, at any step: weights are compared until the end of the run. What is computed is compared
+// slot by slot in turn, by three ranks: with three workers every check compares what the damaged
+// one computes; with more of them only its weights are sure to be compared at the next one, and
+// with two nobody can tell. At the end only weights are compared, so no run may end between its
+// last check and a wrong computation.
 class Corrupt final : public Fault {
  public:
   using Fault::Fault;
@@ -13,7 +15,7 @@ class Corrupt final : public Fault {
     const uint32_t workers = world_.options.nodes * world_.options.workers_per_node;
     if (workers == kCompared)
       what_ = static_cast<Damage>(prng_.below(static_cast<uint64_t>(Damage::kCount)));
-    step_ = prng_.below(world_.options.steps - world_.options.check_every);
+    step_ = prng_.below(world_.options.steps - (is_of_weights() ? 0 : world_.options.check_every));
     world_.on_moment.push_back([this](Moment moment, const std::string& process) {
       if (moment == Moment::kApplied && !is_over_) on_applied(process);
     });
@@ -22,6 +24,8 @@ class Corrupt final : public Fault {
 
  private:
   static constexpr uint32_t kCompared = 3;
+
+  bool is_of_weights() const { return what_ == Damage::kWeights || what_ == Damage::kResult; }
 
   void on_applied(const std::string& process) {
     SimWorker* worker = cluster_.worker_named(process);

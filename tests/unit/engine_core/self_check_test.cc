@@ -16,16 +16,16 @@ wire::JobSpec job_with(uint64_t every, const char* numerics = "exact") {
 
 const std::vector<SlotRun> kTwo = {{0, 3}, {3, 4}};
 
-TEST(SelfCheck, IsDueInTheStepThatMakesAMultiple) {
-  EXPECT_FALSE(plan_check(job_with(3), 0, kTwo, 1).has_value());
-  EXPECT_FALSE(plan_check(job_with(3), 1, kTwo, 1).has_value());
-  EXPECT_TRUE(plan_check(job_with(3), 2, kTwo, 1).has_value());
-  EXPECT_FALSE(plan_check(job_with(0), 2, kTwo, 1).has_value());
+TEST(SelfCheck, IsDueInTheFirstStepsAndInTheStepThatMakesAMultiple) {
+  EXPECT_TRUE(plan_check(job_with(5), 0, kTwo, 1).has_value());
+  EXPECT_FALSE(plan_check(job_with(5), 2, kTwo, 1).has_value());
+  EXPECT_TRUE(plan_check(job_with(5), 4, kTwo, 1).has_value());
+  EXPECT_FALSE(plan_check(job_with(0), 0, kTwo, 1).has_value());
 }
 
-TEST(SelfCheck, NeedsSomebodyToCompareWithAndTheSameBits) {
-  EXPECT_FALSE(plan_check(job_with(1), 0, std::vector<SlotRun>{{0, 4}}, 1).has_value());
+TEST(SelfCheck, NeedsTheSameBitsAndIsARankAlonesOwn) {
   EXPECT_FALSE(plan_check(job_with(1, "fast"), 0, kTwo, 1).has_value());
+  EXPECT_EQ(plan_check(job_with(1), 0, std::vector<SlotRun>{{0, 4}}, 1)->slot_owner, 0u);
 }
 
 TEST(SelfCheck, ComesToEverySlotAndToEveryRanksSliceOfEveryBucket) {

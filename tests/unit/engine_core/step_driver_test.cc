@@ -321,6 +321,22 @@ TEST(StepDriver, MembersCheckASlotAndTheWeights) {
   EXPECT_EQ(again, 4U * 2U);
 }
 
+TEST(StepDriver, AMemberAloneComputesASlotTwice) {
+  DriverWorld world({{0, 5}}, {}, /*check_every=*/3);
+  world.run(4);
+  const auto& rank = *world.ranks[0];
+  std::vector<Step> checked;
+  for (const StepOutcome& outcome : rank.outcomes) {
+    if (!outcome.check) continue;
+    checked.push_back(outcome.check->applied());
+    if (!outcome.check->has_gradient()) continue;  // an empty slot
+    EXPECT_TRUE(outcome.check->has_again());
+    EXPECT_EQ(outcome.check->again_hash(), outcome.check->gradient_hash());
+  }
+  EXPECT_EQ(checked, (std::vector<Step>{1, 2, 3, 4}));
+  EXPECT_GE(rank.computer.again, 3U);
+}
+
 TEST(StepDriver, OnlyAVoteOfAllWithSlotsStops) {
   DriverWorld world({{0, 2}, {2, 5}, {5, 5}});
   world.ranks[0]->driver.request_stop();

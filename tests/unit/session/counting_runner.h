@@ -15,6 +15,7 @@
 
 #include "comm/collectives/loopback/loopback.h"
 #include "coordinator/checkpoint/held_state.h"
+#include "coordinator/checkpoint/state_hash.h"
 #include "tests/support/files.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/checkpoint/test_state.h"
@@ -29,6 +30,7 @@ class CountingEngine final : public Engine {
   std::vector<uint64_t> tensor_bounds() const override { return {0, 16}; }
   std::vector<std::string> fingerprint() const override { return {}; }
   Result<std::vector<StateTensor>> state() override { return tensors(); }
+  Result<uint64_t> state_hash() override { return hash_of(tensors()); }
   Status install_state(std::span<const StateTensor> state, Step applied_steps) override {
     LOCKSTEP_RETURN_IF_ERROR(install_tensors(state, tensors()));
     applied_ = applied_steps;
@@ -71,6 +73,7 @@ class CountingEngine final : public Engine {
   Result<wire::EvalReport> evaluate() override {
     wire::EvalReport report;
     report.set_step(applied_);
+    if (on_evaluate) on_evaluate(applied_);
     if (loss_after) report.set_loss(loss_after(applied_));
     return report;
   }
@@ -78,7 +81,8 @@ class CountingEngine final : public Engine {
   Progress progress() const override { return {}; }
 
   std::function<void(Step)> on_step;
-  std::function<Status(Step)> on_apply;    // behind the gate
+  std::function<Status(Step)> on_apply;  // behind the gate
+  std::function<void(Step)> on_evaluate;
   std::function<double(Step)> loss_after;  // of an evaluation
   std::function<bool()> is_closed;         // as the view says
   Step fail_at = ~Step{0};

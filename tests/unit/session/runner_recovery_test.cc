@@ -35,6 +35,18 @@ TEST(RunnerRecovery, AfterADeathTheSurvivorsRedoTheStepToTheSameBits) {
   EXPECT_EQ(world[0].port.count("switched"), 0u);
 }
 
+TEST(RunnerRecovery, AllMembersSayWhatTheyHoldInTheFirstStepsAndAtTheEnd) {
+  RunnerWorld world(2, 4, 0, /*check_every=*/1000);
+  world.start(1, world.fresh({0, 1}, kSteps), {0, 1});
+  for (const size_t i : {0, 1}) {
+    world[i].port.wait_for("g1 leave FINISHED");
+    for (const Step step : {1, 2, 4, 8, 16})
+      EXPECT_GE(world[i].port.count("check after " + std::to_string(step)), 1u) << step;
+    EXPECT_EQ(world[i].port.count("check after 24"), 1u);
+    EXPECT_EQ(world[i].port.count("check after"), 6u);
+  }
+}
+
 // By what they know of each generation, devices end the old one and begin the new one.
 TEST(RunnerRecovery, AfterADeathTheSurvivorsConnectTheirDevicesAnew) {
   RunnerWorld world(3);

@@ -39,6 +39,29 @@ TEST_F(RunnerTest, CheckpointsOnTheWayAreAllThereAndHoldTheirOwnStep) {
   }
 }
 
+// Nobody applied a step, and the weights are others: during the evaluation a bit of them flipped.
+TEST_F(RunnerTest, WeightsThatChangeAfterTheCheckBecomeNoCheckpoint) {
+  job_.mutable_train()->set_check_every(100);
+  engine_.on_evaluate = [this](Step step) {
+    if (step == 5) engine_.count_ ^= 1 << 20;
+  };
+  run(order(1, {0, Phase::kTrain}, 5));
+  EXPECT_THAT(checkpoint_names(), IsEmpty());
+  ASSERT_EQ(port_.checkpoints.size(), 1u);
+  EXPECT_TRUE(port_.checkpoints[0].final());
+  EXPECT_THAT(port_.checkpoints[0].error(), ::testing::HasSubstr("after step 5"));
+  EXPECT_EQ(port_.last.code(), Code::kInternal);
+}
+
+TEST_F(RunnerTest, WithoutChecksNobodyLooks) {
+  job_.mutable_train()->set_check_every(0);
+  engine_.on_evaluate = [this](Step step) {
+    if (step == 5) engine_.count_ ^= 1 << 20;
+  };
+  run(order(1, {0, Phase::kTrain}, 5));
+  EXPECT_THAT(checkpoint_names(), ElementsAre("step-0000000005-g1-m4"));
+}
+
 TEST_F(RunnerTest, AnAgreedStopLeavesACheckpointOfItsStepAndNoEvaluation) {
   engine_.on_step = [this](Step step) {
     if (step == 2) engine_.request_stop();

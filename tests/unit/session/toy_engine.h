@@ -14,6 +14,7 @@
 
 #include "comm/base/prng.h"
 #include "coordinator/checkpoint/held_state.h"
+#include "coordinator/checkpoint/state_hash.h"
 #include "worker/engine/engine.h"
 
 namespace lockstep::testing {
@@ -43,6 +44,7 @@ class ToyEngine final : public Engine {
   std::vector<uint64_t> tensor_bounds() const override { return {0, 16, 32, kLayout.gradients}; }
   std::vector<std::string> fingerprint() const override { return {}; }
   Result<std::vector<StateTensor>> state() override { return tensors(); }
+  Result<uint64_t> state_hash() override { return hash_of(tensors()); }
   Status install_state(std::span<const StateTensor> state, Step applied_steps) override {
     LOCKSTEP_RETURN_IF_ERROR(install_tensors(state, tensors()));
     applied_ = applied_steps;

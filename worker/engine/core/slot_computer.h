@@ -87,7 +87,10 @@ class SlotComputer {
   // The step has no sums, since all its slots are left out: applied_steps() grows by one.
   virtual Status pass_over() = 0;
 
-  // hash_of() the boundary state (self_check.h).
+  // Whether compute() has computed a slot whose hash is wanted twice, and failed if it differed.
+  virtual bool computes_twice() const { return false; }
+
+  // hash_of() the boundary state (coordinator/checkpoint/state_hash.h).
   virtual Result<uint64_t> state_hash() = 0;
 };
 

@@ -143,8 +143,9 @@ Status StepDriver::compute_slot(const SlotWork& slot, StepWork& work) {
   return Status::ok();
 }
 
-// In a step in which this rank does a piece of another rank's work again: after the sums are there
-// and before anything is applied, when the weights are still those of the step.
+// In a step in which this rank does a piece of another rank's work again, or of its own if it is
+// alone: after the sums are there and before anything is applied, when the weights are still those
+// of the step.
 Status StepDriver::check_others(StepWork& work) {
   phases().switch_to(WorkPhase::kOther);
   const CheckPlan& check = *work.check;
@@ -160,16 +161,25 @@ Status StepDriver::check_others(StepWork& work) {
     work.found.set_sum_hash(*sum);
   }
   const Collective& collective = *view_.collective;
+  const bool is_alone = collective.world_size() == 1;
   const bool is_mine = collective.rank() == check.slot_owner;
   const bool is_empty = data::slot_positions(work.plan, check.slot, shape_.slots).size() == 0 ||
                         view_.skips.contains(work.step, check.slot);
-  if (is_mine || is_empty ||
+  if (is_empty || (is_mine && !is_alone) ||
       !takes_part(collective.rank(), check.slot_owner, collective.world_size())) {
     return Status::ok();
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t hash,
-                            computer_.compute_again({work.step, check.slot, work.labels, true}));
-  note_gradient(check.slot, hash, work.found);
+  uint64_t hash = work.found.gradient_hash();
+  if (!is_alone || !computer_.computes_twice()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(hash,
+                              computer_.compute_again({work.step, check.slot, work.labels, true}));
+  }
+  if (is_alone) {
+    work.found.set_has_again(true);
+    work.found.set_again_hash(hash);
+  } else {
+    note_gradient(check.slot, hash, work.found);
+  }
   return Status::ok();
 }
 

@@ -40,6 +40,22 @@ inline wire::CheckReport with_wrong_weights(Step applied, uint64_t flip = 1) {
   return report;
 }
 
+// What a member says before a checkpoint, and wherever results may differ.
+inline wire::CheckReport only_weights(Step applied, uint64_t flip = 0) {
+  wire::CheckReport report;
+  report.set_applied(applied);
+  report.set_weights_hash((100 + applied) ^ (flip << 40));
+  return report;
+}
+
+// What a member says that is alone, and computes the slot twice.
+inline wire::CheckReport of_one(Step applied, uint64_t again_flip = 0) {
+  wire::CheckReport report = healthy(applied);
+  report.set_has_again(true);
+  report.set_again_hash(report.gradient_hash() ^ again_flip);
+  return report;
+}
+
 class Checks : public ::testing::Test {
  protected:
   Reason check(World& w, ConnectionId c, const wire::CheckReport& report, Generation g = 0) {

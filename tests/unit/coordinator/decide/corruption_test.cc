@@ -122,14 +122,133 @@ TEST_F(Checks, ReportsThatComeAgainOrTooLateChangeNothing) {
   EXPECT_EQ(w.state.run, RunState::kStarted);
 }
 
-TEST_F(Checks, WhereOtherBitsAreAllowedNothingIsCompared) {
-  Options options = checking_options(2);
+TEST_F(Checks, WhereOtherBitsAreAllowedOnlyWeightsAreCompared) {
+  Options options = checking_options(3);
   options.job.mutable_comm()->set_numerics("fast");
   World w(options);
   w.train();
-  check(w, 1, healthy(2));
-  EXPECT_EQ(check(w, 2, with_wrong_weights(2)), Reason::kRefusedMalformed);
-  EXPECT_EQ(w.state.run, RunState::kStarted);
+  EXPECT_EQ(check(w, 1, healthy(2)), Reason::kRefusedMalformed);
+  for (ConnectionId c = 1; c <= 3; ++c) check(w, c, only_weights(2));
+  EXPECT_EQ(kept(w).agreed, 2u);
+  check(w, 1, only_weights(5));  // before a checkpoint
+  check(w, 2, only_weights(5, /*flip=*/1));
+  EXPECT_EQ(check(w, 3, only_weights(5)), Reason::kEndedTerm);
+  EXPECT_THAT(words(w), AllOf(Names("rank 1 (member 2", "step 5"), Says("weights")));
+  EXPECT_EQ(kept(w).expelled, (std::set<Place>{{"n", 1}}));
+  EXPECT_EQ(limit(w), 2u);
+}
+
+TEST_F(Checks, CheckEveryZeroSwitchesAllOff) {
+  Options options = checking_options(2, 4);
+  options.job.mutable_train()->set_check_every(0);
+  World w(options);
+  w.train();
+  EXPECT_EQ(check(w, 1, only_weights(4)), Reason::kRefusedMalformed);
+  for (ConnectionId c = 1; c <= 2; ++c) w.report(c, 1, 0, 4);
+  EXPECT_EQ(w.checkpoint(1, 4, true), Reason::kCheckpointAccepted);
+  w.leave(1, wire::Leave::FINISHED, 4);
+  EXPECT_EQ(w.leave(2, wire::Leave::FINISHED, 4), Reason::kEndedFinished);
+  EXPECT_THAT(w.ends[0].message, Names("train.check_every"));
+}
+
+TEST_F(Checks, TheFirstStepsAreCheckedHoweverRareChecksAre) {
+  Options options = checking_options(2);
+  options.job.mutable_train()->set_check_every(50);
+  World w(options);
+  w.train();
+  EXPECT_EQ(check(w, 1, healthy(3)), Reason::kRefusedMalformed);
+  for (const Step step : {1, 2, 4, 8, 16, 32, 50, 64}) all_agree(w, step);
+  EXPECT_EQ(kept(w).agreed, 64u);
+}
+
+TEST_F(Checks, TheLastCheckpointCountsOnlyWhenAllHoldItsWeights) {
+  World w(checking_options(3, 5));
+  w.train();
+  all_agree(w, 4);
+  for (ConnectionId c = 1; c <= 3; ++c) w.report(c, 1, 0, 5);
+  EXPECT_EQ(w.checkpoint(1, 5, true), Reason::kCheckpointWritten);
+  EXPECT_EQ(w.checkpoint(1, 5, true), Reason::kAlreadyCounted);  // said again
+  EXPECT_TRUE(w.state.checkpoints.empty());
+  check(w, 1, only_weights(5));
+  check(w, 2, only_weights(5));
+  EXPECT_TRUE(w.state.checkpoints.empty());
+  EXPECT_EQ(check(w, 3, only_weights(5)), Reason::kChecked);
+  ASSERT_EQ(w.state.checkpoints.size(), 1u);
+  EXPECT_EQ(w.state.checkpoints[0].step, 5u);
+  EXPECT_TRUE(w.state.written.empty());
+  EXPECT_EQ(kept(w).agreed, 4u) << "equal weights alone are nothing to go back to";
+  for (ConnectionId c = 1; c <= 2; ++c) w.leave(c, wire::Leave::FINISHED, 5);
+  EXPECT_EQ(w.leave(3, wire::Leave::FINISHED, 5), Reason::kEndedFinished);
+}
+
+TEST_F(Checks, AnEndThatDisagreesIsNoEnd) {
+  World w(checking_options(3, 5));
+  w.train();
+  w.checkpoint(1, 2);
+  all_agree(w, 2);
+  all_agree(w, 4);
+  for (ConnectionId c = 1; c <= 3; ++c) w.report(c, 1, 0, 5);
+  check(w, 1, only_weights(5, /*flip=*/1));
+  check(w, 2, only_weights(5));
+  w.checkpoint(1, 5, true);
+  EXPECT_EQ(check(w, 3, only_weights(5)), Reason::kEndedTerm);
+  EXPECT_TRUE(w.ends.empty());
+  EXPECT_THAT(words(w), AllOf(Names("rank 0 (member 1", "step 5"), Says("weights")));
+  ASSERT_EQ(w.state.checkpoints.size(), 1u);
+  EXPECT_EQ(w.state.checkpoints[0].step, 2u) << "nothing newer than the last agreement is left";
+  EXPECT_EQ(limit(w), 4u);
+}
+
+TEST_F(Checks, AnEndThatDisagreesTwiceEndsTheRun) {
+  World w(checking_options(2, 3));
+  w.train();
+  check(w, 1, only_weights(3));
+  ASSERT_EQ(check(w, 2, only_weights(3, /*flip=*/1)), Reason::kEndedTerm);
+  World again = next_term(w);
+  again.train();
+  again.checkpoint(1, 3, true);
+  check(again, 1, only_weights(3, /*flip=*/2));
+  EXPECT_EQ(check(again, 2, only_weights(3, /*flip=*/3)), Reason::kEndedCorruption);
+  ASSERT_EQ(again.ends.size(), 1u);
+  EXPECT_EQ(again.ends[0].exit_code, 70);
+  EXPECT_THAT(again.ends[0].message, Names("rank 0", "rank 1"));
+  EXPECT_TRUE(again.state.checkpoints.empty());
+}
+
+TEST_F(Checks, ACheckpointWhoseWitnessesAreDeadCountsAllTheSame) {
+  World w(checking_options(2));
+  w.train();
+  check(w, 1, only_weights(5));
+  EXPECT_EQ(w.checkpoint(1, 5), Reason::kCheckpointWritten);
+  w.kill(2);
+  EXPECT_EQ(w.promise_at(1, 5), Reason::kStarted);
+  EXPECT_TRUE(w.state.checkpoints.empty());
+  w.wait_alive(w.options.lease_ms + 1'000);
+  ASSERT_EQ(w.state.checkpoints.size(), 1u);
+  EXPECT_TRUE(w.state.written.empty());
+}
+
+TEST_F(Checks, AMemberAloneHasNobodyToCompareItsWeightsWith) {
+  World w(checking_options(1));
+  w.train();
+  EXPECT_EQ(w.checkpoint(1, 3), Reason::kCheckpointAccepted);
+  EXPECT_EQ(check(w, 1, of_one(4)), Reason::kChecked);
+  EXPECT_EQ(kept(w).agreed, 4u);
+}
+
+TEST_F(Checks, WhoDiffersFromItselfGoesBackAndTheSecondTimeTheRunEnds) {
+  World w(checking_options(1));
+  w.train();
+  EXPECT_EQ(check(w, 1, of_one(2)), Reason::kChecked);
+  EXPECT_EQ(check(w, 1, of_one(4, /*again_flip=*/1)), Reason::kEndedTerm);
+  EXPECT_THAT(words(w), Names("rank 0", "slot 3", "step 4", "twice"));
+  EXPECT_EQ(limit(w), 2u);
+  World again = next_term(w);
+  again.train();
+  EXPECT_EQ(check(again, 1, of_one(4, /*again_flip=*/1)), Reason::kEndedCorruption);
+  ASSERT_EQ(again.ends.size(), 1u);
+  EXPECT_EQ(again.ends[0].exit_code, 70);
+  EXPECT_TRUE(kept(again).expelled.empty());
 }
 
 TEST_F(Checks, ADeathLeavesTheCheckToThoseWhoAreLeft) {
@@ -190,14 +309,18 @@ TEST_F(Checks, TheCheckpointToGoBackToIsKeptUntilANewerOneIsCovered) {
     for (const CheckpointEntry& c : w.state.checkpoints) steps.push_back(c.step);
     return steps;
   };
-  for (Step step : {1, 2, 3, 5, 7}) w.checkpoint(1, step);
+  const auto keep = [&](Step step) {
+    for (ConnectionId c = 1; c <= 2; ++c) check(w, c, only_weights(step));
+    EXPECT_EQ(w.checkpoint(1, step), Reason::kCheckpointAccepted);
+  };
+  for (Step step : {1, 2, 3, 5, 7}) keep(step);
   EXPECT_EQ(names(), (std::vector<Step>{2, 5, 7}));  // keep is 2
   all_agree(w, 6);
-  w.checkpoint(1, 8);
-  EXPECT_EQ(names(), (std::vector<Step>{5, 7, 8}));
-  all_agree(w, 8);
-  w.checkpoint(1, 9);
-  EXPECT_EQ(names(), (std::vector<Step>{8, 9}));
+  keep(9);
+  EXPECT_EQ(names(), (std::vector<Step>{5, 7, 9}));
+  all_agree(w, 10);
+  keep(11);
+  EXPECT_EQ(names(), (std::vector<Step>{9, 11}));
 }
 
 }  // namespace
