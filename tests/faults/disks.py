@@ -5,6 +5,7 @@ import errno
 import signal
 
 from case import Case
+from jobs import check_script_log, resume_script, start_script
 from lost_writes import undo_content, undo_names
 from stage import BIN, Defect, Skip, poll, processes_of
 from verdict import judge
@@ -48,9 +49,10 @@ def partly(file, call, at, do):
     return on
 
 
-def cut(file, call, at, names):
+def cut(file, call, at, names, is_script=False):
     def on(stage):
-        run = stage.start(env=broken(stage, file, call, str(at), "cut"), slot_ms=2)
+        env = broken(stage, file, call, str(at), "cut")
+        run = start_script(stage, env=env, slot_ms=2) if is_script else stage.start(env=env, slot_ms=2)
         if run.wait() != -signal.SIGKILL:
             raise Defect(f"no power cut: it ended with {run.process.returncode}")
         poll(lambda: not processes_of(run.run_dir), "all were dead")
@@ -59,7 +61,9 @@ def cut(file, call, at, names):
         stage.seen["files undone"] = len(undo_content(state, stage.run_dir))
         run.was_killed = True
         stage.may_rewind = True  # a log is not synced, and may tell of what is undone
-        judge(stage, run)
+        judge(stage, run, again=(lambda: resume_script(stage)) if is_script else None)
+        if is_script:
+            check_script_log(run)
     return on
 
 
@@ -108,3 +112,12 @@ def cases():
                 what = "content-and-names" if names else "content"
                 yield Case(f"power/{file or 'all-files'}/{what}-lost/before-{call}-{at}",
                            cut(file, call, at, names))
+    for file, call, places in (("script_log.jsonl", "sync", (1, 2, 3, 5)),
+                               ("script_log.jsonl", "name", (1,)),
+                               ("script_log.jsonl", "write", (5, 15, 35)),
+                               ("", "sync", (20, 30, 45))):
+        for at in places:
+            for names in (False, True):
+                what = "content-and-names" if names else "content"
+                yield Case(f"power/script/{file or 'all-files'}/{what}-lost/before-{call}-{at}",
+                           cut(file, call, at, names, is_script=True))

@@ -31,7 +31,8 @@ SAMPLE = ("kill/worker/kill/checkpoint/2-workers",
           "signal/supervisor/TERM+INT/checkpoint",
           "stream/run/both-full/start",
           "resource/descriptors/24/start",
-          "clock/all/forth-60-years/take-over")
+          "clock/all/forth-60-years/take-over",
+          "power/script/script_log.jsonl/content-and-names-lost/before-sync-3")
 
 
 class Faults(unittest.TestCase):

@@ -2,10 +2,12 @@
 import contextlib
 import io
 import json
+import os
 import pathlib
 import tempfile
 import unittest
 from types import SimpleNamespace
+from unittest import mock
 
 import torch
 
@@ -39,7 +41,10 @@ class LogTest(unittest.TestCase):
         log.applied(the_order)
 
     def rows(self):
-        return [json.loads(line) for line in self.path.read_text().splitlines()]
+        rows = [json.loads(line) for line in self.path.read_text().splitlines()]
+        for row in rows:
+            self.assertRegex(row.pop("crc"), "^[0-9a-f]{8}$")
+        return rows
 
     def steps(self):
         return [row["step"] for row in self.rows()]
@@ -72,7 +77,8 @@ class LogTest(unittest.TestCase):
         self.log.slot(order(1, 0))
         for values, text in (({"x": None}, "'None' for x"),
                              ({"x": torch.ones(2)}, "several numbers for x"), ({"": 1}, "a name is"),
-                             ({"step": 1}, "'step'"), ({"a\nb": 1}, "printable"), ({3: 1}, "'3'"),
+                             ({"step": 1}, "'step'"), ({"crc": 1}, "'crc'"),
+                             ({"a\nb": 1}, "printable"), ({3: 1}, "'3'"),
                              ({"x" * (NAME_CHARS + 1): 1}, f"1 to {NAME_CHARS}"),
                              ({"x": "y" * (TEXT_CHARS + 1)}, f"takes {TEXT_CHARS}"),
                              ({"x": 1 << 63}, "for x"), ({"x": [1]}, "for x"),
@@ -90,8 +96,9 @@ class LogTest(unittest.TestCase):
         with contextlib.redirect_stderr(told):
             for step, x in enumerate((torch.tensor(float("nan")), float("-inf"), 0.5)):
                 self.apply(step, x=x, y="nan")
-        self.assertEqual(self.path.read_text(), '{"step":1,"x":null,"y":"nan"}\n'
-                         '{"step":2,"x":null,"y":"nan"}\n{"step":3,"x":0.5,"y":"nan"}\n')
+        self.assertEqual(self.rows(), [{"step": 1, "x": None, "y": "nan"},
+                                       {"step": 2, "x": None, "y": "nan"},
+                                       {"step": 3, "x": 0.5, "y": "nan"}])
         self.assertEqual(str(heard), "[nan, -inf, 0.5]")
         self.assertEqual(told.getvalue().count("no finite number for x;"), 1)
 
@@ -137,13 +144,82 @@ class LogTest(unittest.TestCase):
         self.apply(0, fresh, generation=3, x="afresh")
         self.assertEqual(self.steps(), [1])
 
-    def test_lines_that_are_damaged_end_what_is_taken_over(self):
-        for text in ('{"step":1,"x":1}\n{"step":3,"x":1}\n{"step":2,"x":1}\n', '{"step":1,"x":1}\nx\n',
-                     '{"step":1,"x":1}\n{"step":a,"x":1}\n'):
-            self.path.write_text(text)
-            self.apply(8, self.made(), x=8)
-            self.assertEqual((self.steps()[0], self.steps()[-1]), (1, 9))
-            self.assertEqual(self.steps(), sorted(self.steps()))
+    def taken_over(self, content, applied=8):
+        """The steps that another process finds in the file, what it says, and what it keeps aside."""
+        self.path.write_bytes(content)
+        aside, told = self.path.with_name(self.path.name + ".damaged"), io.StringIO()
+        aside.unlink(missing_ok=True)
+        log = self.made()
+        with contextlib.redirect_stderr(told):
+            self.apply(applied, log, x=applied)
+        log.end()
+        return self.steps()[:-1], told.getvalue(), aside.read_bytes() if aside.exists() else b""
+
+    def test_a_flipped_bit_anywhere_costs_the_lines_that_it_is_in(self):
+        for step in range(4):
+            self.apply(step, x=step, name="a")
+        whole = self.path.read_bytes()
+        lines = whole.splitlines(keepends=True)
+        for at in range(len(whole)):
+            for bit in (1, 128):
+                flipped = bytearray(whole)
+                flipped[at] ^= bit
+                steps, told, aside = self.taken_over(bytes(flipped))
+                hit = whole[:at].count(b"\n") + 1
+                at_end = at == sum(map(len, lines[:hit])) - 1
+                lost = {hit, hit + 1} if at_end else {hit}
+                with self.subTest(at=at, bit=bit):
+                    self.assertEqual(steps, [n for n in (1, 2, 3, 4) if n not in lost])
+                    if at < len(whole) - 1:
+                        self.assertIn(f"{self.path} is damaged", told)
+                        self.assertEqual(aside.count(b"\n"), flipped.count(b"\n") - 4 + len(lost))
+
+    def test_a_piece_that_is_cut_out_costs_the_lines_at_its_ends(self):
+        for step in range(4):
+            self.apply(step, x=step)
+        whole = self.path.read_bytes()
+        length = len(whole) // 4
+        steps, told, aside = self.taken_over(whole[:length // 2] + whole[length + length // 2:])
+        self.assertEqual(steps, [3, 4])
+        self.assertIn("1 of its lines", told)
+        self.assertEqual(aside, whole[:length // 2] + whole[length + length // 2:2 * length])
+        steps, told, aside = self.taken_over(whole[:-10])
+        self.assertEqual((steps, aside), ([1, 2, 3], whole[3 * length:-10] + b"\n"))
+        steps, told, aside = self.taken_over(whole[:-10], applied=2)
+        self.assertEqual((steps, told, aside), ([1, 2], "", b""), "a step that comes again is no loss")
+
+    def test_lines_of_an_older_version_have_no_check_and_are_taken(self):
+        steps, told, aside = self.taken_over(b'{"step":1,"x":1}\n{"step":2,"x":2}\nx\n{"step":4,"x":1}\n')
+        self.assertEqual((steps, aside), ([1, 2, 4], b"x\n"))
+        self.assertEqual(self.taken_over(self.path.read_bytes()), ([1, 2, 4], "", b""), "now they have")
+        steps, told, aside = self.taken_over(self.path.read_bytes() + b'{"step":8,"x":1}\n', 7)
+        self.assertEqual((steps, aside), ([1, 2, 4], b'{"step":8,"x":1}\n'))
+
+    def test_lines_out_of_order_are_kept_aside(self):
+        for step in range(3):
+            self.apply(step, x=step)
+        whole = self.path.read_bytes()
+        steps, told, aside = self.taken_over(whole + whole)
+        self.assertEqual((steps, aside), ([1, 2, 3], whole))
+
+    def test_the_file_and_its_name_are_on_the_disk_before_a_checkpoint(self):
+        calls, sizes = [], []
+        fsync, replace = os.fsync, os.replace
+
+        def note_sync(fd):
+            calls.append("directory" if os.path.isdir(f"/proc/self/fd/{fd}") else "file")
+            sizes.append(os.fstat(fd).st_size)
+            fsync(fd)
+        with mock.patch("os.fsync", note_sync), \
+                mock.patch("os.replace", lambda *names: (calls.append("replace"), replace(*names))):
+            self.apply(0, x=0)
+            self.assertEqual(calls, ["file", "replace", "directory"])
+            self.apply(1, x=1)
+            self.log.describes(order(1, 2, is_writer=False))
+            self.assertEqual(len(calls), 3, "who is no writer has none")
+            self.log.describes(order(1, 2))
+        self.assertEqual(calls[3:], ["file"])
+        self.assertEqual(sizes[-1], self.path.stat().st_size)
 
     def test_a_file_that_cannot_be_written_ends_nothing(self):
         heard = []

@@ -9,7 +9,8 @@ INVARIANTS
     does not go out.
  L2 Every worker holds the newest steps. If the writer dies between a step and its line, the next
     writer, which has applied the step, too, writes the line.
- L3 A line is in the file before anything that depends on it: the next slot, or a checkpoint.
+ L3 A line is in the file before anything that depends on it: the next slot, or a checkpoint. Before
+    a checkpoint the file is on the disk.
 
 Main thread only.
 """
@@ -24,7 +25,7 @@ from typing import Any, Callable, Mapping, NamedTuple
 
 from ._core import Order
 from ._errors import Misuse
-from ._log_file import LogFile
+from ._log_file import CHECK_NAME, LogFile, damaged_path, with_check
 
 MOST_NAMES = 256    # a step
 NAME_CHARS = 128
@@ -42,15 +43,15 @@ class Logged(NamedTuple):
         values = {name: value if _is_finite(value) else None for name, value in self.values.items()}
         text = json.dumps({"step": self.step, **values}, allow_nan=False, ensure_ascii=False,
                           separators=(",", ":"))
-        return text.encode(errors="replace") + b"\n"
+        return with_check(text.encode(errors="replace"))
 
 
 def checked_name(name: Any) -> str:
     if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= NAME_CHARS:
         raise Misuse(f"log() was given the name {str(name)[:NAME_CHARS]!r}: a name is a text of 1 to "
                      f"{NAME_CHARS} printable characters")
-    if name == "step":
-        raise Misuse("log() was given the name 'step', which every line has already: leave it out")
+    if name in ("step", CHECK_NAME):
+        raise Misuse(f"log() was given the name {name!r}, which every line has already: leave it out")
     return name
 
 
@@ -136,6 +137,7 @@ class Log:
             self._is_led_by(order)
             self.close()
             self._write(order)
+            self._sync()
 
     def applied(self, order: Order) -> None:
         self.close()
@@ -187,11 +189,13 @@ class Log:
         if self._path is not None:
             self._let_go()
             try:
-                self._file = LogFile(self._path, generation, applied)
+                self._file = LogFile(self._path, generation, applied,
+                                     {logged.step for logged in self._held})
             except OSError as why:  # the next step tries again
                 self._written = applied
                 return self._warn(why)
             self._written = max(self._written, self._file.last)
+            self._tell_of_damage(self._file.damaged)
         self._led = generation
 
     def _let_go(self) -> None:
@@ -209,6 +213,19 @@ class Log:
             self._has_warned = False
         except OSError as why:
             self._warn(why)
+
+    def _sync(self) -> None:
+        if self._file is not None:
+            try:
+                self._file.sync()
+            except OSError as why:
+                self._warn(why)
+
+    def _tell_of_damage(self, lines: int) -> None:
+        if lines > 0 and self._path is not None:
+            print(f"lockstep: {self._path} is damaged: {lines} of its lines are not whole and are kept "
+                  f"in {damaged_path(self._path)}; all others stay. Check the disk; `lockstep replay` "
+                  "computes the steps without a line again", file=sys.stderr)
 
     def _tell_of(self, names: set[str]) -> None:
         for name in sorted(names - self._has_told_of):

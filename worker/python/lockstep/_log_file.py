@@ -1,67 +1,130 @@
 """script_log.jsonl in the run directory: one line for each applied step that logged something.
 
+    line := {"step":N,...values...,"crc":"HHHHHHHH"}      CRC-32 of all before ,"crc" in hexadecimal
+
 The writer of the run writes it. Where another process becomes the writer, it takes a copy without
 the lines beyond its state, and puts the copy in the file's place: a writer before it that is not dead
 after all goes on in a file that nobody sees.
+
+INVARIANTS
+ F1 A line that is damaged costs that line alone. It is kept in script_log.jsonl.damaged and named.
+ F2 In a file of an older version no line has a check, and all are taken; the copy gives them checks.
+    Where one line has a valid check, a line without one is damaged.
+ F3 What sync() has returned for survives a power cut, and so does a copy that replaces the file.
 """
 from __future__ import annotations
 
 import contextlib
 import os
 import pathlib
-from typing import BinaryIO, Iterator
+import zlib
+from typing import Container, Iterator
 
 _HEAD = b'{"step":'  # of every line
+_CHECK = b',"crc":"'
+CHECK_NAME = "crc"   # so no value has this name
 
 
-def _step_of(line: bytes) -> int | None:
-    """None: no whole line of ours."""
-    if not line.startswith(_HEAD) or not line.endswith(b"}\n"):
+def with_check(text: bytes) -> bytes:
+    """A line of the file. `text`: an object in JSON, without spaces behind its last brace."""
+    body = text[:-1]
+    return b'%s%s%08x"}\n' % (body, _CHECK, zlib.crc32(body))
+
+
+def _body_of(line: bytes) -> bytes | None:
+    """What a valid check stands behind; None: there is none. A lost newline does not matter."""
+    body = line[:line.rfind(_CHECK)]
+    whole = line if line.endswith(b"\n") else line + b"\n"
+    return body if with_check(body + b"}") == whole else None
+
+
+def _step_of(text: bytes) -> int | None:
+    """None: no line of ours, nor the beginning of one."""
+    if not text.startswith(_HEAD):
         return None
-    digits = line[len(_HEAD):].split(b",", 1)[0]
+    digits = text[len(_HEAD):].split(b",", 1)[0]
     return int(digits) if digits.isdigit() else None
 
 
-def _true_lines(file: BinaryIO, applied: int) -> Iterator[tuple[int, bytes]]:
-    """The lines from the first on, up to one that is cut off, out of order, or beyond the state."""
-    last = 0
-    for line in file:
+class _Lines:
+    """The lines of a file, judged. `damaged`: what is no line of ours, as it is."""
+
+    def __init__(self, path: pathlib.Path):
+        self._path = path
+        self.damaged: list[bytes] = []
+        self.torn: int | None = None  # the step of a last line that somebody died in
+        with open(path, "rb") as file:
+            self._is_older = all(_body_of(line) is None for line in file)
+
+    def until(self, applied: int) -> Iterator[tuple[int, bytes]]:
+        """Each good line up to this step."""
+        last = 0
+        with open(self._path, "rb") as file:
+            for line in file:
+                body = self._good_body(line)
+                step = None if body is None else _step_of(body)
+                if step is not None and last < step <= applied:
+                    last = step
+                    yield step, with_check(body + b"}")
+                elif step is None and not line.endswith(b"\n"):
+                    self._is_torn(line, applied)
+                elif step is None or step <= applied:
+                    self.damaged.append(line)
+
+    def _good_body(self, line: bytes) -> bytes | None:
+        if not self._is_older:
+            return _body_of(line)
+        return line[:-2] if line.endswith(b"}\n") else None
+
+    def _is_torn(self, line: bytes, applied: int) -> None:
         step = _step_of(line)
-        if step is None or not last < step <= applied:
-            return
-        last = step
-        yield step, line
+        if step is not None and step <= applied:
+            self.torn = step
+            self.damaged.append(line)
 
 
 class LogFile:
     """The file, while this process is the writer. `last`: the step of its last line; 0: it has none.
+    `damaged`: how many lines were not whole.
 
     Raises OSError; what append() has not written whole is not in the file then.
     """
 
-    def __init__(self, path: pathlib.Path, generation: int, applied: int):
-        """`applied`: steps of the state that the run goes on from."""
+    def __init__(self, path: pathlib.Path, generation: int, applied: int, held: Container[int] = ()):
+        """`applied`: steps of the state that the run goes on from. `held`: those that are appended
+        next, so a line that a writer before died in is no loss."""
         for left in path.parent.glob(f"{path.name}.tmp.*"):  # of writers that were killed
             left.unlink(missing_ok=True)
         self.last = 0
+        self.damaged = 0
         copy = path.with_name(f"{path.name}.tmp.{generation}")
         self._file = open(copy, "xb", buffering=0)
         try:
-            self._size = self._copy(path, applied)
+            self._size = self._copy(path, applied, held)
+            self.sync()
             os.replace(copy, path)
+            _sync_directory(path.parent)
         except OSError:
             self.close()
             with contextlib.suppress(OSError):
                 copy.unlink()
             raise
 
-    def _copy(self, path: pathlib.Path, applied: int) -> int:
+    def _copy(self, path: pathlib.Path, applied: int, held: Container[int]) -> int:
+        try:
+            lines = _Lines(path)
+        except FileNotFoundError:
+            return 0
         size = 0
-        with contextlib.suppress(FileNotFoundError), open(path, "rb") as old, \
-                open(self._file.fileno(), "wb", closefd=False) as out:
-            for self.last, line in _true_lines(old, applied):
+        with open(self._file.fileno(), "wb", closefd=False) as out:
+            for self.last, line in lines.until(applied):
                 out.write(line)
                 size += len(line)
+        if lines.torn in held:
+            lines.damaged.pop()
+        if lines.damaged:
+            _keep(damaged_path(path), lines.damaged)
+        self.damaged = len(lines.damaged)
         return size
 
     def append(self, step: int, line: bytes) -> None:
@@ -77,5 +140,27 @@ class LogFile:
         self._size += len(line)
         self.last = step
 
+    def sync(self) -> None:
+        os.fsync(self._file.fileno())
+
     def close(self) -> None:
         self._file.close()
+
+
+def damaged_path(path: pathlib.Path) -> pathlib.Path:
+    return path.with_name(f"{path.name}.damaged")
+
+
+def _keep(path: pathlib.Path, lines: list[bytes]) -> None:
+    with open(path, "ab") as file:
+        file.writelines(line if line.endswith(b"\n") else line + b"\n" for line in lines)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_directory(path: pathlib.Path) -> None:
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
