@@ -33,7 +33,37 @@ raise ArithmeticError("behind the loop")
 """
 
 
+FAILING = """
+# /// lockstep
+# train: {global_batch: 4, slots: 2, max_steps: 9}
+# ///
+import sys, torch, lockstep
+run = lockstep.start()
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+def update():
+    optimizer.step()
+    if run.step == 3: raise ArithmeticError("as it was updated")
+def after():
+    if run.step == 3: raise ArithmeticError("after the step")
+run.keep(model=model, optimizer=optimizer, **{sys.argv[1]: {"update": update, "after_step": after}[sys.argv[1]]})
+for x in run.batches([torch.ones(4)] * 8):
+    run.backward(model(x).square().mean())
+"""
+
+
 class Ends(ScriptTest):
+    def test_what_fails_in_every_worker_alike_ends_the_run_at_once_with_the_traceback(self):
+        script = self.write_script(FAILING)
+        for workers, where, words in ((1, "after_step", "after the step"),
+                                      (2, "update", "as it was updated")):
+            run = self.start_script(script, [where], workers=workers, name=where)
+            self.assertEqual(run.wait(), 64, run.text()[-3000:])
+            self.assertIn(f"ArithmeticError: {words}, in step 3", run.text())
+            self.assertRegex(run.text(), r'train.py", line \d+, in (after|update)')
+            agents = "".join(path.read_text() for path in (run.run_dir / "logs").glob("agent*"))
+            self.assertEqual(agents.count('"worker_started"'), workers)
+
     def test_a_signal_is_the_runs_in_the_loop_and_the_scripts_behind_it(self):
         run = self.start_script(self.write_script(SCRIPT))
         self.assertEqual(run.wait(), 75, run.text()[-3000:])

@@ -22,7 +22,8 @@ from torch import nn
 from lockstep import _numerics
 from lockstep._core import Core, Task
 from lockstep._data import unpack
-from lockstep._errors import BAD_DATA, USAGE, LockstepError, Misuse, is_of_machine
+from lockstep._errors import (BAD_DATA, USAGE, LockstepError, Misuse, detail_of, failing_alike,
+                              fails_alike, is_of_machine)
 from lockstep._forks import Forks
 from lockstep._gradients import Gradients
 from lockstep._settings import Settings
@@ -243,6 +244,22 @@ class MachineTest(unittest.TestCase):
         for error in (None, ValueError("out of memory"), FileNotFoundError(errno.ENOENT, ""),
                       PermissionError(errno.EACCES, ""), RuntimeError("shapes"), SystemExit(1)):
             self.assertFalse(is_of_machine(error), error)
+
+    def test_what_fails_while_a_step_is_applied_fails_in_every_worker(self) -> None:
+        for alike, error in ((True, ValueError("mine")), (True, RuntimeError("shapes")),
+                             (False, MemoryError()), (False, OSError(errno.ENOSPC, "")),
+                             (False, RuntimeError("CUDA error: an illegal memory access")),
+                             (False, KeyboardInterrupt()), (False, SystemExit(3))):
+            with self.subTest(error):
+                try:
+                    with failing_alike(7):
+                        raise error
+                except BaseException as raised:
+                    self.assertIs(raised, error, "the script may know its own errors")
+                    self.assertEqual(fails_alike(raised), alike)
+                    detail = detail_of(raised)
+                    self.assertEqual("step 7" in detail and "in test_what_fails" in detail, alike)
+        self.assertEqual((fails_alike(None), detail_of(None)), (False, ""))
 
 
 class BatchSizeTest(unittest.TestCase):

@@ -1,7 +1,12 @@
 """What ends a script, and with which exit code (deploy/TROUBLESHOOTING.md)."""
 from __future__ import annotations
 
+import contextlib
 import errno
+import traceback
+from typing import Iterator
+
+_MOST_OF_TRACE = 8192  # characters
 
 USAGE, BAD_DATA, INTERNAL, STOPPED, CONFIG = 64, 65, 70, 75, 78
 
@@ -78,3 +83,37 @@ def is_of_machine(error: BaseException | None) -> bool:
                 return True
         error = error.__cause__
     return False
+
+
+def _is_of_device(error: Exception) -> bool:
+    return any(words in str(error) for words in ("CUDA error", "cuDNN error", "CUBLAS_STATUS", "HIP error"))
+
+
+@contextlib.contextmanager
+def failing_alike(step: int) -> Iterator[None]:
+    """Within, every worker computes the same: what raises here would raise again in whoever comes
+    next, unless it is due to this machine. fails_alike() and detail_of() know such an error later."""
+    try:
+        yield
+    except Exception as error:
+        if not is_of_machine(error) and not _is_of_device(error):
+            with contextlib.suppress(AttributeError):
+                error._lockstep_step = step  # type: ignore[attr-defined]
+        raise
+
+
+def fails_alike(error: BaseException | None) -> bool:
+    return hasattr(error, "_lockstep_step")
+
+
+def detail_of(error: BaseException | None) -> str:
+    """What the run's end says of an error that fails alike, with its traceback; else nothing."""
+    if error is None or not fails_alike(error):
+        return ""
+    begin = error.__traceback__
+    while begin is not None and begin.tb_frame.f_globals.get("__name__") == "lockstep._script":
+        begin = begin.tb_next  # what comes before the script's own lines
+    trace = "".join(traceback.format_exception(type(error), error, begin))
+    return (f", in step {error._lockstep_step}; every worker does the same in update=, "  # type: ignore
+            "after_step=, optimizers and schedulers, so no other one would do better: mend the script"
+            f"\n{trace[-_MOST_OF_TRACE:].rstrip()}")

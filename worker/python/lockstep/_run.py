@@ -27,7 +27,7 @@ from ._buffers import Buffers
 from ._core import CoreError, Order, Reply
 from ._debugger import Watch
 from ._errors import (INTERNAL, STOPPED, USAGE, Left, LockstepError, Misuse, Replayed, Stopped,
-                      exit_code_of, is_of_machine, text_of)
+                      detail_of, exit_code_of, fails_alike, is_of_machine, text_of)
 from ._eval import Evaluates
 from ._gradients import Gradients, dtype_number
 from ._job_data import JobData
@@ -346,7 +346,7 @@ class Run(Logs, Evaluates):
         if stage is Stage.TRAINING:
             is_exit = error is None or isinstance(error, (SystemExit, GeneratorExit))
             if not is_exit and not isinstance(error, LockstepError):
-                code = INTERNAL
+                code = USAGE if fails_alike(error) else INTERNAL
             text = f"the script {'left its loop' if is_exit else 'failed'}"
             if error is not None and not is_exit:
                 text += f": {type(error).__name__}: {error}"
@@ -354,7 +354,7 @@ class Run(Logs, Evaluates):
                 text += ", which ends by itself when the run is complete; end a run early by " \
                         "run.request_stop()"
             print(f"lockstep: {text}", file=sys.stderr)
-            code = self._fail(code, text)
+            code = self._fail(code, text + detail_of(error))
         elif not isinstance(error, LockstepError):
             print(f"lockstep: the script ended {stage.value}"
                   + ("" if error is None else f" ({type(error).__name__})")

@@ -9,7 +9,7 @@ import torch
 from . import _core, _seeds
 from ._buffers import Buffers
 from ._core import Memory, Order, Reply
-from ._errors import BAD_DATA, text_of
+from ._errors import BAD_DATA, failing_alike, text_of
 from ._gradients import Gradients, dtype_number, floats_at
 from ._last import LastStep
 from ._scaler import Scaler
@@ -45,7 +45,8 @@ class Step:
 
     def answer(self, order: Order) -> Reply:
         if order.kind == _core.APPLY:
-            return self._apply(order.task.seed, self._last.applies(order))
+            with failing_alike(order.step + 1):
+                return self._apply(order.task.seed, self._last.applies(order))
         if order.kind == _core.STATE:
             return self._describe()
         return self._install(order)
