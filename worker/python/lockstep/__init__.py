@@ -24,11 +24,14 @@ from typing import TYPE_CHECKING, Any
 from ._errors import Left, LockstepError, Misuse, Stopped
 
 if TYPE_CHECKING:
+    import os
+
     from ._frameworks._hf import Trainer
     from ._job_data import Batch
     from ._run import Run
 
-__all__ = ["Batch", "Left", "LockstepError", "Misuse", "Run", "Stopped", "fit", "start"]
+__all__ = ["Batch", "Left", "LockstepError", "Misuse", "Run", "Stopped", "export_program", "fit",
+           "start"]
 
 
 def start() -> Run:
@@ -41,6 +44,20 @@ def start() -> Run:
     from ._start import start_run
 
     return start_run()
+
+
+def export_program(model: Any, example: Any, path: str | os.PathLike[str], *,
+                   most_samples: int = 4096) -> tuple[str, str]:
+    """Saves PATH.pt2 for training and PATH.eval.pt2 for evaluation (MODELS.md), and returns the two
+    names: `model.path` and `model.eval_path` of a job with `model.name: exported`.
+
+    example: a batch of at least two samples in the shape of the data, or a tuple of what forward()
+    takes. Slots and evaluation batches have up to most_samples. Raises Misuse where the program would
+    train otherwise than the model, because torch.export drops a backward function or a hook.
+    """
+    from ._export import save_programs
+
+    return save_programs(model, example, path, most_samples)
 
 
 def fit(module: Any, data: Any = None, *, workers: int | None = None, collate: Any = None,
