@@ -24,7 +24,7 @@ def faster(text):
     def short(match):
         seconds = int(match[2]) * UNITS_S[match[3]] / FASTER
         return f"{match[1]}{round(seconds * 1000)}ms{match[4]}"
-    text = re.sub(r"(\[)(\d+)([smh])(\])", short, text)
+    text = re.sub(r"(\[| offset )(\d+)([smh])(\]|$)", short, text, flags=re.M)
     return re.sub(r"(^ +for: )(\d+)([smh])($)", short, text, flags=re.M)
 
 
