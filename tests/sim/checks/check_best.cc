@@ -26,31 +26,26 @@ class BestCheck final : public Check {
     check(coordinator::kNoStep, "the end");
     for (const auto& [name, entry] : ledger_->checkpoints())
       if (entry.state == CheckpointState::kComplete) check(entry.step, name);
-    std::set<Step> later = evaluated_in(entries);
     for (const coordinator::JournalEntry& entry : entries) {
-      if (const auto* eval = std::get_if<coordinator::EvalEntry>(&entry)) later.erase(eval->step);
       const auto* generation = std::get_if<coordinator::GenerationEntry>(&entry);
       if (generation == nullptr) continue;
       if (generation->state == coordinator::GenerationState::kPlanned)
         planned_.insert(generation->generation);
       if (generation->state == coordinator::GenerationState::kStarted &&
           planned_.count(generation->generation) == 0)
-        check_start(*generation, later);
+        check_start(*generation);
     }
   }
 
  private:
-  // The best evaluation until `step` of those with a checkpoint, without those of `later`; one that
-  // was dropped counts.
-  data::EvalMark best_until(Step step, bool with_dropped, const std::set<Step>& later = {}) const {
+  // The best evaluation until `step` of those with a checkpoint; one that was dropped counts.
+  data::EvalMark best_until(Step step, const LedgerView::AtStart& known, bool with_dropped) const {
     data::EvalMark best;
-    for (const auto& [name, entry] : ledger_->checkpoints()) {
-      const auto eval = ledger_->evals().find(entry.step);
+    for (const auto& [name, entry] : known.checkpoints) {
+      const auto eval = known.evals.find(entry.step);
       const bool counts = entry.state == CheckpointState::kComplete ||
                           (with_dropped && entry.state == CheckpointState::kDropped);
-      if (entry.step > step || !counts || later.count(entry.step) != 0 ||
-          eval == ledger_->evals().end())
-        continue;
+      if (entry.step > step || !counts || eval == known.evals.end()) continue;
       const data::EvalMark mark = coordinator::mark_of(eval->second);
       // By name is by step.
       if (data::is_better(mark, best, by_)) best = mark;
@@ -83,7 +78,8 @@ class BestCheck final : public Check {
   }
 
   void check(Step until, const std::string& where) {
-    const Step best = best_until(until, /*with_dropped=*/true).step;
+    const LedgerView::AtStart now{ledger_->evals(), ledger_->checkpoints()};
+    const Step best = best_until(until, now, /*with_dropped=*/true).step;
     if (best > 0 && !is_left(best))
       world_.fail("best", "the best checkpoint until " + where + ", that of step " +
                               std::to_string(best) + ", is gone");
@@ -95,12 +91,14 @@ class BestCheck final : public Check {
                               ", that after step " + std::to_string(evaluated) + ", is gone");
   }
 
-  void check_start(const coordinator::GenerationEntry& entry, const std::set<Step>& later) {
+  void check_start(const coordinator::GenerationEntry& entry) {
     wire::Start start;
     if (!start.ParseFromString(entry.start))
       return world_.fail("best", "a start in the journal cannot be read");
     const Step told = start.evals().kept().step();
-    const Step best = best_until(start.resume().step(), /*with_dropped=*/false, later).step;
+    const Step best = best_until(start.resume().step(), ledger_->at_start(entry.generation),
+                                 /*with_dropped=*/false)
+                          .step;
     if (told != best)
       world_.fail("best", "generation " + std::to_string(entry.generation) +
                               " is told that the best checkpoint is that of step " +

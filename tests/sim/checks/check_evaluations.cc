@@ -61,9 +61,7 @@ class EvaluationCheck final : public Check {
   }
 
   void on_commit(const Disk::Entries& entries) override {
-    std::set<Step> later = evaluated_in(entries);
     for (const coordinator::JournalEntry& entry : entries) {
-      if (const auto* eval = std::get_if<coordinator::EvalEntry>(&entry)) later.erase(eval->step);
       const auto* generation = std::get_if<coordinator::GenerationEntry>(&entry);
       if (generation == nullptr) continue;
       if (generation->state == coordinator::GenerationState::kPlanned)
@@ -71,7 +69,7 @@ class EvaluationCheck final : public Check {
       // What a planned one says was true when it was planned.
       if (generation->state == coordinator::GenerationState::kStarted &&
           planned_.count(generation->generation) == 0)
-        check_start(*generation, later);
+        check_start(*generation);
     }
   }
 
@@ -108,16 +106,14 @@ class EvaluationCheck final : public Check {
                                   "; right is " + text_of(right));
   }
 
-  // `later`: steps whose evaluations were decided after it.
-  void check_start(const coordinator::GenerationEntry& entry, const std::set<Step>& later) {
+  void check_start(const coordinator::GenerationEntry& entry) {
     wire::Start start;
     if (!start.ParseFromString(entry.start))
       return world_.fail("patience", "a start in the journal cannot be read");
     const data::BestBy by = data::best_by(world_.options.best);
     data::EvalTrack right;
-    for (const auto& [step, eval] : ledger_->evals())
-      if (step <= start.resume().step() && later.count(step) == 0)
-        right.add(coordinator::mark_of(eval), by);
+    for (const auto& [step, eval] : ledger_->at_start(entry.generation).evals)
+      if (step <= start.resume().step()) right.add(coordinator::mark_of(eval), by);
     const data::EvalTrack told = data::track_of(start.evals());
     if (!knows_same(told, right))
       world_.fail("patience", "generation " + std::to_string(entry.generation) + " is told of " +

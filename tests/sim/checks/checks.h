@@ -39,6 +39,15 @@ class LedgerView {
   // Of the surviving lineage.
   const std::map<Step, coordinator::EvalEntry>& evals() const { return evals_; }
 
+  // What a generation that starts is told of. One commit may hold several decisions: what stands
+  // behind the start in it, a rollback or an evaluation, was decided later.
+  struct AtStart {
+    std::map<Step, coordinator::EvalEntry> evals;
+    std::map<std::string, coordinator::CheckpointEntry> checkpoints;
+  };
+  // REQUIRES: the newest commit starts this generation.
+  const AtStart& at_start(Generation generation) const { return at_start_.at(generation); }
+
  private:
   void roll_back(const coordinator::RollbackEntry& entry);
 
@@ -48,13 +57,10 @@ class LedgerView {
   std::set<std::pair<MemberId, uint64_t>> batches_;
   std::map<std::string, coordinator::CheckpointEntry> checkpoints_;
   std::map<Step, coordinator::EvalEntry> evals_;
+  std::map<Generation, AtStart> at_start_;  // by generations that the newest commit starts
 };
 
 using SharedLedger = std::shared_ptr<LedgerView>;
-
-// After which steps the evaluations of a commit are. The view has the whole commit when a check
-// sees it, and a start in it knows only of those before it.
-std::set<Step> evaluated_in(const Disk::Entries& entries);
 
 // Whose state can be compared with the undisturbed run's: nobody's while a damage is in the
 // lineage, nor that of a member of an older generation than the newest start after a death. The

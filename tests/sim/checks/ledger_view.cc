@@ -7,6 +7,7 @@ namespace lockstep::sim {
 using coordinator::LedgerRow;
 
 void LedgerView::add(const Disk::Entries& entries) {
+  at_start_.clear();
   for (const coordinator::JournalEntry& entry : entries) {
     if (const auto* e = std::get_if<coordinator::LedgerEntry>(&entry))
       rows_[e->row.generation] = e->row;
@@ -16,6 +17,9 @@ void LedgerView::add(const Disk::Entries& entries) {
       checkpoints_[e->name] = *e;
     if (const auto* e = std::get_if<coordinator::EvalEntry>(&entry)) evals_[e->step] = *e;
     if (const auto* e = std::get_if<coordinator::RollbackEntry>(&entry)) roll_back(*e);
+    const auto* generation = std::get_if<coordinator::GenerationEntry>(&entry);
+    if (generation != nullptr && generation->state == coordinator::GenerationState::kStarted)
+      at_start_[generation->generation] = {evals_, checkpoints_};
     const auto* records = std::get_if<coordinator::RecordsEntry>(&entry);
     if (records == nullptr) continue;
     batches_.emplace(records->member, records->batch);
@@ -62,13 +66,6 @@ Step LedgerView::completed() const {
 const wire::StepRecord* LedgerView::digests(Generation generation, Step step) const {
   const auto found = digests_.find({generation, step});
   return found == digests_.end() ? nullptr : &found->second;
-}
-
-std::set<Step> evaluated_in(const Disk::Entries& entries) {
-  std::set<Step> steps;
-  for (const coordinator::JournalEntry& entry : entries)
-    if (const auto* eval = std::get_if<coordinator::EvalEntry>(&entry)) steps.insert(eval->step);
-  return steps;
 }
 
 }  // namespace lockstep::sim

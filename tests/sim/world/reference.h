@@ -44,7 +44,7 @@ uint64_t hash_of(const std::vector<uint64_t>& sums);
 ModelState next_state(const ModelState& from, const std::vector<uint64_t>& sums);
 
 // Slots that policy leaves out belong to the run. They hold in every generation newer than the one
-// in which they did harm.
+// that was given out when their harm was known.
 class Reference {
  public:
   Reference(uint64_t seed, const data::RunShape& shape) : seed_(seed), shape_(shape) { begin(); }

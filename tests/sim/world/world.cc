@@ -73,6 +73,14 @@ const char* moment_name(Moment moment) {
   return kNames[static_cast<size_t>(moment)];
 }
 
+Generation told_by(const coordinator::JournalEntry& entry) {
+  const auto* generation = std::get_if<coordinator::GenerationEntry>(&entry);
+  const bool is_told =
+      generation != nullptr && (generation->state == coordinator::GenerationState::kStarted ||
+                                generation->state == coordinator::GenerationState::kPlanned);
+  return is_told ? generation->generation : 0;
+}
+
 World::World(uint64_t the_seed, const WorldOptions& the_options, std::string the_directory)
     : seed(the_seed),
       options(the_options),
@@ -97,13 +105,12 @@ World::World(uint64_t the_seed, const WorldOptions& the_options, std::string the
               from + ">" + to, envelope.term(), envelope.generation());
     for (const auto& check : checks) check->on_message(from, to, envelope);
   });
-  // What was found late, after newer generations had begun without a skip, is cut with them.
+  // What was found late, after newer generations had begun without a skip, or were planned without
+  // it, so that their members may have switched already, is cut with them.
   disk.on_commit = [this, newest = Generation{0}](const Disk::Entries& entries) mutable {
     trace.add("commit", "journal", entries.size(), disk.commits().size());
     for (const coordinator::JournalEntry& entry : entries) {
-      const auto* begun = std::get_if<coordinator::GenerationEntry>(&entry);
-      if (begun != nullptr && begun->state == coordinator::GenerationState::kStarted)
-        newest = std::max(newest, begun->generation);
+      newest = std::max(newest, told_by(entry));
       if (const auto* skip = std::get_if<coordinator::SkipEntry>(&entry))
         reference.skip(newest, skip->step, skip->slots.begin, skip->slots.end);
     }

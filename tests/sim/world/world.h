@@ -49,6 +49,10 @@ enum class Moment : uint8_t {
 };
 const char* moment_name(Moment moment);
 
+// The generation whose start this entry gives to its members: at once, or to switch to by
+// themselves. 0: none.
+Generation told_by(const coordinator::JournalEntry& entry);
+
 // A worker has applied step `step` (0-based). `after` is its new state.
 struct Applied {
   std::string process;
