@@ -71,7 +71,8 @@ Reason skip(Turn& turn, const BadLoss& bad) {
   State& state = turn.state;
   const Step step = bad.step.step;
   const std::string what = describe(turn, bad);
-  skip_slots(turn, {bad.step.generation, step, {0, turn.options.shape.slots}, bad.what});
+  // No generation so far leaves it out, not even a planned one that its members may have begun.
+  skip_slots(turn, {state.last_generation, step, {0, turn.options.shape.slots}, bad.what});
   forget_checkpoints_after(state, step);
   turn.note(LogLine::Level::kWarn, "samples_skipped",
             what + "; the run leaves it out (train.on_bad_samples: skip), time " +

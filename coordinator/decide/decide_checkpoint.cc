@@ -31,14 +31,17 @@ auto first_after(const std::vector<CheckpointEntry>& all, Step step) {
                           [](Step s, const CheckpointEntry& c) { return s < c.step; });
 }
 
-// The newest `keep`, and those to which a run goes back whose members disagree, or whose next step
-// to be complete shows a bad loss.
+// The newest `keep`, and those to which a run goes back whose members disagree, or one of whose
+// steps shows a bad loss. Reports of checkpoints overtake records, and a coordinator that was away
+// gets many of them first: the bad step may come behind any checkpoint whose steps are not
+// complete.
 std::vector<const CheckpointEntry*> to_go_back_to(const Turn& turn, size_t keep) {
   const State& state = turn.state;
   const std::vector<CheckpointEntry>& all = state.checkpoints;
   std::vector<const CheckpointEntry*> found;
   if (is_checking(turn.options)) found.push_back(newest_until(state, state.checks.agreed));
   found.push_back(newest_until(state, state.completed));
+  for (auto it = first_after(all, state.completed); it != all.end(); ++it) found.push_back(&*it);
   for (size_t i = all.size() - std::min(all.size(), keep); i < all.size(); ++i)
     found.push_back(&all[i]);
   std::erase(found, nullptr);
@@ -88,6 +91,10 @@ void drop_older(Turn& turn, size_t keep, wire::CheckpointAck* ack) {
   all = std::move(stay);
 }
 
+size_t number_kept(const Turn& turn) {
+  return std::max(kFewestKept, turn.options.job.checkpoint().keep());
+}
+
 // Only the writer of the present generation deletes, and only what the journal names.
 void acknowledge(Turn& turn, const Member& member, const wire::CheckpointReport& message,
                  bool may_drop) {
@@ -95,9 +102,8 @@ void acknowledge(Turn& turn, const Member& member, const wire::CheckpointReport&
   wire::Envelope envelope;
   wire::CheckpointAck* ack = envelope.mutable_checkpoint_ack();
   ack->set_name(message.name());
-  const size_t keep = std::max(kFewestKept, turn.options.job.checkpoint().keep());
   if (may_drop && state.run == RunState::kStarted && member.id == state.writer) {
-    drop_older(turn, keep, ack);
+    drop_older(turn, number_kept(turn), ack);
     for (CheckpointEntry& entry : state.stray) drop(turn, std::move(entry), ack);
     state.stray.clear();
   }
@@ -203,6 +209,21 @@ Reason accept(Turn& turn, const WrittenCheckpoint& written) {
 const CheckpointEntry* newest_until(const State& state, Step step) {
   const auto after = first_after(state.checkpoints, step);
   return after == state.checkpoints.begin() ? nullptr : &*std::prev(after);
+}
+
+void drop_judged(Turn& turn, Step before) {
+  const State& state = turn.state;
+  const Member* writer = turn.find(state.writer);
+  if (state.run != RunState::kStarted || writer == nullptr || writer->connection == 0) return;
+  const std::vector<CheckpointEntry>& all = state.checkpoints;
+  // An older one may go when a newer one is the newest whose steps are complete.
+  const bool is_new = newest_until(state, before) != newest_until(state, state.completed);
+  if (!is_new || all.size() <= number_kept(turn)) return;
+  wire::Envelope envelope;
+  wire::CheckpointAck* ack = envelope.mutable_checkpoint_ack();
+  ack->set_name(all.back().name);
+  drop_older(turn, number_kept(turn), ack);
+  if (ack->drop_size() > 0) turn.send(writer->connection, std::move(envelope));
 }
 
 void note_lost_best(Turn& turn) {

@@ -112,8 +112,9 @@ Reason on_switched(Turn& turn, Member& member, Generation generation,
 Reason on_tick(Turn& turn);
 Reason on_stop(Turn& turn, const std::string& why);
 void push_stop(Turn& turn, const Member& member);
-// Completes the steps that have enough reports.
-void complete_steps(Turn& turn);
+// Completes the steps that have enough reports: of those before `resume`, where a generation that
+// is about to start resumes, one.
+void complete_steps(Turn& turn, Step resume = 0);
 // Counts a report in the state. REQUIRES: the row covers its step.
 void count_report(State& state, MemberId member, Generation generation,
                   const wire::StepRecord& record);
@@ -272,6 +273,8 @@ void look_for_manifests(Turn& turn);
 Reason on_manifest_read(Turn& turn, const ManifestRead& event);
 // The newest checkpoint of the lineage with at most `step` steps; null if there is none.
 const CheckpointEntry* newest_until(const State& state, Step step);
+// The steps after `before` are complete: drops the checkpoints that had to stay until then.
+void drop_judged(Turn& turn, Step before);
 // With checkpoint.best, at a start: says that the best evaluation has no checkpoint any more.
 void note_lost_best(Turn& turn);
 // Forgets the checkpoints of more steps: the next term takes none, and no message mentions them.

@@ -120,10 +120,9 @@ Reason take(Turn& turn, const Member& member, Generation generation, const wire:
   return Reason::kRecordsAccepted;
 }
 
-bool has_enough(const State& state, Step step, const PendingStep& pending) {
-  const LedgerRow& open = state.lineage.at(state.source_generation).row;
+bool has_enough(const State& state, Step step, Step certain, const PendingStep& pending) {
   // Every start resumes after it, so no later generation can redo it: one report is enough.
-  if (step < open.first.step) return pending.reports > 0;
+  if (step < certain) return pending.reports > 0;
   return pending.reports >= state.source_members.size();
 }
 
@@ -142,18 +141,23 @@ void count_report(State& state, MemberId member, Generation generation,
   if (is_first || is_writer) pending.values = step_entry(record, generation);
 }
 
-void complete_steps(Turn& turn) {
+void complete_steps(Turn& turn, Step resume) {
   State& state = turn.state;
+  const Step before = state.completed;
   while (!state.pending.empty()) {
     const auto first = state.pending.begin();
-    if (first->first != state.completed || !has_enough(state, first->first, first->second)) return;
+    const Step certain = std::max(resume, state.lineage.at(state.source_generation).row.first.step);
+    if (first->first != state.completed ||
+        !has_enough(state, first->first, certain, first->second)) {
+      break;
+    }
     const StepEntry& values = first->second.values;
     if (auto what = wrong_with_loss(state.losses, turn.options.job.train(), values)) {
       state.losses.bad = BadLoss{values, std::move(*what)};  // no later step is of any worth
       return;
     }
     remember_loss(state.losses, values);
-    const bool is_whole = first->first >= state.lineage.at(state.source_generation).row.first.step;
+    const bool is_whole = first->first >= certain;
     turn.persist(values);
     if (state.in_history == state.completed) {
       turn.actions.push_back(AppendHistory{values});
@@ -167,6 +171,7 @@ void complete_steps(Turn& turn) {
     state.pending.erase(first);
     ++state.completed;
   }
+  if (state.completed > before) drop_judged(turn, before);
 }
 
 Reason on_records(Turn& turn, Member& member, Generation generation,

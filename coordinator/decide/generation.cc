@@ -266,6 +266,9 @@ Reason start_generation(Turn& turn) {
   note_worked(turn);
   const std::optional<ResumePoint> best = best_answer(turn);
   if (const auto reason = judge_start(turn, best)) return *reason;
+  // Nobody begins with a state that is spoilt, as far as is known.
+  if (best) complete_steps(turn, best->step);
+  if (const auto reason = judge_bad_loss(turn)) return *reason;
   wire::Start start;
   choose_resume_point(turn, best, &start);
   if (!plan_buckets_of(turn, &start)) return Reason::kEndedLayout;

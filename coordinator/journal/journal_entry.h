@@ -177,7 +177,7 @@ struct WitnessEntry {
 
 // Every generation newer than `generation` leaves these slots out of the step.
 struct SkipEntry {
-  Generation generation = 0;  // in which they did harm
+  Generation generation = 0;  // the newest one given out when their harm was known
   Step step = 0;              // 0-based
   SlotRun slots;
   std::string reason;

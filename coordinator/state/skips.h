@@ -1,10 +1,11 @@
 // Slots that the run leaves out (train.on_bad_samples: skip): in which generations, and from which
 // checkpoint the run goes on to do their step again.
 //
-// A SkipEntry names the generation in which its slots did harm, and holds in every newer one. If
-// the harm is in the lineage already (a loss that is not a number), the lineage must be cut before
-// the step. The cut is due until the ledger row that covers the step is of a newer generation. The
-// ledger itself shows this, so a crash between the two commits cannot lose the cut.
+// A SkipEntry names the newest generation that was given out, started or planned, when the harm of
+// its slots was known, and holds in every newer one. If the harm is in the lineage already (a loss
+// that is not a number), the lineage must be cut before the step. The cut is due until the ledger
+// row that covers the step is of a newer generation. The ledger itself shows this, so a crash
+// between the two commits cannot lose the cut.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -17,7 +18,7 @@
 
 namespace lockstep::coordinator {
 
-// Whether `generation` leaves the slots out: it is newer than the one in which they did harm.
+// Whether `generation` leaves the slots out: it was given out when their harm was known.
 inline bool holds_in(const SkipEntry& skip, Generation generation) {
   return skip.generation < generation;
 }

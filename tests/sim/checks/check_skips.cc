@@ -1,5 +1,6 @@
 // Slots that are left out by policy: every start names exactly those that hold in its generation,
-// nobody computes or counts them, and what samples have spoiled does not survive.
+// nobody computes or counts them, and what samples have spoiled does not survive. The newest
+// checkpoint before it does.
 #include <algorithm>
 #include <vector>
 
@@ -17,12 +18,16 @@ class SkipCheck final : public Check {
 
   void on_commit(const Disk::Entries& entries) override {
     for (const coordinator::JournalEntry& entry : entries) {
-      const auto* begun = std::get_if<coordinator::GenerationEntry>(&entry);
-      if (begun != nullptr && begun->state == coordinator::GenerationState::kStarted)
-        newest_ = std::max(newest_, begun->generation);
+      newest_ = std::max(newest_, told_by(entry));
       const auto* skip = std::get_if<SkipEntry>(&entry);
       if (skip == nullptr) continue;
-      // Newer ones may have begun without it, where it was found late; they are cut with the step.
+      // Newer ones may have begun without it, or were planned without it, where it was found late;
+      // they are cut with the step.
+      if (skip->generation < newest_)
+        world_.fail("skips", "generation " + std::to_string(newest_) +
+                                 " was told nothing of a skip of step " +
+                                 std::to_string(skip->step) + " that holds in it by the journal");
+      if (skip->slots == SlotRun{0, world_.shape.slots}) check_way_back(skip->step);
       skips_.push_back(*skip);
       skips_.back().generation = newest_;
       if (!world_.options.skips_bad_samples)
@@ -62,6 +67,16 @@ class SkipCheck final : public Check {
     const uint32_t slot = world_.deadly->slot;
     return skip.step == world_.deadly->step && skip.slots.begin == slot &&
            skip.slots.end == slot + 1;
+  }
+
+  // The run goes back to before the step. Whatever was written until there must not be dropped.
+  void check_way_back(Step step) {
+    const coordinator::CheckpointEntry* newest = nullptr;
+    for (const auto& [name, entry] : ledger_->checkpoints())  // by name is by step
+      if (entry.step <= step && entry.state != CheckpointState::kRolledBack) newest = &entry;
+    if (newest != nullptr && newest->state == CheckpointState::kDropped)
+      world_.fail("skips", newest->name + " was dropped, to which the run goes back from step " +
+                               std::to_string(step));
   }
 
   void check_victims() {

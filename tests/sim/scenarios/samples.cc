@@ -31,6 +31,27 @@ void absurd(Script& s) {
   s.world().absurd = some(s);
 }
 
+// So fast that all checkpoints are written before the first records leave.
+WorldOptions quick() {
+  WorldOptions options = four(true);
+  options.compute_ms = 2;
+  options.checkpoint_every = 2;
+  options.has_eval = false;
+  return options;
+}
+
+// The members switch while nobody knows yet what the last step before has done.
+void absurd_while_one_joins(Script& s) {
+  s.at(Moment::kApplied, static_cast<uint64_t>(s.between(5, 30)),
+       [&s](const std::string& process) { s.kill(process); });
+  s.at(
+      Moment::kPlanned, [](const SimWorker& w) { return w.trainer()->generation() != 0; },
+      [&s](const std::string& process) {
+        const Step step = s.worker(process)->trainer()->state().step;
+        s.world().absurd = BadSlot{step + static_cast<Step>(s.between(0, 1)), 0};
+      });
+}
+
 std::string stopped(const Outcome& outcome) {
   return outcome.stuck == "the run ended with 65" ? "" : "it was not stopped: " + outcome.stuck;
 }
@@ -58,6 +79,8 @@ std::vector<Scenario> scenarios_of_samples() {
       {"deadly-sample-of-one-is-skipped", some_workers(1, true), deadly, skipped},
       {"absurd-loss-stops", four(false), absurd, stopped},
       {"absurd-loss-is-skipped", four(true), absurd, skipped},
+      {"checkpoints-overtake-an-absurd-loss", quick(), absurd, skipped},
+      {"absurd-loss-while-one-joins", four(true), absurd_while_one_joins, skipped},
   };
 }
 

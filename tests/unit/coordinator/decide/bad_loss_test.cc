@@ -197,15 +197,65 @@ TEST_F(BadSamples, ABadLossWhileTheRunIsToStopIsSkippedByTheResume) {
 }
 
 // A checkpoint may be written long before the steps before it have been judged.
-TEST_F(BadSamples, TheNewestCheckpointBeforeTheFirstStepNotJudgedIsKept) {
+TEST_F(BadSamples, EveryCheckpointIsKeptUntilTheStepsBeforeItAreJudged) {
+  policy("skip");
   w.train();
   both_report(0, 12);
-  for (const Step step : {10, 20, 30, 40}) write_checkpoint(step);
-  std::vector<Step> steps;
-  for (const CheckpointEntry& entry : w.state.checkpoints) steps.push_back(entry.step);
-  EXPECT_EQ(steps, (std::vector<Step>{10, 30, 40}));
-  EXPECT_EQ(both_report(12, 40, 15), Reason::kEndedBadLoss);
-  EXPECT_EQ(begin(BeginMode::kResume).base.step, 10u);
+  const auto kept_steps = [this] {
+    std::vector<Step> steps;
+    for (const CheckpointEntry& entry : w.state.checkpoints) steps.push_back(entry.step);
+    return steps;
+  };
+  for (const Step step : {5, 10, 20, 30, 40}) write_checkpoint(step);
+  EXPECT_EQ(kept_steps(), (std::vector<Step>{10, 20, 30, 40}));
+  both_report(12, 24);
+  EXPECT_EQ(kept_steps(), (std::vector<Step>{20, 30, 40}));
+  EXPECT_EQ(both_report(24, 40, 25), Reason::kEndedTerm);
+  EXPECT_EQ(begin(BeginMode::kNextTerm).base.step, 20u);
+}
+
+TEST_F(BadSamples, TheWriterIsToldToDeleteACheckpointWhenTheStepsAfterItAreJudged) {
+  w.train();
+  for (const Step step : {10, 20, 30}) write_checkpoint(step);
+  both_report(0, 12);
+  EXPECT_EQ(w.state.checkpoints.size(), 3u);
+  both_report(12, 35);
+  std::vector<std::string> dropped;
+  for (const wire::Envelope& sent : w.sent(1))
+    for (const std::string& name : sent.checkpoint_ack().drop()) dropped.push_back(name);
+  EXPECT_EQ(dropped, (std::vector<std::string>{checkpoint_name({10, 1, 1})}));
+  EXPECT_EQ(w.state.checkpoints.size(), 2u);
+}
+
+// The other one's report died with it, so that it is judged when nobody can redo the step.
+TEST_F(BadSamples, NobodyBeginsWithAStateThatIsKnownToBeSpoilt) {
+  policy("skip");
+  w.train();
+  wire::Envelope e = w.records(1, 1, 0, 10);
+  e.mutable_step_records()->mutable_records(5)->set_loss(kNan);
+  EXPECT_EQ(w.say(1, e), Reason::kRecordsAccepted);
+  EXPECT_EQ(w.kill(2), Reason::kRegrouped);
+  EXPECT_EQ(w.promise_at(1, 10), Reason::kEndedTerm);
+  for (const wire::Envelope& sent : w.sent(1)) EXPECT_FALSE(sent.has_start());
+  ASSERT_EQ(kept().size(), 1u);
+  EXPECT_EQ(kept()[0].step, 5u);
+  EXPECT_EQ(w.state.completed, 5u);
+}
+
+// Its members may have begun the planned generation already, and were not told of the skip.
+TEST_F(BadSamples, APlannedGenerationIsNoneThatLeavesTheStepOut) {
+  policy("skip");
+  w.train();
+  w.options.workers = 3;
+  w.join(3);
+  ASSERT_TRUE(w.state.planned);
+  EXPECT_EQ(both_report(0, 10, 5), Reason::kEndedTerm);
+  ASSERT_EQ(kept().size(), 1u);
+  EXPECT_EQ(kept()[0].generation, 2u);
+  EXPECT_FALSE(skips_in(kept(), 2).contains(5, 0));
+  EXPECT_EQ(newest_sound(*w.journal.load()), 5u);
+  next_term();
+  EXPECT_TRUE(skips_in(kept(), w.state.generation).contains(5, 0));
 }
 
 // Nobody judged the step while its records were not complete; the checkpoint after it is none.

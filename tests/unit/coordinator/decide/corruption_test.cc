@@ -303,6 +303,8 @@ TEST_F(Checks, AStepThatIsDoneAgainIsComparedAgainWithinItsGeneration) {
 TEST_F(Checks, TheCheckpointToGoBackToIsKeptUntilANewerOneIsCovered) {
   World w(checking_options(2));
   w.train();
+  w.report(1, 1, 0, 10);
+  w.report(2, 1, 0, 10);
   all_agree(w, 2);
   const auto names = [&] {
     std::vector<Step> steps;

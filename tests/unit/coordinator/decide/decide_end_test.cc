@@ -16,6 +16,8 @@ TEST(Decide, AFailedPeriodicCheckpointIsCountedAFailedLastOneEndsTheRun) {
 TEST(Decide, OnlyOlderCheckpointsBeyondKeepAreDropped) {
   World w;
   w.train();
+  w.report(1, 1, 0, 3);
+  w.report(2, 1, 0, 3);
   w.checkpoint(1, 1);
   w.checkpoint(1, 2);
   EXPECT_EQ(w.sent(1).back().checkpoint_ack().drop_size(), 0);
