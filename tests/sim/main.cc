@@ -1,5 +1,5 @@
-// sim --seeds A-B | --seed N [--trace] [--faults a,b | --scenario NAME|all] [--keep-going]
-//     [--contain-all]
+// sim --seeds A-B | --seed N | --list FILE [--trace] [--faults a,b | --scenario NAME|all]
+//     [--drawing 1|2] [--keep-going] [--contain-all]
 // sim-planted-bugs likewise, and [--bug NAME] or --planted-bugs
 //
 // Simulates whole runs of a cluster. Exit code 0: all was well; 1: a check failed, and the command
@@ -13,6 +13,7 @@
 #include <string>
 
 #include "tests/sim/scenario.h"
+#include "tests/sim/seed_list.h"
 
 #ifdef LOCKSTEP_PLANTED_BUGS
 #include "tests/sim/bug_hunt.h"
@@ -71,6 +72,8 @@ struct Arguments {
   std::vector<FaultSpec> faults;
   std::string bug;
   std::string scenario;
+  std::string list;
+  unsigned drawing = static_cast<unsigned>(Drawing::kOwnStreams);
 };
 
 void print_trace(const Plan& plan, const Outcome& outcome) {
@@ -134,43 +137,80 @@ struct Contained {
   }
 };
 
-int run(const Arguments& arguments) {
-  const auto began = std::chrono::steady_clock::now();
-  uint64_t failed = 0;
-  uint64_t events = 0;
-  uint64_t stopped = 0;
-  uint64_t starts = 0;
-  Contained contained;
-  std::string extra;
-  for (const std::string& name : arguments.fault_names) extra += " --faults " + name;
-  for (uint64_t seed = arguments.first; seed <= arguments.last; ++seed) {
-    const Plan plan = arguments.has_faults ? plan_with(seed, arguments.faults) : plan_of(seed);
-    replay_command() =
-        "FAILED by an assertion\nreplay: sim --seed " + std::to_string(seed) + extra + " --trace\n";
-    const Outcome outcome = simulate(plan, arguments.traces);
-    events += outcome.events;
-    stopped += outcome.was_stopped_by_samples ? 1 : 0;
-    starts += outcome.starts;
-    contained.add(outcome.seen);
-    if (arguments.traces) print_trace(plan, outcome);
-    if (outcome.failures.empty()) continue;
-    ++failed;
-    report(plan, outcome, extra);
-    if (!arguments.keeps_going) break;
+// All seeds of one call of the program.
+class Play {
+ public:
+  explicit Play(const Arguments& arguments) : arguments_(arguments) {
+    for (const std::string& name : arguments.fault_names) extra_ += " --faults " + name;
   }
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  std::printf(
-      "seeds %llu-%llu: %llu failed; %llu events, %llu starts, %llu ended by bad "
-      "samples, %.1f s\n",
-      static_cast<unsigned long long>(arguments.first),
-      static_cast<unsigned long long>(arguments.last), static_cast<unsigned long long>(failed),
-      static_cast<unsigned long long>(events), static_cast<unsigned long long>(starts),
-      static_cast<unsigned long long>(stopped), seconds);
-  contained.print();
-  const bool is_poor = arguments.has_to_contain_all && !contained.has_all();
-  if (is_poor) std::printf("FAILED: these seeds lack one of these histories\n");
-  return failed == 0 && !is_poor ? 0 : 1;
+
+  // False: this one failed, and the rest is not to be played.
+  bool play(const ListedSeed& listed) {
+    const Plan plan = arguments_.has_faults ? plan_with(listed.seed, arguments_.faults)
+                                            : plan_of(listed.seed, listed.drawing);
+    const bool is_usual = arguments_.has_faults || listed.drawing == Drawing::kOwnStreams;
+    const std::string extra = is_usual ? extra_ : extra_ + " --drawing 1";
+    replay_command() = "FAILED by an assertion\nreplay: sim --seed " + std::to_string(listed.seed) +
+                       extra + " --trace\n";
+    const Outcome outcome = simulate(plan, arguments_.traces);
+    ++played_;
+    events_ += outcome.events;
+    stopped_ += outcome.was_stopped_by_samples ? 1 : 0;
+    starts_ += outcome.starts;
+    contained_.add(outcome.seen);
+    if (arguments_.traces) print_trace(plan, outcome);
+    if (outcome.failures.empty()) return true;
+    ++failed_;
+    report(plan, outcome, extra);
+    return arguments_.keeps_going;
+  }
+
+  // The exit code.
+  int sum_up(const std::string& what) const {
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+    const auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
+    std::printf(
+        "%s: %llu failed; %llu events, %llu starts, %llu ended by bad "
+        "samples, %.1f s\n",
+        what.c_str(), number(failed_), number(events_), number(starts_), number(stopped_), seconds);
+    contained_.print();
+    const bool is_poor = arguments_.has_to_contain_all && !contained_.has_all();
+    if (is_poor) std::printf("FAILED: these seeds lack one of these histories\n");
+    return failed_ == 0 && !is_poor ? 0 : 1;
+  }
+  uint64_t played() const { return played_; }
+
+ private:
+  const Arguments& arguments_;
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  std::string extra_;
+  uint64_t played_ = 0;
+  uint64_t failed_ = 0;
+  uint64_t events_ = 0;
+  uint64_t stopped_ = 0;
+  uint64_t starts_ = 0;
+  Contained contained_;
+};
+
+int run(const Arguments& arguments) {
+  Play play(arguments);
+  for (uint64_t seed = arguments.first; seed <= arguments.last; ++seed)
+    if (!play.play({seed, static_cast<Drawing>(arguments.drawing)})) break;
+  return play.sum_up("seeds " + std::to_string(arguments.first) + "-" +
+                     std::to_string(arguments.last));
+}
+
+int run_list(const Arguments& arguments) {
+  const auto list = read_seed_list(arguments.list);
+  if (!list.is_ok()) {
+    std::fprintf(stderr, "sim: %s\n", list.status().message().c_str());
+    return 64;
+  }
+  Play play(arguments);
+  for (const ListedSeed& listed : *list)
+    if (!play.play(listed)) break;
+  return play.sum_up(std::to_string(play.played()) + " seeds of " + arguments.list);
 }
 
 bool parse_range(const std::string& text, Arguments* arguments) {
@@ -193,7 +233,13 @@ int main(int argc, char** argv) {
   std::string seeds;
   uint64_t seed = 0;
   auto* range = app.add_option("--seeds", seeds, "Range A-B");
-  app.add_option("--seed", seed, "One seed")->excludes(range);
+  auto* one = app.add_option("--seed", seed, "One seed")->excludes(range);
+  app.add_option("--list", arguments.list, "A file of seeds that once failed")
+      ->excludes(range)
+      ->excludes(one);
+  app.add_option("--drawing", arguments.drawing,
+                 "How faults are drawn: 2, every kind from its own numbers; 1, all from one stream")
+      ->check(CLI::Range(1, 2));
   app.add_flag("--trace", arguments.traces, "Print every event");
   app.add_flag("--keep-going", arguments.keeps_going, "Do not stop at the first failure");
   app.add_flag("--contain-all", arguments.has_to_contain_all,
@@ -223,5 +269,6 @@ int main(int argc, char** argv) {
     return 64;
   }
 #endif
+  if (!arguments.list.empty()) return run_list(arguments);
   return arguments.scenario.empty() ? run(arguments) : play_scenarios(arguments);
 }

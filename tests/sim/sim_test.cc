@@ -1,6 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "tests/sim/scenario.h"
+#include "tests/sim/seed_list.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep::sim {
 namespace {
@@ -24,6 +28,51 @@ TEST(Simulation, OneSeedGivesOneHistory) {
 
 TEST(Simulation, AnotherSeedGivesAnotherHistory) {
   EXPECT_NE(simulate(plan_of(1)).trace_hash, simulate(plan_of(2)).trace_hash);
+}
+
+// So that one more kind of fault, which comes last, leaves the histories without it as they are.
+TEST(Simulation, EveryKindOfFaultIsDrawnByItself) {
+  constexpr auto kAll = static_cast<uint64_t>(FaultKind::kCount);
+  size_t drawn = 0;
+  for (uint64_t seed = 1; seed <= 500; ++seed) {
+    const std::vector<FaultSpec> all = draw_faults(seed, kAll);
+    drawn += all.size();
+    for (uint64_t kinds = 0; kinds < kAll; ++kinds) {
+      const std::vector<FaultSpec> some = draw_faults(seed, kinds);
+      ASSERT_LE(some.size(), all.size());
+      for (size_t i = 0; i < all.size(); ++i) {
+        const bool is_older = static_cast<uint64_t>(all[i].kind) < kinds;
+        ASSERT_EQ(is_older, i < some.size()) << "seed " << seed;
+        if (is_older) ASSERT_EQ(some[i].kind, all[i].kind) << "seed " << seed;
+      }
+    }
+  }
+  EXPECT_GT(drawn, 500u);
+}
+
+TEST(Simulation, TheOldDrawingStaysAsItWas) {
+  EXPECT_EQ(describe(plan_of(8408, Drawing::kOneStream)),
+            "seed 8408: 2 x 2 workers, 3 slots, 14 steps; faults: disk network absurd-slot");
+  EXPECT_EQ(describe(plan_of(45122, Drawing::kOneStream)),
+            "seed 45122: 2 x 1 workers, 4 slots, 25 steps; faults: absurd-slot one-ahead");
+}
+
+TEST(Simulation, AListNamesSeedsAndTheirDrawing) {
+  const TemporaryDirectory directory("", "lockstep-seeds-");
+  const std::string path = directory.path() + "/seeds.txt";
+  const auto read = [&path](const std::string& text) {
+    std::ofstream(path) << text;
+    return read_seed_list(path);
+  };
+  const auto list = read("# what they are\n\n1 7  # once wrong\n2 1000000\n");
+  ASSERT_TRUE(list.is_ok()) << list.status().message();
+  ASSERT_EQ(list->size(), 2u);
+  EXPECT_EQ((*list)[0].drawing, Drawing::kOneStream);
+  EXPECT_EQ((*list)[0].seed, 7u);
+  EXPECT_EQ((*list)[1].drawing, Drawing::kOwnStreams);
+  EXPECT_EQ((*list)[1].seed, 1000000u);
+  for (const char* wrong : {"", "# none\n", "3 7\n", "1\n", "1 x\n", "x 7\n", "1 7 8\n"})
+    EXPECT_EQ(read(wrong).status().code(), Code::kUsage) << wrong;
 }
 
 TEST(Simulation, EveryFaultHasANameThatReplaysIt) {

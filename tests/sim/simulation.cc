@@ -20,6 +20,7 @@ std::string place_of_scratch() {
   return ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "";
 }
 
+// Every seed has this order of draws: a further option draws from a stream of its own.
 WorldOptions options_of(uint64_t seed) {
   Prng prng(stream_key({seed, 11}));
   WorldOptions options;
@@ -75,6 +76,26 @@ void leave_witnesses(std::vector<FaultSpec>& faults) {
     if (has(faults, kind)) faults.assign(1, kind);
 }
 
+std::vector<FaultSpec> draw_from_one_stream(uint64_t seed) {
+  constexpr auto kKinds = static_cast<uint64_t>(FaultKind::kSlow) + 1;
+  Prng prng(stream_key({seed, 13}));
+  std::vector<FaultSpec> faults;
+  const uint64_t count = prng.below(4);
+  for (uint64_t i = 0; i < count; ++i)
+    faults.emplace_back(static_cast<FaultKind>(prng.below(kKinds)));
+  return faults;
+}
+
+// The stream of a fault's own numbers. Without a fault of another kind it is the same.
+uint64_t key_of(const Plan& plan, size_t index) {
+  if (plan.drawing == Drawing::kOneStream) return stream_key({plan.seed, 17, index});
+  const FaultKind kind = plan.faults[index].kind;
+  const auto nth =
+      std::count_if(plan.faults.begin(), plan.faults.begin() + static_cast<long>(index),
+                    [kind](const FaultSpec& spec) { return spec.kind == kind; });
+  return stream_key({plan.seed, 37, static_cast<uint64_t>(kind), static_cast<uint64_t>(nth)});
+}
+
 void run(World& world, Cluster& cluster, std::vector<std::unique_ptr<Fault>>& faults) {
   for (const auto& fault : faults) fault->begin();
   const auto is_over = [&] {
@@ -91,13 +112,23 @@ void run(World& world, Cluster& cluster, std::vector<std::unique_ptr<Fault>>& fa
 
 }  // namespace
 
-Plan plan_of(uint64_t seed) {
-  Prng prng(stream_key({seed, 13}));
-  Plan plan{seed, options_of(seed), {}};
-  const uint64_t faults = prng.below(4);
-  for (uint64_t i = 0; i < faults; ++i)
-    plan.faults.emplace_back(
-        static_cast<FaultKind>(prng.below(static_cast<uint64_t>(FaultKind::kCount))));
+std::vector<FaultSpec> draw_faults(uint64_t seed, uint64_t kinds) {
+  constexpr size_t kMost = 3;           // of one kind
+  constexpr uint64_t kOneInSeeds = 12;  // about three faults in two seeds
+  std::vector<FaultSpec> faults;
+  for (uint64_t kind = 0; kind < kinds; ++kind) {
+    Prng prng(stream_key({seed, 31, kind}));
+    for (size_t i = 0; i < kMost && prng.below(kOneInSeeds) == 0; ++i)
+      faults.emplace_back(static_cast<FaultKind>(kind));
+  }
+  return faults;
+}
+
+Plan plan_of(uint64_t seed, Drawing drawing) {
+  Plan plan{seed, options_of(seed), {}, drawing};
+  plan.faults = drawing == Drawing::kOneStream
+                    ? draw_from_one_stream(seed)
+                    : draw_faults(seed, static_cast<uint64_t>(FaultKind::kCount));
   leave_witnesses(plan.faults);
   fit(plan.options, plan.faults);
   return plan;
@@ -131,7 +162,7 @@ Outcome simulate(const Plan& plan, bool prints, const ClusterScript& script) {
     if (script) script(cluster);
     std::vector<std::unique_ptr<Fault>> faults;
     for (const FaultSpec& spec : plan.faults)
-      faults.push_back(make_fault(spec, cluster, stream_key({plan.seed, 17, faults.size()})));
+      faults.push_back(make_fault(spec, cluster, key_of(plan, faults.size())));
     run(world, cluster, faults);
     outcome.was_stopped_by_samples = is_stopped_by_samples(cluster);
     outcome.stuck = cluster.stuck();

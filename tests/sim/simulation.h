@@ -14,14 +14,26 @@
 
 namespace lockstep::sim {
 
+// How a seed's faults are drawn: a history is named by its seed and its drawing.
+enum class Drawing : uint8_t {
+  // Every kind from one stream of numbers, so one more kind would change every seed. It knows the
+  // kinds of its time, and plays the seeds that were found with it (seeds.txt).
+  kOneStream = 1,
+  // Every kind from a stream of its own: one more kind changes only the seeds in which it strikes.
+  kOwnStreams = 2,
+};
+
 struct Plan {
   uint64_t seed = 0;
   WorldOptions options;
   std::vector<FaultSpec> faults;
+  Drawing drawing = Drawing::kOneStream;
 };
 
 // The simulation of a seed.
-Plan plan_of(uint64_t seed);
+Plan plan_of(uint64_t seed, Drawing drawing = Drawing::kOwnStreams);
+// The faults that a seed draws of the first `kinds` kinds, each from its own stream.
+std::vector<FaultSpec> draw_faults(uint64_t seed, uint64_t kinds);
 // The same training with only the given faults.
 Plan plan_with(uint64_t seed, const std::vector<FaultSpec>& faults);
 
