@@ -3,6 +3,8 @@ that made the value and the one that uses it. The worker's program knows nothing
 stop it at the entry of a function, where the arguments are in registers, or where a function
 returns.
 """
+import json
+import struct
 import subprocess
 import time
 
@@ -25,6 +27,51 @@ def addresses(program, names):
     return found
 
 
+def some_weights(run):
+    """The bytes of 1,024 weights, from the newest checkpoint."""
+    newest = sorted((run.run_dir / "checkpoints").glob("step-*/model.safetensors"))[-1]
+    with open(newest, "rb") as f:
+        size = struct.unpack("<Q", f.read(8))[0]
+        header = json.loads(f.read(size))
+        begin, end = max((t["data_offsets"] for name, t in header.items() if name != "__metadata__"),
+                         key=lambda offsets: offsets[1] - offsets[0])
+        f.seek(8 + size + begin)
+        return f.read(min(4096, end - begin))
+
+
+def places_of(pid, pattern):
+    """Wherever the process holds these bytes in memory that it may write."""
+    found = []
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
+        for line in maps:
+            fields = line.split()
+            if not fields[1].startswith("rw") or fields[-1].startswith("[v"):
+                continue
+            begin, end = (int(x, 16) for x in fields[0].split("-"))
+            memory.seek(begin)
+            try:
+                data = memory.read(end - begin)
+            except OSError:
+                continue
+            at = data.find(pattern)
+            while at >= 0:
+                found.append(begin + at)
+                at = data.find(pattern, at + 1)
+    return found
+
+
+def flip_one_bit(run, pid):
+    """Of a weight, wherever this worker holds it, as a faulty module would. It stands still."""
+    places = places_of(pid, some_weights(run))
+    assert places, "the weights were not found"
+    with open(f"/proc/{pid}/mem", "r+b", 0) as memory:
+        for place in places:
+            memory.seek(place + 42)
+            value = memory.read(1)[0]
+            memory.seek(place + 42)
+            memory.write(bytes([value ^ 0x40]))
+
+
 class BitFlipper:
     """Make it before the run, because looking functions up takes a moment."""
 
@@ -33,10 +80,12 @@ class BitFlipper:
     SUM = "lockstep::evaluate_sum("
     STATE_CHECKED = "lockstep::hash_of(std::span<lockstep::StateTensor const"
     APPLY = "lockstep::EngineImpl::apply("
+    LAST_CHECKPOINT = "lockstep::Runner::final_checkpoint("
 
     def __init__(self, program):
         self.at = addresses(program, [self.GRADIENT_DONE, self.CHECKED_SUM, self.SUM,
-                                      self.STATE_CHECKED, self.APPLY])
+                                      self.STATE_CHECKED, self.APPLY,
+                                      self.LAST_CHECKPOINT])
 
     def at_check(self, pid, action, deadline_s, later_steps=0):
         """Calls `action()` while the worker stands still. A step is applied, and the following
@@ -56,6 +105,20 @@ class BitFlipper:
                 tracer.go_on(tid)
                 tid, _ = tracer.next_hit(deadline)
                 tracer.step_over(tid, entry)
+            action()
+        finally:
+            tracer.let_go()
+
+    def before_last_checkpoint(self, pid, action, deadline_s):
+        """Calls `action()` while the worker stands still: all steps are applied and compared, the
+        last evaluation is over, and the last checkpoint is not copied yet."""
+        deadline = time.monotonic() + deadline_s
+        tracer = Tracer(pid)
+        try:
+            entry = tracer.base + self.at[self.LAST_CHECKPOINT]
+            tracer.begin_at(entry, deadline)
+            tid, _ = tracer.next_hit(deadline)
+            tracer.leave(tid, entry)
             action()
         finally:
             tracer.let_go()

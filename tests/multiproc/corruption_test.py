@@ -4,10 +4,9 @@ if nothing had happened.
 """
 import json
 import platform
-import struct
 import unittest
 
-from bit_flipper import BitFlipper
+from bit_flipper import BitFlipper, flip_one_bit
 from fails_with import events, lacking, told
 from harness import BIN, DEADLINE_S, LockstepTest, lockstep
 
@@ -26,51 +25,6 @@ SLOW = {**TRAINING, "optimizer": {"name": "adamw", "lr": 1e-5}}
 FROZEN = {**TRAINING, "optimizer": {"name": "adamw", "lr": 1e-30}}
 
 SPREAD_STEPS = 25  # of 50 from check to check
-
-
-def some_weights(run):
-    """The bytes of 1,024 weights, from the newest checkpoint."""
-    newest = sorted((run.run_dir / "checkpoints").glob("step-*/model.safetensors"))[-1]
-    with open(newest, "rb") as f:
-        size = struct.unpack("<Q", f.read(8))[0]
-        header = json.loads(f.read(size))
-        begin, end = max((t["data_offsets"] for name, t in header.items() if name != "__metadata__"),
-                         key=lambda offsets: offsets[1] - offsets[0])
-        f.seek(8 + size + begin)
-        return f.read(min(4096, end - begin))
-
-
-def places_of(pid, pattern):
-    """Wherever the process holds these bytes in memory that it may write."""
-    found = []
-    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
-        for line in maps:
-            fields = line.split()
-            if not fields[1].startswith("rw") or fields[-1].startswith("[v"):
-                continue
-            begin, end = (int(x, 16) for x in fields[0].split("-"))
-            memory.seek(begin)
-            try:
-                data = memory.read(end - begin)
-            except OSError:
-                continue
-            at = data.find(pattern)
-            while at >= 0:
-                found.append(begin + at)
-                at = data.find(pattern, at + 1)
-    return found
-
-
-def flip_one_bit(run, pid):
-    """Of a weight, wherever this worker holds it, as a faulty module would. It stands still."""
-    places = places_of(pid, some_weights(run))
-    assert places, "the weights were not found"
-    with open(f"/proc/{pid}/mem", "r+b", 0) as memory:
-        for place in places:
-            memory.seek(place + 42)
-            value = memory.read(1)[0]
-            memory.seek(place + 42)
-            memory.write(bytes([value ^ 0x40]))
 
 
 @unittest.skipUnless(platform.machine() == "x86_64", "breakpoints are written for x86-64")
@@ -166,6 +120,45 @@ class Corruption(LockstepTest):
         self.assert_told(said, names="slice of rank 1", says="sum")
         self.assert_as_if_nothing_had_happened(run, undisturbed)
         self.assertEqual(run.summary()["terms"], 2, "it went back")
+
+    def run_with_a_flip_before_the_end(self, workers, flip):
+        """A run in which a bit of a worker's weights flips after the last comparison of weights
+        before the end, that before the checkpoint of step 450. `flip(flipper, run)` gives the pid
+        of that worker."""
+        flipper = BitFlipper(BIN / "lockstep-worker")
+        job = self.job(self.small_data(), **{**FROZEN, "train": {**FROZEN["train"],
+                                                                 "check_every": 400}})
+        undisturbed = self.finish(job, "--workers", 1, name="undisturbed")
+        run = self.start(job, "--workers", workers, slot_ms=10)
+        run.wait_for_step(405)
+        return run, undisturbed, flip(flipper, run)
+
+    def test_weights_that_differ_at_the_end_are_no_end(self):
+        def flip(flipper, run):
+            victim = run.workers()[1]
+            flipper.at_check(victim, lambda: flip_one_bit(run, victim), DEADLINE_S, SPREAD_STEPS)
+            return victim
+        run, undisturbed, victim = self.run_with_a_flip_before_the_end(3, flip)
+        self.assert_as_if_nothing_had_happened(run, undisturbed)
+        said = self.corruptions(run)
+        self.assertEqual(len(said), 1, said)
+        self.assert_told(said[0], names=[f"pid {victim}", "step 500", "2 workers"], says="weights")
+        self.assert_nobody_is_put_out_but(run, 1)
+
+    def test_weights_that_change_after_the_last_check_become_no_result(self):
+        def flip(flipper, run):
+            writer = run.workers()[0]
+            flipper.before_last_checkpoint(writer, lambda: flip_one_bit(run, writer), DEADLINE_S)
+            return writer
+        run, undisturbed, writer = self.run_with_a_flip_before_the_end(2, flip)
+        self.assertEqual(run.wait(), 70, run.text()[-3000:])
+        self.assert_no_crash(run.text())
+        self.assert_told(run.summary()["message"], names=[f"pid {writer}", "step 500"],
+                         says="at fault")
+        kept = sorted(path.name for path in (run.run_dir / "checkpoints").glob("step-*"))
+        self.assertTrue(kept and kept[-1].startswith("step-0000000450-"), kept)
+        self.assertEqual(self.resume(run).wait(), 0)
+        self.assert_same_result(run, undisturbed)
 
     def test_by_policy_the_run_goes_on_without_the_worker_and_the_audit_says_since_when(self):
         run, undisturbed, said = self.run_in_which(

@@ -32,7 +32,8 @@ SAMPLE = ("kill/worker/kill/checkpoint/2-workers",
           "stream/run/both-full/start",
           "resource/descriptors/24/start",
           "clock/all/forth-60-years/take-over",
-          "power/script/script_log.jsonl/content-and-names-lost/before-sync-3")
+          "power/script/script_log.jsonl/content-and-names-lost/before-sync-3",
+          "end/weights-of-writer/flip/before-the-last-checkpoint/1-workers")
 
 
 class Faults(unittest.TestCase):

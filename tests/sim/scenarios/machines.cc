@@ -51,6 +51,11 @@ void damaged(Script& s, Damage what) {
   s.damage_at(static_cast<Step>(s.between(1, 15)), what);
 }
 
+// The last check is at step 16. At the end, only the final comparison of weights can find it.
+void damaged_after_last_check(Script& s) {
+  s.damage_at(static_cast<Step>(s.between(17, 23)), Damage::kWeights);
+}
+
 // Nobody else has worked with it when it is compared: the same step, done again, tells who was
 // wrong.
 void damaged_before_check(Script& s) {
@@ -97,6 +102,12 @@ std::vector<Scenario> scenarios_of_machines() {
   slow.samples = 128;
   slow.compute_ms = 60;
   slow.rebalances = true;
+  WorldOptions rare = compared(3);
+  rare.check_every = 100;
+  rare.checkpoint_every = 0;
+  WorldOptions rare_of_two = compared(2);
+  rare_of_two.check_every = 100;
+  rare_of_two.checkpoint_every = 0;
   return {
       {"stopped-for-ever", lasting(120), [](Script& s) { stopped(s, 0); }, replaced},
       {"wakes-up-in-time", lasting(120), [](Script& s) { stopped(s, 1'400); }, spared},
@@ -111,6 +122,8 @@ std::vector<Scenario> scenarios_of_machines() {
        [](Script& s) { damaged(s, Damage::kWeights); }, undone},
       {"one-of-two-computes-wrong", compared(2), [](Script& s) { damaged(s, Damage::kGradients); },
        nobody_can_tell},
+      {"one-of-three-differs-at-the-end", rare, damaged_after_last_check, named_at_once},
+      {"one-of-two-differs-at-the-end", rare_of_two, damaged_after_last_check, undone},
       {"one-is-slow", slow, [](Script& s) { s.world().slowness["n0/w1"] = 4; }, rebalanced},
   };
 }

@@ -190,6 +190,10 @@ class Core:
         self._check(code)
         return task
 
+    def is_check(self, applied: int, check_every: int) -> bool:
+        """Whether members check each other after so many steps."""
+        return self._stays.ls_is_check(_u64(applied), _u64(check_every)) != 0
+
     def indices(self, task: Task) -> list[int]:
         out = (_u64 * (task.end - task.begin))()
         self._check(self._stays.ls_indices(self._run, ctypes.byref(task), out))

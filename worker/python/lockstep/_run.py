@@ -234,7 +234,8 @@ class Run(Logs, Evaluates):
         batch = ahead.take(task, is_trial=observed is not None)
         if observed is None:
             self._step, self._epoch = task.step, task.epoch
-        is_closely = observed is not None or self._is_check(task.step)
+        is_closely = observed is not None or self._core.is_check(
+            task.step + 1, int(self._job["check_every"]))
         if is_closely:
             self._kept.remember()
             self._parts.buffers.remember()
@@ -247,11 +248,6 @@ class Run(Logs, Evaluates):
         if is_closely:
             self._kept.check_same()
         self._kept.check_body()
-
-    def _is_check(self, step: int) -> bool:
-        """Members compare what they hold behind this step."""
-        every = int(self._job["check_every"])
-        return every > 0 and (step + 1) % every == 0
 
     def _check_process(self) -> None:
         if os.getpid() != self._pid:

@@ -73,6 +73,7 @@ TEST(Evaluations, TheBestUntilEachCheckpointToWhichTheRunMayGoBackStays) {
   for (Step i = 0; i < 7; ++i) {
     w.evaluate(5 * (i + 1), correct[i]);
     w.state.checks.agreed = i >= 2 ? 15 : 0;
+    w.state.checks.same_weights = 5 * (i + 1);
     EXPECT_EQ(w.checkpoint(1, 5 * (i + 1)), Reason::kCheckpointAccepted);
   }
   // If the members disagree now, the run goes back to 15, and 5 is its best.

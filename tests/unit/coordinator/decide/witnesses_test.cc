@@ -138,6 +138,7 @@ TEST_F(Witnesses, WhatTheOutvotedWorkerWroteSinceTheLastAgreementDoesNotCount) {
   World w = going_on(3);
   all_agree(w, 2);
   w.checkpoint(1, 2);
+  for (ConnectionId c = 1; c <= 3; ++c) check(w, c, only_weights(3));
   w.checkpoint(1, 3);
   ASSERT_EQ(w.state.checkpoints.size(), 2u);
   EXPECT_EQ(all(w, {with_wrong_weights(4), healthy(4), healthy(4)}), Reason::kRegrouped);

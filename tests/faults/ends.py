@@ -1,0 +1,77 @@
+"""end: weights that change after the last comparison before the end of the run, as a faulty memory
+module would change them. No run ends with code 0 and wrong bits.
+"""
+import json
+import os
+import platform
+
+from case import Case
+from stage import BIN, EVERY, STEPS, Defect, Skip, Started, checkpoints, harness, step_of
+from verdict import HANG_S, judge, note_first_step
+
+from bit_flipper import BitFlipper, flip_one_bit  # noqa: I001 stage makes it importable
+
+# The weights stay what they are in any checkpoint, and can be found in memory by it.
+FROZEN = {"optimizer": {"name": "adamw", "lr": 1e-30}, "train": {"check_every": 10 * STEPS}}
+LAST_CHECKPOINT = STEPS - EVERY  # weights are compared there, and then at the end
+FLIP_STEPS = EVERY // 2          # after it
+DEADLINE_S = 60
+
+
+def frozen(stage):
+    """The job of the case, and its undisturbed run."""
+    if platform.machine() != "x86_64":
+        raise Skip("breakpoints are written for x86-64")
+    job = stage.write_job(**FROZEN)
+    whole = Started([job, "--workers", 1], stage.scratch / "whole", {**os.environ})
+    if whole.wait(HANG_S) != 0:
+        raise Defect("the undisturbed run failed:\n" + whole.text()[-2000:])
+    stage.reference = str(stage.scratch / "whole")
+    return BitFlipper(BIN / "lockstep-worker")
+
+
+def started(stage, workers):
+    run = stage.start(workers=workers)
+    note_first_step(stage, run)
+    run.wait_for_step(LAST_CHECKPOINT - EVERY // 2)
+    return run
+
+
+def between_the_last_checks(workers, rank):
+    """Who differs at the end is found there, and the run goes back."""
+    def on(stage):
+        flipper = frozen(stage)
+        run = started(stage, workers)
+        victim = run.workers()[rank]
+        flipper.at_check(victim, lambda: flip_one_bit(run, victim), DEADLINE_S, FLIP_STEPS)
+        stage.may_rewind = True  # to before the difference, and it says so
+        judge(stage, run, expect={0})
+        found = json.loads(harness.lockstep("audit", run.run_dir, "--json").stdout)
+        if workers > 2 and [place["local_rank"] for place in found["expelled"]] != [rank]:
+            raise Defect(f"the audit names {found['expelled']}, not the worker of rank {rank}")
+    return on
+
+
+def before_the_last_checkpoint(workers):
+    """The last evaluation is over. The writer finds it, and what it holds becomes no result."""
+    def on(stage):
+        flipper = frozen(stage)
+        run = started(stage, workers)
+        writer = run.workers()[0]
+        flipper.before_last_checkpoint(writer, lambda: flip_one_bit(run, writer), DEADLINE_S)
+        code = run.wait(HANG_S)
+        newest = max(map(step_of, checkpoints(run.run_dir)))
+        if code != 70 or newest != LAST_CHECKPOINT:
+            raise Defect(f"code {code}, and the newest checkpoint is of step {newest}:\n"
+                         + run.text()[-2000:])
+        judge(stage, run, expect={70})
+    return on
+
+
+def cases():
+    for workers, rank in ((2, 0), (2, 1), (3, 0), (3, 2)):
+        yield Case(f"end/weights-of-rank-{rank}/flip/before-the-last-step/{workers}-workers",
+                   between_the_last_checks(workers, rank))
+    for workers in (1, 2, 3):
+        yield Case(f"end/weights-of-writer/flip/before-the-last-checkpoint/{workers}-workers",
+                   before_the_last_checkpoint(workers))
