@@ -56,6 +56,10 @@ class Gradients:
             if not self.is_open:
                 raise Misuse("loss.backward() in the loop's body: call run.backward(loss), which "
                              "divides by the samples of the step and sums while backward goes on")
+            if grad is None:
+                raise Misuse(f"a hook of the script's frees the gradient of "
+                             f"{self._parameters[index].name} before Lockstep has taken it; let it "
+                             "leave `.grad` as it is, which Lockstep frees itself")
             if grad.layout is not torch.strided:
                 raise Misuse(f"the gradient of {self._parameters[index].name} is sparse; make the "
                              "embedding with sparse=False")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
+import time
 from array import array
 from collections import deque
 from collections.abc import Callable
@@ -14,6 +17,7 @@ from ._errors import BAD_DATA, INTERNAL, USAGE, DataError
 from ._fetch import Fetcher, check_length, describe_range
 from ._pack import unpack_value
 from ._pool import POLL_MS, DataProcess, Pool
+from ._process import STACK
 from ._seeds import import_numpy, in_process
 from ._slabs import Written
 from ._source import Source
@@ -21,6 +25,7 @@ from ._task import Batch, Task, encode_task
 from ._wire import BATCH, BATCH_HEAD, ERROR_HEAD, NUMBER, TASK
 
 _IN_WORK = 2  # Tasks a process has in work: it goes on with one while the other is taken.
+_LONG_WAIT_S = 15.0  # for a batch, until it is said
 _MAX_DEATHS = 2  # The same task may kill one process: somebody else's kill -9 hits any.
 
 _QUEUED, _SENT, _DONE = range(3)
@@ -127,12 +132,33 @@ class Feed:
             self._epoch = task.epoch
         work = self._ask(task)
         self._pump(0)
+        asked = time.monotonic()
         while work.state != _DONE:
+            if asked is not None and time.monotonic() - asked > _LONG_WAIT_S:
+                asked = None
+                self._say_where(work)
             if work.state == _QUEUED:  # Whatever else is computed and not taken.
                 self._queue.remove(work)
                 self._send(work)
             self._pump(POLL_MS)
         return self._deliver(work)
+
+    def _say_where(self, work: _Work) -> None:
+        """The batch does not come: which process computes what, and where it stands."""
+        for process in self._running().processes:
+            if work in process.in_work:
+                at_work = process.in_work[0]
+                print(
+                    f"lockstep: data process {process.pid} has not computed the samples at "
+                    f"{describe_range(at_work.task)} in {_LONG_WAIT_S:.0f} s, and the loop waits for "
+                    "them; where the process stands follows. If it waits in a library that had "
+                    "started threads before the fork (polars, CUDA, a thread pool), use that library "
+                    "in __getitem__ only, or take workers=0",
+                    file=sys.stderr,
+                    flush=True,
+                )
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process.pid, STACK)
 
     def close(self) -> None:
         """Ends the data processes. Batches that were taken stay valid."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import faulthandler
 import os
 import signal
+import sys
 import warnings
 
 _PR_SET_PDEATHSIG = 1
@@ -13,6 +16,7 @@ _PR_SET_NAME = 15
 _LIBC = ctypes.CDLL(None, use_errno=True)
 # Slurm and terminals send these to all processes of a worker; the main process answers them.
 _NOTICES = (signal.SIGHUP, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
+STACK = signal.SIGRTMIN + 9  # to a data process: it writes to stderr where it stands
 _RESET = (signal.SIGALRM, signal.SIGCHLD, signal.SIGQUIT)
 
 
@@ -33,6 +37,12 @@ def die_with_parent(parent: int) -> None:
 def set_name(name: str) -> None:
     """Sets the name that ps and top show; 15 bytes count."""
     _LIBC.prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
+
+
+def show_stack_on_demand() -> None:
+    """The process answers the signal STACK, whatever it computes or waits for."""
+    with contextlib.suppress(AttributeError, OSError, ValueError):  # stderr is no file
+        faulthandler.register(STACK, file=sys.stderr, all_threads=True)
 
 
 def set_signals(ends_on_sigterm: bool) -> None:

@@ -18,7 +18,8 @@ from collections.abc import Callable
 import torch
 
 from ._errors import INTERNAL
-from ._process import die_with_parent, fork_quietly, set_name, set_signals
+from ._files import check_files, open_again, open_files, OpenFile
+from ._process import die_with_parent, fork_quietly, set_name, set_signals, show_stack_on_demand
 from ._wire import SPAWN, SPAWN_BODY, SPAWNED, SPAWNED_BODY, Channel
 
 _EXIT_WAIT_MS = 1000
@@ -80,6 +81,8 @@ class _Zygote:
         die_with_parent(parent)
         set_name("lockstep-data")
         set_signals(ends_on_sigterm=True)
+        show_stack_on_demand()
+        open_again(open_files())  # those of the zygote, which reads none
         self._body(Channel(end))
 
 
@@ -102,8 +105,11 @@ def _run_and_exit(body: Callable[[], None]) -> None:
 def fork_zygote(body: Callable[[Channel], None]) -> tuple[int, Channel]:
     """Forks the zygote, whose data processes run `body(channel)`; returns its pid and channel.
 
-    REQUIRES: the main thread, before any C++ thread exists. Raises OSError.
+    REQUIRES: the main thread, before any C++ thread exists. Raises OSError, and DataError(64) for
+    an open file that the data processes cannot have for themselves.
     """
+    files = open_files()  # here: who goes on meanwhile may read on
+    check_files(files)
     ours, theirs = socket.socketpair()
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
@@ -114,7 +120,7 @@ def fork_zygote(body: Callable[[Channel], None]) -> tuple[int, Channel]:
     try:
         child = fork_quietly()
         if child == 0:
-            _run_and_exit(lambda: _be_zygote(me, ours, theirs, body))
+            _run_and_exit(lambda: _be_zygote(me, ours, theirs, body, files))
     except OSError:
         ours.close()
         raise
@@ -125,9 +131,14 @@ def fork_zygote(body: Callable[[Channel], None]) -> tuple[int, Channel]:
 
 
 def _be_zygote(
-    parent: int, ours: socket.socket, theirs: socket.socket, body: Callable[[Channel], None]
+    parent: int,
+    ours: socket.socket,
+    theirs: socket.socket,
+    body: Callable[[Channel], None],
+    files: list[OpenFile],
 ) -> None:
     die_with_parent(parent)
+    open_again(files)
     set_name("lockstep-zygote")
     set_signals(ends_on_sigterm=False)
     ours.close()

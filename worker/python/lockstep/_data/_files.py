@@ -1,0 +1,69 @@
+"""Files that were opened before a fork.
+
+A fork shares their offsets: of two processes that seek and read, one reads where the other has gone
+to. So Lockstep's own forks open them again, each at the offset that it had.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from typing import NamedTuple
+
+from ._errors import USAGE, DataError
+
+_KEPT = os.O_ACCMODE | os.O_APPEND | os.O_NONBLOCK | os.O_DIRECT | os.O_NOATIME
+
+
+class OpenFile(NamedTuple):
+    """A regular file that somebody may read from."""
+
+    descriptor: int
+    flags: int
+    offset: int
+
+
+def open_files() -> list[OpenFile]:
+    """Of this process; not its standard streams, nor files that are only written."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        descriptor = int(name)
+        try:
+            flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
+            is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            is_read = flags & os.O_ACCMODE != os.O_WRONLY and not flags & os.O_PATH
+            if descriptor > 2 and is_file and is_read:
+                offset = os.lseek(descriptor, 0, os.SEEK_CUR)
+                found.append(OpenFile(descriptor, flags & _KEPT, offset))
+        except OSError:  # that of listdir() is closed again
+            continue
+    return found
+
+
+def _again(file: OpenFile) -> int:
+    return os.open(f"/proc/self/fd/{file.descriptor}", file.flags | os.O_CLOEXEC)
+
+
+def check_files(files: list[OpenFile]) -> None:
+    """Raises DataError(64) for one that cannot be opened again."""
+    for file in files:
+        try:
+            os.close(_again(file))
+        except OSError as error:
+            path = os.readlink(f"/proc/self/fd/{file.descriptor}")
+            raise DataError(
+                USAGE,
+                f"the script has opened {path}, which cannot be opened again ({error.strerror}), so "
+                "data processes would share its offset; open it in __getitem__ when it is first "
+                "needed, or take workers=0",
+            ) from error
+
+
+def open_again(files: list[OpenFile]) -> None:
+    """After a fork, in the child: the same descriptors, with offsets of their own."""
+    for file in files:
+        fresh = _again(file)
+        os.lseek(fresh, file.offset, os.SEEK_SET)
+        os.dup2(fresh, file.descriptor, os.get_inheritable(file.descriptor))
+        os.close(fresh)
