@@ -72,6 +72,7 @@ inline constexpr size_t kIdentityKeyBytes = 256;
 inline constexpr size_t kIdentityValueBytes = 4 * kKib;
 inline constexpr size_t kIdentityBytes = 4 * kMib;  // all keys and values
 inline constexpr size_t kFingerprintBytes = 256;    // of its data
+inline constexpr size_t kScriptHashBytes = 64;      // of its code, or of the state that it makes
 inline constexpr uint64_t kScriptSamples = uint64_t{1} << 40;
 
 // Records

@@ -52,6 +52,12 @@ State begin_state(const Beginning& beginning, int64_t now_ms, Experience experie
     state.wanted_workers =
         static_cast<uint32_t>(std::strtoul(workers->second.c_str(), nullptr, 10));
   }
+  const auto setting = [&](const char* key) {
+    const auto found = beginning.settings.find(key);
+    return found == beginning.settings.end() ? std::string() : found->second;
+  };
+  state.code_hash = setting(kCodeSetting);
+  state.state_hash = setting(kStateSetting);
   for (const auto& [key, value] : beginning.settings)
     if (key.starts_with(kNodeSetting))
       state.node_names.restore(key.substr(std::strlen(kNodeSetting)), value);

@@ -8,7 +8,7 @@
 // Where to look:
 //   decide.cc         from an event to the function that judges it; fences
 //   decide_register   registrations; decide_agent: proofs of agents; decide_command: commands
-//   shared_gpu        two workers on one GPU, where NCCL wants one each
+//   fit               what must be alike among workers: data, code, values, numerics, layout
 //   gather            when to prepare the first generation of a term
 //   judge             members that count as dead without a proof: leases, brake, suspicion
 //   hang              evicts the slowest member when nothing goes on

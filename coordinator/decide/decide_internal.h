@@ -77,9 +77,15 @@ std::vector<uint32_t> node_of_rank(const State& state, const std::vector<MemberI
 std::string describe(const State& state, const Member& member);
 std::string describe(const State& state, const std::vector<MemberId>& members);
 
-// Who has the newcomer's GPU already, and what to do, where gradients go over NCCL; else empty. A
-// member at the newcomer's own place does not count: the newcomer is there in its stead.
-std::string shared_gpu(const Turn& turn, const wire::Register& newcomer);
+// ---- fit.cc
+// kRegistered if the newcomer fits to the run and to those who are here; else it is refused.
+Reason check_fit(Turn& turn, ConnectionId connection, const wire::Register& newcomer);
+std::string name_of(const wire::Register& message);  // "worker 0 on n (pid 42)"
+std::vector<std::string> fingerprint_of(const wire::Register& message);
+// The first worker of a script says with what code and which values the run begins.
+// REQUIRES: check_fit().
+void note_script(Turn& turn, const wire::Register& message);
+
 bool is_valid(const wire::ResumePoint& point, const Options& options);
 // Takes the member's connection away, and closes it after its queued messages have left.
 void detach(Turn& turn, Member& member);

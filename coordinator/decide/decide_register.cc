@@ -3,7 +3,6 @@
 
 #include "comm/base/limits.h"
 #include "comm/base/planted_bug.h"
-#include "coordinator/checkpoint/numerics.h"
 #include "coordinator/decide/open_term.h"
 #include "coordinator/state/identity.h"
 
@@ -19,87 +18,17 @@ Reason refuse(Turn& turn, ConnectionId connection, Reason reason, const std::str
   return reason;
 }
 
-// The run cannot get its workers: the newcomer is told first, then everybody.
-Reason refuse_and_end(Turn& turn, ConnectionId connection, Reason reason, int code,
-                      const std::string& why) {
-  wire::Envelope envelope;
-  envelope.mutable_goodbye()->set_exit_code(static_cast<uint32_t>(code));
-  envelope.mutable_goodbye()->set_message(why);
-  turn.send(connection, std::move(envelope));
-  end_run(turn, code, why);
-  return reason;
-}
-
-std::string name_of(const wire::Register& m) {
-  return "worker " + std::to_string(m.local_rank()) + " on " + m.node() + " (pid " +
-         std::to_string(m.pid()) + ")";
-}
-
-// The first line in which two sorted lists of "key=value" differ, from both sides.
-std::string first_difference(const std::vector<std::string>& a, const std::vector<std::string>& b) {
-  const size_t common = std::min(a.size(), b.size());
-  const auto [left, right] =
-      std::mismatch(a.begin(), a.begin() + static_cast<long>(common), b.begin());
-  const std::string x = left == a.end() ? "(nothing)" : "\"" + *left + "\"";
-  const std::string y = right == b.end() ? "(nothing)" : "\"" + *right + "\"";
-  return "there " + x + ", here " + y;
-}
-
-// A script has no keys that name its data.
-std::string facts_difference(const wire::DataFacts& stored, const wire::DataFacts& seen,
-                             bool of_script) {
-  const auto differ = [](const char* what, const auto& a, const auto& b) {
-    return std::string(what) + " is " + a + " in this run and " + b + " there";
-  };
-  if (stored.train_fingerprint() != seen.train_fingerprint()) {
-    return differ(
-        of_script ? "the fingerprint of the training data" : "the fingerprint of data.train",
-        stored.train_fingerprint(), seen.train_fingerprint());
-  }
-  if (stored.eval_fingerprint() != seen.eval_fingerprint()) {
-    return differ(
-        of_script ? "the fingerprint of the evaluation data" : "the fingerprint of data.eval",
-        stored.eval_fingerprint(), seen.eval_fingerprint());
-  }
-  if (stored.train_samples() != seen.train_samples()) {
-    return differ("the number of training samples", std::to_string(stored.train_samples()),
-                  std::to_string(seen.train_samples()));
-  }
-  if (stored.eval_samples() != seen.eval_samples()) {
-    return differ("the number of evaluation samples", std::to_string(stored.eval_samples()),
-                  std::to_string(seen.eval_samples()));
-  }
-  return {};
-}
-
-std::vector<std::string> lines_of(const wire::Register& m) {
-  return {m.fingerprint().lines().begin(), m.fingerprint().lines().end()};
-}
-
 Layout layout_of(const Turn& turn, MemberId member, const wire::Register& m) {
-  Layout layout{
-      member, lines_of(m), m.flat_elements(), {m.tensor_bounds().begin(), m.tensor_bounds().end()},
-      {},     {}};
+  Layout layout{member,
+                fingerprint_of(m),
+                m.flat_elements(),
+                {m.tensor_bounds().begin(), m.tensor_bounds().end()},
+                {},
+                {}};
   if (!turn.options.is_script_open()) return layout;
   layout.facts = m.facts();
   layout.script = script_identity(m);
   return layout;
-}
-
-// Nobody may hold the door shut for the rest once training is under way. In an open term none is.
-Reason refuse_misfit(Turn& turn, ConnectionId connection, Reason reason, int code,
-                     const std::string& why) {
-  if ((is_first_start(turn) && turn.state.source_generation == 0) ||
-      turn.options.is_script_open()) {
-    return refuse_and_end(turn, connection, reason, code, why);
-  }
-  wire::Envelope envelope;
-  envelope.mutable_goodbye()->set_exit_code(static_cast<uint32_t>(code));
-  envelope.mutable_goodbye()->set_message(why);
-  turn.send(connection, std::move(envelope));
-  turn.actions.push_back(CloseConnection{connection});
-  turn.note(LogLine::Level::kWarn, "worker_refused", why + "; the run goes on without it");
-  return Reason::kRefusedMisfit;
 }
 
 void attach(Turn& turn, Member& member, ConnectionId connection, const wire::Register& m) {
@@ -119,105 +48,6 @@ void attach(Turn& turn, Member& member, ConnectionId connection, const wire::Reg
   *registered->mutable_job() = turn.options.job;
   registered->set_run_dir(turn.options.run_dir);
   turn.send(connection, std::move(envelope));
-}
-
-// The first of a term speaks for those to come: they must be as it is.
-Reason check_as_before(Turn& turn, ConnectionId connection, const wire::Register& m) {
-  const std::string differs = numerics_difference(lines_of(m), turn.state.base_fingerprint);
-  if (!turn.options.exact() || differs.empty()) return Reason::kRegistered;
-  const std::string what = name_of(m) + " computes other bits than the run did before: " + differs;
-  if (turn.options.job.comm().other_numerics() != "continue") {
-    return refuse_misfit(turn, connection, Reason::kEndedFingerprint, 78,
-                         what +
-                             ". Resume on a machine of the same kind, or accept other bits from "
-                             "here on with comm.other_numerics=continue");
-  }
-  turn.note(LogLine::Level::kWarn, "other_numerics",
-            what + "; it goes on (comm.other_numerics is continue)");
-  return Reason::kRegistered;
-}
-
-// While it is open what a run is, the first member of the term speaks for those to come.
-Reason check_open_script(Turn& turn, ConnectionId connection, const wire::Register& m) {
-  const State& state = turn.state;
-  if (!state.layout || LOCKSTEP_BUG(kOpenNotCompared)) return Reason::kRegistered;
-  const Layout& layout = *state.layout;
-  const std::string first = describe(state, turn.at(layout.member));
-  if (const std::string what = facts_difference(layout.facts, m.facts(), true); !what.empty()) {
-    return refuse_misfit(turn, connection, Reason::kEndedFacts, 65,
-                         name_of(m) + " reads other data than " + first + ": " + what +
-                             ". Give every node the same data set");
-  }
-  const std::string what = script_difference(layout.script, script_identity(m));
-  if (what.empty()) return Reason::kRegistered;
-  return refuse_misfit(turn, connection, Reason::kEndedScript, 64,
-                       name_of(m) + " trains something else than " + first + ": " + what +
-                           ". Give every node the same script, arguments and libraries, and let "
-                           "the script depend on nothing else");
-}
-
-// What a run is, as its journal has it.
-Reason check_as_stored(Turn& turn, ConnectionId connection, const wire::Register& m) {
-  const Options& options = turn.options;
-  const bool of_script = is_script(options.job.model());
-  const std::string other_data = facts_difference(options.facts, m.facts(), of_script);
-  if (!other_data.empty()) {
-    return refuse_misfit(turn, connection, Reason::kEndedFacts, 65,
-                         name_of(m) + " reads other data: " + other_data +
-                             (of_script && !options.is_script_open()
-                                  ? ". What identifies a run cannot change: give every node the "
-                                    "data set of the run, or start a new run in another --run-dir"
-                                  : ". Give every node the same data set"));
-  }
-  if (!of_script || options.is_script_open()) return Reason::kRegistered;
-  const std::string what = script_difference(options.script, script_identity(m));
-  if (what.empty()) return Reason::kRegistered;
-  return refuse_misfit(turn, connection, Reason::kEndedScript, 64,
-                       "what identifies a run cannot change: " + what + " (" + name_of(m) +
-                           "). Leave it in the script as it was in this run, or start a new run in "
-                           "another --run-dir");
-}
-
-// kRegistered when it fits to those who are here and to what the run is.
-Reason check_fit(Turn& turn, ConnectionId connection, const wire::Register& m) {
-  const State& state = turn.state;
-  if (!turn.options.facts.open()) {
-    const Reason reason = check_as_stored(turn, connection, m);
-    if (reason != Reason::kRegistered) return reason;
-  }
-  if (turn.options.is_script_open()) {
-    const Reason reason = check_open_script(turn, connection, m);
-    if (reason != Reason::kRegistered) return reason;
-  }
-  if (turn.options.is_batch_open() && m.largest_slot() == 0) {
-    return refuse_misfit(turn, connection, Reason::kEndedLayout, 78,
-                         name_of(m) +
-                             " has not measured how large a slot fits into its memory, which "
-                             "train.global_batch auto needs: it runs another version of lockstep");
-  }
-  if (const std::string shared = shared_gpu(turn, m); !shared.empty()) {
-    return refuse_misfit(turn, connection, Reason::kEndedSharedGpu, 78, name_of(m) + shared);
-  }
-  if (!state.layout) return check_as_before(turn, connection, m);
-  const Layout& layout = *state.layout;
-  const Member& other = turn.at(layout.member);
-  if (turn.options.exact() && lines_of(m) != layout.fingerprint) {
-    return refuse_misfit(
-        turn, connection, Reason::kEndedFingerprint, 78,
-        name_of(m) + " would compute other bits than " + describe(state, other) + ": " +
-            first_difference(lines_of(m), layout.fingerprint) +
-            " (the newcomer's value first). Use machines and libraries of one kind, or "
-            "comm.numerics=fast in a new run");
-  }
-  const std::vector<uint64_t> bounds(m.tensor_bounds().begin(), m.tensor_bounds().end());
-  if (m.flat_elements() != layout.flat_elements || bounds != layout.tensor_bounds) {
-    return refuse_misfit(turn, connection, Reason::kEndedLayout, 78,
-                         name_of(m) + " has another gradient layout (" +
-                             std::to_string(m.flat_elements()) + " elements) than " +
-                             describe(state, other) + " (" + std::to_string(layout.flat_elements) +
-                             "): they run different versions of lockstep");
-  }
-  return Reason::kRegistered;
 }
 
 // Nothing: a process that is new, or whose id counts no more.
@@ -288,6 +118,7 @@ Reason reconnect(Turn& turn, Member& member, ConnectionId connection, const wire
     return reason;
   }
   if (!turn.state.layout) turn.state.layout = layout_of(turn, member.id, m);
+  note_script(turn, m);
   const bool is_duplicate = member.connection == connection;
   attach(turn, member, connection, m);
   if (const auto reason = learn(turn, member, m)) return *reason;
@@ -318,6 +149,7 @@ Member& enroll(Turn& turn, const wire::Register& m) {
                (m.member() == 0 ? "" : ", it was member " + std::to_string(m.member())) +
                standing_of(state, member));
   if (!state.layout) state.layout = layout_of(turn, member.id, m);
+  note_script(turn, m);
   state.by_process[{member.node, member.pid}] = member.id;
   state.waiting.insert(member.id);
   state.replacements.erase(place_of(member));

@@ -120,18 +120,6 @@ std::string wrong_identity(const wire::Register& m) {
          std::to_string(limits::kIdentityBytes);
 }
 
-// A value on one line. Of a long one the part where it begins to differ from the other.
-std::string shown(const std::string& value, const std::string& other) {
-  constexpr size_t kShown = 160;
-  constexpr size_t kBefore = 40;
-  const auto differs = std::mismatch(value.begin(), value.end(), other.begin(), other.end()).first;
-  const auto at = static_cast<size_t>(differs - value.begin());
-  const size_t begin = value.size() <= kShown || at <= kBefore ? 0 : at - kBefore;
-  std::string text = printable(value.substr(begin, kShown));
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return (begin == 0 ? "" : "…") + text + (begin + kShown < value.size() ? "…" : "");
-}
-
 }  // namespace
 
 Reason resolve_open_term(Turn& turn, const std::vector<MemberId>& members) {
@@ -152,21 +140,11 @@ Reason resolve_open_term(Turn& turn, const std::vector<MemberId>& members) {
 std::string malformed_script(const wire::Register& m) {
   std::string wrong = wrong_facts(m.facts());
   if (wrong.empty()) wrong = wrong_identity(m);
+  for (const std::string& hash : {m.code_hash(), m.state_hash()})
+    if (wrong.empty() && (hash.size() > limits::kScriptHashBytes || !is_printable_utf8(hash)))
+      wrong = "a hash that is longer than " + std::to_string(limits::kScriptHashBytes) +
+              " bytes or has control characters";
   return wrong;
-}
-
-std::string script_difference(const std::vector<IdentityEntry>& stored,
-                              const std::vector<IdentityEntry>& said) {
-  constexpr size_t kNamed = 3;
-  const std::vector<IdentityDifference> all = identity_diff(stored, said);
-  std::string text;
-  for (size_t i = 0; i < std::min(all.size(), kNamed); ++i) {
-    const IdentityDifference& d = all[i];
-    text += (i == 0 ? "" : "; ") + d.key + " is " + shown(d.stored, d.wanted) +
-            " in this run and " + shown(d.wanted, d.stored) + " there";
-  }
-  if (all.size() > kNamed) text += "; and " + std::to_string(all.size() - kNamed) + " more differ";
-  return text;
 }
 
 }  // namespace lockstep::coordinator

@@ -46,8 +46,4 @@ Reason resolve_open_term(Turn& turn, const std::vector<MemberId>& members);
 // What a script's worker may not report, in words ("0 training samples"); empty: nothing is wrong.
 std::string malformed_script(const wire::Register& message);
 
-// The keys that differ, with both values; empty: none does. Names at most three of them.
-std::string script_difference(const std::vector<IdentityEntry>& stored,
-                              const std::vector<IdentityEntry>& said);
-
 }  // namespace lockstep::coordinator

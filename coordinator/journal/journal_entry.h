@@ -196,6 +196,8 @@ struct FoldEntry {
 };
 
 inline constexpr char kNodeSetting[] = "node ";
+inline constexpr char kCodeSetting[] = "script code";    // Register.code_hash of the run's workers
+inline constexpr char kStateSetting[] = "script state";  // Register.state_hash; a resume keeps it
 
 // A value that outlives the coordinator until somebody resumes the run.
 struct SettingEntry {

@@ -122,7 +122,8 @@ CREATE TABLE skips(step INTEGER, slot_begin INTEGER, slot_end INTEGER, generatio
 CREATE TABLE rollbacks(id INTEGER PRIMARY KEY, wall_ms INTEGER NOT NULL, to_step INTEGER NOT NULL,
                        to_phase INTEGER NOT NULL, checkpoint TEXT NOT NULL, reason TEXT NOT NULL);
 
--- What holds until the run is resumed. workers: how many are wanted. end: how it ended.
+-- What holds until the run is resumed. workers: how many are wanted. end: how it ended. script code,
+-- script state: hashes of a script's code, and of the state that it makes (which a resume keeps).
 CREATE TABLE settings(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE events(id INTEGER PRIMARY KEY, wall_ms INTEGER NOT NULL, generation INTEGER NOT NULL,

@@ -246,6 +246,8 @@ struct State {
   std::map<ConnectionId, KnownAgent> agents;
   NodeNames node_names;
   std::optional<Layout> layout;
+  std::string code_hash;   // of the run's script, until somebody resumes the run; empty: not known
+  std::string state_hash;  // of the state that the run's script makes; empty: not known
   uint32_t wanted_workers = 0;                      // from a command; 0: as in the job
   std::map<std::string, uint32_t> workers_of_node;  // how many each agent should keep running
 

@@ -64,6 +64,8 @@ std::vector<std::string> script_env(const wire::JobSpec& job, const std::string&
                                     const VariableFn& variable) {
   const uint32_t threads = std::max(1u, job.train().threads_per_worker());
   std::vector<std::string> env = {"OMP_NUM_THREADS=" + std::to_string(threads)};
+  // Else the order of a set of strings is another one in each process.
+  if (text_of(variable, "PYTHONHASHSEED").empty()) env.push_back("PYTHONHASHSEED=0");
   std::error_code error;
   const std::string modules = std::filesystem::path(directory) / "python";
   if (!std::filesystem::is_directory(modules, error)) return env;

@@ -41,7 +41,7 @@ def closes(line):
 
 def closes_after(count):
     def act(line):
-        line.sendall(b"LOCKSTP\x02\x0e\x00\x00\x00\x01"[:count])
+        line.sendall(b"LOCKSTP\x03\x0e\x00\x00\x00\x01"[:count])
         line.recv(1 << 16)
     return act
 
@@ -50,11 +50,11 @@ def endless(line):
     line.settimeout(3)
     with contextlib.suppress(OSError):
         for _ in range(2000):
-            line.sendall(b"LOCKSTP\x02" + bytes(65_536))
+            line.sendall(b"LOCKSTP\x03" + bytes(65_536))
 
 
 def huge_frame(line):
-    line.sendall(b"LOCKSTP\x02\xff\xff\xff\x7f\x01" + bytes(65_536))
+    line.sendall(b"LOCKSTP\x03\xff\xff\xff\x7f\x01" + bytes(65_536))
     line.recv(1 << 16)
 
 
@@ -116,7 +116,7 @@ def replayed(stage):
     line = socket.create_connection(relayed.listener.getsockname(), timeout=5)
     line.settimeout(2)
     with line, contextlib.suppress(OSError):
-        line.sendall(b"LOCKSTP\x02")
+        line.sendall(b"LOCKSTP\x03")
         while line.recv(1 << 16):
             pass
     words = b"".join(said)

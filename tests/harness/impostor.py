@@ -6,7 +6,7 @@ import struct
 import threading
 import time
 
-PREAMBLE = b"LOCKSTP\x02"
+PREAMBLE = b"LOCKSTP\x03"
 CHALLENGE, REFUSE = 1, 4
 
 

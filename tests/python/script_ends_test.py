@@ -76,7 +76,11 @@ class Ends(ScriptTest):
         self.assertLess(applied, 100000)
 
         rest = self.start("--resume", f"train.max_steps={applied + 2}")
-        self.assertEqual(rest.wait(), 0, rest.text()[-3000:])
+        self.assertEqual(rest.wait(), 70, rest.text()[-3000:])  # of the script, behind its loop
+        self.assertEqual(rest.summary()["steps"], applied + 2)
+        said = rest.text()
+        self.assertIn("the run is complete, but after its loop the script of worker 0", said)
+        self.assertIn("ArithmeticError: behind the loop", said)
         self.assertEqual(self.log_of(rest).count("the handler from before the loop"), 1)
         self.assertIn("ArithmeticError: behind the loop", self.log_of(rest))
         agents = "".join(path.read_text() for path in (rest.run_dir / "logs").glob("agent*"))

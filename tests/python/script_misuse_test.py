@@ -83,7 +83,8 @@ IN_THE_LOOP = {
     "optimizer.step": (LOOP + "    run.backward(loss); optimizer.step()\n", 64, "optimizer.step()"),
     "loss.backward": (LOOP + "    loss.backward(); run.backward(loss)\n", 64, "run.backward(loss)"),
     "no backward": (LOOP + "    pass\n", 64, "without run.backward"),
-    "two backwards": (LOOP + "    run.backward(loss); run.backward(model(x).sum())\n", 64, "twice"),
+    "two backwards": (LOOP + "    run.backward(loss); run.backward(model(x).sum())\n", 64,
+                      "fake.detach()"),
     "no scalar": (LOOP + "    run.backward(model(x))\n", 64, ".mean()"),
     "detached": (LOOP + "    run.backward(loss.detach())\n", 64, "detached"),
     "own generator": (LOOP + "    run.backward(loss * (1 + torch.rand((), generator=G)))\n", 78,
@@ -160,7 +161,20 @@ IN_THE_LOOP = {
     "another mode": (LOOP + "    run.backward(loss)\n    if run.step == 2: model.eval()\n", 64,
                      "leaves `model` in eval() and found it in train()"),
     "a buffer of its own": (BUFFER + "    model.b.sub_(1); run.backward(loss)\n", 64,
-                            "neither average (float32) nor count"),
+                            "rules for running_mean"),
+    # As MoCo's pointer: the first slot raises it by as much as many others.
+    "a counter of its own": (BUFFER + "    model.b.add_(len(x)); run.backward(loss)\n", 64,
+                             "rules for running_mean"),
+    "a mean of its own": (BUFFER.replace("torch.ones(2, dtype=torch.int64)", "torch.ones(4)")
+                          + "    model.b.mul_(.9).add_(x.mean(0)); run.backward(loss)\n", 64,
+                          "rules for running_mean"),
+    "spectral norm": (LOOP.replace("run.keep(", "model = torch.nn.utils.parametrizations.spectral_norm("
+                                   "model)\noptimizer = torch.optim.SGD(model.parameters(), 0.1)\n"
+                                   "run.keep(") + "    run.backward(loss)\nprint(run.step, 'steps')\n",
+                      0, "6 steps"),
+    "a hook that frees gradients": (LOOP.replace(
+        "run.keep(", "model.weight.register_post_accumulate_grad_hook(lambda p: setattr(p, 'grad', None))"
+        "\nrun.keep(") + "    run.backward(loss)\n", 64, "frees the gradient of weight before"),
     "a buffer later": (BUFFER + "    if run.step == 2: model.b.add_(1)\n    run.backward(loss)\n", 64,
                        "changed the buffer b, which the trial's slot did not"),
     "a large buffer later": (BUFFER.replace("torch.ones(2,", "torch.ones(1 << 18,")

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "comm/base/clock.h"
@@ -41,6 +42,8 @@ struct MadeEngine {
   DeviceComm* devices = nullptr;         // null: gradients are summed in the host's memory
   std::optional<wire::GpuIdentity> gpu;  // none: the CPU, or a GPU that cannot be told from others
   std::vector<wire::IdentityFact> identity;  // of a script: what may not change; sorted by key
+  std::string state_hash;                    // these two of a script: Register
+  std::string code_hash;
 };
 
 class EngineMaker {

@@ -260,6 +260,8 @@ wire::Register Worker::Impl::make_hello() const {
   hello.set_largest_slot(made.largest_slot);
   if (made.gpu) *hello.mutable_gpu() = *made.gpu;
   for (const wire::IdentityFact& fact : made.identity) *hello.add_identity() = fact;
+  hello.set_state_hash(made.state_hash);
+  hello.set_code_hash(made.code_hash);
   return hello;
 }
 

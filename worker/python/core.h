@@ -184,9 +184,11 @@ LS_API int ls_evaluates(ls_run* run, uint64_t samples, const char* fingerprint,
                         const char* const* metrics, uint32_t metric_count, int knows_right);
 
 /* Threads start; a worker connects and registers with these lines of its numerics ("key=value") and
- * these facts of its identity. `lr`: of the first step. Once. */
+ * these facts of its identity. `state_hash`: of what the script keeps, as it was made; `code_hash`:
+ * of the script and its modules. `lr`: of the first step. Once. */
 LS_API int ls_begin(ls_run* run, const char* const* fingerprint, uint32_t lines,
-                    const char* const* keys, const char* const* values, uint32_t facts, double lr);
+                    const char* const* keys, const char* const* values, uint32_t facts,
+                    const char* state_hash, const char* code_hash, double lr);
 
 /* `reply`: to the order before, once; then null until the next order has come. Waits at most
  * `wait_ms`. */

@@ -174,14 +174,19 @@ int ls_evaluates(ls_run* run, uint64_t samples, const char* fingerprint, const c
 }
 
 int ls_begin(ls_run* run, const char* const* fingerprint, uint32_t lines, const char* const* keys,
-             const char* const* values, uint32_t facts, double lr) {
+             const char* const* values, uint32_t facts, const char* state_hash,
+             const char* code_hash, double lr) {
   return guarded([&] {
     std::vector<wire::IdentityFact> identity(facts);
     for (uint32_t i = 0; i < facts; ++i) {
       identity[i].set_key(keys[i]);
       identity[i].set_value(values[i]);
     }
-    return run->run->begin({fingerprint, fingerprint + lines}, std::move(identity), lr);
+    return run->run->begin({.fingerprint = {fingerprint, fingerprint + lines},
+                            .identity = std::move(identity),
+                            .state_hash = state_hash,
+                            .code_hash = code_hash},
+                           lr);
   });
 }
 

@@ -56,15 +56,14 @@ class ScriptEngineMaker final : public EngineMaker {
 
   ScriptEngineMaker(Make make, std::atomic<ScriptEngine*>& shown,
                     const std::atomic<bool>& is_stopped, std::atomic<bool>& has_finished,
-                    const ScriptData* data, wire::DataFacts facts,
-                    std::vector<wire::IdentityFact> identity)
+                    const ScriptData* data, wire::DataFacts facts, const ScriptSaid& said)
       : make_(std::move(make)),
         shown_(shown),
         is_stopped_(is_stopped),
         has_finished_(has_finished),
         data_(data),
         facts_(std::move(facts)),
-        identity_(std::move(identity)) {}
+        said_(said) {}
 
   Result<MadeEngine> build(const EngineMakerHost& host) override {
     LOCKSTEP_ASSIGN_OR_RETURN(engine_, make_(host.make_buffer));
@@ -74,7 +73,9 @@ class ScriptEngineMaker final : public EngineMaker {
     MadeEngine made;
     made.engine = engine_.get();
     made.facts = facts_;
-    made.identity = identity_;
+    made.identity = said_.identity;
+    made.state_hash = said_.state_hash;
+    made.code_hash = said_.code_hash;
     return made;
   }
   void has_finished() override { has_finished_.store(true); }
@@ -86,7 +87,7 @@ class ScriptEngineMaker final : public EngineMaker {
   std::atomic<bool>& has_finished_;
   const ScriptData* const data_;  // null: the script's own
   const wire::DataFacts facts_;
-  const std::vector<wire::IdentityFact> identity_;
+  const ScriptSaid& said_;
   std::unique_ptr<ScriptEngine> engine_;
 };
 
@@ -199,25 +200,24 @@ Result<std::unique_ptr<ScriptEngine>> ScriptRun::make_engine(
   std::function<void(const ls_task&, double)> on_slot;
   if (replay_ != nullptr)
     on_slot = [this](const ls_task& task, double loss) { replay_->took_slot(task, loss); };
-  return ScriptEngine::create({job_, shape_, order_, *layout_, desk_, fingerprint_, lr_, eval_,
+  return ScriptEngine::create({job_, shape_, order_, *layout_, desk_, said_.fingerprint, lr_, eval_,
                                data_.get(), std::move(on_slot)},
                               make_buffer);
 }
 
-Status ScriptRun::begin(std::vector<std::string> fingerprint,
-                        std::vector<wire::IdentityFact> identity, double lr) {
+Status ScriptRun::begin(ScriptSaid said, double lr) {
   if (!layout_ || has_begun_) return {Code::kUsage, "a run begins once, after its layout"};
   LOCKSTEP_RETURN_IF_ERROR(check_script_eval(eval_, job_));
-  std::sort(fingerprint.begin(), fingerprint.end());
-  fingerprint_ = std::move(fingerprint);
+  std::sort(said.fingerprint.begin(), said.fingerprint.end());
+  said_ = std::move(said);
   lr_ = lr;
   explain_missing_threads();
   allow_many_descriptors();
   const data::QuietSignals quiet;
-  return options_ ? start_worker(std::move(identity)) : start_alone();
+  return options_ ? start_worker() : start_alone();
 }
 
-Status ScriptRun::start_worker(std::vector<wire::IdentityFact> identity) {
+Status ScriptRun::start_worker() {
   wire::DataFacts facts;
   if (data_ != nullptr) facts = data_->facts();
   facts.set_train_samples(shape_.samples);
@@ -226,7 +226,7 @@ Status ScriptRun::start_worker(std::vector<wire::IdentityFact> identity) {
   facts.set_eval_fingerprint(eval_.fingerprint);
   auto maker = std::make_unique<ScriptEngineMaker>(
       [this](const Engine::BufferFactory& make_buffer) { return make_engine(make_buffer); },
-      engine_, is_stopped_, has_finished_, data_.get(), std::move(facts), std::move(identity));
+      engine_, is_stopped_, has_finished_, data_.get(), std::move(facts), said_);
   LOCKSTEP_ASSIGN_OR_RETURN(worker_, Worker::create(*options_, std::move(maker)));
   has_begun_ = true;
   training_ = std::thread([this] {

@@ -34,6 +34,14 @@
 
 namespace lockstep {
 
+// What a script's process says of itself when it registers.
+struct ScriptSaid {
+  std::vector<std::string> fingerprint;
+  std::vector<wire::IdentityFact> identity;
+  std::string state_hash;  // Register
+  std::string code_hash;
+};
+
 class ScriptRun {
  public:
   // `worker`: null: alone.
@@ -61,8 +69,7 @@ class ScriptRun {
   // The script evaluates, too. Before begin(), once.
   Status evaluate(ScriptEvalFacts facts);
 
-  Status begin(std::vector<std::string> fingerprint, std::vector<wire::IdentityFact> identity,
-               double lr);
+  Status begin(ScriptSaid said, double lr);
   // kUsage before begin().
   Result<ScriptEngine*> engine();
   Desk& desk() { return desk_; }
@@ -78,7 +85,7 @@ class ScriptRun {
 
   Status has_no_data() const;
   Result<std::unique_ptr<ScriptEngine>> make_engine(const Engine::BufferFactory& make_buffer);
-  Status start_worker(std::vector<wire::IdentityFact> identity);
+  Status start_worker();
   Status start_alone();
   void serve();
   void train_alone();
@@ -92,7 +99,7 @@ class ScriptRun {
   std::unique_ptr<ScriptData> data_;  // null: the script's own
   std::unique_ptr<ScriptLayout> layout_;
   ScriptEvalFacts eval_;
-  std::vector<std::string> fingerprint_;
+  ScriptSaid said_;
   double lr_ = 0;
   Desk desk_;
   std::atomic<ScriptEngine*> engine_{nullptr};  // since it is built

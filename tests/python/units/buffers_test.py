@@ -56,15 +56,87 @@ class BuffersTest(unittest.TestCase):
         def twice(model: Model) -> None:
             for _ in range(2):
                 model.norm(torch.ones(3, 2))
-            model.seen += 3
         names = self.settled(twice)
-        self.assertEqual({"norm.running_mean", "norm.running_var", "norm.num_batches_tracked", "seen"},
+        self.assertEqual({"norm.running_mean", "norm.running_var", "norm.num_batches_tracked"},
                          set(names))
         for step in (1, 2):
             twice(self.model)
             self.buffers.advance([b.get().clone() for b in self.buffers.statistics])
             self.assertEqual(2 * step, int(self.model.norm.num_batches_tracked))
-            self.assertEqual([5 + 3 * step, 7 + 3 * step], self.model.seen.tolist())
+
+    def test_a_counter_that_another_slot_raises_otherwise_is_named(self) -> None:
+        self.settled(lambda model: model.norm(torch.ones(3, 2)))
+        self.assertEqual("", self.changed(lambda model: model.norm(torch.ones(3, 2))))
+        for times in (0, 2):
+            self.assertIn("the buffer norm.num_batches_tracked", self.changed(
+                lambda model: [model.norm(torch.ones(3, 2)) for _ in range(times)]))
+
+    def test_a_norm_that_rests_may_not_be_counted_behind_its_back(self) -> None:
+        self.settled(lambda model: model.norm(torch.ones(3, 2)))
+        self.model.norm.eval()
+        self.assertEqual("", self.changed(lambda model: model.norm(torch.ones(3, 2))))
+        self.assertIn("norm.num_batches_tracked",
+                      self.changed(lambda model: model.norm.num_batches_tracked.add_(1)))
+
+    def test_spectral_norms_vectors_may_have_converged_in_the_trial(self) -> None:
+        for norm in (nn.utils.spectral_norm, nn.utils.parametrizations.spectral_norm):
+            layer = norm(nn.Linear(3, 2))
+            with torch.no_grad():
+                for _ in range(200):
+                    layer(torch.ones(1, 3))
+            kept = Kept()
+            kept.keep(model=layer, optimizer=optim.SGD(layer.parameters(), 0.1))
+            buffers = Buffers(kept.buffers)
+            layer(torch.ones(1, 3))
+            buffers.settle()
+            self.assertEqual(2, len(buffers.alike))
+            buffers.restore()
+            with torch.no_grad():
+                kept.parameters[-1].tensor.add_(torch.rand_like(kept.parameters[-1].tensor))
+            layer(torch.ones(1, 3))
+            buffers.check_unchanged()
+
+    def test_what_every_slot_makes_alike_is_taken(self) -> None:
+        def power(model: Model) -> None:
+            model.small.add_(1).div_(2)
+        self.settled(power)
+        self.assertEqual(["small"], [b.name for b in self.buffers.alike])
+        for _ in range(2):
+            power(self.model)
+            self.buffers.check_unchanged()
+            self.buffers.advance([self.model.small.clone() * (1 + 1e-7)])
+        self.assertEqual("", self.changed(power))
+
+    def test_a_float_that_depends_on_the_batch_is_named_in_the_trial(self) -> None:
+        self.model.small.add_(1)
+        self.buffers.settle()
+        self.buffers.check_alike(is_other=False)
+        self.buffers.restore()
+        self.model.small.add_(2)  # for other samples
+        with self.assertRaisesRegex(Misuse, "the buffer small .*rules for running_mean"):
+            self.buffers.check_alike(is_other=True)
+
+    def test_a_float_that_another_slot_makes_otherwise_is_named_here_or_by_the_mean(self) -> None:
+        self.settled(lambda model: model.small.add_(1))
+        self.model.small.add_(1)
+        self.buffers.check_unchanged()
+        self.buffers.restore()
+        self.model.small.add_(2)
+        with self.assertRaisesRegex(Misuse, "the buffer small"):
+            self.buffers.check_unchanged()
+        self.buffers.restore()
+        self.buffers.forget_alike()
+        self.model.small.add_(1)
+        self.buffers.check_unchanged()
+        self.buffers.advance([torch.full((4,), 1.5)])  # slots elsewhere added 2
+        self.model.small.add_(1)
+        with self.assertRaisesRegex(Misuse, "the buffer small"):
+            self.buffers.check_unchanged()
+
+    def test_one_slot_a_step_decides_alone(self) -> None:
+        self.settled(lambda model: model.small.add_(1))
+        self.buffers.has_one_slot()
+        self.assertEqual("", self.changed(lambda model: model.small.add_(7)))
 
     def test_a_body_may_set_train_for_itself(self) -> None:
         def slot(model: Model) -> None:
@@ -86,11 +158,12 @@ class BuffersTest(unittest.TestCase):
 
     def test_what_can_neither_be_averaged_nor_counted_is_named(self) -> None:
         for name, change in (("seen", lambda m: m.seen.copy_(torch.tensor([6, 9]))),
+                             ("seen", lambda m: m.seen.add_(3)),  # as a counter, but no norm's
                              ("seen", lambda m: m.seen.sub_(1)),
                              ("seen", lambda m: setattr(m, "seen", m.seen.double() + 1)),
                              ("edges", lambda m: m.edges.mul_(2))):
             self.setUp()
-            with self.assertRaisesRegex(Misuse, f"a slot changes the buffer {name} .*neither average"):
+            with self.assertRaisesRegex(Misuse, f"a slot changes the buffer {name} .*after_step="):
                 self.settled(change)
 
     def test_a_later_change_is_named_however_large_the_buffer(self) -> None:

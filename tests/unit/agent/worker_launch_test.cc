@@ -14,7 +14,10 @@
 namespace lockstep {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 class WorkerLaunchTest : public ::testing::Test {
  protected:
@@ -75,8 +78,8 @@ TEST_F(WorkerLaunchTest, AScriptLearnsFromOneVariableWhatItIs) {
   ASSERT_TRUE(spec.is_ok());
   EXPECT_THAT(spec->argv,
               ElementsAre(python, "-u", "-m", "lockstep._boot", "/jobs/train.py", "--lr", "0.1"));
-  EXPECT_THAT(spec->env,
-              ElementsAre("OMP_NUM_THREADS=3", "LOCKSTEP_WORKER=run_dir=/runs/a b\nlocal_rank=2"));
+  EXPECT_THAT(spec->env, ElementsAre("OMP_NUM_THREADS=3", "PYTHONHASHSEED=0",
+                                     "LOCKSTEP_WORKER=run_dir=/runs/a b\nlocal_rank=2"));
 }
 
 TEST_F(WorkerLaunchTest, OnlyAScriptIsKeptFromTheVariablesOfLaunchers) {
@@ -96,10 +99,18 @@ TEST_F(WorkerLaunchTest, ALineBreakThatWouldForgeAnOptionIsRefused) {
 TEST_F(WorkerLaunchTest, ModulesBesideTheProgramComeFirst) {
   make_program("tools/python3");
   std::filesystem::create_directories(path("bin/python"));
-  EXPECT_THAT(launch()->env, ElementsAre("OMP_NUM_THREADS=3", "PYTHONPATH=" + path("bin/python")));
+  EXPECT_THAT(launch()->env, ElementsAre("OMP_NUM_THREADS=3", "PYTHONHASHSEED=0",
+                                         "PYTHONPATH=" + path("bin/python")));
   variables_["PYTHONPATH"] = "/mine:/yours";
-  EXPECT_THAT(launch()->env, ElementsAre("OMP_NUM_THREADS=3",
+  EXPECT_THAT(launch()->env, ElementsAre("OMP_NUM_THREADS=3", "PYTHONHASHSEED=0",
                                          "PYTHONPATH=" + path("bin/python") + ":/mine:/yours"));
+}
+
+TEST_F(WorkerLaunchTest, SetsHaveOneOrderInAllWorkersOrThatOfTheUser) {
+  make_program("tools/python3");
+  EXPECT_THAT(launch()->env, Contains("PYTHONHASHSEED=0"));
+  variables_["PYTHONHASHSEED"] = "7";
+  EXPECT_THAT(launch()->env, Not(Contains(HasSubstr("PYTHONHASHSEED")))) << "workers inherit it";
 }
 
 TEST_F(WorkerLaunchTest, APythonMayBeNamed) {

@@ -1,4 +1,13 @@
-"""Buffers of the model, which slots change: averaged or counted where they do, watched where they do not.
+"""Buffers of the model, which slots change: joined by rule where they do, watched where they do not.
+
+    rule     of which buffers                                       a step makes of it
+    norms    running_mean, running_var of batch and instance norms  the mean over its slots
+             num_batches_tracked of these                           more by what each slot adds
+    alike    float32 that every slot changes to the same            that
+             (spectral norm's), or that has one slot a step
+
+Any other change ends the run by name: each slot begins with what the step before has left, so nobody
+could say what several slots make of such a buffer.
 
 Every slot begins with the buffers of the last step. Of large ones no copy is kept: a slot that writes
 into one moves its version, and on check steps a hash of its bits shows any write.
@@ -11,11 +20,15 @@ from typing import Any
 
 import torch
 from torch.nn.modules.batchnorm import _NormBase
+from torch.nn.utils import parametrizations
+from torch.nn.utils.spectral_norm import SpectralNorm
 
 from ._errors import Misuse
 from ._state import in_memory, same_bits
 
 _SMALL = 1 << 20  # bytes
+_ROUNDING = 1e-5  # how far the mean of equal numbers may be from them
+_OF_NORMS = ("running_mean", "running_var", "num_batches_tracked")
 
 
 class Buffers:
@@ -26,8 +39,11 @@ class Buffers:
         self._before = {b.name: b.get().detach().clone() for b in buffers if _has_bits(b.get())}
         self._versions = {b.name: _version_of(b.get()) for b in buffers}
         self.statistics: list[Any] = []  # floats: averaged over the slots of a step
-        self.counters: list[Any] = []    # int64 that grow by a number in a slot: by it in a step
+        self.alike: list[Any] = []       # of these, those for which that is right only if all agree
+        self.counters: list[Any] = []    # of norms: grow by a number in a slot, and by it in a step
         self._growth: dict[str, int] = {}
+        self._values: dict[str, torch.Tensor] = {}  # of `alike`, as a slot of this step has left them
+        self._unlike: str | None = None
         self._of_trained_norms: set[str] = set()  # of batch norms in train() between the trial's slots
         self._watched: list[Any] = []    # small ones that the trial saw unchanged
         self._large: list[Any] = []      # others, and sparse ones
@@ -39,24 +55,40 @@ class Buffers:
         for buffer in self._all:
             now, before = buffer.get(), self._before.get(buffer.name)
             is_rewritten = not _is_same(_version_of(now), self._versions[buffer.name])
-            if before is None and not is_rewritten or before is not None and same_bits(before, now):
+            is_same = before is not None and same_bits(before, now)
+            if is_same and is_rewritten and _is_of_spectral_norm(buffer):
+                self.statistics.append(buffer)  # it had converged, and moves with the weights
+                self.alike.append(buffer)
+            elif is_same or before is None and not is_rewritten:
                 self._watch(buffer, now, is_rewritten)
             elif before is not None and now.dtype == torch.float32 and now.shape == before.shape:
                 self.statistics.append(buffer)
-            elif before is not None and (growth := _growth_of(before, now)):
+                if not _is_of_norm(buffer):
+                    self.alike.append(buffer)
+            elif _is_of_norm(buffer) and before is not None and (growth := _growth_of(before, now)):
                 self.counters.append(buffer)
                 self._growth[buffer.name] = growth
             else:
-                raise Misuse(f"a slot changes the buffer {buffer.name} ({now.dtype}), which Lockstep "
-                             "can neither average (float32) nor count (int64, all numbers by the "
-                             "same); take it out of the model, or change it in "
-                             "run.keep(after_step=...)")
+                raise _without_rule(buffer)
         changing = self.statistics + self.counters
         self._of_trained_norms = {b.name for b in changing
                                   if isinstance(b.module, _NormBase) and b.module.training}
         self._before = {b.name: self._before[b.name] for b in changing + self._watched}
         self._note_versions()
         return [b.name for b in changing]
+
+    def check_alike(self, is_other: bool) -> None:
+        """After two slots of the trial: raises Misuse where they made other values of a buffer, by
+        whose rule all slots make the same. `is_other`: the second one had other samples."""
+        for buffer in self.alike:
+            now = buffer.get().detach().clone()
+            if is_other and not same_bits(self._values[buffer.name], now):
+                raise _without_rule(buffer)
+            self._values[buffer.name] = now
+
+    def forget_alike(self) -> None:
+        """The next slot is one of another step."""
+        self._values = {}
 
     @torch.no_grad()
     def restore(self) -> None:
@@ -89,10 +121,23 @@ class Buffers:
         return None
 
     def check_unchanged(self) -> None:
+        """After a slot: raises Misuse where it changed a buffer otherwise than its rule says."""
         name = self.name_of_changed() or self._name_of_changed_large()
         if name is not None:
             raise Misuse(f"a slot changed the buffer {name}, which the trial's slot did not: what a "
                          "slot changes must not depend on the step")
+        for buffer in self.counters:
+            growth = 0 if self._rests(buffer) else self._growth[buffer.name]
+            if not torch.equal(self._before[buffer.name] + growth, buffer.get()):
+                raise Misuse(f"a slot raised the buffer {buffer.name} from "
+                             f"{_shown(self._before[buffer.name])} to {_shown(buffer.get())}, and the "
+                             f"trial's slot raised it by {self._growth[buffer.name]}: let every slot "
+                             "call its module equally often")
+        for buffer in self.alike:
+            known, now = self._values.get(buffer.name), buffer.get()
+            if buffer.name == self._unlike or known is not None and not same_bits(known, now):
+                raise _without_rule(buffer)
+            self._values[buffer.name] = now.detach().clone()
 
     @torch.no_grad()
     def advance(self, means: list[torch.Tensor]) -> None:
@@ -100,13 +145,29 @@ class Buffers:
         for buffer, mean in zip(self.statistics, means):
             if not self._rests(buffer):
                 self._before[buffer.name].copy_(mean.view(buffer.get().shape))
+        self._compare_means()
         for buffer in self.counters:
             if not self._rests(buffer):
                 self._before[buffer.name] += self._growth[buffer.name]
         self.restore()
 
+    def has_one_slot(self) -> None:
+        """A step has a single slot, so what that makes of a buffer is what the step makes of it."""
+        self.alike = []
+
+    def _compare_means(self) -> None:
+        """The mean of what all slots left is what this process's slot left, but for rounding: else
+        slots of other workers made something else of it. The next slot says so."""
+        values, self._values = self._values, {}
+        for buffer in self.alike:
+            value, mean = values.get(buffer.name), self._before[buffer.name]
+            if value is not None and not torch.allclose(value, mean, rtol=_ROUNDING, atol=float(
+                    _ROUNDING * value.abs().max()) if value.numel() else 0.0, equal_nan=True):
+                self._unlike = buffer.name
+
     def adopt(self) -> None:
         """Another state was installed."""
+        self._values = {}
         for buffer in self.statistics + self.counters + self._watched:
             self._before[buffer.name] = buffer.get().detach().clone()
         self._note_versions()
@@ -128,6 +189,31 @@ class Buffers:
         """What the next slot begins with. Hashes of one that was broken off count no more."""
         self._hashes = {}
         self._versions = {b.name: _version_of(b.get()) for b in self._large}
+
+
+def _is_of_norm(buffer: Any) -> bool:
+    return isinstance(buffer.module, _NormBase) and buffer.local in _OF_NORMS
+
+
+def _is_of_spectral_norm(buffer: Any) -> bool:
+    if isinstance(buffer.module, parametrizations._SpectralNorm):
+        return buffer.local in ("_u", "_v")
+    return any(isinstance(hook, SpectralNorm) and buffer.local in (f"{hook.name}_u", f"{hook.name}_v")
+               for hook in buffer.module._forward_pre_hooks.values())
+
+
+def _without_rule(buffer: Any) -> Misuse:
+    return Misuse(f"a slot changes the buffer {buffer.name} ({buffer.get().dtype}), and Lockstep has no "
+                  "rule by which it joins what the slots of a step make of it; there are rules for "
+                  "running_mean, running_var and num_batches_tracked of torch's batch and instance "
+                  "norms (mean over the slots; counted), and for float32 buffers that every slot "
+                  "changes to the same values (spectral norm's). Change the buffer in "
+                  "run.keep(after_step=...), from what is kept and run.last, or take it out of the "
+                  "model")
+
+
+def _shown(tensor: torch.Tensor) -> str:
+    return str(tensor.item()) if tensor.numel() == 1 else str(tensor.flatten()[:4].tolist())
 
 
 def _has_bits(tensor: torch.Tensor) -> bool:

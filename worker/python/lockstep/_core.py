@@ -222,10 +222,11 @@ class Core:
                                              int(knows_right)))
 
     def begin(self, fingerprint: Sequence[str], identity: Sequence[tuple[str, str]],
-              lr: float) -> None:
+              state_hash: str, code_hash: str, lr: float) -> None:
         keys, values = [k for k, _ in identity], [v for _, v in identity]
         self._check(self._waits.ls_begin(self._run, _strings(fingerprint), _u32(len(fingerprint)),
                                          _strings(keys), _strings(values), _u32(len(keys)),
+                                         state_hash.encode(), code_hash.encode(),
                                          ctypes.c_double(lr)))
 
     def next(self, reply: Reply | None) -> Order:

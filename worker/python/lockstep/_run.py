@@ -24,6 +24,7 @@ from . import _core, _numerics, _seeds, _trial
 from ._ahead import Ahead
 from ._batches import check_arguments, open_batches
 from ._buffers import Buffers
+from ._code import CODE
 from ._core import CoreError, Order, Reply
 from ._debugger import Watch
 from ._errors import (INTERNAL, STOPPED, USAGE, Left, LockstepError, Misuse, Replayed, Stopped,
@@ -39,6 +40,7 @@ from ._signals import StopSignals
 from ._slot import Slot, SlotParts
 from ._state import Kept, MisuseError
 from ._step import Step
+from ._threads import watch_threads
 from ._translate import as_ours, ours
 
 _LONG_TRIAL_S = 10.0
@@ -57,8 +59,9 @@ class Stage(enum.Enum):
 class Run(Logs, Evaluates):
     """What lockstep.start() gives. One for a process."""
 
-    def __init__(self, core: _core.Core, is_worker: bool):
+    def __init__(self, core: _core.Core, is_worker: bool, script: str | None = None):
         self._core = core
+        self._script = script  # None: an interactive Python
         self._pid = os.getpid()
         self._is_worker = is_worker
         self._job = core.job
@@ -68,6 +71,7 @@ class Run(Logs, Evaluates):
         self._clip_norm: float | None = None
         self._is_kept = False
         self._has_looped = False
+        self._is_complete = False  # every step is applied
         self._slot: Slot | None = None
         self._watch: Watch | None = None
         self._stage = Stage.BEFORE
@@ -181,6 +185,7 @@ class Run(Logs, Evaluates):
         then the run has its layout, and begins."""
         kept = self._kept
         kept.guard()
+        self._state_hash = kept.hash()  # nothing has touched what the script has made
         self._parts = parts = SlotParts(self._core, Gradients(kept.parameters),
                                         Buffers(kept.buffers), Scaler.of(kept), None, False)
         passes: list[_trial.Observed] = []
@@ -192,10 +197,20 @@ class Run(Logs, Evaluates):
             if not passes:
                 kept.include_buffers(parts.buffers.settle())
             observed.keep_statistics(parts.buffers)
+            parts.buffers.check_alike(is_other=False)
             parts.buffers.restore()
             passes.append(observed)
         if len(passes) == 2 and self._job["exact"] == "1":
             _trial.compare(passes[0], passes[1], [p.name for p in kept.parameters])
+        other = _trial.other_task(self._core) if parts.buffers.alike else None
+        if other is not None:
+            self._log.mute()
+            yield from self._slot_of(ahead, other, _trial.Observed())
+            parts.buffers.check_alike(is_other=True)
+            parts.buffers.restore()
+        elif int(self._job["slots"]) == 1:
+            parts.buffers.has_one_slot()
+        parts.buffers.forget_alike()
         if smallest is not None:
             self._hint = _trial.hint_of(smallest)
             self._log.mute()
@@ -223,8 +238,8 @@ class Run(Logs, Evaluates):
                          self._evaluation.knows_right, self._steps_per_epoch)
         self._applier = Step(kept, parts.gradients, parts.buffers, memory, self._clip_norm,
                              self._last)
-        self._core.begin(_numerics.fingerprint(observed.hash()), kept.identity(),
-                         self._applier.lr())
+        self._core.begin(_numerics.fingerprint(observed.hash()), kept.identity(), self._state_hash,
+                         CODE.hash(self._script) if self._script else "", self._applier.lr())
         if self._is_worker:
             self._watch = Watch(self._core.set_paused)
 
@@ -303,6 +318,7 @@ class Run(Logs, Evaluates):
         """The loop ends where every step is applied; else what a script should see is raised."""
         code, is_done, text = order.exit_code, bool(order.is_done), (order.text or b"").decode()
         self._stage = Stage.ENDED
+        watch_threads()
         if self._watch is not None:
             self._watch.close()
         self._core.close(code)
@@ -313,6 +329,7 @@ class Run(Logs, Evaluates):
         if is_done and not self._is_worker:
             print(f"lockstep: done, {self._step} steps, weights_sha256 {text}", file=sys.stderr)
         if is_done:
+            self._is_complete = True
             return
         if code in (0, 1) and "is_replay" in self._job:
             print(text, end="", flush=True)
@@ -332,9 +349,14 @@ class Run(Logs, Evaluates):
         stage, self._stage = self._stage, Stage.ENDED
         if os.getpid() != self._pid:  # a process that the script forked
             return 0 if error is None else exit_code_of(error)
+        watch_threads()
         error = ours(error)
         if stage is Stage.ENDED:
-            return 0 if error is None else exit_code_of(error)
+            code = 0 if error is None else exit_code_of(error)
+            if self._is_complete and code != 0:  # the agent tells it (deploy/agent/agent.h)
+                print(f"lockstep: after its loop the script failed ({type(error).__name__}), so its "
+                      f"exit code is {code}; the run is complete all the same", file=sys.stderr)
+            return code
         is_machines = is_of_machine(error)
         code = INTERNAL if is_machines else USAGE
         if isinstance(error, (LockstepError, KeyboardInterrupt)):

@@ -16,6 +16,7 @@ import os
 import sys
 import traceback
 
+from ._code import CODE
 from ._errors import INTERNAL, USAGE, is_of_machine
 
 _NO_TERMINAL = ("lockstep: breakpoint() in a worker, which has no terminal: debug with "
@@ -30,7 +31,9 @@ def _run_script(path: str) -> None:
     main.update(kept, __name__="__main__", __file__=path, __doc__=None, __package__=None,
                 __spec__=None, __loader__=None, __cached__=None)
     with open(path, "rb") as file:
-        code = compile(file.read(), path, "exec", dont_inherit=True)
+        text = file.read()
+    CODE.note_file(path, text)
+    code = compile(text, path, "exec", dont_inherit=True)
     exec(code, main)  # noqa: S102: the user's own script
 
 

@@ -45,7 +45,12 @@ class Slot:
                  metrics: Mapping[str, Any] | None) -> None:
         """See Run.backward()."""
         if self._has_begun:
-            raise Misuse("backward() twice in one slot: add the losses, and call it once")
+            raise Misuse("backward() twice in one slot: call it once. Losses that train the same "
+                         "parameters are added. Where each of several optimizers has a loss of its "
+                         "own (a GAN), cut each loss off from the other's parameters before you add "
+                         "them: fake.detach() in the discriminator's, and in the generator's the "
+                         "discriminator by torch.func.functional_call() with detached parameters; "
+                         "else a sum trains all of them with both")
         self._has_begun = True
         self._check_loss(loss)
         self._take_count(count)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import multiprocessing
 import os
 import pathlib
@@ -10,6 +11,7 @@ import subprocess
 import sys
 
 from . import _numerics, _seeds
+from ._code import CODE
 from ._core import Core, CoreError
 from ._errors import CONFIG, LockstepError, Misuse
 
@@ -64,13 +66,29 @@ def _refuse_other_launchers() -> None:
                      "out init_process_group() and DistributedDataParallel")
 
 
+def _say_made_before() -> None:
+    """The generators are seeded by start(): what was drawn before is another model in each process."""
+    torch = sys.modules.get("torch")
+    parameter = getattr(getattr(torch, "nn", None), "Parameter", None)
+    if parameter is None:
+        return
+    count = sum(issubclass(type(found), parameter) for found in gc.get_objects())
+    if count:
+        print(f"lockstep: {count} parameters were made before lockstep.start(), which seeds the "
+              "generators, so each process may have drawn other values; call start() before the "
+              "model is made, or load it from a file afterwards", file=sys.stderr)
+
+
 def start_run():
     """See lockstep.start()."""
     global _started
     if _started is not None:
         raise Misuse("start() was called before: a process is one worker of one run")
     _refuse_other_launchers()
+    _say_made_before()
     script = _script()
+    if script is not None:
+        CODE.note(script)
     worker = os.environ.pop(_WORKER, None)  # whatever the script starts is no worker
     replay = os.environ.pop(_REPLAY, None)
     has_job = worker is not None or replay is not None
@@ -86,7 +104,7 @@ def start_run():
     _seeds.seed_all(_seeds.fold(int(job["seed"])))
     from ._run import Run
 
-    _started = Run(core, is_worker=worker is not None)
+    _started = Run(core, is_worker=worker is not None, script=script)
     if worker is None:
         atexit.register(_started.abandon)  # of a worker, _boot.py knows how the script ended
     return _started

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import itertools
 from dataclasses import dataclass, field
 
 import torch
@@ -62,6 +63,12 @@ def tasks_of(core: Core, samples: int) -> tuple[Task, Task | None]:
              if (task := core.task_of(step, slot)) is not None]
     smallest = min(tasks, key=_size)
     return tasks[0], smallest if _size(smallest) < _size(tasks[0]) else None
+
+
+def other_task(core: Core) -> Task | None:
+    """The second slot of the first step; None: there is none with samples."""
+    tasks = (core.task_of(0, slot) for slot in range(int(core.job["slots"])))
+    return next(itertools.islice((task for task in tasks if task is not None), 1, None), None)
 
 
 def _size(task: Task) -> int:

@@ -18,6 +18,7 @@ namespace lockstep::coordinator {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr uint64_t kMost = uint64_t{1} << 63;
 
@@ -200,31 +201,114 @@ TEST_F(OpenTerm, AnotherLearningRateAfterAResumeIsRefusedAndTheRunGoesOn) {
   const auto sent = w.sent(1);
   ASSERT_FALSE(sent.empty());
   EXPECT_EQ(sent.back().goodbye().exit_code(), 64u);
-  EXPECT_THAT(last_words(1), HasSubstr("what identifies a run cannot change: script.optimizer.lr "
-                                       "is 0.1 in this run and 0.2 there"));
+  EXPECT_THAT(last_words(1), HasSubstr("script.optimizer.lr is 0.1 in this run and 0.2 there. What "
+                                       "identifies a run cannot change"));
   EXPECT_EQ(w.join(2, script(2, "0.1", 49)), Reason::kRefusedMisfit);
   EXPECT_EQ(w.sent(2).back().goodbye().exit_code(), 65u);
 }
 
 TEST_F(OpenTerm, AKeyThatIsNewOrGoneIsADifference) {
-  EXPECT_EQ(script_difference({{"script.a", "1"}}, {{"script.b", "2"}}),
-            "script.b is (not set) in this run and 2 there; script.a is 1 in this run and (not "
-            "set) there");
-  EXPECT_EQ(script_difference({{"script.a", "1"}}, {{"script.a", "1"}}), "");
+  begin(BeginMode::kFirst);
+  wire::Register first = script(1);
+  set_identity(&first, {{"a", "1"}});
+  w.join(1, first);
+  wire::Register second = script(2);
+  set_identity(&second, {{"b", "2"}});
+  EXPECT_EQ(w.join(2, second), Reason::kEndedScript);
+  EXPECT_THAT(w.ends[0].message,
+              HasSubstr("script.b is (not set) in this run and 2 there; script.a is 1 in this run "
+                        "and (not set) there"));
 }
 
 TEST_F(OpenTerm, ManyDifferencesAndLongValuesMakeAShortMessage) {
-  std::vector<IdentityEntry> stored;
-  std::vector<IdentityEntry> said;
+  begin(BeginMode::kFirst);
+  std::vector<std::pair<std::string, std::string>> mine;
+  std::vector<std::pair<std::string, std::string>> theirs;
   for (char c = 'a'; c <= 'z'; ++c) {
-    stored.push_back({std::string("script.") + c, std::string(4'000, 'x') + "\x1b[2J"});
-    said.push_back({std::string("script.") + c, std::string(4'000, 'x') + "y"});
+    mine.emplace_back(std::string(1, c), std::string(4'000, 'x') + "\x1b[2J");
+    theirs.emplace_back(std::string(1, c), std::string(4'000, 'x') + "y");
   }
-  const std::string text = script_difference(stored, said);
-  EXPECT_LT(text.size(), 1'000u);
+  wire::Register first = script(1);
+  set_identity(&first, mine);
+  w.join(1, first);
+  wire::Register second = script(2);
+  set_identity(&second, theirs);
+  EXPECT_EQ(w.join(2, second), Reason::kEndedScript);
+  const std::string text = w.ends[0].message;
+  EXPECT_LT(text.size(), 1'500u);
   EXPECT_THAT(text, HasSubstr("23 more differ"));
   EXPECT_THAT(text, HasSubstr("xy there"));
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
+}
+
+wire::Register hashed(ConnectionId c, const std::string& code, const std::string& state) {
+  wire::Register m = script(c);
+  m.set_code_hash(code);
+  m.set_state_hash(state);
+  return m;
+}
+
+class OtherFirstValues : public OpenTerm, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(OtherFirstValues, AreRefusedWithTheirCausesAndNotWithMachines) {
+  job_.mutable_comm()->set_numerics(GetParam());
+  begin(BeginMode::kFirst);
+  ASSERT_EQ(w.join(1, hashed(1, "c1", "s1")), Reason::kRegistered);
+  wire::Register other = hashed(2, "c1", "s2");
+  other.mutable_fingerprint()->add_lines("trial=2");  // which says the same
+  EXPECT_EQ(w.join(2, other), Reason::kEndedScript);
+  ASSERT_EQ(w.ends.size(), 1u);
+  EXPECT_EQ(w.ends[0].exit_code, 64);
+  for (const char* word : {"s1 in this run and s2 there", "lockstep.start()", "time", "a set"})
+    EXPECT_THAT(w.ends[0].message, HasSubstr(word));
+  for (const char* word : {"machine", "numerics"})
+    EXPECT_THAT(w.ends[0].message, Not(HasSubstr(word)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Numerics, OtherFirstValues, ::testing::Values("exact", "fast"));
+
+TEST_F(OpenTerm, AWorkerOfOtherCodeIsRefusedUntilSomebodyResumesTheRun) {
+  begin(BeginMode::kFirst);
+  ASSERT_EQ(w.join(1, hashed(1, "c1", "s1")), Reason::kRegistered);
+  ASSERT_EQ(w.join(2, hashed(2, "c1", "s1")), Reason::kEndedTerm);
+  for (const BeginMode mode : {BeginMode::kNextTerm, BeginMode::kTakeOver}) {
+    begin(mode);  // also if the one with other code is the first to come
+    EXPECT_NE(w.join(1, hashed(1, "c2", "s1")), Reason::kRegistered);
+    EXPECT_THAT(last_words(1), HasSubstr("c1 in this run and c2 there"));
+    EXPECT_THAT(last_words(1), HasSubstr("resume it"));
+  }
+  begin(BeginMode::kResume);
+  EXPECT_EQ(w.join(1, hashed(1, "c2", "s1")), Reason::kRegistered) << "it was mended";
+  EXPECT_EQ(w.join(2, hashed(2, "c1", "s1")), Reason::kRefusedMisfit) << "and not for all";
+}
+
+TEST_F(OpenTerm, AResumeComparesTheBeginningsAndOlderRunsHaveNone) {
+  begin(BeginMode::kFirst);
+  ASSERT_EQ(w.join(1, hashed(1, "c1", "s1")), Reason::kRegistered);
+  ASSERT_EQ(w.join(2, hashed(2, "c1", "s1")), Reason::kEndedTerm);
+  begin(BeginMode::kResume);
+  EXPECT_EQ(w.join(1, hashed(1, "c1", "s2")), Reason::kRefusedMisfit);
+  EXPECT_THAT(last_words(1), HasSubstr("s1 in this run and s2 there"));
+  EXPECT_EQ(w.join(2, hashed(2, "c1", "s1")), Reason::kRegistered);
+}
+
+TEST_F(OpenTerm, ARunOfAnEarlierVersionTakesTheFirstHashes) {
+  resolve();  // without any
+  begin(BeginMode::kResume);
+  EXPECT_EQ(w.join(1, hashed(1, "c1", "s1")), Reason::kRegistered);
+  EXPECT_EQ(w.join(2, hashed(2, "c1", "s2")), Reason::kRefusedMisfit);
+}
+
+TEST_F(OpenTerm, AFirstSlotThatComesOutDifferentIsNoMattersOfMachines) {
+  begin(BeginMode::kFirst);
+  wire::Register first = hashed(1, "c1", "s1");
+  first.mutable_fingerprint()->add_lines("trial=1");
+  ASSERT_EQ(w.join(1, first), Reason::kRegistered);
+  wire::Register other = hashed(2, "c1", "s1");
+  other.mutable_fingerprint()->add_lines("trial=2");
+  EXPECT_EQ(w.join(2, other), Reason::kEndedFingerprint);
+  EXPECT_THAT(w.ends[0].message, HasSubstr("trial is 1 in this run and 2 there"));
+  EXPECT_THAT(w.ends[0].message, Not(HasSubstr("numerics=fast"))) << "two models as one";
 }
 
 // Two data sets take turns: an epoch is twice the first one's samples.
@@ -293,6 +377,8 @@ TEST_F(OpenTerm, AReportThatNobodyCanUseIsRefusedByName) {
   };
   refused("facts of itself, more than",
           [&](auto& m) { set_identity(&m, many(limits::kIdentityFacts + 1, 0)); });
+  refused("a hash that is longer than",
+          [](auto& m) { m.set_state_hash(std::string(limits::kScriptHashBytes + 1, 'a')); });
   refused("bytes of itself, more than", [&](auto& m) {
     set_identity(&m, many(limits::kIdentityBytes / limits::kIdentityValueBytes,
                           limits::kIdentityValueBytes));

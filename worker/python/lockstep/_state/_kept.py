@@ -32,6 +32,7 @@ from . import _identity
 from ._errors import MisuseError, StateError
 from ._fixed import Layout, ReadOnly
 from ._guard import Guard
+from ._hash import hash_of
 from ._install import Installer
 from ._modules import Modules, NamedBuffer, NamedParameter, averages
 from ._objects import encode
@@ -105,6 +106,11 @@ class Kept:
         entries += [entry(name, "optimizer", t) for name, t in sorted(collector.tensors.items())]
         objects = torch.frombuffer(bytearray(text), dtype=torch.uint8)
         return [*entries, entry("objects", "optimizer", objects)]
+
+    def hash(self) -> str:
+        """Of every value, buffers that no checkpoint has among them. Processes that have made the
+        same have the same hash."""
+        return hash_of(self.describe(), self.buffers)
 
     def install(self, entries: Mapping[tuple[str, str], Tensor]) -> None:
         """Makes the state that of `entries`, by (section, name); copies their tensors.
