@@ -16,6 +16,7 @@
 #include "comm/rundir/run_files.h"
 #include "comm/wire/control.pb.h"
 #include "comm/wire/in_hand.h"
+#include "deploy/agent/after_loop.h"
 #include "deploy/agent/hosted_coordinator.h"
 #include "deploy/agent/process.h"
 #include "deploy/agent/stop_signal_watch.h"
@@ -93,6 +94,10 @@ struct Agent::Impl {
           "worker_died",
           worker.last_words.empty() ? message : message + "; it said: " + worker.last_words,
           {{"reason", decision.reason}});
+    }
+    if (const std::string failed = failure_after_loop(worker); !failed.empty()) {
+      logger.error("script_failed_after_loop", failed);
+      after_loop = worker.end.is_death() ? 70 : worker.end.exit_code;
     }
     if (decision.action == ExitAction::kReport && first_failure == 0)
       first_failure = code_of(worker.end);
@@ -319,7 +324,8 @@ struct Agent::Impl {
     if (workers.all_ended()) begin_end();
     loop.run();
     client->close();
-    return goodbye ? goodbye_code : first_failure;
+    if (goodbye) return goodbye_code == 0 ? after_loop : goodbye_code;
+    return first_failure;
   }
 
   AgentOptions options;
@@ -341,6 +347,7 @@ struct Agent::Impl {
   bool goodbye = false;
   int goodbye_code = 0;
   int first_failure = 0;
+  int after_loop = 0;  // the code of a script that failed after its loop; another's is told, too
 };
 
 Agent::Agent(AgentOptions options, Logger& logger)

@@ -56,7 +56,7 @@ void tell_failed(int code, RunDir& dir) {
 
 int tell_end(const RunEnd& end, RunDir& dir, const std::string& again) {
   const auto summary = read_summary(dir.path());
-  if (end.exit_code == 0 && summary.is_ok())
+  if (end.is_complete && summary.is_ok())
     print_text("\ndone\n%s%s", summary_table(*summary, dir.path()).c_str(),
                next_commands(dir.path()).c_str());
   else if (end.exit_code == 75)

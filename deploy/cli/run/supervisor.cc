@@ -14,6 +14,7 @@
 #include "comm/rundir/run_files.h"
 #include "coordinator/claims/claim.h"
 #include "coordinator/claims/pulse.h"
+#include "deploy/agent/after_loop.h"
 #include "deploy/agent/process.h"
 #include "deploy/agent/stop_signal_watch.h"
 #include "deploy/cli/base/local_processes.h"
@@ -297,11 +298,12 @@ struct Supervisor::Impl {
     std::vector<std::string> lines = agent.output().new_lines(50, last);
     for (const std::string& line : lines)
       if (line.find(rpc::RpcClient::kTroubleWords) != std::string::npos) reporter.note(line);
+    if (script.see(lines)) reporter.note(script.what);
     agent_lines.insert(agent_lines.end(), lines.begin(), lines.end());
     if (agent_lines.size() > kAgentLines)
       agent_lines.erase(agent_lines.begin(), agent_lines.end() - kAgentLines);
     const bool heard = !coordinator.died() && agent.end().exit_code == coordinator.end().exit_code;
-    if (!last || heard) return;
+    if (!last || heard || script.exit_code != 0) return;
     for (const std::string& line : agent_lines) reporter.note(line);
   }
 
@@ -333,6 +335,7 @@ struct Supervisor::Impl {
     loop.run();
     show_output(true);
     end.exit_code = final_code(started);
+    end.is_complete = end.exit_code == (trouble.empty() ? script.exit_code : 0);
     end.trouble = final_trouble();
     return end;
   }
@@ -344,7 +347,7 @@ struct Supervisor::Impl {
     if (coordinator.died()) return kSoftwareError;
     const bool lost_agent = agent.died() && !killing;
     if (coordinator.end().exit_code == 0 && lost_agent) return kSoftwareError;
-    return coordinator.end().exit_code;
+    return coordinator.end().exit_code == 0 ? script.exit_code : coordinator.end().exit_code;
   }
 
   // On a full disk the coordinator's last words may have found no place in its output.
@@ -377,6 +380,7 @@ struct Supervisor::Impl {
   bool has_claimed = false;  // a term, as far as was seen
   int superseded_looks = 0;  // in a row at which ours runs and has no right to
   bool has_served = false;   // a coordinator has been ready
+  AfterLoop script;          // that failed after its loop
   bool superseded = false;   // the run goes on without a coordinator of ours
   std::string deaths;        // of children that were not told to end and do not come back
   std::string trouble;

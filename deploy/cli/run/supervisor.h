@@ -1,7 +1,8 @@
 // `lockstep run` once all is prepared: starts coordinator and agent, restarts them when they die,
 // shows progress, turns signals into an orderly end, and leaves no process behind.
 //
-//   coordinator ended ──▶ its code is the run's; the agent gets `leave_ms` to follow, and
+//   coordinator ended ──▶ its code is the run's, or if that is 0 the one of a script that failed
+//                         after its loop; the agent gets `leave_ms` to follow, and
 //                         `more_for_workers_ms`
 //   coordinator died  ──▶ another one takes over (--take-over); the workers train on meanwhile.
 //                         A coordinator that was never ready starts as before
@@ -61,6 +62,7 @@ struct RunEnd {
   int exit_code = 0;
   std::string trouble;  // a sentence if a child died or was killed, else empty
   bool stop_requested = false;
+  bool is_complete = false;  // the run; the exit code may be that of a script after its loop
 };
 
 class Supervisor {
