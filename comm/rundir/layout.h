@@ -27,6 +27,7 @@ inline constexpr char kTerms[] = "terms";        // coordinator/claims/claim.h
 inline constexpr char kPulse[] = "pulse";        // coordinator/claims/pulse.h
 inline constexpr char kSummary[] = "summary.json";
 inline constexpr char kHistory[] = "history.jsonl";
+inline constexpr char kThinHistory[] = "history-thin.jsonl";  // coordinator/journal/thin_history.h
 inline constexpr char kEvals[] = "evals.jsonl";
 
 // Written by the writer of a script's run (worker/python/lockstep/_log.py).
@@ -40,10 +41,9 @@ inline constexpr char kCache[] = "cache";  // unless data.cache_dir names anothe
 
 // What an attempt leaves that failed before the run began.
 inline constexpr std::string_view kBeforeTheRun[] = {
-    kJobText,         kJob,     kFacts,      kToken,       kHttpToken,
-    kCoordinatorLock, kRunLock, kCache,      kLogs,        kCheckpoints,
-    kSummary,         kHistory, "log.jsonl", kCoordinator, kLaunch,
-    kLaunchRefusal,   kTerms,   kPulse,      kHead,        kEvals};
+    kJobText, kJob,           kFacts,       kToken,   kHttpToken, kCoordinatorLock, kRunLock,
+    kCache,   kLogs,          kCheckpoints, kSummary, kHistory,   "log.jsonl",      kCoordinator,
+    kLaunch,  kLaunchRefusal, kTerms,       kPulse,   kHead,      kEvals,           kThinHistory};
 
 // What separates the name of a file from the rest of the name while it is written. A process that
 // is killed leaves such files, which nobody reads.

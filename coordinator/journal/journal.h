@@ -28,6 +28,7 @@
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
 #include "coordinator/journal/journal_entry.h"
+#include "coordinator/journal/step_piece.h"
 
 namespace lockstep::coordinator {
 
@@ -38,6 +39,13 @@ struct JournalMark {
   uint64_t sequence = 0;   // number of its newest commit; 0: none
   uint64_t digest = 0;     // chained over all commits
   bool operator==(const JournalMark&) const = default;
+};
+
+// How much of a journal is compared with its checksum when it is opened.
+enum class JournalCheck : uint8_t {
+  kNone,      // another check has just found it in order
+  kWhole,     // reads everything: for proofs, and before a journal is given up
+  kOpenPart,  // all but the steps of closed pieces, which are checked when somebody reads them
 };
 
 // Later than any step; fits into a signed number.
@@ -85,6 +93,10 @@ class Journal {
   // Two parts of load(), for readers during the run.
   virtual Result<std::vector<LedgerRow>> ledger() = 0;
   virtual Result<std::vector<FoldEntry>> folds() = 0;
+
+  // Summaries of the closed pieces of the surviving lineage (step_piece.h). A journal may have
+  // none: then a reader visits all steps.
+  virtual Result<std::vector<StepPiece>> pieces() { return std::vector<StepPiece>(); }
 
   // Visits the complete steps in [from, to) of the surviving lineage, ascending.
   virtual Status visit_steps(Step from, Step to,

@@ -198,6 +198,41 @@ Result<std::vector<FoldEntry>> read_folds(Database& database) {
   return found;
 }
 
+Status visit_lineage(Database& database, Step from, Step to,
+                     const std::function<void(const StepEntry&)>& visit) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool has_reports, has_step_reports(database));
+  const std::string reports =
+      has_reports ? "LEFT JOIN step_reports r ON r.step = s.step AND r.generation = s.generation "
+                  : "";
+  const std::string sql =
+      "SELECT s.generation, s.step, s.epoch, s.samples, s.correct, s.loss, "
+      "s.lr, s.skipped, s.common_hash, s.wall_us, " +
+      std::string(has_reports ? "coalesce(r.report, x'')" : "x''") + " FROM steps s " + reports +
+      "JOIN ledger l ON l.generation = s.generation AND l.rolled_back = 0 "
+      "AND s.step >= l.first_step AND "
+      "(l.last_step IS NULL OR s.step < l.last_step) "
+      "WHERE s.step >= ? AND s.step < ? ORDER BY s.step";
+  LOCKSTEP_ASSIGN_OR_RETURN(auto rows, database.prepare(sql));
+  rows->bind(from).bind(to);
+  while (true) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const bool row, rows->step());
+    if (!row) return Status::ok();
+    StepEntry entry;
+    entry.generation = rows->integer(0);
+    entry.step = rows->integer(1);
+    entry.epoch = static_cast<Epoch>(rows->integer(2));
+    entry.samples = rows->integer(3);
+    entry.correct = rows->integer(4);
+    entry.loss = real_or_nan(*rows, 5);
+    entry.lr = real_or_nan(*rows, 6);
+    entry.skipped = rows->integer(7) != 0;
+    entry.common_hash = rows->integer(8);
+    entry.wall_us = rows->integer(9);
+    take_report(rows->text(10), &entry);
+    visit(entry);
+  }
+}
+
 Result<std::vector<RecordsEntry>> read_batches(Database& database, Generation generation, Step from,
                                                Step to) {
   LOCKSTEP_ASSIGN_OR_RETURN(

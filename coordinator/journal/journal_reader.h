@@ -4,6 +4,7 @@
 // Thread-safety: one thread for a Database.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "coordinator/journal/journal.h"
@@ -14,6 +15,9 @@ namespace lockstep::coordinator {
 Result<JournalContents> read_contents(Database& database);
 Result<std::vector<LedgerRow>> read_ledger(Database& database);
 Result<std::vector<FoldEntry>> read_folds(Database& database);
+// Journal::visit_steps().
+Status visit_lineage(Database& database, Step from, Step to,
+                     const std::function<void(const StepEntry&)>& visit);
 // Journal::batches().
 Result<std::vector<RecordsEntry>> read_batches(Database& database, Generation generation, Step from,
                                                Step to);

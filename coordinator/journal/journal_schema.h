@@ -10,7 +10,7 @@ namespace lockstep::coordinator {
 // In PRAGMA user_version. Lockstep reads journals from kOldestJournalVersion on. A coordinator that
 // opens an older one to go on with it adds what the journal lacks, and says so
 // (journal_upgrade.h). Lockstep refuses other numbers.
-inline constexpr uint64_t kJournalVersion = 6;
+inline constexpr uint64_t kJournalVersion = 7;
 inline constexpr uint64_t kOldestJournalVersion = 4;
 
 // Version 5. What else a rank reported of an evaluation: lockstep.wire.EvalReport. A table of its
@@ -25,6 +25,20 @@ CREATE TABLE eval_reports(step INTEGER, generation INTEGER, report BLOB NOT NULL
 inline constexpr char kStepReportsTable[] = R"sql(
 CREATE TABLE step_reports(step INTEGER, generation INTEGER, report BLOB NOT NULL,
                           PRIMARY KEY(step, generation)) WITHOUT ROWID;
+)sql";
+
+// Version 7. Summaries of closed pieces of steps (step_piece.h). content: the sum of the hashes of
+// the rows of `steps` and `step_reports` in [first_step, last_step), of all generations. The other
+// sums are over the surviving lineage up to last_step. text: its lines in history.jsonl, and their
+// XXH3. bins: CurveBin after CurveBin.
+inline constexpr char kStepPiecesTable[] = R"sql(
+CREATE TABLE step_pieces(first_step INTEGER PRIMARY KEY, last_step INTEGER NOT NULL,
+                         content INTEGER NOT NULL, samples INTEGER NOT NULL,
+                         correct INTEGER NOT NULL, wall_us INTEGER NOT NULL,
+                         steady_samples INTEGER NOT NULL, steady_correct INTEGER NOT NULL,
+                         steady_wall_us INTEGER NOT NULL, generation INTEGER NOT NULL,
+                         cold_left INTEGER NOT NULL, text_bytes INTEGER NOT NULL,
+                         text_hash INTEGER NOT NULL, bins BLOB NOT NULL);
 )sql";
 
 // How many of the newest events the journal keeps.

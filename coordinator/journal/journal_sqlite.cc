@@ -5,6 +5,7 @@
 #include "coordinator/journal/file_place.h"
 #include "coordinator/journal/journal_chain.h"
 #include "coordinator/journal/journal_head.h"
+#include "coordinator/journal/journal_pieces.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/journal/journal_schema.h"
 #include "coordinator/journal/journal_upgrade.h"
@@ -45,6 +46,7 @@ class SqliteJournal final : public Journal {
   Result<JournalContents> load() override;
   Result<std::vector<LedgerRow>> ledger() override { return read_ledger(*database_); }
   Result<std::vector<FoldEntry>> folds() override { return read_folds(*database_); }
+  Result<std::vector<StepPiece>> pieces() override { return read_pieces(*database_); }
   Status visit_steps(Step from, Step to,
                      const std::function<void(const StepEntry&)>& visit) override;
   Result<std::vector<RecordsEntry>> batches(Generation generation, Step from, Step to) override {
@@ -65,9 +67,20 @@ class SqliteJournal final : public Journal {
         return status;
       }
     }
+    LOCKSTEP_RETURN_IF_ERROR(close_due_pieces(entries));
     LOCKSTEP_RETURN_IF_ERROR(writer_->end(now));
     LOCKSTEP_RETURN_IF_ERROR(chain_->advance());
     return database_->execute("COMMIT");
+  }
+
+  // Only the last step of a piece can complete it.
+  Status close_due_pieces(std::span<const JournalEntry> entries) {
+    Step end = 0;
+    for (const JournalEntry& entry : entries) {
+      const auto* step = std::get_if<StepEntry>(&entry);
+      if (step != nullptr && (step->step + 1) % kPieceSteps == 0) end = step->step + 1;
+    }
+    return close_pieces(*database_, *chain_, end).status();
   }
 
   std::unique_ptr<Database> database_;
@@ -104,54 +117,37 @@ Result<SlotMapEntry> SqliteJournal::slot_map(Generation generation) {
 
 Status SqliteJournal::visit_steps(Step from, Step to,
                                   const std::function<void(const StepEntry&)>& visit) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const bool has_reports, has_step_reports(*database_));
-  const std::string reports =
-      has_reports ? "LEFT JOIN step_reports r ON r.step = s.step AND r.generation = s.generation "
-                  : "";
-  const std::string sql =
-      "SELECT s.generation, s.step, s.epoch, s.samples, s.correct, s.loss, "
-      "s.lr, s.skipped, s.common_hash, s.wall_us, " +
-      std::string(has_reports ? "coalesce(r.report, x'')" : "x''") + " FROM steps s " + reports +
-      "JOIN ledger l ON l.generation = s.generation AND l.rolled_back = 0 "
-      "AND s.step >= l.first_step AND "
-      "(l.last_step IS NULL OR s.step < l.last_step) "
-      "WHERE s.step >= ? AND s.step < ? ORDER BY s.step";
-  LOCKSTEP_ASSIGN_OR_RETURN(auto rows, database_->prepare(sql));
-  rows->bind(from).bind(to);
-  while (true) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const bool row, rows->step());
-    if (!row) return Status::ok();
-    StepEntry entry;
-    entry.generation = rows->integer(0);
-    entry.step = rows->integer(1);
-    entry.epoch = static_cast<Epoch>(rows->integer(2));
-    entry.samples = rows->integer(3);
-    entry.correct = rows->integer(4);
-    entry.loss = real_or_nan(*rows, 5);
-    entry.lr = real_or_nan(*rows, 6);
-    entry.skipped = rows->integer(7) != 0;
-    entry.common_hash = rows->integer(8);
-    entry.wall_us = rows->integer(9);
-    take_report(rows->text(10), &entry);
-    visit(entry);
-  }
+  LOCKSTEP_RETURN_IF_ERROR(chain_->check_steps(from, to));
+  return visit_lineage(*database_, from, to, visit);
 }
 
 Status create_if_empty(Database& database, uint64_t version) {
   if (version != 0) return Status::ok();
   LOCKSTEP_RETURN_IF_ERROR(database.execute(
       "BEGIN IMMEDIATE;" + std::string(kJournalSchema) + kEvalReportsTable + kStepReportsTable +
-      "PRAGMA user_version=" + std::to_string(kJournalVersion)));
+      kStepPiecesTable + "PRAGMA user_version=" + std::to_string(kJournalVersion)));
   LOCKSTEP_RETURN_IF_ERROR(JournalChain::create(database));
   return database.execute("COMMIT");
 }
 
+// Of a journal that another version wrote, or whose lineage was cut.
+Status close_old_pieces(Database& database, JournalChain& chain, const AliveFn& alive) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const Step closed, closed_steps(database));
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t newest,
+                            database.integer("SELECT coalesce(max(step), 0) FROM steps"));
+  if (newest + 1 < closed + kPieceSteps) return Status::ok();
+  LOCKSTEP_RETURN_IF_ERROR(database.execute("BEGIN IMMEDIATE"));
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t count, close_pieces(database, chain, newest + 1, alive));
+  if (count == 0) return database.execute("ROLLBACK");
+  LOCKSTEP_RETURN_IF_ERROR(chain.advance());
+  return database.execute("COMMIT");
+}
+
 Result<std::unique_ptr<JournalChain>> open_chain(Database& database, const std::string& path,
-                                                 bool checks) {
+                                                 JournalCheck check, const AliveFn& alive = {}) {
   auto chain = JournalChain::open(database);
   if (!chain.is_ok()) return chain.status().with_context(path);
-  if (!checks) return chain;
-  const Status whole = (*chain)->check();
+  const Status whole = (*chain)->check(check, alive);
   if (!whole.is_ok()) return whole.with_context(path);
   return chain;
 }
@@ -167,16 +163,18 @@ Result<std::unique_ptr<Journal>> open_sqlite_journal(const std::string& path,
     LOCKSTEP_RETURN_IF_ERROR(
         database->execute("PRAGMA max_page_count=" + std::to_string(options.max_pages)));
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(auto chain, open_chain(*database, path, !options.is_checked));
+  LOCKSTEP_ASSIGN_OR_RETURN(auto chain, open_chain(*database, path, options.check, options.alive));
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string upgraded, upgrade_journal(*database, version, path));
   if (!upgraded.empty() && options.on_upgrade) options.on_upgrade(upgraded);
   LOCKSTEP_RETURN_IF_ERROR(chain->watch());
+  LOCKSTEP_RETURN_IF_ERROR(close_old_pieces(*database, *chain, options.alive));
   LOCKSTEP_ASSIGN_OR_RETURN(auto writer, JournalWriter::create(*database));
   return std::unique_ptr<Journal>(std::make_unique<SqliteJournal>(
       path, std::move(database), std::move(chain), std::move(writer), options.has_head));
 }
 
-Result<JournalContents> peek_journal(const std::string& path) {
+Result<JournalContents> peek_journal(const std::string& path, JournalCheck check,
+                                     const AliveFn& alive) {
   JournalContents nothing;
   nothing.head = read_head(head_path(path));
   auto database = Database::open_for_reading(path);
@@ -184,18 +182,18 @@ Result<JournalContents> peek_journal(const std::string& path) {
   if (!database.is_ok()) return database.status();
   LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t version, read_version(**database, path));
   if (version == 0) return nothing;
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto chain, open_chain(**database, path, true));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto chain, open_chain(**database, path, check, alive));
   LOCKSTEP_ASSIGN_OR_RETURN(JournalContents contents, read_contents(**database));
   contents.mark = chain->mark();
   contents.head = nothing.head;
   return contents;
 }
 
-Result<std::unique_ptr<Journal>> read_sqlite_journal(const std::string& path) {
+Result<std::unique_ptr<Journal>> read_sqlite_journal(const std::string& path, JournalCheck check) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto database, Database::open_for_reading(path));
   LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t version, read_version(*database, path));
   if (version == 0) return Status(Code::kUsage, "nothing was ever written to the journal " + path);
-  LOCKSTEP_ASSIGN_OR_RETURN(auto chain, open_chain(*database, path, true));
+  LOCKSTEP_ASSIGN_OR_RETURN(auto chain, open_chain(*database, path, check));
   return std::unique_ptr<Journal>(std::make_unique<SqliteJournal>(
       path, std::move(database), std::move(chain), std::nullopt, false));
 }

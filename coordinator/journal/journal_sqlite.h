@@ -9,14 +9,16 @@
 #include <memory>
 #include <string>
 
+#include "comm/base/alive.h"
 #include "coordinator/journal/journal.h"
 
 namespace lockstep::coordinator {
 
 struct SqliteJournalOptions {
-  uint64_t max_pages = 0;   // of 4 KiB; 0: as many as the disk holds. For tests of a full disk.
-  bool has_head = true;     // every commit writes journal_head.h
-  bool is_checked = false;  // peek_journal() has just found it whole
+  uint64_t max_pages = 0;  // of 4 KiB; 0: as many as the disk holds. For tests of a full disk.
+  bool has_head = true;    // every commit writes journal_head.h
+  JournalCheck check = JournalCheck::kWhole;
+  AliveFn alive = {};  // is called while an older journal gets its summaries, or is checked
   // Is told if an older version of Lockstep wrote the journal (journal_upgrade.h).
   std::function<void(const std::string& what)> on_upgrade = {};
 };
@@ -29,10 +31,13 @@ Result<std::unique_ptr<Journal>> open_sqlite_journal(const std::string& path,
 
 // The contents of a journal whose coordinator is dead. Changes no byte. Where there is no file, or
 // nothing was ever written to it, contents.mark.sequence is 0. Errors as open_sqlite_journal().
-Result<JournalContents> peek_journal(const std::string& path);
+Result<JournalContents> peek_journal(const std::string& path,
+                                     JournalCheck check = JournalCheck::kWhole,
+                                     const AliveFn& alive = {});
 
 // For tools, when no coordinator lives; commit() is an error. kNoInput if there is no journal.
 // kUsage if another version wrote it, or nobody ever wrote to it. kBadData if it is damaged.
-Result<std::unique_ptr<Journal>> read_sqlite_journal(const std::string& path);
+Result<std::unique_ptr<Journal>> read_sqlite_journal(const std::string& path,
+                                                     JournalCheck check = JournalCheck::kWhole);
 
 }  // namespace lockstep::coordinator

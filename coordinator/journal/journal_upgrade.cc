@@ -26,15 +26,29 @@ Result<uint64_t> read_version(Database& database, const std::string& path) {
 }
 
 Result<std::string> upgrade_journal(Database& database, uint64_t version, const std::string& path) {
+  struct Addition {
+    uint64_t version;
+    const char* table;
+    const char* what;
+  };
+  constexpr Addition kAdditions[] = {
+      {5, kEvalReportsTable, "a table for top-5 accuracy and learning rate of evaluations"},
+      {6, kStepReportsTable, "a table for metrics of steps"},
+      {7, kStepPiecesTable, "summaries of its steps for a fast start"},
+  };
   if (version == 0 || version >= kJournalVersion) return std::string();
-  const bool lacks_evals = version < 5;
-  LOCKSTEP_RETURN_IF_ERROR(database.execute(
-      "BEGIN IMMEDIATE;" + std::string(lacks_evals ? kEvalReportsTable : "") + kStepReportsTable +
-      "PRAGMA user_version=" + std::to_string(kJournalVersion) + ";COMMIT"));
+  std::string tables;
+  std::string what;
+  for (const Addition& addition : kAdditions) {
+    if (version >= addition.version) continue;
+    tables += addition.table;
+    what += (what.empty() ? "" : ", ") + std::string(addition.what);
+  }
+  LOCKSTEP_RETURN_IF_ERROR(database.execute("BEGIN IMMEDIATE;" + tables + "PRAGMA user_version=" +
+                                            std::to_string(kJournalVersion) + ";COMMIT"));
   return "the journal " + path + " has version " + std::to_string(version) +
-         " and gets what it lacks of version " + std::to_string(kJournalVersion) + ": " +
-         (lacks_evals ? "a table for top-5 accuracy and learning rate of evaluations, and " : "") +
-         "a table for metrics of steps. Older versions of lockstep cannot read it any more";
+         " and gets what it lacks of version " + std::to_string(kJournalVersion) + ": " + what +
+         ". Older versions of lockstep cannot read it any more";
 }
 
 Result<bool> has_eval_reports(Database& database) {
@@ -43,6 +57,10 @@ Result<bool> has_eval_reports(Database& database) {
 
 Result<bool> has_step_reports(Database& database) {
   return has_table(database, "step_reports");
+}
+
+Result<bool> has_step_pieces(Database& database) {
+  return has_table(database, "step_pieces");
 }
 
 }  // namespace lockstep::coordinator

@@ -17,8 +17,9 @@ Result<uint64_t> read_version(Database& database, const std::string& path);
 // what happened, for people; empty if it lacked nothing.
 Result<std::string> upgrade_journal(Database& database, uint64_t version, const std::string& path);
 
-// Whether the tables of version 5, and of version 6, are there.
+// Whether the tables of version 5, 6 and 7 are there.
 Result<bool> has_eval_reports(Database& database);
 Result<bool> has_step_reports(Database& database);
+Result<bool> has_step_pieces(Database& database);
 
 }  // namespace lockstep::coordinator

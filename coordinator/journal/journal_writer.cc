@@ -5,9 +5,12 @@
 #include "coordinator/journal/journal_fold.h"
 #include "coordinator/journal/journal_reader.h"
 #include "coordinator/journal/journal_schema.h"
+#include "coordinator/journal/step_piece.h"
 
 namespace lockstep::coordinator {
 namespace {
+
+static_assert(kPieceSteps == 10'000);  // stands in a statement
 
 constexpr std::pair<const char*, const char*> kStatements[] = {
     {"identity", "INSERT OR REPLACE INTO identity VALUES(?,?)"},
@@ -36,6 +39,8 @@ constexpr std::pair<const char*, const char*> kStatements[] = {
     {"setting", "INSERT OR REPLACE INTO settings VALUES(?,?)"},
     {"event", "INSERT INTO events VALUES(NULL,?,?,?,?)"},
     {"event_limit", "DELETE FROM events WHERE id <= (SELECT max(id) FROM events) - ?"},
+    // Those that have steps from the given one on.
+    {"open_pieces", "DELETE FROM step_pieces WHERE first_step > ? - 10000"},
     {"committed", "UPDATE terms SET last_wall_ms=? WHERE term=(SELECT max(term) FROM terms)"},
 };
 
@@ -125,6 +130,7 @@ struct JournalWriter::Visitor {
         .run();
   }
   Status operator()(const StepEntry& e) const {
+    LOCKSTEP_RETURN_IF_ERROR(statement("open_pieces").bind(e.step).run());
     if (e.no_accuracy || !e.metrics.empty()) {
       wire::StepRecord report;
       report.set_no_accuracy(e.no_accuracy);
@@ -178,6 +184,7 @@ struct JournalWriter::Visitor {
         .run();
   }
   Status operator()(const RollbackEntry& e) const {
+    LOCKSTEP_RETURN_IF_ERROR(statement("open_pieces").bind(e.to.step).run());
     LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<LedgerRow> rows, read_ledger(*writer.database_));
     for (const LedgerRow& row : cut_ledger(rows, e.to)) {
       LOCKSTEP_RETURN_IF_ERROR((*this)(LedgerEntry{row}));

@@ -12,28 +12,18 @@
 #include <cstdint>
 #include <vector>
 
-#include "coordinator/journal/journal_entry.h"
+#include "coordinator/journal/step_piece.h"
 
 namespace lockstep::coordinator {
 
-struct CurveBin {
-  Step first = 0;       // 0-based, of the bin
-  uint64_t steps = 0;   // in the bin
-  uint64_t finite = 0;  // steps whose loss is a number; the loss values are over these
-  double loss_sum = 0;
-  double loss_min = 0;
-  double loss_max = 0;
-  double lr = 0;  // of its last step
-  uint64_t samples = 0;
-  uint64_t wall_us = 0;
-};
-
 class Curves {
  public:
-  static constexpr size_t kBins = 2'048;
+  static constexpr size_t kBins = kCurveBins;
 
   // REQUIRES: steps come in ascending order.
   void add(const StepEntry& step);
+  // All of its steps at once.
+  void add(const StepPiece& piece);
 
   const std::vector<CurveBin>& bins() const { return bins_; }
   uint64_t width() const { return width_; }
@@ -42,6 +32,8 @@ class Curves {
   std::vector<CurveBin> thinned(size_t points) const;
 
  private:
+  void widen(uint64_t width);
+
   uint64_t width_ = 1;
   std::vector<CurveBin> bins_;
 };

@@ -113,7 +113,7 @@ std::string EndedRun::events(size_t limit) const {
 Result<EndedRun> read_ended_run(const std::string& run_dir) {
   const std::string path = journal_path(run_dir);
   LOCKSTEP_ASSIGN_OR_RETURN(const auto lock, RunLock::take_to_read(path));
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto journal, read_sqlite_journal(path));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto journal, read_sqlite_journal(path, JournalCheck::kOpenPart));
   LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents, journal->load());
   LOCKSTEP_ASSIGN_OR_RETURN(const RunInputs inputs, read_run_inputs(run_dir));
   EndedRun run;
@@ -124,18 +124,23 @@ Result<EndedRun> read_ended_run(const std::string& run_dir) {
   state.lineage_id = contents.mark.lineage_id;
   state.term = contents.last_term;
   state.run = RunState::kEnded;
-  uint64_t run_us = 0;
+  LOCKSTEP_ASSIGN_OR_RETURN(auto all_pieces, journal->pieces());
+  const auto pieces = pieces_well_before(std::move(all_pieces), kNoStep);
+  run.stats.begin(pieces);
+  state.completed = end_of(pieces);
+  uint64_t run_us = pieces.empty() ? 0 : pieces.back().totals.all.wall_us;
   StepTimes ends;
-  LOCKSTEP_RETURN_IF_ERROR(journal->visit_steps(0, kNoStep, [&](const StepEntry& step) {
-    if (step.step != state.completed) return;
-    ++state.completed;
-    run.stats.add(step);
-    run_us += step.wall_us;
-    run.now_ms = static_cast<int64_t>(run_us / 1000);
-    run.steps.add(run.now_ms, step);
-    ends.emplace_back(step.step, run.now_ms);
-    if (ends.size() > kNewestSteps) ends.pop_front();
-  }));
+  LOCKSTEP_RETURN_IF_ERROR(
+      journal->visit_steps(state.completed, kNoStep, [&](const StepEntry& step) {
+        if (step.step != state.completed) return;
+        ++state.completed;
+        run.stats.add(step);
+        run_us += step.wall_us;
+        run.now_ms = static_cast<int64_t>(run_us / 1000);
+        run.steps.add(run.now_ms, step);
+        ends.emplace_back(step.step, run.now_ms);
+        if (ends.size() > kNewestSteps) ends.pop_front();
+      }));
   for (const EvalEntry& eval : contents.evals) {
     if (eval.step <= state.completed) state.evals[eval.step] = eval;
   }

@@ -2,22 +2,16 @@
 
 namespace lockstep::coordinator {
 
+void RunStats::begin(const std::vector<StepPiece>& pieces) {
+  for (const StepPiece& piece : pieces) curves_.add(piece);
+  if (!pieces.empty()) totals_ = pieces.back().totals;
+}
+
 void RunStats::add(const StepEntry& step) {
-  const auto include = [&step](Sum& sum) {
-    sum.samples += step.samples;
-    sum.correct += step.correct;
-    sum.wall_us += step.wall_us;
-  };
-  if (step.generation != last_.generation) warm_in_ = kWarmUpSteps;
   last_ = step;
   curves_.add(step);
-  include(all_);
-  if (warm_in_ > 0) {
-    --warm_in_;
-  } else {
-    include(steady_);
-  }
-  include(in_window_);
+  totals_.add(step);
+  in_window_.add(step);
   window_.push_back(step);
   if (window_.size() <= kWindowSteps) return;
   in_window_.samples -= window_.front().samples;
@@ -42,7 +36,7 @@ std::optional<double> RunStats::correct_per_sample() const {
 }
 
 double RunStats::steady_samples_per_second() const {
-  return steady_.wall_us > 0 ? steady_.rate() : all_.rate();
+  return totals_.steady.wall_us > 0 ? totals_.steady.rate() : totals_.all.rate();
 }
 
 }  // namespace lockstep::coordinator

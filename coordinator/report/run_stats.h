@@ -1,8 +1,7 @@
 // How fast the run is and how well it learns, from the steps of the history.
 //
 // Speed counts only the wall time inside steps, from the writer's measurement, so evaluation and
-// checkpoints do not lower it. The steady state leaves out the first steps of a generation, when
-// allocators, caches and the prefetcher are cold.
+// checkpoints do not lower it. The steady state: StepTotals.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -10,14 +9,18 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <vector>
 
-#include "coordinator/journal/journal_entry.h"
+#include "coordinator/journal/step_piece.h"
 #include "coordinator/report/curves.h"
 
 namespace lockstep::coordinator {
 
 class RunStats {
  public:
+  // As if all their steps were added, but for what is over the last steps: add more than a window.
+  // REQUIRES: nothing was added before.
+  void begin(const std::vector<StepPiece>& pieces);
   void add(const StepEntry& step);
 
   // Over the last steps.
@@ -32,27 +35,15 @@ class RunStats {
   // Over the whole run without the first steps, or over all steps if there are no others.
   double steady_samples_per_second() const;
   const Curves& curves() const { return curves_; }
-  double step_seconds() const { return static_cast<double>(all_.wall_us) / 1e6; }
+  double step_seconds() const { return static_cast<double>(totals_.all.wall_us) / 1e6; }
 
  private:
-  static constexpr uint32_t kWarmUpSteps = 10;
   static constexpr size_t kWindowSteps = 100;
 
-  struct Sum {
-    uint64_t samples = 0;
-    uint64_t correct = 0;
-    uint64_t wall_us = 0;
-    double rate() const {
-      return wall_us == 0 ? 0 : static_cast<double>(samples) * 1e6 / static_cast<double>(wall_us);
-    }
-  };
-
-  uint32_t warm_in_ = kWarmUpSteps;
   StepEntry last_;
   std::deque<StepEntry> window_;
-  Sum in_window_;
-  Sum steady_;
-  Sum all_;
+  StepTally in_window_;
+  StepTotals totals_;
   Curves curves_;
 };
 

@@ -84,8 +84,9 @@ Status RunServer::Impl::write_history() {
     LOCKSTEP_RETURN_IF_ERROR(parts.history.restore(journalled_steps()));
   }
   LOCKSTEP_RETURN_IF_ERROR(parts.history.flush());
-  const bool is_cut = is_over && parts.history.lines() > state.completed;
-  return is_cut ? parts.history.cut(state.completed) : Status::ok();
+  if (!is_over || parts.history.lines() <= state.completed) return Status::ok();
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto pieces, parts.journal.pieces());
+  return parts.history.cut(state.completed, pieces);
 }
 
 Status RunServer::Impl::write_evals(const std::vector<Action>& actions) {

@@ -40,8 +40,9 @@ void RunServer::Impl::finish() {
 // has changed a line.
 Status RunServer::Impl::check_files() {
   LOCKSTEP_RETURN_IF_ERROR(parts.journal.look());
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto pieces, parts.journal.pieces());
   LOCKSTEP_ASSIGN_OR_RETURN(const bool was_changed,
-                            parts.history.correct(state.completed, journalled_steps()));
+                            parts.history.correct(state.completed, journalled_steps(), pieces));
   if (was_changed)
     parts.logger.warn("history_restored",
                       "lines of history.jsonl were changed under the run: they are written anew "

@@ -28,15 +28,18 @@ Status store_facts(const std::string& run_dir, const wire::DataFacts& given,
   return given.open() && !facts.open() ? write_data_facts(run_dir, facts) : Status::ok();
 }
 
-// While nobody had the run, anybody may have changed the file.
+// While nobody had the run, anybody may have changed the file. Old lines are compared at the run's
+// end.
 Status open_history(Begun& begun, const std::string& run_dir, BeginMode mode) {
   const Step keep = begun.term.beginning.completed;
-  LOCKSTEP_ASSIGN_OR_RETURN(begun.history,
-                            History::open(rundir::file_in(run_dir, rundir::kHistory), keep));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto pieces, begun.journal->pieces());
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      begun.history, History::open(rundir::file_in(run_dir, rundir::kHistory), keep, pieces));
   const History::Steps steps = [&](Step from, Step to, const auto& visit) {
     return begun.journal->visit_steps(from, to, visit);
   };
-  if (mode == BeginMode::kResume) return begun.history->correct(keep, steps).status();
+  if (mode == BeginMode::kResume)
+    return begun.history->correct(keep, steps, pieces, /*reads_all=*/false).status();
   return begun.history->fill(keep, steps);
 }
 
@@ -74,7 +77,8 @@ std::string job_to_json(const wire::JobSpec& job) {
 
 Result<wire::JobSpec> journaled_job(const std::string& run_dir) {
   const std::string path = journal_path(run_dir);
-  LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents, peek_journal(path));
+  LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents,
+                            peek_journal(path, JournalCheck::kOpenPart));
   if (contents.job_json.empty())
     return Status(Code::kNoInput, "the journal " + path + " knows no job");
   wire::JobSpec job;
@@ -84,10 +88,11 @@ Result<wire::JobSpec> journaled_job(const std::string& run_dir) {
                                     std::string(parsed.message()));
 }
 
-Status check_journal(const std::string& run_dir, const std::string& journal, bool is_alive) {
+Status check_journal(const std::string& run_dir, const std::string& journal, bool is_alive,
+                     JournalCheck check, const AliveFn& alive) {
   LOCKSTEP_ASSIGN_OR_RETURN(const auto on_disk,
                             list_checkpoints(rundir::file_in(run_dir, rundir::kCheckpoints)));
-  const auto contents = peek_journal(journal);
+  const auto contents = peek_journal(journal, check, alive);
   if (contents.status().code() == Code::kBadData)
     return lost_journal("cannot be read (" + contents.status().message() + ")", on_disk, run_dir);
   LOCKSTEP_RETURN_IF_ERROR(contents.status());
@@ -99,9 +104,11 @@ Result<Begun> begin_run(const std::string& run_dir, BeginMode mode, Seat& seat, 
   Begun begun;
   LOCKSTEP_RETURN_IF_ERROR(check_trusted_run_dir(run_dir));
   LOCKSTEP_ASSIGN_OR_RETURN(RunInputs inputs, read_run_inputs(run_dir));
-  LOCKSTEP_RETURN_IF_ERROR(check_journal(run_dir, seat.journal(), mode == BeginMode::kTakeOver));
+  LOCKSTEP_RETURN_IF_ERROR(check_journal(run_dir, seat.journal(), mode == BeginMode::kTakeOver,
+                                         JournalCheck::kOpenPart, alive));
   SqliteJournalOptions checked;
-  checked.is_checked = true;
+  checked.check = JournalCheck::kNone;
+  checked.alive = alive;
   checked.on_upgrade = [&logger](const std::string& what) {
     logger.info("journal_upgraded", what);
   };
@@ -128,11 +135,12 @@ Result<Begun> begin_run(const std::string& run_dir, BeginMode mode, Seat& seat, 
 Result<bool> check_resume(const std::string& run_dir, const wire::JobSpec& job,
                           const wire::DataFacts& facts, Logger& logger) {
   const std::string path = journal_path(run_dir);
-  LOCKSTEP_RETURN_IF_ERROR(check_journal(run_dir, path, false));
+  LOCKSTEP_RETURN_IF_ERROR(check_journal(run_dir, path, false, JournalCheck::kOpenPart));
   if (::access(path.c_str(), F_OK) != 0) return false;
-  LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents, peek_journal(path));
+  LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents,
+                            peek_journal(path, JournalCheck::kNone));
   if (contents.mark.lineage_id.empty()) return false;  // nothing was ever written to it
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto journal, read_sqlite_journal(path));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto journal, read_sqlite_journal(path, JournalCheck::kNone));
   DirectoryShelf shelf(rundir::file_in(run_dir, rundir::kCheckpoints));
   LOCKSTEP_ASSIGN_OR_RETURN(const Options options,
                             resolve_options(job, facts, contents.identity, run_dir));

@@ -35,7 +35,8 @@ Result<Begun> begin_run(const std::string& run_dir, BeginMode mode, Seat& seat, 
 
 // kBadData if the journal may not go on beside the checkpoints (lineage.h). `is_alive`: workers of
 // the run train. Changes no file. REQUIRES: the journal is locked.
-Status check_journal(const std::string& run_dir, const std::string& journal, bool is_alive);
+Status check_journal(const std::string& run_dir, const std::string& journal, bool is_alive,
+                     JournalCheck check = JournalCheck::kWhole, const AliveFn& alive = {});
 
 // The job of the newest term, for a run directory that has lost its job.pb. kNoInput if no term
 // began. REQUIRES: the journal is locked.

@@ -19,12 +19,13 @@ Result<WayBack> go_back_to_best(const std::string& run_dir, const wire::JobSpec&
         Code::kUsage,
         "--from-checkpoint best: checkpoint.best is none, so nobody has said what is best; "
         "give checkpoint.best=loss or checkpoint.best=accuracy");
-  const Status whole = check_journal(run_dir, path, false);
+  const Status whole = check_journal(run_dir, path, false, JournalCheck::kOpenPart);
   if (whole.code() == Code::kBadData)
     return whole.with_context(
         "--from-checkpoint best: which checkpoint is the best is lost with the journal; name one");
   LOCKSTEP_RETURN_IF_ERROR(whole);
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto journal, open_sqlite_journal(path));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto journal,
+                            open_sqlite_journal(path, {.check = JournalCheck::kNone}));
   LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents, journal->load());
   EvalEntries evals;
   for (const EvalEntry& eval : contents.evals) evals[eval.step] = eval;

@@ -12,7 +12,7 @@
 #include "comm/rundir/layout.h"
 #include "coordinator/checkpoint/store.h"
 #include "coordinator/claims/claim.h"
-#include "coordinator/journal/history_reader.h"
+#include "coordinator/journal/history.h"
 #include "coordinator/journal/journal_head.h"
 #include "coordinator/journal/journal_sqlite.h"
 #include "coordinator/state/identity.h"

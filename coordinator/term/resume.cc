@@ -280,9 +280,10 @@ Result<ResumePlan> plan_resume(const std::string& directory, Journal& journal,
 Result<RecoveredSteps> recover_steps(Journal& journal, const Manifest& manifest,
                                      const JournalContents& contents) {
   const Step end = manifest.resume.step;
-  Step complete = 0;
-  LOCKSTEP_RETURN_IF_ERROR(
-      journal.visit_steps(0, end, [&](const StepEntry& entry) { complete = entry.step + 1; }));
+  LOCKSTEP_ASSIGN_OR_RETURN(auto all_pieces, journal.pieces());
+  Step complete = end_of(pieces_before(std::move(all_pieces), end));
+  LOCKSTEP_RETURN_IF_ERROR(journal.visit_steps(
+      complete, end, [&](const StepEntry& entry) { complete = entry.step + 1; }));
   std::map<Step, StepEntry> found;
   const auto take = [&](const wire::StepRecord& record, Generation generation) {
     if (record.step() >= complete && record.step() < end) {

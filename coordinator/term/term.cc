@@ -35,10 +35,14 @@ Status check_run(const JournalContents& contents, CheckpointShelf& shelf, const 
   return check_identity(contents.identity, options.identity);
 }
 
-// The steps of the surviving lineage that are complete.
+// The steps of the surviving lineage that are complete. Reads the newest ones, and summaries of the
+// others.
 Result<Step> count_steps(Journal& journal, Step end, BegunTerm* begun) {
-  Step complete = 0;
-  LOCKSTEP_RETURN_IF_ERROR(journal.visit_steps(0, end, [&](const StepEntry& entry) {
+  LOCKSTEP_ASSIGN_OR_RETURN(auto all_pieces, journal.pieces());
+  const auto pieces = pieces_well_before(std::move(all_pieces), end);
+  begun->stats.begin(pieces);
+  Step complete = end_of(pieces);
+  LOCKSTEP_RETURN_IF_ERROR(journal.visit_steps(complete, end, [&](const StepEntry& entry) {
     if (entry.step != complete) return;
     ++complete;
     begun->stats.add(entry);

@@ -54,7 +54,8 @@ Result<int> audit_run(const AuditArguments& arguments) {
   LOCKSTEP_ASSIGN_OR_RETURN(const StepRange range, parse_steps(arguments.steps));
   const std::string path = journal_path(arguments.run_dir);
   LOCKSTEP_ASSIGN_OR_RETURN(const auto lock, RunLock::take_to_read(path));
-  LOCKSTEP_RETURN_IF_ERROR(check_journal(arguments.run_dir, path, /*is_alive=*/false));
+  LOCKSTEP_RETURN_IF_ERROR(
+      check_journal(arguments.run_dir, path, /*is_alive=*/false, JournalCheck::kOpenPart));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto journal, read_sqlite_journal(path));
   std::vector<std::string> rows;
   LOCKSTEP_ASSIGN_OR_RETURN(const AuditReport report, audit(*journal, [&](const AuditedStep& step) {

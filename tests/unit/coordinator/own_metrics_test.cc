@@ -7,7 +7,6 @@
 
 #include "coordinator/journal/eval_file.h"
 #include "coordinator/journal/history.h"
-#include "coordinator/journal/history_reader.h"
 #include "coordinator/journal/journal_chain.h"
 #include "coordinator/journal/journal_schema.h"
 #include "coordinator/report/report.h"
