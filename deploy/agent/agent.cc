@@ -201,6 +201,7 @@ struct Agent::Impl {
   // Whether the run has a coordinator at all; one that was never there cannot be lost.
   void look() {
     loop.call_after(coordinator::kPulseLookMs, [this] { look(); });
+    workers.bound_logs();
     if (stopping || goodbye || !was_ready) return;
     if (client->is_ready()) return coordinator.connected();
     const auto exit_code = coordinator.look(loop.now_ms());

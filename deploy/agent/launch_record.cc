@@ -79,6 +79,17 @@ std::optional<LaunchRecord> read_launch_record(const std::string& run_dir,
   return refusal && refusal->launch_id == launch_id ? refusal : record;
 }
 
+int64_t look_pause_ms(uint32_t looks, Prng& jitter) {
+  constexpr uint32_t kLooksPerPace = 10;
+  int64_t pause_ms = kLaunchPollMs;
+  for (uint32_t i = kLooksPerPace; i <= looks && pause_ms < kLaunchPollMostMs; ++i)
+    pause_ms = std::min(kLaunchPollMostMs, pause_ms * 3 / 2);
+  if (pause_ms == kLaunchPollMs) return pause_ms;
+  const int64_t spread_ms = pause_ms / 4;
+  return pause_ms - spread_ms +
+         static_cast<int64_t>(jitter.below(static_cast<uint64_t>(spread_ms) + 1));
+}
+
 void LaunchRecorder::still_preparing(int64_t now_ms) {
   if (beat_ms_ && now_ms - *beat_ms_ < kLaunchBeatMs) return;
   beat_ms_ = now_ms;

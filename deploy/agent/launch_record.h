@@ -43,6 +43,7 @@
 #include <optional>
 #include <string>
 
+#include "comm/base/prng.h"
 #include "comm/base/status.h"
 
 namespace lockstep {
@@ -57,7 +58,8 @@ struct LaunchRecord {
   bool operator==(const LaunchRecord&) const = default;
 };
 
-inline constexpr int64_t kLaunchPollMs = 100;         // between two looks
+inline constexpr int64_t kLaunchPollMs = 100;         // between two looks, at first
+inline constexpr int64_t kLaunchPollMostMs = 2'000;   // and in the end
 inline constexpr int64_t kLaunchBeatMs = 5'000;       // between two beats
 inline constexpr int64_t kLaunchSayMs = 10'000;       // until a rank that waits says for what
 inline constexpr int64_t kLaunchSilenceMs = 600'000;  // reading data may take long between two
@@ -71,6 +73,10 @@ Status write_launch_refusal(const std::string& run_dir, const std::string& launc
 // The record of that launch, else of any launch; none if there is no readable record.
 std::optional<LaunchRecord> read_launch_record(const std::string& run_dir,
                                                const std::string& launch_id);
+
+// The pause of a waiting rank after so many looks: one second at the first pace, then ever longer,
+// with jitter. So a thousand ranks open fewer than 2,000 files a second of a network file system.
+int64_t look_pause_ms(uint32_t looks, Prng& jitter);
 
 // Rank 0's side.
 class LaunchRecorder {

@@ -167,6 +167,7 @@ std::string last_words(const std::string& path, int64_t begin, size_t limit_byte
   if (fd < 0) return "";
   const off_t size = ::lseek(fd, 0, SEEK_END);
   const auto limit = static_cast<off_t>(limit_bytes);
+  if (size < begin) begin = 0;  // it was shortened (log_bound.h)
   const bool is_cut = size - begin > limit;
   const off_t start = is_cut ? size - limit : begin;
   std::string text(limit_bytes, '\0');

@@ -8,6 +8,7 @@
 #include "comm/base/hash.h"
 #include "comm/base/limits.h"
 #include "comm/rundir/layout.h"
+#include "deploy/agent/log_bound.h"
 
 namespace lockstep {
 namespace {
@@ -131,6 +132,18 @@ std::vector<WorkerSlots::Living> WorkerSlots::living() const {
   for (const Slot& slot : slots_)
     if (slot.pid > 0) found.push_back({slot.pid, slot.process});
   return found;
+}
+
+void WorkerSlots::bound_logs() {
+  for (uint32_t place = 0; place < slots_.size(); ++place) {
+    for (const char* end : {".stderr", ".log.jsonl"}) {
+      const auto bounded = bound_log(rundir::log_in(options_.run_dir, name(place) + end));
+      const std::string what = bounded.is_ok() ? "" : bounded.status().message();
+      if (what.empty() || what == slots_[place].log_trouble) continue;  // each trouble once
+      slots_[place].log_trouble = what;
+      logger_.warn("log_not_bounded", what);
+    }
+  }
 }
 
 void WorkerSlots::signal_all(int signal) const {

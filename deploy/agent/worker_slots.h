@@ -85,6 +85,9 @@ class WorkerSlots {
     uint64_t process = 0;  // drawn for it: no other process has the same, whatever its pid
   };
   std::vector<Living> living() const;
+
+  // Shortens what workers have printed and logged (log_bound.h).
+  void bound_logs();
   void signal_all(int signal) const;
   // Sends SIGKILL; false if the process is none of the running workers.
   bool kill(pid_t pid) const;
@@ -98,7 +101,8 @@ class WorkerSlots {
     uint64_t process = 0;  // of the last one
     bool waits = false;
     int64_t started_ms = 0;
-    int64_t output_begin = 0;  // of this process, in its local rank's file
+    int64_t output_begin = 0;      // of this process, in its local rank's file
+    std::string log_trouble = {};  // the last one that was told
     std::optional<WorkInHand> in_hand;
     uint32_t quick_deaths = 0;
     RestartBudget crashes;

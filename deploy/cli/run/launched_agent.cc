@@ -1,5 +1,7 @@
 #include "deploy/cli/run/launched_agent.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -7,6 +9,7 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/host_name.h"
+#include "comm/base/prng.h"
 #include "comm/inherited/standard_streams.h"
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
@@ -54,6 +57,21 @@ bool is_on_one_host(const LaunchEnv& env) {
 void pause() {
   std::this_thread::sleep_for(std::chrono::milliseconds(kLaunchPollMs));
 }
+
+// For ranks that may be a thousand, on one network file system: each look opens files. The pauses
+// grow, up to kLaunchPollMostMs, and differ by rank.
+class LookPause {
+ public:
+  explicit LookPause(uint32_t rank)
+      : jitter_(stream_key({rank, static_cast<uint64_t>(::getpid())})) {}
+  void wait() {
+    std::this_thread::sleep_for(std::chrono::milliseconds(look_pause_ms(looks_++, jitter_)));
+  }
+
+ private:
+  uint32_t looks_ = 0;
+  Prng jitter_;
+};
 
 // ---- rank 0 ----
 
@@ -178,12 +196,13 @@ void tell_of_wait(const LaunchWait& wait, const std::string& run_dir, const Laun
 std::optional<LaunchWait::Verdict> wait_for_run(LaunchWait& wait, const std::string& run_dir,
                                                 const LaunchEnv& env, const StopSignals& signals) {
   const SystemClock clock;
+  LookPause pause(env.rank);
   while (!signals.is_pending()) {
     const int64_t now_ms = clock.monotonic_ms();
     const auto verdict = wait.see(read_launch_record(run_dir, env.launch_id), now_ms);
     if (verdict != LaunchWait::Verdict::kWait) return verdict;
     if (wait.should_say(now_ms)) tell_of_wait(wait, run_dir, env);
-    pause();
+    pause.wait();
   }
   return std::nullopt;
 }
@@ -200,10 +219,11 @@ Result<int> end_with_rank_0(const NodeAgentEnd& end, const LaunchEnv& env,
                             const std::string& run_dir) {
   const SystemClock clock;
   const int64_t until_ms = clock.monotonic_ms() + (end.heard_goodbye ? kLastWordMs : 0);
+  LookPause pause(env.rank);
   while (true) {
     if (const auto code = code_of_run(run_dir, env)) return *code;
     if (clock.monotonic_ms() >= until_ms) break;
-    pause();
+    pause.wait();
   }
   // It has left a run that goes on, and its place stays: whoever comes there next joins.
   if (end.was_stopped && !end.heard_goodbye && end.exit_code == 0 && env.are_ranks_made_again)

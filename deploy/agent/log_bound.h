@@ -1,0 +1,30 @@
+// Keeps logs of processes that print without end small. A log that has grown beyond its bound
+// keeps its beginning, which says how the process started, and its newest part goes to FILE.1, in
+// the place of an earlier one. The process does not notice, because it appends: its next line
+// follows the beginning.
+//
+//   FILE    beginning | a line that says so | what came since
+//   FILE.1  the newest part at that time
+//
+// What the process writes between the copy and the cut, a few microseconds later, is lost.
+//
+// Thread-safety: free functions. REQUIRES: whoever writes the file has opened it with O_APPEND.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "comm/base/byte_units.h"
+#include "comm/base/status.h"
+
+namespace lockstep {
+
+struct LogBound {
+  int64_t beginning = int64_t{kMib};    // that stays
+  int64_t newest = int64_t{15 * kMib};  // that FILE.1 keeps, and FILE may grow by
+};
+
+// True if the log was shortened. An error leaves it as it is.
+Result<bool> bound_log(const std::string& path, const LogBound& bound = {});
+
+}  // namespace lockstep
