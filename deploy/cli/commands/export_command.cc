@@ -27,11 +27,15 @@ Status export_to_tensorboard(const ExportArguments& arguments) {
   LOCKSTEP_RETURN_IF_ERROR(out.update());
   print_text("%s\n", out.directory().c_str());
   std::fflush(stdout);
+  source.wait_for_coordinator(RunSource::kGoneMs);
+  bool is_away = false;
   // Ctrl-C may simply end us: whatever is written is whole.
-  while (arguments.follow && source.is_live()) {
+  while (arguments.follow && (source.is_live() || is_away)) {
     const timespec pause{2, 0};
     ::nanosleep(&pause, nullptr);
-    LOCKSTEP_RETURN_IF_ERROR(out.update());
+    const Status status = out.update();
+    is_away = status.code() == Code::kUnavailable;  // it is replaced, and the workers train on
+    if (!is_away) LOCKSTEP_RETURN_IF_ERROR(status);
   }
   return Status::ok();
 }
@@ -108,7 +112,7 @@ void add_model_command(CLI::App& parent, Commands& commands) {
 
 constexpr char kExportExamples[] =
     "Writes loss and learning rate of every step, speed and evaluations as event files into\n"
-    "DIR/tensorboard.\n\n"
+    "DIR/tensorboard. Beyond 100,000 steps it writes the mean of every hundred steps.\n\n"
     "Examples:\n"
     "  lockstep export tensorboard runs/first\n"
     "  lockstep export tensorboard runs/first --follow    # until the run is over\n"

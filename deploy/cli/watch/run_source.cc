@@ -72,7 +72,7 @@ Status RunSource::may_read_files() const {
   if (is_held(run_dir_))
     return Status(Code::kUnavailable, "the run goes on, so Lockstep does not open them");
   const bool is_told_over = stamp_of(rundir::file_in(run_dir_, rundir::kSummary)) != heard_summary_;
-  if (!heard_ms_ || is_told_over || SystemClock().monotonic_ms() - *heard_ms_ >= kAwayMs)
+  if (!heard_ms_ || is_told_over || SystemClock().monotonic_ms() - *heard_ms_ >= away_ms_)
     return Status::ok();
   return Status(Code::kUnavailable,
                 "a coordinator may start again, so Lockstep does not open them");

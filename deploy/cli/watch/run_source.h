@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "comm/base/limits.h"
 #include "comm/base/status.h"
 #include "coordinator/report/ended_run.h"
 
@@ -24,6 +25,8 @@ class RunSource {
  public:
   static constexpr int64_t kAskMs = 3'000;
   static constexpr int64_t kAwayMs = 10'000;  // an agent restarts a coordinator within this time
+  // After so long without a coordinator, the workers of its run give up, too.
+  static constexpr int64_t kGoneMs = limits::kCoordinatorAwayMs;
 
   // kNoInput if `run_dir` holds no run.
   static Result<RunSource> open(const std::string& run_dir);
@@ -34,6 +37,10 @@ class RunSource {
   Result<std::string> get(std::string_view name, std::string_view query);
   // The same, parsed. An error unless it is an object.
   Result<nlohmann::json> get_json(std::string_view name, std::string_view query);
+
+  // From now on get() reads the files only if the run has told its end, or its coordinator has not
+  // answered for `away_ms`: for a reader that follows the run.
+  void wait_for_coordinator(int64_t away_ms) { away_ms_ = away_ms; }
 
   // False if the files answered the last get().
   bool is_live() const { return is_live_; }
@@ -47,6 +54,7 @@ class RunSource {
 
   std::string run_dir_;
   bool is_live_ = false;
+  int64_t away_ms_ = kAwayMs;
   std::optional<int64_t> heard_ms_;  // when the coordinator last answered,
   int64_t heard_summary_ = 0;        // and which summary was there then
   std::optional<coordinator::EndedRun> ended_;

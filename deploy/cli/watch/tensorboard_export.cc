@@ -1,7 +1,9 @@
 #include "deploy/cli/watch/tensorboard_export.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <filesystem>
@@ -71,6 +73,7 @@ Status TensorboardExport::open_file(bool is_again) {
   if (is_again) file_->start_session(1, now_s);
   offset_ = 0;
   steps_ = speed_step_ = eval_step_ = 0;
+  thin_ = {};
   return file_->flush();
 }
 
@@ -99,6 +102,14 @@ void TensorboardExport::add_metrics(const json& line, const std::string& prefix,
                   static_cast<float>(number_or_nan(*metrics, name.c_str())));
 }
 
+void TensorboardExport::add_point(const json& line) {
+  for (const auto& [key, tag] : {std::pair{"loss", "train/loss"}, std::pair{"lr", "train/lr"}}) {
+    const double value = number_or_nan(line, key);
+    file_->scalar(tag, steps_, wall_of(steps_), static_cast<float>(value));
+  }
+  add_metrics(line, "train/", steps_);
+}
+
 // A line that is not of the step that is due: lines before it were cut away and written anew.
 Status TensorboardExport::add_line(const std::string& line, bool* is_cut) {
   const json parsed = json::parse(line, nullptr, /*allow_exceptions=*/false);
@@ -107,11 +118,7 @@ Status TensorboardExport::add_line(const std::string& line, bool* is_cut) {
   if (*is_cut) return Status::ok();
   ++steps_;
   offset_ += static_cast<int64_t>(line.size()) + 1;
-  for (const auto& [key, tag] : {std::pair{"loss", "train/loss"}, std::pair{"lr", "train/lr"}}) {
-    const double value = number_or_nan(parsed, key);
-    file_->scalar(tag, steps_, wall_of(steps_), static_cast<float>(value));
-  }
-  add_metrics(parsed, "train/", steps_);
+  add_point(parsed);
   return steps_ % kFlushSteps == 0 ? file_->flush() : Status::ok();
 }
 
@@ -123,10 +130,20 @@ Status TensorboardExport::add_steps() {
   newest_wall_s_ =
       static_cast<double>(found.st_mtim.tv_sec) + static_cast<double>(found.st_mtim.tv_nsec) / 1e9;
   if (found.st_size < offset_) LOCKSTEP_RETURN_IF_ERROR(open_file(/*is_again=*/true));
+  if (::access(coordinator::thin_path(path).c_str(), R_OK) != 0)  // an older Lockstep's run
+    return add_whole_steps(path, ~uint64_t{0});
+  LOCKSTEP_RETURN_IF_ERROR(add_whole_steps(path, kWholeSteps));
+  if (steps_ >= kWholeSteps) LOCKSTEP_RETURN_IF_ERROR(add_thin_steps(path));
+  return source_->is_live() ? Status::ok() : add_whole_steps(path, ~uint64_t{0});
+}
+
+// Tells each step up to `last`.
+Status TensorboardExport::add_whole_steps(const std::string& path, uint64_t last) {
   std::ifstream history(path, std::ios::binary);
   history.seekg(offset_);
   std::string line;
-  while (std::getline(history, line) && !history.eof()) {  // at its end a line is not whole yet
+  // At its end a line is not whole yet.
+  while (steps_ < last && std::getline(history, line) && !history.eof()) {
     bool is_cut = false;
     LOCKSTEP_RETURN_IF_ERROR(add_line(line, &is_cut));
     if (!is_cut) continue;
@@ -137,16 +154,44 @@ Status TensorboardExport::add_steps() {
   return Status::ok();
 }
 
+// The check of a line covers all lines before it, so a history that was cut and went on shows.
+Status TensorboardExport::add_thin_steps(const std::string& history) {
+  const std::string path = coordinator::thin_path(history);
+  struct stat found {};
+  const bool is_shorter = ::stat(path.c_str(), &found) != 0 || found.st_size < thin_.end;
+  std::ifstream thin(path, std::ios::binary);
+  thin.seekg(thin_.end);
+  std::string line;
+  bool is_cut = is_shorter;
+  while (!is_cut && std::getline(thin, line) && !thin.eof()) {
+    const auto next = coordinator::read_thin_mark(line + "\n", thin_);
+    is_cut = !next;
+    if (is_cut) break;
+    thin_ = *next;
+    if (next->lines <= steps_) continue;
+    steps_ = next->lines;
+    offset_ = next->bytes;
+    add_point(json::parse(line, nullptr, /*allow_exceptions=*/false));
+    if (steps_ % kFlushSteps == 0) LOCKSTEP_RETURN_IF_ERROR(file_->flush());
+  }
+  if (!is_cut) return Status::ok();
+  LOCKSTEP_RETURN_IF_ERROR(open_file(/*is_again=*/true));
+  return add_whole_steps(history, kWholeSteps);  // the next update() tells the rest
+}
+
 Status TensorboardExport::add_evaluations() {
   std::ifstream evals(rundir::file_in(source_->run_dir(), rundir::kEvals), std::ios::binary);
   if (!evals) return add_old_evaluations();
+  // Thinned, the newest steps are not told yet.
+  const uint64_t known =
+      steps_ < kWholeSteps ? steps_ : std::max(steps_, static_cast<uint64_t>(newest_step_));
   std::string line;
   while (std::getline(evals, line) && !evals.eof()) {
     const json parsed = json::parse(line, nullptr, /*allow_exceptions=*/false);
     const double number = number_or_nan(parsed, "step");
     if (!parsed.is_object() || !std::isfinite(number)) continue;
     const auto step = static_cast<uint64_t>(number);
-    if (step <= eval_step_ || step > steps_) continue;
+    if (step <= eval_step_ || step > known) continue;
     eval_step_ = step;
     for (const char* name : {"accuracy", "loss", "top5", "perplexity"}) {
       if (!parsed.contains(name)) continue;

@@ -1,5 +1,6 @@
 """Runs with an export of their history as event files."""
 import json
+import os
 import pathlib
 import signal
 import subprocess
@@ -21,6 +22,16 @@ class ExportTest(LockstepTest):
                        train={"global_batch": 64, "slots": 4, "epochs": 5})
         return self.finish(job, "--workers", 2)
 
+    def outlive_a_coordinator(self, run, follower):
+        """The coordinator is away for longer than between two looks of the follower."""
+        killed = run.coordinator()["pid"]
+        os.kill(run.process.pid, signal.SIGSTOP)  # nobody replaces it
+        os.kill(killed, signal.SIGKILL)
+        with self.assertRaises(subprocess.TimeoutExpired):
+            follower.wait(5)
+        os.kill(run.process.pid, signal.SIGCONT)
+        run.wait_for(lambda: run.status()["term"] > 1, "another coordinator served")
+
     def followed_over_a_cut(self):
         """Exports a run while it goes on and while it goes back. Returns the directory of the event
         files, and the final history."""
@@ -37,6 +48,7 @@ class ExportTest(LockstepTest):
         self.addCleanup(follower.kill)
         directory = pathlib.Path(follower.stdout.readline().strip())
         run.wait_for(lambda: max(scalars(directory)["train/loss"]) >= 150, "steps were told")
+        self.outlive_a_coordinator(run, follower)
         # While it does not look, the history is cut and goes on otherwise, as a rollback does.
         follower.send_signal(signal.SIGSTOP)
         run.process.send_signal(signal.SIGTERM)
