@@ -7,6 +7,7 @@
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
 #include "comm/rundir/layout.h"
+#include "comm/rundir/trust.h"
 
 namespace lockstep {
 namespace {
@@ -56,6 +57,11 @@ Status write_message(const std::string& path, const Message& message) {
 }  // namespace
 
 Result<wire::JobSpec> read_job_spec(const std::string& run_dir) {
+  LOCKSTEP_RETURN_IF_ERROR(check_trusted_run_dir(run_dir));
+  return job_spec_to_show(run_dir);
+}
+
+Result<wire::JobSpec> job_spec_to_show(const std::string& run_dir) {
   const std::string path = rundir::file_in(run_dir, rundir::kJob);
   LOCKSTEP_ASSIGN_OR_RETURN(wire::JobSpec job, read_message<wire::JobSpec>(path));
   if (!job.has_train()) return damaged(path);  // cut off, or empty
@@ -78,8 +84,13 @@ Status write_data_facts(const std::string& run_dir, const wire::DataFacts& facts
 }
 
 Result<RunInputs> read_run_inputs(const std::string& run_dir) {
+  LOCKSTEP_RETURN_IF_ERROR(check_trusted_run_dir(run_dir));
+  return run_inputs_to_show(run_dir);
+}
+
+Result<RunInputs> run_inputs_to_show(const std::string& run_dir) {
   RunInputs inputs;
-  LOCKSTEP_ASSIGN_OR_RETURN(inputs.job, read_job_spec(run_dir));
+  LOCKSTEP_ASSIGN_OR_RETURN(inputs.job, job_spec_to_show(run_dir));
   LOCKSTEP_ASSIGN_OR_RETURN(inputs.facts, read_data_facts(run_dir));
   return inputs;
 }

@@ -18,7 +18,13 @@
 
 namespace lockstep {
 
+// For whatever may load what the job names: also kConfig if others may write to the directory
+// (trust.h), before anything is read.
 Result<wire::JobSpec> read_job_spec(const std::string& run_dir);
+
+// For commands that show a run and load nothing that its job names. The run may be another user's.
+Result<wire::JobSpec> job_spec_to_show(const std::string& run_dir);
+
 Status write_job_spec(const std::string& run_dir, const wire::JobSpec& job);
 
 // Without samples only if `open`: the run is a script's, and its workers have not told them yet.
@@ -30,7 +36,8 @@ struct RunInputs {
   wire::JobSpec job;
   wire::DataFacts facts;
 };
-Result<RunInputs> read_run_inputs(const std::string& run_dir);
+Result<RunInputs> read_run_inputs(const std::string& run_dir);     // as read_job_spec()
+Result<RunInputs> run_inputs_to_show(const std::string& run_dir);  // as job_spec_to_show()
 
 // What coordinator.json says of the coordinator that wrote it, which may be dead by now. A
 // coordinator that starts again replaces the file.

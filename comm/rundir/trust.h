@@ -1,10 +1,13 @@
 // Whether a run directory is ours alone to write. job.pb names libraries that every process of the
-// run loads, so whoever may write there runs code as us.
+// run loads, so whoever may write there runs code as us. read_job_spec() (run_files.h) checks it
+// for every command; only commands that merely show a run read without.
 //
-// A directory is trusted if it and everything at its top level, in logs/ and in checkpoints/
+// A directory is trusted if it and everything below it, however deep
 //   - belongs to us
-//   - is not writable by the group or others, or lies in a run directory that nobody else may enter
+//   - is not writable by the group or others, or lies in a directory that nobody else may enter
 // Symbolic links of ours are fine where they lead to something that is trusted by the same rule.
+// Below cache/ links may lead anywhere: there they stand for files of the data, which belong to
+// whoever owns the data.
 //
 // Some file systems cannot say owners (mounts of object stores, some shares).
 // LOCKSTEP_TRUST_RUN_DIR=1 in the environment of every process of the run says that the directory

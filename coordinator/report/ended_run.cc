@@ -115,7 +115,7 @@ Result<EndedRun> read_ended_run(const std::string& run_dir) {
   LOCKSTEP_ASSIGN_OR_RETURN(const auto lock, RunLock::take_to_read(path));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto journal, read_sqlite_journal(path, JournalCheck::kOpenPart));
   LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents, journal->load());
-  LOCKSTEP_ASSIGN_OR_RETURN(const RunInputs inputs, read_run_inputs(run_dir));
+  LOCKSTEP_ASSIGN_OR_RETURN(const RunInputs inputs, run_inputs_to_show(run_dir));
   EndedRun run;
   LOCKSTEP_ASSIGN_OR_RETURN(run.options,
                             resolve_options(inputs.job, inputs.facts, contents.identity, run_dir));

@@ -5,7 +5,6 @@
 
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
-#include "comm/rundir/trust.h"
 #include "comm/wire/predictions.h"
 #include "coordinator/journal/journal_sqlite.h"
 #include "coordinator/term/lineage.h"
@@ -102,7 +101,6 @@ Status check_journal(const std::string& run_dir, const std::string& journal, boo
 Result<Begun> begin_run(const std::string& run_dir, BeginMode mode, Seat& seat, const Clock& clock,
                         Logger& logger, const AliveFn& alive) {
   Begun begun;
-  LOCKSTEP_RETURN_IF_ERROR(check_trusted_run_dir(run_dir));
   LOCKSTEP_ASSIGN_OR_RETURN(RunInputs inputs, read_run_inputs(run_dir));
   LOCKSTEP_RETURN_IF_ERROR(check_journal(run_dir, seat.journal(), mode == BeginMode::kTakeOver,
                                          JournalCheck::kOpenPart, alive));

@@ -33,7 +33,8 @@ SAMPLE = ("kill/worker/kill/checkpoint/2-workers",
           "resource/descriptors/24/start",
           "clock/all/forth-60-years/take-over",
           "power/script/script_log.jsonl/content-and-names-lost/before-sync-3",
-          "end/weights-of-writer/flip/before-the-last-checkpoint/1-workers")
+          "end/weights-of-writer/flip/before-the-last-checkpoint/1-workers",
+          "foreign/newest/model.safetensors/given-away/at-rest")
 
 
 class Faults(unittest.TestCase):

@@ -39,7 +39,8 @@ class Trust(LockstepTest):
     def test_a_directory_that_others_may_write_is_refused(self):
         self.trained()
         self.run_dir.chmod(0o755)  # in one of mode 0700 nobody comes to what lies there
-        for path in (self.run_dir, self.run_dir / "logs", self.run_dir / "job.pb"):
+        [model] = self.run_dir.glob("checkpoints/*/model.safetensors")
+        for path in (self.run_dir, self.run_dir / "logs", self.run_dir / "job.pb", model):
             for mode in (0o020, 0o002):
                 with self.subTest(path=path.name, mode=oct(mode)):
                     before = path.stat().st_mode
@@ -69,6 +70,19 @@ class Trust(LockstepTest):
                                 capture_output=True, text=True, timeout=300)
         self.assertNotEqual(worker.returncode, 0)
         self.assertIn(str(STRANGER), worker.stderr)
+
+    def test_a_trained_model_of_another_user_is_used_by_no_command_and_shown_by_all(self):
+        self.trained()
+        subprocess.run(["chown", "-R", str(STRANGER), self.run_dir], check=True)
+        for words in (["eval", self.run_dir], ["predict", self.run_dir, self.scratch / "data"],
+                      ["export", "model", self.run_dir, self.scratch / "out"]):
+            with self.subTest(words[0]):
+                self.assert_fails(lockstep(*words), 78, names=[self.run_dir, STRANGER])
+        for code, *words in ((3, "status", self.run_dir), (0, "runs", self.run_dir),
+                             (0, "audit", self.run_dir), (0, "top", self.run_dir, "--once")):
+            with self.subTest(words[0]):
+                shown = lockstep(*words)
+                self.assertEqual((shown.returncode, shown.stderr), (code, ""), shown.stdout)
 
     def test_a_link_that_another_user_has_put_there_is_not_followed(self):
         self.trained()

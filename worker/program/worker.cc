@@ -18,7 +18,6 @@
 #include "comm/rpc/asio_transport.h"
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
-#include "comm/rundir/trust.h"
 #include "comm/tls/run_token.h"
 #include "comm/tls/tls_identity.h"
 #include "comm/wire/job.pb.h"
@@ -278,7 +277,6 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options,
   WorkerOptions found = options;
   found.run_dir = std::filesystem::canonical(options.run_dir, error).string();
   if (error) return Status(Code::kNoInput, "there is no run directory " + options.run_dir);
-  LOCKSTEP_RETURN_IF_ERROR(check_trusted_run_dir(found.run_dir));
   LOCKSTEP_ASSIGN_OR_RETURN(wire::JobSpec job, read_job(found.run_dir));
   LOCKSTEP_RETURN_IF_ERROR(prepare_environment(job));
   const std::string process =

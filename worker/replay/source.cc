@@ -4,7 +4,6 @@
 #include <iterator>
 
 #include "comm/rundir/layout.h"
-#include "comm/rundir/trust.h"
 #include "coordinator/claims/claim.h"
 #include "coordinator/journal/journal_sqlite.h"
 #include "coordinator/state/skips.h"
@@ -17,13 +16,12 @@ Result<std::unique_ptr<ReplaySource>> ReplaySource::open(const std::string& run_
   std::unique_ptr<ReplaySource> source(new ReplaySource);
   source->run_dir_ = run_dir;
   source->step_ = step;
-  LOCKSTEP_RETURN_IF_ERROR(check_trusted_run_dir(run_dir));
+  LOCKSTEP_ASSIGN_OR_RETURN(source->job_, read_job(run_dir));  // first: it checks who may write
   const std::string journal = coordinator::journal_path(run_dir);
   LOCKSTEP_ASSIGN_OR_RETURN(source->lock_, coordinator::RunLock::take_to_read(journal));
   LOCKSTEP_ASSIGN_OR_RETURN(source->journal_, coordinator::read_sqlite_journal(journal));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto contents, source->journal_->load());
   LOCKSTEP_ASSIGN_OR_RETURN(source->order_, coordinator::order_of(contents.identity));
-  LOCKSTEP_ASSIGN_OR_RETURN(source->job_, read_job(run_dir));
   const auto count = [&](const auto& entry) { source->kept_ = entry.step + 1; };
   LOCKSTEP_RETURN_IF_ERROR(source->journal_->visit_steps(step, coordinator::kNoStep, count));
   if (source->kept_ == 0) LOCKSTEP_RETURN_IF_ERROR(source->journal_->visit_steps(0, step, count));

@@ -41,7 +41,7 @@ Result<http::GetResult> ask_http(const std::string& run_dir, const std::string& 
   LOCKSTEP_ASSIGN_OR_RETURN(const CoordinatorFile file, read_coordinator_file(run_dir));
   http::Access access;
   if (!rpc::is_loopback_host(file.http.host)) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec job, read_job_spec(run_dir));
+    LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec job, job_spec_to_show(run_dir));
     LOCKSTEP_ASSIGN_OR_RETURN(access, http::http_access(job, run_dir));
   } else {
     LOCKSTEP_RETURN_IF_ERROR(check_proof(run_dir, file.http, timeout_ms));

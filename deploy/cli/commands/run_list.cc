@@ -68,7 +68,7 @@ ListedRun look_at(const std::string& path) {
   ListedRun run;
   run.path = path;
   run.changed = changed_at(path);
-  const auto job = read_job_spec(path);
+  const auto job = job_spec_to_show(path);
   if (!job.is_ok()) {
     run.state = job.status().message();
     return run;
