@@ -39,21 +39,24 @@ Result<StepPiece> piece_of(const Statement& row) {
   piece.totals.steady = {row.integer(6), row.integer(7), row.integer(8)};
   piece.totals.generation = row.integer(9);
   piece.totals.cold_left = static_cast<uint32_t>(row.integer(10));
-  piece.text_bytes = row.integer(11);
-  piece.text_hash = row.integer(12);
-  LOCKSTEP_ASSIGN_OR_RETURN(piece.bins, bins_of(row.text(13)));
+  piece.totals.useful_us = row.integer(11);
+  piece.totals.usual_us = row.integer(12);
+  piece.text_bytes = row.integer(13);
+  piece.text_hash = row.integer(14);
+  LOCKSTEP_ASSIGN_OR_RETURN(piece.bins, bins_of(row.text(15)));
   return piece;
 }
 
 Status write_piece(Database& database, const StepPiece& piece) {
   LOCKSTEP_ASSIGN_OR_RETURN(
       const auto insert,
-      database.prepare("INSERT INTO step_pieces VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)"));
+      database.prepare("INSERT INTO step_pieces VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"));
   const StepTotals& totals = piece.totals;
   insert->bind(piece.first).bind(piece.last).bind(piece.content);
   for (const StepTally& sums : {totals.all, totals.steady})
     insert->bind(sums.samples).bind(sums.correct).bind(sums.wall_us);
   insert->bind(totals.generation).bind(uint64_t{totals.cold_left});
+  insert->bind(totals.useful_us).bind(totals.usual_us);
   insert->bind(piece.text_bytes).bind(piece.text_hash).bind_blob(bytes_of(piece.bins));
   return insert->run();
 }

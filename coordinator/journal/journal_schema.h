@@ -37,7 +37,8 @@ CREATE TABLE step_pieces(first_step INTEGER PRIMARY KEY, last_step INTEGER NOT N
                          correct INTEGER NOT NULL, wall_us INTEGER NOT NULL,
                          steady_samples INTEGER NOT NULL, steady_correct INTEGER NOT NULL,
                          steady_wall_us INTEGER NOT NULL, generation INTEGER NOT NULL,
-                         cold_left INTEGER NOT NULL, text_bytes INTEGER NOT NULL,
+                         cold_left INTEGER NOT NULL, useful_us INTEGER NOT NULL,
+                         usual_us INTEGER NOT NULL, text_bytes INTEGER NOT NULL,
                          text_hash INTEGER NOT NULL, bins BLOB NOT NULL);
 )sql";
 

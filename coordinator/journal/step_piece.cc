@@ -51,10 +51,20 @@ void StepTally::add(const StepEntry& step) {
   wall_us += step.wall_us;
 }
 
+uint64_t StepTotals::useful(uint64_t wall_us) const {
+  const bool stood_still = cold_left == 0 && wall_us > kStandstillTimes * usual_us &&
+                           wall_us > usual_us + kStandstillUs;
+  return stood_still ? usual_us : wall_us;
+}
+
 void StepTotals::add(const StepEntry& step) {
   if (step.generation != generation) cold_left = kWarmUpSteps;
   generation = step.generation;
   all.add(step);
+  constexpr uint64_t kLately = 16;  // steps
+  const uint64_t counted_us = useful(step.wall_us);
+  useful_us += counted_us;
+  usual_us = usual_us == 0 ? counted_us : ((kLately - 1) * usual_us + counted_us) / kLately;
   if (cold_left > 0) {
     --cold_left;
   } else {

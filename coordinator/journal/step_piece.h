@@ -62,14 +62,23 @@ struct StepTally {
 // when allocators, caches and the prefetcher are cold.
 struct StepTotals {
   static constexpr uint32_t kWarmUpSteps = 10;
+  static constexpr uint64_t kStandstillTimes = 4;       // longer than usual,
+  static constexpr uint64_t kStandstillUs = 1'000'000;  // and by so much
 
   StepTally all;
   StepTally steady;
   Generation generation = 0;          // of the last step
   uint32_t cold_left = kWarmUpSteps;  // steps of it that are still to come and do not count
+  // Of all steps. One that took much longer than usual counts as long as usual: its processes stood
+  // still meanwhile.
+  uint64_t useful_us = 0;
+  uint64_t usual_us = 0;  // of a step lately
 
   void add(const StepEntry& step);
   bool operator==(const StepTotals&) const = default;
+
+ private:
+  uint64_t useful(uint64_t wall_us) const;
 };
 
 struct StepPiece {

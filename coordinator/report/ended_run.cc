@@ -16,6 +16,7 @@
 #include "coordinator/report/job_json.h"
 #include "coordinator/report/watch_json.h"
 #include "coordinator/run_dir/run_dir.h"
+#include "metrics/base/goodput.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -69,9 +70,13 @@ Status fill_phases(Journal& journal, const State& state, const StepTimes& ends,
   return Status::ok();
 }
 
-// The end as summary.json tells it, if it is the end of these steps.
+// The end as summary.json tells it, if it is the end of these steps. Of a run that was killed the
+// journal tells it, up to the last commit.
 void fill_end(const std::string& run_dir, const JournalContents& contents, EndedRun* run) {
   run->times.wall_seconds = static_cast<double>(contents.wall_ms) / 1e3;
+  Goodput goodput(0);
+  goodput.step_survives(run->stats.useful_seconds());
+  run->times.goodput = goodput.ratio(contents.wall_ms * 1'000'000);
   const auto text = read_file(rundir::file_in(run_dir, rundir::kSummary), limits::kJobFileBytes);
   if (!text.is_ok()) return;
   const json summary = json::parse(*text, nullptr, /*allow_exceptions=*/false);

@@ -35,7 +35,8 @@ class RunStats {
   // Over the whole run without the first steps, or over all steps if there are no others.
   double steady_samples_per_second() const;
   const Curves& curves() const { return curves_; }
-  double step_seconds() const { return static_cast<double>(totals_.all.wall_us) / 1e6; }
+  // Time in steps, for the goodput (StepTotals::useful_us).
+  double useful_seconds() const { return static_cast<double>(totals_.useful_us) / 1e6; }
 
  private:
   static constexpr size_t kWindowSteps = 100;

@@ -157,9 +157,10 @@ void RunServer::Impl::perform(Action& action) {
     enqueue(ConnectionClosed{close->connection, "closed by the coordinator"});
   } else if (const auto* history = std::get_if<AppendHistory>(&action)) {
     if (!LOCKSTEP_BUG(kHistoryBeforeCommit)) parts.history.append(history->step);
+    const double before = stats.useful_seconds();
     stats.add(history->step);
     steps.add(parts.loop.now_ms(), history->step);
-    goodput.step_survives(static_cast<double>(history->step.wall_us) / 1e6);
+    goodput.step_survives(stats.useful_seconds() - before);
     observe_step(parts.metrics, history->step, predictions_per_sample(options.job.model()));
   } else if (const auto* wanted = std::get_if<ReadManifest>(&action)) {
     read_manifest(wanted->name);

@@ -29,7 +29,7 @@ struct RunServer::Impl {
         away(earlier.is_take_over ? parts.loop.now_ms() + kReturnMs : 0),
         goodput(began_ns),
         stats(std::move(earlier.stats)) {
-    goodput.step_survives(stats.step_seconds());
+    goodput.step_survives(stats.useful_seconds());
     if (auto order = order_of(options.identity); order.is_ok()) {
       folder.emplace(parts.journal, std::move(*order));
     }

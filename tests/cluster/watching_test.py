@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -102,6 +103,8 @@ class Watching(LockstepTest):
         run.process.wait()
         frame = self.command("top", str(run.run_dir), "--once")
         self.assertIn("test: interrupted, generation 1", frame)
+        goodput = float(re.search(r"goodput (\d+\.\d) %", frame)[1])
+        self.assertGreater(goodput, 0, "it has trained")
         first, *_ = self.command("status", str(run.run_dir), expect=3).splitlines()
         self.assertIn("test: interrupted", first)
         self.assertIn("before)", frame, "many checkpoints are one line")

@@ -144,7 +144,21 @@ TEST(RunStats, TheSteadyStateLeavesTheFirstStepsOut) {
   for (int i = 0; i < 10; ++i) stats.add(step);
   EXPECT_DOUBLE_EQ(stats.steady_samples_per_second(), 1000);
   EXPECT_DOUBLE_EQ(stats.correct_per_sample().value_or(-1), 0.5);
-  EXPECT_NEAR(stats.step_seconds(), 11, 1e-9);
+  EXPECT_NEAR(stats.useful_seconds(), 11, 1e-9);
+}
+
+TEST(RunStats, WhereProcessesStoodStillIsNoUsefulTime) {
+  RunStats stats;
+  StepEntry step;
+  step.wall_us = 100'000;
+  for (int i = 0; i < 20; ++i) stats.add(step);
+  EXPECT_NEAR(stats.useful_seconds(), 2, 1e-9);
+  step.wall_us = 12'000'000;  // all were stopped for 12 s
+  stats.add(step);
+  EXPECT_NEAR(stats.useful_seconds(), 2.1, 1e-9);
+  step.wall_us = 900'000;  // one that is long by nature
+  stats.add(step);
+  EXPECT_NEAR(stats.useful_seconds(), 3, 1e-9);
 }
 
 }  // namespace
