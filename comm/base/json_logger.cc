@@ -64,7 +64,7 @@ class JsonLogger final : public Logger {
     line += '}';
     logger_.log(spdlog::level::info, spdlog::string_view_t(line.data(), line.size()));
     if (echo_ && level != "info")
-      std::fprintf(stderr, "%s: %s\n", process_.c_str(), printable(message).c_str());
+      std::fprintf(stderr, "%s: %s\n", process_.c_str(), printable_message(message).c_str());
   }
 
  private:

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <string>
 
 #include "comm/base/file.h"
 #include "comm/base/text/printable.h"
@@ -15,11 +16,12 @@
 namespace lockstep {
 namespace {
 
-void print(std::FILE* out, const char* format, va_list arguments) {
+std::string formatted(const char* format, va_list arguments) {
   char* text = nullptr;
-  if (::vasprintf(&text, format, arguments) < 0) return;
-  std::fputs(printable(text).c_str(), out);
+  if (::vasprintf(&text, format, arguments) < 0) return "";
+  std::string copy = text;
   std::free(text);
+  return copy;
 }
 
 }  // namespace
@@ -27,14 +29,17 @@ void print(std::FILE* out, const char* format, va_list arguments) {
 void print_text(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  print(stdout, format, arguments);
+  std::fputs(printable(formatted(format, arguments)).c_str(), stdout);
   va_end(arguments);
 }
 
 void print_error(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  print(stderr, format, arguments);
+  std::string text = formatted(format, arguments);
+  const bool has_end = text.ends_with('\n');
+  if (has_end) text.pop_back();
+  std::fputs((printable_message(text) + (has_end ? "\n" : "")).c_str(), stderr);
   va_end(arguments);
 }
 

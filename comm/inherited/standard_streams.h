@@ -13,8 +13,9 @@ namespace lockstep {
 // get the number otherwise, and take in what is printed.
 void secure_standard_streams();
 
-// As std::printf(), to stdout and to stderr, but the whole text is printable()
-// (base/text/printable.h). A program's own control sequences need another way.
+// As std::printf(), to stdout and to stderr, but the whole text is printable(), and
+// printable_message() to stderr (base/text/printable.h). A program's own control sequences need
+// another way.
 [[gnu::format(printf, 1, 2)]] void print_text(const char* format, ...);
 [[gnu::format(printf, 1, 2)]] void print_error(const char* format, ...);
 

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "comm/base/text/printable.h"
 #include "comm/wire/data_formats.h"
 #include "comm/wire/data_legend.h"
 #include "data/dataset/float_image.h"
@@ -87,7 +88,7 @@ std::string statistics_text(const SplitInspection& split) {
 
 std::string columns_line(const std::string& what, const std::string& column) {
   if (column.empty()) return "";
-  return "  " + what + std::string(13 - what.size(), ' ') + column + "\n";
+  return "  " + what + std::string(13 - what.size(), ' ') + printable_line(column) + "\n";
 }
 
 // The statistics are of images cut as the shape says, where no job says how.
@@ -208,11 +209,12 @@ Result<Inspection> inspect_data(const wire::DatasetSpec& wanted, const std::stri
 }
 
 std::string to_text(const Inspection& inspection) {
-  std::string text = inspection.path + "\n";
+  std::string text = printable_line(inspection.path) + "\n";
   for (const SplitInspection& split : inspection.splits) {
     text += split.split + "\n";
     text += "  format       " + split.format + "\n";
-    for (const std::string& file : split.files) text += "  file         " + file + "\n";
+    for (const std::string& file : split.files)
+      text += "  file         " + printable_line(file) + "\n";
     text += "  samples      " + std::to_string(split.samples) + "\n";
     text +=
         "  shape        " + inspected_shape(split.shape, is_encoded_format(split.format)) + "\n";
@@ -220,21 +222,24 @@ std::string to_text(const Inspection& inspection) {
     text += columns_line("input", split.notes.columns.input);
     text += columns_line("label", split.notes.columns.label);
     if (!split.notes.columns.note.empty())
-      text += "  guessed      label is in " + split.notes.columns.note + "\n";
+      text += "  guessed      label is in " + printable_line(split.notes.columns.note) + "\n";
     if (split.documents) text += documents_text(split);
     if (split.shape.has_label())
       text += (split.shape.is_sequence() ? "  vocabulary   " : "  classes      ") +
               std::to_string(split.classes) + "\n";
     for (size_t label = 0; label < split.class_counts.size(); ++label)
       text += "    " + std::to_string(label) + ": " + std::to_string(split.class_counts[label]) +
-              (label < split.class_names.size() ? "  " + split.class_names[label] : "") + "\n";
+              (label < split.class_names.size() ? "  " + printable_line(split.class_names[label])
+                                                : "") +
+              "\n";
     text += statistics_text(split);
     text += "  fingerprint  " + split.fingerprint + "\n";
   }
   if (const uint64_t files = files_in(inspection.left_out); files > 0)
     text += std::to_string(files) + (files == 1 ? " file" : " files") +
-            " left out: " + left_out_text(inspection.left_out) + "\n";
-  for (const std::string& warning : inspection.warnings) text += "warning: " + warning + "\n";
+            " left out: " + printable_line(left_out_text(inspection.left_out)) + "\n";
+  for (const std::string& warning : inspection.warnings)
+    text += "warning: " + printable_message(warning) + "\n";
   return text;
 }
 

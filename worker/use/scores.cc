@@ -58,7 +58,7 @@ std::string cell(std::string text, size_t width) {
 
 // The first characters of a name, none of them cut, and how many they are.
 std::pair<std::string, size_t> short_name(const std::string& name) {
-  const std::string shown = printable(name);
+  const std::string shown = printable_line(name);
   std::string text;
   size_t characters = 0;
   while (characters < kNameWidth && text.size() < shown.size()) {
@@ -144,7 +144,7 @@ std::string scores_text(const Scores& scores) {
     text += formatted("RMSE       %.6f\n", std::sqrt(scores.mean_of_samples(scores.sums.squared))) +
             formatted("MAE        %.6f\n", scores.mean_of_samples(scores.sums.absolute));
   for (size_t i = 0; i < scores.metric_names.size(); ++i)
-    text += left_cell(scores.metric_names[i], kLabelWidth) +
+    text += left_cell(printable_line(scores.metric_names[i]), kLabelWidth) +
             formatted("%.6f\n", scores.mean_of_samples(scores.sums.metrics[i]));
   if (!scores.has_accuracy) return text;
   text += "accuracy   " + percent_text(scores.correct, scores.labels) + " (" +

@@ -1,5 +1,6 @@
 #include "comm/base/text/printable.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 
@@ -21,7 +22,38 @@ bool steers(std::string_view character) {
   return is_old_turn || is_mark || is_turn || is_line;
 }
 
+// What stands before the colon in lines of our programs.
+constexpr std::string_view kSpeakers[] = {"lockstep", "coordinator", "agent", "worker"};
+
+bool looks_like_ours(std::string_view line) {
+  return std::ranges::any_of(kSpeakers,
+                             [&](std::string_view speaker) { return line.starts_with(speaker); });
+}
+
 }  // namespace
+
+std::string printable_line(std::string_view text) {
+  std::string out;
+  for (const char c : printable(text)) {
+    if (c == '\n')
+      out += "\\n";
+    else if (c == '\t')
+      out += "\\t";
+    else
+      out += c;
+  }
+  return out;
+}
+
+std::string printable_message(std::string_view text) {
+  const std::string shown = printable(text);
+  std::string out;
+  for (size_t i = 0; i < shown.size(); ++i) {
+    out += shown[i];
+    if (shown[i] == '\n' && looks_like_ours(std::string_view(shown).substr(i + 1))) out += "  ";
+  }
+  return out;
+}
 
 std::string printable(std::string_view text) {
   std::string out;

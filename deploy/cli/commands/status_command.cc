@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "comm/base/clock.h"
+#include "comm/base/text/printable.h"
 #include "comm/base/text/shell_word.h"
 #include "comm/inherited/standard_streams.h"
 #include "comm/rundir/layout.h"
@@ -53,7 +54,7 @@ void print_members(const nlohmann::json& status) {
                text_of(member, "pid").c_str(), text_of(member, "step").c_str(),
                speed_of(member, "own_samples_per_second").c_str(),
                speed_of(member, "own_samples_per_second_60s").c_str(),
-               text_of(member, "state").c_str(), text_of(member, "node").c_str());
+               text_of(member, "state").c_str(), printable_line(text_of(member, "node")).c_str());
 }
 
 // "shoes: done after 2,345 steps".

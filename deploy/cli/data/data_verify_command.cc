@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "comm/base/text/printable.h"
 #include "comm/inherited/progress_line.h"
 #include "comm/inherited/standard_streams.h"
 #include "data/open/inspect.h"
@@ -25,14 +26,15 @@ void print_verdict(const data::Verification& split) {
       "%s: %s samples of format %s, %s\n", split.split.c_str(), grouped(split.samples).c_str(),
       split.format.c_str(),
       split.damaged == 0 ? "none is damaged" : (grouped(split.damaged) + " damaged").c_str());
-  for (const std::string& file : split.damaged_files) print_text("  %s\n", file.c_str());
-  for (const std::string& fault : split.faults) print_text("  %s\n", fault.c_str());
+  for (const std::string& file : split.damaged_files)
+    print_text("  %s\n", printable_line(file).c_str());
+  for (const std::string& fault : split.faults) print_text("  %s\n", printable_line(fault).c_str());
   if (split.damaged > split.faults.size())
     print_text("  and %s more\n", grouped(split.damaged - split.faults.size()).c_str());
   print_text("  read %s in %.1f s\n", bytes_text(split.bytes).c_str(), split.seconds);
   if (const uint64_t files = data::files_in(split.left_out); files > 0)
     print_text("%s left out: %s\n", plural(files, "file").c_str(),
-               data::left_out_text(split.left_out).c_str());
+               printable_line(data::left_out_text(split.left_out)).c_str());
 }
 
 nlohmann::json to_json(const data::Verification& split) {

@@ -35,5 +35,14 @@ TEST(Printable, BytesThatAreNotUtf8AreShownInstead) {
             "\\x9b2J");
 }
 
+TEST(Printable, ANameStaysInItsLine) {
+  EXPECT_EQ(printable_line("a\nlockstep: done\tand\x1b[2J"), "a\\nlockstep: done\\tand\\x1b[2J");
+  EXPECT_EQ(printable_line("Müller"), "Müller");
+}
+
+TEST(Printable, NoLineOfAMessageLooksLikeAMessage) {
+  EXPECT_EQ(printable_message("no file a\nlockstep: done"), "no file a\n  lockstep: done");
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -54,6 +54,18 @@ TEST(PredictionRows, WithoutNamesAClassIsItsNumber) {
   EXPECT_EQ(text, "0,x,1,0.5\n");
 }
 
+TEST(PredictionRows, NamesInCsvAreTextOfOneLine) {
+  const PredictionRows rows = rows_of(PredictionFormat::kCsv, 3, 1, {"x", "@SUM(A1)", "+2"});
+  std::string text;
+  rows.add(0, "=HYPERLINK(1).png", kThree, &text);
+  rows.add(1, "-photo\n9,x.png", kThree, &text);
+  rows.add(2, "\x1b[2J.png", kThree, &text);
+  EXPECT_EQ(text,
+            "0,'=HYPERLINK(1).png,'@SUM(A1),0.5\n"
+            "1,\"'-photo\\n9,x.png\",'@SUM(A1),0.5\n"
+            "2,\\x1b[2J.png,'@SUM(A1),0.5\n");
+}
+
 TEST(PredictionRows, JsonlHasALineASample) {
   const PredictionRows rows = rows_of(PredictionFormat::kJsonl, 3, 2, {"a", "b", "c"});
   std::string text = rows.header(1);

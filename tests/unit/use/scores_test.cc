@@ -113,5 +113,16 @@ TEST(Scores, TableAndPictureNameTheClasses) {
   EXPECT_THAT(picture, HasSubstr("fill=\"rgb(255,215,215)\""));  // 2 of 10
 }
 
+TEST(Scores, ANameNeitherBreaksATableNorCalculatesInASpreadsheet) {
+  Scores scores = three_classes();
+  scores.class_names = {"=1+cmd|' /C calc'!A0", "a\nlockstep: done\x1b[2J", "-1"};
+  const std::string table = confusion_csv(scores);
+  EXPECT_THAT(table, HasSubstr("\"'=1+cmd|"));
+  EXPECT_THAT(table, HasSubstr("\"a\\nlockstep: done\\x1b[2J\""));
+  EXPECT_THAT(table, HasSubstr("\"-1\"")) << "a number is a number";
+  EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 4);
+  EXPECT_THAT(scores_text(scores), Not(HasSubstr("\nlockstep")));
+}
+
 }  // namespace
 }  // namespace lockstep
