@@ -32,7 +32,19 @@ Status gzipped_whole() {
       "gunzip");
 }
 
+uint64_t most_inflated(uint64_t compressed_bytes, uint64_t more) {
+  // Clamp first: the product would overflow, and such a file exceeds the limit anyway.
+  const uint64_t bytes = std::min(compressed_bytes, limits::kDatasetBytes);
+  return std::min(bytes * limits::kWholeInflateRatio + more, limits::kDatasetBytes);
+}
+
+Status inflates_too_much() {
+  return bad("inflates to more than " + std::to_string(limits::kWholeInflateRatio) +
+             " times its size, which looks damaged; if it is sound, unpack it yourself");
+}
+
 struct GzipReader::Impl {
+  const uint64_t bytes;
   std::span<const uint8_t> rest;  // not yet given to zlib
   z_stream stream{};
   const bool is_gzipped;
@@ -41,7 +53,7 @@ struct GzipReader::Impl {
   Status failure;  // once it failed it stays failed
 
   Impl(std::span<const uint8_t> compressed, Wrapping wrapping)
-      : rest(compressed), is_gzipped(wrapping == Wrapping::kGzip) {
+      : bytes(compressed.size()), rest(compressed), is_gzipped(wrapping == Wrapping::kGzip) {
     const int window = is_gzipped ? 16 + MAX_WBITS : -MAX_WBITS;  // as inflateInit2 says them
     LOCKSTEP_CHECK(inflateInit2(&stream, window) == Z_OK, "inflateInit2");
   }
@@ -85,6 +97,10 @@ GzipReader::GzipReader(std::span<const uint8_t> compressed, Wrapping wrapping)
     : impl_(std::make_unique<Impl>(compressed, wrapping)) {}
 GzipReader::~GzipReader() = default;
 
+uint64_t GzipReader::compressed_bytes() const {
+  return impl_->bytes;
+}
+
 Result<size_t> GzipReader::read(std::span<uint8_t> out) {
   z_stream& stream = impl_->stream;
   size_t done = 0;
@@ -101,6 +117,8 @@ Result<size_t> GzipReader::read(std::span<uint8_t> out) {
 
 Status pass_on(GzipReader& reader, std::vector<uint8_t>& piece, size_t filled, uint64_t promised,
                const ByteSink& sink) {
+  if (promised > most_inflated(reader.compressed_bytes(), limits::kArrayInflateBytes))
+    return inflates_too_much();
   for (uint64_t done = filled;;) {
     if (done > promised)
       return bad("inflates to more than the " + std::to_string(promised) +

@@ -25,6 +25,13 @@ bool is_gzip(std::span<const uint8_t> bytes);
 // kBadData: the message for a gzipped file that holds many samples.
 Status gzipped_whole();
 
+// The most that `compressed_bytes` may inflate to: limits::kWholeInflateRatio times as much, and
+// `more`.
+uint64_t most_inflated(uint64_t compressed_bytes, uint64_t more);
+
+// kBadData: the message for a file that inflates to more.
+Status inflates_too_much();
+
 class GzipReader {
  public:
   enum class Wrapping { kGzip, kNone };
@@ -33,6 +40,8 @@ class GzipReader {
   ~GzipReader();
   GzipReader(const GzipReader&) = delete;
   GzipReader& operator=(const GzipReader&) = delete;
+
+  uint64_t compressed_bytes() const;  // all of them
 
   // Fills `out` from its start. Returns fewer bytes than asked for only at the verified end, then
   // 0.
@@ -48,8 +57,8 @@ class GzipReader {
 using ByteSink = std::function<Status(std::span<const uint8_t> piece, uint64_t bytes)>;
 
 // Passes all that `reader` has left to `sink`, after the first `filled` bytes, which are in
-// `piece`. kBadData unless these are exactly `promised` bytes together. REQUIRES: piece is not
-// empty.
+// `piece`. kBadData unless these are exactly `promised` bytes together, and at once if `promised`
+// is more than most_inflated() with limits::kArrayInflateBytes. REQUIRES: piece is not empty.
 Status pass_on(GzipReader& reader, std::vector<uint8_t>& piece, size_t filled, uint64_t promised,
                const ByteSink& sink);
 

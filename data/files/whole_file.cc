@@ -1,6 +1,5 @@
 #include "data/files/whole_file.h"
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -14,18 +13,6 @@ namespace lockstep::data {
 namespace {
 
 constexpr size_t kReadBytes = 256 * kKib;  // stays in the second-level cache
-
-uint64_t most_of(uint64_t compressed_bytes) {
-  // What is too long to be multiplied is too long anyway.
-  const uint64_t bytes = std::min(compressed_bytes, limits::kDatasetBytes);
-  return std::min(bytes * limits::kWholeInflateRatio + limits::kWholeInflateBytes,
-                  limits::kDatasetBytes);
-}
-
-Status too_much() {
-  return bad("inflates to more than " + std::to_string(limits::kWholeInflateRatio) +
-             " times its size, which looks damaged; if it is sound, unpack it yourself");
-}
 
 Status check_all_there(uint64_t done, std::optional<uint64_t> promised) {
   if (!promised || done == *promised) return Status::ok();
@@ -42,7 +29,7 @@ Status pass_plain(Reader& reader, uint64_t most, std::optional<uint64_t> promise
     LOCKSTEP_ASSIGN_OR_RETURN(const size_t filled, reader.read(piece));
     if (filled == 0) return check_all_there(done, promised);
     done += filled;
-    if (done > most) return promised ? check_all_there(done, promised) : too_much();
+    if (done > most) return promised ? check_all_there(done, promised) : inflates_too_much();
     LOCKSTEP_RETURN_IF_ERROR(sink(std::span(piece).first(filled), promised.value_or(0)));
   }
 }
@@ -57,8 +44,8 @@ WholeCodec whole_codec(std::span<const uint8_t> begin) {
 Status inflate_whole(WholeCodec codec, std::span<const uint8_t> file,
                      std::optional<uint64_t> promised, const ByteSink& sink) {
   LOCKSTEP_CHECK(codec != WholeCodec::kNone, "it is compressed");
-  const uint64_t most = most_of(file.size());
-  if (promised && *promised > most) return too_much();
+  const uint64_t most = most_inflated(file.size(), limits::kWholeInflateBytes);
+  if (promised && *promised > most) return inflates_too_much();
   if (codec == WholeCodec::kGzip) {
     GzipReader reader(file);
     return pass_plain(reader, promised.value_or(most), promised, sink);

@@ -9,6 +9,8 @@
 namespace lockstep::data {
 namespace {
 
+using testing::AllOf;
+
 // What inflate_idx() hands over, or its message.
 struct Inflated {
   std::string content;
@@ -42,6 +44,21 @@ TEST(Gzip, ReadsSeveralMembersAsOne) {
   const std::string two = gzip_bytes(plain.substr(0, 1'000)) + gzip_bytes(plain.substr(1'000));
   EXPECT_EQ(inflate(two).content, plain);
   EXPECT_EQ(inflate(two).error, "");
+}
+
+// 4 GiB of zeros deflate to 4 MiB: what a header promises is refused before anything is written.
+TEST(Gzip, ABombIsRefusedByWhatItPromises) {
+  const std::string header{"\0\0\x08\x03\0\x10\0\0\0\0\0\x40\0\0\0\x40", 16};
+  const Inflated idx = inflate(gzip_bytes(header + std::string(64 * 64, '\0')));
+  EXPECT_THAT(idx.error, AllOf(Says("200 times"), Advises("unpack")));
+  EXPECT_EQ(idx.content, "");
+  // The same for an array of an npz.
+  const auto packed = bytes_of(gzip_bytes(header));
+  const Status npz = inflate_bare(packed, uint64_t{1} << 32, 0, [](const auto&, uint64_t) {
+    ADD_FAILURE() << "nothing is passed on";
+    return Status::ok();
+  });
+  EXPECT_THAT(npz, FailsWith(Code::kBadData, Says("200 times"), Advises("unpack")));
 }
 
 TEST(Gzip, FindsEveryTruncation) {
