@@ -206,6 +206,15 @@ class Http(SourcesTest):
                                 cache=self.scratch / "other")
             self.assertEqual(plain.requests, [])
 
+    def test_no_redirect_leads_inside_of_another_network(self):
+        self.shards(self.far)
+        with RangeServer(self.far) as server:
+            server.write_manifest()
+            server.elsewhere = "http://169.254.169.254"  # where clouds keep credentials
+            server.fault = lambda path, part: "redirect"
+            self.assert_refused(server.url, 66, names=[server.url, "169.254.169.254"],
+                                says="link-local", advises="name that address")
+
 
 class Disturbed(SourcesTest):
     """Runs that find the index of their data, and nothing of the content."""

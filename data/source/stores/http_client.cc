@@ -1,8 +1,11 @@
 #include "data/source/stores/http_client.h"
 
+#include <arpa/inet.h>
 #include <curl/curl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <strings.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -10,10 +13,12 @@
 #include <array>
 #include <cstdlib>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "comm/base/limits.h"
+#include "data/source/stores/redirect_rule.h"
 
 namespace lockstep::source {
 namespace {
@@ -51,7 +56,49 @@ struct Transfer {
   const std::atomic<bool>* stop = nullptr;
   CURL* curl = nullptr;
   HttpAnswer answer;
+  std::optional<Network> first = {};  // where the server is that the user named
+  std::string refused = {};           // redirect that Lockstep does not follow
 };
+
+// Notes where the named server is. False for a redirect that leads inside of another network.
+bool may_ask(Transfer& transfer, const std::string& address) {
+  long redirects = 0;
+  const char* url = nullptr;
+  curl_easy_getinfo(transfer.curl, CURLINFO_REDIRECT_COUNT, &redirects);
+  curl_easy_getinfo(transfer.curl, CURLINFO_EFFECTIVE_URL, &url);
+  const Network network = network_of(address);
+  if (redirects == 0 || !transfer.first || may_redirect(*transfer.first, network)) return true;
+  transfer.refused = "the server redirects to " + std::string(url == nullptr ? "" : url) + " (" +
+                     address + "), which is " + text_of(network) +
+                     " that the server has no business with; if the data are there, name that "
+                     "address in the job";
+  return false;
+}
+
+std::string address_text(const sockaddr& address) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const void* bytes =
+      address.sa_family == AF_INET6
+          ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr)
+          : &reinterpret_cast<const sockaddr_in&>(address).sin_addr;
+  return ::inet_ntop(address.sa_family, bytes, text.data(), text.size()) == nullptr ? ""
+                                                                                    : text.data();
+}
+
+// Before a connection is made.
+curl_socket_t on_socket(void* raw, curlsocktype, curl_sockaddr* to) {
+  auto& transfer = *static_cast<Transfer*>(raw);
+  if (!may_ask(transfer, address_text(to->addr))) return CURL_SOCKET_BAD;
+  return ::socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+}
+
+// Before a request is sent, also over a connection that was there before.
+int on_request(void* raw, char* to, char*, int, int) {
+  auto& transfer = *static_cast<Transfer*>(raw);
+  if (!may_ask(transfer, to)) return CURL_PREREQFUNC_ABORT;
+  if (!transfer.first) transfer.first = network_of(to);
+  return CURL_PREREQFUNC_OK;
+}
 
 bool is_error(const Transfer& transfer) {
   long status = 0;
@@ -182,6 +229,10 @@ struct HttpClient::Impl {
     curl_easy_setopt(curl, CURLOPT_MAXREDIRS, limits::kHttpRedirects);
     curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
     curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);
+    curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, on_socket);
+    curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, &transfer);
+    curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, on_request);
+    curl_easy_setopt(curl, CURLOPT_PREREQDATA, &transfer);
     if (const char* file = certificates()) curl_easy_setopt(curl, CURLOPT_CAINFO, file);
   }
 
@@ -236,6 +287,7 @@ Result<HttpAnswer> HttpClient::send(const HttpRequest& request) {
   impl_->give_back(curl);
   curl_slist_free_all(headers);
   if (code == CURLE_OK || answer.is_longer) return std::move(answer);
+  if (!transfer.refused.empty()) return Status(Code::kRefused, transfer.refused);
   return failure_of(code, detail, impl_->stall_s);
 }
 

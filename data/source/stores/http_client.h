@@ -3,7 +3,8 @@
 // INVARIANTS
 //  H1 Every certificate is verified, by the authorities of SSL_CERT_FILE, AWS_CA_BUNDLE or
 //     CURL_CA_BUNDLE, else those of this machine's distribution. The client follows at most
-//     limits::kHttpRedirects redirects, and none from https to http.
+//     limits::kHttpRedirects redirects, none from https to http, and none that leads inside of a
+//     network where the named server is not (redirect_rule.h).
 //  H2 The client takes no more of an answer than was asked for.
 //  H3 Every request ends: it fails when it stalls (less than 1 KiB/s for `stall_s`), or is stopped.
 //

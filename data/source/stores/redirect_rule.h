@@ -1,0 +1,23 @@
+// Where a server of data may redirect to. Whoever controls a public server must not make a run ask
+// services inside of its own network, such as a cloud's metadata at 169.254.169.254.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <string>
+
+namespace lockstep::source {
+
+enum class Network { kPublic, kPrivate, kLinkLocal, kLoopback };
+
+// `address`: digits of IPv4 or IPv6, also an IPv4 address inside of an IPv6 one. What is no address
+// counts as loopback, to which nobody may redirect from elsewhere.
+Network network_of(const std::string& address);
+
+// True to a public address; to a private one from any but a public one; to link-local and loopback
+// addresses only from the same kind.
+bool may_redirect(Network from, Network to);
+
+const char* text_of(Network network);  // "a link-local address"
+
+}  // namespace lockstep::source
