@@ -129,6 +129,11 @@ while :; do
 done
 ((code != 138)) || code=75  # USR1 came before anybody could obey it: nothing has begun
 
+# A task of an array has two numbers. One task's SLURM_JOB_ID is the whole array's number too, and
+# would stand for all tasks.
+job=$SLURM_JOB_ID
+[[ -z ${SLURM_ARRAY_JOB_ID:-} ]] || job=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
+
 # 75 does not requeue a job by itself, not even one that is preempted and ends in its grace time.
 must_requeue() {
   local state range tries
@@ -137,15 +142,15 @@ must_requeue() {
     ((75 < ${range%-*} || 75 > ${range#*-})) || return 1  # Slurm will
   done
   for tries in 1 2 3 4 5 6; do
-    state=$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%T) && break
+    state=$(squeue --noheader --jobs="$job" --format=%T) && break
     sleep 10  # the controller is starting again
   done
   # In any other state it was cancelled, or Slurm is requeuing it already.
   [[ $state == RUNNING ]]
 }
 if ((code == 75)) && must_requeue; then
-  echo "lockstep: stopped with a checkpoint; requeuing job $SLURM_JOB_ID"
-  scontrol requeue "$SLURM_JOB_ID"
+  echo "lockstep: code 75, so there is more to do; requeuing job $job"
+  scontrol requeue "$job"
 fi
 exit "$code"
 )";

@@ -79,6 +79,35 @@ class Batch(SlurmTest):
         self.assertEqual(self.cluster.command("squeue", "-h"), "")
 
 
+class Array(SlurmTest):
+    """One task's SLURM_JOB_ID is the number of the whole array, and would stand for all tasks."""
+
+    def test_each_task_comes_back_once_and_those_that_finished_stay_finished(self):
+        short, *long = tasks = ("60", "1000", "1001")  # of so many steps
+        script = self.script(self.job_of(), "train.max_steps=%a", "checkpoint.every_steps=1000",
+                             options=["--nodes", "1", "--array", ",".join(tasks)])
+        number = self.submit(script).process.number
+        runs = {task: self.run_in(self.scratch / "run" / task) for task in tasks}
+
+        def told(task, key):
+            return self.cluster.job(f"{number}_{task}")[key]
+        self.cluster.wait_for(lambda: told(short, "JobState") == "COMPLETED", "the first is done",
+                              120)
+        for task in long:
+            history = runs[task].run_dir / "history.jsonl"
+            self.cluster.wait_for(lambda history=history: history.exists()
+                                  and history.read_bytes().count(b"\n") > 20,
+                                  f"{task} trains", 120)
+            self.cluster.command("scancel", "--batch", "--signal=USR1", f"{number}_{task}")
+        for task in long:
+            self.cluster.wait_for(lambda task=task: told(task, "JobState") == "COMPLETED"
+                                  and told(task, "Restarts") == "1", f"{task} came back once", 180)
+        self.assertEqual([told(task, "Restarts") for task in tasks], ["0", "1", "1"])
+        for task in tasks:
+            summary = runs[task].summary()
+            self.assertEqual((summary["exit_code"], summary["steps"]), (0, int(task)))
+
+
 class TimeLimit(SlurmTest):
     def setUp(self):
         super().setUp()

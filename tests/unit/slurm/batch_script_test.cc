@@ -76,6 +76,8 @@ TEST(BatchScript, EachRunOfAnArrayHasADirectoryAndANumber) {
   array.run_dir = "/shared/seed-%a/x";
   EXPECT_THAT(script(array),
               HasSubstr("--run-dir '/shared/seed-'\"$SLURM_ARRAY_TASK_ID\"'/x' &\n"));
+  EXPECT_THAT(script(array), HasSubstr("job=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\n"));
+  EXPECT_THAT(script(array), Not(HasSubstr("requeue \"$SLURM_JOB_ID"))) << "all tasks, for one";
   array.array = "";
   EXPECT_THAT(refusal(array), HasSubstr("there is no --array"));
 }
