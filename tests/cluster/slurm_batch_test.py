@@ -83,7 +83,7 @@ class Array(SlurmTest):
     """One task's SLURM_JOB_ID is the number of the whole array, and would stand for all tasks."""
 
     def test_each_task_comes_back_once_and_those_that_finished_stay_finished(self):
-        short, *long = tasks = ("60", "1000", "1001")  # of so many steps
+        short, *long = tasks = ("60", "900", "901")  # of so many steps
         script = self.script(self.job_of(), "train.max_steps=%a", "checkpoint.every_steps=1000",
                              options=["--nodes", "1", "--array", ",".join(tasks)])
         number = self.submit(script).process.number
