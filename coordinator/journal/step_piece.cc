@@ -52,8 +52,8 @@ void StepTally::add(const StepEntry& step) {
 }
 
 uint64_t StepTotals::useful(uint64_t wall_us) const {
-  const bool stood_still = cold_left == 0 && wall_us > kStandstillTimes * usual_us &&
-                           wall_us > usual_us + kStandstillUs;
+  const bool stood_still =
+      cold_left == 0 && wall_us > kStandstillTimes * usual_us && wall_us > usual_us + kStandstillUs;
   return stood_still ? usual_us : wall_us;
 }
 

@@ -17,8 +17,12 @@ constexpr uint32_t kLeaveSecondsBefore = 10;  // of a run that was begun before 
 constexpr int kTooOld = 3;
 constexpr int kNoLockstep = 4;
 constexpr int kNoTorch = 5;
+// Python looks for modules in the working directory first, which nobody has chosen: a file there
+// that is called like one of torch's modules would run. (-P is Python 3.11's.)
+constexpr char kNotFromHere[] = "import sys; sys.path[0] == '' and sys.path.pop(0)";
+constexpr char kStartScript[] = "; from lockstep._script import start_main; start_main()";
 constexpr char kModuleCheck[] =
-    "import sys\n"
+    "\n"
     "if sys.version_info < (3, 10): sys.exit(3)\n"
     "from importlib.util import find_spec\n"
     "sys.exit(4 if find_spec('lockstep') is None else 5 if find_spec('torch') is None else 0)\n";
@@ -103,9 +107,10 @@ Result<WorkerLaunch> worker_launch(const wire::JobSpec& job, const std::string& 
     return WorkerLaunch{.words = {std::move(program)}};
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string python, find_python(variable));
-  WorkerLaunch launch{.words = {python, "-u", "-m", "lockstep._boot", job.script().path()},
-                      .env = script_env(job, directory, variable),
-                      .is_script = true};
+  WorkerLaunch launch{
+      .words = {python, "-u", "-c", std::string(kNotFromHere) + kStartScript, job.script().path()},
+      .env = script_env(job, directory, variable),
+      .is_script = true};
   launch.words.insert(launch.words.end(), job.script().args().begin(), job.script().args().end());
   return launch;
 }
@@ -113,7 +118,8 @@ Result<WorkerLaunch> worker_launch(const wire::JobSpec& job, const std::string& 
 Status check_python(const WorkerLaunch& launch) {
   if (!launch.is_script) return Status::ok();
   const std::string& python = launch.words[0];
-  ProcessSpec spec{.argv = {python, "-c", kModuleCheck}, .output_path = "/dev/null"};
+  ProcessSpec spec{.argv = {python, "-c", std::string(kNotFromHere) + kModuleCheck},
+                   .output_path = "/dev/null"};
   spec.env = launch.env;
   LOCKSTEP_ASSIGN_OR_RETURN(const pid_t pid, start_process(spec));
   const ProcessEnd end = wait_for_end(pid);

@@ -136,7 +136,7 @@ def processes_of(run_dir, of_interest=lambda words: True):
             with contextlib.suppress(OSError):
                 words = (entry / "cmdline").read_bytes().split(b"\0")
                 ours = os.fsencode(str(run_dir)) in words and b"lockstep" in words[0]
-                if b"lockstep._boot" in words:  # of a script, and its data processes
+                if any(b"lockstep._script" in word for word in words):  # of a script, and its data processes
                     ours = b"run_dir=%b\n" % os.fsencode(run_dir) in (entry / "environ").read_bytes()
                 if ours and of_interest(words):
                     state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]

@@ -58,6 +58,19 @@ class Processes(ScriptTest):
                          "".join('{"step":%d,"applied":%d}\n' % (n, n) for n in (1, 2, 3)))
         self.assert_nothing_left(run)
 
+    def test_modules_come_from_the_scripts_folder_and_never_from_the_working_directory(self):
+        here = self.scratch / "here"
+        here.mkdir()
+        trap = "import pathlib; pathlib.Path(__file__).with_suffix('.ran').touch()\nraise ImportError\n"
+        for name in ("torch", "lockstep", "typing", "importlib", "helper"):
+            (here / f"{name}.py").write_text(trap)
+        (self.scratch / "helper.py").write_text("print('the right helper')\n")
+        script = self.write_script("import helper, lockstep, torch\n")
+        run = self.start_script(script, prefix=("env", "-C", here))
+        self.assert_fails(run, 64, names="lockstep.start()")
+        self.assertIn("the right helper", self.log_of(run) + run.text())
+        self.assertEqual([*here.glob("*.ran")], [])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -76,8 +76,8 @@ TEST_F(WorkerLaunchTest, AScriptLearnsFromOneVariableWhatItIs) {
   EXPECT_TRUE(found->is_script);
   const auto spec = process_of(*found, kOptions);
   ASSERT_TRUE(spec.is_ok());
-  EXPECT_THAT(spec->argv,
-              ElementsAre(python, "-u", "-m", "lockstep._boot", "/jobs/train.py", "--lr", "0.1"));
+  EXPECT_THAT(spec->argv, ElementsAre(python, "-u", "-c", HasSubstr("lockstep._script"),
+                                      "/jobs/train.py", "--lr", "0.1"));
   EXPECT_THAT(spec->env, ElementsAre("OMP_NUM_THREADS=3", "PYTHONHASHSEED=0",
                                      "LOCKSTEP_WORKER=run_dir=/runs/a b\nlocal_rank=2"));
 }

@@ -55,7 +55,7 @@ def run(words: list[str]) -> int:
     """`words`: the script and its arguments."""
     script = words[0]
     sys.argv = words
-    sys.path[0] = os.path.dirname(os.path.abspath(script))
+    sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
     faulthandler.enable()
     sys.breakpointhook = lambda *_, **__: print(_NO_TERMINAL.format(script=script),
                                                 file=sys.stderr)
@@ -82,5 +82,6 @@ def run(words: list[str]) -> int:
 
 
 def start_main() -> None:
-    """The words of the command line name the script."""
+    """The words of the command line name the script. The agent starts `python -c` with this function
+    (deploy/agent/worker_launch.cc), and without the working directory in sys.path."""
     sys.exit(run(sys.argv[1:]))

@@ -106,7 +106,7 @@ def start_run():
 
     _started = Run(core, is_worker=worker is not None, script=script)
     if worker is None:
-        atexit.register(_started.abandon)  # of a worker, _boot.py knows how the script ended
+        atexit.register(_started.abandon)  # of a worker, _script.py knows how the script ended
     return _started
 
 
