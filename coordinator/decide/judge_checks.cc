@@ -1,6 +1,7 @@
 // Judges the checks for silent corruption (corruption.h).
 #include <algorithm>
 
+#include "comm/wire/predictions.h"
 #include "coordinator/decide/check_finding.h"
 #include "coordinator/decide/decide_internal.h"
 #include "coordinator/decide/expel.h"
@@ -147,6 +148,14 @@ Reason judge_alone(Turn& turn, Generation generation, Step step, const CheckFind
   return Reason::kEndedCorruption;
 }
 
+std::string cause_of_a_difference(const Options& options) {
+  const std::string machines =
+      "one of these machines computes wrong. Test their memory, leave the bad one out and resume";
+  if (!is_script(options.job.model())) return machines;
+  return "the script keeps something of its own that differs between workers (keep() it), or " +
+         machines;
+}
+
 Reason judge_unexplained(Turn& turn, Generation generation, Step step,
                          const CheckFinding& finding) {
   const bool is_again = turn.state.checks.unexplained.contains(step);
@@ -157,9 +166,7 @@ Reason judge_unexplained(Turn& turn, Generation generation, Step step,
   turn.note(LogLine::Level::kError, "corruption", what);
   if (is_again) {
     end_run(turn, 70,
-            what +
-                ". They differed there before: one of these machines computes wrong. Test their "
-                "memory, leave the bad one out and resume; " +
+            what + ". They differed there before: " + cause_of_a_difference(turn.options) + "; " +
                 what_remains(turn));
     return Reason::kEndedCorruption;
   }
@@ -188,11 +195,13 @@ std::optional<Reason> judge_witnesses(Turn& turn, Step step, const PendingCheck&
   const bool was_open = std::any_of(witnesses.begin(), witnesses.end(),
                                     [step](const auto& w) { return w.step == step; });
   if (was_open && wrong.empty()) {
+    const std::string why = compares_work(turn.options)
+                                ? " on a result that none of them had before: the error had spread "
+                                  "to all"
+                                : ", and with comm.numerics fast that does not tell who was wrong";
     turn.note(LogLine::Level::kWarn, "corruption",
-              "step " + std::to_string(step) +
-                  " was computed again, and all workers agree on a result that none of them had "
-                  "before: the error had spread to all. It is undone, but Lockstep cannot tell "
-                  "whose it was; test the machines");
+              "step " + std::to_string(step) + " was computed again, and all workers agree" + why +
+                  ". It is undone, but Lockstep cannot tell whose it was; test the machines");
     return std::nullopt;
   }
   std::erase_if(wrong, [&](const WitnessEntry& w) {

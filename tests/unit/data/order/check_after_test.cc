@@ -29,7 +29,8 @@ TEST(CheckAfter, OrdinalsCountTheChecks) {
     uint64_t ordinal = 0;
     for (Step applied = 1; applied <= 2500; ++applied) {
       const auto found = check_ordinal(applied, every);
-      if (found) EXPECT_EQ(*found, ordinal++) << applied << " of every " << every;
+      if (!found) continue;
+      EXPECT_EQ(*found, ordinal++) << applied << " of every " << every;
     }
   }
 }
