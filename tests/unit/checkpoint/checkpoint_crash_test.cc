@@ -76,6 +76,53 @@ class FaultyFileOps final : public FileOps {
   int count_ = 0;
 };
 
+std::string last_name(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+// Notes what must be in order for a power cut to leave nothing wrong.
+class LoggedFileOps final : public FileOps {
+ public:
+  explicit LoggedFileOps(std::vector<std::string>& done) : done_(done) {}
+  Status make_directory(const std::string& path) override { return real_->make_directory(path); }
+  Result<std::unique_ptr<OutputFile>> create(const std::string& path) override {
+    LOCKSTEP_ASSIGN_OR_RETURN(auto file, real_->create(path));
+    return std::unique_ptr<OutputFile>(
+        std::make_unique<File>(done_, last_name(path), std::move(file)));
+  }
+  Status rename(const std::string& from, const std::string& to) override {
+    done_.push_back("rename to " + last_name(to));
+    return real_->rename(from, to);
+  }
+  Status sync_directory(const std::string& path) override {
+    done_.push_back("sync " + last_name(path));
+    return real_->sync_directory(path);
+  }
+  Status remove_directory(const std::string& path) override {
+    return real_->remove_directory(path);
+  }
+
+ private:
+  class File final : public OutputFile {
+   public:
+    File(std::vector<std::string>& done, std::string name, std::unique_ptr<OutputFile> real)
+        : done_(done), name_(std::move(name)), real_(std::move(real)) {}
+    Status append(std::span<const std::byte> bytes) override { return real_->append(bytes); }
+    Status finish() override {
+      done_.push_back("finish " + name_);
+      return real_->finish();
+    }
+
+   private:
+    std::vector<std::string>& done_;
+    const std::string name_;
+    std::unique_ptr<OutputFile> real_;
+  };
+
+  std::vector<std::string>& done_;
+  std::unique_ptr<FileOps> real_ = posix_file_ops();
+};
+
 class CheckpointCrash : public ::testing::Test {
  protected:
   CheckpointCrash() {
@@ -144,6 +191,20 @@ TEST_F(CheckpointCrash, KilledAtAnyFileOperationLeavesOldOrNewButNothingWrong) {
     expect_nothing_wrong();
   }
   expect_second_try_succeeds();
+}
+
+// After a power cut a disk holds what was synced: a name may be there before what it names, unless
+// the directory of the files was synced before the rename, and the parent directory after it.
+TEST_F(CheckpointCrash, BothDirectoriesAreOnDiskBeforeTheCheckpointIsReported) {
+  std::vector<std::string> done;
+  LoggedFileOps files(done);
+  TestState state = TestState::small(2);
+  ASSERT_TRUE(write_checkpoint(files, dir_, state.tensors(), manifest_of(200)).is_ok());
+  const std::string name = checkpoint_name({200, 1, 1});
+  ASSERT_GE(done.size(), 4u);
+  EXPECT_THAT(std::vector<std::string>(done.end() - 4, done.end()),
+              ElementsAre("finish manifest.json", "sync tmp-" + name, "rename to " + name,
+                          "sync checkpoints"));
 }
 
 TEST_F(CheckpointCrash, AnErrorOfAnyFileOperationIsReportedAndCleanedUp) {

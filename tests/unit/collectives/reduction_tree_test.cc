@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 
+#include "comm/collectives/sum_slice.h"
 #include "tests/support/same_bits.h"
 #include "tests/unit/collectives/world.h"
 
@@ -194,6 +195,23 @@ TEST(EvaluateSum, SumsTooLargeForTheCachesHaveTheSameBits) {
     for (const float*& leaf : leaves) leaf += middle;
     evaluate_sum(merge.gradients, leaves, half.data() + middle, n - middle);
     EXPECT_TRUE(same_bits(whole, half));
+  }
+}
+
+// What an empty slot's partial holds counts in the control section, and from its first element on.
+TEST(SumSlice, TheControlSectionBeginsExactlyWhereTheStatisticsEnd) {
+  constexpr uint64_t kControl = 5;
+  const std::vector<SlotRun> runs = {{0, 1}, {1, 2}};
+  const StepMerge merge = make_step_merge(runs, 2, {true, false});
+  const std::vector<float> partials[] = {std::vector<float>(8, 1.0f), std::vector<float>(8, 2.0f)};
+  for (const ElementRange slice : {ElementRange{0, 8}, ElementRange{0, 5}, ElementRange{5, 8},
+                                   ElementRange{3, 7}, ElementRange{4, 5}, ElementRange{5, 6}}) {
+    std::vector<float> out(slice.size(), -1.0f);
+    sum_slice(
+        merge, kControl, slice,
+        [&](const Leaf& leaf) { return partials[leaf.rank].data() + slice.begin; }, out.data());
+    for (uint64_t i = slice.begin; i < slice.end; ++i)
+      EXPECT_EQ(out[i - slice.begin], i < kControl ? 1.0f : 3.0f) << "element " << i;
   }
 }
 

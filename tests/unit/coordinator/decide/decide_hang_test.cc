@@ -117,6 +117,14 @@ TEST(Hang, MoreThanHalfBehindMeansThatSomethingElseIsWrong) {
   EXPECT_EQ(w.state.ranks.size(), 4u);
 }
 
+// With exactly half of them behind, the others wait for them.
+TEST(Hang, TwoOfFourThatAreBehindGoTogether) {
+  World w(with_hang(4));
+  w.train();
+  EXPECT_EQ(stay(w, {0, 1, 0, 1}, 21'000), Reason::kRegrouped);
+  EXPECT_EQ(w.state.ranks, (std::vector<MemberId>{2, 4}));
+}
+
 TEST(Hang, AnEvaluationMayTakeFourTimesAsLong) {
   World w(with_hang(2));
   w.train();

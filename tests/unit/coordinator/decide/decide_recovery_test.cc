@@ -239,6 +239,49 @@ TEST(Recovery, AStoppedProcessThatWasDeclaredDeadComesBackAsANewMember) {
   EXPECT_EQ(w.state.planned->ranks, (std::vector<MemberId>{1, 2, 4}));
 }
 
+// A joiner may hold a state of a generation that was rolled back until it has the state of its
+// source. Its answer says so, and nothing of it may come back.
+TEST(Recovery, AStateOfARolledBackGenerationIsNoSourceWhateverItsMemberBecame) {
+  World w(small_options(4, 100));
+  w.train();
+  w.kill(3);
+  for (ConnectionId c : {1, 2, 4}) w.promise_at(c, c == 1 ? 5 : 4);  // generation 2 starts at 5
+  w.kill(1);
+  w.promise_at(2, 4, 1), w.promise_at(4, 4, 1);  // generation 3 goes back to 4
+  ASSERT_EQ(w.started().resume().step(), 4u);
+  ASSERT_TRUE(w.state.lineage.at(2).row.rolled_back);
+  w.join(11, World::registration(0));
+  ASSERT_EQ(w.kill(4), Reason::kRegrouped);
+  w.promise_at(11, 5, 2, 5);
+  ASSERT_EQ(w.promise_at(2, 4, 1), Reason::kStarted);  // generation 4, of 2 and the joiner
+  ASSERT_EQ(w.started().resume().step(), 4u);
+  w.join(12, World::registration(3));
+  w.kill(2);
+  w.promise(12);
+  EXPECT_NE(w.promise_at(11, 5, 2, 5), Reason::kStarted);
+}
+
+// After a rollback the evaluations and the records of the steps that are made again come again.
+TEST(Recovery, ARollbackForgetsEvaluationsAndRecordsAfterIt) {
+  World w(small_options(3, 100));
+  train_three(w, 24);
+  w.report(1, 2, 24, 25);
+  w.kill(3);
+  w.promise_at(1, 25);
+  w.promise_at(2, 24);
+  ASSERT_EQ(w.say(1, eval_after(25, 3, 7)), Reason::kRecordsAccepted);
+  ASSERT_EQ(w.report(1, 4, 25, 26), Reason::kRecordsAccepted);
+  ASSERT_EQ(w.state.pending.count(25), 1u);
+  w.kill(1);
+  ASSERT_EQ(w.promise_at(2, 24, 1), Reason::kStarted);
+  EXPECT_EQ(w.started().resume().step(), 24u);
+  EXPECT_TRUE(w.state.evals.empty());
+  EXPECT_TRUE(w.state.pending.empty());
+  // In a new numbering of batches, made again with another evaluation's result.
+  EXPECT_EQ(w.report(2, 2, 24, 25), Reason::kRecordsAccepted);
+  EXPECT_EQ(w.say(2, eval_after(25, 3, 8)), Reason::kRecordsAccepted);
+}
+
 TEST(Recovery, HostileAnswersAreMalformed) {
   World w(small_options(3, 100));
   train_three(w, 5);

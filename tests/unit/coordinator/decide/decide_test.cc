@@ -201,6 +201,35 @@ TEST(Decide, ADuplicateBatchIsAckedAgainAndCountsOnce) {
   EXPECT_EQ(w.history.size(), 2u);
 }
 
+// A step without a record would be one of which nothing is proven.
+TEST(Decide, ARecordThatLeavesOutAStepEndsTheRun) {
+  World w;
+  w.train();
+  EXPECT_EQ(w.report(1, 1, 0, 1), Reason::kRecordsAccepted);
+  EXPECT_EQ(w.report(1, 2, 2, 3), Reason::kEndedCorruption);
+  EXPECT_NE(w.ends.back().message.find("step 1 is next"), std::string::npos);
+}
+
+// What a member of an older generation says of its peers blames nobody of the present one.
+TEST(Decide, ASuspicionOfAnOlderGenerationIsRefused) {
+  World w(small_options(4, 100));
+  w.train();
+  ASSERT_EQ(w.kill(4), Reason::kRegrouped);
+  for (ConnectionId c : {1, 2, 3}) w.promise_at(c, 0);
+  ASSERT_EQ(w.state.run, RunState::kStarted);
+  wire::Envelope late;
+  late.set_generation(1);
+  late.mutable_peer_suspect()->set_member(3);
+  late.mutable_peer_suspect()->set_what("reset by peer");
+  EXPECT_EQ(w.say(1, late), Reason::kRefusedStaleGeneration);
+  EXPECT_TRUE(w.sent(1).back().has_start());
+  late.clear_peer_suspect();
+  late.mutable_leave()->set_reason(wire::Leave::STOPPED);
+  EXPECT_EQ(w.say(1, late), Reason::kRefusedStaleGeneration);
+  EXPECT_EQ(w.wait_alive(10'000), Reason::kNothingDue);
+  EXPECT_EQ(w.state.ranks, (std::vector<MemberId>{1, 2, 3}));
+}
+
 TEST(Decide, RanksThatDisagreeAboutAStepEndTheRun) {
   World w;
   w.train();
