@@ -36,8 +36,9 @@ EncodedSource source_of(const std::string& format, Shards shards, const ColumnNa
   source.names = shards.names;
   source.files = shards.names;
   for (const auto& [i, packed] : shards.packed) source.files.push_back(packed.file);
-  source.look = [shards = std::move(shards), read = std::move(read), &progress](uint32_t threads) {
-    return look_at_shards(shards, read, threads, progress);
+  source.look = [shards = std::move(shards), read = std::move(read), &progress](
+                    uint32_t threads, DamagedFiles* damaged) {
+    return look_at_shards(shards, read, threads, progress, damaged);
   };
   return source;
 }
@@ -83,8 +84,9 @@ EncodedSource arrow_source(const Shards& shards, const ColumnNames& columns,
   // Data that are far away have their Arrow files here, whole: none is only a place.
   EncodedSource source = source_of("arrow_images", shards, columns, read, progress, nullptr);
   source.has_class_names = are_names(classes);
-  source.look = [look = source.look, classes](uint32_t threads) -> Result<IndexContent> {
-    LOCKSTEP_ASSIGN_OR_RETURN(IndexContent content, look(threads));
+  source.look = [look = source.look, classes](uint32_t threads,
+                                              DamagedFiles* damaged) -> Result<IndexContent> {
+    LOCKSTEP_ASSIGN_OR_RETURN(IndexContent content, look(threads, damaged));
     // Fewer names than labels are names of something else.
     if (classes.size() >= content.classes.size()) content.classes = classes;
     return content;
@@ -113,9 +115,9 @@ Result<EncodedSource> find_folder_source(const EncodedRequest& request) {
   source.shown_directory = source.directory;
   source.has_class_names = true;
   source.far = request.far;
-  source.look = [directory = source.directory, &progress = request.progress,
-                 at = source.far](uint32_t threads) {
-    return look_at_image_folder(directory, threads, progress, at.get());
+  source.look = [directory = source.directory, &progress = request.progress, at = source.far](
+                    uint32_t threads, DamagedFiles* damaged) {
+    return look_at_image_folder(directory, threads, progress, at.get(), damaged);
   };
   return source;
 }

@@ -1,5 +1,7 @@
 #include "data/read/verify.h"
 
+#include <unistd.h>
+
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -83,9 +85,25 @@ Status decode_whole(const IndexedMasks& masks, uint64_t i) {
   return status.is_ok() ? status : Status(status.code(), masks.name_of(i) + " " + status.message());
 }
 
+// The index of what is not damaged, where some files are: not to be kept.
+Result<ExtentIndex> index_of_rest(const EncodedSource& source, const Work& work,
+                                  DamagedFiles& damaged) {
+  LOCKSTEP_ASSIGN_OR_RETURN(IndexContent rest, source.look(work.team.threads(), &damaged));
+  rest.fingerprint = std::string(32, '0');
+  const std::string path = work.cache_dir + "/verify-" + std::to_string(::getpid()) + ".idx";
+  LOCKSTEP_RETURN_IF_ERROR(write_extent_index(path, rest));
+  auto index = ExtentIndex::open(path, source.directory);
+  ::unlink(path.c_str());
+  return index;
+}
+
 Status verify_images(const EncodedSource& source, const Work& work, Verification& out) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const ExtentIndex index,
-                            open_index(source, work.cache_dir, work.progress));
+  DamagedFiles damaged;
+  auto opened = open_index(source, work.cache_dir, work.progress);
+  if (!opened.is_ok() && opened.status().code() == Code::kBadData)
+    if (auto rest = index_of_rest(source, work, damaged); rest.is_ok()) opened = std::move(rest);
+  if (!opened.is_ok()) return opened.status();
+  const ExtentIndex index = std::move(opened).value();
   const EncodedFiles files(index, source.directory, source.far, source.copied);
   out.left_out = index.notes().left_out;
   std::vector<std::shared_ptr<const IndexedMasks>> masks;
@@ -110,7 +128,9 @@ Status verify_images(const EncodedSource& source, const Work& work, Verification
     shown.one_done(thread);
     return Status::ok();
   }));
-  out.samples = index.samples();
+  // After all samples: what has no number among them.
+  for (const auto& [i, message] : damaged.messages()) faults.add(index.samples() + i, message);
+  out.samples = index.samples() + damaged.messages().size();
   for (uint64_t i = 0; i < index.samples(); ++i) {
     out.bytes += index.extent(i).bytes;
     for (const auto& of_field : masks) out.bytes += of_field->extent(i).bytes;

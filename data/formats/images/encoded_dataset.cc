@@ -52,7 +52,7 @@ Result<std::string> index_path(const EncodedSource& source, const std::string& c
 Status make_index(const EncodedSource& source, const std::string& path,
                   const ProgressFn& progress) {
   const uint32_t threads = threads_to_look();
-  LOCKSTEP_ASSIGN_OR_RETURN(IndexContent content, source.look(threads));
+  LOCKSTEP_ASSIGN_OR_RETURN(IndexContent content, source.look(threads, nullptr));
   LOCKSTEP_ASSIGN_OR_RETURN(content.fingerprint,
                             fingerprint_of(content, source.directory, threads, progress,
                                            kWholeContentBytes, source.far.get()));

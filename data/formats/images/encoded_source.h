@@ -12,6 +12,7 @@
 
 #include "comm/base/status.h"
 #include "data/base/column_names.h"
+#include "data/base/damaged_files.h"
 #include "data/dataset/fields.h"
 #include "data/formats/images/extent_index.h"
 
@@ -40,8 +41,9 @@ struct EncodedSource {
   std::vector<EncodedSource> masks = {};
   // Masks and images belong together by their names without ending. False: by their numbers.
   bool joins_by_stem = false;
-  // Looks at all samples; returns everything but the fingerprint.
-  std::function<Result<IndexContent>(uint32_t threads)> look;
+  // Looks at all samples; returns everything but the fingerprint. With `damaged`, what is damaged
+  // is left out and told there; without, it is the error, which names all of it.
+  std::function<Result<IndexContent>(uint32_t threads, DamagedFiles* damaged)> look;
   // Set if samples may be compressed once more. Returns what inflated() returns.
   std::function<Result<EncodedSource>(const std::string& cache_dir)> inflate;
 };

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "data/base/damaged_files.h"
 #include "data/base/source_notes.h"
 #include "data/files/mapped_file.h"
 #include "data/image/image_info.h"
@@ -100,6 +101,10 @@ class ExtentIndex {
 
 // REQUIRES: content fulfils the invariants. kInternal if the file cannot be written.
 Status write_extent_index(const std::string& path, const IndexContent& content);
+
+// Takes the samples of files that are damaged, `found` by their numbers in `content`, out of it,
+// and tells `damaged` of them. What was found is the error if `damaged` is null or no file is left.
+Status leave_out_damaged(const DamagedFiles& found, DamagedFiles* damaged, IndexContent& content);
 
 // Size and time of a file or directory; kNoInput if it is not there.
 Result<IndexContent::Path> stamp_of(const std::string& directory, const std::string& name);

@@ -107,7 +107,8 @@ std::string doubt_of_classes(const std::string& path) {
 }
 
 Result<IndexContent> look_at_image_folder(const std::string& directory, uint32_t threads,
-                                          const ProgressFn& progress, source::RemoteFiles* far) {
+                                          const ProgressFn& progress, source::RemoteFiles* far,
+                                          DamagedFiles* damaged) {
   IndexContent content;
   ImageTree found;
   LOCKSTEP_ASSIGN_OR_RETURN(ImageNames root, names_in(directory));
@@ -138,12 +139,15 @@ Result<IndexContent> look_at_image_folder(const std::string& directory, uint32_t
   content.files.resize(found.images.size());
   LOCKSTEP_ASSIGN_OR_RETURN(const auto team, ThreadTeam::start(threads, "index"));
   ProgressOfMany shown("looking at the images of " + directory, found.images.size(), progress);
+  DamagedFiles found_damaged;
   LOCKSTEP_RETURN_IF_ERROR(team->run(found.images.size(), [&](uint32_t thread, uint64_t i) {
     content.extents[i].file = static_cast<uint32_t>(i);
     content.files[i].name = found.images[i];
     shown.one_done(thread);
-    return look_at_image(directory, content.files[i], content.extents[i], far);
+    return found_damaged.take(i,
+                              look_at_image(directory, content.files[i], content.extents[i], far));
   }));
+  LOCKSTEP_RETURN_IF_ERROR(leave_out_damaged(found_damaged, damaged, content));
   return content;
 }
 

@@ -38,7 +38,9 @@ std::string doubt_of_classes(const std::string& path);
 
 // Looks at the images with `threads` threads; returns everything but the fingerprint. Errors as
 // open_dataset(), naming the file. `far` has the content of the files; null means they are local.
+// `damaged`: EncodedSource::look.
 Result<IndexContent> look_at_image_folder(const std::string& directory, uint32_t threads,
-                                          const ProgressFn& progress, source::RemoteFiles* far);
+                                          const ProgressFn& progress, source::RemoteFiles* far,
+                                          DamagedFiles* damaged = nullptr);
 
 }  // namespace lockstep::data

@@ -60,7 +60,8 @@ bool has_stem_splits(const std::string& path) {
 }
 
 Result<IndexContent> look_at_stems(const std::string& directory, PictureKind kind, uint32_t threads,
-                                   const ProgressFn& progress, source::RemoteFiles* far) {
+                                   const ProgressFn& progress, source::RemoteFiles* far,
+                                   DamagedFiles* damaged) {
   IndexContent content;
   ImageTree found;
   LOCKSTEP_RETURN_IF_ERROR(walk_images(directory, "", 0, found));
@@ -96,12 +97,15 @@ Result<IndexContent> look_at_stems(const std::string& directory, PictureKind kin
   LOCKSTEP_ASSIGN_OR_RETURN(const auto team, ThreadTeam::start(threads, "index"));
   ProgressOfMany shown("looking at the " + what + " of " + directory, found.images.size(),
                        progress);
+  DamagedFiles found_damaged;
   LOCKSTEP_RETURN_IF_ERROR(team->run(found.images.size(), [&](uint32_t thread, uint64_t i) {
     content.extents[i].file = static_cast<uint32_t>(i);
     content.files[i].name = found.images[i];
     shown.one_done(thread);
-    return look_at_image(directory, content.files[i], content.extents[i], far, kind);
+    return found_damaged.take(
+        i, look_at_image(directory, content.files[i], content.extents[i], far, kind));
   }));
+  LOCKSTEP_RETURN_IF_ERROR(leave_out_damaged(found_damaged, damaged, content));
   return content;
 }
 

@@ -35,8 +35,9 @@ bool has_stem_splits(const std::string& path);
 
 // Looks at all images below `directory`, in the order of their stems' bytes; returns everything but
 // the fingerprint. All have label 0. kBadData if two have one stem; other errors as
-// look_at_image_folder().
+// look_at_image_folder(). `damaged`: EncodedSource::look.
 Result<IndexContent> look_at_stems(const std::string& directory, PictureKind kind, uint32_t threads,
-                                   const ProgressFn& progress, source::RemoteFiles* far);
+                                   const ProgressFn& progress, source::RemoteFiles* far,
+                                   DamagedFiles* damaged = nullptr);
 
 }  // namespace lockstep::data

@@ -100,7 +100,7 @@ Result<Shards> find_shards(const std::string& path, Split split, const std::stri
 }
 
 Result<IndexContent> look_at_shards(const Shards& shards, const ReadShardFn& read, uint32_t threads,
-                                    const ProgressFn& progress) {
+                                    const ProgressFn& progress, DamagedFiles* damaged) {
   IndexContent content;
   for (const std::string& name : shards.sources) {
     LOCKSTEP_ASSIGN_OR_RETURN(IndexContent::Path stamp, stamp_of(shards.directory, name));
@@ -110,10 +110,11 @@ Result<IndexContent> look_at_shards(const Shards& shards, const ReadShardFn& rea
   LOCKSTEP_ASSIGN_OR_RETURN(const auto team, ThreadTeam::start(threads, "index"));
   ProgressOfMany shown("looking at the shards of " + shards.shown_directory(), looked.size(),
                        progress);
+  DamagedFiles found_damaged;
   LOCKSTEP_RETURN_IF_ERROR(team->run(looked.size(), [&](uint32_t thread, uint64_t i) {
     Status status = look_at_shard(shards, i, read, looked[i]);
     shown.one_done(thread);
-    return status;
+    return found_damaged.take(i, std::move(status));
   }));
   uint32_t largest = 0;
   for (LookedAt& shard : looked) {
@@ -127,6 +128,7 @@ Result<IndexContent> look_at_shards(const Shards& shards, const ReadShardFn& rea
     content.sources.push_back(shard.file);
     content.files.push_back(std::move(shard.file));
   }
+  LOCKSTEP_RETURN_IF_ERROR(leave_out_damaged(found_damaged, damaged, content));
   if (content.extents.empty()) return no_samples(shards, content.notes.left_out);
   LOCKSTEP_RETURN_IF_ERROR(
       check_left_out(shards.shown_directory(), content.notes.left_out, content.extents.size()));

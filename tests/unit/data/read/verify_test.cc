@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "data/open/open_dataset.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"
@@ -68,6 +69,35 @@ TEST_F(Verify, DecodesEveryImageToItsEnd) {
                                               AllOf(Names("a/111.png"), Says("PNG"))));
     EXPECT_EQ((*bad)[1].damaged, 0U);
   }
+}
+
+// One whose header is damaged cannot be indexed; the others are looked at all the same.
+TEST_F(Verify, GoesOnAfterFilesThatCannotBeIndexed) {
+  const std::string image = jpeg_picture(64, 64, 3);
+  put("a/0.jpg", image.substr(0, image.size() - 40));
+  put("a/1.jpg", "no image at all");
+  put("a/2.jpg", image);
+  put("a/3.png", "nor is this one");
+  const auto bad = verify();
+  ASSERT_TRUE(bad.is_ok()) << bad.status().message();
+  EXPECT_EQ((*bad)[0].samples, 4U);
+  EXPECT_EQ((*bad)[0].damaged, 3U);
+  EXPECT_THAT((*bad)[0].faults,
+              ElementsAre(AllOf(Names("a/0.jpg"), Says("JPEG")), Names("a/1.jpg"), Names("a/3.png")));
+  // Who opens the data hears of all of them, too.
+  const auto opened = open_dataset(spec_of(dir_.path("data")), Split::kTrain, dir_.path("cache"));
+  EXPECT_THAT(opened.status().message(), AllOf(HasSubstr("a/1.jpg"), HasSubstr("a/3.png")));
+}
+
+TEST_F(Verify, GoesOnAfterADamagedShard) {
+  put("a.tfrecord", tfrecord_sample("datasets"));
+  put("b.tfrecord", "\x10");
+  put("c.tfrecord", "\x20");
+  const auto bad = verify();
+  ASSERT_TRUE(bad.is_ok()) << bad.status().message();
+  EXPECT_EQ((*bad)[0].damaged, 2U);
+  EXPECT_THAT((*bad)[0].faults, ElementsAre(Names("b.tfrecord"), Names("c.tfrecord")));
+  EXPECT_GT((*bad)[0].bytes, 0U);
 }
 
 TEST_F(Verify, OfManyThatAreDamagedTheFirstAreNamed) {

@@ -1,0 +1,30 @@
+#include "data/base/damaged_files.h"
+
+#include <utility>
+
+namespace lockstep::data {
+
+Status DamagedFiles::take(uint64_t i, Status status) {
+  if (status.code() != Code::kBadData) return status;
+  const std::lock_guard lock(mutex_);
+  messages_.emplace(i, status.message());
+  return Status::ok();
+}
+
+Status DamagedFiles::status() const {
+  constexpr size_t kNamed = 20;
+  if (empty()) return Status::ok();
+  if (messages_.size() == 1) return {Code::kBadData, messages_.begin()->second};
+  std::string text = std::to_string(messages_.size()) + " files cannot be used:";
+  size_t named = 0;
+  for (const auto& [i, message] : messages_) {
+    if (named++ == kNamed) break;
+    text += "\n  " + message;
+  }
+  if (messages_.size() > kNamed)
+    text += "\n  and " + std::to_string(messages_.size() - kNamed) +
+            " more; lockstep data verify lists them";
+  return {Code::kBadData, text};
+}
+
+}  // namespace lockstep::data

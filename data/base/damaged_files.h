@@ -1,0 +1,36 @@
+// Files that cannot be read while others can: a look at many files goes on after one of them, and
+// tells all.
+//
+// Thread-safety: any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "comm/base/status.h"
+
+namespace lockstep::data {
+
+class DamagedFiles {
+ public:
+  // Keeps what is wrong with file number i, and returns ok, if `status` is kBadData. Other errors
+  // are returned: the machine failed, or nothing is there.
+  Status take(uint64_t i, Status status);
+
+  // REQUIRES of the rest: no thread calls take() any more.
+  bool empty() const { return messages_.empty(); }
+  bool has(uint64_t i) const { return messages_.contains(i); }
+  const std::map<uint64_t, std::string>& messages() const { return messages_; }  // by number
+
+  // kBadData that names the first of them in their order; the message of a single one as it is.
+  Status status() const;
+
+ private:
+  std::mutex mutex_;
+  std::map<uint64_t, std::string> messages_;
+};
+
+}  // namespace lockstep::data
