@@ -48,4 +48,14 @@ Result<std::unique_ptr<Dataset>> open_dataset(const wire::DatasetSpec& wanted, S
   return make_framed_dataset(std::move(stored), cut.frame);
 }
 
+Result<std::unique_ptr<Dataset>> open_to_evaluate(const wire::DatasetSpec& spec,
+                                                  const std::string& cache_dir,
+                                                  const ProgressFn& progress,
+                                                  const SampleCut& cut) {
+  auto part = open_dataset(spec, Split::kEval, cache_dir, progress, cut);
+  if (part.is_ok() || part.status().code() != Code::kNoInput) return part;
+  auto all = open_dataset(spec, Split::kTrain, cache_dir, progress, cut);
+  return all.is_ok() ? std::move(all) : std::move(part);
+}
+
 }  // namespace lockstep::data

@@ -1,5 +1,6 @@
 #include "data/view/run_data.h"
 
+#include <filesystem>
 #include <utility>
 
 #include "data/dataset/facts.h"
@@ -18,6 +19,11 @@ double share_of(const wire::DatasetSpec& set) {
 
 SelectionSpec training(const wire::DataSpec& data) {
   return {data.holdout(), share_of(data.train()), data.split_seed()};
+}
+
+bool is_same_place(const std::string& a, const std::string& b) {
+  namespace fs = std::filesystem;
+  return (fs::path(a) / "").lexically_normal() == (fs::path(b) / "").lexically_normal();
 }
 
 Result<std::unique_ptr<Dataset>> open_whole(const wire::JobSpec& job, const std::string& cache_dir,
@@ -54,8 +60,12 @@ Result<std::unique_ptr<Dataset>> mix_with_others(const wire::JobSpec& job,
 Result<std::unique_ptr<Dataset>> open_eval(const wire::JobSpec& job, const std::string& cache_dir,
                                            const ProgressFn& progress) {
   const wire::DataSpec& data = job.data();
+  // All of the training data's own directory would be what the model learns from.
+  const bool is_own = !is_same_place(data.eval().path(), data.train().path());
   LOCKSTEP_ASSIGN_OR_RETURN(
-      auto whole, open_dataset(data.eval(), Split::kEval, cache_dir, progress, sample_cut(job)));
+      auto whole,
+      is_own ? open_to_evaluate(data.eval(), cache_dir, progress, sample_cut(job))
+             : open_dataset(data.eval(), Split::kEval, cache_dir, progress, sample_cut(job)));
   return select_kept(std::move(whole), {0, share_of(data.eval()), data.split_seed()});
 }
 

@@ -107,8 +107,9 @@ Status UsedData::open_dataset_at(const TrainedModel& model, const UsedDataPlace&
     set.set_path(all);
     set.set_format("image_folder");
   }
-  const data::Split split = place.is_training ? data::Split::kTrain : data::Split::kEval;
-  auto opened = data::open_dataset(set, split, cache + "/cache", {}, cut);
+  auto opened = place.is_training
+                    ? data::open_dataset(set, data::Split::kTrain, cache + "/cache", {}, cut)
+                    : data::open_to_evaluate(set, cache + "/cache", {}, cut);
   if (!opened.is_ok()) return opened.status();
   dataset_ = std::move(opened).value();
   return Status::ok();

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "comm/wire/job.pb.h"
 #include "data/dataset/facts.h"
 #include "tests/support/fails_with.h"
@@ -45,6 +47,22 @@ TEST_F(RunDataTest, WithNothingSelectedIsTheFilesAsTheyAre) {
   job_.mutable_data()->mutable_eval()->set_fraction(1);
   job_.mutable_data()->set_split_seed(5);
   EXPECT_EQ(facts().SerializeAsString(), before.SerializeAsString());
+}
+
+// A job that names a directory for evaluation means what is in it, whatever the names of its files.
+TEST_F(RunDataTest, ADirectoryNamedForEvaluationIsTakenWhole) {
+  const TemporaryDirectory text;
+  for (const char* name : {"train", "held"}) std::filesystem::create_directory(text.path(name));
+  write_file(text.path("train/a.txt"), std::string(1'000, 'a'));
+  write_file(text.path("held/b.txt"), std::string(500, 'b'));
+  job_.mutable_model()->set_name("gpt2");
+  job_.mutable_model()->set_block(9);
+  job_.mutable_data()->mutable_train()->set_path(text.path("train"));
+  job_.mutable_data()->mutable_eval()->set_path(text.path("held"));
+  EXPECT_EQ(facts().eval_samples(), 50U);
+  // All of the training data would be what the model has learnt from.
+  job_.mutable_data()->mutable_eval()->set_path(text.path("train") + "/");
+  EXPECT_EQ(open().status().code(), Code::kNoInput);
 }
 
 TEST_F(RunDataTest, AFractionIsOfEachSplitByItself) {
