@@ -25,14 +25,25 @@ std::string share_text(uint64_t classes, uint64_t rows) {
 
 }  // namespace
 
+// 0, 1, 2 and so on, which is what pandas calls the columns of an array. A row of a table can be
+// that, too, if it is short.
+bool is_numbered_header(const CsvRecord& record) {
+  constexpr size_t kFewest = 3;
+  const size_t fields = record.fields.size();
+  for (size_t i = 0; i < fields; ++i)
+    if (csv_text(record.fields[i]) != std::to_string(i)) return false;
+  return fields >= kFewest;
+}
+
 bool is_csv_header(const CsvRecord& record) {
-  return std::none_of(record.fields.begin(), record.fields.end(), is_csv_number);
+  return is_numbered_header(record) ||
+         std::none_of(record.fields.begin(), record.fields.end(), is_csv_number);
 }
 
 void CsvLabelGuess::Column::look(const CsvField& field) {
   if (!is_possible) return;
   const std::string_view text = csv_text(field);
-  const auto number = parse_csv_count(text);
+  const auto number = parse_csv_class(text);
   is_possible = !text.empty() && (number || !is_csv_number(field)) &&
                 are_names.value_or(!number) == !number && number.value_or(0) <= limits::kLabel &&
                 names.size() <= limits::kLabel + size_t{1};

@@ -37,7 +37,7 @@ CsvLabels::CsvLabels(const std::vector<std::string>* classes)
 
 Status CsvLabels::add(std::string_view text, const std::string& place) {
   if (text.empty()) return bad("has no label in " + place + "; fill it in, or take the row away");
-  const auto number = parse_csv_count(text);
+  const auto number = parse_csv_class(text);
   if (!number && is_some_number(text))
     return bad("has the label " + shown(text) + " in " + place +
                "; labels are whole numbers from 0, or names of classes; data.label names another "

@@ -51,4 +51,11 @@ std::optional<uint64_t> parse_csv_count(std::string_view text) {
   return value;
 }
 
+std::optional<uint64_t> parse_csv_class(std::string_view text) {
+  const size_t point = text.find('.');
+  const bool is_whole = point == std::string_view::npos ||
+                        text.find_first_not_of('0', point + 1) == std::string_view::npos;
+  return is_whole ? parse_csv_count(text.substr(0, point)) : std::nullopt;
+}
+
 }  // namespace lockstep::data

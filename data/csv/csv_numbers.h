@@ -24,4 +24,7 @@ CsvNumber parse_csv_number(std::string_view text, float* out);
 // Reads a number that consists of digits only and fits; else empty.
 std::optional<uint64_t> parse_csv_count(std::string_view text);
 
+// The same for a class: also "3.0", as pandas writes whole numbers of a column with gaps.
+std::optional<uint64_t> parse_csv_class(std::string_view text);
+
 }  // namespace lockstep::data

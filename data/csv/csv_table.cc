@@ -150,6 +150,7 @@ Status CsvTableReader::begin(const CsvRecord& first, bool* is_header) {
   columns.fields = fields;
   if (*is_header) {
     LOCKSTEP_ASSIGN_OR_RETURN(columns, read_header(first));
+    columns.is_numbered = is_numbered_header(first);
   }
   if (table_.columns.fields == 0) return choose(std::move(columns));
   if (columns.fields != table_.columns.fields || columns.names != table_.columns.names)
@@ -190,6 +191,9 @@ Status CsvTableReader::choose_label(CsvColumns* columns) {
     LOCKSTEP_ASSIGN_OR_RETURN(const GuessedLabel guessed, guess_.label(!columns->names.empty()));
     label = std::min(guessed.column, columns->fields - 1);
     columns->note = guessed.note;
+    if (columns->is_numbered)
+      columns->note += "; line " + std::to_string(first_line_) + ", 0 to " +
+                       std::to_string(columns->fields - 1) + ", is taken for a header";
   }
   columns->label = *label;
   return Status::ok();

@@ -1,6 +1,7 @@
 // Rows of features with one label, from one or several tables of text (csv_records.h).
 //
-// The first record is a header if none of its fields is a number. The label is in the column that
+// The first record is a header if none of its fields is a number, or if it numbers the columns from
+// 0, as pandas does (the note of a guessed label says so). The label is in the column that
 // the job names, else in the one whose name says so (column_names.h), else in the one that
 // CsvLabelGuess finds. The other columns are features, in their order, or those that the job names.
 //
@@ -46,6 +47,7 @@ struct CsvColumns {
   size_t weight = kNoCsvColumn;    // likewise
   std::vector<size_t> ignored;     // of a table without answers: what would be one
   std::string note;                // if the label was guessed
+  bool is_numbered = false;        // the header is 0, 1, 2 ...
 
   // Whether it is the label or a target, or would be.
   bool is_answer(size_t column) const {

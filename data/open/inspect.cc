@@ -10,6 +10,7 @@
 #include "data/dataset/id_row.h"
 #include "data/formats/images/image_tree.h"
 #include "data/open/detect_format.h"
+#include "data/open/empty_classes.h"
 #include "data/open/find_place.h"
 #include "data/open/formats.h"
 #include "data/open/left_out.h"
@@ -166,6 +167,11 @@ std::vector<std::string> taken_of(const Dataset& dataset, const DataPlace& place
   return found.is_ok() ? found->files : std::vector<std::string>();
 }
 
+void warn_of_classes(Inspection& inspection, const Dataset& dataset) {
+  const std::string empty = empty_classes_text(dataset);
+  if (!empty.empty()) inspection.warnings.push_back(inspection.splits.back().split + ": " + empty);
+}
+
 void finish(Inspection& inspection, const DataPlace& place, const std::vector<std::string>& taken) {
   FilesLeftOut said;
   for (const SplitInspection& split : inspection.splits) said.add(split.notes.left_out);
@@ -190,6 +196,7 @@ Result<Inspection> inspect_data(const wire::DatasetSpec& wanted, const std::stri
                             serves_both(spec.path(), train->format(), cut.columns));
   inspection.splits.push_back(look_at(*train, is_both ? "data" : "train"));
   inspection.splits.back().legend = usual_legend(*train);
+  warn_of_classes(inspection, *train);
   std::vector<std::string> taken = taken_of(*train, place, Split::kTrain);
   if (is_both) {
     finish(inspection, place, taken);

@@ -10,6 +10,7 @@
 #include "data/dataset/facts.h"
 #include "data/dataset/float_image.h"
 #include "data/dataset/id_row.h"
+#include "data/open/empty_classes.h"
 #include "data/open/job_cut.h"
 #include "data/read/sample_reader.h"
 #include "data/transform/legend.h"
@@ -44,6 +45,8 @@ std::string describe(const data::Dataset& train, const data::Dataset* eval) {
   const data::TakenColumns& columns = train.notes().columns;
   if (!columns.note.empty()) text += ", labels in " + columns.label + " (" + columns.note + ")";
   if (eval != nullptr) text += ", " + grouped(eval->samples()) + " for evaluation";
+  if (const std::string empty = data::empty_classes_text(train); !empty.empty())
+    text += "\nwarning: " + empty;
   return text;
 }
 

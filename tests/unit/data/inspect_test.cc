@@ -37,6 +37,21 @@ TEST(InspectData, ShowsBothSplits) {
   EXPECT_THAT(text, HasSubstr(json["splits"][0]["fingerprint"].get<std::string>()));
 }
 
+TEST(InspectData, AClassWithoutASampleIsTold) {
+  const TemporaryDirectory dir;
+  write_file(dir.path("t.csv"), "a,label\n1,1\n2,2\n3,1\n");
+  const auto shifted = inspect_data(spec_of(dir.path("t.csv")), dir.path("cache"));
+  ASSERT_TRUE(shifted.is_ok()) << shifted.status().message();
+  ASSERT_EQ(shifted->warnings.size(), 1U);
+  EXPECT_THAT(shifted->warnings[0], testing::AllOf(HasSubstr("class 0"), HasSubstr("subtract 1")));
+  write_file(dir.path("u.csv"), "a,label\n1,0\n2,3\n3,1\n");
+  const auto holes = inspect_data(spec_of(dir.path("u.csv")), dir.path("cache"));
+  ASSERT_TRUE(holes.is_ok()) << holes.status().message();
+  ASSERT_EQ(holes->warnings.size(), 1U);
+  EXPECT_THAT(holes->warnings[0], testing::AllOf(HasSubstr("class 2"), HasSubstr("add samples")));
+  EXPECT_THAT(to_text(*holes), HasSubstr("warning: data: no sample has class 2"));
+}
+
 TEST(InspectData, ShowsClassesByNameAndSizesThatDiffer) {
   const TemporaryDirectory dir;
   for (const auto& [name, width] :

@@ -110,10 +110,23 @@ TEST(CsvTable, NamesOfClassesAreInTheOrderOfTheirBytes) {
   EXPECT_THAT(table->labels, ElementsAre(2, 0, 1, 2, 3));
 }
 
+// pandas writes the labels of a column with gaps as floats, and numbers the columns of an array.
+TEST(CsvTable, WhatPandasWritesIsTakenAsItIsMeant) {
+  const auto floats = read({"a,label\n5,2.0\n6,0.0\n7,1\n"});
+  ASSERT_TRUE(floats.is_ok()) << floats.status().message();
+  EXPECT_THAT(floats->labels, ElementsAre(2, 0, 1));
+  const auto numbered = read({"0,1,2\n0.5,7,1\n0.25,8,0\n0.5,8,0\n"});
+  ASSERT_TRUE(numbered.is_ok()) << numbered.status().message();
+  EXPECT_THAT(numbered->columns.names, ElementsAre("0", "1", "2"));
+  EXPECT_THAT(numbered->labels, ElementsAre(1, 0, 0));
+  EXPECT_THAT(numbered->columns.note, HasSubstr("line 1, 0 to 2, is taken for a header"));
+  EXPECT_EQ(read({"0,1\n5,0\n6,1\n"})->labels.size(), 3U) << "two columns may be a row";
+}
+
 TEST(CsvTable, LabelsAreAllNumbersOrAllNames) {
   EXPECT_THAT(failure("1,0\n2,a\n"), Names("\"a\"", "line 2, column 2"));
   EXPECT_THAT(failure("1,a\n2,0\n"), Says("are names"));
-  for (const char* label : {"-1", "1.0", "0.5", "1e3", "nan", "inf"})
+  for (const char* label : {"-1", "1.5", "1.01", "1e3", "nan", "inf"})
     EXPECT_THAT(failure(std::string("1,0\n1,") + label + "\n"), Advises("whole numbers", "names"));
   EXPECT_THAT(failure("1,65536\n"), Says("0 to 65535"));
   EXPECT_THAT(failure("1,99999999999999999999\n"), Advises("whole numbers"));
