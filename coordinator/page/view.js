@@ -55,6 +55,15 @@
   const metricFacts = (whose, metrics) =>
     Object.entries(metrics || {}).map(([name, value]) => [`${whose} ${name}`, short(value)]);
 
+  // Of a run with checkpoint.best.
+  const bestFacts = (status) => {
+    const best = status.best_checkpoint;
+    if (!best || !isNumber(best.step)) return [];
+    const result = isNumber(best.accuracy) && !isOfTokens(status)
+      ? percent(best.accuracy, 2) : `loss ${short(best.loss)}`;
+    return [['best', `${result} (step ${grouped(best.step)})`]];
+  };
+
   const epochText = (status) =>
     status.epochs > 0
       ? `${grouped(Math.min(status.epoch + 1, status.epochs))} / ${grouped(status.epochs)}`
@@ -83,6 +92,7 @@
         : status.eval && !isNumber(status.eval.accuracy)
           ? [] : [['test accuracy', percent(status.eval && status.eval.accuracy, 2)]]),
       ...metricFacts('test', status.eval && status.eval.metrics),
+      ...bestFacts(status),
       ['learning rate', short(status.lr)],
       ['goodput', percent(status.goodput)],
       ['epoch', isNumber(status.epoch) ? epochText(status) : '–'],
@@ -104,19 +114,21 @@
     const per = history.width > 1 ? ` A point is the mean of ${grouped(history.width)} steps.` : '';
     const last = (values) => list(values).filter(isNumber).slice(-1)[0];
     const none = 'No step is done yet.';
+    const evals = history.evals || {};
+    const steps = list(evals.step), losses = list(evals.loss);
+    const tested = losses.some(isNumber)
+      ? ` In red: test loss, at the last evaluation ${short(last(losses))}.` : '';
     lockstep.curve(at('loss'), {
       x, y: list(history.loss), low: list(history.loss_min), high: list(history.loss_max), marks,
-      unit: '', empty: none,
-      label: `Training loss of every step.${per} Dashed lines: new generations` });
+      more: tested ? [{ x: steps, y: losses, class: 'c1', name: 'test loss' }] : [],
+      dots: true, unit: '', empty: none,
+      label: `Training loss of every step.${per}${tested} Dashed lines: new generations` });
     lockstep.curve(at('lr'), { x, y: list(history.lr), fromZero: true, unit: '', empty: none,
       label: `Learning rate, at the last step ${short(last(history.lr))}` });
     lockstep.curve(at('throughput'), {
       x, y: list(history.samples_per_second), marks, fromZero: true, unit: 'samples/s',
       empty: none, label: `Samples per second within steps.${per}` });
-    const evals = history.evals || {};
-    const steps = list(evals.step), losses = list(evals.loss);
     const results = {
-      'test-loss': { y: losses, label: `Test loss, at the last evaluation ${short(last(losses))}` },
       accuracy: { y: list(evals.accuracy).map((v) => isNumber(v) ? v * 100 : v), most: 100,
                   unit: '%', hidden: isOfTokens(status) || !list(evals.accuracy).some(isNumber),
                   label: `Test accuracy in %, at the last evaluation ${
