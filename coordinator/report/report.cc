@@ -150,7 +150,7 @@ void add_live(const Options& options, const RunStats& stats, const StatusDetail&
     recent[kSpanNames[i]] = recent_json(detail, options, kSpans[i]);
   if (stats.is_empty()) return;
   (*out)["lr"] = json_number(stats.last().lr);
-  (*out)["loss"] = json_number(stats.loss());
+  (*out)["loss"] = (*out)["last_loss"] = json_number(stats.loss());
   if (const auto correct = stats.correct_per_sample())
     (*out)["accuracy"] =
         *correct / static_cast<double>(predictions_per_sample(options.job.model()));
@@ -199,6 +199,7 @@ std::string status_json(const State& state, const Options& options, const RunSta
     out["eta_s"] = static_cast<double>(std::max(end_step(state, options), step) - step) *
                    stats.seconds_per_step();
   if (!state.evals.empty()) out["eval"] = eval_json(state.evals.rbegin()->second);
+  out["evaluations"] = state.evals.size();
   out["workers"] = state.wanted_workers != 0 ? state.wanted_workers : options.workers;
   add_members(state, options, detail, &out);
   if (!state.checkpoints.empty()) {

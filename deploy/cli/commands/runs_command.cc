@@ -49,8 +49,7 @@ TableRow row_of(const ListedRun& run,
           grouped(run.step),
           text_or_dash(run.eval_loss, [](double loss) { return fixed(loss, 4); }),
           result_of(run),
-          text_or_dash(run.samples_per_second,
-                       [](double rate) { return grouped(static_cast<uint64_t>(rate)); }),
+          text_or_dash(run.samples_per_second, [](double rate) { return rate_text(rate); }),
           text_or_dash(run.wall_seconds, [](double seconds) { return duration_text(seconds); }),
           differs};
 }

@@ -41,7 +41,7 @@ std::string text_of(const nlohmann::json& member, const char* key) {
 
 std::string speed_of(const nlohmann::json& member, const char* key) {
   const auto it = member.find(key);
-  return it == member.end() || !it->is_number() ? "-" : fixed(it->get<double>(), 0);
+  return it == member.end() || !it->is_number() ? "-" : rate_text(it->get<double>());
 }
 
 void print_members(const nlohmann::json& status) {

@@ -13,11 +13,6 @@ using doctor::Change;
 using doctor::Rung;
 using doctor::RungKind;
 
-std::string rate_text(double rate) {
-  if (rate >= 100) return grouped(static_cast<uint64_t>(std::llround(rate)));
-  return fixed(rate, rate >= 10 ? 1 : 2);
-}
-
 template <typename... Values>
 std::string line(const char* format, const Values&... values) {
   char text[256];

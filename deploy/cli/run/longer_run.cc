@@ -36,6 +36,16 @@ bool ends_by_max_steps(const wire::JobSpec& job, uint64_t total) {
   return job.train().max_steps() > 0 && job.train().max_steps() == total;
 }
 
+// What one does with the model of a run; a script's model only Python can build.
+std::string use_commands(const std::string& word, const wire::JobSpec& job, bool has_best) {
+  if (is_script(job.model())) return "";
+  const std::string weights = has_best ? " --checkpoint best" : "";
+  const bool writes = predicts_tokens(job);
+  return "  lockstep eval " + word + " OTHER-DATA" + weights + "\n  lockstep " +
+         (writes ? "generate " : "predict ") + word + (writes ? "" : " NEW-DATA") + weights +
+         "\n  lockstep export model " + word + " NEW-DIRECTORY" + weights + "\n";
+}
+
 }  // namespace
 
 std::string longer_by(const wire::JobSpec& job, const wire::DataFacts& facts) {
@@ -78,8 +88,9 @@ std::string next_commands(const std::string& run_dir) {
   const auto job = read_job_spec(run_dir);
   const auto facts = read_data_facts(run_dir);
   if (!job.is_ok() || !facts.is_ok() || facts->open()) return text;
-  const std::string resume = "  lockstep run --resume --run-dir " + word + " ";
   const auto summary = read_summary(run_dir);
+  text += use_commands(word, *job, summary.is_ok() && has_best(*summary));
+  const std::string resume = "  lockstep run --resume --run-dir " + word + " ";
   const Step steps = summary.is_ok() ? summary->value("steps", ~Step{0}) : ~Step{0};
   if (is_ended_by_patience(*job, *facts, steps))
     return text + resume +

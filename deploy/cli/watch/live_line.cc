@@ -66,13 +66,15 @@ std::vector<Part> parts_of(const RunStatus& status, const LineStyle& style) {
   add(epoch_text(status), 1);
   add(bar(status, style), 8);
   add(step_text(status), 0);
-  if (status.loss) add("loss " + fixed(*status.loss, 4), 2);
+  // The newest, and what the last ten seconds were like.
+  if (status.last_loss || status.loss)
+    add("loss " + fixed(status.last_loss.value_or(status.loss.value_or(0)), 4), 2);
+  if (status.last_loss && status.loss) add("mean " + fixed(*status.loss, 4), 6);
   if (status.of_tokens && status.loss)
     add("ppl " + perplexity_text(*status.loss), 4);
   else if (status.accuracy)
     add("acc " + percent(*status.accuracy, 1), 4);
-  if (status.samples_per_second)
-    add(grouped(static_cast<uint64_t>(*status.samples_per_second)) + " samples/s", 5);
+  if (status.samples_per_second) add(rate_text(*status.samples_per_second) + " samples/s", 5);
   add(plural(status.members, "worker"), 6);
   add("gen " + std::to_string(status.generation), 7);
   add(left_text(status), 3);
@@ -143,8 +145,7 @@ std::string batch_line(const RunStatus& status) {
 std::string figures_line(const RunStatus& status) {
   std::vector<Part> parts;
   if (status.samples_per_second_60s)
-    parts.push_back(
-        {"samples/s in 60 s " + grouped(static_cast<uint64_t>(*status.samples_per_second_60s))});
+    parts.push_back({"samples/s in 60 s " + rate_text(*status.samples_per_second_60s)});
   if (status.lr) parts.push_back({"lr " + learning_rate_text(*status.lr)});
   if (status.eval)
     parts.push_back({result_text(*status.eval) + " (step " + grouped(status.eval->step) + ")"});

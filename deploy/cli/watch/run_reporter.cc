@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "comm/base/text/printable.h"
+#include "deploy/cli/base/text.h"
 #include "deploy/cli/watch/live_line.h"
 
 namespace lockstep {
@@ -24,6 +25,13 @@ bool locale_is_utf8() {
     return std::strstr(value, "UTF-8") != nullptr || std::strstr(value, "utf8") != nullptr;
   }
   return false;
+}
+
+// A run may evaluate more often than it is asked how it is.
+std::string left_out_text(uint64_t evaluations, uint64_t told) {
+  if (evaluations <= told + 1) return "";
+  return " (" + plural(evaluations - told - 1, "evaluation") +
+         " before it not shown; lockstep report has all)";
 }
 
 }  // namespace
@@ -95,7 +103,10 @@ void Reporter::status(const RunStatus& status, int64_t now_ms) {
     last_eval_step_ = status.eval->step;
     // What is there before training begins is of an earlier start.
     const bool is_news = status.state != "gathering" && status.state != "prepared";
-    if (is_news) note(eval_line(*status.eval, status.epochs, status.steps_per_epoch));
+    if (is_news)
+      note(eval_line(*status.eval, status.epochs, status.steps_per_epoch) +
+           left_out_text(status.evaluations, told_evaluations_));
+    told_evaluations_ = status.evaluations;
   }
   if (screen_.is_terminal) {
     passing(live_line(status, {screen_.width(), screen_.unicode}));

@@ -51,6 +51,7 @@ class Reporter {
   std::string drawn_;
   std::string last_state_;
   uint64_t last_eval_step_ = 0;
+  uint64_t told_evaluations_ = 0;
   uint64_t last_step_ = 0;  // of the last plain line
   int64_t last_ms_ = 0;
   uint64_t last_generation_ = 0;

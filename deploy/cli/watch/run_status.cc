@@ -39,11 +39,13 @@ RunStatus parse_status(const json& object) {
   if (const auto it = object.find("members"); it != object.end() && it->is_array())
     status.members = it->size();
   status.loss = number_of(object, "loss");
+  status.last_loss = number_of(object, "last_loss");
   status.accuracy = number_of(object, "accuracy");
   status.samples_per_second = number_of(object, "samples_per_second");
   if (const auto it = object.find("recent"); it != object.end() && it->is_object())
     if (const auto minute = it->find("60s"); minute != it->end() && minute->is_object())
       status.samples_per_second_60s = number_of(*minute, "samples_per_second");
+  status.evaluations = count_of(object, "evaluations");
   status.lr = number_of(object, "lr");
   if (const auto it = object.find("predicts"); it != object.end())
     status.of_tokens = *it == "tokens";

@@ -34,13 +34,15 @@ struct RunStatus {
   uint64_t slots = 0;
   uint64_t steps_per_epoch = 0;
   // Of the last ten seconds, as far as there are steps in them.
-  std::optional<double> loss;
+  std::optional<double> loss;  // the mean
   std::optional<double> accuracy;
   std::optional<double> samples_per_second;
   std::optional<double> samples_per_second_60s;
-  std::optional<double> lr;        // of the last step
-  bool of_tokens = false;          // the model learns from tokens
-  std::optional<EvalResult> eval;  // the newest
+  std::optional<double> last_loss;  // of the last step
+  std::optional<double> lr;         // of the last step
+  bool of_tokens = false;           // the model learns from tokens
+  std::optional<EvalResult> eval;   // the newest
+  uint64_t evaluations = 0;         // so far
 };
 
 // Leaves absent or odd fields empty: a newer or older coordinator must not break the display.

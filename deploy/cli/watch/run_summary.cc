@@ -1,5 +1,7 @@
 #include "deploy/cli/watch/run_summary.h"
 
+#include <algorithm>
+
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
 #include "comm/base/text/shell_word.h"
@@ -13,8 +15,8 @@ using nlohmann::json;
 
 std::string row(const std::string& name, const std::string& value) {
   constexpr size_t kNameColumn = 18;
-  std::string out = "  " + name;
-  out.resize(kNameColumn, ' ');
+  std::string out = "  " + name + "  ";  // a metric's name may be longer than the column
+  out.resize(std::max(out.size(), kNameColumn), ' ');
   return out + value + "\n";
 }
 
@@ -32,7 +34,23 @@ std::string counted(const json& summary, const char* key, const char* word) {
   return plural(summary[key].get<uint64_t>(), word);
 }
 
+// "90.82 %, loss 0.2571, after step 1,876"; "" where the run keeps no best checkpoint.
+std::string best_text(const json& summary) {
+  const auto best = summary.find("best_checkpoint");
+  if (best == summary.end() || !best->is_object() || !has_number(*best, "step")) return "";
+  const bool is_of_tokens = summary.value("predicts", json()) == "tokens";
+  std::string out;
+  if (has_number(*best, "accuracy") && !is_of_tokens)
+    out += percent((*best)["accuracy"].get<double>(), 2) + ", ";
+  if (has_number(*best, "loss")) out += "loss " + fixed((*best)["loss"].get<double>(), 4) + ", ";
+  return out + "after step " + count_text(*best, "step");
+}
+
 }  // namespace
+
+bool has_best(const json& summary) {
+  return !best_text(summary).empty();
+}
 
 Result<json> read_summary(const std::string& run_dir) {
   const std::string path = rundir::file_in(run_dir, rundir::kSummary);
@@ -58,11 +76,12 @@ std::string summary_table(const json& summary, const std::string& run_dir) {
       metrics != summary.end() && metrics->is_object())
     for (const auto& [name, value] : metrics->items())
       if (value.is_number()) out += row("test " + name, fixed(value.get<double>(), 4));
+  if (has_best(summary)) out += row("best", best_text(summary));
   out +=
       row("steps", count_text(summary, "steps") + " (" + counted(summary, "epochs", "whole epoch") +
                        "), " + counted(summary, "generations", "generation"));
   if (has_number(summary, "samples_per_second"))
-    out += row("speed", count_text(summary, "samples_per_second") + " samples/s");
+    out += row("speed", rate_text(summary["samples_per_second"].get<double>()) + " samples/s");
   if (has_number(summary, "goodput"))
     out += row("goodput", percent(summary["goodput"].get<double>(), 1));
   if (summary.contains("weights_sha256") && summary["weights_sha256"].is_string())

@@ -97,7 +97,7 @@ bool has_minute(const TopStyle& style) {
 // Of the table of ranks; what does not fit beside the others is cut off at the right.
 std::string rank_line(const json& member, const TopStyle& style) {
   const auto speed = [&](const char* key) {
-    return left_padded(member.contains(key) ? fixed(number_or_zero(member, key), 0) : "-", 11);
+    return left_padded(member.contains(key) ? rate_text(number_or_zero(member, key)) : "-", 11);
   };
   return left_padded(text_of(member, "rank"), 5) + "  " + padded(text_of(member, "state"), 10) +
          "  " + padded(text_of(member, "node"), 14) + left_padded(text_of(member, "pid"), 9) +

@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <string>
+
 #include "deploy/cli/base/text.h"
+#include "deploy/cli/watch/run_reporter.h"
 
 namespace lockstep {
 namespace {
@@ -23,6 +27,7 @@ RunStatus training() {
   status.workers = 2;
   status.global_batch = 128;
   status.loss = 0.31239;
+  status.last_loss = 0.29871;
   status.accuracy = 0.8891;
   status.samples_per_second = 12'345.6;
   return status;
@@ -30,8 +35,8 @@ RunStatus training() {
 
 TEST(LiveLine, AWideTerminalShowsEverything) {
   EXPECT_EQ(live_line(training(), {200, true}),
-            "epoch 2/5  ━━━┄┄┄┄┄┄┄┄┄  step 734/2,345  loss 0.3124  acc 88.9 %  "
-            "12,345 samples/s  2 workers  gen 1  0:17 left");
+            "epoch 2/5  ━━━┄┄┄┄┄┄┄┄┄  step 734/2,345  loss 0.2987  mean 0.3124  acc 88.9 %  "
+            "12,346 samples/s  2 workers  gen 1  0:17 left");
 }
 
 TEST(LiveLine, ItIsShorterThanAnyTerminal) {
@@ -43,7 +48,7 @@ TEST(LiveLine, ItIsShorterThanAnyTerminal) {
 TEST(LiveLine, WhatMattersMostStaysWhenItGetsTight) {
   const std::string line = live_line(training(), {60, true});
   EXPECT_THAT(line, HasSubstr("step 734/2,345"));
-  EXPECT_THAT(line, HasSubstr("loss 0.3124"));
+  EXPECT_THAT(line, HasSubstr("loss 0.2987"));
   EXPECT_THAT(line, Not(HasSubstr("gen 1")));
 }
 
@@ -77,6 +82,32 @@ TEST(LiveLine, OfTokensItShowsPerplexityAndNoAccuracy) {
   EXPECT_THAT(eval_line(*status.eval, 5, 469), Not(HasSubstr("accuracy")));
 }
 
+TEST(LiveLine, ASlowRunHasASpeedToo) {
+  RunStatus status = training();
+  status.samples_per_second = 0.126;
+  EXPECT_THAT(live_line(status, {200, true}), HasSubstr("  0.126 samples/s"));
+}
+
+// The line of a run that evaluates more often than it is asked.
+TEST(LiveLine, EvaluationsThatAreNotShownAreCounted) {
+  std::FILE* out = std::tmpfile();
+  Reporter reporter({out, false, false});
+  RunStatus status = training();
+  const auto evaluated = [&](uint64_t count) {
+    status.evaluations = count;
+    status.eval = EvalResult{100 * count, 0, 0.5, 2};
+    reporter.status(status, 0);
+  };
+  evaluated(1), evaluated(2), evaluated(5);
+  std::string text(10'000, ' ');
+  std::rewind(out);
+  text.resize(std::fread(text.data(), 1, text.size(), out));
+  std::fclose(out);
+  EXPECT_THAT(text, HasSubstr("accuracy 50.00 %, loss 2.0000 (2 evaluations before it"));
+  EXPECT_THAT(text, Not(HasSubstr("(0 eval")));
+  EXPECT_THAT(text, Not(HasSubstr("(1 eval")));
+}
+
 TEST(LiveLine, UnknownThingsAreLeftOut) {
   RunStatus status;
   status.state = "started";
@@ -102,6 +133,13 @@ TEST(Text, NumbersReadAsPeopleWriteThem) {
   EXPECT_EQ(grouped(999), "999");
   EXPECT_EQ(grouped(1000), "1,000");
   EXPECT_EQ(grouped(1234567), "1,234,567");
+  EXPECT_EQ(rate_text(2845.4), "2,845");
+  EXPECT_EQ(rate_text(99.96), "100");
+  EXPECT_EQ(rate_text(12.64), "12.6");
+  EXPECT_EQ(rate_text(5), "5");
+  EXPECT_EQ(rate_text(0.126), "0.126");
+  EXPECT_EQ(rate_text(0.00042), "0.00042");
+  EXPECT_EQ(rate_text(0), "0");
   EXPECT_EQ(duration_text(42.4), "0:42");
   EXPECT_EQ(duration_text(3723), "1:02:03");
   EXPECT_EQ(duration_text(3600.0 * 76), "3 d 4 h");

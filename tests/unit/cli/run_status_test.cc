@@ -1,5 +1,6 @@
 #include "deploy/cli/watch/run_status.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "deploy/cli/watch/run_summary.h"
@@ -37,6 +38,27 @@ TEST(RunSummary, TheTableShowsWhatThereIs) {
             "  steps           2,345 (5 whole epochs), 1 generation\n"
             "  weights         abc\n"
             "  results         /runs/x\n");
+}
+
+TEST(RunSummary, TheBestResultStandsBesideTheLast) {
+  const auto summary = nlohmann::json::parse(
+      R"({"steps": 2345, "epochs": 5, "generations": 1, "eval_accuracy": 0.9071,
+          "best_checkpoint": {"step": 1876, "loss": 0.2571, "accuracy": 0.9082, "name": "s"}})");
+  EXPECT_TRUE(has_best(summary));
+  EXPECT_THAT(summary_table(summary, "/runs/x"),
+              testing::HasSubstr("  best            90.82 %, loss 0.2571, after step 1,876\n"));
+  EXPECT_FALSE(has_best(nlohmann::json::parse(R"({"steps": 2345})")));
+}
+
+TEST(RunSummary, ALongNameOfAMetricIsWholeAndApartFromItsValue) {
+  const auto summary = nlohmann::json::parse(R"({"eval_metrics": {"ema_accuracy": 0.9118}})");
+  EXPECT_THAT(summary_table(summary, "/runs/x"),
+              testing::HasSubstr("  test ema_accuracy  0.9118\n"));
+}
+
+TEST(RunSummary, ASlowRunHasASpeed) {
+  const auto summary = nlohmann::json::parse(R"({"samples_per_second": 0.126})");
+  EXPECT_THAT(summary_table(summary, "/runs/x"), testing::HasSubstr(" 0.126 samples/s\n"));
 }
 
 }  // namespace
