@@ -60,7 +60,8 @@ Status check(const ManifestRequest& r) {
   if (!is_label(r.run_claim, 63)) return wrong("--run-claim", r.run_claim, label + "63");
   if (!is_image(r.image)) return wrong("--image", r.image, "as in registry.example/lockstep:0.2");
   if (!is_quantity(r.cpu)) return wrong("--cpu", r.cpu, "a quantity, as in 4 or 500m");
-  if (!is_quantity(r.memory)) return wrong("--memory", r.memory, "a quantity, as in 16Gi");
+  if (!r.memory.empty() && !is_quantity(r.memory))
+    return wrong("--memory", r.memory, "a quantity, as in 16Gi");
   if (r.workers == 0 || r.workers > limits::kMembers || r.workers % r.workers_of_pod() != 0)
     return wrong("--workers", std::to_string(r.workers),
                  "a multiple of " + std::to_string(r.workers_of_pod()) +

@@ -23,9 +23,9 @@ struct ManifestRequest {
   std::string queue;       // of Kueue, or of Volcano with that scheduler
   std::string scheduler;   // empty: the cluster's own
   std::string cpu;         // of each pod with workers
-  std::string memory;
-  uint32_t workers = 2;  // in all
-  uint32_t gpus = 0;     // and workers, of each pod; 0: one worker, no GPU
+  std::string memory;      // empty: by its GPUs (memory_of_pod)
+  uint32_t workers = 2;    // in all
+  uint32_t gpus = 0;       // and workers, of each pod; 0: one worker, no GPU
   uint32_t grace_s = 60;
   bool enters_mpi = false;  // comm.backend: mpi
   std::string job_text;     // the job file, as it is
@@ -35,6 +35,13 @@ struct ManifestRequest {
 
   uint32_t workers_of_pod() const { return gpus == 0 ? 1 : gpus; }
   uint32_t pods() const { return workers / workers_of_pod(); }
+  // A worker's state lies in the host's memory while a checkpoint is written, beside batches and
+  // what NCCL shares in /dev/shm.
+  std::string memory_of_pod() const {
+    constexpr uint32_t kGibOfAGpu = 16;
+    if (!memory.empty()) return memory;
+    return std::to_string(gpus == 0 ? 4 : kGibOfAGpu * gpus) + "Gi";
+  }
   // Of the job in the pods.
   std::string job_name() const { return is_script ? "train.py" : "job.yaml"; }
   std::string job_file() const { return "/etc/lockstep/" + job_name(); }

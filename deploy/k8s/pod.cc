@@ -8,6 +8,7 @@ constexpr uint32_t kAfterGraceS = 30;      // for what the supervisor does beyon
 constexpr uint32_t kBackoffLimit = 1'000;  // crashes of pods; those of workers never end a pod
 constexpr uint32_t kProbePeriodS = 15;
 constexpr uint32_t kProbeTimeoutS = 10;
+constexpr uint32_t kSharedGibOfAGpu = 1;    // NCCL's segments of a process; pods have 64 MiB else
 constexpr char kCoordinatorCpu[] = "500m";  // where it has a pod of its own
 constexpr char kCoordinatorMemory[] = "1Gi";
 
@@ -94,8 +95,8 @@ std::vector<std::string> agent_words(const ManifestRequest& r, const std::string
 
 Tree resources(const ManifestRequest& r, bool has_workers) {
   Tree requests = map({{"cpu", text(has_workers ? r.cpu : kCoordinatorCpu)},
-                       {"memory", text(has_workers ? r.memory : kCoordinatorMemory)}});
-  Tree limits = map({{"memory", text(has_workers ? r.memory : kCoordinatorMemory)}});
+                       {"memory", text(has_workers ? r.memory_of_pod() : kCoordinatorMemory)}});
+  Tree limits = map({{"memory", text(has_workers ? r.memory_of_pod() : kCoordinatorMemory)}});
   if (has_workers && r.gpus > 0) limits["nvidia.com/gpu"] = text(std::to_string(r.gpus));
   return map({{"requests", requests}, {"limits", limits}});
 }
@@ -116,6 +117,12 @@ Tree volumes(const ManifestRequest& r) {
       map({{"name", text("job")}, {"configMap", map({{"name", text(r.name + "-job")}})}}),
       map({{"name", text("runs")}, {"persistentVolumeClaim", claim(r.run_claim, false)}}),
       map({{"name", text("tmp")}, {"emptyDir", map({})}})};
+  if (r.gpus > 0)
+    all.push_back(
+        map({{"name", text("shm")},
+             {"emptyDir",
+              map({{"medium", text("Memory")},
+                   {"sizeLimit", text(std::to_string(kSharedGibOfAGpu * r.gpus) + "Gi")}})}}));
   if (!r.data_claim.empty())
     all.push_back(
         map({{"name", text("data")}, {"persistentVolumeClaim", claim(r.data_claim, true)}}));
@@ -130,6 +137,7 @@ Tree volume_mounts(const ManifestRequest& r) {
   };
   std::vector<Tree> all = {mount("job", "/etc/lockstep", true), mount("runs", "/runs", false),
                            mount("tmp", "/tmp", false)};
+  if (r.gpus > 0) all.push_back(mount("shm", "/dev/shm", false));
   if (!r.data_claim.empty()) all.push_back(mount("data", "/data", true));
   return list(all);
 }

@@ -32,8 +32,8 @@ optimizer: {name: adamw, lr: 0.002}
 SCRIPT = "# /// lockstep\n# train: {global_batch: 64, slots: 8, epochs: 1}\n# ///\n"
 
 
-def render(*words, job=JOB, expect=0, file="job.yaml"):
-    """stdout; with another expected code stderr."""
+def render(*words, job=JOB, expect=0, file="job.yaml", stderr=False):
+    """stdout; with another expected code, or where it is asked for, stderr."""
     with tempfile.TemporaryDirectory() as scratch:
         path = pathlib.Path(scratch) / file
         path.write_text(job)
@@ -42,7 +42,7 @@ def render(*words, job=JOB, expect=0, file="job.yaml"):
             words = words if option in words else (option, value, *words)
         out = lockstep("k8s", "render", path, *words, timeout=60)
     assert out.returncode == expect, f"{words}: {out.returncode}\n{out.stdout}{out.stderr}"
-    return out.stdout if expect == 0 else out.stderr
+    return out.stderr if expect != 0 or stderr else out.stdout
 
 
 def rendered():
@@ -160,6 +160,26 @@ class Rendered(unittest.TestCase):
                               (["comm.network=loopback", "comm.advertise=x"], "comm.advertise")):
             with self.subTest(words):
                 self.assertIn(needle, render(*words, expect=64))
+
+    def test_what_will_hardly_be_in_a_pod_is_told(self):
+        told = render("data.train.path=/mnt/shoes", "comm.network=loopback", "--data-claim", "shoes",
+                      stderr=True)
+        self.assertIn("data.train.path is /mnt/shoes", told)
+        self.assertIn("comm.network is loopback", told)
+        self.assertIn("--data-claim", render(stderr=True), "/data, and no claim for it")
+        self.assertEqual(render("--data-claim", "shoes", stderr=True), "")
+
+    def test_pods_with_gpus_have_memory_and_shared_memory_to_match(self):
+        for kind in KINDS:
+            *_, manifest = yaml.safe_load_all(render("--kind", kind, *OPTIONS["gpus"]))
+            text = str(manifest)
+            self.assertIn("'memory': '64Gi'", text, kind)
+            self.assertIn("{'medium': 'Memory', 'sizeLimit': '4Gi'}", text, kind)
+            self.assertIn("'mountPath': '/dev/shm'", text, kind)
+        plain = render()
+        self.assertIn("4Gi", plain)
+        self.assertNotIn("/dev/shm", plain)
+        self.assertIn("99Gi", render(*OPTIONS["gpus"], "--memory", "99Gi"))
 
     def test_data_at_a_url_need_no_path_in_the_pod(self):
         for url in ("s3://bucket/shoes", "https://data.example/shoes"):

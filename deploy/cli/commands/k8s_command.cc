@@ -43,6 +43,33 @@ Status check_paths(const JobValues& values) {
   return Status::ok();
 }
 
+// True below one of the volumes of the pods.
+bool is_mounted(const std::string& path, const k8s::ManifestRequest& request) {
+  const auto is_below = [&path](const std::string& mount) {
+    return path == mount || path.starts_with(mount + "/");
+  };
+  return is_below("/runs") || is_below("/tmp") ||
+         (!request.data_claim.empty() && is_below("/data"));
+}
+
+// What only the image can have, or what reaches no other pod: it may be right, but rarely is.
+void warn_of(const JobValues& values, const k8s::ManifestRequest& request) {
+  for (const auto& [key, value] : values) {
+    const JobKey* const row = find_job_key(key);
+    const std::string path = value.items.empty() ? "" : value.items[0];
+    const bool is_loopback = path == "loopback" || path == "lo" || path.starts_with("127.");
+    if (key == "comm.network" && is_loopback && request.pods() > 1)
+      print_error("warning: %s is %s (%s), which reaches no other pod; leave it out\n", key.c_str(),
+                  path.c_str(), value.origin.c_str());
+    if (row == nullptr || !row->is_path || path.empty() || source::is_url(path)) continue;
+    if (!is_mounted(path, request))
+      print_error(
+          "warning: %s is %s (%s), which lies on no volume of the pods: the image must have it, or "
+          "give a claim with --data-claim and name the path below /data\n",
+          key.c_str(), path.c_str(), value.origin.c_str());
+  }
+}
+
 // What no pod would take is refused here; what only a pod can know (files, GPUs) is left to it.
 Result<wire::JobSpec> job_to_render(const JobRequest& files, const k8s::ManifestRequest& request) {
   LOCKSTEP_ASSIGN_OR_RETURN(JobValues values,
@@ -53,6 +80,7 @@ Result<wire::JobSpec> job_to_render(const JobRequest& files, const k8s::Manifest
   LOCKSTEP_ASSIGN_OR_RETURN(const JobValues overrides, parse_job_overrides(request.overrides));
   overlay(values, overrides);
   LOCKSTEP_RETURN_IF_ERROR(check_paths(values));
+  warn_of(values, request);
   values.try_emplace("cluster.workers",
                      JobValue{{std::to_string(request.workers)}, "--workers", false});
   JobContext context;
@@ -131,8 +159,8 @@ void add_render_options(CLI::App& command, K8sArguments& arguments) {
       .add_option("--gpus", request.gpus, "GPUs, and workers, of each pod; 0: one worker, no GPU")
       ->check(CLI::Range(0u, 64u));
   command.add_option("--cpu", request.cpu, "CPUs of a pod with workers")->default_val("2");
-  command.add_option("--memory", request.memory, "Memory of a pod with workers")
-      ->default_val("4Gi");
+  command.add_option("--memory", request.memory,
+                     "Memory of a pod with workers; default: 4Gi, or 16Gi for each of its GPUs");
   command.add_option("--name", request.name, "Name of the run; default: made from the job's name");
   command.add_option("--namespace", request.name_space,
                      "Namespace; default: that of the user who applies it");
