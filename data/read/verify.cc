@@ -85,10 +85,14 @@ Status decode_whole(const IndexedMasks& masks, uint64_t i) {
   return status.is_ok() ? status : Status(status.code(), masks.name_of(i) + " " + status.message());
 }
 
-// The index of what is not damaged, where some files are: not to be kept.
-Result<ExtentIndex> index_of_rest(const EncodedSource& source, const Work& work,
-                                  DamagedFiles& damaged) {
-  LOCKSTEP_ASSIGN_OR_RETURN(IndexContent rest, source.look(work.team.threads(), &damaged));
+// Of what is not damaged, where some files are; that one is not kept.
+Result<ExtentIndex> index_to_verify(const EncodedSource& source, const Work& work,
+                                    DamagedFiles& damaged) {
+  auto whole = open_index(source, work.cache_dir, work.progress);
+  if (whole.is_ok() || whole.status().code() != Code::kBadData) return whole;
+  auto looked = source.look(work.team.threads(), &damaged);
+  if (!looked.is_ok()) return whole.status();
+  IndexContent rest = std::move(looked).value();
   rest.fingerprint = std::string(32, '0');
   const std::string path = work.cache_dir + "/verify-" + std::to_string(::getpid()) + ".idx";
   LOCKSTEP_RETURN_IF_ERROR(write_extent_index(path, rest));
@@ -99,11 +103,7 @@ Result<ExtentIndex> index_of_rest(const EncodedSource& source, const Work& work,
 
 Status verify_images(const EncodedSource& source, const Work& work, Verification& out) {
   DamagedFiles damaged;
-  auto opened = open_index(source, work.cache_dir, work.progress);
-  if (!opened.is_ok() && opened.status().code() == Code::kBadData)
-    if (auto rest = index_of_rest(source, work, damaged); rest.is_ok()) opened = std::move(rest);
-  if (!opened.is_ok()) return opened.status();
-  const ExtentIndex index = std::move(opened).value();
+  LOCKSTEP_ASSIGN_OR_RETURN(const ExtentIndex index, index_to_verify(source, work, damaged));
   const EncodedFiles files(index, source.directory, source.far, source.copied);
   out.left_out = index.notes().left_out;
   std::vector<std::shared_ptr<const IndexedMasks>> masks;
