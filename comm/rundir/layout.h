@@ -36,6 +36,7 @@ inline constexpr char kScriptLog[] = "script_log.jsonl";
 // Directories.
 inline constexpr char kCheckpoints[] = "checkpoints";
 inline constexpr char kLogs[] = "logs";
+inline constexpr char kModelNotes[] = "model-notes.txt";  // in logs; a sentence a line
 inline constexpr char kTrace[] = "trace";
 inline constexpr char kCache[] = "cache";  // unless data.cache_dir names another
 

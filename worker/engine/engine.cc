@@ -247,7 +247,8 @@ Status EngineImpl::set_global_batch(uint64_t samples) {
 Status EngineImpl::start_afresh() {
   state_->initialize(job_.seed());
   if (!job_.model().init().empty()) {
-    LOCKSTEP_ASSIGN_OR_RETURN(initial_weights_, load_initial_weights(job_, state_->tensors()));
+    LOCKSTEP_ASSIGN_OR_RETURN(initial_weights_,
+                              load_initial_weights(job_, model_->layout(), state_->tensors()));
     state_->begin_average();
   }
   state_is_new_ = true;
@@ -276,8 +277,6 @@ Status EngineImpl::begin_generation(const GenerationView& view, StepGate gate) {
   if (state_is_new_) LOCKSTEP_RETURN_IF_ERROR(device_->to_device());
   state_is_new_ = false;
   device_->keep_inputs(view.keeps_inputs);
-  if (state_->applied_steps() == 0 && view.collective->rank() == 0 && view.note)
-    for (const std::string& note : model_->notes()) view.note(note);
   if (view.in_hand != nullptr) view.in_hand->has_computed();  // what an earlier one broke off in
   GradientPath path{.transfer = device_->transfer(), .sums = nullptr, .devices = view.devices};
   if (view.collective->world_size() == 1 || view.devices != nullptr) {

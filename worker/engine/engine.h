@@ -109,6 +109,8 @@ class Engine {
   virtual bool is_afresh() const { return applied_steps() == 0; }
   // What start_afresh() took from model.init; null: nothing yet.
   virtual const WeightTable* initial_weights() const { return nullptr; }
+  // What the user should know of the model, a sentence each.
+  virtual std::vector<std::string> notes() const { return {}; }
 
   // For a job with train.global_batch auto: finds the samples of the largest slot that fits, by
   // trials (largest_slot.h). The trials leave the state as it was. kConfig if not even the smallest

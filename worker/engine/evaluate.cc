@@ -74,7 +74,7 @@ Status EngineImpl::score_batch(const data::SampleReader& reader, data::SampleTea
 }
 
 Result<EvalScore> EngineImpl::score_with(SlotForward& forward) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const ModelOutput output, forward.evaluate());
+  LOCKSTEP_ASSIGN_OR_RETURN(const ModelOutput output, forward.evaluate(state_->counters()));
   const at::Tensor& logits = output.logits;
   EvalScore score;
   const bool are_classes =

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "coordinator/checkpoint/numerics.h"
 #include "worker/engine/engine_impl.h"
 #include "worker/engine/numerics_effect.h"
 
@@ -64,6 +65,7 @@ std::vector<std::string> EngineImpl::fingerprint() const {
   if (compute_type_ != at::kFloat) lines.push_back("short_types=" + short_type_instructions());
   if (device_->where().is_cpu()) lines.push_back("results=" + numerics_effect(compute_type_));
   for (std::string& line : device_->fingerprint()) lines.push_back(std::move(line));
+  if (state_->plan().spares_decay) lines.push_back(kDecayWithGradient);
   if (const std::string& file = job_.model().sha256(); !file.empty())
     lines.push_back("model_file=" + file);
   std::sort(lines.begin(), lines.end());

@@ -31,8 +31,8 @@ Result<ModelOutput> SlotForward::train(uint64_t dropout_key,
               .sink = &sink_});
 }
 
-Result<ModelOutput> SlotForward::evaluate() {
-  return run({.is_fast = is_fast_, .kernels = device_.kernels()});
+Result<ModelOutput> SlotForward::evaluate(std::span<const int64_t> counters) {
+  return run({.is_fast = is_fast_, .counters = counters, .kernels = device_.kernels()});
 }
 
 Result<ModelOutput> SlotForward::run(const ForwardMode& mode) {

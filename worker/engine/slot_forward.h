@@ -9,6 +9,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "comm/base/status.h"
@@ -35,8 +36,9 @@ class SlotForward {
   // read the key that send() sent. `observer` may be null.
   Result<ModelOutput> train(uint64_t dropout_key, const ForwardMode::Observer* observer = nullptr);
 
-  // In evaluation mode, with the statistics of Device::reset_statistics().
-  Result<ModelOutput> evaluate();
+  // In evaluation mode, with the statistics of Device::reset_statistics(). `counters`: as
+  // ForwardMode::counters.
+  Result<ModelOutput> evaluate(std::span<const int64_t> counters);
 
  private:
   Result<ModelOutput> run(const ForwardMode& mode);

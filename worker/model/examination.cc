@@ -1,5 +1,8 @@
 #include "worker/model/examination.h"
 
+#include <ATen/ops/full_like.h>
+
+#include <functional>
 #include <utility>
 
 #include "worker/model/foreign.h"
@@ -7,7 +10,15 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kOtherCount = 1'000;
+// Counts that a result may depend on: by a threshold or a number (primes), or by a period. A
+// multiple of many periods is seen by forwards that read the counter before they count, and after.
+constexpr int64_t kMultiple = int64_t{1024} * 27 * 125 * 7 * 11 * 13;
+constexpr int64_t kOtherCounts[] = {1, 2, 3, 7, 13, 97, 997, 1'000, 10'007};
+
+constexpr char kNoCounts[] =
+    ": every slot of a step would see another count; give batch norms a momentum, and keep "
+    "counters "
+    "that change the output out of training";
 
 Status refuse(const std::string& what) {
   return {Code::kConfig, what};
@@ -34,6 +45,7 @@ class Examination {
   Status watch_a_step();
   Status sort(size_t tensor);
   Status check_counters();
+  Status try_counts(const std::function<int64_t(int64_t)>& other);
   void try_one_sample();
 
   // The model's own tensors stay as the file has them; forward gets copies.
@@ -96,16 +108,32 @@ Status Examination::sort(size_t tensor) {
 
 // A counter is the same on every rank after a step, not within it: nothing may depend on it.
 Status Examination::check_counters() {
-  if (kinds_.counters.empty()) return Status::ok();
+  bool is_unseen = false;
+  for (const size_t i : kinds_.counters) {
+    const auto reader = model_.reader_of(i);
+    is_unseen = is_unseen || !reader;
+    if (reader && !reader->empty())
+      return refuse("computes with its counter " + model_.name(i) + " in " + *reader + kNoCounts);
+  }
+  if (!is_unseen) return Status::ok();
+  for (const int64_t more : kOtherCounts)
+    LOCKSTEP_RETURN_IF_ERROR(try_counts([more](int64_t count) { return count + more; }));
+  for (const int64_t count : {kMultiple, kMultiple - 1})
+    LOCKSTEP_RETURN_IF_ERROR(try_counts([count](int64_t) { return count; }));
+  return Status::ok();
+}
+
+// `other`: a count in place of the file's.
+Status Examination::try_counts(const std::function<int64_t(int64_t)>& other) {
   reset();
-  for (const size_t i : kinds_.counters) model_.set(i, model_.get(i).add(kOtherCount));
+  for (const size_t i : kinds_.counters)
+    model_.set(i, at::full_like(initial_[i], other(initial_[i].item<int64_t>())));
   bool is_same = same_bits(model_.train(batches_.first), output_);
   for (size_t i = 0; i < statistics_.size(); ++i)
     is_same = is_same && same_bits(model_.get(kinds_.statistics[i]), statistics_[i]);
   if (is_same) return Status::ok();
   return refuse("gives other values when its counter " + model_.name(kinds_.counters[0]) +
-                " changes; give batch norms a momentum, and keep counters that change the output "
-                "out of the module");
+                " changes" + kNoCounts);
 }
 
 // PyTorch's batch norms refuse a single value a channel; then the engine must keep such slots away.
@@ -131,6 +159,33 @@ std::shared_ptr<const float> values_of(const at::Tensor& t) {
 
 std::string type_of(const at::Tensor& t) {
   return c10::toString(t.scalar_type());
+}
+
+const char* safetensors_type(at::ScalarType type) {
+  switch (type) {
+    case at::kByte:
+      return "U8";
+    case at::kChar:
+      return "I8";
+    case at::kShort:
+      return "I16";
+    case at::kInt:
+      return "I32";
+    case at::kLong:
+      return "I64";
+    case at::kHalf:
+      return "F16";
+    case at::kFloat:
+      return "F32";
+    case at::kDouble:
+      return "F64";
+    case at::kBool:
+      return "BOOL";
+    case at::kBFloat16:
+      return "BF16";
+    default:
+      return nullptr;
+  }
 }
 
 }  // namespace lockstep

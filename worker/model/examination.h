@@ -2,7 +2,8 @@
 //
 //   parameters  tensors that are trained
 //   statistics  floats that a forward changes while training
-//   counters    int64 that a forward increments by one, and that do not influence the output
+//   counters    int64 that a forward increments by one, and that do not influence its output. Each
+//               slot of a step would see another count, in each number of workers.
 //   constants   all other tensors, frozen parameters too: they stay as the file has them
 //
 // Lockstep refuses a tensor that changes in any other way: it could not be the same on every rank,
@@ -15,6 +16,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +34,10 @@ class ExaminedModel {
   virtual bool is_trained(size_t tensor) const = 0;
   virtual at::Tensor get(size_t tensor) const = 0;
   virtual void set(size_t tensor, const at::Tensor& value) = 0;
+
+  // Where a forward does more with a counter than to count: "aten.remainder (model.py, line 9)".
+  // Empty: nowhere. None: that cannot be seen, and examine() tries several counts.
+  virtual std::optional<std::string> reader_of(size_t /*tensor*/) const { return std::nullopt; }
 
   // A forward in training mode of `batch` samples of chance, the same each time. Throws what the
   // model throws.
@@ -60,5 +66,8 @@ Result<TensorKinds> examine(ExaminedModel& model, const ExaminedBatches& batches
 std::shared_ptr<const float> values_of(const at::Tensor& t);
 
 std::string type_of(const at::Tensor& t);  // "Float"
+
+// "F32"; null: safetensors has no such type.
+const char* safetensors_type(at::ScalarType type);
 
 }  // namespace lockstep

@@ -41,6 +41,9 @@ struct ForwardMode {
   uint64_t dropout_key = 0;                  // of this slot in this step; see dropout_mask.h
   const uint64_t* dropout_key_at = nullptr;  // the key for kernels, valid until after backward
   bool is_fast = false;  // comm.numerics fast: the quickest kernels, whatever their bits
+  // The run's counters of steps, by index of ModelLayout::step_counters: evaluation may read them.
+  // Empty: their initial values.
+  std::span<const int64_t> counters = {};
   const Observer* observer = nullptr;  // to look into a step; null while training
   LayerKernels kernels = {};           // of the device; not used with an observer
   GradientSink* sink = nullptr;        // outlives backward; null: every weight gets its gradient

@@ -24,9 +24,11 @@ class Predictor {
   // As Model::check_batch().
   virtual Status check_batch(uint64_t samples, const std::string& whose) const = 0;
 
-  // (B, ...) floats. Arguments as of Model::forward(); labels are not read.
+  // (B, ...) floats. Arguments as of Model::forward(); labels are not read. `counters`: as
+  // ForwardMode::counters.
   virtual at::Tensor logits(const ModelInputs& inputs, std::span<const at::Tensor> parameters,
-                            std::span<const at::Tensor> buffers) const = 0;
+                            std::span<const at::Tensor> buffers,
+                            std::span<const int64_t> counters) const = 0;
 };
 
 }  // namespace lockstep

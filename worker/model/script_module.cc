@@ -90,6 +90,7 @@ bool ScriptTensor::overlaps(const ScriptTensor& other) const {
 
 void ScriptTensor::add_places_of(const ScriptTensor& other) {
   places_.insert(places_.end(), other.places_.begin(), other.places_.end());
+  tied_names_.push_back(other.name_);
 }
 
 ScriptModule::ScriptModule(const std::string& content)

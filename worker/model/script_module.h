@@ -41,7 +41,8 @@ class ScriptTensor {
  public:
   ScriptTensor(std::string name, ScriptPlace place, bool is_parameter);
 
-  const std::string& name() const { return name_; }  // "layer1.0.weight"
+  const std::string& name() const { return name_; }                           // "layer1.0.weight"
+  const std::vector<std::string>& tied_names() const { return tied_names_; }  // the further ones
   bool is_parameter() const { return is_parameter_; }
 
   const at::Tensor& get() const { return places_.front().get().toTensor(); }
@@ -54,6 +55,7 @@ class ScriptTensor {
 
  private:
   std::string name_;
+  std::vector<std::string> tied_names_;
   bool is_parameter_;
   std::vector<ScriptPlace> places_;
 };

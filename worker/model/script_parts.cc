@@ -118,13 +118,29 @@ std::vector<ScriptTensor> taken(const ScriptModule& module, const std::vector<si
 ModelLayout layout_of(const ScriptParts& parts) {
   ModelLayout layout;
   for (const ScriptTensor& t : parts.parameters)
-    layout.parameters.push_back(
-        {.name = t.name(), .shape = t.get().sizes().vec(), .values = values_of(t.get())});
+    layout.parameters.push_back({.name = t.name(),
+                                 .shape = t.get().sizes().vec(),
+                                 .values = values_of(t.get()),
+                                 .tied_names = t.tied_names()});
   for (const ScriptTensor& t : parts.statistics)
-    layout.buffers.push_back(
-        {.name = t.name(), .size = t.get().numel(), .values = values_of(t.get())});
+    layout.buffers.push_back({.name = t.name(),
+                              .size = t.get().numel(),
+                              .values = values_of(t.get()),
+                              .shape = t.get().sizes().vec()});
   for (const ScriptTensor& t : parts.counters)
     layout.step_counters.push_back({t.name(), t.get().item<int64_t>()});
+  for (const ScriptTensor& t : parts.constants) {
+    const char* type = safetensors_type(t.get().scalar_type());
+    if (type == nullptr || t.get().layout() != at::kStrided) continue;
+    std::vector<std::string> names = {t.name()};
+    names.insert(names.end(), t.tied_names().begin(), t.tied_names().end());
+    layout.constants.push_back({std::move(names), type, t.get().sizes().vec(), [value = t.get()] {
+                                  const at::Tensor rows = value.detach().contiguous();
+                                  const auto* bytes =
+                                      static_cast<const uint8_t*>(rows.const_data_ptr());
+                                  return std::vector<uint8_t>(bytes, bytes + rows.nbytes());
+                                }});
+  }
   return layout;
 }
 

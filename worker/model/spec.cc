@@ -98,6 +98,12 @@ void init_parameter(const ParameterSpec& spec, uint64_t seed, uint32_t parameter
   }
 }
 
+std::vector<int64_t> first_counters(const ModelLayout& layout) {
+  std::vector<int64_t> counters;
+  for (const StepCounterSpec& counter : layout.step_counters) counters.push_back(counter.initial);
+  return counters;
+}
+
 void init_buffer(const BufferSpec& spec, float* out) {
   if (spec.values) {
     std::copy_n(spec.values.get(), spec.size, out);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,10 @@ struct ParameterSpec {
   // False: an embedding, or of the layer that gives the output (optimizer.name muon). Of models
   // from files, find_hidden_matrices() knows it.
   bool is_hidden = true;
+  // False: the loss never depends on it. As in PyTorch, where it has no .grad, no update changes
+  // it, weight decay neither. Known of exported programs only.
+  bool gets_gradient = true;
+  std::vector<std::string> tied_names = {};  // further names of the same tensor
 
   uint64_t elements() const;
 };
@@ -33,6 +38,16 @@ struct BufferSpec {
   int64_t size = 0;
   float initial = 0;
   std::shared_ptr<const float> values = {};  // the initial values; null: `initial`
+  std::vector<int64_t> shape = {};           // in the model's state dict; empty: not known
+};
+
+// A tensor of a model from a file that never changes, as a frozen parameter. It is part of the
+// file and not of the state.
+struct ConstantSpec {
+  std::vector<std::string> names;  // several if it is tied
+  std::string type;                // of safetensors: "F32"
+  std::vector<int64_t> shape;
+  std::function<std::vector<uint8_t>()> bytes;  // its elements in row-major order
 };
 
 // An int64 that counts the steps in which forward ran.
@@ -45,6 +60,7 @@ struct ModelLayout {
   std::vector<ParameterSpec> parameters;  // in registration order
   std::vector<BufferSpec> buffers;
   std::vector<StepCounterSpec> step_counters;  // +1 a step
+  std::vector<ConstantSpec> constants = {};    // with a name in the state dict
 
   // The fewest values per channel and sample that any BatchNorm averages over; 0: no BatchNorm.
   // batch_norm_layer: the layer with the fewest.
@@ -88,6 +104,9 @@ class LayoutBuilder {
 // Fills `out` (spec.elements() floats) with initial values. They depend only on (seed, parameter
 // index), so later parameters do not change a parameter's initial values.
 void init_parameter(const ParameterSpec& spec, uint64_t seed, uint32_t parameter_index, float* out);
+
+// By index of layout.step_counters.
+std::vector<int64_t> first_counters(const ModelLayout& layout);
 
 // Fills `out` (spec.size floats).
 void init_buffer(const BufferSpec& spec, float* out);

@@ -1,6 +1,7 @@
 // A TorchScript file as a model: its parameter tensors are the engine's, set once into the module's
 // places; so are its statistics.
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/full_like.h>
 
 #include <stdexcept>
 #include <utility>
@@ -52,6 +53,7 @@ class TorchScript final : public Model {
                       std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
     const RandomScope random(mode.dropout_key, inputs.x.device());
     bind(parameters, buffers);
+    if (!mode.training) set_counters(mode.counters);
     ModelOutput out = lent_.with(inputs, who_, [&](const ModelInputs& lent) {
       return output_of(run(lent, mode.training), lent.x);
     });
@@ -104,6 +106,15 @@ class TorchScript final : public Model {
       if (buffers_[i].is_same(buffers[i])) continue;
       buffers_[i] = buffers[i];
       parts_.statistics[i].set(buffers[i].view(shapes_[i]));
+    }
+  }
+
+  // In training each forward counts in the module, and nothing reads it.
+  void set_counters(std::span<const int64_t> counters) const {
+    const at::NoGradGuard no_grad;
+    for (size_t i = 0; i < parts_.counters.size(); ++i) {
+      const int64_t count = counters.empty() ? layout().step_counters[i].initial : counters[i];
+      parts_.counters[i].set(at::full_like(parts_.counters[i].get(), count));
     }
   }
 

@@ -10,6 +10,7 @@
 #include "data/view/run_data.h"
 #include "worker/engine/core/memory_meter.h"
 #include "worker/engine/device/open_gpu.h"
+#include "worker/program/model_notes.h"
 #include "worker/program/open_devices.h"
 #include "worker/program/read_weights.h"
 #include "worker/program/watch_far_data.h"
@@ -66,6 +67,7 @@ Result<MadeEngine> TorchEngineMaker::build(const EngineMakerHost& host) {
                             Engine::create(job, *train_data_, eval_data_.get(), job.train().slots(),
                                            host.make_buffer, gpu_.get()));
   LOCKSTEP_RETURN_IF_ERROR(read_weights(job, host.options.run_dir, *engine_, host.logger));
+  LOCKSTEP_RETURN_IF_ERROR(tell_model_notes(host.options.run_dir, *engine_, host.logger));
   if (gpu_) {
     LOCKSTEP_ASSIGN_OR_RETURN(
         devices_,

@@ -29,12 +29,13 @@ Result<ModelTensors> load_model_tensors(const std::string& path, const wire::Mod
     made.buffers.push_back(at::empty({spec.size}, at::kFloat));
     state.push_back(state_of(StateSection::kBuffer, spec.name, made.buffers.back(), DType::kF32));
   }
-  std::vector<at::Tensor> counters;  // read, and not kept: no forward for use needs them
+  std::vector<at::Tensor> counters;
   for (const StepCounterSpec& spec : layout.step_counters) {
     counters.push_back(at::empty({}, at::kLong));
     state.push_back(state_of(StateSection::kBuffer, spec.name, counters.back(), DType::kI64));
   }
   LOCKSTEP_RETURN_IF_ERROR(load_own_weights(path, model, state));
+  for (const at::Tensor& counter : counters) made.counters.push_back(counter.item<int64_t>());
   return made;
 }
 

@@ -5,6 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ namespace lockstep {
 struct ModelTensors {  // by index of the layout
   std::vector<at::Tensor> parameters;
   std::vector<at::Tensor> buffers;
+  std::vector<int64_t> counters;
 };
 
 // `path`: safetensors of a checkpoint, or of `lockstep export model`. Errors of load_own_weights().

@@ -154,7 +154,8 @@ Status OpenModel::load_tensors(const TrainedModel& model, const wire::ModelSpec&
                                const DataKind& data) {
   if (is_of_file(spec) && model.is_directory) {
     InitialTensors initial = initial_tensors(model_->layout());
-    tensors_ = {std::move(initial.parameters), std::move(initial.buffers)};
+    tensors_ = {std::move(initial.parameters), std::move(initial.buffers),
+                first_counters(model_->layout())};
     return Status::ok();
   }
   auto tensors = load_model_tensors(model.weights, spec, model_->layout());
@@ -204,8 +205,7 @@ ModelOutput OpenModel::evaluate(const data::SampleShape& shape, const void* inpu
   const at::Tensor wanted = label_input(shape, labels, samples);
   const FieldTensors fields = field_inputs(shape, labels, samples);
   const bool takes_labels = own_loss() && own_loss()->takes_labels;
-  ForwardMode mode;
-  mode.is_fast = is_fast_;
+  const ForwardMode mode{.is_fast = is_fast_, .counters = tensors_.counters};
   ModelOutput output;
   {
     const AutocastScope autocast(c10::DeviceType::CPU, compute_type_);
@@ -228,11 +228,10 @@ at::Tensor OpenModel::logits(const data::SampleShape& shape, const void* inputs,
                           .labels = {},
                           .fields = field_inputs(shape, labels, samples)};
   if (const Predictor* predictor = model_->predictor(); predictor != nullptr)
-    return predictor->logits(given, tensors_.parameters, tensors_.buffers)
+    return predictor->logits(given, tensors_.parameters, tensors_.buffers, tensors_.counters)
         .to(at::kFloat)
         .contiguous();
-  ForwardMode mode;
-  mode.is_fast = is_fast_;
+  const ForwardMode mode{.is_fast = is_fast_, .counters = tensors_.counters};
   const ModelOutput output = model_->forward(given, tensors_.parameters, tensors_.buffers, mode);
   return output.logits.to(at::kFloat).contiguous();
 }

@@ -44,6 +44,8 @@ class OpenModel {
     return loss_ == LossKind::kCrossEntropy && !own_loss().has_value();
   }
   bool label_is_number() const;  // train.loss mse, l1 or huber
+  // train.loss bce: each logit is of a label of its own.
+  bool gives_labels() const { return !own_loss() && loss_ == LossKind::kBce; }
   bool knows_right() const { return lockstep::knows_right(loss_, own_loss().has_value()); }
   // The mean loss is over samples, and not over labels.
   bool is_by_sample() const {

@@ -20,6 +20,7 @@
 #include "deploy/cli/base/local_processes.h"
 #include "deploy/cli/base/text.h"
 #include "deploy/cli/run/own_run_dir.h"
+#include "deploy/cli/run/shown_notes.h"
 #include "deploy/cli/run/supervised_child.h"
 
 namespace lockstep {
@@ -43,6 +44,7 @@ struct Supervisor::Impl {
   Impl(SupervisorOptions o, Reporter& r)
       : options(std::move(o)),
         reporter(r),
+        notes(options.run_dir),
         coordinator("coordinator", options.run_dir),
         agent("agent", options.run_dir) {}
 
@@ -293,6 +295,7 @@ struct Supervisor::Impl {
       shown = (shown + line + "\n").substr(shown.size() > kShownBytes ? line.size() + 1 : 0);
       reporter.note(line);
     }
+    for (const std::string& line : notes.once()) reporter.note(line);
     if (options.agent_words.empty()) return;
     // The agent's own words repeat what the coordinator made of them, unless it could not.
     std::vector<std::string> lines = agent.output().new_lines(50, last);
@@ -367,6 +370,7 @@ struct Supervisor::Impl {
 
   SupervisorOptions options;
   Reporter& reporter;
+  ModelNotes notes;
   const std::string seat = options.seat.empty() ? coordinator::new_seat(host_name()) : options.seat;
   rpc::AsioLoop loop;
   SupervisedChild coordinator;

@@ -132,7 +132,7 @@ def made(kind):
 def make_refused(folder):
     plain = program_of(made(refused.Linear), IMAGES, (1, 64))
     for name in ("ForeignOperator", "WeightViews", "Branches", "DoubleWeight",
-                 "WritesWeight"):
+                 "WritesWeight", "Periodic"):
         file = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
         program = program_of(made(getattr(refused, name)), IMAGES, (1, 64))
         write(folder / f"refused_{file}.pt2", contents(program))
@@ -152,6 +152,18 @@ def make_refused(folder):
     put("pickled", {"data/weights/model_weights_config.json": text(weights)})
 
 
+def make_evaluated(folder):
+    """Programs whose evaluation reads a counter, or has another constant."""
+    counter, unused = made(models.CounterInEval), made(models.Unused)
+    for name, model in (("counter_in_eval", counter), ("unused", unused)):
+        write(folder / f"{name}.pt2", contents(program_of(model, IMAGES, (1, 64))))
+    with torch.no_grad():
+        unused.gain.mul_(2)
+    for name, model in (("counter_in_eval", counter), ("unused", unused)):
+        write(folder / f"{name}.eval.pt2",
+              contents(program_of(model.eval(), IMAGES, (1, 64))))
+
+
 def main():
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
@@ -168,6 +180,7 @@ def main():
     write(folder / "in_autocast.pt2",
           contents(program_of(made(models.InAutocast), IMAGES, (1, 64))))
     write(folder / "named.pt2", contents(program_of(made(models.Named), IMAGES, (1, 64))))
+    make_evaluated(folder)
     make_refused(folder)
     rows = ",\n".join(f'"{name}": {json.dumps(row)}' for name, row in expected.items())
     (folder / "expected.json").write_text("{\n" + rows + "\n}\n")

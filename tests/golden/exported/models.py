@@ -196,3 +196,34 @@ class InAutocast(nn.Module):
     def forward(self, x):
         with torch.autocast("cpu", dtype=torch.bfloat16):
             return self.fc(torch.relu(self.bn(self.conv(x))).flatten(1))
+
+
+class CounterInEval(nn.Module):
+    """Counts steps in training; evaluation computes with the count."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(64, CLASSES)
+        self.register_buffer("steps", torch.zeros((), dtype=torch.long))
+
+    def forward(self, x):
+        if self.training:
+            self.steps += 1
+            return self.fc(x.flatten(1))
+        return self.fc(x.flatten(1)) * (1 + self.steps)
+
+
+class Unused(nn.Module):
+    """A layer that no loss depends on, a tied weight, a frozen one, and buffers that stay."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc, self.spare = nn.Linear(64, CLASSES), nn.Linear(CLASSES, CLASSES)
+        self.first, self.second = nn.Linear(CLASSES, CLASSES), nn.Linear(CLASSES, CLASSES)
+        self.second.weight = self.first.weight
+        self.gain = nn.Parameter(torch.ones(CLASSES), requires_grad=False)
+        self.register_buffer("table", torch.arange(CLASSES).view(2, 5))
+
+    def forward(self, x):
+        y = self.second(self.first(self.fc(x.flatten(1)))) * self.gain
+        return y + self.table.flatten() + self.spare(y).detach()

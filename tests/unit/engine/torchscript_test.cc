@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <set>
 
 #include "comm/base/prng.h"
 #include "tests/support/fails_with.h"
@@ -285,6 +286,44 @@ TEST_F(Refused, StateThatRanksCouldNotAgreeOn) {
   expect(with(at::zeros({1}, at::kLong),
               "  if self.training:\n    self.b.add_(1)\n    x = x + self.b\n"),
          "gives other values when its counter b changes");
+  // A few samples of the first steps show nothing of what comes with a period.
+  for (const std::string period : {"2", "10", "125", "1000"})
+    for (const std::string order :
+         {"    self.b.add_(1)\n    if bool(self.b % P == 0):\n      x = -x\n",
+          "    if bool((self.b + 1) % P == 0):\n      x = -x\n"
+          "    self.b.add_(1)\n"}) {
+      std::string body = order;
+      body.replace(body.find(" P "), 3, " " + period + " ");
+      expect(with(at::zeros({1}, at::kLong), "  if self.training:\n" + body),
+             "gives other values when its counter b changes");
+    }
+}
+
+// In evaluation a counter is that of the run, whatever forwards this process has made.
+TEST_F(Refused, NotForAnEvaluationThatReadsACounter) {
+  const Status made = status_of([](auto& m) {
+    linear(m);
+    m.register_buffer("b", at::zeros({}, at::kLong));
+    m.define(
+        "def forward(self, x):\n"
+        "  y = x.flatten(1).matmul(self.w)\n"
+        "  if self.training:\n    self.b.add_(1)\n  else:\n    y = y * (1 + self.b)\n"
+        "  return y\n");
+  });
+  ASSERT_TRUE(made.is_ok()) << made.message();
+  const auto dataset = testing::make_patterns(40, 4, 3);
+  std::vector<std::string> reports;
+  for (const uint32_t ranks : {1u, 2u, 4u}) {
+    LoopbackWorld world(job_of(path_), *dataset, even_runs(4, ranks), 0, dataset.get());
+    world.begin_generation(3);
+    world.train_to(3);
+    EXPECT_EQ(read<int64_t>(world.engine(0), "b"), 3);
+    for (const auto& report : world.evaluate_all()) {
+      ASSERT_TRUE(report.is_ok()) << report.status().message();
+      reports.push_back(report->SerializeAsString());
+    }
+  }
+  EXPECT_EQ(std::set<std::string>(reports.begin(), reports.end()).size(), 1U);
 }
 
 TEST_F(Refused, AConstantThatChangesLaterEndsTheStep) {

@@ -2,9 +2,11 @@
 // which jobs and programs are refused before the first step.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -170,6 +172,91 @@ TEST(RefusedProgram, ThatIsNotTheFileOfTheRun) {
               FailsWith(Code::kUsage, Names("model.eval_path", "model.eval_sha256", "bb")));
 }
 
+TEST(RefusedProgram, ThatComputesWithACounter) {
+  EXPECT_THAT(made("refused_periodic"),
+              FailsWith(Code::kConfig, Names("refused_periodic.pt2", "steps", "refused.py"),
+                        Says("aten.remainder"), Advises("out of training")));
+}
+
+TEST(Exported, EvaluationReadsTheCountersOfTheRun) {
+  wire::JobSpec job = job_of("counter_in_eval");
+  job.mutable_model()->set_eval_path(golden_path("counter_in_eval.eval"));
+  const auto dataset = testing::make_patterns(80, 8, kClasses);
+  std::set<std::string> reports;
+  for (const uint32_t ranks : {1u, 2u}) {
+    LoopbackWorld world(job, *dataset, even_runs(4, ranks), 0, dataset.get());
+    world.begin_generation(3);
+    world.train_to(3);
+    for (const auto& report : world.evaluate_all()) {
+      ASSERT_TRUE(report.is_ok()) << report.status().message();
+      reports.insert(report->SerializeAsString());
+    }
+  }
+  EXPECT_EQ(reports.size(), 1U);
+
+  const auto model = make_model(job.model(), kImage, kClasses);
+  ASSERT_TRUE(model.is_ok()) << model.status().message();
+  const at::NoGradGuard no_grad;
+  const InitialTensors initial = initial_tensors((*model)->layout());
+  const ModelInputs x = sample_inputs(kImage, 3, kClasses);
+  const auto logits_at = [&](std::vector<int64_t> counters) {
+    return (*model)->forward(x, initial.parameters, initial.buffers, {.counters = counters}).logits;
+  };
+  EXPECT_TRUE(same_bits(logits_at({0}), logits_at({})));
+  EXPECT_TRUE(same_bits(logits_at({3}), logits_at({0}).mul(4)));
+}
+
+TEST(Exported, AnEvaluationProgramWithOtherConstantsIsTold) {
+  wire::ModelSpec spec;
+  spec.set_name("exported");
+  spec.set_path(golden_path("unused"));
+  const auto names_gain = [&] {
+    const auto model = make_model(spec, kImage, kClasses);
+    EXPECT_TRUE(model.is_ok()) << model.status().message();
+    const std::vector<std::string> notes = (*model)->notes();
+    return std::ranges::any_of(notes, [](const std::string& note) {
+      return note.find("unused.eval.pt2") != std::string::npos &&
+             note.find("another gain ") != std::string::npos;
+    });
+  };
+  EXPECT_FALSE(names_gain());
+  spec.set_eval_path(golden_path("unused.eval"));
+  EXPECT_TRUE(names_gain());
+}
+
+// As in PyTorch, where an optimizer passes over what has no .grad.
+TEST(Exported, AWeightWithoutAGradientIsNotDecayedAndTold) {
+  constexpr char kDecay[] = "decay=with-gradient";
+  wire::JobSpec job = job_of("unused");
+  const auto dataset = testing::make_patterns(80, 8, kClasses);
+  const auto floats_of = [](Engine& engine, const std::string& name) {
+    for (const StateTensor& t : testing::state_of(engine))
+      if (t.name == name && t.section == StateSection::kParameter)
+        return std::string(reinterpret_cast<const char*>(t.data), t.bytes);
+    ADD_FAILURE() << "there is no " << name;
+    return std::string();
+  };
+  for (const char* const optimizer : {"sgd", "adamw", "muon"}) {
+    job.mutable_optimizer()->set_name(optimizer);
+    job.mutable_optimizer()->set_momentum(0.9);
+    job.mutable_optimizer()->set_weight_decay(0.1);
+    LoopbackWorld world(job, *dataset, even_runs(4, 1));
+    Engine& engine = world.engine(0);
+    const std::string spare = floats_of(engine, "spare.weight");
+    const std::string used = floats_of(engine, "fc.weight");
+    world.begin_generation(4);
+    world.train_to(4);
+    EXPECT_EQ(floats_of(engine, "spare.weight"), spare) << optimizer;
+    EXPECT_NE(floats_of(engine, "fc.weight"), used) << optimizer;
+    EXPECT_THAT(engine.fingerprint(), ::testing::Contains(kDecay));
+    ASSERT_EQ(engine.notes().size(), 1U);
+    EXPECT_THAT(engine.notes()[0], Names("unused.pt2", "spare.weight", "spare.bias", "detach()"));
+  }
+  job.mutable_optimizer()->set_weight_decay(0);
+  EXPECT_THAT((*testing::make_engine(job, *dataset))->fingerprint(),
+              ::testing::Not(::testing::Contains(kDecay)));
+}
+
 TEST(RefusedProgram, WhoseEvaluationCannotBeSwitched) {
   EXPECT_THAT(made("stochastic_depth"),
               FailsWith(Code::kConfig, Names("stochastic_depth.pt2", "bernoulli_", "models.py"),
@@ -213,11 +300,12 @@ TEST(PredictProgram, GivesLogitsOfInputsAloneWithTheModelsParameters) {
   const at::NoGradGuard no_grad;
   InitialTensors tensors = initial_tensors((*model)->layout());
   const ModelInputs x = sample_inputs(kFourColumns, 5, 3);
-  EXPECT_EQ(predictor->logits(x, tensors.parameters, tensors.buffers).sizes(),
+  EXPECT_EQ(predictor->logits(x, tensors.parameters, tensors.buffers, {}).sizes(),
             (std::vector<int64_t>{5, 3}));
   for (size_t i = 0; i < tensors.parameters.size(); ++i)
     tensors.parameters[i].fill_((*model)->layout().parameters[i].name == "out.bias" ? 2 : 0);
-  EXPECT_TRUE(predictor->logits(x, tensors.parameters, tensors.buffers).eq(2).all().item<bool>());
+  EXPECT_TRUE(
+      predictor->logits(x, tensors.parameters, tensors.buffers, {}).eq(2).all().item<bool>());
 }
 
 TEST(PredictProgram, MayGiveAMapAndTakeOneSizeOfBatchesOnly) {

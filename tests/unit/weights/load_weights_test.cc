@@ -35,10 +35,11 @@ class LoadWeights : public ::testing::Test {
     for (const std::string& pattern : skip) spec.add_init_skip(pattern);
     const auto files = WeightFiles::open(path, WeightSource::kInit);
     if (!files.is_ok()) return files.status();
-    return load_weights(*files, spec, state.tensors());
+    return load_weights(*files, spec, layout_, state.tensors());
   }
 
   TemporaryDirectory dir_;
+  ModelLayout layout_;
 };
 
 WrittenTensor of_words(const std::string& type, const std::vector<uint16_t>& words) {
@@ -122,6 +123,57 @@ TEST_F(LoadWeights, StatisticsAreFlatAndACounterMayBeMissing) {
   EXPECT_EQ(static_cast<int>(state.tensors()[1].data[0]), 9);
 }
 
+TEST_F(LoadWeights, ABufferOfAnotherShapeIsRefusedAndAFlatOneOfARunIsRead) {
+  EmptyState state;
+  state.add("table", {6}, StateSection::kBuffer);
+  layout_.buffers = {{.name = "table", .size = 6, .shape = {2, 3}}};
+  EXPECT_THAT(load({{"table", counting({3, 2}, 0)}}, state),
+              FailsWith(Code::kConfig, Names("table", "[3, 2]")));
+  EXPECT_TRUE(load({{"table", counting({2, 3}, 0)}}, state).is_ok());
+  EXPECT_TRUE(load({{"table", counting({6}, 0)}}, state).is_ok());
+}
+
+TEST_F(LoadWeights, ATiedTensorMayHaveAnyOfItsNames) {
+  EmptyState state;
+  state.add("embed.weight", {2});
+  layout_.parameters = {
+      {.name = "embed.weight", .shape = {2}, .tied_names = {"head.weight", "out.weight"}}};
+  for (const std::string name : {"embed.weight", "head.weight", "out.weight"}) {
+    EXPECT_TRUE(load({{name, counting({2}, 7)}}, state).is_ok()) << name;
+    EXPECT_EQ(state.floats("embed.weight"), (Floats{7, 8})) << name;
+  }
+  EXPECT_TRUE(
+      load({{"embed.weight", counting({2}, 7)}, {"head.weight", counting({2}, 7)}}, state).is_ok());
+  const Tensors differ = {{"embed.weight", counting({2}, 7)}, {"head.weight", counting({2}, 9)}};
+  EXPECT_THAT(load(differ, state), FailsWith(Code::kConfig, Names("embed.weight", "head.weight")));
+  EXPECT_TRUE(load(differ, state, "mlp", {"head.weight"}).is_ok());
+  EXPECT_EQ(state.floats("embed.weight"), (Floats{7, 8}));
+}
+
+// Of a full state dict: what the program fixes cannot come from there.
+TEST_F(LoadWeights, AConstantOfTheProgramMustBeTheSameInTheFiles) {
+  const EmptyState state = one_tensor(1);
+  const std::vector<float> fixed = {3, 4};
+  layout_.constants = {{{"gain"}, "F32", {2}, [fixed] {
+                          const auto* bytes = reinterpret_cast<const uint8_t*>(fixed.data());
+                          return std::vector<uint8_t>(bytes, bytes + 2 * sizeof(float));
+                        }}};
+  Tensors files = {{"w", counting({1}, 0)}};
+  auto table = load(files, state);
+  ASSERT_TRUE(table.is_ok()) << table.status().message();
+  EXPECT_EQ(table->count(WeightFate::kKept), 1U);
+  EXPECT_THAT(table->summary(), ::testing::HasSubstr("gain"));
+  files["gain"] = counting({2}, 3);
+  table = load(files, state);
+  ASSERT_TRUE(table.is_ok()) << table.status().message();
+  EXPECT_EQ(table->count(WeightFate::kSame), 1U);
+  for (const WrittenTensor& other : {counting({2}, 4), counting({1, 2}, 3)}) {
+    files["gain"] = other;
+    EXPECT_THAT(load(files, state), FailsWith(Code::kConfig, Names("gain"), Says("value")));
+    EXPECT_EQ(load(files, state, "mlp", {"gain"})->count(WeightFate::kSkipped), 1U);
+  }
+}
+
 TEST_F(LoadWeights, TorchvisionsWeightsNeedItsStem) {
   EmptyState state;
   state.add("conv1.weight", {64, 3, 3, 3});
@@ -201,7 +253,8 @@ TEST_F(LoadWeights, AFileThatChangesWhileItIsReadIsRefused) {
   const auto files = WeightFiles::open(path, WeightSource::kInit);
   ASSERT_TRUE(files.is_ok());
   std::ofstream(path, std::ios::app) << "more";
-  EXPECT_THAT(load_weights(*files, spec, state.tensors()), FailsWith(Code::kBadData, Names(path)));
+  EXPECT_THAT(load_weights(*files, spec, layout_, state.tensors()),
+              FailsWith(Code::kBadData, Names(path)));
 }
 
 // A checkpoint of the run has everything: model.init_skip is of the run's beginning only.

@@ -15,7 +15,8 @@ StateTensor view(StateSection section, std::string name, DType dtype, std::vecto
 }
 
 // From a trained parameter's start to the next one's, in order; neighbours of one kind are one
-// segment. Padding may be part of it, since zeros stay zeros. Muon's matrices stand alone.
+// segment. Padding may be part of it, since zeros stay zeros. Muon's matrices stand alone. No range
+// has parameters that get no gradient.
 void plan_ranges(const ModelLayout& model, const FlatLayout& layout,
                  const std::vector<uint32_t>& group_of, bool prunes,
                  const std::vector<bool>& is_matrix, UpdatePlan* plan) {
@@ -26,6 +27,7 @@ void plan_ranges(const ModelLayout& model, const FlatLayout& layout,
     if (!layout.is_trained(i)) continue;
     const uint64_t start = bounds[at];
     const uint64_t length = bounds[++at] - start;
+    if (!model.parameters[i].gets_gradient) continue;
     const std::vector<int64_t>& shape = model.parameters[i].shape;
     const bool is_pruned = prunes && can_be_pruned(shape.size());
     if (!is_matrix.empty() && is_matrix[i]) {
@@ -50,6 +52,10 @@ UpdatePlan make_update_plan(const ModelLayout& model, const FlatLayout& layout,
   for (size_t i = 0; i < model.parameters.size(); ++i)
     if (layout.is_trained(i))
       plan.norm_ranges.push_back({layout.parameters[i].begin, model.parameters[i].elements()});
+  for (size_t i = 0; i < model.parameters.size(); ++i)
+    plan.spares_decay |= !model.parameters[i].gets_gradient && layout.is_trained(i) &&
+                         job.optimizer().weight_decay() > 0 &&
+                         plan.groups[groups.group_of[i]].weight_decay_scale > 0;
   plan.clip_norm = job.optimizer().clip_norm();
   plan.has_weights = model.has_weights();
   return plan;

@@ -34,7 +34,9 @@ struct UpdatePlan {
   std::vector<MatrixSegment> matrices;     // of Muon; else none
   std::vector<OptimizerGroup> groups;
   std::vector<NormRange> norm_ranges;
-  double clip_norm = 0;      // 0: none
+  double clip_norm = 0;  // 0: none
+  // A parameter is left out for want of a gradient that weight decay would have changed.
+  bool spares_decay = false;
   bool has_weights = false;  // the sums are to be divided by the samples' weight (kControlWeight)
 };
 
@@ -97,6 +99,8 @@ class BoundaryState {
     return all_finite(reduced, layout_.buffer.statistics);
   }
 
+  // By index of ModelLayout::step_counters.
+  std::span<const int64_t> counters() const { return counters_; }
   Step applied_steps() const { return applied_steps_; }
   void set_applied_steps(Step steps) { applied_steps_ = steps; }
 

@@ -4,7 +4,7 @@
 // kernel each time and faults in fresh pages, which cost the small cnn a fifth of its time.
 //
 // Thread-safety: any thread. The call changes the allocator of the whole process, so only workers
-// make it.
+// and the commands that use a trained model make it.
 #pragma once
 
 namespace lockstep {

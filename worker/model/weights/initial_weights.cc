@@ -3,6 +3,7 @@
 #include "data/open/find_place.h"
 #include "data/open/job_cut.h"
 #include "data/source/url.h"
+#include "worker/model/weights/model_config.h"
 #include "worker/model/weights/weight_files.h"
 
 namespace lockstep {
@@ -21,7 +22,7 @@ Result<std::string> find_initial_weights(const wire::JobSpec& job,
   return place->spec.path();
 }
 
-Result<WeightTable> load_initial_weights(const wire::JobSpec& job,
+Result<WeightTable> load_initial_weights(const wire::JobSpec& job, const ModelLayout& layout,
                                          std::span<const StateTensor> state) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string path, find_initial_weights(job));
   LOCKSTEP_ASSIGN_OR_RETURN(const WeightFiles files, WeightFiles::open(path, WeightSource::kInit));
@@ -29,7 +30,8 @@ Result<WeightTable> load_initial_weights(const wire::JobSpec& job,
     LOCKSTEP_ASSIGN_OR_RETURN(const std::string found, files.sha256());
     LOCKSTEP_RETURN_IF_ERROR(check_weights_hash(path, job.model().init_sha256(), found));
   }
-  return load_weights(files, job.model(), state);
+  LOCKSTEP_RETURN_IF_ERROR(check_model_config(path, job.model()));
+  return load_weights(files, job.model(), layout, state);
 }
 
 }  // namespace lockstep

@@ -28,10 +28,14 @@ constexpr FateWord kFateWords[] = {
     {WeightFate::kRead, "read", "read"},
     {WeightFate::kCut, "read in part", "of which only the first rows are read"},
     {WeightFate::kSkipped, "skipped", "skipped"},
+    {WeightFate::kSame, "the same", "as the program has it"},
+    {WeightFate::kKept, "kept", "kept from the program, since the files lack it"},
     {WeightFate::kMissing, "MISSING", "missing in the files"},
     {WeightFate::kLeftOver, "LEFT OVER", "left over in the files"},
     {WeightFate::kOtherShape, "OTHER SHAPE", "of another shape"},
     {WeightFate::kOtherType, "OTHER TYPE", "of another type than F32, F16 and BF16"},
+    {WeightFate::kOtherValue, "OTHER VALUE",
+     "of another value than the program, which fixes it: export the program with these values"},
 };
 
 bool is_wrong(WeightFate fate) {
@@ -81,10 +85,25 @@ bool has_type(const StateTensor& tensor, const safetensors::Type& type) {
   return std::string_view(dtype_safetensors_name(tensor.dtype)) == type.name;
 }
 
-// A buffer of any shape is flat in the state.
-bool has_shape(const StateTensor& tensor, const NamedTensor& from) {
-  if (tensor.section == StateSection::kBuffer) return product(tensor.shape) == product(from.shape);
-  return tensor.shape == from.shape;
+// A buffer of any shape is flat in the state, and so in the files of a run. `real`: its own shape.
+bool has_shape(const StateTensor& tensor, const std::vector<int64_t>& real,
+               const NamedTensor& from) {
+  if (tensor.section != StateSection::kBuffer) return tensor.shape == from.shape;
+  const uint64_t elements = product(tensor.shape);
+  return elements == product(from.shape) &&
+         (elements == 1 || from.shape == tensor.shape || real.empty() || from.shape == real);
+}
+
+bool same_content(const NamedTensor& a, const NamedTensor& b) {
+  const auto bytes = safetensors::bytes_of(a.file->type->bytes, a.file->shape);
+  return a.file->type == b.file->type && a.file->shape == b.file->shape &&
+         std::memcmp(a.file->data, b.file->data, *bytes) == 0;
+}
+
+bool same_content(const ConstantSpec& constant, const NamedTensor& from) {
+  if (constant.type != from.file->type->name || constant.shape != from.shape) return false;
+  const std::vector<uint8_t> mine = constant.bytes();
+  return std::memcmp(mine.data(), from.file->data, mine.size()) == 0;
 }
 
 bool is_longer(const std::string& model, const StateTensor& tensor, const NamedTensor& from) {
@@ -115,17 +134,38 @@ void copy_into(const StateTensor& tensor, const NamedTensor& from) {
 // Follows both sides to the table.
 class Matching {
  public:
-  Matching(const wire::ModelSpec& model, std::span<const StateTensor> state,
-           std::vector<NamedTensor> from)
-      : model_(model), from_(std::move(from)) {
+  Matching(const wire::ModelSpec& model, const ModelLayout& layout,
+           std::span<const StateTensor> state, std::vector<NamedTensor> from)
+      : model_(model), layout_(layout), from_(std::move(from)) {
     for (const StateTensor& tensor : state)
       if (tensor.section != StateSection::kOptimizer) state_.push_back(&tensor);
-    for (const NamedTensor& tensor : from_) by_name_[tensor.name] = &tensor;
+    for (const ParameterSpec& parameter : layout.parameters)
+      for (const std::string& name : parameter.tied_names) first_names_[name] = parameter.name;
+    for (const BufferSpec& buffer : layout.buffers) real_shapes_[buffer.name] = buffer.shape;
+    for (const bool skipped : {false, true})
+      for (const NamedTensor& tensor : from_)
+        if (is_skipped(tensor.name) == skipped) by_name_.emplace(first_name(tensor.name), &tensor);
+  }
+
+  // Of a tied tensor the files may have each name, if all of them say the same.
+  Status check_tied() const {
+    for (const NamedTensor& tensor : from_) {
+      const NamedTensor& first = *by_name_.at(first_name(tensor.name));
+      if (&first == &tensor || is_skipped(tensor.name) || same_content(first, tensor)) continue;
+      return {Code::kConfig, "model.init names " + model_.init() + ", which has " + first.name +
+                                 " and " + tensor.name +
+                                 " with different values, and the model has them as one tensor; "
+                                 "name one of them in model.init_skip, or export a model that "
+                                 "does not tie them"};
+    }
+    return Status::ok();
   }
 
   Status check_patterns() const {
     std::set<std::string> names;
     for (const StateTensor* tensor : state_) names.insert(tensor->name);
+    for (const ConstantSpec& constant : layout_.constants)
+      names.insert(constant.names.begin(), constant.names.end());
     for (const NamedTensor& tensor : from_) names.insert({tensor.name, tensor.file->name});
     const std::vector<std::string> all(names.begin(), names.end());
     for (const std::string& pattern : model_.init_skip())
@@ -140,14 +180,15 @@ class Matching {
       known.insert(tensor->name);
       const auto at = by_name_.find(tensor->name);
       const NamedTensor* from = at == by_name_.end() ? nullptr : at->second;
-      if (from == nullptr && tensor->dtype == DType::kI64) continue;
-      const WeightFate fate = fate_of(*tensor, from);
+      const bool is_kept = from == nullptr && tensor->dtype == DType::kI64;
+      const WeightFate fate = is_kept ? WeightFate::kKept : fate_of(*tensor, from);
       if (fate == WeightFate::kRead || fate == WeightFate::kCut) pairs_.emplace_back(tensor, from);
       table.rows.push_back({tensor->name, fate, safetensors::shape_text(tensor->shape),
                             from == nullptr ? "" : text_of(*from)});
     }
+    for (const ConstantSpec& constant : layout_.constants) compare(constant, known, table);
     for (const NamedTensor& tensor : from_) {
-      if (known.count(tensor.name) > 0) continue;
+      if (known.count(first_name(tensor.name)) > 0) continue;
       const bool skips = is_skipped(tensor.name) || is_skipped(tensor.file->name);
       table.rows.push_back({tensor.file->name, skips ? WeightFate::kSkipped : WeightFate::kLeftOver,
                             "", text_of(tensor)});
@@ -164,6 +205,31 @@ class Matching {
     return tensor.file->type->name + std::string(" ") + safetensors::shape_text(tensor.shape);
   }
 
+  const std::string& first_name(const std::string& name) const {
+    const auto first = first_names_.find(name);
+    return first == first_names_.end() ? name : first->second;
+  }
+
+  // Each name by itself: they may be tied in the program alone.
+  void compare(const ConstantSpec& constant, std::set<std::string>& known,
+               WeightTable& table) const {
+    bool is_there = false;
+    for (const std::string& name : constant.names) {
+      known.insert(name);
+      const auto at = by_name_.find(name);
+      if (at == by_name_.end()) continue;
+      is_there = true;
+      const WeightFate fate = is_skipped(name)                      ? WeightFate::kSkipped
+                              : same_content(constant, *at->second) ? WeightFate::kSame
+                                                                    : WeightFate::kOtherValue;
+      table.rows.push_back(
+          {name, fate, safetensors::shape_text(constant.shape), text_of(*at->second)});
+    }
+    if (!is_there)
+      table.rows.push_back(
+          {constant.names.front(), WeightFate::kKept, safetensors::shape_text(constant.shape), ""});
+  }
+
   bool is_skipped(const std::string& name) const {
     return std::ranges::any_of(model_.init_skip(), [&name](const std::string& pattern) {
       return matches_pattern(pattern, name);
@@ -175,11 +241,17 @@ class Matching {
     if (from == nullptr) return WeightFate::kMissing;
     if (!has_type(tensor, *from->file->type)) return WeightFate::kOtherType;
     if (is_longer(model_.name(), tensor, *from)) return WeightFate::kCut;
-    return has_shape(tensor, *from) ? WeightFate::kRead : WeightFate::kOtherShape;
+    const auto real = real_shapes_.find(tensor.name);
+    const bool fits = has_shape(
+        tensor, real == real_shapes_.end() ? std::vector<int64_t>() : real->second, *from);
+    return fits ? WeightFate::kRead : WeightFate::kOtherShape;
   }
 
   const wire::ModelSpec& model_;
+  const ModelLayout& layout_;
   std::vector<const StateTensor*> state_;
+  std::map<std::string, std::string> first_names_;           // by each further name
+  std::map<std::string, std::vector<int64_t>> real_shapes_;  // of buffers
   std::vector<NamedTensor> from_;
   std::map<std::string, const NamedTensor*> by_name_;
   std::vector<std::pair<const StateTensor*, const NamedTensor*>> pairs_;
@@ -223,12 +295,12 @@ size_t WeightTable::count(WeightFate fate) const {
 }
 
 std::string WeightTable::summary() const {
-  const size_t read = count(WeightFate::kRead) + count(WeightFate::kCut);
+  const size_t read = count(WeightFate::kRead) + count(WeightFate::kCut) + count(WeightFate::kSame);
   const auto of_model =
       std::ranges::count_if(rows, [](const WeightRow& row) { return !row.in_model.empty(); });
   std::string text = std::to_string(read) + " of " + std::to_string(of_model) + " tensors";
   for (const FateWord& word : kFateWords)
-    if (word.fate != WeightFate::kRead) text += told(*this, word);
+    if (word.fate != WeightFate::kRead && word.fate != WeightFate::kSame) text += told(*this, word);
   return text;
 }
 
@@ -269,7 +341,8 @@ Status load_own_weights(const std::string& path, const wire::ModelSpec& model,
   LOCKSTEP_ASSIGN_OR_RETURN(auto from, name_tensors(model.name(), path, floats->tensors));
   wire::ModelSpec whole = model;
   whole.clear_init_skip();
-  Matching matching(whole, state, std::move(from));
+  const ModelLayout no_layout;  // names and shapes are those of the state
+  Matching matching(whole, no_layout, state, std::move(from));
   const WeightTable table = matching.compare();
   if (has_wrong(table) || table.count(WeightFate::kCut) > 0)
     return {Code::kBadData, path + " does not hold the weights of this " + model.name() + ": " +
@@ -279,10 +352,11 @@ Status load_own_weights(const std::string& path, const wire::ModelSpec& model,
 }
 
 Result<WeightTable> load_weights(const WeightFiles& files, const wire::ModelSpec& model,
-                                 std::span<const StateTensor> state) {
+                                 const ModelLayout& layout, std::span<const StateTensor> state) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto from, name_tensors(model.name(), "model.init", files.tensors()));
-  Matching matching(model, state, std::move(from));
+  Matching matching(model, layout, state, std::move(from));
   LOCKSTEP_RETURN_IF_ERROR(matching.check_patterns());
+  LOCKSTEP_RETURN_IF_ERROR(matching.check_tied());
   WeightTable table = matching.compare();
   if (has_wrong(table))
     return Status(Code::kConfig, "model.init names " + model.init() + ", which does not fit " +

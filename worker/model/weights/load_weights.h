@@ -5,7 +5,8 @@
 // give: such a tensor of the model keeps its value, such a tensor of the files is left out.
 //
 // Values are F32, or F16 and BF16, which become float32 exactly. A counter (I64) that the files
-// lack keeps its value.
+// lack keeps its value. A tied tensor may have any of its names. A constant of the model must have
+// its value in the files, if they have it.
 //
 // Thread-safety: free functions; one thread at a time for one state.
 #pragma once
@@ -17,6 +18,7 @@
 #include "comm/base/status.h"
 #include "comm/wire/job.pb.h"
 #include "coordinator/checkpoint/state_tensor.h"
+#include "worker/model/spec.h"
 #include "worker/model/weights/weight_files.h"
 
 namespace lockstep {
@@ -25,10 +27,13 @@ enum class WeightFate {
   kRead,
   kCut,       // the first rows of a longer tensor: GPT-2's positions
   kSkipped,   // model.init_skip names it
+  kSame,      // a constant of the model, equal in the files
+  kKept,      // the files do not have it, and need not: a constant or a counter
   kMissing,   // the files do not have it
   kLeftOver,  // the model does not have it
   kOtherShape,
   kOtherType,
+  kOtherValue,  // a constant of the model, not equal in the files
 };
 
 struct WeightRow {
@@ -52,8 +57,9 @@ struct WeightTable {
 // Writes into `state`, whose section kOptimizer it leaves alone. kUsage if a pattern of
 // model.init_skip matches nothing; kConfig if anything does not match and is not skipped; kBadData
 // if the files changed meanwhile. After kBadData the content of `state` is undefined.
+// `layout`: that of the model whose state it is.
 Result<WeightTable> load_weights(const WeightFiles& files, const wire::ModelSpec& model,
-                                 std::span<const StateTensor> state);
+                                 const ModelLayout& layout, std::span<const StateTensor> state);
 
 // The same for weights that a run wrote, at `path`: everything must match. kBadData if not.
 Status load_own_weights(const std::string& path, const wire::ModelSpec& model,

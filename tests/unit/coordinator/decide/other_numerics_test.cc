@@ -54,5 +54,18 @@ TEST(OtherNumerics, ALineThatAnEarlierVersionDidNotWriteSaysNothing) {
   EXPECT_NE(numerics_difference({"results=ab", "torch=2"}, {"results=cd", "torch=2"}), "");
 }
 
+// A change of Lockstep's own arithmetic: an older checkpoint was computed without it.
+TEST(OtherNumerics, ALineWhoseAbsenceHasAMeaningIsComparedWithIt) {
+  const std::string decay = kDecayWithGradient;
+  EXPECT_EQ(numerics_difference({decay, "torch=2"}, {decay, "torch=2"}), "");
+  EXPECT_NE(numerics_difference({decay, "torch=2"}, {"torch=2"}).find("decay=all then"),
+            std::string::npos);
+  EXPECT_NE(numerics_difference({"torch=2"}, {decay, "torch=2"}).find("decay=all here"),
+            std::string::npos);
+  EXPECT_EQ(numerics_difference({decay, "torch=2"}, {}), "");  // there was nothing before
+  World w(options_with("exact", "refuse"), resumed({decay, "isa=avx2"}));
+  EXPECT_EQ(w.join(1), Reason::kRefusedMisfit);
+}
+
 }  // namespace
 }  // namespace lockstep::coordinator

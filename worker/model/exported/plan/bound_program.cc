@@ -1,6 +1,7 @@
 #include "worker/model/exported/plan/bound_program.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 
 #include <utility>
 
@@ -45,10 +46,12 @@ std::string BoundProgram::changed_tensor() const {
 std::vector<at::Tensor> BoundProgram::forward(const ModelInputs& given,
                                               std::span<const at::Tensor> parameters,
                                               std::span<const at::Tensor> buffers,
+                                              std::span<const int64_t> counters,
                                               const ForwardMode::Observer* observer) const {
   std::vector<at::Tensor> inputs;
   inputs.reserve(sources_.size());
-  for (const InputSource& source : sources_) {
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    const InputSource& source = sources_[i];
     switch (source.kind) {
       case InputSource::Kind::kNone:
         inputs.emplace_back();
@@ -58,6 +61,13 @@ std::vector<at::Tensor> BoundProgram::forward(const ModelInputs& given,
         break;
       case InputSource::Kind::kStatistic:
         inputs.push_back(buffers[source.index].view(source.shape));
+        break;
+      case InputSource::Kind::kCounter:
+        LOCKSTEP_CHECK(source.index < counters.size(), "a forward without the counters");
+        inputs.push_back(plan_.uses_input(i)
+                             ? at::full(source.shape, counters[source.index],
+                                        at::TensorOptions(options_.where).dtype(at::kLong))
+                             : at::Tensor());
         break;
       case InputSource::Kind::kOwn:
         inputs.push_back(source.own);

@@ -1,5 +1,5 @@
-// A program whose inputs are bound: some to the engine's parameters and statistics, the others to
-// tensors of its own (constants, and counters of steps, which nobody reads).
+// A program whose inputs are bound: some to the engine's parameters, statistics and counters, the
+// others to tensors of its own (constants).
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -20,10 +20,20 @@ namespace lockstep::exported {
 
 // Where the tensor of an input of a program comes from.
 struct InputSource {
-  enum class Kind : uint8_t { kNone, kParameter, kStatistic, kOwn, kUser, kLabels, kField };
+  enum class Kind : uint8_t {
+    kNone,
+    kParameter,
+    kStatistic,
+    kCounter,
+    kOwn,
+    kUser,
+    kLabels,
+    kField
+  };
   Kind kind = Kind::kNone;
-  uint32_t index = 0;          // of the model's layout: kParameter, kStatistic; of fields: kField
-  std::vector<int64_t> shape;  // kStatistic
+  // Of the model's layout: kParameter, kStatistic, kCounter; of fields: kField.
+  uint32_t index = 0;
+  std::vector<int64_t> shape;  // kStatistic, kCounter
   at::Tensor own;              // kOwn
   uint32_t user_input = 0;     // of Program::user_inputs: kUser, kLabels, kField
 };
@@ -40,10 +50,11 @@ class BoundProgram {
   // Prepares the program for another device, with its own tensors there.
   Status move_to(at::Device where);
 
-  // Returns the program's outputs. The program may write to the inputs (LentInputs). `observer` may
-  // be null. Throws as ProgramPlan::run().
+  // Returns the program's outputs. The program may write to the inputs (LentInputs). `counters`:
+  // one for each of the layout's. `observer` may be null. Throws as ProgramPlan::run().
   std::vector<at::Tensor> forward(const ModelInputs& inputs, std::span<const at::Tensor> parameters,
                                   std::span<const at::Tensor> buffers,
+                                  std::span<const int64_t> counters,
                                   const ForwardMode::Observer* observer) const;
 
   // The name of a tensor of its own that a forward has changed; empty if none has.

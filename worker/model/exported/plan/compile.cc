@@ -59,6 +59,7 @@ class PlanCompiler {
     for (const ProgramOutput& output : program.outputs)
       plan_.outputs_.push_back(output.value ? slots[output.value->value] : kNoSlot);
     find_last_uses();
+    drop_unused_inputs();
     find_ends_of_modules();
     return std::move(plan_);
   }
@@ -82,6 +83,7 @@ class PlanCompiler {
   Result<Instruction> mode_of(const ProgramNode& node) const;
   static Status add_outputs(const ProgramNode& node, const Slots& slots, Instruction* out);
   void find_last_uses();
+  void drop_unused_inputs();
   void find_ends_of_modules();
 
   const ProgramPlan::Options& options_;
@@ -274,6 +276,18 @@ void PlanCompiler::find_last_uses() {
     if (slot != kNoSlot) last[slot] = SIZE_MAX;
   for (Slot slot = 0; slot < last.size(); ++slot)
     if (last[slot] != SIZE_MAX) plan_.instructions_[last[slot]].last_used.push_back(slot);
+}
+
+void PlanCompiler::drop_unused_inputs() {
+  std::vector<bool> is_used(plan_.slots_, false);
+  for (const Instruction& instruction : plan_.instructions_)
+    for (const CallArgument& argument : instruction.arguments)
+      for (const Slot slot : argument.slots())
+        if (slot != kNoSlot) is_used[slot] = true;
+  for (const Slot slot : plan_.outputs_)
+    if (slot != kNoSlot) is_used[slot] = true;
+  for (Slot& slot : plan_.inputs_)
+    if (slot != kNoSlot && !is_used[slot]) slot = kNoSlot;
 }
 
 void PlanCompiler::find_ends_of_modules() {

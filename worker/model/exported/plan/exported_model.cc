@@ -8,6 +8,7 @@
 #include "worker/model/builtin.h"
 #include "worker/model/exported/evaluation.h"
 #include "worker/model/exported/plan/bound_program.h"
+#include "worker/model/exported/plan/input_sources.h"
 #include "worker/model/exported/plan/logits_program.h"
 #include "worker/model/exported/plan/program_parts.h"
 #include "worker/model/exported/plan/role_tensors.h"
@@ -20,10 +21,8 @@ namespace lockstep {
 namespace {
 
 using exported::BoundProgram;
-using exported::InputKind;
 using exported::InputSource;
 using exported::Program;
-using exported::ProgramInput;
 using exported::ProgramParts;
 using exported::ProgramPlan;
 using exported::ProgramRoles;
@@ -49,7 +48,7 @@ class Exported final : public Model {
  public:
   Exported(const wire::ModelSpec& spec, const data::SampleShape& shape, uint32_t classes,
            ProgramParts parts, BoundProgram training, BoundProgram evaluation, Roles roles,
-           std::unique_ptr<Predictor> predictor)
+           std::unique_ptr<Predictor> predictor, const std::vector<std::string>& more_notes)
       : Model(std::move(parts.layout)),
         path_(spec.path()),
         eval_path_(spec.eval_path().empty() ? spec.path() : spec.eval_path()),
@@ -58,8 +57,10 @@ class Exported final : public Model {
         training_(std::move(training)),
         evaluation_(std::move(evaluation)),
         roles_(std::move(roles)),
-        predictor_(std::move(predictor)) {
+        predictor_(std::move(predictor)),
+        first_counters_(first_counters(layout())) {
     for (const std::string& note : parts.notes) notes_.push_back(who_of(path_) + " " + note);
+    notes_.insert(notes_.end(), more_notes.begin(), more_notes.end());
   }
 
   Status move_to(at::Device where) override {
@@ -110,7 +111,7 @@ class Exported final : public Model {
     const BoundProgram& program = mode.training ? training_ : evaluation_;
     std::vector<at::Tensor> out;
     try {
-      out = program.forward(inputs, parameters, buffers, mode.observer);
+      out = program.forward(inputs, parameters, buffers, counters_of(mode), mode.observer);
     } catch (const c10::OutOfMemoryError&) {
       throw;
     } catch (const std::exception& error) {
@@ -124,6 +125,10 @@ class Exported final : public Model {
     return {.logits = out[0]};
   }
 
+  std::span<const int64_t> counters_of(const ForwardMode& mode) const {
+    return mode.counters.empty() ? std::span<const int64_t>(first_counters_) : mode.counters;
+  }
+
   const std::string path_;
   const std::string eval_path_;
   const data::SampleShape shape_;
@@ -133,6 +138,7 @@ class Exported final : public Model {
   BoundProgram evaluation_;
   const Roles roles_;
   const std::unique_ptr<Predictor> predictor_;
+  const std::vector<int64_t> first_counters_;
   LentInputs lent_;
 };
 
@@ -150,95 +156,6 @@ std::function<uint32_t(const std::string&)> parameters_of_modules(const Program&
     return found == first.end() ? exported::kNobody : found->second;
   };
 }
-
-// Of the training program: its tensors by their kinds.
-std::vector<InputSource> sources_of(const Program& program, const ProgramParts& parts,
-                                    const ProgramRoles& roles) {
-  std::vector<InputSource> sources;
-  for (const ProgramInput& input : program.inputs) {
-    InputSource& source = sources.emplace_back();
-    if (input.kind == InputKind::kFixed) continue;
-    if (input.kind == InputKind::kUser) {
-      source = user_source(input, roles);
-      continue;
-    }
-    const ProgramTensor& tensor = program.tensors[input.tensor];
-    const auto place = [&](const std::vector<size_t>& tensors, InputSource::Kind kind) {
-      const auto found = std::find(tensors.begin(), tensors.end(), input.tensor);
-      if (found == tensors.end()) return false;
-      source.kind = kind;
-      source.index = static_cast<uint32_t>(found - tensors.begin());
-      source.shape = tensor.shape;
-      return true;
-    };
-    if (place(parts.parameters, InputSource::Kind::kParameter) ||
-        place(parts.statistics, InputSource::Kind::kStatistic))
-      continue;
-    source.kind = InputSource::Kind::kOwn;
-    source.own = tensor_of(tensor);
-  }
-  return sources;
-}
-
-// Of a program for evaluation: its parameters and buffers are those of the training program with
-// the same names and shapes.
-class EvalSources {
- public:
-  EvalSources(const Program& training, const ProgramParts& parts) : training_(training) {
-    add(parts.parameters, InputSource::Kind::kParameter);
-    add(parts.statistics, InputSource::Kind::kStatistic);
-  }
-
-  Result<std::vector<InputSource>> of(const Program& program, const ProgramRoles& roles) const {
-    std::vector<InputSource> sources;
-    for (const ProgramInput& input : program.inputs) {
-      InputSource source;
-      if (input.kind == InputKind::kUser) source = user_source(input, roles);
-      if (input.kind != InputKind::kUser && input.kind != InputKind::kFixed) {
-        LOCKSTEP_ASSIGN_OR_RETURN(source, source_of(input, program.tensors[input.tensor]));
-      }
-      sources.push_back(std::move(source));
-    }
-    return sources;
-  }
-
- private:
-  struct Known {
-    InputSource source;
-    const ProgramTensor* tensor = nullptr;
-  };
-
-  void add(const std::vector<size_t>& tensors, InputSource::Kind kind) {
-    for (uint32_t i = 0; i < tensors.size(); ++i) {
-      const ProgramTensor& tensor = training_.tensors[tensors[i]];
-      const InputSource source{.kind = kind, .index = i, .shape = tensor.shape, .own = {}};
-      for (const std::string& name : tensor.names) known_[name] = {source, &tensor};
-    }
-  }
-
-  Result<InputSource> source_of(const ProgramInput& input, const ProgramTensor& tensor) const {
-    const bool is_constant = input.kind == InputKind::kConstant;
-    const auto found = is_constant ? known_.end() : known_.find(input.name);
-    if (found == known_.end()) {
-      if (tensor.is_parameter && tensor.requires_grad)
-        return Status(Code::kConfig, "has a parameter " + input.name +
-                                         ", which the training program does not have; export "
-                                         "both from one module");
-      return InputSource{.kind = InputSource::Kind::kOwn,
-                         .index = 0,
-                         .shape = {},
-                         .own = exported::tensor_of(tensor)};
-    }
-    if (found->second.tensor->shape != tensor.shape || found->second.tensor->dtype != tensor.dtype)
-      return Status(Code::kConfig, "has a tensor " + input.name +
-                                       " of another shape or type than the training program; "
-                                       "export both from one module");
-    return found->second.source;
-  }
-
-  const Program& training_;
-  std::map<std::string, Known> known_;
-};
 
 Result<std::shared_ptr<const Program>> open_program(const std::string& path,
                                                     const std::string& sha256,
@@ -281,7 +198,8 @@ Result<ProgramParts> examined(const std::string& path, const ProgramPlan& plan,
 
 Result<BoundProgram> evaluation_of(const wire::ModelSpec& spec, const data::SampleShape& shape,
                                    uint32_t classes, const ProgramPlan& training,
-                                   const ProgramParts& parts, Roles* roles) {
+                                   const ProgramParts& parts, Roles* roles,
+                                   std::vector<std::string>* notes) {
   const bool is_own = !spec.eval_path().empty();
   const std::string& path = is_own ? spec.eval_path() : spec.path();
   if (!is_own && !parts.needs_eval_program.empty())
@@ -290,7 +208,8 @@ Result<BoundProgram> evaluation_of(const wire::ModelSpec& spec, const data::Samp
                       parts.needs_eval_program +
                       ": export the module after model.eval() as well, and set model.eval_path");
   std::shared_ptr<const Program> program = training.shared_program();
-  auto sources = Result<std::vector<InputSource>>(sources_of(*program, parts, roles->training));
+  auto sources = Result<std::vector<InputSource>>(
+      exported::sources_of(*program, parts, roles->training, /*is_evaluation=*/true));
   roles->evaluation = roles->training;
   if (is_own) {
     LOCKSTEP_ASSIGN_OR_RETURN(program, open_program(path, spec.eval_sha256(), kEvalFileKeys));
@@ -299,7 +218,8 @@ Result<BoundProgram> evaluation_of(const wire::ModelSpec& spec, const data::Samp
                                       eval_roles(training.program(), roles->training, *program,
                                                  shape.is_sequence(), exported::field_names(shape)),
                                       shape, classes));
-    sources = EvalSources(training.program(), parts).of(*program, roles->evaluation);
+    sources = exported::EvalSources(training.program(), parts, notes)
+                  .of(who_of(path), *program, roles->evaluation);
     if (!sources.is_ok()) return with_name(path, sources.status());
   }
   ProgramPlan::Options options;
@@ -328,19 +248,23 @@ Result<std::unique_ptr<Model>> make_exported(const wire::ModelSpec& spec,
   ProgramPlan::Options options;
   options.parameter_of_module = parameters_of_modules(*program, parts);
   LOCKSTEP_ASSIGN_OR_RETURN(ProgramPlan observed, compiled(spec.path(), program, options));
-  BoundProgram training(std::move(observed), options, sources_of(*program, parts, roles.training));
+  BoundProgram training(
+      std::move(observed), options,
+      exported::sources_of(*program, parts, roles.training, /*is_evaluation=*/false));
+  std::vector<std::string> notes;
   LOCKSTEP_ASSIGN_OR_RETURN(BoundProgram evaluation,
-                            evaluation_of(spec, shape, classes, plan, parts, &roles));
+                            evaluation_of(spec, shape, classes, plan, parts, &roles, &notes));
   LOCKSTEP_ASSIGN_OR_RETURN(
-      auto predictor, exported::open_logits_program(spec, shape, parts.layout,
-                                                    [&](const Program& of, const ProgramRoles& r) {
-                                                      return EvalSources(*program, parts).of(of, r);
-                                                    }));
+      auto predictor, exported::open_logits_program(
+                          spec, shape, parts.layout, [&](const Program& of, const ProgramRoles& r) {
+                            return exported::EvalSources(*program, parts, &notes)
+                                .of(who_of(spec.predict_path()), of, r);
+                          }));
   const TrialBatches batches{batch_near(*program, kUsualTrial),
                              batch_near(evaluation.program(), kUsualTrial)};
-  auto model =
-      std::make_unique<Exported>(spec, shape, classes, std::move(parts), std::move(training),
-                                 std::move(evaluation), std::move(roles), std::move(predictor));
+  auto model = std::make_unique<Exported>(spec, shape, classes, std::move(parts),
+                                          std::move(training), std::move(evaluation),
+                                          std::move(roles), std::move(predictor), notes);
   LOCKSTEP_RETURN_IF_ERROR(check_start(*model, who_of(spec.path()), shape, classes, batches));
   LOCKSTEP_RETURN_IF_ERROR(model->check_evaluation());
   model->end_trial();

@@ -34,10 +34,11 @@ class LogitsProgram final : public Predictor {
 
   // The scope's lock makes the program this thread's, too.
   at::Tensor logits(const ModelInputs& inputs, std::span<const at::Tensor> parameters,
-                    std::span<const at::Tensor> buffers) const override {
+                    std::span<const at::Tensor> buffers,
+                    std::span<const int64_t> counters) const override {
     const RandomScope random(kTriedKey, inputs.x.device());
     try {
-      return program_.forward(copied(inputs), parameters, buffers, nullptr).at(0);
+      return program_.forward(copied(inputs), parameters, buffers, counters, nullptr).at(0);
     } catch (const c10::OutOfMemoryError&) {
       throw;
     } catch (const std::exception& error) {
@@ -53,7 +54,7 @@ class LogitsProgram final : public Predictor {
     const InitialTensors tensors = initial_tensors(layout);
     const at::Tensor out =
         logits(sample_inputs(shape, static_cast<uint64_t>(samples), kTriedTokens),
-               tensors.parameters, tensors.buffers);
+               tensors.parameters, tensors.buffers, first_counters(layout));
     if (!out.defined() || !at::isFloatingType(out.scalar_type()) || out.dim() < 2 ||
         out.size(0) != samples)
       return "does not give floats for each sample, (batch, classes) or (batch, classes, height, "

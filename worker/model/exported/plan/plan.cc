@@ -5,6 +5,7 @@
 #include <ATen/core/stack.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "worker/model/foreign.h"
@@ -84,6 +85,31 @@ std::vector<at::Tensor> ProgramPlan::run(std::span<const at::Tensor> inputs,
   for (const Slot slot : outputs_)
     out.push_back(slot == kNoSlot ? at::Tensor() : run.values[slot].toTensor());
   return out;
+}
+
+const ProgramNode* ProgramPlan::reader_of(size_t input) const {
+  std::vector<Slot> shown = {inputs_[input]};  // by the input, and by what counting gives back
+  if (!uses_input(input)) return nullptr;
+  for (const Instruction& instruction : instructions_) {
+    const auto takes = [&](const CallArgument& argument) {
+      return std::ranges::any_of(argument.slots(), [&](Slot slot) {
+        return slot != kNoSlot && std::ranges::find(shown, slot) != shown.end();
+      });
+    };
+    if (std::ranges::none_of(instruction.arguments, takes)) continue;
+    // `n += 1` of a buffer is add_, and then copy_ of the result to where it is already.
+    const std::string& target = instruction.node->target;
+    const bool adds =
+        (target.starts_with("torch.ops.aten.add_.") || target.starts_with("torch.ops.aten.add.")) &&
+        takes(instruction.arguments[0]) && instruction.arguments[1].constant() != nullptr;
+    const bool puts_back = target.starts_with("torch.ops.aten.copy_.") &&
+                           takes(instruction.arguments[0]) && takes(instruction.arguments[1]);
+    const bool only_counts = adds || puts_back;
+    if (!only_counts) return instruction.node;
+    for (const auto& output : instruction.outputs)
+      shown.insert(shown.end(), output.slots.begin(), output.slots.end());
+  }
+  return nullptr;
 }
 
 void ProgramPlan::run_range(size_t begin, size_t end, Run& run) const {

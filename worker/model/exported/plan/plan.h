@@ -78,6 +78,12 @@ class ProgramPlan {
                               const Observer* observer = nullptr,
                               const Watcher* watcher = nullptr) const;
 
+  // Whether anything takes the input of this index; run() ignores the others.
+  bool uses_input(size_t input) const { return inputs_[input] != kNoSlot; }
+  // The first call that takes the input of this index for anything but to add a number to it in
+  // place. Null: none does.
+  const ProgramNode* reader_of(size_t input) const;
+
   const Program& program() const { return *program_; }
   const std::shared_ptr<const Program>& shared_program() const { return program_; }
   std::span<const Instruction> instructions() const { return instructions_; }

@@ -55,7 +55,7 @@ class ProgramForUse final : public Model {
     const RandomScope random(mode.dropout_key, inputs.x.device());
     std::vector<at::Tensor> out;
     try {
-      out = program_.forward(copied(inputs), {}, {}, nullptr);
+      out = program_.forward(copied(inputs), {}, {}, {}, nullptr);
     } catch (const c10::OutOfMemoryError&) {
       throw;
     } catch (const std::exception& error) {

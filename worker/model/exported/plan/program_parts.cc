@@ -51,6 +51,16 @@ class ExaminedProgram final : public ExaminedModel {
   }
   at::Tensor get(size_t i) const override { return tensors_[i]; }
   void set(size_t i, const at::Tensor& value) override { tensors_[i] = value; }
+  std::optional<std::string> reader_of(size_t tensor) const override {
+    for (size_t i = 0; i < program().inputs.size(); ++i) {
+      const ProgramInput& input = program().inputs[i];
+      const bool is_tensor = input.kind == InputKind::kBuffer || input.kind == InputKind::kConstant;
+      if (!is_tensor || input.tensor != tensor) continue;
+      if (const ProgramNode* reader = plan_.reader_of(i); reader != nullptr)
+        return text_of(*reader);
+    }
+    return "";
+  }
   at::Tensor train(uint64_t batch) override;
 
   // The operator that wrote last to a tensor, other than a norm. Null: nobody did.
@@ -150,9 +160,19 @@ Result<std::string> why_eval_program(const ExaminedProgram& model, const Program
   return why;
 }
 
-// Every operator on the way from the parameters to the output needs a derivative.
+// "weight, bias and 3 more".
+std::string first_of(const std::vector<std::string>& names) {
+  constexpr size_t kTold = 4;
+  std::string out;
+  for (size_t i = 0; i < std::min(names.size(), kTold); ++i) out += (i > 0 ? ", " : "") + names[i];
+  if (names.size() > kTold) out += " and " + std::to_string(names.size() - kTold) + " more";
+  return out;
+}
+
+// Every operator on the way from the parameters to the output needs a derivative. Marks the
+// parameters that get no gradient.
 Status check_backward(ExaminedProgram& model, const TensorKinds& kinds, uint64_t samples,
-                      std::vector<std::string>* notes) {
+                      ProgramParts* parts) {
   const at::AutoGradMode with_gradients(true);
   const at::Tensor out = model.train(samples);
   if (!out.requires_grad()) return Status::ok();  // check_start() has the words for it
@@ -162,10 +182,18 @@ Status check_backward(ExaminedProgram& model, const TensorKinds& kinds, uint64_t
     const std::vector<at::Tensor> gradients = torch::autograd::grad(
         {out}, parameters, {at::ones_like(out)}, /*retain_graph=*/std::nullopt,
         /*create_graph=*/false, /*allow_unused=*/true);
-    for (size_t i = 0; i < gradients.size(); ++i)
-      if (!gradients[i].defined())
-        notes->push_back("has a parameter " + model.name(kinds.parameters[i]) +
-                         " that its output does not depend on: it gets no gradient");
+    std::vector<std::string> without;
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      parts->layout.parameters[i].gets_gradient = gradients[i].defined();
+      if (!gradients[i].defined()) without.push_back(model.name(kinds.parameters[i]));
+    }
+    if (!without.empty())
+      parts->notes.push_back("has " + std::to_string(without.size()) +
+                             " parameters that get no gradient, because its output does not depend "
+                             "on them: they stay as they are: " +
+                             first_of(without) +
+                             ". If they are to be trained, look for detach(), no_grad() and "
+                             "functions with a backward of their own, which torch.export drops");
     return Status::ok();
   } catch (const c10::OutOfMemoryError&) {
     throw;
@@ -174,22 +202,43 @@ Status check_backward(ExaminedProgram& model, const TensorKinds& kinds, uint64_t
   }
 }
 
+// A parameter or buffer, and not a tensor of a line of code.
+bool is_named(const Program& program, size_t tensor) {
+  return std::ranges::any_of(program.inputs, [&](const ProgramInput& input) {
+    return input.tensor == tensor &&
+           (input.kind == InputKind::kParameter || input.kind == InputKind::kBuffer);
+  });
+}
+
 ModelLayout layout_of(const Program& program, const TensorKinds& kinds,
                       const ExaminedProgram& model) {
   ModelLayout layout;
   for (const size_t i : kinds.parameters) {
     const ProgramTensor& t = program.tensors[i];
-    layout.parameters.push_back(
-        {.name = t.name(), .shape = t.shape, .values = row_major_floats(t)});
+    layout.parameters.push_back({.name = t.name(),
+                                 .shape = t.shape,
+                                 .values = row_major_floats(t),
+                                 .tied_names = {t.names.begin() + 1, t.names.end()}});
   }
   for (const size_t i : kinds.statistics) {
     const ProgramTensor& t = program.tensors[i];
     layout.buffers.push_back({.name = t.name(),
                               .size = static_cast<int64_t>(t.elements()),
-                              .values = row_major_floats(t)});
+                              .values = row_major_floats(t),
+                              .shape = t.shape});
   }
   for (const size_t i : kinds.counters)
     layout.step_counters.push_back({model.name(i), model.get(i).item<int64_t>()});
+  for (const size_t i : kinds.constants) {
+    const ProgramTensor& t = program.tensors[i];
+    const char* type = safetensors_type(torch_type(t.dtype));
+    if (t.is_persistent && type != nullptr && is_named(program, i))
+      layout.constants.push_back({t.names, type, t.shape, [t] {
+                                    std::vector<uint8_t> bytes(t.elements() * bytes_of(t.dtype));
+                                    gather(t, bytes.data());
+                                    return bytes;
+                                  }});
+  }
   return layout;
 }
 
@@ -297,13 +346,14 @@ Result<ProgramParts> examine_program(const ProgramPlan& plan, const ProgramRoles
     out.layout.batch_norm_layer = "the program (\"" + kinds.one_sample_error + "\")";
   }
   LOCKSTEP_RETURN_IF_ERROR(
-      check_backward(model, kinds, batch_near(program, kTrialSamples + 1), &out.notes));
+      check_backward(model, kinds, batch_near(program, kTrialSamples + 1), &out));
   for (const size_t i : kinds.statistics)
     if (const ProgramNode* node = model.writer(i); node != nullptr)
       out.notes.push_back("writes its buffer " + model.name(i) + " in " + text_of(*node) +
                           ": after a step it is the mean over the slots");
   out.parameters = std::move(kinds.parameters);
   out.statistics = std::move(kinds.statistics);
+  out.counters = std::move(kinds.counters);
   return out;
 }
 

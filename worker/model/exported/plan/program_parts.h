@@ -22,6 +22,7 @@ namespace lockstep::exported {
 struct ProgramParts {
   std::vector<size_t> parameters;  // of Program::tensors, as layout.parameters
   std::vector<size_t> statistics;  // as layout.buffers
+  std::vector<size_t> counters;    // as layout.step_counters
   ModelLayout layout;              // initial values from the file
   std::vector<std::string> notes;  // Model::notes(), without the program's name
   // Why evaluation needs a program of its own: "draws random numbers in aten.bernoulli_ (...)".
