@@ -15,6 +15,8 @@ from harness import BIN, DEADLINE_S, ROOT, LockstepTest, installed
 from image_files import jpeg, png
 
 PROGRAM = ROOT / "tests/golden/masks/unet.pt2"
+PREDICT = ROOT / "tests/golden/masks/unet.predict.pt2"
+SIDE = 24
 PYTHON = installed("models-python")
 TRAIN, EVALUATION = 90, 20
 EPOCHS, BATCH = 12, 16
@@ -66,7 +68,8 @@ class Masks(LockstepTest):
         shutil.copy(PROGRAM, path)
         words = transforms or ["random_resized_crop=24", "flip", "flip_vertical", "pad_crop=3",
                                "rotate=20", "brightness=0.2", "normalize"]
-        return self.job(str(directory), model={"name": "exported", "path": str(path)},
+        return self.job(str(directory), model={"name": "exported", "path": str(path),
+                                               "predict_path": str(PREDICT)},
                         data={"train": {"path": str(directory)}, "targets": list(targets),
                               "transforms": list(words)},
                         train={"global_batch": BATCH, "slots": 4, "epochs": EPOCHS,
@@ -96,6 +99,53 @@ class Masks(LockstepTest):
         job = self.job_of(path, targets=("mask.png",), epochs=2)
         self.assert_same_result(self.finish(job, "--workers", 2, name="two"),
                                 self.finish(job, "--workers", 1, name="one"))
+
+    def maps(self, place, data, code=0):
+        """The maps that predict writes, one for each picture, and what it says."""
+        out = self.scratch / "maps.npy"
+        out.unlink(missing_ok=True)
+        got, said = self.outcome("predict", place, data, "--out", out)
+        self.assertEqual(got, code, said)
+        content = out.read_bytes()
+        length = int.from_bytes(content[8:10], "little") + 10
+        values = content[length:]
+        return [values[i:i + SIDE * SIDE] for i in range(0, len(values), SIDE * SIDE)], said
+
+    def test_pictures_without_masks_are_predicted(self):
+        data = self.pictures()
+        run = self.finish(self.job_of(data, epochs=6), "--workers", 1)
+        wanted, _ = self.maps(run.run_dir, data)
+        self.assertEqual(len(wanted), EVALUATION)
+        self.assertEqual(set(b"".join(wanted)), {0, 1})
+        exported = self.scratch / "exported"
+        self.succeed("export", "model", run.run_dir, exported)
+        bare = self.scratch / "bare"
+        shutil.copytree(data / "val/images", bare / "images")
+        pictures = bare / "images"
+        for place in (run.run_dir, exported):
+            for path in (bare, pictures):
+                self.assertEqual(self.maps(place, path)[0], wanted, path)
+            self.assertEqual(self.maps(place, pictures / f"{TRAIN + 3}.jpg")[0], [wanted[
+                sorted(p.name for p in pictures.iterdir()).index(f"{TRAIN + 3}.jpg")]])
+        self.assert_broken_pictures_are_named(run.run_dir, pictures, wanted)
+        self.assert_fails(("predict", run.run_dir, self.scratch / "none.jpg"), 66, "none.jpg")
+
+    def assert_broken_pictures_are_named(self, place, pictures, wanted):
+        """One that is cut, one that is no picture, and one that is gone."""
+        names = sorted(path.name for path in pictures.iterdir())
+        cut = pictures / names[4]
+        cut.write_bytes(cut.read_bytes()[:400])
+        maps, said = self.maps(place, pictures, code=65)
+        self.assertEqual(maps, [one for i, one in enumerate(wanted) if i != 4])
+        self.assertEqual(lacking(said, names=[cut]), [], said)
+        (pictures / names[7]).write_bytes(b"no picture at all")
+        (pictures / names[9]).unlink()
+        (pictures / names[9]).symlink_to(self.scratch / "gone.jpg")
+        maps, said = self.maps(place, pictures, code=65)
+        self.assertEqual(maps, [one for i, one in enumerate(wanted) if i not in (4, 7, 9)])
+        self.assertEqual(lacking(said, names=[cut, pictures / names[7], pictures / names[9]]), [],
+                         said)
+        self.assertNotIn("unlabelled", said)
 
     def test_inspect_shows_the_masks(self):
         said = self.succeed("data", "inspect", self.pictures(), "--targets", "masks")

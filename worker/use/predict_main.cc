@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <utility>
@@ -16,6 +17,8 @@
 
 namespace lockstep {
 namespace {
+
+constexpr char kUnreadEnding[] = ".unread";
 
 struct PredictWords {
   UseWords use;
@@ -77,6 +80,10 @@ Result<PredictionContent> content_of(const PredictWords& words, const ModelAndDa
     content.kind = PredictionKind::kLogits;
   } else if (shape.size() == 3) {
     content.kind = PredictionKind::kMap;
+    if (opened.model->label_is_number() || (opened.model->gives_labels() && shape[0] > 1))
+      return refused(gives +
+                     ", of which no one class is right at a place; --logits writes them as they "
+                     "are, to --out FILE.npy");
   } else if (shape.size() != 1) {
     return refused(gives +
                    ", which are neither of classes, (C), nor of maps of classes, "
@@ -95,7 +102,10 @@ Result<PredictionContent> content_of(const PredictWords& words, const ModelAndDa
   if (content.kind == PredictionKind::kLogits && !is_npy)
     return refused("--logits has no place in rows of " + words.kind +
                    "; write them by --out FILE.npy");
-  if (content.kind != PredictionKind::kClasses)
+  const bool gives_labels = opened.model->gives_labels() && shape[0] > 1;
+  if (content.kind == PredictionKind::kClasses && gives_labels)
+    content.kind = PredictionKind::kLabels;
+  if (content.kind != PredictionKind::kClasses && content.kind != PredictionKind::kLabels)
     return words.top == 0 ? Result<PredictionContent>(std::move(content))
                           : refused("--top is for classes of whole samples; leave it out");
   const uint32_t classes = opened.model->label_classes();
@@ -122,7 +132,7 @@ class Logits {
   // Of samples [begin, end), by sample. A batch that is too small for the model is filled up with
   // its last sample.
   Status compute(uint64_t begin, uint64_t end) {
-    LOCKSTEP_RETURN_IF_ERROR(opened_.data->read(begin, end, &batch_));
+    LOCKSTEP_RETURN_IF_ERROR(opened_.data->read_what_can_be(begin, end, &batch_));
     const uint64_t samples = end - begin;
     const uint64_t padded = opened_.model->padded(samples);
     const uint64_t labels = samples * batch_.shape.labels();
@@ -161,6 +171,19 @@ Status check_finite(std::span<const float> row, uint64_t sample, const UsedData&
                               "; look at it, or take another checkpoint"};
 }
 
+// A line a picture that could not be read, for the command that joins the parts.
+Status write_unread(const PartWords& part, const UsedData& data) {
+  nlohmann::json all = nlohmann::json::array();
+  if (part.part == 0)
+    for (const data::UnreadPicture& file : data.unread_files())
+      all.push_back({{"path", file.path}, {"why", file.why}});
+  for (const auto& [sample, file] : data.unread_samples())
+    all.push_back({{"path", file.path}, {"why", file.why}});
+  if (all.empty()) return Status::ok();
+  return replace_file(part.out + kUnreadEnding,
+                      all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
 Status predict(const PredictWords& words) {
   if (!prediction_format(words.kind)) return refused("predict: wrong --kind");
   ModelAndData opened;
@@ -186,6 +209,10 @@ Status predict(const PredictWords& words) {
                                  " for the first; predict needs the same for all"};
     std::string text;
     for (uint64_t sample = begin; sample < end; ++sample) {
+      if (data.unread_samples().contains(sample)) {
+        rows.add_unread(&text);
+        continue;
+      }
       const std::span<const float> row = logits.of(sample - begin);
       LOCKSTEP_RETURN_IF_ERROR(check_finite(row, sample, data));
       rows.add(sample, data.name_of(sample), row, &text);
@@ -193,7 +220,8 @@ Status predict(const PredictWords& words) {
     return file.write(text);
   };
   LOCKSTEP_RETURN_IF_ERROR(for_each_batch(words.part, samples, opened.batch, use));
-  return file.flush();
+  LOCKSTEP_RETURN_IF_ERROR(file.flush());
+  return write_unread(words.part, data);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -24,6 +25,13 @@ std::vector<double> softmax(std::span<const float> logits) {
     sum += out.back();
   }
   for (double& value : out) value /= sum;
+  return out;
+}
+
+std::vector<double> sigmoids(std::span<const float> logits) {
+  std::vector<double> out;
+  out.reserve(logits.size());
+  for (const float logit : logits) out.push_back(1 / (1 + std::exp(-static_cast<double>(logit))));
   return out;
 }
 
@@ -78,7 +86,8 @@ std::string PredictionRows::class_text(uint32_t index) const {
 
 std::string PredictionRows::npy_header_of(uint64_t samples) const {
   std::vector<uint64_t> shape = {samples};
-  if (content_.kind == PredictionKind::kClasses) shape.push_back(content_.classes);
+  if (content_.kind == PredictionKind::kClasses || content_.kind == PredictionKind::kLabels)
+    shape.push_back(content_.classes);
   if (content_.kind == PredictionKind::kLogits)
     shape.insert(shape.end(), content_.shape.begin(), content_.shape.end());
   if (content_.kind != PredictionKind::kMap) return npy_header("<f4", shape);
@@ -105,6 +114,8 @@ void PredictionRows::add(uint64_t sample, const std::string& name, std::span<con
       return append_bytes(std::vector<float>(logits.begin(), logits.end()), out);
     case PredictionKind::kNumber:
       return add_number(sample, name, logits[0], out);
+    case PredictionKind::kLabels:
+      return add_classes(sample, name, sigmoids(logits), out);
     case PredictionKind::kClasses:
       break;
   }
@@ -113,11 +124,35 @@ void PredictionRows::add(uint64_t sample, const std::string& name, std::span<con
   add_classes(sample, name, softmax(is_of_one ? std::span<const float>(both) : logits), out);
 }
 
+void PredictionRows::add_unread(std::string* out) const {
+  if (format_ != PredictionFormat::kNpy) return;
+  uint64_t values = 1;
+  for (const int64_t size : content_.shape) values *= static_cast<uint64_t>(size);
+  const auto fill = [&](uint64_t count, auto value) {
+    append_bytes(std::vector<decltype(value)>(count, value), out);
+  };
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  switch (content_.kind) {
+    case PredictionKind::kMap:
+      values /= static_cast<uint64_t>(content_.shape[0]);
+      return is_wide() ? fill(values, int32_t{-1}) : fill(values, uint8_t{255});
+    case PredictionKind::kLogits:
+      return fill(values, kNan);
+    case PredictionKind::kNumber:
+      return fill(1, kNan);
+    case PredictionKind::kClasses:
+    case PredictionKind::kLabels:
+      return fill(content_.classes, kNan);
+  }
+}
+
 void PredictionRows::add_map(std::span<const float> logits, std::string* out) const {
   const auto classes = static_cast<size_t>(content_.shape[0]);
   const size_t places = logits.size() / classes;
   std::vector<float> most(logits.begin(), logits.begin() + static_cast<std::ptrdiff_t>(places));
   std::vector<int32_t> best(places, 0);
+  if (classes == 1)
+    for (size_t i = 0; i < places; ++i) best[i] = most[i] > 0 ? 1 : 0;
   for (size_t c = 1; c < classes; ++c)
     for (size_t i = 0; i < places; ++i) {
       if (!(logits[c * places + i] > most[i])) continue;

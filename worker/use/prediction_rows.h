@@ -4,12 +4,15 @@
 //          of numbers sample,name,value
 //   jsonl  {"sample": 0, "name": "...", "top": [{"class": "cat", "index": 3, "probability": 0.9}]};
 //          of numbers {"sample": 0, "name": "...", "value": 4.5}
-//   npy    probabilities of all classes, float32 (samples, classes); numbers, float32 (samples);
+//   npy    probabilities of all classes or labels, float32 (samples, classes); numbers, float32
+//          (samples);
 //          maps of classes, uint8 or, of more than 256 classes, int32 (samples, height, width);
 //          logits, float32 (samples, ...)
 //
-// Probabilities are the softmax of the logits. One logit beside two classes is that of class 1, and
-// class 0's is 0: the probability is its sigmoid. On a tie the lower class comes first. Files of
+// Probabilities are the softmax of the logits; of several labels, of which a sample may have any
+// number, each is the sigmoid of its logit. One logit beside two classes is that of class 1, and
+// class 0's is 0: the probability is its sigmoid. A map of one logit at each place is of class 1
+// where the logit is above 0. On a tie the lower class comes first. Files of
 // parts of the samples, put one behind the other, are the file of all samples, if the first part
 // alone has the header.
 //
@@ -30,7 +33,8 @@ enum class PredictionFormat { kCsv, kJsonl, kNpy };
 std::optional<PredictionFormat> prediction_format(std::string_view word);
 
 enum class PredictionKind {
-  kClasses,  // of classes of the whole sample
+  kClasses,  // of classes of the whole sample, of which one is right
+  kLabels,   // of labels, each of which is right or not
   kNumber,   // one value
   kMap,      // the class at each place: npy only
   kLogits,   // as the model gives them: npy only
@@ -40,8 +44,8 @@ enum class PredictionKind {
 struct PredictionContent {
   PredictionKind kind = PredictionKind::kClasses;
   std::vector<int64_t> shape;  // of a sample's logits: (classes), or (classes, height, width)
-  uint32_t classes = 0;        // kClasses: 2 with one logit
-  uint32_t top = 0;            // kClasses: 0 < top <= classes
+  uint32_t classes = 0;        // kClasses, kLabels: 2 with one logit of kClasses
+  uint32_t top = 0;            // kClasses, kLabels: 0 < top <= classes
   std::vector<std::string> class_names;  // by class, or empty
 };
 
@@ -53,6 +57,9 @@ class PredictionRows {
   // Appends the row of a sample. REQUIRES: as many logits as `shape` says.
   void add(uint64_t sample, const std::string& name, std::span<const float> logits,
            std::string* out) const;
+  // For a sample that could not be read: no row, but its place in an array: NaN, in a map 255 or
+  // -1.
+  void add_unread(std::string* out) const;
 
  private:
   std::string class_text(uint32_t index) const;

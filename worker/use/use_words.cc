@@ -8,6 +8,7 @@
 
 #include "comm/base/file.h"
 #include "comm/inherited/standard_streams.h"
+#include "worker/engine/core/step_memory.h"
 #include "worker/model/foreign.h"
 
 namespace lockstep {
@@ -43,11 +44,14 @@ Status open_model_and_data(const UseWords& words, ModelUse use, ModelAndData* ou
                                 : static_cast<int>(found.job.train().threads_per_worker());
         at::set_num_threads(std::max(1, wanted));
         out->trained = found;
-        LOCKSTEP_ASSIGN_OR_RETURN(out->data, UsedData::open(found, words.data));
+        UsedDataPlace place = words.data;
+        place.is_to_predict = use == ModelUse::kPredict;
+        LOCKSTEP_ASSIGN_OR_RETURN(out->data, UsedData::open(found, place));
         const data::Dataset& dataset = out->data->dataset();
         LOCKSTEP_ASSIGN_OR_RETURN(
             out->model,
-            OpenModel::open(found, {out->data->name(), dataset.shape(), dataset.classes()}, use));
+            OpenModel::open(found, {out->data->name(), out->data->model_shape(), dataset.classes()},
+                            use));
         return Status::ok();
       }));
   const uint32_t usual = out->trained.job.train().eval_batch();
@@ -92,6 +96,7 @@ int run_use_command(CLI::App& app, int argc, char** argv, const std::string& fai
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : exit_code(Status(Code::kUsage, ""));
   }
+  keep_freed_memory();  // a batch takes the same tensors as the one before
   Status done;
   try {
     done = command();

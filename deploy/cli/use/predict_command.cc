@@ -5,11 +5,13 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "comm/base/file.h"
+#include "comm/base/limits.h"
 #include "comm/base/text/shell_word.h"
 #include "comm/inherited/standard_streams.h"
 #include "comm/rundir/layout.h"
@@ -104,6 +106,29 @@ Status join_to_file(const PartProcesses& task, const std::string& out) {
   return joined;
 }
 
+// Pictures that could not be read (lockstep-worker predict writes a list for each part). The others
+// are written.
+Status told_unread(const PartProcesses& task) {
+  constexpr size_t kTold = 10;
+  std::string names;
+  size_t count = 0;
+  for (uint32_t part = 0; part < task.parts; ++part) {
+    const auto text = read_file(task.file(part) + ".unread", limits::kModelFileBytes);
+    if (!text.is_ok()) continue;
+    const auto list = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+    for (const auto& one : list.is_array() ? list : nlohmann::json::array()) {
+      if (++count > kTold) continue;
+      names += (count > 1 ? "; " : " ") + shell_word(one.value("path", "")) + ": " + one.value("why", "");
+    }
+  }
+  if (count == 0) return Status::ok();
+  if (count > kTold) names += "; and " + std::to_string(count - kTold) + " more";
+  return {Code::kBadData, std::to_string(count) +
+                              " pictures cannot be read; all others are written. Put whole files "
+                              "in their places, and predict these again:" +
+                              names};
+}
+
 Status predict_data(const PredictArguments& arguments) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string kind, kind_of(arguments.out));
   LOCKSTEP_RETURN_IF_ERROR(check_out(arguments.out));
@@ -118,7 +143,9 @@ Status predict_data(const PredictArguments& arguments) {
   const auto data = worker_options(arguments.data);
   task.words.insert(task.words.end(), data.begin(), data.end());
   LOCKSTEP_RETURN_IF_ERROR(run_parts_with(arguments.model, task));
-  return arguments.out.empty() ? join_to_stdout(task) : join_to_file(task, arguments.out);
+  LOCKSTEP_RETURN_IF_ERROR(arguments.out.empty() ? join_to_stdout(task)
+                                                 : join_to_file(task, arguments.out));
+  return told_unread(task);
 }
 
 constexpr char kPredictNotes[] =

@@ -118,6 +118,32 @@ TEST(PredictionRows, OneLogitIsThatOfTheSecondClass) {
   EXPECT_THAT(array.header(5), testing::HasSubstr("(5, 2)"));
 }
 
+TEST(PredictionRows, EachOfSeveralLabelsHasTheSigmoidOfItsLogit) {
+  PredictionContent content;
+  content.kind = PredictionKind::kLabels;
+  content.shape = {3};
+  content.classes = 3;
+  content.top = 2;
+  const std::vector<float> logits = {std::log(3.0F), -1000, std::log(9.0F)};
+  const PredictionRows rows(PredictionFormat::kCsv, content);
+  std::string text;
+  rows.add(0, "x", logits, &text);
+  EXPECT_EQ(text, "0,x,2,0.9,0,0.75\n");
+  const PredictionRows array(PredictionFormat::kNpy, content);
+  EXPECT_THAT(array.header(5), testing::HasSubstr("(5, 3)"));
+  text.clear();
+  array.add(0, "x", logits, &text);
+  EXPECT_EQ(values_of<float>(text)[1], 0);
+  EXPECT_FLOAT_EQ(values_of<float>(text)[2], 0.9F);
+}
+
+TEST(PredictionRows, AMapOfOneLogitIsOfClassOneWhereItIsAboveZero) {
+  const PredictionRows rows = rows_of(PredictionFormat::kNpy, PredictionKind::kMap, {1, 1, 3});
+  std::string text;
+  rows.add(0, "x", std::vector<float>{-1, 0, 2}, &text);
+  EXPECT_EQ(values_of<uint8_t>(text), (std::vector<uint8_t>{0, 0, 1}));
+}
+
 TEST(PredictionRows, NumbersHaveAValue) {
   const std::vector<float> value = {0.1F};
   const auto text_in = [&](PredictionFormat format) {
