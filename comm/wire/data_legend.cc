@@ -15,6 +15,7 @@ using Json = nlohmann::json;
 
 constexpr char kNames[] = "class_names";
 constexpr char kLeftOut[] = "class_names_left_out";
+constexpr char kColumns[] = "columns";
 constexpr char kNormalize[] = "normalize";
 constexpr char kMean[] = "mean";
 constexpr char kStd[] = "std";
@@ -63,6 +64,16 @@ Status take_numbers(const Json& list, google::protobuf::RepeatedField<float>& ou
   return Status::ok();
 }
 
+Result<std::vector<std::string>> texts_of(const Json& names, const char* what) {
+  if (!names.is_array()) return no_legend(std::string(what) + " is no list");
+  std::vector<std::string> texts;
+  for (const Json& name : names) {
+    if (!name.is_string()) return no_legend(std::string("a name in ") + what + " is no text");
+    texts.push_back(name.get<std::string>());
+  }
+  return texts;
+}
+
 }  // namespace
 
 void set_class_names(std::span<const std::string> names, wire::DataLegend& legend) {
@@ -80,12 +91,24 @@ void set_class_names(std::span<const std::string> names, wire::DataLegend& legen
   legend.set_left_out_names(static_cast<uint32_t>(names.size()));
 }
 
+void set_columns(std::span<const std::string> names, wire::DataLegend& legend) {
+  legend.clear_columns();
+  if (names.size() > limits::kLegendChannels) return;
+  size_t bytes = 0;
+  for (const std::string& name : names) {
+    *legend.add_columns() = is_utf8(name) ? name : printable(name);
+    bytes += json_bytes(*legend.columns().rbegin());
+  }
+  if (bytes > limits::kLegendNameBytes) legend.clear_columns();
+}
+
 wire::DataLegend merge_legends(const wire::DataLegend& stored, const wire::DataLegend& found) {
   wire::DataLegend both = stored;
   if (stored.class_names().empty()) {
     *both.mutable_class_names() = found.class_names();
     both.set_left_out_names(found.left_out_names());
   }
+  if (stored.columns().empty()) *both.mutable_columns() = found.columns();
   if (stored.mean().empty()) {
     *both.mutable_mean() = found.mean();
     *both.mutable_std() = found.std();
@@ -99,6 +122,8 @@ Json legend_json(const wire::DataLegend& legend) {
     Json& names = json[kNames] = Json::array();
     for (const std::string& name : legend.class_names()) names.push_back(name);
   }
+  if (!legend.columns().empty())
+    json[kColumns] = std::vector<std::string>(legend.columns().begin(), legend.columns().end());
   if (legend.left_out_names() > 0) json[kLeftOut] = legend.left_out_names();
   if (!legend.mean().empty())
     json[kNormalize] = {{kMean, list_of(legend.mean())}, {kStd, list_of(legend.std())}};
@@ -109,13 +134,12 @@ Result<wire::DataLegend> legend_from_json(const Json& json) {
   if (!json.is_object()) return no_legend("they are no map");
   wire::DataLegend legend;
   if (const auto names = json.find(kNames); names != json.end()) {
-    if (!names->is_array()) return no_legend("class_names is no list");
-    std::vector<std::string> texts;
-    for (const Json& name : *names) {
-      if (!name.is_string()) return no_legend("a class name is no text");
-      texts.push_back(name.get<std::string>());
-    }
+    LOCKSTEP_ASSIGN_OR_RETURN(const auto texts, texts_of(*names, kNames));
     set_class_names(texts, legend);
+  }
+  if (const auto names = json.find(kColumns); names != json.end()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const auto texts, texts_of(*names, kColumns));
+    set_columns(texts, legend);
   }
   if (const auto number = json.find(kLeftOut); number != json.end()) {
     if (!number->is_number_unsigned()) return no_legend("class_names_left_out is no number");

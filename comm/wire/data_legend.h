@@ -2,7 +2,8 @@
 // with. `lockstep run` takes it from the data and keeps it in facts.pb; from there it goes to
 // job.yaml, summary.json, manifests and the metadata of safetensors files. As JSON:
 //
-//   {"class_names": ["apple", "pear"], "normalize": {"mean": [0.286], "std": [0.353]}}
+//   {"class_names": ["apple", "pear"], "columns": ["height", "weight"],
+//    "normalize": {"mean": [0.286], "std": [0.353]}}
 //
 // A key is missing where there is nothing to say. "class_names_left_out" is a number in place of
 // the names, if a run does not keep so many.
@@ -25,6 +26,10 @@ namespace lockstep {
 
 // All names or none: above limits::kLegendNames and kLegendNameBytes only their number is kept.
 void set_class_names(std::span<const std::string> names, wire::DataLegend& legend);
+
+// The columns of a row, in their order. All or none: not above limits::kLegendChannels and
+// kLegendNameBytes.
+void set_columns(std::span<const std::string> names, wire::DataLegend& legend);
 
 // What `stored` says, and for the rest what `found` says: a run that goes on may read its data from
 // other files, which do not say the names.

@@ -76,9 +76,7 @@ FrameCut scaled_whole(uint32_t width, uint32_t height, uint32_t shorter) {
 }
 
 uint32_t shorter_side(const ImageFrame& frame, uint32_t width, uint32_t height) {
-  if (frame.resize > 0) return frame.resize;
-  if (frame.crop == CropKind::kRandomResized)  // 256 for 224
-    return static_cast<uint32_t>(std::lround(frame.size * 8.0 / 7.0));
+  if (const uint32_t side = evaluation_side(frame); side > 0) return side;
   return std::max(std::min(width, height), frame.size);
 }
 

@@ -12,6 +12,7 @@
 // Thread-safety: values and pure functions.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -54,6 +55,12 @@ struct ImageFrame {
 // "" for an empty frame, else one word for file names: "2-224-256". The word leaves out flips:
 // these files hold images without a stream.
 std::string to_text(const ImageFrame& frame);
+
+// The shorter side of evaluation's images before the cut; 0: as it is, but at least `size`.
+inline uint32_t evaluation_side(const ImageFrame& frame) {
+  if (frame.resize > 0 || frame.crop != CropKind::kRandomResized) return frame.resize;
+  return static_cast<uint32_t>(std::lround(frame.size * 8.0 / 7.0));  // 256 for 224
+}
 
 // Scales `box` of the image to `width` x `height`. The model sees the `window` of the result.
 struct FrameCut {

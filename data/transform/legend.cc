@@ -11,6 +11,7 @@ Result<wire::DataLegend> make_legend(const std::vector<std::string>& transforms,
                                      const Dataset& train) {
   wire::DataLegend legend;
   set_class_names(train.class_names(), legend);
+  set_columns(train.column_names(), legend);
   LOCKSTEP_ASSIGN_OR_RETURN(const TransformList list, parse_transforms(transforms));
   const auto& statistics = train.statistics();
   if (!list.normalizes || statistics.size() > limits::kLegendChannels) return legend;

@@ -5,15 +5,84 @@ import csv
 import io
 import json
 import pathlib
+import re
 import shutil
 import struct
 import subprocess
 import unittest
 
 from array_files import table
-from harness import BIN, ROOT, lockstep, synthetic_dataset
+from harness import BIN, ROOT, installed, lockstep, synthetic_dataset
 from image_files import images
 from trained_runs import TrainedRunsTest
+
+
+LIBRARIES = installed("models-python")
+# The logits of DATA by the net that README.md makes, from an input that lockstep.json describes.
+BY_HAND = """
+import csv, json, pathlib
+facts = json.load(open("lockstep.json"))
+given, normalize = facts["input"], facts["normalize"]
+def tensor_of(path):
+    import torchvision.transforms as T
+    from PIL import Image
+    steps = []
+    for step in given["evaluation"]:
+        (word, value), = step.items() if isinstance(step, dict) else ((step, None),)
+        steps.append({"resize": T.Resize, "center_crop": T.CenterCrop,
+                      "divide_bytes_by": lambda _: T.ToTensor(),
+                      "normalize": lambda _: T.Normalize(normalize["mean"], normalize["std"])}[word](value))
+    return T.Compose(steps)(Image.open(path).convert("RGB"))
+if given["kind"] == "images":
+    x = torch.stack([tensor_of(path) for path in sorted(pathlib.Path(DATA).iterdir())])
+else:
+    rows = list(csv.DictReader(open(DATA, encoding="utf-8")))
+    x = torch.tensor([[float(row[name]) for name in given["columns"]] for row in rows])
+    x = (x - torch.tensor(normalize["mean"])) / torch.tensor(normalize["std"])
+assert str(x.dtype) == "torch." + given["dtype"]
+with torch.no_grad():
+    print("\\n" + json.dumps(net(x).tolist()))
+"""
+
+
+@unittest.skipUnless(LIBRARIES, "torchvision is not installed (deploy/install_deps.sh --for tests)")
+class InputsByHand(TrainedRunsTest):
+    def assert_same_logits(self, run, data, *words):
+        _, shape, wanted = self.array(run.run_dir, data, "--logits", *words)
+        exported = self.export(run)
+        lines = re.search(r"```python\n(.*?)```", (exported / "README.md").read_text(), re.S).group(1)
+        done = subprocess.run([LIBRARIES, "-c", f"DATA = {str(data)!r}\n{lines}{BY_HAND}"],
+                              cwd=exported, text=True, capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout.splitlines()[-1])
+        self.assertEqual((len(found), len(found[0])), shape)
+        for mine, theirs in zip((value for row in found for value in row), wanted):
+            self.assertAlmostEqual(mine, theirs, delta=1e-4 * max(map(abs, wanted)))
+
+    def test_pictures_of_many_sizes(self):
+        directory, flat = self.scratch / "photos", self.scratch / "flat"
+        flat.mkdir()
+        for name, _, content in images(24, seed=1):
+            path = directory / "train" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            if name.endswith(".png"):  # a JPEG may be shrunk while it is decoded
+                (flat / name.replace("/", "-")).write_bytes(content)
+        run = self.train(directory / "train", {"name": "cnn", "batch_norm": True},
+                         train={"global_batch": 8, "slots": 2, "epochs": 2},
+                         data={"train": {"path": str(directory / "train")},
+                               "transforms": ["random_resized_crop=16", "flip", "normalize"]})
+        self.assert_same_logits(run, flat)
+
+    def test_rows_of_a_table(self):
+        path = self.scratch / "train.csv"
+        table(path, 200)
+        for model in ({"name": "mlp"}, {"name": "mlp", "batch_norm": True}):
+            with self.subTest(model):
+                name = f"run-{len(model)}"
+                run = self.train(path, model, name=name, data={"train": {"path": str(path)}})
+                shutil.rmtree(self.scratch / "out", ignore_errors=True)
+                self.assert_same_logits(run, path, "--train-split")
 
 
 class Eval(TrainedRunsTest):

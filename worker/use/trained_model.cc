@@ -147,6 +147,7 @@ class ExportedDirectory {
         if (one.is_string()) *list->Add() = one.get<std::string>();
     }
     keys.set_weight(word(input, "weight_column"));
+    keys.mutable_train()->set_format(word(input, "format"));
     keys.set_input(word(input, "column"));
     keys.set_label(word(input, "label_column"));
     keys.set_documents(word(input, "documents"));

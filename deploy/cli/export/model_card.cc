@@ -4,9 +4,8 @@
 
 #include <cstdio>
 
-#include "comm/wire/data_formats.h"
 #include "comm/wire/data_legend.h"
-#include "comm/wire/predictions.h"
+#include "deploy/cli/export/input_card.h"
 
 namespace lockstep {
 namespace {
@@ -29,10 +28,6 @@ Json model_json(const wire::ModelSpec& spec) {
        {"path", "eval_path", "predict_path", "init", "init_skip", "init_sha256"})
     json.erase(place);
   return json;
-}
-
-bool takes_images(const ModelFacts& model) {
-  return predictions_per_sample(model.job.model()) == 1;
 }
 
 std::string number(double value, const char* format = "%.4f") {
@@ -87,37 +82,9 @@ std::string loading_lines(const ModelFacts& model) {
            std::string(model.files.contains("predict.pt2")
                            ? "# predict.pt2 gives logits for inputs alone\n"
                            : "");
+  if (const std::string net = small_net_lines(model); !net.empty()) return net;
   return "from safetensors.torch import load_file\n\n"
          "weights = load_file(\"model.safetensors\")  # tensors by name\n";
-}
-
-std::string image_lines(const ModelFacts& model) {
-  std::string text = "## Input\n\nImages as (B, C, H, W) floats: bytes divided by 255";
-  if (model.job.data().inputs_size() > 0) text += ", floats of arrays as they are";
-  const wire::DataLegend& legend = model.facts.legend();
-  if (legend.mean_size() > 0) {
-    text += ", then (x - mean) / deviation by channel";
-    for (int i = 0; i < legend.mean_size(); ++i)
-      text += std::string(i == 0 ? ": " : ", ") + "mean " +
-              number(static_cast<double>(legend.mean(i)), "%.6g") + " and deviation " +
-              number(static_cast<double>(legend.std(i)), "%.6g");
-  }
-  text += ".";
-  if (model.job.data().transforms_size() > 0) {
-    text += " Transforms of the job:";
-    for (const std::string& word : model.job.data().transforms()) text += " `" + word + "`";
-    text += "; augmentation belongs to training only.";
-  }
-  return text + "\n\n";
-}
-
-std::string token_lines(const ModelFacts& model) {
-  std::string text = "## Input\n\nToken ids, at most " + std::to_string(model.job.model().block()) +
-                     " a sequence. ";
-  if (model.tokenizer_files.empty()) return text + "Tokens are those of the training data.\n\n";
-  text += "The tokenizer is beside the weights:";
-  for (const std::string& file : model.tokenizer_files) text += " `" + file + "`";
-  return text + ".\n\n";
 }
 
 std::string figure_rows(const ModelFacts& model) {
@@ -185,6 +152,18 @@ std::string measured_on(const Measurement& measured) {
          (measured.threads == 1 ? " thread" : " threads") + ", the models in turns";
 }
 
+// Empty unless 8 bits have made the file larger: scales and a changed graph take room, too.
+std::string growth_text(const ModelFacts& model) {
+  if (!model.int8 || !model.measured || model.measured->models.empty()) return "";
+  const uint64_t before = model.measured->models.front().file_bytes;
+  const uint64_t after = model.measured->models.back().file_bytes;
+  if (after <= before) return "";
+  return "The file in 8 bits is larger, " + std::to_string(after) + " bytes in place of " +
+         std::to_string(before) +
+         ": scales and the changed program take more room than 8 bits save in a model of this "
+         "size. Export it without --int8.";
+}
+
 std::string measured_section(const ModelFacts& model) {
   if (!model.measured) return "";
   const Measurement& measured = *model.measured;
@@ -202,6 +181,7 @@ std::string measured_section(const ModelFacts& model) {
               number(row.samples_per_second, "%.1f") + " |";
     text += "\n";
   }
+  if (const std::string grown = growth_text(model); !grown.empty()) text += "\n" + grown + "\n";
   return text + "\n";
 }
 
@@ -244,14 +224,16 @@ std::string int8_loading_lines(const ModelFacts& model) {
 std::string figures_text(const ModelFacts& model) {
   if (!model.measured) return "";
   const Measurement& measured = *model.measured;
+  std::string grown = growth_text(model);
+  if (!grown.empty()) grown += "\n";
   if (!measured.why_not.empty())
-    return "loss, accuracy and speed were not measured: " + measured.why_not + "\n";
+    return "loss, accuracy and speed were not measured: " + measured.why_not + "\n" + grown;
   std::string text = "on " + measured_on(measured) + ":\n";
   for (const MeasuredModel& row : measured.models)
     text += "  " + row.what + ": " + std::to_string(row.file_bytes) + " bytes, loss " +
             number(row.loss) + ", accuracy " + number(row.accuracy) + ", " +
             number(row.samples_per_second, "%.1f") + " samples/s\n";
-  return text;
+  return text + grown;
 }
 
 Json usage_json(const ModelFacts& model) {
@@ -276,33 +258,8 @@ Json usage_json(const ModelFacts& model) {
   out["data"] = {{"train_fingerprint", model.facts.train_fingerprint()},
                  {"train_samples", model.facts.train_samples()}};
   if (model.outputs > 0) out["outputs"] = model.outputs;
-  if (takes_images(model)) {
-    const auto& words = model.job.data().transforms();
-    out["input"] = {{"kind", "images or rows"},
-                    {"transforms", std::vector<std::string>(words.begin(), words.end())}};
-    if (model.channels > 0) out["input"]["channels"] = model.channels;
-  } else {
-    out["input"] = {{"kind", "tokens"}, {"block", model.job.model().block()}};
-    if (is_text_format(model.job.data().train().format()))
-      out["input"]["tokens"] = model.tokenizer_files.empty() ? "bytes" : "pieces";
-    if (!model.tokenizer_files.empty())
-      out["input"]["tokenizer"] = {{"files", model.tokenizer_files},
-                                   {"sha256", model.job.data().tokenizer_sha256()}};
-  }
-  const wire::DataSpec& keys = model.job.data();
-  const auto add = [&](const char* key, const std::string& word) {
-    if (!word.empty()) out["input"][key] = word;
-  };
-  add("column", keys.input());
-  add("label_column", keys.label());
-  const auto add_all = [&](const char* key, const auto& words) {
-    if (!words.empty()) out["input"][key] = std::vector<std::string>(words.begin(), words.end());
-  };
-  add_all("inputs", keys.inputs());
-  add_all("targets", keys.targets());
-  add("weight_column", keys.weight());
-  add("documents", keys.documents());
-  add("document_end", keys.document_end());
+  out["architecture"] = architecture_text(model);
+  out["input"] = input_json(model);
   out["evaluation"] = {{"batch", model.job.train().eval_batch()},
                        {"precision", model.job.train().precision()},
                        {"loss", model.job.train().loss()}};
@@ -336,8 +293,7 @@ Json gpt2_config(const ModelFacts& model) {
 std::string readme_text(const ModelFacts& model) {
   return "# " + model.job.job() + ": " + model.job.model().name() +
          "\n\nTrained and exported by Lockstep.\n\n## Load it\n\n```python\n" +
-         loading_lines(model) + "```\n\n" +
-         (takes_images(model) ? image_lines(model) : token_lines(model)) +
+         loading_lines(model) + "```\n\n" + input_text(model) +
          "`lockstep.json` says the same for programs, with class names and hashes.\n\n" +
          int8_text(model) + measured_section(model) + "## Figures\n\n" + figure_rows(model) +
          "\nMade by:\n\n```\n" + model.command + "\n```\n";
