@@ -157,7 +157,7 @@ class Corruption(LockstepTest):
                          says="at fault")
         kept = sorted(path.name for path in (run.run_dir / "checkpoints").glob("step-*"))
         self.assertTrue(kept and kept[-1].startswith("step-0000000450-"), kept)
-        self.assertEqual(self.resume(run).wait(), 0)
+        self.finish(self.scratch / "job.yaml", "--workers", 2, "--resume")
         self.assert_same_result(run, undisturbed)
 
     def test_by_policy_the_run_goes_on_without_the_worker_and_the_audit_says_since_when(self):
