@@ -6,7 +6,7 @@ import os
 import platform
 
 from case import Case
-from stage import BIN, EVERY, STEPS, Defect, Skip, Started, checkpoints, harness, step_of
+from stage import BIN, EVERY, SLOT_MS, STEPS, Defect, Skip, Started, checkpoints, harness, step_of
 from verdict import HANG_S, judge, note_first_step
 
 from bit_flipper import BitFlipper, flip_one_bit  # noqa: I001 stage makes it importable
@@ -31,9 +31,9 @@ def frozen(stage):
 
 
 def started(stage, workers):
-    run = stage.start(workers=workers)
+    run = stage.start(workers=workers, slot_ms=3 * SLOT_MS)  # looking for the weights takes time
     note_first_step(stage, run)
-    run.wait_for_step(LAST_CHECKPOINT - EVERY // 2)
+    run.wait_for_step(LAST_CHECKPOINT - EVERY + 5)
     return run
 
 
