@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "tests/support/fails_with.h"
+#include "tests/support/state_of.h"
 #include "tests/unit/session/counting_runner.h"
 
 namespace lockstep {
