@@ -34,7 +34,8 @@ SAMPLE = ("kill/worker/kill/checkpoint/2-workers",
           "clock/all/forth-60-years/take-over",
           "power/script/script_log.jsonl/content-and-names-lost/before-sync-3",
           "end/weights-of-writer/flip/before-the-last-checkpoint/1-workers",
-          "foreign/newest/model.safetensors/given-away/at-rest")
+          "foreign/newest/model.safetensors/given-away/at-rest",
+          "absence/coordinator/until-records-are-in-files/table")
 
 
 class Faults(unittest.TestCase):

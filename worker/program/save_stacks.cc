@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <execinfo.h>
+#include <fcntl.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -16,6 +17,7 @@
 
 #include "comm/base/byte_units.h"
 #include "comm/base/file.h"
+#include "comm/rundir/folder.h"
 
 namespace lockstep {
 namespace {
@@ -87,6 +89,7 @@ void ask(pid_t thread, int fd) {
 }  // namespace
 
 Status save_stacks(const std::string& path) {
+  rundir::make_folder_of(path);
   const int fd = create_own_file(path, 0644);
   if (fd < 0) return {Code::kInternal, "cannot write " + path + ": " + errno_text(errno)};
   void* frames[1];
@@ -101,6 +104,14 @@ Status save_stacks(const std::string& path) {
               ". For names: addr2line -Cfipe PROGRAM OFFSET, both from a line's "
               "\"PROGRAM(+OFFSET)\".\n");
   for (const pid_t thread : all_threads()) ask(thread, fd);
+  ::close(fd);
+  return Status::ok();
+}
+
+Status add_to_stacks(const std::string& path, const std::string& text) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return {Code::kInternal, "cannot write " + path + ": " + errno_text(errno)};
+  say(fd, text);
   ::close(fd);
   return Status::ok();
 }

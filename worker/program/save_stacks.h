@@ -16,4 +16,7 @@ namespace lockstep {
 
 Status save_stacks(const std::string& path);
 
+// Adds to a file that save_stacks() has written.
+Status add_to_stacks(const std::string& path, const std::string& text);
+
 }  // namespace lockstep

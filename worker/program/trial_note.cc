@@ -1,11 +1,10 @@
 #include "worker/program/trial_note.h"
 
-#include <sys/stat.h>
-
 #include <utility>
 
 #include "comm/base/byte_units.h"
 #include "comm/base/file.h"
+#include "comm/rundir/folder.h"
 
 namespace lockstep {
 namespace {
@@ -31,8 +30,7 @@ std::string TrialNote::known() const {
 
 Status TrialNote::remember(const std::string& why) const {
   if (path_.empty()) return Status::ok();
-  const std::string directory = path_.substr(0, path_.rfind('/'));
-  (void)::mkdir(directory.c_str(), 0755);  // replace_file() says if it is not there
+  rundir::make_folder_of(path_);
   return replace_file(path_, library_ + "\n" + why);
 }
 

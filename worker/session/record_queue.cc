@@ -7,37 +7,47 @@
 
 namespace lockstep {
 
-Result<bool> RecordQueue::add(Generation generation, wire::StepRecord record) {
-  std::lock_guard lock(mutex_);
-  if (generation <= cleared_through_) return false;
-  LOCKSTEP_RETURN_IF_ERROR(open_batch_of(generation));
+bool RecordQueue::add(Generation generation, wire::StepRecord record) {
+  std::unique_lock lock(mutex_);
+  if (!make_room(lock, generation)) return false;
   *open_.records.add_records() = std::move(record);
-  if (open_.records.records_size() < limits::kRecordBatchSteps) return false;
-  LOCKSTEP_RETURN_IF_ERROR(close_batch());
-  return true;
+  return open_.records.records_size() >= limits::kRecordBatchSteps && close_batch().is_ok();
 }
 
-Status RecordQueue::add_eval(Generation generation, wire::EvalReport report) {
-  std::lock_guard lock(mutex_);
-  if (generation <= cleared_through_) return Status::ok();
-  LOCKSTEP_RETURN_IF_ERROR(open_batch_of(generation));
+void RecordQueue::add_eval(Generation generation, wire::EvalReport report) {
+  std::unique_lock lock(mutex_);
+  if (!make_room(lock, generation)) return;
   *open_.records.add_evals() = std::move(report);
-  return close_batch();
+  (void)close_batch();  // R5
 }
 
-Status RecordQueue::open_batch_of(Generation generation) {
-  if (open_.generation != generation) LOCKSTEP_RETURN_IF_ERROR(close_batch());
+bool RecordQueue::make_room(std::unique_lock<std::mutex>& lock, Generation generation) {
+  for (bool has_told = false;; has_told = true) {
+    if (generation <= cleared_through_ || has_ended_) return false;
+    const bool has_room = open_.generation == generation && open_.records.evals_size() == 0 &&
+                          open_.records.records_size() < limits::kRecordBatchSteps;
+    const Status closed = has_room ? Status::ok() : close_batch();
+    if (closed.is_ok()) break;
+    if (on_full_ && !has_told) on_full_(closed);
+    has_room_.wait(lock);
+  }
   open_.generation = generation;
-  return Status::ok();
+  return true;
 }
 
 bool RecordQueue::is_open() const {
   return open_.records.records_size() > 0 || open_.records.evals_size() > 0;
 }
 
-Status RecordQueue::flush() {
+void RecordQueue::flush() {
   std::lock_guard lock(mutex_);
-  return close_batch();
+  (void)close_batch();  // R5
+}
+
+void RecordQueue::end() {
+  std::lock_guard lock(mutex_);
+  has_ended_ = true;
+  has_room_.notify_all();
 }
 
 Status RecordQueue::close_batch() {
@@ -81,6 +91,7 @@ Status RecordQueue::acknowledge(uint64_t batch, uint64_t sequence) {
     ++first_;
   }
   next_sent_ = std::max(next_sent_, first_);
+  has_room_.notify_all();
   return refill();
 }
 
@@ -92,6 +103,7 @@ void RecordQueue::rewind() {
 Status RecordQueue::clear(Generation through) {
   std::lock_guard lock(mutex_);
   cleared_through_ = std::max(cleared_through_, through);
+  has_room_.notify_all();
   open_ = {};
   memory_.clear();
   if (LOCKSTEP_BUG(kNumbersOfOldIdentity)) {

@@ -12,18 +12,25 @@
 //  R3 Records of two generations never share a batch.
 //  R4 Memory holds at most kRecordBatchesInMemory batches; the spill file holds the later ones, in
 //     order. At most kRecordBatchesInFlight are unacknowledged on the wire.
+//  R5 Nothing is lost where the spill file can take no more (its limit, a full disk): the open
+//  batch
+//     stays open, and whoever adds to a full one waits until the coordinator has acknowledged
+//     enough.
 //
-// Thread-safety: all calls from any thread.
+// Thread-safety: all calls from any thread. Only add() and add_eval() wait.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "comm/base/ids.h"
+#include "comm/base/limits.h"
 #include "comm/base/status.h"
 #include "comm/wire/control.pb.h"
 #include "worker/session/record_spill.h"
@@ -37,18 +44,26 @@ struct RecordBatch {
 
 class RecordQueue {
  public:
-  // `spill_path`: created when first needed, deleted at the end.
-  explicit RecordQueue(std::string spill_path) : spill_(std::move(spill_path)) {}
+  // Called when a thread begins to wait, with what the spill file says. Must not call the queue.
+  using OnFull = std::function<void(const Status&)>;
 
-  // True: a batch became full, call next() soon. Fails only if the spill file cannot take it.
-  Result<bool> add(Generation generation, wire::StepRecord record);
+  // `spill_path`: created when first needed, deleted at the end.
+  explicit RecordQueue(std::string spill_path, OnFull on_full = {},
+                       uint64_t spill_bytes = limits::kRecordSpillBytes)
+      : spill_(std::move(spill_path), spill_bytes), on_full_(std::move(on_full)) {}
+
+  // True: a batch became full, call next() soon.
+  bool add(Generation generation, wire::StepRecord record);
 
   // The result of an evaluation goes with the records before it, in a batch that this closes: call
-  // next() soon. Fails as add().
-  Status add_eval(Generation generation, wire::EvalReport report);
+  // next() soon.
+  void add_eval(Generation generation, wire::EvalReport report);
 
-  // Closes the open batch, if it holds anything.
-  Status flush();
+  // Closes the open batch, if it holds anything and the spill file takes it.
+  void flush();
+
+  // Nobody waits for room any more, now or later: what has no room is dropped.
+  void end();
 
   // The next batch to send, or nothing: all sent, or enough in flight.
   Result<std::optional<RecordBatch>> next();
@@ -75,7 +90,8 @@ class RecordQueue {
   Result<Unacknowledged> unacknowledged(size_t limit_bytes) const;
 
  private:
-  Status open_batch_of(Generation generation);
+  // Makes `open_` one of `generation` with room. False: nothing of it counts any more.
+  bool make_room(std::unique_lock<std::mutex>& lock, Generation generation);
   bool is_open() const;
   Status close_batch();
   Status refill();
@@ -84,6 +100,9 @@ class RecordQueue {
   RecordBatch open_;
   std::deque<RecordBatch> memory_;  // numbers [first_, first_ + size)
   RecordSpill spill_;               // the batches after memory_
+  OnFull on_full_;
+  std::condition_variable has_room_;
+  bool has_ended_ = false;
   Generation cleared_through_ = 0;  // add() drops records up to this one
   uint64_t first_ = 1;              // number of memory_.front()
   uint64_t next_sent_ = 1;          // number of the next batch to hand out

@@ -8,7 +8,7 @@
 #include "comm/base/crc32c.h"
 #include "comm/base/descriptors.h"
 #include "comm/base/file.h"
-#include "comm/base/limits.h"
+#include "comm/rundir/folder.h"
 
 namespace lockstep {
 namespace {
@@ -51,6 +51,8 @@ RecordSpill::~RecordSpill() {
 
 Status RecordSpill::open() {
   if (fd_ >= 0) return Status::ok();
+  rundir::make_folder_of(
+      path_);  // nothing else may need it: data in files of their own have no cache
   fd_ = create_own_file(path_, 0600);
   return fd_ >= 0 ? Status::ok() : failed("cannot create", path_);
 }
@@ -61,10 +63,9 @@ Status RecordSpill::push(Generation generation, const wire::StepRecords& records
   const SpillHeader header{body.size(), generation, crc32c(body)};
   std::string text(reinterpret_cast<const char*>(&header), sizeof header);
   text += body;
-  if (end_ + text.size() > limits::kRecordSpillBytes)
-    return Status(Code::kInternal, "the record spill file " + path_ +
-                                       " is full: the coordinator has not acknowledged any step "
-                                       "for too long");
+  if (end_ + text.size() > limit_bytes_)
+    return Status(Code::kInternal, "the record spill file " + path_ + " has reached its limit of " +
+                                       std::to_string(limit_bytes_) + " bytes");
   LOCKSTEP_RETURN_IF_ERROR(write_at(fd_, path_, end_, text.data(), text.size()));
   end_ += text.size();
   ++batches_;

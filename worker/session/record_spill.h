@@ -5,8 +5,8 @@
 //
 // One process uses it as scratch space: unlinked at the end, never fsynced, never read by another.
 //
-// Errors: kInternal with the path when the file cannot be written or read, or grows over
-// kRecordSpillBytes.
+// Errors: kInternal with the path when the file cannot be written or read, or would grow over
+// `limit_bytes`.
 // Thread-safety: none; the owner locks.
 #pragma once
 
@@ -15,6 +15,7 @@
 #include <string>
 
 #include "comm/base/ids.h"
+#include "comm/base/limits.h"
 #include "comm/base/status.h"
 #include "comm/wire/control.pb.h"
 
@@ -22,12 +23,15 @@ namespace lockstep {
 
 class RecordSpill {
  public:
-  explicit RecordSpill(std::string path) : path_(std::move(path)) {}
+  // The file's folder is made when first needed.
+  explicit RecordSpill(std::string path, uint64_t limit_bytes = limits::kRecordSpillBytes)
+      : path_(std::move(path)), limit_bytes_(limit_bytes) {}
   ~RecordSpill();
   RecordSpill(const RecordSpill&) = delete;
   RecordSpill& operator=(const RecordSpill&) = delete;
 
   uint64_t size() const { return batches_; }
+  // After an error the queue is as before, and a later push may succeed.
   Status push(Generation generation, const wire::StepRecords& records);
   // REQUIRES: size() > 0.
   Status pop(Generation* generation, wire::StepRecords* records);
@@ -41,6 +45,7 @@ class RecordSpill {
                            wire::StepRecords* records) const;
 
   std::string path_;
+  uint64_t limit_bytes_;
   int fd_ = -1;
   uint64_t begin_ = 0;  // offset of the oldest batch
   uint64_t end_ = 0;

@@ -81,13 +81,13 @@ Term Session::term() const {
 }
 
 Status Session::add_record(Generation generation, wire::StepRecord record) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const bool full, impl_->records.add(generation, std::move(record)));
-  if (full) on_loop(impl_, [](Impl& impl) { impl.pump(); });
+  if (impl_->records.add(generation, std::move(record)))
+    on_loop(impl_, [](Impl& impl) { impl.pump(); });
   return Status::ok();
 }
 
 Status Session::report_eval(Generation generation, wire::EvalReport report) {
-  LOCKSTEP_RETURN_IF_ERROR(impl_->records.add_eval(generation, std::move(report)));
+  impl_->records.add_eval(generation, std::move(report));
   on_loop(impl_, [](Impl& impl) { impl.pump(); });
   return Status::ok();
 }

@@ -22,7 +22,11 @@ struct ReliableMessage {
 
 struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   Impl(rpc::Transport& t, Options o, SessionHost& h, Logger& l)
-      : loop(t.loop()), host(h), logger(l), options(std::move(o)), records(options.spill_path) {}
+      : loop(t.loop()),
+        host(h),
+        logger(l),
+        options(std::move(o)),
+        records(options.spill_path, [this](const Status& why) { wait_for_coordinator(why); }) {}
 
   rpc::Loop& loop;
   SessionHost& host;
@@ -71,6 +75,8 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   enum class Cause { kOurs, kCoordinators };
   void finish(const Status& why, int code, Cause cause = Cause::kOurs);
   void stop_timers();
+  // On the training thread, which waits for room among the records from here on.
+  void wait_for_coordinator(const Status& why) const;
 
   // ---- session_orders.cc: what the coordinator says
   void on_message(wire::Envelope&& message);

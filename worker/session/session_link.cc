@@ -116,7 +116,7 @@ void Session::Impl::set_leave(ReliableMessage message) {
   if (state == State::kStarted) state = State::kLeaving;
   if (failed) *message.envelope.mutable_leave()->mutable_in_hand() = to_wire(host.in_hand());
   leave = std::move(message);
-  fail_if_error(records.flush());
+  records.flush();
   pump();
 }
 
@@ -150,7 +150,7 @@ void Session::Impl::switched(Generation generation, const ResumePoint& since) {
   switch_report.emplace();
   switch_report->envelope.set_generation(generation);
   *switch_report->envelope.mutable_switched()->mutable_since() = to_wire(since);
-  fail_if_error(records.flush());
+  records.flush();
   pump();
 }
 
@@ -174,7 +174,7 @@ void Session::Impl::schedule_heartbeat() {
 void Session::Impl::schedule_flush() {
   flush_timer = loop.call_after(limits::kRecordBatchMs, [this] {
     schedule_flush();
-    fail_if_error(records.flush());
+    records.flush();
     pump();
   });
 }
@@ -203,8 +203,16 @@ void Session::Impl::finish(const Status& why, int code, Cause cause) {
   state = State::kEnded;
   registered = false;
   stop_timers();
+  records.end();
   rpc->close();
   host.on_end(why, code);
+}
+
+void Session::Impl::wait_for_coordinator(const Status& why) const {
+  logger.warn("records_wait",
+              why.message() +
+                  ", and the coordinator has not acknowledged the steps before; training waits for "
+                  "it and loses nothing. Start the coordinator again, or make room on the disk");
 }
 
 }  // namespace lockstep

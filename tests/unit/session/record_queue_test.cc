@@ -1,10 +1,14 @@
 #include "worker/session/record_queue.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
+#include <thread>
 
 #include "comm/base/limits.h"
+#include "tests/support/fails_with.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/checkpoint/test_state.h"
 
@@ -21,8 +25,8 @@ class RecordQueueTest : public ::testing::Test {
  protected:
   // One batch of one record.
   void add_batch(Step step) {
-    ASSERT_TRUE(queue_.add(1, record(step)).is_ok());
-    ASSERT_TRUE(queue_.flush().is_ok());
+    queue_.add(1, record(step));
+    queue_.flush();
   }
   // The number of the next batch to send, 0 if there is none.
   uint64_t next() {
@@ -38,9 +42,7 @@ class RecordQueueTest : public ::testing::Test {
 
 TEST_F(RecordQueueTest, ABatchIsFullAfterItsLimitOfSteps) {
   for (int i = 0; i < limits::kRecordBatchSteps; ++i) {
-    const auto full = queue_.add(1, record(i));
-    ASSERT_TRUE(full.is_ok());
-    EXPECT_EQ(*full, i + 1 == limits::kRecordBatchSteps);
+    EXPECT_EQ(queue_.add(1, record(i)), i + 1 == limits::kRecordBatchSteps);
   }
   const auto batch = queue_.next();
   ASSERT_TRUE(batch.is_ok() && batch->has_value());
@@ -62,9 +64,9 @@ TEST_F(RecordQueueTest, UnacknowledgedBatchesAreHandedOutAgainUnchangedAfterALos
 }
 
 TEST_F(RecordQueueTest, RecordsOfTwoGenerationsNeverShareABatch) {
-  ASSERT_TRUE(queue_.add(1, record(0)).is_ok());
-  ASSERT_TRUE(queue_.add(2, record(0)).is_ok());
-  ASSERT_TRUE(queue_.flush().is_ok());
+  queue_.add(1, record(0));
+  queue_.add(2, record(0));
+  queue_.flush();
   EXPECT_EQ((*queue_.next())->generation, 1u);
   EXPECT_EQ((*queue_.next())->generation, 2u);
 }
@@ -89,6 +91,79 @@ TEST_F(RecordQueueTest, BeyondMemoryBatchesGoToAFileAndComeBackInOrder) {
   EXPECT_EQ(next(), count + 1);
 }
 
+// A run whose data need no cache has no such folder.
+TEST_F(RecordQueueTest, TheFileMakesItsFolderButNotTheRunDirectory) {
+  const std::string run_dir = temporary_.path() + "/run";
+  std::filesystem::create_directory(run_dir);
+  RecordSpill spill(run_dir + "/cache/records-worker-0");
+  ASSERT_TRUE(spill.push(1, {}).is_ok());
+  RecordSpill removed(temporary_.path() + "/removed/cache/records-worker-0");
+  EXPECT_THAT(removed.push(1, {}), FailsWith(Code::kInternal, Names("removed/cache/records")));
+  EXPECT_FALSE(std::filesystem::exists(temporary_.path() + "/removed"));
+}
+
+// A queue whose file takes a few batches, and a thread that adds one record more than fit.
+class FullRecordQueueTest : public RecordQueueTest {
+ protected:
+  FullRecordQueueTest() {
+    for (uint64_t i = 0; i < limits::kRecordBatchesInMemory; ++i) {
+      small_.add(1, record(added_++));
+      small_.flush();
+    }
+    adder_ = std::thread([this] {
+      while (!is_over_) small_.add(1, record(added_++));
+    });
+    told_.wait(false);
+  }
+  ~FullRecordQueueTest() override {
+    is_over_ = true;
+    small_.end();
+    adder_.join();
+  }
+
+  std::atomic<bool> told_ = false;
+  std::atomic<bool> is_over_ = false;
+  std::atomic<Step> added_ = 0;
+  std::string why_;
+  RecordQueue small_{path_,
+                     [this](const Status& why) {
+                       if (!is_over_.exchange(true)) why_ = why.message();
+                       told_ = true;
+                       told_.notify_all();
+                     },
+                     4'000};
+  std::thread adder_;
+};
+
+TEST_F(FullRecordQueueTest, WhoAddsWaitsUntilTheCoordinatorTakesMoreAndNothingIsLost) {
+  EXPECT_THAT(why_, ::testing::HasSubstr(path_));
+  Step expected = 0;
+  uint64_t number = 0;
+  const auto drain = [&] {
+    for (;;) {
+      small_.flush();
+      auto batch = small_.next();
+      ASSERT_TRUE(batch.is_ok());
+      if (!batch->has_value()) return;
+      ASSERT_EQ((*batch)->records.batch(), ++number);
+      for (const auto& r : (*batch)->records.records()) ASSERT_EQ(r.step(), expected++);
+      ASSERT_TRUE(small_.acknowledge(number).is_ok());
+    }
+  };
+  drain();
+  adder_.join();  // its last record found room
+  drain();
+  EXPECT_EQ(expected, added_);
+  EXPECT_TRUE(small_.empty());
+  adder_ = std::thread([] {});
+}
+
+TEST_F(FullRecordQueueTest, AtTheEndNobodyWaits) {
+  small_.end();
+  adder_.join();
+  adder_ = std::thread([] {});
+}
+
 TEST_F(RecordQueueTest, OnlySoManyAreInFlight) {
   for (uint64_t i = 0; i < limits::kRecordBatchesInFlight + 3; ++i) add_batch(i);
   for (uint64_t i = 1; i <= limits::kRecordBatchesInFlight; ++i) EXPECT_EQ(next(), i);
@@ -99,7 +174,7 @@ TEST_F(RecordQueueTest, OnlySoManyAreInFlight) {
 
 TEST_F(RecordQueueTest, AManifestGetsTheOpenBatchTooAndSaysWhenItCannotTakeAll) {
   add_batch(0);
-  ASSERT_TRUE(queue_.add(1, record(1)).is_ok());
+  queue_.add(1, record(1));
   const auto all = queue_.unacknowledged(1 << 20);
   ASSERT_EQ(all->batches.size(), 2u);
   EXPECT_EQ(all->batches[1].batch(), 2u);
@@ -109,10 +184,10 @@ TEST_F(RecordQueueTest, AManifestGetsTheOpenBatchTooAndSaysWhenItCannotTakeAll) 
 TEST_F(RecordQueueTest, AnEvaluationClosesTheBatchOfTheRecordsBeforeItAndIsKeptAsTheyAre) {
   wire::EvalReport report;
   report.set_step(2);
-  ASSERT_TRUE(queue_.add(1, record(1)).is_ok());
-  ASSERT_TRUE(queue_.add_eval(1, report).is_ok());
+  queue_.add(1, record(1));
+  queue_.add_eval(1, report);
   report.set_step(3);
-  ASSERT_TRUE(queue_.add_eval(1, report).is_ok());
+  queue_.add_eval(1, report);
   const auto first = queue_.next();
   EXPECT_EQ((*first)->records.records_size(), 1);
   ASSERT_EQ((*first)->records.evals_size(), 1);
@@ -126,14 +201,14 @@ TEST_F(RecordQueueTest, AnEvaluationClosesTheBatchOfTheRecordsBeforeItAndIsKeptA
 
 TEST_F(RecordQueueTest, AfterAClearItIsANewQueueAndTakesNothingOfTheGenerationsBefore) {
   for (uint64_t i = 0; i < limits::kRecordBatchesInMemory + 5; ++i) add_batch(i);
-  ASSERT_TRUE(queue_.add(1, record(99)).is_ok());
+  queue_.add(1, record(99));
   EXPECT_EQ(next(), 1u);
   ASSERT_TRUE(queue_.clear(3).is_ok());
   EXPECT_TRUE(queue_.empty());
-  ASSERT_TRUE(queue_.add(3, record(100)).is_ok());  // the training thread did not know yet
+  queue_.add(3, record(100));  // the training thread did not know yet
   EXPECT_TRUE(queue_.empty());
-  ASSERT_TRUE(queue_.add(4, record(7)).is_ok());
-  ASSERT_TRUE(queue_.flush().is_ok());
+  queue_.add(4, record(7));
+  queue_.flush();
   const auto batch = queue_.next();
   ASSERT_TRUE(batch.is_ok() && batch->has_value());
   EXPECT_EQ((*batch)->records.batch(), 1u);

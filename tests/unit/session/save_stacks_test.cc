@@ -18,6 +18,7 @@
 namespace lockstep {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
@@ -68,7 +69,11 @@ TEST(SaveStacks, ShowsEveryThreadWithItsNameAndFrames) {
   const std::string text = stacks(directory.path() + "/stacks");
   EXPECT_THAT(text, ContainsRegex("thread [0-9]+ waiter\n[^\n]*\\("));
   EXPECT_THAT(text, HasSubstr("addr2line"));
-  EXPECT_THAT(stacks(directory.path() + "/again"), HasSubstr("waiter"));
+  const std::string again = directory.path() + "/logs/again";  // somebody has removed the folder
+  EXPECT_THAT(stacks(again), HasSubstr("waiter"));
+  ASSERT_TRUE(add_to_stacks(again, "frames of Python\n").is_ok());
+  EXPECT_THAT(read_file(again, 1 << 20).value(),
+              AllOf(HasSubstr("waiter"), HasSubstr("of Python")));
 }
 
 TEST(SaveStacks, AThreadThatDoesNotAnswerIsListedWithWhatTheKernelSays) {
@@ -79,7 +84,7 @@ TEST(SaveStacks, AThreadThatDoesNotAnswerIsListedWithWhatTheKernelSays) {
 }
 
 TEST(SaveStacks, AFileThatCannotBeWrittenIsSaid) {
-  EXPECT_THAT(save_stacks("/nowhere/stacks").message(), HasSubstr("/nowhere/stacks"));
+  EXPECT_THAT(save_stacks("/nowhere/logs/stacks").message(), HasSubstr("/nowhere/logs/stacks"));
 }
 
 }  // namespace

@@ -1,0 +1,78 @@
+"""absence: the coordinator stands still for long, and the workers train on: in runs of every kind of
+job, until their records are in files, for a minute, and for ten minutes at night. When it comes back
+not one step is lost: the same generation goes on.
+"""
+import os
+import signal
+import time
+
+from case import Case
+from jobs import SCRIPT_STEPS, check_script_log, start_script, use_table
+from kills import pids_of, send
+from stage import STEPS, Defect, Skip, log_events, poll
+from verdict import expect_next_step, judge, note_first_step
+
+NIGHT = "LOCKSTEP_FAULTS_NIGHT"  # set: cases of many minutes are played, too
+BATCHES_IN_MEMORY = 64  # of records, one each 200 ms at most (comm/base/limits.h)
+
+
+def start_arrays(stage, step_ms):
+    return stage.start(slot_ms=step_ms / 2)  # two workers with two slots each
+
+
+def start_table(stage, step_ms):
+    use_table(stage)
+    return stage.start(slot_ms=step_ms / 2)
+
+
+def start_loop(stage, step_ms):
+    return start_script(stage, slot_ms=step_ms / 2)
+
+
+KINDS = {"arrays": (start_arrays, STEPS), "table": (start_table, STEPS),
+         "script": (start_loop, SCRIPT_STEPS)}
+
+
+def stand_still(run, is_over, timeout_s=60):
+    """After half a minute another coordinator is started, which stands still as well."""
+    stopped = set()
+
+    def stop_new_ones():
+        for pid in {*pids_of(run, "coordinator")} - stopped:
+            os.kill(pid, signal.SIGSTOP)
+            stopped.add(pid)
+        return is_over()
+    try:
+        poll(stop_new_ones, "it had been away for long enough", run, timeout_s=timeout_s, pause_s=0.05)
+    finally:
+        send(stopped, signal.SIGCONT)
+
+
+def away(kind, seconds):
+    """The steps that are left take twice as long as the coordinator is away."""
+    def on(stage):
+        if seconds >= 600 and NIGHT not in os.environ:
+            raise Skip(f"it takes {seconds} s; set {NIGHT}")
+        start, steps = KINDS[kind]
+        run = start(stage, step_ms=max(2000 * max(seconds, 20) / (0.75 * steps), 250))
+        note_first_step(stage, run)
+        until = time.monotonic() + seconds
+        if seconds == 0:
+            stand_still(run, lambda: list((run.run_dir / "cache").glob("records-*")))
+        else:
+            stand_still(run, lambda: time.monotonic() > until, 2 * seconds)
+        expect_next_step(stage, run)
+        judge(stage, run, expect={0})
+        starts = log_events(run.run_dir, "generation_started")
+        if len(starts) != 1:
+            raise Defect(f"steps were lost: {len(starts)} generations")
+        if kind == "script":
+            check_script_log(run)
+    return on
+
+
+def cases():
+    for kind in KINDS:
+        yield Case(f"absence/coordinator/until-records-are-in-files/{kind}", away(kind, 0))
+        yield Case(f"absence/coordinator/60-s/{kind}", away(kind, 60))
+        yield Case(f"absence/coordinator/600-s/{kind}", away(kind, 600))
