@@ -24,7 +24,8 @@ import traceback
 from stage import BIN, Defect, Skip, Stage, World
 
 FAMILIES = ("kills", "evaluations", "damage", "disks", "commands", "impostors", "streams",
-            "resources", "clocks", "ends", "foreign", "absences")
+            "resources", "clocks", "ends", "foreign", "absences",
+            "edited_scripts")
 CASE_S = 900  # beyond all bounds of a case: the case itself hangs
 
 

@@ -35,7 +35,8 @@ SAMPLE = ("kill/worker/kill/checkpoint/2-workers",
           "power/script/script_log.jsonl/content-and-names-lost/before-sync-3",
           "end/weights-of-writer/flip/before-the-last-checkpoint/1-workers",
           "foreign/newest/model.safetensors/given-away/at-rest",
-          "absence/coordinator/until-records-are-in-files/table")
+          "absence/coordinator/until-records-are-in-files/table",
+          "edited/parts/loss/all-killed")
 
 
 class Faults(unittest.TestCase):
