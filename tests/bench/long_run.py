@@ -15,6 +15,7 @@ import pathlib
 import resource
 import shutil
 import signal
+import sqlite3
 import statistics
 import subprocess
 import tempfile
@@ -73,8 +74,17 @@ def command(options, words):
             "cpu_s": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime}
 
 
+def last_term(directory):
+    database = sqlite3.connect(directory / "journal.db")
+    try:
+        return str(database.execute("SELECT max(term) FROM terms").fetchone()[0])
+    finally:
+        database.close()
+
+
 def measure(options, directory):
     kept = directory.parent / "kept"
+    shutil.rmtree(kept, ignore_errors=True)
     kept.mkdir()
     for name in ("journal.db", "history.jsonl"):
         shutil.copy(directory / name, kept)
@@ -91,7 +101,7 @@ def measure(options, directory):
     for _ in range(options.rounds):
         for name, words in (("take-over", ["--take-over"]), ("resume", ["--resume"]),
                             ("take-over by another machine",
-                             ["--take-over", "--after", "1", "--seat", "other"])):
+                             ["--take-over", "--after", last_term(kept), "--seat", "other"])):
             restore()
             done.setdefault(name, []).append(start(options, directory, words))
         restore()
