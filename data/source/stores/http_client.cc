@@ -56,8 +56,8 @@ struct Transfer {
   const std::atomic<bool>* stop = nullptr;
   CURL* curl = nullptr;
   HttpAnswer answer;
-  std::optional<Network> first = {};  // where the server is that the user named
-  std::string refused = {};           // redirect that Lockstep does not follow
+  std::optional<AddressKind> first = {};  // where the server is that the user named
+  std::string refused = {};               // redirect that Lockstep does not follow
 };
 
 // Notes where the named server is. False for a redirect that leads inside of another network.
@@ -66,10 +66,10 @@ bool may_ask(Transfer& transfer, const std::string& address) {
   const char* url = nullptr;
   curl_easy_getinfo(transfer.curl, CURLINFO_REDIRECT_COUNT, &redirects);
   curl_easy_getinfo(transfer.curl, CURLINFO_EFFECTIVE_URL, &url);
-  const Network network = network_of(address);
-  if (redirects == 0 || !transfer.first || may_redirect(*transfer.first, network)) return true;
+  const AddressKind kind = kind_of(address);
+  if (redirects == 0 || !transfer.first || may_redirect(*transfer.first, kind)) return true;
   transfer.refused = "the server redirects to " + std::string(url == nullptr ? "" : url) + " (" +
-                     address + "), which is " + text_of(network) +
+                     address + "), which is " + text_of(kind) +
                      " that the server has no business with; if the data are there, name that "
                      "address in the job";
   return false;
@@ -96,7 +96,7 @@ curl_socket_t on_socket(void* raw, curlsocktype, curl_sockaddr* to) {
 int on_request(void* raw, char* to, char*, int, int) {
   auto& transfer = *static_cast<Transfer*>(raw);
   if (!may_ask(transfer, to)) return CURL_PREREQFUNC_ABORT;
-  if (!transfer.first) transfer.first = network_of(to);
+  if (!transfer.first) transfer.first = kind_of(to);
   return CURL_PREREQFUNC_OK;
 }
 

@@ -8,16 +8,16 @@
 
 namespace lockstep::source {
 
-enum class Network { kPublic, kPrivate, kLinkLocal, kLoopback };
+enum class AddressKind { kPublic, kPrivate, kLinkLocal, kLoopback };
 
 // `address`: digits of IPv4 or IPv6, also an IPv4 address inside of an IPv6 one. What is no address
 // counts as loopback, to which nobody may redirect from elsewhere.
-Network network_of(const std::string& address);
+AddressKind kind_of(const std::string& address);
 
 // True to a public address; to a private one from any but a public one; to link-local and loopback
 // addresses only from the same kind.
-bool may_redirect(Network from, Network to);
+bool may_redirect(AddressKind from, AddressKind to);
 
-const char* text_of(Network network);  // "a link-local address"
+const char* text_of(AddressKind kind);  // "a link-local address"
 
 }  // namespace lockstep::source
