@@ -236,7 +236,10 @@ struct Agent::Impl {
             [this](const Status& why) { on_trouble(why); }});
   }
 
+  // A coordinator that has said goodbye is gone for good: workers may still run code after their
+  // loop.
   void on_trouble(const Status& why) {
+    if (goodbye) return;
     const std::string what = "the agent of " + options.node + " " + why.message();
     logger.warn("coordinator_unreachable", what);
     if (options.tell) options.tell(what);

@@ -13,8 +13,10 @@
 
 #include "comm/base/file.h"
 #include "comm/base/json_logger.h"
+#include "comm/base/limits.h"
 #include "comm/rpc/asio_transport.h"
 #include "comm/rpc/auth.h"
+#include "comm/rpc/client.h"
 #include "comm/rpc/server.h"
 #include "comm/wire/control.pb.h"
 #include "tests/support/temporary_directory.h"
@@ -253,6 +255,34 @@ TEST_F(AgentTest, AWorkerThatWasJustStartedMayEndAsTheRunDoes) {
   ASSERT_TRUE(replace_file(directory_ + "/may_end", "").is_ok());
   join();
   EXPECT_TRUE(read_file(directory_ + "/has_ended", 1).is_ok()) << "the worker was killed";
+}
+
+// A script may run code after its loop for longer than an agent looks for a coordinator in silence.
+TEST_F(AgentTest, ACoordinatorThatHasSaidGoodbyeIsNotMissed) {
+  auto log = open_json_logger(directory_ + "/log", "agent", false);
+  ASSERT_TRUE(log.is_ok());
+  logger_ = std::move(log).value();
+  std::atomic<int> complaints = 0;
+  options_.tell = [&](const std::string&) { ++complaints; };
+  options_.workers = 1;
+  options_.leave_ms = rpc::RpcClient::kTroubleMs + 2'000;
+  start_agent();
+  next();
+  const int64_t is_old_ms =
+      loop_.now_ms() + limits::kQuickDeathMs + 100;  // else it is killed early
+  pump_until([&] { return loop_.now_ms() > is_old_ms; });
+  wire::Envelope envelope;
+  envelope.mutable_goodbye()->set_exit_code(0);
+  server_->send(peer_, envelope);
+  pump_until([this] {
+    const auto words = read_file(directory_ + "/log", 65'536);
+    return words.is_ok() && words->find("goodbye") != std::string::npos;
+  });
+  server_.reset();
+  EXPECT_EQ(join(), 0);
+  EXPECT_EQ(complaints.load(), 0);
+  const auto words = read_file(directory_ + "/log", 65'536);
+  EXPECT_EQ(words->find("coordinator_unreachable"), std::string::npos) << *words;
 }
 
 }  // namespace
