@@ -6,7 +6,6 @@ namespace lockstep::k8s {
 namespace {
 
 constexpr char kApi[] = "trainer.kubeflow.org/v1alpha1";
-constexpr char kRuntime[] = "lockstep";
 // Trainer's own words: the Job that its TrainJob speaks of, and the container in it.
 constexpr char kNode[] = "node";
 
@@ -18,12 +17,20 @@ Tree job_of_nodes(const Tree& pod_template) {
   return spec;
 }
 
+// Many runs share a runtime, so its name says what in it is not the same for all. Each TrainJob
+// names its own image.
+std::string runtime_name(const ManifestRequest& r) {
+  std::string name = "lockstep";
+  if (!r.scheduler.empty()) name += "-" + r.scheduler;
+  if (r.grace_s != ManifestRequest().grace_s) name += "-grace-" + std::to_string(r.grace_s);
+  return name;
+}
+
 }  // namespace
 
 Tree training_runtime(const ManifestRequest& r) {
   Tree one =
       map({{"name", text(kNode)},
-           {"image", text(r.image)},
            {"command", texts({kProgram, "agent"})},
            {"env", list({variable_of("LOCKSTEP_NODE", "metadata.name"),
                          variable_of("LOCKSTEP_LAUNCH_ID",
@@ -49,7 +56,7 @@ Tree training_runtime(const ManifestRequest& r) {
   return map(
       {{"apiVersion", text(kApi)},
        {"kind", text("ClusterTrainingRuntime")},
-       {"metadata", map({{"name", text(kRuntime)},
+       {"metadata", map({{"name", text(runtime_name(r))},
                          {"labels", map({{"trainer.kubeflow.org/framework", text("lockstep")}})}})},
        {"spec", runtime}});
 }
@@ -77,7 +84,7 @@ Tree train_job(const ManifestRequest& r) {
   return map({{"apiVersion", text(kApi)},
               {"kind", text("TrainJob")},
               {"metadata", metadata(r, "", true)},
-              {"spec", map({{"runtimeRef", map({{"name", text(kRuntime)}})},
+              {"spec", map({{"runtimeRef", map({{"name", text(runtime_name(r))}})},
                             {"trainer", trainer},
                             {"runtimePatches", list({patch})}})}});
 }

@@ -8,7 +8,9 @@
 
 namespace lockstep::k8s {
 
-// ClusterTrainingRuntime "lockstep": depends only on the request's scheduler, image and grace time.
+// ClusterTrainingRuntime, which runs share: the same for all requests with the same scheduler and
+// grace time, which its name says if they are not the usual ones (lockstep-volcano,
+// lockstep-grace-120).
 Tree training_runtime(const ManifestRequest& request);
 Tree train_job(const ManifestRequest& request);
 

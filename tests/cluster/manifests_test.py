@@ -117,6 +117,22 @@ class Rendered(unittest.TestCase):
                             "capabilities": {"drop": ["ALL"]}})
                         self.assertNotIn("livenessProbe", container)
 
+    def test_the_runtime_that_runs_share_holds_nothing_of_one_of_them(self):
+        def runtime(*words, job=JOB):
+            manifests = yaml.safe_load_all(render("--kind", "trainjob", *words, job=job))
+            by_kind = {manifest["kind"]: manifest for manifest in manifests}
+            found = by_kind["ClusterTrainingRuntime"]
+            self.assertEqual(by_kind["TrainJob"]["spec"]["runtimeRef"]["name"],
+                             found["metadata"]["name"])
+            return found
+        usual = runtime()
+        for words in (["--image", "registry.example/other:7"], ["--name", "other"],
+                      ["--workers", "6"], ["--gpus", "2"], ["--queue", "team-a"]):
+            self.assertEqual(runtime(*words), usual, words)
+        names = {usual["metadata"]["name"], runtime("--scheduler", "volcano")["metadata"]["name"],
+                 runtime("cluster.grace_s=120")["metadata"]["name"]}
+        self.assertEqual(len(names), 3, "what differs has another name")
+
     def test_ends_of_pods_mean_what_the_exit_codes_say(self):
         for name, manifests in rendered():
             for job in [job for manifest in manifests for job in job_specs(manifest)]:
