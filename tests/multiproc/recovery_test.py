@@ -41,6 +41,16 @@ class Recovery(DisturbedTest):
         kill_at_once(run.workers())  # one by one in one step, they look like victims of a sample
         self.assert_as_if_nothing_had_happened(run)
 
+    def test_a_run_that_ends_for_want_of_workers_says_so(self):
+        cluster = {**SECTIONS["cluster"], "min_workers": 2, "min_wait_s": 1, "max_crashes": 0}
+        run = self.start(self.job_of(cluster=cluster), "--workers", 2)
+        run.wait_for_step(150)  # there is a checkpoint
+        os.kill(run.workers()[1], signal.SIGKILL)
+        self.assertEqual(run.wait(), 75, run.text()[-3000:])
+        [said] = [line for line in run.text().splitlines() if "continue with:" in line]
+        for word in ("1 worker", "cluster.min_wait_s", "cluster.min_workers is 2", "checkpoint"):
+            self.assertIn(word, said)
+
     def test_the_coordinator_is_killed_twice(self):
         run = self.start_run(2)
         workers = run.workers()

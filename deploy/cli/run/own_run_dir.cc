@@ -131,11 +131,17 @@ bool may_hold_a_run(const std::string& path) {
   return !fs::exists(path, error) || holds_a_run(path) || is_ours_or_empty(path);
 }
 
-bool has_checkpoint(const std::string& path) {
+std::optional<Step> newest_checkpoint_step(const std::string& path) {
   const auto checkpoints = list_checkpoints(rundir::file_in(path, rundir::kCheckpoints));
-  if (!checkpoints.is_ok()) return false;
-  return std::any_of(checkpoints->begin(), checkpoints->end(),
-                     [](const ListedCheckpoint& each) { return each.status.is_ok(); });
+  std::optional<Step> newest;
+  if (!checkpoints.is_ok()) return newest;
+  for (const ListedCheckpoint& each : *checkpoints)
+    if (each.status.is_ok()) newest = std::max(newest.value_or(0), each.name.step);
+  return newest;
+}
+
+bool has_checkpoint(const std::string& path) {
+  return newest_checkpoint_step(path).has_value();
 }
 
 bool is_in_use(const std::string& path) {

@@ -10,8 +10,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "comm/base/ids.h"
 #include "comm/base/status.h"
 
 namespace lockstep {
@@ -22,7 +24,10 @@ bool holds_a_run(const std::string& path);
 // True if the directory is missing, empty, or holds only what a run makes.
 bool may_hold_a_run(const std::string& path);
 
-// True if the run in the directory could continue from a checkpoint: one is whole.
+// Steps in the newest checkpoint that is whole, from which the run could continue.
+std::optional<Step> newest_checkpoint_step(const std::string& path);
+
+// True if there is one.
 bool has_checkpoint(const std::string& path);
 
 // True if a process works in the directory.

@@ -8,6 +8,7 @@
 #include "comm/rundir/run_files.h"
 #include "coordinator/checkpoint/store.h"
 #include "deploy/cli/base/console.h"
+#include "deploy/cli/base/text.h"
 #include "deploy/cli/run/longer_run.h"
 #include "deploy/cli/watch/run_summary.h"
 
@@ -20,9 +21,17 @@ bool has_steps(const RunDir& dir) {
   return (!error && bytes > 0) || has_checkpoint(dir.path());
 }
 
+// Why the coordinator ended the run: its sentence, without what remains.
+std::string reason_of_end(const RunDir& dir) {
+  const auto summary = read_summary(dir.path());
+  const std::string message = summary.is_ok() ? summary->value("message", "") : "";
+  return message.empty() ? "stopped" : message.substr(0, message.find("; "));
+}
+
 void tell_stopped(RunDir& dir, const std::string& again) {
-  if (has_checkpoint(dir.path())) {
-    print_text("stopped with a checkpoint; continue with: %s\n", again.c_str());
+  if (const auto steps = newest_checkpoint_step(dir.path())) {
+    print_text("%s; the newest checkpoint has %s steps; continue with: %s\n",
+               reason_of_end(dir).c_str(), grouped(*steps).c_str(), again.c_str());
   } else if (has_steps(dir)) {
     print_text("stopped without a checkpoint; begin again with: %s\n", again.c_str());
   } else if (dir.discard()) {
