@@ -107,6 +107,14 @@ class Mpirun(LaunchTest):
         self.assertNotEqual(run.wait(), 0)
         self.assert_as_if_nothing_had_happened(self.mpirun(self.job_of()))
 
+    def test_the_ranks_of_an_mpirun_that_was_killed_stop_with_a_checkpoint(self):
+        run = self.start_three()
+        run.process.kill()
+        run.wait()
+        self.assert_no_process_holds_anything(run)
+        self.assertEqual(run.summary()["exit_code"], 75)
+        self.assert_as_if_nothing_had_happened(self.mpirun(self.job_of()))
+
     def test_what_a_launch_that_was_killed_left_behind_misleads_nobody(self):
         run = self.start_three()
         run.wait_for_step(150)

@@ -16,6 +16,7 @@
 #include "deploy/agent/launch_record.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/run/check_resume.h"
+#include "deploy/cli/run/launcher_watch.h"
 #include "deploy/cli/run/load_job.h"
 #include "deploy/cli/run/node_agent.h"
 #include "deploy/cli/run/own_run_dir.h"
@@ -265,6 +266,11 @@ Result<int> follow(const LaunchedAgent& arguments, const LaunchEnv& env, StopSig
 
 Result<int> run_launched(const LaunchedAgent& given, const LaunchEnv& env) {
   StopSignals signals;
+  const LauncherWatch watch(env.is_launched() ? launching_process() : 0, [&env] {
+    print_error(
+        "lockstep: the launcher of rank %u was killed; this rank stops, and the run with it\n",
+        env.rank);
+  });
   LaunchedAgent arguments = given;
   arguments.run_dir = std::filesystem::absolute(given.run_dir).lexically_normal().string();
   if (env.rank != 0) return follow(arguments, env, signals);
