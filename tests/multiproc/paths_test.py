@@ -82,6 +82,21 @@ class Quota(LockstepTest):
         self.assertEqual(out.returncode, 0, out.stderr)
         self.assertRegex(out.stdout, r"(?m)^  workers: 1$")
 
+    def test_a_run_directory_that_is_a_url_is_refused_and_makes_no_folder(self):
+        job = self.job(self.small_data(), model={"name": "mlp"}, train={"max_steps": 1})
+        url = "s3://bucket/runs/first"
+        for words in (["run", job, "--run-dir"], ["run", "--resume", "--run-dir"],
+                      ["agent", job, "--run-dir"], ["agent", "--run-dir"],
+                      ["sbatch", job, "--run-dir"], ["preflight", job, "--run-dir"], ["status"],
+                      ["top"], ["stop"], ["scale", "--run-dir"], ["eval"], ["export", "model"],
+                      ["ckpt", "ls"], ["runs"], ["report"], ["audit"], ["replay", "--step", "1"]):
+            with self.subTest(words):
+                more = ["2"] if words[0] == "scale" else [self.scratch / "out"] \
+                    if words[0] == "export" else []
+                done = lockstep(*words, url, *more, cwd=self.scratch)
+                self.assert_fails(done, 64, names=url, advises="path")
+        self.assertEqual([*self.scratch.glob("s3*")], [])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -115,7 +115,8 @@ CLI::App* add(CLI::App& parent, const char* name, const char* what,
               const std::shared_ptr<CheckpointArguments>& arguments) {
   auto* command = parent.add_subcommand(name, what);
   command
-      ->add_option("path", arguments->path, "A run directory, its checkpoints, or one checkpoint")
+      ->add_option("run-or-checkpoint", arguments->path,
+                   "A run directory, its checkpoints, or one checkpoint")
       ->required();
   return command;
 }

@@ -5,10 +5,23 @@
 
 #include "comm/base/log.h"
 #include "comm/base/text/nearest.h"
+#include "comm/base/text/shell_word.h"
 #include "deploy/cli/script/script_block.h"
 
 namespace lockstep {
 namespace {
+
+// As every command calls the place of a run.
+constexpr const char* kRunDirOptions[] = {"--run-dir",  "run-dir",   "run_dir",
+                                          "run-or-dir", "directory", "run-or-checkpoint"};
+
+bool is_any_url(std::string_view text) {
+  const std::string_view scheme = text.substr(0, std::min(text.find("://"), text.size()));
+  return !scheme.empty() && scheme.size() < text.size() &&
+         std::ranges::all_of(scheme, [](unsigned char c) {
+           return std::isalnum(c) != 0 || c == '+' || c == '-' || c == '.';
+         });
+}
 
 // Words by which people look for a command that has another name here.
 struct OtherName {
@@ -182,6 +195,21 @@ Status explain_usage(const CLI::App& app, const CLI::ParseError& error,
                       (names_script(rest) ? kScriptOptions : options_instead(command, option)) +
                       more);
   return Status(Code::kUsage, error.what() + more);
+}
+
+Status check_run_dirs(const CLI::App& command) {
+  for (const CLI::Option* option : command.get_options()) {
+    const bool is_run_dir = std::ranges::any_of(
+        kRunDirOptions, [&](const char* name) { return option->check_name(name); });
+    if (!is_run_dir) continue;
+    for (const std::string& given : option->results())
+      if (is_any_url(given))
+        return Status(Code::kUsage,
+                      "the run directory " + shell_word(given) +
+                          " is a URL, and Lockstep keeps runs in directories; name a path that all "
+                          "machines of the run see, such as /shared/runs/first");
+  }
+  return Status::ok();
 }
 
 }  // namespace lockstep
