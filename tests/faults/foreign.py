@@ -13,7 +13,8 @@ from verdict import judge
 STRANGER = 54321  # a uid of nobody here
 DIRECTORIES = ("newest", "checkpoints", "logs", "terms", "cache")
 LOADS = {"eval": ["eval", "RUN"], "predict": ["predict", "RUN", "DATA"],
-         "generate": ["generate", "RUN", "--prompt", "x"], "replay": ["replay", "RUN", "--step", "1"],
+         "generate": ["generate", "RUN", "--prompt", "x"],
+         "replay": ["replay", "RUN", "--step", "1"],
          "export": ["export", "model", "RUN", "OUT"],
          "agent": ["agent", "--run-dir", "RUN", "--workers", "1"], "scale": ["scale", "RUN", "2"],
          "drain": ["drain", "RUN", "--member", "1"], "stop": ["stop", "RUN"]}
