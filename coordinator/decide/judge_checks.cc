@@ -148,12 +148,13 @@ Reason judge_alone(Turn& turn, Generation generation, Step step, const CheckFind
   return Reason::kEndedCorruption;
 }
 
-std::string cause_of_a_difference(const Options& options) {
-  const std::string machines =
-      "one of these machines computes wrong. Test their memory, leave the bad one out and resume";
-  if (!is_script(options.job.model())) return machines;
-  return "the script keeps something of its own that differs between workers (keep() it), or " +
-         machines;
+std::string what_to_do_about_a_difference(const Options& options) {
+  if (is_script(options.job.model()))
+    return ". They differed there before: the script keeps something that differs between workers "
+           "and that keep() does not know, or one of these machines computes wrong. Give it to "
+           "keep(), or test their memory, and resume; ";
+  return ". They differed there before: one of these machines computes wrong. Test their memory, "
+         "leave the bad one out and resume; ";
 }
 
 Reason judge_unexplained(Turn& turn, Generation generation, Step step,
@@ -165,9 +166,7 @@ Reason judge_unexplained(Turn& turn, Generation generation, Step step,
                            " than another, and no majority says who is right";
   turn.note(LogLine::Level::kError, "corruption", what);
   if (is_again) {
-    end_run(turn, 70,
-            what + ". They differed there before: " + cause_of_a_difference(turn.options) + "; " +
-                what_remains(turn));
+    end_run(turn, 70, what + what_to_do_about_a_difference(turn.options) + what_remains(turn));
     return Reason::kEndedCorruption;
   }
   return end_term(turn, "the workers differ and nobody is evicted; " + way_back(turn.state) +
