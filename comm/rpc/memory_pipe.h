@@ -78,6 +78,13 @@ struct MemoryNetworkState {
     std::shared_ptr<Transport::AcceptHandler> on_accept;
   };
 
+  // A connect on its way to a listener that has not accepted it yet.
+  struct Knock {
+    std::string from;
+    std::string to;
+    std::function<void(const Status&)> refuse;  // called on the loop of `from`
+  };
+
   explicit MemoryNetworkState(SimLoop& sim_loop) : loop(sim_loop) {}
 
   static NodePair pair_of(const std::string& a, const std::string& b) {
@@ -107,6 +114,8 @@ struct MemoryNetworkState {
   std::set<NodePair> partitions;      // from, to
   std::map<std::string, Door> doors;  // by address as text
   std::vector<std::shared_ptr<MemoryEnd>> ends;
+  std::map<uint64_t, Knock> knocks;
+  uint64_t last_knock = 0;
   uint16_t last_port = 40'000;
 };
 

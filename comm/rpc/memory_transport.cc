@@ -68,6 +68,7 @@ MemoryNetwork::~MemoryNetwork() {
   for (const auto& end : state_->ends) end->vanish(/*deliver=*/false);
   state_->ends.clear();
   state_->doors.clear();
+  state_->knocks.clear();
 }
 
 std::unique_ptr<MemoryTransport> MemoryNetwork::transport(std::string node) {
@@ -139,6 +140,17 @@ size_t MemoryNetwork::drop(const std::string& node, bool deliver) {
       end->end(Status(Code::kUnavailable, "the connection broke: Connection reset by peer"));
     }
   }
+  // The kernel of a process that has ended resets what it had not accepted.
+  for (const auto& [id, knock] : state_->knocks) {
+    if (knock.to != node || state_->is_partitioned(node, knock.from)) continue;
+    state_->loop_of(knock.from)
+        .call_after(state_->delay_ms(node, knock.from), [refuse = knock.refuse] {
+          refuse(Status(Code::kUnavailable, "the connection broke: Connection reset by peer"));
+        });
+  }
+  std::erase_if(state_->knocks, [&](const auto& item) {
+    return item.second.to == node || item.second.from == node;
+  });
   std::erase_if(state_->doors, [&](const auto& door) { return door.second.node == node; });
   state_->loops.erase(node);
   return connections;
@@ -173,11 +185,18 @@ void MemoryTransport::connect(const Address& address, int64_t timeout_ms,
   const auto door = state_->doors.find(to_string(address));
   const std::string to = door == state_->doors.end() ? address.host : door->second.node;
   Loop& own = state_->loop_of(node_);
-  const TimerId timer = own.call_after(timeout_ms, [finish, address, timeout_ms] {
+  const uint64_t id = ++state_->last_knock;
+  const TimerId timer = own.call_after(timeout_ms, [=, network = state_] {
+    network->knocks.erase(id);
     finish(Status(Code::kTimeout, to_string(address) + " did not answer within " +
                                       std::to_string(timeout_ms) + " ms"));
   });
+  state_->knocks[id] = {node_, to, [=, network = state_, from = node_](const Status& why) {
+                          network->loop_of(from).cancel(timer);
+                          finish(why);
+                        }};
   const auto knock_there = [=, network = state_, from = node_] {
+    network->knocks.erase(id);
     if (!*handler || network->is_partitioned(from, to)) return;
     auto end = knock(network, from, address);
     network->loop_of(from).call_after(network->delay_ms(to, from), [=] {

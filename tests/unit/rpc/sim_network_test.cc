@@ -125,5 +125,24 @@ TEST_F(SimNetwork, ACrashedNodeHearsNothingAndItsPortIsFree) {
   EXPECT_EQ(connected_.code(), Code::kUnavailable);
 }
 
+// As a kernel resets what waits in the backlog of a process that is killed while it is stopped.
+TEST_F(SimNetwork, AConnectThatAStoppedProcessNeverAcceptedBreaksWhenItDies) {
+  SimLoop stopped;
+  const auto other = network_.transport("other", stopped);
+  const auto door = other->listen({"other", 2}, [](std::shared_ptr<Connection>) {});
+  ASSERT_TRUE(door.is_ok());
+  client_->connect({"other", 2}, 5'000, [this](auto result) {
+    connected_ = result.status();
+    ++connect_answers_;
+  });
+  loop_.run_for(100);
+  EXPECT_EQ(connect_answers_, 0);
+  network_.exit("other");
+  loop_.run_for(1);
+  EXPECT_EQ(connected_.code(), Code::kUnavailable);
+  loop_.run_for(10'000);
+  EXPECT_EQ(connect_answers_, 1);
+}
+
 }  // namespace
 }  // namespace lockstep::rpc
