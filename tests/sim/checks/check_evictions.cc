@@ -25,7 +25,8 @@ class EvictionCheck final : public Check {
     const auto [known, is_new] = members_.try_emplace(to, member);
     if (is_new || known->second == member) return;
     const bool is_left_out = left_out_.count(std::exchange(known->second, member)) != 0;
-    if (trains_[to] && !is_left_out && world_.disturbed.count(to) == 0)
+    const bool trains = std::exchange(trains_[to], false);  // a new member does not, yet
+    if (trains && !is_left_out && world_.disturbed.count(to) == 0)
       world_.fail("eviction", to + " lives and was never cut off, but is member " +
                                   std::to_string(member) + " now");
   }
