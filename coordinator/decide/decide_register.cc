@@ -62,20 +62,27 @@ Member* known_member(Turn& turn, ConnectionId connection, const wire::Register& 
   return member;
 }
 
-// Its pid belongs to another process now, so it is dead: a container that was made again begins to
-// count pids anew. Nothing: there is no such member, or the run goes on to take the newcomer in.
+// The member of this pid is gone. Either its pid belongs to another process now: a container that
+// was made again begins to count pids anew. Or an earlier coordinator evicted it and took its
+// process in as a newer member, which this coordinator has not heard of: such a process has given
+// up its state and counts its batches anew. Nothing: there is no such member, or the run goes on to
+// take the newcomer in.
 std::optional<Reason> bury_namesake(Turn& turn, const wire::Register& m) {
   State& state = turn.state;
   const auto process = state.by_process.find({m.node(), m.pid()});
   Member* const member = process == state.by_process.end() ? nullptr : turn.find(process->second);
-  if (member == nullptr || !is_other_process(*member, m.process())) return std::nullopt;
+  if (member == nullptr) return std::nullopt;
+  const bool is_newer_member = state.is_take_over && m.member() > member->id &&
+                               m.member() < state.next_member && turn.find(m.member()) == nullptr;
+  if (!is_newer_member && !is_other_process(*member, m.process())) return std::nullopt;
   member->has_exited = true;
   if (member->state == MemberState::kLeft || member->state == MemberState::kGone) {
     forget_process(state, *member);
     return std::nullopt;
   }
-  const std::string what =
-      describe(state, *member) + " died: another process has its pid on its machine";
+  const std::string what = describe(state, *member) +
+                           (is_newer_member ? " is gone: an earlier coordinator had evicted it"
+                                            : " died: another process has its pid on its machine");
   declare_dead(turn, *member);
   const Reason reason = after_deaths(turn, {member->id}, what, 70);
   const bool is_over = state.run == RunState::kEnded || state.run == RunState::kTermEnded;

@@ -75,6 +75,20 @@ TEST(TakeOver, TrainingGoesOnAndRecordsAreTakenFromWhereTheJournalEnds) {
   EXPECT_TRUE(w.ends.empty());
 }
 
+TEST(TakeOver, AProcessThatAnEarlierCoordinatorTookInAsANewerMemberIsNotTheOldOneAgain) {
+  Beginning b = living_term();
+  b.next_member = 4;
+  World w(small_options(2, 100), b);
+  w.join(1, back(1, 4, 10));
+  wire::Register m = World::registration(1);  // the process of member 2
+  m.set_member(3);
+  EXPECT_EQ(w.join(2, m), Reason::kNewIdentity);
+  EXPECT_EQ(w.state.members.at(2).state, MemberState::kDead);
+  EXPECT_EQ(w.state.by_connection.at(2), 4u);
+  EXPECT_EQ(w.state.run, RunState::kPrepared) << "without member 2";
+  EXPECT_EQ(w.report(2, 1, 12, 13), Reason::kRecordsVoid) << "its first batch is no old one";
+}
+
 TEST(TakeOver, AScaleBeforeTheAgentIsBackReachesIt) {
   World w(small_options(2, 100), living_term());
   wire::Command command;
