@@ -131,6 +131,17 @@ struct PassedOver {
   std::set<std::string> spoilt;
 };
 
+// Whether the surviving lineage went through the state of a checkpoint. A cut at the very step
+// where a generation began leaves no row of it, and what it wrote there is what it began with.
+bool is_of_lineage(const JournalContents& contents, Generation generation, Step step,
+                   const CheckpointEntry* known) {
+  if (lineage_contains(contents.ledger, generation, step)) return true;
+  return known != nullptr && known->state == CheckpointState::kComplete &&
+         std::any_of(contents.ledger.begin(), contents.ledger.end(), [&](const LedgerRow& row) {
+           return row.generation == generation && row.rolled_back && row.first.step == step;
+         });
+}
+
 // What should be on disk by the journal and cannot be taken, ascending by step; with `after` only
 // those of more steps.
 std::vector<LostCheckpoint> lost_after(std::optional<Step> after, const PassedOver& passed,
@@ -140,7 +151,9 @@ std::vector<LostCheckpoint> lost_after(std::optional<Step> after, const PassedOv
   for (const CheckpointEntry& entry : contents.checkpoints) {
     if (entry.state != CheckpointState::kComplete || (limit && entry.step > *limit)) continue;
     if (passed.spoilt.contains(entry.name)) continue;
-    if (after && (entry.step <= *after || wrote_wrong(contents, entry.member, entry.step)))
+    // A start may have gone on from before one that counted.
+    if (after && (entry.step <= *after || wrote_wrong(contents, entry.member, entry.step) ||
+                  !is_of_lineage(contents, entry.generation, entry.step, &entry)))
       continue;
     const auto why = passed.lost.find(entry.name);
     lost.push_back({entry.name, entry.step,
@@ -229,7 +242,7 @@ std::vector<ListedCheckpoint> candidates(const std::vector<ListedCheckpoint>& on
                          known->manifest_sha256 == it->info.manifest_sha256;
     // A rollback marks only what counted then. One that was dropped before may still be there.
     const bool is_in_lineage =
-        (lineage_contains(contents.ledger, it->name.generation, it->name.step) ||
+        (is_of_lineage(contents, it->name.generation, it->name.step, known) ||
          (LOCKSTEP_BUG(kDroppedCounts) && known != nullptr)) &&
         (known == nullptr || known->state != CheckpointState::kRolledBack);
     if (is_same && is_in_lineage) found.push_back(*it);

@@ -83,6 +83,25 @@ TEST(Resume, ACheckpointThatWasDroppedBeforeItsStepsWereCutDoesNotCount) {
   EXPECT_EQ(found[1].info.name, checkpoint_name({91, 1, 1}));
 }
 
+TEST(Resume, ACheckpointThatItsGenerationWroteBeforeItsFirstStepCountsAfterACutThere) {
+  MemoryJournal journal;
+  CheckpointEntry entry;
+  entry.name = checkpoint_name({8, 2, 1});
+  entry.step = 8;
+  entry.generation = 2;
+  entry.manifest_sha256 = "x";
+  const std::vector<JournalEntry> entries{
+      LedgerEntry{{1, {0, Phase::kTrain}, ResumePoint{8, Phase::kTrain}, false, ""}},
+      LedgerEntry{{2, {8, Phase::kTrain}, std::nullopt, false, ""}}, entry,
+      RollbackEntry{{8, Phase::kTrain}, entry.name, "resume"}};
+  ASSERT_TRUE(journal.commit(entries, 0).is_ok());
+  const auto contents = journal.load();
+  ASSERT_TRUE(contents->ledger[1].rolled_back);
+  const auto found = candidates({on_disk(8, 2, "x")}, *contents);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].info.name, entry.name);
+}
+
 TEST(Resume, AnEpochEndWithoutItsEvaluationResumesWithIt) {
   const Options o = small_options(2, 60);  // 25 steps an epoch
   EvalEntry known;
