@@ -105,7 +105,7 @@ TEST_F(LongRun, BeginsFromSummariesAsFromAllItsSteps) {
                   .is_ok());
   const RunStats& stats = begun->term.stats;
   expect_same_curves(stats.curves(), all.curves());
-  EXPECT_EQ(stats.step_seconds(), all.step_seconds());
+  EXPECT_EQ(stats.useful_seconds(), all.useful_seconds());
   EXPECT_EQ(stats.samples_per_second(), all.samples_per_second());
   EXPECT_EQ(stats.steady_samples_per_second(), all.steady_samples_per_second());
   EXPECT_EQ(stats.last().step, all.last().step);
