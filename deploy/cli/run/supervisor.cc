@@ -44,11 +44,8 @@ struct Supervisor::Impl {
   Impl(SupervisorOptions o, Reporter& r)
       : options(std::move(o)),
         reporter(r),
-        notes(options.run_dir),
         coordinator("coordinator", options.run_dir),
         agent("agent", options.run_dir) {}
-
-  // ---- starting ----
 
   std::vector<std::string> coordinator_argv() const {
     std::vector<std::string> argv = {sibling_program("lockstep-coordinator"), "--run-dir",
@@ -288,8 +285,6 @@ struct Supervisor::Impl {
       kill_after(options.leave_ms, "the coordinator was still there after the agent had ended");
   }
 
-  // ---- showing ----
-
   void show_output(bool last) {
     for (const std::string& line : coordinator.output().new_lines(50, last)) {
       shown = (shown + line + "\n").substr(shown.size() > kShownBytes ? line.size() + 1 : 0);
@@ -370,7 +365,7 @@ struct Supervisor::Impl {
 
   SupervisorOptions options;
   Reporter& reporter;
-  ModelNotes notes;
+  ModelNotes notes{options.run_dir};
   const std::string seat = options.seat.empty() ? coordinator::new_seat(host_name()) : options.seat;
   rpc::AsioLoop loop;
   SupervisedChild coordinator;
