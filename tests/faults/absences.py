@@ -34,27 +34,22 @@ KINDS = {"arrays": (start_arrays, STEPS), "table": (start_table, STEPS),
 
 
 def stand_still(run, is_over, timeout_s=60):
-    """After half a minute another coordinator is started, which stands still as well."""
-    stopped = set()
-
-    def stop_new_ones():
-        for pid in {*pids_of(run, "coordinator")} - stopped:
-            os.kill(pid, signal.SIGSTOP)
-            stopped.add(pid)
-        return is_over()
+    """With those that would start another coordinator."""
+    pids = [pid for role in ("supervisor", "agent", "coordinator") for pid in pids_of(run, role)]
+    send(pids, signal.SIGSTOP)
     try:
-        poll(stop_new_ones, "it had been away for long enough", run, timeout_s=timeout_s, pause_s=0.05)
+        poll(is_over, "it had been away for long enough", timeout_s=timeout_s, pause_s=0.05)
     finally:
-        send(stopped, signal.SIGCONT)
+        send(reversed(pids), signal.SIGCONT)
 
 
 def away(kind, seconds):
-    """The steps that are left take twice as long as the coordinator is away."""
     def on(stage):
         if seconds >= 600 and NIGHT not in os.environ:
             raise Skip(f"it takes {seconds} s; set {NIGHT}")
         start, steps = KINDS[kind]
-        run = start(stage, step_ms=max(2000 * max(seconds, 20) / (0.75 * steps), 250))
+        # A batch of records a step; else so long that the run takes twice as long as the absence.
+        run = start(stage, step_ms=2000 * seconds / (0.75 * steps) if seconds else 250)
         note_first_step(stage, run)
         until = time.monotonic() + seconds
         if seconds == 0:

@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python" / 
 from script_runs import make_python, variables_of  # noqa: E402
 from stage import HANG_S, SECTIONS, Defect, Skip, Started, harness  # noqa: E402
 
-SCRIPT_STEPS, SCRIPT_EVERY = 60, 10
+SCRIPT_STEPS, SCRIPT_EVERY = 120, 10
 # Its words: what stands still, and in which step, or at which sample.
 SCRIPT = f"""
 # /// lockstep
