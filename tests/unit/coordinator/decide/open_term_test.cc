@@ -1,18 +1,12 @@
 // A script's run: its workers say what it is, and the journal holds them to it.
-#include "coordinator/decide/open_term.h"
+#include "tests/unit/coordinator/decide/open_term.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
-
 #include "comm/base/limits.h"
 #include "coordinator/audit/run_order.h"
-#include "coordinator/decide/begin_state.h"
-#include "coordinator/state/identity.h"
-#include "coordinator/term/term.h"
 #include "tests/support/fails_with.h"
-#include "tests/unit/coordinator/world.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -21,92 +15,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr uint64_t kMost = uint64_t{1} << 63;
-
-class EmptyShelf final : public CheckpointShelf {
- public:
-  Result<std::vector<ListedCheckpoint>> list() override { return std::vector<ListedCheckpoint>(); }
-  Status verify(const ListedCheckpoint&) override { return Status::ok(); }
-};
-
-wire::JobSpec script_job() {
-  wire::JobSpec job = small_options().job;
-  job.mutable_model()->set_name("script");
-  job.mutable_data()->clear_eval();
-  return job;
-}
-
-wire::DataFacts open_facts() {
-  wire::DataFacts facts;
-  facts.set_open(true);
-  return facts;
-}
-
-wire::Register script(ConnectionId c, const std::string& lr = "0.1", uint64_t samples = 50) {
-  wire::Register m = World::registration(static_cast<uint32_t>(c) - 1);
-  m.mutable_facts()->set_train_samples(samples);
-  m.mutable_facts()->set_eval_samples(8);
-  m.mutable_facts()->set_eval_fingerprint("bb");
-  for (const auto& [key, value] : std::map<std::string, std::string>{
-           {"optimizer", "SGD"}, {"optimizer.lr", lr}, {"state", "1234"}}) {
-    wire::IdentityFact& fact = *m.add_identity();
-    fact.set_key(key);
-    fact.set_value(value);
-  }
-  return m;
-}
-
-void set_identity(wire::Register* m,
-                  const std::vector<std::pair<std::string, std::string>>& facts) {
-  m->clear_identity();
-  for (const auto& [key, value] : facts) {
-    wire::IdentityFact& fact = *m->add_identity();
-    fact.set_key(key);
-    fact.set_value(value);
-  }
-}
-
-// A job of a script, and the coordinators that come and go over one journal.
-class OpenTerm : public ::testing::Test {
- protected:
-  // What begin.h does, with `facts_` for facts.pb.
-  void begin(BeginMode mode) {
-    const JournalContents contents = *w.journal.load();
-    auto options = resolve_options(job_, facts_, contents.identity, "/run");
-    ASSERT_TRUE(options.is_ok()) << options.status().message();
-    w.options = *options;
-    const auto begun =
-        begin_term(w.journal, contents, shelf_, w.options, {mode, 7, "{}", 1}, *logger_);
-    ASSERT_TRUE(begun.is_ok()) << begun.status().message();
-    if (has_file_) facts_ = w.options.facts;
-    w.state = begin_state(begun->beginning, w.now_ms, w.state.experience);
-    w.ends.clear();
-    w.term_ends.clear();
-  }
-  void resolve() {
-    begin(BeginMode::kFirst);
-    ASSERT_EQ(w.join(1, script(1)), Reason::kRegistered);
-    ASSERT_EQ(w.join(2, script(2)), Reason::kEndedTerm);
-  }
-  std::string stored(const std::string& key) {
-    const JournalContents contents = *w.journal.load();
-    for (const IdentityEntry& entry : contents.identity)
-      if (entry.key == key) return entry.value;
-    return "";
-  }
-  std::string last_words(ConnectionId c) const {
-    const auto sent = w.sent(c);
-    return sent.empty()                ? ""
-           : sent.back().has_goodbye() ? sent.back().goodbye().message()
-                                       : sent.back().evict().reason();
-  }
-
-  wire::JobSpec job_ = script_job();
-  wire::DataFacts facts_ = open_facts();
-  bool has_file_ = true;
-  World w{make_options(script_job(), open_facts(), "/run")};
-  EmptyShelf shelf_;
-  std::unique_ptr<Logger> logger_ = null_logger();
-};
 
 TEST_F(OpenTerm, WhatAllTellIsJournalledWholeAndEndsTheTerm) {
   begin(BeginMode::kFirst);
@@ -239,76 +147,6 @@ TEST_F(OpenTerm, ManyDifferencesAndLongValuesMakeAShortMessage) {
   EXPECT_THAT(text, HasSubstr("23 more differ"));
   EXPECT_THAT(text, HasSubstr("xy there"));
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
-}
-
-wire::Register hashed(ConnectionId c, const std::string& code, const std::string& state) {
-  wire::Register m = script(c);
-  m.set_code_hash(code);
-  m.set_state_hash(state);
-  return m;
-}
-
-class OtherFirstValues : public OpenTerm, public ::testing::WithParamInterface<const char*> {};
-
-TEST_P(OtherFirstValues, AreRefusedWithTheirCausesAndNotWithMachines) {
-  job_.mutable_comm()->set_numerics(GetParam());
-  begin(BeginMode::kFirst);
-  ASSERT_EQ(w.join(1, hashed(1, "c1", "s1")), Reason::kRegistered);
-  wire::Register other = hashed(2, "c1", "s2");
-  other.mutable_fingerprint()->add_lines("trial=2");  // which says the same
-  EXPECT_EQ(w.join(2, other), Reason::kEndedScript);
-  ASSERT_EQ(w.ends.size(), 1u);
-  EXPECT_EQ(w.ends[0].exit_code, 64);
-  for (const char* word : {"s1 in this run and s2 there", "lockstep.start()", "time", "a set"})
-    EXPECT_THAT(w.ends[0].message, HasSubstr(word));
-  for (const char* word : {"machine", "numerics"})
-    EXPECT_THAT(w.ends[0].message, Not(HasSubstr(word)));
-}
-
-INSTANTIATE_TEST_SUITE_P(Numerics, OtherFirstValues, ::testing::Values("exact", "fast"));
-
-TEST_F(OpenTerm, AWorkerOfOtherCodeIsRefusedUntilSomebodyResumesTheRun) {
-  begin(BeginMode::kFirst);
-  ASSERT_EQ(w.join(1, hashed(1, "c1", "s1")), Reason::kRegistered);
-  ASSERT_EQ(w.join(2, hashed(2, "c1", "s1")), Reason::kEndedTerm);
-  for (const BeginMode mode : {BeginMode::kNextTerm, BeginMode::kTakeOver}) {
-    begin(mode);  // also if the one with other code is the first to come
-    EXPECT_NE(w.join(1, hashed(1, "c2", "s1")), Reason::kRegistered);
-    EXPECT_THAT(last_words(1), HasSubstr("c1 in this run and c2 there"));
-    EXPECT_THAT(last_words(1), HasSubstr("resume it"));
-  }
-  begin(BeginMode::kResume);
-  EXPECT_EQ(w.join(1, hashed(1, "c2", "s1")), Reason::kRegistered) << "it was mended";
-  EXPECT_EQ(w.join(2, hashed(2, "c1", "s1")), Reason::kRefusedMisfit) << "and not for all";
-}
-
-TEST_F(OpenTerm, AResumeComparesTheBeginningsAndOlderRunsHaveNone) {
-  begin(BeginMode::kFirst);
-  ASSERT_EQ(w.join(1, hashed(1, "c1", "s1")), Reason::kRegistered);
-  ASSERT_EQ(w.join(2, hashed(2, "c1", "s1")), Reason::kEndedTerm);
-  begin(BeginMode::kResume);
-  EXPECT_EQ(w.join(1, hashed(1, "c1", "s2")), Reason::kRefusedMisfit);
-  EXPECT_THAT(last_words(1), HasSubstr("s1 in this run and s2 there"));
-  EXPECT_EQ(w.join(2, hashed(2, "c1", "s1")), Reason::kRegistered);
-}
-
-TEST_F(OpenTerm, ARunOfAnEarlierVersionTakesTheFirstHashes) {
-  resolve();  // without any
-  begin(BeginMode::kResume);
-  EXPECT_EQ(w.join(1, hashed(1, "c1", "s1")), Reason::kRegistered);
-  EXPECT_EQ(w.join(2, hashed(2, "c1", "s2")), Reason::kRefusedMisfit);
-}
-
-TEST_F(OpenTerm, AFirstSlotThatComesOutDifferentIsNoMattersOfMachines) {
-  begin(BeginMode::kFirst);
-  wire::Register first = hashed(1, "c1", "s1");
-  first.mutable_fingerprint()->add_lines("trial=1");
-  ASSERT_EQ(w.join(1, first), Reason::kRegistered);
-  wire::Register other = hashed(2, "c1", "s1");
-  other.mutable_fingerprint()->add_lines("trial=2");
-  EXPECT_EQ(w.join(2, other), Reason::kEndedFingerprint);
-  EXPECT_THAT(w.ends[0].message, HasSubstr("trial is 1 in this run and 2 there"));
-  EXPECT_THAT(w.ends[0].message, Not(HasSubstr("numerics=fast"))) << "two models as one";
 }
 
 // Two data sets take turns: an epoch is twice the first one's samples.
