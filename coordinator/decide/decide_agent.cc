@@ -77,6 +77,23 @@ std::string agent_name(const KnownAgent& agent, const wire::WorkerExit& message)
   return "a worker of node " + agent.node + " (pid " + std::to_string(message.pid()) + ")";
 }
 
+// A later term knows of a hang what this one has noted.
+Casualty casualty_of(Turn& turn, const KnownAgent& agent, const wire::WorkerExit& message,
+                     const Member* member) {
+  Casualty casualty{member == nullptr ? agent_name(agent, message) : describe(turn.state, *member),
+                    from_wire(message.in_hand()),
+                    {},
+                    {}};
+  auto& hung = turn.state.experience.hung;
+  if (const auto found = hung.find({agent.node, message.pid()}); found != hung.end()) {
+    casualty.hang = std::move(found->second);
+    casualty.who = casualty.hang->who;
+    casualty.stood = message.last_words();
+    hung.erase(found);
+  }
+  return casualty;
+}
+
 // Whoever was told that a worker is started again is told, too, when that comes to nothing.
 void tell_exit(Turn& turn, const wire::WorkerExit& message, const std::string& what) {
   const std::string next = message.will_restart() ? "; it is tried again" : "; the run goes on";
@@ -197,11 +214,12 @@ Reason on_worker_exit(Turn& turn, KnownAgent& agent, const wire::WorkerExit& mes
   State& state = turn.state;
   agent.living.erase(message.pid());
   Member* member = member_of_exit(turn, agent, message);
-  if (!is_orderly(message)) {
-    const std::string who =
-        member == nullptr ? agent_name(agent, message) : describe(state, *member);
-    note_casualty(turn, {who, from_wire(message.in_hand())});
+  if (message.will_restart()) {
+    state.given_up.erase({agent.node, message.local_rank()});
+  } else if (message.signal() != 0 || message.exit_code() != 0) {
+    state.given_up[{agent.node, message.local_rank()}] = message.exit_code();
   }
+  if (!is_orderly(message)) note_casualty(turn, casualty_of(turn, agent, message, member));
   if (member == nullptr) return exit_of_stranger(turn, agent, message);
   const std::string what = with_last_words(
       describe(state, *member) + " " + cause_of(message) + " after step " +

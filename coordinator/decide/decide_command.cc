@@ -63,6 +63,7 @@ Reason scale(Turn& turn, ConnectionId connection, uint32_t workers) {
                   "when `lockstep status` shows some");
   const uint32_t before = turn.wanted();
   state.wanted_workers = workers;
+  state.given_up.clear();  // agents are told again how many they keep
   state.change_due = true;
   turn.persist(SettingEntry{"workers", std::to_string(workers)});
   state.workers_of_node = std::move(of_node);

@@ -139,6 +139,8 @@ std::optional<Reason> judge_suspicion(Turn& turn);
 Reason evict_unpromised(Turn& turn);
 // The generation broke without a culprit. The same members try again, once.
 Reason try_again(Turn& turn, const std::string& what);
+// Whether they have, in the step in work: another try_again() ends the term.
+bool has_tried_again(const State& state);
 
 // ---- left_over.cc
 // The agent has connected: its list shows which of its node's dead are still processes.
@@ -162,6 +164,10 @@ bool is_slow(const State& state, const Member& member);
 void recall_costs(State& state);
 
 // ---- hang.cc
+// So long a worker that was evicted because it hung may take to say where it stands, and to go.
+inline constexpr int64_t kLastWordsMs = 10'000;
+// Whether a process that was evicted for a hang may still be about to say it.
+bool is_about_to_tell(const State& state, const Member& member);
 void begin_progress(State& state, int64_t now_ms);  // at the start of a generation or a take-over
 void note_progress(Turn& turn, Member& member, const MemberProgress& at);
 // Evicts the member that is behind if nobody has made progress for too long.
@@ -230,12 +236,15 @@ std::string what_to_do_about_samples(const Turn& turn);  // the hint when bad sa
 std::string positions_of(const Turn& turn, Step step, const SlotRun& slots);
 
 // ---- poison.cc
-// Notes that a process ended with these slots in hand. The report may come again, also to a later
-// term.
+// Notes that a process ended with these slots in hand, or after a hang. The report may come again,
+// also to a later term.
 void note_casualty(Turn& turn, Casualty casualty);
+// Whether a process has hung in this step before.
+bool has_hung_in(const State& state, Step step);
 // Whether a process died with slots in hand that are still to be computed.
 bool has_suspects(const Turn& turn);
-// Whether two processes died with the same slot in hand, in a step from `next` on.
+// Whether two processes died or hung with the same slot in hand, or hung in the same step at
+// different times, in a step from `next` on.
 bool is_poisoned(const Turn& turn, Step next);
 // Leaves the samples of such a slot out, or ends the run.
 std::optional<Reason> judge_poison(Turn& turn, Step next);

@@ -16,12 +16,15 @@ Reason leave_failed(Turn& turn, Member& member, const wire::Leave& message) {
   const std::string what = describe(state, member) + " failed after step " +
                            std::to_string(member.step) + ": " + message.message();
   if (ends_the_run(turn, member, exit)) {
+    // What stands below the first line is the traceback of a script.
+    const size_t line_end = std::min(message.message().find('\n'), message.message().size());
     end_run(turn, exit,
-            describe(state, member) + ": " + message.message() +
-                (state.checkpoints.empty() ? "" : "; " + what_remains(turn)));
+            describe(state, member) + ": " + message.message().substr(0, line_end) +
+                (state.checkpoints.empty() ? "" : "; " + what_remains(turn)) +
+                message.message().substr(line_end));
     return Reason::kEndedWorkerFailed;
   }
-  note_casualty(turn, {describe(state, member), from_wire(message.in_hand())});
+  note_casualty(turn, {describe(state, member), from_wire(message.in_hand()), {}, {}});
   declare_dead(turn, member);
   return after_deaths(turn, {member.id}, what, is_verdict(exit) ? exit : 70);
 }

@@ -160,6 +160,7 @@ Member& enroll(Turn& turn, const wire::Register& m) {
   state.by_process[{member.node, member.pid}] = member.id;
   state.waiting.insert(member.id);
   state.replacements.erase(place_of(member));
+  state.given_up.erase(place_of(member));
   if (state.gathered_ms == 0) state.gathered_ms = turn.now_ms;
   return state.members[member.id] = std::move(member);
 }

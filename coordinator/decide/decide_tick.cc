@@ -64,7 +64,11 @@ std::optional<Reason> judge_endings(Turn& turn) {
 // The state is lost, and who could have said whether somebody comes did not.
 std::optional<Reason> judge_loss(Turn& turn) {
   const State& state = turn.state;
-  if (!state.lost_ms || turn.now_ms - *state.lost_ms <= turn.options.lease_ms) return std::nullopt;
+  const bool is_told_more =
+      std::any_of(state.members.begin(), state.members.end(),
+                  [&](const auto& entry) { return is_about_to_tell(state, entry.second); });
+  const int64_t wait_ms = turn.options.lease_ms + (is_told_more ? kLastWordsMs : 0);
+  if (!state.lost_ms || turn.now_ms - *state.lost_ms <= wait_ms) return std::nullopt;
   return total_loss(turn, "all workers died", 70);
 }
 

@@ -1,5 +1,6 @@
 // The first generation of a term: who has to be there.
 #include <algorithm>
+#include <map>
 
 #include "comm/base/planted_bug.h"
 #include "coordinator/decide/open_term.h"
@@ -57,6 +58,37 @@ Reason too_few(Turn& turn) {
   return Reason::kEndedTooFew;
 }
 
+// The agents that are here keep all workers that the run wants, and have stopped to replace them:
+// nobody would end the wait. An agent that is not here may still come with its own.
+bool has_everybody_given_up(const Turn& turn) {
+  const State& state = turn.state;
+  std::map<std::string, size_t> kept;
+  for (const auto& [connection, agent] : state.agents) {
+    if (!agent.living.empty()) return false;
+    kept[agent.node] += agent.workers;
+  }
+  size_t all = 0;
+  for (const auto& [node, workers] : kept) {
+    const auto given_up = std::count_if(state.given_up.begin(), state.given_up.end(),
+                                        [&](const auto& e) { return e.first.node == node; });
+    if (static_cast<size_t>(given_up) < workers) return false;
+    all += workers;
+  }
+  return all > 0 && all >= turn.wanted() && state.by_process.empty() && state.replacements.empty();
+}
+
+Reason nobody_comes(Turn& turn) {
+  const State& state = turn.state;
+  int code = 70;
+  for (const auto& [place, last] : state.given_up)
+    if (is_verdict(last)) code = last;
+  end_run(turn, code,
+          "nobody is left, and no agent starts a worker again (cluster.max_crashes, "
+          "cluster.max_preemptions)" +
+              last_death(state) + "; " + what_remains(turn));
+  return Reason::kEndedDeath;
+}
+
 }  // namespace
 
 bool is_first_start(const Turn& turn) {
@@ -89,6 +121,7 @@ std::optional<Reason> judge_gathering(Turn& turn) {
   if (const Reason reason = gather(turn, Reason::kNothingDue); reason != Reason::kNothingDue) {
     return reason;
   }
+  if (has_everybody_given_up(turn)) return nobody_comes(turn);
   const int64_t waited_ms = turn.now_ms - turn.state.started_ms;
   if (is_first_start(turn)) {
     if (waited_ms > turn.options.start_timeout_ms) return missing_workers(turn);

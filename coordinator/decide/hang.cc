@@ -6,10 +6,16 @@
 // In an evaluation `bucket` counts scored batches. They are progress, and blame nobody: shares are
 // not equal, and who is done with its own waits.
 //
+// Where nobody is behind, what they wait for may be none of them: the same members try once more.
+// If that does not help, or only one worker is there, they hang themselves and are replaced: a
+// thread that is stuck never comes back to be asked again. So is whoever stands in a step in which
+// others hung before; the second hang in a step ends the run (poison.cc).
+//
 // While a debugger has stopped a worker's script, everyone waits for a person, and nobody hangs.
 #include <algorithm>
 #include <tuple>
 
+#include "comm/base/limits.h"
 #include "coordinator/decide/decide_internal.h"
 
 namespace lockstep::coordinator {
@@ -60,7 +66,11 @@ Front front_of(const State& state) {
   return front;
 }
 
-void evict(Turn& turn, Member& member, const std::string& why) {
+void evict(Turn& turn, Member& member, Step step, const std::string& why) {
+  Experience& experience = turn.state.experience;
+  if (experience.hung.size() == limits::kCasualties) experience.hung.erase(experience.hung.begin());
+  experience.hung[{member.node, member.pid}] = {step, member.id, turn.state.next_member,
+                                                describe(turn.state, member)};
   wire::Envelope envelope;
   envelope.mutable_evict()->set_reason(why);
   envelope.mutable_evict()->set_save_stack(true);
@@ -89,6 +99,10 @@ void note_progress(Turn& turn, Member& member, const MemberProgress& at) {
   state.slowest_ms = std::max<int64_t>({1, state.slowest_ms, turn.now_ms - state.front_ms});
   state.front_step = at.step;
   state.front_ms = turn.now_ms;
+}
+
+bool is_about_to_tell(const State& state, const Member& member) {
+  return !member.has_exited && state.experience.hung.contains({member.node, member.pid});
 }
 
 bool is_paused(const State& state) {
@@ -128,14 +142,21 @@ std::optional<Reason> judge_hang(Turn& turn) {
   const std::string since = "for " + std::to_string(still_ms / 1000) + " s (cluster.hang_s is " +
                             std::to_string(turn.options.hang_ms / 1000) + ")";
   // More than half of them behind: what they wait for is not one of them.
-  if (front.last == front.first || front.behind.size() * 2 > front.members) {
+  const bool is_nobodys = front.last == front.first || front.behind.size() * 2 > front.members;
+  const bool are_stuck =
+      front.members == 1 || has_tried_again(state) || has_hung_in(state, front.last.step);
+  if (is_nobodys && !are_stuck) {
     return try_again(turn, "no worker made any progress " + since + ", " + place_text(front.last));
   }
-  const std::string what = describe(state, front.behind) + " hangs: no progress " + since + ", " +
-                           place_text(front.last) + ", while others are " +
-                           place_text(front.first) + device_text(state, front.behind) +
-                           "; its stacks are saved in " + turn.options.run_dir + "/logs";
-  for (MemberId id : front.behind) evict(turn, turn.at(id), "no progress " + since);
+  const bool are_all = front.behind.size() == front.members;
+  const std::string what =
+      describe(state, front.behind) +
+      (front.behind.size() == 1 ? " hangs: no progress " : " hang: no progress ") + since + ", " +
+      place_text(front.last) + (are_all ? "" : ", while others are " + place_text(front.first)) +
+      device_text(state, front.behind) + "; the stacks are saved in " + turn.options.run_dir +
+      "/logs";
+  for (MemberId id : front.behind)
+    evict(turn, turn.at(id), front.last.step, "no progress " + since);
   return after_deaths(turn, front.behind, what, 70);
 }
 

@@ -170,10 +170,14 @@ std::optional<Reason> judge_members(Turn& turn) {
   return after_deaths(turn, verdicts.dead, verdicts.what, 70);
 }
 
+bool has_tried_again(const State& state) {
+  return state.unexplained && *state.unexplained == step_in_flight(state);
+}
+
 Reason try_again(Turn& turn, const std::string& what) {
   State& state = turn.state;
   const Step step = step_in_flight(state);
-  if (state.unexplained && *state.unexplained == step) {
+  if (has_tried_again(state)) {
     return end_term(turn, "the generation broke twice after step " + std::to_string(step) +
                               " and nobody died (" + what +
                               "); the run goes on from the newest checkpoint");

@@ -36,6 +36,8 @@ void kill_dead(Turn& turn, Member& member) {
   }
   for (const auto& [connection, agent] : state.agents) {
     if (agent.node != member.node || !had_time(turn, member, agent)) continue;
+    const bool may_tell = turn.now_ms - member.dead_ms <= kLastWordsMs;
+    if (may_tell && is_about_to_tell(state, member)) return;
     member.is_left_over = false;  // told once
     return order_to_kill(turn, connection, member.pid,
                          describe(state, member) + " was declared dead " +

@@ -200,10 +200,20 @@ struct Suspicion {
   std::string what;                    // from the first report
 };
 
+// A process made no progress and was evicted for it.
+struct Hang {
+  Step step = 0;  // the step in work
+  MemberId member = 0;
+  MemberId next_member = 0;  // of State, then: who has a smaller id may have hung at the same time
+  std::string who;           // for people
+};
+
 // A process that ended, and the samples it was computing.
 struct Casualty {
   std::string who;  // for people
   InHand in_hand;
+  std::optional<Hang> hang;  // none: it died by itself
+  std::string stood;         // where its threads and processes stood, in its own words
 };
 
 // A checkpoint that its writer has reported and that does not count yet
@@ -225,9 +235,11 @@ struct Bar {
 
 // What a term leaves to the next one of the same process. The journal does not have it. A new
 // process learns the casualties when agents report the exits again, and bars by another eviction.
+// It does not learn which of them hung.
 struct Experience {
   uint32_t fruitless = 0;  // beginnings in a row after which no step was completed
   std::vector<Casualty> casualties;
+  std::map<std::pair<std::string, uint32_t>, Hang> hung;  // (node, pid), until their exits are told
   std::map<Place, Bar> barred;
 };
 
@@ -241,8 +253,9 @@ struct State {
   std::map<MemberId, Member> members;
   std::map<ConnectionId, MemberId> by_connection;
   std::map<std::pair<std::string, uint32_t>, MemberId> by_process;  // (node, pid), the living
-  std::set<MemberId> waiting;    // alive, in neither the prepared nor the started generation
-  std::set<Place> replacements;  // places where an agent starts another process after a death
+  std::set<MemberId> waiting;     // alive, in neither the prepared nor the started generation
+  std::set<Place> replacements;   // places where an agent starts another process after a death
+  std::map<Place, int> given_up;  // where an agent starts none any more: code of the last process
   std::map<ConnectionId, KnownAgent> agents;
   NodeNames node_names;
   std::optional<Layout> layout;

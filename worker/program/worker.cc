@@ -106,7 +106,7 @@ struct Worker::Impl {
         probe(metrics, phases, predictions_per_sample(job.model()), *place),
         host({loop, gate, mailbox, *context, *logger, in_hand,
               rundir::log_in(options.run_dir, "worker-" + own_name + ".stacks.txt"),
-              [this](int code) { on_end(code); }},
+              [this](int code) { on_end(code); }, options.stack_memory},
              job),
         maker(std::move(m)) {}
 

@@ -26,10 +26,11 @@ struct WorkerOptions {
   uint32_t gpu = 0;           // among those that can be seen, modulo their number
   uint32_t workers_here = 1;  // of this run on this node, with this one
   std::string node;
-  uint64_t process = 0;  // Register.process; 0: no agent has drawn one
-  std::string log_name;  // empty: worker-LOCAL_RANK
-  bool mpi = false;      // begin MPI: the first worker that this process's rank of mpirun keeps
-  int in_hand_fd = -1;   // memory from the agent (comm/base/work_in_hand.h); -1: there is none
+  uint64_t process = 0;   // Register.process; 0: no agent has drawn one
+  std::string log_name;   // empty: worker-LOCAL_RANK
+  bool mpi = false;       // begin MPI: the first worker that this process's rank of mpirun keeps
+  int in_hand_fd = -1;    // memory from the agent (comm/base/work_in_hand.h); -1: there is none
+  int stack_memory = -1;  // where its Python writes frames (python_stacks.h); -1: there is none
 };
 
 // From here on a SIGTERM or SIGUSR1 waits until serve() can obey it, instead of killing a process

@@ -1,7 +1,9 @@
 #include "worker/program/worker_host.h"
 
+#include <cstdio>
 #include <limits>
 
+#include "worker/program/python_stacks.h"
 #include "worker/program/save_stacks.h"
 #include "worker/session/start_files.h"
 
@@ -64,7 +66,14 @@ void WorkerHost::on_checkpoint_ack(const wire::CheckpointAck& ack) {
 }
 
 void WorkerHost::on_hang() {
-  const Status saved = save_stacks(parts_.stacks_path);
+  PythonStacks stacks;
+  if (parts_.stack_memory >= 0) stacks = take_python_stacks(parts_.stack_memory);
+  // Its agent passes the last words of a worker on to the run's end.
+  for (const std::string& line : stacks.brief)
+    std::fprintf(stderr, "lockstep: this worker hangs: %s\n", line.c_str());
+  Status saved = save_stacks(parts_.stacks_path);
+  if (saved.is_ok() && !stacks.whole.empty())
+    saved = add_to_stacks(parts_.stacks_path, stacks.whole);
   if (saved.is_ok())
     parts_.logger.warn("stacks_saved",
                        "this worker hangs; the stacks of its threads are in " + parts_.stacks_path);

@@ -33,6 +33,7 @@ class WorkerHost final : public SessionHost {
     WorkInHand& in_hand;
     std::string stacks_path;  // where the stacks of a worker that hangs are saved
     std::function<void(int exit_code)> on_end;
+    int stack_memory = -1;  // of a script's worker (python_stacks.h)
   };
 
   WorkerHost(Parts parts, wire::JobSpec job) : parts_(std::move(parts)), job_(std::move(job)) {}

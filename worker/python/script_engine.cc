@@ -180,12 +180,22 @@ Status ScriptEngine::ask_for_slot(const SlotTask& task, SlotPort* port, float* r
   order.task = work.task;
   order.generation = driver_.view().generation;
   order.is_again = is_again;
-  const Result<ls_reply> reply = ask(order);
+  const Result<ls_reply> reply = ask_with_slot_in_hand(order);
   Status status = reply.status();
   if (status.is_ok()) status = work.closed.is_ok() ? finish_region(*reply) : work.closed;
   work_.reset();
   phases().switch_to(WorkPhase::kOther);
   return status;
+}
+
+// Until Python has the samples it reads them, in data processes of its own; the job's data are read
+// by a loader, which marks them itself.
+Result<ls_reply> ScriptEngine::ask_with_slot_in_hand(const ls_order& order) {
+  WorkInHand* const in_hand = parts_.data == nullptr ? driver_.view().in_hand : nullptr;
+  if (in_hand != nullptr) in_hand->reads(order.task.step, order.task.slot);
+  Result<ls_reply> reply = ask(order);
+  if (in_hand != nullptr) in_hand->has_read();
+  return reply;
 }
 
 Result<std::optional<uint64_t>> ScriptEngine::compute(const SlotTask& task, SlotPort& port) {
@@ -231,8 +241,10 @@ void ScriptEngine::has_batch(uint64_t digest) {
   SlotInWork& work = *work_;
   work.digest = digest;
   work.has_digest = true;
-  if (WorkInHand* const in_hand = driver_.view().in_hand; in_hand != nullptr)
+  if (WorkInHand* const in_hand = driver_.view().in_hand; in_hand != nullptr) {
+    if (parts_.data == nullptr) in_hand->has_read();
     in_hand->computes(work.task.step, work.task.slot);
+  }
   phases().switch_to(WorkPhase::kForward);
 }
 

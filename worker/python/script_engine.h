@@ -131,6 +131,7 @@ class ScriptEngine final : public Engine, private SlotComputer {
   void announce(uint32_t parameter);
   void leave_out(const FlatTensor& place);
   Result<ls_reply> ask(const ls_order& order);
+  Result<ls_reply> ask_with_slot_in_hand(const ls_order& order);
   PhaseClock& phases() { return *phases_; }
 
   const Parts parts_;

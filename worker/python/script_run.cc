@@ -16,6 +16,7 @@
 #include "data/order/job_shuffle.h"
 #include "worker/program/engine_maker.h"
 #include "worker/program/last_wait.h"
+#include "worker/program/python_stacks.h"
 #include "worker/program/watch_far_data.h"
 #include "worker/python/alone.h"
 
@@ -25,8 +26,14 @@ namespace {
 // Python is given so long to take the end of a run that failed, and the training thread to go.
 constexpr std::chrono::seconds kLastWait{5};
 
-// `run_dir`: empty: the process is alone.
-std::string lines_of(const wire::JobSpec& job, const std::string& run_dir) {
+// Before Python starts its data processes, which inherit it.
+std::optional<WorkerOptions> with_stack_memory(std::optional<WorkerOptions> worker) {
+  if (worker) worker->stack_memory = make_stack_memory();
+  return worker;
+}
+
+// `worker`: nothing: the process is alone.
+std::string lines_of(const wire::JobSpec& job, const std::optional<WorkerOptions>& worker) {
   const wire::TrainSpec& train = job.train();
   std::string lines;
   const auto add = [&](const char* key, const std::string& value) {
@@ -43,7 +50,8 @@ std::string lines_of(const wire::JobSpec& job, const std::string& run_dir) {
   add("workers", std::to_string(job.cluster().workers()));
   add("eval_batch", std::to_string(std::max(1u, train.eval_batch())));
   add("exact", job.comm().numerics() == "exact" ? "1" : "0");
-  add("script_log", run_dir.empty() ? "" : rundir::file_in(run_dir, rundir::kScriptLog));
+  add("script_log", worker ? rundir::file_in(worker->run_dir, rundir::kScriptLog) : "");
+  add("stack_memory", std::to_string(worker ? worker->stack_memory : -1));
   add("has_data", job.data().train().path().empty() ? "0" : "1");
   return lines;
 }
@@ -111,9 +119,9 @@ Result<std::unique_ptr<ScriptRun>> ScriptRun::open_replay(wire::ReplayPlan plan)
 }
 
 ScriptRun::ScriptRun(std::optional<WorkerOptions> worker, wire::JobSpec job)
-    : options_(std::move(worker)),
+    : options_(with_stack_memory(std::move(worker))),
       job_(std::move(job)),
-      job_lines_(lines_of(job_, options_ ? options_->run_dir : std::string())),
+      job_lines_(lines_of(job_, options_)),
       training_over_(trained_.get_future()) {}
 
 ScriptRun::~ScriptRun() {

@@ -67,6 +67,11 @@ Task<Status> Trainer::compute_slots(const Life& life) {
     const std::function<bool()> never = [] { return false; };
     co_await waiter_.until(never);
   }
+  if (world_.stuck == state_.step) {
+    world_.trace.add("stuck", parts_.process.name(), state_.step);
+    const std::function<bool()> never = [] { return false; };
+    co_await waiter_.until(never);
+  }
   co_await waiter_.sleep(ms);
   busy_ms_ += ms;
   co_return Status::ok();

@@ -47,6 +47,33 @@ std::string spared(const Outcome& outcome) {
   return outcome.seen.kills == 0 ? "" : "a process that came back was killed";
 }
 
+void all_hang_once(Script& s) {
+  s.at(Moment::kBeforePublish, static_cast<uint64_t>(s.between(1, 40)),
+       [&s](const std::string& name) {
+         constexpr int64_t kForEver = 1'000'000'000;
+         for (SimWorker* other : s.others(name)) other->stall(kForEver);
+         s.worker(name)->stall(kForEver);
+       });
+}
+
+void all_hang_in_a_step(Script& s) {
+  s.world().stuck = static_cast<Step>(s.between(0, 23));
+}
+
+std::string went_on(const Outcome& outcome) {
+  if (!outcome.stuck.empty()) return outcome.stuck;
+  return outcome.starts == 1 ? "" : "the run had to be started again";
+}
+
+// 65 where both had the same samples in hand.
+std::string ended_at_the_second(const Outcome& outcome) {
+  if (outcome.stuck != "the run ended with 65" && outcome.stuck != "the run ended with 70")
+    return "it was not ended: " + outcome.stuck;
+  return outcome.seen.terms <= 3
+             ? ""
+             : "they hung in " + std::to_string(outcome.seen.terms - 1) + " terms";
+}
+
 void damaged(Script& s, Damage what) {
   s.damage_at(static_cast<Step>(s.between(1, 15)), what);
 }
@@ -113,6 +140,10 @@ std::vector<Scenario> scenarios_of_machines() {
   return {
       {"stopped-for-ever", lasting(120), [](Script& s) { stopped(s, 0); }, replaced},
       {"wakes-up-in-time", lasting(120), [](Script& s) { stopped(s, 1'400); }, spared},
+      {"all-hang-once", workers(1, 3), all_hang_once, went_on},
+      {"the-only-one-hangs-once", workers(1, 1), all_hang_once, went_on},
+      {"all-hang-in-a-step", workers(1, 3), all_hang_in_a_step, ended_at_the_second},
+      {"the-only-one-hangs-in-a-step", workers(1, 1), all_hang_in_a_step, ended_at_the_second},
       {"one-of-three-holds-other-weights", compared(3),
        [](Script& s) { damaged(s, Damage::kWeights); }, named_at_once},
       {"one-of-three-computes-wrong", compared(3),

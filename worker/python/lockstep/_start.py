@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 
-from . import _numerics, _seeds
+from . import _numerics, _seeds, _stacks
 from ._code import CODE
 from ._core import Core, CoreError
 from ._errors import CONFIG, LockstepError, Misuse
@@ -97,6 +97,7 @@ def start_run():
     except CoreError as why:
         raise LockstepError(str(why), why.code) from None
     job = core.job
+    _stacks.answer(int(job["stack_memory"]))
     _numerics.prepare(int(job["threads"]), job["exact"] == "1")
     import torch
 
