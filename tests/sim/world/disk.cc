@@ -158,7 +158,9 @@ bool Disk::is_torn(const std::string& name) const {
 }
 
 void Disk::rot(Step last) {
-  if (checkpoints_.size() < 2) return;
+  const auto whole = std::count_if(checkpoints_.begin(), checkpoints_.end(),
+                                   [](const auto& item) { return !item.second.is_torn; });
+  if (whole < 2) return;
   Stored& newest = checkpoints_.rbegin()->second;
   if (newest.info.manifest.resume.step == last) return;
   newest.is_torn = true;

@@ -1,9 +1,8 @@
 """The run of a script, as its loop sees it.
 
     start ─ keep ─ batches: data ─ trial slot twice ─ begin ─▶ order ⇄ reply ─▶ END
-                                                              │ SLOT: yield, body, backward
-                                                              │ APPLY: optimizer, scheduler, buffers
-                                                              └ STATE, INSTALL
+                              SLOT: yield, body, backward · APPLY: optimizer, scheduler, buffers ·
+                              STATE, INSTALL
 
 The loop of the C++ side (worker/python/core.h) decides; this one computes. A step is applied when the
 next batch is asked for. Main thread only, but for request_stop().
@@ -11,7 +10,6 @@ next batch is asked for. Main thread only, but for request_stop().
 from __future__ import annotations
 
 import contextlib
-import enum
 import os
 import pathlib
 import sys
@@ -38,6 +36,7 @@ from ._scaler import Scaler
 from ._settings import Settings
 from ._signals import StopSignals
 from ._slot import Slot, SlotParts
+from ._stage import Stage
 from ._state import Kept, MisuseError
 from ._step import Step
 from ._threads import watch_threads
@@ -45,15 +44,6 @@ from ._translate import as_ours, ours
 
 _LONG_TRIAL_S = 10.0
 _LAST_ORDER_S = 15.0  # after a failure: for the answer of the coordinator
-
-
-class Stage(enum.Enum):
-    """How far a script is."""
-
-    BEFORE = "before the loop"
-    TRIAL = "in the trial of the loop"
-    TRAINING = "in the loop"
-    ENDED = "behind the loop"
 
 
 class Run(Logs, Evaluates):
@@ -134,8 +124,7 @@ class Run(Logs, Evaluates):
         `data`: a map-style Dataset, or a DataLoader that shuffles plainly. None: the data that the
         job names (data.train.path), as Batch. workers: processes that read samples ahead, which
         change no bit; None: the DataLoader's num_workers, else none. Raises SystemExit where the run
-        stops, or goes on without this worker: code behind the loop runs only where the run is
-        complete.
+        stops or goes on without this worker: only a complete run goes on to code after the loop.
         """
         if not self._is_kept:
             raise Misuse("batches() came before run.keep(model=..., optimizer=...)")
