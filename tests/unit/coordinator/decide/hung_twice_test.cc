@@ -134,9 +134,10 @@ TEST_F(AllHang, TheyAreAskedOnceAndThenReplacedAndOneHangOfTwoIsOneIncident) {
 
 class GivenUp : public HungTwice {
  protected:
-  // The only worker dies in its first steps, and its exit is told in the next term.
+  // The only worker dies after a checkpoint, and its exit is told in the next term.
   void die(bool will_restart) {
     w.report(1, 1, 0, 3);
+    write_checkpoint(3);
     w.happen(ConnectionClosed{1, "reset"});
     w.fail(1, {});
     begin(BeginMode::kNextTerm);
