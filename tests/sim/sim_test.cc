@@ -43,7 +43,9 @@ TEST(Simulation, EveryKindOfFaultIsDrawnByItself) {
       for (size_t i = 0; i < all.size(); ++i) {
         const bool is_older = static_cast<uint64_t>(all[i].kind) < kinds;
         ASSERT_EQ(is_older, i < some.size()) << "seed " << seed;
-        if (is_older) ASSERT_EQ(some[i].kind, all[i].kind) << "seed " << seed;
+        if (is_older) {
+          ASSERT_EQ(some[i].kind, all[i].kind) << "seed " << seed;
+        }
       }
     }
   }
