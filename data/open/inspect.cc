@@ -167,18 +167,16 @@ std::vector<std::string> taken_of(const Dataset& dataset, const DataPlace& place
   return found.is_ok() ? found->files : std::vector<std::string>();
 }
 
-void warn_of_classes(Inspection& inspection, const Dataset& dataset) {
-  const std::string empty = empty_classes_text(dataset);
-  if (!empty.empty()) inspection.warnings.push_back(inspection.splits.back().split + ": " + empty);
-}
-
-void finish(Inspection& inspection, const DataPlace& place, const std::vector<std::string>& taken) {
+void finish(Inspection& inspection, const Dataset& train, const DataPlace& place,
+            const std::vector<std::string>& taken) {
   FilesLeftOut said;
   for (const SplitInspection& split : inspection.splits) said.add(split.notes.left_out);
   const std::string& format = inspection.splits.front().format;
   inspection.left_out = left_out_of(place.spec.path(), format, taken, said);
   if (const std::string doubt = doubt_of(place.spec.path(), format); !doubt.empty())
     inspection.warnings.push_back(doubt);
+  else if (const std::string empty = empty_classes_text(train); !empty.empty())
+    inspection.warnings.push_back(inspection.splits.front().split + ": " + empty);
 }
 
 }  // namespace
@@ -196,10 +194,9 @@ Result<Inspection> inspect_data(const wire::DatasetSpec& wanted, const std::stri
                             serves_both(spec.path(), train->format(), cut.columns));
   inspection.splits.push_back(look_at(*train, is_both ? "data" : "train"));
   inspection.splits.back().legend = usual_legend(*train);
-  warn_of_classes(inspection, *train);
   std::vector<std::string> taken = taken_of(*train, place, Split::kTrain);
   if (is_both) {
-    finish(inspection, place, taken);
+    finish(inspection, *train, place, taken);
     return inspection;
   }
   const auto eval = open_any_size(spec, Split::kEval, cache_dir, progress, cut);
@@ -211,7 +208,7 @@ Result<Inspection> inspect_data(const wire::DatasetSpec& wanted, const std::stri
     const auto more = taken_of(**eval, place, Split::kEval);
     taken.insert(taken.end(), more.begin(), more.end());
   }
-  finish(inspection, place, taken);
+  finish(inspection, *train, place, taken);
   return inspection;
 }
 

@@ -202,7 +202,9 @@ Status leave_out_damaged(const DamagedFiles& found, DamagedFiles* damaged, Index
   size_t kept = 0;
   for (size_t i = 0; i < content.files.size(); ++i) {
     numbers[i] = static_cast<uint32_t>(kept);
-    if (!found.has(i)) content.files[kept++] = std::move(content.files[i]);
+    if (found.has(i)) continue;
+    if (kept != i) content.files[kept] = std::move(content.files[i]);
+    ++kept;
   }
   content.files.resize(kept);
   std::erase_if(content.extents, [&](const Extent& e) { return found.has(e.file); });

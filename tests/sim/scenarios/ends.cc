@@ -9,7 +9,7 @@ namespace {
 using coordinator::GenerationEntry;
 using coordinator::GenerationState;
 
-WorldOptions four() {
+WorldOptions four_workers() {
   WorldOptions options;
   options.checkpoint_every = 4;
   return options;
@@ -94,7 +94,7 @@ void dies_with_the_switch(Script& s) {
   };
 }
 
-std::string taken_over(const Outcome& outcome) {
+std::string next_took_over(const Outcome& outcome) {
   if (!outcome.stuck.empty()) return outcome.stuck;
   return outcome.seen.terms < 2 ? "the coordinator did not die" : "";
 }
@@ -113,19 +113,19 @@ void hears_all_at_once(Script& s) {
 }  // namespace
 
 std::vector<Scenario> scenarios_of_ends() {
-  WorldOptions bare = four();
+  WorldOptions bare = four_workers();
   bare.checkpoint_every = 1'000;
-  WorldOptions pair = four();
+  WorldOptions pair = four_workers();
   pair.nodes = 2;
   pair.workers_per_node = 1;
-  WorldOptions evaluated = four();
+  WorldOptions evaluated = four_workers();
   evaluated.eval_every = 1;
   return {
-      {"rots-as-it-is-loaded", four(), rots_as_it_is_loaded, went_on},
+      {"rots-as-it-is-loaded", four_workers(), rots_as_it_is_loaded, went_on},
       {"dies-as-it-stops", bare, dies_as_it_stops, stopped},
       {"misses-the-end", pair, misses_the_end,
        [](const Outcome& outcome) { return outcome.stuck; }},
-      {"dies-with-the-switch", four(), dies_with_the_switch, taken_over},
+      {"dies-with-the-switch", four_workers(), dies_with_the_switch, next_took_over},
       {"hears-all-at-once", evaluated, hears_all_at_once,
        [](const Outcome& outcome) { return outcome.stuck; }},
   };

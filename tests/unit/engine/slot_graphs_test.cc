@@ -293,7 +293,7 @@ TEST(SlotGraphs, GiveTheGradientThatIsCompared) {
     return found;
   };
   const auto eager = reports("off");
-  EXPECT_EQ(eager.size(), 24u);
+  EXPECT_EQ(eager.size(), 28u);
   EXPECT_EQ(reports("on"), eager);
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 using exported::testing::golden_path;
 
-const data::SampleShape kImage{1, 8, 8};
+const data::SampleShape kPicture{1, 8, 8};
 
 // make_model() with model.predict_path.
 Result<std::unique_ptr<Model>> predicting(const std::string& program, const std::string& predict,
@@ -47,7 +47,7 @@ TEST(PredictProgram, GivesLogitsOfInputsAloneWithTheModelsParameters) {
 }
 
 TEST(PredictProgram, MayGiveAMapAndTakeOneSizeOfBatchesOnly) {
-  const auto model = predicting("dense", "dense.predict", kImage);
+  const auto model = predicting("dense", "dense.predict", kPicture);
   ASSERT_TRUE(model.is_ok()) << model.status().message();
   EXPECT_EQ((*model)->predictor()->fewest(), 4u);
   EXPECT_FALSE((*model)->predictor()->check_batch(5, "a batch of 5").is_ok());
@@ -66,7 +66,7 @@ TEST(PredictProgram, OfAnotherModelIsRefusedByName) {
               FailsWith(Code::kConfig, Names("auto.pt2"), Says("losses")));
   EXPECT_THAT(refusal("weighted", "dense.predict"),
               FailsWith(Code::kConfig, Names("dense.predict.pt2", "(batch, 4)")));
-  EXPECT_THAT(refusal("dense", "../exported/convnet", kImage),
+  EXPECT_THAT(refusal("dense", "../exported/convnet", kPicture),
               FailsWith(Code::kConfig, Names("convnet.pt2"), Advises("one module")));
   EXPECT_THAT(refusal("weighted", "none"), FailsWith(Code::kNoInput, Names("none.pt2")));
 }

@@ -82,17 +82,18 @@ TEST_F(Verify, GoesOnAfterFilesThatCannotBeIndexed) {
   ASSERT_TRUE(bad.is_ok()) << bad.status().message();
   EXPECT_EQ((*bad)[0].samples, 4U);
   EXPECT_EQ((*bad)[0].damaged, 3U);
-  EXPECT_THAT((*bad)[0].faults,
-              ElementsAre(AllOf(Names("a/0.jpg"), Says("JPEG")), Names("a/1.jpg"), Names("a/3.png")));
+  EXPECT_THAT((*bad)[0].faults, ElementsAre(AllOf(Names("a/0.jpg"), Says("JPEG")), Names("a/1.jpg"),
+                                            Names("a/3.png")));
   // Who opens the data hears of all of them, too.
   const auto opened = open_dataset(spec_of(dir_.path("data")), Split::kTrain, dir_.path("cache"));
   EXPECT_THAT(opened.status().message(), AllOf(HasSubstr("a/1.jpg"), HasSubstr("a/3.png")));
 }
 
 TEST_F(Verify, GoesOnAfterADamagedShard) {
-  put("a.tfrecord", tfrecord_sample("datasets"));
-  put("b.tfrecord", "\x10");
-  put("c.tfrecord", "\x20");
+  const std::string shard = tfrecord_sample("datasets");
+  put("a.tfrecord", shard);
+  put("b.tfrecord", shard.substr(0, shard.size() - 10));
+  put("c.tfrecord", shard.substr(0, shard.size() - 20));
   const auto bad = verify();
   ASSERT_TRUE(bad.is_ok()) << bad.status().message();
   EXPECT_EQ((*bad)[0].damaged, 2U);
