@@ -41,7 +41,9 @@ std::vector<const CheckpointEntry*> to_go_back_to(const Turn& turn, size_t keep)
   std::vector<const CheckpointEntry*> found;
   if (is_checking(turn.options)) found.push_back(newest_until(state, state.checks.agreed));
   found.push_back(newest_until(state, state.completed));
-  for (auto it = first_after(all, state.completed); it != all.end(); ++it) found.push_back(&*it);
+  const auto unjudged =
+      LOCKSTEP_BUG(kUnjudgedDropped) ? all.end() : first_after(all, state.completed);
+  for (auto it = unjudged; it != all.end(); ++it) found.push_back(&*it);
   for (size_t i = all.size() - std::min(all.size(), keep); i < all.size(); ++i)
     found.push_back(&all[i]);
   std::erase(found, nullptr);
@@ -49,8 +51,8 @@ std::vector<const CheckpointEntry*> to_go_back_to(const Turn& turn, size_t keep)
 }
 
 // With checkpoint.best: the best one and the way to the best evaluation, of the whole lineage and
-// until each checkpoint that stays, because after a rollback to it that is the lineage; and those
-// whose evaluation is still on its way, because reports of checkpoints overtake records.
+// until each checkpoint that stays, because after a rollback to it that is the lineage. Those whose
+// evaluation is still on its way stay anyway, since their steps are not judged.
 std::set<std::string> names_to_keep(const Turn& turn, size_t keep) {
   const State& state = turn.state;
   const std::vector<CheckpointEntry>& all = state.checkpoints;
@@ -65,11 +67,6 @@ std::set<std::string> names_to_keep(const Turn& turn, size_t keep) {
   };
   const bool keeps_best = data::keeps_best(best);
   if (keeps_best) stay_until(kNoStep);
-  for (const CheckpointEntry& entry : all) {
-    const bool is_judged = entry.step < state.completed || state.evals.contains(entry.step) ||
-                           !is_evaluated_after(entry.step, turn.options);
-    if (keeps_best && !is_judged && !LOCKSTEP_BUG(kUnevaluatedDropped)) stay.push_back(&entry);
-  }
   for (size_t i = 0; i < stay.size(); ++i) {
     if (stay[i] == nullptr || !names.insert(stay[i]->name).second) continue;
     if (keeps_best && !LOCKSTEP_BUG(kBestUntilRollbackDropped)) stay_until(stay[i]->step);

@@ -26,8 +26,9 @@ std::vector<FaultSpec> aim(Bug bug) {
     case Bug::kResumeAfterSmallest:
     case Bug::kPendingKeptOverRedo:
     case Bug::kHoleNotSeen:
-    case Bug::kTornTransferInstalled:
       return {FaultKind::kOneAhead};
+    case Bug::kTornTransferInstalled:
+      return {FaultKind::kOneAhead, FaultKind::kOneAhead};
     case Bug::kPlanForgottenAtTakeOver:
       return {FaultKind::kChange, {FaultKind::kMoment, Moment::kPlanned, Strike::kKillCoordinator}};
     case Bug::kNoBarrierAtSwitch:
@@ -57,10 +58,9 @@ const Scenario* scene(Bug bug) {
       return scenario_named("one-is-slow");
     case Bug::kBatchLostOnReconnect:
       return scenario_named("restarted-twice-in-a-transfer");
-    case Bug::kNumbersOfOldIdentity:
-      return scenario_named("stopped-before-publishing");
     case Bug::kLeastNamedGoes:
       return scenario_named("nobody-hears-one");
+    case Bug::kNumbersOfOldIdentity:
     case Bug::kExpelledGoesOn:
     case Bug::kDamageNotCut:
       return scenario_named("one-of-three-holds-other-weights");
@@ -74,8 +74,8 @@ const Scenario* scene(Bug bug) {
       return scenario_named("goes-back-across-the-best");
     case Bug::kWayToBestDropped:
       return scenario_named("writer-dies-as-it-keeps-the-best");
-    case Bug::kUnevaluatedDropped:
-      return scenario_named("stands-still-among-evaluations");
+    case Bug::kUnjudgedDropped:
+      return scenario_named("checkpoints-overtake-an-absurd-loss");
     case Bug::kTrackOfJoinerFromStart:
       return scenario_named("others-join-with-patience");
     case Bug::kEvalReportedByOne:

@@ -39,7 +39,7 @@ const char* bug_name(Bug bug) {
       "end-forgotten",
       "best-until-rollback-dropped",
       "way-to-best-dropped",
-      "unevaluated-dropped",
+      "unjudged-dropped",
       "dropped-counts",
       "open-not-compared",
       "open-term-trains",

@@ -35,7 +35,7 @@ enum class Bug : uint8_t {
   kEndForgotten,              // a take-over does not know that the run has ended
   kBestUntilRollbackDropped,  // only the best checkpoint of all is kept
   kWayToBestDropped,          // nothing leads back to a best evaluation whose checkpoint was lost
-  kUnevaluatedDropped,        // a checkpoint goes before its evaluation has come
+  kUnjudgedDropped,           // a checkpoint goes before the steps until it are judged
   kDroppedCounts,             // a resume takes a checkpoint that was dropped before it was undone
   kOpenNotCompared,           // while a script's facts are open, nobody is compared with the first
   kOpenTermTrains,            // an open term prepares a generation

@@ -97,7 +97,8 @@ void all_die_after_rollback(Script& s) {
 }
 
 // The same later: what was undone has left checkpoints that were dropped before, the journal has
-// the records up to one of them once more, and the one that was written of these is torn.
+// the records up to one of them once more, and the one that was written of these is torn. All
+// members held the same weights of a wrong sum, so the checkpoints counted.
 void all_die_among_dropped(Script& s) {
   const auto again = [&s](Step step) {
     return [&s, step](const SimWorker& w) {
@@ -105,7 +106,7 @@ void all_die_among_dropped(Script& s) {
     };
   };
   s.world().disk.keeps_dropped = true;
-  s.damage_at(9, Damage::kWeights);
+  s.damage_at(9, Damage::kGradients);
   s.at(Moment::kApplied, again(9),
        [&s](const std::string&) { s.world().disk.tears_checkpoint = true; });
   s.at(Moment::kApplied, again(11),
