@@ -89,7 +89,7 @@ class Log:
         self.is_writer = False
         self._place: tuple[int, int] | None = None  # generation and step in work
         self._is_open = False  # a slot or an applied step is in work
-        self._is_muted = False
+        self.is_muted = False  # nothing is kept of the slot in work
         self._values: dict[str, Any] = {}
         self._held: deque[Logged] = deque(maxlen=_HELD_STEPS)
         self._written = 0     # on_log() had the steps up to this one
@@ -108,7 +108,7 @@ class Log:
         if not self._is_open:
             raise Misuse(_OUTSIDE)
         checked = {checked_name(name): checked_value(name, value) for name, value in values.items()}
-        if self._is_muted:
+        if self.is_muted:
             return
         if len(self._values.keys() | checked.keys()) > MOST_NAMES:
             raise Misuse(f"log() was given more than {MOST_NAMES} names in a step; log fewer")
@@ -117,12 +117,12 @@ class Log:
 
     def mute(self) -> None:
         """What is logged in the next slot does not count."""
-        self._is_open = self._is_muted = True
+        self._is_open = self.is_muted = True
 
     def slot(self, order: Order) -> None:
         """A slot begins. One that is computed again to be compared says nothing new."""
         self._enter(order.generation, order.task.step)
-        self._is_muted = bool(order.is_again)
+        self.is_muted = bool(order.is_again)
 
     def applies(self, order: Order) -> None:
         """A step is about to be applied."""
@@ -151,7 +151,7 @@ class Log:
 
     def close(self) -> None:
         """Nothing is in work."""
-        self._is_open = self._is_muted = False
+        self._is_open = self.is_muted = False
 
     def installed(self) -> None:
         """The state is another one: its steps before are in the file, or were nobody's here."""
@@ -166,7 +166,7 @@ class Log:
     def _enter(self, generation: int, step: int) -> None:
         if self._place != (generation, step):
             self._place, self._values = (generation, step), {}
-        self._is_open, self._is_muted = True, False
+        self._is_open, self.is_muted = True, False
 
     def _is_led_by(self, order: Order) -> None:
         self.is_writer = bool(order.is_writer)

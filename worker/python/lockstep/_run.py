@@ -95,8 +95,8 @@ class Run(Logs, Evaluates):
 
     @property
     def is_trial(self) -> bool:
-        """The slot in work is computed to get to know the script, and nothing of it is kept."""
-        return self._stage is Stage.TRIAL
+        """The slot in work gets to know the script, or is compared: nothing of it is kept."""
+        return self._stage is Stage.TRIAL or self._log.is_muted
 
     def keep(self, *, clip_norm: float | None = None, **objects: Any) -> None:
         """What is the state of the run: model=, optimizer=, and all else with state_dict().
