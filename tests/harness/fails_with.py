@@ -12,7 +12,7 @@ import pathlib
 import re
 
 # How a line begins in which a program of ours says what is wrong.
-COMPLAINT = re.compile(r"(?m)^(?:lockstep[\w-]*|coordinator|agent|worker)[^:\n]*: .*$")
+COMPLAINT = re.compile(r"(?m)^ *(?:lockstep[\w-]*|coordinator|agent|worker)[^:\n]*: .*$")
 CRASH = ("terminate called", "core dumped", "what():", "egmentation", "frame #")
 # What every line of a log has, beside what it tells of its own event.
 OF_EVERY_LINE = ("ts", "level", "process", "event", "run", "generation", "step", "rank")

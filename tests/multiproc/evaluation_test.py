@@ -110,9 +110,9 @@ class Curve(LockstepTest):
 
     def test_a_run_with_a_journal_of_a_version_before_goes_on(self):
         """4: without a table for what evaluations have more than loss and right predictions. 5:
-        without one for metrics of steps."""
+        without one for metrics of steps. 6: without summaries of steps."""
         whole = self.finish(self.job_of(every=0), "--workers", 1, name="whole")
-        for version in (4, 5):
+        for version in (4, 5, 6):
             with self.subTest(version=version):
                 self.assert_goes_on(whole, version)
 
@@ -124,7 +124,9 @@ class Curve(LockstepTest):
         self.assertEqual(run.wait(), 75, run.text())
         with contextlib.closing(sqlite3.connect(run.run_dir / "journal.db")) as journal:
             self.assertEqual(journal.execute("SELECT count(*) FROM eval_reports").fetchone(), (0,))
-            journal.execute("DROP TABLE step_reports")
+            journal.execute("DROP TABLE step_pieces")
+            if version < 6:
+                journal.execute("DROP TABLE step_reports")
             if version < 5:
                 journal.execute("DROP TABLE eval_reports")
             journal.execute(f"PRAGMA user_version = {version}")
@@ -178,7 +180,8 @@ class Best(LockstepTest):
         self.assertEqual(len(marked), 1, listed)
         self.assertIn(summary["name"], marked[0])
         plain = self.finish(self.job_of(best="none"), "--workers", 2, name="plain")
-        self.assertEqual(len(checkpoints(plain)), 2)
+        # Of the last one it may not be known yet that its steps were good when the run ends.
+        self.assertIn(len(checkpoints(plain)), (2, 3))
         self.assertNotIn("best_checkpoint", plain.summary())
         self.assertEqual(plain.summary()["weights_sha256"], run.summary()["weights_sha256"])
 
