@@ -121,9 +121,9 @@ class Program {
 // What was committed may not be what lies there. REQUIRES: the journal is closed.
 int Program::code_of_end() {
   const bool was_served = !last_mark_.lineage_id.empty();  // else nothing was left to do
-  const auto left = peek_journal(seat_->journal(),
-                                 was_served ? JournalCheck::kWhole : JournalCheck::kOpenPart,
-                                 [this] { beat_while_busy(); });
+  const auto left =
+      peek_journal(seat_->journal(), was_served ? JournalCheck::kWhole : JournalCheck::kOpenPart,
+                   [this] { beat_while_busy(); });
   if (left.is_ok() && (!was_served || left->mark == last_mark_)) return 0;
   logger_.error(
       "journal_lost",

@@ -118,7 +118,8 @@ Status told_unread(const PartProcesses& task) {
     const auto list = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
     for (const auto& one : list.is_array() ? list : nlohmann::json::array()) {
       if (++count > kTold) continue;
-      names += (count > 1 ? "; " : " ") + shell_word(one.value("path", "")) + ": " + one.value("why", "");
+      names += (count > 1 ? "; " : " ") + shell_word(one.value("path", "")) + ": " +
+               one.value("why", "");
     }
   }
   if (count == 0) return Status::ok();
