@@ -61,7 +61,7 @@ class FloatImages(TrainedRunsTest):
         self.assert_scores_of_run(rest, self.scores(rest.run_dir))
         directory = self.export(rest)
         self.assert_scores_of_run(rest, self.scores(directory, self.scratch / "d"))
-        self.assertIn("floats of arrays as they are", (directory / "README.md").read_text())
+        self.assertIn("floats and rows as float32", (directory / "README.md").read_text())
 
     def assert_the_batch_is_of_the_arrays(self, run):
         path = self.scratch / "batch.safetensors"

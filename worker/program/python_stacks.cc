@@ -1,6 +1,7 @@
 #include "worker/program/python_stacks.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -101,7 +102,10 @@ int python_stack_signal() {
 }
 
 int make_stack_memory() {
-  return ::memfd_create("lockstep-stacks", MFD_CLOEXEC);
+  const int memory = ::memfd_create("lockstep-stacks", MFD_CLOEXEC);
+  // Data processes open it again with offsets of their own (worker/python/lockstep/_data/_files.py).
+  if (memory >= 0) ::fcntl(memory, F_SETFL, O_APPEND);
+  return memory;
 }
 
 std::string innermost_frames(const std::string& dump) {

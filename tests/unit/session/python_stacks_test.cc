@@ -1,6 +1,7 @@
 // Where the Python of a process and of those below it stands.
 #include "worker/program/python_stacks.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -29,6 +30,21 @@ Current thread 0x02 (most recent call first):
             "_a.py:1 in f");
   EXPECT_EQ(innermost_frames("garbage\n  File \"cut"), "");
   EXPECT_EQ(innermost_frames(""), "");
+}
+
+// A fork of Python opens what it has inherited again, and would write over what is there.
+TEST(PythonStacks, AProcessThatOpensTheMemoryAgainWritesAtItsEnd) {
+  const int memory = make_stack_memory();
+  ASSERT_EQ(::write(memory, "first", 5), 5);
+  const std::string path = "/proc/self/fd/" + std::to_string(memory);
+  const int again =
+      ::open(path.c_str(), (::fcntl(memory, F_GETFL) & O_APPEND) | O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(::write(again, "second", 6), 6);
+  char text[12] = {};
+  EXPECT_EQ(::pread(memory, text, 11, 0), 11);
+  EXPECT_STREQ(text, "firstsecond");
+  ::close(again);
+  ::close(memory);
 }
 
 int memory_of_handler = -1;
