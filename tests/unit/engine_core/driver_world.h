@@ -49,6 +49,7 @@ class NumberComputer final : public SlotComputer {
   }
 
   Result<uint64_t> compute_again(const SlotTask& task) override {
+    if (fails_again) return Status(Code::kInternal, "a planted failure");
     std::vector<float> region(layout_.buffer.elements);
     fill(task, region.data());
     ++again;
@@ -81,6 +82,7 @@ class NumberComputer final : public SlotComputer {
   std::vector<uint32_t> computed;  // slots, one after another
   uint32_t again = 0;
   std::optional<uint32_t> fails_in;  // a slot
+  bool fails_again = false;
   bool fails_to_apply = false;
   bool is_gate_taken = false;
   WorkInHand in_hand = WorkInHand::make().value();

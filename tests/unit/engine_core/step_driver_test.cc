@@ -93,6 +93,16 @@ TEST(StepDriver, AFailedApplyBlamesNoSamplesAndLeavesTheGateTaken) {
   }
 }
 
+// The second loader of a check may find no room for its thread.
+TEST(StepDriver, AFailedCheckBlamesNoSamples) {
+  DriverWorld world(kWorlds[0], {}, /*check_every=*/1);
+  Rank& rank = *world.ranks[0];
+  rank.computer.fails_again = true;
+  world.run(1);
+  EXPECT_EQ(rank.last.code(), Code::kInternal);
+  EXPECT_TRUE(rank.computer.in_hand.get().slots.empty());
+}
+
 TEST(StepDriver, MembersCheckASlotAndTheWeights) {
   DriverWorld world(kWorlds[2], {}, /*check_every=*/1);
   world.run(5);

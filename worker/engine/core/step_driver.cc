@@ -127,6 +127,8 @@ Result<StepOutcome> StepDriver::run_step() {
   LOCKSTEP_RETURN_IF_ERROR(reducer_->finish([this] {
     return Votes{stop_requested_.load(std::memory_order_relaxed), view_.wants_switch()};
   }));
+  // Samples have done no harm, whatever fails from here on. A GPU may still compute them.
+  if (reducer_->step_sums().on_device == nullptr) clear_in_hand();
   if (work.check) LOCKSTEP_RETURN_IF_ERROR(check_others(work));
   phases().switch_to(WorkPhase::kOptimizer);
   LOCKSTEP_RETURN_IF_ERROR(apply(work));
@@ -188,7 +190,6 @@ Status StepDriver::check_others(StepWork& work) {
 Status StepDriver::apply(StepWork& work) {
   if (!gate_.try_enter()) return closed_before(work.step);
   const StepSums sums = reducer_->step_sums();
-  if (sums.on_device == nullptr) clear_in_hand();
   const uint32_t slots = work.merge->non_empty_slots;
   LOCKSTEP_ASSIGN_OR_RETURN(const bool applied, computer_.apply(sums, slots, work.record.lr()));
   clear_in_hand();
