@@ -14,12 +14,12 @@ Status DamagedFiles::take(uint64_t i, Status status) {
 Status DamagedFiles::status() const {
   constexpr size_t kNamed = 20;
   if (empty()) return Status::ok();
-  if (messages_.size() == 1) return {Code::kBadData, messages_.begin()->second};
-  std::string text = std::to_string(messages_.size()) + " files cannot be used:";
+  std::string text;
   size_t named = 0;
   for (const auto& [i, message] : messages_) {
-    if (named++ == kNamed) break;
-    text += "\n  " + message;
+    if (named == kNamed) break;
+    if (named == 1) text += "\nNor can these be used:";
+    text += (named++ == 0 ? "" : "\n  ") + message;
   }
   if (messages_.size() > kNamed)
     text += "\n  and " + std::to_string(messages_.size() - kNamed) +
