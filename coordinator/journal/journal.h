@@ -55,6 +55,7 @@ inline constexpr Step kNoStep = std::numeric_limits<int64_t>::max();
 struct JournalContents {
   JournalMark mark;
   std::optional<JournalMark> head;      // what the last writer in the run directory left
+  Term first_term = 0;                  // of its file, which began as a copy; 0: it did not
   std::vector<IdentityEntry> identity;  // empty: no generation was ever started
   Term last_term = 0;
   std::string job_json;  // of the last term; empty: no term began

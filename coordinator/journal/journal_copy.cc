@@ -5,6 +5,7 @@
 
 #include "comm/base/file.h"
 #include "coordinator/journal/journal_chain.h"
+#include "coordinator/journal/journal_head.h"
 #include "coordinator/journal/sqlite.h"
 
 namespace lockstep::coordinator {
@@ -28,27 +29,36 @@ Status copy_files(const std::string& from, const std::string& to) {
 }
 
 // Puts what the log holds into the file, which then needs none, and looks at what a writer may have
-// changed during the copy.
-Status merge_log(const std::string& path) {
+// changed during the copy. None: nothing was ever written to it.
+Result<std::optional<JournalMark>> merge_log(const std::string& path) {
   LOCKSTEP_ASSIGN_OR_RETURN(const auto database, Database::open(path));
   LOCKSTEP_RETURN_IF_ERROR(database->execute("PRAGMA journal_mode=DELETE"));
   LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t version, database->integer("PRAGMA user_version"));
   std::error_code error;
   if (fs::exists(path + "-wal", error))
-    return {Code::kBadData, "the journal's copy " + path + " is damaged"};
-  if (version == 0) return Status::ok();  // nothing was ever written to it
+    return Status(Code::kBadData, "its copy " + path + " is damaged");
+  if (version == 0) return std::optional<JournalMark>();
   LOCKSTEP_ASSIGN_OR_RETURN(const auto chain, JournalChain::open(*database));
-  return chain->check(JournalCheck::kOpenPart).with_context("the journal's copy " + path);
+  LOCKSTEP_RETURN_IF_ERROR(chain->check(JournalCheck::kOpenPart).with_context("its copy " + path));
+  return std::optional(chain->mark());
+}
+
+Status copy_once(const std::string& from, const std::string& to,
+                 const std::optional<JournalMark>& head) {
+  LOCKSTEP_RETURN_IF_ERROR(copy_files(from, to));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto mark, merge_log(to));
+  const std::string why = mark ? against_head(*mark, head, first_term(from)) : "";
+  return why.empty() ? Status::ok() : Status(Code::kBadData, from + " " + why);
 }
 
 }  // namespace
 
-Status copy_journal(const std::string& from, const std::string& to) {
+Status copy_journal(const std::string& from, const std::string& to,
+                    const std::optional<JournalMark>& head) {
   const std::string temporary = to + ".tmp.copy";
   Status status;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    status = copy_files(from, temporary);
-    if (status.is_ok()) status = merge_log(temporary);
+    status = copy_once(from, temporary, head);
     if (status.is_ok()) break;
   }
   LOCKSTEP_RETURN_IF_ERROR(status);

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <sstream>
 
@@ -37,6 +39,34 @@ std::optional<JournalMark> read_head(const std::string& path) {
   JournalMark mark;
   if (!(words >> mark.lineage_id >> mark.term >> mark.sequence >> mark.digest)) return std::nullopt;
   return mark;
+}
+
+Term first_term(const std::string& journal) {
+  const std::string stem = std::filesystem::path(journal).stem().string();  // "journal-7"
+  const size_t dash = stem.rfind('-');
+  Term term = 0;
+  if (dash != std::string::npos)
+    std::from_chars(stem.data() + dash + 1, stem.data() + stem.size(), term);
+  return term;
+}
+
+std::string lost_end(const JournalMark& mark, uint64_t later, const std::string& witness) {
+  return "has lost its end: its newest commit is " + std::to_string(mark.sequence) + ", and " +
+         witness + " has seen commit " + std::to_string(later);
+}
+
+std::string against_head(const JournalMark& mark, const std::optional<JournalMark>& head,
+                         Term first_term) {
+  if (!head || mark.sequence == 0) return {};
+  if (head->lineage_id != mark.lineage_id)
+    return "is another one (lineage " + mark.lineage_id + ") than the one that was written here " +
+           "last (lineage " + head->lineage_id + ")";
+  // One that another coordinator has replaced may have written last, for an older term.
+  if (head->term < std::max(mark.term, first_term)) return {};
+  if (head->term > mark.term || head->sequence > mark.sequence)
+    return lost_end(mark, head->sequence, rundir::kHead);
+  const bool differs = head->sequence == mark.sequence && head->digest != mark.digest;
+  return differs ? "is not the one that was written here last" : "";
 }
 
 JournalHead::~JournalHead() {

@@ -24,6 +24,7 @@ class SqliteJournal final : public Journal {
         chain_(std::move(chain)),
         writer_(std::move(writer)),
         head_path_(head_path(path)),
+        first_term_(first_term(path)),
         file_(path),
         log_(path + "-wal") {
     if (has_head) head_ = std::make_unique<JournalHead>(head_path_);
@@ -87,6 +88,7 @@ class SqliteJournal final : public Journal {
   std::unique_ptr<JournalChain> chain_;
   std::optional<JournalWriter> writer_;  // none: for reading only
   std::string head_path_;
+  Term first_term_ = 0;
   FilePlace file_;
   FilePlace log_;
   std::unique_ptr<JournalHead> head_;  // null: none is written
@@ -97,6 +99,7 @@ Result<JournalContents> SqliteJournal::load() {
   LOCKSTEP_ASSIGN_OR_RETURN(JournalContents contents, read_contents(*database_));
   contents.mark = chain_->mark();
   contents.head = read_head(head_path_);
+  contents.first_term = first_term_;
   return contents;
 }
 
@@ -186,6 +189,7 @@ Result<JournalContents> peek_journal(const std::string& path, JournalCheck check
   LOCKSTEP_ASSIGN_OR_RETURN(JournalContents contents, read_contents(**database));
   contents.mark = chain->mark();
   contents.head = nothing.head;
+  contents.first_term = first_term(path);
   return contents;
 }
 

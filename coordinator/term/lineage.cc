@@ -5,6 +5,7 @@
 #include "comm/base/counted.h"
 #include "comm/base/text/shell_word.h"
 #include "comm/rundir/layout.h"
+#include "coordinator/journal/journal_head.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -13,27 +14,6 @@ constexpr size_t kMostNames = 8;
 
 bool is_new(const JournalContents& contents) {
   return contents.mark.sequence == 0;
-}
-
-std::string lost_end(const JournalMark& mark, uint64_t later, const std::string& witness) {
-  return "has lost its end: its newest commit is " + std::to_string(mark.sequence) + ", and " +
-         witness + " has seen commit " + std::to_string(later);
-}
-
-// What the file beside the journal says against it; empty: nothing.
-std::string against_head(const JournalContents& contents) {
-  if (!contents.head || is_new(contents)) return {};
-  const JournalMark& mark = contents.mark;
-  const JournalMark& head = *contents.head;
-  if (head.lineage_id != mark.lineage_id)
-    return "is another one (lineage " + mark.lineage_id + ") than the one that was written here " +
-           "last (lineage " + head.lineage_id + ")";
-  // One that another coordinator has replaced may have written last, for an older term.
-  if (head.term < mark.term) return {};
-  if (head.term > mark.term || head.sequence > mark.sequence)
-    return lost_end(mark, head.sequence, rundir::kHead);
-  const bool differs = head.sequence == mark.sequence && head.digest != mark.digest;
-  return differs ? "is not the one that was written here last" : "";
 }
 
 std::string against_checkpoints(const JournalContents& contents,
@@ -115,7 +95,7 @@ Status check_lineage(const JournalContents& contents, const std::vector<ListedCh
     if (on_disk.empty() && !is_alive) return Status::ok();
     return lost_journal("is lost", on_disk, run_dir);
   }
-  std::string why = against_head(contents);
+  std::string why = against_head(contents.mark, contents.head, contents.first_term);
   if (why.empty()) why = against_checkpoints(contents, on_disk);
   if (!why.empty()) return lost_journal(why, on_disk, run_dir);
   const auto strangers = foreign(contents, on_disk);

@@ -6,7 +6,10 @@
 #include <filesystem>
 
 #include "comm/base/host_name.h"
+#include "comm/rundir/layout.h"
 #include "coordinator/journal/journal_copy.h"
+#include "coordinator/journal/journal_head.h"
+#include "coordinator/term/lineage.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -30,7 +33,7 @@ Result<std::unique_ptr<Seat>> Seat::take(const SeatRequest& request) {
     seat->journal_ = follows_itself && newest ? request.run_dir + "/" + newest->journal : whole;
     LOCKSTEP_ASSIGN_OR_RETURN(seat->lock_, RunLock::take(seat->journal_));
     // It may have died before its copy was whole.
-    if (seat->journal_ != whole) LOCKSTEP_RETURN_IF_ERROR(copy_journal(whole, seat->journal_));
+    if (seat->journal_ != whole) LOCKSTEP_RETURN_IF_ERROR(seat->begin_copy());
     return seat;
   }
   const Term term = request.after + 1;
@@ -38,8 +41,17 @@ Result<std::unique_ptr<Seat>> Seat::take(const SeatRequest& request) {
   LOCKSTEP_RETURN_IF_ERROR(seat->claim(term));
   seat->is_used_ = false;
   LOCKSTEP_ASSIGN_OR_RETURN(seat->lock_, RunLock::take(seat->journal_));
-  LOCKSTEP_RETURN_IF_ERROR(copy_journal(journal_path(request.run_dir), seat->journal_));
+  LOCKSTEP_RETURN_IF_ERROR(seat->begin_copy());
   return seat;
+}
+
+Status Seat::begin_copy() {
+  const auto head = read_head(head_path(journal_));  // before the look for the newest journal
+  const Status copied = copy_journal(journal_path(request_.run_dir), journal_, head);
+  if (copied.code() != Code::kBadData) return copied;
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto on_disk, list_checkpoints(rundir::file_in(
+                                                    request_.run_dir, rundir::kCheckpoints)));
+  return lost_journal("cannot be taken over (" + copied.message() + ")", on_disk, request_.run_dir);
 }
 
 Status Seat::claim(Term term) {

@@ -5,11 +5,13 @@
 //   first, --resume     the newest one                              it is locked: a coordinator
 //                                                                   of this file system lives
 //   --take-over         the newest one                              another seat has the run
-//   --after TERM        a copy of the newest, journal-<TERM+1>.db   somebody was faster
+//   --after TERM        a copy of the newest, journal-<TERM+1>.db   somebody was faster, or the
+//                                                                   newest has lost its end
 //
 // INVARIANTS
 //  S1 Only coordinators of one seat write a journal, one at a time (its lock).
-//  S2 A copy is whole as soon as it has its name: the name comes last.
+//  S2 A copy is whole as soon as it has its name: the name comes last. It has every commit that
+//     journal.head told of before the copy was begun (journal_head.h).
 //  S3 Every term is claimed before it is in the journal.
 //
 // Thread-safety: one thread.
@@ -34,7 +36,8 @@ struct SeatRequest {
 
 class Seat {
  public:
-  // kRefused if another coordinator has the run, kUsage if another process holds the lock.
+  // kRefused if another coordinator has the run, kUsage if another process holds the lock. kBadData
+  // if the journal to copy is damaged or has lost its end (lineage.h).
   static Result<std::unique_ptr<Seat>> take(const SeatRequest& request);
 
   const std::string& journal() const { return journal_; }  // path
@@ -49,6 +52,8 @@ class Seat {
  private:
   explicit Seat(SeatRequest request) : request_(std::move(request)) {}
   Status claim(Term term);
+  // REQUIRES: it is claimed and locked.
+  Status begin_copy();
 
   SeatRequest request_;
   std::string journal_;

@@ -110,7 +110,7 @@ TEST_F(JournalDamage, AnEditedRowIsKnown) {
 
 TEST_F(JournalDamage, ACopyGoesOnAsTheSameLineageAndAnotherFileNever) {
   restore();
-  ASSERT_TRUE(copy_journal(path_, dir_ + "/journal-7.db").is_ok());
+  ASSERT_TRUE(copy_journal(path_, dir_ + "/journal-7.db", read_head(head_path(path_))).is_ok());
   const auto copy = open_sqlite_journal(dir_ + "/journal-7.db");
   ASSERT_TRUE(copy.is_ok()) << copy.status().message();
   EXPECT_EQ((*copy)->mark(), mark_);

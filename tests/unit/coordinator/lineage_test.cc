@@ -91,6 +91,12 @@ TEST(Lineage, ACoordinatorThatWasReplacedHasNoSay) {
   JournalContents contents = whole(50, 7);
   contents.head = JournalMark{"ours", 6, 60, 1};
   EXPECT_TRUE(check(contents, {}).is_ok());
+  JournalContents copy = whole(50, 6);  // without a commit of its own
+  copy.first_term = 8;
+  copy.head = JournalMark{"ours", 7, 60, 1};
+  EXPECT_TRUE(check(copy, {}).is_ok());
+  copy.head->term = 8;
+  EXPECT_THAT(check(copy, {}), FailsWith(Code::kBadData, Names("50", "60")));
 }
 
 TEST(Lineage, ACheckpointOfAnotherLineageIsNamedUnlessTheJournalKnowsIt) {

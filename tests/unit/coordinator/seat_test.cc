@@ -2,6 +2,8 @@
 
 #include <fstream>
 
+#include "coordinator/term/begin.h"
+#include "coordinator/term/lineage.h"
 #include "tests/support/fails_with.h"
 #include "tests/unit/coordinator/journal_world.h"
 
@@ -29,6 +31,16 @@ class Seats : public JournalTest {
     EXPECT_TRUE(journal.visit_steps(0, kNoStep, add).is_ok());
     return steps;
   }
+  // The journal of a first term, which its writer still has open.
+  std::unique_ptr<Journal> journal_of_first_term() {
+    auto journal = open();
+    commit(*journal, {TermEntry{1, 1, "{}"}});
+    commit(*journal, open_row());
+    commit(*journal, {step_entry(1, 0, 0.5)});
+    return journal;
+  }
+  // Of a coordinator that takes over, before its first commit or a later one.
+  Status verdict(const Seat& seat) { return check_journal(dir_, seat.journal(), true); }
   static std::vector<JournalEntry> open_row() {
     return {LedgerEntry{LedgerRow{1, {0, Phase::kTrain}, {}, {}, {}}}};
   }
@@ -121,6 +133,80 @@ TEST_F(Seats, AResumeByHandGoesOnWithTheNewestJournal) {
   ASSERT_TRUE(resumed.is_ok()) << resumed.status().message();
   EXPECT_EQ((*resumed)->journal(), dir_ + "/journal-2.db");
   EXPECT_EQ(*(*resumed)->next_term(2), 3u);
+}
+
+// It was stopped between its look for a newer claim and its commit.
+TEST_F(Seats, WhatAnOlderCoordinatorStillWritesDoesNotStopTheNewOne) {
+  const auto old = first_term("a");
+  const auto journal = journal_of_first_term();
+  const auto other = take("b", true, 1);
+  ASSERT_TRUE(other.is_ok()) << other.status().message();
+  commit(*journal, {step_entry(1, 1, 0.4)});
+  EXPECT_TRUE(verdict(**other).is_ok()) << verdict(**other).message();
+  {
+    const auto copy = open_sqlite_journal((*other)->journal());
+    commit(*journal, {step_entry(1, 2, 0.3)});
+    const Status going_on = check_lineage(*(*copy)->load(), {}, dir_, true);
+    EXPECT_TRUE(going_on.is_ok()) << going_on.message();
+    commit(**copy, {TermEntry{*(*other)->next_term(1), 1, "{}"}});
+  }
+  commit(*journal, {step_entry(1, 3, 0.2)});
+  EXPECT_TRUE(verdict(**other).is_ok()) << verdict(**other).message();
+}
+
+TEST_F(Seats, NorDoesTheTermThatAnOlderCoordinatorHadClaimed) {
+  const auto old = first_term("a");
+  const auto journal = journal_of_first_term();
+  ASSERT_EQ(*old->next_term(1), 2u);
+  const auto other = take("b", true, 2);
+  ASSERT_TRUE(other.is_ok()) << other.status().message();
+  commit(*journal, {TermEntry{2, 1, "{}"}});
+  EXPECT_TRUE(verdict(**other).is_ok()) << verdict(**other).message();
+}
+
+TEST_F(Seats, WhoDiedBetweenItsCopyAndItsFirstCommitGoesOn) {
+  const auto old = first_term("a");
+  const auto journal = journal_of_first_term();
+  take("b", true, 1)->reset();
+  commit(*journal, {step_entry(1, 1, 0.4)});
+  for (const std::string seat : {"b", "c"}) {  // restarted, and resumed by hand
+    const auto again = take(seat, seat == "b");
+    ASSERT_TRUE(again.is_ok()) << again.status().message();
+    EXPECT_EQ((*again)->journal(), dir_ + "/journal-2.db");
+    EXPECT_TRUE(verdict(**again).is_ok()) << verdict(**again).message();
+  }
+  const auto third = take("d", true, 2);  // from a copy that has no commit of its own
+  ASSERT_TRUE(third.is_ok()) << third.status().message();
+  EXPECT_TRUE(verdict(**third).is_ok()) << verdict(**third).message();
+}
+
+TEST_F(Seats, AJournalThatHasLostItsEndIsNotTakenOver) {
+  first_term("a").reset();
+  journal_of_first_term().reset();
+  const std::string older = dir_ + "/older";
+  std::filesystem::copy_file(path_, older);
+  commit(*open(), {step_entry(1, 1, 0.4)});
+  std::filesystem::rename(older, path_);
+  for (const bool is_first : {true, false}) {
+    EXPECT_THAT(take("b", true, is_first ? 1 : 0),
+                FailsWith(Code::kBadData, Names("has lost its end", "journal.head"),
+                          Advises("--run-dir OTHER")));
+    EXPECT_FALSE(std::filesystem::exists(dir_ + "/journal-2.db"));
+  }
+  EXPECT_THAT(check_journal(dir_, journal_path(dir_), false), FailsWith(Code::kBadData));
+}
+
+// A copy that lost what it had got since tells so, as any journal does.
+TEST_F(Seats, ACopyThatHasLostItsOwnCommitsIsRefused) {
+  first_term("a").reset();
+  journal_of_first_term().reset();
+  const auto other = take("b", true, 1);
+  ASSERT_TRUE(other.is_ok()) << other.status().message();
+  const std::string copied = dir_ + "/copied";
+  std::filesystem::copy_file((*other)->journal(), copied);
+  commit(**open_sqlite_journal((*other)->journal()), {TermEntry{2, 1, "{}"}});
+  std::filesystem::rename(copied, (*other)->journal());
+  EXPECT_THAT(verdict(**other), FailsWith(Code::kBadData, Names("has lost its end")));
 }
 
 TEST_F(Seats, ADamagedJournalIsNotTakenOver) {
