@@ -80,7 +80,10 @@ class StateHashTest(unittest.TestCase):
 
 class CodeTest(unittest.TestCase):
     def setUp(self) -> None:
-        self.folders = [pathlib.Path(tempfile.mkdtemp()) for _ in range(2)]
+        folders = [tempfile.TemporaryDirectory() for _ in range(2)]
+        for folder in folders:
+            self.addCleanup(folder.cleanup)
+        self.folders = [pathlib.Path(folder.name) for folder in folders]
         for folder in self.folders:
             self.write(folder, "train.py", "import helper_of_code_test")
             self.write(folder, "helper_of_code_test.py", "x = 1")
