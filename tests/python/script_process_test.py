@@ -65,7 +65,7 @@ class Processes(ScriptTest):
         for name in ("torch", "lockstep", "typing", "importlib", "helper"):
             (here / f"{name}.py").write_text(trap)
         (self.scratch / "helper.py").write_text("print('the right helper')\n")
-        script = self.write_script("# /// lockstep\n# train: {global_batch: 2}\n# ///\n"
+        script = self.write_script("# /// lockstep\n# train: {global_batch: 2, max_steps: 1}\n# ///\n"
                                    "import helper, lockstep, torch\n")
         run = self.start_script(script, prefix=("env", "-C", here))
         self.assert_fails(run, 64, names="lockstep.start()")
