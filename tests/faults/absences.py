@@ -1,6 +1,7 @@
 """absence: the coordinator stands still for long, and the workers train on: in runs of every kind of
 job, until their records are in files, for a minute, and for ten minutes at night. When it comes back
-not one step is lost: the same generation goes on.
+not one step is lost: the same generation goes on. So it does where each new coordinator stands still,
+too.
 """
 import os
 import signal
@@ -43,6 +44,12 @@ def stand_still(run, is_over, timeout_s=60):
         send(reversed(pids), signal.SIGCONT)
 
 
+def check_one_generation(run):
+    starts = log_events(run.run_dir, "generation_started")
+    if len(starts) != 1:
+        raise Defect(f"steps were lost: {len(starts)} generations")
+
+
 def away(kind, seconds):
     def on(stage):
         if seconds >= 600 and NIGHT not in os.environ:
@@ -58,11 +65,38 @@ def away(kind, seconds):
             stand_still(run, lambda: time.monotonic() > until, 2 * seconds)
         expect_next_step(stage, run)
         judge(stage, run, expect={0})
-        starts = log_events(run.run_dir, "generation_started")
-        if len(starts) != 1:
-            raise Defect(f"steps were lost: {len(starts)} generations")
+        check_one_generation(run)
         if kind == "script":
             check_script_log(run)
+    return on
+
+
+def stop_new_ones(run, count):
+    """Whoever keeps the run alive starts another coordinator after half a minute; it stands still as
+    soon as it is seen, until so many have been. Then all that live go on at once: some between their
+    look for a newer claim and their commit."""
+    stopped = []
+
+    def enough():
+        for pid in set(pids_of(run, "coordinator")) - set(stopped):
+            send([pid], signal.SIGSTOP)
+            stopped.append(pid)
+        return len(stopped) >= count
+    try:
+        poll(enough, f"{count} coordinators were started", run, timeout_s=60 * count, pause_s=0.01)
+    finally:
+        send(stopped, signal.SIGCONT)
+
+
+def one_after_another(kind, count=3):
+    def on(stage):
+        start, steps = KINDS[kind]
+        run = start(stage, step_ms=1000 * 30 * count / (0.75 * steps))
+        note_first_step(stage, run)
+        stop_new_ones(run, count)
+        expect_next_step(stage, run)
+        judge(stage, run, expect={0})
+        check_one_generation(run)
     return on
 
 
@@ -71,3 +105,4 @@ def cases():
         yield Case(f"absence/coordinator/until-records-are-in-files/{kind}", away(kind, 0))
         yield Case(f"absence/coordinator/60-s/{kind}", away(kind, 60))
         yield Case(f"absence/coordinator/600-s/{kind}", away(kind, 600))
+    yield Case("absence/coordinators-one-after-another/table", one_after_another("table"))
