@@ -22,9 +22,8 @@ void list_member(const LivingGeneration& living, const MemberEntry& entry, int64
   if (batch != living.batches.end()) member.acked_batch = batch->second;
   state.by_process[{member.node, member.pid}] = member.id;
   // Who had records of an older row may have to prove it still.
-  for (const LedgerRow& row : living.closed) {
-    member.worked.push_back({row.generation, row.first.step, row.last->step});
-  }
+  if (const auto worked = living.worked.find(entry.member); worked != living.worked.end())
+    member.worked = worked->second;
   state.members[member.id] = std::move(member);
 }
 

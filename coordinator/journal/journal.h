@@ -109,6 +109,9 @@ class Journal {
 
   // Which member had which slots. Empty if that generation never started.
   virtual Result<SlotMapEntry> slot_map(Generation generation) = 0;
+
+  // GenerationEntry.start of a generation in any state. Empty if that generation never started.
+  virtual Result<std::string> start_of(Generation generation) = 0;
 };
 
 }  // namespace lockstep::coordinator

@@ -159,6 +159,11 @@ Result<SlotMapEntry> MemoryJournal::slot_map(Generation generation) {
   return it == slot_maps_.end() ? SlotMapEntry{generation, {}, {}} : it->second;
 }
 
+Result<std::string> MemoryJournal::start_of(Generation generation) {
+  const auto it = generations_.find(generation);
+  return it == generations_.end() ? std::string() : it->second.start;
+}
+
 Result<std::vector<RecordsEntry>> MemoryJournal::batches(Generation generation, Step from,
                                                          Step to) {
   std::vector<RecordsEntry> found;

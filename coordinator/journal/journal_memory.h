@@ -25,6 +25,7 @@ class MemoryJournal final : public Journal {
                      const std::function<void(const StepEntry&)>& visit) override;
   Result<std::vector<RecordsEntry>> batches(Generation generation, Step from, Step to) override;
   Result<SlotMapEntry> slot_map(Generation generation) override;
+  Result<std::string> start_of(Generation generation) override;
 
   void fail_from_now_on(Status error) { error_ = std::move(error); }
   uint64_t commits() const { return commits_; }

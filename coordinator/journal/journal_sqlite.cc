@@ -54,6 +54,7 @@ class SqliteJournal final : public Journal {
     return read_batches(*database_, generation, from, to);
   }
   Result<SlotMapEntry> slot_map(Generation generation) override;
+  Result<std::string> start_of(Generation generation) override;
 
  private:
   Status transaction(std::span<const JournalEntry> entries, BothClocks now) {
@@ -116,6 +117,14 @@ Result<SlotMapEntry> SqliteJournal::slot_map(Generation generation) {
     map.runs.push_back(
         {static_cast<uint32_t>(rows->integer(1)), static_cast<uint32_t>(rows->integer(2))});
   }
+}
+
+Result<std::string> SqliteJournal::start_of(Generation generation) {
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      auto rows, database_->prepare("SELECT start FROM generations WHERE generation = ?"));
+  rows->bind(generation);
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool row, rows->step());
+  return row ? rows->text(0) : std::string();
 }
 
 Status SqliteJournal::visit_steps(Step from, Step to,

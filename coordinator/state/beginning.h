@@ -15,6 +15,7 @@
 #include "coordinator/journal/journal_entry.h"
 #include "coordinator/state/check_state.h"
 #include "coordinator/state/loss_watch.h"
+#include "coordinator/state/worked_steps.h"
 
 namespace lockstep::coordinator {
 
@@ -27,9 +28,11 @@ struct LivingGeneration {
   };
 
   Generation generation = 0;
-  wire::Start start;                     // as the old coordinator pushed it
-  LedgerRow row;                         // open
-  std::vector<LedgerRow> closed;         // surviving rows before it that end after `completed`
+  wire::Start start;              // as the old coordinator pushed it
+  LedgerRow row;                  // open
+  std::vector<LedgerRow> closed;  // surviving rows before it that end after `completed`
+  // What the members of `closed` rows applied in them, and still hold records of.
+  std::map<MemberId, std::vector<WorkedSteps>> worked;
   std::vector<MemberEntry> members;      // of `start` and of `planned`
   std::map<MemberId, uint64_t> batches;  // the newest batch of each member in the journal
   // Batches of these rows with steps from `completed` on, ascending by generation, member, batch.

@@ -73,6 +73,7 @@
 #include "coordinator/state/loss_watch.h"
 #include "coordinator/state/node_names.h"
 #include "coordinator/state/speed_watch.h"
+#include "coordinator/state/worked_steps.h"
 
 namespace lockstep::coordinator {
 
@@ -87,13 +88,6 @@ struct Answer {
   Generation lived = 0;                // newest generation in which it could apply; 0: none
   ResumePoint since;                   // where that generation began for it; valid if lived > 0
   std::optional<ResumePoint> applied;  // none: it holds no state
-};
-
-// Steps [first, last) of a generation that a member applied itself and can therefore report.
-struct WorkedSteps {
-  Generation generation = 0;
-  Step first = 0;
-  Step last = 0;
 };
 
 // How far a worker is, from its heartbeats. Totally ordered.

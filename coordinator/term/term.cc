@@ -9,6 +9,7 @@
 #include "coordinator/state/identity.h"
 #include "coordinator/state/skips.h"
 #include "coordinator/term/lineage.h"
+#include "coordinator/term/worked.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -123,6 +124,7 @@ Result<LivingGeneration> living_generation(Journal& journal, const JournalConten
   add_connected(contents, living, &living.members);
   living.batches = contents.batches;
   LOCKSTEP_RETURN_IF_ERROR(add_unfinished(journal, contents, completed, &living));
+  LOCKSTEP_RETURN_IF_ERROR(add_worked(journal, contents, &living));
   return living;
 }
 

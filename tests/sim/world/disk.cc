@@ -56,6 +56,9 @@ class Disk::DiskJournal final : public coordinator::Journal {
   Result<coordinator::SlotMapEntry> slot_map(Generation generation) override {
     return memory_.slot_map(generation);
   }
+  Result<std::string> start_of(Generation generation) override {
+    return memory_.start_of(generation);
+  }
 
  private:
   Disk& disk_;

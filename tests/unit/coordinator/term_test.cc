@@ -33,8 +33,10 @@ class MemoryShelf final : public CheckpointShelf {
   std::string damaged;
 };
 
-std::string start_blob(const std::vector<MemberId>& members, bool has_resume) {
+std::string start_blob(const std::vector<MemberId>& members, bool has_resume,
+                       const std::vector<MemberId>& sources = {}) {
   wire::Start start;
+  for (MemberId source : sources) start.mutable_source()->add_members(source);
   for (MemberId member : members) start.add_members()->set_member(member);
   if (has_resume) start.mutable_resume()->set_step(0);
   return start.SerializeAsString();
@@ -167,6 +169,27 @@ TEST_F(TermTest, ATakeOverKnowsTheClosedRowsWhoseStepsAreNotComplete) {
   EXPECT_EQ(living->unfinished[0].records[0].step(), 2u);
   EXPECT_EQ(living->unfinished[1].records.size(), 1u);
   EXPECT_EQ(living->unfinished[2].records[0].step(), 3u);
+}
+
+using Worked = std::map<MemberId, std::vector<WorkedSteps>>;
+
+TEST_F(TermTest, WhoFetchedTheLastStateOfARowHasNoRecordOfItsLastStep) {
+  close_row(3, Phase::kTrain);
+  commit({GenerationEntry{2, 1, GenerationState::kStarted, {1, 2}, start_blob({1, 2}, true, {2})},
+          LedgerEntry{{2, {3, Phase::kTrain}, std::nullopt, false, "death"}}});
+  const auto living = good(BeginMode::kTakeOver).beginning.living;
+  EXPECT_EQ(living->worked, (Worked{{1, {{1, 0, 2}}}, {2, {{1, 0, 3}}}}));
+}
+
+TEST_F(TermTest, WhoJoinedLaterHasNoRecordsOfTheRowsBefore) {
+  close_row(3, Phase::kTrain);
+  commit({GenerationEntry{2, 1, GenerationState::kStarted, {1, 2}, start_blob({1, 2}, true, {1})},
+          GenerationEntry{2, 1, GenerationState::kClosed, {}, {}},
+          LedgerEntry{{2, {3, Phase::kTrain}, ResumePoint{4, Phase::kTrain}, false, "death"}},
+          GenerationEntry{3, 1, GenerationState::kStarted, {1, 3}, start_blob({1, 3}, true, {1})},
+          LedgerEntry{{3, {4, Phase::kTrain}, std::nullopt, false, "planned"}}});
+  const auto living = good(BeginMode::kTakeOver).beginning.living;
+  EXPECT_EQ(living->worked, (Worked{{1, {{1, 0, 3}, {2, 3, 4}}}, {2, {{1, 0, 2}}}}));
 }
 
 TEST_F(TermTest, ATakeOverTwiceBeginsTheSameWithAHigherTerm) {

@@ -127,6 +127,21 @@ TEST(TakeOver, OlderBatchesStillCountForStepsOfARowThatIsClosed) {
   EXPECT_EQ(w.report(1, 5, 10, 12), Reason::kRecordsAccepted);
 }
 
+// Step 9 was applied by member 2 alone, and the state went to member 1.
+TEST(TakeOver, AStepWhoseOnlyRecordDiedIsNotGoneOnFrom) {
+  for (const Step applied_by_the_other : {9, 10}) {
+    Beginning b = living_term();
+    b.completed = 9;
+    b.living->closed.push_back({3, {2, Phase::kTrain}, ResumePoint{10, Phase::kTrain}, false, ""});
+    b.living->worked = {{1, {{3, 2, applied_by_the_other}}}, {2, {{3, 2, 10}}}};
+    World w(small_options(2, 100), b);
+    w.join(1, back(1, 4, 10));
+    w.hello(World::kAgent, {1000});
+    EXPECT_EQ(w.promise_at(1, 10),
+              applied_by_the_other == 9 ? Reason::kEndedTerm : Reason::kStarted);
+  }
+}
+
 TEST(TakeOver, NobodyIsJudgedByItsSilenceBeforeALeaseButAProofCountsAtOnce) {
   World w(small_options(2, 100), living_term());
   EXPECT_EQ(w.wait(4'900), Reason::kNothingDue);
