@@ -9,7 +9,7 @@ import select
 import socket
 import sys
 
-PREAMBLE = b"LOCKSTP\x02"
+PREAMBLE = b"LOCKSTP\x03"
 AUTH_RESPONSE = b"\x02"
 SECONDS = 20
 
