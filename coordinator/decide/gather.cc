@@ -68,7 +68,8 @@ bool has_everybody_given_up(const Turn& turn) {
     kept[agent.node] += agent.workers;
   }
   size_t all = 0;
-  for (const auto& [node, workers] : kept) {
+  for (const auto& [name, workers] : kept) {
+    const std::string& node = name;  // clang 14 captures no binding
     const auto given_up = std::count_if(state.given_up.begin(), state.given_up.end(),
                                         [&](const auto& e) { return e.first.node == node; });
     if (static_cast<size_t>(given_up) < workers) return false;

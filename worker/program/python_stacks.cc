@@ -103,7 +103,8 @@ int python_stack_signal() {
 
 int make_stack_memory() {
   const int memory = ::memfd_create("lockstep-stacks", MFD_CLOEXEC);
-  // Data processes open it again with offsets of their own (worker/python/lockstep/_data/_files.py).
+  // Data processes open it again with offsets of their own
+  // (worker/python/lockstep/_data/_files.py).
   if (memory >= 0) ::fcntl(memory, F_SETFL, O_APPEND);
   return memory;
 }

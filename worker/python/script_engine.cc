@@ -86,12 +86,10 @@ Status ScriptEngine::set_global_batch(uint64_t) {
   return not_with_a_script("train.global_batch auto");
 }
 
-// Of a state that was installed, nobody knows the rate of the step before: the report has the next
-// one's.
+// The rate of the step before an installed state is unknown: the report has the next one's.
 Result<wire::EvalReport> ScriptEngine::evaluate() {
   if (parts_.eval.samples == 0 || !ahead_)
-    return Status(Code::kInternal,
-                  "evaluate() without evaluation data, or outside of a generation");
+    return Status(Code::kInternal, "evaluate() without evaluation data or a generation");
   driver_.enters(Phase::kEval);
   const PhaseClock::Scope scope(phases(), WorkPhase::kEval);
   LOCKSTEP_ASSIGN_OR_RETURN(wire::EvalReport report,

@@ -32,6 +32,12 @@ RC_GTEST_PROP(BucketPlan, CoversTheBufferWithCutsAtTensorStartsOnly, ()) {
   }
 }
 
+TEST(BucketPlan, ABucketOfExactlyTheSizeIsFull) {
+  const std::vector<uint64_t> bounds = {0, 64, 128, 192};
+  EXPECT_EQ(*plan_buckets(bounds, 224, 64 * sizeof(float)),
+            (std::vector<uint64_t>{0, 64, 128, 224}));
+}
+
 TEST(BucketPlan, TheLastBucketHoldsStatisticsAndControl) {
   const std::vector<uint64_t> bounds = {0, 64, 128};
   const auto plan = plan_buckets(bounds, 160, 4);

@@ -61,6 +61,10 @@ class NumberComputer final : public SlotComputer {
   Result<bool> apply(const StepSums& sums, uint32_t, double lr) override {
     EXPECT_TRUE(is_gate_taken);
     if (fails_to_apply) return Status(Code::kInternal, "a planted failure");
+    if (skips) {  // as where sums are no numbers
+      ++applied;
+      return false;
+    }
     for (size_t i = 0; i < weights.size(); ++i)
       weights[i] -= static_cast<float>(lr) * sums.on_host[i];
     ++applied;
@@ -84,6 +88,7 @@ class NumberComputer final : public SlotComputer {
   std::optional<uint32_t> fails_in;  // a slot
   bool fails_again = false;
   bool fails_to_apply = false;
+  bool skips = false;
   bool is_gate_taken = false;
   WorkInHand in_hand = WorkInHand::make().value();
 

@@ -93,6 +93,20 @@ TEST(StepDriver, AFailedApplyBlamesNoSamplesAndLeavesTheGateTaken) {
   }
 }
 
+TEST(StepDriver, AStepThatIsNotAppliedIsRecordedAsSkippedAndRanksMustAgreeOnIt) {
+  std::vector<uint64_t> hashes;
+  for (const bool skips : {false, true}) {
+    DriverWorld world(kWorlds[0]);
+    world.ranks[0]->computer.skips = skips;
+    world.run(1);
+    ASSERT_EQ(world.ranks[0]->outcomes.size(), 1U);
+    const wire::StepRecord& record = world.ranks[0]->outcomes[0].record;
+    EXPECT_EQ(record.skipped(), skips);
+    hashes.push_back(record.common_hash());
+  }
+  EXPECT_NE(hashes[0], hashes[1]);
+}
+
 // The second loader of a check may find no room for its thread.
 TEST(StepDriver, AFailedCheckBlamesNoSamples) {
   DriverWorld world(kWorlds[0], {}, /*check_every=*/1);

@@ -29,6 +29,9 @@ TEST(EvalTrack, TheBestHasTheLeastLossOrTheLargestAccuracyAndOfEqualOnesIsTheFir
   EXPECT_EQ(track_through(kRun, BestBy::kAccuracy).best.step, 2u);
   EXPECT_EQ(track_through(kRun, BestBy::kAccuracy).since, 3u);
   EXPECT_EQ(track_through(kRun, BestBy::kLoss).last, kRun.back());
+  const EvalTrack equal = track_through({at(1, 2, 30), at(2, 2, 30)}, BestBy::kLoss);
+  EXPECT_EQ(equal.best.step, 1u);
+  EXPECT_EQ(equal.since, 1u);
 }
 
 TEST(EvalTrack, AnEvaluationThatIsMadeAgainCountsOnce) {
