@@ -41,19 +41,15 @@ Result<std::unique_ptr<EvalFile>> EvalFile::open(const std::string& path, bool o
   return file;
 }
 
-EvalFile::~EvalFile() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 Status EvalFile::begin_anew() {
-  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
   lines_.clear();
-  fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
-  return fd_ >= 0 ? Status::ok() : derived_file_error("cannot open", path_);
+  fd_ = Descriptor(
+      ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
+  return fd_.is_open() ? Status::ok() : derived_file_error("cannot open", path_);
 }
 
 bool EvalFile::is_whole() const {
-  return is_still_there(fd_, path_, lines_.empty() ? 0 : lines_.back().end);
+  return is_still_there(fd_.get(), path_, lines_.empty() ? 0 : lines_.back().end);
 }
 
 // A lineage loses its newest evaluations only, so the last line that is still true has true ones
@@ -67,7 +63,7 @@ Status EvalFile::cut(const std::map<Step, EvalEntry>& evals) {
   }
   if (lines_.size() == before) return Status::ok();
   const off_t end = lines_.empty() ? 0 : lines_.back().end;
-  if (::ftruncate(fd_, end) != 0 || ::lseek(fd_, end, SEEK_SET) < 0)
+  if (::ftruncate(fd_.get(), end) != 0 || ::lseek(fd_.get(), end, SEEK_SET) < 0)
     return derived_file_error("cannot cut", path_);
   return Status::ok();
 }
@@ -98,7 +94,7 @@ Status EvalFile::follow(const std::map<Step, EvalEntry>& evals) {
     lines_.push_back({it->first, it->second.generation, end});
   }
   if (text.empty()) return Status::ok();
-  return write_all(fd_, text) ? Status::ok() : derived_file_error("cannot write", path_);
+  return write_all(fd_.get(), text) ? Status::ok() : derived_file_error("cannot write", path_);
 }
 
 }  // namespace lockstep::coordinator

@@ -23,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/base/descriptors.h"
 #include "comm/base/status.h"
 #include "coordinator/journal/journal_entry.h"
 
@@ -34,9 +35,6 @@ class EvalFile {
  public:
   // Empties the file: follow() writes it anew.
   static Result<std::unique_ptr<EvalFile>> open(const std::string& path, bool of_tokens);
-  ~EvalFile();
-  EvalFile(const EvalFile&) = delete;
-  EvalFile& operator=(const EvalFile&) = delete;
 
   // Cuts the lines of evaluations that are no longer there, and appends new ones. If somebody has
   // deleted or replaced the file, or it has another size, writes it anew.
@@ -60,7 +58,7 @@ class EvalFile {
 
   const std::string path_;
   const bool of_tokens_;
-  int fd_ = -1;
+  Descriptor fd_;
   std::vector<Line> lines_;
 };
 

@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "comm/base/byte_units.h"
 #include "comm/base/crc32c.h"
@@ -95,14 +94,9 @@ Result<std::unique_ptr<ThinHistory>> ThinHistory::open(const std::string& histor
   return thin;
 }
 
-ThinHistory::~ThinHistory() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 Status ThinHistory::open_file() {
-  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-  fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-  return fd_ >= 0 ? Status::ok() : derived_file_error("cannot open", path_);
+  fd_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
+  return fd_.is_open() ? Status::ok() : derived_file_error("cannot open", path_);
 }
 
 // Cuts what does not lie in the first `lines` lines of the history, which have `bytes` bytes.
@@ -111,37 +105,34 @@ Status ThinHistory::keep(Step lines, off_t bytes) {
   mark_ = {};
   sums_ = {};
   pending_.clear();
-  const off_t size = ::lseek(fd_, 0, SEEK_END);
-  LOCKSTEP_RETURN_IF_ERROR(for_each_line(fd_, path_, 0, size, [&](std::string_view line) {
+  const off_t size = ::lseek(fd_.get(), 0, SEEK_END);
+  LOCKSTEP_RETURN_IF_ERROR(for_each_line(fd_.get(), path_, 0, size, [&](std::string_view line) {
     const auto next = read_thin_mark(line, mark_);
     if (!next || next->lines > lines || next->bytes > bytes) return false;
     mark_ = *next;
     return true;
   }));
-  if (::ftruncate(fd_, mark_.end) != 0 || ::lseek(fd_, mark_.end, SEEK_SET) < 0)
+  if (::ftruncate(fd_.get(), mark_.end) != 0 || ::lseek(fd_.get(), mark_.end, SEEK_SET) < 0)
     return derived_file_error("cannot cut", path_);
   return Status::ok();
 }
 
 Status ThinHistory::follow(Step lines, off_t bytes) {
   LOCKSTEP_RETURN_IF_ERROR(keep(lines, bytes));
-  const int fd = ::open(history_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) return derived_file_error("cannot open", history_);
+  const Descriptor history(::open(history_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!history.is_open()) return derived_file_error("cannot open", history_);
   // A line of ours that ends in the middle of one of the history's is of another history.
   const std::string due = "{\"step\":" + std::to_string(mark_.lines + 1) + ",";
   std::string found(due.size(), '\0');
-  const bool is_there =
-      ::pread(fd, found.data(), found.size(), mark_.bytes) == static_cast<ssize_t>(found.size()) &&
-      found == due;
-  Status status;
-  if (!is_there && mark_.lines > 0 && mark_.bytes < bytes) status = keep(0, 0);
-  if (status.is_ok())
-    status = for_each_line(fd, history_, mark_.bytes, bytes, [this](std::string_view line) {
-      take(line);
-      return true;
-    });
-  ::close(fd);
-  LOCKSTEP_RETURN_IF_ERROR(status);
+  const bool is_there = read_at(history.get(), static_cast<uint64_t>(mark_.bytes), found.size(),
+                                found.data()) == static_cast<ssize_t>(found.size()) &&
+                        found == due;
+  if (!is_there && mark_.lines > 0 && mark_.bytes < bytes) LOCKSTEP_RETURN_IF_ERROR(keep(0, 0));
+  LOCKSTEP_RETURN_IF_ERROR(
+      for_each_line(history.get(), history_, mark_.bytes, bytes, [this](std::string_view line) {
+        take(line);
+        return true;
+      }));
   return write();
 }
 
@@ -153,7 +144,7 @@ Status ThinHistory::add(std::string_view text) {
   }
   if (pending_.empty()) return Status::ok();
   const off_t written = mark_.end - static_cast<off_t>(pending_.size());
-  if (is_still_there(fd_, path_, written)) return write();
+  if (is_still_there(fd_.get(), path_, written)) return write();
   return follow(mark_.lines + sums_.steps, mark_.bytes + sums_.bytes);
 }
 
@@ -213,7 +204,7 @@ std::string ThinHistory::line_of_sums() {
 }
 
 Status ThinHistory::write() {
-  if (!write_all(fd_, pending_)) return derived_file_error("cannot write", path_);
+  if (!write_all(fd_.get(), pending_)) return derived_file_error("cannot write", path_);
   pending_.clear();
   return Status::ok();
 }

@@ -31,6 +31,7 @@
 #include <string>
 #include <string_view>
 
+#include "comm/base/descriptors.h"
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
 
@@ -56,9 +57,6 @@ class ThinHistory {
  public:
   // `history`: the path of history.jsonl. Makes the file if it is not there.
   static Result<std::unique_ptr<ThinHistory>> open(const std::string& history);
-  ~ThinHistory();
-  ThinHistory(const ThinHistory&) = delete;
-  ThinHistory& operator=(const ThinHistory&) = delete;
 
   // Brings the file to a history of `lines` whole lines in `bytes` bytes.
   Status follow(Step lines, off_t bytes);
@@ -95,7 +93,7 @@ class ThinHistory {
 
   const std::string history_;
   const std::string path_;
-  int fd_ = -1;
+  Descriptor fd_;
   ThinMark mark_;
   Sums sums_;
   std::string pending_;  // lines of this file

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <string>
 
-#include "data/base/read_at.h"
+#include "comm/base/descriptors.h"
 
 namespace lockstep::data {
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "data/base/read_at.h"
+#include "comm/base/descriptors.h"
 
 namespace lockstep::doctor {
 namespace {
@@ -39,8 +39,8 @@ std::vector<MappedRange> ranges_of_this_process() {
   return ranges;
 }
 
-data::Descriptor open_quietly(const std::string& path) {
-  return data::Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+Descriptor open_quietly(const std::string& path) {
+  return Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
 }
 
 }  // namespace
@@ -121,7 +121,7 @@ void FilePieces::add_named(std::string name) {
 
 void FilePieces::put_out_of_memory() const {
   for (const File& file : files_) {
-    const data::Descriptor fd = open_quietly(file.path);
+    const Descriptor fd = open_quietly(file.path);
     for (const Piece& piece : file.pieces) {
       // Pages that this process has in use stay where they are for whoever only has the file.
       for (const MappedRange& range : file.mapped) {
@@ -163,7 +163,7 @@ double FilePieces::share_out_of_memory() const {
   double all = 0;
   double there = 0;
   for (const File& file : files_) {
-    const data::Descriptor fd = open_quietly(file.path);
+    const Descriptor fd = open_quietly(file.path);
     for (const Piece& piece : file.pieces) {
       all += static_cast<double>(piece.end - piece.begin);
       there += bytes_in_memory(fd.get(), piece.begin, piece.end - piece.begin);

@@ -10,7 +10,7 @@
 
 #include "comm/base/descriptors.h"
 #include "comm/base/file.h"
-#include "data/base/read_at.h"
+#include "data/base/modified_ns.h"
 
 namespace lockstep::data {
 namespace {

@@ -6,10 +6,11 @@
 
 #include <cerrno>
 
+#include "comm/base/descriptors.h"
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
 #include "data/base/file_errors.h"
-#include "data/base/read_at.h"
+#include "data/base/modified_ns.h"
 
 namespace lockstep::data {
 namespace {

@@ -7,7 +7,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "data/base/read_at.h"
+#include "comm/base/descriptors.h"
 
 namespace lockstep::data {
 namespace {

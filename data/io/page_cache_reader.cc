@@ -8,8 +8,8 @@
 
 #include "comm/base/byte_units.h"
 #include "comm/base/check.h"
+#include "comm/base/descriptors.h"
 #include "comm/base/limits.h"
-#include "data/base/read_at.h"
 
 namespace lockstep::data {
 namespace {

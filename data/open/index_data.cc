@@ -9,7 +9,7 @@
 #include <optional>
 #include <system_error>
 
-#include "data/base/read_at.h"
+#include "data/base/modified_ns.h"
 #include "data/base/split.h"
 #include "data/base/thread_team.h"
 #include "data/formats/arrow/arrow_images.h"

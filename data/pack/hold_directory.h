@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "comm/base/descriptors.h"
 #include "comm/base/status.h"
-#include "data/base/read_at.h"
 
 namespace lockstep::data {
 

@@ -14,7 +14,6 @@
 #include "comm/base/file.h"
 #include "data/arrow/codec.h"
 #include "data/arrow/writer.h"
-#include "data/base/read_at.h"
 #include "data/files/mapped_file.h"
 
 namespace lockstep::data {

@@ -13,27 +13,13 @@
 namespace lockstep {
 namespace {
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  const int fd_;
-};
-
 Status cannot(const std::string& what, const std::string& path) {
   return {Code::kInternal, "cannot " + what + " the log " + path + ": " + errno_text(errno)};
 }
 
 Result<std::string> part_of(int fd, const std::string& path, int64_t from, int64_t to) {
   std::string text(static_cast<size_t>(to - from), '\0');
-  const ssize_t got = ::pread(fd, text.data(), text.size(), from);
+  const ssize_t got = read_at(fd, static_cast<uint64_t>(from), text.size(), text.data());
   if (got < 0) return cannot("read", path);
   text.resize(static_cast<size_t>(got));
   return text;
@@ -46,7 +32,7 @@ Result<bool> bound_log(const std::string& path, const LogBound& bound) {
   const bool is_file = ::lstat(path.c_str(), &there) == 0 && S_ISREG(there.st_mode);
   if (!is_file || there.st_size <= bound.beginning + bound.newest) return false;
   const Descriptor log(::open(path.c_str(), O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW));
-  if (log.get() < 0) return cannot("open", path);
+  if (!log.is_open()) return cannot("open", path);
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string head, part_of(log.get(), path, 0, bound.beginning));
   // Whole lines; a line that is longer than the beginning is cut.
   const size_t last = head.rfind('\n');
@@ -54,7 +40,7 @@ Result<bool> bound_log(const std::string& path, const LogBound& bound) {
   const std::string older = path + ".1";
   const Descriptor out(
       ::open(older.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
-  if (out.get() < 0) return cannot("open", older);
+  if (!out.is_open()) return cannot("open", older);
   const int64_t size = ::lseek(log.get(), 0, SEEK_END);
   LOCKSTEP_ASSIGN_OR_RETURN(std::string newest,
                             part_of(log.get(), path, std::max(kept, size - bound.newest), size));

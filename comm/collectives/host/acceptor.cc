@@ -40,8 +40,8 @@ struct Acceptor::Stranger {
   char buffer[sizeof(Hello)] = {};
 };
 
-Acceptor::Acceptor(rpc::Token token, std::shared_ptr<rpc::TlsIdentity> tls, Fd unix_listener,
-                   Fd tcp_listener, Fd wake)
+Acceptor::Acceptor(rpc::Token token, std::shared_ptr<rpc::TlsIdentity> tls,
+                   Descriptor unix_listener, Descriptor tcp_listener, Descriptor wake)
     : token_(std::move(token)),
       tls_(std::move(tls)),
       unix_listener_(std::move(unix_listener)),
@@ -127,9 +127,10 @@ int Acceptor::poll_once(std::list<Stranger>* strangers) {
   return 1;
 }
 
-void Acceptor::accept_from(const Fd& listener, bool is_unix, std::list<Stranger>* strangers) {
+void Acceptor::accept_from(const Descriptor& listener, bool is_unix,
+                           std::list<Stranger>* strangers) {
   for (;;) {
-    Fd fd = accept_one(listener.get());
+    Descriptor fd = accept_one(listener.get());
     if (!fd.is_open()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno != EAGAIN) {  // EMFILE, ENFILE: only time helps

@@ -33,8 +33,8 @@ struct Arrival {
 class Acceptor {
  public:
   // `tls`: demanded from peers over TCP; null: nothing.
-  Acceptor(rpc::Token token, std::shared_ptr<rpc::TlsIdentity> tls, Fd unix_listener,
-           Fd tcp_listener, Fd wake);
+  Acceptor(rpc::Token token, std::shared_ptr<rpc::TlsIdentity> tls, Descriptor unix_listener,
+           Descriptor tcp_listener, Descriptor wake);
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
@@ -53,7 +53,7 @@ class Acceptor {
 
   void run();
   int poll_once(std::list<Stranger>* strangers);
-  void accept_from(const Fd& listener, bool is_unix, std::list<Stranger>* strangers);
+  void accept_from(const Descriptor& listener, bool is_unix, std::list<Stranger>* strangers);
   // False if the connection needs no more work, one way or the other.
   bool advance(Stranger* stranger);
   bool answer(Stranger* stranger);
@@ -63,9 +63,9 @@ class Acceptor {
 
   const rpc::Token token_;
   const std::shared_ptr<rpc::TlsIdentity> tls_;
-  const Fd unix_listener_;
-  const Fd tcp_listener_;
-  const Fd wake_;  // eventfd, readable when the thread has to stop
+  const Descriptor unix_listener_;
+  const Descriptor tcp_listener_;
+  const Descriptor wake_;  // eventfd, readable when the thread has to stop
 
   // Used by the thread alone. Unproven callers: who makes room when there are too many.
   int64_t accept_again_at_ms_ = 0;

@@ -26,8 +26,8 @@ Status socket_failed(Code code, const std::string& what) {
   return Status(code, what + ": " + errno_text(errno));
 }
 
-Result<Fd> open_unix_socket() {
-  Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+Result<Descriptor> open_unix_socket() {
+  Descriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.is_open()) return socket_failed(Code::kInternal, "socket");
   return fd;
 }
@@ -54,33 +54,20 @@ Status after_error(int fd, short events, const Deadline& deadline) {
   return socket_failed(Code::kUnavailable, "the connection broke");
 }
 
-void take_fds(msghdr* message, size_t most_fds, std::vector<Fd>* fds) {
+void take_fds(msghdr* message, size_t most_fds, std::vector<Descriptor>* fds) {
   for (cmsghdr* c = CMSG_FIRSTHDR(message); c != nullptr; c = CMSG_NXTHDR(message, c)) {
     if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
     const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (size_t i = 0; i < count; ++i) {
       int received = -1;
       std::memcpy(&received, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-      Fd owned(received);
+      Descriptor owned(received);
       if (fds->size() < most_fds) fds->push_back(std::move(owned));
     }
   }
 }
 
 }  // namespace
-
-Fd& Fd::operator=(Fd&& other) noexcept {
-  if (this != &other) {
-    reset();
-    fd_ = std::exchange(other.fd_, -1);
-  }
-  return *this;
-}
-
-void Fd::reset() {
-  if (fd_ >= 0) close(fd_);
-  fd_ = -1;
-}
 
 Deadline Deadline::after(int64_t ms, int cancel_fd) {
   return {SystemClock().monotonic_ms() + ms, cancel_fd};
@@ -102,9 +89,9 @@ Status wait_until_ready(int fd, short events, const Deadline& deadline) {
   }
 }
 
-Result<Fd> listen_unix(const std::string& name) {
+Result<Descriptor> listen_unix(const std::string& name) {
   LOCKSTEP_ASSIGN_OR_RETURN(const UnixAddress address, unix_address(name));
-  LOCKSTEP_ASSIGN_OR_RETURN(Fd fd, open_unix_socket());
+  LOCKSTEP_ASSIGN_OR_RETURN(Descriptor fd, open_unix_socket());
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.address), address.bytes) != 0 ||
       listen(fd.get(), kBacklog) != 0) {
     return socket_failed(Code::kInternal, "listening on Unix socket @" + name);
@@ -112,20 +99,20 @@ Result<Fd> listen_unix(const std::string& name) {
   return fd;
 }
 
-Result<Fd> listen_tcp(const std::string& host, std::string* address) {
+Result<Descriptor> listen_tcp(const std::string& host, std::string* address) {
   rpc::Address real;
   LOCKSTEP_ASSIGN_OR_RETURN(const int fd, rpc::open_listening_socket({host, 0}, &real));
   *address = rpc::to_string(real);
-  return Fd(fd);
+  return Descriptor(fd);
 }
 
-Fd accept_one(int listener) {
-  return Fd(rpc::accept_connection(listener));
+Descriptor accept_one(int listener) {
+  return Descriptor(rpc::accept_connection(listener));
 }
 
-Result<Fd> connect_unix(const std::string& name) {
+Result<Descriptor> connect_unix(const std::string& name) {
   LOCKSTEP_ASSIGN_OR_RETURN(const UnixAddress address, unix_address(name));
-  LOCKSTEP_ASSIGN_OR_RETURN(Fd fd, open_unix_socket());
+  LOCKSTEP_ASSIGN_OR_RETURN(Descriptor fd, open_unix_socket());
   // A Unix socket connects at once or not at all.
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address.address), address.bytes) != 0) {
     return socket_failed(Code::kUnavailable, "connecting to Unix socket @" + name);
@@ -133,11 +120,11 @@ Result<Fd> connect_unix(const std::string& name) {
   return fd;
 }
 
-Result<Fd> connect_tcp(const std::string& text, const Deadline& deadline) {
+Result<Descriptor> connect_tcp(const std::string& text, const Deadline& deadline) {
   LOCKSTEP_ASSIGN_OR_RETURN(const rpc::Address address, rpc::parse_address(text));
   LOCKSTEP_ASSIGN_OR_RETURN(const rpc::SocketAddress where, rpc::to_socket_address(address));
   LOCKSTEP_ASSIGN_OR_RETURN(const int opened, rpc::open_client_socket(address));
-  Fd fd(opened);
+  Descriptor fd(opened);
   if (connect(fd.get(), where.get(), where.bytes) != 0) {
     if (errno != EINPROGRESS) return socket_failed(Code::kUnavailable, "connecting to " + text);
     LOCKSTEP_RETURN_IF_ERROR(wait_until_ready(fd.get(), POLLOUT, deadline));
@@ -204,8 +191,8 @@ Status send_with_fds(int fd, const void* data, size_t bytes, const std::vector<i
   return Status::ok();
 }
 
-Status receive_with_fds(int fd, void* data, size_t bytes, size_t most_fds, std::vector<Fd>* fds,
-                        const Deadline& deadline) {
+Status receive_with_fds(int fd, void* data, size_t bytes, size_t most_fds,
+                        std::vector<Descriptor>* fds, const Deadline& deadline) {
   alignas(cmsghdr) char control[CMSG_SPACE(kMostFdsPerMessage * sizeof(int))] = {};
   auto* at = static_cast<char*>(data);
   while (bytes > 0) {

@@ -1,7 +1,7 @@
 // Sockets of the data plane: abstract Unix sockets and TCP, all non-blocking. They send and receive
 // whole messages under a deadline that can be cancelled.
 //
-// Thread-safety: an Fd belongs to one thread; the functions have no state.
+// Thread-safety: the functions have no state.
 #pragma once
 
 #include <cstddef>
@@ -10,26 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "comm/base/descriptors.h"
 #include "comm/base/status.h"
 
 namespace lockstep::host {
-
-// Owns a file descriptor.
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept;
-  ~Fd() { reset(); }
-
-  int get() const { return fd_; }
-  bool is_open() const { return fd_ >= 0; }
-  void reset();
-
- private:
-  int fd_ = -1;
-};
 
 // A point in time, and a descriptor that becomes readable when nobody wants the answer any more.
 struct Deadline {
@@ -45,14 +29,14 @@ Status wait_until_ready(int fd, short events, const Deadline& deadline);
 
 // Listeners. `name` has no leading zero byte. TCP takes a free port of `host`, a numeric address of
 // this machine, and stores the result in *address.
-Result<Fd> listen_unix(const std::string& name);
-Result<Fd> listen_tcp(const std::string& host, std::string* address);
+Result<Descriptor> listen_unix(const std::string& name);
+Result<Descriptor> listen_tcp(const std::string& host, std::string* address);
 // The next waiting connection. Not open if there is none (errno tells why).
-Fd accept_one(int listener);
+Descriptor accept_one(int listener);
 
 // Errors: kUnavailable if nobody listens there.
-Result<Fd> connect_unix(const std::string& name);
-Result<Fd> connect_tcp(const std::string& address, const Deadline& deadline);
+Result<Descriptor> connect_unix(const std::string& name);
+Result<Descriptor> connect_tcp(const std::string& address, const Deadline& deadline);
 
 // True if the other end of a Unix socket runs as our user.
 bool peer_is_same_user(int fd);
@@ -66,7 +50,7 @@ Status receive_all(int fd, void* data, size_t bytes, const Deadline& deadline);
 // The same with descriptors attached; a receiver takes at most `most_fds`.
 Status send_with_fds(int fd, const void* data, size_t bytes, const std::vector<int>& fds,
                      const Deadline& deadline);
-Status receive_with_fds(int fd, void* data, size_t bytes, size_t most_fds, std::vector<Fd>* fds,
-                        const Deadline& deadline);
+Status receive_with_fds(int fd, void* data, size_t bytes, size_t most_fds,
+                        std::vector<Descriptor>* fds, const Deadline& deadline);
 
 }  // namespace lockstep::host

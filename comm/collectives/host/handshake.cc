@@ -100,7 +100,7 @@ Result<PeerSegments> exchange_segments(Stream& stream, bool over_unix, const Seg
     fds.push_back(gradient->fd());
   }
   PeerSegments peer;
-  std::vector<Fd> received;
+  std::vector<Descriptor> received;
   if (over_unix) {
     LOCKSTEP_RETURN_IF_ERROR(send_with_fds(stream.fd(), &mine, sizeof mine, fds, deadline));
     LOCKSTEP_RETURN_IF_ERROR(

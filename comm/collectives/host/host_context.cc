@@ -22,8 +22,8 @@ namespace {
 
 using namespace lockstep::host;  // NOLINT: this file is that namespace's public face
 
-Result<Fd> open_event() {
-  Fd fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+Result<Descriptor> open_event() {
+  Descriptor fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!fd.is_open()) return Status(Code::kInternal, "eventfd: " + errno_text(errno));
   return fd;
 }
@@ -37,8 +37,8 @@ std::string find_host_id() {
 
 class Context final : public HostContext {
  public:
-  Context(HostOptions options, HostAddress address, std::shared_ptr<Segment> control, Fd cancel,
-          std::unique_ptr<Acceptor> acceptor)
+  Context(HostOptions options, HostAddress address, std::shared_ptr<Segment> control,
+          Descriptor cancel, std::unique_ptr<Acceptor> acceptor)
       : options_(std::move(options)),
         address_(std::move(address)),
         control_(std::move(control)),
@@ -85,7 +85,7 @@ class Context final : public HostContext {
   const HostOptions options_;
   const HostAddress address_;
   const std::shared_ptr<Segment> control_;
-  const Fd cancel_;  // eventfd, readable if connect() has to give up
+  const Descriptor cancel_;  // eventfd, readable if connect() has to give up
   std::shared_ptr<Segment> gradient_;
   GradientGeometry geometry_;
   const std::unique_ptr<Acceptor> acceptor_;
@@ -168,7 +168,7 @@ Result<Context::Met> Context::call(const Hello& hello, const PeerAddress& peer,
     if (met.over_unix) met.stream = Stream(std::move(*fd));
   }
   if (!met.over_unix) {
-    LOCKSTEP_ASSIGN_OR_RETURN(Fd fd, connect_tcp(peer.address.tcp, deadline));
+    LOCKSTEP_ASSIGN_OR_RETURN(Descriptor fd, connect_tcp(peer.address.tcp, deadline));
     met.stream =
         Stream::called(std::move(fd), options_.tls == nullptr ? nullptr : options_.tls->context());
   }
@@ -272,10 +272,10 @@ Result<std::unique_ptr<HostContext>> HostContext::create(HostOptions options) {
   const std::string name =
       "lockstep-" + to_hex({reinterpret_cast<const uint8_t*>(suffix.data()), suffix.size()});
   if (!options.force_tcp) address.unix_name = name;
-  LOCKSTEP_ASSIGN_OR_RETURN(Fd unix_listener, listen_unix(name));
-  LOCKSTEP_ASSIGN_OR_RETURN(Fd tcp_listener, listen_tcp(options.tcp_host, &address.tcp));
-  LOCKSTEP_ASSIGN_OR_RETURN(Fd cancel, open_event());
-  LOCKSTEP_ASSIGN_OR_RETURN(Fd wake, open_event());
+  LOCKSTEP_ASSIGN_OR_RETURN(Descriptor unix_listener, listen_unix(name));
+  LOCKSTEP_ASSIGN_OR_RETURN(Descriptor tcp_listener, listen_tcp(options.tcp_host, &address.tcp));
+  LOCKSTEP_ASSIGN_OR_RETURN(Descriptor cancel, open_event());
+  LOCKSTEP_ASSIGN_OR_RETURN(Descriptor wake, open_event());
   LOCKSTEP_ASSIGN_OR_RETURN(auto control,
                             Segment::create("lockstep-control", sizeof(ControlBlock)));
   new (control->data()) ControlBlock;

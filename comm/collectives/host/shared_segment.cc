@@ -50,7 +50,7 @@ class SegmentBuffer final : public GradientBuffer {
 }  // namespace
 
 Result<std::shared_ptr<Segment>> Segment::create(const char* name, size_t bytes) {
-  Fd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  Descriptor fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.is_open()) return segment_failed("memfd_create");
   if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
     return segment_failed("a segment of " + std::to_string(bytes) + " bytes");
@@ -64,7 +64,7 @@ Result<std::shared_ptr<Segment>> Segment::create(const char* name, size_t bytes)
   return segment;
 }
 
-Result<std::shared_ptr<Segment>> Segment::map_peer(Fd fd, size_t bytes) {
+Result<std::shared_ptr<Segment>> Segment::map_peer(Descriptor fd, size_t bytes) {
   struct stat info = {};
   if (fstat(fd.get(), &info) != 0) return segment_failed("fstat of a peer's segment");
   if (bytes == 0 || static_cast<size_t>(info.st_size) != bytes) {

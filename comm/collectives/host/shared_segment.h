@@ -23,7 +23,7 @@ class Segment {
   // Zeroed. Memory is used only for touched pages.
   static Result<std::shared_ptr<Segment>> create(const char* name, size_t bytes);
   // Maps a peer's segment. Takes the descriptor.
-  static Result<std::shared_ptr<Segment>> map_peer(Fd fd, size_t bytes);
+  static Result<std::shared_ptr<Segment>> map_peer(Descriptor fd, size_t bytes);
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
@@ -34,9 +34,10 @@ class Segment {
   int fd() const { return fd_.get(); }
 
  private:
-  Segment(Fd fd, void* data, size_t bytes) : fd_(std::move(fd)), data_(data), bytes_(bytes) {}
+  Segment(Descriptor fd, void* data, size_t bytes)
+      : fd_(std::move(fd)), data_(data), bytes_(bytes) {}
 
-  Fd fd_;
+  Descriptor fd_;
   void* data_;
   size_t bytes_;
 };

@@ -9,7 +9,7 @@ namespace {
 
 class ShmLink final : public Link {
  public:
-  ShmLink(Fd socket, PeerSegments peer)
+  ShmLink(Descriptor socket, PeerSegments peer)
       : socket_(std::move(socket)),
         peer_(std::move(peer)),
         control_(static_cast<const ControlBlock*>(peer_.control->data())),
@@ -39,7 +39,7 @@ class ShmLink final : public Link {
     return reinterpret_cast<const float*>(gradient_ + offset);
   }
 
-  const Fd socket_;
+  const Descriptor socket_;
   const PeerSegments peer_;
   const ControlBlock* control_;
   const std::byte* gradient_;
@@ -47,7 +47,7 @@ class ShmLink final : public Link {
 
 }  // namespace
 
-std::shared_ptr<Link> make_shm_link(Fd socket, PeerSegments peer) {
+std::shared_ptr<Link> make_shm_link(Descriptor socket, PeerSegments peer) {
   return std::make_shared<ShmLink>(std::move(socket), std::move(peer));
 }
 

@@ -9,6 +9,6 @@
 
 namespace lockstep::host {
 
-std::shared_ptr<Link> make_shm_link(Fd socket, PeerSegments peer);
+std::shared_ptr<Link> make_shm_link(Descriptor socket, PeerSegments peer);
 
 }  // namespace lockstep::host

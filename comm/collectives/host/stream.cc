@@ -74,19 +74,19 @@ IoResult Stream::Tls::send(const iovec* parts, size_t count) {
 }
 
 Stream::Stream() = default;
-Stream::Stream(Fd fd) : fd_(std::move(fd)) {}
+Stream::Stream(Descriptor fd) : fd_(std::move(fd)) {}
 Stream::Stream(Stream&& other) noexcept = default;
 Stream& Stream::operator=(Stream&& other) noexcept = default;
 Stream::~Stream() = default;
 
-Stream Stream::accepted(Fd fd, std::shared_ptr<const rpc::TlsContext> tls) {
+Stream Stream::accepted(Descriptor fd, std::shared_ptr<const rpc::TlsContext> tls) {
   Stream stream(std::move(fd));
   if (tls != nullptr)
     stream.tls_ = std::make_unique<Tls>(rpc::TlsSocket::accept(std::move(tls), stream.fd()));
   return stream;
 }
 
-Stream Stream::called(Fd fd, std::shared_ptr<const rpc::TlsContext> tls) {
+Stream Stream::called(Descriptor fd, std::shared_ptr<const rpc::TlsContext> tls) {
   Stream stream(std::move(fd));
   if (tls != nullptr)
     stream.tls_ =
@@ -94,7 +94,7 @@ Stream Stream::called(Fd fd, std::shared_ptr<const rpc::TlsContext> tls) {
   return stream;
 }
 
-Fd Stream::release() && {
+Descriptor Stream::release() && {
   LOCKSTEP_CHECK(tls_ == nullptr, "a connection under TLS is more than its socket");
   return std::move(fd_);
 }

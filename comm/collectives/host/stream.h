@@ -30,16 +30,16 @@ namespace lockstep::host {
 class Stream {
  public:
   Stream();
-  explicit Stream(Fd fd);  // in the clear
+  explicit Stream(Descriptor fd);  // in the clear
   // Under TLS; in the clear when `tls` is null.
-  static Stream accepted(Fd fd, std::shared_ptr<const rpc::TlsContext> tls);
-  static Stream called(Fd fd, std::shared_ptr<const rpc::TlsContext> tls);
+  static Stream accepted(Descriptor fd, std::shared_ptr<const rpc::TlsContext> tls);
+  static Stream called(Descriptor fd, std::shared_ptr<const rpc::TlsContext> tls);
   Stream(Stream&& other) noexcept;
   Stream& operator=(Stream&& other) noexcept;
   ~Stream();
 
   int fd() const { return fd_.get(); }
-  Fd release() &&;  // REQUIRES: in the clear
+  Descriptor release() &&;  // REQUIRES: in the clear
 
   // Sends some of the bytes of `parts`, one part after the other. At least one part must have
   // bytes.
@@ -58,7 +58,7 @@ class Stream {
  private:
   struct Tls;
 
-  Fd fd_;
+  Descriptor fd_;
   std::unique_ptr<Tls> tls_;
 };
 

@@ -11,7 +11,7 @@
 namespace lockstep::host {
 
 Result<std::unique_ptr<TcpIo>> TcpIo::create() {
-  Fd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  Descriptor wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.is_open()) return Status(Code::kInternal, "eventfd: " + errno_text(errno));
   return std::unique_ptr<TcpIo>(new TcpIo(std::move(wake)));
 }

@@ -28,10 +28,10 @@ class TcpIo {
   void drain(int limit_ms);
 
  private:
-  explicit TcpIo(Fd wake) : wake_(std::move(wake)) {}
+  explicit TcpIo(Descriptor wake) : wake_(std::move(wake)) {}
   void run();
 
-  const Fd wake_;  // eventfd
+  const Descriptor wake_;  // eventfd
   std::atomic<bool> stop_{false};
   std::vector<std::shared_ptr<TcpLink>> links_;
   std::thread thread_;

@@ -10,8 +10,8 @@
 
 #include "comm/base/file.h"
 #include "comm/base/hash.h"
+#include "data/base/modified_ns.h"
 #include "data/base/one_at_a_time.h"
-#include "data/base/read_at.h"
 #include "data/base/thread_team.h"
 #include "data/dataset/content_hash.h"
 #include "data/dataset/statistics.h"

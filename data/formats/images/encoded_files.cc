@@ -4,8 +4,8 @@
 
 #include <utility>
 
+#include "comm/base/descriptors.h"
 #include "data/base/file_errors.h"
-#include "data/base/read_at.h"
 #include "data/files/inflate_cache.h"
 
 namespace lockstep::data {

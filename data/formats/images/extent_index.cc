@@ -13,7 +13,7 @@
 #include "comm/base/hash.h"
 #include "comm/base/limits.h"
 #include "data/base/file_errors.h"
-#include "data/base/read_at.h"
+#include "data/base/modified_ns.h"
 
 namespace lockstep::data {
 namespace {

@@ -7,10 +7,11 @@
 #include <cerrno>
 #include <vector>
 
+#include "comm/base/descriptors.h"
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
 #include "data/base/file_errors.h"
-#include "data/base/read_at.h"
+#include "data/base/modified_ns.h"
 
 namespace lockstep::data {
 namespace {

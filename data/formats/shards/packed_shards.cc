@@ -11,13 +11,14 @@
 #include <system_error>
 #include <utility>
 
+#include "comm/base/descriptors.h"
 #include "comm/base/file.h"
 #include "comm/base/hash.h"
 #include "comm/base/limits.h"
 #include "data/base/file_errors.h"
 #include "data/base/lower_case.h"
+#include "data/base/modified_ns.h"
 #include "data/base/one_at_a_time.h"
-#include "data/base/read_at.h"
 #include "data/base/thread_team.h"
 #include "data/files/cached_text.h"
 #include "data/files/inflate_cache.h"

@@ -9,10 +9,10 @@
 
 #include "comm/base/byte_units.h"
 #include "comm/base/crc32c.h"
+#include "comm/base/descriptors.h"
 #include "data/base/file_errors.h"
 #include "data/base/little_endian.h"
 #include "data/base/lower_case.h"
-#include "data/base/read_at.h"
 #include "data/files/gzip.h"
 #include "data/files/list_files.h"
 #include "data/formats/shards/packed_shards.h"

@@ -41,50 +41,29 @@ std::string footer_hash(std::string_view hashes, const Footer& footer, const std
   return hash.hex();
 }
 
-class File {
- public:
-  explicit File(int fd) : fd_(fd) {}
-  ~File() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  bool is_open() const { return fd_ >= 0; }
+bool read_whole(int fd, uint64_t offset, void* out, uint64_t bytes) {
+  return read_at(fd, offset, bytes, out) == static_cast<ssize_t>(bytes);
+}
 
-  uint64_t bytes() const {
-    struct stat info {};
-    return ::fstat(fd_, &info) == 0 ? static_cast<uint64_t>(info.st_size) : 0;
-  }
+uint64_t bytes_of(int fd) {
+  struct stat info {};
+  return ::fstat(fd, &info) == 0 ? static_cast<uint64_t>(info.st_size) : 0;
+}
 
-  bool read(uint64_t offset, void* out, uint64_t bytes) const {
-    for (uint64_t done = 0; done < bytes;) {
-      const ssize_t n = ::pread(fd_, static_cast<char*>(out) + done, bytes - done,
-                                static_cast<off_t>(offset + done));
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return false;
-      done += static_cast<uint64_t>(n);
-    }
-    return true;
-  }
-
-  bool write(const void* data, uint64_t bytes) const {
-    return write_all(fd_, {static_cast<const char*>(data), bytes});
-  }
-
- private:
-  int fd_;
-};
+bool write_bytes(int fd, const void* data, uint64_t bytes) {
+  return write_all(fd, {static_cast<const char*>(data), bytes});
+}
 
 // The hashes of its blocks, where the file is a chunk of this id.
-bool read_hashes(const File& file, const std::string& id, Footer& footer, std::string& hashes) {
-  const uint64_t size = file.bytes();
-  if (size < sizeof footer || !file.read(size - sizeof footer, &footer, sizeof footer))
+bool read_hashes(int file, const std::string& id, Footer& footer, std::string& hashes) {
+  const uint64_t size = bytes_of(file);
+  if (size < sizeof footer || !read_whole(file, size - sizeof footer, &footer, sizeof footer))
     return false;
   if (std::memcmp(footer.magic, kMagic, sizeof kMagic) != 0 || footer.bytes > size ||
       chunk_file_bytes(footer.bytes) != size)
     return false;
   hashes.resize(blocks_of(footer.bytes) * kHashBytes);
-  if (!file.read(footer.bytes, hashes.data(), hashes.size())) return false;
+  if (!read_whole(file, footer.bytes, hashes.data(), hashes.size())) return false;
   return footer_hash(hashes, footer, id) == std::string_view(footer.hash, kHashBytes);
 }
 
@@ -96,18 +75,19 @@ uint64_t chunk_file_bytes(uint64_t content_bytes) {
 
 ChunkRead read_chunk(const std::string& path, const std::string& id, uint64_t offset,
                      uint64_t bytes, uint8_t* out) {
-  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.is_open()) return ChunkRead::kMissing;
   Footer footer{};
   std::string hashes;
-  if (!read_hashes(file, id, footer, hashes) || offset > footer.bytes ||
+  if (!read_hashes(file.get(), id, footer, hashes) || offset > footer.bytes ||
       bytes > footer.bytes - offset)
     return ChunkRead::kDamaged;
   const uint64_t first = offset / kBlockBytes;
   const uint64_t end = std::min(blocks_of(offset + bytes) * kBlockBytes, footer.bytes);
   thread_local std::vector<uint8_t> room;
   room.resize(end - first * kBlockBytes);
-  if (!file.read(first * kBlockBytes, room.data(), room.size())) return ChunkRead::kDamaged;
+  if (!read_whole(file.get(), first * kBlockBytes, room.data(), room.size()))
+    return ChunkRead::kDamaged;
   for (uint64_t at = 0; at < room.size(); at += kBlockBytes) {
     const std::string hash =
         xxh3_hex(room.data() + at, std::min<uint64_t>(kBlockBytes, room.size() - at));
@@ -130,9 +110,10 @@ bool write_chunk(const std::string& path, const std::string& id, std::span<const
   const std::string part = path + kPartEnding;
   bool is_written = false;
   {
-    const File file(::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    is_written = file.is_open() && file.write(content.data(), content.size()) &&
-                 file.write(hashes.data(), hashes.size()) && file.write(&footer, sizeof footer);
+    const Descriptor file(::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    is_written = file.is_open() && write_bytes(file.get(), content.data(), content.size()) &&
+                 write_bytes(file.get(), hashes.data(), hashes.size()) &&
+                 write_bytes(file.get(), &footer, sizeof footer);
   }
   if (is_written && ::rename(part.c_str(), path.c_str()) == 0) return true;
   ::unlink(part.c_str());

@@ -15,11 +15,12 @@
 #include <system_error>
 #include <vector>
 
+#include "comm/base/descriptors.h"
 #include "comm/base/file.h"
 #include "comm/base/hash.h"
 #include "data/arrow/file_layout.h"
 #include "data/base/file_errors.h"
-#include "data/base/read_at.h"
+#include "data/base/modified_ns.h"
 #include "data/base/split.h"
 #include "data/base/thread_team.h"
 #include "data/files/mapped_file.h"
@@ -87,7 +88,7 @@ class Words {
   std::string last() const { return last_words(path()); }
 
  private:
-  const data::Descriptor file_;
+  const Descriptor file_;
 };
 
 // Starts `lockstep-parquet MODE FILE OUT DESCRIPTOR COLUMN...`.
@@ -126,11 +127,11 @@ Status decode(const std::string& mode, const Source& source, const std::string& 
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)
     return {Code::kInternal, "cannot make a pipe: " + errno_text(errno)};
-  const data::Descriptor read_end(ends[0]);
+  const Descriptor read_end(ends[0]);
   const Words words;
   pid_t pid = 0;
   {
-    const data::Descriptor write_end(ends[1]);  // the decoder alone holds it then
+    const Descriptor write_end(ends[1]);  // the decoder alone holds it then
     LOCKSTEP_ASSIGN_OR_RETURN(pid,
                               start_decoder(mode, source, to, write_end.get(), columns, words));
   }
@@ -167,7 +168,7 @@ Result<std::vector<size_t>> columns_of(const Source& source, const data::ColumnN
 
 // So that after a power cut, too, what has its name is whole.
 Status sync_file(const std::string& path) {
-  const data::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() >= 0 && ::fsync(file.get()) == 0) return Status::ok();
   return {Code::kInternal, "cannot write " + path + ": " + errno_text(errno)};
 }

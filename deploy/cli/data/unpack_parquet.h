@@ -18,10 +18,10 @@
 #include <memory>
 #include <string>
 
+#include "comm/base/descriptors.h"
 #include "comm/base/status.h"
 #include "data/base/column_names.h"
 #include "data/base/progress.h"
-#include "data/base/read_at.h"
 
 namespace lockstep {
 
@@ -40,9 +40,9 @@ class UnpackedParquet {
 
  private:
   std::string path_;
-  std::string directory_;                    // TO.unpacked
-  std::string root_;                         // in it, of STAMP
-  std::unique_ptr<data::Descriptor> alone_;  // the lock goes with it
+  std::string directory_;              // TO.unpacked
+  std::string root_;                   // in it, of STAMP
+  std::unique_ptr<Descriptor> alone_;  // the lock goes with it
 };
 
 }  // namespace lockstep

@@ -22,8 +22,9 @@
 #include <vector>
 
 #include "comm/base/clock.h"
+#include "comm/base/descriptors.h"
 #include "comm/base/prng.h"
-#include "data/base/read_at.h"
+#include "data/base/modified_ns.h"
 #include "data/io/page_cache_reader.h"
 #include "data/io/pread_reader.h"
 
@@ -78,7 +79,7 @@ Status read_one_by_one(const std::vector<data::Read>& reads) {
 }
 
 int run(const Arguments& arguments) {
-  const data::Descriptor fd(data::open_to_read(arguments.file));
+  const Descriptor fd(data::open_to_read(arguments.file));
   struct stat info {};
   if (fd.get() < 0 || ::fstat(fd.get(), &info) != 0)
     fail({Code::kNoInput, "cannot open " + arguments.file});

@@ -19,7 +19,6 @@ namespace lockstep {
 namespace {
 
 using host::Deadline;
-using host::Fd;
 using host::Hello;
 using testing::kConnectMs;
 
@@ -152,7 +151,7 @@ TEST(HostContext, AWrongTokenIsRefusedOnBothSides) {
 
 TEST(HostContext, GarbageAndSilenceHarmNobody) {
   Pair pair;
-  std::vector<Fd> strangers;
+  std::vector<Descriptor> strangers;
   const Deadline deadline = Deadline::after(kConnectMs);
   for (int i = 0; i < 100; ++i) {
     auto fd = host::connect_tcp(pair.first->address().tcp, deadline);
@@ -219,8 +218,8 @@ TEST(Acceptor, AListenerWhoseCallersCannotBeTakenBurnsNoCoreAndTheOtherIsServed)
   auto listener = host::listen_tcp("127.0.0.1", &tcp);
   ASSERT_TRUE(listener.is_ok());
   // Always readable, and accept() always fails.
-  host::Acceptor acceptor("secret", nullptr, Fd(eventfd(1, EFD_NONBLOCK)), std::move(*listener),
-                          Fd(eventfd(0, EFD_NONBLOCK)));
+  host::Acceptor acceptor("secret", nullptr, Descriptor(eventfd(1, EFD_NONBLOCK)),
+                          std::move(*listener), Descriptor(eventfd(0, EFD_NONBLOCK)));
   const double before = cpu_seconds();
   EXPECT_EQ(acceptor.wait_for(1, Deadline::after(400)).status().code(), Code::kTimeout);
   EXPECT_LT(cpu_seconds() - before, 0.05);

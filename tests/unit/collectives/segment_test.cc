@@ -13,7 +13,7 @@ namespace {
 TEST(Segment, APeerSeesWhatTheOwnerWritesAndCannotWriteItself) {
   auto owner = Segment::create("test", 8192);
   ASSERT_TRUE(owner.is_ok()) << owner.status().message();
-  auto peer = Segment::map_peer(Fd(dup((*owner)->fd())), 8192);
+  auto peer = Segment::map_peer(Descriptor(dup((*owner)->fd())), 8192);
   ASSERT_TRUE(peer.is_ok()) << peer.status().message();
   std::memcpy((*owner)->data(), "hello", 6);
   EXPECT_STREQ(static_cast<const char*>((*peer)->data()), "hello");
@@ -24,7 +24,7 @@ TEST(Segment, APeerSeesWhatTheOwnerWritesAndCannotWriteItself) {
 }
 
 TEST(Segment, AnUnsealedSegmentIsRefused) {
-  Fd fd(memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  Descriptor fd(memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(ftruncate(fd.get(), 4096), 0);
   EXPECT_EQ(Segment::map_peer(std::move(fd), 4096).status().code(), Code::kRefused);
 }
@@ -32,7 +32,8 @@ TEST(Segment, AnUnsealedSegmentIsRefused) {
 TEST(Segment, AnotherSizeThanAnnouncedIsRefused) {
   auto owner = Segment::create("test", 4096);
   ASSERT_TRUE(owner.is_ok());
-  EXPECT_EQ(Segment::map_peer(Fd(dup((*owner)->fd())), 8192).status().code(), Code::kRefused);
+  EXPECT_EQ(Segment::map_peer(Descriptor(dup((*owner)->fd())), 8192).status().code(),
+            Code::kRefused);
 }
 
 }  // namespace

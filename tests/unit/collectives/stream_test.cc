@@ -18,7 +18,6 @@ namespace lockstep {
 namespace {
 
 using host::Deadline;
-using host::Fd;
 using host::Hello;
 using host::Stream;
 using testing::certified;
@@ -34,8 +33,8 @@ std::shared_ptr<rpc::TlsIdentity> of_another_authority() {
 }
 
 struct Ends {
-  Fd caller;
-  Fd called;
+  Descriptor caller;
+  Descriptor called;
 };
 
 Ends connected() {
@@ -43,7 +42,7 @@ Ends connected() {
   EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
   const int little = 4096;
   for (const int end : ends) setsockopt(end, SOL_SOCKET, SO_SNDBUF, &little, sizeof little);
-  return {Fd(ends[0]), Fd(ends[1])};
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
 Deadline soon() {
@@ -177,7 +176,7 @@ TEST(TlsStream, OnlyWhoHasACertificateOfTheRunJoinsAGeneration) {
 // Between caller and called, with a certificate of the authority but without the token.
 class Middle {
  public:
-  Middle(Fd to_caller, Fd to_called)
+  Middle(Descriptor to_caller, Descriptor to_called)
       : to_caller_(Stream::accepted(std::move(to_caller), certified()->context())),
         to_called_(Stream::called(std::move(to_called), certified()->context())) {}
 

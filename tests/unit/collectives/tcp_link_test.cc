@@ -27,9 +27,9 @@ class TcpLinkTest : public ::testing::Test {
   void SetUp() override {
     int ends[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    link = std::make_unique<TcpLink>(Stream(Fd(ends[0])), kGeneration, &waiter,
+    link = std::make_unique<TcpLink>(Stream(Descriptor(ends[0])), kGeneration, &waiter,
                                      [this] { ++notified; });
-    peer = Fd(ends[1]);
+    peer = Descriptor(ends[1]);
   }
 
   void peer_says(const OpDescriptor& op) {
@@ -45,8 +45,8 @@ class TcpLinkTest : public ::testing::Test {
   std::string told(const OpDescriptor& op, std::span<const std::byte> payload) {
     int ends[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    TcpLink sender(Stream{Fd(ends[0])}, kGeneration, &waiter, [] {});
-    const Fd wire(ends[1]);
+    TcpLink sender(Stream{Descriptor(ends[0])}, kGeneration, &waiter, [] {});
+    const Descriptor wire(ends[1]);
     sender.exchange(op, {payload}, {});
     std::string text;
     char piece[4096];
@@ -68,7 +68,7 @@ class TcpLinkTest : public ::testing::Test {
 
   FlagBlock waiter;
   int notified = 0;
-  Fd peer;
+  Descriptor peer;
   std::unique_ptr<TcpLink> link;
 };
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "comm/base/prng.h"
-#include "data/base/read_at.h"
+#include "data/base/modified_ns.h"
 #include "data/io/file_extent.h"
 #include "tests/support/files.h"
 #include "tests/support/temporary_directory.h"

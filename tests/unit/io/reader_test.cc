@@ -10,6 +10,7 @@
 #include <map>
 #include <vector>
 
+#include "comm/base/descriptors.h"
 #include "comm/base/limits.h"
 #include "data/io/page_cache.h"
 #include "data/io/page_cache_reader.h"

@@ -9,29 +9,15 @@
 
 #include <utility>
 
+#include "comm/base/descriptors.h"
+
 namespace lockstep {
 namespace {
 
 constexpr uid_t kNobody = 65534;
 
-struct Fd {
-  Fd() = default;
-  explicit Fd(int opened) : fd(opened) {}
-  Fd(Fd&& other) noexcept : fd(std::exchange(other.fd, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd, other.fd);
-    return *this;
-  }
-  ~Fd() {
-    if (is_open()) ::close(fd);
-  }
-  bool is_open() const { return fd >= 0; }
-  int get() const { return fd; }
-  int fd = -1;
-};
-
 struct Listening {
-  Fd fd;
+  Descriptor fd;
   sockaddr_storage where = {};
   socklen_t bytes = 0;
 };
@@ -49,7 +35,7 @@ Listening listen_on(int family) {
     in6.sin6_addr = in6addr_loopback;
     made.bytes = sizeof in6;
   }
-  Fd fd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Descriptor fd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   auto* const address = reinterpret_cast<sockaddr*>(&made.where);
   if (::bind(fd.get(), address, made.bytes) != 0 || ::listen(fd.get(), 4) != 0) return made;
   EXPECT_EQ(::getsockname(fd.get(), address, &made.bytes), 0);
@@ -57,8 +43,8 @@ Listening listen_on(int family) {
   return made;
 }
 
-Fd connect_to(const Listening& there) {
-  Fd fd(::socket(there.where.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+Descriptor connect_to(const Listening& there) {
+  Descriptor fd(::socket(there.where.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&there.where), there.bytes), 0);
   return fd;
 }
@@ -68,8 +54,8 @@ class PeerOwner : public ::testing::TestWithParam<int> {};
 TEST_P(PeerOwner, IsTheUserOfTheOtherEnd) {
   const Listening ours = listen_on(GetParam());
   if (!ours.fd.is_open()) GTEST_SKIP() << "no loopback of this family";
-  const Fd caller = connect_to(ours);
-  const Fd called(::accept4(ours.fd.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  const Descriptor caller = connect_to(ours);
+  const Descriptor called(::accept4(ours.fd.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (!owner_of_peer(caller.get())) GTEST_SKIP() << "the kernel does not say";
   EXPECT_EQ(owner_of_peer(caller.get()), ::geteuid());
   EXPECT_EQ(owner_of_peer(called.get()), ::geteuid());
@@ -85,7 +71,7 @@ TEST_P(PeerOwner, IsNotUsIfAnotherUserHasBoundThePort) {
     if (::setuid(kNobody) != 0) ::_exit(1);
     const Listening theirs = listen_on(GetParam());
     if (::write(told[1], &theirs.where, sizeof theirs.where) < 0) ::_exit(1);
-    const Fd called(::accept4(theirs.fd.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const Descriptor called(::accept4(theirs.fd.get(), nullptr, nullptr, SOCK_CLOEXEC));
     char byte;
     (void)!::read(called.get(), &byte, 1);  // until the test hangs up
     ::_exit(0);
@@ -95,7 +81,7 @@ TEST_P(PeerOwner, IsNotUsIfAnotherUserHasBoundThePort) {
             static_cast<ssize_t>(sizeof theirs.where));
   theirs.bytes = GetParam() == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
   {
-    const Fd caller = connect_to(theirs);
+    const Descriptor caller = connect_to(theirs);
     if (owner_of_peer(caller.get())) {
       EXPECT_EQ(owner_of_peer(caller.get()), kNobody);
       EXPECT_FALSE(may_be_our_peer(caller.get()));

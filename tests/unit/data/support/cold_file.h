@@ -8,7 +8,8 @@
 
 #include <string>
 
-#include "data/base/read_at.h"
+#include "comm/base/descriptors.h"
+#include "data/base/modified_ns.h"
 #include "data/io/file_extent.h"
 #include "data/io/page_cache.h"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "comm/base/prng.h"
-#include "data/base/read_at.h"
+#include "data/base/modified_ns.h"
 #include "data/dataset/dataset.h"
 #include "data/image/image_decoder.h"
 #include "tests/support/files.h"
