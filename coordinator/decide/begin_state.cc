@@ -47,15 +47,12 @@ State begin_state(const Beginning& beginning, int64_t now_ms, Experience experie
   state.is_identity_stored = beginning.is_identity_stored;
   state.started_ms = now_ms;
   state.last_tick_ms = now_ms;
-  const auto workers = beginning.settings.find("workers");
-  if (workers != beginning.settings.end()) {
-    state.wanted_workers =
-        static_cast<uint32_t>(std::strtoul(workers->second.c_str(), nullptr, 10));
-  }
   const auto setting = [&](const char* key) {
     const auto found = beginning.settings.find(key);
     return found == beginning.settings.end() ? std::string() : found->second;
   };
+  state.wanted_workers =
+      static_cast<uint32_t>(std::strtoul(setting("workers").c_str(), nullptr, 10));
   state.code_hash = setting(kCodeSetting);
   state.state_hash = setting(kStateSetting);
   for (const auto& [key, value] : beginning.settings)

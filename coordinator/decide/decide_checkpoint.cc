@@ -201,6 +201,16 @@ Reason accept(Turn& turn, const WrittenCheckpoint& written) {
   return Reason::kCheckpointAccepted;
 }
 
+// Lets it count if it may.
+Reason settle_checkpoint(Turn& turn, const std::string& name) {
+  const auto it = turn.state.written.find(name);
+  if (it == turn.state.written.end() || !it->second.is_read || awaits_check(turn, it->second))
+    return Reason::kCheckpointWritten;
+  const WrittenCheckpoint written = std::move(it->second);
+  turn.state.written.erase(it);
+  return accept(turn, written);
+}
+
 }  // namespace
 
 const CheckpointEntry* newest_until(const State& state, Step step) {
@@ -279,21 +289,6 @@ Reason on_checkpoint(Turn& turn, Member& member, Generation generation,
   state.written[message.name()] = {member.id, generation, message, false, turn.now_ms, turn.now_ms};
   turn.actions.push_back(ReadManifest{message.name()});
   return Reason::kCheckpointWritten;
-}
-
-CheckpointStanding standing_of(const Turn& turn, const std::string& name) {
-  const auto written = turn.state.written.find(name);
-  if (written == turn.state.written.end()) return CheckpointStanding::kPlanned;
-  if (!written->second.is_read) return CheckpointStanding::kWritten;
-  return awaits_check(turn, written->second) ? CheckpointStanding::kRead
-                                             : CheckpointStanding::kAgreed;
-}
-
-Reason settle_checkpoint(Turn& turn, const std::string& name) {
-  if (standing_of(turn, name) != CheckpointStanding::kAgreed) return Reason::kCheckpointWritten;
-  const WrittenCheckpoint written = std::move(turn.state.written.at(name));
-  turn.state.written.erase(name);
-  return accept(turn, written);
 }
 
 void settle_checkpoints(Turn& turn) {

@@ -273,13 +273,8 @@ Reason on_drained(Turn& turn, Member& member, const wire::Leave& message);
 void release_leavers(Turn& turn, bool all);
 
 // ---- decide_checkpoint.cc
-// How far a checkpoint has come that does not count yet. It counts once it is kAgreed: its manifest
-// was read, and no check of its weights is outstanding.
-enum class CheckpointStanding : uint8_t { kPlanned, kWritten, kRead, kAgreed };
-CheckpointStanding standing_of(const Turn& turn, const std::string& name);
-// Lets it count if it may.
-Reason settle_checkpoint(Turn& turn, const std::string& name);
-// The same of all, after a check was judged.
+// Lets the written checkpoints count that may, after a check was judged: their manifest was read,
+// and no check of their weights is outstanding.
 void settle_checkpoints(Turn& turn);
 // Those that `is_void` names will never count.
 void void_written(Turn& turn, const std::function<bool(const WrittenCheckpoint&)>& is_void);

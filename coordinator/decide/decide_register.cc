@@ -1,8 +1,6 @@
 // A process wants in, or is back.
-#include <algorithm>
 
 #include "comm/base/limits.h"
-#include "comm/base/planted_bug.h"
 #include "coordinator/decide/open_term.h"
 #include "coordinator/state/identity.h"
 

@@ -25,28 +25,16 @@ using Comparisons = std::vector<Comparison>;
 
 constexpr char kTrialLine[] = "trial";  // of a script: a hash of its first slot
 
-// The run cannot get its workers: the newcomer is told first, then everybody.
-Reason refuse_and_end(Turn& turn, ConnectionId connection, Reason reason, int code,
-                      const std::string& why) {
-  wire::Envelope envelope;
-  envelope.mutable_goodbye()->set_exit_code(static_cast<uint32_t>(code));
-  envelope.mutable_goodbye()->set_message(why);
-  turn.send(connection, std::move(envelope));
-  end_run(turn, code, why);
-  return reason;
-}
-
-// Nobody may hold the door shut for the rest once training is under way. In an open term none is.
+// The newcomer is told first, then everybody. Nobody may hold the door shut for the rest once
+// training is under way. In an open term none is.
 Reason refuse_misfit(Turn& turn, ConnectionId connection, Reason reason, int code,
                      const std::string& why) {
+  say_goodbye(turn, connection, code, why);
   if ((is_first_start(turn) && turn.state.source_generation == 0) ||
       turn.options.is_script_open()) {
-    return refuse_and_end(turn, connection, reason, code, why);
+    end_run(turn, code, why);
+    return reason;
   }
-  wire::Envelope envelope;
-  envelope.mutable_goodbye()->set_exit_code(static_cast<uint32_t>(code));
-  envelope.mutable_goodbye()->set_message(why);
-  turn.send(connection, std::move(envelope));
   turn.actions.push_back(CloseConnection{connection});
   turn.note(LogLine::Level::kWarn, "worker_refused", why + "; the run goes on without it");
   return Reason::kRefusedMisfit;

@@ -82,7 +82,7 @@ class SqliteJournal final : public Journal {
       const auto* step = std::get_if<StepEntry>(&entry);
       if (step != nullptr && (step->step + 1) % kPieceSteps == 0) end = step->step + 1;
     }
-    return close_pieces(*database_, *chain_, end).status();
+    return end == 0 ? Status::ok() : close_pieces(*database_, *chain_, end).status();
   }
 
   std::unique_ptr<Database> database_;
