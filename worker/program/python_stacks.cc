@@ -15,20 +15,19 @@
 #include <string_view>
 #include <thread>
 
-#include "comm/base/byte_units.h"
 #include "comm/base/file.h"
+#include "comm/base/limits.h"
 
 namespace lockstep {
 namespace {
 
 constexpr size_t kMostProcesses = 64;
 constexpr size_t kToldFrames = 3;
-constexpr size_t kMostOfFile = 16 * kKib;
 constexpr std::chrono::milliseconds kLookPause{20};
 constexpr int kMostLooks = 50;
 
 std::string proc_file(pid_t pid, const char* name) {
-  auto text = read_file("/proc/" + std::to_string(pid) + "/" + name, kMostOfFile);
+  auto text = read_file("/proc/" + std::to_string(pid) + "/" + name, limits::kSystemFileBytes);
   return text.is_ok() ? *text : std::string();
 }
 

@@ -67,11 +67,12 @@ Result<Runner::Agreed> Runner::train_step(Life& life, ResumePoint& at) {
   if (outcome.check) {
     compared_ = {at.step, outcome.check->weights_hash()};
     parts_.port.report_check(life.order.generation, std::move(*outcome.check));
-  } else if (stop || life.plan.may_be_kept(at.step) || data::check_after(at.step, options_.job)) {
+  } else if (stop || life.plan.may_be_kept(at.step) ||
+             (life.collective->world_size() > 1 && data::check_after(at.step, options_.job))) {
     LOCKSTEP_RETURN_IF_ERROR(compare_weights(life, at.step));
   }
 
-  const uint64_t every = options_.job.checkpoint().every_steps();
+  const uint64_t every = life.plan.checkpoint_every;
   // The final one has the same name: one report of it must not be taken for the other.
   const bool is_last = stop || at.step >= life.plan.total_steps;
   if (life.is_writer && every > 0 && at.step % every == 0 && !is_last)
@@ -130,7 +131,7 @@ Status Runner::evaluate(Life& life, ResumePoint& at) {
 
 // checkpoint.best. At the end of the run the final checkpoint is the same.
 Status Runner::keep_if_best(Life& life, const ResumePoint& at) {
-  const bool is_wanted = data::keeps_best(options_.job.checkpoint().best()) && at.step > 0;
+  const bool is_wanted = life.plan.keeps_best && at.step > 0;
   if (!is_wanted || track_.last.step != at.step ||
       !data::is_better(track_.last, track_.kept, life.plan.by))
     return Status::ok();

@@ -8,6 +8,7 @@
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
 #include "comm/base/text/printable.h"
+#include "comm/base/text/shallow_json.h"
 #include "comm/base/text/shell_word.h"
 
 namespace lockstep {
@@ -21,13 +22,8 @@ constexpr int kDepth = 16;
 
 Result<Json> read_config(const std::string& path) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string text, read_file(path, limits::kJobFileBytes));
-  bool too_deep = false;
-  const auto watch = [&](int depth, Json::parse_event_t, Json&) {
-    too_deep |= depth > kDepth;
-    return !too_deep;
-  };
-  Json root = Json::parse(text, watch, /*allow_exceptions=*/false);
-  if (!too_deep && root.is_object()) return root;
+  Json root = parse_shallow_json(text, kDepth);
+  if (root.is_object()) return root;
   return Status(Code::kBadData, shell_word(path) +
                                     ", beside the weights of model.init, is no JSON object; put it "
                                     "back as it was, or remove it if it is not of these weights");

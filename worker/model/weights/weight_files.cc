@@ -11,6 +11,7 @@
 #include "comm/base/file.h"
 #include "comm/base/hash.h"
 #include "comm/base/limits.h"
+#include "comm/base/text/shallow_json.h"
 #include "comm/base/text/shell_word.h"
 
 namespace lockstep {
@@ -87,14 +88,8 @@ Status bad_index(const std::string& path, const std::string& what) {
 Result<std::map<std::string, std::string>> read_index(const std::string& path) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string text,
                             read_file(path, limits::kSafetensorsHeaderBytes));
-  bool too_deep = false;
-  const auto watch = [&](int depth, Json::parse_event_t, Json&) {
-    too_deep |= depth > kIndexDepth;
-    return !too_deep;
-  };
-  const Json root = Json::parse(text, watch, /*allow_exceptions=*/false);
-  if (too_deep || root.is_discarded() || !root.is_object() || !root.contains("weight_map") ||
-      !root["weight_map"].is_object())
+  const Json root = parse_shallow_json(text, kIndexDepth);
+  if (!root.is_object() || !root.contains("weight_map") || !root["weight_map"].is_object())
     return bad_index(path, "is not a JSON object with a weight_map");
   std::map<std::string, std::string> files;
   for (const auto& [tensor, file] : root["weight_map"].items()) {
