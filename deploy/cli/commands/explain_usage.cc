@@ -12,8 +12,8 @@ namespace lockstep {
 namespace {
 
 // As every command calls the place of a run.
-constexpr const char* kRunDirOptions[] = {"--run-dir",  "run-dir",   "run_dir",
-                                          "run-or-dir", "directory", "run-or-checkpoint"};
+constexpr const char* kRunDirOptions[] = {"--run-dir", "run-dir", "run-or-dir", "directory",
+                                          "run-or-checkpoint"};
 
 bool is_any_url(std::string_view text) {
   const std::string_view scheme = text.substr(0, std::min(text.find("://"), text.size()));

@@ -1,7 +1,6 @@
 #include "deploy/cli/doctor/doctor_report.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 
 #include "deploy/cli/base/text.h"

@@ -1,7 +1,6 @@
 #include "deploy/cli/export/input_card.h"
 
 #include <charconv>
-#include <cstdio>
 #include <vector>
 
 #include "comm/wire/data_formats.h"

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>

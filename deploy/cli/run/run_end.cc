@@ -22,16 +22,15 @@ bool has_steps(const RunDir& dir) {
 }
 
 // Why the coordinator ended the run: its sentence, without what remains.
-std::string reason_of_end(const RunDir& dir) {
-  const auto summary = read_summary(dir.path());
+std::string reason_of_end(const Result<nlohmann::json>& summary) {
   const std::string message = summary.is_ok() ? summary->value("message", "") : "";
   return message.empty() ? "stopped" : message.substr(0, message.find("; "));
 }
 
-void tell_stopped(RunDir& dir, const std::string& again) {
+void tell_stopped(RunDir& dir, const Result<nlohmann::json>& summary, const std::string& again) {
   if (const auto steps = newest_checkpoint_step(dir.path())) {
     print_text("%s; the newest checkpoint has %s steps; continue with: %s\n",
-               reason_of_end(dir).c_str(), grouped(*steps).c_str(), again.c_str());
+               reason_of_end(summary).c_str(), grouped(*steps).c_str(), again.c_str());
   } else if (has_steps(dir)) {
     print_text("stopped without a checkpoint; begin again with: %s\n", again.c_str());
   } else if (dir.discard()) {
@@ -69,7 +68,7 @@ int tell_end(const RunEnd& end, RunDir& dir, const std::string& again) {
     print_text("\ndone\n%s%s", summary_table(*summary, dir.path()).c_str(),
                next_commands(dir.path()).c_str());
   else if (end.exit_code == 75)
-    tell_stopped(dir, again);
+    tell_stopped(dir, summary, again);
   std::fflush(stdout);
   if (!end.trouble.empty()) {  // else the coordinator has said what happened and what to do
     print_error("lockstep: %s\n", end.trouble.c_str());

@@ -76,7 +76,7 @@ std::string summary_table(const json& summary, const std::string& run_dir) {
       metrics != summary.end() && metrics->is_object())
     for (const auto& [name, value] : metrics->items())
       if (value.is_number()) out += row("test " + name, fixed(value.get<double>(), 4));
-  if (has_best(summary)) out += row("best", best_text(summary));
+  if (const std::string best = best_text(summary); !best.empty()) out += row("best", best);
   out +=
       row("steps", count_text(summary, "steps") + " (" + counted(summary, "epochs", "whole epoch") +
                        "), " + counted(summary, "generations", "generation"));

@@ -158,11 +158,10 @@ Status TensorboardExport::add_whole_steps(const std::string& path, uint64_t last
 Status TensorboardExport::add_thin_steps(const std::string& history) {
   const std::string path = coordinator::thin_path(history);
   struct stat found {};
-  const bool is_shorter = ::stat(path.c_str(), &found) != 0 || found.st_size < thin_.end;
+  bool is_cut = ::stat(path.c_str(), &found) != 0 || found.st_size < thin_.end;
   std::ifstream thin(path, std::ios::binary);
   thin.seekg(thin_.end);
   std::string line;
-  bool is_cut = is_shorter;
   while (!is_cut && std::getline(thin, line) && !thin.eof()) {
     const auto next = coordinator::read_thin_mark(line + "\n", thin_);
     is_cut = !next;
