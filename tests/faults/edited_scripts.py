@@ -6,7 +6,8 @@ import os
 import signal
 
 from case import Case
-from stage import CRASH, Defect, Skip, harness, log_events, poll
+from jobs import script_environment
+from stage import CRASH, Defect, log_events, poll
 from verdict import wait_for_end
 
 STEPS = 60
@@ -25,7 +26,7 @@ run.keep(model=model, optimizer=torch.optim.SGD(model.parameters(), 0.1))
 generator = torch.Generator().manual_seed(3)
 data = [(torch.randn(4, generator=generator), i % 2) for i in range(64)]
 for x, y in run.batches(data):
-    time.sleep(float(os.environ.get("SLOT_S", "0")) if not run.is_trial else 0)
+    time.sleep(float(os.environ["FAULTS_SLOT_MS"]) / 1000 if not run.is_trial else 0)
     run.backward(loss_of(model(x), y))
 """
 PARTS = """
@@ -42,27 +43,18 @@ class Play:
     """A run of the script, and what is expected of it."""
 
     def __init__(self, stage, name, edit):
-        python = harness.installed("models-python")
-        if not python:
-            raise Skip("there is no Python with torch")
-        environment = os.path.dirname(os.path.dirname(python))
         self.stage, self.file = stage, stage.scratch / name
         (stage.scratch / "train.py").write_text(SCRIPT)
         (stage.scratch / "parts.py").write_text(PARTS)
-        starter = stage.scratch / "python"
-        starter.write_text(f"#!/bin/sh\nexport LD_LIBRARY_PATH='{environment}/stand-ins' "
-                           f"CUDA_VISIBLE_DEVICES= PYTHONNOUSERSITE=1\n"
-                           f"exec '{environment}/bin/python' \"$@\"\n")
-        starter.chmod(0o755)
         stage.job = stage.scratch / "train.py"
-        self.env = {"LOCKSTEP_PYTHON": str(starter), "PYTHONDONTWRITEBYTECODE": "1"}
+        self.env = script_environment(stage)
         self.new = EDITS[edit](self.file.read_text())
         whole = stage.start(workers=1, env=self.env, slot_ms=0)
         if wait_for_end(whole) != 0:
             raise Defect("the undisturbed run failed:\n" + whole.text()[-2000:])
         self.weights, self.history = whole.summary()["weights_sha256"], whole.history()
         stage.run_dir = stage.scratch / "again"
-        self.run = stage.start(workers=2, env={**self.env, "SLOT_S": "0.05"}, slot_ms=0)
+        self.run = stage.start(workers=2, env=script_environment(stage, slot_ms=50), slot_ms=0)
         poll(lambda: self.run.steps() >= 12 and len(self.run.workers()) == 2, "step 12", self.run)
 
     def edit(self):

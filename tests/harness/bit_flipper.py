@@ -3,6 +3,7 @@ that made the value and the one that uses it. The worker's program knows nothing
 stop it at the entry of a function, where the arguments are in registers, or where a function
 returns.
 """
+import contextlib
 import json
 import struct
 import subprocess
@@ -87,15 +88,24 @@ class BitFlipper:
                                       self.STATE_CHECKED, self.APPLY,
                                       self.LAST_CHECKPOINT])
 
+    @contextlib.contextmanager
+    def stopped_at(self, function, pid, deadline_s):
+        """The tracer of a worker with a breakpoint at a function, the function's address and the
+        deadline. In the end the tracer lets go."""
+        deadline = time.monotonic() + deadline_s
+        tracer = Tracer(pid)
+        try:
+            entry = tracer.base + self.at[function]
+            tracer.begin_at(entry, deadline)
+            yield tracer, entry, deadline
+        finally:
+            tracer.let_go()
+
     def at_check(self, pid, action, deadline_s, later_steps=0):
         """Calls `action()` while the worker stands still. A step is applied, and the following
         check has not looked at the weights yet; or some steps after that, in which others use this
         worker's values."""
-        deadline = time.monotonic() + deadline_s
-        tracer = Tracer(pid)
-        try:
-            entry = tracer.base + self.at[self.STATE_CHECKED]
-            tracer.begin_at(entry, deadline)
+        with self.stopped_at(self.STATE_CHECKED, pid, deadline_s) as (tracer, entry, deadline):
             tid, _ = tracer.next_hit(deadline)
             tracer.step_over(tid, entry)
             tracer.clear_breakpoint(tid, entry)
@@ -106,32 +116,20 @@ class BitFlipper:
                 tid, _ = tracer.next_hit(deadline)
                 tracer.step_over(tid, entry)
             action()
-        finally:
-            tracer.let_go()
 
     def before_last_checkpoint(self, pid, action, deadline_s):
         """Calls `action()` while the worker stands still: all steps are applied and compared, the
         last evaluation is over, and the last checkpoint is not copied yet."""
-        deadline = time.monotonic() + deadline_s
-        tracer = Tracer(pid)
-        try:
-            entry = tracer.base + self.at[self.LAST_CHECKPOINT]
-            tracer.begin_at(entry, deadline)
+        with self.stopped_at(self.LAST_CHECKPOINT, pid, deadline_s) as (tracer, entry, deadline):
             tid, _ = tracer.next_hit(deadline)
             tracer.leave(tid, entry)
             action()
-        finally:
-            tracer.let_go()
 
     def flip_gradient(self, pid, deadline_s):
         """Flips in the gradient of a slot that this worker computes and others compute again: after
         the gradient is complete, and before it is hashed or sent. REQUIRES: all gradients are one
         bucket."""
-        deadline = time.monotonic() + deadline_s
-        tracer = Tracer(pid)
-        try:
-            entry = tracer.base + self.at[self.GRADIENT_DONE]
-            tracer.begin_at(entry, deadline)
+        with self.stopped_at(self.GRADIENT_DONE, pid, deadline_s) as (tracer, entry, deadline):
             while True:
                 tid, _ = tracer.next_hit(deadline)
                 registers = tracer.registers(tid)
@@ -141,18 +139,12 @@ class BitFlipper:
                 tracer.go_on(tid)
             tracer.flip_bit(tid, registers.rsi)
             tracer.leave(tid, entry)
-        finally:
-            tracer.let_go()
 
     def flip_sum(self, pid, rank, deadline_s):
         """Flips in the slice that this worker, of that rank, adds up for all and others add up
         again, before anybody reads it."""
-        deadline = time.monotonic() + deadline_s
-        tracer = Tracer(pid)
-        try:
-            armed = tracer.base + self.at[self.CHECKED_SUM]
+        with self.stopped_at(self.CHECKED_SUM, pid, deadline_s) as (tracer, armed, deadline):
             entry = tracer.base + self.at[self.SUM]
-            tracer.begin_at(armed, deadline)
             while True:
                 tid, _ = tracer.next_hit(deadline)
                 owner = tracer.registers(tid).rsi & 0xffffffff
@@ -174,5 +166,3 @@ class BitFlipper:
             assert tracer.is_shared(out), "that was no sum for all"
             tracer.flip_bit(tid, out)
             tracer.leave(tid, back)
-        finally:
-            tracer.let_go()

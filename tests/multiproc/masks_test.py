@@ -13,6 +13,7 @@ import zlib
 from fails_with import lacking
 from harness import BIN, DEADLINE_S, ROOT, LockstepTest, installed
 from image_files import jpeg, png
+from trained_runs import read_npy
 
 PROGRAM = ROOT / "tests/golden/masks/unet.pt2"
 PREDICT = ROOT / "tests/golden/masks/unet.predict.pt2"
@@ -106,10 +107,9 @@ class Masks(LockstepTest):
         out.unlink(missing_ok=True)
         got, said = self.outcome("predict", place, data, "--out", out)
         self.assertEqual(got, code, said)
-        content = out.read_bytes()
-        length = int.from_bytes(content[8:10], "little") + 10
-        values = content[length:]
-        return [values[i:i + SIDE * SIDE] for i in range(0, len(values), SIDE * SIDE)], said
+        kind, _, values = read_npy(out)
+        self.assertEqual(kind, "|u1")
+        return [bytes(values[i:i + SIDE * SIDE]) for i in range(0, len(values), SIDE * SIDE)], said
 
     def test_pictures_without_masks_are_predicted(self):
         data = self.pictures()

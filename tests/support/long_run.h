@@ -11,7 +11,6 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -26,6 +25,7 @@
 #include "coordinator/state/identity.h"
 #include "coordinator/term/begin.h"
 #include "data/order/fold_digest.h"
+#include "tests/support/small_checkpoint.h"
 
 namespace lockstep::coordinator {
 
@@ -184,21 +184,8 @@ class LongRunMaker {
     entry.generation = entry.member = 1;
     entry.state = CheckpointState::kDropped;
     if (step + 2 * kLongRunCheckpoints <= steps_) return entry;
-    float weight = static_cast<float>(step);
-    const StateTensor tensor{StateSection::kParameter,
-                             "w",
-                             DType::kF32,
-                             {1},
-                             reinterpret_cast<std::byte*>(&weight),
-                             sizeof weight};
-    Manifest manifest;
-    manifest.resume.step = step;
-    manifest.generation = manifest.member = 1;
-    manifest.lineage.id = journal_->mark().lineage_id;
-    manifest.lineage.sequence = journal_->mark().sequence;
-    const auto info =
-        write_checkpoint(*posix_file_ops(), checkpoints(), std::span(&tensor, 1), manifest);
-    EXPECT_TRUE(info.is_ok()) << info.status().message();
+    const JournalMark mark = journal_->mark();
+    const auto info = write_small_checkpoint(checkpoints(), step, {mark.lineage_id, mark.sequence});
     entry.manifest_sha256 = info->manifest_sha256;
     entry.weights_sha256 = info->manifest.weights_sha256;
     entry.bytes = info->bytes;

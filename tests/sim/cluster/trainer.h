@@ -160,7 +160,6 @@ class Trainer {
   std::string resumed_from_;
   data::EvalTrack track_;
   std::pair<Step, Generation> submitted_;
-  ModelState compared_;  // what it reported last
   bool is_writing_ = false;
   std::string written_;  // newest checkpoint, or the error of writing it
   Status write_status_;

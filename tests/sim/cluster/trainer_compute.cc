@@ -67,11 +67,6 @@ Task<Status> Trainer::compute_slots(const Life& life) {
     const std::function<bool()> never = [] { return false; };
     co_await waiter_.until(never);
   }
-  if (world_.stuck == state_.step) {
-    world_.trace.add("stuck", parts_.process.name(), state_.step);
-    const std::function<bool()> never = [] { return false; };
-    co_await waiter_.until(never);
-  }
   co_await waiter_.sleep(ms);
   busy_ms_ += ms;
   co_return Status::ok();
@@ -139,7 +134,6 @@ wire::CheckReport Trainer::check_report(const Life& life, const Check& check,
 // As Runner::compare_weights().
 void Trainer::compare_weights(const Life& life) {
   if (world_.job.train().check_every() == 0) return;
-  compared_ = state_;
   if (life.order.start.members_size() == 1) return;
   wire::CheckReport report;
   report.set_applied(state_.step);

@@ -133,7 +133,6 @@ Task<Status> Trainer::train_step(Life& life, Outcome* outcome) {
   const bool is_end = state_.step >= life.plan.total_steps;
   outcome->stop = reduced.votes.stop && !is_end;
   if (report) {
-    compared_ = state_;
     report->set_applied(state_.step);
     report->set_weights_hash(state_.hash);
     parts_.port.report_check(life.order.generation, std::move(*report));

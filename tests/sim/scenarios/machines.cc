@@ -47,17 +47,23 @@ std::string spared(const Outcome& outcome) {
   return outcome.seen.kills == 0 ? "" : "a process that came back was killed";
 }
 
+constexpr int64_t kForEver = 1'000'000'000;
+
 void all_hang_once(Script& s) {
   s.at(Moment::kBeforePublish, static_cast<uint64_t>(s.between(1, 40)),
        [&s](const std::string& name) {
-         constexpr int64_t kForEver = 1'000'000'000;
          for (SimWorker* other : s.others(name)) other->stall(kForEver);
          s.worker(name)->stall(kForEver);
        });
 }
 
 void all_hang_in_a_step(Script& s) {
-  s.world().stuck = static_cast<Step>(s.between(0, 23));
+  const auto step = static_cast<Step>(s.between(0, 23));
+  s.world().on_moment.push_back([&s, step](Moment now, const std::string& name) {
+    if (now != Moment::kBeforePublish) return;
+    SimWorker* const who = s.worker(name);
+    if (who != nullptr && who->trainer()->state().step == step) who->stall(kForEver);
+  });
 }
 
 std::string went_on(const Outcome& outcome) {

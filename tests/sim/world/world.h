@@ -190,7 +190,6 @@ class World {
 
   // Errors in data and machines. Places are node/wRANK.
   std::optional<BadSlot> deadly;               // kills its readers
-  std::optional<Step> stuck;                   // whoever computes it never comes back
   uint32_t victims = 0;                        // the number of these readers
   std::optional<BadSlot> absurd;               // makes the loss NaN or infinite
   std::map<std::string, int64_t> slowness;     // by place: times as slow as the others

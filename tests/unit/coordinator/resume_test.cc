@@ -9,6 +9,7 @@
 
 #include "coordinator/state/evaluations.h"
 #include "tests/support/fails_with.h"
+#include "tests/support/small_checkpoint.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/coordinator/world.h"
 
@@ -204,18 +205,8 @@ class ResumeTest : public ::testing::Test {
   std::string path(Step step) const { return dir_ + "/" + checkpoint_name({step, 1, 1}); }
 
   void add(Step step) {
-    float weight = static_cast<float>(step);
-    const StateTensor tensor{StateSection::kParameter,
-                             "w",
-                             DType::kF32,
-                             {1},
-                             reinterpret_cast<std::byte*>(&weight),
-                             sizeof weight};
-    Manifest manifest;
-    manifest.resume.step = step;
-    manifest.generation = manifest.member = 1;
-    const auto info = write_checkpoint(*posix_file_ops(), dir_, std::span(&tensor, 1), manifest);
-    ASSERT_TRUE(info.is_ok()) << info.status().message();
+    const auto info = write_small_checkpoint(dir_, step);
+    ASSERT_TRUE(info.is_ok());
     CheckpointEntry entry;
     entry.name = info->name;
     entry.step = step;
