@@ -10,6 +10,7 @@
 #include "comm/base/text/shell_word.h"
 #include "worker/model/exported/field_names.h"
 #include "worker/model/exported/plan/bound_program.h"
+#include "worker/model/exported/plan/input_sources.h"
 #include "worker/model/exported/plan/program_parts.h"
 #include "worker/model/exported/plan/role_tensors.h"
 #include "worker/model/exported/read_program.h"
@@ -79,21 +80,6 @@ class ProgramForUse final : public Model {
   BoundProgram program_;
 };
 
-std::vector<InputSource> own_sources(const Program& program, const ProgramRoles& roles) {
-  std::vector<InputSource> sources;
-  for (const ProgramInput& input : program.inputs) {
-    InputSource& source = sources.emplace_back();
-    if (input.kind == InputKind::kFixed) continue;
-    if (input.kind == InputKind::kUser) {
-      source = user_source(input, roles);
-      continue;
-    }
-    source.kind = InputSource::Kind::kOwn;
-    source.own = tensor_of(program.tensors[input.tensor]);
-  }
-  return sources;
-}
-
 Result<std::unique_ptr<Model>> make_for_use(const std::string& path,
                                             std::shared_ptr<const Program> program,
                                             const data::SampleShape& shape, uint32_t classes) {
@@ -103,7 +89,8 @@ Result<std::unique_ptr<Model>> make_for_use(const std::string& path,
   LOCKSTEP_ASSIGN_OR_RETURN(ProgramPlan plan, ProgramPlan::compile(program, {}));
   const uint64_t batch = batch_near(*program, kTrialBatch);
   const bool gives_logits = !roles.gives_losses;
-  BoundProgram bound(std::move(plan), {}, own_sources(*program, roles));
+  // Without parts, all of its tensors are its own.
+  BoundProgram bound(std::move(plan), {}, sources_of(*program, {}, roles, /*is_evaluation=*/true));
   auto model =
       std::make_unique<ProgramForUse>(path, shape, classes, std::move(roles), std::move(bound));
   const at::NoGradGuard no_grad;
