@@ -113,12 +113,7 @@ Reason exit_of_stranger(Turn& turn, const KnownAgent& agent, const wire::WorkerE
   const std::string& words = message.last_words();
   state.early_death =
       never_was || words.empty() ? what : what + ": " + words.substr(words.rfind('\n') + 1);
-  const Place place{agent.node, message.local_rank()};
-  if (message.will_restart()) {
-    expect_replacement(turn, place);
-  } else {
-    state.replacements.erase(place);
-  }
+  if (message.will_restart()) expect_replacement(turn, {agent.node, message.local_rank()});
   if (state.source_generation == 0 && is_first_start(turn) && !message.will_restart()) {
     const int code = is_verdict(message.exit_code()) ? message.exit_code() : 70;
     end_run(turn, code, whole);
@@ -214,10 +209,14 @@ Reason on_worker_exit(Turn& turn, KnownAgent& agent, const wire::WorkerExit& mes
   State& state = turn.state;
   agent.living.erase(message.pid());
   Member* member = member_of_exit(turn, agent, message);
+  const Place place{agent.node, message.local_rank()};
   if (message.will_restart()) {
-    state.given_up.erase({agent.node, message.local_rank()});
-  } else if (message.signal() != 0 || message.exit_code() != 0) {
-    state.given_up[{agent.node, message.local_rank()}] = message.exit_code();
+    state.given_up.erase(place);
+  } else {
+    // An earlier exit there may have been told again after its successor's death was known.
+    state.replacements.erase(place);
+    if (message.signal() != 0 || message.exit_code() != 0)
+      state.given_up[place] = message.exit_code();
   }
   if (!is_orderly(message)) note_casualty(turn, casualty_of(turn, agent, message, member));
   if (member == nullptr) return exit_of_stranger(turn, agent, message);
@@ -227,7 +226,7 @@ Reason on_worker_exit(Turn& turn, KnownAgent& agent, const wire::WorkerExit& mes
       message);
   if (!member->has_exited) {
     forget_process(state, *member);
-    if (message.will_restart()) expect_replacement(turn, place_of(*member));
+    if (message.will_restart()) expect_replacement(turn, place);
   }
   if (member->state == MemberState::kGone) return Reason::kIgnored;
   if (member->state == MemberState::kDead) return exit_of_dead(turn, *member, what);

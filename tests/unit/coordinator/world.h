@@ -222,7 +222,7 @@ class World {
     wire::Envelope e;
     *e.mutable_worker_exit()->mutable_in_hand() = to_wire({process_of(pid), in_hand});
     e.mutable_worker_exit()->set_will_restart(will_restart);
-    e.mutable_worker_exit()->set_local_rank(pid - 1000);
+    e.mutable_worker_exit()->set_local_rank(pid % 1000);
     e.mutable_worker_exit()->set_pid(pid);
     e.mutable_worker_exit()->set_exit_code(code);
     e.mutable_worker_exit()->set_signal(signal);

@@ -155,6 +155,26 @@ TEST_F(GivenUp, WhereNoAgentStartsAWorkerAgainTheRunEndsAtOnce) {
               AllOf(HasSubstr("max_crashes"), HasSubstr("ArithmeticError"), HasSubstr("--resume")));
 }
 
+// A worker tells its failure itself before its agent, which has to connect again, tells the exit of
+// the one before.
+TEST_F(GivenUp, AnEarlierExitThatIsToldLateAnnouncesNobody) {
+  w.report(1, 1, 0, 3);
+  write_checkpoint(3);
+  w.happen(ConnectionClosed{1, "reset"});
+  w.fail(1, {});
+  begin(BeginMode::kNextTerm);
+  wire::Register m = World::registration(0);
+  m.set_pid(2000);
+  w.join(1, m);
+  w.leave(1, wire::Leave::FAILED, 3, Code::kInternal, "cannot start a thread");
+  w.hello(World::kAgent, {2000});
+  w.exit(World::kAgent, 1000, 70, 0, "cannot start a thread", /*will_restart=*/true);
+  w.exit(World::kAgent, 2000, 70, 0, "cannot start a thread", /*will_restart=*/false);
+  EXPECT_EQ(w.wait(500), Reason::kEndedDeath);
+  ASSERT_EQ(w.ends.size(), 1u);
+  EXPECT_THAT(w.ends[0].message, HasSubstr("max_crashes"));
+}
+
 TEST_F(GivenUp, WhereOneComesItIsAwaited) {
   die(/*will_restart=*/true);
   EXPECT_EQ(w.wait(5'000), Reason::kNothingDue);
