@@ -5,7 +5,8 @@
 // Columns are scaled first, then rows, each rounded to bytes. Weights are integers with 22 bits
 // behind the point. So the result does not depend on the instruction set, and equals Pillow's
 // Image.resize(..., BILINEAR) bit for bit (its method: https://github.com/python-pillow/Pillow,
-// Resample.c).
+// Resample.c). The exception, from Pillow 13 on: where the height loses more than twice as many
+// pixels as the width, it scales rows first.
 //
 // Thread-safety: pure functions, except for the scratch, which belongs to one thread at a time.
 #pragma once

@@ -23,13 +23,31 @@ BY_HAND = """
 import csv, json, pathlib
 facts = json.load(open("lockstep.json"))
 given, normalize = facts["input"], facts["normalize"]
-rows = list(csv.DictReader(open(DATA, encoding="utf-8")))
-x = torch.tensor([[float(row[name]) for name in given["columns"]] for row in rows])
-x = (x - torch.tensor(normalize["mean"])) / torch.tensor(normalize["std"])
+def tensor_of(path):
+    import torchvision.transforms as T
+    from PIL import Image
+    steps = []
+    for step in given["evaluation"]:
+        (word, value), = step.items() if isinstance(step, dict) else ((step, None),)
+        steps.append({"resize": T.Resize, "center_crop": T.CenterCrop,
+                      "divide_bytes_by": lambda _: T.ToTensor(),
+                      "normalize": lambda _: T.Normalize(normalize["mean"], normalize["std"])}[word](value))
+    return T.Compose(steps)(Image.open(path).convert("RGB"))
+if given["kind"] == "images":
+    x = torch.stack([tensor_of(path) for path in sorted(pathlib.Path(DATA).iterdir())])
+else:
+    rows = list(csv.DictReader(open(DATA, encoding="utf-8")))
+    x = torch.tensor([[float(row[name]) for name in given["columns"]] for row in rows])
+    x = (x - torch.tensor(normalize["mean"])) / torch.tensor(normalize["std"])
 assert str(x.dtype) == "torch." + given["dtype"]
 with torch.no_grad():
     print("\\n" + json.dumps(net(x).tolist()))
 """
+
+
+def is_not_tall(png):
+    width, height = struct.unpack(">II", png[16:24])
+    return height <= 2 * width
 
 
 @unittest.skipUnless(LIBRARIES, "torchvision is not installed (deploy/install_deps.sh --for tests)")
@@ -45,6 +63,23 @@ class InputsByHand(TrainedRunsTest):
         self.assertEqual((len(found), len(found[0])), shape)
         for mine, theirs in zip((value for row in found for value in row), wanted):
             self.assertAlmostEqual(mine, theirs, delta=1e-4 * max(map(abs, wanted)))
+
+    def test_pictures_of_many_sizes(self):
+        directory, flat = self.scratch / "photos", self.scratch / "flat"
+        flat.mkdir()
+        for name, _, content in images(24, seed=1):
+            path = directory / "train" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            # MODELS.md names the exceptions: JPEGs, and tall pictures with Pillow 13.
+            if name.endswith(".png") and is_not_tall(content):
+                (flat / name.replace("/", "-")).write_bytes(content)
+        self.assertGreater(len(list(flat.iterdir())), 10)
+        run = self.train(directory / "train", {"name": "cnn", "batch_norm": True},
+                         train={"global_batch": 8, "slots": 2, "epochs": 2},
+                         data={"train": {"path": str(directory / "train")},
+                               "transforms": ["random_resized_crop=16", "flip", "normalize"]})
+        self.assert_same_logits(run, flat)
 
     def test_rows_of_a_table(self):
         path = self.scratch / "train.csv"
