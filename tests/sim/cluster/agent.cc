@@ -1,27 +1,22 @@
 #include "tests/sim/cluster/agent.h"
 
+#include <algorithm>
+
+#include "comm/base/limits.h"
 #include "comm/wire/in_hand.h"
 
 namespace lockstep::sim {
 namespace {
 
-constexpr int64_t kPreemptedPauseMs = 1'000;
 constexpr int64_t kAgentLeaveMs = 10'000;
-constexpr int64_t kQuickDeathMs = 2'000;
-constexpr size_t kExitsTold = 1'000;
-
-bool is_hopeless(int code) {
-  return (code >= 64 && code <= 66) || code == 78;
-}
 
 }  // namespace
 
 SimAgent::SimAgent(World& world, std::string node, uint32_t workers)
     : Process(world, node + "/agent." + std::to_string(world.next_pid())),
       node_(std::move(node)),
-      wanted_(workers),
       transport_(world.network.transport(name(), loop())) {
-  for (uint32_t rank = 0; rank < wanted_; ++rank) start_worker(rank);
+  set_wanted(workers);
   rpc::RpcClient::Options options;
   options.address = [this]() -> Result<rpc::Address> {
     if (!world_.endpoint) return Status(Code::kNoInput, "no coordinator.json yet");
@@ -51,18 +46,35 @@ void SimAgent::vanish() {
 
 std::vector<SimWorker*> SimAgent::living() const {
   std::vector<SimWorker*> found;
-  for (const auto& [rank, worker] : workers_)
-    if (worker->is_alive()) found.push_back(worker);
+  for (const auto& [rank, place] : places_)
+    if (place.worker != nullptr && place.worker->is_alive()) found.push_back(place.worker);
   return found;
 }
 
+void SimAgent::set_wanted(uint32_t workers) {
+  uint32_t missing = workers > wanted_ ? workers - wanted_ : 0;
+  if (workers != wanted_) surplus_deaths_ = 0;
+  wanted_ = workers;
+  for (uint32_t rank = 0; missing > 0; ++rank) {
+    if (places_[rank].worker != nullptr || places_[rank].waits) continue;
+    start_worker(rank);
+    --missing;
+  }
+}
+
+uint32_t SimAgent::occupied() const {
+  return static_cast<uint32_t>(std::count_if(places_.begin(), places_.end(), [](const auto& entry) {
+    return entry.second.worker != nullptr || entry.second.waits;
+  }));
+}
+
 void SimAgent::start_worker(uint32_t local_rank) {
-  if (has_goodbye_ || is_stopping_ || local_rank >= wanted_ || workers_.count(local_rank) != 0)
-    return;
   all_.push_back(std::make_unique<SimWorker>(world_, node_, local_rank));
   SimWorker* worker = all_.back().get();
-  workers_[local_rank] = worker;
-  started_ms_[local_rank] = loop().now_ms();
+  Place& place = places_[local_rank];
+  place.worker = worker;
+  place.waits = false;
+  place.started_ms = loop().now_ms();
   worker->on_ended = [this, local_rank](Process& ended) {
     // SIGCHLD reaches a stopped agent only when it goes on.
     const int64_t delay_ms = static_cast<int64_t>(world_.prng.below(10));
@@ -70,27 +82,52 @@ void SimAgent::start_worker(uint32_t local_rank) {
   };
 }
 
+ExitDecision SimAgent::decide(Place& place, const Ending& ending) {
+  const bool is_quick = loop().now_ms() - place.started_ms < limits::kQuickDeathMs;
+  place.quick_deaths = is_quick ? place.quick_deaths + 1 : 0;
+  const bool is_surplus = occupied() >= wanted_;
+  const ProcessEnd end{ending.exit_code, ending.signal};
+  const ExitDecision decision = decide_after_exit({.end = end,
+                                                   .run_is_over = has_goodbye_,
+                                                   .stop_requested = is_stopping_,
+                                                   .is_wanted = !is_surplus,
+                                                   .has_lost_other = surplus_deaths_ > 0,
+                                                   .crashes_left = 1,
+                                                   .preemptions_left = 1,
+                                                   .quick_deaths = place.quick_deaths});
+  if (decision.action == ExitAction::kReport && is_surplus) ++surplus_deaths_;
+  if (decision.action == ExitAction::kRestart && end.is_success()) --surplus_deaths_;
+  return decision;
+}
+
 void SimAgent::on_worker_ended(uint32_t local_rank, const Process& ended) {
   const Ending& ending = ended.ending();
-  workers_.erase(local_rank);
-  const bool is_expected = ending.exit_code == 0 || has_goodbye_ || is_stopping_;
-  const bool restarts = !is_expected && !is_hopeless(ending.exit_code) && local_rank < wanted_;
+  Place& place = places_[local_rank];
+  place.worker = nullptr;
+  const ExitDecision decision = decide(place, ending);
+  place.waits = decision.action == ExitAction::kRestart;
   wire::Envelope envelope;
   wire::WorkerExit& exit = *envelope.mutable_worker_exit();
   exit.set_pid(ended.pid());
   exit.set_exit_code(ending.exit_code);
   exit.set_signal(ending.signal);
-  exit.set_will_restart(restarts);
+  exit.set_will_restart(place.waits);
   exit.set_local_rank(local_rank);
   *exit.mutable_in_hand() = to_wire(static_cast<const SimWorker&>(ended).in_hand());
   if (client_->is_ready()) (void)client_->send(envelope);
   exits_.push_back(std::move(envelope));
-  if (exits_.size() > kExitsTold) exits_.pop_front();
-  if (restarts) {
-    const int64_t pause_ms = ending.exit_code == 75 ? kPreemptedPauseMs : 0;
-    loop().call_after(pause_ms, [this, local_rank] { start_worker(local_rank); });
+  if (exits_.size() > limits::kExitsTold) exits_.pop_front();
+  if (place.waits) {
+    loop().call_after(decision.pause_ms, [this, local_rank] {
+      if (places_[local_rank].waits) start_worker(local_rank);
+    });
   }
   end_if_alone();
+}
+
+// No place waits for a restart any more.
+void SimAgent::forget_restarts() {
+  for (auto& [rank, place] : places_) place.waits = false;
 }
 
 void SimAgent::hello() {
@@ -100,7 +137,8 @@ void SimAgent::hello() {
   hello.set_node(node_);
   hello.set_pid(pid());
   hello.set_workers(wanted_);
-  for (const auto& [rank, worker] : workers_) hello.add_living(worker->pid());
+  for (const auto& [rank, place] : places_)
+    if (place.worker != nullptr) hello.add_living(place.worker->pid());
   (void)client_->send(envelope);
   for (const wire::Envelope& exit : exits_) (void)client_->send(exit);
 }
@@ -108,9 +146,8 @@ void SimAgent::hello() {
 void SimAgent::on_message(const wire::Envelope& envelope) {
   if (envelope.has_goodbye()) return on_goodbye();
   if (envelope.has_kill_worker()) return kill_worker(envelope.kill_worker().pid());
-  if (!envelope.has_set_workers() || has_goodbye_) return;
-  wanted_ = envelope.set_workers().workers();
-  for (uint32_t rank = 0; rank < wanted_; ++rank) start_worker(rank);
+  if (envelope.has_set_workers() && !has_goodbye_ && !is_stopping_)
+    set_wanted(envelope.set_workers().workers());
 }
 
 // Only a child of its own that lives: the number may be another process by now.
@@ -121,9 +158,11 @@ void SimAgent::kill_worker(uint32_t pid) {
 
 void SimAgent::on_goodbye() {
   if (std::exchange(has_goodbye_, true)) return;
+  forget_restarts();
   // Started while the run ended: nobody is there who could tell them.
   for (SimWorker* worker : living())
-    if (loop().now_ms() - started_ms_[worker->local_rank()] < kQuickDeathMs) worker->kill();
+    if (loop().now_ms() - places_[worker->local_rank()].started_ms < limits::kQuickDeathMs)
+      worker->kill();
   loop().call_after(kAgentLeaveMs, [this] {
     for (SimWorker* worker : living()) worker->kill();
   });
@@ -133,6 +172,7 @@ void SimAgent::on_goodbye() {
 void SimAgent::terminate() {
   if (!is_alive() || std::exchange(is_stopping_, true)) return;
   world_.trace.add("SIGTERM", name());
+  forget_restarts();
   for (SimWorker* worker : living()) worker->terminate();
   end_if_alone();
 }
@@ -144,7 +184,7 @@ void SimAgent::kill_workers() {
 
 void SimAgent::end_if_alone() {
   const bool may_end = has_goodbye_ || (is_stopping_ && !client_->is_ready());
-  if (!may_end || !workers_.empty()) return;
+  if (!may_end || occupied() > 0) return;
   loop().post([this] { exit(0); });
 }
 

@@ -1,5 +1,6 @@
 // The model of a node's agent (deploy/agent/agent.h). It starts workers, reaps them, tells the
-// coordinator, starts them again, and ends after Goodbye.
+// coordinator, starts them again as the real one decides, and ends after Goodbye. It has no limit
+// of restarts.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "comm/rpc/client.h"
+#include "deploy/agent/exit_decision.h"
 #include "tests/sim/cluster/worker.h"
 #include "tests/sim/world/process.h"
 
@@ -30,8 +32,21 @@ class SimAgent final : public Process {
 
  private:
   void vanish() override;
+  // What is known of a place, whoever has it.
+  struct Place {
+    SimWorker* worker = nullptr;  // living or not yet reaped
+    bool waits = false;           // for a restart
+    int64_t started_ms = 0;
+    uint32_t quick_deaths = 0;
+  };
+
+  // As in deploy/agent/worker_slots.cc: what was not wanted before counts for nothing now.
+  void set_wanted(uint32_t workers);
+  uint32_t occupied() const;
   void start_worker(uint32_t local_rank);
+  ExitDecision decide(Place& place, const Ending& ending);
   void on_worker_ended(uint32_t local_rank, const Process& ended);
+  void forget_restarts();
   void hello();
   void on_message(const wire::Envelope& envelope);
   void kill_worker(uint32_t pid);
@@ -39,13 +54,13 @@ class SimAgent final : public Process {
   void end_if_alone();
 
   const std::string node_;
-  uint32_t wanted_;
+  uint32_t wanted_ = 0;
+  uint32_t surplus_deaths_ = 0;  // of workers that were not wanted any more, since wanted_ changed
   std::unique_ptr<rpc::MemoryTransport> transport_;
   std::unique_ptr<rpc::RpcClient> client_;
   // Dead ones stay until the agent ends, because their code may still be on the stack.
   std::vector<std::unique_ptr<SimWorker>> all_;
-  std::map<uint32_t, SimWorker*> workers_;  // by local rank, living or not yet reaped
-  std::map<uint32_t, int64_t> started_ms_;
+  std::map<uint32_t, Place> places_;  // by local rank
   std::deque<wire::Envelope> exits_;
   bool has_goodbye_ = false;
   bool is_stopping_ = false;
