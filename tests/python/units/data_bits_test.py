@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import os
 import random
 import tempfile
@@ -16,6 +17,13 @@ from lockstep._data import Task, facts, unpack
 from lockstep._data._rows import Rows
 
 Pair = collections.namedtuple("Pair", "left right")
+
+
+@dataclasses.dataclass(frozen=True)
+class Labelled:
+    x: torch.Tensor
+    words: list[str]
+    length: int = dataclasses.field(init=False, default=0)
 
 
 class WholeSlots(Noisy):
@@ -167,6 +175,9 @@ class Bits(unittest.TestCase):
                 "pair": Pair(1, (None, True, -(2**70), 0.1, float("inf"), "ü\udcff", b"\0x", b"")),
                 "empty": [[], (), {}],
             }
+            labelled = Labelled(x[0], ["a"])
+            object.__setattr__(labelled, "length", 3)
+            value["labelled"] = labelled
             if numpy is not None:
                 value["array"] = x.numpy()[::-1]
                 value["number"] = numpy.float32(0.1)
@@ -181,6 +192,10 @@ class Bits(unittest.TestCase):
                 got, want = value.pop("array"), expected.pop("array")
                 self.assertEqual((got.dtype, got.tolist()), (want.dtype, want.tolist()))
                 self.assertIs(type(value["number"]), numpy.float32)
+            got, want = value.pop("labelled"), expected.pop("labelled")
+            self.assertIs(type(got), Labelled)
+            self.assertEqual(flat([got.x, got.words, got.length]),
+                             flat([want.x, want.words, want.length]))
             plain = torch.contiguous_format
             expected[3][:2] = [t.clone(memory_format=plain) for t in expected[3][:2]]
             expected["images"] = expected["images"].clone(memory_format=plain)

@@ -1,14 +1,15 @@
 """A batch as a list of tensors and a JSON text, and back.
 
 Tensors, numpy arrays and bytes travel as blobs; None, bool, int, float, str, list, tuple, named
-tuple and dict as JSON with a tag for what JSON does not have. Every other mapping arrives as a
-dict, a subclass of str or tuple as a str or tuple. Anything else is refused with its place in the
-batch. Nothing is pickled.
+tuple, dataclass and dict as JSON with a tag for what JSON does not have. Every other mapping arrives
+as a dict, a subclass of str or tuple as a str or tuple. Anything else is refused with its place in
+the batch. Nothing is pickled; a dataclass arrives field by field, without a call of its __init__().
 """
 
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import json
 import sys
 from collections.abc import Mapping
@@ -35,7 +36,7 @@ class _Packer:
         return DataError(
             BAD_DATA,
             f"collate returns {name} at {path}: {why}; return CPU tensors, numbers, strings and "
-            "lists, tuples or dicts of these",
+            "lists, tuples, dicts or dataclasses of these",
         )
 
     def blob(self, tensor: torch.Tensor) -> int:
@@ -67,6 +68,23 @@ class _Packer:
     def sequence(self, value: Any, path: str, depth: int) -> list[Any]:
         return [self.value(v, f"{path}[{i}]", depth) for i, v in enumerate(value)]
 
+    def fields(self, tag: str, value: Any, found: dict[str, Any], path: str, depth: int) -> list[Any]:
+        kind = type(value)
+        if _find_class(kind.__module__, kind.__qualname__) is not kind:
+            raise self.refuse(value, path, "the class is defined inside a function")
+        items = [self.value(v, f"{path}.{name}", depth + 1) for name, v in found.items()]
+        return [tag, kind.__module__, kind.__qualname__, items]
+
+    def dataclass(self, value: Any, path: str, depth: int) -> list[Any]:
+        names = [field.name for field in dataclasses.fields(value)]
+        for name in names:
+            if not hasattr(value, name):
+                raise self.refuse(value, path, f"its field {name} has no value")
+        for name in getattr(value, "__dict__", ()):
+            if name not in names:
+                raise self.refuse(value, path, f"its attribute {name} is no field of the dataclass")
+        return self.fields("c", value, {name: getattr(value, name) for name in names}, path, depth)
+
     def value(self, value: Any, path: str, depth: int = 0) -> Any:
         if type(value) in _PLAIN:
             return value
@@ -86,12 +104,8 @@ class _Packer:
             blob = torch.frombuffer(writable, dtype=torch.uint8) if writable else empty
             return ["b" if type(value) is bytes else "y", self.blob(blob)]
         if isinstance(value, tuple):
-            kind = type(value)
-            if _find_class(kind.__module__, kind.__qualname__) is not kind:
-                raise self.refuse(value, path, "the class is defined inside a function")
-            fields = zip(kind._fields, value, strict=True)
-            items = [self.value(v, f"{path}.{name}", depth + 1) for name, v in fields]
-            return ["n", kind.__module__, kind.__qualname__, items]
+            return self.fields("n", value, dict(zip(type(value)._fields, value, strict=True)), path,
+                               depth)
         if isinstance(value, Mapping):
             pairs = []
             for key, item in value.items():
@@ -101,6 +115,8 @@ class _Packer:
                     raise self.refuse(key, f"a key of {path}", "keys are numbers or strings")
                 pairs.append([key, self.value(item, f"{path}[{key!r}]", depth + 1)])
             return ["d", pairs]
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return self.dataclass(value, path, depth)
         packed = self.numpy(value, path)
         if packed is None:
             raise self.refuse(value, path, "its type does not travel between processes")
@@ -155,14 +171,25 @@ def _value(item: Any, blobs: list[torch.Tensor]) -> Any:
         return tensor_bytes(blobs[item[1]])
     if tag == "y":
         return bytearray(tensor_bytes(blobs[item[1]]))
+    return _instance(item, _sequence(item[3], blobs))
+
+
+def _instance(item: list[Any], values: list[Any]) -> Any:
     found: Any = _find_class(item[1], item[2])
-    if not (isinstance(found, type) and hasattr(found, "_make")):
+    is_tuple, is_class = item[0] == "n", isinstance(found, type)
+    if not is_class or not (hasattr(found, "_make") if is_tuple else dataclasses.is_dataclass(found)):
         raise DataError(
             BAD_DATA,
             f"the batch holds a {item[2]}, which module {item[1]} of the training process lacks; "
-            "define the named tuple at the top level of train.py or of a module it imports",
+            f"define the {'named tuple' if is_tuple else 'dataclass'} at the top level of train.py or "
+            "of a module it imports",
         )
-    return found._make(_sequence(item[3], blobs))
+    if is_tuple:
+        return found._make(values)
+    made = object.__new__(found)
+    for field, value in zip(dataclasses.fields(found), values, strict=True):
+        object.__setattr__(made, field.name, value)  # frozen ones refuse their own
+    return made
 
 
 def tensor_bytes(tensor: torch.Tensor) -> bytes:
