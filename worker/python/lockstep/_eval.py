@@ -21,10 +21,13 @@ from ._buffers import Buffers
 from ._core import Core, Order, Reply, Task as CoreTask
 from ._data import DataError, Feed, Source, Task, facts, unpack
 from ._errors import CONFIG, LockstepError, Misuse
+from ._hidden import Hidden
 from ._state import Kept
 
 _LONG_TRIAL_S = 10.0
 _SEED = 0x45D9F3B3335B369  # evaluation data draw other numbers than training data
+_AGAINST_HIDDEN = ("for a metric, reset it before each use and return the batch's value, of which Lockstep "
+                   "takes the mean")
 _RESERVED = ("loss", "count", "correct")
 _CAUSES = ("the function, or collate, may draw from a random generator of its own, or keep something "
            "from batch to batch; draw from the default generators, which Lockstep seeds for each batch")
@@ -127,12 +130,14 @@ class Evaluation:
     def try_out(self, core: Core, kept: Kept, buffers: Buffers) -> None:
         """Scores the first batch, twice: which scores there are, and that they come out alike."""
         task = CoreTask(begin=0, end=min(self._batch, self.samples))
-        begun = time.monotonic()
+        begun, hidden = time.monotonic(), Hidden(kept.modules)
         first = self._score(task, task.end, kept, buffers)
+        hidden.passed("the evaluation of a batch", _AGAINST_HIDDEN)
         self._names = tuple(name for name, _ in first.metrics)
         self.knows_right = first.correct is not None
         if self._is_exact and time.monotonic() - begun < _LONG_TRIAL_S:
             again = self._score(task, task.end, kept, buffers)
+            hidden.passed("the evaluation of a batch", _AGAINST_HIDDEN)
             if repr(first) != repr(again):
                 raise LockstepError("the evaluation computed the same batch twice, and it came out "
                                     f"different ({first} and {again}): {_CAUSES}", CONFIG)

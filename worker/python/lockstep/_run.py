@@ -178,21 +178,21 @@ class Run(Logs, Evaluates):
         self._parts = parts = SlotParts(self._core, Gradients(kept.parameters),
                                         Buffers(kept.buffers), Scaler.of(kept), None, False)
         passes: list[_trial.Observed] = []
-        begun = time.monotonic()
+        begun, hidden = time.monotonic(), _trial.Hidden(kept.modules)
         while len(passes) < 2 and (not passes or time.monotonic() - begun < _LONG_TRIAL_S):
             observed = _trial.Observed()
             self._log.mute()
             yield from self._slot_of(ahead, first, observed)
             if not passes:
                 kept.include_buffers(parts.buffers.settle())
+            hidden.passed("a slot", _trial.AGAINST_HIDDEN)
             observed.keep_statistics(parts.buffers)
             parts.buffers.check_alike(is_other=False)
             parts.buffers.restore()
             passes.append(observed)
         if len(passes) == 2 and self._job["exact"] == "1":
             _trial.compare(passes[0], passes[1], [p.name for p in kept.parameters])
-        other = _trial.other_task(self._core) if parts.buffers.alike else None
-        if other is not None:
+        if parts.buffers.alike and (other := _trial.other_task(self._core)) is not None:
             self._log.mute()
             yield from self._slot_of(ahead, other, _trial.Observed())
             parts.buffers.check_alike(is_other=True)

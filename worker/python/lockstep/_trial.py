@@ -17,6 +17,7 @@ import torch
 from ._buffers import Buffers
 from ._core import Core, Task
 from ._errors import CONFIG, LockstepError, Misuse
+from ._hidden import Hidden
 from ._state import in_memory, same_bits
 
 
@@ -87,6 +88,9 @@ def bytes_of(tensor: torch.Tensor) -> bytes:
     return ctypes.string_at(plain.data_ptr(), plain.numel() * plain.element_size())
 
 
+AGAINST_HIDDEN = ("for a metric, reset it before each use and give run.backward(metrics=...) the slot's "
+                  "value, of which Lockstep takes the mean; anything else belongs into a buffer, which "
+                  "run.keep(after_step=...) changes")
 _CAUSES = ("It may draw from a random generator of its own, or count or keep something from slot to "
            "slot; draw from the default generators of torch, numpy or random, which Lockstep seeds "
            "for each slot, and let run.step be all that the body knows of its progress")

@@ -194,7 +194,8 @@ class ModuleLoop:
                          "whoever computes it; leave it out")
         if hasattr(value, "update") and hasattr(value, "compute"):
             raise Misuse(f"self.log({name!r}) was given a {type(value).__name__}, which gathers what "
-                         "one process has seen; log the batch's value, which calling it returns")
+                         "one process has seen; reset() it before each use, and log the batch's "
+                         "value, which calling it returns")
         if self._logged is None:
             self._run.log({name: value})
         else:

@@ -1,0 +1,80 @@
+"""What a slot leaves in tensors that no state has: what the next one goes on with is named, what it
+only overwrites is not."""
+
+from __future__ import annotations
+
+import unittest
+from typing import Any, Callable
+
+import torch
+from torch import nn
+
+from lockstep import Misuse
+from lockstep._hidden import Hidden
+
+
+class Meter(nn.Module):
+    """Counts in plain attributes, as torchmetrics' metrics do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total = torch.zeros(())
+        self.seen: list[torch.Tensor] = []
+
+    def update(self, x: torch.Tensor) -> None:
+        self.total = self.total + x.sum()
+
+    def reset(self) -> None:
+        self.total = torch.zeros(())
+
+
+class HiddenTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.model = nn.Linear(2, 2)
+        self.model.meter = Meter()
+        self.apart = Meter()
+        self.norm = nn.BatchNorm1d(2)
+        self.x = torch.ones(3, 2)
+
+    def said_of(self, slot: Callable[[], Any]) -> str:
+        """Of a slot that is computed twice."""
+        hidden = Hidden({"model": self.model})
+        for _ in range(2):
+            slot()
+            try:
+                hidden.passed("a slot", "do otherwise")
+            except Misuse as why:
+                return str(why)
+        return ""
+
+    def test_what_a_slot_goes_on_with_is_named_inside_of_the_model_and_outside(self) -> None:
+        self.assertIn("`meter.total`", self.said_of(lambda: self.model.meter.update(self.x)))
+        self.assertIn("`total` of a Meter", self.said_of(lambda: self.apart.update(self.x)))
+        self.assertIn("`meter.seen`", self.said_of(lambda: self.model.meter.seen.append(self.x)))
+        self.assertIn("`meter.total`", self.said_of(lambda: self.model.meter.total.add_(1)))
+
+        def queue() -> None:  # made by the first slot
+            self.model.queue = torch.cat([getattr(self.model, "queue", self.x[:0]), self.x])
+
+        self.assertIn("`queue`", self.said_of(queue))
+
+    def test_a_module_that_is_not_kept_has_no_rule_for_its_buffers(self) -> None:
+        self.assertIn("of a BatchNorm1d", self.said_of(lambda: self.norm(self.x)))
+        self.assertEqual("", self.said_of(lambda: self.norm.eval()(self.x)))
+
+    def test_what_is_only_overwritten_may_be(self) -> None:
+        def cache() -> None:
+            self.model.last = self.model(self.x)
+            self.model.masks = {"a": self.x > 0}
+
+        self.assertEqual("", self.said_of(cache))
+
+        def resets() -> None:
+            self.apart.reset()
+            self.apart.update(self.x)
+
+        self.assertEqual("", self.said_of(resets))
+
+
+if __name__ == "__main__":
+    unittest.main()

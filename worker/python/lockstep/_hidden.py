@@ -1,0 +1,98 @@
+"""Tensors that modules hold and no state has: plain attributes, as torchmetrics' metrics count in, and
+all tensors of modules that the script did not give to keep().
+
+A slot that goes on with what the one before has left there (a mean so far, a queue) makes something
+else of it in every worker, since each computes other slots. The trial finds that: of the same slot,
+computed twice, such a tensor has other values after the second time. What is only overwritten (a cache,
+a mask) has the same.
+
+Not seen: numbers that are no tensors, tensors outside of modules, and writes through `.data` into
+large ones.
+"""
+from __future__ import annotations
+
+import gc
+from typing import Any, Iterator, NamedTuple
+
+import torch
+from torch import nn
+
+from ._errors import Misuse
+from ._state import same_bits
+
+_SMALL = 1 << 20  # bytes
+_SECTIONS = ("_parameters", "_buffers", "_modules")  # among a module's attributes
+
+
+class _Owner(NamedTuple):
+    """Tensors by name: those of a module, or its attributes."""
+
+    name: str  # for a message, with {} for the tensor's
+    values: dict[str, Any]
+
+
+class Hidden:
+    """Of the modules that there are now. REQUIRES: keep() was called."""
+
+    def __init__(self, kept: dict[str, nn.Module]):
+        inside = {id(part) for module in kept.values() for part in module.modules()}
+        self._owners = [*_kept_owners(kept), *_other_owners(inside)]
+        self._before = [_versions_in(owner) for owner in self._owners]
+        self._after: list[tuple[_Owner, str, list[torch.Tensor]]] | None = None
+
+    def passed(self, who: str, remedy: str) -> None:
+        """After a slot: notes what it may have written. After the same slot again: raises Misuse if it went
+        on with what the first has left."""
+        if self._after is None:
+            self._after = [(owner, key, [tensor.detach().clone() for tensor, _ in now])
+                           for owner, before in zip(self._owners, self._before)
+                           for key, now in _versions_in(owner).items()
+                           if _are_small(now) or not _is_same(before.get(key, []), now)]
+            return
+        for owner, key, values in self._after:
+            now = _tensors_of(owner.values.get(key))
+            if len(now) != len(values) or not all(map(same_bits, now, values)):
+                raise Misuse(f"{who} goes on with what the one before has left in "
+                             f"{owner.name.format(key)}, which the run's state does not have, so each "
+                             f"worker would have other values there; {remedy}")
+
+
+def _kept_owners(kept: dict[str, nn.Module]) -> Iterator[_Owner]:
+    for name, module in kept.items():
+        for path, part in module.named_modules(prefix="" if name == "model" else name):
+            yield _Owner(f"`{path}.{{}}`" if path else "`{}`", part.__dict__)
+
+
+def _other_owners(inside: set[int]) -> Iterator[_Owner]:
+    for found in gc.get_objects():
+        if issubclass(type(found), nn.Module) and id(found) not in inside:
+            name = f"`{{}}` of a {type(found).__qualname__} that run.keep() was not given"
+            for values in (found.__dict__, *map(found.__dict__.get, _SECTIONS[:2])):
+                if isinstance(values, dict):  # TorchScript's parameters are in none
+                    yield _Owner(name, values)
+
+
+def _versions_in(owner: _Owner) -> dict[str, list[tuple[torch.Tensor, int]]]:
+    """By name. Most writes make another version."""
+    found = {key: _tensors_of(value) for key, value in owner.values.items() if key not in _SECTIONS}
+    return {key: [(tensor, 0 if tensor.is_inference() else tensor._version) for tensor in tensors]
+            for key, tensors in found.items() if tensors}
+
+
+def _tensors_of(value: Any) -> list[torch.Tensor]:
+    """A tensor, or those that a list, tuple or dict holds, as far as their bits can be compared."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    found = value if isinstance(value, (list, tuple)) else [value]
+    return [each for each in found
+            if type(each) in (torch.Tensor, nn.Parameter) and each.is_cpu
+            and each.layout is torch.strided and not each.is_quantized and not each.is_conj()]
+
+
+def _are_small(tensors: list[tuple[torch.Tensor, int]]) -> bool:
+    """Their bits are compared, since batch norms write without another version."""
+    return sum(tensor.numel() * tensor.element_size() for tensor, _ in tensors) <= _SMALL
+
+
+def _is_same(a: list[tuple[torch.Tensor, int]], b: list[tuple[torch.Tensor, int]]) -> bool:
+    return len(a) == len(b) and all(x[0] is y[0] and x[1] == y[1] for x, y in zip(a, b))
