@@ -177,6 +177,24 @@ class ThreadsTest(unittest.TestCase):
     def test_one_that_ends_is_not(self) -> None:
         self.assertEqual("", self.end_of(stays=False))
 
+    def test_a_script_that_imports_relatively_is_part_of_its_package(self) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            inner = pathlib.Path(directory) / "proj" / "inner"
+            inner.mkdir(parents=True)
+            for folder in (inner.parent, inner):
+                (folder / "__init__.py").touch()
+            (inner / "net.py").write_text("NET = 'net'\n")
+            (inner / "other.py").write_text("from . import net\n")
+            for text in ("from .net import NET\nfrom ..inner import other\n", "from net import NET\n"):
+                (inner / "train.py").write_text(text + "print(NET, __name__, __package__)\n")
+                done = subprocess.run(
+                    [sys.executable, "-c", "from lockstep._script import start_main; start_main()",
+                     str(inner / "train.py")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                    text=True, timeout=120, cwd="/",
+                    env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
+                package = "proj.inner" if "." in text else "None"
+                self.assertIn(f"net __main__ {package}\n", done.stdout)
+
 
 if __name__ == "__main__":
     unittest.main()

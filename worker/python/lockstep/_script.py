@@ -11,6 +11,7 @@ has to know and an exit code:
 """
 from __future__ import annotations
 
+import ast
 import faulthandler
 import os
 import sys
@@ -23,16 +24,31 @@ _NO_TERMINAL = ("lockstep: breakpoint() in a worker, which has no terminal: debu
                 "`python {script}`, which computes the same, or attach debugpy; it goes on")
 
 
+def _package_of(path: str, tree: ast.Module) -> tuple[str | None, str]:
+    """The package of a script that imports relatively, as `python -m` starts it, and the folder that
+    holds the package; of any other script None and its own folder."""
+    folder = os.path.dirname(path)
+    if not any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree)):
+        return None, folder
+    names: list[str] = []
+    while os.path.exists(os.path.join(folder, "__init__.py")):
+        folder, name = os.path.split(folder)
+        names.insert(0, name)
+    return ".".join(names) or None, folder
+
+
 def _run_script(path: str) -> None:
     """In the module __main__, so that what the script defines there can be pickled."""
-    main = sys.modules["__main__"].__dict__
-    kept = {key: main[key] for key in ("__builtins__",)}
-    main.clear()
-    main.update(kept, __name__="__main__", __file__=path, __doc__=None, __package__=None,
-                __spec__=None, __loader__=None, __cached__=None)
     with open(path, "rb") as file:
         text = file.read()
     CODE.note_file(path, text)
+    tree = compile(text, path, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+    package, sys.path[0] = _package_of(path, tree)
+    main = sys.modules["__main__"].__dict__
+    kept = {key: main[key] for key in ("__builtins__",)}
+    main.clear()
+    main.update(kept, __name__="__main__", __file__=path, __doc__=None, __package__=package,
+                __spec__=None, __loader__=None, __cached__=None)
     code = compile(text, path, "exec", dont_inherit=True)
     exec(code, main)  # noqa: S102: the user's own script
 
