@@ -32,21 +32,23 @@ auto first_after(const std::vector<CheckpointEntry>& all, Step step) {
 }
 
 // The newest `keep`, and those to which a run goes back whose members disagree, or one of whose
-// steps shows a bad loss. Reports of checkpoints overtake records, and a coordinator that was away
-// gets many of them first: the bad step may come behind any checkpoint whose steps are not
-// complete.
+// steps shows a bad loss: two, because a disk may damage the newer one. Reports of checkpoints
+// overtake records, and a coordinator that was away gets many of them first: the bad step may come
+// behind any checkpoint whose steps are not complete.
 std::vector<const CheckpointEntry*> to_go_back_to(const Turn& turn, size_t keep) {
   const State& state = turn.state;
   const std::vector<CheckpointEntry>& all = state.checkpoints;
   std::vector<const CheckpointEntry*> found;
-  if (is_checking(turn.options)) found.push_back(newest_until(state, state.checks.agreed));
-  found.push_back(newest_until(state, state.completed));
-  const auto unjudged =
-      LOCKSTEP_BUG(kUnjudgedDropped) ? all.end() : first_after(all, state.completed);
-  for (auto it = unjudged; it != all.end(); ++it) found.push_back(&*it);
-  for (size_t i = all.size() - std::min(all.size(), keep); i < all.size(); ++i)
-    found.push_back(&all[i]);
-  std::erase(found, nullptr);
+  const auto newest_before = [&](auto end, size_t count) {
+    const auto held = static_cast<size_t>(end - all.begin());
+    for (size_t i = held - std::min(held, count); i < held; ++i) found.push_back(&all[i]);
+  };
+  const auto unjudged = first_after(all, state.completed);
+  if (is_checking(turn.options)) newest_before(first_after(all, state.checks.agreed), kFewestKept);
+  newest_before(unjudged, kFewestKept);
+  newest_before(all.end(), LOCKSTEP_BUG(kUnjudgedDropped)
+                               ? keep
+                               : std::max(keep, static_cast<size_t>(all.end() - unjudged)));
   return found;
 }
 

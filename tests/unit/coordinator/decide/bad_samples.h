@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <limits>
+#include <set>
 
 #include "coordinator/decide/begin_state.h"
 #include "coordinator/state/skips.h"
@@ -23,7 +24,10 @@ class BadSamples : public ::testing::Test, protected CheckpointShelf {
   }
 
   Result<std::vector<ListedCheckpoint>> list() override { return shelf_; }
-  Status verify(const ListedCheckpoint&) override { return Status::ok(); }
+  Status verify(const ListedCheckpoint& checkpoint) override {
+    if (!damaged_.contains(checkpoint.info.name)) return Status::ok();
+    return Status(Code::kBadData, checkpoint.info.name + " is damaged");
+  }
 
   // By the writer, the first worker.
   void write_checkpoint(Step step) {
@@ -73,6 +77,7 @@ class BadSamples : public ::testing::Test, protected CheckpointShelf {
   std::vector<SkipEntry> kept() { return w.journal.load()->skips; }
 
   World w{small_options(2, 200)};
+  std::set<std::string> damaged_;  // names of checkpoints
 
  private:
   std::vector<ListedCheckpoint> shelf_;
