@@ -74,7 +74,10 @@ Result<CheckpointInfo> write_checkpoint(FileOps& files, const std::string& dir,
   struct stat there;
   if (::stat(path.c_str(), &there) == 0) {
     auto old = verify_checkpoint(path);
-    if (old.is_ok() && old->manifest.state_sha256 == manifest.state_sha256) return old;
+    if (!old.is_ok())
+      return Status(Code::kInternal, "checkpoint " + path + " exists already and cannot be used (" +
+                                         old.status().message() + "); move it away");
+    if (old->manifest.state_sha256 == manifest.state_sha256) return old;
     return Status(Code::kInternal,
                   "checkpoint " + path + " exists already and holds another state; move it away");
   }

@@ -207,6 +207,18 @@ TEST_F(CheckpointStore, TheSameStateAgainIsNotWrittenTwiceAndAnotherIsRefused) {
   EXPECT_TRUE(verify_checkpoint(first.path).is_ok());
 }
 
+// The journal has its manifest's hash: another one in its place would not count.
+TEST_F(CheckpointStore, ADamagedOneIsNotWrittenOverAndTheErrorSaysWhatIsWrong) {
+  const CheckpointInfo first = write(1500, 1);
+  std::ofstream(first.path + "/model.safetensors", std::ios::app) << "more";
+  const auto refused =
+      write_checkpoint(*files_, dir_, TestState::small(1).tensors(), manifest_of(1500));
+  EXPECT_THAT(refused.status(),
+              FailsWith(Code::kInternal, AllOf(HasSubstr(first.path), HasSubstr("cannot be used"),
+                                               HasSubstr("model.safetensors"),
+                                               ::testing::Not(HasSubstr("another state")))));
+}
+
 TEST_F(CheckpointStore, TheListIsSortedAndShowsADamagedOneBesideTheOthers) {
   EXPECT_TRUE(list_checkpoints(dir_)->empty());
   write(200, 1);
