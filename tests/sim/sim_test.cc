@@ -4,6 +4,7 @@
 
 #include "tests/sim/scenario.h"
 #include "tests/sim/seed_list.h"
+#include "tests/sim/world/disk.h"
 #include "tests/support/temporary_directory.h"
 
 namespace lockstep::sim {
@@ -75,6 +76,52 @@ TEST(Simulation, AListNamesSeedsAndTheirDrawing) {
   EXPECT_EQ((*list)[1].seed, 1000000u);
   for (const char* wrong : {"", "# none\n", "3 7\n", "1\n", "1 x\n", "x 7\n", "1 7 8\n"})
     EXPECT_EQ(read(wrong).status().code(), Code::kUsage) << wrong;
+}
+
+// The journal may count a checkpoint that has left the lineage no more.
+TEST(Simulation, ADiskThatRotsLeavesACheckpointThatCounts) {
+  Disk disk;
+  const auto journal = disk.open_journal();
+  const auto write = [&](Step step, Generation generation, coordinator::CheckpointState state) {
+    Manifest manifest;
+    manifest.resume.step = step;
+    manifest.generation = generation;
+    manifest.member = 1;
+    const std::string name = disk.write_checkpoint(manifest, {step, 7})->name;
+    const std::vector<coordinator::JournalEntry> entry{
+        coordinator::CheckpointEntry{name, step, generation, 1, "m", "w", 1, false, state}};
+    EXPECT_TRUE(journal->commit(entry, {}).is_ok());
+    return name;
+  };
+  write(6, 1, coordinator::CheckpointState::kRolledBack);
+  const std::string only = write(6, 2, coordinator::CheckpointState::kComplete);
+  disk.rot(coordinator::kNoStep);
+  EXPECT_FALSE(disk.is_torn(only));
+  const std::string newer = write(9, 2, coordinator::CheckpointState::kComplete);
+  disk.rot(coordinator::kNoStep);
+  EXPECT_TRUE(disk.is_torn(newer));
+  EXPECT_FALSE(disk.is_torn(only));
+}
+
+// The run ends by patience right after a checkpoint of the same step.
+TEST(Simulation, ADiskKeepsAWholeCheckpointThatIsWrittenAgain) {
+  Disk disk;
+  Manifest manifest;
+  manifest.resume.step = 14;
+  const std::string name = disk.write_checkpoint(manifest, {14, 7})->name;
+  disk.tears_checkpoint = true;
+  manifest.resume.phase = Phase::kEnd;
+  ASSERT_TRUE(disk.write_checkpoint(manifest, {14, 7}).is_ok());
+  EXPECT_FALSE(disk.is_torn(name));
+  EXPECT_FALSE(disk.write_checkpoint(manifest, {14, 8}).is_ok());
+}
+
+// Two commits fail and survive before any succeeds: no line beside the journal tells their number.
+TEST(Simulation, AJournalThatNothingStandsBesideMayLoseItsEnd) {
+  const FaultSpec disk(FaultKind::kDisk);
+  const Outcome outcome =
+      simulate(plan_with(20954, {disk, disk, disk, FaultSpec(FaultKind::kAbsurdSlot)}));
+  EXPECT_TRUE(outcome.failures.empty()) << outcome.failures.front().text;
 }
 
 TEST(Simulation, EveryFaultHasANameThatReplaysIt) {

@@ -138,6 +138,12 @@ Result<CheckpointInfo> Disk::write_checkpoint(const Manifest& manifest, const Mo
   info.manifest.weights_sha256 = "w" + std::to_string(state.hash);
   info.manifest_sha256 = "m" + info.name + std::to_string(state.hash);
   info.bytes = sizeof(state);
+  // As write_checkpoint() of coordinator/checkpoint/store.h.
+  if (const auto found = checkpoints_.find(info.name); found != checkpoints_.end()) {
+    if (found->second.is_torn) return Status(Code::kInternal, info.name + " cannot be used");
+    if (found->second.state == state) return found->second.info;
+    return Status(Code::kInternal, info.name + " exists already and holds another state");
+  }
   checkpoints_[info.name] = {info, state, std::exchange(tears_checkpoint, false)};
   return info;
 }
@@ -161,11 +167,18 @@ bool Disk::is_torn(const std::string& name) const {
 }
 
 void Disk::rot(Step last) {
-  const auto whole = std::count_if(checkpoints_.begin(), checkpoints_.end(),
-                                   [](const auto& item) { return !item.second.is_torn; });
-  if (whole < 2) return;
+  if (checkpoints_.empty()) return;
+  const std::string& name = checkpoints_.rbegin()->first;
   Stored& newest = checkpoints_.rbegin()->second;
   if (newest.info.manifest.resume.step == last) return;
+  // One that was rolled back, or was never journalled, is nothing to go back to.
+  const auto contents = open_journal()->load();
+  const bool is_another_left = std::any_of(
+      contents->checkpoints.begin(), contents->checkpoints.end(), [&](const auto& entry) {
+        return entry.state == coordinator::CheckpointState::kComplete && entry.name != name &&
+               has_checkpoint(entry.name) && !is_torn(entry.name);
+      });
+  if (!is_another_left) return;
   newest.is_torn = true;
   has_failed = true;
 }

@@ -58,7 +58,8 @@ class Disk {
   Result<std::string> see_manifest(const std::string& name) const;  // its hash
   Result<ModelState> load_checkpoint(const std::string& path) const;
   void drop_checkpoints(const std::vector<std::string>& names, uint32_t keep);
-  // The newest checkpoint becomes unreadable, unless it is the only whole one, or that of `last`.
+  // The newest checkpoint becomes unreadable, unless no other whole one counts, or it is that of
+  // `last`.
   void rot(Step last);
   bool is_torn(const std::string& name) const;
   bool has_checkpoint(const std::string& name) const { return checkpoints_.count(name) != 0; }
