@@ -44,6 +44,11 @@ std::string Dataset::name_of(uint64_t i) const {
   return sources_[place.source]->name_of(place.number);
 }
 
+std::string Dataset::label_name_of(uint64_t i) const {
+  const SamplePlace place = place_of(i);
+  return sources_[place.source]->label_name_of(place.number);
+}
+
 std::optional<FileExtent> Dataset::extent(uint64_t i) const {
   const SamplePlace place = place_of(i);
   return sources_[place.source]->extent(place.number);

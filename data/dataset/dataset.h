@@ -132,6 +132,7 @@ class Dataset final {
 
   // As Samples.
   std::string name_of(uint64_t i) const;
+  std::string label_name_of(uint64_t i) const;
   std::optional<FileExtent> extent(uint64_t i) const;
   Status unchanged(std::span<const uint64_t> samples) const;
 

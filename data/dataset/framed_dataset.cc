@@ -36,6 +36,7 @@ class FramedImages final : public EncodedImages, public SampleFields {
     return from.read_record(number, record);
   }
   std::string name_of(uint64_t i) const override { return stored_->name_of(i); }
+  std::string label_name_of(uint64_t i) const override { return stored_->label_name_of(i); }
   Status unchanged(std::span<const uint64_t> samples) const override {
     return stored_->unchanged(samples);
   }

@@ -44,6 +44,8 @@ class Samples {
   virtual std::string name_of(uint64_t i) const {
     return "sample " + std::to_string(i) + " of the data";
   }
+  // Where its label stands.
+  virtual std::string label_name_of(uint64_t i) const { return name_of(i); }
   // Where the bytes of sample i lie, for code that reads them by itself; the bytes are the same.
   // Empty if the sample does not lie here, as stored, in one piece of a file.
   virtual std::optional<FileExtent> extent(uint64_t) const { return std::nullopt; }

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -21,6 +22,7 @@
 #include "comm/base/hash.h"
 #include "data/base/file_errors.h"
 #include "data/base/one_at_a_time.h"
+#include "data/base/sampled_hash.h"
 
 namespace lockstep::data {
 namespace {
@@ -29,7 +31,6 @@ namespace fs = std::filesystem;
 
 constexpr size_t kFieldBytes = 40;  // of the trailer, before the checksum
 constexpr char kCacheMagic[8] = {'L', 'K', 'S', 'I', 'N', 'F', 'L', '1'};
-constexpr size_t kMarkBytes = 8;          // as a gzip file's last ones
 constexpr uint64_t kBytesPerLook = kMib;  // at the room that is left
 constexpr auto kAbandonedAfter = std::chrono::hours(1);
 
@@ -39,26 +40,28 @@ void put64(uint8_t* out, uint64_t value) {
   for (int i = 0; i < 8; ++i) out[i] = static_cast<uint8_t>(value >> (8 * i));
 }
 
-TrailerFields make_fields(const Compressed& what, const MappedFile& source,
-                          uint64_t content_bytes) {
+uint64_t mark_of(const Compressed& what, const MappedFile& source) {
+  if (what.mark) return *what.mark;
+  Xxh3 hash;
+  hash_sampled(source.bytes(), kWholeContentBytes, hash);
+  return std::strtoull(hash.hex().substr(0, 16).c_str(), nullptr, 16);
+}
+
+TrailerFields make_fields(const MappedFile& source, uint64_t mark, uint64_t content_bytes) {
   TrailerFields fields{};
   std::memcpy(fields.data(), kCacheMagic, sizeof kCacheMagic);
   put64(fields.data() + 8, content_bytes);
   put64(fields.data() + 16, source.bytes().size());
   put64(fields.data() + 24, static_cast<uint64_t>(source.modified_ns()));
-  const auto bytes = source.bytes();
-  if (what.mark.size() >= kMarkBytes)
-    std::memcpy(fields.data() + 32, what.mark.data(), kMarkBytes);
-  else if (bytes.size() >= kMarkBytes)
-    std::memcpy(fields.data() + 32, bytes.data() + bytes.size() - kMarkBytes, kMarkBytes);
+  put64(fields.data() + 32, mark);
   return fields;
 }
 
-bool is_valid(const MappedFile& cached, const Compressed& what, const MappedFile& source) {
+bool is_valid(const MappedFile& cached, const MappedFile& source, uint64_t mark) {
   const auto bytes = cached.bytes();
   if (bytes.size() < kTrailerBytes) return false;
   const uint64_t content_bytes = bytes.size() - kTrailerBytes;
-  const TrailerFields wanted = make_fields(what, source, content_bytes);
+  const TrailerFields wanted = make_fields(source, mark, content_bytes);
   if (std::memcmp(bytes.data() + content_bytes, wanted.data(), wanted.size()) != 0) return false;
   const std::string checksum = xxh3_hex(bytes.data(), content_bytes + kFieldBytes);
   return std::memcmp(bytes.data() + content_bytes + kFieldBytes, checksum.data(),
@@ -125,7 +128,7 @@ std::string name_of(const Compressed& what, const std::string& path) {
 }
 
 Status make_cache_file(const std::string& path, const Compressed& what, const MappedFile& source,
-                       const ProgressFn& progress) {
+                       uint64_t mark, const ProgressFn& progress) {
   TemporaryFile file(path);
   LOCKSTEP_RETURN_IF_ERROR(file.opened());
   Xxh3 hash;
@@ -143,7 +146,7 @@ Status make_cache_file(const std::string& path, const Compressed& what, const Ma
   };
   if (const Status status = what.inflate(sink); !status.is_ok())
     return status.code() == Code::kBadData ? about(name_of(what, what.path), status) : status;
-  const TrailerFields fields = make_fields(what, source, done);
+  const TrailerFields fields = make_fields(source, mark, done);
   hash.update(fields.data(), fields.size());
   const std::string checksum = hash.hex();
   LOCKSTEP_RETURN_IF_ERROR(file.append(fields.data(), fields.size()));
@@ -176,6 +179,14 @@ Status check_cache(const std::string& cache_dir, const std::string& name) {
           "cannot inflate " + name + " without a cache directory; set data.cache_dir"};
 }
 
+uint64_t last_bytes(const MappedFile& source) {
+  uint64_t mark = 0;  // little-endian, as in the file
+  const auto bytes = source.bytes();
+  if (bytes.size() >= sizeof mark)
+    std::memcpy(&mark, bytes.data() + bytes.size() - sizeof mark, sizeof mark);
+  return mark;
+}
+
 std::string inflated_path(const Compressed& what, const std::string& cache_dir) {
   if (!what.name.empty()) return (fs::path(cache_dir) / what.name).string();
   std::error_code error;
@@ -195,8 +206,9 @@ std::string inflated_path(const Compressed& what, const std::string& cache_dir) 
 Result<MappedFile> open_inflated(const Compressed& what, const MappedFile& source,
                                  const std::string& cache_dir, const ProgressFn& progress) {
   const std::string path = inflated_path(what, cache_dir);
+  const uint64_t mark = mark_of(what, source);
   if (auto cached = MappedFile::open(path);
-      cached.is_ok() && is_valid(cached.value(), what, source))
+      cached.is_ok() && is_valid(cached.value(), source, mark))
     return cached;
   std::error_code error;
   fs::create_directories(cache_dir, error);
@@ -206,14 +218,14 @@ Result<MappedFile> open_inflated(const Compressed& what, const MappedFile& sourc
   if (!what.means.empty()) {
     alone.emplace(path);
     if (auto cached = MappedFile::open(path);
-        cached.is_ok() && is_valid(cached.value(), what, source))
+        cached.is_ok() && is_valid(cached.value(), source, mark))
       return cached;
   }
   remove_abandoned(path);
-  LOCKSTEP_RETURN_IF_ERROR(make_cache_file(path, what, source, progress));
+  LOCKSTEP_RETURN_IF_ERROR(make_cache_file(path, what, source, mark, progress));
   // Read back and checked: what was written is what will be used.
   LOCKSTEP_ASSIGN_OR_RETURN(MappedFile made, MappedFile::open(path));
-  if (!is_valid(made, what, source))
+  if (!is_valid(made, source, mark_of(what, source)))
     return Status(Code::kInternal, path + " changed right after it was written; is " + what.path +
                                        " being replaced, or the disk failing?");
   return made;

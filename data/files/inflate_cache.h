@@ -4,8 +4,7 @@
 // A cache file is the inflated content followed by a trailer of kTrailerBytes:
 //
 //     magic (8) | content bytes (8) | source bytes (8) | source mtime ns (8)
-//     | mark of the source (8): its last 8 bytes; for a compressed source its CRC-32 and length
-//     | XXH3-128 of all before, hex (32)
+//     | mark of the source's content (8) | XXH3-128 of all before, hex (32)
 //
 // Numbers are little-endian. Content and checksum share one file, so they cannot come apart. The
 // file appears by rename, so a reader sees all of it or nothing.
@@ -23,6 +22,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -43,11 +43,14 @@ struct Compressed {
   std::function<Status(const ByteSink&)> inflate;
   std::string name = {};  // of the copy; empty: made from path and member
   // For copies not made by inflating: the verb for messages, the ending of the copy's file name,
-  // what makes the copy, and 8 bytes in place of the source's last ones.
+  // and what makes the copy.
   std::string verb = "inflating";
   std::string ending = "inflated";
   std::string means = {};
-  std::string mark = {};
+  // Tells the source's content from any other of the same size and time: a checksum that the source
+  // has itself, such as last_bytes(). Empty: a hash of the source, all of it up to
+  // kWholeContentBytes.
+  std::optional<uint64_t> mark = {};
   uint64_t room_bytes = limits::kCacheRoomBytes;  // to leave free on the cache's disk
 };
 
@@ -61,6 +64,9 @@ Status check_cache(const std::string& cache_dir, const std::string& name);
 //   room_bytes on its disk
 Result<MappedFile> open_inflated(const Compressed& what, const MappedFile& source,
                                  const std::string& cache_dir, const ProgressFn& progress);
+
+// The last 8 bytes: of a gzip file its CRC-32 and length.
+uint64_t last_bytes(const MappedFile& source);
 
 // Where open_inflated() keeps the copy.
 std::string inflated_path(const Compressed& what, const std::string& cache_dir);

@@ -7,8 +7,11 @@
 // Thread-safety: immutable; any thread that does not block SIGBUS may read the bytes.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -40,18 +43,27 @@ class MappedFile {
   // Asks the kernel to read the file ahead of its use.
   void will_need() const;
 
+  // Has unchanged() compare the content, too, where a file of at most kWholeContentBytes was
+  // touched (data/base/change_mark.h). Hashes it now; the content of a larger file is not compared.
+  // Call it before anything else reads the bytes.
+  void remember_content();
+
   // kBadData, a sentence that names the file, if the file changed since it was opened: it is
-  // shorter or longer, its time says that somebody wrote to it, or it could not be read. One system
-  // call.
+  // shorter or longer, its time of change says that somebody wrote to it, it was rewritten and got
+  // its old time again, or it could not be read. One system call, if nobody touched the file.
   Status unchanged() const;
 
  private:
-  MappedFile() = default;
+  struct Seen;
+  bool is_rewritten(const struct stat& now) const;
+
+  MappedFile();
   std::string path_;
   int fd_ = -1;
   const uint8_t* data_ = nullptr;
   size_t size_ = 0;
   int64_t modified_ns_ = 0;
+  std::unique_ptr<Seen> seen_;
   GuardedRange guard_;
 };
 

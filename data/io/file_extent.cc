@@ -9,6 +9,7 @@
 #include "comm/base/descriptors.h"
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
+#include "data/base/change_mark.h"
 #include "data/base/file_errors.h"
 #include "data/base/modified_ns.h"
 
@@ -21,6 +22,25 @@ Status changed(const std::string& path, const std::string& how) {
                               "the run, or begin a new run in another run directory"};
 }
 
+// Compares bytes that are known, from an index or an earlier read, as soon as the file was touched.
+// For other bytes it has to believe the mark.
+Status not_rewritten(int fd, const FileExtent& extent, const struct stat& now, const uint8_t* out) {
+  const uint64_t mark = change_mark(now);
+  uint64_t then = 0;
+  const bool is_first = extent.mark->compare_exchange_strong(then, mark);
+  const bool is_known = is_first || (then & ~kTouchedMark) == mark;
+  const bool is_same_file = is_known && !is_first && (then & kTouchedMark) == 0;
+  const uint32_t was = extent.content->load(std::memory_order_relaxed);
+  if (was != 0 && is_same_file) return Status::ok();
+  const auto is = static_cast<uint32_t>(content_mark({out, extent.bytes}));
+  const bool is_other = was != 0 ? is != was && has_change_marks(fd)
+                                 : !is_known && is_rewritten(fd, extent.path, now, then);
+  if (is_other) return changed(extent.path, "was written to, and got its old size and time again,");
+  if (was == 0 && !is_known) extent.mark->store(mark | kTouchedMark);
+  extent.content->store(is, std::memory_order_relaxed);
+  return Status::ok();
+}
+
 }  // namespace
 
 int open_to_read(const std::string& path) {
@@ -31,13 +51,13 @@ bool may_pass(int error) {
   return error == EINTR || error == EAGAIN || error == EIO;
 }
 
-Status unchanged(int fd, const FileExtent& extent) {
+Status unchanged(int fd, const FileExtent& extent, const uint8_t* out) {
   struct stat now {};
   if (::fstat(fd, &now) != 0) return cannot_open(extent, errno);
-  if (static_cast<uint64_t>(now.st_size) == extent.file_bytes &&
-      modified_ns(now) == extent.modified_ns)
-    return Status::ok();
-  return changed(extent.path, "was written to, or replaced,");
+  if (static_cast<uint64_t>(now.st_size) != extent.file_bytes ||
+      modified_ns(now) != extent.modified_ns)
+    return changed(extent.path, "was written to, or replaced,");
+  return extent.mark == nullptr ? Status::ok() : not_rewritten(fd, extent, now, out);
 }
 
 Status cannot_read(const FileExtent& extent, uint64_t done, int error) {
@@ -66,7 +86,7 @@ Status read_open_extent(int fd, const FileExtent& extent, uint8_t* out) {
     if (!may_pass(errno) || ++failures == limits::kReadAttempts)
       return cannot_read(extent, done, errno);
   }
-  return unchanged(fd, extent);
+  return unchanged(fd, extent, out);
 }
 
 Status read_extent(const FileExtent& extent, uint8_t* out) {

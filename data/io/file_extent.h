@@ -2,13 +2,15 @@
 // gives all bytes, or an error that names the file and says what to do.
 //
 // Every read looks at the file's size and time after the bytes, so it notices a file that was
-// written to, cut off or removed, whatever the bytes are.
+// written to, cut off or removed, whatever the bytes are. With marks it also notices a file that
+// was rewritten and got its old time again: by the bytes, if this process has read them before.
 //
 // Thread-safety: values and free functions; any thread.
 #pragma once
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -23,6 +25,10 @@ struct FileExtent {
   uint64_t bytes = 0;
   uint64_t file_bytes = 0;  // size of the whole file, as it was
   int64_t modified_ns = 0;  // time of its last change, as it was
+  // What this process knows of the file, and of these bytes (data/base/change_mark.h); 0: not read
+  // yet. Both live as long as the data set. Null: nobody keeps them.
+  std::atomic<uint64_t>* mark = nullptr;
+  std::atomic<uint32_t>* content = nullptr;
 };
 
 // Reads exactly extent.bytes into `out`. kBadData names a file that has gone, is not what it was,
@@ -33,8 +39,8 @@ Status read_extent(const FileExtent& extent, uint8_t* out);
 
 // -1, and errno. Not blocking, so that a FIFO does not hang.
 int open_to_read(const std::string& path);
-// kBadData when the open file is not what it was.
-Status unchanged(int fd, const FileExtent& extent);
+// kBadData when the open file, of which `out` was read, is not what it was.
+Status unchanged(int fd, const FileExtent& extent, const uint8_t* out);
 // Errors of reading at a place in the file, and of opening it.
 Status cannot_read(const FileExtent& extent, uint64_t done, int error);
 Status cannot_open(const FileExtent& extent, int error);

@@ -33,7 +33,7 @@ std::optional<Status> read_if_cached(const FileExtent& extent, uint8_t* out) {
   if (fd < 0) return std::nullopt;
   const ssize_t n = read_now(fd, out, extent.bytes, extent.offset);
   if (n < 0 || static_cast<uint64_t>(n) < extent.bytes) return std::nullopt;
-  return unchanged(fd, extent);
+  return unchanged(fd, extent, out);
 }
 
 bool begins_in_cache(const FileExtent& extent) {

@@ -133,7 +133,7 @@ class ImageSource final : public PackSource {
       append_offset(content, batch.buffers[1]);
       // At most one image beyond the limit, so that offsets of 4 bytes are enough.
       for (; i < shard.end && content.size() < limits::kPackBatchBytes; ++i, ++batch.rows) {
-        LOCKSTEP_RETURN_IF_ERROR(files_.read(index_.extent(i), image));
+        LOCKSTEP_RETURN_IF_ERROR(files_.read(i, image));
         content.append(image.begin(), image.end());
         append_offset(content, batch.buffers[1]);
         append_label(index_.extent(i).label, batch.buffers[4]);

@@ -209,9 +209,11 @@ Status SampleReader::check(uint64_t i, int64_t largest) const {
 
 Status SampleReader::not_a_class(uint64_t i, int64_t found) const {
   LOCKSTEP_RETURN_IF_ERROR(unchanged(std::span(&i, 1)));  // which would explain it
-  return {Code::kBadData, dataset_->name_of(i) + " has " +
-                              (shape_.is_sequence() ? "token " : "label ") + std::to_string(found) +
-                              ", but the data have only " + std::to_string(dataset_->classes()) +
+  const std::string where =
+      shape_.is_sequence() ? dataset_->name_of(i) : dataset_->label_name_of(i);
+  return {Code::kBadData, where + " has " + (shape_.is_sequence() ? "token " : "label ") +
+                              std::to_string(found) + ", but the data have only " +
+                              std::to_string(dataset_->classes()) +
                               " (counted from 0): the file changed during the run. Put the old "
                               "file back, and resume the run"};
 }

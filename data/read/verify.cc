@@ -62,12 +62,12 @@ struct Work {
   VerifyDepth depth;
 };
 
-Status decode_whole(const EncodedFiles& files, const Extent& extent) {
+Status decode_whole(const EncodedFiles& files, const ExtentIndex& index, uint64_t i) {
   thread_local std::vector<uint8_t> encoded;
   thread_local DecodedPart decoded;
-  LOCKSTEP_RETURN_IF_ERROR(files.read(extent, encoded));
+  LOCKSTEP_RETURN_IF_ERROR(files.read(i, encoded));
   const auto info = read_image_info(encoded);
-  const std::string name = files.name_of(extent) + " ";
+  const std::string name = files.name_of(index.extent(i)) + " ";
   if (!info.is_ok()) return {info.status().code(), name + info.status().message()};
   const Status status =
       decode(encoded, {*info, {0, 0, info->width, info->height}, 1, info->channels}, decoded);
@@ -123,7 +123,7 @@ Status verify_images(const EncodedSource& source, const Work& work, Verification
   ProgressOfMany shown("decoding the images of " + source.shown_directory, index.samples(),
                        work.progress);
   LOCKSTEP_RETURN_IF_ERROR(work.team.run(index.samples(), [&](uint32_t thread, uint64_t i) {
-    faults.add(i, decode_whole(files, index.extent(i)));
+    faults.add(i, decode_whole(files, index, i));
     for (const auto& of_field : masks) faults.add(i, decode_whole(*of_field, i));
     shown.one_done(thread);
     return Status::ok();

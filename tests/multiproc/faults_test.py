@@ -36,6 +36,8 @@ SAMPLE = ("kill/worker/kill/checkpoint/2-workers",
           "end/weights-of-writer/flip/before-the-last-checkpoint/1-workers",
           "foreign/newest/model.safetensors/given-away/at-rest",
           "absence/coordinator/until-records-are-in-files/table",
+          "changed/labels/rewritten/middle",
+          "changed/folder/rewritten/at-rest",
           "edited/parts/loss/all-killed",
           "hang/script/data-process/deadlocks-every-time/1-workers")
 

@@ -1,7 +1,12 @@
 // Whole files, for tests.
 #pragma once
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -19,6 +24,22 @@ inline void write_file(const std::string& path, const std::string& content) {
 inline std::string slurp(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Writes a byte into a file, which then has its old time of change, as `touch -r` leaves it.
+// Returns once the file system's clock has ticked, so that the time of its inode is another one.
+inline void write_and_put_time_back(const std::string& path, off_t offset, char byte) {
+  struct stat before {};
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (::fstat(fd, &before) != 0) std::abort();
+  const timespec times[2] = {before.st_atim, before.st_mtim};
+  struct stat now = before;
+  while (now.st_ctim.tv_sec == before.st_ctim.tv_sec &&
+         now.st_ctim.tv_nsec == before.st_ctim.tv_nsec) {
+    if (::pwrite(fd, &byte, 1, offset) != 1 || ::futimens(fd, times) != 0) std::abort();
+    if (::fstat(fd, &now) != 0) std::abort();
+  }
+  ::close(fd);
 }
 
 // Names of everything in a directory, hidden files too, in order.

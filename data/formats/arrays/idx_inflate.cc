@@ -23,7 +23,9 @@ Result<MappedFile> open_inflated_idx(const std::string& path, const MappedFile& 
   const auto inflate = [&](const ByteSink& sink) {
     return inflate_idx(source.bytes(), sink).status();
   };
-  return open_inflated({path, "", inflate}, source, cache_dir, progress);
+  Compressed what{path, "", inflate};
+  what.mark = last_bytes(source);
+  return open_inflated(what, source, cache_dir, progress);
 }
 
 }  // namespace lockstep::data

@@ -103,6 +103,11 @@ class ImagesInRuns final : public StoredSamples, public Labels, public SampleFie
     return place_text(run.path + (run.is_inflated ? " (inflated)" : ""),
                       static_cast<uint64_t>(sample(i) - file));
   }
+  std::string label_name_of(uint64_t i) const override {
+    const size_t r = run_of(i);
+    return files_.runs[r].labels_path + ", sample " + std::to_string(i - first_samples_[r]) +
+           " (counted from 0),";
+  }
   Status unchanged(std::span<const uint64_t> samples) const override {
     return look_once(
         samples, files_.runs.size(), [this](uint64_t i) { return run_of(i); },
@@ -192,6 +197,7 @@ class ImagesInRuns final : public StoredSamples, public Labels, public SampleFie
 
 Result<std::unique_ptr<Dataset>> make_image_dataset(ImageFiles files, const std::string& cache_dir,
                                                     const ProgressFn& progress) {
+  for (MappedFile& file : files.files) file.remember_content();
   LOCKSTEP_RETURN_IF_ERROR(settle_fields(&files));
   const auto images = std::make_shared<const ImagesInRuns>(std::move(files));
   LOCKSTEP_ASSIGN_OR_RETURN(DatasetFacts facts, images->facts(cache_dir, progress));

@@ -79,8 +79,9 @@ Result<NpyArray> open_array(const NpzArray& array, const std::string& cache_dir,
     LOCKSTEP_RETURN_IF_ERROR(check_head(array, packed));
     return inflate_bare(packed, entry.bytes, entry.crc, sink);
   };
-  LOCKSTEP_ASSIGN_OR_RETURN(MappedFile inflated, open_inflated({array.path, array.name, inflate},
-                                                               file, cache_dir, progress));
+  Compressed what{array.path, array.name, inflate};
+  what.mark = uint64_t{entry.crc} << 32 | (entry.bytes & 0xffff'ffffU);
+  LOCKSTEP_ASSIGN_OR_RETURN(MappedFile inflated, open_inflated(what, file, cache_dir, progress));
   const uint64_t bytes = inflated.bytes().size() - kTrailerBytes;
   return open_npy_array({array.path, name, std::move(inflated), {}, 0, true}, bytes);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -15,8 +16,10 @@
 #include "data/base/thread_team.h"
 #include "data/dataset/content_hash.h"
 #include "data/dataset/statistics.h"
+#include "data/files/cached_text.h"
 #include "data/formats/images/encoded_files.h"
 #include "data/formats/images/encoded_records.h"
+#include "data/formats/images/index_marks.h"
 #include "data/formats/images/indexed_masks.h"
 #include "data/image/image_decoder.h"
 #include "data/source/view/remote_files.h"
@@ -49,14 +52,42 @@ Result<std::string> index_path(const EncodedSource& source, const std::string& c
          ".index";
 }
 
-Status make_index(const EncodedSource& source, const std::string& path,
+// `kept`: the fingerprint of the index that is there, or empty. Where nothing but times changed, a
+// cache that cannot be written does not matter.
+Status make_index(const EncodedSource& source, const std::string& path, const std::string& kept,
                   const ProgressFn& progress) {
   const uint32_t threads = threads_to_look();
   LOCKSTEP_ASSIGN_OR_RETURN(IndexContent content, source.look(threads, nullptr));
   LOCKSTEP_ASSIGN_OR_RETURN(content.fingerprint,
                             fingerprint_of(content, source.directory, threads, progress,
                                            kWholeContentBytes, source.far.get()));
-  return write_extent_index(path, content);
+  const Status written = write_extent_index(path, content);
+  return content.fingerprint == kept ? Status::ok() : written;
+}
+
+// An index that is there.
+struct Found {
+  ExtentIndex index;
+  std::string marks = {};   // of its files as they are now; empty: they tell nothing
+  bool is_touched = false;  // since the index was made, and another look at the content tells
+};
+
+std::string note_of(const std::string& index_path) {
+  return std::filesystem::path(index_path).filename().string() + ".marks";
+}
+
+Result<Found> find_index(const EncodedSource& source, const std::string& path,
+                         const std::string& cache_dir) {
+  LOCKSTEP_ASSIGN_OR_RETURN(ExtentIndex index, ExtentIndex::open(path, source.directory));
+  Found found{std::move(index)};
+  if (source.far != nullptr) return found;
+  LOCKSTEP_ASSIGN_OR_RETURN(IndexMarks now,
+                            look_at_files(found.index, source.directory, threads_to_look()));
+  found.index.set_marks(std::move(now.marks));
+  if (now.text.empty() || !covers_all_content(found.index)) return found;
+  found.is_touched = cached_text(cache_dir, note_of(path)) != now.text;
+  found.marks = std::move(now.text);
+  return found;
 }
 
 Status differ_in_size(const EncodedSource& source, const Extent& a, const Extent& b) {
@@ -120,11 +151,11 @@ class IndexedImages : public EncodedImages {
   const WantedImage& wanted() const override { return wanted_; }
   uint32_t label(uint64_t i) const override { return index_.extent(i).label; }
   Status read_encoded(uint64_t i, std::vector<uint8_t>& out) const override {
-    return files_.read(index_.extent(i), out);
+    return files_.read(i, out);
   }
   std::optional<FileExtent> extent(uint64_t i) const override {
     if (files_.far() != nullptr) return std::nullopt;
-    return files_.at(index_.extent(i));
+    return files_.at(i);
   }
   uint64_t announce(uint64_t i) const override {
     if (files_.far() == nullptr) return 0;
@@ -188,16 +219,24 @@ Result<ExtentIndex> open_index(const EncodedSource& source, const std::string& c
     return Status(Code::kUsage, "no cache directory for the index of " + source.shown_directory +
                                     "; set data.cache_dir");
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string path, index_path(source, cache_dir));
-  const auto kept = [&] { return ExtentIndex::open(path, source.directory); };
-  const bool is_anew = use == IndexUse::kMakeAnew;
-  if (auto index = kept(); index.is_ok() && !is_anew) return index;
+  const auto find = [&] { return find_index(source, path, cache_dir); };
+  const auto is_valid = [&](const Result<Found>& found) {
+    return found.is_ok() && !found->is_touched && use == IndexUse::kValid;
+  };
+  if (auto found = find(); is_valid(found)) return std::move(found->index);
   std::error_code error;
   std::filesystem::create_directories(cache_dir, error);
   const OneAtATime alone(path);
-  if (auto index = kept(); index.is_ok() && !is_anew) return index;
-  LOCKSTEP_RETURN_IF_ERROR(make_index(source, path, progress));
-  auto made = ExtentIndex::open(path, source.directory);
-  if (made.is_ok() || made.status().code() != Code::kBadData) return made;
+  auto kept = find();
+  if (is_valid(kept)) return std::move(kept->index);
+  const std::string fingerprint(kept.is_ok() ? kept->index.fingerprint() : std::string_view());
+  LOCKSTEP_RETURN_IF_ERROR(make_index(source, path, fingerprint, progress));
+  auto made = find();
+  if (made.is_ok()) {
+    if (!made->marks.empty()) keep_text(cache_dir, note_of(path), made->marks);
+    return std::move(made->index);
+  }
+  if (made.status().code() != Code::kBadData) return made.status();
   return Status(Code::kBadData,
                 made.status().message() + ": " + source.shown_directory +
                     " changed while Lockstep indexed it; start again when it is complete");

@@ -38,7 +38,11 @@ EncodedFiles::EncodedFiles(const ExtentIndex& index, std::string directory,
     : index_(index),
       directory_(std::move(directory)),
       far_(std::move(far)),
-      copied_(std::move(copied)) {
+      copied_(std::move(copied)),
+      marks_(far_ == nullptr ? index.files() : 0),
+      contents_(far_ == nullptr ? index.samples() : 0) {
+  for (uint64_t i = 0; i < marks_.size(); ++i) marks_[i].store(index.mark(i));
+  for (uint64_t i = 0; i < contents_.size(); ++i) contents_[i].store(index.extent(i).content);
   if (index.files() > kFilesKeptOpen) return;
   open_ = std::vector<std::atomic<int>>(index.files());
   for (std::atomic<int>& fd : open_) fd.store(-1);
@@ -63,8 +67,11 @@ void EncodedFiles::announce(const Extent& extent) const {
   if (far_ != nullptr) far_->announce(path_of(extent), extent.offset, extent.bytes);
 }
 
-FileExtent EncodedFiles::at(const Extent& extent) const {
+FileExtent EncodedFiles::at(uint64_t i) const {
+  const Extent& extent = index_.extent(i);
   FileExtent found = where(path_of(extent), extent, index_.file(extent.file));
+  found.mark = &marks_[extent.file];
+  found.content = &contents_[i];
   if (open_.empty()) return found;
   std::atomic<int>& kept = open_[extent.file];
   found.fd = kept.load();
@@ -76,10 +83,10 @@ FileExtent EncodedFiles::at(const Extent& extent) const {
   return found;
 }
 
-Status EncodedFiles::read(const Extent& extent, std::vector<uint8_t>& out) const {
-  if (far_ != nullptr)
-    return read_wherever(far_.get(), path_of(extent), extent, index_.file(extent.file), out);
-  return read_into(at(extent), out);
+Status EncodedFiles::read(uint64_t i, std::vector<uint8_t>& out) const {
+  if (far_ == nullptr) return read_into(at(i), out);
+  const Extent& extent = index_.extent(i);
+  return read_wherever(far_.get(), path_of(extent), extent, index_.file(extent.file), out);
 }
 
 }  // namespace lockstep::data

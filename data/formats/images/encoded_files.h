@@ -1,8 +1,9 @@
 // Reads the bytes of encoded samples from the files that an index names.
 //
 // Every read compares the file's size and time with the index. So a read reports a file that was
-// written to, truncated or removed, whatever its bytes. Files are opened as needed. Few large files
-// stay open; many small files do not.
+// written to, truncated or removed, whatever its bytes. It compares the bytes with those that this
+// process read first, where the file was touched (data/base/change_mark.h). Files are opened as
+// needed. Few large files stay open; many small files do not.
 //
 // Thread-safety: read() from any thread; the index outlives the object.
 #pragma once
@@ -39,12 +40,12 @@ class EncodedFiles {
   EncodedFiles(const EncodedFiles&) = delete;
   EncodedFiles& operator=(const EncodedFiles&) = delete;
 
-  // Reads exactly extent.bytes into `out`. kBadData, naming the file, if it changed.
-  Status read(const Extent& extent, std::vector<uint8_t>& out) const;
+  // Reads exactly the bytes of sample i into `out`. kBadData, naming the file, if it changed.
+  Status read(uint64_t i, std::vector<uint8_t>& out) const;
 
-  // The extent as a place in a file; uses the open descriptor of files that stay open. REQUIRES: no
+  // Sample i as a place in a file; uses the open descriptor of files that stay open. REQUIRES: no
   // file is remote.
-  FileExtent at(const Extent& extent) const;
+  FileExtent at(uint64_t i) const;
 
   // Announces a read soon. Does nothing for local files.
   void announce(const Extent& extent) const;
@@ -60,6 +61,8 @@ class EncodedFiles {
   std::string directory_;
   std::shared_ptr<source::RemoteFiles> far_;
   std::map<size_t, std::string> copied_;
+  mutable std::vector<std::atomic<uint64_t>> marks_;     // FileExtent::mark, by file
+  mutable std::vector<std::atomic<uint32_t>> contents_;  // FileExtent::content, by sample
   mutable std::vector<std::atomic<int>> open_;  // by file, -1: not yet; empty: no file stays open
 };
 

@@ -5,6 +5,7 @@
 
 #include "comm/base/hash.h"
 #include "comm/base/prng.h"
+#include "data/base/change_mark.h"
 #include "data/base/file_errors.h"
 #include "data/base/thread_team.h"
 #include "data/formats/images/look_at_image.h"
@@ -30,12 +31,14 @@ std::vector<uint64_t> contents_to_hash(const std::vector<Extent>& extents, uint6
   return chosen;
 }
 
+// Notes the mark of the content, too.
 Result<std::string> hash_of_content(const IndexContent& content, const std::string& directory,
-                                    const Extent& extent, source::RemoteFiles* far) {
+                                    Extent& extent, source::RemoteFiles* far) {
   thread_local std::vector<uint8_t> bytes;
   const IndexContent::Path& file = content.files[extent.file];
   LOCKSTEP_RETURN_IF_ERROR(read_wherever(far, directory + "/" + file.name, extent,
                                          {file.bytes, file.modified_ns, 0}, bytes));
+  extent.content = static_cast<uint32_t>(content_mark(bytes));
   return xxh3_hex(bytes.data(), bytes.size());
 }
 
@@ -52,7 +55,7 @@ void add_text(std::string_view text, Xxh3& hash) {
 
 }  // namespace
 
-Result<std::string> fingerprint_of(const IndexContent& content, const std::string& directory,
+Result<std::string> fingerprint_of(IndexContent& content, const std::string& directory,
                                    uint32_t threads, const ProgressFn& progress,
                                    uint64_t whole_bytes, source::RemoteFiles* far) {
   const std::vector<uint64_t> chosen = contents_to_hash(content.extents, whole_bytes);
@@ -97,11 +100,11 @@ Result<std::vector<ChannelSums>> sums_of(const ExtentIndex& index, const Encoded
   ProgressOfMany shown("measuring the images", images, progress);
   const auto look = [&](uint32_t thread, uint64_t i) -> Status {
     Hand& hand = hands[thread];
-    const Extent& extent = index.extent(i * index.samples() / images);
-    LOCKSTEP_RETURN_IF_ERROR(files.read(extent, hand.encoded));
+    const uint64_t sample = i * index.samples() / images;
+    LOCKSTEP_RETURN_IF_ERROR(files.read(sample, hand.encoded));
     const Status decoded =
         hand.decoder.decode(hand.encoded, wanted, std::nullopt, hand.image.data());
-    if (!decoded.is_ok()) return about(files.name_of(extent), decoded);
+    if (!decoded.is_ok()) return about(files.name_of(index.extent(sample)), decoded);
     add_image(hand.image.data(), {wanted.channels, wanted.height, wanted.width}, hand.sums);
     shown.one_done(thread);
     return Status::ok();

@@ -23,9 +23,10 @@ namespace lockstep::data {
 inline constexpr uint64_t kSampledContents = 4'096;
 
 // XXH3-128 over the number of samples, the class names, and for each sample the name of its file,
-// its place, size and label; and over contents, all of them up to `whole_bytes`. Names are relative
-// to the data set's directory. `far` has the content of remote files.
-Result<std::string> fingerprint_of(const IndexContent& content, const std::string& directory,
+// its place, size and label; and over contents, all of them up to `whole_bytes`, of which it notes
+// the marks (Extent::content). Names are relative to the data set's directory. `far` has the
+// content of remote files.
+Result<std::string> fingerprint_of(IndexContent& content, const std::string& directory,
                                    uint32_t threads, const ProgressFn& progress,
                                    uint64_t whole_bytes = kWholeContentBytes,
                                    source::RemoteFiles* far = nullptr);

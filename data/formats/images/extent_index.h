@@ -12,14 +12,17 @@
 // INVARIANTS of an index that open() accepted
 //  X1 Every extent names a file and lies within the file's size in the index. Its label is a class.
 //  X2 The sources, directories or files, are unchanged since the index was made: no file has come,
-//     gone or been replaced. A reader notices writes to a file in place (encoded_files.h).
+//     gone or been replaced. A reader notices writes to a file in place (encoded_files.h), and so
+//     does open_index(), if the fingerprint covers all content (index_marks.h).
 //
-// Thread-safety: immutable; any thread and process. Files are replaced whole.
+// Thread-safety: immutable, except for set_marks(); any thread and process. Files are replaced
+// whole.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "comm/base/status.h"
@@ -39,7 +42,8 @@ struct Extent {
   uint16_t height = 0;
   uint8_t channels = 0;
   uint8_t codec = 0;  // ImageCodec
-  uint16_t unused[3] = {};
+  uint16_t unused = 0;
+  uint32_t content = 0;  // content_mark() of what the fingerprint covers, else 0
 };
 static_assert(sizeof(Extent) == 32);
 
@@ -80,6 +84,10 @@ class ExtentIndex {
   std::string_view fingerprint() const { return fingerprint_; }
   SourceNotes notes() const;
 
+  // Marks of the files as this process found them (index_marks.h); 0: not known.
+  void set_marks(std::vector<uint64_t> marks) { marks_ = std::move(marks); }
+  uint64_t mark(uint64_t file) const { return marks_.empty() ? 0 : marks_[file]; }
+
  private:
   explicit ExtentIndex(MappedFile file) : mapped_(std::move(file)) {}
   Status parse();
@@ -97,6 +105,7 @@ class ExtentIndex {
   const Extent* extents_ = nullptr;
   const IndexedPath* paths_ = nullptr;
   std::string_view names_;
+  std::vector<uint64_t> marks_;
 };
 
 // REQUIRES: content fulfils the invariants. kInternal if the file cannot be written.

@@ -27,9 +27,7 @@ class IndexedMasks {
                                                           const ProgressFn& progress);
 
   // As EncodedFiles.
-  Status read(uint64_t i, std::vector<uint8_t>& out) const {
-    return files_.read(index_.extent(i), out);
-  }
+  Status read(uint64_t i, std::vector<uint8_t>& out) const { return files_.read(i, out); }
   std::string name_of(uint64_t i) const { return files_.name_of(index_.extent(i)); }
   uint64_t announce(uint64_t i) const {
     if (files_.far() == nullptr) return 0;

@@ -15,6 +15,7 @@
 #include "comm/base/file.h"
 #include "comm/base/hash.h"
 #include "comm/base/limits.h"
+#include "data/base/change_mark.h"
 #include "data/base/file_errors.h"
 #include "data/base/lower_case.h"
 #include "data/base/modified_ns.h"
@@ -76,11 +77,11 @@ std::string stamp_text(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return {};
   return std::to_string(info.st_size) + " " + std::to_string(modified_ns(info)) + " " +
-         std::to_string(info.st_ino) + "\n";
+         std::to_string(change_mark(info)) + "\n";
 }
 
 std::string stamps_of_sources(const Shards& shards) {
-  std::string text = "lockstep shards 1\n";
+  std::string text = "lockstep shards 2\n";
   for (size_t i = 0; i < shards.names.size(); ++i) {
     const auto packed = shards.packed.find(i);
     const bool is_packed = packed != shards.packed.end();
@@ -130,7 +131,9 @@ Status inflate_one(const std::string& path, const PackedShard& packed, const std
       return {Code::kAborted, now.message()};  // which would explain it, and has its name in it
     return status;
   };
-  const auto made = open_inflated({path, "", inflate, name}, file, directory, progress);
+  Compressed what{path, "", inflate, name};
+  if (packed.codec == WholeCodec::kGzip) what.mark = last_bytes(file);
+  const auto made = open_inflated(what, file, directory, progress);
   if (made.status().code() == Code::kAborted) return {Code::kBadData, made.status().message()};
   return made.status();
 }

@@ -36,6 +36,7 @@ int64_t widen(const uint8_t* stored, uint32_t token_bytes, uint64_t tokens, int6
 void TokenStream::add_file(std::string path, MappedFile file) {
   paths_.push_back(std::move(path));
   files_.push_back(std::move(file));
+  files_.back().remember_content();
 }
 
 void TokenStream::add_piece(uint64_t offset, uint64_t tokens) {

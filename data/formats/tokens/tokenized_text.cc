@@ -1,7 +1,6 @@
 #include "data/formats/tokens/tokenized_text.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <span>
 #include <string_view>
@@ -10,14 +9,12 @@
 #include <vector>
 
 #include "comm/base/byte_units.h"
-#include "comm/base/hash.h"
 #include "comm/base/text/utf8.h"
 #include "comm/wire/data_formats.h"
 #include "data/base/file_errors.h"
 #include "data/base/thread_team.h"
 #include "data/bpe/encoder.h"
 #include "data/bpe/pre_tokens.h"
-#include "data/dataset/content_hash.h"
 #include "data/files/inflate_cache.h"
 
 namespace lockstep::data {
@@ -111,14 +108,6 @@ Status encode(std::string_view text, const BpeVocabulary& vocabulary, uint32_t t
   return Status::ok();
 }
 
-// Which content a copy belongs to, beside size and time.
-std::string mark_of(const MappedFile& source) {
-  Xxh3 hash;
-  hash_sampled(source.bytes(), kWholeContentBytes, hash);
-  const uint64_t head = std::strtoull(hash.hex().substr(0, 16).c_str(), nullptr, 16);
-  return {reinterpret_cast<const char*>(&head), sizeof head};
-}
-
 // merges.txt beside the text that it is for would be learnt from.
 Status check_no_part(const std::string& path, const BpeVocabulary& vocabulary) {
   for (const std::string& file : vocabulary.files()) {
@@ -156,7 +145,6 @@ Result<TokenizedText> open_tokenized(const std::string& path, const BpeVocabular
   what.verb = "tokenizing";
   what.ending = "tokens";
   what.means = kVersion + vocabulary.sha256();
-  what.mark = mark_of(source);
   LOCKSTEP_ASSIGN_OR_RETURN(MappedFile made, open_inflated(what, source, cache_dir, progress));
   const uint64_t tokens = (made.bytes().size() - kTrailerBytes) / token_bytes;
   return TokenizedText{std::move(made), tokens, token_bytes};

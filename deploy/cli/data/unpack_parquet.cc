@@ -19,6 +19,7 @@
 #include "comm/base/file.h"
 #include "comm/base/hash.h"
 #include "data/arrow/file_layout.h"
+#include "data/base/change_mark.h"
 #include "data/base/file_errors.h"
 #include "data/base/modified_ns.h"
 #include "data/base/split.h"
@@ -67,7 +68,8 @@ Result<std::vector<Source>> find_sources(const std::string& path) {
         return Status(Code::kNoInput, source.path + " cannot be read: " + errno_text(errno));
       source.identity = std::to_string(info.st_dev) + " " + std::to_string(info.st_ino) + " " +
                         std::to_string(info.st_size) + " " +
-                        std::to_string(data::modified_ns(info));
+                        std::to_string(data::modified_ns(info)) + " " +
+                        std::to_string(data::change_mark(info));
     }
   }
   return sources;

@@ -1,7 +1,9 @@
 // What every format has to stand, whatever its own tests look at: HOSTILE.md has the table.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -21,6 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using testing::AnyOf;
 using testing::HasSubstr;
 
 class EveryFormat : public testing::TestWithParam<HostileFormat> {
@@ -65,6 +68,18 @@ class EveryFormat : public testing::TestWithParam<HostileFormat> {
     std::vector<std::byte> input(reader.input_bytes() * dataset.samples());
     std::vector<int64_t> labels(dataset.shape().label_words() * dataset.samples());
     return reader.read_range(0, dataset.samples(), input.data(), labels.data());
+  }
+  // All that training gets of them; empty if some of it cannot be read.
+  static std::string bits_of(const Dataset& dataset) {
+    const auto reader = reader_of(dataset);
+    if (!reader.is_ok()) return "";
+    std::string inputs(reader->input_bytes() * dataset.samples(), 0);
+    std::vector<int64_t> labels(dataset.shape().label_words() * dataset.samples());
+    const Status status = reader->read_range(
+        0, dataset.samples(), reinterpret_cast<std::byte*>(inputs.data()), labels.data());
+    if (!status.is_ok()) return "";
+    for (const int64_t label : labels) inputs += "," + std::to_string(label);
+    return inputs;
   }
   // Of the data as they lie there now: what opening or reading them says, "" where that is nothing.
   std::string said() {
@@ -134,6 +149,58 @@ TEST_P(EveryFormat, AFileThatShrinksWhileItIsInUseIsNamed) {
       continue;
     }
     EXPECT_THAT(status, FailsWith(Code::kBadData, HasSubstr(victim_name())));
+  }
+}
+
+// A byte at many places of the file, under an open data set and before the next opening.
+TEST_P(EveryFormat, AFileThatIsRewrittenAndGetsItsOldTimeAgainIsNeverReadAsTheOldOne) {
+  const std::string good = slurp(victim());
+  const auto before = open(data_);
+  ASSERT_TRUE(before.is_ok()) << before.status().message();
+  const std::string bits = bits_of(**before);
+  ASSERT_NE(bits, "");
+  for (size_t place = 1; place < 8; ++place) {
+    const auto at = static_cast<off_t>(good.size() * place / 8);
+    const auto in_use = open(data_);
+    const auto never_read = open(data_);
+    ASSERT_TRUE(in_use.is_ok() && never_read.is_ok());
+    ASSERT_EQ(bits_of(**in_use), bits);
+    write_and_put_time_back(victim(), at, static_cast<char>(good[at] ^ 1));
+    EXPECT_THAT(bits_of(**in_use), AnyOf("", bits)) << at;
+    EXPECT_THAT(bits_of(**never_read), AnyOf("", bits)) << at;
+    const auto after = open(data_);
+    if (after.is_ok() && (*after)->fingerprint() == (*before)->fingerprint()) {
+      EXPECT_THAT(bits_of(**after), AnyOf("", bits)) << at;
+    }
+    write_and_put_time_back(victim(), at, good[at]);
+  }
+  const auto again = open(data_);
+  ASSERT_TRUE(again.is_ok()) << again.status().message();
+  EXPECT_EQ((*again)->fingerprint(), (*before)->fingerprint());
+  EXPECT_EQ(bits_of(**again), bits);
+}
+
+// Each changes the time of the inode and no byte.
+TEST_P(EveryFormat, AFileThatIsTouchedIsReadOn) {
+  const std::string good = slurp(victim());
+  const std::string other = dir_.path("other");
+  const std::vector<std::function<void()>> touches = {
+      [&] { ASSERT_EQ(::chmod(victim().c_str(), 0600), 0); },
+      [&] { ASSERT_EQ(::chmod(victim().c_str(), 0600), 0); },
+      [&] { fs::create_hard_link(victim(), other); },
+      [&] { fs::remove(other); },
+      [&] { fs::rename(victim(), other), fs::rename(other, victim()); },
+      [&] { write_and_put_time_back(victim(), 0, good[0]); }};
+  const auto before = open(data_);
+  ASSERT_TRUE(before.is_ok()) << before.status().message();
+  const std::string bits = bits_of(**before);
+  for (size_t i = 0; i < touches.size(); ++i) {
+    const auto never_read = open(data_);
+    ASSERT_TRUE(never_read.is_ok()) << i << never_read.status().message();
+    touches[i]();
+    EXPECT_EQ(bits_of(**before), bits) << i;
+    EXPECT_EQ(bits_of(**never_read), bits) << i;
+    EXPECT_EQ((*never_read)->fingerprint(), (*before)->fingerprint()) << i;
   }
 }
 

@@ -19,10 +19,12 @@ namespace {
 namespace fs = std::filesystem;
 
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::IsSupersetOf;
 using testing::SizeIs;
+using testing::StartsWith;
 
 class IndexData : public testing::Test {
  protected:
@@ -73,7 +75,8 @@ TEST_F(IndexData, ImagesOfManySizesGetTheirIndex) {
   const IndexedData indexed = index(dir_.path("data"));
   ASSERT_THAT(indexed.splits, SizeIs(1));
   EXPECT_EQ(indexed.splits[0].split, "data");
-  EXPECT_THAT(names(indexed.made), ElementsAre(HasSubstr(".index"), HasSubstr("statistics-")));
+  EXPECT_THAT(names(indexed.made),
+              ElementsAre(EndsWith(".index"), EndsWith(".index.marks"), StartsWith("statistics-")));
   EXPECT_THAT(index(dir_.path("data")).made, IsEmpty());
 }
 

@@ -312,6 +312,26 @@ TEST_F(ChangedImages, AreNeverTrainedOn) {
   EXPECT_THAT(after([&] { fs::remove(path); }), AllOf(Names("b/4.jpg"), Says("gone")));
 }
 
+TEST_F(ChangedImages, ThatGotTheirOldTimeAgainAreNamed) {
+  put_folder();
+  const std::string path = dir_.path("data/b/4.jpg");
+  EXPECT_THAT(after([&] { write_and_put_time_back(path, 100, 7); }),
+              AllOf(Names("b/4.jpg"), Says("got its old size and time again")));
+}
+
+// Their index lies in the cache, and tells sizes and times alone.
+TEST_F(ChangedImages, BetweenTwoStartsMakeAnotherDataSet) {
+  put_folder();
+  const std::string path = dir_.path("data/b/4.jpg");
+  const auto fingerprint = [&] { return (*open())->fingerprint(); };
+  const std::string before = fingerprint();
+  const std::string good = slurp(path);
+  write_and_put_time_back(path, 100, 7);
+  EXPECT_NE(fingerprint(), before);
+  write_file(path, good);
+  EXPECT_EQ(fingerprint(), before) << "and now its time is another one";
+}
+
 TEST_F(ChangedImages, OfAShardAreSeenThroughAFileThatIsOpen) {
   put_shards();
   const std::string path = dir_.path("data/train-1.tar");

@@ -201,6 +201,25 @@ TEST_F(ImageMaskTest, AMaskThatChangesIsNeverTrainedOn) {
   EXPECT_EQ(values_of(**again).front(), std::vector<int>{200});
 }
 
+TEST_F(ImageMaskTest, AMaskThatIsRewrittenAndGetsItsOldTimeAgainIsNamed) {
+  put_pairs();
+  const auto dataset = open();
+  ASSERT_TRUE(dataset.is_ok()) << dataset.status().message();
+  const auto reader = SampleReader::create(**dataset, kMaskTransforms, (*dataset)->statistics());
+  ASSERT_TRUE(reader.is_ok());
+  const auto read = [&] {
+    std::vector<std::byte> input(reader->input_bytes());
+    std::vector<std::byte> record((*dataset)->shape().record_bytes());
+    int64_t label = 0;
+    SampleHand hand;
+    return reader->read(0, input.data(), &label, &hand, {}, {}, record.data());
+  };
+  EXPECT_TRUE(read().is_ok());
+  write_and_put_time_back(dir_.path("data/masks/1.png"), 60, 7);
+  EXPECT_THAT(read(), FailsWith(Code::kBadData, Names("masks/1.png"), Says("old size and time")));
+  EXPECT_NE((*open())->fingerprint(), (*dataset)->fingerprint());
+}
+
 TEST_F(ImageMaskTest, ADamagedMaskIsNamedWithItsFile) {
   put_pairs();
   std::string damaged = mask_png(std::vector<uint8_t>(41 * 49, 9), 41, 49);

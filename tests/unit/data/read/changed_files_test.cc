@@ -83,6 +83,39 @@ TEST_F(ChangedFiles, OneThatWasWrittenToIsNamed) {
   EXPECT_THAT(status, FailsWith(Code::kBadData, Says("written to")));
 }
 
+TEST_F(ChangedFiles, OneThatWasWrittenToAndGotItsTimeAgainIsNamed) {
+  for (const std::string& path : {images_, labels_}) {
+    const Status status = after([&] { write_and_put_time_back(path, 20, 1); });
+    EXPECT_THAT(status, FailsWith(Code::kBadData, Names(path), Says("was written to", "old ones")));
+  }
+}
+
+// Of a large file no hash is kept, so its marks tell.
+TEST_F(ChangedFiles, OfWhatCannotBeComparedNamesRightsAndLinksMayChange) {
+  const std::string backup = labels_ + ".backup";
+  auto file = MappedFile::open(labels_);
+  ASSERT_TRUE(file.is_ok());
+  const std::vector<std::function<void()>> touches = {
+      [&] { ASSERT_EQ(::chmod(labels_.c_str(), 0600), 0); },
+      [&] { fs::create_hard_link(labels_, backup); }, [&] { fs::remove(backup); },
+      [&] { ASSERT_EQ(::chmod(labels_.c_str(), 0644), 0); }, [&] { fs::rename(labels_, backup); }};
+  for (const auto& touch : touches) {
+    touch();
+    EXPECT_TRUE(file->unchanged().is_ok());
+  }
+  fs::rename(backup, labels_);
+  file = MappedFile::open(labels_);
+  write_and_put_time_back(labels_, 20, 1);
+  EXPECT_THAT(file->unchanged(), FailsWith(Code::kBadData, Names(labels_), Says("written to")));
+}
+
+TEST_F(ChangedFiles, ALabelThatIsNoneAnyMoreIsNamedWithItsOwnFile) {
+  const auto dataset = open();
+  ASSERT_TRUE(dataset.is_ok());
+  EXPECT_THAT((*dataset)->label_name_of(kCount - 1), AllOf(HasSubstr(labels_), HasSubstr("63")));
+  EXPECT_THAT((*dataset)->name_of(kCount - 1), HasSubstr(images_));
+}
+
 TEST_F(ChangedFiles, ReplacingOrRemovingThemIsHarmless) {
   EXPECT_TRUE(after([&] {
                 fs::rename(images_, images_ + ".old");
