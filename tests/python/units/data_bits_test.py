@@ -6,8 +6,12 @@ import collections
 import dataclasses
 import os
 import random
+import sys
 import tempfile
+import types
 import unittest
+import unittest.mock
+from typing import Any
 
 import torch
 from data_support import Noisy, Numbers, flat, numpy, started, task
@@ -31,6 +35,37 @@ class WholeSlots(Noisy):
         return [torch.rand(2) + i for i in indices]
 
 
+
+class BasicTransform:
+    """As albumentations has them: a generator of its own, seeded by nobody."""
+
+    def __init__(self, *parts: Any) -> None:
+        self.parts = parts
+        self.set_random_seed(None)
+
+    def set_random_seed(self, seed: int | None) -> None:
+        self.generator = random.Random(seed)
+        for part in self.parts:
+            part.set_random_seed(seed)
+
+    def __call__(self) -> list[float]:
+        return [self.generator.random(), *(number for part in self.parts for number in part())]
+
+
+class Compose(BasicTransform):
+    def __call__(self) -> list[float]:
+        return super().__call__()
+
+
+class Augmented(Numbers):
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.other = Compose(BasicTransform()), Compose(BasicTransform())
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.tensor([self.one(), self.one(), self.other()])
+
+
 class Bits(unittest.TestCase):
     def batches(self, dataset, workers, order=range(8), collate=None):
         feed = started(dataset, workers, collate)
@@ -40,6 +75,14 @@ class Bits(unittest.TestCase):
             return [flat(feed.take(task(step, epoch=0))) for step in range(8)]
         finally:
             feed.close()
+
+    def test_augmentations_with_generators_of_their_own_are_seeded_by_the_sample(self):
+        library = types.SimpleNamespace(BasicTransform=BasicTransform, Compose=Compose)
+        with unittest.mock.patch.dict(sys.modules, {"albumentations": library}):
+            alone = self.batches(Augmented(), 0)
+            self.assertEqual(alone, self.batches(Augmented(), 2, [3, 1, 0, 2, 7, 6, 5, 4]))
+            first, second, other = Augmented()[0].tolist()
+        self.assertEqual(3, len({*first[:1], *second[:1], *other[:1]}), "calls draw other numbers")
 
     def test_any_number_of_workers_and_any_order_of_requests_give_the_same_bits(self):
         alone = self.batches(Noisy(), 0)

@@ -15,6 +15,7 @@ import torch
 from ._data_process import serve_tasks
 from ._errors import BAD_DATA, INTERNAL, USAGE, DataError
 from ._fetch import Fetcher, check_length, describe_range
+from ._libraries import seed_libraries
 from ._pack import unpack_value
 from ._pool import POLL_MS, DataProcess, Pool
 from ._process import STACK
@@ -92,6 +93,7 @@ class Feed:
         processes share no file that a sample opens. Raises DataError(70).
         """
         import_numpy()
+        seed_libraries()
         if self._workers and self._pool is None:
             fetcher = self._fetcher
             self._pool = Pool(self._workers, lambda channel: serve_tasks(fetcher, channel))
