@@ -157,8 +157,9 @@ class Modules:
                                   "change the model before.")
         for name, parameter in self.parameters.items():
             if parameter.requires_grad != self._requires[name]:
-                raise MisuseError(f"requires_grad of `{name}` was changed after run.keep(); "
-                                  "change it before.")
+                raise MisuseError(f"requires_grad of `{name}` was changed after run.keep(); change "
+                                  "it before. To freeze a parameter from some step on, set its "
+                                  ".grad to None in run.keep(update=…), before optimizer.step().")
         for first, second in self._tied_buffers:
             if first.get() is not second.get():
                 raise MisuseError(f"The buffers `{first.name}` and `{second.name}` were one "
