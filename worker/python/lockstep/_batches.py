@@ -1,8 +1,11 @@
 """Where the batches of a run come from: a data set of the script, or the data that its job names."""
 from __future__ import annotations
 
+import ast
 import contextlib
+import linecache
 import sys
+import types
 from typing import Any
 
 from ._ahead import Ahead
@@ -13,8 +16,40 @@ from ._eval import Evaluation
 from ._job_data import JobData
 
 
-def check_arguments(job: dict[str, str], data: Any, workers: int | None, collate: Any) -> None:
-    """Raises Misuse unless exactly one of both names the data."""
+def outer_loop(text: str, line: int) -> int | None:
+    """The line of a `for` around the loop whose batches() is called in this line of `text`, in the same
+    function: an epoch loop."""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+    node, found = ast.parse(text), None
+    while True:
+        inner = next((child for child in ast.iter_child_nodes(node) if getattr(child, "lineno", line + 1)
+                      <= line <= (getattr(child, "end_lineno", None) or line)), None)
+        if inner is None:
+            return found
+        if isinstance(inner, functions):
+            found = None
+        elif isinstance(inner, ast.For) and line >= inner.body[0].lineno > inner.iter.end_lineno:
+            found = inner.lineno
+        node = inner
+
+
+def check_one_loop(frame: types.FrameType) -> None:
+    """Raises Misuse in an epoch loop, which would begin a second loop only once the run is over."""
+    text = "".join(linecache.getlines(frame.f_code.co_filename))
+    try:
+        line = outer_loop(text, frame.f_lineno)
+    except (SyntaxError, ValueError, RecursionError):  # no file of Python
+        return
+    if line is not None:
+        raise Misuse(f"batches() is called in the body of the loop of line {line}: a run has one loop "
+                     "over its data, through all epochs, and train.epochs or train.max_steps say how "
+                     "long it is; take it out of that loop, and read run.epoch in its body")
+
+
+def check_arguments(job: dict[str, str], data: Any, workers: int | None, collate: Any,
+                    frame: types.FrameType | None = None) -> None:
+    """Raises Misuse unless exactly one of both names the data, and if `frame`, which calls batches(),
+    does so in an epoch loop."""
     has_data = job["has_data"] == "1"
     if data is None and not has_data:
         raise Misuse("batches() was given no data set, and the job names no data; give it one, or "
@@ -22,6 +57,8 @@ def check_arguments(job: dict[str, str], data: Any, workers: int | None, collate
     if data is not None and has_data:
         raise Misuse("batches() was given a data set, and the job names data, too "
                      "(data.train.path); leave one of the two out")
+    if frame is not None:
+        check_one_loop(frame)
     if data is None and (workers is not None or collate is not None):
         raise Misuse("batches(workers=, collate=) are for a data set of the script's own; the job's "
                      "data are read by threads (data.threads), as its keys say")

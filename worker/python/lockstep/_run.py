@@ -131,7 +131,7 @@ class Run(Logs, Evaluates):
         if self._has_looped:
             raise Misuse("batches() was called before: a run has one loop over its data, and "
                          "train.epochs or train.max_steps say how long it is")
-        check_arguments(self._job, data, workers, collate)
+        check_arguments(self._job, data, workers, collate, sys._getframe(1))
         self._has_looped = True
         return self._loop(data, workers, collate)
 
