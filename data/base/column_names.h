@@ -32,6 +32,7 @@ struct ColumnNames {
   // For a trained model: nothing is learnt, and the columns of labels, targets and weights may be
   // lacking.
   bool may_lack_answers = false;
+  bool has_header = false;  // of tables whose first line is one, whatever it says
 
   bool has_fields() const { return !inputs.empty() || !targets.empty() || !weight.empty(); }
 };

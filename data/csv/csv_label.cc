@@ -64,7 +64,7 @@ bool CsvLabelGuess::Column::fits(uint64_t rows) const {
   return classes() > 1 && classes() < rows && classes() <= limits::kLabel + uint64_t{1};
 }
 
-void CsvLabelGuess::look(std::string_view text) {
+void CsvLabelGuess::look(std::string_view text, bool has_header) {
   auto records = CsvRecords::open(text);
   if (!records.is_ok()) return;
   CsvRecord record;
@@ -77,7 +77,7 @@ void CsvLabelGuess::look(std::string_view text) {
       first_.is_possible = last_.is_possible = false;
       return;
     }
-    if (is_first && is_csv_header(record)) continue;
+    if (is_first && (has_header || is_csv_header(record))) continue;
     ++rows_;
     first_.look(record.fields.front());
     last_.look(record.fields.back());

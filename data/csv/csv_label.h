@@ -27,10 +27,9 @@ struct GuessedLabel {
 
 class CsvLabelGuess {
  public:
-  bool has_looked() const { return rows_ > 0; }
-
   // One table after another. Ends at what is wrong with a table: who reads it says so.
-  void look(std::string_view text);
+  // `has_header`: the first record is a header, whatever is in it.
+  void look(std::string_view text, bool has_header = false);
 
   // Also the last column if some of its values are no labels, since who reads them says which.
   // kBadData: no column; the message goes on after the file's name.

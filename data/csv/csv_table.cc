@@ -8,11 +8,14 @@
 #include "comm/base/limits.h"
 #include "comm/base/text/utf8.h"
 #include "data/base/file_errors.h"
+#include "data/csv/csv_label.h"
 #include "data/csv/csv_numbers.h"
 #include "data/csv/csv_text.h"
 
 namespace lockstep::data {
 namespace {
+
+constexpr size_t kValuesAtOnce = 262'144;  // of a piece that is given away
 
 bool is_number(const CsvField& field) {
   float ignored = 0;
@@ -118,7 +121,7 @@ Status CsvTableReader::add(std::string_view text) {
   CsvRecord record;
   LOCKSTEP_ASSIGN_OR_RETURN(bool has_record, records.next(record));
   if (!has_record) return bad("is empty; a table has a row for each sample");
-  if (!guess_.has_looked()) guess_.look(text);
+  if (looked_at_.empty()) look(text);
   bool is_header = false;
   LOCKSTEP_RETURN_IF_ERROR(begin(record, &is_header));
   if (is_header) {
@@ -141,9 +144,10 @@ Status CsvTableReader::begin(const CsvRecord& first, bool* is_header) {
                "; a table has features and a label, with commas, tabs or semicolons between");
   const auto numbers =
       static_cast<size_t>(std::count_if(first.fields.begin(), first.fields.end(), is_number));
-  *is_header = is_csv_header(first);
+  *is_header = wanted_.has_header || is_csv_header(first);
   const std::string last = lower_case(csv_text(first.fields.back()));
-  if (numbers + 1 == fields && (last == "label" || last == "target" || last == "class"))
+  if (!wanted_.has_header && numbers + 1 == fields &&
+      (last == "label" || last == "target" || last == "class"))
     return bad("has numbers and " + shown(last) + " in line " + std::to_string(first.line) +
                ", which may be a header or a row; name every column, or take the line away");
   CsvColumns columns;
@@ -188,7 +192,9 @@ Status CsvTableReader::choose_label(CsvColumns* columns) {
     LOCKSTEP_ASSIGN_OR_RETURN(label, label_by_name(columns->names, first_line_));
   }
   if (!label) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const GuessedLabel guessed, guess_.label(!columns->names.empty()));
+    CsvLabelGuess guess;
+    for (const std::string_view text : looked_at_) guess.look(text, wanted_.has_header);
+    LOCKSTEP_ASSIGN_OR_RETURN(const GuessedLabel guessed, guess.label(!columns->names.empty()));
     label = std::min(guessed.column, columns->fields - 1);
     columns->note = guessed.note;
     if (columns->is_numbered)
@@ -259,6 +265,9 @@ Status CsvTableReader::add_row(const CsvRecord& record) {
                std::to_string(record.line) + ", but " + std::to_string(table_.columns.fields) +
                " in line " + std::to_string(first_line_) +
                "; give every row as many, and put a field with a separator in quotes");
+  if (record.line > UINT32_MAX)
+    return bad("has more than " + std::to_string(UINT32_MAX) +
+               " lines; cut it into several tables in one directory");
   for (const size_t i : table_.columns.features) LOCKSTEP_RETURN_IF_ERROR(add_feature(record, i));
   const auto add_to = [&](auto& taker, size_t column) {
     return taker.add(csv_text(record.fields[column]), table_.columns.place(record.line, column));
@@ -268,7 +277,15 @@ Status CsvTableReader::add_row(const CsvRecord& record) {
   for (CsvTarget& target : targets_) LOCKSTEP_RETURN_IF_ERROR(add_to(target, target.column()));
   if (weights_) LOCKSTEP_RETURN_IF_ERROR(add_to(*weights_, weights_->column()));
   table_.lines.push_back(static_cast<uint32_t>(record.line));
-  return Status::ok();
+  return give_values(kValuesAtOnce);
+}
+
+// To who takes them, if there are so many.
+Status CsvTableReader::give_values(size_t at_least) {
+  if (!take_values_ || table_.values.size() < at_least) return Status::ok();
+  Status status = take_values_(table_.values);
+  table_.values.clear();
+  return status;
 }
 
 Status CsvTableReader::add_feature(const CsvRecord& record, size_t column) {
@@ -290,6 +307,7 @@ Status CsvTableReader::add_feature(const CsvRecord& record, size_t column) {
 
 Result<CsvTable> CsvTableReader::finish() {
   LOCKSTEP_CHECK(!table_.lines.empty(), "a table without a row was taken");
+  LOCKSTEP_RETURN_IF_ERROR(give_values(1));
   if (wanted_.may_lack_answers)
     table_.labels.resize(table_.lines.size(), 0);
   else if (targets_.empty())

@@ -1,9 +1,10 @@
 // Rows of features with one label, from one or several tables of text (csv_records.h).
 //
 // The first record is a header if none of its fields is a number, or if it numbers the columns from
-// 0, as pandas does (the note of a guessed label says so). The label is in the column that
-// the job names, else in the one whose name says so (column_names.h), else in the one that
-// CsvLabelGuess finds. The other columns are features, in their order, or those that the job names.
+// 0, as pandas does (the note of a guessed label says so), or if the caller knows that it is one.
+// The label is in the column that the job names, else in the one whose name says so
+// (column_names.h), else in the one that CsvLabelGuess finds. The other columns are features, in
+// their order, or those that the job names.
 //
 // A feature is a finite number (csv_numbers.h), labels are those of csv_labels.h. Blanks around an
 // unquoted field do not count.
@@ -22,14 +23,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "comm/base/status.h"
 #include "data/base/column_names.h"
-#include "data/csv/csv_label.h"
 #include "data/csv/csv_labels.h"
 #include "data/csv/csv_records.h"
 #include "data/csv/csv_target.h"
@@ -63,7 +66,7 @@ struct CsvColumns {
 
 struct CsvTable {
   CsvColumns columns;
-  std::vector<float> values;                // row after row, the features alone
+  std::vector<float> values;                // row after row, the features alone; empty if given
   std::vector<uint32_t> labels;             // by row; 0 without a label
   std::vector<std::string> classes;         // by label, if labels are names
   std::vector<std::vector<float>> targets;  // by columns.targets, then by row; empty for the label
@@ -81,8 +84,13 @@ class CsvTableReader {
   explicit CsvTableReader(const CsvTable* training = nullptr, ColumnNames wanted = {});
 
   // Call it with all tables before add(), so that all of them, and not only the first one, say
-  // which column is the label.
-  void look(std::string_view text) { guess_.look(text); }
+  // which column is the label, if neither job nor header does. The text outlives the first add().
+  void look(std::string_view text) { looked_at_.push_back(text); }
+
+  // For tables that are too large for memory: gives the values away, piece by piece and in order,
+  // where CsvTable would hold them. An error of `take` ends add() or finish().
+  using TakeValuesFn = std::function<Status(std::span<const float>)>;
+  void give_values_to(TakeValuesFn take) { take_values_ = std::move(take); }
 
   uint64_t rows() const { return table_.lines.size(); }  // so far
 
@@ -102,11 +110,13 @@ class CsvTableReader {
   void follow();
   Status add_row(const CsvRecord& record);
   Status add_feature(const CsvRecord& record, size_t column);
+  Status give_values(size_t at_least);
   Status finish_targets();
 
   const CsvTable* training_;
   ColumnNames wanted_;
-  CsvLabelGuess guess_;
+  std::vector<std::string_view> looked_at_;
+  TakeValuesFn take_values_;
   CsvTable table_;
   uint64_t first_line_ = 0;         // of the current table
   CsvLabels labels_;                // of a table without named targets

@@ -110,7 +110,8 @@ Result<std::unique_ptr<Dataset>> open_arrow(const StoredRequest& request) {
 }
 
 Result<std::unique_ptr<Dataset>> open_csv(const StoredRequest& request) {
-  return open_csv_dataset(request.path, request.split, request.columns, request.progress);
+  return open_csv_dataset(request.path, request.split, request.columns,
+                          {request.cache_dir, request.progress});
 }
 
 bool idx_has_eval(const std::string& path) {

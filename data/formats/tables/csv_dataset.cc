@@ -13,16 +13,15 @@
 #include "data/dataset/content_hash.h"
 #include "data/dataset/records.h"
 #include "data/dataset/statistics.h"
-#include "data/files/mapped_file.h"
 #include "data/formats/shards/shards.h"
+#include "data/formats/tables/table_copy.h"
 
 namespace lockstep::data {
 namespace {
 
 struct Loaded {
   std::vector<std::string> paths;
-  std::vector<uint64_t> first_rows;  // by path
-  CsvTable table;
+  TableRows rows;
 };
 
 class CsvRows final : public StoredSamples, public Labels, public SampleFields {
@@ -31,12 +30,13 @@ class CsvRows final : public StoredSamples, public Labels, public SampleFields {
       : loaded_(std::move(loaded)),
         wanted_input_(std::move(wanted_input)),
         fields_(lacks_answers ? std::make_shared<const FieldList>(std::vector<FieldSpec>())
-                              : fields_of(loaded_.table)) {}
+                              : fields_of(loaded_.rows)) {}
 
   Result<DatasetFacts> facts() const {
-    const CsvTable& table = loaded_.table;
+    const TableRows& rows = loaded_.rows;
+    const CsvTable& table = rows.table;
     DatasetFacts facts{
-        .samples = table.labels.size(),
+        .samples = rows.size(),
         .shape = {static_cast<uint32_t>(table.features()), 1, 1},
         .format = "csv",
         .files = loaded_.paths,
@@ -44,26 +44,25 @@ class CsvRows final : public StoredSamples, public Labels, public SampleFields {
         .notes = {.columns = {wanted_input_, shown_label(table.columns), table.columns.note}}};
     facts.shape.is_row = true;
     facts.shape.fields = fields_;
-    facts.classes = table.classes.empty()
-                        ? *std::max_element(table.labels.begin(), table.labels.end()) + 1
-                        : static_cast<uint32_t>(table.classes.size());
+    facts.classes = table.classes.empty() ? std::ranges::max(rows.labels) + 1
+                                          : static_cast<uint32_t>(table.classes.size());
     for (const size_t column : table.columns.features)
       if (!table.columns.names.empty()) facts.column_names.push_back(table.columns.names[column]);
-    const Records records{facts.format,
-                          facts.samples,
-                          facts.shape,
-                          {{reinterpret_cast<const uint8_t*>(table.values.data()),
-                            table.values.size() * sizeof(float)}},
-                          [this](uint64_t i) { return sample(i); },
-                          [this](uint64_t i) { return label(i); }};
+    const Records records{
+        facts.format,
+        facts.samples,
+        facts.shape,
+        {{reinterpret_cast<const uint8_t*>(rows.values.data()), rows.values.size_bytes()}},
+        [this](uint64_t i) { return sample(i); },
+        [this](uint64_t i) { return label(i); }};
     std::string text = "lockstep table 1\n" + fingerprint_of(records);
     for (const std::string& name : table.classes)
       text += "\n" + std::to_string(name.size()) + " " + name;
     facts.fingerprint = xxh3_hex(text.data(), text.size());
     if (fields_ != nullptr) {
       std::vector<std::string> content = {facts.fingerprint};
-      for (const std::vector<float>* numbers : numbers_by_field_)
-        content.push_back(xxh3_hex(numbers->data(), numbers->size() * sizeof(float)));
+      for (const std::span<const float> numbers : numbers_by_field_)
+        content.push_back(xxh3_hex(numbers.data(), numbers.size_bytes()));
       facts.fingerprint = fingerprint_of(*fields_, content);
     }
     LOCKSTEP_ASSIGN_OR_RETURN(facts.statistics, row_statistics(records));
@@ -71,24 +70,30 @@ class CsvRows final : public StoredSamples, public Labels, public SampleFields {
   }
 
   const uint8_t* sample(uint64_t i) const override {
-    const float* row = loaded_.table.values.data() + i * loaded_.table.features();
+    const float* row = loaded_.rows.values.data() + i * loaded_.rows.table.features();
     return reinterpret_cast<const uint8_t*>(row);
   }
-  uint32_t label(uint64_t i) const override { return loaded_.table.labels[i]; }
+  uint32_t label(uint64_t i) const override { return loaded_.rows.labels[i]; }
   // Every field but the label is one float32, at a multiple of 8 bytes.
   Status read_record(uint64_t i, std::byte* record) const override {
-    for (const std::vector<float>* numbers : numbers_by_field_) {
-      std::memcpy(record, &(*numbers)[i], sizeof(float));
+    for (const std::span<const float> numbers : numbers_by_field_) {
+      std::memcpy(record, &numbers[i], sizeof(float));
       record += sizeof(uint64_t);
     }
     return Status::ok();
   }
-  Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
+  std::optional<FileExtent> extent(uint64_t i) const override {
+    if (!loaded_.rows.copy) return std::nullopt;
+    return loaded_.rows.copy->extent(sample(i), loaded_.rows.table.features() * sizeof(float));
+  }
+  Status unchanged(std::span<const uint64_t>) const override {
+    return loaded_.rows.copy ? loaded_.rows.copy->unchanged() : Status::ok();
+  }
   std::string name_of(uint64_t i) const override {
-    const auto& firsts = loaded_.first_rows;
+    const auto& firsts = loaded_.rows.first_rows;
     const auto after = std::upper_bound(firsts.begin(), firsts.end(), i);
     return loaded_.paths[static_cast<size_t>(after - firsts.begin()) - 1] + " in line " +
-           std::to_string(loaded_.table.lines[i]);
+           std::to_string(loaded_.rows.lines[i]);
   }
 
  private:
@@ -97,8 +102,8 @@ class CsvRows final : public StoredSamples, public Labels, public SampleFields {
   }
 
   // Null if the job names no targets and no weight. Notes the numbers of each field.
-  std::shared_ptr<const FieldList> fields_of(const CsvTable& table) {
-    const CsvColumns& columns = table.columns;
+  std::shared_ptr<const FieldList> fields_of(const TableRows& rows) {
+    const CsvColumns& columns = rows.table.columns;
     std::vector<FieldSpec> specs;
     for (size_t i = 0; i < columns.targets.size(); ++i) {
       const bool is_label = columns.targets[i] == columns.label;
@@ -106,7 +111,7 @@ class CsvRows final : public StoredSamples, public Labels, public SampleFields {
                        .role = FieldRole::kTarget,
                        .type = is_label ? FieldType::kI64 : FieldType::kF32,
                        .is_label = is_label});
-      if (!is_label) numbers_by_field_.push_back(&table.targets[i]);
+      if (!is_label) numbers_by_field_.push_back(rows.targets[i]);
     }
     if (columns.targets.empty() && columns.weight != kNoCsvColumn)
       specs.push_back({.name = columns.shown_name(columns.label),
@@ -117,15 +122,15 @@ class CsvRows final : public StoredSamples, public Labels, public SampleFields {
       specs.push_back({.name = columns.shown_name(columns.weight),
                        .role = FieldRole::kWeight,
                        .type = FieldType::kF32});
-      numbers_by_field_.push_back(&table.weights);
+      numbers_by_field_.push_back(rows.weights);
     }
     return specs.empty() ? nullptr : std::make_shared<const FieldList>(std::move(specs));
   }
 
   const Loaded loaded_;
   const std::string wanted_input_;
-  std::vector<const std::vector<float>*> numbers_by_field_;  // but the label, in their order
-  const std::shared_ptr<const FieldList> fields_;            // sets the above
+  std::vector<std::span<const float>> numbers_by_field_;  // but the label, in their order
+  const std::shared_ptr<const FieldList> fields_;         // sets the above
 };
 
 Result<Shards> find_csv_files(const std::string& path, Split split,
@@ -143,40 +148,28 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
-std::string_view text_of(const MappedFile& file) {
-  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
-}
-
 Result<Loaded> load(const Shards& files, const ColumnNames& columns, const CsvTable* training,
-                    const ProgressFn& progress) {
+                    const CsvPlace& place) {
   Loaded loaded;
-  CsvTableReader reader(training, columns);
-  std::vector<MappedFile> tables;
+  std::vector<TableFile> tables;
   uint64_t bytes = 0;
   for (const std::string& name : files.names) {
     const std::string path = files.directory + "/" + name;
     LOCKSTEP_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
     bytes += file.bytes().size();
-    if (bytes > kCsvBytes)
-      return bad(path + (loaded.paths.empty() ? " has " : " and the tables before it have ") +
-                 std::to_string(bytes) + " bytes, but Lockstep reads text tables up to " +
-                 std::to_string(kCsvBytes) +
-                 "; write them as Arrow IPC files with a column features, a fixed_size_list of "
-                 "float32, and a column label");
-    if (training == nullptr) reader.look(text_of(file));
     loaded.paths.push_back(path);
-    tables.push_back(std::move(file));
+    tables.push_back({path, std::move(file)});
   }
-  for (size_t i = 0; i < tables.size(); ++i) {
-    if (progress) progress("reading " + loaded.paths[i], 0, tables[i].bytes().size());
-    loaded.first_rows.push_back(reader.rows());
-    const Status status = reader.add(text_of(tables[i]));
-    LOCKSTEP_RETURN_IF_ERROR(tables[i].unchanged());  // which would explain it
-    if (!status.is_ok()) return about(loaded.paths[i], status);
+  if (bytes > place.memory_bytes) {
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        loaded.rows, open_table_copy(tables, training, columns, place.cache_dir, place.progress));
+    return loaded;
   }
+  CsvTableReader reader(training, columns);
+  LOCKSTEP_ASSIGN_OR_RETURN(auto first_rows, add_tables(tables, reader, place.progress));
   auto table = reader.finish();
   if (!table.is_ok()) return about(loaded.paths.back(), table.status());
-  loaded.table = std::move(table).value();
+  loaded.rows = rows_in_memory(std::move(*table), std::move(first_rows));
   return loaded;
 }
 
@@ -200,17 +193,17 @@ bool has_csv_eval(const std::string& path) {
 
 Result<std::unique_ptr<Dataset>> open_csv_dataset(const std::string& path, Split split,
                                                   const ColumnNames& columns,
-                                                  const ProgressFn& progress) {
+                                                  const CsvPlace& place) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Shards files, find_csv_files(path, split));
   std::optional<Loaded> training;
   if (split == Split::kEval) {
     const auto train = find_csv_files(path, Split::kTrain);
     if (train.is_ok() && !are_the_same(*train, files)) {
-      LOCKSTEP_ASSIGN_OR_RETURN(training, load(*train, columns, nullptr, progress));
+      LOCKSTEP_ASSIGN_OR_RETURN(training, load(*train, columns, nullptr, place));
     }
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(Loaded loaded,
-                            load(files, columns, training ? &training->table : nullptr, progress));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      Loaded loaded, load(files, columns, training ? &training->rows.table : nullptr, place));
   const auto rows = std::make_shared<const CsvRows>(
       std::move(loaded), columns.inputs.empty() ? columns.input : joined(columns.inputs),
       columns.may_lack_answers);

@@ -1,6 +1,7 @@
 // Tables of text as a Dataset of rows: *.csv and *.tsv. data/csv/csv_table.h says what they may
-// hold. Tables are small, so Lockstep reads them whole, once, into memory. Later changes to the
-// files do not matter to an open dataset.
+// hold. Every process reads small tables into its memory. Rows of larger ones are decoded once into
+// the cache directory, where all processes map them (table_copy.h). Later changes to the tables do
+// not matter to an open dataset. The fingerprint is the same either way.
 //
 // A path is one file, which serves either split; or a directory; or a directory with a directory
 // for each split. File names say which files are for evaluation (shards.h). Evaluation data have
@@ -21,7 +22,13 @@
 
 namespace lockstep::data {
 
-inline constexpr uint64_t kCsvBytes = 64 * kMib;  // of all files of a split
+inline constexpr uint64_t kCsvBytes = 64 * kMib;  // of all files of a split that memory takes
+
+struct CsvPlace {
+  const std::string& cache_dir;
+  const ProgressFn& progress;
+  uint64_t memory_bytes = kCsvBytes;
+};
 
 // True if the name ends like a table.
 bool has_csv_ending(const std::string& path);
@@ -34,6 +41,6 @@ bool has_csv_eval(const std::string& path);
 
 Result<std::unique_ptr<Dataset>> open_csv_dataset(const std::string& path, Split split,
                                                   const ColumnNames& columns,
-                                                  const ProgressFn& progress);
+                                                  const CsvPlace& place);
 
 }  // namespace lockstep::data
