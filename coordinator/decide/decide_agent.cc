@@ -141,7 +141,7 @@ Reason exit_of_dead(Turn& turn, Member& member, const std::string& what) {
   if (state.run == RunState::kStarted && is_poisoned(turn, state.completed)) {
     return regroup(turn, what, 70);
   }
-  return Reason::kIgnored;
+  return start_if_ready(turn, Reason::kIgnored);
 }
 
 // True if the member's process is among those that its agent names.

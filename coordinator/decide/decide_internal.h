@@ -197,8 +197,9 @@ Reason total_loss(Turn& turn, const std::string& why, int code);
 void set_generation_state(Turn& turn, Generation generation, GenerationState to,
                           const wire::Start* start = nullptr);
 void prepare_generation(Turn& turn, std::vector<MemberId> members, const std::string& why);
-// REQUIRES: all members of the prepared generation have promised.
-Reason start_generation(Turn& turn);
+// Starts the prepared generation if all its members have promised and no word of a dead one is due.
+Reason start_if_ready(Turn& turn, Reason otherwise);
+bool have_all_promised(const State& state);
 // Gives ranks and slots to the members of a started generation, and lists them in `start`.
 void place_members(const Turn& turn, const std::vector<MemberId>& ranks, wire::Start* start);
 // Who writes checkpoints, and what else one member writes: the first that comes with the state, as
@@ -243,6 +244,16 @@ void note_casualty(Turn& turn, Casualty casualty);
 bool has_hung_in(const State& state, Step step);
 // Whether a process died with slots in hand that are still to be computed.
 bool has_suspects(const Turn& turn);
+// Whether its agent or it itself has said what it had in hand as it ended.
+inline bool is_told_of(const Member& member) {
+  return member.has_exited || member.has_told;
+}
+// Whether the node's agent can say how a process ended: it is connected, or still on its way to a
+// term that has just begun.
+bool may_tell(const Turn& turn, const std::string& node);
+// Whether samples may have killed two, and an agent is about to say what one of the dead had in
+// hand. Until then nobody else gets these samples.
+bool awaits_word_of_dead(const Turn& turn);
 // Whether two processes died or hung with the same slot in hand, or hung in the same step at
 // different times, in a step from `next` on.
 bool is_poisoned(const Turn& turn, Step next);

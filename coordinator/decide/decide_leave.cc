@@ -25,6 +25,7 @@ Reason leave_failed(Turn& turn, Member& member, const wire::Leave& message) {
     return Reason::kEndedWorkerFailed;
   }
   note_casualty(turn, {describe(state, member), from_wire(message.in_hand()), {}, {}});
+  member.has_told = true;
   declare_dead(turn, member);
   return after_deaths(turn, {member.id}, what, is_verdict(exit) ? exit : 70);
 }

@@ -44,10 +44,7 @@ Reason on_promise(Turn& turn, Member& member, const wire::Promise& message) {
     for (MemberId id : state.ranks)
       if (!turn.at(id).answer) turn.at(id).answer.emplace(), turn.at(id).state = member.state;
   }
-  const bool all = std::all_of(state.ranks.begin(), state.ranks.end(), [&](MemberId id) {
-    return turn.at(id).state == MemberState::kPromised;
-  });
-  return all ? start_generation(turn) : Reason::kPromised;
+  return start_if_ready(turn, Reason::kPromised);
 }
 
 }  // namespace lockstep::coordinator

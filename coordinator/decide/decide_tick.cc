@@ -108,7 +108,11 @@ Reason on_tick(Turn& turn) {
   if (const auto reason = judge_loss(turn)) return *reason;
   if (const auto reason = judge_endings(turn)) return *reason;
   if (const auto reason = judge_gathering(turn)) return *reason;
-  if (state.run == RunState::kPrepared &&
+  if (const Reason reason = start_if_ready(turn, Reason::kNothingDue);
+      reason != Reason::kNothingDue) {
+    return reason;
+  }
+  if (state.run == RunState::kPrepared && !have_all_promised(state) &&
       turn.now_ms - state.prepared_ms > turn.options.prepare_timeout_ms && !is_paused(state)) {
     return evict_unpromised(turn);
   }

@@ -260,6 +260,9 @@ void turn_page(Turn& turn, Generation next, const ResumePoint& at, const std::st
   state.source_generation = next;
 }
 
+namespace {
+
+// REQUIRES: all members of the prepared generation have promised.
 Reason start_generation(Turn& turn) {
   State& state = turn.state;
   if (const auto reason = settle_planned(turn)) return *reason;
@@ -291,6 +294,20 @@ Reason start_generation(Turn& turn) {
   release_leavers(turn, true);
   complete_steps(turn);
   return Reason::kStarted;
+}
+
+}  // namespace
+
+bool have_all_promised(const State& state) {
+  return std::all_of(state.ranks.begin(), state.ranks.end(), [&](MemberId id) {
+    return state.members.at(id).state == MemberState::kPromised;
+  });
+}
+
+Reason start_if_ready(Turn& turn, Reason otherwise) {
+  const bool is_ready = turn.state.run == RunState::kPrepared && have_all_promised(turn.state) &&
+                        !awaits_word_of_dead(turn);
+  return is_ready ? start_generation(turn) : otherwise;
 }
 
 void push_present(Turn& turn, const Member& member) {

@@ -52,13 +52,13 @@ std::set<std::string> lost_nodes(const Turn& turn, const std::set<std::string>& 
 
 // Of two that die of the same samples the second one's agent has to say what it had in hand before
 // anybody else gets these samples: it says so as soon as it has reaped it.
-bool may_be_poisoned(const Turn& turn, const std::set<std::string>& agents) {
+bool may_be_poisoned(const Turn& turn) {
   if (has_suspects(turn)) return true;
   const auto& members = turn.state.members;
   return std::any_of(members.begin(), members.end(), [&](const auto& entry) {
     const Member& member = entry.second;
-    return member.state == MemberState::kDead && !member.has_exited &&
-           turn.now_ms - member.dead_ms <= turn.options.proof_ms && agents.contains(member.node);
+    return member.state == MemberState::kDead && !is_told_of(member) &&
+           turn.now_ms - member.dead_ms <= turn.options.proof_ms && may_tell(turn, member.node);
   });
 }
 
@@ -75,8 +75,8 @@ void judge(const Turn& turn, const Member& member, const std::set<std::string>& 
   }
   if (is_away || silent_ms > options.lease_ms / 2) ++out.quiet;
   if (is_away && is_named(turn.state, member.id)) {
-    const bool is_awaited = agents.contains(member.node) && away_ms <= options.proof_ms &&
-                            may_be_poisoned(turn, agents);
+    const bool is_awaited =
+        may_tell(turn, member.node) && away_ms <= options.proof_ms && may_be_poisoned(turn);
     if (is_awaited) return;
     return add(out.dead, out.what, turn.state, member,
                "closed its connection (" + member.disconnected_why +

@@ -8,6 +8,7 @@
 // left: a run of one worker learns it from its second death. A slot is cleared when the sums
 // of its step are there: whoever computed it lives.
 #include <algorithm>
+#include <set>
 
 #include "comm/base/limits.h"
 #include "coordinator/decide/decide_internal.h"
@@ -168,6 +169,23 @@ bool has_suspects(const Turn& turn) {
     return std::any_of(c.in_hand.slots.begin(), c.in_hand.slots.end(),
                        [&](const SlotInHand& s) { return s.step >= state.completed; });
   });
+}
+
+bool may_tell(const Turn& turn, const std::string& node) {
+  const State& state = turn.state;
+  return has_agent(state, node) || turn.now_ms - state.started_ms <= turn.options.lease_ms;
+}
+
+bool awaits_word_of_dead(const Turn& turn) {
+  const State& state = turn.state;
+  std::set<Generation> untold;  // in which they died: two that died in one had other slots in hand
+  for (const auto& [id, member] : state.members) {
+    if (member.state != MemberState::kDead || is_told_of(member) || member.placed == 0) continue;
+    if (turn.now_ms - member.disconnected_ms > turn.options.proof_ms) continue;
+    const bool is_back = state.by_process.contains({member.node, member.pid});
+    if (!is_back && may_tell(turn, member.node)) untold.insert(member.placed);
+  }
+  return untold.size() > 1 || (!untold.empty() && has_suspects(turn));
 }
 
 bool is_poisoned(const Turn& turn, Step next) {

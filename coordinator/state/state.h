@@ -125,6 +125,7 @@ struct Member {
   int farewell = 0;           // the exit code of its Goodbye
   int64_t dead_ms = 0;        // when it became kDead
   bool is_left_over = false;  // dead, and its process may still exist
+  bool has_told = false;      // it said itself that it failed, and what it had in hand
 
   std::optional<Answer> answer;  // to the present prepare
   Generation lived = 0;          // newest generation that it has begun for sure

@@ -156,6 +156,38 @@ TEST_F(PoisonSuspected, ASecondOneIsAwaitedWhileTheFirstOnesExitIsUntold) {
   EXPECT_EQ(kept().size(), 1u);
 }
 
+TEST_F(PoisonSuspected, AThirdOneGetsTheSamplesOnlyAfterTheWordOnTheFirst) {
+  for (const bool is_told : {true, false}) {
+    SCOPED_TRACE(is_told);
+    const World before = w;
+    lose(4);
+    ASSERT_EQ(w.wait_alive(kSoon), Reason::kRegrouped);
+    all_promise(3);
+    ASSERT_EQ(told(1002, {{9, 3}}), Reason::kRegrouped);
+    all_promise(2);
+    EXPECT_EQ(w.state.run, RunState::kPrepared);
+    EXPECT_EQ(w.wait_alive(kSoon), Reason::kNothingDue);
+    EXPECT_EQ(is_told ? told(1003, {{9, 3}}) : w.wait_alive(kLate), Reason::kStarted);
+    EXPECT_EQ(kept().size(), is_told ? 1u : 0u);
+    w = before;
+  }
+}
+
+// Two are lost, one after the other, before the agent has found a term that has just begun.
+TEST_F(PoisonSuspected, AnAgentThatIsStillOnItsWayIsAwaitedToo) {
+  w.happen(ConnectionClosed{World::kAgent, "reset"});
+  for (const ConnectionId c : {4, 3}) {
+    lose(c);
+    ASSERT_EQ(w.wait_alive(kSoon), Reason::kRegrouped);
+    all_promise(c - 1);
+  }
+  EXPECT_EQ(w.state.run, RunState::kPrepared);
+  w.hello(World::kAgent, {1000, 1001});
+  told(1003, {{9, 3}});
+  EXPECT_EQ(told(1002, {{9, 3}}), Reason::kStarted);
+  EXPECT_EQ(kept().size(), 1u);
+}
+
 TEST_F(PoisonSuspected, AnExitThatIsToldWhenTheNextGenerationTrainsStillCounts) {
   told(1003, {{9, 3}});
   all_promise(3);
