@@ -153,6 +153,20 @@ bool lists(const wire::AgentHello& hello, const Member& member) {
   return false;
 }
 
+// Whom the agent does not list is gone; its number may be another process by now.
+void forget_left_over(State& state, const wire::AgentHello& hello) {
+  std::erase_if(state.experience.left_over, [&](const auto& entry) {
+    const auto& [node, pid] = entry.first;
+    if (node != hello.node()) return false;
+    for (int i = 0; i < hello.living_size(); ++i) {
+      if (hello.living(i) != pid) continue;
+      const uint64_t process = i < hello.living_process_size() ? hello.living_process(i) : 0;
+      return process != 0 && entry.second != 0 && process != entry.second;
+    }
+    return true;
+  });
+}
+
 }  // namespace
 
 bool ends_the_run(const Turn& turn, const Member& member, int exit_code) {
@@ -185,6 +199,7 @@ Reason on_agent_hello(Turn& turn, ConnectionId connection, const wire::AgentHell
                                         .living = living,
                                         .since_ms = turn.now_ms,
                                         .awaited = {}};
+  forget_left_over(state, m);
   note_living(turn, state.agents[connection]);
   send_set_workers(turn);
   std::vector<MemberId> dead;
@@ -208,6 +223,7 @@ Reason on_agent_hello(Turn& turn, ConnectionId connection, const wire::AgentHell
 Reason on_worker_exit(Turn& turn, KnownAgent& agent, const wire::WorkerExit& message) {
   State& state = turn.state;
   agent.living.erase(message.pid());
+  state.experience.left_over.erase({agent.node, message.pid()});
   Member* member = member_of_exit(turn, agent, message);
   const Place place{agent.node, message.local_rank()};
   if (message.will_restart()) {

@@ -46,6 +46,15 @@ void kill_dead(Turn& turn, Member& member) {
   }
 }
 
+// One that the term before declared dead has its lease, as within a term; others may still load
+// what they train.
+int64_t patience_ms(const Turn& turn, const std::pair<std::string, uint32_t>& process) {
+  const Experience& experience = turn.state.experience;
+  if (!experience.left_over.contains(process)) return turn.options.start_timeout_ms;
+  const int64_t words_ms = experience.hung.contains(process) ? kLastWordsMs : 0;
+  return std::max(turn.options.lease_ms, words_ms);
+}
+
 // Of an earlier term or coordinator, and nobody since. A first start waits for all in its own way.
 void kill_strangers(Turn& turn, ConnectionId connection, KnownAgent& agent) {
   const State& state = turn.state;
@@ -54,14 +63,15 @@ void kill_strangers(Turn& turn, ConnectionId connection, KnownAgent& agent) {
   });
   const bool is_beginning = state.source_generation == 0 && is_first_start(turn);
   const int64_t waited_ms = turn.now_ms - agent.since_ms;
-  if (is_beginning || waited_ms <= turn.options.start_timeout_ms) return;
-  for (const uint32_t pid : agent.awaited) {
+  if (is_beginning) return;
+  std::erase_if(agent.awaited, [&](uint32_t pid) {
+    if (waited_ms <= patience_ms(turn, {agent.node, pid})) return false;
     order_to_kill(turn, connection, pid,
                   "a worker of node " + agent.node + " (pid " + std::to_string(pid) +
                       ") is there but did not register within " + std::to_string(waited_ms) +
                       " ms");
-  }
-  agent.awaited.clear();
+    return true;
+  });
 }
 
 }  // namespace

@@ -236,6 +236,8 @@ struct Experience {
   std::vector<Casualty> casualties;
   std::map<std::pair<std::string, uint32_t>, Hang> hung;  // (node, pid), until their exits are told
   std::map<Place, Bar> barred;
+  // (node, pid) → Member.process of those that were declared dead and whose end nobody has proven.
+  std::map<std::pair<std::string, uint32_t>, uint64_t> left_over;
 };
 
 struct State {

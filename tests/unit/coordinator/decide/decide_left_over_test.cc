@@ -153,6 +153,30 @@ TEST(LeftOver, ACoordinatorThatWasAsleepGivesItTheTimeThatItSlept) {
   EXPECT_EQ(kills_within(w, w.options.lease_ms), 1);
 }
 
+// The third died in a term, and the next one begins with the agent's list.
+TEST(LeftOver, WhoWasDeclaredDeadInTheTermBeforeHasALeaseToRegister) {
+  const World before = with_a_silent_third();
+  Beginning beginning = first_term();
+  beginning.term = 2;
+  Options options = small_options(3, 100);
+  options.min_workers = 2;
+  for (const uint64_t process : {uint64_t{0}, uint64_t{4711}}) {
+    SCOPED_TRACE(process);  // another process that has got the same number is none of those
+    World w(options, beginning);
+    w.state.experience = before.state.experience;
+    ASSERT_EQ(w.state.experience.left_over.size(), 1u);
+    if (process != 0) w.state.experience.left_over.begin()->second = process + 1;
+    wire::Envelope e;
+    e.mutable_agent_hello()->set_node("n");
+    e.mutable_agent_hello()->add_living(kPidOfThird);
+    e.mutable_agent_hello()->add_living_process(process);
+    w.say(World::kAgent, e);
+    for (ConnectionId c : {1, 2}) w.join(c);
+    EXPECT_EQ(kills_within(w, w.options.lease_ms - 500), 0);
+    EXPECT_EQ(kills_within(w, 1'000), process == 0 ? 1 : 0);
+  }
+}
+
 TEST(LeftOver, InALaterTermOneThatNeverRegistersIsKilled) {
   Beginning beginning = first_term();
   beginning.term = 2;
