@@ -162,7 +162,10 @@ Reason on_drain(Turn& turn, Member& member, const std::string& why, int farewell
     // It takes part in nothing; whom a planned change has, the one after it leaves out.
     if (!state.planned || !contains(state.planned->ranks, member.id)) {
       bid_farewell(turn, member, "it was drained before it took part");
-      return Reason::kDrainRequested;
+      // It may have been the one for whom another one that leaves was to wait.
+      const bool leaves_another = std::any_of(state.ranks.begin(), state.ranks.end(),
+                                              [&](MemberId id) { return turn.at(id).is_draining; });
+      if (!leaves_another) return Reason::kDrainRequested;
     }
   }
   state.change_due = true;

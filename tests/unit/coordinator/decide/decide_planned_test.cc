@@ -254,6 +254,17 @@ TEST(Planned, DrainingANodeTakesAllItsWorkersAndItsAgentKeepsNone) {
   EXPECT_EQ(w.state.planned->ranks, std::vector<MemberId>{3});
 }
 
+TEST(Planned, DrainingTheOnlyNodeStopsTheRunAlsoIfAWorkerWaitsThere) {
+  World w(small_options(2, 100));
+  w.train();
+  w.join(3);
+  w.hello(World::kAgent, {1000, 1001, 1002});
+  wire::Command command;
+  command.set_drain_node("n");
+  EXPECT_EQ(w.command(command), Reason::kCommandDone);
+  EXPECT_TRUE(w.state.stop_ms);
+}
+
 TEST(Planned, WhenAllMustGoAndOthersComeTheyJoinFirst) {
   World w(small_options(2, 100));
   w.train();
