@@ -58,6 +58,9 @@ State begin_state(const Beginning& beginning, int64_t now_ms, Experience experie
   for (const auto& [key, value] : beginning.settings)
     if (key.starts_with(kNodeSetting))
       state.node_names.restore(key.substr(std::strlen(kNodeSetting)), value);
+    else if (key.starts_with(kEmptiedSetting))
+      state.emptied[key.substr(std::strlen(kEmptiedSetting))] =
+          static_cast<uint32_t>(std::strtoul(value.c_str(), nullptr, 10));
   if (beginning.living) take_over(beginning, now_ms, state);
   take_end(beginning, state);
   return state;

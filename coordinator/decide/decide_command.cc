@@ -17,14 +17,26 @@ Reason answer(Turn& turn, ConnectionId to, bool ok, const std::string& text) {
   return ok ? Reason::kCommandDone : Reason::kCommandRefused;
 }
 
-// How many workers every agent should keep: the last nodes lose workers first, as the last ranks
-// leave first; new ones come where there are fewest.
-std::map<std::string, uint32_t> spread(const State& state, uint32_t workers) {
+// How many workers every node keeps.
+std::map<std::string, uint32_t> kept_workers(const State& state) {
   std::map<std::string, uint32_t> of_node;
   // Agents come back to a coordinator that took over after the members are known: until then a node
   // keeps as many workers as live there, and the agent gets its number with its hello.
   for (const auto& [process, id] : state.by_process) ++of_node[process.first];
   for (const auto& [connection, agent] : state.agents) of_node[agent.node] = agent.workers;
+  return of_node;
+}
+
+// Notes that a `scale` took all `had` workers from the node; 0: that is so no more.
+void note_emptied(Turn& turn, const std::string& node, uint32_t had) {
+  if (had == 0 && turn.state.emptied.erase(node) == 0) return;
+  if (had > 0) turn.state.emptied[node] = had;
+  turn.persist(SettingEntry{kEmptiedSetting + node, had == 0 ? "" : std::to_string(had)});
+}
+
+// How many workers every agent should keep: the last nodes lose workers first, as the last ranks
+// leave first; new ones come where there are fewest.
+std::map<std::string, uint32_t> spread(std::map<std::string, uint32_t> of_node, uint32_t workers) {
   if (of_node.empty()) return of_node;
   uint32_t sum = 0;
   for (const auto& [node, count] : of_node) sum += count;
@@ -56,7 +68,8 @@ Reason scale(Turn& turn, ConnectionId connection, uint32_t workers) {
                   "train.slots is " + std::to_string(slots) + ": at most " +
                       counted(slots, "worker") + " have something to do");
   }
-  std::map<std::string, uint32_t> of_node = spread(state, workers);
+  std::map<std::string, uint32_t> kept = kept_workers(state);
+  std::map<std::string, uint32_t> of_node = spread(kept, workers);
   if (of_node.empty())
     return answer(turn, connection, false,
                   "no node has joined the run yet, so nobody would start the workers; ask again "
@@ -66,6 +79,10 @@ Reason scale(Turn& turn, ConnectionId connection, uint32_t workers) {
   state.given_up.clear();  // agents are told again how many they keep
   state.change_due = true;
   turn.persist(SettingEntry{"workers", std::to_string(workers)});
+  for (const auto& [node, count] : of_node) {
+    if (count > 0) note_emptied(turn, node, 0);
+    if (count == 0 && kept[node] > 0) note_emptied(turn, node, kept[node]);
+  }
   state.workers_of_node = std::move(of_node);
   send_set_workers(turn);
   const std::string what =
@@ -99,6 +116,7 @@ Reason drain_node(Turn& turn, ConnectionId connection, const std::string& node) 
     return answer(turn, connection, false, "no worker of the run is on node \"" + node + "\"");
   }
   state.workers_of_node[node] = 0;
+  note_emptied(turn, node, 0);
   send_set_workers(turn);
   for (MemberId id : members) {
     if (is_end(on_drain(turn, turn.at(id), "node " + node + " is drained", 0))) break;

@@ -131,6 +131,9 @@ bool is_first_start(const Turn& turn);
 // Prepares the first generation if enough members wait.
 Reason gather(Turn& turn, Reason otherwise);
 std::optional<Reason> judge_gathering(Turn& turn);
+// Has nodes that lost all their workers to a `scale` keep some again, as many as the run wants: the
+// others are gone. False if there is no such node.
+bool call_others(Turn& turn);
 
 // ---- judge.cc
 std::optional<Reason> judge_members(Turn& turn);

@@ -90,7 +90,41 @@ Reason nobody_comes(Turn& turn) {
   return Reason::kEndedDeath;
 }
 
+// In a later term, after a lease: too few are here to go on, and nobody is on the way.
+bool is_deserted(const Turn& turn) {
+  const State& state = turn.state;
+  return !is_first_start(turn) && turn.now_ms - state.started_ms > turn.options.lease_ms &&
+         ready_members(turn).size() < turn.options.min_workers && state.replacements.empty() &&
+         std::all_of(state.agents.begin(), state.agents.end(),
+                     [](const auto& e) { return e.second.awaited.empty(); });
+}
+
+bool has_verdict(const State& state) {
+  return std::any_of(state.given_up.begin(), state.given_up.end(),
+                     [](const auto& e) { return is_verdict(e.second); });
+}
+
 }  // namespace
+
+bool call_others(Turn& turn) {
+  State& state = turn.state;
+  uint32_t missing = turn.wanted();
+  std::string names;
+  for (const auto& [connection, agent] : state.agents) {
+    const auto had = state.emptied.find(agent.node);
+    if (agent.workers > 0 || missing == 0 || had == state.emptied.end()) continue;
+    const uint32_t workers = std::min(missing, had->second);
+    missing -= workers;
+    state.workers_of_node[agent.node] = workers;
+    names += (names.empty() ? "" : ", ") + agent.node + " (" + std::to_string(workers) + ")";
+  }
+  if (names.empty()) return false;
+  send_set_workers(turn);
+  turn.note(
+      LogLine::Level::kWarn, "others_called",
+      "nodes that had no workers any more start some again, because the others are gone: " + names);
+  return true;
+}
 
 bool is_first_start(const Turn& turn) {
   return turn.state.term <= 1 && turn.state.base_checkpoint.empty();
@@ -122,7 +156,10 @@ std::optional<Reason> judge_gathering(Turn& turn) {
   if (const Reason reason = gather(turn, Reason::kNothingDue); reason != Reason::kNothingDue) {
     return reason;
   }
-  if (has_everybody_given_up(turn)) return nobody_comes(turn);
+  const bool have_given_up = has_everybody_given_up(turn);
+  const bool has_others =
+      (have_given_up || is_deserted(turn)) && !has_verdict(turn.state) && call_others(turn);
+  if (have_given_up && !has_others) return nobody_comes(turn);
   const int64_t waited_ms = turn.now_ms - turn.state.started_ms;
   if (is_first_start(turn)) {
     if (waited_ms > turn.options.start_timeout_ms) return missing_workers(turn);

@@ -220,7 +220,8 @@ Reason total_loss(Turn& turn, const std::string& why, int code) {
     state.lost_ms = turn.now_ms;
     return Reason::kAwaitsProof;
   }
-  if (comes_somebody || !is_proven || state.stop_ms) {
+  const bool goes_on = comes_somebody || !is_proven || state.stop_ms;
+  if (goes_on || (!is_verdict(code) && call_others(turn))) {
     return end_term(turn, what + ", and nobody is left who holds the state; the run goes on from " +
                               "the newest checkpoint");
   }

@@ -196,13 +196,15 @@ struct FoldEntry {
 };
 
 inline constexpr char kNodeSetting[] = "node ";
+inline constexpr char kEmptiedSetting[] = "emptied ";
 inline constexpr char kCodeSetting[] = "script code";    // Register.code_hash of the run's workers
 inline constexpr char kStateSetting[] = "script state";  // Register.state_hash; a resume keeps it
 
 // A value that outlives the coordinator until somebody resumes the run.
 struct SettingEntry {
   std::string key;    // "workers": the wanted number. "end": code and message of a run that ended.
-                      // kNodeSetting and a node: its machine (state/node_names.h)
+                      // kNodeSetting and a node: its machine (state/node_names.h).
+                      // kEmptiedSetting and a node: State.emptied
   std::string value;  // empty: removes the key
 };
 

@@ -260,6 +260,9 @@ struct State {
   std::string state_hash;  // of the state that the run's script makes; empty: not known
   uint32_t wanted_workers = 0;                      // from a command; 0: as in the job
   std::map<std::string, uint32_t> workers_of_node;  // how many each agent should keep running
+  // Nodes that keep none because the run was given fewer: how many they kept before. Not those that
+  // were drained, or never had any.
+  std::map<std::string, uint32_t> emptied;
 
   // Where the lineage stands before the first generation of this term.
   ResumePoint base;

@@ -60,6 +60,81 @@ TEST(Recovery, ANewTermHasNoSourcesWhateverItsMembersClaim) {
   EXPECT_EQ(w.started().source().checkpoint_path(), b.base_checkpoint);
 }
 
+constexpr ConnectionId kOtherAgent = 51;
+
+void hello_of_other(World& w, uint32_t workers) {
+  wire::Envelope e;
+  e.mutable_agent_hello()->set_node("o");
+  e.mutable_agent_hello()->set_workers(workers);
+  w.say(kOtherAgent, e);
+}
+
+Reason scale(World& w, uint32_t workers) {
+  wire::Command command;
+  command.set_scale_to(workers);
+  return w.command(command);
+}
+
+TEST(Recovery, ANodeThatAScaleLeftWithoutWorkersIsAskedForSomeWhenTheOthersAreGone) {
+  for (const bool is_scaled : {true, false}) {  // else it never had any
+    SCOPED_TRACE(is_scaled);
+    World w(small_options(2, 100));
+    w.train();
+    w.hello(World::kAgent, {1000, 1001});
+    hello_of_other(w, is_scaled ? 3 : 0);
+    if (is_scaled) {
+      EXPECT_EQ(scale(w, 2), Reason::kCommandDone);
+    }
+    EXPECT_EQ(w.kill(1), Reason::kRegrouped);
+    EXPECT_EQ(w.kill(2), is_scaled ? Reason::kEndedTerm : Reason::kEndedDeath);
+    const std::vector<wire::Envelope> told = w.sent(kOtherAgent);
+    ASSERT_FALSE(told.empty());
+    EXPECT_EQ(told[0].has_set_workers(), is_scaled);
+    EXPECT_EQ(told[0].set_workers().workers(), is_scaled ? 2u : 0u);
+  }
+}
+
+Beginning later_term_with_an_emptied_node() {
+  Beginning b = first_term();
+  b.term = 2;
+  b.settings["emptied o"] = "1";
+  return b;
+}
+
+TEST(Recovery, WhoCannotBeginIsNotReplacedByAnEmptiedNode) {
+  World w(small_options(1, 100), later_term_with_an_emptied_node());
+  w.train();
+  w.report(1, 1, 0, 5);
+  hello_of_other(w, 0);
+  w.hello(World::kAgent, {1000});
+  EXPECT_EQ(w.exit(World::kAgent, 1000, 78, 0), Reason::kEndedDeath);
+  EXPECT_FALSE(w.is_durable("others_called"));
+}
+
+TEST(Recovery, ALaterTermAsksAnEmptiedNodeAfterALeaseWithoutAnybodyOnTheWay) {
+  for (const bool is_one_on_the_way : {false, true}) {
+    SCOPED_TRACE(is_one_on_the_way);
+    World w(small_options(2, 100), later_term_with_an_emptied_node());
+    hello_of_other(w, 0);
+    if (is_one_on_the_way) w.hello(World::kAgent, {1000});
+    w.wait(w.options.lease_ms - 500);
+    EXPECT_FALSE(w.is_durable("others_called"));
+    w.wait(1'000);
+    EXPECT_EQ(w.is_durable("others_called"), !is_one_on_the_way);
+  }
+}
+
+TEST(Recovery, AnEmptiedNodeIsKnownToLaterTermsUntilAScaleGivesItWorkers) {
+  World w(small_options(2, 100));
+  w.train();
+  w.hello(World::kAgent, {1000, 1001});
+  hello_of_other(w, 1);
+  scale(w, 2);
+  EXPECT_EQ(w.journal.load()->settings.at("emptied o"), "1");
+  scale(w, 3);
+  EXPECT_FALSE(w.journal.load()->settings.contains("emptied o"));
+}
+
 TEST(Recovery, ALaterTermBeginsWithFewerWorkersAfterALeaseOfWaiting) {
   Beginning b = first_term();
   b.term = 2;
