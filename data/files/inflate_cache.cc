@@ -44,7 +44,7 @@ uint64_t mark_of(const Compressed& what, const MappedFile& source) {
   if (what.mark) return *what.mark;
   Xxh3 hash;
   hash_sampled(source.bytes(), kWholeContentBytes, hash);
-  return std::strtoull(hash.hex().substr(0, 16).c_str(), nullptr, 16);
+  return mark_from(hash);
 }
 
 TrailerFields make_fields(const MappedFile& source, uint64_t mark, uint64_t content_bytes) {
@@ -177,6 +177,10 @@ Status check_cache(const std::string& cache_dir, const std::string& name) {
   if (!cache_dir.empty()) return Status::ok();
   return {Code::kUsage,
           "cannot inflate " + name + " without a cache directory; set data.cache_dir"};
+}
+
+uint64_t mark_from(const Xxh3& hash) {
+  return std::strtoull(hash.hex().substr(0, 16).c_str(), nullptr, 16);
 }
 
 uint64_t last_bytes(const MappedFile& source) {

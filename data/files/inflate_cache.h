@@ -26,6 +26,7 @@
 #include <span>
 #include <string>
 
+#include "comm/base/hash.h"
 #include "comm/base/limits.h"
 #include "comm/base/status.h"
 #include "data/base/progress.h"
@@ -64,6 +65,9 @@ Status check_cache(const std::string& cache_dir, const std::string& name);
 //   room_bytes on its disk
 Result<MappedFile> open_inflated(const Compressed& what, const MappedFile& source,
                                  const std::string& cache_dir, const ProgressFn& progress);
+
+// For content of several files.
+uint64_t mark_from(const Xxh3& hash);
 
 // The last 8 bytes: of a gzip file its CRC-32 and length.
 uint64_t last_bytes(const MappedFile& source);

@@ -20,7 +20,6 @@ using Json = nlohmann::json;
 
 constexpr char kVersion[] = "table 1";  // of what is kept; another one is made anew
 constexpr size_t kNumberBytes = sizeof(float);
-constexpr size_t kMarkBytes = 8;
 
 template <typename T>
 std::span<const uint8_t> bytes_of(std::span<const T> numbers) {
@@ -133,14 +132,14 @@ std::string means_of(const std::vector<TableFile>& tables, const CsvTable* train
 }
 
 // Which content a copy belongs to, beside size and time of the first file.
-std::string mark_of(const std::vector<TableFile>& tables) {
+uint64_t mark_of(const std::vector<TableFile>& tables) {
   Xxh3 hash;
   for (const TableFile& table : tables) {
     hash.update(std::to_string(table.file.bytes().size()) + " " +
                 std::to_string(table.file.modified_ns()) + "\n");
     hash_sampled(table.file.bytes(), kWholeContentBytes, hash);
   }
-  return hash.hex().substr(0, kMarkBytes);
+  return mark_from(hash);
 }
 
 // Reads the tables into the sink of a copy.
