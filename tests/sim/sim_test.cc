@@ -116,12 +116,24 @@ TEST(Simulation, ADiskKeepsAWholeCheckpointThatIsWrittenAgain) {
   EXPECT_FALSE(disk.write_checkpoint(manifest, {14, 8}).is_ok());
 }
 
-// Two commits fail and survive before any succeeds: no line beside the journal tells their number.
-TEST(Simulation, AJournalThatNothingStandsBesideMayLoseItsEnd) {
+// Faults that no seed of seeds.txt draws together.
+TEST(Simulation, PlansThatOnceFailedHold) {
   const FaultSpec disk(FaultKind::kDisk);
-  const Outcome outcome =
-      simulate(plan_with(20954, {disk, disk, disk, FaultSpec(FaultKind::kAbsurdSlot)}));
-  EXPECT_TRUE(outcome.failures.empty()) << outcome.failures.front().text;
+  const FaultSpec absurd(FaultKind::kAbsurdSlot);
+  const std::vector<Plan> plans = {
+      // two commits fail and survive before any succeeds, so nothing beside the journal counts them
+      plan_with(20954, {disk, disk, disk, absurd}),
+      // the only checkpoint that counts rots
+      plan_with(22105, {disk, disk, disk, absurd}),
+      // two workers die in one slot before the journal has a record of the bad loss
+      plan_with(51791, {disk, disk, FaultSpec(FaultKind::kCrashWorker), absurd}),
+      // the older checkpoint goes while the newer one is not judged, and the one between is damaged
+      plan_with(911, {disk, absurd})};
+  for (const Plan& plan : plans) {
+    const Outcome outcome = simulate(plan);
+    EXPECT_TRUE(outcome.failures.empty())
+        << describe(plan) << ": " << outcome.failures.front().text;
+  }
 }
 
 TEST(Simulation, EveryFaultHasANameThatReplaysIt) {
