@@ -173,6 +173,9 @@ inline constexpr int64_t kLastWordsMs = 10'000;
 bool is_about_to_tell(const State& state, const Member& member);
 void begin_progress(State& state, int64_t now_ms);  // at the start of a generation or a take-over
 void note_progress(Turn& turn, Member& member, const MemberProgress& at);
+// Asks the member for its stack and declares it dead: it hung with `step` steps applied.
+// after_deaths() must follow in the same turn.
+void evict_hung(Turn& turn, Member& member, Step step, const std::string& why);
 // Evicts the member that is behind if nobody has made progress for too long.
 std::optional<Reason> judge_hang(Turn& turn);
 // What a heartbeat says of a debugger that has stopped the worker's script.

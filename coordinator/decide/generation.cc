@@ -186,6 +186,7 @@ void prepare_generation(Turn& turn, std::vector<MemberId> members, const std::st
   state.generation = ++state.last_generation;
   state.run = RunState::kPrepared;
   state.prepared_ms = turn.now_ms;
+  state.stood_still.reset();
   state.suspicion.reset();
   state.end_ms.reset();
   state.ranks = std::move(members);

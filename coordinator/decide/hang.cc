@@ -9,7 +9,8 @@
 // Where nobody is behind, what they wait for may be none of them: the same members try once more.
 // If that does not help, or only one worker is there, they hang themselves and are replaced: a
 // thread that is stuck never comes back to be asked again. So is whoever stands in a step in which
-// others hung before; the second hang in a step ends the run (poison.cc).
+// others hung before; the second hang in a step ends the run (poison.cc). Whoever does not even
+// answer when asked once more stands in its apply, and hangs, too (judge.cc).
 //
 // While a debugger has stopped a worker's script, everyone waits for a person, and nobody hangs.
 #include <algorithm>
@@ -66,7 +67,9 @@ Front front_of(const State& state) {
   return front;
 }
 
-void evict(Turn& turn, Member& member, Step step, const std::string& why) {
+}  // namespace
+
+void evict_hung(Turn& turn, Member& member, Step step, const std::string& why) {
   Experience& experience = turn.state.experience;
   if (experience.hung.size() == limits::kCasualties) experience.hung.erase(experience.hung.begin());
   experience.hung[{member.node, member.pid}] = {step, member.id, turn.state.next_member,
@@ -77,8 +80,6 @@ void evict(Turn& turn, Member& member, Step step, const std::string& why) {
   turn.send(member.connection, std::move(envelope));
   declare_dead(turn, member);
 }
-
-}  // namespace
 
 void begin_progress(State& state, int64_t now_ms) {
   state.progress_ms = now_ms;
@@ -146,7 +147,10 @@ std::optional<Reason> judge_hang(Turn& turn) {
   const bool are_stuck =
       front.members == 1 || has_tried_again(state) || has_hung_in(state, front.last.step);
   if (is_nobodys && !are_stuck) {
-    return try_again(turn, "no worker made any progress " + since + ", " + place_text(front.last));
+    const Reason reason =
+        try_again(turn, "no worker made any progress " + since + ", " + place_text(front.last));
+    if (state.run == RunState::kPrepared) state.stood_still = front.last.step;
+    return reason;
   }
   const bool are_all = front.behind.size() == front.members;
   const std::string what =
@@ -156,7 +160,7 @@ std::optional<Reason> judge_hang(Turn& turn) {
       device_text(state, front.behind) + "; the stacks are saved in " + turn.options.run_dir +
       "/logs";
   for (MemberId id : front.behind)
-    evict(turn, turn.at(id), front.last.step, "no progress " + since);
+    evict_hung(turn, turn.at(id), front.last.step, "no progress " + since);
   return after_deaths(turn, front.behind, what, 70);
 }
 

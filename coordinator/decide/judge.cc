@@ -170,6 +170,17 @@ std::optional<Reason> judge_members(Turn& turn) {
   return after_deaths(turn, verdicts.dead, verdicts.what, 70);
 }
 
+namespace {
+
+// It lives, and was asked because nobody went on: only a thread that is stuck in an apply keeps a
+// member from answering.
+bool hangs_in_apply(const Turn& turn, const Member& member) {
+  return turn.state.stood_still && member.connection != 0 &&
+         turn.now_ms - member.heard_ms <= turn.options.lease_ms;
+}
+
+}  // namespace
+
 bool has_tried_again(const State& state) {
   return state.unexplained && *state.unexplained == step_in_flight(state);
 }
@@ -214,10 +225,23 @@ Reason evict_unpromised(Turn& turn) {
   for (MemberId id : state.ranks) {
     if (turn.at(id).state != MemberState::kPromised) dead.push_back(id);
   }
-  const std::string what = describe(state, dead) + " did not answer the prepare of generation " +
-                           std::to_string(state.generation) + " within " +
-                           std::to_string(turn.options.prepare_timeout_ms) + " ms";
-  for (MemberId id : dead) declare_dead(turn, turn.at(id));
+  std::string what = describe(state, dead) + " did not answer the prepare of generation " +
+                     std::to_string(state.generation) + " within " +
+                     std::to_string(turn.options.prepare_timeout_ms) + " ms";
+  std::vector<MemberId> hung;
+  std::copy_if(dead.begin(), dead.end(), std::back_inserter(hung),
+               [&](MemberId id) { return hangs_in_apply(turn, turn.at(id)); });
+  if (!hung.empty())
+    what += " and made no progress before: " + describe(state, hung) +
+            (hung.size() == 1 ? " hangs" : " hang") + "; the stacks are saved in " +
+            turn.options.run_dir + "/logs";
+  for (MemberId id : dead) {
+    Member& member = turn.at(id);
+    if (contains(hung, id))
+      evict_hung(turn, member, *state.stood_still, "no progress, and no answer to a prepare");
+    else
+      declare_dead(turn, member);
+  }
   const Reason reason = after_deaths(turn, dead, what, 70);
   return reason == Reason::kRegrouped ? Reason::kEvictedUnpromised : reason;
 }

@@ -305,6 +305,7 @@ struct State {
   std::optional<Suspicion> suspicion;
   Step fruitful_to = 0;             // the step that the newest beginning with progress came to
   std::optional<Step> unexplained;  // step in which a generation broke without a culprit
+  std::optional<Step> stood_still;  // in kPrepared, if that is because nobody went on in this step
   Experience experience;
   std::optional<int64_t> brake_ms;  // since when evictions by silence are on hold
   std::optional<int64_t> lost_ms;   // since when all holders of the state are dead

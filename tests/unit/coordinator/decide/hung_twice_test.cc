@@ -132,6 +132,31 @@ TEST_F(AllHang, TheyAreAskedOnceAndThenReplacedAndOneHangOfTwoIsOneIncident) {
   EXPECT_THAT(w.ends[0].message, AllOf(Names("step 34", "slot 2"), HasSubstr("b.py:4")));
 }
 
+TEST_F(AllHang, WhoDoesNotEvenAnswerHangsInItsApplyAndIsReplacedWithoutBeingAskedAgain) {
+  EXPECT_EQ(stand(33), Reason::kRegrouped);
+  EXPECT_EQ(stand(33), Reason::kAwaitsProof);  // both live, and answer no prepare
+  EXPECT_TRUE(is_asked_for_its_stack(1) && is_asked_for_its_stack(2));
+  goes(1000, {});
+  EXPECT_EQ(w.state.run, RunState::kTermEnded);
+  begin(BeginMode::kNextTerm);
+  w.hello(World::kAgent, {1001});
+  w.exit(World::kAgent, 1001, 70, 0, "stands at b.py:4", true, {});
+  w.train();
+  agent();
+  EXPECT_EQ(stand(33), Reason::kAwaitsProof);
+  EXPECT_EQ(goes(1001, {}, "stands at c.py:5"), Reason::kEndedPoison);
+  EXPECT_EQ(w.ends[0].exit_code, 70);
+  EXPECT_THAT(w.ends[0].message, AllOf(Names("step 34"), Says("hung"), HasSubstr("c.py:5")));
+}
+
+TEST_F(AllHang, WhoWasAskedForAnotherReasonAndDoesNotAnswerDoesNotHang) {
+  w.happen(ConnectionClosed{2, "reset"});
+  w.exit(World::kAgent, 1001, -1, 9, "", true, {});
+  ASSERT_EQ(w.state.run, RunState::kPrepared);
+  stand(33);
+  EXPECT_FALSE(is_asked_for_its_stack(1));
+}
+
 class GivenUp : public HungTwice {
  protected:
   // The only worker dies after a checkpoint, and its exit is told in the next term.
