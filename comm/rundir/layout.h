@@ -37,6 +37,7 @@ inline constexpr char kScriptLog[] = "script_log.jsonl";
 inline constexpr char kCheckpoints[] = "checkpoints";
 inline constexpr char kLogs[] = "logs";
 inline constexpr char kModelNotes[] = "model-notes.txt";  // in logs; a sentence a line
+inline constexpr char kWaits[] = "waits.txt";  // in logs; worker/python/lockstep/_waits.py
 inline constexpr char kTrace[] = "trace";
 inline constexpr char kCache[] = "cache";  // unless data.cache_dir names another
 

@@ -12,23 +12,31 @@ constexpr size_t kMostLines = 8;
 
 }  // namespace
 
-ModelNotes::ModelNotes(const std::string& run_dir)
-    : path_(rundir::log_in(run_dir, rundir::kModelNotes)) {}
+WorkerNotes::WorkerNotes(const std::string& run_dir)
+    : model_{rundir::log_in(run_dir, rundir::kModelNotes)},
+      waits_{rundir::log_in(run_dir, rundir::kWaits)} {
+  if (const auto text = read_file(waits_.path, kMostBytes); text.is_ok())
+    waits_.bytes = text->size();
+}
 
-std::vector<std::string> ModelNotes::once() {
-  std::vector<std::string> lines;
-  if (is_told_) return lines;
-  const auto text = read_file(path_, kMostBytes);
-  if (!text.is_ok()) return lines;
-  is_told_ = true;
-  size_t begin = 0;
-  for (size_t end = 0; (end = text->find('\n', begin)) != std::string::npos; begin = end + 1) {
-    if (lines.size() == kMostLines) {
-      lines.push_back("note: more about the model is in " + path_);
-      break;
+void WorkerNotes::tell(Told& told, std::vector<std::string>& lines) {
+  if (told.lines > kMostLines) return;
+  const auto text = read_file(told.path, kMostBytes);
+  if (!text.is_ok()) return;
+  for (size_t end = 0; (end = text->find('\n', told.bytes)) != std::string::npos;
+       told.bytes = end + 1) {
+    if (++told.lines > kMostLines) {
+      lines.push_back("note: more is in " + told.path);
+      return;
     }
-    lines.push_back("note: " + text->substr(begin, end - begin));
+    lines.push_back("note: " + text->substr(told.bytes, end - told.bytes));
   }
+}
+
+std::vector<std::string> WorkerNotes::news() {
+  std::vector<std::string> lines;
+  tell(model_, lines);
+  tell(waits_, lines);
   return lines;
 }
 

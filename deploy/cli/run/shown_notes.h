@@ -1,4 +1,5 @@
-// What workers found out about the model of a run, for its terminal.
+// What workers have to say to the terminal of a run: what they found out about its model, and what
+// a script's loop has waited for so long that a person should know.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -8,16 +9,24 @@
 
 namespace lockstep {
 
-class ModelNotes {
+class WorkerNotes {
  public:
-  explicit ModelNotes(const std::string& run_dir);
+  // What logs/waits.txt has by now is of an earlier start.
+  explicit WorkerNotes(const std::string& run_dir);
 
-  // The lines of logs/model-notes.txt, once it is there; then none.
-  std::vector<std::string> once();
+  // The lines that came since the last call. At most 8 of each file.
+  std::vector<std::string> news();
 
  private:
-  const std::string path_;
-  bool is_told_ = false;
+  struct Told {
+    std::string path;
+    size_t bytes = 0;  // of its text
+    size_t lines = 0;
+  };
+  static void tell(Told& told, std::vector<std::string>& lines);
+
+  Told model_;
+  Told waits_;
 };
 
 }  // namespace lockstep

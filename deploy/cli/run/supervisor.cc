@@ -290,7 +290,7 @@ struct Supervisor::Impl {
       shown = (shown + line + "\n").substr(shown.size() > kShownBytes ? line.size() + 1 : 0);
       reporter.note(line);
     }
-    for (const std::string& line : notes.once()) reporter.note(line);
+    for (const std::string& line : notes.news()) reporter.note(line);
     if (options.agent_words.empty()) return;
     // The agent's own words repeat what the coordinator made of them, unless it could not.
     std::vector<std::string> lines = agent.output().new_lines(50, last);
@@ -365,7 +365,7 @@ struct Supervisor::Impl {
 
   SupervisorOptions options;
   Reporter& reporter;
-  ModelNotes notes{options.run_dir};
+  WorkerNotes notes{options.run_dir};
   const std::string seat = options.seat.empty() ? coordinator::new_seat(host_name()) : options.seat;
   rpc::AsioLoop loop;
   SupervisedChild coordinator;

@@ -22,6 +22,7 @@ from torch import nn, optim
 from lockstep._code import Code
 from lockstep._start import _say_made_before
 from lockstep._state import Kept
+from lockstep._waits import Waits
 
 
 class Model(nn.Module):
@@ -176,6 +177,22 @@ class ThreadsTest(unittest.TestCase):
 
     def test_one_that_ends_is_not(self) -> None:
         self.assertEqual("", self.end_of(stays=False))
+
+    def test_a_worker_says_for_the_terminal_of_the_run_too_what_it_waits_for(self) -> None:
+        with tempfile.TemporaryDirectory() as directory, contextlib.redirect_stderr(io.StringIO()) as said:
+            logs = pathlib.Path(directory) / "logs"
+            logs.mkdir()
+            waits = Waits()
+            waits.say("alone")
+            self.assertEqual([], list(logs.iterdir()))
+            waits.begin(str(logs.parent / "script_log.jsonl"))
+            waits.say("a data process\nstands")
+            waits.say("again")
+            lines = (logs / "waits.txt").read_text().splitlines()
+        self.assertEqual(2, len(lines))
+        self.assertIn(f"pid {os.getpid()}: a data process stands", lines[0])
+        self.assertIn("again", lines[1])
+        self.assertIn("lockstep: a data process\nstands\n", said.getvalue())
 
     def test_a_script_that_imports_relatively_is_part_of_its_package(self) -> None:
         with tempfile.TemporaryDirectory() as directory:

@@ -14,6 +14,7 @@ from . import _numerics, _seeds, _stacks
 from ._code import CODE
 from ._core import Core, CoreError
 from ._errors import CONFIG, LockstepError, Misuse
+from ._waits import WAITS
 
 _WORKER = "LOCKSTEP_WORKER"
 _REPLAY = "LOCKSTEP_REPLAY"  # a file: `lockstep replay` started the script
@@ -97,6 +98,7 @@ def start_run():
     except CoreError as why:
         raise LockstepError(str(why), why.code) from None
     job = core.job
+    WAITS.begin(job["script_log"])
     _stacks.answer(int(job["stack_memory"]))
     _numerics.prepare(int(job["threads"]), job["exact"] == "1")
     import torch

@@ -6,6 +6,8 @@ import faulthandler
 import sys
 import threading
 
+from ._waits import WAITS
+
 WAIT_S = 10.0  # from the last line on
 
 
@@ -27,8 +29,7 @@ def _watch() -> None:
     names = ", ".join(thread.name for thread in staying if thread.is_alive())
     if not names:
         return
-    print(f"lockstep: the script has come to its end, and its process waits for the thread {names}, "
-          "which goes on; end the thread, or make it with daemon=True. Where it stands follows",
-          file=sys.stderr, flush=True)
+    WAITS.say(f"the script has come to its end, and its process waits for the thread {names}, which "
+              "goes on; end the thread, or make it with daemon=True. Where it stands follows")
     with contextlib.suppress(AttributeError, OSError, ValueError):  # stderr is no file
         faulthandler.dump_traceback(file=sys.stderr, all_threads=True)

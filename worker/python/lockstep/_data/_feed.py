@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import time
 from array import array
 from collections import deque
@@ -12,6 +11,7 @@ from collections.abc import Callable
 
 import torch
 
+from .._waits import WAITS
 from ._data_process import serve_tasks
 from ._errors import BAD_DATA, INTERNAL, USAGE, DataError
 from ._fetch import Fetcher, check_length, describe_range
@@ -150,14 +150,12 @@ class Feed:
         for process in self._running().processes:
             if work in process.in_work:
                 at_work = process.in_work[0]
-                print(
-                    f"lockstep: data process {process.pid} has not computed the samples at "
+                WAITS.say(
+                    f"data process {process.pid} has not computed the samples at "
                     f"{describe_range(at_work.task)} in {_LONG_WAIT_S:.0f} s, and the loop waits for "
                     "them; where the process stands follows. If it waits in a library that had "
                     "started threads before the fork (polars, CUDA, a thread pool), use that library "
-                    "in __getitem__ only, or take workers=0",
-                    file=sys.stderr,
-                    flush=True,
+                    "in __getitem__ only, or take workers=0"
                 )
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process.pid, STACK)
