@@ -1,6 +1,7 @@
 #include "data/doctor/model_advice.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 
 #include "comm/wire/models/resnet_spec.h"
@@ -86,11 +87,41 @@ void check_stem(const wire::ModelSpec& model, const data::SampleShape& shape,
       "(in a new run; it is another model, which may learn less from small images)");
 }
 
+// Numbers that the optimizer keeps for each parameter.
+uint64_t moments_of(const wire::OptimizerSpec& spec) {
+  const uint64_t momentum = spec.momentum() > 0 ? 1 : 0;
+  if (spec.name() == "sgd") return momentum;
+  if (spec.name() == "rmsprop") return 1 + momentum + (spec.centered() ? 1 : 0);
+  if (spec.name() == "adagrad" || spec.name() == "muon") return 1;  // muon: of its matrices
+  return 2;
+}
+
+void check_slots(const wire::JobSpec& job, const Setting& setting,
+                 std::vector<std::string>& advice) {
+  constexpr uint64_t kNumberBytes = 4;
+  const uint32_t workers = std::max(setting.workers, 1U);
+  const uint32_t slots = (setting.slots + workers - 1) / workers;
+  if (slots < 2) return;
+  // Merged like a binary counter (reduction_tree.h).
+  const auto sums = static_cast<uint64_t>(std::bit_width(slots));
+  const uint64_t moments = moments_of(job.optimizer());
+  if (sums <= std::max<uint64_t>(moments, 1)) return;  // weights are one more number
+  const auto bytes = [](uint64_t numbers) { return std::to_string(numbers * kNumberBytes); };
+  advice.push_back("the partial sums of gradients of the " + std::to_string(slots) +
+                   " slots that a worker computes are the largest part of its memory besides "
+                   "activations: " +
+                   bytes(sums) + " bytes a parameter, beside " + bytes(1) + " for weights and " +
+                   bytes(moments) + " for the optimizer; train.slots=" + std::to_string(workers) +
+                   ", a slot a worker, leaves " + bytes(1) + " (in a new run), and so do " +
+                   std::to_string(setting.slots) + " workers");
+}
+
 }  // namespace
 
 std::vector<std::string> model_advice(const wire::JobSpec& job, const data::SampleShape& shape,
                                       uint64_t classes, const Setting& setting) {
   std::vector<std::string> advice;
+  check_slots(job, setting, advice);
   check_stem(job.model(), shape, advice);
   if (setting.is_on_gpu && setting.precision != "fp32") {
     if (learns_from_tokens(job.model())) check_gpt(job.model(), classes, advice);

@@ -89,5 +89,28 @@ TEST(ModelAdvice, ThreadsThatTakeTurnsAreNamed) {
   EXPECT_THAT(model_advice(resnet("imagenet"), images(224), 10, setting), IsEmpty());
 }
 
+TEST(ModelAdvice, SumsOfSlotsAreNamedWhereTheyAreTheLargestPartOfMemory) {
+  wire::JobSpec job = resnet("imagenet");
+  Setting setting;
+  const auto advice = [&](const char* optimizer, double momentum, uint32_t slots,
+                          uint32_t workers) {
+    job.mutable_optimizer()->set_name(optimizer);
+    job.mutable_optimizer()->set_momentum(momentum);
+    setting.slots = slots;
+    setting.workers = workers;
+    return model_advice(job, images(224), 10, setting);
+  };
+  // adamw keeps 8 bytes: three sums of four slots take more, two of two slots do not.
+  EXPECT_THAT(advice("adamw", 0, 4, 1),
+              Contains(AllOf(Names("4 slots", "12 bytes"), Says("8 for the optimizer"),
+                             Advises("train.slots=1"))));
+  EXPECT_THAT(advice("adamw", 0, 2, 1), IsEmpty());
+  EXPECT_THAT(advice("adamw", 0, 16, 4),
+              Contains(AllOf(Names("4 slots", "12 bytes"), Advises("train.slots=4"))));
+  EXPECT_THAT(advice("adamw", 0, 4, 4), IsEmpty());
+  EXPECT_THAT(advice("sgd", 0.9, 2, 1), Contains(Names("2 slots", "8 bytes")));
+  EXPECT_THAT(advice("sgd", 0, 8, 8), IsEmpty());
+}
+
 }  // namespace
 }  // namespace lockstep::doctor
