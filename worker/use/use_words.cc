@@ -96,7 +96,7 @@ int run_use_command(CLI::App& app, int argc, char** argv, const std::string& fai
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : exit_code(Status(Code::kUsage, ""));
   }
-  keep_freed_memory();  // a batch takes the same tensors as the one before
+  keep_all_freed_memory();  // a batch takes the same tensors as the one before
   Status done;
   try {
     done = command();

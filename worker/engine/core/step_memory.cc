@@ -2,6 +2,8 @@
 
 #include <malloc.h>
 
+#include <limits>
+
 #include "comm/base/byte_units.h"
 
 namespace lockstep {
@@ -11,6 +13,12 @@ void keep_freed_memory() {
   constexpr int kTrimThresholdBytes = 512 * kMib;
   ::mallopt(M_MMAP_THRESHOLD, kMmapThresholdBytes);
   ::mallopt(M_TRIM_THRESHOLD, kTrimThresholdBytes);
+}
+
+void keep_all_freed_memory() {
+  keep_freed_memory();
+  ::mallopt(M_MMAP_MAX, 0);
+  ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
 }
 
 }  // namespace lockstep
