@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
-"""Images a second of `lockstep predict` beside a loop of PyTorch: a resnet18 with the same weights, the
-same images (IDX, 32 x 32), batches of 250, one thread each.
+"""Images a second of `lockstep predict` and `lockstep eval` beside a loop of PyTorch: a resnet18 with
+the same weights, the same images (IDX, 32 x 32), batches of 250, one thread each.
 
-    predict.py --bin build/release/bin [--images 1000] [--rounds 3]
+    predict.py --bin build/release/bin [--images 1000] [--rounds 5]
 
 Run it by a Python that has torch 2.11.0, torchvision 0.26.0, numpy and safetensors. A run of one step
 makes the weights. Both sides are timed from the start of their work to the last probability; the
 start of a process and of its libraries is left out on PyTorch's side, and counted apart on
-Lockstep's by a prediction of few images. Rounds take turns, and each side's best counts. The
-page faults of Lockstep's are those of all its processes. Ends with 1 if a probability differs by more
-than 1e-5.
+Lockstep's by the same command on one image. Sides take turns within each round, and the median of
+the rounds counts; least and most are printed beside it. Page faults are those of all processes of
+Lockstep's last command. Ends with 1 if a probability differs by more than 1e-5.
 """
 import argparse
 import json
 import pathlib
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -69,19 +70,26 @@ def faults():
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
 
 
-def ours(args, model, data, out):
+def ours(args, command, model, data, out):
     out.unlink(missing_ok=True)
+    more = ["--out", out] if command == "predict" else ["--json"]
     begun = time.perf_counter()
-    subprocess.run([args.bin / "lockstep", "predict", model, data, "--out", out, "--batch",
-                    str(BATCH), "--threads", "1"], check=True)
+    subprocess.run([args.bin / "lockstep", command, model, data, *more, "--batch", str(BATCH),
+                    "--threads", "1"], check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - begun
+
+
+def rate_text(name, rates, beside=None):
+    middle = statistics.median(rates)
+    text = f"{name:18}{middle:8.1f} images/s ({min(rates):.1f} to {max(rates):.1f})"
+    return text + (f", {middle / beside:.3f} of PyTorch's" if beside else "")
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", type=pathlib.Path, required=True)
     parser.add_argument("--images", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
@@ -101,19 +109,24 @@ train: {{global_batch: 32, slots: 1, max_steps: 1}}
         model = scratch / "model"
         facts = json.loads((model / "lockstep.json").read_text())
         net = net_of(model)
-        torch_s, start_s, whole_s = [], [], []
+        torch_rates, rates, faulted = [], {"predict": [], "eval": []}, {}
         for _ in range(args.rounds):
-            start_s.append(ours(args, model, few, scratch / "few.npy"))
-            before = faults()
-            whole_s.append(ours(args, model, data, scratch / "all.npy"))
-            of_one = faults() - before
+            for command, found in rates.items():
+                start_s = ours(args, command, model, few, scratch / "few.npy")
+                before = faults()
+                whole_s = ours(args, command, model, data, scratch / "all.npy")
+                faulted[command] = faults() - before
+                found.append((args.images - 1) / (whole_s - start_s))
+                if command == "predict":
+                    probabilities = numpy.load(scratch / "all.npy")
             wanted, seconds = theirs(net, data, facts)
-            torch_s.append(seconds)
-        found = numpy.load(scratch / "all.npy")
-    print(f"lockstep predict  {args.images / (min(whole_s) - min(start_s)):8.1f} images/s, "
-          f"and {min(start_s):.2f} s to start; {of_one} page faults")
-    print(f"PyTorch           {args.images / min(torch_s):8.1f} images/s")
-    difference = float(numpy.abs(found - wanted).max())
+            torch_rates.append(args.images / seconds)
+    middle = statistics.median(torch_rates)
+    for command, found in rates.items():
+        print(rate_text(f"lockstep {command}", found, middle)
+              + f"; {faulted[command]} page faults")
+    print(rate_text("PyTorch", torch_rates))
+    difference = float(numpy.abs(probabilities - wanted).max())
     print(f"probabilities differ by {difference:.2g}")
     return 0 if difference <= 1e-5 else 1
 
