@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "comm/base/limits.h"
@@ -39,26 +40,34 @@ std::vector<std::string> numbered(uint64_t classes) {
   return names;
 }
 
-// Of one sample as it is stored.
-ArrowField stored_field(const SampleShape& shape) {
+// Of one sample as it is stored. `names`: of the values of a row.
+ArrowField stored_field(const SampleShape& shape, const std::vector<std::string>& names) {
   ArrowField field;
   field.name = shape.is_row ? kRow : kImage;
   field.kind = ArrowKind::kFixedList;
   field.width = static_cast<uint32_t>(shape.elements());
   field.children = {shape.is_row ? arrow_float32("item") : arrow_int("item", 1, false)};
-  if (!shape.is_row) field.metadata = shape_metadata(shape);
+  field.metadata = shape.is_row ? row_metadata(names) : shape_metadata(shape);
   return field;
 }
 
-// Images and rows.
+// Images and rows, each with its label, or with the fields that a job names of a table.
 class PixelSource final : public PackSource {
  public:
-  PixelSource(std::unique_ptr<Dataset> dataset, uint64_t shard_bytes)
+  PixelSource(std::unique_ptr<Dataset> dataset, uint64_t shard_bytes, bool names_targets)
       : dataset_(std::move(dataset)),
         pixels_(dataset_->as<StoredSamples>().value()),
         labels_(dataset_->as<Labels>().value()),
+        fields_(dataset_->as<SampleFields>()),
         bytes_(dataset_->shape().stored_bytes()) {
-    shards_ = cut_evenly(dataset_->samples(), bytes_ + kLabelBytes, shard_bytes);
+    if (dataset_->shape().fields != nullptr) specs_ = dataset_->shape().fields->specs();
+    // As without a weight: whatever its name was, it is called the label.
+    if (!names_targets)
+      for (FieldSpec& spec : specs_)
+        if (spec.is_label) spec.name = kLabel;
+    if (specs_.empty()) specs_ = {{.name = kLabel, .type = FieldType::kI64, .is_label = true}};
+    shards_ = cut_evenly(dataset_->samples(),
+                         bytes_ + kLabelBytes + dataset_->shape().record_bytes(), shard_bytes);
   }
 
   std::string fingerprint() const override { return dataset_->fingerprint(); }
@@ -66,8 +75,18 @@ class PixelSource final : public PackSource {
 
   ArrowSchema schema(const PackShard&) const override {
     const std::vector<std::string> names = dataset_->class_names();
-    return {{stored_field(dataset_->shape()), arrow_int(kLabel, kLabelBytes, true)},
-            classes_metadata(kLabel, names.empty() ? numbered(dataset_->classes()) : names)};
+    ArrowSchema schema;
+    schema.fields = {stored_field(dataset_->shape(), dataset_->column_names())};
+    for (const FieldSpec& spec : specs_) {
+      schema.fields.push_back(spec.is_label ? arrow_int(spec.name, kLabelBytes, true)
+                                            : arrow_float32(spec.name));
+      if (!spec.is_label) continue;
+      if (dataset_->shape().fields != nullptr)
+        schema.fields.back().metadata = target_metadata(names);
+      schema.metadata =
+          classes_metadata(spec.name, names.empty() ? numbered(dataset_->classes()) : names);
+    }
+    return schema;
   }
 
   Status read(const PackShard& shard, const GiveBatchFn& give) const override {
@@ -75,15 +94,17 @@ class PixelSource final : public PackSource {
     const uint64_t elements = dataset_->shape().elements();
     for (uint64_t begin = shard.begin; begin < shard.end; begin += each) {
       const uint64_t rows = std::min(each, shard.end - begin);
-      PackBatch batch{
-          rows, rows, {{rows, 0}, {rows * elements, 0}, {rows, 0}}, {{}, {}, {}, {}, {}}};
-      std::string& pixels = batch.buffers[2];
-      pixels.reserve(rows * bytes_);
+      PackBatch batch{rows, rows, {{rows, 0}, {rows * elements, 0}}, {{}, {}, {}}};
+      for (size_t i = 0; i < specs_.size(); ++i) {
+        batch.nodes.push_back({rows, 0});
+        batch.buffers.insert(batch.buffers.end(), 2, {});
+      }
+      batch.buffers[2].reserve(rows * bytes_);
       for (uint64_t i = begin; i < begin + rows; ++i) {
         const SamplePlace place = dataset_->place_of(i);
         const auto [stored, number] = pixels_.at(place);
-        pixels.append(reinterpret_cast<const char*>(stored.sample(number)), bytes_);
-        append_label(labels_.at(place).from.label(number), batch.buffers[4]);
+        batch.buffers[2].append(reinterpret_cast<const char*>(stored.sample(number)), bytes_);
+        LOCKSTEP_RETURN_IF_ERROR(append_fields(place, batch.buffers));
       }
       std::vector<uint64_t> samples(rows);
       std::iota(samples.begin(), samples.end(), begin);
@@ -94,9 +115,31 @@ class PixelSource final : public PackSource {
   }
 
  private:
+  // Every field but the label is a float32 (csv_dataset.cc).
+  Status append_fields(const SamplePlace& place, std::vector<std::string>& buffers) const {
+    std::vector<std::byte> record(dataset_->shape().record_bytes());
+    if (!record.empty()) {
+      const auto [from, number] = fields_->at(place);
+      LOCKSTEP_RETURN_IF_ERROR(from.read_record(number, record.data()));
+    }
+    for (size_t f = 0; f < specs_.size(); ++f) {
+      std::string& values = buffers[4 + 2 * f];  // of its two buffers the second
+      if (specs_[f].is_label) {
+        const auto [from, number] = labels_.at(place);
+        append_label(from.label(number), values);
+      } else {
+        const std::byte* value = record.data() + dataset_->shape().fields->offset(f);
+        values.append(reinterpret_cast<const char*>(value), sizeof(float));
+      }
+    }
+    return Status::ok();
+  }
+
   std::unique_ptr<Dataset> dataset_;
   As<StoredSamples> pixels_;
   As<Labels> labels_;
+  std::optional<As<SampleFields>> fields_;
+  std::vector<FieldSpec> specs_;  // of the columns after the samples
   uint64_t bytes_;
 };
 
@@ -166,7 +209,8 @@ Result<std::unique_ptr<PackSource>> open_pack_source(const DataPlace& place, Spl
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string format,
                             resolve_format(spec.path(), spec.format(), place.cut.columns));
   LOCKSTEP_RETURN_IF_ERROR(check_columns(place.cut.columns, spec.path(), format));
-  if (place.cut.columns.has_fields())
+  const bool is_table = format == "csv";
+  if (place.cut.columns.has_fields() && !is_table)
     return Status(Code::kUsage,
                   "data.inputs, data.targets and data.weight cannot be packed: " + spec.path() +
                       " is read as it is; leave them out to pack the "
@@ -191,7 +235,12 @@ Result<std::unique_ptr<PackSource>> open_pack_source(const DataPlace& place, Spl
   } else {
     LOCKSTEP_ASSIGN_OR_RETURN(auto dataset,
                               open_dataset(spec, split, cache_dir, progress, place.cut));
-    source = std::make_unique<PixelSource>(std::move(dataset), shard_bytes);
+    for (const std::string& target : place.cut.columns.targets)
+      if (target == kRow)
+        return Status(Code::kUsage, spec.path() + " has the target " + target +
+                                        ", as packed files call the rows; rename the column");
+    source = std::make_unique<PixelSource>(std::move(dataset), shard_bytes,
+                                           !place.cut.columns.targets.empty());
   }
   if (source->shards().empty()) return Status(Code::kBadData, spec.path() + " holds no token");
   if (source->shards().size() > limits::kDataDirectoryEntries)

@@ -3,7 +3,8 @@
 // same cuts.
 //
 //   pixels  image: fixed_size_list of uint8, an arrow.fixed_shape_tensor; label: int64
-//   rows of a table  features: fixed_size_list of float32; label: int64
+//   rows of a table  features: fixed_size_list of float32; label: int64. Or the targets that are
+//                    named: float32, and int64 for the label; and the weight: float32
 //   JPEG and PNG images, as they are  image: binary; label: int64
 //   tokens  tokens: whole numbers of their stored width; or lists of them, if the files say where
 //           documents end; both may go on in the next shard (token_source.h)

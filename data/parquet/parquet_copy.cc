@@ -16,9 +16,12 @@
 #include <memory>
 
 #include "data/base/progress.h"
+#include "data/parquet/parquet_text.h"
 
 namespace lockstep::parquet_copy {
 namespace {
+
+constexpr int64_t kTextValues = 65'536;  // of a table, written at once
 
 using Reader = std::unique_ptr<parquet::arrow::FileReader>;
 
@@ -79,33 +82,82 @@ arrow::Status write_schema(const std::string& from, const std::string& to) {
   return written(out->Close());
 }
 
-arrow::Status copy_columns(const std::string& from, const std::string& to,
-                           const std::vector<int>& columns, const CopyProgressFn& progress) {
-  ARROW_ASSIGN_OR_RAISE(const Reader reader, open(from));
-  const auto& manifest = reader->manifest();
+namespace {
+
+struct Columns {
+  Reader file;
+  std::unique_ptr<arrow::RecordBatchReader> batches;
+};
+
+arrow::Result<Columns> open_columns(const std::string& from, const std::vector<int>& columns) {
+  Columns opened;
+  ARROW_ASSIGN_OR_RAISE(opened.file, open(from));
+  const auto& manifest = opened.file->manifest();
   std::vector<int> leaves;
   for (const int column : columns) {
     if (column < 0 || static_cast<size_t>(column) >= manifest.schema_fields.size())
       return arrow::Status::Invalid("has no column ", column);
     add_leaves(manifest.schema_fields[static_cast<size_t>(column)], leaves);
   }
-  std::vector<int> groups(static_cast<size_t>(reader->num_row_groups()));
+  std::vector<int> groups(static_cast<size_t>(opened.file->num_row_groups()));
   for (size_t i = 0; i < groups.size(); ++i) groups[i] = static_cast<int>(i);
-  ARROW_ASSIGN_OR_RAISE(const auto batches, reader->GetRecordBatchReader(groups, leaves));
-  ARROW_ASSIGN_OR_RAISE(const auto out, create(to));
-  ARROW_ASSIGN_OR_RAISE(const auto writer, arrow::ipc::MakeFileWriter(out, batches->schema()));
-  const int64_t rows = reader->parquet_reader()->metadata()->num_rows();
+  ARROW_ASSIGN_OR_RAISE(opened.batches, opened.file->GetRecordBatchReader(groups, leaves));
+  return opened;
+}
+
+// Passes all batches to `give`.
+template <typename GiveFn>
+arrow::Status each_batch(const Columns& columns, const CopyProgressFn& progress,
+                         const GiveFn& give) {
+  const int64_t rows = columns.file->parquet_reader()->metadata()->num_rows();
   int64_t done = 0;
   std::shared_ptr<arrow::RecordBatch> batch;
   for (;;) {
-    ARROW_RETURN_NOT_OK(batches->ReadNext(&batch));
+    ARROW_RETURN_NOT_OK(columns.batches->ReadNext(&batch));
     if (batch == nullptr) break;
     ARROW_RETURN_NOT_OK(batch->Validate());
-    ARROW_RETURN_NOT_OK(written(writer->WriteRecordBatch(*batch)));
+    ARROW_RETURN_NOT_OK(give(*batch));
     progress(done += batch->num_rows(), rows);
   }
-  if (done != rows) return arrow::Status::Invalid("promises ", rows, " rows and has ", done);
+  if (done == rows) return arrow::Status::OK();
+  return arrow::Status::Invalid("promises ", rows, " rows and has ", done);
+}
+
+}  // namespace
+
+arrow::Status copy_columns(const std::string& from, const std::string& to,
+                           const std::vector<int>& columns, const CopyProgressFn& progress) {
+  ARROW_ASSIGN_OR_RAISE(const Columns opened, open_columns(from, columns));
+  ARROW_ASSIGN_OR_RAISE(const auto out, create(to));
+  ARROW_ASSIGN_OR_RAISE(const auto writer,
+                        arrow::ipc::MakeFileWriter(out, opened.batches->schema()));
+  ARROW_RETURN_NOT_OK(each_batch(opened, progress, [&](const arrow::RecordBatch& batch) {
+    return written(writer->WriteRecordBatch(batch));
+  }));
   ARROW_RETURN_NOT_OK(written(writer->Close()));
+  return written(out->Close());
+}
+
+arrow::Status write_text(const std::string& from, const std::string& to,
+                         const std::vector<int>& columns, const CopyProgressFn& progress) {
+  ARROW_ASSIGN_OR_RAISE(const Columns opened, open_columns(from, columns));
+  ARROW_ASSIGN_OR_RAISE(const auto out, create(to));
+  std::string text;
+  append_header(*opened.batches->schema(), text);
+  const auto put = [&] {
+    arrow::Status status = written(out->Write(text.data(), static_cast<int64_t>(text.size())));
+    text.clear();
+    return status;
+  };
+  ARROW_RETURN_NOT_OK(each_batch(opened, progress, [&](const arrow::RecordBatch& batch) {
+    const int64_t rows = std::max<int64_t>(kTextValues / std::max(batch.num_columns(), 1), 1);
+    for (int64_t row = 0; row < batch.num_rows(); row += rows) {
+      ARROW_RETURN_NOT_OK(append_rows(*batch.Slice(row, rows), text));
+      ARROW_RETURN_NOT_OK(put());
+    }
+    return arrow::Status::OK();
+  }));
+  ARROW_RETURN_NOT_OK(put());
   return written(out->Close());
 }
 

@@ -1,4 +1,5 @@
-// Copies columns of a Parquet file into an Arrow IPC file, with Arrow's own libraries.
+// Copies columns of a Parquet file into an Arrow IPC file or into a table of text, with Arrow's own
+// libraries.
 //
 // It decodes one batch at a time while writing. Memory: the pages of a row group, and kBatchBytes.
 //
@@ -29,5 +30,9 @@ arrow::Status write_schema(const std::string& from, const std::string& to);
 // Copies the columns with these numbers, rising, with all their rows; keeps metadata.
 arrow::Status copy_columns(const std::string& from, const std::string& to,
                            const std::vector<int>& columns, const CopyProgressFn& progress);
+
+// Writes these columns as a table of text with a header (parquet_text.h).
+arrow::Status write_text(const std::string& from, const std::string& to,
+                         const std::vector<int>& columns, const CopyProgressFn& progress);
 
 }  // namespace lockstep::parquet_copy

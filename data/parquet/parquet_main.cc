@@ -2,11 +2,12 @@
 //
 //   lockstep-parquet schema FILE OUT DESCRIPTOR
 //   lockstep-parquet copy FILE OUT DESCRIPTOR COLUMN...
+//   lockstep-parquet text FILE OUT DESCRIPTOR COLUMN...
 //
 // writes OUT, an Arrow IPC file: the types of all columns without rows, or the columns of these
-// numbers. How far it is goes to DESCRIPTOR, as one unsigned 64-bit number of this machine after
-// the other: parts of kWhole; its end is the end of the work. Exit codes: 0; 65 with a line on
-// stderr when FILE is damaged; 70.
+// numbers. Or, as text, a table of these columns with a header. How far it is goes to DESCRIPTOR,
+// as one unsigned 64-bit number of this machine after the other: parts of kWhole; its end is the
+// end of the work. Exit codes: 0; 65 with a line on stderr when FILE is damaged; 70.
 //
 // It takes at most kMemoryBytes, or half of the machine's where that is less, so that a file that
 // promises more than it has, or is a bomb, is an error here and nowhere else.
@@ -46,7 +47,8 @@ int usage() {
   std::fputs(
       "lockstep-parquet decodes files for `lockstep data pack`, which starts it:\n"
       "  lockstep-parquet schema FILE OUT DESCRIPTOR\n"
-      "  lockstep-parquet copy FILE OUT DESCRIPTOR COLUMN...\n",
+      "  lockstep-parquet copy FILE OUT DESCRIPTOR COLUMN...\n"
+      "  lockstep-parquet text FILE OUT DESCRIPTOR COLUMN...\n",
       stderr);
   return 64;
 }
@@ -54,7 +56,8 @@ int usage() {
 arrow::Status run(const std::vector<std::string>& words, int descriptor,
                   const std::vector<int>& columns) {
   if (words[0] == "schema") return copy::write_schema(words[1], words[2]);
-  return copy::copy_columns(words[1], words[2], columns, [&](int64_t done, int64_t rows) {
+  const auto convert = words[0] == "text" ? copy::write_text : copy::copy_columns;
+  return convert(words[1], words[2], columns, [&](int64_t done, int64_t rows) {
     const auto all = static_cast<uint64_t>(std::max<int64_t>(rows, 1));
     const uint64_t part = static_cast<uint64_t>(done) * kWhole / all;
     // Who does not listen any more has ended, and this with it.
@@ -84,7 +87,8 @@ int main(int argc, char** argv) {
   if (words.size() < 4 || !parse(words[3], descriptor)) return usage();
   for (size_t i = 4; i < words.size(); ++i)
     if (!parse(words[i], columns.emplace_back())) return usage();
-  if (words[0] != (columns.empty() ? "schema" : "copy")) return usage();
+  const bool has_columns = words[0] == "copy" || words[0] == "text";
+  if ((!has_columns && words[0] != "schema") || has_columns == columns.empty()) return usage();
   const rlimit limit{memory_bytes(), memory_bytes()};
   ::setrlimit(RLIMIT_AS, &limit);
   try {

@@ -212,6 +212,35 @@ class Parquet(LockstepTest):
             self.pack(self.scratch / name, to, expect=64)
         self.assertEqual(len(list(self.unpacked(to).glob("*/a.arrow"))), 2)
 
+    def test_a_column_per_feature_becomes_rows_that_a_run_trains_on(self):
+        source, packed = self.scratch / "tables", self.scratch / "packed"
+        self.write("table", source)
+        self.pack(source, packed)
+        self.assertFalse(self.unpacked(packed).exists())
+        self.write("rows", source, packed)
+        seen = json.loads(self.succeed("data", "inspect", packed, "--json"))["splits"][0]
+        self.assertEqual((seen["samples"], seen["classes"]), (500, 3))
+        run = self.finish(self.job(packed, model={"name": "mlp"},
+                                   data={"train": {"path": str(packed)},
+                                         "eval": {"path": str(packed)}},
+                                   train={"global_batch": 50, "slots": 2, "epochs": 2}),
+                          "--workers", 2)
+        self.assertTrue(run)
+        # One file, and columns by their names.
+        one = self.scratch / "one"
+        self.pack(source / "val/c.parquet", one, "--input", "1,is_old", "--label", "label")
+        seen = json.loads(self.succeed("data", "inspect", one, "--json"))["splits"][0]
+        self.assertEqual((seen["samples"], seen["shape"]), (50, [2, 1, 1]))
+
+    def test_what_is_no_number_in_a_table_is_named_with_its_file_and_column(self):
+        self.write("odd_tables", self.scratch)
+        to = self.scratch / "packed"
+        missing, dates = self.scratch / "missing.parquet", self.scratch / "dates.parquet"
+        self.assert_refused(missing, to, names=[missing, "line 4", '"age"'], advises="fill it in")
+        self.assert_refused(dates, to, names=[dates, "born"], advises="--input")
+        self.assertFalse(self.unpacked(to).exists())
+        self.pack(dates, to, "--inputs", "size", "--targets", "price")
+
     def test_a_file_without_samples_is_told_what_it_has(self):
         packed = self.scratch / "packed"
         self.pack(self.tokens() / "train-00000-of-00002.parquet", packed)

@@ -33,6 +33,7 @@ class ImagesInRuns final : public StoredSamples, public Labels, public SampleFie
                        .format = files_.format,
                        .files = files_.paths,
                        .class_names = files_.class_names,
+                       .column_names = files_.row_names,
                        .notes = {.columns = files_.columns}};
     const Result<uint32_t> classes = classes_of_labels();
     if (!classes.is_ok()) {

@@ -55,6 +55,7 @@ struct ImageFiles {
   uint32_t classes = 0;                    // 0: the largest label decides
   std::string advice;                      // appended to messages about a bad label; may be empty
   std::vector<std::string> class_names{};  // by label; empty without names
+  std::vector<std::string> row_names{};    // of the values of a row; empty without names
   TakenColumns columns{};                  // of formats that have columns
   // What the job names beside the input, with name and role; the values say the rest
   // (image_fields.h). Then the runs need no labels.

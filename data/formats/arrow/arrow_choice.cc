@@ -26,6 +26,8 @@ constexpr char kExtensionName[] = "ARROW:extension:name";
 constexpr char kExtensionText[] = "ARROW:extension:metadata";
 constexpr char kTensor[] = "arrow.fixed_shape_tensor";
 constexpr char kShape[] = "shape";
+constexpr char kRowNames[] = "lockstep.columns";
+constexpr char kClassNames[] = "lockstep.classes";
 constexpr char kHuggingFace[] = "huggingface";
 constexpr uint64_t kFewChannels = 4;
 
@@ -215,6 +217,19 @@ std::vector<std::string> classes_of(const ArrowSchema& schema, const std::string
   return classes;
 }
 
+// A list of names in a field's metadata; empty where there is none.
+std::vector<std::string> names_in(const ArrowField& field, const char* key) {
+  std::vector<std::string> names;
+  const std::string* text = found(field.metadata, key);
+  const Json json = text == nullptr ? Json() : parsed(*text);
+  if (!json.is_array()) return names;
+  for (const Json& name : json) {
+    if (!name.is_string()) return {};
+    names.push_back(name.get<std::string>());
+  }
+  return names;
+}
+
 Status check_not_dictionary(const ArrowField& field) {
   if (!field.is_dictionary) return Status::ok();
   return bad("has column " + field.name +
@@ -286,6 +301,13 @@ Result<ArrowChoice> images(const ArrowSchema& schema, const ColumnNames& wanted,
                  " values, the limit is " + std::to_string(limits::kSampleBytes / sizeof(float)));
     choice.shape = {field.width, 1, 1};
     choice.shape.is_row = true;
+    choice.row_names = names_in(field, kRowNames);
+    if (choice.row_names.size() != field.width) choice.row_names.clear();
+    for (const size_t target : choice.fields) {
+      std::vector<std::string> classes = names_in(schema.fields[target], kClassNames);
+      if (!classes.empty() && classes.size() <= limits::kLabel + 1)
+        choice.classes = std::move(classes);
+    }
     return choice;
   }
   LOCKSTEP_ASSIGN_OR_RETURN(choice.shape, shape_of(field));
@@ -346,6 +368,16 @@ std::map<std::string, std::string> shape_metadata(const SampleShape& shape) {
   }
   return {{kExtensionName, kTensor},
           {kExtensionText, Json{{"shape", sizes}, {"dim_names", axes}}.dump()}};
+}
+
+std::map<std::string, std::string> row_metadata(const std::vector<std::string>& names) {
+  if (names.empty()) return {};
+  return {{kRowNames, Json(names).dump(-1, ' ', false, Json::error_handler_t::replace)}};
+}
+
+std::map<std::string, std::string> target_metadata(const std::vector<std::string>& classes) {
+  if (classes.empty()) return {};
+  return {{kClassNames, Json(classes).dump(-1, ' ', false, Json::error_handler_t::replace)}};
 }
 
 std::map<std::string, std::string> classes_metadata(const std::string& label,

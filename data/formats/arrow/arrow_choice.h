@@ -42,6 +42,7 @@ struct ArrowChoice {
   SampleShape shape;  // for pixels and rows
   // By label, as Hugging Face's metadata (features: ClassLabel) say; may be empty.
   std::vector<std::string> classes;
+  std::vector<std::string> row_names{};  // of the values of a row, as row_metadata() says
   TakenColumns columns;
 };
 
@@ -51,8 +52,12 @@ Result<ArrowChoice> choose_columns(const ArrowSchema& schema, const ColumnNames&
 // True if the names say more than the numbers that they stand for.
 bool are_names(const std::vector<std::string>& classes);
 
-// Metadata that choose_columns() understands: for a field of pixels, and for a schema with a label.
+// Metadata that choose_columns() understands: for a field of pixels, for a field of rows with the
+// names of their values, for the field of a target with the names of its classes, and for a schema
+// with a label.
 std::map<std::string, std::string> shape_metadata(const SampleShape& shape);
+std::map<std::string, std::string> row_metadata(const std::vector<std::string>& names);
+std::map<std::string, std::string> target_metadata(const std::vector<std::string>& classes);
 std::map<std::string, std::string> classes_metadata(const std::string& label,
                                                     const std::vector<std::string>& classes);
 

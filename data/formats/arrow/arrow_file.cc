@@ -224,8 +224,12 @@ Result<ImageFiles> pixels_of(const Shards& shards, const ColumnNames& columns,
     if (files.paths.empty()) files.columns = file.choice.columns;
     if (files.paths.empty()) files.shape = file.choice.shape;
     if (files.paths.empty()) files.fields = specs_of(file.choice, columns);
+    if (files.paths.empty()) files.row_names = file.choice.row_names;
     if (!(files.shape == file.choice.shape))
       return bad(path + " has images of another shape than " + files.paths[0] +
+                 "; they do not belong together");
+    if (files.row_names != file.choice.row_names)
+      return bad(path + " has rows of other columns than " + files.paths[0] +
                  "; they do not belong together");
     files.classes = std::max(files.classes, static_cast<uint32_t>(file.choice.classes.size()));
     // Of names that do not agree none is believed; labels are numbers.

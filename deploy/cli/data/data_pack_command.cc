@@ -48,12 +48,20 @@ Result<data::PackReport> pack_parquet(const wire::DatasetSpec& spec, const std::
       UnpackedParquet::make(spec.path(), to, options.columns, options.threads, progress));
   wire::DatasetSpec decoded = spec;
   decoded.set_path(unpacked.path());
-  auto packed = data::pack_data(decoded, to, options, cache_dir, progress);
+  data::PackOptions how = options;
+  how.columns.has_header = unpacked.is_table();
+  // What is made of a large table takes as much room as the table does.
+  auto packed = data::pack_data(decoded, to, how,
+                                unpacked.is_table() ? unpacked.cache() : cache_dir, progress);
   // A second call would find the same in what is damaged.
-  if (packed.is_ok() || packed.status().code() == Code::kBadData) unpacked.remove();
+  const bool is_over = packed.is_ok() || packed.status().code() == Code::kBadData;
+  if (is_over) unpacked.remove();
   if (packed.is_ok()) return packed;
-  return Status(packed.status().code(), packed.status().message() + " (" + unpacked.path() +
-                                            " holds the columns decoded from " + spec.path() + ")");
+  std::string said = unpacked.with_sources(packed.status().message());
+  if (unpacked.is_table() && is_over) said += " (line 1 has the names of the columns)";
+  if (!is_over)
+    said += " (" + unpacked.path() + " holds what was decoded from " + spec.path() + ")";
+  return Status(packed.status().code(), said);
 }
 
 Result<data::PackReport> pack_any(const wire::DatasetSpec& spec, const std::string& to,

@@ -25,10 +25,10 @@
 #include "data/base/split.h"
 #include "data/base/thread_team.h"
 #include "data/files/mapped_file.h"
-#include "data/formats/arrow/arrow_choice.h"
 #include "data/formats/tables/parquet_files.h"
 #include "data/pack/hold_directory.h"
 #include "deploy/agent/process.h"
+#include "deploy/cli/data/parquet_columns.h"
 
 namespace lockstep {
 namespace {
@@ -77,6 +77,9 @@ Result<std::vector<Source>> find_sources(const std::string& path) {
 
 std::string stamp_of(const std::vector<Source>& sources, const data::ColumnNames& wanted) {
   std::string all = wanted.input + '\0' + wanted.label + '\0';
+  for (const auto* names : {&wanted.inputs, &wanted.targets})
+    for (const std::string& name : *names) all += "\n" + name;
+  if (!wanted.weight.empty()) all += "\nweight " + wanted.weight;
   for (const Source& source : sources) all += source.name + '\0' + source.identity + '\0';
   return xxh3_hex(all.data(), all.size()).substr(0, 16);
 }
@@ -149,22 +152,19 @@ Status decode(const std::string& mode, const Source& source, const std::string& 
   return status;
 }
 
-// Which columns hold the samples, rising.
-Result<std::vector<size_t>> columns_of(const Source& source, const data::ColumnNames& wanted,
-                                       const std::string& types_path) {
+// Which columns hold the samples.
+Result<ParquetColumns> columns_of(const Source& source, const data::ColumnNames& wanted,
+                                  const std::string& types_path) {
   LOCKSTEP_RETURN_IF_ERROR(decode("schema", source, types_path, {}, [](uint64_t) {}));
-  const auto choose = [&]() -> Result<data::ArrowChoice> {
+  const auto choose = [&]() -> Result<ParquetColumns> {
     LOCKSTEP_ASSIGN_OR_RETURN(const data::MappedFile types, data::MappedFile::open(types_path));
     LOCKSTEP_ASSIGN_OR_RETURN(const data::ArrowLayout layout, data::parse_arrow(types.bytes()));
-    return data::choose_columns(layout.schema, wanted);
+    return parquet_columns(layout.schema, wanted);
   };
-  const auto choice = choose();
+  auto columns = choose();
   std::error_code ignored;
   fs::remove(types_path, ignored);
-  if (!choice.is_ok()) return data::about(source.path, choice.status());
-  std::vector<size_t> columns = {choice->samples};
-  if (choice->use != data::ArrowUse::kTokens) columns.push_back(choice->label);
-  std::sort(columns.begin(), columns.end());
+  if (!columns.is_ok()) return data::about(source.path, columns.status());
   return columns;
 }
 
@@ -175,14 +175,23 @@ Status sync_file(const std::string& path) {
   return {Code::kInternal, "cannot write " + path + ": " + errno_text(errno)};
 }
 
-Status unpack(const Source& source, const data::ColumnNames& wanted, const std::string& to,
+struct Wanted {
+  const data::ColumnNames& columns;
+  bool is_table;  // as the first file is
+};
+
+Status unpack(const Source& source, const Wanted& wanted, const std::string& to,
               const PartFn& part) {
   std::error_code error;
   if (fs::exists(to, error)) return Status::ok();
   fs::create_directories(fs::path(to).parent_path(), error);
   if (error) return {Code::kInternal, "cannot make a directory for " + to + ": " + error.message()};
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto columns, columns_of(source, wanted, to + ".types"));
-  LOCKSTEP_RETURN_IF_ERROR(decode("copy", source, to + ".part", columns, part));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto chosen, columns_of(source, wanted.columns, to + ".types"));
+  if (chosen.is_table != wanted.is_table)
+    return data::bad(source.path +
+                     " has other columns than the files before it; give all files the same");
+  LOCKSTEP_RETURN_IF_ERROR(
+      decode(chosen.is_table ? "text" : "copy", source, to + ".part", chosen.columns, part));
   LOCKSTEP_RETURN_IF_ERROR(sync_file(to + ".part"));
   fs::rename(to + ".part", to, error);
   if (error) return {Code::kInternal, "cannot rename " + to + ".part: " + error.message()};
@@ -190,7 +199,7 @@ Status unpack(const Source& source, const data::ColumnNames& wanted, const std::
 }
 
 // Several at a time.
-Status unpack_all(const std::vector<Source>& sources, const data::ColumnNames& wanted,
+Status unpack_all(const std::vector<Source>& sources, const Wanted& wanted,
                   const std::function<std::string(const Source&)>& place, uint32_t threads,
                   const std::string& what, const data::ProgressFn& progress) {
   uint64_t total = 0;
@@ -229,21 +238,35 @@ Result<UnpackedParquet> UnpackedParquet::make(const std::string& path, const std
   made.root_ = made.directory_ + "/" + stamp_of(sources, wanted);
   fs::create_directories(made.directory_, error);
   LOCKSTEP_ASSIGN_OR_RETURN(made.alone_, data::hold_directory(made.directory_));
+  const auto first = columns_of(sources.front(), wanted, made.root_ + ".types");
+  made.is_table_ = first.is_ok() && first->is_table;
   const auto place = [&](const Source& source) {
-    return (fs::path(made.root_) / source.name).replace_extension(".arrow").string();
+    const char* const ending = made.is_table_ ? ".csv" : ".arrow";
+    return (fs::path(made.root_) / source.name).replace_extension(ending).string();
   };
+  for (const Source& source : sources) made.places_.emplace_back(place(source), source.path);
   made.path_ = fs::is_directory(path, error) ? made.root_ : place(sources.front());
-  const Status status =
-      unpack_all(sources, wanted, place, threads, "decoding Parquet of " + path, progress);
+  Status status = first.status();
+  if (status.is_ok())
+    status = unpack_all(sources, {wanted, made.is_table_}, place, threads,
+                        "decoding Parquet of " + path, progress);
   if (status.is_ok()) return made;
   // Directories stay where there is something in them.
   for (const std::string& one : {made.root_, made.directory_}) fs::remove(one, error);
   return status;
 }
 
+std::string UnpackedParquet::with_sources(std::string text) const {
+  for (const auto& [place, source] : places_)
+    for (size_t at = text.find(place); at != std::string::npos; at = text.find(place, at))
+      text.replace(at, place.size(), source);
+  return text;
+}
+
 void UnpackedParquet::remove() const {
   std::error_code ignored;
   fs::remove_all(root_, ignored);
+  fs::remove_all(cache(), ignored);
   fs::remove(directory_, ignored);
 }
 

@@ -1,10 +1,13 @@
-// Decodes the sample columns of Parquet files into Arrow IPC files, which `lockstep data pack` then
-// reads like any others. It runs lockstep-parquet, one process a file and several at a time.
+// Decodes the sample columns of Parquet files into Arrow IPC files, and files with a column for
+// each feature into tables of text. `lockstep data pack` then reads these like any others. It runs
+// lockstep-parquet, one process a file and several at a time.
 //
-//   TO.unpacked/STAMP/NAME.arrow   one for each NAME.parquet, in the same subdirectories. TO is the
+//   TO.unpacked/STAMP/NAME.arrow   (or .csv) one for each NAME.parquet, in the same subdirectories.
+//   TO is the
 //                                  packed data set: its disk needs room for about as much. STAMP
 //                                  stands for the names, sizes and times of the Parquet files, and
 //                                  for the columns that were wished for
+//   TO.unpacked/STAMP.cache        what is made of large tables (table_copy.h)
 //
 // INVARIANTS
 //  U1 A file is whole once it has its name. It stays, so a second call makes what is missing.
@@ -17,6 +20,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "comm/base/descriptors.h"
 #include "comm/base/status.h"
@@ -36,13 +41,20 @@ class UnpackedParquet {
 
   // The path that stands for the Parquet files.
   const std::string& path() const { return path_; }
+  bool is_table() const { return is_table_; }
+  // A cache directory for who reads them.
+  std::string cache() const { return root_ + ".cache"; }
+  // The text with the Parquet files in place of what was decoded from them, for messages.
+  std::string with_sources(std::string text) const;
   void remove() const;
 
  private:
   std::string path_;
-  std::string directory_;              // TO.unpacked
-  std::string root_;                   // in it, of STAMP
-  std::unique_ptr<Descriptor> alone_;  // the lock goes with it
+  std::string directory_;  // TO.unpacked
+  std::string root_;       // in it, of STAMP
+  bool is_table_ = false;
+  std::vector<std::pair<std::string, std::string>> places_;  // of a decoded file, and its source
+  std::unique_ptr<Descriptor> alone_;                        // the lock goes with it
 };
 
 }  // namespace lockstep

@@ -131,6 +131,39 @@ TEST_F(Pack, RowsKeepEveryBitAndTheNamesOfTheirClasses) {
     expect_same(open("table"), open(compression));
     expect_same(open("table", Split::kEval), open(compression, Split::kEval));
     EXPECT_EQ((*open(compression, Split::kEval))->class_names().size(), 2U);
+    EXPECT_EQ((*open(compression))->column_names(), (std::vector<std::string>{"a", "b"}));
+  }
+}
+
+TEST_F(Pack, TargetsAndWeightsOfATableBecomeColumns) {
+  fs::create_directories(dir_.path("table"));
+  write_file(dir_.path("table/train.csv"),
+             "a,price,kind,w\n1,0.5,pear,1\n2,-3,apple,0.25\n3,7,pear,2\n");
+  const ColumnNames columns{.targets = {"price", "kind"}, .weight = "w"};
+  PackOptions options{"none", 1, 1};
+  options.columns = columns;
+  const auto report = pack("table", options, "packed");
+  ASSERT_TRUE(report.is_ok()) << report.status().message();
+  const auto opened = [&](const std::string& name) {
+    return open_dataset(spec_of(dir_.path(name)), Split::kTrain, dir_.path("cache"), {},
+                        {.columns = columns})
+        .value();
+  };
+  const auto table = opened("table");
+  const auto packed = opened("packed");
+  EXPECT_EQ(text_of(*packed->shape().fields), "price (float32), kind (class), w (float32)");
+  EXPECT_EQ(*packed->shape().fields, *table->shape().fields);
+  EXPECT_EQ(packed->class_names(), table->class_names());
+  for (uint64_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(label_of(*packed, i), label_of(*table, i));
+    const auto record = [&](const Dataset& dataset) {
+      std::vector<std::byte> bytes(dataset.shape().record_bytes());
+      const auto fields = dataset.as<SampleFields>();
+      const auto [from, number] = fields->at(i);
+      EXPECT_TRUE(from.read_record(number, bytes.data()).is_ok());
+      return bytes;
+    };
+    EXPECT_EQ(record(*packed), record(*table));
   }
 }
 

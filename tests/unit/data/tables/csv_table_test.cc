@@ -103,6 +103,16 @@ TEST(CsvTable, WhatMayBeAHeaderOrARowIsRefused) {
   EXPECT_EQ(read({"1,2,y\n1,2,n\n1,2,y\n"})->classes.size(), 2U);
 }
 
+TEST(CsvTable, AHeaderThatTheCallerKnowsMayHaveNumbers) {
+  const std::string text = "\"1\",\"0\",\"label\"\n3,4,0\n5,6,1\n";
+  EXPECT_FALSE(read({text}).is_ok());
+  const auto table = read({text}, nullptr, {.has_header = true});
+  ASSERT_TRUE(table.is_ok()) << table.status().message();
+  EXPECT_THAT(table->columns.names, ElementsAre("1", "0", "label"));
+  EXPECT_THAT(table->values, ElementsAre(3, 4, 5, 6));
+  EXPECT_THAT(table->labels, ElementsAre(0, 1));
+}
+
 TEST(CsvTable, NamesOfClassesAreInTheOrderOfTheirBytes) {
   const auto table = read({"1,pear\n2,Zebra\n3,apple\n4,pear\n5,\xC3\xA4pfel\n"});
   ASSERT_TRUE(table.is_ok()) << table.status().message();
