@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "tests/support/sanitized.h"
+
 namespace lockstep {
 namespace {
 
@@ -35,11 +37,8 @@ bool is_taken_again() {
 
 // In a process of its own, whose allocator it changes.
 TEST(StepMemory, ALargePieceThatWasFreedIsTakenAgainWithoutFaults) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "their allocators are others";
-#else
+  if (kIsSanitized) GTEST_SKIP() << "a sanitizer's allocator is another one";
   EXPECT_EXIT(::_Exit(is_taken_again() ? 0 : 1), testing::ExitedWithCode(0), "");
-#endif
 }
 
 }  // namespace
