@@ -144,7 +144,7 @@ TEST_F(AllHang, WhoDoesNotEvenAnswerHangsInItsApplyAndIsReplacedWithoutBeingAske
   w.train();
   agent();
   EXPECT_EQ(stand(33), Reason::kAwaitsProof);
-  EXPECT_EQ(goes(1001, {}, "stands at c.py:5"), Reason::kEndedPoison);
+  ASSERT_EQ(goes(1001, {}, "stands at c.py:5"), Reason::kEndedPoison);
   EXPECT_EQ(w.ends[0].exit_code, 70);
   EXPECT_THAT(w.ends[0].message, AllOf(Names("step 34"), Says("hung"), HasSubstr("c.py:5")));
 }
