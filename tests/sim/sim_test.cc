@@ -87,7 +87,7 @@ TEST(Simulation, ADiskThatRotsLeavesACheckpointThatCounts) {
     manifest.resume.step = step;
     manifest.generation = generation;
     manifest.member = 1;
-    const std::string name = disk.write_checkpoint(manifest, {step, 7})->name;
+    std::string name = disk.write_checkpoint(manifest, {step, 7})->name;
     const std::vector<coordinator::JournalEntry> entry{
         coordinator::CheckpointEntry{name, step, generation, 1, "m", "w", 1, false, state}};
     EXPECT_TRUE(journal->commit(entry, {}).is_ok());
