@@ -20,8 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using testing::AllOf;
-using testing::ElementsAre;
 using testing::SizeIs;
 
 class TableCopy : public testing::Test {
