@@ -51,7 +51,7 @@ Member* member_of_exit(Turn& turn, const KnownAgent& agent, const wire::WorkerEx
   if (Member* member = turn.find(message.member())) return member;
   const auto is_it = [&](const Member& member) {
     return member.node == agent.node && member.pid == message.pid() &&
-           !is_other_process(member, message.process());
+           !is_other_process(member.process, message.process());
   };
   const auto process = turn.state.by_process.find({agent.node, message.pid()});
   if (process != turn.state.by_process.end()) {
@@ -144,26 +144,21 @@ Reason exit_of_dead(Turn& turn, Member& member, const std::string& what) {
   return start_if_ready(turn, Reason::kIgnored);
 }
 
-// True if the member's process is among those that its agent names.
-bool lists(const wire::AgentHello& hello, const Member& member) {
+// True if the process (Register.process) is among those that the agent names. Its number alone may
+// be another one's by now.
+bool lists(const wire::AgentHello& hello, uint32_t pid, uint64_t process) {
   for (int i = 0; i < hello.living_size(); ++i) {
-    if (hello.living(i) != member.pid) continue;
-    return i >= hello.living_process_size() || !is_other_process(member, hello.living_process(i));
+    if (hello.living(i) != pid) continue;
+    return i >= hello.living_process_size() || !is_other_process(process, hello.living_process(i));
   }
   return false;
 }
 
-// Whom the agent does not list is gone; its number may be another process by now.
+// Whom the agent does not list is gone.
 void forget_left_over(State& state, const wire::AgentHello& hello) {
   std::erase_if(state.experience.left_over, [&](const auto& entry) {
     const auto& [node, pid] = entry.first;
-    if (node != hello.node()) return false;
-    for (int i = 0; i < hello.living_size(); ++i) {
-      if (hello.living(i) != pid) continue;
-      const uint64_t process = i < hello.living_process_size() ? hello.living_process(i) : 0;
-      return process != 0 && entry.second != 0 && process != entry.second;
-    }
-    return true;
+    return node == hello.node() && !lists(hello, pid, entry.second);
   });
 }
 
@@ -205,7 +200,7 @@ Reason on_agent_hello(Turn& turn, ConnectionId connection, const wire::AgentHell
   std::vector<MemberId> dead;
   for (MemberId id : living_on(state, m.node())) {
     Member& member = turn.at(id);
-    member.is_missing = !lists(m, member);
+    member.is_missing = !lists(m, member.pid, member.process);
     // Who is connected may have been started after this was written.
     if (!member.is_missing || member.connection != 0) continue;
     if (member.state == MemberState::kLeft) {

@@ -318,8 +318,8 @@ Reason corrupt(Turn& turn, const std::string& what);
 bool has_checkpoint_of(const State& state, Step step);
 // Whether only the farewells are left to do.
 bool is_done(const Turn& turn);
-// True if `process` (Register.process) is known to be another process than the member.
-bool is_other_process(const Member& member, uint64_t process);
+// True if both (Register.process) are known, and not of one process.
+bool is_other_process(uint64_t a, uint64_t b);
 // The node that a machine is here; gives it a name if it is new (state/node_names.h).
 std::string node_of(Turn& turn, const std::string& name, const std::string& machine);
 // Ends the run if every member has left and the final checkpoint is in the journal.

@@ -72,7 +72,7 @@ std::optional<Reason> bury_namesake(Turn& turn, const wire::Register& m) {
   if (member == nullptr) return std::nullopt;
   const bool is_newer_member = state.is_take_over && m.member() > member->id &&
                                m.member() < state.next_member && turn.find(m.member()) == nullptr;
-  if (!is_newer_member && !is_other_process(*member, m.process())) return std::nullopt;
+  if (!is_newer_member && !is_other_process(member->process, m.process())) return std::nullopt;
   member->has_exited = true;
   if (member->state == MemberState::kLeft || member->state == MemberState::kGone) {
     forget_process(state, *member);
@@ -105,8 +105,8 @@ Reason reconnect(Turn& turn, Member& member, ConnectionId connection, const wire
     say_goodbye(turn, connection, member.farewell, "it was left out, and was told so before");
     return Reason::kAlreadyCounted;
   }
-  if (is_other_process(member, m.process()) || member.pid != m.pid() || member.node != m.node() ||
-      member.local_rank != m.local_rank()) {
+  if (is_other_process(member.process, m.process()) || member.pid != m.pid() ||
+      member.node != m.node() || member.local_rank != m.local_rank()) {
     return refuse(turn, connection, Reason::kRefusedMalformed,
                   name_of(m) + " claims the id of " + describe(turn.state, member));
   }

@@ -84,8 +84,8 @@ void forget_process(State& state, const Member& member) {
   }
 }
 
-bool is_other_process(const Member& member, uint64_t process) {
-  return member.process != 0 && process != 0 && member.process != process;
+bool is_other_process(uint64_t a, uint64_t b) {
+  return a != 0 && b != 0 && a != b;
 }
 
 std::string node_of(Turn& turn, const std::string& name, const std::string& machine) {
