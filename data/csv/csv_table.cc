@@ -84,6 +84,17 @@ Result<CsvColumns> read_header(const CsvRecord& record) {
 
 }  // namespace
 
+std::vector<std::string> input_names(const ColumnNames& wanted) {
+  std::vector<std::string> names = wanted.inputs;
+  const std::string_view input = names.empty() ? std::string_view(wanted.input) : "";
+  for (size_t begin = 0; !input.empty() && begin <= input.size();) {
+    const size_t end = std::min(input.find(',', begin), input.size());
+    names.emplace_back(trimmed(input.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return names;
+}
+
 std::string CsvColumns::shown_name(size_t column) const {
   return column < names.size() ? names[column] : "column " + std::to_string(column + 1);
 }
@@ -232,16 +243,10 @@ Status CsvTableReader::ignore_answers(CsvColumns* columns) {
 }
 
 Status CsvTableReader::choose_features(CsvColumns* columns) {
-  const bool are_listed = !wanted_.inputs.empty();
-  std::vector<std::string> names = wanted_.inputs;
-  for (size_t begin = 0; !are_listed && !wanted_.input.empty() && begin <= wanted_.input.size();) {
-    const size_t end = std::min(wanted_.input.find(',', begin), wanted_.input.size());
-    names.emplace_back(trimmed(std::string_view(wanted_.input).substr(begin, end - begin)));
-    begin = end + 1;
-  }
+  const std::vector<std::string> names = input_names(wanted_);
   for (size_t i = 0; names.empty() && i < columns->fields; ++i)
     if (!columns->is_answer(i) && i != columns->weight) columns->features.push_back(i);
-  const std::string key = are_listed ? "data.inputs" : "data.input";
+  const std::string key = wanted_.inputs.empty() ? "data.input" : "data.inputs";
   for (const std::string& name : names) {
     LOCKSTEP_ASSIGN_OR_RETURN(const size_t column, column_called(*columns, name, key));
     const auto& taken = columns->features;

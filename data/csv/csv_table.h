@@ -76,6 +76,9 @@ struct CsvTable {
   size_t features() const { return columns.features.size(); }
 };
 
+// The columns of the input that the caller names, one by one or with commas between; empty: none.
+std::vector<std::string> input_names(const ColumnNames& wanted);
+
 class CsvTableReader {
  public:
   // `training`: set to read evaluation data for a model trained on it; it outlives the reader.

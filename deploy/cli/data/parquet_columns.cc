@@ -4,10 +4,9 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 
 #include "data/base/file_errors.h"
-#include "data/csv/csv_text.h"
+#include "data/csv/csv_table.h"
 #include "data/formats/arrow/arrow_choice.h"
 
 namespace lockstep {
@@ -33,16 +32,6 @@ bool is_compound(const ArrowField& field) {
   return !is_number(field) && !is_word(field) && field.kind != ArrowKind::kOther;
 }
 
-std::vector<std::string> inputs_of(const ColumnNames& wanted) {
-  std::vector<std::string> names = wanted.inputs;
-  for (size_t begin = 0; !wanted.input.empty() && begin <= wanted.input.size();) {
-    const size_t end = std::min(wanted.input.find(',', begin), wanted.input.size());
-    names.emplace_back(data::trimmed(std::string_view(wanted.input).substr(begin, end - begin)));
-    begin = end + 1;
-  }
-  return names;
-}
-
 std::vector<std::string> answers_of(const ColumnNames& wanted) {
   std::vector<std::string> names = wanted.targets;
   if (!wanted.label.empty()) names.push_back(wanted.label);
@@ -52,7 +41,7 @@ std::vector<std::string> answers_of(const ColumnNames& wanted) {
 // Nothing where the caller does not name all of input and answers by their names.
 std::optional<std::vector<size_t>> named_columns(const ArrowSchema& schema,
                                                  const ColumnNames& wanted) {
-  std::vector<std::string> names = inputs_of(wanted);
+  std::vector<std::string> names = data::input_names(wanted);
   const std::vector<std::string> answers = answers_of(wanted);
   if (names.empty() || answers.empty()) return std::nullopt;
   names.insert(names.end(), answers.begin(), answers.end());
