@@ -217,6 +217,13 @@ std::vector<std::string> classes_of(const ArrowSchema& schema, const std::string
   return classes;
 }
 
+// What names_in() finds again.
+std::map<std::string, std::string> names_under(const char* key,
+                                               const std::vector<std::string>& names) {
+  if (names.empty()) return {};
+  return {{key, Json(names).dump(-1, ' ', false, Json::error_handler_t::replace)}};
+}
+
 // A list of names in a field's metadata; empty where there is none.
 std::vector<std::string> names_in(const ArrowField& field, const char* key) {
   std::vector<std::string> names;
@@ -371,13 +378,11 @@ std::map<std::string, std::string> shape_metadata(const SampleShape& shape) {
 }
 
 std::map<std::string, std::string> row_metadata(const std::vector<std::string>& names) {
-  if (names.empty()) return {};
-  return {{kRowNames, Json(names).dump(-1, ' ', false, Json::error_handler_t::replace)}};
+  return names_under(kRowNames, names);
 }
 
 std::map<std::string, std::string> target_metadata(const std::vector<std::string>& classes) {
-  if (classes.empty()) return {};
-  return {{kClassNames, Json(classes).dump(-1, ' ', false, Json::error_handler_t::replace)}};
+  return names_under(kClassNames, classes);
 }
 
 std::map<std::string, std::string> classes_metadata(const std::string& label,
