@@ -9,6 +9,7 @@
 
 #include "comm/base/hash.h"
 #include "comm/base/limits.h"
+#include "comm/base/text/shallow_json.h"
 #include "data/base/file_errors.h"
 #include "data/dataset/content_hash.h"
 #include "data/files/inflate_cache.h"
@@ -20,6 +21,7 @@ using Json = nlohmann::json;
 
 constexpr char kVersion[] = "table 1";  // of what is kept; another one is made anew
 constexpr size_t kNumberBytes = sizeof(float);
+constexpr int kDepth = 2;  // of the JSON: lists in an object
 
 template <typename T>
 std::span<const uint8_t> bytes_of(std::span<const T> numbers) {
@@ -39,7 +41,7 @@ Json json_of(const CsvTable& table, const std::vector<uint64_t>& first_rows) {
 // nlohmann's types say what is wrong by exceptions, which end here.
 bool read_json(std::string_view text, TableRows* rows, uint64_t* count) {
   try {
-    const Json json = Json::parse(text);
+    const Json json = parse_shallow_json(text, kDepth);
     CsvColumns& columns = rows->table.columns;
     json.at("rows").get_to(*count);
     json.at("first_rows").get_to(rows->first_rows);
