@@ -177,17 +177,20 @@ Status sync_file(const std::string& path) {
 
 struct Wanted {
   const data::ColumnNames& columns;
-  bool is_table;  // as the first file is
+  const ParquetColumns& of_first;  // of the files; the others are as it is, a table or none
 };
 
-Status unpack(const Source& source, const Wanted& wanted, const std::string& to,
+Status unpack(const Source& source, bool is_first, const Wanted& wanted, const std::string& to,
               const PartFn& part) {
   std::error_code error;
   if (fs::exists(to, error)) return Status::ok();
   fs::create_directories(fs::path(to).parent_path(), error);
   if (error) return {Code::kInternal, "cannot make a directory for " + to + ": " + error.message()};
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto chosen, columns_of(source, wanted.columns, to + ".types"));
-  if (chosen.is_table != wanted.is_table)
+  ParquetColumns chosen = wanted.of_first;
+  if (!is_first) {
+    LOCKSTEP_ASSIGN_OR_RETURN(chosen, columns_of(source, wanted.columns, to + ".types"));
+  }
+  if (chosen.is_table != wanted.of_first.is_table)
     return data::bad(source.path +
                      " has other columns than the files before it; give all files the same");
   LOCKSTEP_RETURN_IF_ERROR(
@@ -218,7 +221,7 @@ Status unpack_all(const std::vector<Source>& sources, const Wanted& wanted,
       said = bytes;
       if (thread == 0 && progress) progress(what, done, total);
     };
-    Status status = unpack(source, wanted, place(source), reached);
+    Status status = unpack(source, i == 0, wanted, place(source), reached);
     if (status.is_ok()) reached(kWhole);
     return status;
   });
@@ -248,8 +251,8 @@ Result<UnpackedParquet> UnpackedParquet::make(const std::string& path, const std
   made.path_ = fs::is_directory(path, error) ? made.root_ : place(sources.front());
   Status status = first.status();
   if (status.is_ok())
-    status = unpack_all(sources, {wanted, made.is_table_}, place, threads,
-                        "decoding Parquet of " + path, progress);
+    status = unpack_all(sources, {wanted, *first}, place, threads, "decoding Parquet of " + path,
+                        progress);
   if (status.is_ok()) return made;
   // Directories stay where there is something in them.
   for (const std::string& one : {made.root_, made.directory_}) fs::remove(one, error);

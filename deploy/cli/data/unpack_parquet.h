@@ -3,10 +3,9 @@
 // lockstep-parquet, one process a file and several at a time.
 //
 //   TO.unpacked/STAMP/NAME.arrow   (or .csv) one for each NAME.parquet, in the same subdirectories.
-//   TO is the
-//                                  packed data set: its disk needs room for about as much. STAMP
-//                                  stands for the names, sizes and times of the Parquet files, and
-//                                  for the columns that were wished for
+//                                  TO is the packed data set: its disk needs room for about as
+//                                  much. STAMP stands for the names, sizes and times of the Parquet
+//                                  files, and for the columns that were wished for
 //   TO.unpacked/STAMP.cache        what is made of large tables (table_copy.h)
 //
 // INVARIANTS
