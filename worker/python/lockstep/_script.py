@@ -49,7 +49,7 @@ def _run_script(path: str) -> None:
     main.clear()
     main.update(kept, __name__="__main__", __file__=path, __doc__=None, __package__=package,
                 __spec__=None, __loader__=None, __cached__=None)
-    code = compile(text, path, "exec", dont_inherit=True)
+    code = compile(tree, path, "exec", dont_inherit=True)
     exec(code, main)  # noqa: S102: the user's own script
 
 
