@@ -109,8 +109,11 @@ class Parquet(LockstepTest):
         self.assertNotEqual(contents(again), contents(whole))
         self.interrupted(source, anew)
         victim = source / "train-00001-of-00002.parquet"
-        info = victim.stat()
-        victim.write_bytes(victim.read_bytes())
+        info, content = victim.stat(), victim.read_bytes()
+        victim.write_bytes(bytes(info.st_size))
+        os.utime(victim, ns=(info.st_atime_ns, info.st_mtime_ns + 1))
+        self.assert_refused(source, anew, names=victim)
+        victim.write_bytes(content)
         os.utime(victim, ns=(info.st_atime_ns, info.st_mtime_ns))
         self.pack(source, anew)
         self.assertEqual(contents(anew), contents(whole))
