@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "comm/base/limits.h"
-#include "coordinator/checkpoint/append_le64.h"
+#include "comm/base/little_endian.h"
 
 namespace lockstep {
 namespace {

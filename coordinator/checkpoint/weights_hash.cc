@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "coordinator/checkpoint/append_le64.h"
+#include "comm/base/little_endian.h"
 
 namespace lockstep {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "comm/base/byte_units.h"
 #include "comm/base/check.h"
+#include "comm/base/little_endian.h"
 #include "data/base/file_errors.h"
-#include "data/base/little_endian.h"
 
 namespace lockstep::data {
 namespace {
@@ -90,7 +90,7 @@ void set_length(int64_t bytes, char* at) {
 Result<uint64_t> inflated_bytes(std::span<const uint8_t> buffer) {
   if (buffer.empty()) return uint64_t{0};
   if (buffer.size() < kLengthBytes) return not_as_said();
-  const auto said = load<int64_t>(buffer.data());
+  const auto said = load_le<int64_t>(buffer.data());
   if (said == -1) return uint64_t{buffer.size() - kLengthBytes};
   if (said < 0) return not_as_said();
   return static_cast<uint64_t>(said);
@@ -100,7 +100,7 @@ Status inflate_buffer(ArrowCodec codec, std::span<const uint8_t> buffer, const A
   LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t wanted, inflated_bytes(buffer));
   if (buffer.empty()) return Status::ok();
   const auto content = buffer.subspan(kLengthBytes);
-  if (load<int64_t>(buffer.data()) == -1) return sink(content);
+  if (load_le<int64_t>(buffer.data()) == -1) return sink(content);
   return codec == ArrowCodec::kZstd ? inflate_zstd(content, wanted, sink)
                                     : inflate_lz4(content, wanted, sink);
 }

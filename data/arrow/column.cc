@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "comm/base/little_endian.h"
 #include "data/base/file_errors.h"
-#include "data/base/little_endian.h"
 
 namespace lockstep::data {
 namespace {
@@ -29,8 +29,8 @@ void add_parts(const ArrowField& field, const ArrowBatch& batch, Place& place,
 }
 
 uint64_t offset_at(const uint8_t* at, bool is_large, uint64_t i) {
-  if (is_large) return load<uint64_t>(at + 8 * i);
-  return static_cast<uint64_t>(int64_t{load<int32_t>(at + 4 * i)});  // negative: beyond all
+  if (is_large) return load_le<uint64_t>(at + 8 * i);
+  return static_cast<uint64_t>(int64_t{load_le<int32_t>(at + 4 * i)});  // negative: beyond all
 }
 
 }  // namespace
@@ -84,13 +84,13 @@ int64_t arrow_integer(const ArrowField& field, const uint8_t* at, uint64_t row) 
   at += row * field.width;
   switch (field.width) {
     case 1:
-      return field.is_signed ? load<int8_t>(at) : int64_t{load<uint8_t>(at)};
+      return field.is_signed ? load_le<int8_t>(at) : int64_t{load_le<uint8_t>(at)};
     case 2:
-      return field.is_signed ? load<int16_t>(at) : int64_t{load<uint16_t>(at)};
+      return field.is_signed ? load_le<int16_t>(at) : int64_t{load_le<uint16_t>(at)};
     case 4:
-      return field.is_signed ? load<int32_t>(at) : int64_t{load<uint32_t>(at)};
+      return field.is_signed ? load_le<int32_t>(at) : int64_t{load_le<uint32_t>(at)};
     default:
-      return load<int64_t>(at);  // of a uint64 beyond that: negative, which is no label
+      return load_le<int64_t>(at);  // of a uint64 beyond that: negative, which is no label
   }
 }
 

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "comm/base/limits.h"
+#include "comm/base/little_endian.h"
 #include "data/arrow/flat_messages.h"
 #include "data/base/file_errors.h"
-#include "data/base/little_endian.h"
 
 namespace lockstep::data {
 namespace {
@@ -50,10 +50,10 @@ struct Placed {
 // with the prefix, where somebody else says it.
 Result<Placed> message_at(std::span<const uint8_t> file, uint64_t at, uint64_t end) {
   if (end - at < kPrefixBytes) return truncated();
-  if (load<uint32_t>(file.data() + at) != kContinues)
+  if (load_le<uint32_t>(file.data() + at) != kContinues)
     return bad("is damaged, or written by Arrow before 0.15: no message begins at byte " +
                std::to_string(at));
-  const uint64_t bytes = load<uint32_t>(file.data() + at + 4);
+  const uint64_t bytes = load_le<uint32_t>(file.data() + at + 4);
   if (bytes > limits::kArrowMetadataBytes)
     return bad("has a message of " + std::to_string(bytes) + " bytes, the limit is " +
                std::to_string(limits::kArrowMetadataBytes));
@@ -138,7 +138,7 @@ Result<ArrowLayout> parse_file(std::span<const uint8_t> file) {
       !is_arrow_file(file.subspan(file.size() - kMagic.size())))
     return truncated();
   const uint64_t footer_end = file.size() - kTailBytes;
-  const uint64_t footer_bytes = load<uint32_t>(file.data() + footer_end);
+  const uint64_t footer_bytes = load_le<uint32_t>(file.data() + footer_end);
   if (footer_bytes == 0 || footer_bytes > footer_end - kMagicBytes)
     return bad("is damaged: its footer reaches beyond the file");
   if (footer_bytes > limits::kArrowMetadataBytes)
@@ -168,7 +168,7 @@ Result<ArrowLayout> parse_stream(std::span<const uint8_t> file) {
   bool has_schema = false;
   for (uint64_t at = 0;;) {
     if (file.size() - at < kPrefixBytes) return truncated();
-    if (load<uint64_t>(file.data() + at) == kContinues) {  // and a length of 0
+    if (load_le<uint64_t>(file.data() + at) == kContinues) {  // and a length of 0
       at += kPrefixBytes;
       if (at != file.size()) return bad("is damaged: bytes follow its end");
       if (!has_schema) return bad("is damaged: it has no schema");
@@ -201,7 +201,7 @@ bool is_arrow_file(std::span<const uint8_t> bytes) {
 
 Result<ArrowLayout> parse_arrow(std::span<const uint8_t> file) {
   if (is_arrow_file(file)) return parse_file(file);
-  if (file.size() >= kPrefixBytes && load<uint32_t>(file.data()) == kContinues)
+  if (file.size() >= kPrefixBytes && load_le<uint32_t>(file.data()) == kContinues)
     return parse_stream(file);
   return truncated();
 }

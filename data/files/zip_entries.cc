@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "comm/base/little_endian.h"
 #include "data/base/file_errors.h"
-#include "data/base/little_endian.h"
 
 namespace lockstep::data {
 namespace {
@@ -39,8 +39,8 @@ std::optional<size_t> find_end(std::span<const uint8_t> archive) {
   const size_t first = last > kCommentBytes ? last - kCommentBytes : 0;
   for (size_t at = last + 1; at-- > first;) {
     const uint8_t* end = archive.data() + at;
-    if (load<uint32_t>(end) == kEndMark &&
-        at + kEndBytes + load<uint16_t>(end + 20) == archive.size())
+    if (load_le<uint32_t>(end) == kEndMark &&
+        at + kEndBytes + load_le<uint16_t>(end + 20) == archive.size())
       return at;
   }
   return std::nullopt;
@@ -51,15 +51,17 @@ Result<Directory> find_directory(std::span<const uint8_t> archive, size_t most_e
   if (!at)
     return bad("is truncated, or not a zip archive: the list of its files is not at its end");
   const uint8_t* end = archive.data() + *at;
-  Directory found{load<uint32_t>(end + 16), load<uint32_t>(end + 12), load<uint16_t>(end + 10)};
+  Directory found{load_le<uint32_t>(end + 16), load_le<uint32_t>(end + 12),
+                  load_le<uint16_t>(end + 10)};
   const uint8_t* place = *at >= kEnd64PlaceBytes ? end - kEnd64PlaceBytes : nullptr;
-  if (place != nullptr && load<uint32_t>(place) == kEnd64PlaceMark) {
-    const uint64_t offset = load<uint64_t>(place + 8);
+  if (place != nullptr && load_le<uint32_t>(place) == kEnd64PlaceMark) {
+    const uint64_t offset = load_le<uint64_t>(place + 8);
     if (offset > archive.size() || archive.size() - offset < kEnd64Bytes ||
-        load<uint32_t>(archive.data() + offset) != kEnd64Mark)
+        load_le<uint32_t>(archive.data() + offset) != kEnd64Mark)
       return damaged("the list of its files is not at the offset in its end record");
     const uint8_t* end64 = archive.data() + offset;
-    found = {load<uint64_t>(end64 + 48), load<uint64_t>(end64 + 40), load<uint64_t>(end64 + 32)};
+    found = {load_le<uint64_t>(end64 + 48), load_le<uint64_t>(end64 + 40),
+             load_le<uint64_t>(end64 + 32)};
   }
   if (found.offset > archive.size() || found.bytes > archive.size() - found.offset)
     return damaged("the list of its files reaches beyond the archive");
@@ -73,13 +75,14 @@ Result<Directory> find_directory(std::span<const uint8_t> archive, size_t most_e
 bool read_extension(std::span<const uint8_t> extra, std::span<uint64_t*> wanted) {
   if (wanted.empty()) return true;
   while (extra.size() >= 4) {
-    const uint16_t kind = load<uint16_t>(extra.data());
-    const size_t bytes = load<uint16_t>(extra.data() + 2);
+    const uint16_t kind = load_le<uint16_t>(extra.data());
+    const size_t bytes = load_le<uint16_t>(extra.data() + 2);
     extra = extra.subspan(4);
     if (bytes > extra.size()) return false;
     if (kind == 1) {
       if (bytes < 8 * wanted.size()) return false;
-      for (size_t i = 0; i < wanted.size(); ++i) *wanted[i] = load<uint64_t>(extra.data() + 8 * i);
+      for (size_t i = 0; i < wanted.size(); ++i)
+        *wanted[i] = load_le<uint64_t>(extra.data() + 8 * i);
       return true;
     }
     extra = extra.subspan(bytes);
@@ -90,11 +93,11 @@ bool read_extension(std::span<const uint8_t> extra, std::span<uint64_t*> wanted)
 // From where its own header lies to where its content does.
 Status find_content(std::span<const uint8_t> archive, uint64_t header, ZipEntry& entry) {
   const bool is_there = header <= archive.size() && archive.size() - header >= kLocalBytes &&
-                        load<uint32_t>(archive.data() + header) == kLocalMark;
+                        load_le<uint32_t>(archive.data() + header) == kLocalMark;
   if (!is_there) return damaged(entry.name + " is not at its offset in the list of files");
   const uint8_t* local = archive.data() + header;
   const uint64_t skipped =
-      kLocalBytes + uint64_t{load<uint16_t>(local + 26)} + load<uint16_t>(local + 28);
+      kLocalBytes + uint64_t{load_le<uint16_t>(local + 26)} + load_le<uint16_t>(local + 28);
   entry.offset = header + skipped;
   if (entry.offset > archive.size() || entry.stored_bytes > archive.size() - entry.offset)
     return damaged(entry.name + " reaches beyond the archive");
@@ -116,26 +119,26 @@ Status check_entry_kind(const ZipEntry& entry, uint16_t flags, uint16_t method) 
 // One entry of the list, which is taken off its front.
 Result<ZipEntry> read_entry(std::span<const uint8_t> archive, std::span<const uint8_t>& list) {
   const uint8_t* central = list.data();
-  if (list.size() < kCentralBytes || load<uint32_t>(central) != kCentralMark)
+  if (list.size() < kCentralBytes || load_le<uint32_t>(central) != kCentralMark)
     return damaged("the list of its files ends early");
-  const size_t name = load<uint16_t>(central + 28);
-  const size_t extra = load<uint16_t>(central + 30);
-  const size_t whole = kCentralBytes + name + extra + load<uint16_t>(central + 32);
+  const size_t name = load_le<uint16_t>(central + 28);
+  const size_t extra = load_le<uint16_t>(central + 30);
+  const size_t whole = kCentralBytes + name + extra + load_le<uint16_t>(central + 32);
   if (whole > list.size()) return damaged("the list of its files ends early");
   ZipEntry entry;
   entry.name.assign(reinterpret_cast<const char*>(central) + kCentralBytes, name);
-  entry.crc = load<uint32_t>(central + 16);
-  entry.is_deflated = load<uint16_t>(central + 10) == 8;
-  entry.bytes = load<uint32_t>(central + 24);
-  entry.stored_bytes = load<uint32_t>(central + 20);
-  uint64_t header = load<uint32_t>(central + 42);
+  entry.crc = load_le<uint32_t>(central + 16);
+  entry.is_deflated = load_le<uint16_t>(central + 10) == 8;
+  entry.bytes = load_le<uint32_t>(central + 24);
+  entry.stored_bytes = load_le<uint32_t>(central + 20);
+  uint64_t header = load_le<uint32_t>(central + 42);
   std::vector<uint64_t*> wide;
   for (uint64_t* number : {&entry.bytes, &entry.stored_bytes, &header})
     if (*number == kIn64) wide.push_back(number);
   if (!read_extension(list.subspan(kCentralBytes + name, extra), wide))
     return damaged(entry.name + " has no size");
   LOCKSTEP_RETURN_IF_ERROR(
-      check_entry_kind(entry, load<uint16_t>(central + 8), load<uint16_t>(central + 10)));
+      check_entry_kind(entry, load_le<uint16_t>(central + 8), load_le<uint16_t>(central + 10)));
   LOCKSTEP_RETURN_IF_ERROR(find_content(archive, header, entry));
   list = list.subspan(whole);
   return entry;

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "comm/base/check.h"
+#include "comm/base/little_endian.h"
 #include "data/base/file_errors.h"
-#include "data/base/little_endian.h"
 
 namespace lockstep::data {
 namespace {
@@ -26,7 +26,7 @@ Status failure_of(size_t code) {
 }  // namespace
 
 bool is_zstd(std::span<const uint8_t> bytes) {
-  return bytes.size() >= 4 && load<uint32_t>(bytes.data()) == ZSTD_MAGICNUMBER;
+  return bytes.size() >= 4 && load_le<uint32_t>(bytes.data()) == ZSTD_MAGICNUMBER;
 }
 
 struct ZstdReader::Impl {

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <string>
 
+#include "comm/base/little_endian.h"
 #include "data/base/file_errors.h"
-#include "data/base/little_endian.h"
 #include "data/image/decode.h"
 
 namespace lockstep::data {
@@ -63,7 +63,7 @@ Status read_masks(std::span<const uint8_t> bytes, uint32_t header_bytes, uint32_
     // In the header, or behind it where the header has 40 bytes.
     const size_t at = kFileHeaderBytes + 40;
     if (bytes.size() < at + 12) return ends_early_bmp();
-    for (size_t i = 0; i < 3; ++i) said[i] = load<uint32_t>(bytes.data() + at + 4 * i);
+    for (size_t i = 0; i < 3; ++i) said[i] = load_le<uint32_t>(bytes.data() + at + 4 * i);
     if (header_bytes == 40) bmp.pixels_at = std::max<uint64_t>(bmp.pixels_at, at + 12);
   }
   for (size_t i = 0; i < 3; ++i) {
@@ -96,27 +96,27 @@ Status refused_bmp(const std::string& why) {
 
 Result<Bmp> parse_bmp(std::span<const uint8_t> bytes) {
   if (bytes.size() < kFileHeaderBytes + 4) return ends_early_bmp();
-  const uint32_t header_bytes = load<uint32_t>(bytes.data() + kFileHeaderBytes);
+  const uint32_t header_bytes = load_le<uint32_t>(bytes.data() + kFileHeaderBytes);
   const bool is_core = header_bytes == kCoreHeaderBytes;
   if (!is_core && (header_bytes < 40 || header_bytes > 124))
     return refused_bmp("with a header of " + std::to_string(header_bytes) + " bytes");
   if (bytes.size() < kFileHeaderBytes + header_bytes) return ends_early_bmp();
   const uint8_t* header = bytes.data() + kFileHeaderBytes;
   Bmp bmp;
-  bmp.pixels_at = load<uint32_t>(bytes.data() + 10);
+  bmp.pixels_at = load_le<uint32_t>(bytes.data() + 10);
   int64_t height = 0;
   uint32_t compression = 0;
   uint32_t colours = 0;
   if (is_core) {
-    bmp.info.width = load<uint16_t>(header + 4);
-    height = load<uint16_t>(header + 6);
-    bmp.bits = load<uint16_t>(header + 10);
+    bmp.info.width = load_le<uint16_t>(header + 4);
+    height = load_le<uint16_t>(header + 6);
+    bmp.bits = load_le<uint16_t>(header + 10);
   } else {
-    bmp.info.width = load<uint32_t>(header + 4);
-    height = load<int32_t>(header + 8);
-    bmp.bits = load<uint16_t>(header + 14);
-    compression = load<uint32_t>(header + 16);
-    colours = load<uint32_t>(header + 32);
+    bmp.info.width = load_le<uint32_t>(header + 4);
+    height = load_le<int32_t>(header + 8);
+    bmp.bits = load_le<uint16_t>(header + 14);
+    compression = load_le<uint32_t>(header + 16);
+    colours = load_le<uint32_t>(header + 32);
   }
   bmp.is_upside_down = height > 0;
   bmp.info.height = static_cast<uint32_t>(height < 0 ? -height : height);
@@ -144,8 +144,8 @@ std::array<uint8_t, 3> colours_at(const Bmp& bmp, const uint8_t* row, uint32_t x
     return bmp.palette[row[bit / 8] >> shift & ((1U << bmp.bits) - 1)];
   }
   if (bmp.bits == 24) return {row[3 * x + 2], row[3 * x + 1], row[3 * x]};
-  const uint32_t pixel =
-      bmp.bits == 16 ? load<uint16_t>(row + 2 * size_t{x}) : load<uint32_t>(row + 4 * size_t{x});
+  const uint32_t pixel = bmp.bits == 16 ? load_le<uint16_t>(row + 2 * size_t{x})
+                                        : load_le<uint32_t>(row + 4 * size_t{x});
   return {bmp.masks[0].of(pixel), bmp.masks[1].of(pixel), bmp.masks[2].of(pixel)};
 }
 

@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "comm/base/limits.h"
-#include "data/base/little_endian.h"
+#include "comm/base/little_endian.h"
 
 namespace lockstep::safetensors {
 namespace {
@@ -147,8 +147,7 @@ std::string shape_text(std::span<const int64_t> shape) {
 Result<uint64_t> parse_prefix(std::string_view prefix, uint64_t file_bytes) {
   if (prefix.size() < kPrefixBytes || file_bytes < kPrefixBytes)
     return bad("it is shorter than 8 bytes");
-  const uint64_t header_bytes =
-      data::load<uint64_t>(reinterpret_cast<const uint8_t*>(prefix.data()));
+  const uint64_t header_bytes = load_le<uint64_t>(reinterpret_cast<const uint8_t*>(prefix.data()));
   if (header_bytes > limits::kSafetensorsHeaderBytes)
     return bad("a header of " + std::to_string(header_bytes) + " bytes is over the limit of " +
                std::to_string(limits::kSafetensorsHeaderBytes));

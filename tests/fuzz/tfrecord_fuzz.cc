@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "comm/base/crc32c.h"
-#include "data/base/little_endian.h"
+#include "comm/base/little_endian.h"
 #include "data/formats/shards/tf_example.h"
 #include "data/formats/shards/tfrecord.h"
 #include "tests/fuzz/samples_within.h"
@@ -19,7 +19,7 @@ void put_checksums_right(std::vector<uint8_t>& shard) {
     const std::string_view length(reinterpret_cast<const char*>(&shard[at]), 8);
     const uint32_t crc = masked_crc32c(length);
     for (size_t i = 0; i < 4; ++i) shard[at + 8 + i] = static_cast<uint8_t>(crc >> (8 * i));
-    const uint64_t bytes = load<uint64_t>(&shard[at]);
+    const uint64_t bytes = load_le<uint64_t>(&shard[at]);
     if (bytes > shard.size() - at - 16) return;
     at += 16 + bytes;
   }

@@ -7,8 +7,8 @@
 
 #include "comm/base/byte_units.h"
 #include "comm/base/file.h"
+#include "comm/base/little_endian.h"
 #include "data/base/file_errors.h"
-#include "data/base/little_endian.h"
 #include "data/files/split_directory.h"
 
 namespace lockstep::data {
@@ -22,19 +22,19 @@ constexpr size_t kIndexBytes = 256 * kMib;  // some hundred by shard
 int64_t integer_at(const uint8_t* at, std::string_view encoding) {
   switch (mds_integer_bytes(encoding)) {
     case -1:
-      return load<int8_t>(at);
+      return load_le<int8_t>(at);
     case -2:
-      return load<int16_t>(at);
+      return load_le<int16_t>(at);
     case -4:
-      return load<int32_t>(at);
+      return load_le<int32_t>(at);
     case 1:
-      return load<uint8_t>(at);
+      return load_le<uint8_t>(at);
     case 2:
-      return load<uint16_t>(at);
+      return load_le<uint16_t>(at);
     case 4:
-      return load<uint32_t>(at);
+      return load_le<uint32_t>(at);
     default:
-      return load<int64_t>(at);  // of a uint64 beyond that: negative, which is no label
+      return load_le<int64_t>(at);  // of a uint64 beyond that: negative, which is no label
   }
 }
 
@@ -54,7 +54,7 @@ Result<Extent> sample_of(const MdsShard& said, std::span<const uint8_t> shard, u
     const MdsColumn& column = said.columns[i];
     uint64_t bytes = column.bytes;
     if (bytes == 0) {
-      bytes = load<uint32_t>(size);
+      bytes = load_le<uint32_t>(size);
       size += 4;
     }
     if (bytes > end - at) return bad("is damaged: column " + column.name + " reaches beyond it");
@@ -135,14 +135,14 @@ Result<std::vector<Extent>> samples_of_mds(const MdsShard& said, std::span<const
     return bad("has " + std::to_string(bytes.size()) + " bytes, but the index says " +
                std::to_string(said.bytes) + "; copy it again");
   const bool has_table = bytes.size() >= 8 && said.samples <= (bytes.size() - 8) / 4;
-  if (!has_table || load<uint32_t>(bytes.data()) != said.samples)
+  if (!has_table || load_le<uint32_t>(bytes.data()) != said.samples)
     return bad("is damaged: it does not hold the " + std::to_string(said.samples) +
                " samples that the index says");
   std::vector<Extent> samples;
   const uint64_t first = 4 + 4 * (said.samples + 1);
-  uint64_t begin = load<uint32_t>(bytes.data() + 4);
+  uint64_t begin = load_le<uint32_t>(bytes.data() + 4);
   for (uint64_t i = 0; i < said.samples; ++i) {
-    const uint64_t end = load<uint32_t>(bytes.data() + 4 * (i + 2));
+    const uint64_t end = load_le<uint32_t>(bytes.data() + 4 * (i + 2));
     const std::string which = "has sample " + std::to_string(i) + ", which ";
     if (begin < first || end < begin || end > bytes.size())
       return bad(which + "lies outside the file: the file is damaged");

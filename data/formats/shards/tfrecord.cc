@@ -10,8 +10,8 @@
 #include "comm/base/byte_units.h"
 #include "comm/base/crc32c.h"
 #include "comm/base/descriptors.h"
+#include "comm/base/little_endian.h"
 #include "data/base/file_errors.h"
-#include "data/base/little_endian.h"
 #include "data/base/lower_case.h"
 #include "data/files/gzip.h"
 #include "data/files/list_files.h"
@@ -31,7 +31,7 @@ constexpr std::string_view kImageNames[] = {"image/encoded", "image"};
 
 bool has_good_head(std::span<const uint8_t> file) {
   const std::string_view length(reinterpret_cast<const char*>(file.data()), sizeof(uint64_t));
-  return load<uint32_t>(file.data() + sizeof(uint64_t)) == masked_crc32c(length);
+  return load_le<uint32_t>(file.data() + sizeof(uint64_t)) == masked_crc32c(length);
 }
 
 // "-00000-of-00128"
@@ -158,7 +158,7 @@ Status walk_tfrecord(
     if (!has_good_head(rest))
       return bad("has no record at byte " + std::to_string(at) +
                  ": it is damaged, or not a TFRecord file");
-    const uint64_t length = load<uint64_t>(rest.data());
+    const uint64_t length = load_le<uint64_t>(rest.data());
     if (length > rest.size() - kHeadBytes - kTailBytes)
       return bad("is truncated: it ends inside a record");
     LOCKSTEP_RETURN_IF_ERROR(each(at, rest.subspan(kHeadBytes, length)));
@@ -169,7 +169,7 @@ Status walk_tfrecord(
 
 bool has_good_checksum(std::span<const uint8_t> data) {
   const std::string_view text(reinterpret_cast<const char*>(data.data()), data.size());
-  return load<uint32_t>(data.data() + data.size()) == masked_crc32c(text);
+  return load_le<uint32_t>(data.data() + data.size()) == masked_crc32c(text);
 }
 
 Result<std::vector<Extent>> samples_of_tfrecord(std::span<const uint8_t> shard,

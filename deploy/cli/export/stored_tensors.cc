@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "comm/base/limits.h"
-#include "coordinator/checkpoint/append_le64.h"
+#include "comm/base/little_endian.h"
 #include "coordinator/checkpoint/safetensors.h"
 
 namespace lockstep {

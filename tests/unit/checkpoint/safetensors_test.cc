@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "coordinator/checkpoint/append_le64.h"
+#include "comm/base/little_endian.h"
 #include "tests/support/fails_with.h"
 #include "tests/unit/checkpoint/test_state.h"
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/base/little_endian.h"
+#include "comm/base/little_endian.h"
 #include "tests/support/fails_with.h"
 #include "tests/unit/data/samples/npz_samples.h"
 #include "tests/unit/data/support/image_writer.h"
@@ -55,9 +55,9 @@ TEST(ZipEntries, NumbersMayBeInTheExtension) {
   std::string wide(28, '\0');
   put(wide, 0, 1, 2);
   put(wide, 2, 24, 2);
-  put(wide, 4, load<uint32_t>(span_of(archive).data() + list + 24), 8);
-  put(wide, 12, load<uint32_t>(span_of(archive).data() + list + 20), 8);
-  put(wide, 20, load<uint32_t>(span_of(archive).data() + list + 42), 8);
+  put(wide, 4, load_le<uint32_t>(span_of(archive).data() + list + 24), 8);
+  put(wide, 12, load_le<uint32_t>(span_of(archive).data() + list + 20), 8);
+  put(wide, 20, load_le<uint32_t>(span_of(archive).data() + list + 42), 8);
   for (const size_t at : {20, 24, 42}) put(archive, list + at, 0xffffffff, 4);
   put(archive, list + 30, wide.size(), 2);
   put(archive, end + 12, end - list + wide.size(), 4);
