@@ -1,7 +1,7 @@
 #include "comm/http/http_options.h"
 
 #include "comm/net/network.h"
-#include "comm/rundir/layout.h"
+#include "comm/run/directory/layout.h"
 #include "comm/tls/tls_identity.h"
 
 namespace lockstep::http {

@@ -14,7 +14,7 @@
 #include "comm/base/status.h"
 #include "comm/http/http_get.h"
 #include "comm/http/http_server.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 
 namespace lockstep::http {
 

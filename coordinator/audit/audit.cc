@@ -38,9 +38,9 @@ class Auditor {
   Status find_undone(const LedgerRow& row);
   const CheckedFold* fold_of(Generation generation, Step step);
   void check_step(Step step, Generation generation, const Known& known, bool is_second);
-  AuditedSlot check_slot(Step step, const data::StepPlan& plan, uint32_t slot, const Known& known);
-  SlotDelivery judge(Step step, const data::StepPlan& plan, uint32_t slot, const Known& known);
-  void count(const AuditedStep& audited, const data::StepPlan& plan, bool is_second);
+  AuditedSlot check_slot(Step step, const StepPlan& plan, uint32_t slot, const Known& known);
+  SlotDelivery judge(Step step, const StepPlan& plan, uint32_t slot, const Known& known);
+  void count(const AuditedStep& audited, const StepPlan& plan, bool is_second);
   void count_left_out(const AuditedStep& audited);
   std::string reason_of(const AuditedStep& audited, uint32_t slot) const;
   void fault(const AuditedStep& audited, const AuditedSlot& slot);
@@ -53,7 +53,7 @@ class Auditor {
   // Of the present row.
   std::vector<MemberId> member_of_slot_;
   std::vector<uint32_t> rank_of_slot_;
-  data::SkipSet skips_;
+  SkipSet skips_;
   std::optional<CheckedFold> fold_;  // the last one that was met
 };
 
@@ -82,7 +82,7 @@ void Auditor::note_evaluations() {
   }
   const std::vector<Step>& made = report_.evaluations;
   if (made.empty()) return;
-  const uint64_t epoch = data::steps_per_epoch(report_.order.shape);
+  const uint64_t epoch = steps_per_epoch(report_.order.shape);
   for (Step end = (made.front() / epoch + 1) * epoch; end < report_.steps; end += epoch) {
     if (!std::binary_search(made.begin(), made.end(), end)) report_.not_evaluated.push_back(end);
   }
@@ -165,8 +165,7 @@ const CheckedFold* Auditor::fold_of(Generation generation, Step step) {
   return &fold_.emplace(*it, skips_, plan_);
 }
 
-SlotDelivery Auditor::judge(Step step, const data::StepPlan& plan, uint32_t slot,
-                            const Known& known) {
+SlotDelivery Auditor::judge(Step step, const StepPlan& plan, uint32_t slot, const Known& known) {
   if (skips_.contains(step, slot)) return judge_left_out(known.recorded, slot);
   const uint64_t samples = plan_.positions(plan, slot).size();
   if (known.fold == nullptr) {
@@ -181,7 +180,7 @@ SlotDelivery Auditor::judge(Step step, const data::StepPlan& plan, uint32_t slot
   return {Delivery::kBrokenFold, 0, 0};
 }
 
-AuditedSlot Auditor::check_slot(Step step, const data::StepPlan& plan, uint32_t slot,
+AuditedSlot Auditor::check_slot(Step step, const StepPlan& plan, uint32_t slot,
                                 const Known& known) {
   const SlotDelivery judged = judge(step, plan, slot, known);
   AuditedSlot audited;
@@ -196,7 +195,7 @@ AuditedSlot Auditor::check_slot(Step step, const data::StepPlan& plan, uint32_t 
 }
 
 void Auditor::check_step(Step step, Generation generation, const Known& known, bool is_second) {
-  const data::StepPlan plan = plan_.step(step);
+  const StepPlan plan = plan_.step(step);
   AuditedStep audited;
   audited.step = step;
   audited.epoch = plan.epoch;
@@ -218,11 +217,11 @@ void Auditor::check_step(Step step, Generation generation, const Known& known, b
   if (on_step_) on_step_(audited);
 }
 
-void Auditor::count(const AuditedStep& audited, const data::StepPlan& plan, bool is_second) {
+void Auditor::count(const AuditedStep& audited, const StepPlan& plan, bool is_second) {
   if (is_second) return;
   if (report_.epochs.empty() || report_.epochs.back().epoch != plan.epoch) {
-    report_.epochs.push_back({plan.epoch, 0, data::steps_per_epoch(report_.order.shape), 0,
-                              report_.order.shape.samples});
+    report_.epochs.push_back(
+        {plan.epoch, 0, steps_per_epoch(report_.order.shape), 0, report_.order.shape.samples});
   }
   ++report_.epochs.back().steps;
   report_.epochs.back().samples += plan.samples;

@@ -2,7 +2,7 @@
 //
 // The seed fixes the order of the samples. The ledger says which generation did which step, with
 // which slots. The step records say what the loaders really delivered, as one digest per slot
-// (data/order/digest.h). The audit computes each digest again and compares it, so it checks the
+// (comm/run/plan/digest.h). The audit computes each digest again and compares it, so it checks the
 // work, not the plan.
 //
 //   surviving rows of the ledger ──▶ their records ──▶ digests ──▶ compared with seed and plan
@@ -36,9 +36,9 @@ struct AuditedSlot {
   uint32_t slot = 0;
   MemberId member = 0;  // which computed it; 0: unknown
   uint32_t rank = 0;
-  data::PositionRange positions;  // in the epoch
-  uint64_t digest = 0;            // as recorded; 0 if kMissing
-  uint64_t delivered = 0;         // samples, as recorded
+  PositionRange positions;  // in the epoch
+  uint64_t digest = 0;      // as recorded; 0 if kMissing
+  uint64_t delivered = 0;   // samples, as recorded
   Delivery delivery = Delivery::kMissing;
 };
 
@@ -73,7 +73,7 @@ struct LeftOut {
   Epoch epoch = 0;
   Generation generation = 0;  // which did the step without them
   SlotRun slots;
-  data::PositionRange positions;  // in the epoch
+  PositionRange positions;  // in the epoch
   std::string reason;
 };
 

@@ -103,13 +103,13 @@ std::string audit_json(const AuditReport& report, const std::vector<std::string>
   out["global_batch"] = report.order.shape.global_batch;
   out["slots"] = report.order.shape.slots;
   out["seed"] = report.order.spec.seed;
-  const data::BlockShuffle& blocks = report.order.spec.blocks;
+  const BlockShuffle& blocks = report.order.spec.blocks;
   if (blocks.is_on()) {
     out["block_samples"] = blocks.block_samples;
     out["window_blocks"] = blocks.window_blocks;
   }
   if (report.order.spec.classes > 0) out["length_classes"] = report.order.spec.classes;
-  for (const data::MixedPart& part : report.order.spec.parts) {
+  for (const MixedPart& part : report.order.spec.parts) {
     out["mixture"].push_back(
         {{"fingerprint", part.fingerprint}, {"samples", part.samples}, {"weight", part.weight}});
   }

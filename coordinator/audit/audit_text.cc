@@ -35,7 +35,7 @@ std::string number(uint64_t value) {
   return std::to_string(value);
 }
 
-std::string positions_text(const data::PositionRange& range) {
+std::string positions_text(const PositionRange& range) {
   return "[" + number(range.begin) + ", " + number(range.end) + ")";
 }
 
@@ -152,18 +152,18 @@ std::string classes_text(uint32_t classes) {
   return classes == 0 ? "" : ", in " + number(uint64_t{classes}) + " classes from short to long";
 }
 
-std::string blocks_text(const data::BlockShuffle& blocks) {
+std::string blocks_text(const BlockShuffle& blocks) {
   if (!blocks.is_on()) return {};
   return ", in blocks of " + number(blocks.block_samples) + " samples, " +
          number(blocks.window_blocks) + " mixed at a time";
 }
 
 // ", mixed 7:2:1 of data sets of 6000, 900, 50 samples"
-std::string mixture_text(const std::vector<data::MixedPart>& parts) {
+std::string mixture_text(const std::vector<MixedPart>& parts) {
   if (parts.empty()) return {};
   std::string weights;
   std::string samples;
-  for (const data::MixedPart& part : parts) {
+  for (const MixedPart& part : parts) {
     weights += (weights.empty() ? "" : ":") + number(part.weight);
     samples += (samples.empty() ? "" : ", ") + number(part.samples);
   }

@@ -1,14 +1,14 @@
 #include "coordinator/audit/checked_fold.h"
 
-#include "data/order/fold_digest.h"
+#include "comm/run/plan/fold_digest.h"
 
 namespace lockstep::coordinator {
 
-CheckedFold::CheckedFold(const FoldEntry& entry, const data::SkipSet& skips, OrderedPlan& plan)
+CheckedFold::CheckedFold(const FoldEntry& entry, const SkipSet& skips, OrderedPlan& plan)
     : fold_(entry), slots_(plan.shape().slots), digests_((entry.last - entry.first) * slots_) {
-  data::FoldDigest digest;
+  FoldDigest digest;
   for (Step step = entry.first; step < entry.last; ++step) {
-    const data::StepPlan step_plan = plan.step(step);
+    const StepPlan step_plan = plan.step(step);
     for (uint32_t slot = 0; slot < slots_; ++slot) {
       const uint64_t samples = plan.positions(step_plan, slot).size();
       if (samples == 0 || skips.contains(step, slot)) continue;

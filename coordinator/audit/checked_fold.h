@@ -6,9 +6,9 @@
 
 #include <vector>
 
+#include "comm/run/plan/skip_set.h"
 #include "coordinator/audit/run_order.h"
 #include "coordinator/journal/journal_entry.h"
-#include "data/order/skip_set.h"
 
 namespace lockstep::coordinator {
 
@@ -16,7 +16,7 @@ class CheckedFold {
  public:
   // Computes the whole fold, also if the ledger has cut its row inside it. `skips`: the slots that
   // its generation had to leave out.
-  CheckedFold(const FoldEntry& entry, const data::SkipSet& skips, OrderedPlan& plan);
+  CheckedFold(const FoldEntry& entry, const SkipSet& skips, OrderedPlan& plan);
 
   bool holds(Generation generation, Step step) const {
     return fold_.generation == generation && fold_.first <= step && step < fold_.last;

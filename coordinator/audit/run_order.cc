@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "comm/base/limits.h"
+#include "comm/run/plan/digest.h"
 #include "coordinator/state/identity.h"
-#include "data/order/digest.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -19,27 +19,27 @@ Status read_classes(const std::vector<IdentityEntry>& identity, uint32_t* classe
 }
 
 // Which kind of order it is, is its version.
-Status read_kind(const std::vector<IdentityEntry>& identity, data::OrderKind* kind) {
+Status read_kind(const std::vector<IdentityEntry>& identity, OrderKind* kind) {
   uint64_t version = 0;
   LOCKSTEP_RETURN_IF_ERROR(read_number(identity, kOrderVersionKey, &version));
-  constexpr data::OrderKind kKinds[] = {{},
-                                        {.has_blocks = true},
-                                        {.has_classes = true},
-                                        {.is_mixed = true},
-                                        {.has_blocks = true, .is_mixed = true}};
-  for (const data::OrderKind& known : kKinds) {
-    if (data::order_version(known) != version) continue;
+  constexpr OrderKind kKinds[] = {{},
+                                  {.has_blocks = true},
+                                  {.has_classes = true},
+                                  {.is_mixed = true},
+                                  {.has_blocks = true, .is_mixed = true}};
+  for (const OrderKind& known : kKinds) {
+    if (order_version(known) != version) continue;
     *kind = known;
     return Status::ok();
   }
   return {Code::kConfig,
           "version " + std::to_string(version) +
               " of Lockstep's order put the samples in order, this program knows versions " +
-              std::to_string(data::kOrderVersion) + " to " +
-              std::to_string(data::kClassOrderVersion) + ": use the lockstep that began the run"};
+              std::to_string(kOrderVersion) + " to " + std::to_string(kClassOrderVersion) +
+              ": use the lockstep that began the run"};
 }
 
-Status read_blocks(const std::vector<IdentityEntry>& identity, data::BlockShuffle* blocks) {
+Status read_blocks(const std::vector<IdentityEntry>& identity, BlockShuffle* blocks) {
   LOCKSTEP_RETURN_IF_ERROR(read_number(identity, kBlockSamplesKey, &blocks->block_samples));
   LOCKSTEP_RETURN_IF_ERROR(read_number(identity, kWindowBlocksKey, &blocks->window_blocks));
   if (blocks->block_samples > 0 && blocks->window_blocks > 0) return Status::ok();
@@ -53,16 +53,16 @@ const std::string* value_of(const std::vector<IdentityEntry>& identity, const st
   return nullptr;
 }
 
-Status read_parts(const std::vector<IdentityEntry>& identity, data::OrderSpec* spec) {
+Status read_parts(const std::vector<IdentityEntry>& identity, OrderSpec* spec) {
   LOCKSTEP_ASSIGN_OR_RETURN(spec->parts, stored_parts(identity));
-  const Status possible = data::check_mixture(spec->parts);
+  const Status possible = check_mixture(spec->parts);
   if (!possible.is_ok())
     return {Code::kBadData,
             "the journal holds an impossible mixture of data sets: " + possible.message()};
-  if (data::units_of(spec->parts) == spec->samples) return Status::ok();
+  if (units_of(spec->parts) == spec->samples) return Status::ok();
   return {Code::kBadData, "the journal says that an epoch has " + std::to_string(spec->samples) +
                               " samples, but its mixture of data sets has " +
-                              std::to_string(data::units_of(spec->parts))};
+                              std::to_string(units_of(spec->parts))};
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ Result<RunOrder> order_of(const std::vector<IdentityEntry>& identity) {
     return Status(Code::kUsage, "the run never began a step, so there is nothing to show");
   }
   RunOrder order;
-  data::OrderKind kind;
+  OrderKind kind;
   uint64_t slots = 0;
   LOCKSTEP_RETURN_IF_ERROR(read_number(identity, kSeedKey, &order.spec.seed));
   LOCKSTEP_RETURN_IF_ERROR(read_kind(identity, &kind));
@@ -92,12 +92,12 @@ Result<RunOrder> order_of(const std::vector<IdentityEntry>& identity) {
   return order;
 }
 
-uint64_t OrderedPlan::digest(const data::StepPlan& plan, uint32_t slot) {
+uint64_t OrderedPlan::digest(const StepPlan& plan, uint32_t slot) {
   if (!epoch_order_ || epoch_ != plan.epoch) {
     epoch_order_.emplace(order_.spec, plan.epoch);
     epoch_ = plan.epoch;
   }
-  return data::planned_digest(*epoch_order_, plan, slot, order_.shape.slots);
+  return planned_digest(*epoch_order_, plan, slot, order_.shape.slots);
 }
 
 }  // namespace lockstep::coordinator

@@ -9,16 +9,16 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "comm/run/plan/epoch_order.h"
+#include "comm/run/plan/step_plan.h"
 #include "coordinator/journal/journal_entry.h"
-#include "data/order/epoch_order.h"
-#include "data/order/step_plan.h"
 
 namespace lockstep::coordinator {
 
 // The part of the frozen identity that fixes the order of the samples.
 struct RunOrder {
-  data::OrderSpec spec;
-  data::RunShape shape;
+  OrderSpec spec;
+  RunShape shape;
 };
 // kUsage if no generation ever started. kConfig if another version made the order.
 Result<RunOrder> order_of(const std::vector<IdentityEntry>& identity);
@@ -28,16 +28,16 @@ class OrderedPlan {
  public:
   explicit OrderedPlan(RunOrder order) : order_(std::move(order)) {}
 
-  const data::RunShape& shape() const { return order_.shape; }
-  data::StepPlan step(Step step) const { return data::plan_step(order_.shape, step); }
-  data::PositionRange positions(const data::StepPlan& plan, uint32_t slot) const {
-    return data::slot_positions(plan, slot, order_.shape.slots);
+  const RunShape& shape() const { return order_.shape; }
+  StepPlan step(Step step) const { return plan_step(order_.shape, step); }
+  PositionRange positions(const StepPlan& plan, uint32_t slot) const {
+    return slot_positions(plan, slot, order_.shape.slots);
   }
-  uint64_t digest(const data::StepPlan& plan, uint32_t slot);
+  uint64_t digest(const StepPlan& plan, uint32_t slot);
 
  private:
   RunOrder order_;
-  std::optional<data::EpochOrder> epoch_order_;
+  std::optional<EpochOrder> epoch_order_;
   Epoch epoch_ = 0;
 };
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <set>
 
-#include "comm/wire/predictions.h"
+#include "comm/run/job/predictions.h"
 #include "coordinator/decide/decide_internal.h"
 
 namespace lockstep::coordinator {

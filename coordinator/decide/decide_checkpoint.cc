@@ -5,7 +5,7 @@
 #include <set>
 
 #include "comm/base/planted_bug.h"
-#include "coordinator/checkpoint/store.h"
+#include "comm/run/checkpoint/store.h"
 #include "coordinator/decide/decide_internal.h"
 #include "coordinator/state/corruption.h"
 #include "coordinator/state/evaluations.h"
@@ -62,12 +62,12 @@ std::set<std::string> names_to_keep(const Turn& turn, size_t keep) {
   std::set<std::string> names;
   const std::string& best = turn.options.job.checkpoint().best();
   const auto stay_until = [&](Step step) {
-    const data::BestBy by = data::best_by(best);
+    const BestBy by = best_by(best);
     stay.push_back(best_checkpoint(all, state.evals, by, step));
     stay.push_back(LOCKSTEP_BUG(kWayToBestDropped) ? nullptr
                                                    : way_to_best(all, state.evals, by, step));
   };
-  const bool keeps_best = data::keeps_best(best);
+  const bool keeps_best = lockstep::keeps_best(best);
   if (keeps_best) stay_until(kNoStep);
   for (size_t i = 0; i < stay.size(); ++i) {
     if (stay[i] == nullptr || !names.insert(stay[i]->name).second) continue;
@@ -238,9 +238,8 @@ void drop_judged(Turn& turn, Step before) {
 void note_lost_best(Turn& turn) {
   const State& state = turn.state;
   const std::string& metric = turn.options.job.checkpoint().best();
-  if (!data::keeps_best(metric)) return;
-  const data::EvalMark best =
-      best_evaluation(state.evals, data::best_by(metric), state.resume.step);
+  if (!keeps_best(metric)) return;
+  const EvalMark best = best_evaluation(state.evals, best_by(metric), state.resume.step);
   // Who holds the very state writes it now, and who wrote it and lives is at work.
   if (best.step == 0 || best.step >= state.resume.step || has_checkpoint_of(state, best.step))
     return;

@@ -4,7 +4,7 @@
 
 #include "comm/base/limits.h"
 #include "comm/base/planted_bug.h"
-#include "comm/wire/metric_names.h"
+#include "comm/run/job/metric_names.h"
 #include "coordinator/decide/decide_internal.h"
 #include "coordinator/state/skips.h"
 
@@ -20,7 +20,7 @@ void ack(Turn& turn, const Member& member) {
 
 // Empty when the record is what the plan says about its step in this generation.
 std::string against_plan(const Turn& turn, Generation generation, const wire::StepRecord& record) {
-  const data::StepPlan plan = data::plan_step(turn.options.shape, record.step());
+  const StepPlan plan = plan_step(turn.options.shape, record.step());
   if (record.step() >= turn.options.total_steps) return "lies after the end of the run";
   if (record.epoch() != plan.epoch) return "names epoch " + std::to_string(record.epoch());
   const uint64_t samples =

@@ -34,8 +34,7 @@ std::string how_it_ended(const Turn& turn, Step last) {
           : "; the workers' weights were never compared (train.check_every is 0)";
   if (last == turn.options.total_steps)
     return "all " + std::to_string(last) + " steps are done" + unchecked;
-  const data::EvalTrack track =
-      track_until(last, turn.state.evals, turn.state.checkpoints, turn.options);
+  const EvalTrack track = track_until(last, turn.state.evals, turn.state.checkpoints, turn.options);
   return "ended after step " + std::to_string(last) + " of " +
          std::to_string(turn.options.total_steps) +
          " (train.patience): " + counted(track.since, "evaluation") + " in a row " +

@@ -4,7 +4,7 @@
 
 #include "comm/base/planted_bug.h"
 #include "comm/base/text/printable.h"
-#include "coordinator/checkpoint/numerics.h"
+#include "comm/run/checkpoint/numerics.h"
 #include "coordinator/decide/decide_internal.h"
 #include "coordinator/state/identity.h"
 

@@ -4,7 +4,7 @@
 #include "comm/base/check.h"
 #include "comm/base/planted_bug.h"
 #include "comm/collectives/bucket_plan.h"
-#include "comm/wire/bucket_size.h"
+#include "comm/run/job/bucket_size.h"
 #include "coordinator/decide/decide_internal.h"
 #include "coordinator/state/evaluations.h"
 #include "coordinator/state/slots.h"
@@ -30,8 +30,8 @@ void choose_resume_point(Turn& turn, const std::optional<ResumePoint>& best, wir
     state.resume.phase = Phase::kCheckpoint;
   }
   *start->mutable_resume() = to_wire(state.resume);
-  data::put_track(track_until(step, state.evals, state.checkpoints, turn.options),
-                  start->mutable_evals());
+  put_track(track_until(step, state.evals, state.checkpoints, turn.options),
+            start->mutable_evals());
   wire::StateSource* source = start->mutable_source();
   if (best) {
     for (MemberId id : state.ranks) {

@@ -1,12 +1,12 @@
 // Judges the checks for silent corruption (corruption.h).
 #include <algorithm>
 
-#include "comm/wire/predictions.h"
+#include "comm/run/job/predictions.h"
+#include "comm/run/plan/check_after.h"
 #include "coordinator/decide/check_finding.h"
 #include "coordinator/decide/decide_internal.h"
 #include "coordinator/decide/expel.h"
 #include "coordinator/state/corruption.h"
-#include "data/order/check_after.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -226,8 +226,7 @@ Reason on_check(Turn& turn, Member& member, Generation generation,
   State& state = turn.state;
   const Step step = message.applied();
   const bool has_work = message.has_gradient() || message.has_sum() || message.has_again();
-  const bool may_have_work =
-      compares_work(turn.options) && data::check_after(step, turn.options.job);
+  const bool may_have_work = compares_work(turn.options) && check_after(step, turn.options.job);
   if (!is_checking(turn.options) || step == 0 || step > turn.options.total_steps ||
       (has_work && !may_have_work)) {
     return Reason::kRefusedMalformed;

@@ -6,9 +6,9 @@
 #include "comm/base/planted_bug.h"
 #include "comm/base/text/printable.h"
 #include "comm/base/text/utf8.h"
+#include "comm/run/plan/mixture.h"
 #include "coordinator/state/auto_batch.h"
 #include "coordinator/state/identity.h"
-#include "data/order/mixture.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -69,16 +69,15 @@ std::string wrong_mixture(const wire::DataFacts& facts) {
   if (facts.mixed().empty()) return {};
   if (static_cast<size_t>(facts.mixed_size()) > limits::kMixedDatasets)
     return "a mixture of " + std::to_string(facts.mixed_size()) + " data sets";
-  std::vector<data::MixedPart> parts;
+  std::vector<MixedPart> parts;
   for (const wire::MixedFacts& part : facts.mixed()) {
     if (!is_fingerprint(part.fingerprint()))
       return "a data set of a mixture with a fingerprint that is none";
     parts.push_back({part.fingerprint(), part.samples(), part.weight()});
   }
-  if (const Status possible = data::check_mixture(parts); !possible.is_ok())
+  if (const Status possible = check_mixture(parts); !possible.is_ok())
     return "an impossible mixture: " + possible.message();
-  return data::units_of(parts) == facts.train_samples() ? std::string()
-                                                        : "a mixture of other samples";
+  return units_of(parts) == facts.train_samples() ? std::string() : "a mixture of other samples";
 }
 
 std::string wrong_facts(const wire::DataFacts& facts) {

@@ -6,8 +6,8 @@
 
 #include "comm/base/limits.h"
 #include "comm/base/planted_bug.h"
+#include "comm/run/plan/step_plan.h"
 #include "coordinator/decide/decide_internal.h"
-#include "data/order/step_plan.h"
 
 namespace lockstep::coordinator {
 
@@ -45,10 +45,10 @@ std::string what_to_do_about_samples(const Turn& turn) {
 }
 
 std::string positions_of(const Turn& turn, Step step, const SlotRun& slots) {
-  const data::RunShape& shape = turn.options.shape;
-  const data::StepPlan plan = data::plan_step(shape, step);
-  const uint64_t begin = data::slot_positions(plan, slots.begin, shape.slots).begin;
-  const uint64_t end = data::slot_positions(plan, slots.end - 1, shape.slots).end;
+  const RunShape& shape = turn.options.shape;
+  const StepPlan plan = plan_step(shape, step);
+  const uint64_t begin = slot_positions(plan, slots.begin, shape.slots).begin;
+  const uint64_t end = slot_positions(plan, slots.end - 1, shape.slots).end;
   return "positions [" + std::to_string(begin) + ", " + std::to_string(end) + ") of epoch " +
          std::to_string(plan.epoch + 1);
 }

@@ -11,7 +11,7 @@
 #include "comm/base/crc32c.h"
 #include "comm/base/descriptors.h"
 #include "comm/base/file.h"
-#include "comm/rundir/layout.h"
+#include "comm/run/directory/layout.h"
 
 namespace lockstep::coordinator {
 namespace {

@@ -13,7 +13,7 @@
 #include "comm/base/byte_units.h"
 #include "comm/base/crc32c.h"
 #include "comm/base/descriptors.h"
-#include "comm/rundir/layout.h"
+#include "comm/run/directory/layout.h"
 #include "coordinator/journal/derived_file.h"
 
 namespace lockstep::coordinator {

@@ -9,13 +9,13 @@
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
-#include "comm/rundir/layout.h"
-#include "comm/rundir/run_files.h"
-#include "coordinator/claims/claim.h"
+#include "comm/run/directory/claim.h"
+#include "comm/run/directory/layout.h"
+#include "comm/run/directory/run_files.h"
+#include "comm/run/directory/run_lock.h"
 #include "coordinator/journal/journal_sqlite.h"
 #include "coordinator/report/job_json.h"
 #include "coordinator/report/watch_json.h"
-#include "coordinator/run_dir/run_dir.h"
 #include "metrics/base/goodput.h"
 
 namespace lockstep::coordinator {

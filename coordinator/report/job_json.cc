@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "comm/wire/job_fields.h"
-#include "comm/wire/job_options.pb.h"
+#include "comm/run/job/job_fields.h"
+#include "comm/run/job/job_options.pb.h"
 #include "coordinator/report/json_values.h"
 
 namespace lockstep::coordinator {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 
 namespace lockstep::coordinator {
 

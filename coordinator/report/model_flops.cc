@@ -1,6 +1,6 @@
 #include "coordinator/report/model_flops.h"
 
-#include "comm/wire/models/model_table.h"
+#include "comm/run/job/models/model_table.h"
 
 namespace lockstep::coordinator {
 

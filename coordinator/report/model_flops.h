@@ -3,7 +3,7 @@
 // Thread-safety: pure function.
 #pragma once
 
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 
 namespace lockstep::coordinator {
 

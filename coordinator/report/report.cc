@@ -7,9 +7,9 @@
 #include <set>
 #include <vector>
 
-#include "comm/wire/data_formats.h"
-#include "comm/wire/data_legend.h"
-#include "comm/wire/predictions.h"
+#include "comm/run/job/data_formats.h"
+#include "comm/run/job/data_legend.h"
+#include "comm/run/job/predictions.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/report/json_values.h"
 #include "coordinator/state/evaluations.h"
@@ -45,8 +45,8 @@ json eval_json(const EvalEntry& eval) {
 // Adds the best checkpoint that is there, where the job says what is best.
 void add_best(const State& state, const Options& options, json* out) {
   const std::string& best = options.job.checkpoint().best();
-  if (!data::keeps_best(best)) return;
-  const auto* entry = best_checkpoint(state.checkpoints, state.evals, data::best_by(best), kNoStep);
+  if (!keeps_best(best)) return;
+  const auto* entry = best_checkpoint(state.checkpoints, state.evals, best_by(best), kNoStep);
   if (entry == nullptr) return;
   json& shown = (*out)["best_checkpoint"] = eval_json(state.evals.at(entry->step));
   shown["name"] = entry->name;
@@ -170,7 +170,7 @@ const char* predicts(const wire::JobSpec& job) {
 uint64_t epochs_of(const Options& options) {
   const auto& train = options.job.train();
   if (options.is_open_term()) return train.max_steps() == 0 ? train.epochs() : 0;
-  const uint64_t per_epoch = data::steps_per_epoch(options.shape);
+  const uint64_t per_epoch = steps_per_epoch(options.shape);
   return (options.total_steps + per_epoch - 1) / per_epoch;
 }
 
@@ -188,11 +188,11 @@ std::string status_json(const State& state, const Options& options, const RunSta
   out["generation"] = state.generation;
   out["step"] = step;
   out["total_steps"] = options.is_open_term() ? 0 : end_step(state, options);
-  out["epoch"] = data::plan_step(options.shape, step).epoch;  // of the next step, from 0
+  out["epoch"] = plan_step(options.shape, step).epoch;  // of the next step, from 0
   out["epochs"] = epochs_of(options);
   out["global_batch"] = options.job.train().global_batch();  // 0: not resolved yet
   out["slots"] = options.shape.slots;
-  out["steps_per_epoch"] = options.is_open_term() ? 0 : data::steps_per_epoch(options.shape);
+  out["steps_per_epoch"] = options.is_open_term() ? 0 : steps_per_epoch(options.shape);
   out["predicts"] = predicts(options.job);
   add_live(options, stats, detail, &out);
   if (!stats.is_empty())
@@ -250,7 +250,7 @@ std::string summary_json(const State& state, const Options& options, const RunSt
   out["run"] = state.run_id;
   out["lineage"] = state.lineage_id;
   out["steps"] = state.completed;
-  out["epochs"] = state.completed / data::steps_per_epoch(options.shape);  // finished ones
+  out["epochs"] = state.completed / steps_per_epoch(options.shape);  // finished ones
   out["global_batch"] = options.job.train().global_batch();
   if (!state.evals.empty()) {
     const json eval = eval_json(state.evals.rbegin()->second);

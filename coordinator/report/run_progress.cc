@@ -1,6 +1,6 @@
 #include "coordinator/report/run_progress.h"
 
-#include "comm/wire/predictions.h"
+#include "comm/run/job/predictions.h"
 #include "coordinator/state/evaluations.h"
 
 namespace lockstep::coordinator {
@@ -55,7 +55,7 @@ trainer::RunProgress progress_of(const State& state, const Options& options,
   if (progress.total_steps > 0)
     metrics.emplace_back("total_steps", static_cast<double>(progress.total_steps));
   metrics.emplace_back("epoch",
-                       static_cast<double>(data::plan_step(options.shape, state.completed).epoch));
+                       static_cast<double>(plan_step(options.shape, state.completed).epoch));
   metrics.emplace_back("workers", static_cast<double>(state.ranks.size()));
   add_training(options, stats, &metrics);
   add_evaluation(state, &metrics);

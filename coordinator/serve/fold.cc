@@ -38,7 +38,7 @@ Status Folder::find_block(const State& state, Step bound) {
     has_folds_ = true;
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<LedgerRow> rows, journal_.ledger());
-  const Step steps = data::fold_block_steps(plan_.shape().slots);
+  const Step steps = fold_block_steps(plan_.shape().slots);
   for (const LedgerRow& row : rows) {
     if (row.rolled_back) continue;
     const Step end = row.last ? row.last->step : kNoStep;
@@ -73,7 +73,7 @@ Status Folder::read_records(int64_t* budget) {
 // As many slots of the next step as the budget allows. What is not as planned is told.
 std::optional<std::string> Folder::check_step(int64_t* budget) {
   Block& block = *block_;
-  const data::StepPlan plan = plan_.step(block.step);
+  const StepPlan plan = plan_.step(block.step);
   const auto it = block.recorded.steps.find(block.step);
   const RecordedStep* recorded = it == block.recorded.steps.end() ? nullptr : &it->second;
   const uint32_t slots = plan_.shape().slots;

@@ -20,12 +20,12 @@
 #include <string>
 #include <vector>
 
+#include "comm/run/plan/fold_digest.h"
+#include "comm/run/plan/skip_set.h"
 #include "coordinator/audit/delivery.h"
 #include "coordinator/audit/run_order.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/state/state.h"
-#include "data/order/fold_digest.h"
-#include "data/order/skip_set.h"
 
 namespace lockstep::coordinator {
 
@@ -52,8 +52,8 @@ class Folder {
     // How far the check is.
     Step step = 0;
     uint32_t slot = 0;
-    data::FoldDigest digest;
-    data::SkipSet skips;
+    FoldDigest digest;
+    SkipSet skips;
     RecordedSteps recorded;  // of steps up to `read`
     Step read = 0;
   };

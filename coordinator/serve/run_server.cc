@@ -6,7 +6,7 @@
 
 #include "comm/base/planted_bug.h"
 #include "comm/http/http_options.h"
-#include "comm/wire/predictions.h"
+#include "comm/run/job/predictions.h"
 #include "coordinator/report/job_json.h"
 #include "coordinator/report/run_progress.h"
 #include "coordinator/report/watch_json.h"

@@ -1,7 +1,7 @@
 // How a term or a run ends: the summary is written, and everybody who has to hear of it does.
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
-#include "comm/rundir/layout.h"
+#include "comm/run/directory/layout.h"
 #include "coordinator/serve/run_server_impl.h"
 
 namespace lockstep::coordinator {

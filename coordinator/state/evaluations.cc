@@ -4,15 +4,14 @@
 
 namespace lockstep::coordinator {
 
-data::EvalMark mark_of(const EvalEntry& eval) {
+EvalMark mark_of(const EvalEntry& eval) {
   return {eval.step, eval.loss, eval.correct, eval.samples};
 }
 
-data::EvalTrack track_until(Step step, const EvalEntries& evals,
-                            const std::vector<CheckpointEntry>& checkpoints,
-                            const Options& options) {
-  const data::BestBy by = data::best_by(options.job.checkpoint().best());
-  data::EvalTrack track;
+EvalTrack track_until(Step step, const EvalEntries& evals,
+                      const std::vector<CheckpointEntry>& checkpoints, const Options& options) {
+  const BestBy by = best_by(options.job.checkpoint().best());
+  EvalTrack track;
   for (const auto& [applied, eval] : evals) {
     if (applied <= step) track.add(mark_of(eval), by);
   }
@@ -24,8 +23,8 @@ data::EvalTrack track_until(Step step, const EvalEntries& evals,
 
 Step end_step(const EvalEntries& evals, Step completed, Step from, const Options& options) {
   const uint32_t patience = options.job.train().patience();
-  const data::BestBy by = data::best_by(options.job.checkpoint().best());
-  data::EvalTrack track;
+  const BestBy by = best_by(options.job.checkpoint().best());
+  EvalTrack track;
   for (const auto& [applied, eval] : evals) {
     if (applied > completed || (applied > from && track.is_over(patience))) break;
     track.add(mark_of(eval), by);
@@ -40,23 +39,23 @@ Phase phase_after(Step step, const EvalEntries& evals, const Options& options) {
 }
 
 const CheckpointEntry* best_checkpoint(const std::vector<CheckpointEntry>& checkpoints,
-                                       const EvalEntries& evals, data::BestBy by, Step step) {
+                                       const EvalEntries& evals, BestBy by, Step step) {
   const CheckpointEntry* best = nullptr;
-  data::EvalMark best_mark;
+  EvalMark best_mark;
   for (const CheckpointEntry& entry : checkpoints) {
     const auto eval = evals.find(entry.step);
     if (entry.step > step || entry.state != CheckpointState::kComplete || eval == evals.end())
       continue;
-    const data::EvalMark mark = mark_of(eval->second);
-    if (!data::is_better(mark, best_mark, by)) continue;
+    const EvalMark mark = mark_of(eval->second);
+    if (!is_better(mark, best_mark, by)) continue;
     best = &entry;
     best_mark = mark;
   }
   return best;
 }
 
-data::EvalMark best_evaluation(const EvalEntries& evals, data::BestBy by, Step step) {
-  data::EvalTrack track;
+EvalMark best_evaluation(const EvalEntries& evals, BestBy by, Step step) {
+  EvalTrack track;
   for (const auto& [applied, eval] : evals) {
     if (applied <= step) track.add(mark_of(eval), by);
   }
@@ -64,7 +63,7 @@ data::EvalMark best_evaluation(const EvalEntries& evals, data::BestBy by, Step s
 }
 
 const CheckpointEntry* way_to_best(const std::vector<CheckpointEntry>& checkpoints,
-                                   const EvalEntries& evals, data::BestBy by, Step step) {
+                                   const EvalEntries& evals, BestBy by, Step step) {
   const Step best = best_evaluation(evals, by, step).step;
   const CheckpointEntry* newest = nullptr;
   for (const CheckpointEntry& entry : checkpoints) {

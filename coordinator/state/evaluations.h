@@ -7,20 +7,19 @@
 #include <map>
 #include <vector>
 
+#include "comm/run/evaluation/eval_track.h"
 #include "coordinator/state/options.h"
 #include "coordinator/state/state.h"
-#include "data/order/eval_track.h"
 
 namespace lockstep::coordinator {
 
 using EvalEntries = std::map<Step, EvalEntry>;
 
-data::EvalMark mark_of(const EvalEntry& eval);
+EvalMark mark_of(const EvalEntry& eval);
 
 // Of the evaluations until `step`; `kept` of those with one of `checkpoints`.
-data::EvalTrack track_until(Step step, const EvalEntries& evals,
-                            const std::vector<CheckpointEntry>& checkpoints,
-                            const Options& options);
+EvalTrack track_until(Step step, const EvalEntries& evals,
+                      const std::vector<CheckpointEntry>& checkpoints, const Options& options);
 
 // After so many applied steps the run ends, as far as `completed` steps and their evaluations tell:
 // options.total_steps, or where patience is at its end. An evaluation counts once every member has
@@ -39,15 +38,15 @@ Phase phase_after(Step step, const EvalEntries& evals, const Options& options);
 // The complete checkpoint with the best evaluation among those until `step`; null if none has an
 // evaluation. `checkpoints`: ascending by step.
 const CheckpointEntry* best_checkpoint(const std::vector<CheckpointEntry>& checkpoints,
-                                       const EvalEntries& evals, data::BestBy by, Step step);
+                                       const EvalEntries& evals, BestBy by, Step step);
 
 // The complete checkpoint from which a run comes to its best evaluation until `step`: that of the
 // evaluation itself or, if it was lost with its writer, the newest before it. Null if there is
 // none.
 const CheckpointEntry* way_to_best(const std::vector<CheckpointEntry>& checkpoints,
-                                   const EvalEntries& evals, data::BestBy by, Step step);
+                                   const EvalEntries& evals, BestBy by, Step step);
 
 // The best of the evaluations until `step`; of step 0 if there is none.
-data::EvalMark best_evaluation(const EvalEntries& evals, data::BestBy by, Step step);
+EvalMark best_evaluation(const EvalEntries& evals, BestBy by, Step step);
 
 }  // namespace lockstep::coordinator

@@ -6,10 +6,10 @@
 #include <optional>
 
 #include "comm/base/limits.h"
-#include "comm/wire/job_fields.h"
-#include "comm/wire/job_options.pb.h"
-#include "data/order/epoch_order.h"
-#include "data/order/job_shuffle.h"
+#include "comm/run/job/job_fields.h"
+#include "comm/run/job/job_options.pb.h"
+#include "comm/run/plan/epoch_order.h"
+#include "comm/run/plan/job_shuffle.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -33,10 +33,9 @@ void add_facts(const wire::JobSpec& job, const wire::DataFacts& facts,
   entries.push_back({kSamplesKey, std::to_string(facts.train_samples())});
   entries.push_back({kEvalFingerprintKey, facts.eval_fingerprint()});
   entries.push_back({kEvalSamplesKey, std::to_string(facts.eval_samples())});
-  const uint64_t order_version =
-      data::order_version({.has_blocks = data::block_shuffle(job.data()).is_on(),
-                           .has_classes = job.data().length_classes() > 0,
-                           .is_mixed = job.data().mix_size() > 0});
+  const uint64_t order_version = lockstep::order_version({.has_blocks = block_shuffle(job.data()).is_on(),
+                                                .has_classes = job.data().length_classes() > 0,
+                                                .is_mixed = job.data().mix_size() > 0});
   entries.push_back({kOrderVersionKey, std::to_string(order_version)});
   for (int i = 0; i < facts.mixed_size(); ++i) {
     const wire::MixedFacts& mixed = facts.mixed(i);
@@ -51,7 +50,7 @@ void add_facts(const wire::JobSpec& job, const wire::DataFacts& facts,
 // all other keys.
 std::optional<std::string> what_counts(const std::string& key, std::string value,
                                        const wire::DataSpec& data) {
-  const data::BlockShuffle blocks = data::block_shuffle(data);
+  const BlockShuffle blocks = block_shuffle(data);
   if (key == "data.mix_weight" && data.mix_size() == 0 && data.mix_weight() <= 1) return {};
   const bool is_number_of_blocks = key == kBlockSamplesKey || key == kWindowBlocksKey;
   if ((is_number_of_blocks || key == "data.shuffle") && !blocks.is_on()) return {};
@@ -144,13 +143,13 @@ uint64_t stored_global_batch(const wire::JobSpec& job, const std::vector<Identit
   return batch;
 }
 
-Result<std::vector<data::MixedPart>> stored_parts(const std::vector<IdentityEntry>& identity) {
+Result<std::vector<MixedPart>> stored_parts(const std::vector<IdentityEntry>& identity) {
   const std::map<std::string, std::string> map = by_key(identity);
-  std::vector<data::MixedPart> parts;
+  std::vector<MixedPart> parts;
   for (size_t set = 0; set < limits::kMixedDatasets; ++set) {
     const auto fingerprint = map.find(mixed_fingerprint_key(set));
     if (fingerprint == map.end()) break;
-    data::MixedPart part{fingerprint->second, 0, 0};
+    MixedPart part{fingerprint->second, 0, 0};
     uint64_t weight = 0;
     LOCKSTEP_RETURN_IF_ERROR(read_number(identity, mixed_samples_key(set), &part.samples));
     LOCKSTEP_RETURN_IF_ERROR(read_number(identity, mixed_weight_key(set), &weight));
@@ -172,8 +171,8 @@ Result<wire::DataFacts> stored_facts(const std::vector<IdentityEntry>& stored) {
     if (entry.key == kFingerprintKey) facts.set_train_fingerprint(entry.value);
     if (entry.key == kEvalFingerprintKey) facts.set_eval_fingerprint(entry.value);
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<data::MixedPart> parts, stored_parts(stored));
-  for (const data::MixedPart& part : parts) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<MixedPart> parts, stored_parts(stored));
+  for (const MixedPart& part : parts) {
     wire::MixedFacts& mixed = *facts.add_mixed();
     mixed.set_fingerprint(part.fingerprint);
     mixed.set_samples(part.samples);

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "comm/run/plan/mixture.h"
 #include "comm/wire/control.pb.h"
 #include "coordinator/journal/journal_entry.h"
-#include "data/order/mixture.h"
 
 namespace lockstep::coordinator {
 
@@ -66,7 +66,7 @@ uint32_t resolve_slots(const wire::JobSpec& job, const std::vector<IdentityEntry
 uint64_t stored_global_batch(const wire::JobSpec& job, const std::vector<IdentityEntry>& stored);
 
 // The data sets of a mixture, not yet checked; empty: it is none. kBadData as read_number().
-Result<std::vector<data::MixedPart>> stored_parts(const std::vector<IdentityEntry>& identity);
+Result<std::vector<MixedPart>> stored_parts(const std::vector<IdentityEntry>& identity);
 
 // The facts of a script's data, which the journal has from its workers. kBadData if a key is
 // missing or not a number.

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "comm/base/ids.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "coordinator/journal/journal_entry.h"
 
 namespace lockstep::coordinator {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "comm/base/planted_bug.h"
+#include "comm/run/evaluation/evaluation_due.h"
 #include "coordinator/state/identity.h"
-#include "data/order/evaluation_due.h"
 
 namespace lockstep::coordinator {
 
@@ -16,8 +16,7 @@ Options make_options(const wire::JobSpec& job, const wire::DataFacts& facts, std
   options.identity = identity_of(job, facts);
   const uint64_t batch = options.is_batch_open() ? job.train().slots() : job.train().global_batch();
   options.shape = {facts.open() ? batch : facts.train_samples(), batch, job.train().slots()};
-  options.total_steps =
-      data::total_steps(options.shape, job.train().epochs(), job.train().max_steps());
+  options.total_steps = total_steps(options.shape, job.train().epochs(), job.train().max_steps());
   options.workers = job.cluster().workers();
   options.min_workers = std::max(1u, job.cluster().min_workers());
   const auto ms = [](uint32_t seconds) { return int64_t{seconds} * 1000; };
@@ -54,8 +53,8 @@ Result<Options> resolve_options(wire::JobSpec job, wire::DataFacts facts,
 }
 
 bool is_evaluated_after(Step step, const Options& options) {
-  return data::evaluation_due(data::evaluations_of(options.job, options.facts, options.shape), step,
-                              options.total_steps);
+  return evaluation_due(evaluations_of(options.job, options.facts, options.shape), step,
+                        options.total_steps);
 }
 
 }  // namespace lockstep::coordinator

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "comm/run/job/predictions.h"
+#include "comm/run/plan/step_plan.h"
 #include "comm/wire/control.pb.h"
-#include "comm/wire/predictions.h"
 #include "coordinator/journal/journal_entry.h"
-#include "data/order/step_plan.h"
 
 namespace lockstep::coordinator {
 
@@ -22,7 +22,7 @@ struct Options {
   std::string run_dir;                  // absolute, as in messages
   std::vector<IdentityEntry> identity;  // frozen when the first generation starts
   std::vector<IdentityEntry> script;    // of it, what a script says of itself; empty: not known
-  data::RunShape shape;                 // from job and facts
+  RunShape shape;                       // from job and facts
   uint64_t total_steps = 0;             // the run ends after so many applied steps
 
   uint32_t workers = 1;      // members to wait for before the first generation

@@ -16,8 +16,8 @@ bool is_cut_due(const JournalContents& contents, const SkipEntry& skip) {
 
 }  // namespace
 
-data::SkipSet skips_in(std::span<const SkipEntry> skips, Generation generation) {
-  data::SkipSet set;
+SkipSet skips_in(std::span<const SkipEntry> skips, Generation generation) {
+  SkipSet set;
   for (const SkipEntry& skip : skips) {
     if (holds_in(skip, generation)) set.add(skip.step, skip.slots.begin, skip.slots.end);
   }
@@ -25,13 +25,13 @@ data::SkipSet skips_in(std::span<const SkipEntry> skips, Generation generation) 
 }
 
 uint64_t samples_in(std::span<const SkipEntry> skips, Generation generation, Step step,
-                    const data::RunShape& shape) {
-  data::SkipSet set;
+                    const RunShape& shape) {
+  SkipSet set;
   for (const SkipEntry& skip : skips) {
     const bool holds = holds_in(skip, generation) && !LOCKSTEP_BUG(kSkippedCountExpected);
     if (skip.step == step && holds) set.add(step, skip.slots.begin, skip.slots.end);
   }
-  return set.counted_samples(data::plan_step(shape, step), step, shape.slots);
+  return set.counted_samples(plan_step(shape, step), step, shape.slots);
 }
 
 std::optional<Step> newest_sound(const JournalContents& contents) {

@@ -13,8 +13,8 @@
 #include <optional>
 #include <span>
 
+#include "comm/run/plan/skip_set.h"
 #include "coordinator/journal/journal.h"
-#include "data/order/skip_set.h"
 
 namespace lockstep::coordinator {
 
@@ -24,11 +24,11 @@ inline bool holds_in(const SkipEntry& skip, Generation generation) {
 }
 
 // The slots that `generation` leaves out.
-data::SkipSet skips_in(std::span<const SkipEntry> skips, Generation generation);
+SkipSet skips_in(std::span<const SkipEntry> skips, Generation generation);
 
 // How many samples a step of that generation counts.
 uint64_t samples_in(std::span<const SkipEntry> skips, Generation generation, Step step,
-                    const data::RunShape& shape);
+                    const RunShape& shape);
 
 // No checkpoint of more steps counts: a later one holds the effect of a skipped step, or of members
 // that disagreed (corruption.h). Nothing: all checkpoints of the lineage count.

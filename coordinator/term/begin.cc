@@ -3,9 +3,9 @@
 #include <google/protobuf/util/json_util.h>
 #include <unistd.h>
 
-#include "comm/rundir/layout.h"
-#include "comm/rundir/run_files.h"
-#include "comm/wire/predictions.h"
+#include "comm/run/directory/layout.h"
+#include "comm/run/directory/run_files.h"
+#include "comm/run/job/predictions.h"
 #include "coordinator/journal/journal_sqlite.h"
 #include "coordinator/term/lineage.h"
 

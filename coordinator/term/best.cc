@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "comm/base/clock.h"
-#include "comm/rundir/layout.h"
-#include "coordinator/checkpoint/store.h"
-#include "coordinator/claims/claim.h"
+#include "comm/run/checkpoint/store.h"
+#include "comm/run/directory/claim.h"
+#include "comm/run/directory/layout.h"
 #include "coordinator/journal/journal_sqlite.h"
 #include "coordinator/state/evaluations.h"
 #include "coordinator/term/begin.h"
@@ -14,7 +14,7 @@ namespace lockstep::coordinator {
 
 Result<WayBack> go_back_to_best(const std::string& run_dir, const wire::JobSpec& job) {
   const std::string path = journal_path(run_dir);
-  if (!data::keeps_best(job.checkpoint().best()))
+  if (!keeps_best(job.checkpoint().best()))
     return Status(
         Code::kUsage,
         "--from-checkpoint best: checkpoint.best is none, so nobody has said what is best; "
@@ -29,7 +29,7 @@ Result<WayBack> go_back_to_best(const std::string& run_dir, const wire::JobSpec&
   LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents, journal->load());
   EvalEntries evals;
   for (const EvalEntry& eval : contents.evals) evals[eval.step] = eval;
-  const data::BestBy by = data::best_by(job.checkpoint().best());
+  const BestBy by = best_by(job.checkpoint().best());
   const CheckpointEntry* way_back = way_to_best(contents.checkpoints, evals, by, kNoStep);
   const CheckpointEntry* best =
       way_back != nullptr ? way_back : best_checkpoint(contents.checkpoints, evals, by, kNoStep);

@@ -4,7 +4,7 @@
 
 #include "comm/base/counted.h"
 #include "comm/base/text/shell_word.h"
-#include "comm/rundir/layout.h"
+#include "comm/run/directory/layout.h"
 #include "coordinator/journal/journal_head.h"
 
 namespace lockstep::coordinator {

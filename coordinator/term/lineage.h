@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "coordinator/checkpoint/store.h"
+#include "comm/run/checkpoint/store.h"
 #include "coordinator/journal/journal.h"
 
 namespace lockstep::coordinator {

@@ -9,9 +9,9 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/file.h"
-#include "comm/rundir/layout.h"
-#include "coordinator/checkpoint/store.h"
-#include "coordinator/claims/claim.h"
+#include "comm/run/checkpoint/store.h"
+#include "comm/run/directory/claim.h"
+#include "comm/run/directory/layout.h"
 #include "coordinator/journal/history.h"
 #include "coordinator/journal/journal_head.h"
 #include "coordinator/journal/journal_sqlite.h"
@@ -117,7 +117,7 @@ void add_steps(const Manifest& manifest, const Options& options, const std::stri
       recorded[record.step()] = step_entry(record, manifest.generation);
   }
   for (Step step = 0; step < end; ++step) {
-    const data::StepPlan plan = data::plan_step(options.shape, step);
+    const StepPlan plan = plan_step(options.shape, step);
     const auto record = recorded.find(step);
     const bool is_known = record != recorded.end() || step < told.size();
     StepEntry entry = record != recorded.end() ? record->second

@@ -17,7 +17,7 @@
 #include "comm/base/alive.h"
 #include "comm/base/log.h"
 #include "comm/base/status.h"
-#include "coordinator/checkpoint/store.h"
+#include "comm/run/checkpoint/store.h"
 #include "coordinator/journal/journal.h"
 #include "coordinator/state/options.h"
 #include "coordinator/state/state.h"

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "comm/base/host_name.h"
-#include "comm/rundir/layout.h"
+#include "comm/run/directory/layout.h"
 #include "coordinator/journal/journal_copy.h"
 #include "coordinator/journal/journal_head.h"
 #include "coordinator/term/lineage.h"

@@ -22,8 +22,8 @@
 
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
-#include "coordinator/claims/claim.h"
-#include "coordinator/run_dir/run_dir.h"
+#include "comm/run/directory/claim.h"
+#include "comm/run/directory/run_lock.h"
 
 namespace lockstep::coordinator {
 

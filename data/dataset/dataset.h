@@ -45,12 +45,12 @@
 
 #include "comm/base/check.h"
 #include "comm/base/status.h"
+#include "comm/run/plan/mixture.h"
 #include "data/base/source_notes.h"
 #include "data/dataset/channel_statistics.h"
 #include "data/dataset/sample_shape.h"
 #include "data/dataset/samples.h"
 #include "data/io/file_extent.h"
-#include "data/order/mixture.h"
 
 namespace lockstep::source {
 class RemoteFiles;
@@ -63,7 +63,7 @@ struct DatasetFacts {
   uint64_t samples = 0;  // > 0
   SampleShape shape{};
   uint32_t classes = 0;  // largest label + 1, or the vocabulary's size
-  // A name of kNamedFormats (comm/wire/data_formats.h): what the files are, so never "auto", and
+  // A name of kNamedFormats (comm/run/job/data_formats.h): what the files are, so never "auto", and
   // "tokens" or "arrow_images" where they turned out to be these.
   std::string format{};
   std::string fingerprint{};  // XXH3-128, 32 hex digits

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "comm/wire/control.pb.h"
+#include "comm/run/job/data_facts.pb.h"
 #include "data/dataset/dataset.h"
 
 namespace lockstep::data {

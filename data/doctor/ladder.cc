@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "comm/base/clock.h"
-#include "comm/wire/graph_rule.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/graph_rule.h"
+#include "comm/run/job/job.pb.h"
+#include "comm/run/plan/job_shuffle.h"
 #include "data/doctor/cold.h"
 #include "data/doctor/machine_limits.h"
 #include "data/doctor/sample_pool.h"
 #include "data/doctor/windows.h"
 #include "data/open/job_cut.h"
-#include "data/order/job_shuffle.h"
 #include "data/prefetch/prefetch_policy.h"
 #include "data/read/job_loader.h"
 #include "data/read/loader.h"
@@ -65,7 +65,7 @@ class Ladder {
   const data::Dataset& dataset_;
   const LadderOptions& options_;
   Measurements& out_;
-  const data::RunShape shape_;
+  const RunShape shape_;
   const SystemClock clock_;
   const int64_t end_ns_;
   uint32_t rungs_begun_ = 0;
@@ -246,7 +246,7 @@ Status Ladder::measure() {
 
 }  // namespace
 
-data::RunShape share_of_worker(const wire::JobSpec& job, uint64_t samples) {
+RunShape share_of_worker(const wire::JobSpec& job, uint64_t samples) {
   const uint32_t slots = std::max(1u, job.train().slots());
   const uint64_t slot = rounded_up(job.train().global_batch(), slots);
   const uint64_t own = rounded_up(slots, std::max(1u, job.cluster().workers()));
@@ -272,7 +272,7 @@ Setting setting_of(const wire::JobSpec& job, const data::Dataset& dataset) {
   setting.uses_graphs = wants_graphs(job) && setting.can_use_graphs;
   setting.precision = job.train().precision();
   setting.can_shuffle_blocks =
-      !data::block_shuffle(job.data()).is_on() && job.data().length_classes() == 0;
+      !block_shuffle(job.data()).is_on() && job.data().length_classes() == 0;
   setting.read_ahead_mb = job.data().read_ahead_mb();
   return setting;
 }

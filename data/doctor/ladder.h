@@ -8,10 +8,10 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
+#include "comm/run/plan/step_plan.h"
 #include "data/dataset/dataset.h"
 #include "data/doctor/measurements.h"
-#include "data/order/step_plan.h"
 
 namespace lockstep::doctor {
 
@@ -24,7 +24,7 @@ struct LadderOptions {
 };
 
 // One worker's share of a job's slots, as the shape of a run of its own.
-data::RunShape share_of_worker(const wire::JobSpec& job, uint64_t samples);
+RunShape share_of_worker(const wire::JobSpec& job, uint64_t samples);
 
 // For one worker of a job. REQUIRES: the global batch is a number.
 Setting setting_of(const wire::JobSpec& job, const data::Dataset& dataset);

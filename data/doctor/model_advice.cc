@@ -4,8 +4,8 @@
 #include <bit>
 #include <cstdio>
 
-#include "comm/wire/models/resnet_spec.h"
-#include "comm/wire/predictions.h"
+#include "comm/run/job/models/resnet_spec.h"
+#include "comm/run/job/predictions.h"
 
 namespace lockstep::doctor {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "data/dataset/dataset.h"
 #include "data/doctor/measurements.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "comm/base/byte_units.h"
-#include "data/order/epoch_order.h"
+#include "comm/run/plan/epoch_order.h"
 #include "data/read/job_order.h"
 #include "data/transform/augment.h"
 #include "data/transform/transform_list.h"
@@ -31,16 +31,16 @@ data::ImageForm form_of(const wire::JobSpec& job, const data::Dataset& dataset) 
 }
 
 Result<SamplePool> SamplePool::choose(const data::Dataset& dataset, const wire::JobSpec& job,
-                                      const data::RunShape& shape) {
+                                      const RunShape& shape) {
   SamplePool pool;
-  const data::EpochOrder order(data::job_order(job, dataset), /*epoch=*/0);
-  const uint64_t epoch_steps = data::steps_per_epoch(shape);
+  const EpochOrder order(data::job_order(job, dataset), /*epoch=*/0);
+  const uint64_t epoch_steps = steps_per_epoch(shape);
   pool.stored_bytes_ = dataset.shape().stored_bytes();
   pool.is_encoded_ = dataset.is<data::EncodedImages>();
   const uint64_t most =
       pool.is_encoded_ ? kEncodedSamples : std::min(kPoolSamples, kPoolBytes / pool.stored_bytes_);
   while (pool.steps_ < epoch_steps && (pool.steps_ == 0 || pool.samples_.size() < most)) {
-    const data::StepPlan plan = data::plan_step(shape, pool.steps_++);
+    const StepPlan plan = plan_step(shape, pool.steps_++);
     for (uint64_t i = 0; i < plan.samples; ++i) pool.samples_.push_back(order.at(plan.begin + i));
   }
   if (pool.is_encoded_) pool.encoded_.resize(pool.samples_.size());

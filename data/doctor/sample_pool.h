@@ -13,10 +13,10 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/status.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
+#include "comm/run/plan/step_plan.h"
 #include "data/base/thread_team.h"
 #include "data/dataset/dataset.h"
-#include "data/order/step_plan.h"
 #include "data/read/sample_team.h"
 
 namespace lockstep::doctor {
@@ -29,7 +29,7 @@ class SamplePool {
   SamplePool() = default;
   // Takes whole steps, at least one: about 64 MiB of stored samples, or a thousand encoded samples.
   static Result<SamplePool> choose(const data::Dataset& dataset, const wire::JobSpec& job,
-                                   const data::RunShape& shape);
+                                   const RunShape& shape);
 
   std::span<const uint64_t> samples() const { return samples_; }
   uint64_t steps() const { return steps_; }

@@ -5,7 +5,7 @@
 #include <system_error>
 #include <vector>
 
-#include "comm/wire/data_formats.h"
+#include "comm/run/job/data_formats.h"
 #include "data/files/list_files.h"
 #include "data/files/mapped_file.h"
 #include "data/formats/arrays/npz_pair.h"

@@ -5,7 +5,7 @@
 #include <system_error>
 
 #include "comm/base/check.h"
-#include "comm/wire/data_formats.h"
+#include "comm/run/job/data_formats.h"
 #include "data/formats/arrow/arrow_file.h"
 #include "data/formats/images/stem_directory.h"
 #include "data/formats/shards/tfrecord.h"

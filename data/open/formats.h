@@ -1,7 +1,7 @@
 // The table of data formats: one row for each.
 //
 // To add a format, write its files in data/formats, add its name to kNamedFormats
-// (comm/wire/data_formats.h) and its row to the table in formats.cc.
+// (comm/run/job/data_formats.h) and its row to the table in formats.cc.
 //
 // Thread-safety: constants and pure functions.
 #pragma once

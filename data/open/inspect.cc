@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "comm/base/text/printable.h"
-#include "comm/wire/data_formats.h"
-#include "comm/wire/data_legend.h"
+#include "comm/run/job/data_formats.h"
+#include "comm/run/job/data_legend.h"
 #include "data/dataset/float_image.h"
 #include "data/dataset/id_row.h"
 #include "data/formats/images/image_tree.h"

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "comm/wire/control.pb.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/data_facts.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "data/base/column_names.h"
 #include "data/base/progress.h"
 #include "data/base/split.h"

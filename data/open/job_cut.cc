@@ -3,8 +3,8 @@
 #include <charconv>
 
 #include "comm/base/byte_units.h"
-#include "comm/wire/job.pb.h"
-#include "comm/wire/loss_kind.h"
+#include "comm/run/job/job.pb.h"
+#include "comm/run/job/loss_kind.h"
 #include "data/transform/transform_list.h"
 
 namespace lockstep::data {

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "comm/wire/data_formats.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/data_formats.h"
+#include "comm/run/job/job.pb.h"
 #include "data/dataset/framed_dataset.h"
 #include "data/formats/images/encoded_dataset.h"
 #include "data/formats/tokens/token_dataset.h"

@@ -24,7 +24,7 @@ class DatasetSpec;
 
 namespace lockstep::data {
 
-// Opens by spec.format, one of kDataFormats (comm/wire/data_formats.h):
+// Opens by spec.format, one of kDataFormats (comm/run/job/data_formats.h):
 //
 //   auto      as detect_format() finds it
 //   idx       a directory with the standard IDX files (train-images..., train-labels... for kTrain,

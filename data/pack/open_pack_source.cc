@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "comm/base/limits.h"
-#include "comm/wire/data_formats.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/data_formats.h"
+#include "comm/run/job/job.pb.h"
 #include "data/formats/arrow/arrow_choice.h"
 #include "data/formats/images/encoded_dataset.h"
 #include "data/formats/images/encoded_files.h"

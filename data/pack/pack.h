@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "data/base/column_names.h"
 #include "data/base/progress.h"
 

@@ -12,8 +12,8 @@
 #include <memory>
 #include <utility>
 
+#include "comm/run/plan/batch_sequence.h"
 #include "data/dataset/dataset.h"
-#include "data/order/batch_sequence.h"
 #include "data/prefetch/prefetcher.h"
 
 namespace lockstep::data {

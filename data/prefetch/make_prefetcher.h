@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "comm/base/status.h"
-#include "data/order/batch_sequence.h"
+#include "comm/run/plan/batch_sequence.h"
 #include "data/prefetch/prefetcher.h"
 
 namespace lockstep::data {

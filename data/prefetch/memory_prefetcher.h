@@ -16,7 +16,7 @@
 
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
-#include "data/order/batch_sequence.h"
+#include "comm/run/plan/batch_sequence.h"
 #include "data/prefetch/disk_watch.h"
 #include "data/prefetch/prefetcher.h"
 

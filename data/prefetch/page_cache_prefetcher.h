@@ -15,8 +15,8 @@
 #include <functional>
 #include <optional>
 
+#include "comm/run/plan/batch_sequence.h"
 #include "data/dataset/dataset.h"
-#include "data/order/batch_sequence.h"
 #include "data/prefetch/prefetcher.h"
 
 namespace lockstep::data {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "comm/base/byte_units.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "data/io/file_system.h"
 #include "data/io/page_cache_reader.h"
 #include "data/io/pread_reader.h"

@@ -1,5 +1,5 @@
 // What a loader does ahead of the batch it makes, so that the batch does not wait for a disk or a
-// network. The order of samples is known to the end of the run (data/order/batch_sequence.h), so
+// network. The order of samples is known to the end of the run (comm/run/plan/batch_sequence.h), so
 // every prefetcher walks the same order as the loader, some samples ahead.
 //
 //   samples                              prefetcher               what it does ahead
@@ -25,7 +25,7 @@
 
 #include <cstdint>
 
-#include "data/order/batch_sequence.h"
+#include "comm/run/plan/batch_sequence.h"
 
 namespace lockstep::data {
 

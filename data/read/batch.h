@@ -22,7 +22,7 @@ struct Batch {
       nullptr;  // (B, T), also of rows of ids, or (B, 2, T) with positions behind the tokens
   const int64_t* labels = nullptr;  // (B) of images, (B, T) of sequences
   MixShares shares;                 // the rest belongs to the sample before (batch_mix.h)
-  uint64_t digest = 0;              // data/order/digest.h
+  uint64_t digest = 0;              // comm/run/plan/digest.h
   SampleShape shape;                // the pointers are 64-byte aligned
 
   const void* inputs() const {

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "data/dataset/dataset.h"
 #include "data/read/loader.h"
 #include "data/read/loader_tuning.h"

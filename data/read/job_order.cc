@@ -1,6 +1,6 @@
 #include "data/read/job_order.h"
 
-#include "data/order/job_shuffle.h"
+#include "comm/run/plan/job_shuffle.h"
 
 namespace lockstep::data {
 

@@ -4,9 +4,9 @@
 // Thread-safety: pure functions.
 #pragma once
 
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
+#include "comm/run/plan/epoch_order.h"
 #include "data/dataset/dataset.h"
-#include "data/order/epoch_order.h"
 
 namespace lockstep::data {
 

@@ -12,10 +12,10 @@
 #include <optional>
 
 #include "comm/base/ids.h"
+#include "comm/run/plan/epoch_order.h"
+#include "comm/run/plan/skip_set.h"
+#include "comm/run/plan/step_plan.h"
 #include "data/dataset/dataset.h"
-#include "data/order/epoch_order.h"
-#include "data/order/skip_set.h"
-#include "data/order/step_plan.h"
 
 namespace lockstep::data {
 

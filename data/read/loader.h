@@ -29,10 +29,10 @@
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
 #include "comm/collectives/reduction_tree.h"
+#include "comm/run/plan/epoch_order.h"
+#include "comm/run/plan/skip_set.h"
+#include "comm/run/plan/step_plan.h"
 #include "data/dataset/channel_statistics.h"
-#include "data/order/epoch_order.h"
-#include "data/order/skip_set.h"
-#include "data/order/step_plan.h"
 #include "data/read/batch.h"
 #include "data/read/image_form.h"
 

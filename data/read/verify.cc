@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "comm/base/clock.h"
-#include "comm/wire/data_formats.h"
+#include "comm/run/job/data_formats.h"
 #include "data/base/thread_team.h"
 #include "data/formats/images/encoded_dataset.h"
 #include "data/formats/images/encoded_files.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "data/base/progress.h"
 #include "data/base/source_notes.h"
 #include "data/dataset/sample_cut.h"

@@ -1,7 +1,7 @@
 #include "data/transform/legend.h"
 
 #include "comm/base/limits.h"
-#include "comm/wire/data_legend.h"
+#include "comm/run/job/data_legend.h"
 #include "data/transform/normalize.h"
 #include "data/transform/transform_list.h"
 

@@ -1,4 +1,4 @@
-// What a run keeps of the meaning of its data (comm/wire/data_legend.h).
+// What a run keeps of the meaning of its data (comm/run/job/data_legend.h).
 // Thread-safety: a pure function.
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "comm/wire/control.pb.h"
+#include "comm/run/job/data_facts.pb.h"
 #include "data/dataset/dataset.h"
 
 namespace lockstep::data {

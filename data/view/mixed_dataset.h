@@ -1,5 +1,5 @@
 // Several data sets as one data set, with samples numbered part after part. A run on it mixes the
-// parts by weight; data/order/mixture.h has the order.
+// parts by weight; comm/run/plan/mixture.h has the order.
 //
 // The first part gives shape, format, statistics and class names. Classes and vocabulary are the
 // largest of all parts. The fingerprint covers the parts' fingerprints and weights.

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "data/base/progress.h"
 #include "data/dataset/dataset.h"
 

@@ -5,9 +5,9 @@
 
 #include "comm/base/check.h"
 #include "comm/base/hash.h"
+#include "comm/run/plan/epoch_order.h"
 #include "data/dataset/content_hash.h"
 #include "data/dataset/facts.h"
-#include "data/order/epoch_order.h"
 #include "data/view/selection.h"
 
 namespace lockstep::data {

@@ -5,7 +5,7 @@
 
 #include "comm/base/check.h"
 #include "comm/base/prng.h"
-#include "data/order/feistel.h"
+#include "comm/run/plan/feistel.h"
 
 namespace lockstep::data {
 namespace {

@@ -2,7 +2,7 @@
 // O(1) memory, for any number of samples.
 //
 // The samples are cut into stripes of kStripeSamples. In each stripe a keyed permutation
-// (data/order/feistel.h) orders the samples. The first of this order are held out, the next are
+// (comm/run/plan/feistel.h) orders the samples. The first of this order are held out, the next are
 // kept, and the rest is not used.
 //
 // How many of each a stripe takes: the count due up to the end of the stripe, rounded down, minus

@@ -13,7 +13,7 @@
 #include "comm/http/http_options.h"
 #include "comm/rpc/asio_transport.h"
 #include "comm/rpc/client.h"
-#include "comm/rundir/run_files.h"
+#include "comm/run/directory/run_files.h"
 #include "comm/wire/control.pb.h"
 #include "comm/wire/in_hand.h"
 #include "deploy/agent/after_loop.h"
@@ -200,7 +200,7 @@ struct Agent::Impl {
 
   // Whether the run has a coordinator at all; one that was never there cannot be lost.
   void look() {
-    loop.call_after(coordinator::kPulseLookMs, [this] { look(); });
+    loop.call_after(kPulseLookMs, [this] { look(); });
     workers.bound_logs();
     if (stopping || goodbye || !was_ready) return;
     if (client->is_ready()) return coordinator.connected();

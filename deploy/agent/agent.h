@@ -33,9 +33,9 @@
 
 #include "comm/base/log.h"
 #include "comm/base/status.h"
+#include "comm/run/job/job.pb.h"
 #include "comm/tls/run_token.h"
 #include "comm/tls/tls_identity.h"
-#include "comm/wire/job.pb.h"
 #include "deploy/agent/worker_launch.h"
 #include "metrics/node/nvml_api.h"
 

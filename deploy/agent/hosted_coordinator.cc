@@ -2,26 +2,26 @@
 
 #include <signal.h>
 
-#include "comm/rundir/layout.h"
-#include "comm/rundir/run_files.h"
-#include "coordinator/claims/claim.h"
+#include "comm/run/directory/claim.h"
+#include "comm/run/directory/layout.h"
+#include "comm/run/directory/run_files.h"
 #include "deploy/agent/exit_decision.h"
 
 namespace lockstep {
 
 HostedCoordinator::HostedCoordinator(HostedCoordinatorOptions options, Logger& logger)
-    : options_(std::move(options)), seat_(coordinator::new_seat(options_.node)), logger_(logger) {}
+    : options_(std::move(options)), seat_(new_seat(options_.node)), logger_(logger) {}
 
 std::optional<int> HostedCoordinator::look(int64_t now_ms) {
   if (is_spent_ || (is_running() && !serves())) return std::nullopt;
-  const auto pulse = coordinator::read_pulse(options_.run_dir);
-  const Term newest = coordinator::newest_claimed(options_.run_dir);
+  const auto pulse = read_pulse(options_.run_dir);
+  const Term newest = newest_claimed(options_.run_dir);
   switch (watch_.see(pulse, newest, now_ms)) {
-    case coordinator::PulseWatch::Verdict::kWait:
+    case PulseWatch::Verdict::kWait:
       return std::nullopt;
-    case coordinator::PulseWatch::Verdict::kEnded:
+    case PulseWatch::Verdict::kEnded:
       return pulse->exit_code;
-    case coordinator::PulseWatch::Verdict::kLost:
+    case PulseWatch::Verdict::kLost:
       break;
   }
   watch_.forget();
@@ -32,8 +32,8 @@ std::optional<int> HostedCoordinator::look(int64_t now_ms) {
   }
   if (!options_.may_claim) return std::nullopt;
   logger_.warn("coordinator_machine_lost",
-               "no sign of life from the coordinator for " +
-                   std::to_string(coordinator::kStillMs / 1000) + " s: this node claims the run",
+               "no sign of life from the coordinator for " + std::to_string(kStillMs / 1000) +
+                   " s: this node claims the run",
                {{"term", newest + 1}});
   start({"--after", std::to_string(newest)}, now_ms);
   return std::nullopt;

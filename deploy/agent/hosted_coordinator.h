@@ -1,6 +1,6 @@
 // The coordinator that an agent keeps after the machine of the last coordinator was lost.
 //
-//   no connection ──▶ watch: pulse and claims (coordinator/claims/pulse.h)
+//   no connection ──▶ watch: pulse and claims (comm/run/directory/pulse.h)
 //                       │ changes: a coordinator is there, and will be found
 //                       │ ended: the run is over
 //                       └ still for kStillMs, and we may ──▶ start --take-over --after TERM
@@ -24,7 +24,7 @@
 
 #include "comm/base/limits.h"
 #include "comm/base/log.h"
-#include "coordinator/claims/pulse.h"
+#include "comm/run/directory/pulse.h"
 #include "deploy/agent/process.h"
 #include "deploy/agent/restart_budget.h"
 
@@ -66,7 +66,7 @@ class HostedCoordinator {
   HostedCoordinatorOptions options_;
   std::string seat_;
   Logger& logger_;
-  coordinator::PulseWatch watch_;
+  PulseWatch watch_;
   pid_t pid_ = 0;
   bool is_spent_ = false;
   int64_t started_ms_ = 0;

@@ -7,8 +7,8 @@
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
-#include "comm/rundir/layout.h"
-#include "comm/rundir/trust.h"
+#include "comm/run/directory/layout.h"
+#include "comm/run/directory/trust.h"
 
 namespace lockstep {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "comm/wire/predictions.h"
+#include "comm/run/job/predictions.h"
 #include "deploy/agent/launch_env.h"
 
 namespace lockstep {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "deploy/agent/process.h"
 
 namespace lockstep {

@@ -7,7 +7,7 @@
 
 #include "comm/base/hash.h"
 #include "comm/base/limits.h"
-#include "comm/rundir/layout.h"
+#include "comm/run/directory/layout.h"
 #include "deploy/agent/log_bound.h"
 
 namespace lockstep {

@@ -15,7 +15,7 @@
 #include "comm/inherited/standard_streams.h"
 #include "comm/net/network.h"
 #include "comm/rpc/asio_transport.h"
-#include "comm/rundir/layout.h"
+#include "comm/run/directory/layout.h"
 #include "comm/tls/run_token.h"
 #include "comm/tls/tls_identity.h"
 #include "deploy/preflight/directory_check.h"

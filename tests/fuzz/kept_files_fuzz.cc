@@ -12,7 +12,7 @@
 
 #include "comm/base/check.h"
 #include "comm/base/hash.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "data/dataset/sample_cut.h"
 #include "data/formats/tokens/document_ends.h"
 #include "data/formats/tokens/open_tokens.h"

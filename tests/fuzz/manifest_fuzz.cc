@@ -7,7 +7,7 @@
 
 #include "comm/base/check.h"
 #include "comm/base/hash.h"
-#include "coordinator/checkpoint/manifest.h"
+#include "comm/run/checkpoint/manifest.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "comm/base/check.h"
-#include "data/safetensors/header.h"
+#include "comm/run/checkpoint/safetensors_header.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   namespace safetensors = lockstep::safetensors;

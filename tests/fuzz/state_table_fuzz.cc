@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "comm/base/check.h"
-#include "coordinator/checkpoint/safetensors.h"
-#include "coordinator/checkpoint/state_table.h"
+#include "comm/run/checkpoint/safetensors.h"
+#include "comm/run/checkpoint/state_table.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);

@@ -6,7 +6,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "tests/unit/data/HOSTILE.md"
-TESTS = ("tests/unit/data", "tests/unit/source", "tests/unit/checkpoint")
+TESTS = ("tests/unit/data", "tests/unit/source", "tests/unit/run/checkpoint")
 # What is read beside the formats that a job can name, by the beginning of its row.
 OTHERS = ("Parquet", "data elsewhere", "documents of Arrow's lists", "the index in the cache",
           "an inflated copy in the cache", "ends of documents in the cache",
@@ -60,7 +60,7 @@ class Hostile(unittest.TestCase):
             self.assertEqual(len([row for row in rows() if row[0].startswith(what)]), 1, what)
 
     def test_no_format_is_missing(self):
-        text = (ROOT / "comm/wire/data_formats.h").read_text()
+        text = (ROOT / "comm/run/job/data_formats.h").read_text()
         formats = re.findall(r'\.name = "(\w+)"', text)
         told = {name for row in rows() for name in re.findall(r"`(\w+)`", row[0])}
         self.assertEqual(set(formats) - {"auto"} - told, set())

@@ -261,7 +261,7 @@ class Int8Refused(Int8Test):
         self.assertEqual(list(self.scratch.glob("out*")), [])
 
     def sign_again(self, path, content):
-        """The checkpoint is whole with the new content (coordinator/checkpoint/weights_hash.h)."""
+        """The checkpoint is whole with the new content (comm/run/checkpoint/weights_hash.h)."""
         le64 = lambda n: n.to_bytes(8, "little")
         hashes = []
         whole = b"lockstep weights 1\n"

@@ -79,17 +79,16 @@ class Watch final : public Check {
 
   void on_rollback(Step to) {
     ++seen_.rollbacks;
-    const data::BestBy by = data::best_by(world_.options.best);
-    data::EvalTrack track;
+    const BestBy by = best_by(world_.options.best);
+    EvalTrack track;
     for (const auto& [step, mark] : evals_) track.add(mark, by);
     evals_.erase(evals_.upper_bound(to), evals_.end());
-    if (data::keeps_best(world_.options.best) && track.best.step > to)
-      ++seen_.rollbacks_across_the_best;
+    if (keeps_best(world_.options.best) && track.best.step > to) ++seen_.rollbacks_across_the_best;
   }
 
   const World& world_;
   Seen& seen_;
-  std::map<Step, data::EvalMark> evals_;               // of the lineage
+  std::map<Step, EvalMark> evals_;                     // of the lineage
   std::map<Generation, Step> evaluated_when_planned_;  // the last one before the change
   std::set<Generation> started_;
   std::set<Generation> is_rebalance_;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "comm/base/prng.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "tests/support/files.h"
 #include "tests/support/gzip_writer.h"
 #include "tests/support/temporary_directory.h"

@@ -15,16 +15,16 @@
 #include <vector>
 
 #include "comm/base/limits.h"
-#include "comm/rundir/layout.h"
-#include "comm/rundir/run_files.h"
+#include "comm/run/checkpoint/store.h"
+#include "comm/run/directory/layout.h"
+#include "comm/run/directory/run_files.h"
+#include "comm/run/plan/fold_digest.h"
 #include "coordinator/audit/run_order.h"
-#include "coordinator/checkpoint/store.h"
 #include "coordinator/journal/eval_file.h"
 #include "coordinator/journal/history.h"
 #include "coordinator/journal/journal_sqlite.h"
 #include "coordinator/state/identity.h"
 #include "coordinator/term/begin.h"
-#include "data/order/fold_digest.h"
 #include "tests/support/small_checkpoint.h"
 
 namespace lockstep::coordinator {
@@ -147,12 +147,12 @@ class LongRunMaker {
   }
 
   void add_folds(Step first, Step last, std::vector<JournalEntry>* entries) {
-    const Step block = data::fold_block_steps(kLongRunSlots);
+    const Step block = fold_block_steps(kLongRunSlots);
     for (Step begin = first; begin < last; begin += block) {
       const Step end = std::min(begin + block, last);
-      data::FoldDigest digest;
+      FoldDigest digest;
       for (Step step = begin; step < end; ++step) {
-        const data::StepPlan plan = plan_->step(step);
+        const StepPlan plan = plan_->step(step);
         for (uint32_t slot = 0; slot < kLongRunSlots; ++slot)
           digest.add(step, slot, plan_->digest(plan, slot), plan_->positions(plan, slot).size());
       }
@@ -166,7 +166,7 @@ class LongRunMaker {
         entries->push_back(RecordsEntry{1, 1, step / limits::kRecordBatchSteps + 1, {}});
       wire::StepRecord& record = std::get<RecordsEntry>(entries->back()).records.emplace_back();
       record.set_step(step);
-      const data::StepPlan plan = plan_->step(step);
+      const StepPlan plan = plan_->step(step);
       for (uint32_t slot = 0; slot < kLongRunSlots; ++slot) {
         wire::SlotDigest* digest = record.add_slots();
         digest->set_slot(slot);

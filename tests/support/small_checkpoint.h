@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "coordinator/checkpoint/store.h"
+#include "comm/run/checkpoint/store.h"
 
 namespace lockstep {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "data/order/epoch_order.h"
+#include "comm/run/plan/epoch_order.h"
 #include "data/read/job_order.h"
 #include "data/read/sample_reader.h"
 
@@ -49,8 +49,7 @@ class CachedImages final : public CachedSamples, public data::Labels, public dat
 // Of each sequence its inputs, and behind them its labels.
 class CachedSequences final : public data::Sequences {
  public:
-  CachedSequences(const data::As<data::Sequences>& of, const data::EpochOrder& order,
-                  uint64_t samples)
+  CachedSequences(const data::As<data::Sequences>& of, const EpochOrder& order, uint64_t samples)
       : inputs_(of.dataset().shape().elements()), each_(inputs_ + of.dataset().shape().labels()) {
     values_.resize(samples * each_);
     for (uint64_t i = 0; i < samples; ++i) {
@@ -89,7 +88,7 @@ Status copy_image(const data::SampleReader& reader, data::SampleHand& hand, uint
 Result<std::unique_ptr<data::Dataset>> cache_batch(const data::Dataset& dataset,
                                                    const wire::JobSpec& job, uint64_t samples) {
   const uint64_t count = std::min(samples, data::epoch_units(dataset));
-  const data::EpochOrder order(data::job_order(job, dataset), /*epoch=*/0);
+  const EpochOrder order(data::job_order(job, dataset), /*epoch=*/0);
   const data::SampleShape& shape = dataset.shape();
   data::DatasetFacts facts{.samples = count,
                            .shape = shape,

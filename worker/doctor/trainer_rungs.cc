@@ -59,7 +59,7 @@ class Trainer {
 Result<std::unique_ptr<Trainer>> Trainer::create(const wire::JobSpec& job,
                                                  const data::Dataset& dataset, const Kind& kind,
                                                  DeviceModule* module) {
-  const data::RunShape share = doctor::share_of_worker(job, data::epoch_units(dataset));
+  const RunShape share = doctor::share_of_worker(job, data::epoch_units(dataset));
   std::unique_ptr<Trainer> trainer(new Trainer(module != nullptr));
   const uint64_t samples = kind.times * share.global_batch;
   LOCKSTEP_ASSIGN_OR_RETURN(trainer->batch_, cache_batch(dataset, job, samples));

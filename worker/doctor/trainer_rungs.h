@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "data/dataset/dataset.h"
 
 namespace lockstep {

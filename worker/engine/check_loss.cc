@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "comm/wire/loss_rules.h"
-#include "comm/wire/metric_names.h"
+#include "comm/run/job/loss_rules.h"
+#include "comm/run/job/metric_names.h"
 #include "worker/engine/engine_impl.h"
 
 namespace lockstep {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "comm/base/check.h"
-#include "coordinator/checkpoint/held_state.h"
+#include "comm/run/checkpoint/held_state.h"
 #include "data/read/job_loader.h"
 #include "data/read/job_order.h"
 #include "worker/engine/core/step_memory.h"
@@ -164,10 +164,10 @@ Status EngineImpl::check_batches() const {
   const uint64_t full = std::min(shape_.global_batch, shape_.samples);
   const uint64_t rest = shape_.samples % full;
   for (const uint64_t samples : {full, rest == 0 ? full : rest}) {
-    const data::StepPlan plan{.samples = samples};
+    const StepPlan plan{.samples = samples};
     uint64_t last = 0;
     for (uint32_t slot = 0; slot < shape_.slots; ++slot) {
-      const uint64_t size = data::slot_positions(plan, slot, shape_.slots).size();
+      const uint64_t size = slot_positions(plan, slot, shape_.slots).size();
       if (size == std::exchange(last, size) || size == 0) continue;
       LOCKSTEP_RETURN_IF_ERROR(check_slot(samples, slot, size));
     }
@@ -294,7 +294,7 @@ Status EngineImpl::begin_generation(const GenerationView& view, StepGate gate) {
   return Status::ok();
 }
 
-Result<std::unique_ptr<data::Loader>> EngineImpl::make_loader(const data::RunShape& shape,
+Result<std::unique_ptr<data::Loader>> EngineImpl::make_loader(const RunShape& shape,
                                                               const SlotRun& slots, Step first,
                                                               Step end, uint32_t prefetch_batches,
                                                               WorkInHand* in_hand,

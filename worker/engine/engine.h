@@ -27,8 +27,8 @@
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
 #include "comm/collectives/device_collective.h"
+#include "comm/run/checkpoint/state_tensor.h"
 #include "comm/wire/control.pb.h"
-#include "coordinator/checkpoint/state_tensor.h"
 #include "worker/engine/core/generation_view.h"
 
 namespace at {
@@ -95,7 +95,7 @@ class Engine {
   // may have no optimizer state before its first step. An error if the state cannot be had from
   // where it lies.
   virtual Result<std::vector<StateTensor>> state() = 0;
-  // hash_of() the boundary state (coordinator/checkpoint/state_hash.h), without a copy of it.
+  // hash_of() the boundary state (comm/run/checkpoint/state_hash.h), without a copy of it.
   virtual Result<uint64_t> state_hash() = 0;
   // Makes `state` this engine's own, that of `applied_steps` applied steps. Copies by name, from
   // memory that the caller keeps; views of state() are allowed. It takes effect at the next

@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "comm/base/clock.h"
-#include "comm/wire/job.pb.h"
-#include "comm/wire/loss_rules.h"
+#include "comm/run/job/job.pb.h"
+#include "comm/run/job/loss_rules.h"
+#include "comm/run/plan/step_plan.h"
 #include "data/dataset/dataset.h"
-#include "data/order/step_plan.h"
 #include "data/read/label_count.h"
 #include "data/read/loader.h"
 #include "data/read/loader_tuning.h"
@@ -79,7 +79,7 @@ class EngineImpl final : public Engine, private SlotComputer {
  private:
   // A slot, and what becomes of the sums; slot.cc.
   double lr(Step step) const override { return schedule_.lr(step, driver_.view().total_steps); }
-  uint64_t step_labels(const data::StepPlan& plan, Step step, uint64_t samples) override;
+  uint64_t step_labels(const StepPlan& plan, Step step, uint64_t samples) override;
   Result<std::optional<uint64_t>> compute(const SlotTask& task, SlotPort& port) override;
   Result<uint64_t> compute_again(const SlotTask& task) override;
   Result<bool> are_finite(const StepSums& sums) override { return device_->are_finite(sums); }
@@ -142,16 +142,16 @@ class EngineImpl final : public Engine, private SlotComputer {
   uint64_t eval_batch() const { return std::max(1u, job_.train().eval_batch()); }
   void set_threads() const;
   Status use_this_thread();
-  Result<std::unique_ptr<data::Loader>> make_loader(const data::RunShape& shape,
-                                                    const SlotRun& slots, Step first, Step end,
-                                                    uint32_t prefetch_batches, WorkInHand* in_hand,
+  Result<std::unique_ptr<data::Loader>> make_loader(const RunShape& shape, const SlotRun& slots,
+                                                    Step first, Step end, uint32_t prefetch_batches,
+                                                    WorkInHand* in_hand,
                                                     data::LoaderTuning* tuning = nullptr) const;
   void note_tuning();
 
   const wire::JobSpec job_;  // except the global batch: use shape_
   const data::Dataset& train_;
   const data::Dataset* eval_;
-  data::RunShape shape_;  // without a global batch until set_global_batch()
+  RunShape shape_;  // without a global batch until set_global_batch()
   const std::unique_ptr<Model> model_;
   const Schedule schedule_;
   const FlatLayout layout_;

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <span>
 
-#include "comm/wire/predictions.h"
+#include "comm/run/job/predictions.h"
 #include "data/read/cut_padding.h"
 #include "data/read/job_loader.h"
 #include "data/read/label_count.h"
@@ -43,7 +43,7 @@ Result<wire::EvalReport> EngineImpl::run_evaluation() {
                           return score_batch(reader, *team, begin, end, scores);
                         }));
   if (applied > 0) {
-    report.set_epoch(data::plan_step(shape_, applied - 1).epoch);
+    report.set_epoch(plan_step(shape_, applied - 1).epoch);
     report.set_lr(schedule_.lr(applied - 1, driver_.view().total_steps));
   }
   return report;

@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "comm/wire/models/model_table.h"
+#include "comm/run/job/models/model_table.h"
 #include "worker/model/foreign.h"
 
 namespace lockstep {

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "comm/base/status.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "data/dataset/dataset.h"
 #include "worker/engine/core/boundary_state.h"
 #include "worker/model/model.h"

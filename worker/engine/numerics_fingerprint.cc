@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "coordinator/checkpoint/numerics.h"
+#include "comm/run/checkpoint/numerics.h"
 #include "worker/engine/engine_impl.h"
 #include "worker/engine/numerics_effect.h"
 

@@ -9,7 +9,7 @@
 #include <c10/core/DeviceType.h>
 #include <c10/core/ScalarType.h>
 
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 
 namespace lockstep {
 

@@ -7,7 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "comm/wire/loss_kind.h"
+#include "comm/run/job/loss_kind.h"
 #include "worker/model/model.h"
 
 namespace lockstep {

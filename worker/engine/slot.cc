@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-uint64_t EngineImpl::step_labels(const data::StepPlan& plan, Step step, uint64_t samples) {
+uint64_t EngineImpl::step_labels(const StepPlan& plan, Step step, uint64_t samples) {
   if (is_by_sample()) return samples;
   return label_count_.of_step(plan, step, shape_.slots, driver_.view().skips);
 }

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "comm/wire/loss_kind.h"
+#include "comm/run/job/loss_kind.h"
 #include "worker/engine/device/device.h"
 #include "worker/model/model.h"
 

@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "comm/base/limits.h"
-#include "comm/wire/bucket_size.h"
+#include "comm/run/job/bucket_size.h"
 #include "worker/engine/core/largest_slot.h"
 #include "worker/engine/core/memory_meter.h"
 #include "worker/engine/engine_impl.h"
@@ -65,7 +65,7 @@ uint64_t EngineImpl::reserved_bytes() {
 // As compute() does for the first slot of a step, up to its gradient. The loader has read all that
 // it reads ahead.
 Status EngineImpl::compute_trial(uint64_t samples) {
-  const data::RunShape shape{shape_.samples, samples * shape_.slots, shape_.slots};
+  const RunShape shape{shape_.samples, samples * shape_.slots, shape_.slots};
   const uint32_t ahead = std::max(1u, job_.data().prefetch_batches());
   const Step steps = std::min<Step>(ahead, shape.samples / shape.global_batch);  // full ones
   LOCKSTEP_ASSIGN_OR_RETURN(const auto loader,

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "comm/inherited/standard_streams.h"
-#include "comm/rundir/run_files.h"
+#include "comm/run/directory/run_files.h"
 #include "worker/export/script_export.h"
 
 namespace lockstep {

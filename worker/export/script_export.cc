@@ -6,7 +6,7 @@
 #include <exception>
 #include <map>
 
-#include "coordinator/checkpoint/store.h"
+#include "comm/run/checkpoint/store.h"
 #include "worker/model/foreign.h"
 #include "worker/model/model_file.h"
 #include "worker/model/script_module.h"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 
 namespace lockstep {
 

@@ -1,4 +1,4 @@
-// The builder of each model in the table (comm/wire/models/model_table.h). Each model's file has
+// The builder of each model in the table (comm/run/job/models/model_table.h). Each model's file has
 // one row.
 //
 // Thread-safety: constants and pure functions.

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "comm/wire/models/gpt2_spec.h"
+#include "comm/run/job/models/gpt2_spec.h"
 #include "worker/model/spec.h"
 
 namespace lockstep {

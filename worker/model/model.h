@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "data/dataset/sample_shape.h"
 #include "worker/cuda/kernels/layer_kernels.h"
 #include "worker/model/gradient_sink.h"

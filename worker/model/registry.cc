@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "comm/base/text/nearest.h"
-#include "comm/wire/loss_kind.h"
-#include "comm/wire/models/model_table.h"
+#include "comm/run/job/loss_kind.h"
+#include "comm/run/job/models/model_table.h"
 #include "data/dataset/batch_tensors.h"
 #include "worker/model/builtin.h"
 #include "worker/model/model.h"

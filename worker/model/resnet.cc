@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "comm/wire/models/resnet_spec.h"
+#include "comm/run/job/models/resnet_spec.h"
 #include "worker/model/builtin.h"
 #include "worker/model/kernel_layers.h"
 #include "worker/model/layers.h"

@@ -3,7 +3,7 @@
 // Thread-safety: one thread at a time.
 #pragma once
 
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "worker/optim/loss_scale_rule.h"
 
 namespace lockstep {

@@ -15,7 +15,7 @@
 #include <functional>
 #include <span>
 
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "worker/optim/optimizer_row.h"
 
 namespace lockstep {

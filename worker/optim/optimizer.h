@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "worker/optim/optimizer_row.h"
 #include "worker/optim/optimizer_segment.h"
 #include "worker/optim/zero_pages.h"

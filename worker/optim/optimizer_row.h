@@ -13,7 +13,7 @@
 #include "comm/base/check.h"
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "worker/optim/update_rules.h"
 
 namespace lockstep {

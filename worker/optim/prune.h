@@ -13,7 +13,7 @@
 #include <cstdint>
 
 #include "comm/base/ids.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 
 namespace lockstep {
 

@@ -25,7 +25,7 @@
 
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 
 namespace lockstep {
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "comm/base/file.h"
-#include "comm/rundir/layout.h"
+#include "comm/run/directory/layout.h"
 
 namespace lockstep {
 

@@ -10,7 +10,7 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/log.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "worker/cuda/device_module.h"
 #include "worker/engine/engine.h"
 

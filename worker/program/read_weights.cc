@@ -1,8 +1,8 @@
 #include "worker/program/read_weights.h"
 
 #include "comm/base/file.h"
-#include "comm/rundir/layout.h"
-#include "coordinator/checkpoint/store.h"
+#include "comm/run/checkpoint/store.h"
+#include "comm/run/directory/layout.h"
 #include "worker/model/weights/load_weights.h"
 
 namespace lockstep {

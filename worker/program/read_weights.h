@@ -7,7 +7,7 @@
 
 #include "comm/base/log.h"
 #include "comm/base/status.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "worker/engine/engine.h"
 
 namespace lockstep {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "comm/base/gpu/gpu_driver.h"
-#include "comm/rundir/layout.h"
+#include "comm/run/directory/layout.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/facts.h"
 #include "data/open/job_cut.h"

@@ -4,7 +4,7 @@
 
 #include "comm/base/byte_units.h"
 #include "comm/base/file.h"
-#include "comm/rundir/folder.h"
+#include "comm/run/directory/folder.h"
 
 namespace lockstep {
 namespace {

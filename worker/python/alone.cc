@@ -7,7 +7,7 @@
 
 #include "comm/base/clock.h"
 #include "comm/collectives/loopback/loopback.h"
-#include "coordinator/checkpoint/weights_hash.h"
+#include "comm/run/checkpoint/weights_hash.h"
 #include "worker/session/phase_plan.h"
 
 namespace lockstep {
@@ -61,7 +61,7 @@ void show(const wire::EvalReport& report) {
 Status train(PhasePlan& plan, ScriptEngine& engine) {
   const uint64_t total = plan.total_steps;
   ProgressLines progress(total);
-  data::EvalTrack track;
+  EvalTrack track;
   while (engine.applied_steps() < plan.total_steps) {
     LOCKSTEP_ASSIGN_OR_RETURN(const StepOutcome outcome, engine.step());
     if (!std::isfinite(outcome.record.loss()) && !outcome.record.skipped())
@@ -73,7 +73,7 @@ Status train(PhasePlan& plan, ScriptEngine& engine) {
     if (plan.after_step(engine.applied_steps()) != Phase::kEval) continue;
     LOCKSTEP_ASSIGN_OR_RETURN(const wire::EvalReport report, engine.evaluate());
     show(report);
-    track.add(data::mark_of(report), plan.by);
+    track.add(lockstep::mark_of(report), plan.by);
     plan.end_with(track, total);
   }
   return Status::ok();
@@ -104,9 +104,8 @@ void AloneGeneration::abort() {
   collectives_.front()->abort();
 }
 
-Result<AloneEnd> run_alone(const wire::JobSpec& job, const data::RunShape& shape,
-                           ScriptEngine& engine) {
-  const uint64_t total = data::total_steps(shape, job.train().epochs(), job.train().max_steps());
+Result<AloneEnd> run_alone(const wire::JobSpec& job, const RunShape& shape, ScriptEngine& engine) {
+  const uint64_t total = total_steps(shape, job.train().epochs(), job.train().max_steps());
   wire::DataFacts facts;
   facts.set_train_samples(shape.samples);
   facts.set_eval_samples(engine.eval().samples);

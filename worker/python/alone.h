@@ -25,7 +25,7 @@ class AloneGeneration {
   struct Facts {
     uint32_t slots = 0;        // of the run
     uint64_t total_steps = 0;  // of the run
-    data::SkipSet skips;
+    SkipSet skips;
     bool is_writer = false;  // GenerationView
   };
   // Call once, and then the engine's step().
@@ -44,7 +44,6 @@ struct AloneEnd {
 };
 
 // Prints a line of progress now and then. kBadData for a loss that is no number, naming the step.
-Result<AloneEnd> run_alone(const wire::JobSpec& job, const data::RunShape& shape,
-                           ScriptEngine& engine);
+Result<AloneEnd> run_alone(const wire::JobSpec& job, const RunShape& shape, ScriptEngine& engine);
 
 }  // namespace lockstep

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "coordinator/checkpoint/state_tensor.h"
+#include "comm/run/checkpoint/state_tensor.h"
 
 namespace lockstep {
 namespace {

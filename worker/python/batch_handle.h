@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "data/dataset/batch_tensors.h"
 #include "data/read/batch.h"
 #include "worker/python/core.h"

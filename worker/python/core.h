@@ -37,7 +37,7 @@ typedef struct ls_run ls_run;
 typedef struct ls_batch_handle ls_batch_handle;
 
 /* A tensor, in row-major order. `section` and `dtype` are the numbers of StateSection and DType
- * (coordinator/checkpoint/state_tensor.h). */
+ * (comm/run/checkpoint/state_tensor.h). */
 typedef struct ls_tensor {
   const char* name;
   const int64_t* shape;

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "comm/base/limits.h"
-#include "data/order/check_after.h"
+#include "comm/run/plan/check_after.h"
 #include "worker/python/core.h"
 #include "worker/python/script_run.h"
 #include "worker/python/worker_lines.h"
@@ -240,7 +240,7 @@ int ls_take_statistic(ls_run* run, uint32_t statistic, const float* data, uint64
 }
 
 int ls_is_check(uint64_t applied, uint64_t check_every) {
-  return data::check_ordinal(applied, check_every) ? 1 : 0;
+  return check_ordinal(applied, check_every) ? 1 : 0;
 }
 
 void ls_set_paused(ls_run* run, int is_paused) {

@@ -24,11 +24,11 @@ ScriptData::ScriptData(const wire::JobSpec& job, std::string cache,
       train_(std::move(train)),
       tuning_(data::make_job_tuning(job, *train_)) {}
 
-data::RunShape ScriptData::shape() const {
+RunShape ScriptData::shape() const {
   return data::job_loader_options(job_, *train_).shape;
 }
 
-data::OrderSpec ScriptData::order() const {
+OrderSpec ScriptData::order() const {
   return data::job_order(job_, *train_);
 }
 

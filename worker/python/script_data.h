@@ -10,11 +10,11 @@
 #include <memory>
 #include <string>
 
+#include "comm/run/job/job.pb.h"
+#include "comm/run/plan/epoch_order.h"
+#include "comm/run/plan/step_plan.h"
 #include "comm/wire/control.pb.h"
-#include "comm/wire/job.pb.h"
 #include "data/dataset/dataset.h"
-#include "data/order/epoch_order.h"
-#include "data/order/step_plan.h"
 #include "data/read/batch.h"
 #include "data/read/loader.h"
 #include "data/read/loader_tuning.h"
@@ -31,8 +31,8 @@ class ScriptData {
 
   const data::Dataset& train() const { return *train_; }
   const std::string& cache() const { return cache_; }
-  data::RunShape shape() const;
-  data::OrderSpec order() const;
+  RunShape shape() const;
+  OrderSpec order() const;
   wire::DataFacts facts() const;
 
   // From here on next() gives the batches of this rank's slots, from `first` on.

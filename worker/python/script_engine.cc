@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "comm/base/work_in_hand.h"
-#include "data/order/digest.h"
+#include "comm/run/plan/digest.h"
 #include "worker/engine/core/step_memory.h"
 #include "worker/optim/grad_norm.h"
 #include "worker/python/script_state.h"
@@ -95,9 +95,9 @@ Result<wire::EvalReport> ScriptEngine::evaluate() {
   LOCKSTEP_ASSIGN_OR_RETURN(wire::EvalReport report,
                             evaluate_script(parts_.eval, parts_.job, driver_.view(), applied_,
                                             [this](const ls_order& order) { return ask(order); }));
-  if (applied_ > 0) report.set_epoch(data::plan_step(parts_.shape, applied_ - 1).epoch);
+  if (applied_ > 0) report.set_epoch(plan_step(parts_.shape, applied_ - 1).epoch);
   report.set_lr(lr_);
-  evaluated_ = data::mark_of(report);
+  evaluated_ = lockstep::mark_of(report);
   return report;
 }
 
@@ -113,13 +113,13 @@ Status ScriptEngine::begin_generation(const GenerationView& view, StepGate gate)
       driver_.begin_generation(std::move(with_phases), std::move(gate), *buffer_, {}));
   if (parts_.data != nullptr)
     LOCKSTEP_RETURN_IF_ERROR(parts_.data->begin_generation(driver_.view(), applied_));
-  ahead_.emplace(data::BatchSequenceOptions{.shape = parts_.shape,
-                                            .order = parts_.order,
-                                            .first_step = applied_,
-                                            .end_step = view.total_steps,
-                                            .slots = view.slot_runs[view.collective->rank()],
-                                            .skips = view.skips,
-                                            .first_slot = std::nullopt});
+  ahead_.emplace(BatchSequenceOptions{.shape = parts_.shape,
+                                      .order = parts_.order,
+                                      .first_step = applied_,
+                                      .end_step = view.total_steps,
+                                      .slots = view.slot_runs[view.collective->rank()],
+                                      .skips = view.skips,
+                                      .first_slot = std::nullopt});
   return Status::ok();
 }
 
@@ -149,7 +149,7 @@ double ScriptEngine::lr(Step) const {
   return lr_;
 }
 
-uint64_t ScriptEngine::step_labels(const data::StepPlan&, Step, uint64_t samples) {
+uint64_t ScriptEngine::step_labels(const StepPlan&, Step, uint64_t samples) {
   return samples;
 }
 
@@ -222,8 +222,8 @@ Status ScriptEngine::has_samples(std::span<const uint64_t> indices) {
   if (indices.size() != work.task.end - work.task.begin)
     return {Code::kInternal, "a slot of " + std::to_string(work.task.end - work.task.begin) +
                                  " samples got " + std::to_string(indices.size())};
-  const data::EpochOrder order(parts_.order, work.task.epoch);
-  has_batch(data::delivered_digest(order, work.task.epoch, work.task.begin, indices));
+  const EpochOrder order(parts_.order, work.task.epoch);
+  has_batch(delivered_digest(order, work.task.epoch, work.task.begin, indices));
   return Status::ok();
 }
 
@@ -353,7 +353,7 @@ Result<bool> ScriptEngine::apply(const StepSums& sums, uint32_t non_empty_slots,
       return false;
     }
     uint64_t samples = 0;
-    const data::StepPlan plan = data::plan_step(parts_.shape, applied_);
+    const StepPlan plan = plan_step(parts_.shape, applied_);
     samples = driver_.view().skips.counted_samples(plan, applied_, parts_.shape.slots);
     factor = static_cast<float>(static_cast<double>(samples) / counted);
   }
@@ -363,7 +363,7 @@ Result<bool> ScriptEngine::apply(const StepSums& sums, uint32_t non_empty_slots,
   order.generation = driver_.view().generation;
   order.is_writer = driver_.view().is_writer;
   order.task.seed = slot_seed(parts_.job.seed(), applied_, parts_.shape.slots);
-  order.task.epoch = data::plan_step(parts_.shape, applied_).epoch;
+  order.task.epoch = plan_step(parts_.shape, applied_).epoch;
   order.loss = driver_.mean_loss(control);
   const std::vector<double> metrics(control + kControlMetrics,
                                     control + kControlMetrics + driver_.loss().metrics.size());

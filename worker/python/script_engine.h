@@ -30,8 +30,8 @@
 #include <vector>
 
 #include "comm/base/clock.h"
-#include "comm/wire/job.pb.h"
-#include "data/order/batch_sequence.h"
+#include "comm/run/job/job.pb.h"
+#include "comm/run/plan/batch_sequence.h"
 #include "metrics/base/phase_clock.h"
 #include "worker/engine/core/step_driver.h"
 #include "worker/engine/engine.h"
@@ -62,8 +62,8 @@ class ScriptEngine final : public Engine, private SlotComputer {
  public:
   struct Parts {
     const wire::JobSpec& job;
-    data::RunShape shape;
-    data::OrderSpec order;
+    RunShape shape;
+    OrderSpec order;
     ScriptLayout& layout;
     Desk& desk;
     std::vector<std::string> fingerprint;  // sorted
@@ -94,7 +94,7 @@ class ScriptEngine final : public Engine, private SlotComputer {
   Result<wire::EvalReport> evaluate() override;
   void request_stop() override { driver_.request_stop(); }
   // A replay makes no evaluations: this one was the last before the next step.
-  void was_evaluated(const data::EvalMark& mark) { evaluated_ = mark; }
+  void was_evaluated(const EvalMark& mark) { evaluated_ = mark; }
   Progress progress() const override;
 
   // For Python, in a SLOT.
@@ -114,7 +114,7 @@ class ScriptEngine final : public Engine, private SlotComputer {
   ScriptEngine(Parts parts, std::unique_ptr<GradientBuffer> buffer);
 
   double lr(Step step) const override;
-  uint64_t step_labels(const data::StepPlan& plan, Step step, uint64_t samples) override;
+  uint64_t step_labels(const StepPlan& plan, Step step, uint64_t samples) override;
   Result<std::optional<uint64_t>> compute(const SlotTask& task, SlotPort& port) override;
   Result<uint64_t> compute_again(const SlotTask& task) override;
   bool computes_twice() const override { return true; }
@@ -143,12 +143,12 @@ class ScriptEngine final : public Engine, private SlotComputer {
   Step applied_ = 0;
   bool has_changed_ = false;  // since the script made its state
   double lr_ = 0;             // of the next step
-  data::EvalMark evaluated_;  // the last one behind the state
+  EvalMark evaluated_;        // the last one behind the state
   std::optional<SlotInWork> work_;
   std::vector<float> private_region_;  // once needed
 
   StepDriver driver_;
-  std::optional<data::BatchSequence> ahead_;  // of the generation: what upcoming() has not told
+  std::optional<BatchSequence> ahead_;  // of the generation: what upcoming() has not told
 };
 
 }  // namespace lockstep

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <span>
 
-#include "comm/wire/metric_names.h"
-#include "data/order/eval_track.h"
+#include "comm/run/evaluation/eval_track.h"
+#include "comm/run/job/metric_names.h"
 #include "worker/engine/core/eval_scores.h"
 #include "worker/python/slot_task.h"
 
@@ -18,8 +18,7 @@ constexpr Step kSeedStep = ~Step{0};
 std::string asks(const wire::JobSpec& job) {
   if (job.eval().every_steps() > 0)
     return "eval.every_steps is " + std::to_string(job.eval().every_steps());
-  if (data::keeps_best(job.checkpoint().best()))
-    return "checkpoint.best is " + job.checkpoint().best();
+  if (keeps_best(job.checkpoint().best())) return "checkpoint.best is " + job.checkpoint().best();
   if (job.train().patience() > 0)
     return "train.patience is " + std::to_string(job.train().patience());
   return {};

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "comm/run/job/job.pb.h"
 #include "comm/wire/control.pb.h"
-#include "comm/wire/job.pb.h"
 #include "worker/engine/core/generation_view.h"
 #include "worker/python/core.h"
 

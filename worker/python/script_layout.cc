@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "comm/wire/metric_names.h"
+#include "comm/run/job/metric_names.h"
 #include "worker/model/spec.h"
 
 namespace lockstep {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "coordinator/checkpoint/state_tensor.h"
+#include "comm/run/checkpoint/state_tensor.h"
 #include "worker/engine/core/flat_layout.h"
 #include "worker/engine/core/loss_facts.h"
 

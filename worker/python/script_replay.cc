@@ -6,9 +6,9 @@
 
 #include "comm/base/exact_number.h"
 #include "comm/base/file.h"
-#include "coordinator/checkpoint/numerics.h"
-#include "coordinator/checkpoint/store.h"
-#include "coordinator/checkpoint/weights_hash.h"
+#include "comm/run/checkpoint/numerics.h"
+#include "comm/run/checkpoint/store.h"
+#include "comm/run/checkpoint/weights_hash.h"
 #include "worker/python/alone.h"
 
 namespace lockstep {
@@ -17,8 +17,8 @@ namespace {
 constexpr size_t kPlanBytes = size_t{256} << 20;  // a step takes 60 bytes
 constexpr uint64_t kSamplesShown = 16;            // of a slot
 
-data::SkipSet skips_of(const wire::ReplayPlan& plan) {
-  data::SkipSet set;
+SkipSet skips_of(const wire::ReplayPlan& plan) {
+  SkipSet set;
   for (const wire::ReplaySlots& slots : plan.skips())
     set.add(slots.step(), slots.begin(), slots.end());
   return set;
@@ -37,8 +37,8 @@ std::string member_of(const wire::ReplayPlan& plan, uint64_t generation, uint32_
 }
 
 // The first ones, by their numbers in the data set.
-std::string samples_of(const ls_task& task, const data::OrderSpec& spec) {
-  const data::EpochOrder order(spec, task.epoch);
+std::string samples_of(const ls_task& task, const OrderSpec& spec) {
+  const EpochOrder order(spec, task.epoch);
   std::string text;
   const uint64_t end = std::min(task.end, task.begin + kSamplesShown);
   for (uint64_t at = task.begin; at < end; ++at) text += " " + number(order.at(at));
@@ -99,7 +99,7 @@ Status ScriptReplay::compare(const wire::StepRecord& record, const wire::ReplayS
   return Status::ok();
 }
 
-void ScriptReplay::tell_slots(const wire::ReplayStep& recorded, const data::OrderSpec& order) {
+void ScriptReplay::tell_slots(const wire::ReplayStep& recorded, const OrderSpec& order) {
   add("step " + number(recorded.step() + 1) + ", in the run of generation " +
       number(recorded.generation()) + ":");
   for (const SlotLoss& slot : slots_) {
@@ -112,8 +112,8 @@ void ScriptReplay::tell_slots(const wire::ReplayStep& recorded, const data::Orde
   }
 }
 
-Result<ScriptReplay::Report> ScriptReplay::run(const data::RunShape& shape,
-                                               const data::OrderSpec& order, ScriptEngine& engine) {
+Result<ScriptReplay::Report> ScriptReplay::run(const RunShape& shape, const OrderSpec& order,
+                                               ScriptEngine& engine) {
   if (order.fingerprint != plan_.train_fingerprint())
     return Status(Code::kBadData,
                   "the data are not those that the run was trained with "
@@ -134,7 +134,7 @@ Result<ScriptReplay::Report> ScriptReplay::run(const data::RunShape& shape,
     recorded = &step;
     slots_.clear();
     for (const wire::EvalMark& mark : plan_.evals())
-      if (mark.step() <= step.step()) engine.was_evaluated(data::mark_of(mark));
+      if (mark.step() <= step.step()) engine.was_evaluated(lockstep::mark_of(mark));
     const auto outcome = engine.step();
     Status status = outcome.status();
     if (status.is_ok()) status = compare(outcome->record, step, engine);

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "comm/run/plan/epoch_order.h"
 #include "comm/wire/replay.pb.h"
-#include "data/order/epoch_order.h"
 #include "worker/python/script_engine.h"
 
 namespace lockstep {
@@ -31,8 +31,7 @@ class ScriptReplay {
   const wire::ReplayPlan& plan() const { return plan_; }
   void took_slot(const ls_task& task, double loss);
   // `order`: of the data that the script reads now. kBadData if they are others.
-  Result<Report> run(const data::RunShape& shape, const data::OrderSpec& order,
-                     ScriptEngine& engine);
+  Result<Report> run(const RunShape& shape, const OrderSpec& order, ScriptEngine& engine);
 
  private:
   struct SlotLoss {
@@ -45,7 +44,7 @@ class ScriptReplay {
   // Adds what differs to the report.
   Status compare(const wire::StepRecord& record, const wire::ReplayStep& recorded,
                  ScriptEngine& engine);
-  void tell_slots(const wire::ReplayStep& recorded, const data::OrderSpec& order);
+  void tell_slots(const wire::ReplayStep& recorded, const OrderSpec& order);
   void add(const std::string& line) { report_.text += line + "\n"; }
 
   const wire::ReplayPlan plan_;

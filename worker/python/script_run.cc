@@ -10,10 +10,10 @@
 #include "comm/base/thread_name.h"
 #include "comm/collectives/loopback/loopback.h"
 #include "comm/inherited/process_limit.h"
-#include "comm/rundir/layout.h"
+#include "comm/run/directory/layout.h"
+#include "comm/run/plan/job_shuffle.h"
 #include "data/base/quiet_signals.h"
 #include "data/open/job_cut.h"
-#include "data/order/job_shuffle.h"
 #include "worker/program/engine_maker.h"
 #include "worker/program/last_wait.h"
 #include "worker/program/python_stacks.h"
@@ -136,7 +136,7 @@ Status ScriptRun::declare(uint64_t samples, std::string fingerprint) {
   order_ = {.seed = job_.seed(),
             .fingerprint = std::move(fingerprint),
             .samples = samples,
-            .blocks = data::block_shuffle(job_.data()),
+            .blocks = block_shuffle(job_.data()),
             .classes = 0,
             .parts = {}};
   return Status::ok();
@@ -172,15 +172,14 @@ Result<std::unique_ptr<ls_batch_handle>> ScriptRun::batch(const ls_task& task) {
 Result<std::optional<ls_task>> ScriptRun::task(Step step, uint32_t slot) const {
   if (shape_.samples == 0) return Status(Code::kUsage, "the data are not declared yet");
   if (slot >= shape_.slots) return Status(Code::kUsage, "the run has no such slot");
-  const ls_task task =
-      task_of(shape_, job_.seed(), step, slot, data::plan_step(shape_, step).samples);
+  const ls_task task = task_of(shape_, job_.seed(), step, slot, plan_step(shape_, step).samples);
   return task.begin == task.end ? std::optional<ls_task>() : std::optional(task);
 }
 
 Status ScriptRun::indices(const ls_task& task, std::span<uint64_t> out) const {
   if (task.end < task.begin || task.end > shape_.samples || out.size() != task.end - task.begin)
     return {Code::kUsage, "a slot's positions lie outside its epoch"};
-  const data::EpochOrder order(order_, task.epoch);
+  const EpochOrder order(order_, task.epoch);
   for (uint64_t i = 0; i < out.size(); ++i) out[i] = order.at(task.begin + i);
   return Status::ok();
 }

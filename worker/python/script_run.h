@@ -21,8 +21,8 @@
 #include <utility>
 #include <vector>
 
+#include "comm/run/job/job.pb.h"
 #include "comm/wire/control.pb.h"
-#include "comm/wire/job.pb.h"
 #include "worker/program/worker.h"
 #include "worker/python/batch_handle.h"
 #include "worker/python/desk.h"
@@ -94,8 +94,8 @@ class ScriptRun {
   const std::optional<WorkerOptions> options_;
   const wire::JobSpec job_;
   std::string job_lines_;
-  data::RunShape shape_;
-  data::OrderSpec order_;
+  RunShape shape_;
+  OrderSpec order_;
   std::unique_ptr<ScriptData> data_;  // null: the script's own
   std::unique_ptr<ScriptLayout> layout_;
   ScriptEvalFacts eval_;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "coordinator/checkpoint/state_tensor.h"
+#include "comm/run/checkpoint/state_tensor.h"
 #include "worker/python/core.h"
 
 namespace lockstep {

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "comm/base/status.h"
-#include "coordinator/checkpoint/state_tensor.h"
+#include "comm/run/checkpoint/state_tensor.h"
 
 namespace lockstep {
 

@@ -9,10 +9,10 @@ uint32_t slot_seed(uint64_t run_seed, Step step, uint32_t slot) {
       stream_key({static_cast<uint64_t>(StreamKind::kDropout), run_seed, step, uint64_t{slot}}));
 }
 
-ls_task task_of(const data::RunShape& shape, uint64_t run_seed, Step step, uint32_t slot,
+ls_task task_of(const RunShape& shape, uint64_t run_seed, Step step, uint32_t slot,
                 uint64_t samples) {
-  const data::StepPlan plan = data::plan_step(shape, step);
-  const data::PositionRange range = data::slot_positions(plan, slot, shape.slots);
+  const StepPlan plan = plan_step(shape, step);
+  const PositionRange range = slot_positions(plan, slot, shape.slots);
   return {.step = step,
           .epoch = plan.epoch,
           .begin = range.begin,

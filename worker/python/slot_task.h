@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "comm/base/ids.h"
-#include "data/order/step_plan.h"
+#include "comm/run/plan/step_plan.h"
 #include "worker/python/core.h"
 
 namespace lockstep {
@@ -15,7 +15,7 @@ namespace lockstep {
 uint32_t slot_seed(uint64_t run_seed, Step step, uint32_t slot);
 
 // The task of a slot; its step has `samples`, without those of skipped slots.
-ls_task task_of(const data::RunShape& shape, uint64_t run_seed, Step step, uint32_t slot,
+ls_task task_of(const RunShape& shape, uint64_t run_seed, Step step, uint32_t slot,
                 uint64_t samples);
 
 }  // namespace lockstep

@@ -1,7 +1,7 @@
 #include "worker/replay/batch_file.h"
 
 #include "comm/base/file.h"
-#include "coordinator/checkpoint/safetensors.h"
+#include "comm/run/checkpoint/safetensors.h"
 
 namespace lockstep {
 namespace {

@@ -8,10 +8,10 @@
 #include "comm/base/check.h"
 #include "comm/base/exact_number.h"
 #include "comm/collectives/loopback/loopback.h"
-#include "comm/wire/loss_kind.h"
-#include "comm/wire/predictions.h"
-#include "coordinator/checkpoint/numerics.h"
-#include "coordinator/checkpoint/weights_hash.h"
+#include "comm/run/checkpoint/numerics.h"
+#include "comm/run/checkpoint/weights_hash.h"
+#include "comm/run/job/loss_kind.h"
+#include "comm/run/job/predictions.h"
 #include "data/open/job_cut.h"
 #include "data/view/run_data.h"
 #include "worker/engine/core/flat_layout.h"
@@ -36,7 +36,7 @@ class Replay {
   Status load_base();
   Status install(const ListedCheckpoint& base);
   void compare_machines(const Manifest& manifest);
-  Status begin_generation(data::SkipSet skips);
+  Status begin_generation(SkipSet skips);
   void tell_what_is_no_part_of_the_run();
   Status tell_the_loss_scale();
   Status compute_step(const coordinator::StepEntry& recorded);
@@ -147,7 +147,7 @@ Status Replay::tell_the_loss_scale() {
   return Status::ok();
 }
 
-Status Replay::begin_generation(data::SkipSet skips) {
+Status Replay::begin_generation(SkipSet skips) {
   GradientBuffer& buffer = engine_->gradient_buffer();
   collectives_ = make_loopback(1, {&buffer});
   GenerationView view;
@@ -157,8 +157,8 @@ Status Replay::begin_generation(data::SkipSet skips) {
   view.bucket_bounds = {0, buffer.layout().elements};
   view.total_steps = source_->total_steps();
   view.skips = std::move(skips);
-  const data::RunShape& shape = source_->order().shape;
-  const bool has_gradients = view.skips.counted_samples(data::plan_step(shape, source_->step()),
+  const RunShape& shape = source_->order().shape;
+  const bool has_gradients = view.skips.counted_samples(plan_step(shape, source_->step()),
                                                         source_->step(), shape.slots) > 0;
   StepGate gate;
   gate.try_enter = [this, has_gradients] {
@@ -265,7 +265,7 @@ Result<ReplayReport> Replay::run() {
   }
   report_.step = request_.step;
   report_.first = engine_->applied_steps() + 1;
-  report_.epoch = data::plan_step(source_->order().shape, source_->step()).epoch;
+  report_.epoch = plan_step(source_->order().shape, source_->step()).epoch;
   LOCKSTEP_ASSIGN_OR_RETURN(const auto recorded, source_->recorded(engine_->applied_steps()));
   tell_what_is_no_part_of_the_run();
   LOCKSTEP_RETURN_IF_ERROR(begin_generation(source_->skips_in(recorded)));

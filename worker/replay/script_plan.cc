@@ -73,7 +73,7 @@ Result<wire::ReplayPlan> make_script_plan(ReplaySource& source) {
     slots.set_end(skip.slots.end);
   }
   for (const coordinator::EvalEntry& eval : source.evals())
-    data::put(coordinator::mark_of(eval), plan.add_evals());
+    lockstep::put(coordinator::mark_of(eval), plan.add_evals());
   LOCKSTEP_RETURN_IF_ERROR(add_members(source, plan));
   return plan;
 }

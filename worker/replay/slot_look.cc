@@ -6,7 +6,7 @@
 
 #include "comm/base/check.h"
 #include "comm/base/labels.h"
-#include "comm/wire/loss_kind.h"
+#include "comm/run/job/loss_kind.h"
 #include "data/read/job_loader.h"
 #include "data/read/job_order.h"
 #include "worker/engine/core/loss.h"
@@ -102,9 +102,9 @@ void keep_fields(const data::Batch& batch, LookedAt* out) {
 }  // namespace
 
 void SlotLook::keep(const data::Batch& batch, const ModelOutput& output, LookedAt* out) {
-  const data::StepPlan plan = data::plan_step(shape_, step_);
-  const data::EpochOrder order(data::job_order(job_, dataset_), plan.epoch);
-  const uint64_t begin = data::slot_positions(plan, batch.slot, shape_.slots).begin;
+  const StepPlan plan = plan_step(shape_, step_);
+  const EpochOrder order(data::job_order(job_, dataset_), plan.epoch);
+  const uint64_t begin = slot_positions(plan, batch.slot, shape_.slots).begin;
   const uint64_t classes = outputs_of(job_.train(), dataset_.shape(), dataset_.classes());
   const uint64_t each = batch.shape.labels();
   const bool is_by_sample = output.losses.defined();

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
+#include "comm/run/plan/step_plan.h"
 #include "data/dataset/dataset.h"
-#include "data/order/step_plan.h"
 #include "data/read/loader.h"
 #include "worker/engine/engine.h"
 #include "worker/model/spec.h"
@@ -50,7 +50,7 @@ class SlotLook {
   const ModelLayout& model_;
   Engine& engine_;
   const Step step_;
-  const data::RunShape shape_;
+  const RunShape shape_;
 };
 
 }  // namespace lockstep

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "comm/rundir/layout.h"
-#include "coordinator/claims/claim.h"
+#include "comm/run/directory/claim.h"
+#include "comm/run/directory/layout.h"
 #include "coordinator/journal/journal_sqlite.h"
 #include "coordinator/state/skips.h"
 #include "coordinator/term/resume.h"
@@ -17,8 +17,8 @@ Result<std::unique_ptr<ReplaySource>> ReplaySource::open(const std::string& run_
   source->run_dir_ = run_dir;
   source->step_ = step;
   LOCKSTEP_ASSIGN_OR_RETURN(source->job_, read_job(run_dir));  // first: it checks who may write
-  const std::string journal = coordinator::journal_path(run_dir);
-  LOCKSTEP_ASSIGN_OR_RETURN(source->lock_, coordinator::RunLock::take_to_read(journal));
+  const std::string journal = journal_path(run_dir);
+  LOCKSTEP_ASSIGN_OR_RETURN(source->lock_, RunLock::take_to_read(journal));
   LOCKSTEP_ASSIGN_OR_RETURN(source->journal_, coordinator::read_sqlite_journal(journal));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto contents, source->journal_->load());
   LOCKSTEP_ASSIGN_OR_RETURN(source->order_, coordinator::order_of(contents.identity));
@@ -59,7 +59,7 @@ Status ReplaySource::find_undone(const coordinator::JournalContents& contents) {
 }
 
 uint64_t ReplaySource::total_steps() const {
-  return data::total_steps(order_.shape, job_.train().epochs(), job_.train().max_steps());
+  return lockstep::total_steps(order_.shape, job_.train().epochs(), job_.train().max_steps());
 }
 
 const CheckpointInfo* ReplaySource::checkpoint_of(Step steps) const {
@@ -82,8 +82,8 @@ Result<std::vector<coordinator::StepEntry>> ReplaySource::recorded(Step first) {
                                     std::to_string(first + 1) + " to " + std::to_string(step_ + 1));
 }
 
-data::SkipSet ReplaySource::skips_in(const std::vector<coordinator::StepEntry>& steps) const {
-  data::SkipSet set;
+SkipSet ReplaySource::skips_in(const std::vector<coordinator::StepEntry>& steps) const {
+  SkipSet set;
   for (const coordinator::SkipEntry& skip : skip_entries_in(steps))
     set.add(skip.step, skip.slots.begin, skip.slots.end);
   return set;

@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "comm/run/checkpoint/store.h"
+#include "comm/run/directory/run_lock.h"
+#include "comm/run/plan/skip_set.h"
 #include "coordinator/audit/audit.h"
-#include "coordinator/checkpoint/store.h"
 #include "coordinator/journal/journal.h"
-#include "coordinator/run_dir/run_dir.h"
-#include "data/order/skip_set.h"
 
 namespace lockstep {
 
@@ -45,7 +45,7 @@ class ReplaySource {
   Step undone_from() const { return kept_; }
 
   // The slots that these steps left out when the run did them.
-  data::SkipSet skips_in(const std::vector<coordinator::StepEntry>& steps) const;
+  SkipSet skips_in(const std::vector<coordinator::StepEntry>& steps) const;
   std::vector<coordinator::SkipEntry> skip_entries_in(
       const std::vector<coordinator::StepEntry>& steps) const;
   // The skips of step(), whatever generation left the slots out first.
@@ -62,7 +62,7 @@ class ReplaySource {
 
   std::string run_dir_;
   Step step_ = 0;
-  std::unique_ptr<coordinator::RunLock> lock_;
+  std::unique_ptr<RunLock> lock_;
   std::unique_ptr<coordinator::Journal> journal_;
   wire::JobSpec job_;
   coordinator::RunOrder order_;

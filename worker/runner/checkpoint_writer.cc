@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "comm/base/check.h"
-#include "coordinator/checkpoint/state_hash.h"
+#include "comm/run/checkpoint/state_hash.h"
 
 namespace lockstep {
 

@@ -22,8 +22,8 @@
 
 #include "comm/base/log.h"
 #include "comm/base/status.h"
+#include "comm/run/checkpoint/store.h"
 #include "comm/wire/control.pb.h"
-#include "coordinator/checkpoint/store.h"
 
 namespace lockstep {
 

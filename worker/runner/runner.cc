@@ -4,8 +4,8 @@
 
 #include "comm/collectives/bucket_plan.h"
 #include "comm/collectives/node_levels.h"
-#include "comm/rundir/layout.h"
-#include "comm/wire/bucket_size.h"
+#include "comm/run/directory/layout.h"
+#include "comm/run/job/bucket_size.h"
 
 namespace lockstep {
 namespace {
@@ -103,7 +103,7 @@ Result<Runner::Life> Runner::make_life(const Entry& entry) const {
   if (order.planned) return life;
   // Who gets the state from a peer gets its track with it, which may know more than the start.
   life.track = holds_state(order.start, order.member) ? track_at(order.start, track_, life.plan.by)
-                                                      : data::track_of(order.start.evals());
+                                                      : track_of(order.start.evals());
   life.plan.end_with(life.track, order.start.total_steps());
   life.begin = fit_to_plan(from_wire(order.start.resume()), life.plan);
   return life;

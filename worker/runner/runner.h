@@ -23,7 +23,8 @@
 //     no evaluation dies with one member.
 //  U8 A worker that has failed to apply a step fails, also where its generation is closed: nothing
 //     true can be said of its state, so it answers no prepare and enters no generation.
-//  U9 Before a checkpoint is written, and in the steps of a check (data/order/check_after.h), every
+//  U9 Before a checkpoint is written, and in the steps of a check (comm/run/plan/check_after.h),
+//  every
 //     member reports a hash of its state after the step. The copy that is written has that hash,
 //     so what changed in between, during an evaluation, does not become a checkpoint.
 //
@@ -41,8 +42,8 @@
 #include "comm/base/log.h"
 #include "comm/base/status.h"
 #include "comm/collectives/host/host_collective.h"
+#include "comm/run/checkpoint/file_ops.h"
 #include "comm/wire/control.pb.h"
-#include "coordinator/checkpoint/file_ops.h"
 #include "worker/cuda/device_comm.h"
 #include "worker/engine/engine.h"
 #include "worker/runner/checkpoint_writer.h"
@@ -109,7 +110,7 @@ class Runner {
     uint32_t rank = 0;
     bool is_writer = false;
     PhasePlan plan;
-    data::EvalTrack track;  // until it is installed, as far as the start tells
+    EvalTrack track;  // until it is installed, as far as the start tells
     std::unique_ptr<Collective> collective;
     std::unique_ptr<DeviceCollective> devices;  // if Parts have them; uses `collective`
     std::vector<uint64_t> bucket_bounds;        // in elements, once connected
@@ -152,7 +153,7 @@ class Runner {
   const Parts parts_;
   std::string resumed_from_;               // name of the checkpoint the lineage's state began with
   StepProof proof_;                        // of the steps that the engine's state has seen
-  data::EvalTrack track_;                  // of the evaluations that it has behind it
+  EvalTrack track_;                        // of the evaluations that it has behind it
   std::pair<Step, Generation> submitted_;  // the newest checkpoint of this process
   std::pair<Step, uint64_t> compared_;     // steps applied, and the hash that was reported last
   CheckpointWriter writer_;

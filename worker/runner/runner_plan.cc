@@ -1,7 +1,7 @@
 // The phases of a run, one after another: steps, evaluations, checkpoints, the end; and the change
 // to the next generation between two steps.
 #include "comm/base/check.h"
-#include "data/order/check_after.h"
+#include "comm/run/plan/check_after.h"
 #include "worker/runner/runner.h"
 
 namespace lockstep {
@@ -68,7 +68,7 @@ Result<Runner::Agreed> Runner::train_step(Life& life, ResumePoint& at) {
     compared_ = {at.step, outcome.check->weights_hash()};
     parts_.port.report_check(life.order.generation, std::move(*outcome.check));
   } else if (stop || life.plan.may_be_kept(at.step) ||
-             (life.collective->world_size() > 1 && data::check_after(at.step, options_.job))) {
+             (life.collective->world_size() > 1 && check_after(at.step, options_.job))) {
     LOCKSTEP_RETURN_IF_ERROR(compare_weights(life, at.step));
   }
 
@@ -119,7 +119,7 @@ Status Runner::evaluate(Life& life, ResumePoint& at) {
   parts_.probe.doing(RunnerProbe::Activity::kEval);
   LOCKSTEP_ASSIGN_OR_RETURN(wire::EvalReport report, parts_.engine.evaluate());
   parts_.probe.evaluated(report);
-  const data::EvalMark mark = data::mark_of(report);
+  const EvalMark mark = lockstep::mark_of(report);
   // U7. Before the gate: once this member says that the evaluation is over, it has reported it.
   LOCKSTEP_RETURN_IF_ERROR(parts_.port.report_eval(life.order.generation, std::move(report)));
   track_.add(mark, life.plan.by);
@@ -133,7 +133,7 @@ Status Runner::evaluate(Life& life, ResumePoint& at) {
 Status Runner::keep_if_best(Life& life, const ResumePoint& at) {
   const bool is_wanted = life.plan.keeps_best && at.step > 0;
   if (!is_wanted || track_.last.step != at.step ||
-      !data::is_better(track_.last, track_.kept, life.plan.by))
+      !is_better(track_.last, track_.kept, life.plan.by))
     return Status::ok();
   track_.kept = track_.last;
   const bool is_written = submitted_ == std::pair(at.step, life.order.generation);

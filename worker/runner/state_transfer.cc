@@ -8,7 +8,7 @@
 #include "comm/base/check.h"
 #include "comm/base/hash.h"
 #include "comm/base/limits.h"
-#include "coordinator/checkpoint/state_table.h"
+#include "comm/run/checkpoint/state_table.h"
 
 namespace lockstep {
 namespace {
@@ -20,7 +20,7 @@ struct TransferHeader {
   uint64_t phase = 0;
   uint64_t table_bytes = 0;  // state_table()
   uint64_t proof_bytes = 0;  // StepProof::to_bytes()
-  data::EvalTrack track;
+  EvalTrack track;
   char table_hash[kHashBytes] = {};
   char hash[kHashBytes] = {};
   char resumed_from[limits::kCheckpointNameBytes] = {};
@@ -41,7 +41,7 @@ std::string hash_of(const TransferHeader& header, std::string_view table, std::s
   Xxh3 hash;
   hash.update(&header.step, sizeof header.step);
   hash.update(&header.phase, sizeof header.phase);
-  for (const data::EvalMark* mark : {&header.track.best, &header.track.last, &header.track.kept}) {
+  for (const EvalMark* mark : {&header.track.best, &header.track.last, &header.track.kept}) {
     hash.update(&mark->step, sizeof mark->step);
     hash.update(&mark->loss, sizeof mark->loss);
     hash.update(&mark->correct, sizeof mark->correct);

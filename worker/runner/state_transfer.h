@@ -2,7 +2,7 @@
 // generation. All members take part; one sends, and those that lack the state keep it.
 //
 //   header   resume point, evaluations, numbers of bytes, hashes   one broadcast
-//   table    of the tensors (coordinator/checkpoint/state_table.h) in chunks
+//   table    of the tensors (comm/run/checkpoint/state_table.h) in chunks
 //   proof    of the steps that the state has seen                  one broadcast
 //   tensors  in the order of the table, in chunks                  the rest
 //
@@ -27,18 +27,18 @@
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
 #include "comm/collectives/collective.h"
-#include "coordinator/checkpoint/held_state.h"
-#include "coordinator/checkpoint/step_proof.h"
-#include "data/order/eval_track.h"
+#include "comm/run/checkpoint/held_state.h"
+#include "comm/run/checkpoint/step_proof.h"
+#include "comm/run/evaluation/eval_track.h"
 
 namespace lockstep {
 
 // What the header says of the bytes.
 struct StateOrigin {
   ResumePoint at;
-  std::string resumed_from;    // checkpoint that the lineage's state began with; empty: fresh
-  StepProof proof;             // of the steps that the state has seen
-  data::EvalTrack track = {};  // of the evaluations that the state has behind it
+  std::string resumed_from;  // checkpoint that the lineage's state began with; empty: fresh
+  StepProof proof;           // of the steps that the state has seen
+  EvalTrack track = {};      // of the evaluations that the state has behind it
 };
 
 struct ReceivedState {

@@ -11,7 +11,7 @@
 #include "comm/base/clock.h"
 #include "comm/base/log.h"
 #include "comm/base/status.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "metrics/files/trace_log.h"
 
 namespace lockstep {

@@ -2,17 +2,16 @@
 
 #include <algorithm>
 
-#include "data/order/evaluation_due.h"
+#include "comm/run/evaluation/evaluation_due.h"
 
 namespace lockstep {
 
 PhasePlan make_phase_plan(const wire::JobSpec& job, const wire::DataFacts& facts,
                           uint64_t total_steps) {
-  const data::RunShape shape{facts.train_samples(), job.train().global_batch(),
-                             job.train().slots()};
-  return {data::evaluations_of(job, facts, shape),   total_steps,
-          data::best_by(job.checkpoint().best()),    job.train().patience(),
-          data::keeps_best(job.checkpoint().best()), job.checkpoint().every_steps()};
+  const RunShape shape{facts.train_samples(), job.train().global_batch(), job.train().slots()};
+  return {evaluations_of(job, facts, shape),   total_steps,
+          best_by(job.checkpoint().best()),    job.train().patience(),
+          keeps_best(job.checkpoint().best()), job.checkpoint().every_steps()};
 }
 
 ResumePoint fit_to_plan(ResumePoint at, const PhasePlan& plan) {
@@ -22,8 +21,8 @@ ResumePoint fit_to_plan(ResumePoint at, const PhasePlan& plan) {
   return at;
 }
 
-data::EvalTrack track_at(const wire::Start& start, data::EvalTrack track, data::BestBy by) {
-  const data::EvalTrack told = data::track_of(start.evals());
+EvalTrack track_at(const wire::Start& start, EvalTrack track, BestBy by) {
+  const EvalTrack told = track_of(start.evals());
   if (told.last.step == start.resume().step()) track.add(told.last, by);
   track.kept = told.kept;
   return track;
@@ -46,8 +45,8 @@ bool joins(const wire::Start& start, MemberId member) {
   return start.source().members_size() > 0 && rank_of(start, member) && !holds_state(start, member);
 }
 
-data::SkipSet skips_of(const wire::Start& start) {
-  data::SkipSet skips;
+SkipSet skips_of(const wire::Start& start) {
+  SkipSet skips;
   for (const wire::SkippedSlots& entry : start.skipped()) {
     skips.add(entry.step(), entry.slots().begin(), entry.slots().end());
   }

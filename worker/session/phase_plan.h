@@ -1,7 +1,7 @@
 // The order of phases in a run, and what a start means to one member. Pure arithmetic, with the
 // same result on every member.
 //
-//   after a step:        eval if one is due (data/order/evaluation_due.h),
+//   after a step:        eval if one is due (comm/run/evaluation/evaluation_due.h),
 //                        else checkpoint if the run ended, else train
 //   after an evaluation: checkpoint if the run ended, else train
 //   after checkpoint:    end
@@ -14,29 +14,29 @@
 #include <optional>
 
 #include "comm/base/ids.h"
+#include "comm/run/evaluation/eval_track.h"
+#include "comm/run/evaluation/evaluation_due.h"
+#include "comm/run/plan/skip_set.h"
 #include "comm/wire/control.pb.h"
 #include "comm/wire/resume_point.h"
-#include "data/order/eval_track.h"
-#include "data/order/evaluation_due.h"
-#include "data/order/skip_set.h"
 
 namespace lockstep {
 
 struct PhasePlan {
-  data::Evaluations evals;
+  Evaluations evals;
   Step total_steps = 0;  // or where train.patience has ended the run
-  data::BestBy by = data::BestBy::kLoss;
+  BestBy by = BestBy::kLoss;
   uint32_t patience = 0;
   bool keeps_best = false;        // checkpoint.best
   uint64_t checkpoint_every = 0;  // steps; 0: only at the end
 
   // The evaluations that the state has behind it may end a run of `steps` steps earlier.
-  void end_with(const data::EvalTrack& track, Step steps) {
+  void end_with(const EvalTrack& track, Step steps) {
     total_steps = track.is_over(patience) ? std::min(steps, track.last.step) : steps;
   }
 
   Phase after_step(Step applied) const {
-    if (data::evaluation_due(evals, applied, total_steps)) return Phase::kEval;
+    if (evaluation_due(evals, applied, total_steps)) return Phase::kEval;
     return after_eval(applied);
   }
 
@@ -44,7 +44,7 @@ struct PhasePlan {
   // comes out. Members compare their weights there (worker/runner/runner.h, U9).
   bool may_be_kept(Step applied) const {
     if (applied == 0) return false;
-    const bool is_evaluated = data::evaluation_due(evals, applied, total_steps);
+    const bool is_evaluated = evaluation_due(evals, applied, total_steps);
     return applied >= total_steps || ((keeps_best || patience > 0) && is_evaluated) ||
            (checkpoint_every > 0 && applied % checkpoint_every == 0);
   }
@@ -63,7 +63,7 @@ ResumePoint fit_to_plan(ResumePoint at, const PhasePlan& plan);
 
 // The evaluations behind a state at which a start resumes, for a member that holds it: its own
 // `track`, and the evaluation at the resume point if others have made it.
-data::EvalTrack track_at(const wire::Start& start, data::EvalTrack track, data::BestBy by);
+EvalTrack track_at(const wire::Start& start, EvalTrack track, BestBy by);
 
 // The part of a member in a start or in a planned change.
 std::optional<uint32_t> rank_of(const wire::Start& start, MemberId member);  // none: not listed
@@ -71,7 +71,7 @@ bool holds_state(const wire::Start& start, MemberId member);  // named by source
 bool joins(const wire::Start& start, MemberId member);        // listed, and gets the state
 
 // The slots that the generation of this start leaves out.
-data::SkipSet skips_of(const wire::Start& start);
+SkipSet skips_of(const wire::Start& start);
 
 // The rank that sends the state to joining members; none: no member needs it from a peer.
 std::optional<uint32_t> transfer_root(const wire::Start& start);

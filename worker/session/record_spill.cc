@@ -8,7 +8,7 @@
 #include "comm/base/crc32c.h"
 #include "comm/base/descriptors.h"
 #include "comm/base/file.h"
-#include "comm/rundir/folder.h"
+#include "comm/run/directory/folder.h"
 
 namespace lockstep {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <google/protobuf/util/message_differencer.h>
 
-#include "comm/rundir/run_files.h"
+#include "comm/run/directory/run_files.h"
 
 namespace lockstep {
 

@@ -6,12 +6,12 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 
 namespace lockstep {
 
 // Reads DIR/job.pb. If the job leaves the number of slots to the number of workers, fills it in.
-// Errors as read_job_spec() (comm/rundir/run_files.h).
+// Errors as read_job_spec() (comm/run/directory/run_files.h).
 Result<wire::JobSpec> read_job(const std::string& run_dir);
 
 // kUsage, with the keys that differ, if the two jobs are not the same.

@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "worker/model/gpt2_parts.h"
 #include "worker/model/kernel_layers.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "comm/base/text/shell_word.h"
-#include "comm/wire/loss_kind.h"
+#include "comm/run/job/loss_kind.h"
 #include "data/dataset/float_image.h"
 #include "data/dataset/id_row.h"
 #include "worker/engine/precision.h"

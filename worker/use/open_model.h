@@ -16,7 +16,7 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "comm/wire/loss_rules.h"
+#include "comm/run/job/loss_rules.h"
 #include "data/dataset/sample_shape.h"
 #include "worker/model/model.h"
 #include "worker/use/model_tensors.h"

@@ -9,11 +9,11 @@
 #include "comm/base/hash.h"
 #include "comm/base/limits.h"
 #include "comm/base/text/shallow_json.h"
-#include "comm/rundir/run_files.h"
-#include "comm/wire/data_formats.h"
-#include "comm/wire/data_legend.h"
-#include "comm/wire/predictions.h"
-#include "coordinator/checkpoint/newest_checkpoint.h"
+#include "comm/run/checkpoint/newest_checkpoint.h"
+#include "comm/run/directory/run_files.h"
+#include "comm/run/job/data_formats.h"
+#include "comm/run/job/data_legend.h"
+#include "comm/run/job/predictions.h"
 
 namespace lockstep {
 namespace {

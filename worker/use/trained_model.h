@@ -11,8 +11,8 @@
 #include <string>
 
 #include "comm/base/status.h"
+#include "comm/run/job/job.pb.h"
 #include "comm/wire/control.pb.h"
-#include "comm/wire/job.pb.h"
 #include "worker/use/token_text.h"
 
 namespace lockstep {

@@ -1,4 +1,5 @@
-// Data in safetensors files (data/safetensors/header.h): images and labels, or tokens.
+// Data in safetensors files (comm/run/checkpoint/safetensors_header.h): images and labels, or
+// tokens.
 //
 // The names of tensors or of their files say which hold images and labels (array_choice.h). Two
 // examples: x_train, y_train, x_test and y_test in one file; or images and labels in
@@ -17,11 +18,11 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "comm/run/checkpoint/safetensors_header.h"
 #include "data/base/progress.h"
 #include "data/base/split.h"
 #include "data/dataset/dataset.h"
 #include "data/formats/arrays/listed_array.h"
-#include "data/safetensors/header.h"
 
 namespace lockstep::data {
 

@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "comm/base/check.h"
-#include "comm/wire/data_formats.h"
+#include "comm/run/job/data_formats.h"
 #include "data/base/file_errors.h"
 #include "data/files/mapped_file.h"
 #include "data/formats/arrays/safetensors_files.h"

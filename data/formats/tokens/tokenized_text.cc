@@ -10,7 +10,7 @@
 
 #include "comm/base/byte_units.h"
 #include "comm/base/text/utf8.h"
-#include "comm/wire/data_formats.h"
+#include "comm/run/job/data_formats.h"
 #include "data/base/file_errors.h"
 #include "data/base/thread_team.h"
 #include "data/bpe/encoder.h"

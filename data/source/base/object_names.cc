@@ -5,7 +5,7 @@
 #include <set>
 
 #include "comm/base/limits.h"
-#include "comm/wire/data_formats.h"
+#include "comm/run/job/data_formats.h"
 #include "data/base/hidden_names.h"
 #include "data/base/lower_case.h"
 

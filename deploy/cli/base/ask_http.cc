@@ -5,8 +5,8 @@
 #include "comm/base/hash.h"
 #include "comm/http/http_options.h"
 #include "comm/http/http_proof.h"
-#include "comm/rundir/layout.h"
-#include "comm/rundir/run_files.h"
+#include "comm/run/directory/layout.h"
+#include "comm/run/directory/run_files.h"
 #include "comm/tls/run_token.h"
 
 namespace lockstep {

@@ -6,8 +6,8 @@
 
 #include "comm/rpc/asio_transport.h"
 #include "comm/rpc/client.h"
-#include "comm/rundir/layout.h"
-#include "comm/rundir/run_files.h"
+#include "comm/run/directory/layout.h"
+#include "comm/run/directory/run_files.h"
 #include "comm/tls/run_token.h"
 #include "comm/tls/tls_identity.h"
 

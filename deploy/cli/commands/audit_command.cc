@@ -3,10 +3,10 @@
 #include <memory>
 
 #include "comm/inherited/standard_streams.h"
+#include "comm/run/directory/claim.h"
+#include "comm/run/directory/run_lock.h"
 #include "coordinator/audit/audit_text.h"
-#include "coordinator/claims/claim.h"
 #include "coordinator/journal/journal_sqlite.h"
-#include "coordinator/run_dir/run_dir.h"
 #include "coordinator/term/begin.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"

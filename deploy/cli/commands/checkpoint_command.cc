@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "comm/inherited/standard_streams.h"
-#include "coordinator/checkpoint/store.h"
+#include "comm/run/checkpoint/store.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/text.h"
 #include "deploy/cli/commands/commands.h"

@@ -5,7 +5,7 @@
 
 #include "comm/base/text/printable.h"
 #include "comm/inherited/standard_streams.h"
-#include "comm/wire/predictions.h"
+#include "comm/run/job/predictions.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/json_text.h"
 #include "deploy/cli/base/scratch_directory.h"

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/wire/predictions.h"
+#include "comm/run/job/predictions.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/become_worker.h"
 #include "deploy/cli/commands/commands.h"

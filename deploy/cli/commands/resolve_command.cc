@@ -44,8 +44,9 @@ void add_resolve_command(CLI::App& app, Commands& commands) {
                       "JOB.yaml or SCRIPT.py, overrides of its keys (train.epochs=3), and behind "
                       "-- the script's own words");
   command->add_option("--workers,-n", arguments->workers, "Worker processes (cluster.workers)");
-  command->add_flag("--protobuf", arguments->protobuf,
-                    "Write it as the message that workers read (comm/wire/job.proto), not as YAML");
+  command->add_flag(
+      "--protobuf", arguments->protobuf,
+      "Write it as the message that workers read (comm/run/job/job.proto), not as YAML");
   command->footer(kResolveExamples);
   commands[command] = [arguments] { return report(resolve(*arguments)); };
 }

@@ -4,8 +4,8 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/text/shell_word.h"
-#include "comm/rundir/layout.h"
-#include "comm/rundir/run_files.h"
+#include "comm/run/directory/layout.h"
+#include "comm/run/directory/run_files.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
 #include "deploy/cli/job/job_help.h"

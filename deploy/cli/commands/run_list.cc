@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "comm/rundir/layout.h"
-#include "comm/rundir/run_files.h"
+#include "comm/run/directory/layout.h"
+#include "comm/run/directory/run_files.h"
 #include "deploy/cli/job/job_schema.h"
 #include "deploy/cli/keys/job_list.h"
 #include "deploy/cli/watch/run_source.h"

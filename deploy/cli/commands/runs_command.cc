@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "comm/inherited/standard_streams.h"
-#include "comm/wire/data_formats.h"
+#include "comm/run/job/data_formats.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/json_text.h"
 #include "deploy/cli/base/text.h"

@@ -6,8 +6,8 @@
 #include "comm/base/clock.h"
 #include "comm/base/text/shell_word.h"
 #include "comm/inherited/standard_streams.h"
-#include "comm/rundir/run_files.h"
-#include "coordinator/run_dir/run_dir.h"
+#include "comm/run/directory/run_files.h"
+#include "comm/run/directory/run_lock.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/text.h"
 #include "deploy/cli/commands/commands.h"
@@ -46,7 +46,7 @@ int tell_stopped_run(const nlohmann::json& summary, const std::string& run_dir) 
 int wait_until_stopped(const std::string& run_dir) {
   const auto job = read_job_spec(run_dir);
   if (!job.is_ok()) return report(job.status());
-  const auto path = coordinator::absolute_path(run_dir);
+  const auto path = absolute_path(run_dir);
   if (!path.is_ok()) return report(path.status());
   const SystemClock clock;
   const int64_t until_ms =

@@ -8,7 +8,7 @@
 #include <functional>
 #include <string>
 
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "data/dataset/sample_cut.h"
 #include "deploy/cli/commands/commands.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "deploy/cli/doctor/doctor_report.h"
 
 namespace lockstep {

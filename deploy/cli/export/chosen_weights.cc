@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "comm/base/file.h"
-#include "comm/wire/metric_names.h"
-#include "coordinator/checkpoint/store.h"
+#include "comm/run/checkpoint/store.h"
+#include "comm/run/job/metric_names.h"
 #include "deploy/cli/export/stored_tensors.h"
 #include "worker/optim/prune.h"
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "coordinator/checkpoint/state_tensor.h"
+#include "comm/run/checkpoint/state_tensor.h"
 #include "worker/model/weights/weight_files.h"
 
 namespace lockstep {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "comm/base/text/shell_word.h"
-#include "comm/rundir/layout.h"
-#include "coordinator/checkpoint/newest_checkpoint.h"
+#include "comm/run/checkpoint/newest_checkpoint.h"
+#include "comm/run/directory/layout.h"
 #include "deploy/cli/watch/best_checkpoint.h"
 
 namespace lockstep {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "coordinator/checkpoint/store.h"
+#include "comm/run/checkpoint/store.h"
 
 namespace lockstep {
 

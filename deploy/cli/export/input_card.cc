@@ -3,8 +3,8 @@
 #include <charconv>
 #include <vector>
 
-#include "comm/wire/data_formats.h"
-#include "comm/wire/predictions.h"
+#include "comm/run/job/data_formats.h"
+#include "comm/run/job/predictions.h"
 #include "data/transform/transform_list.h"
 
 namespace lockstep {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "worker/model/exported/int8/int8_program.h"
 
 namespace lockstep {

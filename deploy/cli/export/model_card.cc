@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "comm/wire/data_legend.h"
+#include "comm/run/job/data_legend.h"
 #include "deploy/cli/export/input_card.h"
 
 namespace lockstep {

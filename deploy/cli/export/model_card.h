@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "comm/run/checkpoint/manifest.h"
+#include "comm/run/job/job.pb.h"
 #include "comm/wire/control.pb.h"
-#include "comm/wire/job.pb.h"
-#include "coordinator/checkpoint/manifest.h"
 #include "deploy/cli/export/chosen_weights.h"
 #include "deploy/cli/export/measure_export.h"
 #include "worker/model/exported/int8/int8_program.h"

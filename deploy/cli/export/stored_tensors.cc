@@ -9,7 +9,7 @@
 
 #include "comm/base/limits.h"
 #include "comm/base/little_endian.h"
-#include "coordinator/checkpoint/safetensors.h"
+#include "comm/run/checkpoint/safetensors.h"
 
 namespace lockstep {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "coordinator/checkpoint/state_tensor.h"
-#include "data/safetensors/header.h"
+#include "comm/run/checkpoint/safetensors_header.h"
+#include "comm/run/checkpoint/state_tensor.h"
 #include "worker/model/weights/weight_files.h"
 
 namespace lockstep {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "worker/model/model_file.h"
 
 namespace lockstep {

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cstdint>
 
-#include "comm/wire/models/model_table.h"
+#include "comm/run/job/models/model_table.h"
 #include "deploy/cli/job/job_model_file.h"
 #include "deploy/cli/job/job_told.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "comm/base/text/nearest.h"
-#include "comm/wire/job_fields.h"
+#include "comm/run/job/job_fields.h"
 #include "deploy/cli/keys/job_table.h"
 
 namespace lockstep {

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "comm/wire/loss_rules.h"
-#include "comm/wire/predictions.h"
+#include "comm/run/job/loss_rules.h"
+#include "comm/run/job/predictions.h"
 #include "deploy/cli/job/job_told.h"
 
 namespace lockstep {

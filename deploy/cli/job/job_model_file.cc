@@ -1,7 +1,7 @@
 #include "deploy/cli/job/job_model_file.h"
 
-#include "comm/wire/data_formats.h"
-#include "comm/wire/predictions.h"
+#include "comm/run/job/data_formats.h"
+#include "comm/run/job/predictions.h"
 #include "deploy/cli/job/job_told.h"
 #include "worker/model/model_file.h"
 #include "worker/model/weights/weight_files.h"

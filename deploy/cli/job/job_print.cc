@@ -4,7 +4,7 @@
 #include <cctype>
 
 #include "comm/base/log.h"
-#include "comm/wire/predictions.h"
+#include "comm/run/job/predictions.h"
 #include "deploy/cli/job/job_schema.h"
 #include "deploy/cli/keys/job_list.h"
 #include "deploy/cli/script/script_keys.h"

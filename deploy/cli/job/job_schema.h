@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "deploy/cli/keys/job_list.h"
 
 namespace lockstep {

@@ -1,7 +1,7 @@
 #include "deploy/cli/job/job_script.h"
 
 #include "comm/base/log.h"
-#include "comm/wire/predictions.h"
+#include "comm/run/job/predictions.h"
 #include "deploy/cli/job/job_told.h"
 #include "deploy/cli/script/script_block.h"
 #include "deploy/cli/script/script_keys.h"

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "comm/wire/predictions.h"
+#include "comm/run/job/predictions.h"
 #include "deploy/cli/job/job_told.h"
 
 namespace lockstep {

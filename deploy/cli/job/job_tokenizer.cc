@@ -1,6 +1,6 @@
 #include "deploy/cli/job/job_tokenizer.h"
 
-#include "comm/wire/data_formats.h"
+#include "comm/run/job/data_formats.h"
 #include "data/bpe/vocabulary.h"
 #include "data/source/url.h"
 #include "deploy/cli/job/job_told.h"

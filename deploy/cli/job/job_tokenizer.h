@@ -4,7 +4,7 @@
 #pragma once
 
 #include "comm/base/status.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "deploy/cli/job/job_context.h"
 #include "deploy/cli/job/job_values.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "deploy/cli/job/job_values.h"
 
 namespace lockstep {

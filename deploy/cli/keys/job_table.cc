@@ -3,9 +3,9 @@
 #include <iterator>
 #include <vector>
 
-#include "comm/wire/data_formats.h"
-#include "comm/wire/job_fields.h"
-#include "comm/wire/job_options.pb.h"
+#include "comm/run/job/data_formats.h"
+#include "comm/run/job/job_fields.h"
+#include "comm/run/job/job_options.pb.h"
 
 namespace lockstep {
 namespace {

@@ -1,5 +1,5 @@
 // The keys of a job file in the order in which they are printed. The options on the fields of
-// comm/wire/job.proto say what each row holds.
+// comm/run/job/job.proto say what each row holds.
 //
 // Thread-safety: immutable.
 #pragma once

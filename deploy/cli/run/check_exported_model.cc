@@ -7,8 +7,8 @@
 
 #include "comm/base/text/printable.h"
 #include "comm/base/text/shell_word.h"
-#include "comm/wire/data_formats.h"
-#include "comm/wire/loss_rules.h"
+#include "comm/run/job/data_formats.h"
+#include "comm/run/job/loss_rules.h"
 #include "worker/model/exported/predict_roles.h"
 #include "worker/model/exported/read_program.h"
 #include "worker/model/exported/roles.h"

@@ -1,7 +1,7 @@
 #include "deploy/cli/run/check_resume.h"
 
 #include "comm/base/log.h"
-#include "comm/rundir/run_files.h"
+#include "comm/run/directory/run_files.h"
 #include "coordinator/term/begin.h"
 #include "coordinator/term/rebuild.h"
 #include "deploy/cli/watch/run_summary.h"
@@ -10,8 +10,7 @@ namespace lockstep {
 
 Result<ResumeCheck> check_resume(const std::string& run_dir, const wire::JobSpec& job,
                                  const wire::DataFacts& facts) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto lock,
-                            coordinator::RunLock::take(coordinator::journal_path(run_dir)));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto lock, RunLock::take(journal_path(run_dir)));
   const auto logger = null_logger();
   LOCKSTEP_ASSIGN_OR_RETURN(const bool is_complete,
                             coordinator::check_resume(run_dir, job, facts, *logger));
@@ -28,15 +27,13 @@ Result<ResumeCheck> check_resume(const std::string& run_dir, const wire::JobSpec
 }
 
 Result<coordinator::WayBack> go_back_to_best(const std::string& run_dir, const wire::JobSpec& job) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto lock,
-                            coordinator::RunLock::take(coordinator::journal_path(run_dir)));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto lock, RunLock::take(journal_path(run_dir)));
   return coordinator::go_back_to_best(run_dir, job);
 }
 
 Status rebuild_from(const std::string& run_dir, const std::string& checkpoint,
                     const wire::JobSpec& job, const wire::DataFacts& facts) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto lock,
-                            coordinator::RunLock::take(coordinator::journal_path(run_dir)));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto lock, RunLock::take(journal_path(run_dir)));
   return coordinator::rebuild_journal(run_dir, checkpoint, job, facts);
 }
 
@@ -44,7 +41,7 @@ Result<wire::JobSpec> stored_job(const std::string& run_dir) {
   auto job = read_job_spec(run_dir);
   const Code code = job.status().code();
   if (code != Code::kNoInput && code != Code::kBadData) return job;
-  const auto lock = coordinator::RunLock::take_to_read(coordinator::journal_path(run_dir));
+  const auto lock = RunLock::take_to_read(journal_path(run_dir));
   if (!lock.is_ok()) return job;
   auto journaled = coordinator::journaled_job(run_dir);
   return journaled.is_ok() ? journaled : job;

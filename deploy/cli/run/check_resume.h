@@ -7,8 +7,8 @@
 #include <string>
 
 #include "comm/base/status.h"
+#include "comm/run/job/job.pb.h"
 #include "comm/wire/control.pb.h"
-#include "comm/wire/job.pb.h"
 #include "coordinator/term/best.h"
 
 namespace lockstep {

@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "comm/base/text/shell_word.h"
-#include "comm/rundir/layout.h"
-#include "comm/rundir/run_files.h"
-#include "comm/wire/predictions.h"
-#include "coordinator/checkpoint/store.h"
+#include "comm/run/checkpoint/store.h"
+#include "comm/run/directory/layout.h"
+#include "comm/run/directory/run_files.h"
+#include "comm/run/job/predictions.h"
 #include "coordinator/state/options.h"
 #include "deploy/cli/base/text.h"
 #include "deploy/cli/watch/run_summary.h"
@@ -50,7 +50,7 @@ std::string use_commands(const std::string& word, const wire::JobSpec& job, bool
 
 std::string longer_by(const wire::JobSpec& job, const wire::DataFacts& facts) {
   const coordinator::Options options = coordinator::make_options(job, facts, "");
-  const uint64_t per_epoch = data::steps_per_epoch(options.shape);
+  const uint64_t per_epoch = steps_per_epoch(options.shape);
   const auto& train = job.train();
   std::string text;
   if (ends_by_max_steps(job, options.total_steps)) {

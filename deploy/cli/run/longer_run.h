@@ -11,8 +11,8 @@
 #include <string>
 
 #include "comm/base/ids.h"
+#include "comm/run/job/job.pb.h"
 #include "comm/wire/control.pb.h"
-#include "comm/wire/job.pb.h"
 
 namespace lockstep {
 

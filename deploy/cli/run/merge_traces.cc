@@ -6,7 +6,7 @@
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
-#include "comm/rundir/layout.h"
+#include "comm/run/directory/layout.h"
 
 namespace lockstep {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "comm/base/json_logger.h"
 #include "comm/inherited/standard_streams.h"
-#include "comm/rundir/layout.h"
-#include "comm/rundir/run_files.h"
+#include "comm/run/directory/layout.h"
+#include "comm/run/directory/run_files.h"
 #include "deploy/agent/agent.h"
 #include "deploy/agent/allocator.h"
 #include "deploy/agent/process.h"

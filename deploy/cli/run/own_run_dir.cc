@@ -17,12 +17,12 @@
 #include "comm/base/log.h"
 #include "comm/base/text/shell_word.h"
 #include "comm/base/text/utf8.h"
-#include "comm/rundir/layout.h"
-#include "comm/rundir/run_files.h"
-#include "comm/rundir/trust.h"
-#include "coordinator/checkpoint/store.h"
-#include "coordinator/claims/claim.h"
-#include "coordinator/run_dir/run_dir.h"
+#include "comm/run/checkpoint/store.h"
+#include "comm/run/directory/claim.h"
+#include "comm/run/directory/layout.h"
+#include "comm/run/directory/run_files.h"
+#include "comm/run/directory/run_lock.h"
+#include "comm/run/directory/trust.h"
 #include "deploy/cli/base/text.h"
 
 namespace lockstep {
@@ -70,7 +70,7 @@ bool is_locked(const std::string& file) {
 }
 
 std::string coordinator_lock(const std::string& run_dir) {
-  return coordinator::lock_path(coordinator::journal_path(run_dir));
+  return lock_path(journal_path(run_dir));
 }
 
 // Only names that a run makes: an attempt that failed, or was killed, before it began leaves such a
@@ -218,7 +218,7 @@ Status RunDir::prepare() {
     return usage("cannot write in " + path_ + ": " + errno_text(errno) +
                  "; choose another --run-dir");
   if (::flock(lock_fd_, LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return coordinator::cannot_lock(lock_path);
+    if (errno != EWOULDBLOCK) return cannot_lock(lock_path);
     created_.clear();  // it is somebody else's by now
     return in_use(path_);
   }

@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "comm/base/text/printable.h"
-#include "comm/wire/models/resnet_spec.h"
-#include "comm/wire/predictions.h"
+#include "comm/run/job/models/resnet_spec.h"
+#include "comm/run/job/predictions.h"
 #include "data/base/progress.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/facts.h"

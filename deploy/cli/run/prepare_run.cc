@@ -3,11 +3,11 @@
 #include <filesystem>
 
 #include "comm/base/file.h"
-#include "comm/rundir/layout.h"
-#include "comm/rundir/run_files.h"
+#include "comm/run/directory/layout.h"
+#include "comm/run/directory/pulse.h"
+#include "comm/run/directory/run_files.h"
+#include "comm/run/job/data_legend.h"
 #include "comm/tls/run_token.h"
-#include "comm/wire/data_legend.h"
-#include "coordinator/claims/pulse.h"
 #include "deploy/cli/base/text.h"
 #include "deploy/cli/job/job_print.h"
 #include "deploy/cli/run/same_run.h"

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "comm/base/status.h"
+#include "comm/run/job/job.pb.h"
 #include "comm/wire/control.pb.h"
-#include "comm/wire/job.pb.h"
 #include "deploy/cli/base/stop_signals.h"
 #include "deploy/cli/run/own_run_dir.h"
 #include "deploy/cli/run/prepare_data.h"

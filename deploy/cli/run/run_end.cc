@@ -4,9 +4,9 @@
 #include <filesystem>
 
 #include "comm/inherited/standard_streams.h"
-#include "comm/rundir/layout.h"
-#include "comm/rundir/run_files.h"
-#include "coordinator/checkpoint/store.h"
+#include "comm/run/checkpoint/store.h"
+#include "comm/run/directory/layout.h"
+#include "comm/run/directory/run_files.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/text.h"
 #include "deploy/cli/run/longer_run.h"

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "comm/base/status.h"
+#include "comm/run/job/job.pb.h"
 #include "comm/wire/control.pb.h"
-#include "comm/wire/job.pb.h"
 
 namespace lockstep {
 

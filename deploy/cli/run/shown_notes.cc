@@ -2,7 +2,7 @@
 
 #include "comm/base/byte_units.h"
 #include "comm/base/file.h"
-#include "comm/rundir/layout.h"
+#include "comm/run/directory/layout.h"
 
 namespace lockstep {
 namespace {

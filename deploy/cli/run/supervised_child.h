@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "comm/base/limits.h"
-#include "comm/rundir/layout.h"
+#include "comm/run/directory/layout.h"
 #include "deploy/agent/process.h"
 #include "deploy/agent/restart_budget.h"
 #include "deploy/agent/words_memory.h"

@@ -10,10 +10,10 @@
 #include "comm/base/host_name.h"
 #include "comm/rpc/asio_transport.h"
 #include "comm/rpc/client.h"
-#include "comm/rundir/layout.h"
-#include "comm/rundir/run_files.h"
-#include "coordinator/claims/claim.h"
-#include "coordinator/claims/pulse.h"
+#include "comm/run/directory/claim.h"
+#include "comm/run/directory/layout.h"
+#include "comm/run/directory/pulse.h"
+#include "comm/run/directory/run_files.h"
 #include "deploy/agent/after_loop.h"
 #include "deploy/agent/process.h"
 #include "deploy/agent/stop_signal_watch.h"
@@ -100,28 +100,27 @@ struct Supervisor::Impl {
 
   // Someone else claimed a term after ours. Before ours there are those of whom it resumes.
   bool is_superseded() {
-    const auto newest = coordinator::newest_claim(options.run_dir);
+    const auto newest = newest_claim(options.run_dir);
     if (!newest.is_ok() || !*newest) return false;
     const bool is_ours = (*newest)->seat == seat;
     has_claimed = has_claimed || is_ours;
     return has_claimed && !is_ours;
   }
 
-  // One that serves beats (coordinator/claims/pulse.h), and what stands still for so long hangs.
+  // One that serves beats (comm/run/directory/pulse.h), and what stands still for so long hangs.
   bool stands_still() {
     const auto file = read_coordinator_file(options.run_dir);
     if (!coordinator.is_running() || !file.is_ok() || file->pid != coordinator.pid()) {
       pulse.forget();
       return false;
     }
-    return pulse.see(coordinator::read_pulse(options.run_dir),
-                     coordinator::newest_claimed(options.run_dir),
-                     loop.now_ms()) == coordinator::PulseWatch::Verdict::kLost;
+    return pulse.see(read_pulse(options.run_dir), newest_claimed(options.run_dir), loop.now_ms()) ==
+           PulseWatch::Verdict::kLost;
   }
 
   // A coordinator that another one has replaced ends within a beat, if it does not hang.
   void watch_coordinator() {
-    loop.call_after(coordinator::kPulseLookMs, [this] { watch_coordinator(); });
+    loop.call_after(kPulseLookMs, [this] { watch_coordinator(); });
     superseded_looks = coordinator.is_running() && is_superseded() ? superseded_looks + 1 : 0;
     if (superseded_looks < kSupersededLooks && !stands_still()) return;
     reporter.note("killing the coordinator, which hangs");
@@ -366,11 +365,11 @@ struct Supervisor::Impl {
   SupervisorOptions options;
   Reporter& reporter;
   WorkerNotes notes{options.run_dir};
-  const std::string seat = options.seat.empty() ? coordinator::new_seat(host_name()) : options.seat;
+  const std::string seat = options.seat.empty() ? new_seat(host_name()) : options.seat;
   rpc::AsioLoop loop;
   SupervisedChild coordinator;
   SupervisedChild agent;
-  coordinator::PulseWatch pulse;
+  PulseWatch pulse;
   RunEnd end;
   rpc::TimerId stop_timer = 0;  // of tell_stop()
   StopSignalWatch stop_signals;

@@ -6,7 +6,7 @@
 //                         `more_for_workers_ms`
 //   coordinator died  ──▶ another one takes over (--take-over); the workers train on meanwhile.
 //                         A coordinator that was never ready starts as before
-//   coordinator superseded ──▶ another machine has it (coordinator/claims/claim.h); the agent stays
+//   coordinator superseded ──▶ another machine has it (comm/run/directory/claim.h); the agent stays
 //                         and ends with the run
 //   coordinator hangs ──▶ killed, which counts as a death. It hangs if its pulse stands still for
 //                         kStillMs, or if it lives three beats after it was superseded
@@ -48,7 +48,7 @@ namespace lockstep {
 
 struct SupervisorOptions {
   std::string run_dir;
-  std::string seat;                      // coordinator/claims/claim.h; empty: this process
+  std::string seat;                      // comm/run/directory/claim.h; empty: this process
   std::vector<std::string> agent_words;  // arguments of the agent; empty: no agent here
   bool resume = false;
   bool take_over = false;           // workers on other machines still train

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "deploy/agent/launch_record.h"
 #include "deploy/cli/base/stop_signals.h"
 #include "deploy/cli/run/own_run_dir.h"

@@ -10,7 +10,7 @@
 #include "comm/base/limits.h"
 #include "comm/base/text/shell_word.h"
 #include "comm/inherited/standard_streams.h"
-#include "comm/rundir/layout.h"
+#include "comm/run/directory/layout.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/scratch_directory.h"
 #include "deploy/cli/commands/commands.h"

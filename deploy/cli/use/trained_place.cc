@@ -4,7 +4,7 @@
 #include <system_error>
 
 #include "comm/base/text/shell_word.h"
-#include "comm/rundir/layout.h"
+#include "comm/run/directory/layout.h"
 #include "deploy/cli/export/find_checkpoint.h"
 
 namespace lockstep {

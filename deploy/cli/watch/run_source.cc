@@ -9,10 +9,10 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/limits.h"
-#include "comm/rundir/layout.h"
-#include "coordinator/claims/claim.h"
+#include "comm/run/directory/claim.h"
+#include "comm/run/directory/layout.h"
+#include "comm/run/directory/run_lock.h"
 #include "coordinator/report/watch_json.h"
-#include "coordinator/run_dir/run_dir.h"
 #include "deploy/cli/base/ask_http.h"
 
 namespace lockstep {
@@ -43,13 +43,13 @@ bool is_held_by_anybody(const std::string& path) {
 }  // namespace
 
 bool is_held(const std::string& run_dir) {
-  const std::string coordinators = coordinator::lock_path(coordinator::journal_path(run_dir));
+  const std::string coordinators = lock_path(journal_path(run_dir));
   return is_held_by_anybody(rundir::file_in(run_dir, rundir::kRunLock)) ||
          is_held_by_anybody(coordinators);
 }
 
 Result<RunSource> RunSource::open(const std::string& run_dir) {
-  LOCKSTEP_ASSIGN_OR_RETURN(std::string path, coordinator::absolute_path(run_dir));
+  LOCKSTEP_ASSIGN_OR_RETURN(std::string path, absolute_path(run_dir));
   if (!std::filesystem::exists(rundir::file_in(path, rundir::kJob)))
     return Status(Code::kNoInput, path + " is not a run directory: it has no job.pb");
   return RunSource(std::move(path));

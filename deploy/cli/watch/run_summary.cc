@@ -5,7 +5,7 @@
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
 #include "comm/base/text/shell_word.h"
-#include "comm/rundir/layout.h"
+#include "comm/run/directory/layout.h"
 #include "deploy/cli/base/text.h"
 
 namespace lockstep {

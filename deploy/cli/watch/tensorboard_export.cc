@@ -14,7 +14,7 @@
 #include "comm/base/clock.h"
 #include "comm/base/file.h"
 #include "comm/base/host_name.h"
-#include "comm/rundir/layout.h"
+#include "comm/run/directory/layout.h"
 
 namespace lockstep {
 namespace {

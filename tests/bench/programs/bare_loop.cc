@@ -13,7 +13,7 @@
 #include <chrono>
 #include <optional>
 
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "data/dataset/sample_shape.h"
 #include "data/read/sample_reader.h"
 #include "worker/engine/core/step_memory.h"

@@ -30,7 +30,7 @@
 #include "comm/base/check.h"
 #include "comm/base/clock.h"
 #include "comm/base/prng.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "data/dataset/dataset.h"
 #include "data/doctor/cold.h"
 #include "data/open/open_dataset.h"
@@ -94,7 +94,7 @@ T checked(Result<T> result) {
 
 // Every sample once, in the order in which they lie or in an epoch's, into one batch's memory.
 double copy_seconds(const data::Dataset& dataset, uint64_t batch,
-                    const data::EpochOrder* order = nullptr) {
+                    const EpochOrder* order = nullptr) {
   const auto stored = dataset.as<data::StoredSamples>();
   if (!stored) return 0;
   std::vector<uint64_t> samples(dataset.samples());
@@ -149,13 +149,13 @@ void measure_epoch(const data::Dataset& dataset, const Arguments& arguments,
                    data::PrefetchPolicy& reading, data::LoaderTuning* tuning, Epoch epoch) {
   data::LoaderOptions options = options_of(dataset, arguments, reading);
   options.tuning = tuning;
-  const uint64_t steps = data::steps_per_epoch(options.shape);
+  const uint64_t steps = steps_per_epoch(options.shape);
   options.first_step = epoch * steps;
   options.end_step = options.first_step + steps;
   const Taken taken = take_all(dataset, options);
   LOCKSTEP_CHECK(taken.samples == dataset.samples(), "every sample once");
   if (epoch == 0) return;
-  const data::EpochOrder order(options.order, epoch);
+  const EpochOrder order(options.order, epoch);
   std::printf(
       "{\"samples\": %lu, \"sample_bytes\": %lu, \"wall_s\": %.4f, \"cpu_s\": %.4f, "
       "\"wait_s\": %.4f, \"copy_s\": %.4f, \"copy_shuffled_s\": %.4f}\n",
@@ -199,7 +199,7 @@ void measure_cold(const Arguments& arguments) {
   const auto dataset = open(arguments);
   data::PrefetchPolicy reading = reading_of(arguments);
   data::LoaderOptions options = options_of(*dataset, arguments, reading);
-  options.end_step = std::min(data::steps_per_epoch(options.shape),
+  options.end_step = std::min(steps_per_epoch(options.shape),
                               (arguments.records + arguments.batch - 1) / arguments.batch);
   std::vector<uint64_t> samples(dataset->samples());
   std::iota(samples.begin(), samples.end(), uint64_t{0});
@@ -242,7 +242,7 @@ void measure_resume(const Arguments& arguments) {
   options.shape = {arguments.samples, arguments.batch, 1};
   options.slots = {0, 1};
   options.form = data::ImageForm::kStored;
-  options.end_step = data::steps_per_epoch(options.shape);
+  options.end_step = steps_per_epoch(options.shape);
   const SystemClock clock;
   Prng prng(7);
   std::vector<double> us;

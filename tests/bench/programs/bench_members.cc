@@ -19,7 +19,7 @@
 #include "comm/base/limits.h"
 #include "comm/base/log.h"
 #include "comm/rpc/auth.h"
-#include "comm/rundir/run_files.h"
+#include "comm/run/directory/run_files.h"
 #include "comm/tls/tls_identity.h"
 #include "tests/bench/programs/load_members.h"
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "data/dataset/dataset.h"
 
 namespace lockstep::bench {

@@ -19,10 +19,10 @@ using coordinator::CheckpointState;
 class BestCheck final : public Check {
  public:
   BestCheck(World& world, SharedLedger ledger)
-      : world_(world), ledger_(std::move(ledger)), by_(data::best_by(world_.options.best)) {}
+      : world_(world), ledger_(std::move(ledger)), by_(best_by(world_.options.best)) {}
 
   void on_commit(const Disk::Entries& entries) override {
-    if (!data::keeps_best(world_.options.best)) return;
+    if (!keeps_best(world_.options.best)) return;
     check(coordinator::kNoStep, "the end");
     for (const auto& [name, entry] : ledger_->checkpoints())
       if (entry.state == CheckpointState::kComplete) check(entry.step, name);
@@ -39,22 +39,22 @@ class BestCheck final : public Check {
 
  private:
   // The best evaluation until `step` of those with a checkpoint; one that was dropped counts.
-  data::EvalMark best_until(Step step, const LedgerView::AtStart& known, bool with_dropped) const {
-    data::EvalMark best;
+  EvalMark best_until(Step step, const LedgerView::AtStart& known, bool with_dropped) const {
+    EvalMark best;
     for (const auto& [name, entry] : known.checkpoints) {
       const auto eval = known.evals.find(entry.step);
       const bool counts = entry.state == CheckpointState::kComplete ||
                           (with_dropped && entry.state == CheckpointState::kDropped);
       if (entry.step > step || !counts || eval == known.evals.end()) continue;
-      const data::EvalMark mark = coordinator::mark_of(eval->second);
+      const EvalMark mark = coordinator::mark_of(eval->second);
       // By name is by step.
-      if (data::is_better(mark, best, by_)) best = mark;
+      if (is_better(mark, best, by_)) best = mark;
     }
     return best;
   }
 
   Step best_evaluation_until(Step step) const {
-    data::EvalTrack track;
+    EvalTrack track;
     for (const auto& [applied, eval] : ledger_->evals())
       if (applied <= step) track.add(coordinator::mark_of(eval), by_);
     return track.best.step;
@@ -108,7 +108,7 @@ class BestCheck final : public Check {
 
   World& world_;
   const SharedLedger ledger_;
-  const data::BestBy by_;
+  const BestBy by_;
   std::set<Generation> planned_;
 };
 

@@ -37,8 +37,8 @@ class EndCheck final : public Check {
     if (entry->common_hash != world_.reference.record_of(step, row->generation))
       world_.fail("audit", which + " is recorded with another hash");
     if (!std::isfinite(entry->loss)) world_.fail("audit", which + " has no loss");
-    const data::SkipSet& skips = world_.reference.skips();
-    const auto plan = data::plan_step(world_.shape, step);
+    const SkipSet& skips = world_.reference.skips();
+    const auto plan = plan_step(world_.shape, step);
     if (entry->samples != skips.counted_samples(plan, step, world_.shape.slots))
       world_.fail("I1", which + " counts " + std::to_string(entry->samples) + " samples");
     size_t wanted = 0;

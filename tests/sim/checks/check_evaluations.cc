@@ -10,22 +10,22 @@
 #include <set>
 #include <string>
 
+#include "comm/run/evaluation/evaluation_due.h"
 #include "coordinator/journal/eval_file.h"
 #include "coordinator/state/evaluations.h"
-#include "data/order/evaluation_due.h"
 #include "tests/sim/checks/checks.h"
 
 namespace lockstep::sim {
 namespace {
 
-std::string text_of(const data::EvalTrack& track) {
+std::string text_of(const EvalTrack& track) {
   return "the best after step " + std::to_string(track.best.step) + ", the last after step " +
          std::to_string(track.last.step) + ", " + std::to_string(track.since) +
          " since the best one";
 }
 
 // What holds a checkpoint is another question (check_best.cc).
-bool knows_same(const data::EvalTrack& a, const data::EvalTrack& b) {
+bool knows_same(const EvalTrack& a, const EvalTrack& b) {
   return a.best == b.best && a.last == b.last && a.since == b.since;
 }
 
@@ -35,7 +35,7 @@ class EvaluationCheck final : public Check {
       : world_(world),
         ledger_(std::move(ledger)),
         judged_(std::move(judged)),
-        when_(data::evaluations_of(world_.job, world_.facts, world_.shape)) {}
+        when_(evaluations_of(world_.job, world_.facts, world_.shape)) {}
 
   void on_evaluated(const Evaluated& evaluated) override {
     if (!judged_->covers(world_, evaluated.generation)) return;
@@ -87,7 +87,7 @@ class EvaluationCheck final : public Check {
   void check_made(Step step) {
     const auto found = ledger_->evals().find(step);
     const bool is_made = found != ledger_->evals().end();
-    if (is_made != data::evaluation_due(when_, step, world_.options.steps))
+    if (is_made != evaluation_due(when_, step, world_.options.steps))
       return world_.fail("evaluation", std::string(is_made ? "an" : "no") +
                                            " evaluation is in the journal after step " +
                                            std::to_string(step));
@@ -97,9 +97,8 @@ class EvaluationCheck final : public Check {
                                     " is not of the undisturbed run's weights");
   }
 
-  void compare(const std::string& who, Generation generation, const data::EvalTrack& knows,
-               Step until) {
-    const data::EvalTrack right = world_.track_until(until, generation);
+  void compare(const std::string& who, Generation generation, const EvalTrack& knows, Step until) {
+    const EvalTrack right = world_.track_until(until, generation);
     if (!knows_same(knows, right))
       world_.fail("patience", who + std::to_string(generation) + " after step " +
                                   std::to_string(until) + " and knows of " + text_of(knows) +
@@ -110,11 +109,11 @@ class EvaluationCheck final : public Check {
     wire::Start start;
     if (!start.ParseFromString(entry.start))
       return world_.fail("patience", "a start in the journal cannot be read");
-    const data::BestBy by = data::best_by(world_.options.best);
-    data::EvalTrack right;
+    const BestBy by = best_by(world_.options.best);
+    EvalTrack right;
     for (const auto& [step, eval] : ledger_->at_start(entry.generation).evals)
       if (step <= start.resume().step()) right.add(coordinator::mark_of(eval), by);
-    const data::EvalTrack told = data::track_of(start.evals());
+    const EvalTrack told = track_of(start.evals());
     if (!knows_same(told, right))
       world_.fail("patience", "generation " + std::to_string(entry.generation) + " is told of " +
                                   text_of(told) + "; the journal has " + text_of(right));
@@ -123,7 +122,7 @@ class EvaluationCheck final : public Check {
   World& world_;
   const SharedLedger ledger_;
   const SharedJudged judged_;
-  const data::Evaluations when_;
+  const Evaluations when_;
   std::set<Generation> planned_;
 };
 

@@ -95,16 +95,16 @@ class SkipCheck final : public Check {
       world_.fail("skips", std::to_string(world_.victims) + " workers died of the same samples");
   }
 
-  data::SkipSet set_of(Generation generation) const {
-    data::SkipSet set;
+  SkipSet set_of(Generation generation) const {
+    SkipSet set;
     for (const SkipEntry& skip : skips_)
       if (skip.generation < generation) set.add(skip.step, skip.slots.begin, skip.slots.end);
     return set;
   }
 
   void on_start(const std::string& to, Generation generation, const wire::Start& start) {
-    const data::SkipSet wanted = set_of(generation);
-    data::SkipSet told;
+    const SkipSet wanted = set_of(generation);
+    SkipSet told;
     for (const wire::SkippedSlots& skip : start.skipped())
       told.add(skip.step(), skip.slots().begin(), skip.slots().end());
     for (Step step = 0; step < world_.options.steps; ++step)
@@ -116,8 +116,8 @@ class SkipCheck final : public Check {
   }
 
   void on_record(const std::string& from, Generation generation, const wire::StepRecord& record) {
-    const data::SkipSet skips = set_of(generation);
-    const auto plan = data::plan_step(world_.shape, record.step());
+    const SkipSet skips = set_of(generation);
+    const auto plan = plan_step(world_.shape, record.step());
     const std::string which = from + "'s record of step " + std::to_string(record.step());
     if (record.samples() != skips.counted_samples(plan, record.step(), world_.shape.slots))
       world_.fail("I1", which + " counts " + std::to_string(record.samples()) + " samples");

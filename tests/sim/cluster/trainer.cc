@@ -118,7 +118,7 @@ Trainer::Life Trainer::make_life(StartOrder order) const {
   if (!order.planned) {
     life.track = holds_state(order.start, order.member)
                      ? track_at(order.start, track_, life.plan.by)
-                     : data::track_of(order.start.evals());
+                     : track_of(order.start.evals());
     life.plan.end_with(life.track, order.start.total_steps());
   }
   life.at = fit_to_plan(from_wire(order.start.resume()), life.plan);
@@ -204,7 +204,7 @@ Task<Status> Trainer::transfer(Life& life, uint32_t root) {
   state_ = {copy.at.step, hash};
   life.at = copy.at;
   life.track = copy.track;
-  if (LOCKSTEP_BUG(kTrackOfJoinerFromStart)) life.track = data::track_of(life.order.start.evals());
+  if (LOCKSTEP_BUG(kTrackOfJoinerFromStart)) life.track = track_of(life.order.start.evals());
   life.plan.end_with(life.track, life.order.start.total_steps());
   co_return Status::ok();
 }

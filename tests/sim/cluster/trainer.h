@@ -19,9 +19,9 @@
 #include <string>
 #include <vector>
 
-#include "comm/wire/job.pb.h"
-#include "coordinator/checkpoint/manifest.h"
-#include "data/order/skip_set.h"
+#include "comm/run/checkpoint/manifest.h"
+#include "comm/run/job/job.pb.h"
+#include "comm/run/plan/skip_set.h"
 #include "tests/sim/cluster/collective.h"
 #include "tests/sim/world/process.h"
 #include "tests/sim/world/task.h"
@@ -76,8 +76,8 @@ class Trainer {
     uint32_t rank = 0;
     bool is_writer = false;
     PhasePlan plan;
-    data::EvalTrack track;
-    data::SkipSet skips;
+    EvalTrack track;
+    SkipSet skips;
     std::unique_ptr<Collective> collective;
     Step first_step = 0;
     ResumePoint at;
@@ -158,7 +158,7 @@ class Trainer {
   uint64_t bad_sums_ = 0;       // the same for its sums
   std::map<uint32_t, Segment::Partial> last_try_;  // of the step in flight, by bucket
   std::string resumed_from_;
-  data::EvalTrack track_;
+  EvalTrack track_;
   std::pair<Step, Generation> submitted_;
   bool is_writing_ = false;
   std::string written_;  // newest checkpoint, or the error of writing it

@@ -5,7 +5,7 @@
 
 #include "comm/base/prng.h"
 #include "comm/collectives/cross_check.h"
-#include "data/order/check_after.h"
+#include "comm/run/plan/check_after.h"
 #include "tests/sim/cluster/trainer.h"
 
 namespace lockstep::sim {
@@ -91,7 +91,7 @@ Segment::Partial Trainer::partial_of(const Life& life, uint32_t bucket) {
 
 // The same plan as worker/engine/core/self_check.cc makes.
 std::optional<Trainer::Check> Trainer::plan_check(const Life& life) const {
-  const auto turn = data::check_after(state_.step + 1, world_.job);
+  const auto turn = check_after(state_.step + 1, world_.job);
   const auto ranks = static_cast<uint32_t>(life.order.start.members_size());
   if (!turn) return std::nullopt;
   Check check;

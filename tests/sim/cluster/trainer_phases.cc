@@ -95,7 +95,7 @@ Task<Status> Trainer::apply(Life& life, const std::vector<uint64_t>& sums) {
 wire::StepRecord Trainer::record_of(const Life& life, const Collective::Reduced& reduced) const {
   wire::StepRecord record;
   const Step step = state_.step - 1;
-  const data::StepPlan plan = data::plan_step(world_.shape, step);
+  const StepPlan plan = plan_step(world_.shape, step);
   record.set_step(step);
   record.set_epoch(plan.epoch);
   record.set_samples(life.skips.counted_samples(plan, step, world_.shape.slots));
@@ -107,15 +107,14 @@ wire::StepRecord Trainer::record_of(const Life& life, const Collective::Reduced&
     wire::SlotDigest* out = record.add_slots();
     out->set_slot(slot);
     out->set_digest(digest);
-    out->set_samples(
-        static_cast<uint32_t>(data::slot_positions(plan, slot, world_.shape.slots).size()));
+    out->set_samples(static_cast<uint32_t>(slot_positions(plan, slot, world_.shape.slots).size()));
   }
   record.mutable_times()->set_forward_us(static_cast<uint32_t>(busy_ms_) * 1'000);
   return record;
 }
 
 Task<Status> Trainer::train_step(Life& life, Outcome* outcome) {
-  const data::StepPlan plan = data::plan_step(world_.shape, state_.step);
+  const StepPlan plan = plan_step(world_.shape, state_.step);
   if (life.skips.counted_samples(plan, state_.step, world_.shape.slots) == 0)
     co_return co_await skip_step(life);
   const auto check = plan_check(life);
@@ -224,7 +223,7 @@ Task<Status> Trainer::evaluate_with_all(Life& life) {
     status = parts_.port.report_eval(life.order.generation, report);
     if (!status.is_ok()) co_return status;
   }
-  track_.add(data::mark_of(report), life.plan.by);
+  track_.add(lockstep::mark_of(report), life.plan.by);
   world_.note_evaluated({parts_.process.name(), life.order.generation, track_});
   life.plan.end_with(track_, life.order.start.total_steps());
   life.at.phase = life.plan.after_eval(life.at.step);
@@ -241,9 +240,9 @@ Task<Status> Trainer::evaluate_with_all(Life& life) {
 
 // As Runner::keep_if_best().
 Task<Status> Trainer::keep_if_best(Life& life) {
-  const bool is_wanted = data::keeps_best(world_.job.checkpoint().best()) && life.at.step > 0;
+  const bool is_wanted = keeps_best(world_.job.checkpoint().best()) && life.at.step > 0;
   if (!is_wanted || track_.last.step != life.at.step ||
-      !data::is_better(track_.last, track_.kept, life.plan.by))
+      !is_better(track_.last, track_.kept, life.plan.by))
     co_return Status::ok();
   track_.kept = track_.last;
   const bool is_written = submitted_ == std::pair(life.at.step, life.order.generation);

@@ -1,4 +1,4 @@
-#include "data/order/check_after.h"
+#include "comm/run/plan/check_after.h"
 #include "tests/sim/fault.h"
 
 namespace lockstep::sim {
@@ -19,7 +19,7 @@ class Corrupt final : public Fault {
       what_ = static_cast<Damage>(prng_.below(static_cast<uint64_t>(Damage::kCount)));
     step_ = prng_.below(world_.options.steps - (is_of_weights() ? 0 : world_.options.check_every));
     if (!is_of_weights() && world_.options.patience > 0)
-      while (!data::check_after(step_ + 1, world_.job)) ++step_;
+      while (!check_after(step_ + 1, world_.job)) ++step_;
     world_.on_moment.push_back([this](Moment moment, const std::string& process) {
       if (moment == Moment::kApplied && !is_over_) on_applied(process);
     });

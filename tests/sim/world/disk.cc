@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "coordinator/checkpoint/store.h"
+#include "comm/run/checkpoint/store.h"
 
 namespace lockstep::sim {
 namespace {
@@ -138,7 +138,7 @@ Result<CheckpointInfo> Disk::write_checkpoint(const Manifest& manifest, const Mo
   info.manifest.weights_sha256 = "w" + std::to_string(state.hash);
   info.manifest_sha256 = "m" + info.name + std::to_string(state.hash);
   info.bytes = sizeof(state);
-  // As write_checkpoint() of coordinator/checkpoint/store.h.
+  // As write_checkpoint() of comm/run/checkpoint/store.h.
   if (const auto found = checkpoints_.find(info.name); found != checkpoints_.end()) {
     if (found->second.is_torn) return Status(Code::kInternal, info.name + " cannot be used");
     if (found->second.state == state) return found->second.info;

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "comm/base/ids.h"
-#include "data/order/eval_track.h"
+#include "comm/run/evaluation/eval_track.h"
 #include "tests/sim/world/reference.h"
 
 namespace lockstep::sim {
@@ -56,7 +56,7 @@ struct Segment {
     ResumePoint at;
     std::array<uint64_t, 2> halves{};
     uint64_t hash = 0;
-    data::EvalTrack track;
+    EvalTrack track;
   };
 
   std::string process;

@@ -57,7 +57,7 @@ uint64_t Reference::record_of(Step step, Generation generation) {
 
 void Reference::append(Chain& chain) const {
   const ModelState from = chain.states.back();
-  const data::StepPlan plan = data::plan_step(shape_, from.step);
+  const StepPlan plan = plan_step(shape_, from.step);
   if (chain.skips.counted_samples(plan, from.step, shape_.slots) == 0) {
     chain.states.push_back({from.step + 1, from.hash});
     chain.records.push_back(hash_of({}));

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "comm/base/ids.h"
-#include "data/order/skip_set.h"
+#include "comm/run/plan/skip_set.h"
 
 namespace lockstep::sim {
 
@@ -47,19 +47,19 @@ ModelState next_state(const ModelState& from, const std::vector<uint64_t>& sums)
 // that was given out when their harm was known.
 class Reference {
  public:
-  Reference(uint64_t seed, const data::RunShape& shape) : seed_(seed), shape_(shape) { begin(); }
+  Reference(uint64_t seed, const RunShape& shape) : seed_(seed), shape_(shape) { begin(); }
   void skip(Generation since, Step step, uint32_t begin, uint32_t end);
 
   // As `generation` computes it; by default the newest generation.
   const ModelState& after(Step steps, Generation generation = kNewestGeneration);
   // The record's content of a step.
   uint64_t record_of(Step step, Generation generation);
-  const data::SkipSet& skips() const { return chains_.back().skips; }  // of the newest
+  const SkipSet& skips() const { return chains_.back().skips; }  // of the newest
 
  private:
   struct Chain {
     Generation since = 0;  // holds in newer generations
-    data::SkipSet skips;
+    SkipSet skips;
     std::vector<ModelState> states;
     std::vector<uint64_t> records;  // by step
   };
@@ -68,7 +68,7 @@ class Reference {
   void append(Chain& chain) const;
 
   const uint64_t seed_;
-  const data::RunShape shape_;
+  const RunShape shape_;
   std::vector<Chain> chains_;  // each has one skip more than the one before
 };
 

@@ -4,10 +4,10 @@
 #include <array>
 #include <limits>
 
-#include "data/order/digest.h"
-#include "data/order/epoch_order.h"
-#include "data/order/eval_track.h"
-#include "data/order/evaluation_due.h"
+#include "comm/run/evaluation/eval_track.h"
+#include "comm/run/evaluation/evaluation_due.h"
+#include "comm/run/plan/digest.h"
+#include "comm/run/plan/epoch_order.h"
 
 namespace lockstep::sim {
 namespace {
@@ -121,9 +121,9 @@ World::World(uint64_t the_seed, const WorldOptions& the_options, std::string the
 uint64_t World::digest_of(Step step, uint32_t slot) {
   const auto [found, is_new] = digests_.try_emplace({step, slot});
   if (is_new) {
-    const data::StepPlan plan = data::plan_step(shape, step);
-    const data::EpochOrder order({seed, facts.train_fingerprint(), shape.samples}, plan.epoch);
-    found->second = data::planned_digest(order, plan, slot, shape.slots);
+    const StepPlan plan = plan_step(shape, step);
+    const EpochOrder order({seed, facts.train_fingerprint(), shape.samples}, plan.epoch);
+    found->second = planned_digest(order, plan, slot, shape.slots);
   }
   return found->second;
 }
@@ -149,7 +149,7 @@ bool World::kills(Step step, uint32_t slot) const {
   return deadly && deadly->step == step && deadly->slot == slot;
 }
 
-double World::loss_of(Step step, const data::SkipSet& skips) const {
+double World::loss_of(Step step, const SkipSet& skips) const {
   if (absurd && absurd->step == step && !skips.contains(step, absurd->slot))
     return std::numeric_limits<double>::quiet_NaN();
   return 1.0 / static_cast<double>(step + 2);
@@ -158,7 +158,7 @@ double World::loss_of(Step step, const data::SkipSet& skips) const {
 wire::EvalReport World::evaluation_of(const ModelState& state) const {
   wire::EvalReport report;
   report.set_step(state.step);
-  if (state.step > 0) report.set_epoch(data::plan_step(shape, state.step - 1).epoch);
+  if (state.step > 0) report.set_epoch(plan_step(shape, state.step - 1).epoch);
   report.set_samples(facts.eval_samples());
   report.set_correct(state.hash % (facts.eval_samples() + 1));
   constexpr uint64_t kLosses = 13;  // so few that there are ties
@@ -166,20 +166,20 @@ wire::EvalReport World::evaluation_of(const ModelState& state) const {
   return report;
 }
 
-data::EvalTrack World::track_until(Step step, Generation generation) {
-  const data::Evaluations when = data::evaluations_of(job, facts, shape);
-  const data::BestBy by = data::best_by(options.best);
-  data::EvalTrack track;
+EvalTrack World::track_until(Step step, Generation generation) {
+  const Evaluations when = evaluations_of(job, facts, shape);
+  const BestBy by = best_by(options.best);
+  EvalTrack track;
   for (Step applied = 1; applied <= std::min<Step>(step, options.steps); ++applied) {
-    if (!data::evaluation_due(when, applied, options.steps)) continue;
-    track.add(data::mark_of(evaluation_of(reference.after(applied, generation))), by);
+    if (!evaluation_due(when, applied, options.steps)) continue;
+    track.add(lockstep::mark_of(evaluation_of(reference.after(applied, generation))), by);
     if (track.is_over(options.patience)) break;
   }
   return track;
 }
 
 Step World::end(Generation generation) {
-  const data::EvalTrack track = track_until(options.steps, generation);
+  const EvalTrack track = track_until(options.steps, generation);
   return track.is_over(options.patience) ? track.last.step : options.steps;
 }
 

@@ -15,9 +15,9 @@
 #include "comm/base/clock.h"
 #include "comm/base/prng.h"
 #include "comm/rpc/memory_transport.h"
+#include "comm/run/evaluation/eval_track.h"
+#include "comm/run/plan/step_plan.h"
 #include "comm/wire/control.pb.h"
-#include "data/order/eval_track.h"
-#include "data/order/step_plan.h"
 #include "tests/sim/world/disk.h"
 #include "tests/sim/world/fabric.h"
 #include "tests/sim/world/reference.h"
@@ -69,14 +69,14 @@ struct Installed {
   Generation generation = 0;
   ResumePoint at;
   ModelState state;
-  data::EvalTrack track;  // of the evaluations behind the state
+  EvalTrack track;  // of the evaluations behind the state
 };
 
 // A worker has made an evaluation. `track` includes it.
 struct Evaluated {
   std::string process;
   Generation generation = 0;
-  data::EvalTrack track;
+  EvalTrack track;
 };
 
 // A worker has come to the end of the run.
@@ -164,7 +164,7 @@ class World {
   wire::JobSpec job;
   wire::DataFacts facts;       // what the workers read
   wire::DataFacts facts_file;  // what facts.pb says
-  data::RunShape shape;
+  RunShape shape;
   std::map<std::string, std::string> script;  // what the script says of itself
 
   rpc::SimLoop loop;
@@ -204,10 +204,10 @@ class World {
   double clock_rate(uint32_t pid) const;
   uint64_t digest_of(Step step, uint32_t slot);
   bool kills(Step step, uint32_t slot) const;
-  double loss_of(Step step, const data::SkipSet& skips) const;
+  double loss_of(Step step, const SkipSet& skips) const;
   // The evaluations of the undisturbed run until `step`, and the step at which it ends: as
   // `generation` computes them, by default the newest one.
-  data::EvalTrack track_until(Step step, Generation generation = kNewestGeneration);
+  EvalTrack track_until(Step step, Generation generation = kNewestGeneration);
   Step end(Generation generation = kNewestGeneration);
   // The result of an evaluation of this state.
   wire::EvalReport evaluation_of(const ModelState& state) const;

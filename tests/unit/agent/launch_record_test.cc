@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/base/file.h"
-#include "comm/rundir/layout.h"
+#include "comm/run/directory/layout.h"
 #include "tests/support/temporary_directory.h"
 
 namespace lockstep {

@@ -1,4 +1,4 @@
-#include "comm/rundir/run_files.h"
+#include "comm/run/directory/run_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "comm/rundir/trust.h"
+#include "comm/run/directory/trust.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "comm/rundir/run_files.h"
+#include "comm/run/directory/run_files.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/files.h"
 #include "tests/support/temporary_directory.h"

@@ -5,8 +5,8 @@
 
 #include <filesystem>
 
+#include "comm/run/directory/run_lock.h"
 #include "coordinator/journal/journal_sqlite.h"
-#include "coordinator/run_dir/run_dir.h"
 #include "coordinator/state/identity.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/temporary_directory.h"
@@ -63,7 +63,7 @@ TEST_F(CheckResume, AnotherIdentityIsRefusedWithBothValues) {
 
 TEST_F(CheckResume, ADirectoryWhereACoordinatorWorksIsLeftAlone) {
   begin_run();
-  const auto lock = coordinator::RunLock::take(directory_ + "/journal.db");
+  const auto lock = RunLock::take(directory_ + "/journal.db");
   ASSERT_TRUE(lock.is_ok());
   EXPECT_THAT(check_resume(directory_, job_, facts_).status().message(), HasSubstr("in use"));
 }

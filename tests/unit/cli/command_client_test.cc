@@ -10,7 +10,7 @@
 #include "comm/rpc/asio_transport.h"
 #include "comm/rpc/auth.h"
 #include "comm/rpc/server.h"
-#include "comm/rundir/run_files.h"
+#include "comm/run/directory/run_files.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/temporary_directory.h"
 

@@ -5,7 +5,7 @@
 
 #include <sstream>
 
-#include "comm/wire/job_fields.h"
+#include "comm/run/job/job_fields.h"
 #include "deploy/cli/keys/job_table.h"
 #include "tests/support/fails_with.h"
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "comm/wire/bucket_size.h"
+#include "comm/run/job/bucket_size.h"
 #include "deploy/cli/job/job_schema.h"
 #include "tests/support/fails_with.h"
 #include "tests/unit/cli/job_fixture.h"

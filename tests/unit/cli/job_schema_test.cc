@@ -8,10 +8,10 @@
 #include <set>
 
 #include "comm/base/limits.h"
-#include "comm/wire/data_formats.h"
-#include "comm/wire/job_fields.h"
-#include "comm/wire/job_options.pb.h"
-#include "comm/wire/models/model_table.h"
+#include "comm/run/job/data_formats.h"
+#include "comm/run/job/job_fields.h"
+#include "comm/run/job/job_options.pb.h"
+#include "comm/run/job/models/model_table.h"
 #include "tests/support/fails_with.h"
 #include "worker/model/gpt2_parts.h"
 #include "worker/optim/optimizers.h"

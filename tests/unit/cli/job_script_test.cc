@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "comm/wire/predictions.h"
+#include "comm/run/job/predictions.h"
 #include "deploy/cli/job/job_print.h"
 #include "deploy/cli/script/script_keys.h"
 #include "tests/support/fails_with.h"

@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-#include "coordinator/run_dir/run_dir.h"
+#include "comm/run/directory/run_lock.h"
 #include "data/pack/hold_directory.h"
 #include "deploy/cli/run/own_run_dir.h"
 #include "tests/support/fails_with.h"
@@ -41,9 +41,8 @@ TEST_P(Locks, ARunDirectoryWithoutThemIsAMatterOfTheMount) {
 
 TEST_P(Locks, SoItIsForTheCoordinatorAndForReaders) {
   const std::string journal = std::string(temporary_.path()) + "/journal.db";
-  EXPECT_THAT(coordinator::RunLock::take(journal),
-              FailsWith(Code::kConfig, Names("lock"), Advises("mount")));
-  EXPECT_THAT(coordinator::RunLock::take_to_read(journal),
+  EXPECT_THAT(RunLock::take(journal), FailsWith(Code::kConfig, Names("lock"), Advises("mount")));
+  EXPECT_THAT(RunLock::take_to_read(journal),
               FailsWith(Code::kConfig, Names("lock"), Advises("mount")));
 }
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "comm/rundir/layout.h"
+#include "comm/run/directory/layout.h"
 #include "tests/support/temporary_directory.h"
 
 namespace lockstep {

@@ -1,6 +1,6 @@
 #include "coordinator/audit/audit.h"
 
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "data/dataset/facts.h"
 #include "data/dataset/memory_dataset.h"
 #include "data/read/job_order.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "comm/base/limits.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "coordinator/audit/audit_text.h"
 #include "coordinator/journal/journal_memory.h"
 #include "coordinator/state/identity.h"
@@ -30,7 +30,7 @@ inline std::unique_ptr<data::Dataset> dataset() {
   return std::move(made).value();
 }
 
-inline data::RunShape run_shape() {
+inline RunShape run_shape() {
   return {kSamples, 8, kSlots};
 }
 

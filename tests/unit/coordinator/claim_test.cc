@@ -1,4 +1,4 @@
-#include "coordinator/claims/claim.h"
+#include "comm/run/directory/claim.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

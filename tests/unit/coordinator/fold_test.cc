@@ -5,10 +5,10 @@
 
 #include <csignal>
 
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
+#include "comm/run/plan/digest.h"
+#include "comm/run/plan/fold_digest.h"
 #include "coordinator/journal/journal_sqlite.h"
-#include "data/order/digest.h"
-#include "data/order/fold_digest.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/coordinator/audit_world.h"
@@ -202,10 +202,10 @@ TEST(FoldBound, IsNowhereWhileADifferenceBetweenMembersIsOpen) {
 }
 
 TEST(FoldBlock, IsShorterWhereThereAreManySlots) {
-  EXPECT_EQ(data::fold_block_steps(1), 1000u);
-  EXPECT_EQ(data::fold_block_steps(100), 1000u);
-  EXPECT_EQ(data::fold_block_steps(500), 200u);
-  EXPECT_EQ(data::fold_block_steps(65'536), 100u);
+  EXPECT_EQ(fold_block_steps(1), 1000u);
+  EXPECT_EQ(fold_block_steps(100), 1000u);
+  EXPECT_EQ(fold_block_steps(500), 200u);
+  EXPECT_EQ(fold_block_steps(65'536), 100u);
 }
 
 // 600,000 samples are not put in order in one turn of the coordinator's loop.
@@ -214,15 +214,15 @@ TEST(FoldWork, IsDoneInPieces) {
   MemoryJournal journal;
   RecordsEntry batch{1, 1, 1, {}};
   for (Step step = 0; step < 10; ++step) {
-    const data::StepPlan plan = data::plan_step(order.shape, step);
-    const data::EpochOrder epoch(order.spec, plan.epoch);
+    const StepPlan plan = plan_step(order.shape, step);
+    const EpochOrder epoch(order.spec, plan.epoch);
     wire::StepRecord& record = batch.records.emplace_back();
     record.set_step(step);
     for (uint32_t slot = 0; slot < 2; ++slot) {
       wire::SlotDigest* digest = record.add_slots();
       digest->set_slot(slot);
       digest->set_samples(30'000);
-      digest->set_digest(data::planned_digest(epoch, plan, slot, 2));
+      digest->set_digest(planned_digest(epoch, plan, slot, 2));
     }
   }
   const std::vector<JournalEntry> entries{

@@ -5,9 +5,9 @@
 
 #include <fstream>
 
+#include "comm/run/directory/run_lock.h"
 #include "coordinator/journal/history.h"
 #include "coordinator/report/run_stats.h"
-#include "coordinator/run_dir/run_dir.h"
 #include "coordinator/state/identity.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/files.h"

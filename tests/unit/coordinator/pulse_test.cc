@@ -1,9 +1,9 @@
-#include "coordinator/claims/pulse.h"
+#include "comm/run/directory/pulse.h"
 
 #include <gtest/gtest.h>
 
 #include "comm/base/file.h"
-#include "comm/rundir/layout.h"
+#include "comm/run/directory/layout.h"
 #include "tests/support/temporary_directory.h"
 
 namespace lockstep::coordinator {

@@ -88,7 +88,7 @@ class FakeMember {
     e.mutable_step_records()->set_batch(1);
     for (Step step = start.resume().step(); step < steps_; ++step) {
       wire::StepRecord* r = e.mutable_step_records()->add_records();
-      const data::StepPlan plan = data::plan_step(shape_, step);
+      const StepPlan plan = plan_step(shape_, step);
       r->set_step(step);
       r->set_epoch(plan.epoch);
       r->set_samples(plan.samples);
@@ -123,7 +123,7 @@ class FakeMember {
 
   std::unique_ptr<rpc::MemoryTransport> transport_;
   uint32_t local_rank_;
-  data::RunShape shape_;
+  RunShape shape_;
   Step steps_;
   std::unique_ptr<rpc::RpcClient> client_;
   MemberId member_ = 0;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "comm/run/checkpoint/store.h"
 #include "comm/wire/in_hand.h"
-#include "coordinator/checkpoint/store.h"
 #include "coordinator/decide/begin_state.h"
 #include "coordinator/decide/decide.h"
 #include "coordinator/journal/journal_memory.h"
@@ -120,7 +120,7 @@ class World {
     e.mutable_step_records()->set_batch(batch);
     for (Step step = from; step < to; ++step) {
       wire::StepRecord* r = e.mutable_step_records()->add_records();
-      const data::StepPlan plan = data::plan_step(options.shape, step);
+      const StepPlan plan = plan_step(options.shape, step);
       r->set_step(step);
       r->set_epoch(plan.epoch);
       r->set_samples(plan.samples);

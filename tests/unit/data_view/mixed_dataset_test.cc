@@ -5,10 +5,10 @@
 
 #include <cstring>
 
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
+#include "comm/run/plan/digest.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/facts.h"
-#include "data/order/digest.h"
 #include "data/read/job_order.h"
 #include "data/read/loader.h"
 #include "data/view/run_data.h"

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "data/dataset/facts.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/files.h"

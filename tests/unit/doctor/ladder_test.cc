@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "data/dataset/memory_dataset.h"
 #include "data/doctor/cold.h"
 #include "tests/support/fails_with.h"
@@ -38,7 +38,7 @@ wire::JobSpec job() {
 }
 
 TEST(Ladder, AWorkerDoesItsShareOfTheSlotsRoundedUp) {
-  const data::RunShape share = share_of_worker(job(), kSamples);
+  const RunShape share = share_of_worker(job(), kSamples);
   EXPECT_EQ(share.slots, 2u);
   EXPECT_EQ(share.global_batch, 26u);  // twice 12.5, rounded up
 }

@@ -92,7 +92,7 @@ TEST(Documents, ASkippedSlotsLabelsDoNotCount) {
   const auto dataset = packed(make_documents(60, kLongest), kDocumentBlock);
   wire::JobSpec job = document_job();
   job.mutable_train()->set_global_batch(8);
-  data::SkipSet skips;
+  SkipSet skips;
   skips.add(0, 1, 2);
   const TrainResult skipped = train(job, *dataset, even_runs(4, 1), 1, 0, skips);
   EXPECT_NEAR(skipped.losses[0], std::log(256), 0.1);

@@ -10,10 +10,10 @@
 #include <set>
 
 #include "comm/base/labels.h"
-#include "comm/wire/job.pb.h"
-#include "data/order/digest.h"
-#include "data/order/epoch_order.h"
-#include "data/order/step_plan.h"
+#include "comm/run/job/job.pb.h"
+#include "comm/run/plan/digest.h"
+#include "comm/run/plan/epoch_order.h"
+#include "comm/run/plan/step_plan.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/state_of.h"
 #include "tests/unit/engine/loopback_world.h"
@@ -144,19 +144,19 @@ TEST(Engine, RecordsSayWhatWasDone) {
 TEST(Engine, EveryRankReportsTheDigestsOfAllSlotsAsThePlanPromisesThem) {
   const auto dataset = make_patterns(63);
   const wire::JobSpec job = small_job("mlp");
-  const data::RunShape shape{63, job.train().global_batch(), job.train().slots()};
+  const RunShape shape{63, job.train().global_batch(), job.train().slots()};
   for (const uint32_t ranks : {1u, 3u}) {
     LoopbackWorld world(job, *dataset, even_runs(4, ranks), 4096);
     world.begin_generation(6);
     for (Step step = 0; step < 6; ++step) {
-      const data::StepPlan plan = data::plan_step(shape, step);
-      const data::EpochOrder order({job.seed(), dataset->fingerprint(), 63}, plan.epoch);
+      const StepPlan plan = plan_step(shape, step);
+      const EpochOrder order({job.seed(), dataset->fingerprint(), 63}, plan.epoch);
       for (const auto& outcome : world.step_all()) {
         ASSERT_TRUE(outcome.is_ok()) << outcome.status().message();
         for (const wire::SlotDigest& slot : outcome->record.slots()) {
-          EXPECT_EQ(slot.digest(), data::planned_digest(order, plan, slot.slot(), 4))
+          EXPECT_EQ(slot.digest(), planned_digest(order, plan, slot.slot(), 4))
               << "step " << step << ", slot " << slot.slot() << ", " << ranks << " ranks";
-          EXPECT_EQ(slot.samples(), data::slot_positions(plan, slot.slot(), 4).size());
+          EXPECT_EQ(slot.samples(), slot_positions(plan, slot.slot(), 4).size());
         }
         EXPECT_EQ(outcome->record.slots_size(), plan.samples == 3 ? 3 : 4);
       }

@@ -109,7 +109,7 @@ std::string state_bytes(Engine& engine, bool with_optimizer) {
 
 TrainResult train(const wire::JobSpec& job, const data::Dataset& dataset,
                   const std::vector<SlotRun>& runs, Step steps, uint64_t bucket_bytes,
-                  const data::SkipSet& skips) {
+                  const SkipSet& skips) {
   LoopbackWorld world(job, dataset, runs, bucket_bytes);
   world.skips = skips;
   world.begin_generation(steps);

@@ -9,8 +9,8 @@
 
 #include "comm/collectives/device_collective.h"
 #include "comm/collectives/loopback/loopback.h"
+#include "comm/run/job/job.pb.h"
 #include "comm/wire/control.pb.h"
-#include "comm/wire/job.pb.h"
 #include "data/dataset/dataset.h"
 #include "metrics/files/trace_log.h"
 #include "worker/engine/engine.h"
@@ -64,7 +64,7 @@ class LoopbackWorld {
   // Called on a rank's thread after it has enqueued the sum of a bucket there; may be empty.
   std::function<void(uint32_t rank)> on_enqueued;
 
-  data::SkipSet skips;    // of the generations that begin from here on
+  SkipSet skips;          // of the generations that begin from here on
   uint64_t bucket_bytes;  // likewise
 
   std::vector<std::string> notes;  // what rank 0 said for the log
@@ -107,7 +107,7 @@ class LoopbackWorld {
 // A whole run of `steps` steps, in one generation.
 TrainResult train(const wire::JobSpec& job, const data::Dataset& dataset,
                   const std::vector<SlotRun>& runs, Step steps, uint64_t bucket_bytes = 0,
-                  const data::SkipSet& skips = {});
+                  const SkipSet& skips = {});
 
 // A run of `steps` steps on one rank has finite losses; on 2, 3 and 4 it has the same losses and
 // the same state, in several buckets.

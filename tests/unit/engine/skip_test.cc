@@ -4,10 +4,10 @@
 
 #include <utility>
 
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
+#include "comm/run/plan/epoch_order.h"
+#include "comm/run/plan/step_plan.h"
 #include "data/dataset/dataset.h"
-#include "data/order/epoch_order.h"
-#include "data/order/step_plan.h"
 #include "tests/unit/engine/loopback_world.h"
 
 namespace lockstep {
@@ -28,8 +28,8 @@ wire::JobSpec full_job() {
   return job;
 }
 
-data::SkipSet some_skips() {
-  data::SkipSet skips;
+SkipSet some_skips() {
+  SkipSet skips;
   skips.add(1, 0, 1);
   skips.add(2, 1, 3);
   skips.add(3, 2, 4);  // of the short step
@@ -38,7 +38,7 @@ data::SkipSet some_skips() {
 }
 
 TrainResult train(const wire::JobSpec& job, const data::Dataset& dataset,
-                  const std::vector<SlotRun>& runs, const data::SkipSet& skips,
+                  const std::vector<SlotRun>& runs, const SkipSet& skips,
                   uint64_t bucket_bytes = 0) {
   return testing::train(job, dataset, runs, kSteps, bucket_bytes, skips);
 }
@@ -67,8 +67,8 @@ std::unique_ptr<data::Dataset> without_the_last_slot(const data::Dataset& whole,
   data::DatasetFacts facts = whole.facts();
   facts.samples = samples;
   facts.fingerprint = "without the last slot";
-  const data::EpochOrder order({seed, whole.fingerprint(), whole.samples()}, 0);
-  const data::EpochOrder own({seed, facts.fingerprint, samples}, 0);
+  const EpochOrder order({seed, whole.fingerprint(), whole.samples()}, 0);
+  const EpochOrder own({seed, facts.fingerprint, samples}, 0);
   std::vector<uint64_t> sample_of(samples);
   for (uint64_t position = 0; position < samples; ++position)
     sample_of[own.at(position)] = order.at(position);

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "data/doctor/find_limit.h"
 #include "tests/unit/engine/loopback_world.h"
 #include "tests/unit/engine/plain_module.h"

@@ -34,7 +34,7 @@ class NumberComputer final : public SlotComputer {
 
   Step applied_steps() const override { return applied; }
   double lr(Step) const override { return 0.1; }
-  uint64_t step_labels(const data::StepPlan&, Step, uint64_t samples) override { return samples; }
+  uint64_t step_labels(const StepPlan&, Step, uint64_t samples) override { return samples; }
 
   Result<std::optional<uint64_t>> compute(const SlotTask& task, SlotPort& port) override {
     computed.push_back(task.slot);
@@ -118,7 +118,7 @@ inline wire::JobSpec job_of(uint32_t check_every) {
 }
 
 struct Rank {
-  Rank(const wire::JobSpec& job, const data::RunShape& shape, const FlatLayout& layout)
+  Rank(const wire::JobSpec& job, const RunShape& shape, const FlatLayout& layout)
       : computer(layout),
         driver(job, shape, layout, {.metrics = {"first"}}, computer),
         buffer(make_plain_buffer(layout.buffer, regions_needed(kSlots, kSlots))) {}
@@ -144,8 +144,7 @@ struct Rank {
 
 class DriverWorld {
  public:
-  DriverWorld(const std::vector<SlotRun>& runs, const data::SkipSet& skips = {},
-              uint32_t check_every = 0)
+  DriverWorld(const std::vector<SlotRun>& runs, const SkipSet& skips = {}, uint32_t check_every = 0)
       : job_(job_of(check_every)) {
     std::vector<GradientBuffer*> raw;
     for (size_t r = 0; r < runs.size(); ++r) {
@@ -203,7 +202,7 @@ class DriverWorld {
 
  private:
   const wire::JobSpec job_;
-  const data::RunShape shape_{.samples = 23, .global_batch = 10, .slots = kSlots};
+  const RunShape shape_{.samples = 23, .global_batch = 10, .slots = kSlots};
   const FlatLayout layout_ = make_flat_layout(two_layers(), kSlots);
 
  public:
@@ -216,8 +215,8 @@ class DriverWorld {
 inline const std::vector<std::vector<SlotRun>> kWorlds = {
     {{0, 5}}, {{0, 2}, {2, 5}}, {{0, 1}, {1, 4}, {4, 5}}, {{0, 5}, {5, 5}}};
 
-inline data::SkipSet some_skips() {
-  data::SkipSet skips;
+inline SkipSet some_skips() {
+  SkipSet skips;
   skips.add(1, 0, 2);
   skips.add(3, 0, kSlots);  // a whole step
   return skips;

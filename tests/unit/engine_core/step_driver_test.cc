@@ -39,7 +39,7 @@ TEST(StepDriver, EveryWorldHasTheSameRecordsAndWeights) {
 }
 
 TEST(StepDriver, AStepWithoutSlotsIsCountedAndNothingIsComputed) {
-  data::SkipSet skips;
+  SkipSet skips;
   skips.add(0, 0, kSlots);
   DriverWorld world(kWorlds[1], skips);
   world.run(1);
@@ -54,7 +54,7 @@ TEST(StepDriver, AStepWithoutSlotsIsCountedAndNothingIsComputed) {
 
 TEST(StepDriver, BehindAClosedGateNothingChanges) {
   for (const bool is_passed_over : {false, true}) {
-    data::SkipSet skips;
+    SkipSet skips;
     if (is_passed_over) skips.add(0, 0, kSlots);
     DriverWorld world(kWorlds[0], skips);
     Rank& rank = *world.ranks[0];

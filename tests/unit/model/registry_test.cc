@@ -1,7 +1,7 @@
 // Every model of the table has something that builds it.
 #include <gtest/gtest.h>
 
-#include "comm/wire/models/model_table.h"
+#include "comm/run/job/models/model_table.h"
 #include "worker/model/model.h"
 
 namespace lockstep {

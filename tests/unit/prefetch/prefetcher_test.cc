@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "data/prefetch/disk_watch.h"
 #include "data/prefetch/make_prefetcher.h"
 #include "data/prefetch/prefetch_policy.h"

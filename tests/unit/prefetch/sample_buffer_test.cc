@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "comm/base/byte_units.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "data/prefetch/prefetch_policy.h"
 #include "tests/support/fails_with.h"
 #include "tests/unit/data/support/file_dataset.h"

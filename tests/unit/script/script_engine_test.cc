@@ -11,14 +11,14 @@
 #include "comm/base/prng.h"
 #include "comm/collectives/bucket_plan.h"
 #include "comm/collectives/loopback/loopback.h"
-#include "data/order/digest.h"
+#include "comm/run/plan/digest.h"
 #include "tests/support/fails_with.h"
 
 namespace lockstep {
 namespace {
 
 constexpr uint32_t kSlots = 5;
-constexpr data::RunShape kShape{.samples = 23, .global_batch = 10, .slots = kSlots};
+constexpr RunShape kShape{.samples = 23, .global_batch = 10, .slots = kSlots};
 
 wire::JobSpec job_of(uint64_t check_every) {
   wire::JobSpec job;
@@ -29,7 +29,7 @@ wire::JobSpec job_of(uint64_t check_every) {
   return job;
 }
 
-data::OrderSpec order_spec() {
+OrderSpec order_spec() {
   return {.seed = 3,
           .fingerprint = "f",
           .samples = kShape.samples,
@@ -104,7 +104,7 @@ class FakeScript {
     const ls_task& task = order.task;
     tasks.push_back(task);
     if (fails_in && task.slot == *fails_in) return fail(reply);
-    const data::EpochOrder epoch(order_spec(), task.epoch);
+    const EpochOrder epoch(order_spec(), task.epoch);
     std::vector<uint64_t> indices;
     for (uint64_t at = task.begin; at < task.end; ++at) indices.push_back(epoch.at(at));
     EXPECT_TRUE(engine_.has_samples(indices).is_ok());
@@ -288,12 +288,12 @@ TEST(ScriptEngine, ARecordSaysWhatTheSlotsSaid) {
   EXPECT_TRUE(record.no_accuracy());
   ASSERT_EQ(record.metrics_size(), 1);
   EXPECT_FLOAT_EQ(static_cast<float>(record.metrics(0).value()), 2.0f);
-  const data::StepPlan plan = data::plan_step(kShape, 0);
+  const StepPlan plan = plan_step(kShape, 0);
   ASSERT_EQ(record.slots_size(), 5);
-  const data::EpochOrder order(order_spec(), 0);
+  const EpochOrder order(order_spec(), 0);
   for (uint32_t slot = 0; slot < kSlots; ++slot)
     EXPECT_EQ(record.slots(static_cast<int>(slot)).digest(),
-              data::planned_digest(order, plan, slot, kSlots));
+              planned_digest(order, plan, slot, kSlots));
   EXPECT_THAT(world.ranks[0]->script.mean, testing::Each(testing::FloatEq(2.1f)));
   EXPECT_THAT(world.ranks[0]->script.used, testing::ElementsAre(5.0f, 3.0f))
       << "odd slots have no gradient of the second";

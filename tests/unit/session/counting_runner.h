@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "comm/collectives/loopback/loopback.h"
-#include "coordinator/checkpoint/held_state.h"
-#include "coordinator/checkpoint/state_hash.h"
+#include "comm/run/checkpoint/held_state.h"
+#include "comm/run/checkpoint/state_hash.h"
 #include "tests/support/files.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/unit/checkpoint/test_state.h"
+#include "tests/unit/run/checkpoint/test_state.h"
 #include "worker/runner/runner.h"
 
 namespace lockstep::testing {

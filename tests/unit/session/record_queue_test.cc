@@ -10,7 +10,7 @@
 #include "comm/base/limits.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/unit/checkpoint/test_state.h"
+#include "tests/unit/run/checkpoint/test_state.h"
 
 namespace lockstep {
 namespace {

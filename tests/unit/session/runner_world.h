@@ -16,8 +16,8 @@
 
 #include "comm/collectives/loopback/loopback.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/unit/checkpoint/test_state.h"
 #include "tests/unit/engine/late_collective.h"
+#include "tests/unit/run/checkpoint/test_state.h"
 #include "tests/unit/session/toy_engine.h"
 #include "worker/runner/runner.h"
 

@@ -13,7 +13,7 @@
 #include "comm/base/file.h"
 #include "comm/base/thread_name.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/unit/checkpoint/test_state.h"
+#include "tests/unit/run/checkpoint/test_state.h"
 
 namespace lockstep {
 namespace {

@@ -13,7 +13,7 @@
 #include "comm/rpc/memory_transport.h"
 #include "comm/rpc/server.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/unit/checkpoint/test_state.h"
+#include "tests/unit/run/checkpoint/test_state.h"
 #include "worker/session/session.h"
 
 namespace lockstep::testing {

@@ -10,7 +10,7 @@
 #include "comm/collectives/forwarding.h"
 #include "comm/collectives/loopback/loopback.h"
 #include "tests/support/fails_with.h"
-#include "tests/unit/checkpoint/test_state.h"
+#include "tests/unit/run/checkpoint/test_state.h"
 
 namespace lockstep {
 namespace {

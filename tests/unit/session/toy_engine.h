@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "comm/base/prng.h"
-#include "coordinator/checkpoint/held_state.h"
-#include "coordinator/checkpoint/state_hash.h"
+#include "comm/run/checkpoint/held_state.h"
+#include "comm/run/checkpoint/state_hash.h"
 #include "worker/engine/engine.h"
 
 namespace lockstep::testing {

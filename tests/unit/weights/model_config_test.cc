@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "comm/wire/models/gpt2_spec.h"
+#include "comm/run/job/models/gpt2_spec.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/files.h"
 #include "tests/support/temporary_directory.h"

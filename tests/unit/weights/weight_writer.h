@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "coordinator/checkpoint/safetensors.h"
-#include "coordinator/checkpoint/state_tensor.h"
+#include "comm/run/checkpoint/safetensors.h"
+#include "comm/run/checkpoint/state_tensor.h"
 
 namespace lockstep::testing {
 

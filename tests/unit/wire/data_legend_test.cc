@@ -1,4 +1,4 @@
-#include "comm/wire/data_legend.h"
+#include "comm/run/job/data_legend.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,11 +1,11 @@
 // The table of models, and what the programs ask it of a job.
-#include "comm/wire/models/model_table.h"
+#include "comm/run/job/models/model_table.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "comm/wire/predictions.h"
+#include "comm/run/job/predictions.h"
 
 namespace lockstep {
 namespace {

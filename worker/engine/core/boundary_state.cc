@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "comm/wire/metric_names.h"
+#include "comm/run/job/metric_names.h"
 #include "worker/optim/average_range.h"
 
 namespace lockstep {

@@ -15,8 +15,8 @@
 
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
-#include "comm/wire/job.pb.h"
-#include "coordinator/checkpoint/state_tensor.h"
+#include "comm/run/checkpoint/state_tensor.h"
+#include "comm/run/job/job.pb.h"
 #include "worker/engine/core/flat_layout.h"
 #include "worker/engine/core/parameter_groups.h"
 #include "worker/model/spec.h"

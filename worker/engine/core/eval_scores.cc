@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/wire/metric_names.h"
+#include "comm/run/job/metric_names.h"
 #include "worker/engine/core/loss.h"
 
 namespace lockstep {

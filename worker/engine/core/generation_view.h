@@ -12,9 +12,9 @@
 #include "comm/base/ids.h"
 #include "comm/base/work_in_hand.h"
 #include "comm/collectives/device_collective.h"
+#include "comm/run/evaluation/eval_track.h"
+#include "comm/run/plan/skip_set.h"
 #include "comm/wire/control.pb.h"
-#include "data/order/eval_track.h"
-#include "data/order/skip_set.h"
 
 namespace lockstep {
 
@@ -35,9 +35,9 @@ struct GenerationView {
   std::vector<uint64_t> bucket_bounds;       // elements, ascending, from wire::BucketPlan
   uint64_t total_steps = 0;                  // length of the run, for the schedule
   bool is_writer = false;                    // this member writes the checkpoints
-  data::SkipSet skips;                       // slots that this generation leaves out
+  SkipSet skips;                             // slots that this generation leaves out
   PhaseClock* phases = nullptr;              // learns what a step is doing; null: the engine's own
-  data::EvalMark evaluated = {};             // the last evaluation that the state has behind it
+  EvalMark evaluated = {};                   // the last evaluation that the state has behind it
   WorkInHand* in_hand = nullptr;             // learns which samples are in work; may be null
   data::PrefetchPolicy* prefetch = nullptr;  // null: nothing is read ahead
   // For measurements, and only if the device has memory of its own: a slot computes with the

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "worker/model/spec.h"
 #include "worker/optim/optimizer_row.h"
 

@@ -1,6 +1,6 @@
 #include "worker/engine/core/self_check.h"
 
-#include "data/order/check_after.h"
+#include "comm/run/plan/check_after.h"
 
 namespace lockstep {
 namespace {
@@ -15,7 +15,7 @@ uint32_t owner_of(uint32_t slot, std::span<const SlotRun> slot_runs) {
 
 std::optional<CheckPlan> plan_check(const wire::JobSpec& job, Step step,
                                     std::span<const SlotRun> slot_runs, uint32_t buckets) {
-  const auto turn = data::check_after(step + 1, job);
+  const auto turn = check_after(step + 1, job);
   if (!turn || job.comm().numerics() != "exact") return std::nullopt;
   CheckPlan plan;
   plan.slot = static_cast<uint32_t>(*turn % slot_runs.back().end);

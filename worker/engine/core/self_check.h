@@ -1,5 +1,5 @@
 // What the members of a generation compute again in the steps of a check
-// (data/order/check_after.h): the gradient of one slot, and one slice of one sum. The comparison
+// (comm/run/plan/check_after.h): the gradient of one slot, and one slice of one sum. The comparison
 // finds memory or a processor that silently computes wrong (coordinator/state/corruption.h). Every
 // slot, bucket and rank gets its turn. A member that is alone computes the slot a second time
 // itself.
@@ -16,8 +16,8 @@
 
 #include "comm/base/ids.h"
 #include "comm/collectives/reduction_tree.h"
-#include "comm/wire/job.pb.h"
-#include "coordinator/checkpoint/state_hash.h"
+#include "comm/run/checkpoint/state_hash.h"
+#include "comm/run/job/job.pb.h"
 #include "worker/engine/core/flat_layout.h"
 
 namespace lockstep {

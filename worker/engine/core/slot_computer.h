@@ -9,7 +9,7 @@
 
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
-#include "data/order/step_plan.h"
+#include "comm/run/plan/step_plan.h"
 #include "worker/engine/core/step_reducer.h"
 #include "worker/engine/core/step_sums.h"
 
@@ -63,7 +63,7 @@ class SlotComputer {
 
   // The labels of a step that count: the divisor of its losses, the same on every rank. Without
   // those of slots that the generation leaves out.
-  virtual uint64_t step_labels(const data::StepPlan& plan, Step step, uint64_t samples) = 0;
+  virtual uint64_t step_labels(const StepPlan& plan, Step step, uint64_t samples) = 0;
 
   // Computes a slot from the boundary state, which it does not change. Writes the whole region:
   // gradients, statistics, and the control section (flat_layout.h) with the slot's share of the
@@ -90,7 +90,7 @@ class SlotComputer {
   // Whether compute() has computed a slot whose hash is wanted twice, and failed if it differed.
   virtual bool computes_twice() const { return false; }
 
-  // hash_of() the boundary state (coordinator/checkpoint/state_hash.h).
+  // hash_of() the boundary state (comm/run/checkpoint/state_hash.h).
   virtual Result<uint64_t> state_hash() = 0;
 };
 

@@ -60,8 +60,8 @@ void note_gradient(uint32_t slot, uint64_t hash, wire::CheckReport& found) {
 
 }  // namespace
 
-StepDriver::StepDriver(const wire::JobSpec& job, const data::RunShape& shape,
-                       const FlatLayout& layout, LossFacts loss, SlotComputer& computer)
+StepDriver::StepDriver(const wire::JobSpec& job, const RunShape& shape, const FlatLayout& layout,
+                       LossFacts loss, SlotComputer& computer)
     : job_(job), shape_(shape), layout_(layout), loss_(std::move(loss)), computer_(computer) {}
 
 Status StepDriver::begin_generation(GenerationView view, StepGate gate, GradientBuffer& buffer,
@@ -165,7 +165,7 @@ Status StepDriver::check_others(StepWork& work) {
   const Collective& collective = *view_.collective;
   const bool is_alone = collective.world_size() == 1;
   const bool is_mine = collective.rank() == check.slot_owner;
-  const bool is_empty = data::slot_positions(work.plan, check.slot, shape_.slots).size() == 0 ||
+  const bool is_empty = slot_positions(work.plan, check.slot, shape_.slots).size() == 0 ||
                         view_.skips.contains(work.step, check.slot);
   if (is_empty || (is_mine && !is_alone) ||
       !takes_part(collective.rank(), check.slot_owner, collective.world_size())) {
@@ -203,7 +203,7 @@ StepDriver::StepWork StepDriver::plan_work() {
   StepWork work;
   work.before = phases().snapshot();
   work.step = computer_.applied_steps();
-  work.plan = data::plan_step(shape_, work.step);
+  work.plan = plan_step(shape_, work.step);
   work.samples = view_.skips.counted_samples(work.plan, work.step, shape_.slots);
   work.record.set_step(work.step);
   work.record.set_epoch(work.plan.epoch);
@@ -266,7 +266,7 @@ Result<StepOutcome> StepDriver::report(StepWork& work) {
   record.set_correct(correct_of_all(static_cast<uint64_t>(control[kControlCorrect]), work.labels,
                                     work.samples * loss_.labels_per_sample));
   for (uint32_t slot = 0; slot < shape_.slots; ++slot) {
-    const uint64_t samples = data::slot_positions(work.plan, slot, shape_.slots).size();
+    const uint64_t samples = slot_positions(work.plan, slot, shape_.slots).size();
     if (samples == 0 || view_.skips.contains(work.step, slot)) continue;
     wire::SlotDigest& digest = *record.add_slots();
     digest.set_slot(slot);

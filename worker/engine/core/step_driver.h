@@ -33,8 +33,8 @@
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
 #include "comm/collectives/collective.h"
-#include "comm/wire/job.pb.h"
-#include "data/order/step_plan.h"
+#include "comm/run/job/job.pb.h"
+#include "comm/run/plan/step_plan.h"
 #include "metrics/base/phase_clock.h"
 #include "worker/engine/core/flat_layout.h"
 #include "worker/engine/core/generation_view.h"
@@ -49,7 +49,7 @@ class StepDriver {
  public:
   // All but `loss` outlive the driver. `shape` may get its global batch until the first
   // generation.
-  StepDriver(const wire::JobSpec& job, const data::RunShape& shape, const FlatLayout& layout,
+  StepDriver(const wire::JobSpec& job, const RunShape& shape, const FlatLayout& layout,
              LossFacts loss, SlotComputer& computer);
 
   // `view.phases` is not null. `buffer` and what `path` names live until end_generation().
@@ -83,7 +83,7 @@ class StepDriver {
   // One step, from its plan.
   struct StepWork {
     Step step = 0;
-    data::StepPlan plan;
+    StepPlan plan;
     uint64_t samples = 0;  // of the computed slots
     uint64_t labels = 0;   // as SlotComputer::step_labels()
     const StepMerge* merge = nullptr;
@@ -105,7 +105,7 @@ class StepDriver {
   PhaseClock& phases() { return *view_.phases; }
 
   const wire::JobSpec& job_;
-  const data::RunShape& shape_;
+  const RunShape& shape_;
   const FlatLayout& layout_;
   const LossFacts loss_;
   SlotComputer& computer_;

@@ -125,7 +125,7 @@ class Device {
   // Gives back what regions() took, but for what a step without it needs.
   virtual void drop_regions() {}
   // What members compare: hash_gradients() of what backward wrote to `gradients`, and hash_of() the
-  // present boundary state (coordinator/checkpoint/state_hash.h).
+  // present boundary state (comm/run/checkpoint/state_hash.h).
   virtual Result<uint64_t> gradient_hash(const float* gradients) = 0;
   virtual Result<uint64_t> state_hash() = 0;
 

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "worker/cuda/device_module.h"
 #include "worker/engine/core/memory_meter.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "comm/base/check.h"
-#include "comm/wire/graph_rule.h"
+#include "comm/run/job/graph_rule.h"
 #include "worker/engine/device/device_marks.h"
 #include "worker/engine/device/device_memory.h"
 

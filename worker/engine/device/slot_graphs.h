@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "worker/cuda/device_module.h"
 #include "worker/engine/core/flat_layout.h"
 #include "worker/engine/device/device_gradients.h"

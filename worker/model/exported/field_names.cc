@@ -1,6 +1,6 @@
 #include "worker/model/exported/field_names.h"
 
-#include "comm/wire/data_formats.h"
+#include "comm/run/job/data_formats.h"
 
 namespace lockstep::exported {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "data/dataset/sample_shape.h"
 
 namespace lockstep::exported {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "comm/base/text/printable.h"
-#include "comm/wire/metric_names.h"
+#include "comm/run/job/metric_names.h"
 
 namespace lockstep::exported {
 namespace {

@@ -14,8 +14,8 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "comm/wire/job.pb.h"
-#include "coordinator/checkpoint/state_tensor.h"
+#include "comm/run/checkpoint/state_tensor.h"
+#include "comm/run/job/job.pb.h"
 #include "data/base/progress.h"
 #include "worker/model/weights/load_weights.h"
 

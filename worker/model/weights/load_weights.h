@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "comm/wire/job.pb.h"
-#include "coordinator/checkpoint/state_tensor.h"
+#include "comm/run/checkpoint/state_tensor.h"
+#include "comm/run/job/job.pb.h"
 #include "worker/model/spec.h"
 #include "worker/model/weights/weight_files.h"
 

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "comm/run/checkpoint/safetensors_header.h"
 #include "data/files/mapped_file.h"
-#include "data/safetensors/header.h"
 
 namespace lockstep {
 

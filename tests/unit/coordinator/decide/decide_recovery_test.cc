@@ -1,5 +1,5 @@
 // A death, and what goes on after it.
-#include "comm/wire/metric_names.h"
+#include "comm/run/job/metric_names.h"
 #include "comm/wire/resume_point.h"
 #include "tests/unit/coordinator/decide/recovery.h"
 

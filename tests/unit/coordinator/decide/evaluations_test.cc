@@ -176,7 +176,7 @@ TEST(Evaluations, AStartTellsTheTrackOfItsStateAndThatTheRunIsOver) {
   w.evaluate(10, 4);
   w.kill(2);
   EXPECT_EQ(w.promise_at(1, 10), Reason::kStarted);
-  const data::EvalTrack told = data::track_of(w.started().evals());
+  const EvalTrack told = track_of(w.started().evals());
   EXPECT_EQ(told.best.step, 5u);
   EXPECT_EQ(told.kept.step, 5u);
   EXPECT_EQ(told.last.step, 10u);

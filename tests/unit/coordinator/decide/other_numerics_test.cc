@@ -1,5 +1,5 @@
 // A resume on a machine that computes other bits than the checkpoint's writer.
-#include "coordinator/checkpoint/numerics.h"
+#include "comm/run/checkpoint/numerics.h"
 #include "tests/unit/coordinator/world.h"
 
 namespace lockstep::coordinator {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "comm/wire/data_formats.h"
+#include "comm/run/job/data_formats.h"
 #include "data/open/formats.h"
 
 namespace lockstep::data {

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "comm/base/descriptors.h"
-#include "comm/wire/data_formats.h"
+#include "comm/run/job/data_formats.h"
 #include "data/open/detect_format.h"
 #include "data/open/open_dataset.h"
 #include "tests/support/fails_with.h"

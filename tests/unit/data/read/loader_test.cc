@@ -13,11 +13,11 @@
 #include <tuple>
 
 #include "comm/base/work_in_hand.h"
+#include "comm/run/plan/digest.h"
+#include "comm/run/plan/epoch_order.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/memory_dataset.h"
 #include "data/open/open_dataset.h"
-#include "data/order/digest.h"
-#include "data/order/epoch_order.h"
 #include "data/transform/normalize.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"

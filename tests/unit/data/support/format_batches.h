@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "comm/wire/job.pb.h"
+#include "comm/run/job/job.pb.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/samples.h"
 #include "data/open/open_dataset.h"

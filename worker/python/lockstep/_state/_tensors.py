@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ._errors import MisuseError, StateError
 
-# Safetensors' names, as the C++ side has them (coordinator/checkpoint/state_tensor.h).
+# Safetensors' names, as the C++ side has them (comm/run/checkpoint/state_tensor.h).
 DTYPES = {
     torch.float32: "F32", torch.float64: "F64", torch.int64: "I64", torch.uint8: "U8",
     torch.float16: "F16", torch.bfloat16: "BF16", torch.int32: "I32", torch.int16: "I16",
