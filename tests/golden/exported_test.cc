@@ -13,8 +13,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "worker/model/foreign.h"
-#include "worker/model/model.h"
+#include "worker/torch/model/foreign.h"
+#include "worker/torch/model/model.h"
 
 namespace lockstep {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "data/open/open_dataset.h"
 #include "tests/unit/engine/loopback_world.h"
-#include "worker/engine/core/loss.h"
-#include "worker/model/model.h"
+#include "worker/engine/loss.h"
+#include "worker/torch/model/model.h"
 
 namespace lockstep {
 namespace {

@@ -12,7 +12,7 @@
 #include "data/open/open_dataset.h"
 #include "tests/support/state_of.h"
 #include "tests/unit/engine/loopback_world.h"
-#include "worker/engine/core/loss.h"
+#include "worker/engine/loss.h"
 #include "worker/optim/loss_scale.h"
 
 namespace lockstep {

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "worker/engine/core/boundary_state.h"
-#include "worker/engine/device/muon_update.h"
+#include "worker/engine/boundary_state.h"
+#include "worker/torch/device/muon_update.h"
 
 namespace lockstep {
 namespace {

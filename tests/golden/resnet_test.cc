@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "worker/model/model.h"
+#include "worker/torch/model/model.h"
 
 namespace lockstep {
 namespace {

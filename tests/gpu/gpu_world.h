@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tests/unit/engine/loopback_world.h"
-#include "worker/engine/core/gpu_environment.h"
-#include "worker/engine/device/open_gpu.h"
+#include "worker/engine/gpu_environment.h"
+#include "worker/torch/device/open_gpu.h"
 
 namespace lockstep::testing {
 

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "tests/gpu/gpu_world.h"
-#include "worker/engine/precision.h"
-#include "worker/model/kernel_layers.h"
+#include "worker/torch/engine/precision.h"
+#include "worker/torch/model/kernel_layers.h"
 
 namespace lockstep {
 namespace {

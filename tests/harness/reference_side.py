@@ -139,7 +139,7 @@ def exp_below_zero(x):
 
 
 def rounded_loss(logits, labels):
-    """Mean cross entropy and its gradient, rounded as in worker/engine/core/loss.cc: exp() is a
+    """Mean cross entropy and its gradient, rounded as in worker/engine/loss.cc: exp() is a
     polynomial, and 16 sums run side by side. For at most 1024 classes."""
     rows, classes = logits.shape
     largest = logits.max(1, keepdims=True)

@@ -29,7 +29,7 @@
 #include "comm/collectives/device_collective.h"
 #include "comm/run/checkpoint/state_tensor.h"
 #include "comm/wire/control.pb.h"
-#include "worker/engine/core/generation_view.h"
+#include "worker/engine/generation_view.h"
 
 namespace at {
 class Tensor;

@@ -2,7 +2,7 @@
 // matrix. The other parameters are updated by adamw with the same learning rate and decay.
 //
 // Source: Jordan et al., "Muon: An optimizer for hidden layers in neural networks" (2024). Order
-// and precision are those of torch.optim.Muon; worker/engine/device/muon_update.h has the
+// and precision are those of torch.optim.Muon; worker/torch/device/muon_update.h has the
 // arithmetic.
 //
 // A matrix is never cut: every rank updates all matrices whole, from sums that are equal on all

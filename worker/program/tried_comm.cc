@@ -7,7 +7,7 @@
 
 #include "comm/base/limits.h"
 #include "comm/collectives/device_trial.h"
-#include "worker/engine/device/device_marks.h"
+#include "worker/device/device_marks.h"
 #include "worker/program/trial_note.h"
 
 namespace lockstep {

@@ -24,7 +24,7 @@
 #include "comm/tls/tls_identity.h"
 #include "data/prefetch/prefetch_policy.h"
 #include "metrics/serve/serve_metrics.h"
-#include "worker/engine/core/gpu_environment.h"
+#include "worker/engine/gpu_environment.h"
 #include "worker/program/engine_maker.h"
 #include "worker/program/metrics_probe.h"
 #include "worker/program/open_mpi.h"

@@ -18,7 +18,7 @@
 #include "data/read/batch.h"
 #include "data/read/loader.h"
 #include "data/read/loader_tuning.h"
-#include "worker/engine/core/generation_view.h"
+#include "worker/engine/generation_view.h"
 
 namespace lockstep {
 

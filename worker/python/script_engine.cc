@@ -6,7 +6,7 @@
 
 #include "comm/base/work_in_hand.h"
 #include "comm/run/plan/digest.h"
-#include "worker/engine/core/step_memory.h"
+#include "worker/engine/step_memory.h"
 #include "worker/optim/grad_norm.h"
 #include "worker/python/script_state.h"
 #include "worker/python/short_floats.h"

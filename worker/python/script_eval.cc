@@ -5,7 +5,7 @@
 
 #include "comm/run/evaluation/eval_track.h"
 #include "comm/run/job/metric_names.h"
-#include "worker/engine/core/eval_scores.h"
+#include "worker/engine/eval_scores.h"
 #include "worker/python/slot_task.h"
 
 namespace lockstep {

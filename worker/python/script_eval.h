@@ -12,7 +12,7 @@
 #include "comm/base/status.h"
 #include "comm/run/job/job.pb.h"
 #include "comm/wire/control.pb.h"
-#include "worker/engine/core/generation_view.h"
+#include "worker/engine/generation_view.h"
 #include "worker/python/core.h"
 
 namespace lockstep {

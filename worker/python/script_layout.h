@@ -18,8 +18,8 @@
 
 #include "comm/base/status.h"
 #include "comm/run/checkpoint/state_tensor.h"
-#include "worker/engine/core/flat_layout.h"
-#include "worker/engine/core/loss_facts.h"
+#include "worker/engine/flat_layout.h"
+#include "worker/engine/loss_facts.h"
 
 namespace lockstep {
 

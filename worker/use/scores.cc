@@ -9,7 +9,7 @@
 
 #include "comm/base/text/printable.h"
 #include "comm/base/text/utf8.h"
-#include "worker/engine/core/loss.h"
+#include "worker/engine/loss.h"
 #include "worker/use/csv.h"
 
 namespace lockstep {

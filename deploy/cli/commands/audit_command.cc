@@ -1,13 +1,12 @@
 #include <charconv>
 #include <cstdio>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "comm/inherited/standard_streams.h"
-#include "comm/run/directory/claim.h"
-#include "comm/run/directory/run_lock.h"
 #include "coordinator/audit/audit_text.h"
-#include "coordinator/journal/journal_sqlite.h"
-#include "coordinator/term/begin.h"
+#include "coordinator/audit/ended_audit.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
 
@@ -52,20 +51,16 @@ Result<StepRange> parse_steps(const std::string& text) {
 Result<int> audit_run(const AuditArguments& arguments) {
   using namespace coordinator;
   LOCKSTEP_ASSIGN_OR_RETURN(const StepRange range, parse_steps(arguments.steps));
-  const std::string path = journal_path(arguments.run_dir);
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto lock, RunLock::take_to_read(path));
-  LOCKSTEP_RETURN_IF_ERROR(
-      check_journal(arguments.run_dir, path, /*is_alive=*/false, JournalCheck::kOpenPart));
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto journal, read_sqlite_journal(path));
   std::vector<std::string> rows;
-  LOCKSTEP_ASSIGN_OR_RETURN(const AuditReport report, audit(*journal, [&](const AuditedStep& step) {
-                              if (step.step + 1 < range.first || step.step + 1 > range.last) return;
-                              if (arguments.json) {
-                                rows.push_back(step_json(step));
-                              } else {
-                                print_text("%s", step_text(step).c_str());
-                              }
-                            }));
+  const auto on_step = [&](const AuditedStep& step) {
+    if (step.step + 1 < range.first || step.step + 1 > range.last) return;
+    if (arguments.json) {
+      rows.push_back(step_json(step));
+    } else {
+      print_text("%s", step_text(step).c_str());
+    }
+  };
+  LOCKSTEP_ASSIGN_OR_RETURN(const AuditReport report, audit_ended_run(arguments.run_dir, on_step));
   std::fputs((arguments.json ? audit_json(report, rows) : audit_text(report)).c_str(), stdout);
   return report.is_clean() ? 0 : kNotClean;
 }

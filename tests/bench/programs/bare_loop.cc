@@ -16,9 +16,9 @@
 #include "comm/run/job/job.pb.h"
 #include "data/dataset/sample_shape.h"
 #include "data/read/sample_reader.h"
-#include "worker/engine/core/step_memory.h"
-#include "worker/engine/precision.h"
-#include "worker/model/model.h"
+#include "worker/engine/step_memory.h"
+#include "worker/torch/engine/precision.h"
+#include "worker/torch/model/model.h"
 
 namespace lockstep::bench {
 namespace {

@@ -19,9 +19,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "worker/engine/core/step_memory.h"
-#include "worker/model/foreign.h"
-#include "worker/model/model.h"
+#include "worker/engine/step_memory.h"
+#include "worker/torch/model/foreign.h"
+#include "worker/torch/model/model.h"
 
 namespace lockstep::bench {
 namespace {

@@ -15,9 +15,9 @@
 #include "tests/bench/programs/rank_processes.h"
 #include "tests/bench/programs/train_options.h"
 #include "tests/bench/programs/train_rank.h"
-#include "worker/engine/core/gpu_environment.h"
-#include "worker/engine/device/open_gpu.h"
+#include "worker/engine/gpu_environment.h"
 #include "worker/model/gpt2_parts.h"
+#include "worker/torch/device/open_gpu.h"
 
 namespace lockstep::bench {
 

@@ -82,7 +82,7 @@ class Trainer {
     Step first_step = 0;
     ResumePoint at;
   };
-  // The values that members compare after a step (worker/engine/core/self_check.h).
+  // The values that members compare after a step (worker/engine/self_check.h).
   struct Check {
     uint32_t slot = 0;
     uint32_t slot_owner = 0;  // rank

@@ -82,14 +82,14 @@ Segment::Partial Trainer::partial_of(const Life& life, uint32_t bucket) {
       partial.slots[slot][element] = contribution_of(slot, bucket, element);
     if (is_last) partial.digests[slot] = world_.digest_of(state_.step, slot);
   }
-  // A rank without slots has no say (worker/engine/core/step_reducer.cc).
+  // A rank without slots has no say (worker/engine/step_reducer.cc).
   const bool has_say = slots.begin < slots.end;
   partial.votes.stop = !has_say || wants_stop_;
   partial.votes.change = !has_say || has_plan_for(life.order.generation);
   return partial;
 }
 
-// The same plan as worker/engine/core/self_check.cc makes.
+// The same plan as worker/engine/self_check.cc makes.
 std::optional<Trainer::Check> Trainer::plan_check(const Life& life) const {
   const auto turn = check_after(state_.step + 1, world_.job);
   const auto ranks = static_cast<uint32_t>(life.order.start.members_size());

@@ -8,7 +8,7 @@
 // as if it had finished, and tells the next rank that its data is there: B, not aborted yet, takes
 // what lies there for the sum. So does A, if the one that goes was evicted and aborts.
 //
-// The model holds R6 of worker/engine/core/step_reducer.h against its opposite: a rank agrees after
+// The model holds R6 of worker/engine/step_reducer.h against its opposite: a rank agrees after
 // its sums are there, or before.
 #include <gtest/gtest.h>
 

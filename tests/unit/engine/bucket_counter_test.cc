@@ -1,12 +1,12 @@
 // What heartbeats say of a device is what the device has come to, in plain memory whose copies run
 // as late as they may.
-#include "worker/engine/device/bucket_counter.h"
+#include "worker/device/bucket_counter.h"
 
 #include <gtest/gtest.h>
 
 #include "tests/unit/engine/loopback_world.h"
 #include "tests/unit/engine/plain_module.h"
-#include "worker/engine/device/device_marks.h"
+#include "worker/device/device_marks.h"
 
 namespace lockstep {
 namespace {

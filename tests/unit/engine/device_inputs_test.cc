@@ -1,5 +1,5 @@
 // Batches on their way to a device: what its stages take, and what is sent when.
-#include "worker/engine/device/device_inputs.h"
+#include "worker/torch/device/device_inputs.h"
 
 #include <ATen/core/Tensor.h>
 #include <gtest/gtest.h>

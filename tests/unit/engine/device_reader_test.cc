@@ -1,5 +1,5 @@
 // Memory of a device in pieces: all of it, in its order, however it is cut.
-#include "worker/engine/device/device_reader.h"
+#include "worker/device/device_reader.h"
 
 #include <gtest/gtest.h>
 

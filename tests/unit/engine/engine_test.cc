@@ -17,7 +17,7 @@
 #include "tests/support/fails_with.h"
 #include "tests/support/state_of.h"
 #include "tests/unit/engine/loopback_world.h"
-#include "worker/engine/top_classes.h"
+#include "worker/torch/engine/top_classes.h"
 
 namespace lockstep {
 namespace {

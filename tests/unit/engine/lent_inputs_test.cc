@@ -9,8 +9,8 @@
 #include "tests/support/fails_with.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/engine/loopback_world.h"
-#include "worker/model/foreign.h"
-#include "worker/model/model.h"
+#include "worker/torch/model/foreign.h"
+#include "worker/torch/model/model.h"
 
 namespace lockstep {
 namespace {

@@ -12,8 +12,8 @@
 #include "tests/unit/cuda/host_kernels.h"
 #include "worker/cuda/kernels/slot_values.h"
 #include "worker/cuda/make_room.h"
-#include "worker/engine/core/loss.h"
-#include "worker/engine/device/device_marks.h"
+#include "worker/device/device_marks.h"
+#include "worker/engine/loss.h"
 #include "worker/optim/rules/average.h"
 
 namespace lockstep::testing {

@@ -10,8 +10,8 @@
 
 #include "tests/support/fails_with.h"
 #include "tests/unit/engine/loopback_world.h"
-#include "worker/model/model.h"
 #include "worker/model/model_file.h"
+#include "worker/torch/model/model.h"
 
 namespace lockstep {
 namespace {

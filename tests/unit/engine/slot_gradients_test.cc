@@ -1,5 +1,5 @@
 // Gradients of cast weights go to the region by a shorter way, with the same bits.
-#include "worker/engine/slot_gradients.h"
+#include "worker/torch/engine/slot_gradients.h"
 
 #include <ATen/ops/ones.h>
 #include <ATen/ops/ones_like.h>
@@ -12,8 +12,8 @@
 #include <map>
 
 #include "tests/unit/engine/loopback_world.h"
-#include "worker/engine/precision.h"
-#include "worker/model/layers.h"
+#include "worker/torch/engine/precision.h"
+#include "worker/torch/model/layers.h"
 
 namespace lockstep {
 namespace {

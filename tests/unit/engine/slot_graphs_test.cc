@@ -1,7 +1,7 @@
 // Slots as graphs: the bits of eager slots, whatever changes from slot to slot, and eager slots
 // where there can be no graph. Recordings are those of plain_recorder.h, which fail the test where
 // a graph would have frozen a value.
-#include "worker/engine/device/slot_graphs.h"
+#include "worker/torch/device/slot_graphs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 #include "tests/unit/engine/made_documents.h"
 #include "tests/unit/engine/plain_module.h"
 #include "tests/unit/engine/plain_recorder.h"
-#include "worker/engine/device/device_marks.h"
+#include "worker/device/device_marks.h"
 
 namespace lockstep {
 namespace {

@@ -18,8 +18,8 @@
 #include "tests/support/state_of.h"
 #include "tests/unit/engine/loopback_world.h"
 #include "tests/unit/engine/made_documents.h"
-#include "worker/model/model.h"
 #include "worker/model/model_file.h"
+#include "worker/torch/model/model.h"
 
 namespace lockstep {
 namespace {

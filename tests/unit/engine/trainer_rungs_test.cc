@@ -1,5 +1,5 @@
 // The trainer's rungs on a device in plain memory, whose way from the host can be made slow.
-#include "worker/doctor/trainer_rungs.h"
+#include "worker/torch/doctor/trainer_rungs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

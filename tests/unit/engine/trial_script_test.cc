@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/engine/loopback_world.h"
-#include "worker/engine/core/memory_meter.h"
+#include "worker/engine/memory_meter.h"
 #include "worker/model/model_file.h"
 
 namespace lockstep {

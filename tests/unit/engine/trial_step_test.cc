@@ -9,8 +9,8 @@
 #include "tests/support/fails_with.h"
 #include "tests/unit/engine/loopback_world.h"
 #include "tests/unit/engine/plain_module.h"
-#include "worker/engine/core/largest_slot.h"
-#include "worker/engine/core/memory_meter.h"
+#include "worker/engine/largest_slot.h"
+#include "worker/engine/memory_meter.h"
 
 namespace lockstep {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/engine/core/bucket_order.h"
+#include "worker/engine/bucket_order.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -12,7 +12,7 @@
 #include "comm/base/prng.h"
 #include "comm/collectives/bucket_plan.h"
 #include "comm/collectives/loopback/loopback.h"
-#include "worker/engine/core/step_driver.h"
+#include "worker/engine/step_driver.h"
 #include "worker/model/spec.h"
 
 namespace lockstep::driver_world {

@@ -1,5 +1,5 @@
 // Which of a site's variables of NCCL a worker keeps, and which it sets.
-#include "worker/engine/core/gpu_environment.h"
+#include "worker/engine/gpu_environment.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The largest slot by planted figures, and where the figures come from.
-#include "worker/engine/core/largest_slot.h"
+#include "worker/engine/largest_slot.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include "comm/base/limits.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/temporary_directory.h"
-#include "worker/engine/core/memory_meter.h"
+#include "worker/engine/memory_meter.h"
 
 namespace lockstep {
 namespace {

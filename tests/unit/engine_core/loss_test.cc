@@ -1,4 +1,4 @@
-#include "worker/engine/core/loss.h"
+#include "worker/engine/loss.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "worker/engine/core/self_check.h"
+#include "worker/engine/self_check.h"
 
 #include <gtest/gtest.h>
 

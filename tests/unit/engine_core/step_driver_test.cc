@@ -1,5 +1,5 @@
 // Steps without a model and without LibTorch: gradients are numbers made of weights, step and slot.
-#include "worker/engine/core/step_driver.h"
+#include "worker/engine/step_driver.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 
 #include "tests/support/fails_with.h"
 #include "tests/unit/engine_core/driver_world.h"
-#include "worker/engine/core/eval_scores.h"
+#include "worker/engine/eval_scores.h"
 
 namespace lockstep {
 namespace {

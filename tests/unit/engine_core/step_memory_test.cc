@@ -1,4 +1,4 @@
-#include "worker/engine/core/step_memory.h"
+#include "worker/engine/step_memory.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

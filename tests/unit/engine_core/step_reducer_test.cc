@@ -1,5 +1,5 @@
 // Merging and reducing a step without a model: gradients are small numbers made up per slot.
-#include "worker/engine/core/step_reducer.h"
+#include "worker/engine/step_reducer.h"
 
 #include <gtest/gtest.h>
 

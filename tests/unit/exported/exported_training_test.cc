@@ -17,10 +17,10 @@
 #include "tests/support/state_of.h"
 #include "tests/unit/engine/loopback_world.h"
 #include "tests/unit/exported/golden_program.h"
-#include "worker/model/exported/plan/program_parts.h"
-#include "worker/model/foreign.h"
-#include "worker/model/model.h"
 #include "worker/model/model_file.h"
+#include "worker/torch/model/foreign.h"
+#include "worker/torch/model/model.h"
+#include "worker/torch/plan/program_parts.h"
 
 namespace lockstep {
 namespace {

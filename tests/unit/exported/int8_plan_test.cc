@@ -11,8 +11,8 @@
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/exported/golden_program.h"
 #include "worker/model/exported/int8/int8_program.h"
-#include "worker/model/exported/plan/program_for_use.h"
 #include "worker/model/exported/write_program.h"
+#include "worker/torch/plan/program_for_use.h"
 
 namespace lockstep::exported {
 namespace {

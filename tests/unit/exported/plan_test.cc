@@ -1,6 +1,6 @@
 // Plans of programs that are made here: conversions of arguments, and programs that somebody wrote
 // to harm. No program of these can crash: each is refused when it is compiled, or throws.
-#include "worker/model/exported/plan/plan.h"
+#include "worker/torch/plan/plan.h"
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/ones.h>
@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "tests/support/fails_with.h"
-#include "worker/model/exported/plan/numbers.h"
+#include "worker/torch/plan/numbers.h"
 
 namespace lockstep::exported {
 namespace {

@@ -6,7 +6,7 @@
 #include "tests/support/fails_with.h"
 #include "tests/unit/engine/loopback_world.h"
 #include "tests/unit/exported/golden_program.h"
-#include "worker/model/model.h"
+#include "worker/torch/model/model.h"
 
 namespace lockstep {
 namespace {

@@ -11,7 +11,7 @@
 #include "tests/support/state_of.h"
 #include "tests/unit/engine/loopback_world.h"
 #include "tests/unit/engine/plain_module.h"
-#include "worker/engine/core/parameter_groups.h"
+#include "worker/engine/parameter_groups.h"
 
 namespace lockstep {
 namespace {

@@ -1,12 +1,12 @@
 // What Muon takes of models from files.
-#include "worker/engine/hidden_matrices.h"
+#include "worker/torch/engine/hidden_matrices.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 #include <string>
 
-#include "worker/model/model.h"
+#include "worker/torch/model/model.h"
 
 namespace lockstep {
 namespace {

@@ -1,5 +1,5 @@
 // Layers by kernel against LibTorch's operators: values and every gradient.
-#include "worker/model/kernel_layers.h"
+#include "worker/torch/model/kernel_layers.h"
 
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/empty.h>
@@ -13,7 +13,7 @@
 #include <functional>
 
 #include "tests/unit/cuda/host_layers.h"
-#include "worker/engine/precision.h"
+#include "worker/torch/engine/precision.h"
 
 namespace lockstep {
 namespace {

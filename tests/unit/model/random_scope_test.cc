@@ -1,6 +1,6 @@
 // Which of LibTorch's generators a forward finds seeded. A device of the test stands in for a GPU:
 // its generator is found as CUDA's is, by the hooks of its type.
-#include "worker/model/random_scope.h"
+#include "worker/torch/model/random_scope.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/run/job/models/model_table.h"
-#include "worker/model/model.h"
+#include "worker/torch/model/model.h"
 
 namespace lockstep {
 namespace {

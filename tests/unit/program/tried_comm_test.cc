@@ -16,7 +16,7 @@
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/engine/late_collective.h"
 #include "tests/unit/engine/plain_module.h"
-#include "worker/engine/device/device_regions.h"
+#include "worker/device/device_regions.h"
 
 namespace lockstep {
 namespace {

@@ -11,7 +11,7 @@
 #include "comm/collectives/loopback/loopback.h"
 #include "comm/wire/resume_point.h"
 #include "tests/support/fails_with.h"
-#include "worker/engine/core/eval_scores.h"
+#include "worker/engine/eval_scores.h"
 
 namespace lockstep {
 namespace {

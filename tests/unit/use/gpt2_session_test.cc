@@ -6,9 +6,9 @@
 #include <limits>
 #include <memory>
 
-#include "worker/model/foreign.h"
-#include "worker/model/model.h"
-#include "worker/use/generator.h"
+#include "worker/torch/model/foreign.h"
+#include "worker/torch/model/model.h"
+#include "worker/torch/use/generator.h"
 
 namespace lockstep {
 namespace {

@@ -58,7 +58,7 @@ struct StepRule {
   bool has_weights = false;  // of samples: their share stands in the control section
 };
 
-// Elements of the control section (engine/core/flat_layout.h) that the decision reads.
+// Elements of the control section (worker/engine/flat_layout.h) that the decision reads.
 inline constexpr uint32_t kLossAt = 0;
 inline constexpr uint32_t kWeightAt = 4;
 

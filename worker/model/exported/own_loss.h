@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// As many as the control section has elements for (engine/core/flat_layout.h).
+// As many as the control section has elements for (worker/engine/flat_layout.h).
 inline constexpr uint32_t kMostMetrics = 11;
 
 struct OwnLoss {

@@ -1,5 +1,5 @@
 """What decides the bits of a script's process, as lines "key=value" (the lines of the C++ engine are
-in worker/engine/numerics_fingerprint.cc). Workers with other lines do not train together, where
+in worker/torch/engine/numerics_fingerprint.cc). Workers with other lines do not train together, where
 comm.numerics is exact."""
 from __future__ import annotations
 

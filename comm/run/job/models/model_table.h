@@ -1,6 +1,6 @@
 // The models that a job can name, one row each, without Torch: what a model takes, and what the
-// command line, the coordinator and the worker ask of it. worker/model/registry.cc has the row
-// that builds it.
+// command line, the coordinator and the worker ask of it. worker/torch/model/registry.cc has the
+// row that builds it.
 //
 // Thread-safety: constant tables and pure functions.
 #pragma once

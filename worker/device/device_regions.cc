@@ -1,0 +1,45 @@
+#include "worker/device/device_regions.h"
+
+#include <utility>
+
+#include "comm/base/check.h"
+#include "worker/device/device_memory.h"
+
+namespace lockstep {
+
+DeviceRegions::DeviceRegions(DeviceModule& module, const BufferLayout& layout)
+    : module_(module), layout_{layout.gradients, layout.statistics, layout.statistics} {}
+
+Status DeviceRegions::reserve(uint32_t regions) {
+  while (regions_.size() < regions) {
+    float* region = nullptr;
+    LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &region, layout_.elements));
+    regions_.push_back(region);
+  }
+  return Status::ok();
+}
+
+Status DeviceRegions::reserve_result() {
+  if (result_ != nullptr) return Status::ok();
+  LOCKSTEP_ASSIGN_OR_RETURN(void* const got,
+                            module_.allocate_for_peers(layout_.elements * sizeof(float)));
+  result_ = static_cast<float*>(got);
+  return Status::ok();
+}
+
+void DeviceRegions::drop() {
+  for (; regions_.size() > 1; regions_.pop_back()) module_.release(regions_.back());
+  module_.release(std::exchange(result_, nullptr));
+}
+
+float* DeviceRegions::partial(uint32_t region) {
+  LOCKSTEP_CHECK(region < regions_.size(), "no such region");
+  return regions_[region];
+}
+
+float* DeviceRegions::result() {
+  LOCKSTEP_CHECK(result_ != nullptr, "no memory for sums was asked for");
+  return result_;
+}
+
+}  // namespace lockstep

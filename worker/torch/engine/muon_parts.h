@@ -1,0 +1,20 @@
+// What optimizer.name muon needs beside the flat buffers: which parameters it updates as matrices,
+// and with what arithmetic.
+//
+// Thread-safety: a free function; the model belongs to one thread.
+#pragma once
+
+#include "comm/base/status.h"
+#include "comm/run/job/job.pb.h"
+#include "data/dataset/dataset.h"
+#include "worker/engine/boundary_state.h"
+#include "worker/torch/model/model.h"
+
+namespace lockstep {
+
+// Empty for any other optimizer.
+// kUsage if no matrix of a hidden layer is trained: then it would be adamw.
+Result<MuonParts> muon_parts(const wire::JobSpec& job, const Model& model, const FlatLayout& layout,
+                             const data::Dataset& train);
+
+}  // namespace lockstep

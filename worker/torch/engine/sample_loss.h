@@ -1,0 +1,22 @@
+// The losses of train.loss for each sample of a slot: the mean over what the model gives for the
+// sample, as PyTorch's functions of the same name with reduction "none". They compute in float32,
+// whatever train.precision is. Cross-entropy is computed here only where samples have weights.
+//
+// Thread-safety: a free function.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "comm/run/job/loss_kind.h"
+#include "worker/torch/model/model.h"
+
+namespace lockstep {
+
+// What follows a forward. If the model gives logits, and losses are computed by sample, sets losses
+// from the logits (B, ...) and the first target: labels (B), or a field with as many elements a
+// sample as the logits have; also `right` where a prediction can be right. Then multiplies losses
+// by the weights of the samples. `labels`: of the same samples.
+void finish_losses(LossKind kind, bool is_own_loss, const FieldTensors& fields,
+                   const at::Tensor& labels, double label_smoothing, ModelOutput* output);
+
+}  // namespace lockstep

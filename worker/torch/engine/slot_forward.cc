@@ -1,0 +1,58 @@
+#include "worker/torch/engine/slot_forward.h"
+
+#include "worker/torch/engine/precision.h"
+#include "worker/torch/engine/sample_loss.h"
+
+namespace lockstep {
+
+SlotForward::SlotForward(const Model& model, Device& device,
+                         const std::vector<at::Tensor>& parameters,
+                         const std::vector<at::Tensor>& buffers, at::ScalarType compute_type,
+                         const LossSettings& loss, bool is_fast, GradientSink& sink)
+    : model_(model),
+      device_(device),
+      parameters_(parameters),
+      buffers_(buffers),
+      compute_type_(compute_type),
+      loss_(loss.kind),
+      label_smoothing_(loss.label_smoothing),
+      is_fast_(is_fast),
+      sink_(sink) {}
+
+Result<ModelOutput> SlotForward::train(uint64_t dropout_key,
+                                       const ForwardMode::Observer* observer) {
+  LOCKSTEP_RETURN_IF_ERROR(device_.reset_statistics());
+  return run({.training = true,
+              .dropout_key = dropout_key,
+              .dropout_key_at = device_.dropout_key_at(),
+              .is_fast = is_fast_,
+              .observer = observer,
+              .kernels = observer == nullptr ? device_.kernels() : LayerKernels{},
+              .sink = &sink_});
+}
+
+Result<ModelOutput> SlotForward::evaluate(std::span<const int64_t> counters) {
+  return run({.is_fast = is_fast_, .counters = counters, .kernels = device_.kernels()});
+}
+
+Result<ModelOutput> SlotForward::run(const ForwardMode& mode) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor x, device_.inputs());
+  const auto& own_loss = model_.layout().own_loss;
+  const bool takes_labels = own_loss && own_loss->takes_labels;
+  const FieldTensors fields = device_.fields();
+  ModelOutput output;
+  {
+    const AutocastScope autocast(device_.where().type(), compute_type_);
+    output = model_.forward(
+        {.x = x, .labels = takes_labels ? device_.labels() : at::Tensor(), .fields = fields},
+        parameters_, buffers_, mode);
+    if (!own_loss && loss_ == LossKind::kCrossEntropy)
+      output.logits = output.logits.to(device_.loss_type(output.logits.scalar_type()));
+  }
+  if (own_loss) output.losses = output.losses.to(at::kFloat);
+  finish_losses(loss_, own_loss.has_value(), fields, device_.labels(),
+                mode.training ? label_smoothing_ : 0, &output);
+  return output;
+}
+
+}  // namespace lockstep
