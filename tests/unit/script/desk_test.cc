@@ -1,4 +1,4 @@
-#include "worker/python/desk.h"
+#include "worker/script/desk.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

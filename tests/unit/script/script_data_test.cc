@@ -1,6 +1,6 @@
 // The data that a script's job names, in the hands of the engine that stands between Python and
 // them.
-#include "worker/python/script_data.h"
+#include "worker/script/script_data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include "comm/collectives/loopback/loopback.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/idx_writer.h"
-#include "worker/python/batch_handle.h"
+#include "worker/script/batch_handle.h"
 
 namespace lockstep {
 namespace {

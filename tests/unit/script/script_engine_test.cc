@@ -1,6 +1,6 @@
 // Steps whose slots a thread computes that stands for Python: a state of two parameters, a
 // statistic, and a step counter.
-#include "worker/python/script_engine.h"
+#include "worker/script/script_engine.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

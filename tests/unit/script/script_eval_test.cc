@@ -1,5 +1,5 @@
 // Evaluations whose batches a function scores that stands for Python.
-#include "worker/python/script_eval.h"
+#include "worker/script/script_eval.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "worker/python/script_layout.h"
+#include "worker/script/script_layout.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "worker/python/worker_lines.h"
+#include "worker/script/worker_lines.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

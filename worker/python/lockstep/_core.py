@@ -1,4 +1,4 @@
-"""The library of the worker (worker/python/core.h), by ctypes.
+"""The library of the worker (worker/script/core.h), by ctypes.
 
 Calls that wait let Python's lock go; the others keep it, since none waits.
 """

@@ -4,7 +4,7 @@
                               SLOT: yield, body, backward · APPLY: optimizer, scheduler, buffers ·
                               STATE, INSTALL
 
-The loop of the C++ side (worker/python/core.h) decides; this one computes. A step is applied when the
+The loop of the C++ side (worker/script/core.h) decides; this one computes. A step is applied when the
 next batch is asked for. Main thread only, but for request_stop().
 """
 from __future__ import annotations

@@ -10,9 +10,9 @@
 
 #include "comm/base/limits.h"
 #include "comm/run/plan/check_after.h"
-#include "worker/python/core.h"
-#include "worker/python/script_run.h"
-#include "worker/python/worker_lines.h"
+#include "worker/script/core.h"
+#include "worker/script/script_run.h"
+#include "worker/script/worker_lines.h"
 #include "worker/session/start_files.h"
 
 struct ls_run {

@@ -12,7 +12,7 @@
 #include "comm/base/status.h"
 #include "comm/run/plan/epoch_order.h"
 #include "comm/wire/replay.pb.h"
-#include "worker/python/script_engine.h"
+#include "worker/script/script_engine.h"
 
 namespace lockstep {
 

@@ -1,4 +1,4 @@
-#include "worker/python/slot_task.h"
+#include "worker/script/slot_task.h"
 
 #include "comm/base/prng.h"
 

@@ -13,7 +13,7 @@
 #include "comm/run/job/job.pb.h"
 #include "comm/wire/control.pb.h"
 #include "worker/engine/generation_view.h"
-#include "worker/python/core.h"
+#include "worker/script/core.h"
 
 namespace lockstep {
 

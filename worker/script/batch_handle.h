@@ -10,7 +10,7 @@
 #include "comm/run/job/job.pb.h"
 #include "data/dataset/batch_tensors.h"
 #include "data/read/batch.h"
-#include "worker/python/core.h"
+#include "worker/script/core.h"
 
 // The C interface's type (core.h).
 struct ls_batch_handle {

@@ -1,4 +1,4 @@
-#include "worker/python/script_replay.h"
+#include "worker/script/script_replay.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -9,7 +9,7 @@
 #include "comm/run/checkpoint/numerics.h"
 #include "comm/run/checkpoint/store.h"
 #include "comm/run/checkpoint/weights_hash.h"
-#include "worker/python/alone.h"
+#include "worker/script/alone.h"
 
 namespace lockstep {
 namespace {

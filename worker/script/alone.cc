@@ -1,4 +1,4 @@
-#include "worker/python/alone.h"
+#include "worker/script/alone.h"
 
 #include <algorithm>
 #include <cmath>

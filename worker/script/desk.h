@@ -24,7 +24,7 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "worker/python/core.h"
+#include "worker/script/core.h"
 
 namespace lockstep {
 

@@ -1,4 +1,4 @@
-#include "worker/python/script_data.h"
+#include "worker/script/script_data.h"
 
 #include <utility>
 

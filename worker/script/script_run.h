@@ -24,13 +24,13 @@
 #include "comm/run/job/job.pb.h"
 #include "comm/wire/control.pb.h"
 #include "worker/program/worker.h"
-#include "worker/python/batch_handle.h"
-#include "worker/python/desk.h"
-#include "worker/python/script_data.h"
-#include "worker/python/script_engine.h"
-#include "worker/python/script_eval.h"
-#include "worker/python/script_layout.h"
-#include "worker/python/script_replay.h"
+#include "worker/script/batch_handle.h"
+#include "worker/script/desk.h"
+#include "worker/script/script_data.h"
+#include "worker/script/script_engine.h"
+#include "worker/script/script_eval.h"
+#include "worker/script/script_layout.h"
+#include "worker/script/script_replay.h"
 
 namespace lockstep {
 

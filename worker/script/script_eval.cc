@@ -1,4 +1,4 @@
-#include "worker/python/script_eval.h"
+#include "worker/script/script_eval.h"
 
 #include <algorithm>
 #include <span>
@@ -6,7 +6,7 @@
 #include "comm/run/evaluation/eval_track.h"
 #include "comm/run/job/metric_names.h"
 #include "worker/engine/eval_scores.h"
-#include "worker/python/slot_task.h"
+#include "worker/script/slot_task.h"
 
 namespace lockstep {
 namespace {

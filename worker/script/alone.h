@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "worker/python/script_engine.h"
+#include "worker/script/script_engine.h"
 
 namespace lockstep {
 

@@ -1,4 +1,4 @@
-#include "worker/python/batch_handle.h"
+#include "worker/script/batch_handle.h"
 
 #include <utility>
 

@@ -9,7 +9,7 @@
 
 #include "comm/base/status.h"
 #include "comm/run/checkpoint/state_tensor.h"
-#include "worker/python/core.h"
+#include "worker/script/core.h"
 
 namespace lockstep {
 

@@ -7,7 +7,7 @@
 
 #include "comm/base/ids.h"
 #include "comm/run/plan/step_plan.h"
-#include "worker/python/core.h"
+#include "worker/script/core.h"
 
 namespace lockstep {
 

@@ -1,4 +1,4 @@
-#include "worker/python/script_run.h"
+#include "worker/script/script_run.h"
 
 #include <unistd.h>
 
@@ -18,7 +18,7 @@
 #include "worker/program/last_wait.h"
 #include "worker/program/python_stacks.h"
 #include "worker/program/watch_far_data.h"
-#include "worker/python/alone.h"
+#include "worker/script/alone.h"
 
 namespace lockstep {
 namespace {

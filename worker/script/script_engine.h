@@ -35,11 +35,11 @@
 #include "metrics/base/phase_clock.h"
 #include "worker/engine/engine.h"
 #include "worker/engine/step_driver.h"
-#include "worker/python/desk.h"
-#include "worker/python/script_data.h"
-#include "worker/python/script_eval.h"
-#include "worker/python/script_layout.h"
-#include "worker/python/slot_task.h"
+#include "worker/script/desk.h"
+#include "worker/script/script_data.h"
+#include "worker/script/script_eval.h"
+#include "worker/script/script_layout.h"
+#include "worker/script/slot_task.h"
 
 namespace lockstep {
 

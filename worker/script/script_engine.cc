@@ -1,4 +1,4 @@
-#include "worker/python/script_engine.h"
+#include "worker/script/script_engine.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,8 +8,8 @@
 #include "comm/run/plan/digest.h"
 #include "worker/engine/step_memory.h"
 #include "worker/optim/grad_norm.h"
-#include "worker/python/script_state.h"
-#include "worker/python/short_floats.h"
+#include "worker/script/script_state.h"
+#include "worker/script/short_floats.h"
 
 namespace lockstep {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/python/script_state.h"
+#include "worker/script/script_state.h"
 
 #include <iterator>
 #include <string>

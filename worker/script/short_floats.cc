@@ -1,4 +1,4 @@
-#include "worker/python/short_floats.h"
+#include "worker/script/short_floats.h"
 
 #include <bit>
 #include <cmath>
