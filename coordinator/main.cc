@@ -8,8 +8,8 @@
 
 #include "comm/base/build_info.h"
 #include "comm/base/status.h"
-#include "comm/inherited/process_limit.h"
-#include "comm/inherited/standard_streams.h"
+#include "comm/environment/process_limit.h"
+#include "comm/environment/standard_streams.h"
 #include "coordinator/coordinator_process.h"
 
 namespace {

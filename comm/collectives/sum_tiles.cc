@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "comm/base/check.h"
-#include "comm/base/clones.h"
+#include "comm/base/target_clones.h"
 #include "comm/collectives/reduction_tree.h"
 
 #if defined(__SSE2__)

@@ -10,7 +10,7 @@
 #include <map>
 #include <vector>
 
-#include "comm/inherited/inherited_signals.h"
+#include "comm/environment/inherited_signals.h"
 
 namespace lockstep::rpc {
 namespace {

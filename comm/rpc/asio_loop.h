@@ -39,8 +39,8 @@ class AsioLoop final : public Loop {
 
   // Calls `fn` on the loop's thread each time one of `signals` arrives (SIGTERM, SIGCHLD, ...),
   // until the loop is destroyed. Call it once per program and signal. Leaves out a signal that this
-  // process is to ignore (comm/inherited/inherited_signals.h). From the loop's end on they are held
-  // on the thread that ends it: a program that is about to end ends with its own exit code.
+  // process is to ignore (comm/environment/inherited_signals.h). From the loop's end on they are
+  // held on the thread that ends it: a program that is about to end ends with its own exit code.
   void on_signals(std::initializer_list<int> signals, std::function<void(int)> fn);
 
   // For the adapters in this folder.

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "comm/base/thread_name.h"
-#include "comm/inherited/process_limit.h"
-#include "comm/inherited/usable_cores.h"
+#include "comm/environment/process_limit.h"
+#include "comm/environment/usable_cores.h"
 #include "data/base/quiet_signals.h"
 
 namespace lockstep::data {

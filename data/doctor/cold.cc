@@ -1,7 +1,7 @@
 #include "data/doctor/cold.h"
 
 #include "data/doctor/file_pieces.h"
-#include "data/source/view/remote_files.h"
+#include "data/source/far_files/remote_files.h"
 
 namespace lockstep::doctor {
 

@@ -14,11 +14,11 @@
 #include "data/doctor/machine_limits.h"
 #include "data/doctor/sample_pool.h"
 #include "data/doctor/windows.h"
-#include "data/open/job_cut.h"
+#include "data/loader/job_loader.h"
+#include "data/loader/loader.h"
+#include "data/open/job_sample_cut.h"
 #include "data/prefetch/prefetch_policy.h"
-#include "data/read/job_loader.h"
-#include "data/read/loader.h"
-#include "data/source/view/remote_files.h"
+#include "data/source/far_files/remote_files.h"
 
 namespace lockstep::doctor {
 namespace {

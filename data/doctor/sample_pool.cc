@@ -6,7 +6,7 @@
 
 #include "comm/base/byte_units.h"
 #include "comm/run/plan/epoch_order.h"
-#include "data/read/job_order.h"
+#include "data/loader/job_order.h"
 #include "data/transform/augment.h"
 #include "data/transform/transform_list.h"
 

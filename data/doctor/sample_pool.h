@@ -17,7 +17,7 @@
 #include "comm/run/plan/step_plan.h"
 #include "data/base/thread_team.h"
 #include "data/dataset/dataset.h"
-#include "data/read/sample_team.h"
+#include "data/loader/sample_team.h"
 
 namespace lockstep::doctor {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "comm/base/clones.h"
+#include "comm/base/target_clones.h"
 
 namespace lockstep::data {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "comm/base/check.h"
 #include "comm/base/thread_name.h"
-#include "comm/inherited/process_limit.h"
+#include "comm/environment/process_limit.h"
 #include "data/base/quiet_signals.h"
 #include "data/io/page_cache.h"
 

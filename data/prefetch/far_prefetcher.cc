@@ -1,6 +1,6 @@
 #include "data/prefetch/far_prefetcher.h"
 
-#include "data/source/view/remote_files.h"
+#include "data/source/far_files/remote_files.h"
 
 namespace lockstep::data {
 

@@ -16,7 +16,7 @@
 //                      what was read
 //   sample_buffer.h    the thread and the ring of bytes behind memory_prefetcher.h
 //   disk_watch.h       whether samples come from a disk or from memory
-// How bytes get from files: data/io/reader.h. From far away: data/source/view/remote_files.h.
+// How bytes get from files: data/io/reader.h. From far away: data/source/far_files/remote_files.h.
 //
 // INVARIANT: no byte of a batch depends on the prefetcher.
 //

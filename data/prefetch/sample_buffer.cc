@@ -13,7 +13,7 @@
 #include "comm/base/check.h"
 #include "comm/base/limits.h"
 #include "comm/base/thread_name.h"
-#include "comm/inherited/process_limit.h"
+#include "comm/environment/process_limit.h"
 #include "data/base/machine_memory.h"
 #include "data/base/quiet_signals.h"
 #include "data/dataset/dataset.h"

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "comm/base/chance.h"
-#include "comm/base/clones.h"
 #include "comm/base/mixing.h"
+#include "comm/base/target_clones.h"
 #include "data/dataset/sample_shape.h"
 #include "data/transform/beta.h"
 

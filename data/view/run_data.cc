@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "data/dataset/facts.h"
-#include "data/open/job_cut.h"
+#include "data/open/job_sample_cut.h"
 #include "data/open/open_dataset.h"
 #include "data/view/mixed_dataset.h"
 #include "data/view/selected_dataset.h"

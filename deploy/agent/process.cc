@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "comm/base/file.h"
-#include "comm/inherited/process_limit.h"
+#include "comm/environment/process_limit.h"
 
 namespace lockstep {
 namespace {

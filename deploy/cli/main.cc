@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "comm/inherited/process_limit.h"
-#include "comm/inherited/standard_streams.h"
+#include "comm/environment/process_limit.h"
+#include "comm/environment/standard_streams.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
 #include "deploy/cli/commands/explain_usage.h"

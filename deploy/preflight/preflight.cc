@@ -12,7 +12,7 @@
 #include "comm/base/clock.h"
 #include "comm/base/file.h"
 #include "comm/base/log.h"
-#include "comm/inherited/standard_streams.h"
+#include "comm/environment/standard_streams.h"
 #include "comm/net/network.h"
 #include "comm/rpc/asio_transport.h"
 #include "comm/run/directory/layout.h"

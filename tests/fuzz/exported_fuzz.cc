@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "comm/base/check.h"
-#include "worker/model/exported/evaluation.h"
-#include "worker/model/exported/read_program.h"
+#include "worker/model/exported_program/evaluation.h"
+#include "worker/model/exported_program/read_program.h"
 
 namespace {
 

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "comm/base/clones.h"
 #include "comm/base/labels.h"
+#include "comm/base/target_clones.h"
 
 namespace lockstep {
 namespace {

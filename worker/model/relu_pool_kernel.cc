@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "comm/base/clones.h"
+#include "comm/base/target_clones.h"
 
 namespace lockstep {
 namespace {

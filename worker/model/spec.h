@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "worker/model/exported/own_loss.h"
+#include "worker/model/exported_program/own_loss.h"
 
 namespace lockstep {
 

@@ -1,6 +1,6 @@
 #include "worker/optim/average_range.h"
 
-#include "comm/base/clones.h"
+#include "comm/base/target_clones.h"
 
 namespace lockstep {
 

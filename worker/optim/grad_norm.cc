@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "comm/base/clones.h"
+#include "comm/base/target_clones.h"
 
 namespace lockstep {
 namespace {

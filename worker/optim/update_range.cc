@@ -1,6 +1,6 @@
 #include "worker/optim/update_range.h"
 
-#include "comm/base/clones.h"
+#include "comm/base/target_clones.h"
 
 // Clang cannot clone templates: its builds are those of tests and sanitizers.
 #if defined(__clang__)

@@ -9,7 +9,7 @@
 
 #include "comm/run/job/job.pb.h"
 #include "data/dataset/batch_tensors.h"
-#include "data/read/batch.h"
+#include "data/loader/batch.h"
 #include "worker/script/core.h"
 
 // The C interface's type (core.h).

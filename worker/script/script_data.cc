@@ -5,8 +5,8 @@
 #include "comm/base/check.h"
 #include "data/base/quiet_signals.h"
 #include "data/dataset/facts.h"
-#include "data/read/job_loader.h"
-#include "data/read/job_order.h"
+#include "data/loader/job_loader.h"
+#include "data/loader/job_order.h"
 #include "data/view/run_data.h"
 
 namespace lockstep {

@@ -15,9 +15,9 @@
 #include "comm/run/plan/step_plan.h"
 #include "comm/wire/control.pb.h"
 #include "data/dataset/dataset.h"
-#include "data/read/batch.h"
-#include "data/read/loader.h"
-#include "data/read/loader_tuning.h"
+#include "data/loader/batch.h"
+#include "data/loader/loader.h"
+#include "data/loader/loader_tuning.h"
 #include "worker/engine/generation_view.h"
 
 namespace lockstep {

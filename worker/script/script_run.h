@@ -23,7 +23,7 @@
 
 #include "comm/run/job/job.pb.h"
 #include "comm/wire/control.pb.h"
-#include "worker/program/worker.h"
+#include "worker/process/worker.h"
 #include "worker/script/batch_handle.h"
 #include "worker/script/desk.h"
 #include "worker/script/script_data.h"

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "comm/base/status.h"
-#include "worker/program/worker.h"
+#include "worker/process/worker.h"
 
 namespace lockstep {
 

@@ -4,7 +4,7 @@
 
 #include "comm/collectives/host/futex.h"
 #include "comm/collectives/host/shared_segment.h"
-#include "comm/inherited/usable_cores.h"
+#include "comm/environment/usable_cores.h"
 
 namespace lockstep::host {
 namespace {

@@ -2,7 +2,7 @@
 //
 // Thread-safety: run() and is_idle() from any thread. The destructor finishes the remaining work,
 // and blocks as long as the work does. A process that must not wait for it leaves with _exit
-// (worker/torch/program/main.cc).
+// (worker/torch/process/main.cc).
 #pragma once
 
 #include <condition_variable>

@@ -22,7 +22,7 @@
 #include "data/formats/images/index_marks.h"
 #include "data/formats/images/indexed_masks.h"
 #include "data/image/image_decoder.h"
-#include "data/source/view/remote_files.h"
+#include "data/source/far_files/remote_files.h"
 
 namespace lockstep::data {
 namespace {

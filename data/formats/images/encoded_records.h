@@ -14,7 +14,7 @@
 #include "data/formats/images/encoded_files.h"
 #include "data/formats/images/extent_index.h"
 #include "data/image/image_decoder.h"
-#include "data/source/view/remote_files.h"
+#include "data/source/far_files/remote_files.h"
 
 namespace lockstep::data {
 

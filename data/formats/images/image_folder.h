@@ -21,7 +21,7 @@
 #include "data/base/progress.h"
 #include "data/base/split.h"
 #include "data/formats/images/extent_index.h"
-#include "data/source/view/remote_files.h"
+#include "data/source/far_files/remote_files.h"
 
 namespace lockstep::data {
 

@@ -10,7 +10,7 @@
 #include "comm/base/status.h"
 #include "data/base/progress.h"
 #include "data/formats/images/extent_index.h"
-#include "data/source/view/remote_files.h"
+#include "data/source/far_files/remote_files.h"
 
 namespace lockstep::data {
 

@@ -23,7 +23,7 @@
 #include "data/files/whole_file.h"
 #include "data/formats/images/extent_index.h"
 #include "data/formats/images/look_at_image.h"
-#include "data/source/view/remote_files.h"
+#include "data/source/far_files/remote_files.h"
 
 namespace lockstep::data {
 

@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "comm/inherited/standard_streams.h"
+#include "comm/environment/standard_streams.h"
 
 namespace lockstep {
 

@@ -11,7 +11,7 @@ namespace lockstep {
 int report(const Status& status);
 
 // The exit code of a command that prints its result to stdout: `code`, or that of an output that
-// was lost (comm/inherited/standard_streams.h), with its line on stderr.
+// was lost (comm/environment/standard_streams.h), with its line on stderr.
 int finish_output(int code);
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 #include "deploy/cli/base/stop_signals.h"
 
-#include "comm/inherited/inherited_signals.h"
+#include "comm/environment/inherited_signals.h"
 
 namespace lockstep {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/inherited/standard_streams.h"
+#include "comm/environment/standard_streams.h"
 #include "coordinator/audit/audit_text.h"
 #include "coordinator/audit/ended_audit.h"
 #include "deploy/cli/base/console.h"

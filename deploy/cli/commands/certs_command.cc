@@ -1,7 +1,7 @@
 // `lockstep certs`: certificates for a run (comm.tls), from an authority of its own.
 #include <memory>
 
-#include "comm/inherited/standard_streams.h"
+#include "comm/environment/standard_streams.h"
 #include "deploy/cli/base/certificates.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"

@@ -3,7 +3,7 @@
 #include <memory>
 #include <optional>
 
-#include "comm/inherited/standard_streams.h"
+#include "comm/environment/standard_streams.h"
 #include "comm/run/checkpoint/store.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/text.h"

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "comm/base/text/printable.h"
-#include "comm/inherited/standard_streams.h"
+#include "comm/environment/standard_streams.h"
 #include "comm/run/job/predictions.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/json_text.h"

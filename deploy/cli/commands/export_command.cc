@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "comm/base/text/shell_word.h"
-#include "comm/inherited/standard_streams.h"
+#include "comm/environment/standard_streams.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
 #include "deploy/cli/export/export_model.h"

@@ -12,8 +12,8 @@
 #include "deploy/cli/job/job_script.h"
 #include "deploy/cli/run/load_job.h"
 #include "deploy/cli/script/script_block.h"
-#include "deploy/k8s/pod.h"
-#include "deploy/k8s/render.h"
+#include "deploy/kubernetes/render/pod.h"
+#include "deploy/kubernetes/render/render.h"
 
 namespace lockstep {
 namespace {

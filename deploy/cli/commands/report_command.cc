@@ -5,7 +5,7 @@
 
 #include "comm/base/file.h"
 #include "comm/base/json_logger.h"
-#include "comm/inherited/standard_streams.h"
+#include "comm/environment/standard_streams.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
 #include "deploy/cli/watch/report_page.h"

@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "comm/inherited/standard_streams.h"
+#include "comm/environment/standard_streams.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
 #include "deploy/cli/job/job_print.h"

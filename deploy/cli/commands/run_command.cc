@@ -12,7 +12,7 @@
 #include "deploy/cli/job/job_print.h"
 #include "deploy/cli/run/check_resume.h"
 #include "deploy/cli/run/load_job.h"
-#include "deploy/cli/run/whole_run.h"
+#include "deploy/cli/run/run_in_directory.h"
 
 namespace lockstep {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "comm/inherited/standard_streams.h"
+#include "comm/environment/standard_streams.h"
 #include "comm/run/job/data_formats.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/json_text.h"

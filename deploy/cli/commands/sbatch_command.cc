@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "comm/base/file.h"
-#include "comm/inherited/standard_streams.h"
+#include "comm/environment/standard_streams.h"
 #include "deploy/agent/process.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"

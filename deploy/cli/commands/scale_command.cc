@@ -7,7 +7,7 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/limits.h"
-#include "comm/inherited/standard_streams.h"
+#include "comm/environment/standard_streams.h"
 #include "comm/run/directory/run_files.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/local_processes.h"

@@ -7,7 +7,7 @@
 #include "comm/base/clock.h"
 #include "comm/base/text/printable.h"
 #include "comm/base/text/shell_word.h"
-#include "comm/inherited/standard_streams.h"
+#include "comm/environment/standard_streams.h"
 #include "comm/run/checkpoint/store.h"
 #include "comm/run/directory/layout.h"
 #include "comm/run/directory/run_files.h"

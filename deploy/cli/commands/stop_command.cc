@@ -5,7 +5,7 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/text/shell_word.h"
-#include "comm/inherited/standard_streams.h"
+#include "comm/environment/standard_streams.h"
 #include "comm/run/directory/run_files.h"
 #include "comm/run/directory/run_lock.h"
 #include "deploy/cli/base/console.h"

@@ -4,7 +4,7 @@
 
 #include "comm/base/limits.h"
 #include "comm/base/text/shell_word.h"
-#include "comm/inherited/standard_streams.h"
+#include "comm/environment/standard_streams.h"
 #include "deploy/cli/base/command_client.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"

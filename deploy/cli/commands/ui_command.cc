@@ -2,8 +2,8 @@
 #include <cstdio>
 #include <memory>
 
+#include "comm/environment/standard_streams.h"
 #include "comm/http/http_server.h"
-#include "comm/inherited/standard_streams.h"
 #include "comm/rpc/asio_loop.h"
 #include "coordinator/page/page.h"
 #include "deploy/cli/base/console.h"

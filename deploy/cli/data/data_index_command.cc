@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "comm/inherited/progress_line.h"
-#include "comm/inherited/standard_streams.h"
+#include "comm/environment/progress_line.h"
+#include "comm/environment/standard_streams.h"
 #include "data/open/index_data.h"
 #include "data/transform/transform_list.h"
 #include "deploy/cli/base/console.h"

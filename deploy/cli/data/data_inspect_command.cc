@@ -1,7 +1,7 @@
 #include <memory>
 
-#include "comm/inherited/progress_line.h"
-#include "comm/inherited/standard_streams.h"
+#include "comm/environment/progress_line.h"
+#include "comm/environment/standard_streams.h"
 #include "data/open/inspect.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/json_text.h"

@@ -5,8 +5,8 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/limits.h"
-#include "comm/inherited/progress_line.h"
-#include "comm/inherited/standard_streams.h"
+#include "comm/environment/progress_line.h"
+#include "comm/environment/standard_streams.h"
 #include "data/formats/tables/parquet_files.h"
 #include "data/open/detect_format.h"
 #include "data/pack/pack.h"

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "comm/base/text/printable.h"
-#include "comm/inherited/progress_line.h"
-#include "comm/inherited/standard_streams.h"
+#include "comm/environment/progress_line.h"
+#include "comm/environment/standard_streams.h"
+#include "data/loader/verify.h"
 #include "data/open/inspect.h"
-#include "data/read/verify.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/json_text.h"
 #include "deploy/cli/base/text.h"

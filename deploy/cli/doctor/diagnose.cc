@@ -19,7 +19,7 @@
 #include "data/base/progress.h"
 #include "data/doctor/ladder.h"
 #include "data/doctor/model_advice.h"
-#include "data/open/job_cut.h"
+#include "data/open/job_sample_cut.h"
 #include "data/view/run_data.h"
 #include "deploy/agent/allocator.h"
 #include "deploy/agent/process.h"

@@ -22,8 +22,8 @@
 #include "deploy/cli/export/measure_export.h"
 #include "deploy/cli/export/model_card.h"
 #include "deploy/cli/watch/run_summary.h"
-#include "worker/model/exported/int8/int8_program.h"
-#include "worker/model/exported/write_program.h"
+#include "worker/model/exported_program/int8/int8_program.h"
+#include "worker/model/exported_program/write_program.h"
 #include "worker/model/model_file.h"
 
 namespace lockstep {

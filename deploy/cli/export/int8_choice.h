@@ -8,7 +8,7 @@
 
 #include "comm/base/status.h"
 #include "comm/run/job/job.pb.h"
-#include "worker/model/exported/int8/int8_program.h"
+#include "worker/model/exported_program/int8/int8_program.h"
 
 namespace lockstep {
 

@@ -15,7 +15,7 @@
 #include "comm/wire/control.pb.h"
 #include "deploy/cli/export/chosen_weights.h"
 #include "deploy/cli/export/measure_export.h"
-#include "worker/model/exported/int8/int8_program.h"
+#include "worker/model/exported_program/int8/int8_program.h"
 
 namespace lockstep {
 

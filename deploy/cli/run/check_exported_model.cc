@@ -9,9 +9,9 @@
 #include "comm/base/text/shell_word.h"
 #include "comm/run/job/data_formats.h"
 #include "comm/run/job/loss_rules.h"
-#include "worker/model/exported/predict_roles.h"
-#include "worker/model/exported/read_program.h"
-#include "worker/model/exported/roles.h"
+#include "worker/model/exported_program/predict_roles.h"
+#include "worker/model/exported_program/read_program.h"
+#include "worker/model/exported_program/roles.h"
 
 namespace lockstep {
 namespace {

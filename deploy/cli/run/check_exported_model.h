@@ -10,7 +10,7 @@
 namespace lockstep {
 
 // Ok unless model.name is exported. kConfig, kBadData or kNoInput with a sentence if
-// - a program cannot be read or trained (worker/model/exported/read_program.h)
+// - a program cannot be read or trained (worker/model/exported_program/read_program.h)
 // - it takes another kind of input than the training data, or several
 // - a batch of train.global_batch, train.slots or train.eval_batch does not fit it
 // - the programs differ in their parameters

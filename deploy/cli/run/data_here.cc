@@ -1,9 +1,9 @@
 #include "deploy/cli/run/data_here.h"
 
-#include "comm/inherited/progress_line.h"
+#include "comm/environment/progress_line.h"
 #include "data/open/find_place.h"
-#include "data/open/job_cut.h"
-#include "data/source/view/remote_files.h"
+#include "data/open/job_sample_cut.h"
+#include "data/source/far_files/remote_files.h"
 
 namespace lockstep {
 

@@ -10,7 +10,7 @@
 #include "comm/base/clock.h"
 #include "comm/base/host_name.h"
 #include "comm/base/prng.h"
-#include "comm/inherited/standard_streams.h"
+#include "comm/environment/standard_streams.h"
 #include "comm/run/directory/layout.h"
 #include "comm/run/directory/run_files.h"
 #include "deploy/agent/launch_record.h"
@@ -20,7 +20,7 @@
 #include "deploy/cli/run/load_job.h"
 #include "deploy/cli/run/node_agent.h"
 #include "deploy/cli/run/own_run_dir.h"
-#include "deploy/cli/run/whole_run.h"
+#include "deploy/cli/run/run_in_directory.h"
 
 namespace lockstep {
 namespace {

@@ -1,5 +1,5 @@
 // `lockstep agent JOB.yaml --run-dir DIR` under a launcher, one process a rank. Rank 0 is a whole
-// run (whole_run.h) whose agent keeps the workers of this rank. Every other rank waits for the run
+// run (run_in_directory.h) whose agent keeps the workers of this rank. Every other rank waits for the run
 // that rank 0 prepares (launch_record.h), and is an agent. No rank ends before the run does, and
 // all end with its exit code.
 //

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "comm/base/json_logger.h"
-#include "comm/inherited/standard_streams.h"
+#include "comm/environment/standard_streams.h"
 #include "comm/run/directory/layout.h"
 #include "comm/run/directory/run_files.h"
 #include "deploy/agent/agent.h"

@@ -3,13 +3,13 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "comm/inherited/standard_streams.h"
+#include "comm/environment/standard_streams.h"
 #include "comm/run/checkpoint/store.h"
 #include "comm/run/directory/layout.h"
 #include "comm/run/directory/run_files.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/text.h"
-#include "deploy/cli/run/longer_run.h"
+#include "deploy/cli/run/extend_run.h"
 #include "deploy/cli/watch/run_summary.h"
 
 namespace lockstep {

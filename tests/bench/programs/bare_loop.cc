@@ -15,7 +15,7 @@
 
 #include "comm/run/job/job.pb.h"
 #include "data/dataset/sample_shape.h"
-#include "data/read/sample_reader.h"
+#include "data/loader/sample_reader.h"
 #include "worker/engine/step_memory.h"
 #include "worker/torch/engine/precision.h"
 #include "worker/torch/model/model.h"

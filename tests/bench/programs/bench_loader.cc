@@ -33,11 +33,11 @@
 #include "comm/run/job/job.pb.h"
 #include "data/dataset/dataset.h"
 #include "data/doctor/cold.h"
+#include "data/loader/loader.h"
+#include "data/loader/loader_tuning.h"
+#include "data/loader/sample_team.h"
 #include "data/open/open_dataset.h"
 #include "data/prefetch/prefetch_policy.h"
-#include "data/read/loader.h"
-#include "data/read/loader_tuning.h"
-#include "data/read/sample_team.h"
 #include "data/transform/transform_list.h"
 
 namespace lockstep::bench {

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "data/open/job_cut.h"
+#include "data/open/job_sample_cut.h"
 #include "data/open/open_dataset.h"
 #include "tests/bench/programs/bare_loop.h"
 #include "tests/bench/programs/rank_processes.h"

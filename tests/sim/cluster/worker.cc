@@ -8,7 +8,7 @@
 namespace lockstep::sim {
 namespace {
 
-// As in worker/program/worker.cc.
+// As in worker/process/worker.cc.
 constexpr int64_t kLastWordsMs = 50;
 constexpr int64_t kGoodbyeDeadlineMs = 5'000;
 constexpr int64_t kCoordinatorWaitMs = 600'000;

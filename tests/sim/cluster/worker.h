@@ -1,6 +1,6 @@
 // A simulated worker process: the real Session and gate around the model of the training thread.
 //
-// WorkerHost (worker/program/worker_host.h) connects the real session and Runner. Here the same
+// WorkerHost (worker/process/worker_host.h) connects the real session and Runner. Here the same
 // rules connect the session and the Trainer.
 //
 // Thread-safety: one thread.

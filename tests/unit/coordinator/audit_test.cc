@@ -3,7 +3,7 @@
 #include "comm/run/job/job.pb.h"
 #include "data/dataset/facts.h"
 #include "data/dataset/memory_dataset.h"
-#include "data/read/job_order.h"
+#include "data/loader/job_order.h"
 #include "data/view/mixed_dataset.h"
 #include "tests/support/fails_with.h"
 #include "tests/unit/coordinator/audit_world.h"

@@ -16,7 +16,7 @@
 #include "coordinator/state/identity.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/memory_dataset.h"
-#include "data/read/loader.h"
+#include "data/loader/loader.h"
 
 namespace lockstep::coordinator {
 

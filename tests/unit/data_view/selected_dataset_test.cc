@@ -8,8 +8,8 @@
 
 #include "data/dataset/dataset.h"
 #include "data/dataset/memory_dataset.h"
+#include "data/loader/loader.h"
 #include "data/open/open_dataset.h"
-#include "data/read/loader.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"

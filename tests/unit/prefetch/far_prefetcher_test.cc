@@ -8,7 +8,7 @@
 #include "data/dataset/sample_shape.h"
 #include "data/image/image_decoder.h"
 #include "data/prefetch/make_prefetcher.h"
-#include "data/source/view/remote_files.h"
+#include "data/source/far_files/remote_files.h"
 #include "tests/support/temporary_directory.h"
 
 namespace lockstep::data {

@@ -1,4 +1,4 @@
-#include "worker/program/metrics_probe.h"
+#include "worker/process/metrics_probe.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Where the Python of a process and of those below it stands.
-#include "worker/program/python_stacks.h"
+#include "worker/process/python_stacks.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // The stacks of a process that hangs: every thread's, also of one that does not answer.
-#include "worker/program/save_stacks.h"
+#include "worker/process/save_stacks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // What the loop's thread does to the gate, the data plane and the pending orders.
-#include "worker/program/worker_host.h"
+#include "worker/process/worker_host.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

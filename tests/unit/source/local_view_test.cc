@@ -1,11 +1,11 @@
-#include "data/source/view/local_view.h"
+#include "data/source/far_files/local_view.h"
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
 #include <set>
 
-#include "data/source/view/remote_files.h"
+#include "data/source/far_files/remote_files.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/files.h"
 #include "tests/support/temporary_directory.h"

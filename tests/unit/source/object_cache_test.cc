@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "data/source/cache/fetch_queue.h"
-#include "data/source/view/download.h"
+#include "data/source/far_files/download.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/files.h"
 #include "tests/support/temporary_directory.h"

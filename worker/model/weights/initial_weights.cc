@@ -1,7 +1,7 @@
 #include "worker/model/weights/initial_weights.h"
 
 #include "data/open/find_place.h"
-#include "data/open/job_cut.h"
+#include "data/open/job_sample_cut.h"
 #include "data/source/url.h"
 #include "worker/model/weights/model_config.h"
 #include "worker/model/weights/weight_files.h"

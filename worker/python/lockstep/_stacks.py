@@ -1,5 +1,5 @@
 """Where this process stands, for the run that finds it hanging: a signal has faulthandler write the
-frames of all threads into memory that the worker reads (worker/program/python_stacks.h). Data
+frames of all threads into memory that the worker reads (worker/process/python_stacks.h). Data
 processes inherit both."""
 from __future__ import annotations
 

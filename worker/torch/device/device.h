@@ -25,7 +25,7 @@
 
 #include "comm/base/status.h"
 #include "data/dataset/sample_shape.h"
-#include "data/read/sample_reader.h"
+#include "data/loader/sample_reader.h"
 #include "worker/cuda/kernels/layer_kernels.h"
 #include "worker/cuda/kernels/slot_values.h"
 #include "worker/engine/device_sums.h"

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "data/read/sample_reader.h"
+#include "data/loader/sample_reader.h"
 #include "worker/device/device_marks.h"
 #include "worker/device/device_memory.h"
 

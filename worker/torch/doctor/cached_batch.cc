@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "comm/run/plan/epoch_order.h"
-#include "data/read/job_order.h"
-#include "data/read/sample_reader.h"
+#include "data/loader/job_order.h"
+#include "data/loader/sample_reader.h"
 
 namespace lockstep {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
-#include "comm/inherited/standard_streams.h"
+#include "comm/environment/standard_streams.h"
 #include "data/view/run_data.h"
 #include "worker/engine/gpu_environment.h"
 #include "worker/torch/device/open_gpu.h"

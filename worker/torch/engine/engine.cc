@@ -11,8 +11,8 @@
 
 #include "comm/base/check.h"
 #include "comm/run/checkpoint/held_state.h"
-#include "data/read/job_loader.h"
-#include "data/read/job_order.h"
+#include "data/loader/job_loader.h"
+#include "data/loader/job_order.h"
 #include "worker/engine/step_memory.h"
 #include "worker/engine/step_reducer.h"
 #include "worker/model/weights/initial_weights.h"

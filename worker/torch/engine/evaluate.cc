@@ -5,10 +5,10 @@
 #include <span>
 
 #include "comm/run/job/predictions.h"
-#include "data/read/cut_padding.h"
-#include "data/read/job_loader.h"
-#include "data/read/label_count.h"
-#include "data/read/sample_reader.h"
+#include "data/loader/cut_padding.h"
+#include "data/loader/job_loader.h"
+#include "data/loader/label_count.h"
+#include "data/loader/sample_reader.h"
 #include "worker/engine/loss.h"
 #include "worker/torch/engine/engine_impl.h"
 #include "worker/torch/engine/top_classes.h"

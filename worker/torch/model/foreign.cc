@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "comm/base/prng.h"
-#include "data/read/cut_padding.h"
+#include "data/loader/cut_padding.h"
 
 namespace lockstep {
 namespace {

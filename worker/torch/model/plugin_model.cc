@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "comm/base/limits.h"
-#include "worker/model/exported/roles.h"
+#include "worker/model/exported_program/roles.h"
 #include "worker/model/model_file.h"
 #include "worker/model/plugin.h"
 #include "worker/torch/model/builtin.h"

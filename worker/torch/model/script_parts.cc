@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "worker/model/exported/roles.h"
+#include "worker/model/exported_program/roles.h"
 #include "worker/torch/model/examination.h"
 #include "worker/torch/model/foreign.h"
 #include "worker/torch/model/random_scope.h"

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "worker/model/exported/roles.h"
+#include "worker/model/exported_program/roles.h"
 #include "worker/model/model_file.h"
 #include "worker/torch/model/builtin.h"
 #include "worker/torch/model/foreign.h"

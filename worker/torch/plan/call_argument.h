@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "worker/model/exported/program.h"
+#include "worker/model/exported_program/program.h"
 
 namespace lockstep::exported {
 

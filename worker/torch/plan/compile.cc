@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "worker/model/exported/evaluation.h"
+#include "worker/model/exported_program/evaluation.h"
 #include "worker/torch/plan/plan.h"
 
 namespace lockstep::exported {

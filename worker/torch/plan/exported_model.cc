@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "comm/base/text/shell_word.h"
-#include "worker/model/exported/evaluation.h"
-#include "worker/model/exported/read_program.h"
+#include "worker/model/exported_program/evaluation.h"
+#include "worker/model/exported_program/read_program.h"
 #include "worker/model/model_file.h"
 #include "worker/torch/model/builtin.h"
 #include "worker/torch/model/foreign.h"

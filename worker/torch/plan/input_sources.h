@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "worker/model/exported/program.h"
-#include "worker/model/exported/roles.h"
+#include "worker/model/exported_program/program.h"
+#include "worker/model/exported_program/roles.h"
 #include "worker/torch/plan/bound_program.h"
 #include "worker/torch/plan/program_parts.h"
 

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "comm/base/text/shell_word.h"
-#include "worker/model/exported/evaluation.h"
-#include "worker/model/exported/predict_roles.h"
-#include "worker/model/exported/read_program.h"
+#include "worker/model/exported_program/evaluation.h"
+#include "worker/model/exported_program/predict_roles.h"
+#include "worker/model/exported_program/read_program.h"
 #include "worker/torch/model/foreign.h"
 #include "worker/torch/model/random_scope.h"
 #include "worker/torch/plan/program_parts.h"

@@ -11,7 +11,7 @@
 #include "comm/base/status.h"
 #include "comm/run/job/job.pb.h"
 #include "data/dataset/sample_shape.h"
-#include "worker/model/exported/roles.h"
+#include "worker/model/exported_program/roles.h"
 #include "worker/model/spec.h"
 #include "worker/torch/model/predictor.h"
 #include "worker/torch/plan/bound_program.h"

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "worker/model/exported/program.h"
+#include "worker/model/exported_program/program.h"
 #include "worker/torch/plan/call_argument.h"
 #include "worker/torch/plan/numbers.h"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "comm/base/text/shell_word.h"
-#include "worker/model/exported/field_names.h"
-#include "worker/model/exported/read_program.h"
+#include "worker/model/exported_program/field_names.h"
+#include "worker/model/exported_program/read_program.h"
 #include "worker/torch/model/foreign.h"
 #include "worker/torch/model/random_scope.h"
 #include "worker/torch/plan/bound_program.h"

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "comm/base/text/printable.h"
-#include "data/read/cut_padding.h"
+#include "data/loader/cut_padding.h"
 #include "worker/torch/model/examination.h"
 #include "worker/torch/model/foreign.h"
 #include "worker/torch/model/random_scope.h"

@@ -11,8 +11,8 @@
 
 #include "comm/base/status.h"
 #include "data/dataset/sample_shape.h"
-#include "worker/model/exported/program.h"
-#include "worker/model/exported/roles.h"
+#include "worker/model/exported_program/program.h"
+#include "worker/model/exported_program/roles.h"
 #include "worker/model/spec.h"
 #include "worker/torch/model/model.h"
 #include "worker/torch/plan/plan.h"

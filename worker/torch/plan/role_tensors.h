@@ -7,8 +7,8 @@
 
 #include <vector>
 
-#include "worker/model/exported/program.h"
-#include "worker/model/exported/roles.h"
+#include "worker/model/exported_program/program.h"
+#include "worker/model/exported_program/roles.h"
 #include "worker/torch/model/foreign.h"
 #include "worker/torch/plan/bound_program.h"
 

@@ -12,7 +12,7 @@
 #include "comm/run/checkpoint/weights_hash.h"
 #include "comm/run/job/loss_kind.h"
 #include "comm/run/job/predictions.h"
-#include "data/open/job_cut.h"
+#include "data/open/job_sample_cut.h"
 #include "data/view/run_data.h"
 #include "worker/engine/flat_layout.h"
 #include "worker/engine/parameter_groups.h"

@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "comm/inherited/standard_streams.h"
+#include "comm/environment/standard_streams.h"
 #include "worker/torch/replay/replay.h"
 
 namespace lockstep {

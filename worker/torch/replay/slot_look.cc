@@ -7,8 +7,8 @@
 #include "comm/base/check.h"
 #include "comm/base/labels.h"
 #include "comm/run/job/loss_kind.h"
-#include "data/read/job_loader.h"
-#include "data/read/job_order.h"
+#include "data/loader/job_loader.h"
+#include "data/loader/job_order.h"
 #include "worker/engine/loss.h"
 #include "worker/torch/model/model.h"
 

@@ -10,7 +10,7 @@
 #include "comm/run/job/job.pb.h"
 #include "comm/run/plan/step_plan.h"
 #include "data/dataset/dataset.h"
-#include "data/read/loader.h"
+#include "data/loader/loader.h"
 #include "worker/engine/engine.h"
 #include "worker/model/spec.h"
 #include "worker/replay/replayed_sample.h"

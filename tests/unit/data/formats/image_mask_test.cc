@@ -6,11 +6,11 @@
 #include <filesystem>
 
 #include "data/dataset/dataset.h"
+#include "data/loader/sample_reader.h"
+#include "data/loader/verify.h"
 #include "data/open/detect_format.h"
 #include "data/open/inspect.h"
 #include "data/open/open_dataset.h"
-#include "data/read/sample_reader.h"
-#include "data/read/verify.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"

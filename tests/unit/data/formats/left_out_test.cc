@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "data/formats/images/image_folder.h"
+#include "data/loader/verify.h"
 #include "data/open/detect_format.h"
 #include "data/open/inspect.h"
-#include "data/read/verify.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"

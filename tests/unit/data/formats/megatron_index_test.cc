@@ -5,10 +5,10 @@
 
 #include <filesystem>
 
+#include "data/loader/sample_reader.h"
 #include "data/open/detect_format.h"
 #include "data/open/inspect.h"
 #include "data/open/open_dataset.h"
-#include "data/read/sample_reader.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"

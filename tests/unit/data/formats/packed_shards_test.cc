@@ -7,10 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "data/loader/verify.h"
 #include "data/open/detect_format.h"
 #include "data/open/index_data.h"
 #include "data/open/open_dataset.h"
-#include "data/read/verify.h"
 #include "tests/support/files.h"
 #include "tests/unit/data/support/packed_fixture.h"
 #include "tests/unit/data/support/samples_of.h"

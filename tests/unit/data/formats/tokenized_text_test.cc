@@ -7,9 +7,9 @@
 #include <random>
 
 #include "data/bpe/encoder.h"
+#include "data/loader/verify.h"
 #include "data/open/inspect.h"
 #include "data/open/open_dataset.h"
-#include "data/read/verify.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"

@@ -1,4 +1,4 @@
-#include "data/read/batch_ring.h"
+#include "data/loader/batch_ring.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -10,9 +10,9 @@
 
 #include "data/dataset/dataset.h"
 #include "data/files/mapped_file.h"
+#include "data/loader/loader.h"
+#include "data/loader/sample_reader.h"
 #include "data/open/open_dataset.h"
-#include "data/read/loader.h"
-#include "data/read/sample_reader.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"

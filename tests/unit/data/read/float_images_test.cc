@@ -7,9 +7,9 @@
 
 #include "data/dataset/facts.h"
 #include "data/dataset/framed_dataset.h"
+#include "data/loader/sample_reader.h"
 #include "data/open/inspect.h"
 #include "data/open/open_dataset.h"
-#include "data/read/sample_reader.h"
 #include "data/transform/transform_list.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/files.h"

@@ -6,8 +6,8 @@
 
 #include "data/dataset/facts.h"
 #include "data/dataset/fields.h"
+#include "data/loader/sample_reader.h"
 #include "data/open/open_dataset.h"
-#include "data/read/sample_reader.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"

@@ -1,4 +1,4 @@
-#include "data/read/loader.h"
+#include "data/loader/loader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "data/read/loader_tuning.h"
+#include "data/loader/loader_tuning.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

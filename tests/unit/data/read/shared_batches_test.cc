@@ -9,8 +9,8 @@
 
 #include "data/dataset/dataset.h"
 #include "data/dataset/memory_dataset.h"
-#include "data/read/batch_ring.h"
-#include "data/read/loader.h"
+#include "data/loader/batch_ring.h"
+#include "data/loader/loader.h"
 
 namespace lockstep::data {
 namespace {

@@ -1,4 +1,4 @@
-#include "data/read/verify.h"
+#include "data/loader/verify.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

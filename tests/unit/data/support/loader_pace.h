@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/base/limits.h"
-#include "data/read/loader_tuning.h"
+#include "data/loader/loader_tuning.h"
 
 namespace lockstep::data {
 

@@ -10,8 +10,8 @@
 
 #include "data/dataset/dataset.h"
 #include "data/dataset/memory_dataset.h"
-#include "data/read/loader.h"
-#include "data/read/sample_reader.h"
+#include "data/loader/loader.h"
+#include "data/loader/sample_reader.h"
 #include "tests/support/fails_with.h"
 
 namespace lockstep::data {

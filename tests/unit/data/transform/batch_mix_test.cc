@@ -8,7 +8,7 @@
 
 #include "data/dataset/dataset.h"
 #include "data/dataset/memory_dataset.h"
-#include "data/read/loader.h"
+#include "data/loader/loader.h"
 #include "data/transform/augment.h"
 
 namespace lockstep::data {

@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "data/dataset/dataset.h"
+#include "data/loader/sample_reader.h"
 #include "data/open/open_dataset.h"
-#include "data/read/sample_reader.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"

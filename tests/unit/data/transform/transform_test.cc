@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "data/dataset/memory_dataset.h"
-#include "data/read/sample_reader.h"
+#include "data/loader/sample_reader.h"
 #include "data/transform/normalize.h"
 #include "tests/unit/data/support/samples_of.h"
 

@@ -1,0 +1,24 @@
+// How a run's batches are loaded, from its job and its training data. All who train take it from
+// here.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <memory>
+
+#include "comm/run/job/job.pb.h"
+#include "data/dataset/dataset.h"
+#include "data/loader/loader.h"
+#include "data/loader/loader_tuning.h"
+
+namespace lockstep::data {
+
+uint32_t job_decode_threads(const wire::JobSpec& job, const Dataset& dataset);
+
+// All but which batches, who is told of them, and what helps to read them.
+LoaderOptions job_loader_options(const wire::JobSpec& job, const Dataset& train);
+
+// Null where data.tune is off.
+std::unique_ptr<LoaderTuning> make_job_tuning(const wire::JobSpec& job, const Dataset& train);
+
+}  // namespace lockstep::data

@@ -1,0 +1,16 @@
+// What a program for predictions (model.predict_path) must be: inputs alone go in, logits come out.
+//
+// Thread-safety: a free function.
+#pragma once
+
+#include "comm/base/status.h"
+#include "worker/model/exported_program/roles.h"
+
+namespace lockstep::exported {
+
+// Errors of roles_of(); kConfig for a program that takes targets or gives losses. The message
+// begins with what the program does.
+Result<ProgramRoles> predict_roles(const Program& program, bool is_of_tokens,
+                                   const FieldNames& names);
+
+}  // namespace lockstep::exported

@@ -1,0 +1,66 @@
+// Builds what a worker trains with. A Worker knows neither the formats of data nor the library that
+// computes; the program that makes the worker does.
+//
+// Thread-safety: the training thread, but for creation and destruction.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/base/clock.h"
+#include "comm/base/log.h"
+#include "comm/base/status.h"
+#include "comm/run/job/job.pb.h"
+#include "comm/wire/control.pb.h"
+#include "metrics/exporters/worker_metrics.h"
+#include "worker/engine/engine.h"
+#include "worker/process/worker.h"
+
+namespace lockstep {
+
+class DeviceComm;
+
+// What a worker gives. All references outlive the maker.
+struct EngineMakerHost {
+  const wire::JobSpec& job;
+  const WorkerOptions& options;
+  Logger& logger;
+  const Clock& clock;
+  WorkerMetrics& metrics;
+  Engine::BufferFactory make_buffer;
+  std::function<void(const Status&)> on_stuck;  // DeviceCommOptions
+};
+
+// What a worker gets. The pointers are the maker's, and live as long as the maker.
+struct MadeEngine {
+  Engine* engine = nullptr;
+  wire::DataFacts facts;
+  uint64_t largest_slot = 0;             // measured if train.global_batch is auto; else 0
+  DeviceComm* devices = nullptr;         // null: gradients are summed in the host's memory
+  std::optional<wire::GpuIdentity> gpu;  // none: the CPU, or a GPU that cannot be told from others
+  std::vector<wire::IdentityFact> identity;  // of a script: what may not change; sorted by key
+  std::string state_hash;                    // these two of a script: Register
+  std::string code_hash;
+};
+
+class EngineMaker {
+ public:
+  virtual ~EngineMaker() = default;
+
+  // Opens the data and builds the engine. Call once. Errors go to the coordinator, and end the
+  // worker.
+  virtual Result<MadeEngine> build(const EngineMakerHost& host) = 0;
+
+  // Nothing of the run is left to do for this worker: it has come to its end, and not only gone. On
+  // the training thread, before the coordinator hears of it.
+  virtual void has_finished() {}
+
+  // The worker has trained. What may block is let go of here, and not in the destructor: for this
+  // thread the process waits only so long (last_wait.h). `devices` is not used any more.
+  virtual void has_trained() {}
+};
+
+}  // namespace lockstep
