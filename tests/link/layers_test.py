@@ -1,6 +1,6 @@
 """The layers of the source: no circle of includes between folders, none of more than two modules (a
 header and its source are one), no folder so full that nothing is found in it, no two headers of one
-name, and no two types of one name in headers."""
+name, and no two types of one name in headers. The borders: who may include LibTorch, and whom."""
 import collections
 import graphlib
 import pathlib
@@ -11,6 +11,8 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SUFFIXES = (".h", ".cc", ".cu", ".cuh")
 MOST_FILES = 40  # of one folder
+# From the lowest to the highest: none includes what is above it.
+HEIGHT = ("comm", "metrics", "data", "coordinator", "worker", "deploy")
 PRODUCT = ("comm", "coordinator", "data", "deploy", "metrics", "worker")
 
 
@@ -40,6 +42,17 @@ def includes(files):
         text = (ROOT / file).read_text()
         found = {pathlib.PurePath(name) for name in re.findall(r'(?m)^\s*#include "([^"]+)"', text)}
         yield file, found & have
+
+
+LIBTORCH = re.compile(r'(?m)^\s*#include\s*[<"](?:torch|ATen|c10|caffe2)/')
+
+
+def reach_libtorch(direct, included):
+    """All that includes one of `direct`, itself or through others."""
+    reached = set(direct)
+    while more := {file for file, found in included.items() if file not in reached and found & reached}:
+        reached |= more
+    return reached
 
 
 def edges(files, name):
@@ -110,6 +123,42 @@ class Layers(unittest.TestCase):
         self.assertEqual(circle(pair), [])
         self.assertNotEqual(circle(without_pairs({"a": {"b"}, "b": {"a", "c"}, "c": {"d"}, "d": {"a"}})),
                             [])
+
+
+class Borders(unittest.TestCase):
+    def setUp(self):
+        self.included = dict(includes(sources(*PRODUCT)))
+
+    def arrows(self, of, to):
+        return [f"{file}: {other}" for file, found in sorted(self.included.items()) for other in sorted(found)
+                if file.is_relative_to(of) and other.is_relative_to(to)]
+
+    def test_only_worker_torch_reaches_libtorch(self):
+        direct = [file for file in self.included if LIBTORCH.search((ROOT / file).read_text())]
+        self.assertTrue(direct)
+        self.assertEqual([str(file) for file in sorted(reach_libtorch(direct, self.included))
+                          if not file.is_relative_to("worker/torch")], [])
+
+    def test_nothing_else_includes_worker_torch(self):
+        self.assertEqual([arrow for top in PRODUCT for arrow in self.arrows(top, "worker/torch")
+                          if not arrow.startswith("worker/torch/")], [])
+
+    def test_no_top_level_folder_includes_one_above_it(self):
+        for at, low in enumerate(HEIGHT):
+            for high in HEIGHT[at + 1:]:
+                self.assertEqual(self.arrows(low, high), [], f"{low} is below {high}")
+
+    def test_of_the_coordinator_others_include_what_they_must(self):
+        self.assertEqual(self.arrows("coordinator", "data"), [])
+        # replay reads the journal
+        self.assertLessEqual(len(found := self.arrows("worker", "coordinator")), 7, found)
+        self.assertLessEqual(len(found := self.arrows("deploy", "coordinator")), 12, found)
+
+    def test_who_reaches_libtorch_through_others_is_found(self):
+        included = {"a": {"b"}, "b": {"c"}, "c": set(), "d": set()}
+        self.assertEqual(reach_libtorch(["c"], included), {"a", "b", "c"})
+        self.assertTrue(LIBTORCH.search("#pragma once\n#include <torch/torch.h>\n"))
+        self.assertFalse(LIBTORCH.search('#include "worker/torch/model/model.h"\n'))
 
 
 if __name__ == "__main__":
