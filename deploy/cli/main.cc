@@ -55,34 +55,9 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", version_line(), "Print the version, and end");
   app.footer(kExamples);
   Commands commands;
-  add_run_command(app, commands);
-  add_runs_command(app, commands);
-  add_status_command(app, commands);
-  add_top_command(app, commands);
-  add_ui_command(app, commands);
-  add_report_command(app, commands);
-  add_export_command(app, commands);
-  add_stop_command(app, commands);
-  add_scale_command(app, commands);
-  add_drain_command(app, commands);
-  add_checkpoint_command(app, commands);
-  add_audit_command(app, commands);
-  add_replay_command(app, commands);
-  add_predict_command(app, commands);
-  add_eval_command(app, commands);
-  add_generate_command(app, commands);
-  add_data_command(app, commands);
-  add_doctor_command(app, commands);
-  add_certs_command(app, commands);
-  add_k8s_command(app, commands);
-  add_version_command(app, commands);
-  add_completion_command(app, commands);
-  add_help_command(app, commands);
-  add_resolve_command(app, commands);
-  add_agent_command(app, commands);
-  add_preflight_command(app, commands);
-  add_sbatch_command(app, commands);
-  add_coordinator_command(app, commands);
+#define LOCKSTEP_ADD(name) add_##name##_command(app, commands);
+  LOCKSTEP_COMMANDS(LOCKSTEP_ADD)
+#undef LOCKSTEP_ADD
   const std::vector<std::string> words = with_script_words({argv + 1, argv + argc});
   try {
     app.parse(

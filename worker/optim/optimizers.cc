@@ -5,8 +5,9 @@
 namespace lockstep {
 namespace {
 
-const OptimizerRow* const kRows[] = {&kSgdRow,     &kAdamRow,    &kAdamwRow,    &kNadamRow,
-                                     &kRmspropRow, &kAdagradRow, &kAdadeltaRow, &kMuonRow};
+#define LOCKSTEP_ROW(Name) &k##Name##Row,
+const OptimizerRow* const kRows[] = {LOCKSTEP_OPTIMIZERS(LOCKSTEP_ROW)};
+#undef LOCKSTEP_ROW
 
 const OptimizerRow* find_row(std::string_view name) {
   for (const OptimizerRow* row : kRows) {

@@ -1,5 +1,5 @@
 // The table of optimizers. A new optimizer needs its rule in a header, its row in a source (as in
-// rules/sgd.h and sgd.cc), a line in update_rules.h and a line in the table.
+// rules/sgd.h and sgd.cc), a line in update_rules.h and its name in LOCKSTEP_OPTIMIZERS.
 //
 // Thread-safety: constant tables and pure functions.
 #pragma once
@@ -11,14 +11,16 @@
 
 namespace lockstep {
 
-extern const OptimizerRow kSgdRow;
-extern const OptimizerRow kAdamRow;
-extern const OptimizerRow kAdamwRow;
-extern const OptimizerRow kNadamRow;
-extern const OptimizerRow kRmspropRow;
-extern const OptimizerRow kAdagradRow;
-extern const OptimizerRow kAdadeltaRow;
-extern const OptimizerRow kMuonRow;
+// clang-format off
+// Every row, by the name of its constant without k and Row.
+#define LOCKSTEP_OPTIMIZERS(OPTIMIZER)                                       \
+  OPTIMIZER(Sgd) OPTIMIZER(Adam) OPTIMIZER(Adamw) OPTIMIZER(Nadam)           \
+  OPTIMIZER(Rmsprop) OPTIMIZER(Adagrad) OPTIMIZER(Adadelta) OPTIMIZER(Muon)
+// clang-format on
+
+#define LOCKSTEP_DECLARE(Name) extern const OptimizerRow k##Name##Row;
+LOCKSTEP_OPTIMIZERS(LOCKSTEP_DECLARE)
+#undef LOCKSTEP_DECLARE
 
 std::vector<std::string_view> optimizer_names();
 

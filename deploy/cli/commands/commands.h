@@ -19,36 +19,20 @@ using Commands = std::map<const CLI::App*, Command>;
 // Exit code of a command that needs a live run and finds none, as "systemctl status" has it.
 inline constexpr int kNotRunning = 3;
 
-void add_run_command(CLI::App& app, Commands& commands);
-void add_runs_command(CLI::App& app, Commands& commands);
-void add_status_command(CLI::App& app, Commands& commands);
-void add_top_command(CLI::App& app, Commands& commands);
-void add_ui_command(CLI::App& app, Commands& commands);
-void add_report_command(CLI::App& app, Commands& commands);
-void add_export_command(CLI::App& app, Commands& commands);
-void add_stop_command(CLI::App& app, Commands& commands);
-void add_scale_command(CLI::App& app, Commands& commands);
-void add_drain_command(CLI::App& app, Commands& commands);
-void add_checkpoint_command(CLI::App& app, Commands& commands);
-void add_audit_command(CLI::App& app, Commands& commands);
-void add_replay_command(CLI::App& app, Commands& commands);
-void add_generate_command(CLI::App& app, Commands& commands);
-void add_predict_command(CLI::App& app, Commands& commands);
-void add_eval_command(CLI::App& app, Commands& commands);
-void add_data_command(CLI::App& app, Commands& commands);
-void add_doctor_command(CLI::App& app, Commands& commands);
-void add_certs_command(CLI::App& app, Commands& commands);
-void add_agent_command(CLI::App& app, Commands& commands);
-void add_resolve_command(CLI::App& app, Commands& commands);
-void add_preflight_command(CLI::App& app, Commands& commands);
-void add_sbatch_command(CLI::App& app, Commands& commands);
-void add_coordinator_command(CLI::App& app, Commands& commands);
-void add_k8s_command(CLI::App& app, Commands& commands);
-void add_version_command(CLI::App& app, Commands& commands);
-void add_completion_command(CLI::App& app, Commands& commands);
-void add_help_command(CLI::App& app, Commands& commands);
+// Every subcommand, in the order in which `lockstep --help` lists them: the one list of them.
+// clang-format off
+#define LOCKSTEP_COMMANDS(ADD)                                                              \
+  ADD(run) ADD(runs) ADD(status) ADD(top) ADD(ui) ADD(report) ADD(export) ADD(stop)         \
+  ADD(scale) ADD(drain) ADD(checkpoint) ADD(audit) ADD(replay) ADD(predict) ADD(eval)       \
+  ADD(generate) ADD(data) ADD(doctor) ADD(certs) ADD(k8s) ADD(version) ADD(completion)      \
+  ADD(help) ADD(resolve) ADD(agent) ADD(preflight) ADD(sbatch) ADD(coordinator)
+// clang-format on
 
-// "lockstep 0.2.0 (83ba403)".
+#define LOCKSTEP_DECLARE(name) void add_##name##_command(CLI::App& app, Commands& commands);
+LOCKSTEP_COMMANDS(LOCKSTEP_DECLARE)
+#undef LOCKSTEP_DECLARE
+
+// "lockstep 0.3.0 (83ba403)".
 std::string version_line();
 
 }  // namespace lockstep

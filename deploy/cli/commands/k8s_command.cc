@@ -125,9 +125,9 @@ constexpr char kK8sExamples[] =
     "must\n"
     "be ReadWriteMany. Applying the same manifest again continues the run.\n"
     "Examples:\n"
-    "  lockstep k8s render shoes.yaml --image registry.example/lockstep:0.2 --run-claim runs\n"
+    "  lockstep k8s render shoes.yaml --image registry.example/lockstep:0.3 --run-claim runs\n"
     "  lockstep k8s render shoes.yaml --kind trainjob --workers 16 --gpus 8 --queue team-a \\\n"
-    "    --image registry.example/lockstep:0.2 --run-claim runs --data-claim shoes \\\n"
+    "    --image registry.example/lockstep:0.3 --run-claim runs --data-claim shoes \\\n"
     "    train.epochs=3 | kubectl apply -f -\n"
     "\n"
     "Exit codes: 0 written, 64 an option or the job is wrong, 66 no such job file.";

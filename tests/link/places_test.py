@@ -1,0 +1,73 @@
+"""How many files somebody touches who adds a thing of one kind: a model, an optimizer, a loss, a format,
+a command. An example stands for each kind: every file of the product that names the example is a place,
+or is listed as one that only mentions it. A file that begins to name it fails the test, so a new place
+does not come unseen. `python3 places_test.py --table` prints the table."""
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PRODUCT = ("comm", "coordinator", "data", "deploy", "metrics", "worker")
+MODEL_PAGE = "worker/MODELS.md"
+KEYS = "comm/run/job/job_train.proto"
+
+# By kind: a pattern that finds the example, the places, and the files that only mention it.
+KINDS = {
+    "a model": (
+        r'"cnn"|\bcnn\(|`cnn`|\bkCnn|\bcnn_|\bCnn',
+        [KEYS, "comm/run/job/models/model_table.cc", "worker/torch/model/builtin.h",
+         "worker/torch/model/registry.cc", "worker/torch/model/cnn.cc", MODEL_PAGE],
+        ["deploy/DOCTOR.md", "deploy/cli/export/input_card.cc"]),
+    "an optimizer": (
+        r"adagrad|Adagrad",
+        [KEYS, "worker/optim/rules/adagrad.h", "worker/optim/adagrad.cc", "worker/optim/optimizers.h",
+         "worker/optim/update_rules.h", MODEL_PAGE],
+        ["data/doctor/model_advice.cc", "worker/python/FRAMEWORKS.md",
+         "worker/python/lockstep/_frameworks/_hf_arguments.py"]),
+    "a loss": (
+        r'"huber"|kHuber|`huber`',
+        [KEYS, "comm/run/job/loss_kind.h", "data/open/job_sample_cut.cc",
+         "worker/torch/engine/sample_loss.cc", "worker/LOSSES.md"],
+        ["data/FIELDS.md", MODEL_PAGE, "worker/USE.md"]),
+    "a data format": (
+        r'"mds"|mds_dataset|mds_index\.h|open_mds|find_mds|probe_mds|`mds`|Mds',
+        ["comm/run/job/data_formats.h", "data/formats/shards/mds_index.cc",
+         "data/formats/shards/mds_index.h", "data/formats/shards/mds.cc", "data/formats/shards/mds.h",
+         "data/open/encoded_formats.cc", "data/open/encoded_formats.h",
+         "data/open/format_probes.cc", "data/open/formats.cc",
+         "data/FORMATS.md"],
+        ["data/PIPELINE.md"]),
+    "a command": (
+        r"add_scale_command|\bADD\(scale\)",
+        ["deploy/cli/commands/commands.h", "deploy/cli/commands/scale_command.cc"],
+        []),
+}
+
+
+def found(pattern):
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "--cached", "--others", "--exclude-standard",
+                             *PRODUCT], capture_output=True, text=True, check=True).stdout.splitlines()
+    looked = re.compile(pattern)
+    for name in listed:
+        if "/examples/" in name or "/adr/" in name or not (ROOT / name).is_file():
+            continue
+        text = (ROOT / name).read_bytes().decode(errors="ignore")
+        if looked.search(text):
+            yield name
+
+
+class Places(unittest.TestCase):
+    def test_no_kind_has_more_places_than_are_listed(self):
+        for kind, (pattern, places, mentions) in KINDS.items():
+            with self.subTest(kind):
+                self.assertEqual(sorted(set(found(pattern)) - set(mentions)), sorted(places))
+
+
+if __name__ == "__main__":
+    if "--table" in sys.argv:
+        for kind, (_, places, _) in KINDS.items():
+            print(f"{kind:15} {len(places)}  {' '.join(places)}")
+    else:
+        unittest.main()
