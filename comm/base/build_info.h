@@ -11,7 +11,7 @@
 namespace lockstep {
 
 struct BuildInfo {
-  std::string_view version;     // of Lockstep, "0.1.0"
+  std::string_view version;     // of Lockstep, "0.3.0"
   std::string_view revision;    // git commit, with "-dirty" if files differ from it; or "unknown"
   std::string_view compiler;    // "GNU 12.2.0"
   std::string_view build_type;  // "RelWithDebInfo", with the sanitizers if any

@@ -37,7 +37,7 @@ def render(*words, job=JOB, expect=0, file="job.yaml", stderr=False):
     with tempfile.TemporaryDirectory() as scratch:
         path = pathlib.Path(scratch) / file
         path.write_text(job)
-        for option, value in (("--image", "registry.example/lockstep:0.2"),
+        for option, value in (("--image", "registry.example/lockstep:0.3"),
                               ("--run-claim", "runs")):
             words = words if option in words else (option, value, *words)
         out = lockstep("k8s", "render", path, *words, timeout=60)

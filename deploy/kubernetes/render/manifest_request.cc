@@ -58,7 +58,7 @@ Status check(const ManifestRequest& r) {
         std::pair{"--scheduler", r.scheduler}, std::pair{"--data-claim", r.data_claim}})
     if (!value.empty() && !is_label(value, 63)) return wrong(option, value, label + "63");
   if (!is_label(r.run_claim, 63)) return wrong("--run-claim", r.run_claim, label + "63");
-  if (!is_image(r.image)) return wrong("--image", r.image, "as in registry.example/lockstep:0.2");
+  if (!is_image(r.image)) return wrong("--image", r.image, "as in registry.example/lockstep:0.3");
   if (!is_quantity(r.cpu)) return wrong("--cpu", r.cpu, "a quantity, as in 4 or 500m");
   if (!r.memory.empty() && !is_quantity(r.memory))
     return wrong("--memory", r.memory, "a quantity, as in 16Gi");

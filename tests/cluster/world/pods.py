@@ -26,7 +26,7 @@ class PodsTest(DisturbedTest):
         job = self.job("/data", name="shoes.yaml", job="shoes", train=self.train,
                        **SECTIONS)
         out = lockstep("k8s", "render", job, "--kind", kind, "--image",
-                       "registry.example/lockstep:0.2", "--run-claim", "runs", "--data-claim", "data",
+                       "registry.example/lockstep:0.3", "--run-claim", "runs", "--data-claim", "data",
                        "--workers", workers, *words, timeout=60)
         self.assertEqual(out.returncode, 0, out.stderr)
         return list(yaml.safe_load_all(out.stdout))
