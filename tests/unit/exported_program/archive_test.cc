@@ -129,6 +129,11 @@ TEST(UserLine, IsTheInnermostOfTheUsersOwnFiles) {
   EXPECT_EQ(user_line("File \"/a/net.py\", line 9, in forward\n    a\n"
                       "File \"torch/fx/passes/runtime_assert.py\", line 24, in f\n    b"),
             "/a/net.py, line 9: a");
+  EXPECT_EQ(user_line("File \"/a/net.py\", line 9, in forward\n    torch.while_loop(c, b, (x,))\n"
+                      "  File \"<eval_with_key>.5\", line 8, in forward\n    while_loop = loop(x)"),
+            "/a/net.py, line 9: torch.while_loop(c, b, (x,))");
+  EXPECT_EQ(user_line("File \"<eval_with_key>.5\", line 8, in forward\n    a"),
+            "<eval_with_key>.5, line 8: a");
   EXPECT_EQ(user_line(""), "");
   EXPECT_EQ(user_line("File \""), "");
   EXPECT_LE(user_line("File \"" + std::string(100'000, 'x')).size(), 210u);

@@ -30,12 +30,14 @@ std::string frame_text(std::string_view frame) {
   return printable(std::string_view(text).substr(0, kLongestLine));
 }
 
-// How near a frame is to what the user wrote.
-enum class FrameOf : uint8_t { kPyTorch, kInstalledPackage, kUser };
+// How near a frame is to what the user wrote. Code that PyTorch generates while it traces, as of
+// torch.while_loop, has a name like <eval_with_key>.5 and stands in no file.
+enum class FrameOf : uint8_t { kGenerated, kPyTorch, kInstalledPackage, kUser };
 
 FrameOf owner_of(std::string_view frame) {
   const std::string_view path = frame.substr(0, frame.find('"'));
   const auto has = [&](std::string_view part) { return path.find(part) != std::string_view::npos; };
+  if (path.starts_with('<')) return FrameOf::kGenerated;
   if (path.starts_with("torch/") || has("-packages/torch/")) return FrameOf::kPyTorch;
   return has("site-packages") || has("dist-packages") ? FrameOf::kInstalledPackage : FrameOf::kUser;
 }
@@ -44,7 +46,7 @@ FrameOf owner_of(std::string_view frame) {
 
 std::string user_line(std::string_view stack_trace) {
   std::string_view chosen;
-  FrameOf owner = FrameOf::kPyTorch;
+  FrameOf owner = FrameOf::kGenerated;
   for (size_t at = stack_trace.find(kFrame); at != std::string_view::npos;) {
     const size_t next = stack_trace.find(kFrame, at + kFrame.size());
     const auto frame = stack_trace.substr(at + kFrame.size(), next == std::string_view::npos

@@ -12,7 +12,8 @@
 namespace lockstep::exported {
 
 // `stack_trace`: frames of Python, outermost first. "model.py, line 9: x = self.fc(x)": the
-// innermost frame of the user's own files, else of another installed package, else of PyTorch.
+// innermost frame of the user's own files, else of another installed package, else of PyTorch, else
+// of code that PyTorch has generated.
 std::string user_line(std::string_view stack_trace);
 
 // `nn_module_stack`: "key,path,type" for each module, with ';' between them.
