@@ -78,13 +78,25 @@ void distrust(Turn& turn) {
   void_written(turn, [](const WrittenCheckpoint&) { return true; });
 }
 
+// The usual reasons for which a loop in Python computes something else in one process.
+constexpr char kCausesInScripts[] =
+    "the script's loop keeps state that keep() does not know, draws from a random generator of its "
+    "own, or goes by the order of a set";
+
+// In a script, the loop itself is likelier to differ than a machine.
+std::string cause_of_a_difference(const Turn& turn) {
+  const std::string machine =
+      "a memory or a processor there is at fault, and nothing reported an error";
+  if (!is_script(turn.options.job.model())) return machine;
+  return std::string("most likely ") + kCausesInScripts + "; if it does not, " + machine;
+}
+
 std::string accusation(const Turn& turn, const CheckFinding& finding) {
   const std::string jury = finding.by_witness
                                ? counted(finding.votes, "result") + " of both attempts at this step"
                                : counted(finding.votes, "worker");
   std::string text = describe(turn.state, finding.odd()) + " " + finding.what + " than " + jury +
-                     " that agree: a memory or a processor there is at fault, and nothing reported "
-                     "an error";
+                     " that agree: " + cause_of_a_difference(turn);
   if (!finding.wrong_then.empty()) {
     text += "; in the attempt before, " + names_of(finding.wrong_then) + " had " +
             other_result(finding.subject);
@@ -92,8 +104,11 @@ std::string accusation(const Turn& turn, const CheckFinding& finding) {
   return text;
 }
 
-constexpr char kPutOut[] =
-    ". No worker of that place takes part in the run any more; test that machine. ";
+std::string put_out(const Turn& turn) {
+  return std::string(". No worker of that place takes part in the run any more; ") +
+         (is_script(turn.options.job.model()) ? "look at the script, then test that machine. "
+                                              : "test that machine. ");
+}
 
 Reason go_back(Turn& turn, Generation generation, Step step, const CheckFinding& finding) {
   const std::string what = accusation(turn, finding);
@@ -103,7 +118,7 @@ Reason go_back(Turn& turn, Generation generation, Step step, const CheckFinding&
   }
   distrust(turn);
   turn.note(LogLine::Level::kError, "corruption",
-            what + kPutOut + "Meanwhile " + way_back(turn.state));
+            what + put_out(turn) + "Meanwhile " + way_back(turn.state));
   return end_term(turn, "a worker computed wrong; " + way_back(turn.state));
 }
 
@@ -126,7 +141,7 @@ Reason go_on(Turn& turn, Generation generation, const CheckFinding& finding) {
   checks.tainted = std::min(checks.tainted.value_or(since), since);
   turn.note(
       LogLine::Level::kError, "corruption",
-      what + kPutOut +
+      what + put_out(turn) +
           "The others go on with what they hold (train.on_corruption is continue): from step " +
           std::to_string(since) + " on it may be wrong, and the audit says so");
   return evict_expelled(turn).value_or(Reason::kExpelled);
@@ -139,9 +154,8 @@ Reason judge_alone(Turn& turn, Generation generation, Step step, const CheckFind
   const bool is_again = !checks.unexplained.insert(step).second;
   turn.persist(CheckEntry{generation, step, false, {}, 0, false});
   distrust(turn);
-  const std::string what = describe(turn.state, finding.odd()) + " " + finding.what +
-                           ": a memory or a processor there is at fault, and nothing reported an "
-                           "error; test that machine";
+  const std::string what = describe(turn.state, finding.odd()) + " " + finding.what + ": " +
+                           cause_of_a_difference(turn) + "; test that machine";
   turn.note(LogLine::Level::kError, "corruption", what);
   if (!is_again) return end_term(turn, "the only worker computes wrong; " + way_back(turn.state));
   end_run(turn, 70, what + ". It did so in this step before; " + what_remains(turn));
@@ -150,9 +164,9 @@ Reason judge_alone(Turn& turn, Generation generation, Step step, const CheckFind
 
 std::string what_to_do_about_a_difference(const Options& options) {
   if (is_script(options.job.model()))
-    return ". They differed there before: the script keeps something that differs between workers "
-           "and that keep() does not know, or one of these machines computes wrong. Give it to "
-           "keep(), or test their memory, and resume; ";
+    return ". They differed there before. Give all that the loop changes to keep(), and let "
+           "Lockstep seed what it draws. If it does so already, one of these machines computes "
+           "wrong: test their memory. Then resume; ";
   return ". They differed there before: one of these machines computes wrong. Test their memory, "
          "leave the bad one out and resume; ";
 }
@@ -162,8 +176,10 @@ Reason judge_unexplained(Turn& turn, Generation generation, Step step,
   const bool is_again = turn.state.checks.unexplained.contains(step);
   keep_witnesses(turn, generation, step, finding);
   distrust(turn);
-  const std::string what = describe(turn.state, finding.odd()) + " differ: each " + finding.what +
-                           " than another, and no majority says who is right";
+  const std::string what =
+      describe(turn.state, finding.odd()) + " differ: each " + finding.what +
+      " than another, and no majority says who is right" +
+      (is_script(turn.options.job.model()) ? std::string(". Most likely ") + kCausesInScripts : "");
   turn.note(LogLine::Level::kError, "corruption", what);
   if (is_again) {
     end_run(turn, 70, what + what_to_do_about_a_difference(turn.options) + what_remains(turn));
@@ -210,12 +226,11 @@ std::optional<Reason> judge_witnesses(Turn& turn, Step step, const PendingCheck&
   for (const WitnessEntry& w : wrong) {
     expel(turn, place_of(w), {w.generation, step, false});
   }
-  turn.note(
-      LogLine::Level::kError, "corruption",
-      "step " + std::to_string(step) + " was computed again, and all workers agree; " +
-          names_of(wrong) + " had " + other_result(wrong.front().subject) +
-          " before: a memory or a processor there was at fault, and nothing reported an error" +
-          kPutOut + "The others go on; they need not compute anything again");
+  turn.note(LogLine::Level::kError, "corruption",
+            "step " + std::to_string(step) + " was computed again, and all workers agree; " +
+                names_of(wrong) + " had " + other_result(wrong.front().subject) +
+                " before: " + cause_of_a_difference(turn) + put_out(turn) +
+                "The others go on; they need not compute anything again");
   return evict_expelled(turn).value_or(Reason::kExpelled);
 }
 

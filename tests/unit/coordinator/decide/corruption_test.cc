@@ -87,6 +87,49 @@ TEST_F(Checks, TheSecondTimeAtTheSameStepTheRunEnds) {
   EXPECT_THAT(again.ends[0].message, AllOf(Names("rank 0", "rank 1"), Says("before")));
 }
 
+// Its workers have registered as those of a model, which say less.
+void train_script(World& w) {
+  w.options.job.mutable_model()->clear_name();
+  w.train();
+  w.options.job.mutable_model()->set_name("script");
+  w.options.script = {{"script.optimizer", "SGD"}};
+}
+
+// What a loop in Python does itself is likelier to differ than what a machine computes.
+TEST_F(Checks, OfAScriptTheLoopIsBlamedBeforeTheMachine) {
+  const auto blames_the_loop_first = AllOf(Says("keep()"), Says("random generator"),
+                                           Says("order of a set"), Says("look at the script"));
+  World w(checking_options(3));
+  train_script(w);
+  check(w, 1, healthy(2));
+  check(w, 2, with_wrong_weights(2));
+  ASSERT_EQ(check(w, 3, healthy(2)), Reason::kEndedTerm);
+  EXPECT_THAT(words(w), AllOf(blames_the_loop_first, Names("rank 1")));
+  EXPECT_LT(words(w).find("keep()"), words(w).find("memory"));
+  World model(checking_options(3));
+  model.train();
+  check(model, 1, healthy(2));
+  check(model, 2, with_wrong_weights(2));
+  check(model, 3, healthy(2));
+  EXPECT_THAT(words(model), ::testing::Not(Says("script")));
+}
+
+TEST_F(Checks, OfAScriptTheLoopIsBlamedWhereNoMajorityIs) {
+  World w(checking_options(2));
+  train_script(w);
+  check(w, 1, healthy(4));
+  ASSERT_EQ(check(w, 2, with_wrong_weights(4)), Reason::kEndedTerm);
+  EXPECT_THAT(words(w), AllOf(Says("keep()"), ::testing::Not(Says("memory"))));
+  World again = next_term(w);
+  train_script(again);
+  for (const ConnectionId c : {1, 2}) check(again, c, healthy(2));
+  check(again, 1, healthy(4));
+  ASSERT_EQ(check(again, 2, with_wrong_weights(4)), Reason::kEndedCorruption);
+  const std::string& end = again.ends[0].message;
+  EXPECT_THAT(end, AllOf(Says("keep()"), Says("order of a set"), Says("memory")));
+  EXPECT_LT(end.find("keep()"), end.find("memory"));
+}
+
 TEST_F(Checks, ThreeThatAllDifferAreAllNamed) {
   World w(checking_options(3));
   w.train();
