@@ -1,8 +1,8 @@
 // Judges the checks for silent corruption (corruption.h).
 #include <algorithm>
 
+#include "comm/run/evaluation/check_after.h"
 #include "comm/run/job/predictions.h"
-#include "comm/run/plan/check_after.h"
 #include "coordinator/decide/check_finding.h"
 #include "coordinator/decide/decide_internal.h"
 #include "coordinator/decide/expel.h"
@@ -241,7 +241,8 @@ Reason on_check(Turn& turn, Member& member, Generation generation,
   State& state = turn.state;
   const Step step = message.applied();
   const bool has_work = message.has_gradient() || message.has_sum() || message.has_again();
-  const bool may_have_work = compares_work(turn.options) && check_after(step, turn.options.job);
+  const bool may_have_work = compares_work(turn.options) &&
+                             check_after(step, turn.options.job, possible_ends(turn.options));
   if (!is_checking(turn.options) || step == 0 || step > turn.options.total_steps ||
       (has_work && !may_have_work)) {
     return Reason::kRefusedMalformed;

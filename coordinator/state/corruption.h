@@ -1,7 +1,7 @@
 // Silent corruption: a member holds other weights than the others, or computes other results from
 // the same weights, and no error shows it (PROTOCOL.md, "Trouble that is not death").
 //
-// At a check (comm/run/plan/check_after.h) each member reports three hashes:
+// At a check (comm/run/evaluation/check_after.h) each member reports three hashes:
 //   - of its weights
 //   - of the gradient of one slot, which three ranks compute; a member that is alone, twice
 //   - of one slice of a sum, which three ranks add up

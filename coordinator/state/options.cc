@@ -52,6 +52,11 @@ Result<Options> resolve_options(wire::JobSpec job, wire::DataFacts facts,
   return options;
 }
 
+PossibleEnds possible_ends(const Options& options) {
+  return {evaluations_of(options.job, options.facts, options.shape), options.total_steps,
+          options.job.train().patience() > 0};
+}
+
 bool is_evaluated_after(Step step, const Options& options) {
   return evaluation_due(evaluations_of(options.job, options.facts, options.shape), step,
                         options.total_steps);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "comm/run/evaluation/check_after.h"
 #include "comm/run/job/predictions.h"
 #include "comm/run/plan/step_plan.h"
 #include "comm/wire/control.pb.h"
@@ -59,5 +60,8 @@ Result<Options> resolve_options(wire::JobSpec job, wire::DataFacts facts,
 
 // Whether the run evaluates after `step` applied steps.
 bool is_evaluated_after(Step step, const Options& options);
+
+// Where members compare their work because the run may end there.
+PossibleEnds possible_ends(const Options& options);
 
 }  // namespace lockstep::coordinator

@@ -12,6 +12,7 @@
 #include "comm/base/ids.h"
 #include "comm/base/work_in_hand.h"
 #include "comm/collectives/device_collective.h"
+#include "comm/run/evaluation/check_after.h"
 #include "comm/run/evaluation/eval_track.h"
 #include "comm/run/plan/skip_set.h"
 #include "comm/wire/control.pb.h"
@@ -34,6 +35,7 @@ struct GenerationView {
   std::vector<SlotRun> slot_runs;            // by rank
   std::vector<uint64_t> bucket_bounds;       // elements, ascending, from wire::BucketPlan
   uint64_t total_steps = 0;                  // length of the run, for the schedule
+  PossibleEnds ends;                         // where work is compared besides train.check_every
   bool is_writer = false;                    // this member writes the checkpoints
   SkipSet skips;                             // slots that this generation leaves out
   PhaseClock* phases = nullptr;              // learns what a step is doing; null: the engine's own

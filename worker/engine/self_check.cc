@@ -1,7 +1,5 @@
 #include "worker/engine/self_check.h"
 
-#include "comm/run/plan/check_after.h"
-
 namespace lockstep {
 namespace {
 
@@ -13,9 +11,9 @@ uint32_t owner_of(uint32_t slot, std::span<const SlotRun> slot_runs) {
 
 }  // namespace
 
-std::optional<CheckPlan> plan_check(const wire::JobSpec& job, Step step,
+std::optional<CheckPlan> plan_check(const wire::JobSpec& job, const PossibleEnds& ends, Step step,
                                     std::span<const SlotRun> slot_runs, uint32_t buckets) {
-  const auto turn = check_after(step + 1, job);
+  const auto turn = check_after(step + 1, job, ends);
   if (!turn || job.comm().numerics() != "exact") return std::nullopt;
   CheckPlan plan;
   plan.slot = static_cast<uint32_t>(*turn % slot_runs.back().end);

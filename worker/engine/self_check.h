@@ -1,8 +1,8 @@
 // What the members of a generation compute again in the steps of a check
-// (comm/run/plan/check_after.h): the gradient of one slot, and one slice of one sum. The comparison
-// finds memory or a processor that silently computes wrong (coordinator/state/corruption.h). Every
-// slot, bucket and rank gets its turn. A member that is alone computes the slot a second time
-// itself.
+// (comm/run/evaluation/check_after.h): the gradient of one slot, and one slice of one sum. The
+// comparison finds memory or a processor that silently computes wrong
+// (coordinator/state/corruption.h). Every slot, bucket and rank gets its turn. A member that is
+// alone computes the slot a second time itself.
 //
 // Work is compared only if all members compute the same bits (comm.numerics: exact). Weights are
 // compared in any case, and before each checkpoint (worker/runner/runner.h).
@@ -17,6 +17,7 @@
 #include "comm/base/ids.h"
 #include "comm/collectives/reduction_tree.h"
 #include "comm/run/checkpoint/state_hash.h"
+#include "comm/run/evaluation/check_after.h"
 #include "comm/run/job/job.pb.h"
 #include "worker/engine/flat_layout.h"
 
@@ -30,7 +31,7 @@ struct CheckPlan {
 };
 
 // The same on every rank. Nothing: no work of `step` is checked.
-std::optional<CheckPlan> plan_check(const wire::JobSpec& job, Step step,
+std::optional<CheckPlan> plan_check(const wire::JobSpec& job, const PossibleEnds& ends, Step step,
                                     std::span<const SlotRun> slot_runs, uint32_t buckets);
 
 // Hash of the parameters' gradients in a region, without padding.

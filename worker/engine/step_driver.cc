@@ -213,7 +213,7 @@ StepDriver::StepWork StepDriver::plan_work() {
   work.labels = computer_.step_labels(work.plan, work.step, work.samples);
   work.merge = &merge_of(work);
   work.schedule = &work.merge->ranks[view_.collective->rank()];
-  work.check = plan_check(job_, work.step, view_.slot_runs, reducer_->buckets());
+  work.check = plan_check(job_, view_.ends, work.step, view_.slot_runs, reducer_->buckets());
   return work;
 }
 

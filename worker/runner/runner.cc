@@ -212,6 +212,7 @@ Status Runner::begin_engine(Life& life) {
   LOCKSTEP_ASSIGN_OR_RETURN(life.bucket_bounds, plan_buckets_of(life));
   view.bucket_bounds = life.bucket_bounds;
   view.total_steps = life.order.start.total_steps();
+  view.ends = life.plan.possible_ends(view.total_steps);
   view.is_writer = life.is_writer;
   view.evaluated = track_.last;
   view.skips = skips_of(life.order.start);

@@ -23,8 +23,8 @@
 //     no evaluation dies with one member.
 //  U8 A worker that has failed to apply a step fails, also where its generation is closed: nothing
 //     true can be said of its state, so it answers no prepare and enters no generation.
-//  U9 Before a checkpoint is written, and in the steps of a check (comm/run/plan/check_after.h),
-//  every
+//  U9 Before a checkpoint is written, and in the steps of a check
+//  (comm/run/evaluation/check_after.h), every
 //     member reports a hash of its state after the step. The copy that is written has that hash,
 //     so what changed in between, during an evaluation, does not become a checkpoint.
 //

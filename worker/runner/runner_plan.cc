@@ -1,7 +1,7 @@
 // The phases of a run, one after another: steps, evaluations, checkpoints, the end; and the change
 // to the next generation between two steps.
 #include "comm/base/check.h"
-#include "comm/run/plan/check_after.h"
+#include "comm/run/evaluation/check_after.h"
 #include "worker/runner/runner.h"
 
 namespace lockstep {
@@ -68,7 +68,9 @@ Result<Runner::Agreed> Runner::train_step(Life& life, ResumePoint& at) {
     compared_ = {at.step, outcome.check->weights_hash()};
     parts_.port.report_check(life.order.generation, std::move(*outcome.check));
   } else if (stop || life.plan.may_be_kept(at.step) ||
-             (life.collective->world_size() > 1 && check_after(at.step, options_.job))) {
+             (life.collective->world_size() > 1 &&
+              check_after(at.step, options_.job,
+                          life.plan.possible_ends(life.order.start.total_steps())))) {
     LOCKSTEP_RETURN_IF_ERROR(compare_weights(life, at.step));
   }
 

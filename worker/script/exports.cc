@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "comm/base/limits.h"
-#include "comm/run/plan/check_after.h"
+#include "comm/run/evaluation/check_after.h"
 #include "worker/script/core.h"
 #include "worker/script/script_run.h"
 #include "worker/script/worker_lines.h"

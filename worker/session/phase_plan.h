@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "comm/base/ids.h"
+#include "comm/run/evaluation/check_after.h"
 #include "comm/run/evaluation/eval_track.h"
 #include "comm/run/evaluation/evaluation_due.h"
 #include "comm/run/plan/skip_set.h"
@@ -48,6 +49,9 @@ struct PhasePlan {
     return applied >= total_steps || ((keeps_best || patience > 0) && is_evaluated) ||
            (checkpoint_every > 0 && applied % checkpoint_every == 0);
   }
+
+  // Where members compare their work because the run, of `steps` steps, may end there.
+  PossibleEnds possible_ends(Step steps) const { return {evals, steps, patience > 0}; }
 
   Phase after_eval(Step applied) const {
     return applied >= total_steps ? Phase::kCheckpoint : Phase::kTrain;

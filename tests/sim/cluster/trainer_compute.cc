@@ -5,7 +5,7 @@
 
 #include "comm/base/prng.h"
 #include "comm/collectives/cross_check.h"
-#include "comm/run/plan/check_after.h"
+#include "comm/run/evaluation/check_after.h"
 #include "tests/sim/cluster/trainer.h"
 
 namespace lockstep::sim {
@@ -91,7 +91,8 @@ Segment::Partial Trainer::partial_of(const Life& life, uint32_t bucket) {
 
 // The same plan as worker/engine/self_check.cc makes.
 std::optional<Trainer::Check> Trainer::plan_check(const Life& life) const {
-  const auto turn = check_after(state_.step + 1, world_.job);
+  const Step last = life.order.start.total_steps();
+  const auto turn = check_after(state_.step + 1, world_.job, life.plan.possible_ends(last));
   const auto ranks = static_cast<uint32_t>(life.order.start.members_size());
   if (!turn) return std::nullopt;
   Check check;

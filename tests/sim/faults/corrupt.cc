@@ -1,4 +1,3 @@
-#include "comm/run/plan/check_after.h"
 #include "tests/sim/fault.h"
 
 namespace lockstep::sim {
@@ -7,9 +6,7 @@ namespace {
 // Once, at any step: weights are compared until the end of the run. What is computed is compared
 // slot by slot in turn, by three ranks: with three workers every check compares what the damaged
 // one computes; with more of them only its weights are sure to be compared at the next one, and
-// with two nobody can tell. At the end only weights are compared, so no run may end between a wrong
-// computation and the next check. With train.patience a run may end after any evaluation, of wrong
-// weights, too: so its computations go wrong only in a step that a check follows.
+// with two nobody can tell.
 class Corrupt final : public Fault {
  public:
   using Fault::Fault;
@@ -18,8 +15,6 @@ class Corrupt final : public Fault {
     if (workers == kCompared)
       what_ = static_cast<Damage>(prng_.below(static_cast<uint64_t>(Damage::kCount)));
     step_ = prng_.below(world_.options.steps - (is_of_weights() ? 0 : world_.options.check_every));
-    if (!is_of_weights() && world_.options.patience > 0)
-      while (!check_after(step_ + 1, world_.job)) ++step_;
     world_.on_moment.push_back([this](Moment moment, const std::string& process) {
       if (moment == Moment::kApplied && !is_over_) on_applied(process);
     });

@@ -89,6 +89,11 @@ void damaged_after_last_check(Script& s) {
   s.damage_at(static_cast<Step>(s.between(17, 23)), Damage::kWeights);
 }
 
+// A step of which only the end of the run asks for a comparison.
+void damaged_before_the_end(Script& s, Damage what) {
+  s.damage_at(s.world().end() - 1, what);
+}
+
 // Nobody else has worked with it when it is compared: the same step, done again, tells who was
 // wrong.
 void damaged_before_check(Script& s) {
@@ -143,6 +148,10 @@ std::vector<Scenario> scenarios_of_machines() {
   WorldOptions rare_of_two = compared(2);
   rare_of_two.check_every = 100;
   rare_of_two.checkpoint_every = 0;
+  WorldOptions impatient = rare;
+  impatient.steps = 80;
+  impatient.eval_every = 3;
+  impatient.patience = 4;
   return {
       {"stopped-for-ever", lasting(120), [](Script& s) { stopped(s, 0); }, replaced},
       {"wakes-up-in-time", lasting(120), [](Script& s) { stopped(s, 1'400); }, spared},
@@ -163,6 +172,14 @@ std::vector<Scenario> scenarios_of_machines() {
        ended_or_named},
       {"one-of-three-differs-at-the-end", rare, damaged_after_last_check, named_at_once},
       {"one-of-two-differs-at-the-end", rare_of_two, damaged_after_last_check, undone},
+      {"computes-wrong-at-the-end", rare,
+       [](Script& s) { damaged_before_the_end(s, Damage::kGradients); }, named_at_once},
+      {"adds-up-wrong-at-the-end", rare,
+       [](Script& s) { damaged_before_the_end(s, Damage::kSums); }, named_at_once},
+      {"computes-wrong-where-patience-ends", impatient,
+       [](Script& s) { damaged_before_the_end(s, Damage::kGradients); }, named_at_once},
+      {"adds-up-wrong-where-patience-ends", impatient,
+       [](Script& s) { damaged_before_the_end(s, Damage::kSums); }, named_at_once},
       {"one-is-slow", slow, [](Script& s) { s.world().slowness["n0/w1"] = 4; }, rebalanced},
   };
 }

@@ -16,11 +16,24 @@ wire::JobSpec job_with(uint64_t every, const char* numerics = "exact") {
 
 const std::vector<SlotRun> kTwo = {{0, 3}, {3, 4}};
 
+std::optional<CheckPlan> plan_check(const wire::JobSpec& job, Step step,
+                                    std::span<const SlotRun> slot_runs, uint32_t buckets) {
+  return lockstep::plan_check(job, {}, step, slot_runs, buckets);
+}
+
 TEST(SelfCheck, IsDueInTheFirstStepsAndInTheStepThatMakesAMultiple) {
   EXPECT_TRUE(plan_check(job_with(5), 0, kTwo, 1).has_value());
   EXPECT_FALSE(plan_check(job_with(5), 2, kTwo, 1).has_value());
   EXPECT_TRUE(plan_check(job_with(5), 4, kTwo, 1).has_value());
   EXPECT_FALSE(plan_check(job_with(0), 0, kTwo, 1).has_value());
+}
+
+TEST(SelfCheck, IsDueWhereTheRunMayEnd) {
+  const PossibleEnds ends{.evals = {.has_data = true, .steps_per_epoch = 7}, .last = 13};
+  EXPECT_TRUE(lockstep::plan_check(job_with(100), ends, 12, kTwo, 1).has_value());
+  EXPECT_FALSE(lockstep::plan_check(job_with(100), ends, 6, kTwo, 1).has_value());
+  EXPECT_FALSE(lockstep::plan_check(job_with(0), ends, 12, kTwo, 1).has_value());
+  EXPECT_FALSE(lockstep::plan_check(job_with(100, "fast"), ends, 12, kTwo, 1).has_value());
 }
 
 TEST(SelfCheck, NeedsTheSameBitsAndIsARankAlonesOwn) {

@@ -49,6 +49,7 @@ class CountingEngine final : public Engine {
   Status begin_generation(const GenerationView& view, StepGate gate) override {
     collective_ = view.collective;
     is_closed = view.is_closed;
+    ends_ = view.ends;
     gate_ = std::move(gate);
     return Status::ok();
   }
@@ -87,6 +88,7 @@ class CountingEngine final : public Engine {
   std::function<bool()> is_closed;         // as the view says
   Step fail_at = ~Step{0};
   int64_t count_ = 0;
+  PossibleEnds ends_;            // of the last generation
   std::vector<Code> ended_with;  // what the Collective said at the end of each generation
 
  private:

@@ -55,6 +55,21 @@ TEST_F(RunnerTest, WeightsThatChangeAfterTheCheckBecomeNoCheckpoint) {
   EXPECT_EQ(port_.last.code(), Code::kInternal);
 }
 
+// An epoch has three steps.
+TEST_F(RunnerTest, TheEngineIsToldWhereTheRunMayEnd) {
+  run(order(1, {0, Phase::kTrain}, 5));
+  EXPECT_FALSE(engine_.ends_.include(3));
+  EXPECT_TRUE(engine_.ends_.include(5));
+}
+
+TEST_F(RunnerTest, WithPatienceTheRunMayEndAfterEachEvaluation) {
+  job_.mutable_train()->set_patience(2);
+  run(order(1, {0, Phase::kTrain}, 5));
+  EXPECT_TRUE(engine_.ends_.include(3));
+  EXPECT_FALSE(engine_.ends_.include(4));
+  EXPECT_TRUE(engine_.ends_.include(5));
+}
+
 TEST_F(RunnerTest, WithoutChecksNobodyLooks) {
   job_.mutable_train()->set_check_every(0);
   engine_.on_evaluate = [this](Step step) {

@@ -162,6 +162,7 @@ TEST_F(Checks, ReportsThatComeAgainOrTooLateChangeNothing) {
   EXPECT_EQ(check(w, 2, healthy(2)), Reason::kChecked);
   EXPECT_EQ(check(w, 2, with_wrong_weights(2)), Reason::kAlreadyCounted);
   EXPECT_EQ(check(w, 2, healthy(3)), Reason::kRefusedMalformed);  // no step of a check
+  EXPECT_EQ(check(w, 2, healthy(w.options.total_steps - 1)), Reason::kRefusedMalformed);
   EXPECT_EQ(w.state.run, RunState::kStarted);
 }
 

@@ -1,8 +1,15 @@
-#include "comm/run/plan/check_after.h"
+#include "comm/run/evaluation/check_after.h"
 
 #include <bit>
 
+#include "comm/base/prng.h"
+
 namespace lockstep {
+
+bool PossibleEnds::include(Step applied) const {
+  if (last == 0 || applied == 0) return false;
+  return applied >= last || (are_at_evals && evaluation_due(evals, applied, last));
+}
 
 std::optional<uint64_t> check_ordinal(Step applied, uint64_t every) {
   if (every == 0 || applied == 0) return std::nullopt;
@@ -12,6 +19,12 @@ std::optional<uint64_t> check_ordinal(Step applied, uint64_t every) {
   for (Step early = 1; early < applied && early <= kLastEarlyCheck; early *= 2)
     before += early % every != 0 ? 1 : 0;
   return before;
+}
+
+std::optional<uint64_t> check_turn(Step applied, uint64_t every, const PossibleEnds& ends) {
+  if (const auto ordinal = check_ordinal(applied, every)) return ordinal;
+  if (every == 0 || !ends.include(applied)) return std::nullopt;
+  return mix64(applied);
 }
 
 }  // namespace lockstep
