@@ -75,7 +75,7 @@ def commands(run, count):
 
 
 def place_taken_s(run):
-    victim, begin = run.workers()[0], time.monotonic()
+    victim, begin = run.worker(0), time.monotonic()
     os.kill(victim, signal.SIGKILL)
     run.wait_for(lambda: victim not in run.workers() and len(run.workers()) >= 2, "another came")
     return time.monotonic() - begin

@@ -31,12 +31,14 @@ import pathlib
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import time
 
 for folder in ("harness", "python/world"):
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / folder))
-from harness import BIN, Run, lockstep, scratch_directory, synthetic_dataset, trace  # noqa: E402
+from harness import (BIN, Run, lockstep, scratch_directory, synthetic_dataset,  # noqa: E402
+                     trace, workers_of)
 import harness  # noqa: E402
 import sockets  # noqa: E402
 from script_runs import SCRIPTS, children_of, make_python, variables_of  # noqa: E402
@@ -69,8 +71,8 @@ class Chaos:
         self.stopped = []  # (when to continue, pid)
 
     def workers(self):
-        with contextlib.suppress(OSError, ValueError, KeyError):
-            return self.run.workers()
+        with contextlib.suppress(OSError, ValueError, KeyError, subprocess.TimeoutExpired):
+            return workers_of(self.run.ask())
         return []
 
     def send(self, pid, sig):
@@ -278,8 +280,6 @@ def main():
     parser.add_argument("--steps", type=int, default=0,
                         help="default: 400 for each fault, 40 with --python")
     arguments = parser.parse_args()
-    # A shell that starts this in the background has it ignore SIGINT, and so would the run.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     kind = Script if arguments.python else Native
     steps = arguments.steps or kind.steps_of_fault * arguments.faults
     print(f"seed {arguments.seed}: {arguments.workers} workers, {arguments.faults} faults, "

@@ -9,7 +9,7 @@ import subprocess
 import unittest
 
 from clean_root import WHY_NOT, inside, make_root
-from harness import BIN, ROOT, LockstepTest
+from harness import BIN, DEADLINE_S, ROOT, LockstepTest
 
 CONTAINERFILE = ROOT / "deploy/container/Containerfile"
 
@@ -59,7 +59,7 @@ class Container(LockstepTest):
         self.assertIn("-DLOCKSTEP_TESTS=OFF", configure)
         command = configure.replace("LOCKSTEP_DEPS_DIR=/opt/deps ", "")
         out = subprocess.run(shlex.split(command), cwd=context, capture_output=True, text=True,
-                             timeout=300)
+                             timeout=DEADLINE_S)
         self.assertEqual(out.returncode, 0, out.stdout[-2000:] + out.stderr[-2000:])
 
     def test_every_copied_file_is_there(self):
@@ -77,10 +77,10 @@ class Container(LockstepTest):
         install = next(rest for word, rest in steps if word == "RUN" and "apt-get" in rest)
         root = make_root(self.scratch, installed_by(install))
         subprocess.run([ROOT / "deploy/container/collect.sh", BIN, root / "opt/lockstep"], check=True,
-                       timeout=300)
+                       timeout=DEADLINE_S)
         for word, rest in steps:
             if word == "RUN" and "apt-get" not in rest:
-                subprocess.run(["/usr/sbin/chroot", root, "sh", "-ec", rest], check=True, timeout=60,
+                subprocess.run(["/usr/sbin/chroot", root, "sh", "-ec", rest], check=True, timeout=DEADLINE_S,
                                env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
         return root
 

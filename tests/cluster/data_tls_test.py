@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-from harness import FLIP_BIT, SLOW_SLOTS, kill_at_once, lockstep
+from harness import DEADLINE_S, FLIP_BIT, SLOW_SLOTS, kill_at_once, lockstep
 import hosts
 from hosts import NETWORK, Hosts, why_not
 from nodes import NodesTest
@@ -26,7 +26,7 @@ class DataTls(NodesTest):
         self.hosts = Hosts(2)
         self.addCleanup(self.hosts.close)
         addresses = ",".join(self.hosts.address(i) for i in range(2))
-        lockstep("certs", self.scratch / "tls", "--hosts", addresses, timeout=60).check_returncode()
+        lockstep("certs", self.scratch / "tls", "--hosts", addresses, timeout=DEADLINE_S).check_returncode()
 
     def start_hosts(self, **comm):
         self.job_of()
@@ -39,7 +39,7 @@ class DataTls(NodesTest):
         that trains alone, until its neighbour is back, pass no network."""
         sniffer = subprocess.run(
             [*self.hosts.on(1), sys.executable, pathlib.Path(hosts.__file__).with_name("sniffer.py"),
-             str(MUCH), SECRET, TLS_RECORD], check=True, capture_output=True, timeout=60)
+             str(MUCH), SECRET, TLS_RECORD], check=True, capture_output=True, timeout=DEADLINE_S)
         return json.loads(sniffer.stdout)
 
     def test_nothing_of_the_data_is_heard_and_a_lost_worker_is_replaced(self):

@@ -7,7 +7,7 @@ import subprocess
 import unittest
 
 from disturbed import SECTIONS
-from harness import BIN, kill_at_once, processes_of
+from harness import BIN, DEADLINE_S, kill_at_once, processes_of
 from hosts import NETWORK, Hosts, why_not
 from nodes import Node, NodesTest
 
@@ -64,7 +64,7 @@ class Failover(NodesTest):
                      "the workers of the other hosts went on in place")
         newer = {term: claim for term, claim in claims(run).items() if term > before}
         self.assertEqual(len(newer), 1, f"one of two agents has claimed the run: {newer}")
-        codes = [node.agent.wait(120) for node in nodes[1:]]
+        codes = [node.agent.wait(DEADLINE_S) for node in nodes[1:]]
         self.assertEqual(codes, [0, 0], run.text()[-3000:])
         self.assert_same_result(run, self.undisturbed)
         self.assert_no_process_holds_anything(run)
@@ -78,7 +78,7 @@ class Failover(NodesTest):
         self.addCleanup(self.reap, [second])
         run.wait_for(lambda: run.status()["standbys"] == 2 * WORKERS, "its workers stood by")
         subprocess.run([*self.hosts.on(0), BIN / "lockstep", "scale", run.run_dir,
-                        str(3 * WORKERS)], check=True, capture_output=True, timeout=60)
+                        str(3 * WORKERS)], check=True, capture_output=True, timeout=DEADLINE_S)
         run.wait_for_workers(3 * WORKERS)
         stays = second.pids()
         self.hosts.cut(0)  # the kernel of a machine that stands still answers nobody
@@ -96,7 +96,7 @@ class Failover(NodesTest):
         run.wait_for_workers(3 * WORKERS)
         self.assertEqual(run.wait(), 0, run.text()[-3000:])
         self.assertIn("another machine", run.text())
-        self.assertEqual(second.agent.wait(60), 0)
+        self.assertEqual(second.agent.wait(DEADLINE_S), 0)
         self.assert_same_result(run, self.undisturbed)
         self.assert_no_process_holds_anything(run)
 

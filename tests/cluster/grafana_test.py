@@ -5,6 +5,8 @@ import sys
 import tempfile
 import unittest
 
+from harness import DEADLINE_S
+
 GRAFANA = pathlib.Path(__file__).resolve().parents[2] / "deploy" / "grafana"
 
 
@@ -28,7 +30,7 @@ class Dashboards(unittest.TestCase):
     def test_made_again_they_are_the_committed_ones(self):
         with tempfile.TemporaryDirectory() as directory:
             subprocess.run([sys.executable, "-B", GRAFANA / "dashboards.py", directory],
-                           check=True, timeout=60)
+                           check=True, timeout=DEADLINE_S)
             made = {path.name: path.read_text() for path in pathlib.Path(directory).iterdir()}
         committed = {path.name: path.read_text() for path in GRAFANA.glob("*.json")}
         self.assertEqual(sorted(made), sorted(committed))

@@ -3,7 +3,7 @@ read-only root and names. Pods are killed, evicted and made again; the weights a
 undisturbed run."""
 import unittest
 
-from harness import lockstep
+from harness import DEADLINE_S, lockstep
 from pods import PodsTest, needs_pods
 from status_server import StatusServer
 
@@ -86,7 +86,7 @@ class Pods(PodsTest):
         name, certificates = "status.trainer.svc", self.scratch / "certificates"
         host = cluster.take_host()
         cluster.name_address(name, cluster.hosts.address(host))
-        lockstep("certs", certificates, "--hosts", name, timeout=60).check_returncode()
+        lockstep("certs", certificates, "--hosts", name, timeout=DEADLINE_S).check_returncode()
         server = StatusServer(self.scratch / "status", certificates, cluster.hosts.address(host),
                               prefix=cluster.hosts.on(host))
         self.addCleanup(server.stop)

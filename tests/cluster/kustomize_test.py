@@ -2,7 +2,7 @@
 said twice in two ways; and it is valid."""
 import unittest
 
-from harness import ROOT, lockstep
+from harness import DEADLINE_S, ROOT, lockstep
 
 try:
     from kustomize import build
@@ -21,7 +21,7 @@ COMMAND = ["--workers", "4", "--run-claim", "runs", "--data-claim", "data", "--i
 
 def render(kind, *words):
     out = lockstep("k8s", "render", KUBERNETES / "job.yaml", "--kind", kind, *COMMAND, *words,
-                   timeout=60)
+                   timeout=DEADLINE_S)
     assert out.returncode == 0, out.stderr
     return out.stdout
 

@@ -5,7 +5,7 @@ import pathlib
 import tempfile
 import unittest
 
-from harness import lockstep
+from harness import DEADLINE_S, lockstep
 
 try:
     import yaml
@@ -40,7 +40,7 @@ def render(*words, job=JOB, expect=0, file="job.yaml", stderr=False):
         for option, value in (("--image", "registry.example/lockstep:0.3"),
                               ("--run-claim", "runs")):
             words = words if option in words else (option, value, *words)
-        out = lockstep("k8s", "render", path, *words, timeout=60)
+        out = lockstep("k8s", "render", path, *words, timeout=DEADLINE_S)
     assert out.returncode == expect, f"{words}: {out.returncode}\n{out.stdout}{out.stderr}"
     return out.stderr if expect != 0 or stderr else out.stdout
 

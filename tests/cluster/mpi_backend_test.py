@@ -32,7 +32,7 @@ class MpiBackend(LaunchTest):
         return run
 
     def kill_one(self, run):
-        victim = run.workers()[2]
+        victim = run.worker(2)
         os.kill(victim, signal.SIGKILL)
         run.wait_for(lambda: len(run.workers()) == 3 and victim not in run.workers(),
                      "another worker had its place")

@@ -29,7 +29,7 @@ class Mpirun(LaunchTest):
 
     def test_a_killed_worker_is_not_seen_by_mpirun(self):
         run = self.start_three()
-        victim = run.workers()[2]
+        victim = run.worker(2)
         os.kill(victim, signal.SIGKILL)
         run.wait_for(lambda: len(run.workers()) == 3 and victim not in run.workers(),
                      "another worker had its place")
@@ -54,10 +54,10 @@ class Mpirun(LaunchTest):
         self.assert_as_if_nothing_had_happened(run)
 
     def test_a_stop_of_mpirun_ends_at_a_checkpoint_and_the_same_command_continues(self):
-        command = [self.job_of(), "cluster.lease_s=100"]
+        command = [self.job_of()]
         run = self.mpirun(*command, options=PATIENCE)
         run.wait_for_step(50)
-        stopped = run.workers()[1]
+        stopped = run.worker(1)
         os.kill(stopped, signal.SIGSTOP)  # the run does not end before the stop comes
         run.process.send_signal(signal.SIGTERM)
         # mpirun itself sleeps between its signals, and what ranks print then may be lost.
@@ -162,7 +162,7 @@ class Hosts(LaunchTest):
         members = sorted(run.status()["members"], key=lambda member: member["rank"])
         self.assertEqual([m["node"] for m in members], ["n0:0", "n0:1", "n1"])
         os.kill(members[2]["pid"], signal.SIGKILL)
-        run.wait_for(lambda: run.workers()[2] != members[2]["pid"], "another worker had its place")
+        run.wait_for(lambda: run.worker(2) != members[2]["pid"], "another worker had its place")
         self.assert_as_if_nothing_had_happened(run)
 
 

@@ -6,7 +6,8 @@ import subprocess
 import sys
 import unittest
 
-from harness import lockstep
+from disturbed import SHORT_LEASE
+from harness import DEADLINE_S, lockstep
 import hosts
 from hosts import NETWORK, Hosts, why_not
 from nodes import Node, NodesTest
@@ -30,10 +31,10 @@ class Network(NodesTest):
         self.hosts = Hosts(3)
         self.addCleanup(self.hosts.close)
 
-    def start_hosts(self):
+    def start_hosts(self, **sections):
         self.job_of()  # the undisturbed run knows nothing of hosts
         places = {f"host-{i}": self.hosts.on(i) for i in range(2)}
-        return self.start_nodes(places, WORKERS, comm={"network": NETWORK})
+        return self.start_nodes(places, WORKERS, comm={"network": NETWORK}, **sections)
 
     def test_hosts_train_together_and_give_the_bits_of_one_worker(self):
         run = self.start(self.job_of(), "--workers", WORKERS, f"comm.network={NETWORK}",
@@ -51,12 +52,12 @@ class Network(NodesTest):
             self.assertEqual(heard, {"127.0.0.1", self.hosts.address(i)},
                              "nothing listens on every address")
         self.assert_as_if_nothing_had_happened(run)
-        self.assertEqual(second.agent.wait(30), 0)
+        self.assertEqual(second.agent.wait(DEADLINE_S), 0)
         network = self.assert_event(run, "network", names=NETWORK, says="encrypted")
         self.assertEqual(network["level"], "warn")
 
     def test_a_host_whose_cable_was_pulled_joins_again(self):
-        run, (stays, cut) = self.start_hosts()
+        run, (stays, cut) = self.start_hosts(cluster=SHORT_LEASE)
         survivors = stays.pids()
         self.hosts.cut(1)
         run.wait_for(lambda: run.workers() == survivors and run.status()["state"] == "training",
@@ -66,18 +67,18 @@ class Network(NodesTest):
         run.wait_for_workers(2 * WORKERS)
         self.assertEqual(stays.pids(), survivors, "who had stayed was left alone")
         self.assert_as_if_nothing_had_happened(run)
-        self.assertEqual(cut.agent.wait(60), 0)
+        self.assertEqual(cut.agent.wait(DEADLINE_S), 0)
 
     def test_a_host_that_is_cut_off_for_good_is_not_waited_for(self):
-        run, (stays, lost) = self.start_hosts()
+        run, (stays, lost) = self.start_hosts(cluster=SHORT_LEASE)
         survivors, others = stays.pids(), lost.pids()
         self.hosts.cut(1)
         run.wait_for(lambda: run.workers() == survivors and run.status()["state"] == "training",
                      "the host with the coordinator went on")
         self.assertEqual(run.wait(), 0, run.text()[-3000:])
-        self.assertEqual(stays.agent.wait(30), 0)
+        self.assertEqual(stays.agent.wait(DEADLINE_S), 0)
         self.assert_same_result(run, self.undisturbed)
-        self.assertEqual(lost.agent.wait(120), 0, "it reads in the run directory how the run ended")
+        self.assertEqual(lost.agent.wait(DEADLINE_S), 0, "it reads in the run directory how the run ended")
         self.assertEqual([pid for pid in others if pathlib.Path(f"/proc/{pid}").exists()], [])
 
     def test_a_stranger_on_the_network_is_refused_and_disturbs_nobody(self):
@@ -89,7 +90,7 @@ class Network(NodesTest):
         generation = run.status()["generation"]
         control = f"{host}:{port}"
         for words in [[control], [control, "frame"], *([address] for address in data)]:
-            subprocess.run(self.stranger(*words), check=True, timeout=60)
+            subprocess.run(self.stranger(*words), check=True, timeout=DEADLINE_S)
         self.a_friends_words_do_not_help(run, control)
         for reason in ("stream", "token", "4294967295"):
             self.assert_event(run, "stranger_refused", names=self.hosts.address(2), says=reason)
@@ -115,7 +116,7 @@ class Network(NodesTest):
             {**run.coordinator(), "control": f"127.0.0.1:{PORT}"}))
         friend = lockstep("scale", mirror, 2 * WORKERS, prefix=self.hosts.on(2))
         self.assert_fails(friend, 3, names=[f"127.0.0.1:{PORT}", control], says="relays")
-        between.communicate(timeout=60)
+        between.communicate(timeout=DEADLINE_S)
         self.assertEqual(between.returncode, 0)
 
 

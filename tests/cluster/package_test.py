@@ -7,7 +7,7 @@ import subprocess
 import unittest
 
 from clean_root import WHY_NOT, inside, make_root
-from harness import BIN, ROOT, LockstepTest
+from harness import BIN, DEADLINE_S, ROOT, LockstepTest
 
 ENV = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "LOCKSTEP_TORCH_ROOT": "/opt/wheels/torch"}
 
@@ -30,7 +30,7 @@ class Package(LockstepTest):
         super().setUp()
         self.packages = self.scratch / "packages"
         out = subprocess.run(["cpack", "-B", self.packages, "--config", BIN.parent / "CPackConfig.cmake"],
-                             cwd=self.scratch, capture_output=True, text=True, timeout=300)
+                             cwd=self.scratch, capture_output=True, text=True, timeout=DEADLINE_S)
         self.assertEqual(out.returncode, 0, out.stdout[-2000:] + out.stderr[-2000:])
         self.deb, = self.packages.glob("*.deb")
         self.tar, = self.packages.glob("*.tar.gz")
@@ -62,7 +62,7 @@ class Package(LockstepTest):
 
     def test_the_debian_package_installs_beside_its_dependencies_and_trains(self):
         out = subprocess.run(["dpkg", f"--root={self.root}", "--install", self.deb],
-                             capture_output=True, text=True, timeout=120)
+                             capture_output=True, text=True, timeout=DEADLINE_S)
         self.assertEqual(out.returncode, 0, out.stdout[-2000:] + out.stderr[-2000:])
         self.assert_no_paths_of_the_build(self.root / "usr/lib/lockstep")
         self.trains("/usr/bin/lockstep", "deb")
@@ -79,7 +79,7 @@ class Package(LockstepTest):
         self.trains("/srv/some where/bin/lockstep", "tar")
         installed = self.scratch / "installed"
         subprocess.run(["cmake", "--install", BIN.parent, "--prefix", installed], check=True,
-                       capture_output=True, timeout=120)
+                       capture_output=True, timeout=DEADLINE_S)
         self.assertEqual(*(sorted(str(path.relative_to(tree)) for path in tree.rglob("*"))
                            for tree in (place, installed)))
 

@@ -8,7 +8,7 @@ import urllib.request
 
 import browser
 from browser import Browser
-from harness import LockstepTest
+from harness import DEADLINE_S, LockstepTest
 from picture import Picture
 
 HOSTILE = "<img src=x onerror=alert(1)>'\"&"
@@ -79,7 +79,7 @@ class Page(LockstepTest):
     def test_a_run_with_a_killed_worker_is_shown(self):
         run = self.long_run()
         run.wait_for_more_steps(100)
-        killed = run.workers()[1]
+        killed = run.worker(1)
         os.kill(killed, signal.SIGKILL)
         run.wait_for(lambda: run.status()["generation"] >= 2 and len(run.workers()) == 2
                      and killed not in run.workers(), "another worker joined")
@@ -184,7 +184,7 @@ class Page(LockstepTest):
         run.wait_for_more_steps(100)
 
         def get(path):
-            with urllib.request.urlopen(self.url(run) + path, timeout=30) as answer:
+            with urllib.request.urlopen(self.url(run) + path, timeout=DEADLINE_S) as answer:
                 policy = answer.headers["Content-Security-Policy"]
                 return policy, answer.read()
 

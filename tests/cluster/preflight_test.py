@@ -7,7 +7,7 @@ import unittest
 
 import doctor_world
 from fails_with import lacking
-from harness import BIN, LockstepTest, lockstep
+from harness import BIN, DEADLINE_S, LockstepTest, lockstep
 from hosts import NETWORK, Hosts, why_not
 from launches import needs_mpirun
 
@@ -32,19 +32,19 @@ class PreflightTest(LockstepTest):
 
 class OneMachine(PreflightTest):
     def test_alone(self):
-        ended = subprocess.run(self.command(), capture_output=True, text=True, timeout=120)
+        ended = subprocess.run(self.command(), capture_output=True, text=True, timeout=DEADLINE_S)
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
         self.assert_ready(ended.stdout, ranks=1, hosts=1)
 
     def test_a_file_where_the_directory_should_be(self):
         self.run_dir.write_text("")
-        ended = subprocess.run(self.command(), capture_output=True, text=True, timeout=120)
+        ended = subprocess.run(self.command(), capture_output=True, text=True, timeout=DEADLINE_S)
         self.assert_fails(ended, 78, names=self.run_dir, says="Not a directory")
 
     @needs_mpirun
     def test_under_mpirun(self):
         ended = subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "3",
-                                *self.command()], capture_output=True, text=True, timeout=120)
+                                *self.command()], capture_output=True, text=True, timeout=DEADLINE_S)
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
         self.assert_ready(ended.stdout, ranks=3, hosts=1)
 
@@ -65,7 +65,7 @@ class RenamesOpenFiles(PreflightTest):
 
     def test_nothing_is_left_and_the_run_begins_there(self):
         self.run_dir.mkdir()
-        ended = subprocess.run(self.command(), capture_output=True, text=True, timeout=120)
+        ended = subprocess.run(self.command(), capture_output=True, text=True, timeout=DEADLINE_S)
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
         self.assertEqual(os.listdir(self.run_dir), [])
         self.finish(self.job_file, "--workers", 1, name="mount/run")
@@ -75,7 +75,7 @@ class RenamesOpenFiles(PreflightTest):
                                   env={**os.environ, "LOCKSTEP_RANK": str(rank),
                                        "LOCKSTEP_WORLD_SIZE": "2", "LOCKSTEP_LAUNCH_ID": "test"})
                  for rank in range(2)]
-        said = [rank.communicate(timeout=120)[0] for rank in ranks]
+        said = [rank.communicate(timeout=DEADLINE_S)[0] for rank in ranks]
         self.assertEqual([rank.returncode for rank in ranks], [0, 0], said)
         self.assert_ready(said[0], ranks=2, hosts=1)
 
@@ -106,7 +106,7 @@ class SeveralHosts(PreflightTest):
             ranks.append(subprocess.Popen([*self.hosts.on(i), *prefixes.get(i, []), *command],
                                           env=env, text=True, stdout=subprocess.PIPE,
                                           stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL))
-        said = [rank.communicate(timeout=180)[0] for rank in ranks]
+        said = [rank.communicate(timeout=DEADLINE_S)[0] for rank in ranks]
         return [rank.returncode for rank in ranks], said
 
     def assert_failed(self, text, subject, ranks, *names):
@@ -141,7 +141,7 @@ class SeveralHosts(PreflightTest):
 
     def test_a_certificate_that_is_not_for_all_hosts(self):
         lockstep("certs", self.scratch / "tls", "--hosts", "10.77.0.1,10.77.0.3",
-                 timeout=60).check_returncode()
+                 timeout=DEADLINE_S).check_returncode()
         codes, said = self.preflight(f"comm.tls={self.scratch}/tls")
         self.assertEqual(codes, [78, 78, 78], said)
         self.assert_failed(said[0], "certificate", "ranks 0, 2", "rank 1", "10.77.0.2")

@@ -68,7 +68,7 @@ class Mpirun(Scripts, LaunchTest):
         run = self.mpirun(self.train, "script.args=[mlp, fp32, 0, 200]", np=2)
         run.wait_for_workers(2)
         run.wait_for_more_steps(2)
-        os.kill(run.workers()[1], signal.SIGKILL)
+        os.kill(run.worker(1), signal.SIGKILL)
         self.assertEqual(run.wait(), 0, run.text()[-3000:])
         self.assert_as_alone(run)
 

@@ -6,6 +6,7 @@ import subprocess
 import unittest
 
 from fails_with import events
+from harness import DEADLINE_S
 from page_commands import PageCommands
 from slurm_cluster import SlurmCluster
 from slurm_runs import ROOT, SlurmTest
@@ -124,7 +125,7 @@ class TimeLimit(SlurmTest):
         held = []
         for run in runs:  # they do not end before their time is over
             run.wait_for_workers(2)
-            held.append(run.workers()[1])
+            held.append(run.worker(1))
             os.kill(held[-1], signal.SIGSTOP)
         for run, pid in zip(runs, held):
             run.wait_for(lambda run=run: events(run, "stop_requested", "agent-1"),
@@ -150,7 +151,7 @@ class Page(SlurmTest):
         variables = {**self.environment(), "JOB": str(self.scratch / "job.yaml"),
                      "RUN_DIR": str(runs), "OPTIONS": f"--output={self.scratch}/%x-%A-%a.out"}
         done = subprocess.run(["bash", "-euc", command], env=variables, capture_output=True,
-                              text=True, timeout=300, cwd=self.scratch)
+                              text=True, timeout=DEADLINE_S, cwd=self.scratch)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done.stdout
 

@@ -24,7 +24,7 @@ class Srun(SlurmTest):
         run.wait_for_workers(4)
         run.wait_for_step(50)
         self.assertEqual(self.nodes_of(run), ["n0", "n1", "n2", "n3"])
-        victim = run.workers()[2]
+        victim = run.worker(2)
         os.kill(victim, signal.SIGKILL)
         run.wait_for(lambda: len(run.workers()) == 4 and victim not in run.workers(),
                      "another worker had its place")

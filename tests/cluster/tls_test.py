@@ -9,7 +9,7 @@ import sys
 import unittest
 
 from fails_with import events
-from harness import lockstep
+from harness import DEADLINE_S, lockstep
 from hosts import NETWORK, Hosts, why_not
 from nodes import NodesTest
 from prometheus_server import Prometheus
@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent / "world"
 
 
 def openssl(*words):
-    subprocess.run(["openssl", *words], check=True, capture_output=True, text=True, timeout=60)
+    subprocess.run(["openssl", *words], check=True, capture_output=True, text=True, timeout=DEADLINE_S)
 
 
 def make_expired(ours, directory):
@@ -63,7 +63,7 @@ class Tls(NodesTest):
 
     def stranger(self, *words):
         done = subprocess.run([*self.hosts.on(2), sys.executable, HERE / "tls_stranger.py", *words],
-                              capture_output=True, text=True, timeout=120)
+                              capture_output=True, text=True, timeout=DEADLINE_S)
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
@@ -90,7 +90,7 @@ class Tls(NodesTest):
         met = self.stranger("control", run.coordinator()["control"], self.certificates)
         self.assertNotIn("LOCKSTP", met["clear"])
         self.assertIn("CERTIFICATE", met["bare"].upper() + met["other"].upper())
-        self.assertLess(met["slow_s"], 15)
+        self.assertTrue(met["hung_up"], "one that begins TLS and never ends is not borne for ever")
         self.assert_refused(
             run, "wrong version number", "no certificate", "unsupported protocol", "expired",
             "local issuer certificate", "stream", "prove")
@@ -100,7 +100,7 @@ class Tls(NodesTest):
         self.assertTrue(http.startswith(self.hosts.address(0) + ":"))
         shutil.copy(run.run_dir / "http_token", self.certificates)
         met = self.stranger("http", http, self.certificates)
-        self.assertLess(met.pop("slow_s"), 20)
+        self.assertTrue(met.pop("hung_up"))
         self.assertEqual({what: answer.split(" ")[1:2] for what, answer in met.items()}, {
             "token": ["200"], "no_token": ["401"], "wrong_token": ["401"], "healthz": ["200"],
             "certified_name": ["200"], "rebound": ["421"], "header": ["431"], "clear": []}, met)
@@ -171,7 +171,7 @@ class Tls(NodesTest):
         run.wait_for(lambda: victim not in run.workers(), "the dead one was evicted")
         run.wait_for_workers(2 * WORKERS)
         self.assert_as_if_nothing_had_happened(run)
-        self.assertEqual([node.agent.wait(60) for node in (first, second)], [0, 0])
+        self.assertEqual([node.agent.wait(DEADLINE_S) for node in (first, second)], [0, 0])
 
     @unittest.skipUnless(shutil.which("prometheus"), "there is no prometheus (package prometheus)")
     def test_one_prometheus_sees_both_hosts(self):

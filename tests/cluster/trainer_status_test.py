@@ -5,7 +5,7 @@ import signal
 import time
 import unittest
 
-from disturbed import SECTIONS, DisturbedTest
+from disturbed import DisturbedTest
 from fails_with import events, told
 from harness import standing_still
 from status_server import StatusServer
@@ -40,8 +40,8 @@ class TrainerStatus(DisturbedTest):
         fresh.rename(self.token)
 
     def start_reporting(self, authority=None):
-        # The undisturbed run reports to nobody. Leases of workers that stand still while time passes.
-        job = self.job_of(cluster={**SECTIONS["cluster"], "lease_s": 120})
+        # The undisturbed run reports to nobody.
+        job = self.job_of()
         env = {**os.environ, "KUBEFLOW_TRAINER_SERVER_URL": self.server.url,
                "KUBEFLOW_TRAINER_SERVER_CA_CERT": str((authority or self.ours) / "ca.crt"),
                "KUBEFLOW_TRAINER_SERVER_TOKEN": str(self.token)}

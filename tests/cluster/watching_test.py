@@ -17,7 +17,7 @@ import pathlib
 
 import browser
 from browser import Browser
-from harness import BIN, LockstepTest, get, kill_at_once, lockstep, processes_of
+from harness import BIN, DEADLINE_S, LockstepTest, get, kill_at_once, lockstep, processes_of
 
 
 class Watching(LockstepTest):
@@ -38,7 +38,7 @@ class Watching(LockstepTest):
         return run
 
     def command(self, *words, expect=0):
-        done = lockstep(*words, timeout=120)
+        done = lockstep(*words, timeout=DEADLINE_S)
         self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
         return done.stdout
 
@@ -75,7 +75,7 @@ class Watching(LockstepTest):
         refused.exception.close()
         self.assertEqual(refused.exception.code, 404)
         process.terminate()
-        self.assertEqual(process.wait(30), 0)
+        self.assertEqual(process.wait(DEADLINE_S), 0)
 
     def test_who_watches_is_never_in_the_way_of_a_coordinator_that_is_started_again(self):
         run = self.long_run()
@@ -144,7 +144,7 @@ class Watching(LockstepTest):
         os.kill(run.process.pid, signal.SIGCONT)
         run.wait_for(lambda: run.status()["term"] == 2, "another coordinator")
         self.stopped(run)
-        out, error = process.communicate(timeout=120)
+        out, error = process.communicate(timeout=DEADLINE_S)
         self.assertEqual((process.returncode, error), (0, ""))
         self.assertIn("test: ended", out)
 
@@ -241,7 +241,7 @@ class Watching(LockstepTest):
         wait_for(lambda text: text.count(b"\x1b[H") > 2 and widest(text[text.rindex(
             b"\x1b[H", 0, text.rindex(b"\x1b[H")):]) < 40, "a narrow frame")
         os.write(main, b"q")
-        self.assertEqual(process.wait(30), 0)
+        self.assertEqual(process.wait(DEADLINE_S), 0)
         wait_for(lambda text: b"\x1b[?1049l" in text, "the screen of before")
         self.assertEqual(termios.tcgetattr(other), before, "the terminal is as it was")
         os.close(other)

@@ -11,7 +11,7 @@ import unittest
 
 from clean_root import WHY_NOT, inside, make_root
 from fails_with import outcome_of
-from harness import BIN, ROOT, LockstepTest, installed, scratch_directory, synthetic_dataset
+from harness import BIN, DEADLINE_S, ROOT, LockstepTest, installed, scratch_directory, synthetic_dataset
 from range_server import RangeServer
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
@@ -24,7 +24,7 @@ PACKAGES = ["python3", "libstdc++6"]
 def outcome(command, **more):
     """Exit code and output."""
     done = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, timeout=300, **more)
+                          stderr=subprocess.STDOUT, timeout=DEADLINE_S, **more)
     return done.returncode, done.stdout
 
 

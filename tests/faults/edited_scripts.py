@@ -94,7 +94,7 @@ class Play:
 def one_killed(play):
     """The other goes on, with the code that it has."""
     play.edit()
-    play.kill(play.run.workers()[0])
+    play.kill(play.run.worker(0))
     refusals = play.wait_for_refusal()
     if "runs other code than this run" not in json.dumps(refusals):
         raise Defect(f"refused for something else: {refusals}")

@@ -42,7 +42,7 @@ def between_the_last_checks(workers, rank):
     def on(stage):
         flipper = frozen(stage)
         run = started(stage, workers)
-        victim = run.workers()[rank]
+        victim = run.worker(rank)
         flipper.at_check(victim, lambda: flip_one_bit(run, victim), DEADLINE_S, FLIP_STEPS)
         stage.may_rewind = True  # to before the difference, and it says so
         judge(stage, run, expect={0})
@@ -57,7 +57,7 @@ def before_the_last_checkpoint(workers):
     def on(stage):
         flipper = frozen(stage)
         run = started(stage, workers)
-        writer = run.workers()[0]
+        writer = run.worker(0)
         flipper.before_last_checkpoint(writer, lambda: flip_one_bit(run, writer), DEADLINE_S)
         code = run.wait(HANG_S)
         newest = max(map(step_of, checkpoints(run.run_dir)))

@@ -60,7 +60,7 @@ def after_evaluation(role, step, wait_ms, workers=3):
         stage.be_patient()
         run = stage.start(workers=workers)
         note_first_step(stage, run)
-        writer = run.workers()[0]  # asking lasts longer than the last steps
+        writer = run.worker(0)  # asking lasts longer than the last steps
         poll(lambda: evaluated(run, step), f"the evaluation after step {step}", run)
         victims = [writer] if role == "writer" else pids_of(run, role)
         time.sleep(wait_ms / 1_000)  # where in the next stretch it strikes
@@ -83,7 +83,7 @@ def before_its_report(step):
                                           "LOCKSTEP_TEST_MUTED": str(muted)})
         note_first_step(stage, run)
         poll(lambda: evaluated(run, step), f"the evaluation after step {step}", run)
-        writer = run.workers()[0]
+        writer = run.worker(0)
         muted.with_suffix(".new").write_text(str(writer))
         muted.with_suffix(".new").rename(muted)
         others = lambda: [m for m in run.status()["members"] if m["rank"] > 0]  # noqa: E731

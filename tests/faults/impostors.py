@@ -17,6 +17,7 @@ import time
 from case import Case
 from impostor import Impostor, refuse
 from kills import MOMENTS, pids_of
+from ports import held_port
 from range_server import RangeServer
 from stage import BIN, Defect, contextlib, kill_at_once, poll, write_job
 from verdict import check_no_crash, expect_next_step, judge
@@ -199,15 +200,9 @@ def at_a_dead_run(words, act):
     return on
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def at_metrics(act, when):
     def on(stage):
-        port = free_port()
+        port = held_port(stage.cleanups.append)
         job = stage.write_job(metrics={"listen": f"127.0.0.1:{port}"})
         if when == "start":
             impostor = Impostor(("127.0.0.1", port), act)

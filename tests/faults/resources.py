@@ -57,7 +57,7 @@ def few_processes(limit, when):
                           prefix=("sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh"))
         if when != "start":
             MOMENTS["first-step"](stage, run, "")
-            victim = run.workers()[-1]  # asking takes a while
+            victim = run.worker(-1)  # asking takes a while
             MOMENTS[when](stage, run, "")
             (group / "pids.max").write_text(str(limit))
             os.kill(victim, 9)

@@ -47,7 +47,7 @@ class NcclWorlds(GpuTest):
 
         def last_to_come():
             lines = events(run, BEFORE_CONNECTING, "worker-*")
-            return len(lines) >= RANKS and run.workers()[-1]
+            return len(lines) >= RANKS and run.worker(-1)
 
         self.kill(run, run.wait_for(last_to_come, "all were about to connect"))
         self.assert_undisturbed_result(run)
@@ -55,14 +55,14 @@ class NcclWorlds(GpuTest):
     def test_a_kill_in_the_first_step(self):
         run = self.begin()
         run.wait_for_workers(RANKS)
-        self.kill(run, run.workers()[0])
+        self.kill(run, run.worker(0))
         self.assert_undisturbed_result(run)
 
     def test_a_kill_in_steady_state(self):
         run = self.begin()
         run.wait_for_workers(RANKS)
         run.wait_for_step(20)
-        self.kill(run, run.workers()[1])
+        self.kill(run, run.worker(1))
         run.wait_for_workers(RANKS)
         self.assert_undisturbed_result(run)
 
@@ -76,7 +76,7 @@ class NcclWorlds(GpuTest):
         plans = len(events(run, "change_planned"))
         self.succeed("scale", run.run_dir, RANKS)
         run.wait_for(lambda: len(events(run, "change_planned")) > plans, "a switch was planned")
-        self.kill(run, run.workers()[0])
+        self.kill(run, run.worker(0))
         self.assert_undisturbed_result(run)
 
 

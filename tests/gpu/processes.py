@@ -46,7 +46,7 @@ class OnOneDevice(GpuTest):
         whole = self.finish(job, "--workers", 3, name="whole")
         killed = self.start(job, "--workers", 3, name="killed")
         killed.wait_for_step(12)
-        os.kill(killed.wait_for(lambda: killed.workers()[1], "a second worker"), signal.SIGKILL)
+        os.kill(killed.worker(1), signal.SIGKILL)
         self.assertEqual(killed.wait(), 0, killed.text()[-3000:])
         self.assert_same_result(killed, whole)
 

@@ -2,12 +2,16 @@
 from harness import LockstepTest, Run, scratch_directory, synthetic_dataset
 
 # Two workers take 10 ms a step, mostly asleep, so the run is hit in its middle. Slots stay where they
-# are: workers that are stopped and killed differ in speed, and tests count the generations.
+# are: workers that are stopped and killed differ in speed, and tests count the generations. The lease
+# is long: a busy machine must not evict a worker. A test in which a lease has to end names its own.
 TRAIN = {"global_batch": 64, "slots": 4, "max_steps": 1000}
 SECTIONS = {"model": {"name": "mlp", "dropout": 0.25},
             "checkpoint": {"every_steps": 100, "keep": 2},
             "optimizer": {"name": "adamw", "lr": 0.0001},
-            "cluster": {"lease_s": 2, "grace_s": 20, "max_crashes": 1000, "rebalance": False}}
+            "cluster": {"lease_s": 120, "grace_s": 120, "max_crashes": 1000, "rebalance": False}}
+
+
+SHORT_LEASE = {**SECTIONS["cluster"], "lease_s": 2}
 
 
 class DisturbedTest(LockstepTest):

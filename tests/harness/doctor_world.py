@@ -14,7 +14,7 @@ import struct
 import subprocess
 import zlib
 
-from harness import BIN, synthetic_dataset
+from harness import BIN, DEADLINE_S, synthetic_dataset
 
 DOCTOR_S = 4
 DEBIANS_PYTHON = "/usr/bin/python3"  # which has python3-fusepy, whichever one runs the tests
@@ -65,7 +65,7 @@ class Mount:
 
     def close(self):
         with contextlib.suppress(OSError, subprocess.SubprocessError):
-            subprocess.run(["fusermount", "-u", "-z", self.mount_point], timeout=30, check=False,
+            subprocess.run(["fusermount", "-u", "-z", self.mount_point], timeout=DEADLINE_S, check=False,
                            stderr=subprocess.DEVNULL)
         self.process.kill()
         self.process.communicate()

@@ -17,6 +17,7 @@ import time
 import unittest
 import urllib.request
 
+import inherited_signals  # noqa: F401, which it resets
 from fails_with import FailsWith, outcome_of
 from idx_files import synthetic_dataset, write_idx  # noqa: F401, for tests
 
@@ -26,6 +27,7 @@ FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
 SLOW_SLOTS = BIN.parent / "tests" / "liblockstep_slow_slots.so"
 FLIP_BIT = BIN.parent / "tests" / "liblockstep_flip_bit.so"
 DEADLINE_S = 300  # generous: these tests check outcomes, never speed
+MOST_PAUSE_S = 0.5  # between two questions of wait_for
 
 
 class Run:
@@ -67,8 +69,12 @@ class Run:
         return json.loads((self.run_dir / "coordinator.json").read_text())
 
     def status(self):
+        """What the coordinator says. Waits for its answer: a new coordinator may be on its way."""
+        return self.wait_for(self.ask, "a status")
+
+    def ask(self):
         out = subprocess.run([*self.prefix, BIN / "lockstep", "status", "--run-dir", self.run_dir,
-                              "--json"], capture_output=True, timeout=30)
+                              "--json"], capture_output=True, timeout=DEADLINE_S)
         return json.loads(out.stdout) if out.stdout.strip() else {}
 
     def wait_for(self, condition, what):
@@ -76,21 +82,26 @@ class Run:
         processes have no other way to tell us their outcome."""
         deadline = time.monotonic() + DEADLINE_S
         while (asked := time.monotonic()) < deadline:
-            with contextlib.suppress(OSError, ValueError, KeyError, IndexError):
+            with contextlib.suppress(OSError, ValueError, KeyError, IndexError,
+                                     subprocess.TimeoutExpired):
                 value = condition()
                 if value:
                     return value
             if self.process.poll() is not None:
                 raise AssertionError(f"the run ended ({self.process.returncode}) before {what}:\n"
                                      + self.text()[-2000:])
-            # Asking takes time from the run: a third of a processor at most.
-            time.sleep(max(0.02, 2 * (time.monotonic() - asked)))
+            # Asking takes time from the run: a third of a processor at most. On a busy machine
+            # asking is slow, and the test has to see the moment that it waits for.
+            time.sleep(min(max(0.02, 2 * (time.monotonic() - asked)), MOST_PAUSE_S))
         raise AssertionError(f"waited {DEADLINE_S} s for {what}:\n" + self.text()[-2000:])
 
     def workers(self):
         """Pids of the living workers by rank, as the coordinator sees them."""
-        members = self.status().get("members", [])
-        return [m["pid"] for m in sorted(members, key=lambda m: m["rank"])]
+        return workers_of(self.status())
+
+    def worker(self, rank):
+        """The pid of the living worker with this rank. Waits until there is one."""
+        return self.wait_for(lambda: self.workers()[rank], f"there was a worker of rank {rank}")
 
     def agent(self):
         """The pid of the living agent."""
@@ -108,6 +119,12 @@ class Run:
 
     def wait_for_step(self, step):
         return self.wait_for(lambda: len(self.history()) >= step, f"step {step} was applied")
+
+
+def workers_of(status):
+    """Pids by rank. None while nobody answers."""
+    members = status.get("members", [])
+    return [m["pid"] for m in sorted(members, key=lambda m: m["rank"])]
 
 
 def lockstep(*words, prefix=(), timeout=DEADLINE_S, **more):
@@ -199,7 +216,7 @@ def trace(run):
 
 
 def get(url):
-    with urllib.request.urlopen(url, timeout=30) as answer:
+    with urllib.request.urlopen(url, timeout=DEADLINE_S) as answer:
         return answer.read()
 
 
@@ -334,7 +351,7 @@ class LockstepTest(FailsWith, unittest.TestCase):
                      "shared memory": our_shared_memory() - self.shared_memory}
             return {what: which for what, which in found.items() if which}
 
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + DEADLINE_S
         while (found := left()) and time.monotonic() < deadline:
             time.sleep(0.02)
         self.assertEqual(found, {})
@@ -357,7 +374,7 @@ class LockstepTest(FailsWith, unittest.TestCase):
         `stop`, resumed with three: as `undisturbed`, step by step. Returns the whole run."""
         run = self.start(job, "--workers", 2, name="killed", slot_ms=40)
         run.wait_for_step(death)
-        os.kill(run.wait_for(lambda: run.workers()[1], "a second worker"), signal.SIGKILL)
+        os.kill(run.worker(1), signal.SIGKILL)
         run.wait_for_step(stop)
         run.process.send_signal(signal.SIGINT)
         self.assertEqual(run.wait(), 75, run.text()[-3000:])
@@ -372,7 +389,7 @@ class LockstepTest(FailsWith, unittest.TestCase):
         run = self.start(job, "--workers", 3, slot_ms=20)
         run.wait_for_workers(3)
         run.wait_for_more_steps(5)
-        os.kill(run.workers()[1], signal.SIGKILL)
+        os.kill(run.worker(1), signal.SIGKILL)
         self.assertEqual(run.wait(), 0, run.text()[-2000:])
         self.assert_same_result(run, whole)
         return run

@@ -94,7 +94,7 @@ class ReferenceTest(LockstepTest):
         name = f"{job.stem}-killed"
         killed = self.start(job, "--workers", 2, name=name, slot_ms=500)
         killed.wait_for_step(3)
-        os.kill(killed.wait_for(lambda: killed.workers()[1], "a second worker"), signal.SIGKILL)
+        os.kill(killed.worker(1), signal.SIGKILL)
         killed.wait_for(lambda: killed.status()["generation"] > 1, "another generation")
         killed.wait_for_more_steps(2)
         killed.process.send_signal(signal.SIGINT)

@@ -34,7 +34,7 @@ class Audit(LockstepTest):
                        checkpoint={"every_steps": 50})
         run = self.start(job, "--workers", 3, slot_ms=10)
         run.wait_for_step(40)
-        os.kill(run.wait_for(lambda: run.workers()[1], "a second worker"), signal.SIGKILL)
+        os.kill(run.worker(1), signal.SIGKILL)
         run.wait_for_step(len(run.history()) + 60)
         os.kill(run.coordinator()["pid"], signal.SIGKILL)
         self.assertEqual(run.wait(), 0, run.text()[-3000:])

@@ -78,7 +78,7 @@ class AutoBatch(LockstepTest):
         run.wait_for_workers(2)
         run.wait_for_more_steps(5)
         self.assertEqual(run.status()["global_batch"], BATCH)
-        os.kill(run.workers()[1], signal.SIGKILL)
+        os.kill(run.worker(1), signal.SIGKILL)
         run.wait_for(lambda: events(run, "state_received", "worker-1"), "it was replaced")
         run.process.send_signal(signal.SIGINT)
         self.assertEqual(run.wait(), 75, run.text()[-3000:])

@@ -9,7 +9,7 @@ import unittest
 
 import image_files
 from fails_with import outcome_of
-from harness import BIN, FASHION, LockstepTest, lockstep, synthetic_dataset
+from harness import BIN, DEADLINE_S, FASHION, LockstepTest, lockstep, synthetic_dataset
 from shard_files import crc32c
 
 HAS_GPU = os.path.exists("/dev/nvidiactl")
@@ -135,7 +135,7 @@ class AWorkerWithoutItsGpu(LockstepTest):
         path.write_bytes(on_cuda(path.read_bytes()))
         worker = subprocess.run(
             [BIN / "lockstep-worker", "--run-dir", run.run_dir, "--local-rank", "0"],
-            capture_output=True, text=True, timeout=60)
+            capture_output=True, text=True, timeout=DEADLINE_S)
         self.assert_fails(worker, 78, says="GPU", advises="cluster.device: cpu")
 
 

@@ -9,7 +9,7 @@ import subprocess
 import unittest
 
 from fails_with import events
-from harness import BIN, LockstepTest, lockstep
+from harness import BIN, DEADLINE_S, LockstepTest, lockstep
 
 LONG = {"global_batch": 64, "slots": 4, "epochs": 5000}
 
@@ -39,7 +39,7 @@ class LastWords(LockstepTest):
         self.addCleanup(os.close, words)
         ended = subprocess.run([BIN / "lockstep-coordinator", "--run-dir", self.scratch,
                                 "--last-words-fd", str(words)], pass_fds=[words],
-                               capture_output=True, text=True, timeout=60)
+                               capture_output=True, text=True, timeout=DEADLINE_S)
         self.assertEqual(ended.returncode, 66, ended.stderr)
         self.assertIn("job.pb", os.pread(words, 4000, 0).decode())
 
@@ -58,7 +58,7 @@ class NotStarted(LockstepTest):
         run.wait_for_workers(2)
         run.wait_for_step(5)
         (programs / "lockstep-worker").unlink()
-        os.kill(run.workers()[1], signal.SIGKILL)
+        os.kill(run.worker(1), signal.SIGKILL)
         run.wait_for(lambda: "could not be started" in run.text(), "it was told")
         self.assert_event(run, "worker_not_started", names=programs / "lockstep-worker")
         run.wait_for_more_steps(5)

@@ -14,7 +14,7 @@ from harness import BIN, DEADLINE_S, LockstepTest, lockstep
 TRAINING = {"model": {"name": "mlp", "dropout": 0.25},
             "train": {"global_batch": 64, "slots": 4, "max_steps": 500, "check_every": 50},
             "checkpoint": {"every_steps": 50, "keep": 2},
-            "cluster": {"lease_s": 5, "grace_s": 20}}
+            "cluster": {"lease_s": 120, "grace_s": 120}}
 
 # Gradients that count to the end: those of a network that has learnt everything are so small that
 # what a bit of them changes may be lost in rounding.
@@ -54,7 +54,7 @@ class Corruption(LockstepTest):
         undisturbed = self.finish(job, "--workers", 1, name="undisturbed")
         run = self.start(job, "--workers", workers, slot_ms=10)
         run.wait_for_step(100)
-        victim = run.workers()[1]
+        victim = run.worker(1)
         flipper.at_check(victim, lambda: flip_one_bit(run, victim), DEADLINE_S, later_steps)
         return run, undisturbed, victim
 
@@ -98,7 +98,7 @@ class Corruption(LockstepTest):
         undisturbed = self.finish(job, "--workers", 1, name="undisturbed")
         run = self.start(job, "--workers", 3, slot_ms=10)
         run.wait_for_step(100)
-        victim = run.workers()[1]
+        victim = run.worker(1)
         flip(flipper, victim)
         self.wait_until_without(run, victim, 2)
         self.assertEqual(run.wait(), 0, run.text()[-3000:])
@@ -135,7 +135,7 @@ class Corruption(LockstepTest):
 
     def test_weights_that_differ_at_the_end_are_no_end(self):
         def flip(flipper, run):
-            victim = run.workers()[1]
+            victim = run.worker(1)
             flipper.at_check(victim, lambda: flip_one_bit(run, victim), DEADLINE_S, SPREAD_STEPS)
             return victim
         run, undisturbed, victim = self.run_with_a_flip_before_the_end(3, flip)
@@ -147,7 +147,7 @@ class Corruption(LockstepTest):
 
     def test_weights_that_change_after_the_last_check_become_no_result(self):
         def flip(flipper, run):
-            writer = run.workers()[0]
+            writer = run.worker(0)
             flipper.before_last_checkpoint(writer, lambda: flip_one_bit(run, writer), DEADLINE_S)
             return writer
         run, undisturbed, writer = self.run_with_a_flip_before_the_end(2, flip)

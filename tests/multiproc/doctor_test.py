@@ -6,7 +6,7 @@ import subprocess
 import unittest
 
 import doctor_world
-from harness import BIN, LockstepTest, lockstep
+from harness import BIN, DEADLINE_S, LockstepTest, lockstep
 
 
 class Doctor(LockstepTest):
@@ -69,7 +69,7 @@ class Doctor(LockstepTest):
             self.assertTrue(process.stderr.readline(), "it measures")
             self.assertEqual(len(list(room.iterdir())), 1)
             process.send_signal(end)
-            process.communicate(timeout=60)  # until who removes it has closed stderr, too
+            process.communicate(timeout=DEADLINE_S)  # until who removes it has closed stderr, too
             self.assertEqual(process.returncode, -end)
             self.assertEqual(list(room.iterdir()), [])
 
@@ -83,7 +83,7 @@ class Doctor(LockstepTest):
             if "loading batches" in line:  # reading is measured
                 break
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=120)
+        out, _ = process.communicate(timeout=DEADLINE_S)
         self.assertEqual(process.returncode, -signal.SIGINT)
         self.assertIn("raw reads", out)
         self.assertIn("--seconds", out)

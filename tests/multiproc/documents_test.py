@@ -85,7 +85,7 @@ class Documents(LockstepTest):
         run = self.start(job, "--workers", 3, slot_ms=20)
         run.wait_for_workers(3)
         run.wait_for_more_steps(5)
-        os.kill(run.workers()[1], signal.SIGKILL)
+        os.kill(run.worker(1), signal.SIGKILL)
         run.wait_for_more_steps(5)
         run.process.send_signal(signal.SIGTERM)
         self.assertEqual(run.wait(), 75, run.text()[-2000:])

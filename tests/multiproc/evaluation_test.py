@@ -6,7 +6,7 @@ import signal
 import sqlite3
 import unittest
 
-from disturbed import SECTIONS, DisturbedTest
+from disturbed import DisturbedTest
 from harness import BIN, LockstepTest, kill_at_once, lockstep, processes_of, synthetic_dataset
 
 MUTE = BIN.parent / "tests" / "liblockstep_mute.so"
@@ -25,14 +25,14 @@ class LostWithItsWriter(DisturbedTest):
     train = {"global_batch": 64, "slots": 4, "max_steps": 4 * EPOCH}
 
     def start_run_with_mute_writer(self):
-        # A mute worker is silent: the lease must not judge it before the test does.
-        job = self.job_of(cluster={**SECTIONS["cluster"], "lease_s": 120})
+        # A mute worker is silent, and the long lease does not judge it before the test does.
+        job = self.job_of()
         muted = self.scratch / "muted"
         env = self.environment()
         env |= {"LD_PRELOAD": f"{env['LD_PRELOAD']}:{MUTE}", "LOCKSTEP_TEST_MUTED": str(muted)}
         run = self.start(job, "--workers", 3, env=env, slot_ms=0)
         run.wait_for_step(EPOCH + 5)
-        writer = run.workers()[0]
+        writer = run.worker(0)
         muted.with_suffix(".new").write_text(str(writer))
         muted.with_suffix(".new").rename(muted)
         return run, writer
@@ -118,7 +118,8 @@ class Curve(LockstepTest):
 
     def assert_goes_on(self, whole, version):
         name = f"of-version-{version}"
-        run = self.start(self.job_of(every=0), "--workers", 2, slot_ms=60, name=name)
+        # Slow steps: it has to stop before the evaluation after step 10.
+        run = self.start(self.job_of(every=0), "--workers", 2, slot_ms=1000, name=name)
         run.wait_for_step(2)
         run.process.send_signal(signal.SIGTERM)
         self.assertEqual(run.wait(), 75, run.text())
@@ -223,7 +224,7 @@ class Best(LockstepTest):
         run = self.start(self.job_of(patience=2, epochs=30), "--workers", 3, name="three",
                          slot_ms=15)
         run.wait_for_step(3)
-        os.kill(run.workers()[0], signal.SIGKILL)  # another one joins
+        os.kill(run.worker(0), signal.SIGKILL)  # another one joins
         self.assertEqual(run.wait(), 0, run.text()[-3000:])
         self.assert_same_result(run, one)
         self.assertEqual(lines(run), rows)

@@ -40,7 +40,7 @@ class Exported(LockstepTest):
 
         killed = self.start(job, "--workers", 2, name="killed", slot_ms=40)
         killed.wait_for_step(20)
-        os.kill(killed.wait_for(lambda: killed.workers()[1], "a second worker"), signal.SIGKILL)
+        os.kill(killed.worker(1), signal.SIGKILL)
         killed.wait_for_step(60)
         killed.process.send_signal(signal.SIGINT)
         self.assertEqual(killed.wait(), 75, killed.text()[-3000:])

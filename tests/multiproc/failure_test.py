@@ -7,7 +7,7 @@ import subprocess
 import unittest
 
 from fails_with import events
-from harness import LockstepTest
+from harness import DEADLINE_S, LockstepTest
 
 LONG = {"global_batch": 64, "slots": 4, "epochs": 5000}
 
@@ -15,7 +15,7 @@ LONG = {"global_batch": 64, "slots": 4, "epochs": 5000}
 class Failure(LockstepTest):
     def long_run(self, *args, **sections):
         job = self.job(self.small_data(), train=LONG, checkpoint={"every_steps": 20, "keep": 2},
-                       cluster={"grace_s": 5}, **sections)
+                       cluster={"grace_s": 120}, **sections)
         run = self.start(job, "--workers", 3, *args)
         run.wait_for_step(45)
         return run
@@ -25,10 +25,10 @@ class Failure(LockstepTest):
 
     def test_a_worker_that_may_not_be_started_again_ends_a_run_that_has_no_other(self):
         job = self.job(self.small_data(), train=LONG, checkpoint={"every_steps": 20, "keep": 2},
-                       cluster={"grace_s": 5, "max_crashes": 0})
+                       cluster={"grace_s": 120, "max_crashes": 0})
         run = self.start(job, "--workers", 1)
         run.wait_for_step(45)
-        victim = run.wait_for(lambda: run.workers()[0], "a member with a pid")
+        victim = run.worker(0)
         os.kill(victim, signal.SIGKILL)
         self.assert_fails(run, 70, names=[f"pid {victim}", "signal 9"], advises="--resume")
         self.checkpoints(run)
@@ -86,7 +86,7 @@ class Strangers(LockstepTest):
         host, port = run.coordinator()["control"].rsplit(":", 1)
 
         def connect():
-            sock = socket.create_connection((host, int(port)), timeout=30)
+            sock = socket.create_connection((host, int(port)), timeout=DEADLINE_S)
             self.addCleanup(sock.close)
             return sock
 
@@ -107,7 +107,7 @@ class Strangers(LockstepTest):
         self.assertTrue(ended(huge))
         self.assertTrue(ended(silent))  # after the authentication deadline
         web_host, web_port = run.coordinator()["http"].rsplit(":", 1)
-        with socket.create_connection((web_host, int(web_port)), timeout=30) as web:
+        with socket.create_connection((web_host, int(web_port)), timeout=DEADLINE_S) as web:
             web.sendall(b"GET /" + b"A" * 100_000 + b" HTTP/1.1\r\n\r\n")
             self.assertTrue(ended(web))
         step = len(run.history())

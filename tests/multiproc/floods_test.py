@@ -8,7 +8,7 @@ import threading
 import unittest
 
 from disturbed import DisturbedTest
-from harness import lockstep
+from harness import DEADLINE_S, lockstep
 
 SILENT = 1_100  # more than the coordinator holds unproven (limits::kUnprovenPeers)
 
@@ -41,7 +41,7 @@ class Flood:
         is_full = False
         while not self.over.is_set():
             with contextlib.suppress(OSError):
-                one = socket.create_connection(self.address, timeout=10)
+                one = socket.create_connection(self.address, timeout=DEADLINE_S)
                 open_ones.append(one)
                 one.sendall(self.word)
                 self.opened += 1
@@ -78,10 +78,10 @@ class Floods(DisturbedTest):
         flood = Flood(self.control_address(run), word)
         self.addCleanup(flood.end)
         # A command, a worker that is new, and one that comes back after a death.
-        done = lockstep("scale", run.run_dir, 3, timeout=60)
+        done = lockstep("scale", run.run_dir, 3, timeout=DEADLINE_S)
         self.assertEqual(done.returncode, 0, done.stderr)
         run.wait_for_workers(3)
-        victim = run.workers()[0]
+        victim = run.worker(0)
         os.kill(victim, 9)
         run.wait_for(lambda: len(run.workers()) == 3 and victim not in run.workers(),
                      "another worker had its place")

@@ -34,7 +34,7 @@ class Gpt2(LockstepTest):
         self.assertTrue(0 < one.summary()["eval_accuracy"] < 1, one.summary())
 
         killed = self.start(job, "--workers", 2, name="killed", slot_ms=10)
-        victim = killed.wait_for(lambda: killed.workers()[1], "a second worker")
+        victim = killed.worker(1)
         killed.wait_for_step(5)
         os.kill(victim, signal.SIGKILL)
         self.assertEqual(killed.wait(), 0, killed.text()[-3000:])

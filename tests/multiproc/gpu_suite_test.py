@@ -11,7 +11,7 @@ import textwrap
 import time
 import unittest
 
-from harness import ROOT, scratch_directory
+from harness import DEADLINE_S, ROOT, scratch_directory
 
 OURS = ("budget", "checks", "measures", "results", "running", "suite", "verdicts")
 PASSES = """
@@ -76,14 +76,14 @@ class GpuSuite(unittest.TestCase):
         if run.poll() is None:
             run.terminate()  # it ends what it has started
             try:
-                run.wait(30)
+                run.wait(DEADLINE_S)
             except subprocess.TimeoutExpired:
                 run.kill()
                 run.wait()
 
     def suite(self, *args, expect):
         run = self.start(*args)
-        said, _ = run.communicate(timeout=120)
+        said, _ = run.communicate(timeout=DEADLINE_S)
         self.assertEqual(run.returncode, expect, said)
         return said
 
@@ -254,7 +254,7 @@ class GpuSuite(unittest.TestCase):
     def test_a_suite_that_is_asked_to_end_ends_what_runs(self):
         run, pid = self.hanging_suite()
         run.send_signal(signal.SIGTERM)
-        said, _ = run.communicate(timeout=60)
+        said, _ = run.communicate(timeout=DEADLINE_S)
         self.assertEqual(run.returncode, 1, said)
         self.assert_gone([pid])
         self.assert_check("test_gpu_a", "ok")

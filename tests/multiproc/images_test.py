@@ -168,7 +168,7 @@ class Images(LockstepTest):
         undisturbed = self.finish(job, "--workers", 2, LONG, name="undisturbed")
         run = self.start(job, "--workers", 2, LONG, name="disturbed", slot_ms=20)
         run.wait_for_step(3)
-        os.kill(run.workers()[0], signal.SIGKILL)
+        os.kill(run.worker(0), signal.SIGKILL)
         run.wait_for_more_steps(2)
         run.process.send_signal(signal.SIGINT)
         self.assertEqual(run.wait(), 75)

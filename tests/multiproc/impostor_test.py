@@ -9,7 +9,7 @@ import subprocess
 import threading
 import unittest
 
-from harness import BIN, LockstepTest, lockstep
+from harness import BIN, DEADLINE_S, LockstepTest, lockstep
 
 LIE = {"run": "test", "state": "training", "step": 4711, "total_steps": 9999, "members": [],
        "workers": 1, "generation": 1, "epoch": 0, "epochs": 1, "proof": "00" * 32}
@@ -68,7 +68,7 @@ class Impostor(LockstepTest):
                 run_dir = self.scratch / f"run-{limit}"
                 ended = subprocess.run(
                     [BIN / "lockstep", "run", job, "--run-dir", run_dir, "--workers", "1"], capture_output=True, text=True,
-                    env=self.environment(), timeout=300,
+                    env=self.environment(), timeout=DEADLINE_S,
                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
                 text = ended.stdout + ended.stderr
                 self.assertIn(ended.returncode, (70, 78), text[-3000:])

@@ -16,7 +16,7 @@ TRAIN = {"global_batch": 64, "slots": 4, "epochs": 5000}
 class Limits(LockstepTest):
     def endless(self):
         return self.job(self.small_data(), model={"name": "mlp"}, train=TRAIN,
-                        cluster={"grace_s": 5})
+                        cluster={"grace_s": 120})
 
     def programs(self):
         """A directory of programs of its own. Only what is replaced is a copy."""
@@ -69,7 +69,7 @@ class FewProcesses:
 
     def start_with(self, count, **more):
         job = self.job(self.small_data(), model={"name": "mlp"}, train={**TRAIN, "max_steps": 300},
-                       cluster={"grace_s": 5})
+                       cluster={"grace_s": 120})
         run = self.start(job, "--workers", 2, prefix=self.limited_to(count), **more)
         run.prefix = []
         return run

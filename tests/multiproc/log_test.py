@@ -20,7 +20,7 @@ class Logs(LockstepTest):
         run = self.start(job, "--workers", 2, slot_ms=20)
         run.wait_for_workers(2)
         run.wait_for_step(100)
-        os.kill(run.workers()[1], signal.SIGKILL)
+        os.kill(run.worker(1), signal.SIGKILL)
         self.assertEqual(run.wait(), 0, run.text()[-3000:])
 
         coordinator = self.lines(run, "coordinator")

@@ -7,12 +7,7 @@ import unittest
 
 from disturbed import DisturbedTest
 from harness import get
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+from ports import held_port
 
 
 class TakenPort(DisturbedTest):
@@ -28,7 +23,7 @@ class TakenPort(DisturbedTest):
         return taken, bound
 
     def test_a_coordinator_that_takes_over_goes_on_elsewhere_and_comes_back(self):
-        port = free_port()
+        port = held_port(self.addCleanup)
         run = self.start_run(2, metrics={"listen": f"127.0.0.1:{port}"})
         agent_and_workers = run.workers()
         taken, bound = self.take(port)

@@ -36,7 +36,7 @@ class Mixing(LockstepTest):
         undisturbed = self.finish(job, "--workers", 2, name="undisturbed")
         run = self.start(job, "--workers", 3, name="disturbed", slot_ms=20)
         run.wait_for_step(3)
-        os.kill(run.wait_for(lambda: run.workers()[1], "a second worker"), signal.SIGKILL)
+        os.kill(run.worker(1), signal.SIGKILL)
         run.wait_for_more_steps(2)
         run.process.send_signal(signal.SIGINT)
         self.assertEqual(run.wait(), 75, run.text()[-2000:])

@@ -30,7 +30,7 @@ class ModelFileTest(LockstepTest):
         self.assertLess(one.history()[-1]["loss"], one.history()[0]["loss"])
         killed = self.start(job, "--workers", 2, name="killed", slot_ms=10)
         killed.wait_for_step(20)
-        os.kill(killed.wait_for(lambda: killed.workers()[1], "a second worker"), signal.SIGKILL)
+        os.kill(killed.worker(1), signal.SIGKILL)
         self.assertEqual(killed.wait(), 0, killed.text()[-3000:])
         four = self.finish(job, "--workers", 4, name="four")
         for run in (killed, four):

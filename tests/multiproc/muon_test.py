@@ -39,7 +39,7 @@ class Muon(LockstepTest):
 
         killed = self.start(self.file, "--workers", 2, name="killed", slot_ms=40)
         killed.wait_for_step(5)
-        os.kill(killed.workers()[1], signal.SIGKILL)
+        os.kill(killed.worker(1), signal.SIGKILL)
         killed.wait_for(lambda: killed.status()["generation"] > 1, "another generation")
         killed.wait_for_more_steps(15)  # there is a checkpoint
         kill_at_once(killed.workers())

@@ -2,6 +2,7 @@
 import unittest
 
 from fails_with import events, told
+from harness import DEADLINE_S
 from nodes import NodesTest
 
 
@@ -23,7 +24,7 @@ class Nodes(NodesTest):
         self.assertEqual(stays.pids(), survivors, "who had stayed was left alone")
         self.assert_as_if_nothing_had_happened(run)
         for node in (stays, lost):
-            self.assertEqual(node.agent.wait(30), 0)
+            self.assertEqual(node.agent.wait(DEADLINE_S), 0)
         self.assert_event(run, "member_died", names=lost.name, says="lost")
         for death in events(run, "member_died"):
             for waited_for in ("silent", "come back within"):

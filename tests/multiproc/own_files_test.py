@@ -6,7 +6,7 @@ import os
 import signal
 import unittest
 
-from disturbed import SECTIONS, DisturbedTest
+from disturbed import DisturbedTest
 from harness import lockstep, standing_still
 
 
@@ -50,7 +50,7 @@ class OwnFiles(DisturbedTest):
         self.assert_as_if_nothing_had_happened(run)
 
     def test_a_history_that_goes_at_the_end_is_there_afterwards(self):
-        run = self.start_run(2, cluster={**SECTIONS["cluster"], "lease_s": 60})
+        run = self.start_run(2)
         run.wait_for_step(900)
         with standing_still(run):
             (run.run_dir / "history.jsonl").unlink()

@@ -72,7 +72,7 @@ class OwnLoss(LockstepTest):
         """The job once more, with a death and a resume in another world: as `one`."""
         run = self.start(job, "--workers", 2, name="killed", slot_ms=40)
         run.wait_for_step(20)
-        os.kill(run.wait_for(lambda: run.workers()[1], "a second worker"), signal.SIGKILL)
+        os.kill(run.worker(1), signal.SIGKILL)
         run.wait_for_step(60)
         self.assertEqual(set(run.status()["metrics"]), {"hit", "size"})
         self.assertNotIn("accuracy", run.status())

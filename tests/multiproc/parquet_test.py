@@ -11,7 +11,7 @@ import subprocess
 import unittest
 
 import harness
-from harness import BIN, LockstepTest, installed, lockstep
+from harness import BIN, DEADLINE_S, LockstepTest, installed, lockstep
 from image_files import CLASSES, EACH, EVALUATION, images
 from pack_test import GPT2, contents, kill_once
 
@@ -141,7 +141,7 @@ class Parquet(LockstepTest):
             victim.write_bytes(damaged)
             shutil.rmtree(to, ignore_errors=True)
             done = subprocess.run(self.command(victim, to), capture_output=True, text=True,
-                                  timeout=120)
+                                  timeout=DEADLINE_S)
             self.assertIn(done.returncode, (0, 65), done.stderr)  # a value may be another one
             refused += done.returncode == 65
         self.assertGreater(refused, 10)

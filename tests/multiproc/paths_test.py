@@ -7,7 +7,7 @@ import signal
 import subprocess
 import unittest
 
-from harness import BIN, LockstepTest, lockstep
+from harness import BIN, DEADLINE_S, LockstepTest, lockstep
 
 SHORT = {"global_batch": 64, "slots": 4, "max_steps": 3}
 LONG = {**SHORT, "max_steps": 1000}
@@ -21,7 +21,7 @@ class DefaultNames(LockstepTest):
                                  cwd=self.scratch, stdout=subprocess.PIPE, text=True,
                                  stderr=subprocess.STDOUT, env=self.environment())
                 for _ in range(4)]
-        said = [run.communicate(timeout=300)[0] for run in runs]
+        said = [run.communicate(timeout=DEADLINE_S)[0] for run in runs]
         self.assertEqual([run.returncode for run in runs], [0] * 4, said)
         self.assertEqual(len(list((self.scratch / "runs").iterdir())), 4)
 
@@ -40,7 +40,7 @@ class OddNames(LockstepTest):
         self.assert_nothing_left(run)
         end = run.summary()["steps"] + 5
         shell = subprocess.run(["sh", "-c", f"{command} train.max_steps={end}"], text=True,
-                               capture_output=True, timeout=300, cwd="/",
+                               capture_output=True, timeout=DEADLINE_S, cwd="/",
                                env={**self.environment(slot_ms=0),
                                     "PATH": f"{BIN}:{os.environ['PATH']}"})
         self.assertEqual(shell.returncode, 0, shell.stdout + shell.stderr)
@@ -48,7 +48,7 @@ class OddNames(LockstepTest):
                     if line.startswith("  lockstep ckpt ")]
         self.assertTrue(proposed, shell.stdout)
         for line in proposed:
-            self.assertEqual(subprocess.run(["sh", "-c", line], capture_output=True, timeout=60,
+            self.assertEqual(subprocess.run(["sh", "-c", line], capture_output=True, timeout=DEADLINE_S,
                                             env={"PATH": f"{BIN}:{os.environ['PATH']}"}).returncode,
                              0, line)
 
@@ -78,7 +78,7 @@ class Quota(LockstepTest):
         job = self.job(self.small_data(), train=SHORT)
         command = f'echo $$ > {self.group}/cgroup.procs && exec "$@"'
         out = subprocess.run(["sh", "-c", command, "sh", BIN / "lockstep", "run", job,
-                              "--print-config"], capture_output=True, text=True, timeout=60)
+                              "--print-config"], capture_output=True, text=True, timeout=DEADLINE_S)
         self.assertEqual(out.returncode, 0, out.stderr)
         self.assertRegex(out.stdout, r"(?m)^  workers: 1$")
 

@@ -11,7 +11,7 @@ import urllib.request
 import image_files
 from disturbed import DisturbedTest
 from fails_with import events, told
-from harness import LockstepTest
+from harness import DEADLINE_S, LockstepTest
 
 READERS = ("mmap", "pread")
 IMAGES = "train-images-idx3-ubyte"
@@ -60,10 +60,10 @@ class ReadersOfAChangingFile(DisturbedTest):
     def series(self, run):
         """Of a worker: name and labels, value."""
         address = json.loads((run.run_dir / "coordinator.json").read_text())["http"]
-        with urllib.request.urlopen(f"http://{address}/sd", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{address}/sd", timeout=DEADLINE_S) as answer:
             targets = [target for group in json.load(answer) for target in group["targets"]]
         for target in targets:
-            with urllib.request.urlopen(f"http://{target}/metrics", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://{target}/metrics", timeout=DEADLINE_S) as answer:
                 text = answer.read().decode()
             if "lockstep_data_reads_total" in text:
                 return dict(line.rsplit(" ", 1) for line in text.splitlines() if line[0] != "#")

@@ -6,7 +6,7 @@ import signal
 import time
 import unittest
 
-from disturbed import SECTIONS, DisturbedTest
+from disturbed import SECTIONS, SHORT_LEASE, DisturbedTest
 from fails_with import events, is_named
 from harness import LockstepTest, kill_at_once, lockstep, processes_of
 
@@ -14,7 +14,7 @@ from harness import LockstepTest, kill_at_once, lockstep, processes_of
 class Recovery(DisturbedTest):
     def test_a_killed_worker_of_two_is_replaced(self):
         run = self.start_run(2)
-        victim = run.workers()[1]
+        victim = run.worker(1)
         os.kill(victim, signal.SIGKILL)
         run.wait_for(lambda: len(run.workers()) == 2 and victim not in run.workers(),
                      "another worker had its place")
@@ -23,12 +23,12 @@ class Recovery(DisturbedTest):
 
     def test_the_writer_is_killed(self):
         run = self.start_run(3)
-        os.kill(run.workers()[0], signal.SIGKILL)
+        os.kill(run.worker(0), signal.SIGKILL)
         self.assert_as_if_nothing_had_happened(run)
 
     def test_a_worker_that_was_stopped_beyond_the_lease_comes_back_and_harms_nobody(self):
-        run = self.start_run(2)
-        victim = run.workers()[1]
+        run = self.start_run(2, cluster=SHORT_LEASE)
+        victim = run.worker(1)
         os.kill(victim, signal.SIGSTOP)
         run.wait_for(lambda: run.status()["generation"] > 1, "the run went on without it")
         run.wait_for_more_steps(20)
@@ -45,7 +45,7 @@ class Recovery(DisturbedTest):
         cluster = {**SECTIONS["cluster"], "min_workers": 2, "min_wait_s": 1, "max_crashes": 0}
         run = self.start(self.job_of(cluster=cluster), "--workers", 2)
         run.wait_for_step(150)  # there is a checkpoint
-        os.kill(run.workers()[1], signal.SIGKILL)
+        os.kill(run.worker(1), signal.SIGKILL)
         self.assertEqual(run.wait(), 75, run.text()[-3000:])
         [said] = [line for line in run.text().splitlines() if "continue with:" in line]
         for word in ("1 worker", "cluster.min_wait_s", "cluster.min_workers is 2", "checkpoint"):
@@ -66,7 +66,7 @@ class Recovery(DisturbedTest):
 
     def test_a_worker_dies_while_the_coordinator_is_away(self):
         run = self.start_run(2)
-        victim = run.workers()[1]
+        victim = run.worker(1)
         os.kill(run.coordinator()["pid"], signal.SIGKILL)
         os.kill(victim, signal.SIGKILL)
         self.assert_as_if_nothing_had_happened(run)
@@ -104,9 +104,9 @@ class Recovery(DisturbedTest):
         self.assert_as_if_nothing_had_happened(run)
 
     def test_a_preempted_worker_leaves_in_order_and_another_one_joins(self):
-        # A long lease: the one that stays is stopped until the other one's successor is there, or
-        # the run might be over before.
-        run = self.start_run(2, cluster={**SECTIONS["cluster"], "lease_s": 60})
+        # The one that stays is stopped until the other one's successor is there, or the run might
+        # be over before.
+        run = self.start_run(2)
         stays, victim = run.workers()
         os.kill(victim, signal.SIGTERM)
         run.wait_for(lambda: victim not in run.workers(), "it had left")

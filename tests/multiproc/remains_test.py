@@ -6,14 +6,14 @@ import socket
 import unittest
 
 from disturbed import DisturbedTest
-from harness import kill_at_once, processes_of
+from harness import DEADLINE_S, kill_at_once, processes_of
 
 
 class Remains(DisturbedTest):
     def assert_nobody_listens(self, address):
         host, port = address.rsplit(":", 1)
         with self.assertRaises(ConnectionRefusedError):
-            socket.create_connection((host, int(port)), timeout=30).close()
+            socket.create_connection((host, int(port)), timeout=DEADLINE_S).close()
 
     def test_all_killed_at_once_leave_only_the_run_directory_and_that_is_enough(self):
         run = self.start_run(3)

@@ -252,7 +252,7 @@ class Disturbed(SourcesTest):
             said = self.metrics(run)
             self.assertGreater(said["lockstep_far_data_fetched_bytes_total"], 64 * 1024)
             self.assertGreater(said["lockstep_far_data_cache_bytes"], 64 * 1024)
-            os.kill(run.workers()[0], signal.SIGKILL)
+            os.kill(run.worker(0), signal.SIGKILL)
             self.assertLess(server.bytes, self.content_bytes, "it was at it still")
             server.throttle = None
             self.assertEqual(run.wait(), 0, run.text()[-3000:])

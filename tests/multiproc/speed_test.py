@@ -46,7 +46,7 @@ class Speed(LockstepTest):
         run.wait_for_step(50)
         self.assertEqual(self.slots(run), [4, 4])
         members = [m["id"] for m in run.status()["members"]]
-        slowed = Slowed(run.workers()[1])
+        slowed = Slowed(run.worker(1))
         self.addCleanup(slowed.let_go)
         run.wait_for(lambda: self.slots(run)[1] < 4, "the slower one had fewer slots")
         self.assertEqual(sum(self.slots(run)), 8)

@@ -10,7 +10,7 @@ from fails_with import events
 class Stopped(DisturbedTest):
     def stop_one(self, lease_s):
         run = self.start_run(2, cluster={**SECTIONS["cluster"], "lease_s": lease_s})
-        victim = run.workers()[1]
+        victim = run.worker(1)
         os.kill(victim, signal.SIGSTOP)
         run.wait_for(lambda: run.status()["generation"] > 1, "the run went on without it")
         return run, victim
@@ -28,7 +28,7 @@ class Stopped(DisturbedTest):
         self.assert_as_if_nothing_had_happened(run)
 
     def test_one_that_is_continued_in_time_is_spared_and_comes_back(self):
-        run, victim = self.stop_one(lease_s=5)
+        run, victim = self.stop_one(lease_s=20)  # and so much time to continue it
         os.kill(victim, signal.SIGCONT)
         run.wait_for(lambda: len(run.workers()) == 2 and victim in run.workers(),
                      "the same process was back")

@@ -4,7 +4,7 @@ import signal
 import subprocess
 import unittest
 
-from harness import BIN, LockstepTest, lockstep
+from harness import BIN, DEADLINE_S, LockstepTest, lockstep
 
 TRAIN = {"global_batch": 64, "slots": 4, "max_steps": 12}
 FULL = "/dev/full"  # every write to it says that there is no room
@@ -14,7 +14,7 @@ class FullDevice(LockstepTest):
     def assert_lost(self, *words, code=70):
         with self.subTest(words=words), open(FULL, "wb") as full:
             ended = subprocess.run([BIN / "lockstep", *map(str, words)], stdout=full,
-                                   stderr=subprocess.PIPE, text=True, timeout=300)
+                                   stderr=subprocess.PIPE, text=True, timeout=DEADLINE_S)
             self.assert_fails(ended, code, says="stdout", advises="room")
 
     def test_no_command_says_that_all_is_well(self):
@@ -36,7 +36,7 @@ class FullDevice(LockstepTest):
         whole = self.finish(job, "--workers", 1, name="whole")
         with open(FULL, "wb") as full:
             ended = subprocess.run([BIN / "lockstep", "run", job, "--workers", "1", "--run-dir",
-                                    self.scratch / "run"], stdout=full, timeout=300)
+                                    self.scratch / "run"], stdout=full, timeout=DEADLINE_S)
         self.assertEqual(ended.returncode, 0)
         whole.run_dir = self.scratch / "run"
         self.audit(whole)
@@ -46,7 +46,7 @@ class Closed(LockstepTest):
     def closed(self, *words, expect=0):
         """Without any of the three."""
         ended = subprocess.run(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", BIN / "lockstep",
-                                *map(str, words)], timeout=300)
+                                *map(str, words)], timeout=DEADLINE_S)
         self.assertEqual(ended.returncode, expect)
 
     def assert_nowhere(self, text, directory):
@@ -98,7 +98,7 @@ class Escapes(LockstepTest):
             with self.subTest(words[0]):
                 ended = lockstep(*words)
                 self.assert_harmless(ended.stdout + ended.stderr)
-        os.kill(run.workers()[1], signal.SIGKILL)
+        os.kill(run.worker(1), signal.SIGKILL)
         run.wait_for(lambda: "evil" in run.text(), "the console told of it")
         run.process.send_signal(signal.SIGTERM)
         self.assertEqual(run.wait(), 75, run.text()[-2000:])

@@ -7,6 +7,7 @@ import socket
 import unittest
 
 from disturbed import DisturbedTest
+from harness import DEADLINE_S
 from impostor import Impostor, refuse
 
 
@@ -45,7 +46,7 @@ class AnotherHasThePort(DisturbedTest):
             there = self.control_address(run)
             if there == line.getsockname():
                 return  # the new one is not there yet
-            with socket.create_connection(there, timeout=5) as server:
+            with socket.create_connection(there, timeout=DEADLINE_S) as server:
                 relayed.append(there)
                 while True:
                     ready, _, _ = select.select([line, server], [], [], 5)

@@ -4,7 +4,7 @@ import shutil
 import subprocess
 import unittest
 
-from harness import BIN, LockstepTest, Run, lockstep
+from harness import BIN, DEADLINE_S, LockstepTest, Run, lockstep
 
 STRANGER = 54321  # a uid of nobody here
 TRUST = {"LOCKSTEP_TRUST_RUN_DIR": "1"}
@@ -67,7 +67,7 @@ class Trust(LockstepTest):
         self.assert_fails(lockstep("replay", self.run_dir, "--step", 1), 78, names=[job, STRANGER])
         worker = subprocess.run([BIN / "lockstep-worker", "--run-dir", self.run_dir,
                                  "--local-rank", "0", "--node", "here"],
-                                capture_output=True, text=True, timeout=300)
+                                capture_output=True, text=True, timeout=DEADLINE_S)
         self.assertNotEqual(worker.returncode, 0)
         self.assertIn(str(STRANGER), worker.stderr)
 

@@ -43,7 +43,7 @@ class Weights(LockstepTest):
 
         killed = self.start(job, "--workers", 3, name="killed", slot_ms=10)
         killed.wait_for_step(2)
-        os.kill(killed.wait_for(lambda: killed.workers()[1], "a second worker"), signal.SIGKILL)
+        os.kill(killed.worker(1), signal.SIGKILL)
         killed.wait_for_step(45)
         killed.process.send_signal(signal.SIGINT)
         self.assertEqual(killed.wait(), 75, killed.text()[-2000:])

@@ -73,7 +73,7 @@ class Cases(ScriptTest):
         run.wait_for_step(15)
         before = len(run.history())
         self.take_ms(300)
-        os.kill(run.workers()[2], signal.SIGKILL)
+        os.kill(run.worker(2), signal.SIGKILL)
         run.wait_for(lambda: run.status()["generation"] > 1, "the run went on without it")
         self.assert_same_steps(run)
         found = self.audit(run)

@@ -31,7 +31,7 @@ class Evaluations(ScriptTest):
     def kill_the_writer(self, run):
         run.wait_for_step(4)
         generation = run.status()["generation"]
-        os.kill(run.workers()[0], signal.SIGKILL)
+        os.kill(run.worker(0), signal.SIGKILL)
         run.wait_for(lambda: run.status()["generation"] > generation, "the run went on without it")
         self.take_ms(0)
 

@@ -26,7 +26,7 @@ class Frameworks(ScriptTest):
         """A run of two workers. The one that takes the place of a dead one gets all state by transfer."""
         run = self.start_script(script, [*words, self.pace], 2)
         run.wait_for_step(2)
-        victim = run.workers()[1]
+        victim = run.worker(1)
         self.take_ages()
         os.kill(victim, signal.SIGKILL)
         run.wait_for(lambda: victim not in run.workers() and len(run.workers()) == 2

@@ -78,7 +78,7 @@ class JobData(ScriptTest):
         self.take_ms(1000)
         killed = self.start_script(TRAIN, ["cnn", "", self.pace], 3, name="killed", overrides=self.keys)
         killed.wait_for_step(3)
-        victim = killed.wait_for(lambda: killed.workers()[1], "a second worker")
+        victim = killed.worker(1)
         os.kill(victim, signal.SIGKILL)
         killed.wait_for(lambda: killed.status()["generation"] > 1, "the run went on without it")
         self.take_ms(0)

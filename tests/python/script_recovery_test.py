@@ -38,7 +38,7 @@ class Recovery(ScriptTest):
 
     def test_a_killed_writer_is_replaced_and_the_others_keep_their_interpreters(self):
         run = self.start_disturbed(3)
-        victim, stays = run.workers()[0], run.workers()[1]
+        victim, stays = run.worker(0), run.worker(1)
         self.take_ages()
         os.kill(victim, signal.SIGKILL)
         run.wait_for(lambda: victim not in run.workers() and run.status()["generation"] > 1,
@@ -50,7 +50,7 @@ class Recovery(ScriptTest):
 
     def test_data_processes_and_their_zygote_are_killed(self):
         run = self.start_disturbed(2)
-        worker = run.workers()[0]
+        worker = run.worker(0)
         zygote = children_of(run.run_dir, worker)[0]
         data_process = run.wait_for(lambda: children_of(run.run_dir, zygote)[0], "a data process")
         os.kill(data_process, signal.SIGKILL)

@@ -7,6 +7,8 @@ import shlex
 import shutil
 import subprocess
 
+from harness import DEADLINE_S
+
 WHY_NOT = subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"],
                          capture_output=True, text=True).stderr.strip()
 if shutil.which("dpkg-query") is None:
@@ -52,7 +54,7 @@ def make_root(scratch, packages):
         (root / "usr" / name).mkdir(parents=True)
         (root / name).symlink_to(f"usr/{name}")
     subprocess.run(f"tar -C / --no-recursion -cf - -T {listed} | tar -C {root} --keep-directory-"
-                   "symlink -xf -", shell=True, check=True, timeout=300)
+                   "symlink -xf -", shell=True, check=True, timeout=DEADLINE_S)
     for name in ("proc", "dev", "tmp", "runs", "data", "home", "var/lib/dpkg/info",
                  "var/lib/dpkg/updates", "var/lib/dpkg/triggers"):
         (root / name).mkdir(parents=True, exist_ok=True)
@@ -63,7 +65,7 @@ def make_root(scratch, packages):
     return root
 
 
-def inside(root, command, env=None, user="0:0", mounts=(), timeout=300, alone=False):
+def inside(root, command, env=None, user="0:0", mounts=(), timeout=DEADLINE_S, alone=False):
     """Runs `command` in the root. `mounts`: (directory here, path there without its first slash).
     Everything is read-only except these, /tmp and /dev/shm. `alone`: with a network of its own, and
     so without the abstract sockets of processes elsewhere, which it could not see."""

@@ -6,14 +6,14 @@ import signal
 import subprocess
 
 from event_files import scalars
-from harness import BIN, LockstepTest, lockstep
+from harness import BIN, DEADLINE_S, LockstepTest, lockstep
 
 
 class ExportTest(LockstepTest):
     slot_ms = 5
 
     def export(self, run, *words):
-        done = lockstep("export", "tensorboard", run.run_dir, *words, timeout=120)
+        done = lockstep("export", "tensorboard", run.run_dir, *words, timeout=DEADLINE_S)
         self.assertEqual(done.returncode, 0, done.stderr)
         return pathlib.Path(done.stdout.strip())
 
@@ -59,6 +59,6 @@ class ExportTest(LockstepTest):
             row["loss"] = 77.0
         path.write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows))
         follower.send_signal(signal.SIGCONT)
-        self.assertEqual(follower.wait(60), 0, "it ends with the run")
+        self.assertEqual(follower.wait(DEADLINE_S), 0, "it ends with the run")
         self.assertEqual(len(list(directory.iterdir())), 2, "a new file takes the old one's place")
         return directory, rows

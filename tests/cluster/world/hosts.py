@@ -4,12 +4,14 @@ system."""
 import os
 import subprocess
 
+from harness import DEADLINE_S
+
 SUBNET = "10.77.0"
 NETWORK = f"{SUBNET}.0/24"
 
 
 def ip(*words):
-    subprocess.run(["ip", *words], check=True, capture_output=True, text=True, timeout=30)
+    subprocess.run(["ip", *words], check=True, capture_output=True, text=True, timeout=DEADLINE_S)
 
 
 def why_not():

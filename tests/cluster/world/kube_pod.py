@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 
+from harness import DEADLINE_S
 from pod_root import PodRoot, first_process
 
 
@@ -66,7 +67,7 @@ class Pod:
         return subprocess.run(["nsenter", "-t", str(self.pid()), "--all", "--root", "--wd", "setpriv",
                                "--reuid", str(user["runAsUser"]), "--regid", str(user["runAsGroup"]),
                                "--clear-groups", *command], capture_output=True, text=True,
-                              timeout=120)
+                              timeout=DEADLINE_S)
 
     def kill(self):
         """Loses the machine: nobody in the pod has time for anything."""

@@ -208,7 +208,8 @@ class Kubernetes:
                 job.tick()
                 assert job.failed is None, f"{job.name} failed ({job.failed}) before {what}\n" \
                     + self.text()
-            with contextlib.suppress(OSError, ValueError, KeyError, IndexError):
+            with contextlib.suppress(OSError, ValueError, KeyError, IndexError,
+                                     subprocess.TimeoutExpired):
                 value = condition()
                 if value:
                     return value
@@ -249,9 +250,10 @@ class PodsRun(Run):
     def wait_for(self, condition, what):
         return self.cluster.wait_for(condition, what)
 
-    def status(self):
+    def ask(self):
         """Asks beside the coordinator, whose HTTP stays on the loopback of its pod."""
         pod = next(iter(self.cluster.jobs.values())).pods[0]
         out = subprocess.run([*self.cluster.hosts.on(pod.host), BIN / "lockstep", "status",
-                              "--run-dir", self.run_dir, "--json"], capture_output=True, timeout=30)
+                              "--run-dir", self.run_dir, "--json"], capture_output=True,
+                             timeout=DEADLINE_S)
         return json.loads(out.stdout) if out.stdout.strip() else {}

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 
+from harness import DEADLINE_S
 from kube_pod import Pod
 
 USER = 65532
@@ -28,7 +29,7 @@ class MpiJob:
         keys = self.cluster.scratch / "keys"
         keys.mkdir()
         subprocess.run(["ssh-keygen", "-q", "-t", "ecdsa", "-N", "", "-f", keys / "id_ecdsa"],
-                       check=True, timeout=60)
+                       check=True, timeout=DEADLINE_S)
         (keys / "authorized_keys").write_text((keys / "id_ecdsa.pub").read_text())
         for path in keys.iterdir():  # a secret's files for a pod with an fsGroup
             os.chown(path, 0, USER)
@@ -75,7 +76,7 @@ class MpiJob:
 
     def _is_ready(self, pod):
         out = subprocess.run([*self.cluster.hosts.on(pod.host), "ss", "-Hltn"], capture_output=True,
-                             text=True, timeout=30).stdout
+                             text=True, timeout=DEADLINE_S).stdout
         return ":2222" in out
 
     def tick(self):

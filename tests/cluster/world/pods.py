@@ -3,7 +3,7 @@ import os
 import unittest
 
 from disturbed import SECTIONS, DisturbedTest
-from harness import lockstep, slow_slots
+from harness import DEADLINE_S, lockstep, slow_slots
 from hosts import why_not
 
 try:
@@ -27,7 +27,7 @@ class PodsTest(DisturbedTest):
                        **SECTIONS)
         out = lockstep("k8s", "render", job, "--kind", kind, "--image",
                        "registry.example/lockstep:0.3", "--run-claim", "runs", "--data-claim", "data",
-                       "--workers", workers, *words, timeout=60)
+                       "--workers", workers, *words, timeout=DEADLINE_S)
         self.assertEqual(out.returncode, 0, out.stderr)
         return list(yaml.safe_load_all(out.stdout))
 

@@ -4,13 +4,15 @@ import json
 import pathlib
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
+
+from harness import DEADLINE_S
+from ports import held_port
 
 DEPLOY = pathlib.Path(__file__).resolve().parents[3] / "deploy"
 # Time passes so much faster than in the committed rules: "[2m]" is four seconds.
@@ -49,12 +51,6 @@ def configuration(directory, coordinator_http, tls=None):
     return path
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 class Prometheus:
     """`prefix`: a command that starts its commands on another host."""
 
@@ -62,7 +58,8 @@ class Prometheus:
         directory.mkdir()
         self.prefix = prefix
         self.log = directory / "log"
-        self.url = f"http://127.0.0.1:{free_port()}"
+        self.held = contextlib.ExitStack()  # the port, until stop()
+        self.url = f"http://127.0.0.1:{held_port(self.held.callback)}"
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 [*prefix, "prometheus",
@@ -74,13 +71,14 @@ class Prometheus:
     def stop(self):
         self.process.terminate()
         self.process.wait()
+        self.held.close()
 
     def get(self, path, **parameters):
         query = urllib.parse.urlencode(parameters)
         if self.prefix:
             return self.get_there(f"{self.url}/api/v1/{path}?{query}")
         try:
-            with urllib.request.urlopen(f"{self.url}/api/v1/{path}?{query}", timeout=10) as answer:
+            with urllib.request.urlopen(f"{self.url}/api/v1/{path}?{query}", timeout=DEADLINE_S) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
             if error.code == 503:  # it is not ready yet
@@ -90,7 +88,7 @@ class Prometheus:
     def get_there(self, url):
         program = "import sys, urllib.request as u; print(u.urlopen(sys.argv[1]).read().decode())"
         done = subprocess.run([*self.prefix, sys.executable, "-c", program, url],
-                              capture_output=True, text=True, timeout=30)
+                              capture_output=True, text=True, timeout=DEADLINE_S)
         if done.returncode != 0:  # it does not answer yet
             raise OSError(done.stderr)
         return json.loads(done.stdout)["data"]
@@ -105,11 +103,11 @@ class Prometheus:
         return {alert["labels"]["alertname"] for alert in self.get("alerts")["alerts"]
                 if alert["state"] == "firing"}
 
-    def wait_for(self, condition, what, deadline_s=120):
+    def wait_for(self, condition, what, deadline_s=DEADLINE_S):
         """Polls until `condition` returns something. If it never does, shows its last value."""
         deadline = time.monotonic() + deadline_s
         while time.monotonic() < deadline:
-            with contextlib.suppress(OSError):  # it does not answer yet
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):  # no answer yet
                 if value := condition():
                     return value
             if self.process.poll() is not None:

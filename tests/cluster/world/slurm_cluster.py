@@ -12,6 +12,8 @@ import socket
 import subprocess
 import time
 
+from ports import held_port
+
 NODES = 4
 GPUS = 4  # of each node: device files that are /dev/null
 DEADLINE_S = 60
@@ -72,24 +74,14 @@ def why_not():
     return ""
 
 
-def free_ports(count):
-    """Free ports of loopback. It holds all until it knows all, so that no two are the same."""
-    with contextlib.ExitStack() as held:
-        ports = []
-        for _ in range(count):
-            one = held.enter_context(socket.socket())
-            one.bind(("127.0.0.1", 0))
-            ports.append(one.getsockname()[1])
-        return ports
-
-
 class SlurmCluster:
     """Lives until close(). Makes `directory`, readable by all as munged demands."""
 
     def __init__(self, directory, **settings):
         self.directory = pathlib.Path(directory)
         self.names = [f"n{i}" for i in range(NODES)]
-        self.ports = free_ports(1 + NODES)
+        self.held = contextlib.ExitStack()  # the ports, until close()
+        self.ports = [held_port(self.held.callback, "") for _ in range(1 + NODES)]
         self.processes = {}
         self.env = {**os.environ, "SLURM_CONF": str(self.directory / "slurm.conf"),
                     "PATH": os.environ["PATH"] + ":/usr/sbin"}
@@ -238,3 +230,4 @@ class SlurmCluster:
             process.kill()
             process.wait()
         self.processes = {}
+        self.held.close()

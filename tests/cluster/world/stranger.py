@@ -11,7 +11,7 @@ import sys
 
 PREAMBLE = b"LOCKSTP\x03"
 AUTH_RESPONSE = b"\x02"
-SECONDS = 20
+SECONDS = 300
 
 
 def call(address):

@@ -14,7 +14,7 @@ import ssl
 import sys
 import time
 
-PATIENCE_S = 30
+PATIENCE_S = 300  # no server of ours is so patient
 
 
 def dial(address):
@@ -67,7 +67,7 @@ def with_certificate(address, directory, text=b"", old=False):
 
 
 def slowly(address):
-    """Sends a byte of a fake handshake now and then. Returns how long the server bore it."""
+    """Sends a byte of a fake handshake now and then. Returns whether the server hung up."""
     begun = time.monotonic()
     with dial(address) as line:
         line.sendall(b"\x16\x03\x01\x02\x00")
@@ -76,12 +76,12 @@ def slowly(address):
             try:
                 line.sendall(b"\x01")
                 if line.recv(1) == b"":
-                    break
+                    return True
             except TimeoutError:
                 continue
             except (ConnectionResetError, BrokenPipeError):
-                break
-    return time.monotonic() - begun
+                return True
+    return False
 
 
 def control(address, certificates):
@@ -91,7 +91,7 @@ def control(address, certificates):
             "other": with_certificate(address, certificates / "other"),
             "expired": with_certificate(address, certificates / "expired"),
             "garbage": with_certificate(address, certificates / "ours", b"\xff" * 4096),
-            "slow_s": slowly(address)}
+            "hung_up": slowly(address)}
 
 
 def http(address, certificates):
@@ -109,7 +109,7 @@ def http(address, certificates):
             "rebound": ask(name="evil.example"), "header": ask(more=f"X: {'x' * 20000}\r\n"),
             "clear": in_the_clear(address, f"GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n"
                                   .encode()).split("\r\n", 1)[0],
-            "slow_s": slowly(address)}
+            "hung_up": slowly(address)}
 
 
 def crowd(address, count):

@@ -4,7 +4,7 @@ import pathlib
 import re
 import subprocess
 
-from harness import BIN, LockstepTest, installed, processes_of, scratch_directory
+from harness import BIN, DEADLINE_S, LockstepTest, installed, processes_of, scratch_directory
 
 HERE = pathlib.Path(__file__).resolve().parents[1]
 SCRIPTS = HERE / "scripts"
@@ -78,7 +78,7 @@ class ScriptTest(LockstepTest):
         """`python SCRIPT WORDS`; its output."""
         settings = {f"LOCKSTEP_{key}": value for key, value in sections.items()}
         done = subprocess.run([self.python, str(script), *map(str, words)], text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=DEADLINE_S,
                               env={**self.environment(), **settings}, cwd=self.scratch)
         self.assertEqual(done.returncode, expect, done.stdout[-3000:])
         return done.stdout

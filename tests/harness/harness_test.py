@@ -1,0 +1,124 @@
+"""The harness itself: what a busy machine and the shell that starts the tests must not change."""
+import contextlib
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import unittest
+
+import harness
+from harness import DEADLINE_S, LockstepTest, Run
+from ports import held_port
+
+HERE = pathlib.Path(__file__).resolve().parent
+IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM)
+# A child of the harness prints which signals it ignores, in hexadecimal digits.
+CHILD = "import harness, subprocess; subprocess.run(['grep', '^SigIgn', '/proc/self/status'])"
+INTERRUPTED = "import harness, os, signal; os.kill(os.getpid(), signal.SIGINT)"
+
+
+def ignoring_signals():
+    for number in IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+
+
+class InheritedSignals(unittest.TestCase):
+    def start(self, program):
+        return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                              timeout=DEADLINE_S, preexec_fn=ignoring_signals,
+                              env={**os.environ, "PYTHONPATH": str(HERE)})
+
+    def test_what_the_shell_ignores_the_processes_of_a_test_do_not(self):
+        said = self.start(CHILD).stdout
+        ignored = int(said.split()[1], 16)
+        self.assertEqual([number for number in IGNORED if ignored >> (number - 1) & 1], [])
+
+    def test_ctrl_c_ends_the_tests_all_the_same(self):
+        self.assertIn("KeyboardInterrupt", self.start(INTERRUPTED).stderr)
+
+
+class Asked(Run):
+    """A run that gives these answers, one a question. An error is raised."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.process = subprocess.Popen(["sleep", "infinity"])
+        self.output = pathlib.Path(os.devnull)
+
+    def ask(self):
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def members(*pids):
+    return {"members": [{"pid": pid, "rank": rank} for rank, pid in enumerate(pids)]}
+
+
+class Asking(LockstepTest):
+    def asked(self, *answers):
+        run = Asked(*answers)
+        self.addCleanup(run.end)
+        return run
+
+    def test_a_status_that_takes_too_long_is_asked_for_again(self):
+        late = subprocess.TimeoutExpired("lockstep status", 30)
+        run = self.asked(late, {"step": 7}, late, members(3))
+        self.assertEqual(run.wait_for(lambda: run.ask()["step"], "a step"), 7)
+        self.assertEqual(run.workers(), [3])
+
+    def test_silence_is_not_a_status_without_workers(self):
+        run = self.asked({}, members(3, 4), {}, members(3), members(3, 4))
+        self.assertEqual(run.workers(), [3, 4])
+        self.assertEqual(run.worker(1), 4)
+        self.assertEqual(run.answers, [])
+
+    def test_a_run_that_has_ended_is_not_waited_for(self):
+        run = self.asked(*[{}] * 100)
+        run.end()
+        with self.assertRaises(AssertionError):
+            run.status()
+
+    def test_however_long_asking_takes_the_next_question_comes_soon(self):
+        pauses, now = [], [0.0]
+
+        class Clock:
+            """Each question takes three seconds."""
+            monotonic = staticmethod(lambda: now.__setitem__(0, now[0] + 3) or now[0])
+            sleep = staticmethod(pauses.append)
+
+        run = self.asked({}, {}, {"step": 1})
+        true_time, harness.time = harness.time, Clock
+        try:
+            run.status()
+        finally:
+            harness.time = true_time
+        self.assertEqual(len(pauses), 2)
+        self.assertLessEqual(max(pauses), 0.5)
+
+
+class HeldPorts(unittest.TestCase):
+    def test_a_server_can_bind_it_and_no_other_program_is_given_it(self):
+        with contextlib.ExitStack() as held:
+            port = held_port(held.callback)
+            for _ in range(100):  # the kernel gives the ports that it has left
+                with socket.socket() as other:
+                    other.bind(("127.0.0.1", 0))
+                    self.assertNotEqual(other.getsockname()[1], port)
+            with self.assertRaises(OSError), socket.socket() as other:
+                other.bind(("127.0.0.1", port))
+            with socket.socket() as server:
+                server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                server.bind(("127.0.0.1", port))
+                server.listen()
+
+
+if __name__ == "__main__":
+    unittest.main()
