@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and runs every test; prints each tier's time, what failed and
-# how to replay it, and at the end one line "N passed, N failed".
+# how to replay it, and at the end "N passed, N failed, N flaky" and the line "N passed, N failed".
 set -euo pipefail
 
 tiers=(format build unit link headers golden sim multiproc cluster cuda sanitizers fuzz)
@@ -8,12 +8,13 @@ tiers=(format build unit link headers golden sim multiproc cluster cuda sanitize
 usage() {
   cat <<TEXT
 usage: tests/run.sh [--tier NAME]...
+       tests/run.sh --night [TIER]...   what takes hours; tests/run.sh --night --help
 
 Without --tier, every tier in this order:
   format      clang-format 14 on the tree, clang-tidy 14 on the lines that differ from
               \$LOCKSTEP_DIFF_BASE (where the branch left origin/main, or else the commit before)
   build       preset release: programs and tests
-  unit        every module, in seconds
+  unit        what needs LibTorch, starts no thread, or has bits of optimised code as its point
   link        the coordinator and the command line load no LibTorch; pages quote what the source says
   headers     every header compiles by itself
   golden      losses against PyTorch's, from numbers in tests/golden
@@ -22,10 +23,11 @@ Without --tier, every tier in this order:
   cluster     real launchers (mpirun, Slurm), Prometheus, hosts and pods made of namespaces
   cuda        kernels, the GPU module, the NCCL backend and what of tests/gpu needs no Torch compile
               and link; skipped without CUDA 13 and nccl.h
-  sanitizers  unit tests of everything without LibTorch: all under ASan + UBSan, those with threads
-              under TSan
-  fuzz        every parser: its corpus, and new inputs for \$LOCKSTEP_FUZZ_SECONDS (15) seconds; 60
-              and more at night
+  sanitizers  unit tests of everything without LibTorch: all under ASan + UBSan, under TSan those
+              with threads whose folders differ from \$LOCKSTEP_DIFF_BASE
+  fuzz        every parser: its corpus, and new inputs for \$LOCKSTEP_FUZZ_SECONDS (0) seconds
+A failed test of the tiers multiproc and cluster runs once more, alone. If it passes then, it is
+FLAKY: a defect, which is listed in tests/STATUS.md until it is mended. More than two fail the run.
 Logs: build/logs/TIER.log
 TEXT
 }
@@ -38,6 +40,7 @@ while (($# > 0)); do
   case $1 in
     --tier) chosen+=("${2:-}"); shift ;;
     --tier=*) chosen+=("${1#--tier=}") ;;
+    --night) shift; exec "${without_aslr[@]}" python3 "$root/tests/harness/night.py" "$@" ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; fail 64 "unknown argument '$1'." ;;
   esac
@@ -50,8 +53,11 @@ done
 
 cd "$root"
 mkdir -p build/logs
+rm -rf build/logs/flaky
 passed=0
 failed=0
+flaky=()
+most_flaky=2  # one more fails the run
 built=0  # preset release, by this call
 replays=()
 words=""  # of what failed
@@ -63,13 +69,16 @@ failed_check() {
   replays+=("$2")
 }
 
-# ctest_tier LOG PRESET LABEL JOBS: runs the tests with LABEL and counts them.
+# ctest_tier LOG PRESET LABEL JOBS [FLAKY_DIR [NAMES]]: runs the tests with LABEL and counts them.
+# FLAKY_DIR: what fails runs once more, alone; this is for tests of real processes, where chance has
+# a part. NAMES: only those that match.
 ctest_tier() {
-  local log=$1 preset=$2 label=$3 jobs=$4 junit=$PWD/build/logs/$2-$3.xml line well=0 lost=0 skipped=0
+  local log=$1 preset=$2 label=$3 jobs=$4 junit=$PWD/build/logs/$2-$3.xml line
+  local well=0 lost=0 skipped=0 chance=0
   rm -f "$junit"
   # Without a size ctest keeps 1 KB of what a test says, and a part says its counts at its end.
   logged "$log" "$label tests, preset $preset" "${without_aslr[@]}" \
-    ctest --test-dir "build/$preset" -L "^$label\$" -j "$jobs" --output-on-failure \
+    ctest --test-dir "build/$preset" -L "^$label\$" ${6:+-R "$6"} -j "$jobs" --output-on-failure \
     --no-tests=error --output-junit "$junit" \
     --test-output-size-passed 100000000 --test-output-size-failed 100000000 || true
   if [[ ! -s $junit ]]; then
@@ -79,15 +88,21 @@ ctest_tier() {
   fi
   while IFS= read -r line; do
     case $line in
-      count\ *) read -r _ well lost skipped <<<"$line" ;;
+      count\ *) read -r _ well lost skipped chance <<<"$line" ;;
+      flaky\ *)
+        flaky+=("${line#flaky }")
+        say "    FLAKY ${line#flaky }: it failed, and passed alone; logs: $5/${line#flaky }.log"
+        ;;
+      skip\ *) [[ -z ${5:-} ]] || say "    SKIPPED: ${line#skip }" ;;
       replay\ *) replays+=("${line#replay }") ;;
       word\ *) words+=${line#word }$'\n' ;;
     esac
     [[ $line != "word -- "* ]] || say "    FAILED: ${line#word -- }"
-  done < <(python3 tests/harness/ctest_report.py "$junit" "build/$preset" || echo "count 0 1 0")
+  done < <("${without_aslr[@]}" python3 tests/harness/ctest_report.py "$junit" "build/$preset" \
+    ${5:+"$5"} || echo "count 0 1 0 0")
   passed=$((passed + well))
   failed=$((failed + lost))
-  say "    $well passed, $lost failed, $skipped skipped"
+  say "    $well passed, $lost failed, $skipped skipped, $chance flaky"
 }
 
 # The commit that the tree is compared with: what a branch began at, on main the commit before.
@@ -149,12 +164,8 @@ unit_tier() { ctest_tier "$1" release unit $(($(nproc) * 3 / 2)); }
 link_tier() { ctest_tier "$1" release link "$(nproc)"; }
 golden_tier() { ctest_tier "$1" release golden 1; }
 sim_tier() { ctest_tier "$1" release sim "$(nproc)"; }
-multiproc_tier() { ctest_tier "$1" release multiproc "$(at_a_time)"; }
-cluster_tier() {
-  ctest_tier "$1" release cluster "$(at_a_time)"
-  # What a machine lacks: the reasons stand in the tests' own words.
-  sed -n 's/^.* skipped \(.*\)$/  SKIPPED: \1/p' build/release/Testing/Temporary/LastTest.log
-}
+multiproc_tier() { ctest_tier "$1" release multiproc "$(at_a_time)" build/logs/flaky; }
+cluster_tier() { ctest_tier "$1" release cluster "$(at_a_time)" build/logs/flaky; }
 
 headers_tier() {
   if configure_and_build . release "$1" all_verify_interface_header_sets; then
@@ -179,40 +190,69 @@ cuda_tier() {
   fi
 }
 
+# Test programs with a source in a folder that differs from diff_base; all programs where something
+# that all need differs. build/tsan/test_folders.txt has a line "PROGRAM FOLDER..." each.
+touched_programs() {
+  local base program folders folder
+  declare -A is_changed=()
+  base=$(diff_base)
+  while IFS= read -r folder; do is_changed[$folder]=1; done < <(
+    { [[ -z $base ]] || git diff --name-only "$base"; git ls-files --others --exclude-standard; } |
+      grep -E '\.(cc|h|proto|cmake)$|CMakeLists.txt$' | xargs -r -n 1 dirname | sort -u)
+  while read -r program folders; do
+    for folder in $folders ${base:+tests/support deploy/cmake}; do
+      [[ -z ${is_changed[$folder]:-} ]] || { echo "$program"; break; }
+    done
+  done <build/tsan/test_folders.txt
+}
+
+# Under ThreadSanitizer only what a change touches; the night runs all.
 sanitizers_tier() {
-  local preset
-  for preset in asan-ubsan tsan; do
-    if configure_and_build . "$preset" "$1" test_programs; then
-      ctest_tier "$1" "$preset" unit "$(nproc)"
-    else
-      failed_check 1 "cmake --preset $preset && cmake --build build/$preset"
-    fi
-  done
+  local programs=()
+  if configure_and_build . asan-ubsan "$1" test_programs; then
+    ctest_tier "$1" asan-ubsan unit $(($(nproc) * 3 / 2))
+  else
+    failed_check 1 "cmake --preset asan-ubsan && cmake --build build/asan-ubsan"
+  fi
+  logged "$1" "configuring preset tsan" cmake --preset tsan || {
+    failed_check 1 "cmake --preset tsan"
+    return
+  }
+  mapfile -t programs < <(touched_programs)
+  say "  ThreadSanitizer: ${#programs[@]} of $(wc -l <build/tsan/test_folders.txt) programs touched"
+  ((${#programs[@]} > 0)) || return 0
+  if configure_and_build . tsan "$1" "${programs[@]}"; then
+    ctest_tier "$1" tsan unit "$(nproc)" "" "^($(IFS='|'; echo "${programs[*]}"))\."
+  else
+    failed_check 1 "cmake --preset tsan && cmake --build build/tsan --target ${programs[*]}"
+  fi
 }
 
 # fuzz_one TARGET SECONDS: replays the corpus of the repository, which is only read, and then tries new
-# inputs, which go below build/fuzz. Its status goes to build/logs/NAME.status.
+# inputs for so long, which go below build/fuzz. Its status goes to build/logs/NAME.status.
 fuzz_one() {
   local target=$1 seconds=$2 name status=0
   name=$(basename "$target")
   mkdir -p "build/fuzz/corpus/$name"
   local corpus=("build/fuzz/corpus/$name")
   [[ ! -d tests/fuzz/corpus/${name#fuzz_} ]] || corpus+=("tests/fuzz/corpus/${name#fuzz_}")
-  "${without_aslr[@]}" "$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
+  local length=(-runs=0)
+  ((seconds == 0)) || length=(-max_total_time="$seconds")
+  "${without_aslr[@]}" "$target" "${length[@]}" -timeout=10 -rss_limit_mb=2048 \
     -artifact_prefix="build/fuzz/crashes/$name-" "${corpus[@]}" >"build/logs/$name.log" 2>&1 ||
     status=$?
   echo "$status" >"build/logs/$name.status"
 }
 
 fuzz_tier() {
-  local seconds=${LOCKSTEP_FUZZ_SECONDS:-15} target targets=() running=0 name
+  local seconds=${LOCKSTEP_FUZZ_SECONDS:-0} target targets=() running=0 name
   configure_and_build . asan-ubsan "$1" fuzz_targets || {
     failed_check 1 "cmake --preset asan-ubsan && cmake --build build/asan-ubsan --target fuzz_targets"
     return
   }
   for target in build/asan-ubsan/fuzz/fuzz_*; do [[ ! -x $target ]] || targets+=("$target"); done
   ((${#targets[@]} > 0)) || failed_check 1 "ls build/asan-ubsan/fuzz   # there are no fuzz targets"
-  say "  fuzzing ${#targets[@]} targets, $seconds s each, $(nproc) at a time ..."
+  say "  ${#targets[@]} targets: corpus and $seconds s of new inputs, $(nproc) at a time ..."
   mkdir -p build/fuzz/crashes
   rm -f build/logs/fuzz_*.status
   for target in "${targets[@]}"; do
@@ -263,5 +303,11 @@ if ((${#replays[@]} > 0)); then
   printf '  %s\n' "${replays[@]}"
 fi
 say
+if ((${#flaky[@]} > most_flaky)); then
+  say "more than $most_flaky flaky tests: they count as failed. Logs: build/logs/flaky"
+  passed=$((passed - ${#flaky[@]}))
+  failed=$((failed + ${#flaky[@]}))
+fi
+say "$passed passed, $failed failed, ${#flaky[@]} flaky"
 say "$passed passed, $failed failed"
 ((failed == 0))

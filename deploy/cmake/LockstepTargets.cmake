@@ -5,10 +5,12 @@
 #   the others are compiled for it by all_verify_interface_header_sets.
 #   ALONE: lockstep_compile_together.
 # lockstep_program(NAME SOURCES ... DEPS ...): an executable build/<preset>/bin/NAME.
-# lockstep_test(NAME SOURCES ... DEPS ... [LABELS ...] [SINGLE_THREADED] [ALONE ...]): a GoogleTest
-#   program; each TEST is a ctest. ALONE: lockstep_compile_together. SINGLE_THREADED: it never starts
-#   a thread, so ThreadSanitizer has nothing to find and its build leaves it out; the release build
-#   ends it if it starts one after all.
+# lockstep_test(NAME SOURCES ... DEPS ... [LABELS ...] [SINGLE_THREADED] [RELEASE] [ALONE ...]): a
+#   GoogleTest program; each TEST is a ctest. ALONE: lockstep_compile_together. SINGLE_THREADED: it
+#   never starts a thread, so ThreadSanitizer has nothing to find and its build leaves it out; the
+#   release build ends it if it starts one after all. RELEASE: bits of optimised code are its point, or
+#   a sanitizer leaves something out. A unit test without LibTorch that is neither is for the sanitizers'
+#   tier: the release build makes it only by name, and its ctests there have the label sanitized.
 # lockstep_only_compiled(NAME SOURCES ... DEPS ... [TOGETHER]): compiles the sources of programs that
 #   this build leaves out, as fast as can be, so that they do not rot. TOGETHER: as one.
 # lockstep_fuzz(NAME SOURCES ... DEPS ...): a libFuzzer program build/<preset>/fuzz/fuzz_NAME, part of
@@ -121,7 +123,7 @@ function(lockstep_test name)
   if(NOT LOCKSTEP_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "SINGLE_THREADED" "" "SOURCES;DEPS;LABELS;ALONE" ${ARGN})
+  cmake_parse_arguments(ARG "SINGLE_THREADED;RELEASE" "" "SOURCES;DEPS;LABELS;ALONE" ${ARGN})
   if(ARG_SINGLE_THREADED AND LOCKSTEP_SANITIZE MATCHES "thread")
     return()
   endif()
@@ -144,10 +146,64 @@ function(lockstep_test name)
   endif()
   set_target_properties(test_${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  if(unit IN_LIST ARG_LABELS)
+  lockstep_libraries_of(libraries test_${name})
+  if(unit IN_LIST ARG_LABELS AND LOCKSTEP_SANITIZE)
     add_dependencies(test_programs test_${name})
+    lockstep_note_folders(test_${name} "${libraries}")
+  elseif(unit IN_LIST ARG_LABELS AND LOCKSTEP_TORCH AND NOT ARG_RELEASE AND NOT ARG_SINGLE_THREADED
+         AND NOT "lockstep::torch" IN_LIST libraries)
+    set_target_properties(test_${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+    set(ARG_LABELS sanitized)
   endif()
   lockstep_test_in_parts(test_${name} "${ARG_LABELS}")
+endfunction()
+
+# lockstep_libraries_of(out target): all targets that it links, directly or not.
+function(lockstep_libraries_of out target)
+  set(found "")
+  set(left ${target})
+  while(left)
+    list(POP_FRONT left one)
+    string(REGEX REPLACE "^\\$<LINK_ONLY:(.*)>$" "\\1" one "${one}")
+    if(TARGET ${one} AND NOT one IN_LIST found)
+      list(APPEND found ${one})
+      foreach(property LINK_LIBRARIES INTERFACE_LINK_LIBRARIES)
+        get_target_property(more ${one} ${property})
+        if(more)
+          list(APPEND left ${more})
+        endif()
+      endforeach()
+    endif()
+  endwhile()
+  set(${out} "${found}" PARENT_SCOPE)
+endfunction()
+
+# lockstep_note_folders(program targets): a line "PROGRAM FOLDER..." in test_folders.txt of the build
+# directory. tests/run.sh finds there which programs a change touches.
+function(lockstep_note_folders program targets)
+  get_property(is_begun GLOBAL PROPERTY lockstep_folders_are_noted)
+  if(NOT is_begun)
+    set_property(GLOBAL PROPERTY lockstep_folders_are_noted ON)
+    file(WRITE ${CMAKE_BINARY_DIR}/test_folders.txt "")
+  endif()
+  set(folders "")
+  foreach(target ${targets})
+    get_target_property(place ${target} SOURCE_DIR)
+    get_target_property(sources ${target} SOURCES)
+    list(FILTER sources EXCLUDE REGEX "^\\$<")
+    foreach(source ${sources})
+      cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${place} NORMALIZE)
+      cmake_path(GET source PARENT_PATH folder)
+      cmake_path(IS_PREFIX CMAKE_SOURCE_DIR ${folder} is_ours)
+      cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${CMAKE_SOURCE_DIR})
+      if(is_ours)
+        list(APPEND folders ${folder})
+      endif()
+    endforeach()
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
+  list(JOIN folders " " folders)
+  file(APPEND ${CMAKE_BINARY_DIR}/test_folders.txt "${program} ${folders}\n")
 endfunction()
 
 # A program runs a quarter of its tests at a time and not one: what starts slowly, with LibTorch or
@@ -178,14 +234,15 @@ endfunction()
 
 # Tests in Python with real processes, one ctest per file. They need the worker, so Torch.
 #
-#   lockstep_python_tests(LABEL [FIRST names ...] [SERIAL names ...]): every *_test.py of the calling
-#     folder; it is told as skipped if one of its tests was. Several run at a time. FIRST: the long
-#     ones, so that none is left for the end. SERIAL: those that measure, beside which nothing runs.
+#   lockstep_python_tests(LABEL [FIRST names ...] [SERIAL names ...] [NIGHT names ...]): every
+#     *_test.py of the calling folder; it is told as skipped if one of its tests was. Several run at a
+#     time. FIRST: the long ones, so that none is left for the end. SERIAL: those that measure, beside
+#     which nothing runs. NIGHT: those that tests/run.sh runs with --night alone; their label is night.
 function(lockstep_python_tests label)
   if(NOT LOCKSTEP_TORCH OR NOT LOCKSTEP_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "" "FIRST;SERIAL" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "FIRST;SERIAL;NIGHT" ${ARGN})
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.py)
   # What several of them share: tests/harness, and what only this tier's share: world/.
@@ -195,7 +252,8 @@ function(lockstep_python_tests label)
     add_test(NAME ${label}.${name}
              COMMAND ${Python3_EXECUTABLE} -m unittest -v ${name}
              WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
-    set_tests_properties(${label}.${name} PROPERTIES LABELS ${label} TIMEOUT 900
+    # One wait may take 300 s (DEADLINE_S in harness.py), and a file has several tests.
+    set_tests_properties(${label}.${name} PROPERTIES LABELS ${label} TIMEOUT 2400
       SKIP_REGULAR_EXPRESSION "OK \\(skipped="
       ENVIRONMENT
       "LOCKSTEP_BIN=${CMAKE_BINARY_DIR}/bin;PYTHONPATH=${path};PYTHONDONTWRITEBYTECODE=1")
@@ -205,5 +263,8 @@ function(lockstep_python_tests label)
   endforeach()
   foreach(name ${ARG_SERIAL})
     set_tests_properties(${label}.${name} PROPERTIES RUN_SERIAL ON)
+  endforeach()
+  foreach(name ${ARG_NIGHT})
+    set_tests_properties(${label}.${name} PROPERTIES LABELS night)
   endforeach()
 endfunction()

@@ -32,7 +32,7 @@ logged() {
   pid=$!
   trap 'kill "$pid" 2>/dev/null; wait "$pid" 2>/dev/null; exit 130' INT TERM
   # `tail --pid` ends with the process, `timeout` after 20 s: whichever comes first.
-  while ! timeout 20 tail --pid="$pid" -f /dev/null; do
+  while ! timeout 20 tail -s 0.1 --pid="$pid" -f /dev/null; do
     say "    ... $(duration $((SECONDS - begin))): $(last_line "$log")"
   done
   wait "$pid" || status=$?
