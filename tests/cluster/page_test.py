@@ -11,6 +11,8 @@ from browser import Browser
 from harness import DEADLINE_S, LockstepTest
 from picture import Picture
 
+# Of a killed worker: the agent's word, or what its peers saw where the agent comes late.
+CAUSES = "SIGKILL|closed its connection"
 HOSTILE = "<img src=x onerror=alert(1)>'\"&"
 DESKTOP, PHONE = (1280, 900), (390, 844)
 KEEP = os.environ.get("LOCKSTEP_SCREENSHOTS")  # a directory, to look at them
@@ -93,11 +95,11 @@ class Page(LockstepTest):
         deaths = value(texts("#events [data-event=member_died]"))
         self.assertEqual(len(deaths), 1)
         self.assertIn(f"pid {killed}", deaths[0])
-        self.assertIn("SIGKILL", deaths[0])
+        self.assertRegex(deaths[0], CAUSES)
         self.assertTrue(value(texts("#events [data-event=checkpoint_written]")))
         generations = value(texts("#generations li"))
         self.assertGreaterEqual(len(generations), 3, "start, death, the new worker")
-        self.assertIn("SIGKILL", generations[-2], "why there is a second one")
+        self.assertRegex(generations[-2], CAUSES, "why there is a second one")
         self.assertGreaterEqual(value("document.querySelectorAll('#loss .mark').length"), 2)
         for plot in ("loss", "throughput", "lr"):
             points = value(f"Number(document.querySelector('#{plot} svg').dataset.points)")

@@ -19,7 +19,10 @@ class Recovery(DisturbedTest):
         run.wait_for(lambda: len(run.workers()) == 2 and victim not in run.workers(),
                      "another worker had its place")
         self.assert_as_if_nothing_had_happened(run)
-        self.assert_event(run, "member_died", names=[f"pid {victim}", "signal 9"])
+        # On a busy machine the coordinator hears of it from a peer before the agent tells the signal.
+        self.assert_event(run, "member_died", names=f"pid {victim}")
+        self.assert_event(run, "worker_died", names=[f"pid {victim}", "signal 9"],
+                          log="agent")
 
     def test_the_writer_is_killed(self):
         run = self.start_run(3)
