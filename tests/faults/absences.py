@@ -14,7 +14,7 @@ from stage import STEPS, Defect, Skip, log_events, poll
 from verdict import expect_next_step, judge, note_first_step
 
 NIGHT = "LOCKSTEP_FAULTS_NIGHT"  # set: cases of many minutes are played, too
-BATCHES_IN_MEMORY = 64  # of records, one each 200 ms at most (comm/base/limits.h)
+GOES_ON_S = 60  # the run lasts so much longer than an absence of a minute or ten
 
 
 def start_arrays(stage, step_ms):
@@ -55,8 +55,9 @@ def away(kind, seconds):
         if seconds >= 600 and NIGHT not in os.environ:
             raise Skip(f"it takes {seconds} s; set {NIGHT}")
         start, steps = KINDS[kind]
-        # A batch of records a step; else so long that the run takes twice as long as the absence.
-        run = start(stage, step_ms=2000 * seconds / (0.75 * steps) if seconds else 250)
+        # A batch of records a step; else so long that the run outlasts the absence, and ends within
+        # HANG_S after it.
+        run = start(stage, step_ms=1000 * (seconds + GOES_ON_S) / steps if seconds else 250)
         note_first_step(stage, run)
         until = time.monotonic() + seconds
         if seconds == 0:
@@ -104,5 +105,5 @@ def cases():
     for kind in KINDS:
         yield Case(f"absence/coordinator/until-records-are-in-files/{kind}", away(kind, 0))
         yield Case(f"absence/coordinator/60-s/{kind}", away(kind, 60))
-        yield Case(f"absence/coordinator/600-s/{kind}", away(kind, 600))
+        yield Case(f"absence/coordinator/600-s/{kind}", away(kind, 600), limit_s=1800)
     yield Case("absence/coordinators-one-after-another/table", one_after_another("table"))

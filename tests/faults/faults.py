@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The fault suite: a table of named cases on real processes. README.md lists its families.
 
-    faults.py --list [PATTERN...]
+    faults.py --list [--only PATTERN]...
     faults.py [--jobs N] [--only PATTERN]... [--keep]
 
 Every case either ends with the bits of an undisturbed run, or with a clear error and nothing lost
@@ -26,7 +26,6 @@ from stage import BIN, Defect, Skip, Stage, World
 FAMILIES = ("kills", "evaluations", "damage", "disks", "commands", "impostors", "streams",
             "resources", "clocks", "ends", "foreign", "absences",
             "edited_scripts", "hangs", "changed_data")
-CASE_S = 900  # beyond all bounds of a case: the case itself hangs
 
 
 def table():
@@ -69,10 +68,10 @@ def play_apart(case, world, keep):
     command = [sys.executable, __file__, "--inside", case.name, "--world", str(world.directory),
                *(["--keep"] if keep else [])]
     try:
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=CASE_S)
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=case.limit_s)
         return json.loads(ended.stdout.splitlines()[-1])
     except subprocess.TimeoutExpired:
-        wrong = f"the case itself hangs: {CASE_S} s"
+        wrong = f"the case itself hangs: {case.limit_s} s"
     except (ValueError, IndexError):
         wrong = f"the case ended with {ended.returncode}: " + ended.stdout + ended.stderr
     return {"name": case.name, "outcome": "failed", "wrong": wrong, "seen": {}, "took": 0}
