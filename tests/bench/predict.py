@@ -4,12 +4,13 @@ the same weights, the same images (IDX, 32 x 32), batches of 250, one thread eac
 
     predict.py --bin build/release/bin [--images 1000] [--rounds 5]
 
-Run it by a Python that has torch 2.11.0, torchvision 0.26.0, numpy and safetensors. A run of one step
-makes the weights. Both sides are timed from the start of their work to the last probability; the
-start of a process and of its libraries is left out on PyTorch's side, and counted apart on
-Lockstep's by the same command on one image. Sides take turns within each round, and the median of
-the rounds counts; least and most are printed beside it. Page faults are those of all processes of
-Lockstep's last command. Ends with 1 if a probability differs by more than 1e-5.
+Run it by the Python that `deploy/install_deps.sh --print-models-python` names. A run of one step makes
+the weights. Both sides are timed from the start of their work to the last probability. The start of a
+process and of its libraries is left out on PyTorch's side, and counted apart on Lockstep's by the
+same command on one image. Sides take turns within each round, and the median of the rounds counts;
+least and most are printed beside it. Page faults, and the share of the processor time that the kernel
+took, are those of the last round, on Lockstep's side without what the command on one image takes.
+Ends with 1 if a probability differs by more than 1e-5.
 """
 import argparse
 import json
@@ -66,23 +67,29 @@ def theirs(net, data, facts):
     return out, time.perf_counter() - begun
 
 
-def faults():
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
+def used(who):
+    """Page faults, seconds in the program, seconds in the kernel."""
+    usage = resource.getrusage(who)
+    return numpy.array([usage.ru_minflt, usage.ru_utime, usage.ru_stime])
 
 
 def ours(args, command, model, data, out):
+    """How long it took, and what it used."""
     out.unlink(missing_ok=True)
     more = ["--out", out] if command == "predict" else ["--json"]
-    begun = time.perf_counter()
+    before, begun = used(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run([args.bin / "lockstep", command, model, data, *more, "--batch", str(BATCH),
-                    "--threads", "1"], check=True, stdout=subprocess.DEVNULL)
-    return time.perf_counter() - begun
+                    "--threads", "1"], check=True, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL)
+    return time.perf_counter() - begun, used(resource.RUSAGE_CHILDREN) - before
 
 
-def rate_text(name, rates, beside=None):
-    middle = statistics.median(rates)
+def rate_text(name, rates, usage, beside=None):
+    middle, (faults, program_s, kernel_s) = statistics.median(rates), usage
     text = f"{name:18}{middle:8.1f} images/s ({min(rates):.1f} to {max(rates):.1f})"
-    return text + (f", {middle / beside:.3f} of PyTorch's" if beside else "")
+    text += f", {middle / beside:.3f} of PyTorch's" if beside else ""
+    return (text + f"; {faults:.0f} page faults, {kernel_s / (program_s + kernel_s):.1%} of the "
+            "processor time in the kernel")
 
 
 def main():
@@ -109,23 +116,23 @@ train: {{global_batch: 32, slots: 1, max_steps: 1}}
         model = scratch / "model"
         facts = json.loads((model / "lockstep.json").read_text())
         net = net_of(model)
-        torch_rates, rates, faulted = [], {"predict": [], "eval": []}, {}
+        torch_rates, rates, usage = [], {"predict": [], "eval": []}, {}
         for _ in range(args.rounds):
             for command, found in rates.items():
-                start_s = ours(args, command, model, few, scratch / "few.npy")
-                before = faults()
-                whole_s = ours(args, command, model, data, scratch / "all.npy")
-                faulted[command] = faults() - before
+                start_s, start_usage = ours(args, command, model, few, scratch / "few.npy")
+                whole_s, whole_usage = ours(args, command, model, data, scratch / "all.npy")
+                usage[command] = whole_usage - start_usage
                 found.append((args.images - 1) / (whole_s - start_s))
                 if command == "predict":
                     probabilities = numpy.load(scratch / "all.npy")
+            before = used(resource.RUSAGE_SELF)
             wanted, seconds = theirs(net, data, facts)
+            torch_usage = used(resource.RUSAGE_SELF) - before
             torch_rates.append(args.images / seconds)
     middle = statistics.median(torch_rates)
     for command, found in rates.items():
-        print(rate_text(f"lockstep {command}", found, middle)
-              + f"; {faulted[command]} page faults")
-    print(rate_text("PyTorch", torch_rates))
+        print(rate_text(f"lockstep {command}", found, usage[command], middle))
+    print(rate_text("PyTorch", torch_rates, torch_usage))
     difference = float(numpy.abs(probabilities - wanted).max())
     print(f"probabilities differ by {difference:.2g}")
     return 0 if difference <= 1e-5 else 1
