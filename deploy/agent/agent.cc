@@ -27,6 +27,8 @@
 namespace lockstep {
 namespace {
 
+constexpr int kCheckpointedExit = 75;
+
 int code_of(const ProcessEnd& end) {
   return end.signal != 0 ? 70 : end.exit_code;
 }
@@ -127,6 +129,7 @@ struct Agent::Impl {
     if (signal == SIGCHLD) return reap();
     if (signal == SIGTSTP) return suspend();
     if (signal == SIGCONT) return signal_all(SIGCONT);
+    if (signal == SIGUSR2) return on_coordinator_end();
     logger.info("stop_requested", "telling the workers to stop", {{"signal", signal}});
     const bool asks_again = stop_signals.asks_again(loop.now_ms());
     if (stopping && signal == SIGINT) {
@@ -138,6 +141,14 @@ struct Agent::Impl {
     loop.call_after(options.stop_delay_ms, [this, told] {
       if (!stopping && !goodbye) stop(told);
     });
+  }
+
+  // An agent that was never in the run has no worker that was, and would wait for a coordinator
+  // that does not come.
+  void on_coordinator_end() {
+    if (was_ready || goodbye || stopping) return;
+    logger.info("stop_requested", "the coordinator ended before this agent could reach it");
+    stop(SIGTERM);
   }
 
   // Nothing of the run goes on here without its agent: Ctrl-Z in a terminal.
@@ -179,7 +190,10 @@ struct Agent::Impl {
     if (goodbye) return;
     goodbye = true;
     goodbye_code = exit_code;
-    logger.info("goodbye", message, {{"exit_code", goodbye_code}});
+    // A coordinator that dies before it has printed the reason leaves nobody else who knows it.
+    const bool is_failure = exit_code != 0 && exit_code != kCheckpointedExit;
+    if (is_failure) logger.warn("goodbye", message, {{"exit_code", goodbye_code}});
+    if (!is_failure) logger.info("goodbye", message, {{"exit_code", goodbye_code}});
     workers.forget_restarts();
     // One that was started while the run ended has nobody who could tell it; the others have heard.
     const int64_t since_ms = loop.now_ms() - limits::kQuickDeathMs;
@@ -320,7 +334,7 @@ struct Agent::Impl {
   }
 
   int run() {
-    loop.on_signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGTSTP, SIGCONT},
+    loop.on_signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT},
                     [this](int s) { on_signal(s); });
     set_wanted(options.workers);
     connect();

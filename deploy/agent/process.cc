@@ -19,12 +19,17 @@
 namespace lockstep {
 namespace {
 
+struct StartFailure {
+  int error = 0;           // errno
+  bool is_output = false;  // of the file that the output goes to, not of the program
+};
+
 // Everything between fork and exec: only calls that are safe in a child of a threaded process.
-// Gives errno.
-int become(const ProcessSpec& spec, char* const* argv, char* const* variables, pid_t parent) {
+StartFailure become(const ProcessSpec& spec, char* const* argv, char* const* variables,
+                    pid_t parent) {
   ::setpgid(0, 0);
   if (spec.parent_death_signal != 0) {
-    if (::prctl(PR_SET_PDEATHSIG, spec.parent_death_signal) != 0) return errno;
+    if (::prctl(PR_SET_PDEATHSIG, spec.parent_death_signal) != 0) return {errno};
     if (::getppid() != parent) ::_exit(0);  // it died before the line above
   }
   sigset_t none;
@@ -34,20 +39,21 @@ int become(const ProcessSpec& spec, char* const* argv, char* const* variables, p
   for (const int signal : {SIGPIPE, SIGINT, SIGTERM, SIGUSR1, SIGTSTP, SIGCHLD})
     ::signal(signal, SIG_DFL);
   const int null = ::open("/dev/null", O_RDONLY);
-  if (null < 0 || ::dup2(null, STDIN_FILENO) < 0) return errno;
+  if (null < 0 || ::dup2(null, STDIN_FILENO) < 0) return {errno};
   if (!spec.output_path.empty()) {
     // A name in /proc is a link to a file that this program has open. Elsewhere somebody may have
     // put a link in the place of a log.
     const int no_follow = spec.output_path.starts_with("/proc/") ? 0 : O_NOFOLLOW;
     const int out =
         ::open(spec.output_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | no_follow, 0644);
-    if (out < 0 || ::dup2(out, STDOUT_FILENO) < 0 || ::dup2(out, STDERR_FILENO) < 0) return errno;
+    if (out < 0 || ::dup2(out, STDOUT_FILENO) < 0 || ::dup2(out, STDERR_FILENO) < 0)
+      return {errno, true};
   }
   ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   const int kept = spec.kept_descriptor;
-  if (kept >= 0 && ::fcntl(kept, F_SETFD, 0) != 0) return errno;
+  if (kept >= 0 && ::fcntl(kept, F_SETFD, 0) != 0) return {errno};
   ::execve(argv[0], argv, variables);
-  return errno;
+  return {errno};
 }
 
 std::string_view name_of(std::string_view variable) {
@@ -93,27 +99,31 @@ Result<pid_t> start_process(const ProcessSpec& spec) {
   const std::vector<char*> argv = pointers_to(spec.argv);
   const std::vector<std::string> environment = environment_of(spec);
   const std::vector<char*> variables = pointers_to(environment);
-  int error_pipe[2];  // closed by a successful exec, else brings its errno
+  int error_pipe[2];  // closed by a successful exec, else brings what failed
   if (::pipe2(error_pipe, O_CLOEXEC) != 0)
     return Status(Code::kInternal, "cannot make a pipe: " + errno_text(errno));
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid == 0) {
-    const int error = become(spec, argv.data(), variables.data(), parent);
-    [[maybe_unused]] const ssize_t n = ::write(error_pipe[1], &error, sizeof error);
+    const StartFailure failure = become(spec, argv.data(), variables.data(), parent);
+    [[maybe_unused]] const ssize_t n = ::write(error_pipe[1], &failure, sizeof failure);
     ::_exit(127);
   }
   const int fork_error = errno;
   ::close(error_pipe[1]);
-  int exec_error = 0;
-  const bool failed = pid > 0 && ::read(error_pipe[0], &exec_error, sizeof exec_error) > 0;
+  StartFailure failure;
+  const bool failed = pid > 0 && ::read(error_pipe[0], &failure, sizeof failure) > 0;
   ::close(error_pipe[0]);
   if (pid < 0)
     return Status(Code::kInternal, "cannot start a process for " + spec.argv[0] + ": " +
                                        errno_text(fork_error) + "; " + kRaiseProcessLimit);
   if (!failed) return pid;
   wait_for_end(pid);
-  return Status(Code::kConfig, "cannot start " + spec.argv[0] + ": " + errno_text(exec_error));
+  const std::string what = "cannot start " + spec.argv[0] + ": ";
+  if (!failure.is_output) return Status(Code::kConfig, what + errno_text(failure.error));
+  return Status(Code::kConfig, what + "cannot open " + spec.output_path +
+                                   " for its output: " + errno_text(failure.error) +
+                                   "; give the user of this run the right to write there");
 }
 
 ProcessEnd ProcessEnd::from_wait_status(int wait_status) {

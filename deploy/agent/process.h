@@ -35,7 +35,8 @@ struct ProcessSpec {
   bool (*is_left_out)(std::string_view name) = nullptr;
 };
 
-// kConfig if the program is missing or cannot be executed.
+// kConfig if the program is missing or cannot be executed, or its output file cannot be opened. The
+// message names which.
 Result<pid_t> start_process(const ProcessSpec& spec);
 
 // How a process ended, from waitpid().

@@ -25,7 +25,7 @@ from stage import BIN, Defect, Skip, Stage, World
 
 FAMILIES = ("kills", "evaluations", "damage", "disks", "commands", "impostors", "streams",
             "resources", "clocks", "ends", "foreign", "absences",
-            "edited_scripts", "hangs", "changed_data")
+            "edited_scripts", "hangs", "changed_data", "pairs")
 
 
 def table():

@@ -101,17 +101,26 @@ def little_room(options, more):
     return on
 
 
+def fill(place, leave=0):
+    """Until so many bytes are left. Returns what makes room again. By writes: where another process
+    writes meanwhile, posix_fallocate() gives all back."""
+    filler = place / "filler"
+    with open(filler, "wb", buffering=0) as file:
+        for block in (1 << 16, 1 << 12):
+            with contextlib.suppress(OSError):
+                while file.write(bytes(block)):
+                    pass
+        file.truncate(max(0, file.tell() - leave))
+    return lambda: filler.unlink(missing_ok=True)
+
+
 def filled(moment, leave):
     """Filled while it trains, but for so many bytes, until it has ended."""
     def on(stage):
         place = disk(stage, "size=80m")
         run = stage.start(job=stage.write_job(**CRASHES))
         MOMENTS[moment](stage, run, "")
-        filler = place / "filler"
-        free = os.statvfs(place).f_bavail * os.statvfs(place).f_frsize - leave
-        with open(filler, "wb") as f, contextlib.suppress(OSError):
-            os.posix_fallocate(f.fileno(), 0, max(1, free // 4096 * 4096))
-        judge(stage, run, names=CAUSES, mend=filler.unlink)
+        judge(stage, run, names=CAUSES, mend=fill(place, leave))
     return on
 
 

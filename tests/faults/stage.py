@@ -52,8 +52,8 @@ class Started(Run):
         self.run_dir, self.prefix = pathlib.Path(run_dir), []
         self.args, self.env = argv, env
         beside = pathlib.Path((env or {}).get("TMPDIR", self.run_dir))  # no disk of the run
-        stem = beside.parent / f"{self.run_dir.name}.{time.monotonic_ns()}"
-        self.output, self.errors = stem.with_suffix(".out"), stem.with_suffix(".err")
+        stem = f"{self.run_dir.name}.{time.monotonic_ns()}"  # each try keeps its own
+        self.output, self.errors = beside.parent / f"{stem}.out", beside.parent / f"{stem}.err"
         with open(self.output, "wb") as out, open(self.errors, "wb") as err:
             self.begun = time.monotonic()
             self.process = subprocess.Popen(argv, stdout=out, stderr=err, env=env,

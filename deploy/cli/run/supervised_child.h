@@ -42,6 +42,8 @@ class SupervisedChild {
   bool is_over() const { return !is_running() && !waits_; }
   // True if its last process was killed or crashed.
   bool died() const;
+  // Not by the SIGUSR2 that ends an agent that was started while the run ended.
+  bool was_lost() const { return died() && end_.signal != SIGUSR2; }
   void send(int signal) const;
 
   const std::string& name() const { return name_; }
@@ -49,8 +51,8 @@ class SupervisedChild {
   const ProcessEnd& end() const { return end_; }
   const std::string& output_path() const { return output_path_; }
   FileFollower& output() { return output_; }
-  // What the last process left; "" if nothing.
-  std::string last_words() const { return words_ ? words_->text() : ""; }
+  // Why the last process failed, as it left it; "" if it did not fail, or left nothing.
+  std::string last_words() const;
   // "the agent (pid 7) was killed by signal 9 (Killed)".
   std::string death_text() const;
 

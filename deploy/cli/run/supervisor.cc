@@ -32,6 +32,7 @@ constexpr int64_t kStatusTimeoutMs = 1'000;
 constexpr int64_t kReadyPollMs = 20;   // until a coordinator that starts can be told to stop
 constexpr int64_t kAgentStopMs = 500;  // from a stop of the coordinator to one of the agent
 constexpr int64_t kOrphansMs = 1'000;  // from the coordinator's end to that of who missed it
+constexpr int64_t kTellMs = 2'000;     // from then to words about a wait for scripts
 constexpr int kSupersededLooks = 15;   // in a row, which a coordinator that is well does not see
 constexpr int kSoftwareError = 70;
 constexpr size_t kShownBytes = 8 * kKib;
@@ -227,7 +228,7 @@ struct Supervisor::Impl {
 
   // A death that nothing follows.
   void note_loss(const SupervisedChild& child) {
-    if (killing || !child.died()) return;
+    if (killing || !child.was_lost()) return;
     deaths += (deaths.empty() ? "" : "; ") + child.death_text() + ", its last words are in " +
               child.output_path();
   }
@@ -245,17 +246,18 @@ struct Supervisor::Impl {
       agent.send(SIGTERM);  // nobody else will tell the workers
       return kill_after(options.grace_ms, "workers were still there after the coordinator's death");
     }
-    // Who missed the end, agent or workers, waits for a coordinator that does not come back.
+    // One that was started while the run ended has never been in it.
+    loop.call_after(kOrphansMs, [this] { agent.send(SIGUSR2); });
+    // An agent or worker that missed the end would wait for a coordinator that never returns.
     const int64_t orphans_ms = kOrphansMs + options.more_for_workers_ms;
     loop.call_after(orphans_ms, [this] { agent.send(SIGTERM); });
     loop.call_after(orphans_ms + 2 * StopSignalWatch::kEchoMs,
                     [this] { agent.send(SIGINT); });  // workers are killed
     kill_after(options.leave_ms + options.more_for_workers_ms,
                "workers were still there after the coordinator had ended");
-    if (options.more_for_workers_ms > 0) loop.call_after(kOrphansMs, [this] { tell_of_wait(); });
+    if (options.more_for_workers_ms > 0) loop.call_after(kTellMs, [this] { tell_of_wait(); });
   }
 
-  // Code behind the loop of a script may take long.
   void tell_of_wait() {
     if (!agent.is_running() || killing) return;
     const int64_t seconds = (options.leave_ms + options.more_for_workers_ms) / 1000;
@@ -342,8 +344,7 @@ struct Supervisor::Impl {
     if (!trouble.empty()) return kSoftwareError;
     if (superseded) return agent.died() ? kSoftwareError : agent.end().exit_code;
     if (coordinator.died()) return kSoftwareError;
-    const bool lost_agent = agent.died() && !killing;
-    if (coordinator.end().exit_code == 0 && lost_agent) return kSoftwareError;
+    if (coordinator.end().exit_code == 0 && agent.was_lost() && !killing) return kSoftwareError;
     return coordinator.end().exit_code == 0 ? script.exit_code : coordinator.end().exit_code;
   }
 
@@ -354,7 +355,7 @@ struct Supervisor::Impl {
     if (!lack.empty()) lack += "; make room there";
     if (!std::filesystem::exists(options.run_dir))
       lack = "the run directory " + options.run_dir + " was moved or deleted under the run";
-    std::string words = failed && !coordinator.died() ? coordinator.last_words() : "";
+    std::string words = coordinator.last_words();
     if (shown.find(words.substr(0, words.find('\n'))) != std::string::npos) words.clear();
     std::string text;
     for (const std::string& part : {lack, words, deaths, trouble})

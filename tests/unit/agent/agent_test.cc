@@ -111,6 +111,20 @@ class AgentTest : public testing::Test {
     server_->send(peer_, envelope);
   }
 
+  // What an agent prints whose run ends with this code.
+  std::string console_at_end_with(int code) {
+    logger_ = std::move(open_json_logger(directory_ + "/log", "agent", true)).value();
+    testing::internal::CaptureStderr();
+    start_agent();
+    next();
+    wire::Envelope goodbye;
+    goodbye.mutable_goodbye()->set_exit_code(static_cast<uint32_t>(code));
+    goodbye.mutable_goodbye()->set_message("journal.db is full");
+    server_->send(peer_, goodbye);
+    EXPECT_EQ(join(), code);
+    return testing::internal::GetCapturedStderr();
+  }
+
   // The run is over; gives the agent's exit code.
   int end_with(uint32_t code) {
     wire::Envelope envelope;
@@ -224,12 +238,39 @@ TEST_F(AgentTest, ToldToStopItGoesWithItsLastWorkerThoughTheRunGoesOn) {
     EXPECT_FALSE(envelope.worker_exit().will_restart()) << envelope.ShortDebugString();
 }
 
+TEST_F(AgentTest, OneThatNeverReachedTheCoordinatorEndsWhenItHearsThatThatOneHasEnded) {
+  server_.reset();
+  options_.absent_wait_ms = 600'000;
+  start_agent();
+  pump_until([this] { return read_file(directory_ + "/logs/worker-1.stderr", 1).is_ok(); });
+  ::pthread_kill(thread_.native_handle(), SIGUSR2);
+  thread_.join();
+}
+
+TEST_F(AgentTest, OneThatWasInTheRunGoesOnWhenItHearsThatTheCoordinatorHasEnded) {
+  start_agent();
+  next();
+  ::pthread_kill(thread_.native_handle(), SIGUSR2);
+  say_workers(3);
+  pump_until([this] { return read_file(directory_ + "/logs/worker-2.stderr", 1).is_ok(); });
+  EXPECT_EQ(end_with(0), 0);
+}
+
 TEST_F(AgentTest, GoodbyeEndsItWithItsCodeAndNoWorkerStays) {
   start_agent();
   const wire::AgentHello hello = next().agent_hello();
   EXPECT_EQ(end_with(75), 75);
   for (const uint32_t pid : hello.living())
     EXPECT_NE(::kill(static_cast<pid_t>(pid), 0), 0) << pid << " is still there";
+}
+
+// The coordinator may die before it prints the reason itself.
+TEST_F(AgentTest, TheReasonOfAFailureIsOnItsConsole) {
+  EXPECT_NE(console_at_end_with(70).find("journal.db is full"), std::string::npos);
+}
+
+TEST_F(AgentTest, TheReasonOfAStopIsNotOnItsConsole) {
+  EXPECT_EQ(console_at_end_with(75).find("journal.db is full"), std::string::npos);
 }
 
 TEST_F(AgentTest, AWorkerThatWasJustStartedMayEndAsTheRunDoes) {

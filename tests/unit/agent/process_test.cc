@@ -133,6 +133,15 @@ TEST_F(Process, AProgramThatIsNotThereIsAnErrorOfTheStart) {
   EXPECT_FALSE(has_children());
 }
 
+TEST_F(Process, AnOutputThatCannotBeOpenedIsNamedAndNotTheProgramAlone) {
+  ProcessSpec spec = shell("true");
+  spec.output_path = directory_ + "/nowhere/worker-0.stderr";
+  const auto pid = start_process(spec);
+  EXPECT_EQ(pid.status().code(), Code::kConfig);
+  EXPECT_THAT(pid.status().message(), testing::HasSubstr(spec.output_path));
+  EXPECT_FALSE(has_children());
+}
+
 TEST_F(Process, ItLeadsAGroupOfItsOwnAndInheritsNothing) {
   const int leaked = ::open("/dev/null", O_RDONLY);  // not close-on-exec
   sigset_t block;
