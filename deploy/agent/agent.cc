@@ -28,6 +28,7 @@ namespace lockstep {
 namespace {
 
 constexpr int kCheckpointedExit = 75;
+constexpr int64_t kReadFirstMs = 200;
 
 int code_of(const ProcessEnd& end) {
   return end.signal != 0 ? 70 : end.exit_code;
@@ -143,12 +144,14 @@ struct Agent::Impl {
     });
   }
 
-  // An agent that was never in the run has no worker that was, and would wait for a coordinator
-  // that does not come.
+  // Without a Goodbye this agent and its workers would wait for a coordinator that does not come.
+  // One that has arrived, and was not read yet, is read first.
   void on_coordinator_end() {
-    if (was_ready || goodbye || stopping) return;
-    logger.info("stop_requested", "the coordinator ended before this agent could reach it");
-    stop(SIGTERM);
+    loop.call_after(kReadFirstMs, [this] {
+      if (goodbye || stopping || client->is_ready()) return;
+      logger.info("stop_requested", "the coordinator has ended without a word to this agent");
+      stop(SIGTERM);
+    });
   }
 
   // Nothing of the run goes on here without its agent: Ctrl-Z in a terminal.

@@ -5,8 +5,8 @@
 //                       │ │ │ │
 //                       │ │ │ └ stop signal: SIGTERM to every worker; after the grace time SIGKILL
 //                       │ │ │   SIGTSTP, SIGCONT: the workers stop and continue with the agent
-//                       │ │ │   SIGUSR2: the coordinator has ended. An agent that never reached it
-//                       │ │ │   stops; the others have heard, or look (invariant 4)
+//                       │ │ │   SIGUSR2: the coordinator has ended. An agent without a connection
+//                       │ │ │   that has not heard Goodbye stops, as at a stop signal
 //                       │ │ └ a worker ended: told, and started again within its budgets
 //                       │ └ KillWorker: a worker that does not answer; killed if it is our child
 //                       └ SetWorkers: starts more; the coordinator leaves out surplus workers

@@ -10,7 +10,7 @@ from clocks import Clock
 from damage import NOT_ROOT, WAYS, resolve
 from disks import broken
 from evaluations import MIDDLE, evaluated, judge_all
-from jobs import check_script_log, resume_script, start_script
+from jobs import SCRIPT_STEPS, check_script_log, resume_script, start_script
 from kills import MOMENTS, pids_of, send
 from resources import CAUSES, CRASHES, disk, fill
 from stage import BIN, LEASE_S, Skip, kill_at_once, poll, processes_of, shutil
@@ -59,6 +59,20 @@ def full_disk(moment, *victims, stopped=()):
             empty = fill(place)
             kill(run, *victims)
         judge(stage, run, names=CAUSES, mend=empty)
+    return on
+
+
+def full_disk_of_script(*victims):
+    def on(stage):
+        place = disk(stage, "size=80m")
+        run = start_script(stage, slot_ms=20)
+        note_first_step(stage, run)
+        poll(lambda: run.steps() >= SCRIPT_STEPS // 3, "a third of it", run)
+        empty = fill(place)
+        kill(run, *victims)
+        stage.may_abort = True  # a script that is refused shows where it stood
+        judge(stage, run, names=CAUSES, mend=empty, again=lambda: resume_script(stage))
+        check_script_log(run)
     return on
 
 
@@ -234,6 +248,9 @@ def cases():
                    full_disk("middle", victims, stopped=("coordinator",)))
     yield Case("pair/coordinator-frozen+full-disk/middle",
                full_disk("middle", stopped=("coordinator",)))
+    for victims in ("coordinator", "agent"):
+        yield Case(f"pair/full-disk+{victims}-killed/script", full_disk_of_script(victims))
+    yield Case("pair/full-disk/script", full_disk_of_script())
     yield Case("pair/agent-killed+coordinator-stops/script", agent_replaced_at_the_end)
     yield Case("pair/full-disk+stop/middle", stop_on_full_disk)
     for victim in ("coordinator", "agent", "worker"):

@@ -42,7 +42,7 @@ class SupervisedChild {
   bool is_over() const { return !is_running() && !waits_; }
   // True if its last process was killed or crashed.
   bool died() const;
-  // Not by the SIGUSR2 that ends an agent that was started while the run ended.
+  // Not by the SIGUSR2 that ends an agent that has just begun when the run ends.
   bool was_lost() const { return died() && end_.signal != SIGUSR2; }
   void send(int signal) const;
 

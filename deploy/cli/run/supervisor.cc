@@ -246,7 +246,7 @@ struct Supervisor::Impl {
       agent.send(SIGTERM);  // nobody else will tell the workers
       return kill_after(options.grace_ms, "workers were still there after the coordinator's death");
     }
-    // One that was started while the run ended has never been in it.
+    // One that was started meanwhile, or of a coordinator that could not begin, has not heard.
     loop.call_after(kOrphansMs, [this] { agent.send(SIGUSR2); });
     // An agent or worker that missed the end would wait for a coordinator that never returns.
     const int64_t orphans_ms = kOrphansMs + options.more_for_workers_ms;

@@ -3,8 +3,8 @@
 //
 //   coordinator ended ──▶ its code is the run's, or if that is 0 the one of a script that failed
 //                         after its loop; the agent gets `leave_ms` to follow, and
-//                         `more_for_workers_ms`, or ends now (SIGUSR2) if it never reached the
-//                         coordinator
+//                         `more_for_workers_ms`, or ends now (SIGUSR2) if it has not
+//                         heard of the end
 //   coordinator died  ──▶ another one takes over (--take-over); the workers train on meanwhile.
 //                         A coordinator that was never ready starts as before
 //   coordinator superseded ──▶ another machine has it (comm/run/directory/claim.h); the agent stays

@@ -242,17 +242,25 @@ TEST_F(AgentTest, OneThatNeverReachedTheCoordinatorEndsWhenItHearsThatThatOneHas
   server_.reset();
   options_.absent_wait_ms = 600'000;
   start_agent();
-  pump_until([this] { return read_file(directory_ + "/logs/worker-1.stderr", 1).is_ok(); });
+  pump_until([this] { return read_file(directory_ + "/logs/worker-1.stderr", 65'536).is_ok(); });
   ::pthread_kill(thread_.native_handle(), SIGUSR2);
   thread_.join();
 }
 
-TEST_F(AgentTest, OneThatWasInTheRunGoesOnWhenItHearsThatTheCoordinatorHasEnded) {
+TEST_F(AgentTest, OneThatMissedTheEndEndsWhenItHearsOfIt) {
+  start_agent();
+  next();
+  server_.reset();
+  ::pthread_kill(thread_.native_handle(), SIGUSR2);
+  thread_.join();
+}
+
+TEST_F(AgentTest, OneThatIsConnectedGoesOnWhenItHearsThatACoordinatorHasEnded) {
   start_agent();
   next();
   ::pthread_kill(thread_.native_handle(), SIGUSR2);
   say_workers(3);
-  pump_until([this] { return read_file(directory_ + "/logs/worker-2.stderr", 1).is_ok(); });
+  pump_until([this] { return read_file(directory_ + "/logs/worker-2.stderr", 65'536).is_ok(); });
   EXPECT_EQ(end_with(0), 0);
 }
 
