@@ -113,19 +113,24 @@ std::string shadow_of(int fd) {
   return is_file ? state_file("inode-" + std::to_string(info.st_ino)) : std::string();
 }
 
-// Before the first write after a sync: keeps the content that is on the disk.
+// Before the first write after a sync: keeps the content that is on the disk. The copy gets its
+// name when it is whole: a process that is killed while it copies has written nothing yet.
 void before_write(int fd, const std::string& path) {
   if (path.empty() || !remembers()) return;
   const std::string shadow = shadow_of(fd);
-  if (shadow.empty()) return;
-  const int copy = open_really(shadow.c_str(), O_WRONLY | O_CREAT | O_EXCL);
-  if (copy < 0) return;  // it is there
+  if (shadow.empty() || ::access(shadow.c_str(), F_OK) == 0) return;
+  static const auto link_really = real<int (*)(const char*, const char*)>("link");
+  static const auto unlink_really = real<int (*)(const char*)>("unlink");
+  const std::string part = state_file("part-" + std::to_string(::gettid()));
+  const int copy = open_really(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC);
   const int from = open_really(path.c_str(), O_RDONLY);
   char buffer[1 << 16];
   for (ssize_t got = 0; from >= 0 && (got = ::read(from, buffer, sizeof buffer)) > 0;)
     (void)!write_really(copy, buffer, static_cast<size_t>(got));
-  ::close(copy);
+  if (copy >= 0) ::close(copy);
   if (from >= 0) ::close(from);
+  (void)!link_really(part.c_str(), shadow.c_str());  // unless it is there by now
+  unlink_really(part.c_str());
 }
 
 void after_sync(int fd, const std::string& path) {
