@@ -4,10 +4,31 @@
 #include <cstring>
 #include <utility>
 
+#include "comm/base/planted_bug.h"
 #include "coordinator/decide/take_over.h"
 
 namespace lockstep::coordinator {
 namespace {
+
+uint32_t number_of(const std::string& text) {
+  return static_cast<uint32_t>(std::strtoul(text.c_str(), nullptr, 10));
+}
+
+// What people ordered, and were told would happen. Later terms obey it, too.
+void take_orders(const Beginning& beginning, int64_t now_ms, State& state) {
+  if (LOCKSTEP_BUG(kOrderForgotten)) return;
+  for (const auto& [key, value] : beginning.settings) {
+    if (key.starts_with(kKeptSetting))
+      state.workers_of_node[key.substr(std::strlen(kKeptSetting))] = number_of(value);
+    else if (key.starts_with(kLeavingSetting))
+      state.ordered_to_leave.insert(
+          std::strtoull(key.c_str() + std::strlen(kLeavingSetting), nullptr, 10));
+  }
+  const auto stop = beginning.settings.find(kStopSetting);
+  if (stop == beginning.settings.end()) return;
+  state.stop_ms = now_ms;
+  state.stop_reason = stop->second;
+}
 
 // A coordinator that died after it had ended the run has not told everybody.
 void take_end(const Beginning& beginning, State& state) {
@@ -51,16 +72,15 @@ State begin_state(const Beginning& beginning, int64_t now_ms, Experience experie
     const auto found = beginning.settings.find(key);
     return found == beginning.settings.end() ? std::string() : found->second;
   };
-  state.wanted_workers =
-      static_cast<uint32_t>(std::strtoul(setting("workers").c_str(), nullptr, 10));
+  state.wanted_workers = number_of(setting("workers"));
   state.code_hash = setting(kCodeSetting);
   state.state_hash = setting(kStateSetting);
   for (const auto& [key, value] : beginning.settings)
     if (key.starts_with(kNodeSetting))
       state.node_names.restore(key.substr(std::strlen(kNodeSetting)), value);
     else if (key.starts_with(kEmptiedSetting))
-      state.emptied[key.substr(std::strlen(kEmptiedSetting))] =
-          static_cast<uint32_t>(std::strtoul(value.c_str(), nullptr, 10));
+      state.emptied[key.substr(std::strlen(kEmptiedSetting))] = number_of(value);
+  take_orders(beginning, now_ms, state);
   if (beginning.living) take_over(beginning, now_ms, state);
   take_end(beginning, state);
   return state;

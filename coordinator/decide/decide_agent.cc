@@ -220,6 +220,7 @@ Reason on_worker_exit(Turn& turn, KnownAgent& agent, const wire::WorkerExit& mes
   agent.living.erase(message.pid());
   state.experience.left_over.erase({agent.node, message.pid()});
   Member* member = member_of_exit(turn, agent, message);
+  if (member != nullptr) forget_order(turn, member->id);
   const Place place{agent.node, message.local_rank()};
   if (message.will_restart()) {
     state.given_up.erase(place);

@@ -17,14 +17,39 @@ Reason answer(Turn& turn, ConnectionId to, bool ok, const std::string& text) {
   return ok ? Reason::kCommandDone : Reason::kCommandRefused;
 }
 
-// How many workers every node keeps.
-std::map<std::string, uint32_t> kept_workers(const State& state) {
-  std::map<std::string, uint32_t> of_node;
+// How many workers a node's agent keeps running.
+struct Kept {
+  std::string node;
+  uint32_t workers = 0;
+  uint32_t busy = 0;  // that live or are on their way; the places of the others are empty
+};
+
+// In the order of ranks.
+std::vector<Kept> kept_workers(const State& state) {
+  std::map<std::string, Kept> of_node;
   // Agents come back to a coordinator that took over after the members are known: until then a node
   // keeps as many workers as live there, and the agent gets its number with its hello.
-  for (const auto& [process, id] : state.by_process) ++of_node[process.first];
-  for (const auto& [connection, agent] : state.agents) of_node[agent.node] = agent.workers;
-  return of_node;
+  for (const auto& [process, id] : state.by_process) {
+    Kept& kept = of_node[process.first];
+    ++kept.workers;
+    kept.busy += state.members.at(id).is_draining ? 0 : 1;
+  }
+  for (const auto& [connection, agent] : state.agents) {
+    Kept& kept = of_node[agent.node];
+    kept.workers = agent.workers;
+    kept.busy += static_cast<uint32_t>(agent.awaited.size());
+  }
+  for (const Place& place : state.replacements) {
+    if (const auto found = of_node.find(place.node); found != of_node.end()) ++found->second.busy;
+  }
+  std::vector<Kept> all;
+  for (auto& [node, kept] : of_node) {
+    kept.node = node;
+    all.push_back(std::move(kept));
+  }
+  std::sort(all.begin(), all.end(),
+            [](const Kept& a, const Kept& b) { return natural_less(a.node, b.node); });
+  return all;
 }
 
 // Notes that a `scale` took all `had` workers from the node; 0: that is so no more.
@@ -34,23 +59,36 @@ void note_emptied(Turn& turn, const std::string& node, uint32_t had) {
   turn.persist(SettingEntry{kEmptiedSetting + node, had == 0 ? "" : std::to_string(had)});
 }
 
-// How many workers every agent should keep: the last nodes lose workers first, as the last ranks
-// leave first; new ones come where there are fewest.
-std::map<std::string, uint32_t> spread(std::map<std::string, uint32_t> of_node, uint32_t workers) {
-  if (of_node.empty()) return of_node;
+// Empty places go first, then the last nodes lose workers, as the last ranks leave first.
+void take_away(std::vector<Kept>& kept, uint32_t surplus) {
+  for (const bool is_busy_taken : {false, true}) {
+    for (auto it = kept.rbegin(); it != kept.rend() && surplus > 0; ++it) {
+      const uint32_t empty = it->workers - std::min(it->workers, it->busy);
+      const uint32_t less = std::min(is_busy_taken ? it->workers : empty, surplus);
+      it->workers -= less;
+      surplus -= less;
+    }
+  }
+}
+
+// How many workers every agent should keep. New ones come where there are fewest.
+// REQUIRES: there is an agent.
+std::vector<Kept> spread(std::vector<Kept> kept, uint32_t workers) {
   uint32_t sum = 0;
-  for (const auto& [node, count] : of_node) sum += count;
-  for (auto it = of_node.rbegin(); it != of_node.rend() && sum > workers; ++it) {
-    const uint32_t less = std::min(it->second, sum - workers);
-    it->second -= less;
-    sum -= less;
-  }
+  for (const Kept& of_node : kept) sum += of_node.workers;
+  if (sum > workers) take_away(kept, sum - workers);
   for (; sum < workers; ++sum) {
-    ++std::min_element(of_node.begin(), of_node.end(), [](const auto& a, const auto& b) {
-        return a.second < b.second;
-      })->second;
+    ++std::min_element(kept.begin(), kept.end(), [](const Kept& a, const Kept& b) {
+        return a.workers < b.workers;
+      })->workers;
   }
-  return of_node;
+  return kept;
+}
+
+void forget_kept(Turn& turn) {
+  for (const auto& [node, workers] : turn.state.workers_of_node)
+    turn.persist(SettingEntry{kKeptSetting + node, ""});
+  turn.state.workers_of_node.clear();
 }
 
 Reason scale(Turn& turn, ConnectionId connection, uint32_t workers) {
@@ -68,9 +106,8 @@ Reason scale(Turn& turn, ConnectionId connection, uint32_t workers) {
                   "train.slots is " + std::to_string(slots) + ": at most " +
                       counted(slots, "worker") + " have something to do");
   }
-  std::map<std::string, uint32_t> kept = kept_workers(state);
-  std::map<std::string, uint32_t> of_node = spread(kept, workers);
-  if (of_node.empty())
+  const std::vector<Kept> kept = kept_workers(state);
+  if (kept.empty())
     return answer(turn, connection, false,
                   "no node has joined the run yet, so nobody would start the workers; ask again "
                   "when `lockstep status` shows some");
@@ -79,11 +116,14 @@ Reason scale(Turn& turn, ConnectionId connection, uint32_t workers) {
   state.given_up.clear();  // agents are told again how many they keep
   state.change_due = true;
   turn.persist(SettingEntry{"workers", std::to_string(workers)});
-  for (const auto& [node, count] : of_node) {
-    if (count > 0) note_emptied(turn, node, 0);
-    if (count == 0 && kept[node] > 0) note_emptied(turn, node, kept[node]);
+  forget_kept(turn);  // also of nodes that are not here: they come back with their own number
+  const std::vector<Kept> wanted = spread(kept, workers);
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const std::string& node = wanted[i].node;
+    if (wanted[i].workers > 0) note_emptied(turn, node, 0);
+    if (wanted[i].workers == 0 && kept[i].workers > 0) note_emptied(turn, node, kept[i].workers);
+    keep_workers(turn, node, wanted[i].workers);
   }
-  state.workers_of_node = std::move(of_node);
   send_set_workers(turn);
   const std::string what =
       "the run is to have " + counted(workers, "worker") + ", it had " + std::to_string(before);
@@ -92,6 +132,13 @@ Reason scale(Turn& turn, ConnectionId connection, uint32_t workers) {
                 what + (workers > before
                             ? "; new workers join as they come, and training does not wait for them"
                             : "; the last ranks leave at the next boundary"));
+}
+
+// Durable with the answer: a coordinator that takes over before the change is planned leaves the
+// member out, too.
+void order_to_leave(Turn& turn, MemberId id) {
+  if (!turn.state.ordered_to_leave.insert(id).second) return;
+  turn.persist(SettingEntry{kLeavingSetting + std::to_string(id), "1"});
 }
 
 // Too few would stay: the whole run stops at a checkpoint.
@@ -115,9 +162,10 @@ Reason drain_node(Turn& turn, ConnectionId connection, const std::string& node) 
   if (members.empty()) {
     return answer(turn, connection, false, "no worker of the run is on node \"" + node + "\"");
   }
-  state.workers_of_node[node] = 0;
+  keep_workers(turn, node, 0);
   note_emptied(turn, node, 0);
   send_set_workers(turn);
+  for (MemberId id : members) order_to_leave(turn, id);
   for (MemberId id : members) {
     if (is_end(on_drain(turn, turn.at(id), "node " + node + " is drained", 0))) break;
   }
@@ -133,6 +181,7 @@ Reason drain_member(Turn& turn, ConnectionId connection, MemberId id) {
     return answer(turn, connection, false, "no living worker is member " + std::to_string(id));
   }
   const std::string who = describe(turn.state, *member);
+  order_to_leave(turn, id);
   on_drain(turn, *member, "it was asked for", 0);
   return answer(turn, connection, true,
                 who + " leaves" +
@@ -155,6 +204,24 @@ Reason stop(Turn& turn, ConnectionId connection) {
 }
 
 }  // namespace
+
+void keep_workers(Turn& turn, const std::string& node, uint32_t workers) {
+  turn.state.workers_of_node[node] = workers;
+  turn.persist(SettingEntry{kKeptSetting + node, std::to_string(workers)});
+}
+
+bool obey_old_order(Turn& turn, Member& member, MemberId was) {
+  if (!turn.state.ordered_to_leave.contains(was)) return false;
+  forget_order(turn, was);
+  order_to_leave(turn, member.id);
+  on_drain(turn, member, "it was told to leave as member " + std::to_string(was), 0);
+  return true;
+}
+
+void forget_order(Turn& turn, MemberId member) {
+  if (turn.state.ordered_to_leave.erase(member) == 0) return;
+  turn.persist(SettingEntry{kLeavingSetting + std::to_string(member), ""});
+}
 
 void send_set_workers(Turn& turn) {
   for (auto& [connection, agent] : turn.state.agents) {

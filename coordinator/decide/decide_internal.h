@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/base/counted.h"
@@ -68,6 +69,8 @@ bool is_in_lineage(const State& state, Generation generation, Step step);
 void forget_process(State& state, const Member& member);
 bool can_be_suspected(const State& state, const Member& member);  // meets the others in a step
 bool has_agent(const State& state, const std::string& node);
+// node2 before node10. A total order: names that differ only in leading zeros are told apart.
+bool natural_less(std::string_view a, std::string_view b);
 // Sorts by node (with numbers in names compared as numbers), local rank, id. So the ranks of one
 // node are neighbours, and a machine gets the same ranks again after a restart.
 void sort_naturally(const State& state, std::vector<MemberId>& members);
@@ -99,7 +102,15 @@ Reason on_command(Turn& turn, ConnectionId connection, const wire::Command& mess
 // `farewell`: kRunMeAgain if somebody told its process to go, 0 if the run does not want its place
 // any more.
 Reason on_drain(Turn& turn, Member& member, const std::string& why, int farewell);
+// The node's agent is to keep so many workers, also when another coordinator takes over.
+// send_set_workers() must follow.
+void keep_workers(Turn& turn, const std::string& node, uint32_t workers);
 void send_set_workers(Turn& turn);
+// The process of member `was` comes back as this one. True if a command had told it to leave: it
+// leaves now.
+bool obey_old_order(Turn& turn, Member& member, MemberId was);
+// The process of the member has ended.
+void forget_order(Turn& turn, MemberId member);
 // The member is gone from here on. Its connection, or a later one, gets Member.farewell.
 void bid_farewell(Turn& turn, Member& member, const std::string& why);
 

@@ -115,7 +115,7 @@ bool call_others(Turn& turn) {
     if (agent.workers > 0 || missing == 0 || had == state.emptied.end()) continue;
     const uint32_t workers = std::min(missing, had->second);
     missing -= workers;
-    state.workers_of_node[agent.node] = workers;
+    keep_workers(turn, agent.node, workers);
     names += (names.empty() ? "" : ", ") + agent.node + " (" + std::to_string(workers) + ")";
   }
   if (names.empty()) return false;
@@ -153,6 +153,10 @@ Reason gather(Turn& turn, Reason otherwise) {
 
 std::optional<Reason> judge_gathering(Turn& turn) {
   if (turn.state.run != RunState::kGathering) return std::nullopt;
+  if (turn.state.stop_ms) {  // ordered in a term that is over, and nothing is left to stop
+    end_run(turn, 75, "stopped (" + turn.state.stop_reason + "); " + what_remains(turn));
+    return Reason::kEndedStopped;
+  }
   if (const Reason reason = gather(turn, Reason::kNothingDue); reason != Reason::kNothingDue) {
     return reason;
   }

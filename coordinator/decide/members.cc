@@ -17,7 +17,8 @@ size_t digits_at(std::string_view text, size_t at) {
   return end - at;
 }
 
-// node2 before node10. A total order: names that differ only in leading zeros are told apart.
+}  // namespace
+
 bool natural_less(std::string_view a, std::string_view b) {
   size_t i = 0;
   size_t j = 0;
@@ -41,8 +42,6 @@ bool natural_less(std::string_view a, std::string_view b) {
   if ((i < a.size()) != (j < b.size())) return i >= a.size();
   return a < b;
 }
-
-}  // namespace
 
 bool is_open(RunState run) {
   return run == RunState::kPrepared || run == RunState::kStarted;

@@ -18,6 +18,7 @@ void list_member(const LivingGeneration& living, const MemberEntry& entry, int64
   member.heard_ms = now_ms;
   member.disconnected_ms = now_ms;
   member.disconnected_why = "the coordinator was started again";
+  member.is_draining = state.ordered_to_leave.contains(member.id);
   const auto batch = living.batches.find(entry.member);
   if (batch != living.batches.end()) member.acked_batch = batch->second;
   state.by_process[{member.node, member.pid}] = member.id;

@@ -197,6 +197,9 @@ struct FoldEntry {
 
 inline constexpr char kNodeSetting[] = "node ";
 inline constexpr char kEmptiedSetting[] = "emptied ";
+inline constexpr char kKeptSetting[] = "keeps ";
+inline constexpr char kLeavingSetting[] = "leaving ";
+inline constexpr char kStopSetting[] = "stop";           // why the run is to stop
 inline constexpr char kCodeSetting[] = "script code";    // Register.code_hash of the run's workers
 inline constexpr char kStateSetting[] = "script state";  // Register.state_hash; a resume keeps it
 
@@ -205,6 +208,8 @@ struct SettingEntry {
   std::string key;    // "workers": the wanted number. "end": code and message of a run that ended.
                       // kNodeSetting and a node: its machine (state/node_names.h).
                       // kEmptiedSetting and a node: State.emptied
+                      // kKeptSetting and a node: State.workers_of_node
+                      // kLeavingSetting and a member: State.ordered_to_leave
   std::string value;  // empty: removes the key
 };
 

@@ -263,6 +263,8 @@ struct State {
   // Nodes that keep none because the run was given fewer: how many they kept before. Not those that
   // were drained, or never had any.
   std::map<std::string, uint32_t> emptied;
+  // Members that a command told to leave, until their processes have ended.
+  std::set<MemberId> ordered_to_leave;
 
   // Where the lineage stands before the first generation of this term.
   ResumePoint base;

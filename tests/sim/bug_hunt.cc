@@ -80,6 +80,8 @@ const Scenario* scene(Bug bug) {
       return scenario_named("others-join-with-patience");
     case Bug::kEvalReportedByOne:
       return scenario_named("writer-dies-after-an-evaluation");
+    case Bug::kOrderForgotten:
+      return scenario_named("dies-after-a-drain");
     case Bug::kOpenNotCompared:
       return scenario_named("one-reads-other-data-than-the-first");
     case Bug::kOpenTermTrains:

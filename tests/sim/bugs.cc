@@ -43,6 +43,7 @@ const char* bug_name(Bug bug) {
       "dropped-counts",
       "open-not-compared",
       "open-term-trains",
+      "order-forgotten",
       "open-after-the-commit",
       "batch-lost-on-reconnect",
       "closed-gate-lets-in",

@@ -39,6 +39,7 @@ enum class Bug : uint8_t {
   kDroppedCounts,             // a resume takes a checkpoint that was dropped before it was undone
   kOpenNotCompared,           // while a script's facts are open, nobody is compared with the first
   kOpenTermTrains,            // an open term prepares a generation
+  kOrderForgotten,            // a take-over does not know whom a command told to leave
   kOpenAfterTheCommit,        // a term does not look whether the journal has the facts already
   // worker/session/
   kBatchLostOnReconnect,  // a sent but unacknowledged batch is not sent again

@@ -103,6 +103,8 @@ std::unique_ptr<Check> make_evaluation_check(World& world, SharedLedger ledger,
 std::unique_ptr<Check> make_best_check(World& world, SharedLedger ledger);
 // What a run is stands in the journal before anybody trains, once and for all. check_identity.cc
 std::unique_ptr<Check> make_identity_check(World& world, Cluster& cluster);
+// Commands that were answered with yes hold in every later term. check_orders.cc
+std::unique_ptr<Check> make_order_check(World& world, Cluster& cluster);
 // At the end: all steps proven by records that agree with the plan, and nobody left. check_end.cc
 std::unique_ptr<Check> make_end_check(World& world, Cluster& cluster, SharedLedger ledger);
 

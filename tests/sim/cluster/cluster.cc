@@ -173,7 +173,7 @@ SimWorker* Cluster::worker_named(const std::string& name) const {
   return nullptr;
 }
 
-void Cluster::command(const wire::Command& command) {
+void Cluster::command(const wire::Command& command, const std::function<void()>& on_yes) {
   if (!world_.endpoint) return;
   rpc::RpcClient::Options options;
   options.address = [address = world_.endpoint->control]() -> Result<rpc::Address> {
@@ -189,9 +189,10 @@ void Cluster::command(const wire::Command& command) {
     *envelope.mutable_command() = command;
     (void)commands_[index]->send(envelope);
   };
-  handlers.on_message = [this, index](wire::Envelope&& envelope) {
+  handlers.on_message = [this, index, on_yes](wire::Envelope&& envelope) {
     world_.trace.add("command-answer", "command", envelope.command_answer().ok(), 0,
                      envelope.command_answer().message());
+    if (on_yes && envelope.command_answer().ok()) on_yes();
     world_.loop.post([this, index] { commands_[index]->close(); });
   };
   handlers.on_lost = [this, index](const Status&) {

@@ -39,7 +39,8 @@ class Cluster {
   // The run has ended or is about to: newcomers come too late.
   bool is_ending() const;
   // `lockstep scale`, `lockstep drain`: a connection that sends one command.
-  void command(const wire::Command& command);
+  // `on_yes`: the coordinator has answered that it will happen.
+  void command(const wire::Command& command, const std::function<void()>& on_yes = nullptr);
 
   World& world() { return world_; }
 

@@ -54,6 +54,12 @@ std::string ended_all_the_same(const Outcome& outcome) {
   return outcome.seen.terms < 2 ? "the coordinator did not die" : "";
 }
 
+std::string stopped_by_order(const Outcome& outcome) {
+  if (!outcome.stuck.empty()) return outcome.stuck;
+  if (outcome.seen.terms < 2) return "the coordinator did not die";
+  return outcome.starts == 2 ? "" : "the run did not stop";
+}
+
 // One member cannot hear of a change; then the coordinator dies, and the others switch or do not.
 void one_misses_change(Script& s) {
   s.at(Moment::kApplied, static_cast<uint64_t>(s.between(8, 30)), [&s](const std::string& name) {
@@ -65,6 +71,40 @@ void one_misses_change(Script& s) {
   });
   s.at(Moment::kPlanned, 1, [&s](const std::string&) {
     s.later(s.between(0, 20), [&s] { s.cluster().coordinator()->kill(); });
+  });
+}
+
+wire::Command drain_of(const SimWorker& worker) {
+  wire::Command command;
+  command.set_drain_member(worker.member());
+  return command;
+}
+
+// The coordinator dies as soon as it has said yes.
+void order_and_kill(Script& s, const wire::Command& command) {
+  s.cluster().command(command, [&s] { s.later(0, [&s] { s.cluster().coordinator()->kill(); }); });
+}
+
+// A worker is on its way out, so that the change for the next order cannot be planned yet.
+void dies_after_an_order(Script& s, const std::function<wire::Command(Script&)>& order) {
+  s.at(Moment::kApplied, static_cast<uint64_t>(s.between(8, 30)), [&s, order](const std::string&) {
+    s.later(0, [&s, order] {
+      s.cluster().command(drain_of(*s.cluster().workers().front()), [&s, order] {
+        s.later(0, [&s, order] { order_and_kill(s, order(s)); });
+      });
+    });
+  });
+}
+
+// A worker dies, and the others hear of the stop with their next start only.
+void dies_after_a_stop(Script& s) {
+  s.at(Moment::kBeforePublish, static_cast<uint64_t>(s.between(8, 40)),
+       [&s](const std::string& name) { s.kill(name); });
+  s.at(Moment::kClosing, 1, [&s](const std::string& name) {
+    if (SimWorker* worker = s.worker(name)) worker->stall(500);
+    wire::Command command;
+    command.set_stop(true);
+    s.later(0, [&s, command] { order_and_kill(s, command); });
   });
 }
 
@@ -107,6 +147,8 @@ std::string refused(const Outcome& outcome) {
 }  // namespace
 
 std::vector<Scenario> scenarios_of_coordinators() {
+  WorldOptions long_one = four();
+  long_one.steps = 80;
   WorldOptions evaluated = four();
   evaluated.steps = 60;
   evaluated.eval_every = 1;
@@ -119,6 +161,22 @@ std::vector<Scenario> scenarios_of_coordinators() {
        [](Script& s) { dies_after(s, GenerationState::kStarted); }, taken_over},
       {"dies-with-the-end", four(), dies_with_the_end, ended_all_the_same},
       {"one-misses-a-change", four(), one_misses_change, taken_over},
+      {"dies-after-a-drain", long_one,
+       [](Script& s) {
+         dies_after_an_order(
+             s, [](Script& script) { return drain_of(*script.cluster().workers().back()); });
+       },
+       taken_over},
+      {"dies-after-a-drain-of-a-node", long_one,
+       [](Script& s) {
+         dies_after_an_order(s, [](Script&) {
+           wire::Command command;
+           command.set_drain_node("n1");
+           return command;
+         });
+       },
+       taken_over},
+      {"dies-after-a-stop", long_one, dies_after_a_stop, stopped_by_order},
       {"restarted-twice-in-a-transfer", four(), restarted_twice_in_transfer, taken_over},
       {"stands-still-among-evaluations", evaluated, stands_still_among_evaluations,
        [](const Outcome& outcome) { return outcome.stuck; }},

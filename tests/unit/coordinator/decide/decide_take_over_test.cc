@@ -100,6 +100,95 @@ TEST(TakeOver, AScaleBeforeTheAgentIsBackReachesIt) {
   EXPECT_EQ(w.sent(World::kAgent).back().set_workers().workers(), 3u);
 }
 
+// The journal of a run whose coordinator dies right after its last answer.
+Beginning after_death_of_coordinator(World& w) {
+  Beginning b = living_term();
+  b.settings = w.journal.load()->settings;
+  return b;
+}
+
+wire::Command drain_of_member(MemberId id) {
+  wire::Command command;
+  command.set_drain_member(id);
+  return command;
+}
+
+TEST(TakeOver, ADrainThatWasAnsweredAndNotPlannedYetIsStillDue) {
+  World before(small_options(2, 100), living_term());
+  before.join(1, back(1, 4, 10));
+  ASSERT_EQ(before.command(drain_of_member(2)), Reason::kCommandDone);
+  ASSERT_FALSE(before.state.planned) << "member 2 is away";
+  World w(small_options(2, 100), after_death_of_coordinator(before));
+  w.join(1, back(1, 4, 10));
+  w.join(2, back(2, 4, 10));
+  ASSERT_TRUE(w.state.planned);
+  EXPECT_EQ(w.state.planned->ranks, std::vector<MemberId>{1});
+  w.switched(1, w.state.planned->generation, 21);
+  w.hello(World::kAgent, {1000, 1001});
+  EXPECT_TRUE(w.state.ordered_to_leave.contains(2));
+  w.exit(World::kAgent, 1001, 0, 0);
+  EXPECT_FALSE(w.state.ordered_to_leave.contains(2)) << "the order is carried out";
+}
+
+TEST(TakeOver, AProcessThatWasDrainedDoesNotComeBackAsANewMember) {
+  World before(small_options(2, 100), living_term());
+  ASSERT_EQ(before.command(drain_of_member(2)), Reason::kCommandDone);
+  Beginning b = after_death_of_coordinator(before);
+  b.living->start.mutable_members()->RemoveLast();  // it was left out, and has not heard so
+  b.living->members.pop_back();
+  b.living->start.mutable_members(0)->mutable_slots()->set_end(4);
+  World w(small_options(2, 100), b);
+  w.join(1, back(1, 4, 10));
+  EXPECT_EQ(w.join(2, back(2, 4, 10)), Reason::kDrainRequested);
+  EXPECT_TRUE(w.sent(2).back().has_goodbye());
+  EXPECT_FALSE(w.state.planned);
+  // Nor under its newer number, if that coordinator dies, too.
+  EXPECT_TRUE(w.state.ordered_to_leave.contains(3));
+  EXPECT_FALSE(w.state.ordered_to_leave.contains(2));
+}
+
+TEST(TakeOver, ADrainedNodeKeepsNoWorkersAlsoIfItsAgentHasNotHeardSo) {
+  World before(small_options(2, 100), living_term());
+  wire::Command command;
+  command.set_drain_node("n");
+  ASSERT_EQ(before.command(command), Reason::kCommandDone);
+  ASSERT_TRUE(before.state.stop_ms) << "nobody would stay";
+  World w(small_options(2, 100), after_death_of_coordinator(before));
+  w.hello(World::kAgent, {1000, 1001});
+  ASSERT_FALSE(w.sent(World::kAgent).empty());
+  EXPECT_EQ(w.sent(World::kAgent).back().set_workers().workers(), 0u);
+  w.join(1, back(1, 4, 10));
+  EXPECT_TRUE(w.sent(1).back().has_stop());
+}
+
+TEST(TakeOver, AScaleThatWasAnsweredReachesAnAgentThatHasNotHeardOfIt) {
+  World before(small_options(2, 100), living_term());
+  before.hello(World::kAgent, {1000, 1001});
+  wire::Command command;
+  command.set_scale_to(3);
+  ASSERT_EQ(before.command(command), Reason::kCommandDone);
+  World w(small_options(2, 100), after_death_of_coordinator(before));
+  w.hello(World::kAgent, {1000, 1001});
+  ASSERT_FALSE(w.sent(World::kAgent).empty());
+  EXPECT_EQ(w.sent(World::kAgent).back().set_workers().workers(), 3u);
+}
+
+TEST(TakeOver, AStopThatWasAnsweredIsAStopForTheNextCoordinator) {
+  World before(small_options(2, 100), living_term());
+  wire::Command command;
+  command.set_stop(true);
+  ASSERT_EQ(before.command(command), Reason::kCommandDone);
+  World w(small_options(2, 100), after_death_of_coordinator(before));
+  w.join(1, back(1, 4, 10));
+  EXPECT_TRUE(w.sent(1).back().has_stop());
+  // Or nothing is left to stop: the term would begin from a checkpoint.
+  Beginning b = after_death_of_coordinator(before);
+  b.living.reset();
+  World v(small_options(2, 100), b);
+  EXPECT_EQ(v.wait(100), Reason::kEndedStopped);
+  EXPECT_EQ(v.ends.back().exit_code, 75);
+}
+
 TEST(TakeOver, ReportsFromBeforeCountOnce) {
   Beginning b = living_term();
   World helper(small_options(2, 100));

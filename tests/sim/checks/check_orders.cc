@@ -1,0 +1,66 @@
+// What was answered with yes happens, whoever coordinates next: a worker that was to leave stays
+// one that is to leave, and a stop stays a stop, until the run ends or its user resumes it.
+#include "tests/sim/checks/checks.h"
+
+namespace lockstep::sim {
+namespace {
+
+using coordinator::Member;
+using coordinator::RunState;
+using coordinator::State;
+
+class OrderCheck final : public Check {
+ public:
+  OrderCheck(World& world, Cluster& cluster) : world_(world), cluster_(cluster) {}
+
+  void on_message(const std::string& from, const std::string&,
+                  const wire::Envelope& message) override {
+    const SimCoordinator* coordinator = cluster_.coordinator();
+    if (coordinator == nullptr || !coordinator->is_alive() || coordinator->server() == nullptr)
+      return;
+    if (std::exchange(starts_, cluster_.starts()) != cluster_.starts()) {
+      leaving_.clear();
+      stops_ = false;
+    }
+    const State& state = coordinator->server()->state();
+    if (from == coordinator->name() && message.command_answer().ok()) note(state);
+    if (state.run != RunState::kEnded && state.run != RunState::kTermEnded) judge(state);
+  }
+
+ private:
+  static bool is_alive(const Member& member) {
+    return member.state != coordinator::MemberState::kDead &&
+           member.state != coordinator::MemberState::kGone;
+  }
+
+  // A worker that somebody else told to go says so to every coordinator by itself.
+  void note(const State& state) {
+    for (const auto& [id, member] : state.members)
+      if (member.is_draining && member.farewell == 0) leaving_.insert(member.pid);
+    stops_ = stops_ || (state.stop_ms && !state.is_shrinking);
+  }
+
+  void judge(const State& state) {
+    for (const auto& [id, member] : state.members) {
+      if (!is_alive(member) || member.is_draining || leaving_.count(member.pid) == 0) continue;
+      world_.fail("orders", "member " + std::to_string(id) + " (pid " + std::to_string(member.pid) +
+                                ") was told to leave, and this term does not know it");
+    }
+    if (stops_ && (!state.stop_ms || state.is_shrinking))
+      world_.fail("orders", "the run was to stop, and this term does not know it");
+  }
+
+  World& world_;
+  Cluster& cluster_;
+  uint32_t starts_ = 0;
+  std::set<uint32_t> leaving_;  // pids, which are never used twice
+  bool stops_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Check> make_order_check(World& world, Cluster& cluster) {
+  return std::make_unique<OrderCheck>(world, cluster);
+}
+
+}  // namespace lockstep::sim

@@ -1,0 +1,87 @@
+// Which nodes a `scale` takes workers from.
+#include <optional>
+
+#include "tests/unit/coordinator/world.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+wire::Command to_workers(uint32_t workers) {
+  wire::Command command;
+  command.set_scale_to(workers);
+  return command;
+}
+
+constexpr ConnectionId kFarAgent = 51;
+
+// What the last event told the other agent to keep; nothing: no news.
+std::optional<uint32_t> told_to_far_agent(const World& w) {
+  std::optional<uint32_t> told;
+  for (const wire::Envelope& e : w.sent(kFarAgent))
+    if (e.has_set_workers()) told = e.set_workers().workers();
+  return told;
+}
+
+// The agent of node `other` keeps one worker, and it is there; that of node n keeps two, one of
+// which died and is not started again.
+World two_nodes_with_an_empty_place(const std::string& other) {
+  World w(small_options(3, 100));
+  for (ConnectionId c : {1, 2}) w.join(c);
+  wire::Register far = World::registration(2);
+  far.set_node(other);
+  w.join(3, far);
+  w.promise(1), w.promise(2), w.promise(3);
+  w.hello(World::kAgent, {1000, 1001});
+  wire::Envelope e;
+  e.mutable_agent_hello()->set_node(other);
+  e.mutable_agent_hello()->set_workers(1);
+  e.mutable_agent_hello()->add_living(1002);
+  w.say(kFarAgent, e);
+  w.kill(2);
+  w.promise_at(1, 0);
+  w.promise_at(3, 0);
+  return w;
+}
+
+TEST(Scale, AScaleTakesEmptyPlacesBeforeWorkersThatLive) {
+  World w = two_nodes_with_an_empty_place("o");
+  ASSERT_EQ(w.state.run, RunState::kStarted);
+  EXPECT_EQ(w.command(to_workers(2)), Reason::kCommandDone);
+  EXPECT_FALSE(told_to_far_agent(w)) << "two live, and two are wanted";
+  EXPECT_EQ(w.sent(World::kAgent).back().set_workers().workers(), 1u);
+  EXPECT_TRUE(w.state.emptied.empty());
+  EXPECT_FALSE(w.state.planned);
+}
+
+TEST(Scale, AScaleDoesNotEmptyTheNodeOfTheOnlyWorkerThatLives) {
+  World w = two_nodes_with_an_empty_place("o");
+  w.kill(1);
+  w.promise_at(3, 0);
+  ASSERT_EQ(w.state.run, RunState::kStarted);
+  EXPECT_EQ(w.command(to_workers(1)), Reason::kCommandDone);
+  EXPECT_FALSE(told_to_far_agent(w));
+  EXPECT_EQ(w.sent(World::kAgent).back().set_workers().workers(), 0u);
+}
+
+// Ranks follow the numbers in names, so the worker of o10 is the last one.
+TEST(Scale, AScaleTakesFromTheNodeWhoseWorkersLeave) {
+  World w(small_options(2, 100));
+  for (const ConnectionId c : {1, 2}) {
+    wire::Register m = World::registration(static_cast<uint32_t>(c) - 1);
+    m.set_node(c == 1 ? "o9" : "o10");
+    w.join(c, m);
+    wire::Envelope e;
+    e.mutable_agent_hello()->set_node(m.node());
+    e.mutable_agent_hello()->set_workers(1);
+    e.mutable_agent_hello()->add_living(m.pid());
+    w.say(c == 1 ? World::kAgent : kFarAgent, e);
+  }
+  w.promise(1), w.promise(2);
+  EXPECT_EQ(w.command(to_workers(1)), Reason::kCommandDone);
+  EXPECT_EQ(told_to_far_agent(w), 0u);
+  EXPECT_TRUE(w.sent(World::kAgent).empty());
+  EXPECT_EQ(w.state.planned->ranks, std::vector<MemberId>{1});
+}
+
+}  // namespace
+}  // namespace lockstep::coordinator
