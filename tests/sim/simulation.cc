@@ -77,12 +77,12 @@ void leave_witnesses(std::vector<FaultSpec>& faults) {
 }
 
 std::vector<FaultSpec> draw_from_one_stream(uint64_t seed) {
-  constexpr auto kKinds = static_cast<uint64_t>(FaultKind::kSlow) + 1;
+  constexpr auto kDrawn = static_cast<uint64_t>(FaultKind::kSlow) + 1;
   Prng prng(stream_key({seed, 13}));
   std::vector<FaultSpec> faults;
   const uint64_t count = prng.below(4);
   for (uint64_t i = 0; i < count; ++i)
-    faults.emplace_back(static_cast<FaultKind>(prng.below(kKinds)));
+    faults.emplace_back(static_cast<FaultKind>(prng.below(kDrawn)));
   return faults;
 }
 

@@ -50,6 +50,7 @@ Result<TrainReport> train_rank(const TrainOptions& options, const RankBackend& b
                       .slot_runs = {},
                       .bucket_bounds = {},
                       .total_steps = options.warmup_steps + options.steps,
+                      .ends = {},
                       .skips = {}};
   for (uint32_t r = 0; r < options.ranks; ++r)
     view.slot_runs.push_back({slots * r / options.ranks, slots * (r + 1) / options.ranks});
