@@ -33,9 +33,10 @@ void add_facts(const wire::JobSpec& job, const wire::DataFacts& facts,
   entries.push_back({kSamplesKey, std::to_string(facts.train_samples())});
   entries.push_back({kEvalFingerprintKey, facts.eval_fingerprint()});
   entries.push_back({kEvalSamplesKey, std::to_string(facts.eval_samples())});
-  const uint64_t order_version = lockstep::order_version({.has_blocks = block_shuffle(job.data()).is_on(),
-                                                .has_classes = job.data().length_classes() > 0,
-                                                .is_mixed = job.data().mix_size() > 0});
+  const uint64_t order_version =
+      lockstep::order_version({.has_blocks = block_shuffle(job.data()).is_on(),
+                               .has_classes = job.data().length_classes() > 0,
+                               .is_mixed = job.data().mix_size() > 0});
   entries.push_back({kOrderVersionKey, std::to_string(order_version)});
   for (int i = 0; i < facts.mixed_size(); ++i) {
     const wire::MixedFacts& mixed = facts.mixed(i);

@@ -1,7 +1,7 @@
 // `lockstep agent JOB.yaml --run-dir DIR` under a launcher, one process a rank. Rank 0 is a whole
-// run (run_in_directory.h) whose agent keeps the workers of this rank. Every other rank waits for the run
-// that rank 0 prepares (launch_record.h), and is an agent. No rank ends before the run does, and
-// all end with its exit code.
+// run (run_in_directory.h) whose agent keeps the workers of this rank. Every other rank waits for
+// the run that rank 0 prepares (launch_record.h), and is an agent. No rank ends before the run
+// does, and all end with its exit code.
 //
 // The same command line continues a run: it resumes the run in the directory if the job is the
 // same, and refuses another job. A run with nothing left to do says so and ends with 0.
