@@ -117,7 +117,7 @@ diff_base() {
 
 # The version is pinned: each formats and finds other things.
 format_tier() {
-  local base files=()
+  local base built_here files=()
   mapfile -t files < <(git ls-files '*.cc' '*.h' '*.cu' '*.cuh')
   if clang-format-14 --dry-run -Werror "${files[@]}" >"$1" 2>&1; then
     passed=$((passed + 1))
@@ -126,7 +126,14 @@ format_tier() {
     failed_check 1 "git ls-files '*.cc' '*.h' '*.cu' '*.cuh' | xargs clang-format-14 -i"
   fi
   base=$(diff_base)
-  mapfile -t files < <([[ -z $base ]] || git diff --name-only --diff-filter=d "$base" -- '*.cc')
+  # With renames found: a file that only moved has nothing new.
+  if [[ -n $base ]]; then
+    git diff -M -U0 --diff-filter=d "$base" -- '*.cc' |
+      python3 tests/harness/patch_of_code.py >build/logs/tidy.patch
+  else
+    : >build/logs/tidy.patch
+  fi
+  mapfile -t files < <(sed -n 's|^+++ b/||p' build/logs/tidy.patch)
   say "  clang-tidy on what ${#files[@]} sources have that ${base:0:12} has not ..."
   ((${#files[@]} > 0)) || return 0
   configure_and_build . tidy "$1" generated_headers || {
@@ -137,10 +144,10 @@ format_tier() {
   mapfile -t files < <(printf '%s\n' "${files[@]}" |
     grep -xFf <(sed -n "s|^ *\"file\": \"$PWD/\(.*\)\".*|\1|p" build/tidy/compile_commands.json))
   ((${#files[@]} > 0)) || return 0
+  built_here=$(printf '%s\n' "${files[@]}" | sed 's/[.+]/\\&/g' | paste -sd '|')
   # It ends with 0 whatever it finds.
-  if ! git diff -U0 "$base" -- "${files[@]}" |
-    clang-tidy-diff-14.py -clang-tidy-binary clang-tidy-14 -p1 -path build/tidy -quiet \
-      -j "$(nproc)" -regex '.*\.cc' >build/logs/tidy.log 2>&1 ||
+  if ! clang-tidy-diff-14.py -clang-tidy-binary clang-tidy-14 -p1 -path build/tidy -quiet \
+    -j "$(nproc)" -regex "($built_here)" <build/logs/tidy.patch >build/logs/tidy.log 2>&1 ||
     grep -Eq ' (warning|error): ' build/logs/tidy.log; then
     grep -E ' (warning|error): ' build/logs/tidy.log | sort -u | head -n 10 >&2
     failed_check 1 "clang-tidy-14 -p build/tidy FILE   # findings: build/logs/tidy.log"

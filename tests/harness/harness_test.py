@@ -10,6 +10,7 @@ import unittest
 
 import harness
 from harness import DEADLINE_S, LockstepTest, Run
+from patch_of_code import code_of
 from ports import held_port
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -118,6 +119,18 @@ class HeldPorts(unittest.TestCase):
                 server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 server.bind(("127.0.0.1", port))
                 server.listen()
+
+
+class PatchOfCode(unittest.TestCase):
+    def test_what_only_moved_or_only_changed_its_includes_is_left_out(self):
+        moved = ["diff --git a/x.cc b/y.cc\n", "rename from x.cc\n", "rename to y.cc\n"]
+        names = ["diff --git a/a.cc b/b.cc\n", "--- a/a.cc\n", "+++ b/b.cc\n"]
+        include = ["@@ -1 +1 @@\n", '-#include "a.h"\n', '+#include "b.h"\n']
+        code = ["@@ -9,0 +10,2 @@\n", "+\n", "+  return ++at;\n"]
+        gone = ["@@ -20 +21,0 @@\n", "-  return 7;\n"]
+        self.assertEqual(list(code_of(moved + names + include)), [])
+        self.assertEqual(list(code_of(moved + names + include + code + gone + moved)), names + code)
+        self.assertEqual(list(code_of(names + code + names + code)), 2 * (names + code))
 
 
 if __name__ == "__main__":
