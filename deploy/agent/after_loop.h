@@ -1,5 +1,6 @@
-// A script that fails after its loop. The run is complete then, and its coordinator has ended, so
-// the worker tells its agent by its last words, and the agent `lockstep run` by a line of its log.
+// Reports a script that fails after its loop. The run is complete then, and its coordinator has
+// ended. So the worker tells its agent in its last words, and the agent tells `lockstep run` in a
+// line of its log.
 //
 // Thread-safety: plain values.
 #pragma once
@@ -11,14 +12,14 @@
 
 namespace lockstep {
 
-// What the agent's log says of a worker whose script failed so; empty: it did not.
+// The line for the agent's log if the worker's script failed so; empty: it did not.
 std::string failure_after_loop(const WorkerEnd& worker);
 
-// What the log's lines say.
+// The first such failure in the lines of the agent's log.
 struct AfterLoop {
   int exit_code = 0;  // of the first script that failed so; 0: none did
   std::string what;   // in words
-  // True if it is there now and was not before.
+  // True if `lines` have a failure, and no earlier lines had one.
   bool see(const std::vector<std::string>& lines);
 };
 

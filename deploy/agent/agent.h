@@ -63,7 +63,7 @@ struct AgentOptions {
   std::string preload = {};                   // the library of cluster.malloc; empty: none
   std::string coordinator_program;            // path of lockstep-coordinator
   std::string nvml_library = nvml::kLibrary;  // tells about this machine's GPUs
-  // Tells the person at the console what the agent's log has, too, if nobody else can; may be
+  // Repeats a line of the agent's log to the person at the console if no other process can; may be
   // empty.
   std::function<void(const std::string&)> tell = {};
   rpc::Token token;
@@ -76,8 +76,8 @@ class Agent {
   Agent(AgentOptions options, Logger& logger);
   ~Agent();
 
-  // Returns when the run is over here, with the exit code for the process: that of the
-  // coordinator's Goodbye, else of the first worker that failed and was not restarted, else 0.
+  // Returns the exit code for the process when the run is over here: the code of the coordinator's
+  // Goodbye, else of the first worker that failed and was not restarted, else 0.
   int run();
 
   // How run() ended.

@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// Where a library of the system may be: LD_LIBRARY_PATH, then the usual directories.
+// The directories that may hold a library of the system: LD_LIBRARY_PATH, then the usual ones.
 std::vector<std::string> library_directories();
 
 // The path of the library for a value of cluster.malloc; empty for "system", and for "" of an older

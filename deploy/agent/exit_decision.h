@@ -4,9 +4,9 @@
 //               A worker that dies soon after every start waits longer each time
 //   preemption  SIGTERM to this worker alone, which exited with 75 or had not come so far: restart,
 //               within a budget of its own
-//   resize      fewer workers are wanted: neither restart nor count. If one dies whom the
-//   coordinator
-//               meant to keep, too few are here once the one that it leaves out has gone: restart
+//   resize      fewer workers are wanted: neither restart nor count. If a worker dies that the
+//               coordinator meant to keep, too few are here once the one that the coordinator
+//               leaves out has gone: restart
 //
 // Thread-safety: pure functions and values.
 #pragma once
@@ -21,7 +21,7 @@ namespace lockstep {
 struct ExitFacts {
   ProcessEnd end;
   bool run_is_over = false;     // the coordinator has said goodbye
-  bool stop_requested = false;  // somebody asked this agent to stop
+  bool stop_requested = false;  // this agent was asked to stop
   bool is_wanted = true;        // without it fewer workers would be here than wanted
   bool has_lost_other = false;  // another one died as surplus since the wanted number changed
   uint32_t crashes_left = 0;    // of this worker's budgets

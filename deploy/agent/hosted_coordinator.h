@@ -11,9 +11,9 @@
 // Invariants
 //   1. At most one coordinator of ours lives.
 //   2. A coordinator whose budget is spent, or that cannot work, is not restarted here; the agent
-//      waits for that of another agent.
+//      waits for the coordinator of another agent.
 //
-// Thread-safety: one thread, that of the parent-death signal (process.h).
+// Thread-safety: one thread, the one with the parent-death signal (process.h).
 #pragma once
 
 #include <sys/types.h>
@@ -36,7 +36,7 @@ struct HostedCoordinatorOptions {
   std::string node;
   std::string log_node;  // worker_slots.h
   // False if the coordinator has a name (comm.advertise), under which others would not find ours.
-  // Whoever gave it the name starts another one there.
+  // The system that gave the name, such as Kubernetes, starts another one there.
   bool may_claim = true;
 };
 
@@ -48,7 +48,7 @@ class HostedCoordinator {
   std::optional<int> look(int64_t now_ms);
   void connected() { watch_.forget(); }
 
-  // What to do about a reaped process.
+  // The decision about a reaped process.
   struct Ended {
     bool was_ours = false;
     std::optional<int64_t> restart_after_ms;  // then start_again()

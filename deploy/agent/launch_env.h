@@ -3,7 +3,7 @@
 //
 //   by hand   LOCKSTEP_RANK, LOCKSTEP_WORLD_SIZE, LOCKSTEP_LOCAL_RANK, LOCKSTEP_LOCAL_WORLD_SIZE
 //   Open MPI  OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE; before Slurm's, which inside
-//             an allocation are those of mpirun's daemons, not of ranks. Without mpirun's parameter
+//             an allocation describe mpirun's daemons, not ranks. Without mpirun's parameter
 //             orte_allowed_exit_without_sync all ranks end with the first process that dies after
 //             it has begun MPI
 //   Hydra     PMI_RANK, PMI_SIZE, MPI_LOCALRANKID, MPI_LOCALNRANKS: mpiexec of MPICH and Intel MPI.
@@ -15,9 +15,9 @@
 //             workers. LOCKSTEP_POD_ROLE: coordinator is rank 0 without workers, worker the rank
 //             after its index; without one the index is the rank
 //   srun      SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID, SLURM_STEP_TASKS_PER_NODE; only
-//             within a step (SLURM_STEP_ID): in the batch script they name nothing. Whoever sees
-//             fewer GPUs (CUDA_VISIBLE_DEVICES) than the job has here (SLURM_GPUS_ON_NODE) was
-//             given them alone, as by --gpus-per-task
+//             within a step (SLURM_STEP_ID): in the batch script they name nothing. If a
+//             process sees fewer GPUs (CUDA_VISIBLE_DEVICES) than the job has here
+//             (SLURM_GPUS_ON_NODE), they are its own, as by --gpus-per-task
 //
 // The launch's name, which no other launch has, is LOCKSTEP_LAUNCH_ID, else made of variables that
 // the launcher sets alike for all processes. On Kubernetes it is the Job's name: a new pod belongs
@@ -64,9 +64,9 @@ using ReadVariable = std::function<const char*(const char* name)>;
 
 Result<LaunchEnv> read_launch_env(const ReadVariable& read);
 
-// True for a variable by which a launcher tells a process its place in a group: those above, those
-// of launchers without a row, and the meeting point of torchrun. An agent keeps them from scripts,
-// whose libraries would open a process group of their own.
+// True for a variable by which a launcher tells a process its place in a group: the variables
+// above, the variables of launchers without a row, and the meeting point of torchrun. An agent
+// keeps them from scripts, whose libraries would open a process group of their own.
 bool is_launch_variable(std::string_view name);
 
 // The name that the coordinator knows this machine by: LOCKSTEP_NODE, such as a pod's name, which

@@ -9,7 +9,7 @@
 //   rank 0                                       rank 1, 2, ...
 //   locks the directory ──▶ preparing            waits
 //     reads data, writes the run's files
-//     while that goes on ──▶ beat + 1            waits on: somebody is at it
+//     while that goes on ──▶ beat + 1            waits on: rank 0 is at it
 //   starts the coordinator ──▶ running           starts its worker; finds coordinator.json, which
 //                                                rank 0 has removed if it was an earlier launch's
 //   the run is over, all is said ──▶ ended, C    hears the coordinator's goodbye, then waits for
@@ -21,8 +21,8 @@
 // Invariants
 //   1. A record counts only for the launch that it names, so what a killed launch left says nothing
 //      to the next one. The ID is the launcher's (launch_env.h); no clock is compared.
-//   2. Rank 0 writes `running` after job.pb, facts.pb and token, so that readers find those of this
-//      launch. `ended` is its last act: mpirun kills all ranks as soon as one ends with a code
+//   2. Rank 0 writes `running` after job.pb, facts.pb and token, so that readers find the files of
+//      this launch. `ended` is its last act: mpirun kills all ranks as soon as one ends with a code
 //      other than 0, so no rank does before rank 0 has said everything.
 //   3. With two launches in one directory, the second rank 0 gets no lock and writes only its
 //      refusal, so no rank of the second launch follows the first.
@@ -96,7 +96,7 @@ class LaunchRecorder {
   std::optional<int64_t> beat_ms_;  // of the last one
 };
 
-// What a waiting rank concludes from the records it sees. Pure.
+// Tells a waiting rank what follows from the records that it sees. Pure.
 class LaunchWait {
  public:
   enum class Verdict { kWait, kJoin, kEnded, kGiveUp };

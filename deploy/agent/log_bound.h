@@ -6,9 +6,9 @@
 //   FILE    beginning | a line that says so | what came since
 //   FILE.1  the newest part at that time
 //
-// What the process writes between the copy and the cut, a few microseconds later, is lost.
+// Output between the copy and the cut, a few microseconds later, is lost.
 //
-// Thread-safety: free functions. REQUIRES: whoever writes the file has opened it with O_APPEND.
+// Thread-safety: free functions. REQUIRES: the writer has opened the file with O_APPEND.
 #pragma once
 
 #include <cstdint>

@@ -29,7 +29,7 @@ struct ProcessSpec {
   int parent_death_signal = 0;    // 0: none
   int kept_descriptor = -1;       // the same number there; -1: none
   std::string preload = {};       // a library in front of LD_PRELOAD; empty: none
-  // "NAME=value": beside this process's own variables, in the place of one of the same name.
+  // "NAME=value": added to this process's own variables; replaces one of the same name.
   std::vector<std::string> env = {};
   // True for names of this process's own variables that the child does not get; null: it gets all.
   bool (*is_left_out)(std::string_view name) = nullptr;
@@ -65,13 +65,13 @@ Reaped reap_one();
 // Waits until a child has ended.
 ProcessEnd wait_for_end(pid_t pid);
 
-// The program `name` beside the running one, e.g. "/opt/lockstep/bin/lockstep-worker".
+// The program `name` in the directory of the running one, e.g. "/opt/lockstep/bin/lockstep-worker".
 std::string sibling_program(const std::string& name);
 
 // The last lines that a process wrote before it died: of a text file from `begin` on, at most
 // `limit_bytes`, without control characters. "" if there are none.
 std::string last_words(const std::string& path, int64_t begin = 0, size_t limit_bytes = 2000);
-// Where the output of the next process will begin; 0 if there is no such file yet.
+// The offset where the output of the next process will begin; 0 if there is no such file yet.
 int64_t end_of_file(const std::string& path);
 
 }  // namespace lockstep

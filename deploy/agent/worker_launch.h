@@ -1,11 +1,12 @@
-// What an agent starts as a worker, and how the worker learns what it is: lockstep-worker from its
-// flags, a script in Python from one variable.
+// Says which program an agent starts as a worker, and how the worker gets its options:
+// lockstep-worker from its flags, a script in Python from one variable.
 //
 //   lockstep-worker --run-dir DIR --local-rank 0 ...
 //   LOCKSTEP_WORKER="run_dir=DIR\nlocal_rank=0\n..." python3 -u -c '...' train.py ARGS...
 //
-// A script gets no variable of a launcher (is_launch_variable()): what it imports would take its
-// process for a rank of that launcher. A worker of ours may have to enter mpirun's world.
+// A script gets no variable of a launcher (is_launch_variable()): the modules that it
+// imports would take its process for a rank of that launcher. A worker of ours may have to enter
+// mpirun's world.
 //
 // Thread-safety: values and free functions.
 #pragma once

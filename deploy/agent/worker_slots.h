@@ -1,10 +1,11 @@
 // The workers of one agent by place: which run, which wait for their restart, and what is left of
 // their budgets. Starts and signals processes; decides with decide_after_exit().
 //
-// A place numbers the workers of this agent from 0. The local rank numbers those of the host: with
-// several agents there it is first_local_rank + place * agents_here. A worker's GPU is that of its
-// local rank, modulo the visible GPUs. An agent with GPUs of its own deals them out by place, and
-// begins at another GPU than its neighbours, in case some of them were given the same.
+// A place numbers the workers of this agent from 0. The local rank numbers the workers of the host:
+// with several agents there it is first_local_rank + place * agents_here. A worker's GPU has the
+// number of its local rank, modulo the visible GPUs. An agent with GPUs of its own deals them out
+// by place, and begins at another GPU than its neighbours, in case some of them were given the
+// same.
 //
 // Invariants
 //   1. A place has at most one living process, and its output always goes to the same file.
@@ -68,8 +69,8 @@ class WorkerSlots {
 
   Status start(uint32_t place, int64_t now_ms);
 
-  // What became of a reaped process; none if it was no worker. After a decision to restart, the
-  // place waits for start() or forget_restarts().
+  // Decides about the place of a reaped process; none if it was no worker. After a decision to
+  // restart, the place waits for start() or forget_restarts().
   std::optional<WorkerEnd> ended(const Reaped& reaped, bool run_is_over, bool stop_requested,
                                  int64_t now_ms);
   // A failed start counts as a crash.
@@ -91,8 +92,8 @@ class WorkerSlots {
   void signal_all(int signal) const;
   // Sends SIGKILL; false if the process is none of the running workers.
   bool kill(pid_t pid) const;
-  // Of those who may not hear of the end of the run: started since `ms`, or a script that has not
-  // registered.
+  // Signals the workers that may not hear of the end of the run: those started since `ms`, and
+  // scripts that have not registered.
   void signal_unheard(int64_t ms, int signal) const;
 
  private:
@@ -120,7 +121,7 @@ class WorkerSlots {
 
   WorkerSlotsOptions options_;
   Logger& logger_;
-  bool is_mpi_left_ = true;  // nobody was started into the MPI world
+  bool is_mpi_left_ = true;  // no worker was started into the MPI world
   uint32_t wanted_ = 0;
   uint32_t surplus_deaths_ = 0;  // of workers that were not wanted any more, since wanted_ changed
   std::vector<Slot> slots_;

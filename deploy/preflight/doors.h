@@ -53,7 +53,7 @@ class Knock {
   bool is_over() const { return is_over_; }
   // REQUIRES: is_over().
   const std::vector<Finding>& findings() const { return findings_; }
-  // Nothing came in time: gives up.
+  // Gives up: no answer came in time.
   void give_up();
 
  private:

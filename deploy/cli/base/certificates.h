@@ -1,7 +1,7 @@
 // A certificate authority of one run, for users who have no authority of their own.
 //
-//   DIR/ca.crt, ca.key    the authority; made once. Whoever has ca.key can join the run
-//   DIR/tls.crt, tls.key  a certificate for hosts, and its key; made anew each time
+//   DIR/ca.crt, ca.key    the authority; made once. A holder of ca.key can join the run
+//   DIR/tls.crt, tls.key  a certificate for hosts, and its key; made again each time
 //
 // ECDSA on P-256. Keys can be read by their owner alone.
 //
@@ -18,7 +18,7 @@ namespace lockstep {
 
 struct CertificateRequest {
   std::string directory;
-  std::vector<std::string> hosts;  // names or numeric addresses, beside those of loopback
+  std::vector<std::string> hosts;  // names or numeric addresses, in addition to loopback's
   int64_t valid_seconds = 0;       // never longer than the authority
 };
 

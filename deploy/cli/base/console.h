@@ -10,8 +10,8 @@ namespace lockstep {
 // Prints "lockstep: message" to stderr unless `status` is ok. Returns the exit code.
 int report(const Status& status);
 
-// The exit code of a command that prints its result to stdout: `code`, or that of an output that
-// was lost (comm/environment/standard_streams.h), with its line on stderr.
+// Returns the exit code of a command that prints its result to stdout: `code`, or the code of a
+// lost output (comm/environment/standard_streams.h), after its line on stderr.
 int finish_output(int code);
 
 }  // namespace lockstep

@@ -16,7 +16,7 @@ class FileFollower {
 
   // The whole lines since the last call, without control characters. At most `limit` lines a call;
   // the next call returns the rest. `with_last`: also a last line without its end, for a file that
-  // nobody writes any more.
+  // no process writes any more.
   std::vector<std::string> new_lines(size_t limit = 50, bool with_last = false);
 
  private:

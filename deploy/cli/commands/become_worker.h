@@ -1,4 +1,4 @@
-// Commands that compute: only the worker has a tensor library, so it takes over this process.
+// For commands that compute: only the worker has a tensor library, so it takes over this process.
 //
 // Thread-safety: the main thread.
 #pragma once

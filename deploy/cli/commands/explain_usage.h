@@ -1,5 +1,5 @@
-// What is wrong with a command line that CLI11 refuses: CLI11 only says that something was not
-// expected.
+// Says what is wrong with a command line that CLI11 refuses: CLI11 only says that it did not expect
+// something.
 //
 // Thread-safety: the main thread.
 #pragma once
@@ -12,8 +12,8 @@
 
 namespace lockstep {
 
-// kUsage. It names the word, what to take instead, and the command whose help tells more. `words`
-// are those after the program's name.
+// kUsage. It names the word, what to take instead, and the command whose help tells more. `words`:
+// the words after the program's name.
 Status explain_usage(const CLI::App& app, const CLI::ParseError& error,
                      const std::vector<std::string>& words);
 

@@ -31,7 +31,7 @@ struct ListedRun {
 // neither. A directory that cannot be read as a run is listed with what is wrong as its state.
 Result<std::vector<ListedRun>> list_runs(const std::string& directory);
 
-// For each run its values of the keys that say what is trained and how, as far as the runs differ
+// The values of each run for the keys that say what is trained and how, as far as the runs differ
 // in them: {"optimizer.lr", "0.01"}.
 std::vector<std::vector<std::pair<std::string, std::string>>> differences(
     const std::vector<wire::JobSpec>& jobs);

@@ -28,8 +28,7 @@ struct DataArguments {
 };
 
 // PATH, --cache-dir, --format, --label, --input, --inputs, --targets, --weight, --block and
-// --tokenizer. `arguments` outlives the
-// parser.
+// --tokenizer. `arguments` outlives the parser.
 void add_data_options(CLI::App& command, DataArguments& arguments);
 // --documents and --document-end. `arguments` outlives the parser.
 void add_document_options(CLI::App& command, DataArguments& arguments);

@@ -1,9 +1,9 @@
 // Chooses which columns of a Parquet file `lockstep data pack` takes.
 //
 // - The columns that an Arrow file would be read by (arrow_choice.h): images, rows or tokens.
-// - Else a table with a column for each feature, if it has a column of numbers besides what is to
-//   be learnt: all columns, or those that the caller names. data/csv/csv_table.h says then which is
-//   the label.
+// - Else a table with a column for each feature, if it has a column of numbers apart from what is
+//   to be learnt: all columns, or the columns that the caller names. data/csv/csv_table.h then says
+//   which is the label.
 //
 // Thread-safety: a pure function.
 #pragma once

@@ -5,7 +5,7 @@
 //   TO.unpacked/STAMP/NAME.arrow   (or .csv) one for each NAME.parquet, in the same subdirectories.
 //                                  TO is the packed data set: its disk needs room for about as
 //                                  much. STAMP stands for the names, sizes and times of the Parquet
-//                                  files, and for the columns that were wished for
+//                                  files, and for the columns that the caller wants
 //   TO.unpacked/STAMP.cache        what is made of large tables (table_copy.h)
 //
 // INVARIANTS
@@ -41,7 +41,7 @@ class UnpackedParquet {
   // The path that stands for the Parquet files.
   const std::string& path() const { return path_; }
   bool is_table() const { return is_table_; }
-  // A cache directory for who reads them.
+  // A cache directory for readers of these files.
   std::string cache() const { return root_ + ".cache"; }
   // The text with the Parquet files in place of what was decoded from them, for messages.
   std::string with_sources(std::string text) const;

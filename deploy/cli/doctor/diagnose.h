@@ -21,9 +21,9 @@ struct DiagnoseOptions {
   std::function<bool()> is_cut = [] { return false; };  // true: return with what is measured
 };
 
-// Without a trainer, where the time or is_cut() ended before its first steps, the finding says so.
-// `job` is resolved. kUsage if train.global_batch is auto. Other errors are those of the data, and
-// those of the worker process with its last output.
+// If the time or is_cut() ends before the trainer's first steps, the result has no trainer, and the
+// finding says so. `job` is resolved. kUsage if train.global_batch is auto. Other errors come from
+// the data, or from the worker process, with its last output.
 Result<Diagnosis> diagnose(const wire::JobSpec& job, const DiagnoseOptions& options);
 
 // Reads the figures that the worker process wrote about the trainer. kInternal if the text holds

@@ -1,5 +1,5 @@
-// The weights that an export is of: those of the checkpoint, their average (train.ema), or either
-// with a share of zeros (`--prune`).
+// Chooses the weights of an export: the checkpoint's, their average (train.ema), or either with a
+// share of zeros (`--prune`).
 //
 // Thread-safety: a free function.
 #pragma once

@@ -1,5 +1,5 @@
-// `lockstep export model`: a directory with the weights of a run as the library loads them that
-// their model comes from, and all that using them needs.
+// `lockstep export model`: a directory with the weights of a run, in the form that the library of
+// their model loads, and with everything that a user of the weights needs.
 //
 //   DIR/  model.safetensors   all but torchscript and exported
 //         config.json         gpt2: Hugging Face's from_pretrained(DIR) works
@@ -40,9 +40,9 @@ struct ExportDone {
   std::string figures;     // lines about size, accuracy and speed; empty: none were measured
 };
 
-// kNoInput without run or checkpoint; kBadData for a damaged
-// checkpoint; kUsage if DIR is there and not empty, the step has no checkpoint, or there is no
-// best; kConfig if the model cannot be exported here.
+// kNoInput without run or checkpoint; kBadData for a damaged checkpoint; kUsage if DIR is there and
+// not empty, the step has no checkpoint, or there is no best; kConfig if the model cannot be
+// exported here.
 Result<ExportDone> export_model(const ExportRequest& request);
 
 }  // namespace lockstep

@@ -1,9 +1,8 @@
 // The weights of a checkpoint with the names and the layout of the library that will load them:
 //
 //   gpt2                Hugging Face's GPT2LMHeadModel: names begin with `transformer.`, matrices
-//   of
-//                       linear layers lie (in, out)
-//   all others          the names of the checkpoint, which are those of the model in PyTorch
+//                       of linear layers lie (in, out)
+//   all others          the names of the checkpoint, which the model has in PyTorch, too
 //                       (torchvision's for resnet18 and resnet50)
 //
 // Thread-safety: values.
@@ -31,7 +30,7 @@ class ExportedWeights {
   const FileTensor* find(const std::string& name) const;
   // A file in memory, with the metadata {"format": "pt"} that Hugging Face's readers want.
   Result<std::string> safetensors() const;
-  // The same with matrices, kernels and embeddings in 8 bits: NAME of I8, and NAME_scale beside it
+  // The same with matrices, kernels and embeddings in 8 bits: NAME of I8, and its NAME_scale
   // (worker/model/weights/dequantize.h). Errors of to_int8(); kConfig if there is nothing to make
   // smaller.
   Result<std::string> int8_safetensors(uint32_t* tensors_in_int8) const;

@@ -1,5 +1,5 @@
-// What an exported model takes, and how files become that: exact enough to build the input without
-// Lockstep. And what it gives, and what it is.
+// Describes an exported model: its input, its output and its architecture. The description says how
+// files become the input, exactly enough to build it without Lockstep.
 //
 // Thread-safety: pure functions.
 #pragma once

@@ -1,4 +1,4 @@
-// What `--int8` asks for, and what it comes to for a model.
+// Reads the word of `--int8`, and says how it applies to a model.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// The words that --int8 takes: auto, dynamic, weights. Empty for another one.
+// The form for a word of --int8: auto, dynamic, weights. None for another word.
 inline constexpr char kInt8Auto[] = "auto";
 std::optional<exported::Int8Form> int8_form(const std::string& word);
 const char* int8_form_word(exported::Int8Form form);

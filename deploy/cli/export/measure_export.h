@@ -1,5 +1,5 @@
-// Figures of an export beside those of the checkpoint: loss, accuracy and speed on the run's own
-// evaluation data, measured here and now by `lockstep-worker measure`.
+// Compares an export with its checkpoint: loss, accuracy and speed on the run's own evaluation
+// data, which `lockstep-worker measure` measures here and now.
 //
 // Thread-safety: of one thread; starts a process and waits for it.
 #pragma once

@@ -1,4 +1,4 @@
-// The texts beside exported weights: what one needs to use them, and where they come from.
+// The texts that go with exported weights: what a user of them needs, and where they come from.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -34,7 +34,7 @@ struct ModelFacts {
   std::string command;                       // that made this
   std::map<std::string, std::string> files;  // SHA-256 in hex by name
   std::vector<std::string> tokenizer_files;  // names of copies
-  // Of the first layer and the last one, where the weights show them; 0: they do not.
+  // Channels of the first layer and outputs of the last one; 0: the weights do not show them.
   int64_t channels = 0;
   int64_t outputs = 0;
   std::optional<Int8Facts> int8;        // with --int8

@@ -1,4 +1,4 @@
-// Gives a finished file its name, if nobody has that name meanwhile.
+// Gives a finished file its name, unless another file has that name meanwhile.
 //
 // Thread-safety: a free function.
 #pragma once

@@ -1,5 +1,5 @@
-// Several lockstep-worker processes, each for a part of one task, that write files of their own.
-// They need nobody between them. A process that dies is started again once.
+// Runs several lockstep-worker processes, each for a part of one task. Each writes files of its
+// own and needs no other. A process that dies is started again once.
 //
 // Thread-safety: the main thread.
 #pragma once
@@ -28,7 +28,7 @@ struct PartProcesses {
 Status run_parts(const PartProcesses& task);
 
 // The same with a trained model: all parts use one checkpoint. If the run deletes it meanwhile, all
-// use a newer one. The words of `place` follow those of `task`.
+// use a newer one. The words of `place` follow the words of `task`.
 Status run_parts_with(const TrainedPlace& place, PartProcesses task);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// DATA and how it is read, of the commands that use a trained model on data.
+// The options for DATA and how to read it, of the commands that use a trained model on data.
 //
 // Thread-safety: free functions of the main thread.
 #pragma once

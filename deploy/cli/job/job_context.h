@@ -1,4 +1,4 @@
-// What resolve_job() must know about the machine, the shell and the run to resume.
+// Tells resolve_job() about the machine, the shell and the run to resume.
 //
 // Thread-safety: a value.
 #pragma once

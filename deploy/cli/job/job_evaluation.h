@@ -1,4 +1,4 @@
-// Keys that say something of evaluations, where there may be none.
+// Checks the keys about evaluations, in a job that may have none.
 //
 // Thread-safety: a pure function.
 #pragma once

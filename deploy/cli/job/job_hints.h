@@ -1,4 +1,4 @@
-// What the user probably meant by a key or a value that Lockstep does not have.
+// Guesses what the user meant by a key or a value that Lockstep does not have.
 //
 // A word that another program has for the same thing comes first (the options `elsewhere` and
 // `value_elsewhere` in comm/run/job/job.proto), then a right word in the wrong place, then the

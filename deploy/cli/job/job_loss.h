@@ -1,4 +1,4 @@
-// What train.loss goes with, and what it does not.
+// Checks that train.loss goes with the model and the other keys.
 //
 // Thread-safety: a pure function.
 #pragma once
@@ -9,8 +9,7 @@
 
 namespace lockstep {
 
-// kUsage for a key that asks for something of labels that are classes, beside a loss for which they
-// are numbers.
+// kUsage if a key needs labels that are classes, and train.loss takes labels that are numbers.
 Status check_loss(const JobValues& values, const wire::JobSpec& job);
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // Reads and writes the values of job keys. A key is the path of a field of wire::JobSpec:
-// "train.global_batch" is JobSpec.train.global_batch, and has the field's type. What is known of
-// each key stands in job_table.h; keys of lists of maps are in job_list.h.
+// "train.global_batch" is JobSpec.train.global_batch, and has the field's type. job_table.h
+// has what is known of each key; job_list.h has the keys of lists of maps.
 //
 // Invariants
 //   1. Every leaf field of JobSpec has exactly one row, and every row has such a field.

@@ -19,11 +19,12 @@ namespace lockstep {
 Result<JobValues> parse_job_file(std::string_view text, const std::string& name,
                                  const std::string& script_path);
 
-// True if the values, over those of the run to resume (`stored` may be null), make a script's job.
+// True if the values make a script's job. The values of the run to resume (`stored`, may be null)
+// count where they give none.
 bool is_script_job(const JobValues& values, const wire::JobSpec* stored);
 
-// kUsage for a model beside a script, and for a key or a value that has no place there. The message
-// says where the script says it. `stored` as above.
+// kUsage if the job has both a model and a script, and for a key or a value that has no place in a
+// script's job. The message says where the script says it. `stored` as above.
 Status check_script_keys(const JobValues& values, const wire::JobSpec* stored);
 
 // kUsage for keys of `script` that contradict others, kNoInput if there is no such script.

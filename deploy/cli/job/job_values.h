@@ -4,7 +4,7 @@
 //
 // Invariants
 //   1. Every key in a JobValues is a key of the schema; the parsers refuse others. A list of maps
-//      has an entry of its own, with the number of maps, beside the keys of each map.
+//      has an entry of its own, with the number of maps, in addition to the keys of each map.
 //   2. Parsing costs no more than the size of the text: aliases are never expanded, and nesting is
 //      at most as deep as the schema.
 //

@@ -1,5 +1,5 @@
-// Reads the exported programs of a job before any process starts: what can be said without data and
-// without LibTorch is said at once.
+// Reads the exported programs of a job before any process starts, and reports at once the errors
+// that it can find without data and without LibTorch.
 //
 // Thread-safety: a free function.
 #pragma once

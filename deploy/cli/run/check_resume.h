@@ -22,11 +22,11 @@ struct ResumeCheck {
 Result<ResumeCheck> check_resume(const std::string& run_dir, const wire::JobSpec& job,
                                  const wire::DataFacts& facts);
 
-// Makes the journal anew from a checkpoint (coordinator/term/rebuild.h).
+// Rebuilds the journal from a checkpoint (coordinator/term/rebuild.h).
 Status rebuild_from(const std::string& run_dir, const std::string& checkpoint,
                     const wire::JobSpec& job, const wire::DataFacts& facts);
 
-// What --from-checkpoint takes for the best one.
+// The value of --from-checkpoint for the best checkpoint.
 inline constexpr char kBestCheckpoint[] = "best";
 
 // Goes back to the best checkpoint (coordinator/term/best.h).

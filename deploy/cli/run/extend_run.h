@@ -1,8 +1,8 @@
-// How a run that has all its steps is made longer, and what another length does to its learning
+// Says how to lengthen a run that has all its steps, and what another length does to its learning
 // rate.
 //
-// A schedule that falls to the end of the run (linear, cosine, onecycle) is computed anew for a new
-// length: the rate of a finished run, which is near 0, then jumps up.
+// For a new length, Lockstep computes a schedule that falls to the end of the run (linear, cosine,
+// onecycle) again: the rate of a finished run, which is near 0, then jumps up.
 //
 // Thread-safety: free functions; they read files of the run directory.
 #pragma once
@@ -23,7 +23,7 @@ std::string longer_by(const wire::JobSpec& job, const wire::DataFacts& facts);
 // Whether train.patience has ended a run with this job that has applied `steps` steps.
 bool is_ended_by_patience(const wire::JobSpec& job, const wire::DataFacts& facts, Step steps);
 
-// Why a run with this job is over that has all its steps: "train.max_steps is 100".
+// Why a run with this job that has all its steps is over: "train.max_steps is 100".
 std::string what_ends(const wire::JobSpec& job, const wire::DataFacts& facts);
 
 // "Try next" for a run that finished.

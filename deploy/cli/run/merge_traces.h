@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-// Writes RUN_DIR/trace/all.json from the files rank-*.json beside it. Returns its path, or an empty
-// one if there is nothing to merge. kBadData if a file is damaged.
+// Writes RUN_DIR/trace/all.json from the files rank-*.json in the same directory. Returns its
+// path, or an empty one if there is nothing to merge. kBadData if a file is damaged.
 Result<std::string> merge_traces(const std::string& run_dir);
 
 }  // namespace lockstep

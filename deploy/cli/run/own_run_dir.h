@@ -1,4 +1,4 @@
-// Takes a run directory before a run begins: free, ours, writable, and with nobody else in it.
+// Takes a run directory before a run begins: free, ours, writable, and in use by no other process.
 //
 // Invariants
 //   1. While a RunDir lives, no other `lockstep run` works in the same directory (flock on
@@ -43,11 +43,11 @@ class RunDir {
  public:
   // Creates what is missing. `path` may be relative.
   // kUsage: a live job uses the directory; or it holds an earlier run and `resume` is false; or it
-  // belongs to somebody else or is not writable. kNoInput: nothing to resume. kConfig: the disk is
+  // belongs to another user or is not writable. kNoInput: nothing to resume. kConfig: the disk is
   // full.
   static Result<RunDir> open(const std::string& path, bool resume);
 
-  // A directory that nobody else has, not even a run that begins in the same second: `wanted`, or
+  // A directory that no other run has, not even one that begins in the same second: `wanted`, or
   // `wanted`-2, -3, ... Errors as of open().
   static Result<RunDir> make_new(const std::string& wanted);
 

@@ -25,7 +25,8 @@ Result<PreparedData> prepare_run(const RunDir& dir, const wire::JobSpec& job, bo
 // The text of job.yaml: every key, and in a comment the legend of the data.
 std::string job_text(const wire::JobSpec& job, const wire::DataFacts& facts);
 
-// Removes the files that lead to the last coordinator, so that nobody takes it for the next one.
+// Removes the files that lead to the last coordinator, so that no process takes it for the next
+// one.
 void remove_endpoints(const RunDir& dir);
 
 // Writes all files, before any reader starts. Removes files of an earlier start that readers could

@@ -2,7 +2,7 @@
 // Python compute them.
 //
 // Errors: kUsage for a step that the run never did, kConfig without a Python that can run it, else
-// those of ReplaySource.
+// the errors of ReplaySource.
 //
 // Thread-safety: the main thread.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-// `step`: counted from 0. The exit code of the script's process, which has told the rest.
+// `step` counts from 0. Returns the exit code of the script's process, which has told the rest.
 Result<int> replay_script(const std::string& run_dir, Step step);
 
 }  // namespace lockstep

@@ -13,7 +13,7 @@ namespace lockstep {
 // kUsage, with both values, for each key that identifies the run and differs.
 Status check_same_run(const wire::JobSpec& stored, const wire::JobSpec& wanted);
 
-// kUsage if the data are not those that the run began with.
+// kUsage if the run began with other data.
 Status check_same_data(const wire::DataFacts& stored, const wire::DataFacts& found);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// What workers have to say to the terminal of a run: what they found out about its model, and what
-// a script's loop has waited for so long that a person should know.
+// Reads what workers tell the terminal of a run: what they found out about its model, and what a
+// script's loop has waited for so long that a person should know.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -11,7 +11,7 @@ namespace lockstep {
 
 class WorkerNotes {
  public:
-  // What logs/waits.txt has by now is of an earlier start.
+  // Skips what logs/waits.txt has by now: an earlier start wrote it.
   explicit WorkerNotes(const std::string& run_dir);
 
   // The lines that came since the last call. At most 8 of each file.

@@ -1,7 +1,7 @@
 // A child of `lockstep run` through all its restarts: its command line, its present process, and
 // the restarts that are left.
 //
-// Thread-safety: one thread, that of its parent-death signal (process.h).
+// Thread-safety: one thread, the one with its parent-death signal (process.h).
 #pragma once
 
 #include <signal.h>
@@ -42,7 +42,7 @@ class SupervisedChild {
   bool is_over() const { return !is_running() && !waits_; }
   // True if its last process was killed or crashed.
   bool died() const;
-  // Not by the SIGUSR2 that ends an agent that has just begun when the run ends.
+  // The same, but not by the SIGUSR2 that ends an agent that has just begun when the run ends.
   bool was_lost() const { return died() && end_.signal != SIGUSR2; }
   void send(int signal) const;
 

@@ -17,14 +17,13 @@
 //                         checkpoint at the next agreed step, then code 75. A coordinator that dies
 //                         meanwhile is started again, and told again
 //   second signal     ──▶ SIGKILL to both and to all workers (SIGINT, or a person's second
-//   SIGTERM);
-//                         within a second it is an echo (agent/stop_signal_watch.h)
+//                         SIGTERM); within a second it is an echo (agent/stop_signal_watch.h)
 //   SIGTSTP, SIGCONT  ──▶ coordinator, agent and workers stop, and continue, with this process
 //
 // A process dies if a signal ends it, or an exit code that is none of ours. Each child may restart
 // limits::kSupervisedRestarts times in limits::kRestartWindowMs, with growing pauses when it dies
-// soon after its start. What cannot run here (a missing library), or has died kQuickDeaths times in
-// a row so, is not started again.
+// soon after its start. The supervisor does not restart a child that cannot run here (a missing
+// library), or that has died so kQuickDeaths times in a row.
 //
 // Invariants
 //   1. run() returns only when no child of the run is left, workers of a dead agent included (this
@@ -63,7 +62,7 @@ struct RunEnd {
   int exit_code = 0;
   std::string trouble;  // a sentence if a child died or was killed, else empty
   bool stop_requested = false;
-  bool is_complete = false;  // the run; the exit code may be that of a script after its loop
+  bool is_complete = false;  // the run; the exit code may come from a script after its loop
 };
 
 class Supervisor {

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// Those of sbatch are Slurm's.
+// Not sbatch, whose words after "--" are Slurm's.
 constexpr std::string_view kCommands[] = {"run", "agent", "resolve", "preflight", "doctor", "k8s"};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The words behind "--" on a command line, which are the script's own (sys.argv).
+// The words after "--" on a command line, which are the script's own (sys.argv).
 //
 // Thread-safety: a pure function.
 #pragma once
@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-// `words`: of the command line, without the program. Of a command that takes a job, the words
-// behind the first "--" become one override, script.args=[...], for they may look like options.
+// `words`: the command line without the program. If the command takes a job, the words after the
+// first "--" become one override, script.args=[...], because they may look like options.
 std::vector<std::string> with_script_words(std::vector<std::string> words);
 
 }  // namespace lockstep

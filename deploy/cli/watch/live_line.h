@@ -23,12 +23,12 @@ std::string plain_line(const RunStatus& status);
 // "epoch 1/5: test accuracy 87.12 %, loss 0.3512"; within an epoch "epoch 1/5, step 300: ...".
 std::string eval_line(const EvalResult& eval, uint64_t epochs, uint64_t steps_per_epoch);
 
-// What train.global_batch auto has become: "global batch 512 (auto): 8 slots of 64, 117 steps an
-// epoch".
+// The batch that train.global_batch auto has become: "global batch 512 (auto): 8 slots of 64, 117
+// steps an epoch".
 std::string batch_line(const RunStatus& status);
 
-// What the live line has no room for: "samples/s in 60 s 2,100, lr 0.002, test loss 0.3512,
-// accuracy 87.12 % (step 938)".
+// The figures that the live line has no room for: "samples/s in 60 s 2,100, lr 0.002, test loss
+// 0.3512, accuracy 87.12 % (step 938)".
 std::string figures_line(const RunStatus& status);
 
 // Seconds to the end at the present speed; negative if unknown.

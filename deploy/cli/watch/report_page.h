@@ -27,7 +27,7 @@ struct NamedReport {
   ReportData data;
 };
 
-// Several runs beside each other.
+// One page that compares several runs.
 std::string comparison_page(const std::vector<NamedReport>& runs, const std::string& made);
 
 // JSON that ends no <script> and begins no comment in HTML: it escapes '<', which only strings

@@ -21,7 +21,7 @@ struct Screen {
   // The screen of a process under a launcher: where the launcher writes. mpirun gives its processes
   // a pseudo-terminal, wherever mpirun's own output goes.
   static Screen of_launched();
-  size_t width() const;  // asked anew each time: users resize windows
+  size_t width() const;  // asked each time: users resize windows
 };
 
 class Reporter {

@@ -17,8 +17,8 @@
 
 namespace lockstep {
 
-// Whether a process on this machine holds a lock of the run: it goes on. Takes no lock, which would
-// be in the way of whoever wants it.
+// True if a process on this machine holds a lock of the run: the run goes on. Takes no lock itself,
+// which would be in the way of a process that wants it.
 bool is_held(const std::string& run_dir);
 
 class RunSource {

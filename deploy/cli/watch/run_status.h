@@ -1,4 +1,4 @@
-// What a coordinator says about its run (/api/v1/status), and how to ask it.
+// The status that a coordinator gives of its run (/api/v1/status), and how to ask for it.
 //
 // Thread-safety: values and free functions; ask_status() blocks for at most its timeout.
 #pragma once

@@ -1,11 +1,11 @@
 // Keeps RUN_DIR/tensorboard equal to the run's history: loss and learning rate of every step from
 // history.jsonl, evaluations from evals.jsonl, speed from the coordinator or the journal.
 //
-// Beyond kWholeSteps the export tells the means of every hundred steps, from history-thin.jsonl
+// Beyond kWholeSteps the export writes the means of every hundred steps, from history-thin.jsonl
 // (thin_history.h), and the last steps of a run that is over.
 //
 // If the run went back to a checkpoint, a new file begins with a session start at the first step,
-// for which TensorBoard drops what it knew, and tells everything again.
+// for which TensorBoard drops what it knew, and the export writes everything again.
 //
 // The history has no wall times. The export reckons a step's time back from the newest step, at the
 // mean pace of the run.
@@ -26,7 +26,7 @@ namespace lockstep {
 
 class TensorboardExport {
  public:
-  static constexpr uint64_t kWholeSteps = 100'000;  // each of these is told
+  static constexpr uint64_t kWholeSteps = 100'000;  // the export writes each of these
 
   // Removes the files of an earlier export, and nothing else. `source` outlives the object.
   static Result<TensorboardExport> begin(RunSource& source);
@@ -56,10 +56,10 @@ class TensorboardExport {
   std::string directory_;
   std::unique_ptr<EventFile> file_;
   uint64_t files_ = 0;
-  int64_t offset_ = 0;  // in the history, after the last line that was told
+  int64_t offset_ = 0;  // in the history, after the last line that was written
   uint64_t steps_ = 0;
   coordinator::ThinMark thin_;  // the last line of history-thin.jsonl that was read
-  uint64_t speed_step_ = 0;     // newest point of the speed that was told
+  uint64_t speed_step_ = 0;     // newest point of the speed that was written
   uint64_t eval_step_ = 0;
   double newest_wall_s_ = 0;  // when the history last grew,
   double newest_step_ = 0;    // up to here,

@@ -19,7 +19,7 @@ struct TopStyle {
   bool unicode = true;
 };
 
-// What /api/v1/status, history and events give. The frame leaves out what is missing.
+// The answers of /api/v1/status, history and events. The frame leaves out what is missing.
 struct TopData {
   nlohmann::json status;
   nlohmann::json history;

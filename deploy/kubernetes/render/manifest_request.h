@@ -1,4 +1,4 @@
-// What the user asks for a run on Kubernetes.
+// A user's request for a run on Kubernetes.
 //
 // Thread-safety: values and free functions.
 #pragma once
@@ -16,7 +16,7 @@ enum class Kind { kJobSet, kTrainJob, kMpiJob, kJob };
 struct ManifestRequest {
   Kind kind = Kind::kJobSet;
   std::string name;
-  std::string name_space;  // empty: that of the user who applies it
+  std::string name_space;  // empty: the namespace of the user who applies it
   std::string image;
   std::string run_claim;   // a ReadWriteMany volume; the run directory is a folder of it
   std::string data_claim;  // empty: the data are in the image, or on the run's volume
@@ -35,14 +35,14 @@ struct ManifestRequest {
 
   uint32_t workers_of_pod() const { return gpus == 0 ? 1 : gpus; }
   uint32_t pods() const { return workers / workers_of_pod(); }
-  // A worker's state lies in the host's memory while a checkpoint is written, beside batches and
-  // what NCCL shares in /dev/shm.
+  // While a checkpoint is written, a worker's state lies in the host's memory, in addition to
+  // batches and to what NCCL shares in /dev/shm.
   std::string memory_of_pod() const {
     constexpr uint32_t kGibOfAGpu = 16;
     if (!memory.empty()) return memory;
     return std::to_string(gpus == 0 ? 4 : kGibOfAGpu * gpus) + "Gi";
   }
-  // Of the job in the pods.
+  // The name of the job file in the pods.
   std::string job_name() const { return is_script ? "train.py" : "job.yaml"; }
   std::string job_file() const { return "/etc/lockstep/" + job_name(); }
   bool has_volcano() const { return scheduler == "volcano"; }

@@ -1,4 +1,4 @@
-// The parts that pods of all kinds share: paths, rights, the command, and what a Job makes of exit
+// The parts that pods of all kinds share: paths, rights, the command, and how a Job treats exit
 // codes.
 //
 //   /etc/lockstep/job.yaml   the job file, or train.py, from the ConfigMap NAME-job
@@ -9,8 +9,9 @@
 // Rank 0 makes the run's token in the run directory: no manifest holds a secret.
 //
 // A pod's probes never look at progress, since a worker may have to wait for others. There is no
-// liveness probe: the agent, PID 1, restarts processes that die, and the coordinator finds those
-// that hang. The coordinator's pod is ready when the coordinator answers, for people to see.
+// liveness probe: the agent, PID 1, restarts processes that die, and the coordinator finds
+// processes that hang. The coordinator's pod is ready when the coordinator answers, for people to
+// see.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -58,7 +59,7 @@ Tree pod_template(const ManifestRequest& request, const Tree& container,
                   const std::string& subdomain = "");
 void add_pod_security(const ManifestRequest& request, Tree& pod_spec);
 
-// What the exit codes of pods mean to a Job with Indexed completions.
+// A Job with Indexed completions, and what the exit codes of pods mean to it.
 Tree job_spec(uint32_t pods, const Tree& pod_template);
 
 }  // namespace lockstep::k8s
