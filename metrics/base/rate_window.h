@@ -2,7 +2,7 @@
 //
 // update() is cheap enough for every step: it keeps one point a second, so the window holds at most
 // kPoints of them. The rate runs from the oldest point of the window to now. So it falls towards
-// zero when the total stands still, instead of showing the last good value for ever.
+// zero when the total stands still, instead of showing the last good value without end.
 //
 // Thread-safety: all calls from any thread.
 #pragma once
@@ -19,7 +19,8 @@ class RateWindow {
   static constexpr int64_t kPointNs = 1'000'000'000;
   static constexpr size_t kPoints = 16;
 
-  // `total` is the value at `now_ns` (monotonic). A total below the last one starts anew.
+  // `total` is the value at `now_ns` (monotonic). A total below the last one starts the window
+  // again.
   void update(int64_t now_ns, double total);
 
   // The rate a second of the last total, from the oldest point to `now_ns`. 0 without two points in

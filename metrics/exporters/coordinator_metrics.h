@@ -1,6 +1,6 @@
 // The coordinator's metrics at /metrics: the probes that observe the job, and the text. Names of
-// the whole job begin with lockstep_job_, so that nobody adds them up with a worker's own by
-// mistake.
+// the whole job begin with lockstep_job_, so that users do not add them up with a worker's own
+// by mistake.
 //
 // Thread-safety: as each probe documents. expose_text() from any thread, also while others use the
 // probes.

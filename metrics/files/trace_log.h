@@ -2,7 +2,7 @@
 // end. The format is Chrome's trace event format, which chrome://tracing and Perfetto read ("Trace
 // Event Format", Google, complete events).
 //
-// Times are of the monotonic clock, which all processes of one host share. So a viewer can lay
+// Times come from the monotonic clock, which all processes of one host share. So a viewer can lay
 // their files side by side.
 //
 // Thread-safety: any thread.

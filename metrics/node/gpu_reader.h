@@ -1,9 +1,9 @@
 // Reads this machine's GPUs through NVML: all that NVML shows, whatever CUDA_VISIBLE_DEVICES says.
-// Which GPUs a run uses is not the machine's concern.
+// The reader does not know which of them a run uses.
 //
 // Errors: a value that cannot be read is absent. The others are there all the same.
 //
-// Blocks: usually for milliseconds a GPU, for ever if the driver hangs.
+// Blocks: usually for milliseconds a GPU, without end if the driver hangs.
 //
 // Thread-safety: one thread at a time.
 #pragma once

@@ -16,7 +16,7 @@ namespace lockstep::nvml {
 using DeviceHandle = struct DeviceRecord*;
 using EventSet = struct EventSetRecord*;
 
-// Return values of the functions. Only those that we act on.
+// The return values of the functions that we act on.
 inline constexpr int kSuccess = 0;
 inline constexpr int kGpuIsLost = 15;
 
@@ -78,8 +78,8 @@ struct NvmlApi {
 
 inline constexpr char kLibrary[] = "libnvidia-ml.so.1";  // comes with the driver
 
-// `library`: a path, or a name that the loader finds. It stays open. open_nvml() calls nothing of
-// it. kNoInput if it is not there, kConfig if it is something else.
+// `library`: a path, or a name that the loader finds. It stays open. open_nvml() calls none of
+// its functions. kNoInput if it is not there, kConfig if it is something else.
 Result<NvmlApi> open_nvml(const std::string& library);
 
 }  // namespace lockstep::nvml

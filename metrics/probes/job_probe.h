@@ -67,7 +67,7 @@ class JobProbe {
  private:
   static constexpr size_t kRankPhases = 6;
 
-  // Of the last ten seconds, and of the last minute.
+  // A value over the last ten seconds, and over the last minute.
   struct Recent {
     Recent(Families& families, const std::string& name_10s, const std::string& name_60s,
            const std::string& help);

@@ -18,7 +18,7 @@ struct ProcessUsage {
   int64_t open_files = 0;
 };
 
-// From /proc/self. Nothing if there is no such file system.
+// Reads /proc/self. None if there is no such file system.
 std::optional<ProcessUsage> read_process_usage();
 
 class ProcessProbe {

@@ -1,5 +1,5 @@
-// Shows ranks beside each other, as the coordinator sees them. It helps to find the rank that holds
-// the others up, also if nobody scrapes the workers.
+// Shows ranks side by side, as the coordinator sees them. It helps to find the rank that holds the
+// others up, also if Prometheus does not scrape the workers.
 //
 // Up to limits::kRanksShown ranks, each has series of its own. Beyond that number, a family shows
 // the limits::kWorstRanksShown ranks with the highest values; for all families high is bad. Lowest,

@@ -1,6 +1,6 @@
 // The HTTP server of a process that serves nothing but /metrics.
 //
-// Thread-safety: that of HttpServer.
+// Thread-safety: as HttpServer.
 #pragma once
 
 #include <functional>
