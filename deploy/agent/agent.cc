@@ -174,7 +174,7 @@ struct Agent::Impl {
     if (workers.all_ended()) begin_end();
   }
 
-  // Nobody is left here (agent.h, 4).
+  // No worker is left here (agent.h, 4 and 5).
   void begin_end() {
     const bool is_connected = client != nullptr && client->is_ready();
     if (coordinator.is_running()) return;  // its end brings us here again
@@ -193,12 +193,12 @@ struct Agent::Impl {
     if (goodbye) return;
     goodbye = true;
     goodbye_code = exit_code;
-    // A coordinator that dies before it has printed the reason leaves nobody else who knows it.
+    // If the coordinator dies before it has printed the reason, this log alone has it.
     const bool is_failure = exit_code != 0 && exit_code != kCheckpointedExit;
     if (is_failure) logger.warn("goodbye", message, {{"exit_code", goodbye_code}});
     if (!is_failure) logger.info("goodbye", message, {{"exit_code", goodbye_code}});
     workers.forget_restarts();
-    // One that was started while the run ended has nobody who could tell it; the others have heard.
+    // A worker that was started while the run ended may not hear of the end; the others have heard.
     const int64_t since_ms = loop.now_ms() - limits::kQuickDeathMs;
     loop.call_after(std::min(options.leave_ms, limits::kQuickDeathMs),
                     [this, since_ms] { workers.signal_unheard(since_ms, SIGKILL); });

@@ -20,7 +20,7 @@ constexpr Allocator kAllocators[] = {
     {"tcmalloc", {"libtcmalloc_minimal.so.4", "libtcmalloc.so.4"}, "libtcmalloc-minimal4"},
 };
 
-// Of Debian's directories for several architectures.
+// The architecture's part of the path in Debian's library directories.
 #if defined(__aarch64__)
 constexpr char kTriplet[] = "aarch64-linux-gnu";
 #else

@@ -24,7 +24,7 @@ struct Launcher {
   const char* with = nullptr;          // which is set, too; null: any
 };
 
-// What launchers set that have no row below: variable, and how many ranks there are.
+// The variables of launchers without a row below: a rank, and the number of ranks.
 struct OtherLauncher {
   const char* rank;
   const char* size;

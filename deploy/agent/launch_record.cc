@@ -25,8 +25,8 @@ std::optional<LaunchState> state_of(std::string_view text) {
   return std::nullopt;
 }
 
-// A network file system may remember for half a minute that a file is not there, but looks anew
-// when its directory is listed.
+// A network file system may remember for half a minute that a file is not there, but looks again
+// when a process lists its directory.
 void look_anew(const std::string& run_dir) {
   std::error_code ignored;
   const std::filesystem::directory_iterator listed(run_dir, ignored);

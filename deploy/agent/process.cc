@@ -41,8 +41,8 @@ StartFailure become(const ProcessSpec& spec, char* const* argv, char* const* var
   const int null = ::open("/dev/null", O_RDONLY);
   if (null < 0 || ::dup2(null, STDIN_FILENO) < 0) return {errno};
   if (!spec.output_path.empty()) {
-    // A name in /proc is a link to a file that this program has open. Elsewhere somebody may have
-    // put a link in the place of a log.
+    // A name in /proc is a link to a file that this program has open. Elsewhere another user may
+    // have put a link in the place of a log.
     const int no_follow = spec.output_path.starts_with("/proc/") ? 0 : O_NOFOLLOW;
     const int out =
         ::open(spec.output_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | no_follow, 0644);
@@ -60,8 +60,9 @@ std::string_view name_of(std::string_view variable) {
   return variable.substr(0, variable.find('='));
 }
 
-// This process's own without those that are left out, those that the child gets beside them, and
-// the library to preload before those that these name already.
+// The child's variables: this process's own except those that are left out, and spec.env, which
+// replaces variables of the same name. LD_PRELOAD begins with the library to preload, and goes on
+// with the libraries that it named already.
 std::vector<std::string> environment_of(const ProcessSpec& spec) {
   constexpr std::string_view kPreload = "LD_PRELOAD=";
   std::vector<std::string> all = spec.env;

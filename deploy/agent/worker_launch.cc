@@ -13,12 +13,12 @@ namespace {
 
 constexpr uint32_t kLeaveSecondsBefore = 10;  // of a run that was begun before there was the key
 
-// What check_python() asks; its exit codes.
+// The exit codes of the module check in check_python().
 constexpr int kTooOld = 3;
 constexpr int kNoLockstep = 4;
 constexpr int kNoTorch = 5;
-// Python looks for modules in the working directory first, which nobody has chosen: a file there
-// that is called like one of torch's modules would run. (-P is Python 3.11's.)
+// Python looks for modules in the working directory first, which the user has not chosen: a file
+// there that is called like one of torch's modules would run. (-P is Python 3.11's.)
 constexpr char kNotFromHere[] = "import sys; sys.path[0] == '' and sys.path.pop(0)";
 constexpr char kStartScript[] = "; from lockstep._script import start_main; start_main()";
 constexpr char kModuleCheck[] =
@@ -63,7 +63,7 @@ Result<std::string> find_python(const VariableFn& variable) {
                                    "lockstep and torch");
 }
 
-// The modules beside this program come before installed ones of another version.
+// The modules next to this program come before installed ones of another version.
 std::vector<std::string> script_env(const wire::JobSpec& job, const std::string& directory,
                                     const VariableFn& variable) {
   const uint32_t threads = std::max(1u, job.train().threads_per_worker());

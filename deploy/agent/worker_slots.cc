@@ -22,7 +22,7 @@ uint64_t random_id() {
 }  // namespace
 
 std::vector<uint32_t> WorkerSlots::set_wanted(uint32_t workers) {
-  // What was not wanted before is on its way out, and does not count for what is wanted now.
+  // A worker that was surplus before is on its way out, and does not count as wanted now.
   uint32_t missing = workers > wanted_ ? workers - wanted_ : 0;
   if (workers != wanted_) surplus_deaths_ = 0;
   wanted_ = workers;

@@ -41,7 +41,7 @@ const CLI::App* chosen(const CLI::App& app) {
   return subcommands.empty() ? &app : chosen(*subcommands.front());
 }
 
-// What such a command prints is for watching: the end of the training is its result.
+// True if the output of the command is for watching: the end of the training is its result.
 bool trains(const CLI::App& command) {
   return command.get_name() == "run" || command.get_name() == "agent";
 }

@@ -139,7 +139,7 @@ class Preflight {
     const std::vector<fs::path> made = make_directories();
     auto code = lead_in_folder();
     remove_folder();
-    // What others have put there meanwhile stays, and with it the directory.
+    // Files that others have put there meanwhile stay, and with them the directory.
     std::error_code error;
     for (auto path = made.rbegin(); path != made.rend() && fs::remove(*path, error); ++path) {
     }
@@ -232,7 +232,7 @@ class Preflight {
     return worst == Grade::kBad ? kUnfit : 0;
   }
 
-  // Who has read the verdict takes its report away.
+  // A rank that has read the verdict takes its report away.
   void wait_for_readers() {
     (void)wait_until(kLastWordsMs, [&] {
       for (uint32_t rank = 1; rank < options_.size; ++rank)

@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-// Whoever may not read the token cannot ask.
+// A user who may not read the token cannot ask for the proof.
 Status check_proof(const std::string& run_dir, const rpc::Address& address, int64_t timeout_ms) {
   const auto token = rpc::read_token_file(rundir::file_in(run_dir, rundir::kToken));
   if (!token.is_ok()) return Status::ok();

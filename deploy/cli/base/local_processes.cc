@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of a process that is gone, or of the kernel's own: none.
+// None for a process that is gone, and for the kernel's own.
 std::vector<std::string> words_of(const fs::path& process) {
   std::ifstream file(process / "cmdline", std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(file)), {});

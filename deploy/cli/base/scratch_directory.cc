@@ -16,7 +16,7 @@
 namespace lockstep {
 namespace {
 
-// The child's life: until nobody holds the other end of the pipe any more.
+// The child lives until no process holds the other end of the pipe any more.
 [[noreturn]] void remove_at_the_end(const std::string& path, int pipe_end) {
   ::setpgid(0, 0);  // a terminal's Ctrl-C is not for it, nor what ends all processes of a job
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_IGN);

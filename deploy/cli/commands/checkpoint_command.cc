@@ -41,15 +41,15 @@ Result<std::vector<ListedCheckpoint>> find_checkpoints(const std::string& path) 
   return found;
 }
 
-// What an unreadable checkpoint means for the exit code. A live run prunes: one that was deleted
-// between our listing and our reading it is said to be gone, and is no error.
+// Returns the exit code after an unreadable checkpoint. A live run prunes: a checkpoint that it
+// deleted between our listing and our reading is reported as gone, and is no error.
 int report_unreadable(const ListedCheckpoint& checkpoint, const Status& status, int code) {
   if (fs::exists(checkpoint.path)) return report(status);
   print_text("gone  %s  deleted by the run meanwhile\n", checkpoint.path.c_str());
   return code;
 }
 
-// Where PATH is a run directory whose run keeps its best checkpoint.
+// None unless PATH is a run directory whose run keeps its best checkpoint.
 std::optional<BestCheckpoint> best_of(const std::string& path) {
   auto best = find_best_checkpoint(path);
   return best.is_ok() ? std::optional(std::move(*best)) : std::nullopt;
@@ -80,7 +80,7 @@ int list(const CheckpointArguments& arguments) {
   return code;
 }
 
-// Of one checkpoint the hash alone, so that scripts can compare; of several with their names.
+// Prints the hash alone for one checkpoint, so that scripts can compare; with names for several.
 int hash(const CheckpointArguments& arguments) {
   const auto found = find_checkpoints(arguments.path);
   if (!found.is_ok()) return report(found.status());

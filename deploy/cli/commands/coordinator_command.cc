@@ -20,7 +20,7 @@ struct CoordinatorArguments {
   bool take_over = false;
 };
 
-// Becomes the program beside this one; comes back only when it cannot.
+// Becomes the program next to this one; returns only when it cannot.
 Status become_coordinator(const CoordinatorArguments& arguments) {
   std::vector<std::string> words = {sibling_program("lockstep-coordinator"), "--run-dir",
                                     arguments.run_dir};

@@ -80,7 +80,7 @@ constexpr OtherName kOtherNames[] = {
     {"join", "lockstep agent"},
 };
 
-// What people may have meant: a word of another program, or the nearest of these and of our own.
+// Guesses what the user meant: another program's word, or the word nearest to those and our own.
 std::string hint_for(const CLI::App& parent, const std::string& word) {
   std::vector<std::string> names;
   for (const CLI::App* sub : parent.get_subcommands({})) names.push_back(sub->get_name());
@@ -93,7 +93,7 @@ std::string hint_for(const CLI::App& parent, const std::string& word) {
   return did_you_mean(word, views);
 }
 
-// The command's own and those of its groups, which CLI11 keeps as commands without a name.
+// The command's own options and its groups' options. CLI11 keeps groups as commands without a name.
 std::vector<const CLI::Option*> options_of(const CLI::App& command) {
   std::vector<const CLI::Option*> options = command.get_options();
   for (const CLI::App* group :

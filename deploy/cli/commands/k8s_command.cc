@@ -52,7 +52,8 @@ bool is_mounted(const std::string& path, const k8s::ManifestRequest& request) {
          (!request.data_claim.empty() && is_below("/data"));
 }
 
-// What only the image can have, or what reaches no other pod: it may be right, but rarely is.
+// Warns of paths that only the image can have, and of networks that reach no other pod: they may be
+// right, but rarely are.
 void warn_of(const JobValues& values, const k8s::ManifestRequest& request) {
   for (const auto& [key, value] : values) {
     const JobKey* const row = find_job_key(key);
@@ -70,7 +71,7 @@ void warn_of(const JobValues& values, const k8s::ManifestRequest& request) {
   }
 }
 
-// What no pod would take is refused here; what only a pod can know (files, GPUs) is left to it.
+// Refuses what no pod would take. The pods check what only they can know (files, GPUs).
 Result<wire::JobSpec> job_to_render(const JobRequest& files, const k8s::ManifestRequest& request) {
   LOCKSTEP_ASSIGN_OR_RETURN(JobValues values,
                             parse_job_file(request.job_text, files.file, request.job_file()));

@@ -21,7 +21,7 @@ struct ReplayArguments {
   std::string batch_file;
 };
 
-// What only Lockstep's own loop can show is refused.
+// Refuses options that only Lockstep's own loop can serve.
 Result<int> replay_of_script(const ReplayArguments& arguments, const std::string& run_dir) {
   const char* const option = !arguments.slot.empty()         ? "--slot"
                              : !arguments.batch_file.empty() ? "--batch-file"

@@ -41,7 +41,7 @@ Result<std::string> page_of(const std::vector<std::string>& run_dirs) {
                           : comparison_page(runs, log_timestamp());
 }
 
-// One run's lies in its directory, that of several where the command was given.
+// The report of one run lies in its directory, the report of several in the working directory.
 std::string default_path(const std::vector<std::string>& run_dirs) {
   return run_dirs.size() == 1 ? run_dirs[0] + "/report.html" : "report.html";
 }

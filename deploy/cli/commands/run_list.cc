@@ -88,7 +88,7 @@ ListedRun look_at(const std::string& path) {
   return run;
 }
 
-// What a run has by its machine, or only for people, is no difference between two results.
+// A value that comes from the machine, or is only for people, does not tell two results apart.
 bool tells_runs_apart(const JobKey& row) {
   if (!list_of(row).empty() || row.key.ends_with("sha256")) return false;
   if (row.key == "train.trace" || row.key == "data.cache_dir") return false;

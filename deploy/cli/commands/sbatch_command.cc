@@ -32,7 +32,7 @@ std::string absolute(const std::string& path) {
   return fs::absolute(path).lexically_normal().string();
 }
 
-// Who has to know of a mistake in the job only after hours in the queue has lost them.
+// Checks the job now: a user who hears of a mistake only after hours in the queue has lost them.
 Result<wire::JobSpec> job_to_submit(const JobRequest& request, const BatchRequest& batch) {
   JobRequest job = request;
   job.launched_workers = batch.nodes * batch.tasks_per_node;
@@ -112,8 +112,8 @@ void add_batch_options(CLI::App& command, SbatchArguments& arguments) {
   BatchRequest& batch = arguments.request;
   const CLI::Range some(1u, 65'536u);
   command.add_option("job", arguments.words, "JOB.yaml, and overrides of its keys: train.epochs=3");
-  // CLI11 gives all words to the list above; that there is a place left keeps what stands behind
-  // "--" in this command.
+  // CLI11 gives all words to the list above. This second place keeps the words after "--" in this
+  // command.
   command.add_option("more", arguments.more, "After --: further arguments of sbatch");
   command.add_option("--run-dir,-d", arguments.run_dir, "Run directory, which all nodes must see")
       ->required();

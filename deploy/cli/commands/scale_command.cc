@@ -50,7 +50,7 @@ int wait_until_gone(const std::string& run_dir) {
   }
 }
 
-// Of a run that is over, or has no worker here, nothing is to be done.
+// Does nothing for a run that is over or has no worker here.
 int drain_local(const std::string& given) {
   std::error_code error;
   const std::string run_dir = std::filesystem::canonical(given, error).string();

@@ -79,7 +79,7 @@ int tell_summary(const StatusArguments& arguments, const nlohmann::json& summary
   return kNotRunning;
 }
 
-// Nobody has told an end. A coordinator may be starting again, or everything died.
+// No process has recorded an end. A coordinator may be starting again, or every process died.
 int tell_silence(const StatusArguments& arguments, const std::string& checkpoint,
                  const Status& why) {
   const std::string& dir = arguments.run_dir;

@@ -56,7 +56,7 @@ class FullScreen {
   bool has_keys_ = false;
 };
 
-// What ends us or changes the size, as a descriptor.
+// The signals that end us or change the size, as a descriptor.
 class Signals {
  public:
   Signals() {
@@ -91,7 +91,7 @@ Result<TopData> ask(RunSource& source, size_t width) {
   return data;
 }
 
-// What is shown while nobody answers: a run ends, or its coordinator is started again.
+// The frames to show, also while no coordinator answers: a run ends, or its coordinator restarts.
 class Frames {
  public:
   explicit Frames(RunSource& source) : source_(source) {}

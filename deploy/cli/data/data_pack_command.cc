@@ -50,7 +50,7 @@ Result<data::PackReport> pack_parquet(const wire::DatasetSpec& spec, const std::
   decoded.set_path(unpacked.path());
   data::PackOptions how = options;
   how.columns.has_header = unpacked.is_table();
-  // What is made of a large table takes as much room as the table does.
+  // The copy of a large table takes as much room as the table does.
   auto packed = data::pack_data(decoded, to, how,
                                 unpacked.is_table() ? unpacked.cache() : cache_dir, progress);
   // A second call would find the same in what is damaged.

@@ -49,7 +49,7 @@ nlohmann::json to_json(const data::Verification& split) {
           {"left_out", data::to_json(split.left_out)}};
 }
 
-// Whatever was found.
+// Prints all findings.
 void tell(const VerifyArguments& arguments, const std::vector<data::Verification>& all) {
   nlohmann::json splits = nlohmann::json::array();
   for (const data::Verification& split : all) {

@@ -84,11 +84,11 @@ std::string stamp_of(const std::vector<Source>& sources, const data::ColumnNames
   return xxh3_hex(all.data(), all.size()).substr(0, 16);
 }
 
-// What a decoder says, in memory: the disk may be what is full.
+// The words of a decoder, in memory: its error may be a full disk.
 class Words {
  public:
   Words() : file_(::memfd_create("lockstep-parquet", MFD_CLOEXEC)) {}
-  // For who is given no descriptors, before it executes.
+  // For a child that gets no descriptors: opened before it executes the program.
   std::string path() const { return "/proc/self/fd/" + std::to_string(file_.get()); }
   std::string last() const { return last_words(path()); }
 
@@ -126,7 +126,7 @@ Status wait_for(pid_t pid, const Source& source, const std::string& to, const Wo
                                (said.empty() ? "" : ", after saying: " + said)};
 }
 
-// One call of lockstep-parquet, until it has ended. What it leaves of `to` when it fails goes.
+// Runs lockstep-parquet once, until it has ended. Removes what a failed call leaves of `to`.
 Status decode(const std::string& mode, const Source& source, const std::string& to,
               const std::vector<size_t>& columns, const PartFn& part) {
   std::array<int, 2> ends{};

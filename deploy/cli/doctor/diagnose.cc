@@ -85,7 +85,7 @@ Status read_resident(const nlohmann::json& times, doctor::Measurements& out) {
   return Status::ok();
 }
 
-// What else the machine does only makes steps longer: the shortest is nearest to what they take.
+// Other work on the machine only makes steps longer: the shortest is nearest to the true time.
 double shortest(const std::vector<double>& seconds) {
   return *std::min_element(seconds.begin(), seconds.end());
 }
@@ -170,7 +170,7 @@ std::vector<std::string> allocators_to_try(const wire::JobSpec& job) {
   return names;
 }
 
-// What cannot be measured with one of them is measured without.
+// An allocator that cannot be measured gets a note, and the measurement goes on without it.
 void try_allocators(const wire::JobSpec& job, const std::vector<std::string>& names,
                     const std::string& cache_dir, const DiagnoseOptions& options, int64_t begin_ns,
                     Diagnosis& found) {
@@ -192,7 +192,7 @@ void try_allocators(const wire::JobSpec& job, const std::vector<std::string>& na
   }
 }
 
-// Of stages that say little without the others.
+// The finding for a measurement that lacks stages: the others say little without them.
 doctor::FaultFinding unfinished(double seconds) {
   doctor::FaultFinding finding;
   finding.reason =

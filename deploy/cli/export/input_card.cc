@@ -39,7 +39,7 @@ std::vector<std::string> list_of(const google::protobuf::RepeatedPtrField<std::s
   return {words.begin(), words.end()};
 }
 
-// What evaluation does with a picture, in this order.
+// The steps that evaluation does with a picture, in this order.
 struct EvalStep {
   std::string word;
   int64_t pixels = 0;

@@ -102,7 +102,7 @@ std::string figure_rows(const ModelFacts& model) {
   if (model.weights.pruned > 0)
     rows += "| zeros made in matrices and kernels, of 1 | " + number(model.weights.pruned) + " |\n";
   if (model.int8) rows += "| weights | in 8 bits |\n";
-  if (model.weights.is_plain() && !model.int8) {  // else they are those of other weights
+  if (model.weights.is_plain() && !model.int8) {  // else they are figures of other weights
     add("eval_loss", "loss of the evaluation data");
     add("eval_accuracy", "accuracy of the evaluation data, of 1");
   }

@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-// Of the files at `path`, where `format` leaves it open.
+// Finds the format of the files at `path`, if `format` leaves it open.
 Status find_format(const JobContext& context, const wire::JobSpec& job, const std::string& path,
                    std::string* format) {
   const bool is_auto = *format == "auto";
@@ -28,7 +28,7 @@ Status resolve_formats(const JobContext& context, wire::JobSpec& job) {
   auto& data = *job.mutable_data();
   const wire::DatasetSpec& train = data.train();
   auto& eval = *data.mutable_eval();
-  // What was said of a directory is so for all of its files.
+  // The format that the job gives a directory holds for all of its files.
   if (eval.format() == "auto" && eval.path() == train.path()) eval.set_format(train.format());
   for (auto* set : {data.mutable_train(), &eval})
     LOCKSTEP_RETURN_IF_ERROR(find_format(context, job, set->path(), set->mutable_format()));

@@ -24,7 +24,7 @@ std::string_view known_elsewhere(std::string_view key) {
   return "";
 }
 
-// Of several keys with this last word, the one that needs the fewest changes.
+// The key with this last word that needs the fewest changes.
 std::string_view in_another_place(std::string_view key) {
   const JobKey* best = nullptr;
   for (const JobKey& row : job_keys()) {

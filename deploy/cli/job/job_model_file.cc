@@ -24,7 +24,7 @@ void leave_out_what_is_for_images(const JobValues& values, const JobContext& con
   if (!values.count("train.eval_batch")) job.mutable_train()->set_eval_batch(kSequenceEvalBatch);
 }
 
-// Of a model that takes what the data are.
+// Checks model.block and model.vocab of a model whose input is what the data are.
 Status check_tokens(const JobValues& values, const wire::JobSpec& job) {
   const auto say = [&](std::string_view key) { return told(values, key, job); };
   const wire::ModelSpec& model = job.model();

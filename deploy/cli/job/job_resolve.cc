@@ -33,7 +33,7 @@ namespace {
 
 constexpr uint32_t kMostWorkersByDefault = 8;
 
-// What a script does before its first batch, and behind its loop, may take minutes.
+// A script's work before its first batch, and after its loop, may take minutes.
 constexpr std::string_view kScriptSeconds = "600";
 
 constexpr std::string_view kWhereAScriptSays =
@@ -138,7 +138,7 @@ Status find_eval(const JobValues& values, const JobContext& context, wire::JobSp
   return Status::ok();
 }
 
-// Of each worker of the first start. 0: of a run that was begun before the key was there.
+// The micro-batches of each worker of the first start. 0: the run began before the key was there.
 uint32_t micro_batches(const wire::TrainSpec& train) {
   return std::max(1u, train.accumulate());
 }
@@ -270,7 +270,7 @@ Status check_device(const JobValues& values, const JobContext& context, const wi
                                           gpus.status().message() + "; take cpu or auto");
 }
 
-// What no single value shows to be wrong.
+// Checks that the values fit together.
 Status check_together(const JobValues& values, const wire::JobSpec& job) {
   const auto say = [&](std::string_view key) { return told(values, key, job); };
   const auto usage = [](const std::string& message) { return Status(Code::kUsage, message); };
@@ -339,7 +339,7 @@ Result<wire::JobSpec> resolve_job(const JobValues& values, const JobContext& con
   // A resume that asks for 0 slots asks for what the run already resolved.
   if (context.stored != nullptr && job.train().slots() == 0)
     job.mutable_train()->set_slots(context.stored->train().slots());
-  // Likewise one that asks for auto.
+  // A resume that asks for auto keeps the batch that the run has.
   if (context.stored != nullptr && job.train().global_batch() == 0)
     job.mutable_train()->set_global_batch(context.stored->train().global_batch());
   LOCKSTEP_RETURN_IF_ERROR(set_paths(values, context, job));

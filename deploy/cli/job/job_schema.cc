@@ -36,7 +36,7 @@ bool is_map_list(const FieldDescriptor& field) {
   return field.is_repeated() && field.message_type() != nullptr;
 }
 
-// Of an element of a list, its list.
+// The field of a key. For an element of a list: the list.
 const FieldDescriptor* field_of(std::string_view key) {
   const auto* type = wire::JobSpec::descriptor();
   if (key.ends_with('.')) return nullptr;

@@ -135,7 +135,7 @@ class IgnoreEvents final : public YAML::EventHandler {
 };
 
 // Whether anything follows the first document. YAML::LoadAll would tell too, but yaml-cpp 0.7 never
-// returns from it for some broken texts ("a}\nb"): it asks for the next document for ever.
+// returns from it for some broken texts ("a}\nb"): it asks for the next document without end.
 bool has_second_document(const std::string& text) {
   std::istringstream stream(text);
   YAML::Parser parser(stream);
@@ -231,7 +231,7 @@ Result<JobValues> parse_job_environment(std::span<const std::string> environment
 }
 
 void overlay(JobValues& lower, const JobValues& upper) {
-  // A list that is given anew is not mixed with the one below.
+  // A list in `upper` replaces the list in `lower`: their elements do not mix.
   for (const auto& [key, value] : upper) {
     if (!is_job_list(key)) continue;
     const std::string elements = key + ".";

@@ -30,7 +30,7 @@ NumberRange range_of(const FieldDescriptor& field, const wire::KeyOptions& optio
   return range;
 }
 
-// What job_fields() says, in the words of this program.
+// The rows of job_fields(), in the types of this program.
 class Table {
  public:
   Table() {
@@ -42,7 +42,7 @@ class Table {
   std::span<const JobKey> rows() const { return rows_; }
 
  private:
-  // What the spans of a row show.
+  // The data that the spans of a row point to.
   struct Held {
     std::vector<std::string_view> names;
     std::vector<NamedDefault> defaults;

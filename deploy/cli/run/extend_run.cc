@@ -36,7 +36,7 @@ bool ends_by_max_steps(const wire::JobSpec& job, uint64_t total) {
   return job.train().max_steps() > 0 && job.train().max_steps() == total;
 }
 
-// What one does with the model of a run; a script's model only Python can build.
+// Commands that use the model of a run; only Python can build a script's model.
 std::string use_commands(const std::string& word, const wire::JobSpec& job, bool has_best) {
   if (is_script(job.model())) return "";
   const std::string weights = has_best ? " --checkpoint best" : "";

@@ -88,8 +88,8 @@ void wait_for_left_over(const std::string& run_dir, int64_t most_ms, const StopS
     pause();
 }
 
-// The rank 0 before, whose pod is gone with its node, may hold its locks for a while yet. Nobody
-// else has the same launch, so the directory is not somebody else's.
+// The rank 0 before, whose pod is gone with its node, may hold its locks for a while yet. No other
+// run has the same launch, so the directory belongs to no other run.
 Result<RunDir> open_after_own_death(const std::string& run_dir, int64_t most_ms,
                                     const StopSignals& signals) {
   const SystemClock clock;
@@ -153,7 +153,7 @@ Result<int> lead(const LaunchedAgent& arguments, const LaunchEnv& env, StopSigna
                             before ? open_after_own_death(arguments.run_dir, leave_ms, signals)
                                    : RunDir::open(arguments.run_dir, plan.resume));
   plan.take_over = plan.resume && env.size > 1 && before == LaunchState::kRunning;
-  // Who is made again in its place goes on with its coordinator.
+  // A rank that replaces this one goes on with its coordinator.
   if (env.are_ranks_made_again) plan.seat = "launch " + env.launch_id;
   plan.agent_words = agent_words(arguments, env, job);
   LaunchRecorder launch(dir.path(), env.launch_id);
@@ -169,8 +169,8 @@ Result<int> lead(const LaunchedAgent& arguments, const LaunchEnv& env, StopSigna
   return code;
 }
 
-// What went wrong before there was a record that the other ranks could see. mpirun ends them
-// itself.
+// Tells the other ranks of an error that came before there was a record that they could see. mpirun
+// ends them itself.
 void tell_refused(const LaunchedAgent& arguments, const LaunchEnv& env, const Status& why) {
   if (env.size == 1 || env.launcher == "mpirun" || !may_hold_a_run(arguments.run_dir)) return;
   (void)write_launch_refusal(arguments.run_dir, env.launch_id, exit_code(why));
@@ -183,7 +183,7 @@ std::string rank_text(const LaunchEnv& env) {
          host_name();
 }
 
-// What a rank waits for that has seen no run yet.
+// Says what a rank waits for that has seen no run yet.
 void tell_of_wait(const LaunchWait& wait, const std::string& run_dir, const LaunchEnv& env) {
   const std::string what =
       wait.record() ? "rank 0 still prepares the run in " + run_dir
@@ -215,7 +215,7 @@ std::optional<int> code_of_run(const std::string& run_dir, const LaunchEnv& env)
   return record->exit_code;
 }
 
-// Who has heard that the run is over lets rank 0 say its last word (launch_record.h, 2).
+// A rank that has heard that the run is over lets rank 0 say its last word (launch_record.h, 2).
 Result<int> end_with_rank_0(const NodeAgentEnd& end, const LaunchEnv& env,
                             const std::string& run_dir) {
   const SystemClock clock;
@@ -226,7 +226,7 @@ Result<int> end_with_rank_0(const NodeAgentEnd& end, const LaunchEnv& env,
     if (clock.monotonic_ms() >= until_ms) break;
     pause.wait();
   }
-  // It has left a run that goes on, and its place stays: whoever comes there next joins.
+  // It has left a run that goes on, and its place stays: the next rank there joins.
   if (end.was_stopped && !end.heard_goodbye && end.exit_code == 0 && env.are_ranks_made_again)
     return kStopped;
   if (end.heard_goodbye || end.was_stopped || end.exit_code != 0) return end.exit_code;

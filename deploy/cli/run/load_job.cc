@@ -83,7 +83,7 @@ Result<JobValues> read_values(const JobRequest& request) {
   return values;
 }
 
-// A run whose workers nobody starts would wait for them.
+// A run would wait for workers that no process starts.
 Status check_launched(const JobRequest& request, const wire::JobSpec& job) {
   if (request.launched_workers == 0 || job.cluster().workers() <= request.launched_workers)
     return Status::ok();
@@ -113,7 +113,7 @@ Status check_mpi(const JobRequest& request, const wire::JobSpec& job) {
   return Status::ok();
 }
 
-// The worker computes on a GPU through a module beside it (worker/cuda/module_entry.h).
+// The worker computes on a GPU through a module in its directory (worker/cuda/module_entry.h).
 Result<uint32_t> usable_gpus() {
   const std::string module = sibling_program(kDeviceModuleLibrary);
   if (!fs::exists(module))
@@ -133,7 +133,7 @@ Status check_script_file(const std::string& path) {
   return Status(Code::kNoInput, "the file cannot be read; check its permissions");
 }
 
-// What nobody named must be beyond doubt.
+// A format that the user has not named must be beyond doubt.
 Result<std::string> detect_data(const wire::DataSpec& data, const std::string& path) {
   LOCKSTEP_ASSIGN_OR_RETURN(std::string format,
                             data::detect_format(path, data::column_names(data)));

@@ -60,7 +60,7 @@ Status in_use(const std::string& path) {
                "', or choose another --run-dir");
 }
 
-// True if somebody holds an flock on `file`; false if nobody does or there is no such file.
+// True if a process holds an flock on `file`; false if none does or there is no such file.
 bool is_locked(const std::string& file) {
   const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
@@ -199,7 +199,7 @@ Result<RunDir> RunDir::make_new(const std::string& wanted) {
       return open(path, /*resume=*/false);  // which refuses it
     const std::string missing = topmost_missing(absolute);
     LOCKSTEP_RETURN_IF_ERROR(make_directory(fs::path(absolute).parent_path()));
-    // Whoever makes it has it: another run may begin in the same second.
+    // The run that creates it has it: another run may begin in the same second.
     if (fs::create_directory(absolute, error)) return prepared_at(absolute, missing);
     if (error) return open(path, /*resume=*/false);  // which says why
   }
@@ -219,7 +219,7 @@ Status RunDir::prepare() {
                  "; choose another --run-dir");
   if (::flock(lock_fd_, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return cannot_lock(lock_path);
-    created_.clear();  // it is somebody else's by now
+    created_.clear();  // it is another run's by now
     return in_use(path_);
   }
   const std::string pid = std::to_string(::getpid());
@@ -243,12 +243,12 @@ bool RunDir::discard() {
 
 void RunDir::sweep() const {
   std::error_code error;
-  // Of replace_file() in processes that were killed.
+  // Temporary files of replace_file() in processes that were killed.
   for (const std::string& directory : {path_, file(rundir::kCache), file(rundir::kTrace)})
     for (const auto& entry : fs::directory_iterator(directory, error))
       if (entry.path().filename().string().find(rundir::kTemporaryMark) != std::string::npos)
         fs::remove(entry.path(), error);
-  // What cannot be removed now the next checkpoint's writer removes.
+  // The next checkpoint's writer removes what cannot be removed now.
   (void)remove_leftovers(*posix_file_ops(), file(rundir::kCheckpoints));
 }
 

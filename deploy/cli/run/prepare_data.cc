@@ -57,7 +57,7 @@ std::string describe_model(const wire::ModelSpec& model, const data::SampleShape
          (model.stem() == "auto" ? ", by model.stem auto)" : ")");
 }
 
-// What the data are the workers say, too: in a script's job they are open until then.
+// The facts of a script's data are open until its workers report them.
 PreparedData prepare_script(const wire::ScriptSpec& script, const std::string& data) {
   PreparedData prepared;
   prepared.facts.set_open(true);

@@ -13,7 +13,7 @@
 namespace lockstep {
 
 Result<int> replay_script(const std::string& run_dir, Step step) {
-  // Locks the run until the end: nobody resumes it meanwhile.
+  // Locks the run until the end: no process can resume it meanwhile.
   LOCKSTEP_ASSIGN_OR_RETURN(const auto source, ReplaySource::open(run_dir, step));
   LOCKSTEP_ASSIGN_OR_RETURN(const wire::ReplayPlan plan, make_script_plan(*source));
   LOCKSTEP_ASSIGN_OR_RETURN(const WorkerLaunch launch,

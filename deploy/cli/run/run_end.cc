@@ -40,14 +40,14 @@ void tell_stopped(RunDir& dir, const Result<nlohmann::json>& summary, const std:
   }
 }
 
-// A generation has trained. What it computed may be cut from the history, where samples did harm,
-// and is looked into all the same (lockstep replay).
+// True if a generation has trained. Its steps may be cut from the history because of bad samples,
+// but lockstep replay can still look at them.
 bool has_trained(const RunDir& dir) {
   const auto summary = read_summary(dir.path());
   return has_steps(dir) || (summary.is_ok() && summary->value("generations", 0) > 0);
 }
 
-// Where something went wrong before any training there is nothing to go on from or to look into.
+// After an error before any training there is nothing to go on from or to look into.
 void tell_failed(int code, RunDir& dir) {
   constexpr int kFailed = 70;  // its logs are wanted
   if (!std::filesystem::exists(dir.path()))

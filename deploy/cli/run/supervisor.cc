@@ -31,7 +31,7 @@ constexpr int64_t kPlainRefreshMs = 500;
 constexpr int64_t kStatusTimeoutMs = 1'000;
 constexpr int64_t kReadyPollMs = 20;   // until a coordinator that starts can be told to stop
 constexpr int64_t kAgentStopMs = 500;  // from a stop of the coordinator to one of the agent
-constexpr int64_t kOrphansMs = 1'000;  // from the coordinator's end to that of who missed it
+constexpr int64_t kOrphansMs = 1'000;  // from the coordinator's end to the agent's SIGUSR2
 constexpr int64_t kTellMs = 2'000;     // from then to words about a wait for scripts
 constexpr int kSupersededLooks = 15;   // in a row, which a coordinator that is well does not see
 constexpr int kSoftwareError = 70;
@@ -99,7 +99,7 @@ struct Supervisor::Impl {
     return true;
   }
 
-  // Someone else claimed a term after ours. Before ours there are those of whom it resumes.
+  // True if another seat claimed a term after ours. Earlier terms are those that this run resumes.
   bool is_superseded() {
     const auto newest = newest_claim(options.run_dir);
     if (!newest.is_ok() || !*newest) return false;
@@ -138,7 +138,7 @@ struct Supervisor::Impl {
 
   // ---- ending ----
 
-  // Whoever is still there then is killed, and the run is not as it should be.
+  // Kills the processes that are still there then, and reports that as the run's trouble.
   void kill_after(int64_t delay_ms, const std::string& why) {
     loop.call_after(delay_ms, [this, why] {
       if (is_over()) return;
@@ -157,7 +157,7 @@ struct Supervisor::Impl {
     agent.send(SIGKILL);
   }
 
-  // Those that this process got from a dead agent are among them.
+  // Includes the workers that this process got from a dead agent.
   std::vector<pid_t> children() const { return children_of_run(options.run_dir); }
 
   bool is_over() const { return coordinator.is_over() && agent.is_over(); }
@@ -200,9 +200,9 @@ struct Supervisor::Impl {
     agent.send(SIGCONT);
   }
 
-  // The coordinator tells everybody. The agent is told only when that was not enough: workers that
-  // die of its signal before they can handle one would look like a failure to a coordinator that
-  // has not heard of the stop yet.
+  // The coordinator tells all members. The agent is told only when that was not enough: workers
+  // that die of its signal before they can handle one would look like a failure to a coordinator
+  // that has not heard of the stop yet.
   void tell_stop() {
     loop.cancel(stop_timer);
     if (killing) return;
@@ -243,7 +243,7 @@ struct Supervisor::Impl {
     // It ended before anybody could find it: agent and workers only wait for it, and hold nothing.
     if (!was_ready()) return kill_all();
     if (coordinator.died()) {
-      agent.send(SIGTERM);  // nobody else will tell the workers
+      agent.send(SIGTERM);  // no other process will tell the workers
       return kill_after(options.grace_ms, "workers were still there after the coordinator's death");
     }
     // One that was started meanwhile, or of a coordinator that could not begin, has not heard.

@@ -66,7 +66,7 @@ class BlockReader {
     if (text.empty()) return Status::ok();
     if (text[0] != ' ')
       return at(number_, "a line in the block of job keys must begin with \"# \"");
-    yaml_ += " ";  // for the '#', so that columns are those of the script
+    yaml_ += " ";  // for the '#', so that columns are the script's
     yaml_ += text;
     has_keys_ = has_keys_ || is_key_line(text);
     return Status::ok();

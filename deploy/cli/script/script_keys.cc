@@ -11,7 +11,7 @@ struct OwnWord {
   std::string_view instead;
 };
 
-// Of a job that names its data.
+// For a job that names its data.
 constexpr OwnWord kOfJobData[] = {
     {"data.eval.",
      "the script opens its evaluation data itself; give them to run.evaluate(), or hold some of "

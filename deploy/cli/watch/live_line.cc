@@ -112,7 +112,7 @@ std::string live_line(const RunStatus& status, const LineStyle& style) {
     parts.erase(std::max_element(parts.begin(), parts.end(), by_need));
     line = joined(parts, "  ");
   }
-  // What is left is ASCII but for the bar, which went first.
+  // The rest is ASCII: the bar, which is not, went first.
   if (columns(line) >= style.width) line.resize(style.width > 0 ? style.width - 1 : 0);
   return line;
 }

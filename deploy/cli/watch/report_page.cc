@@ -32,7 +32,7 @@ std::string base64(const Digest256& bytes) {
   return text;
 }
 
-// What a policy calls an inline text that it allows.
+// The name that a content security policy has for an inline text that it allows.
 std::string source_of(std::string_view text) {
   return " 'sha256-" + base64(sha256(text)) + "'";
 }

@@ -101,7 +101,7 @@ void Reporter::status(const RunStatus& status, int64_t now_ms) {
   batch_found(status);
   if (status.eval && status.eval->step > last_eval_step_) {
     last_eval_step_ = status.eval->step;
-    // What is there before training begins is of an earlier start.
+    // An evaluation that is there before training begins comes from an earlier start.
     const bool is_news = status.state != "gathering" && status.state != "prepared";
     if (is_news)
       note(eval_line(*status.eval, status.epochs, status.steps_per_epoch) +

@@ -25,8 +25,8 @@ int64_t stamp_of(const std::string& path) {
   return error ? 0 : time.time_since_epoch().count();
 }
 
-// Does anybody on this machine hold a lock of it? Asked without taking one, which would be in the
-// way of whoever wants it.
+// True if a process on this machine holds a lock of the file. Takes no lock itself, which would be
+// in the way of a process that wants it.
 bool is_held_by_anybody(const std::string& path) {
   struct stat file {};
   if (::stat(path.c_str(), &file) != 0) return false;

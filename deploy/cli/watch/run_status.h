@@ -33,7 +33,7 @@ struct RunStatus {
   uint64_t global_batch = 0;  // 0: auto, and not found yet
   uint64_t slots = 0;
   uint64_t steps_per_epoch = 0;
-  // Of the last ten seconds, as far as there are steps in them.
+  // Figures of the last ten seconds, as far as there are steps in them.
   std::optional<double> loss;  // the mean
   std::optional<double> accuracy;
   std::optional<double> samples_per_second;

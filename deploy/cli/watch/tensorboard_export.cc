@@ -93,7 +93,7 @@ Status TensorboardExport::update() {
   return file_->flush();
 }
 
-// Of a model with metrics of its own.
+// Adds the metrics of a model that has its own.
 void TensorboardExport::add_metrics(const json& line, const std::string& prefix, uint64_t step) {
   const auto metrics = line.find("metrics");
   if (metrics == line.end() || !metrics->is_object()) return;
@@ -110,7 +110,7 @@ void TensorboardExport::add_point(const json& line) {
   add_metrics(line, "train/", steps_);
 }
 
-// A line that is not of the step that is due: lines before it were cut away and written anew.
+// Sets *is_cut if the line is not the next step's: lines before it were cut away and written again.
 Status TensorboardExport::add_line(const std::string& line, bool* is_cut) {
   const json parsed = json::parse(line, nullptr, /*allow_exceptions=*/false);
   const auto step = parsed.is_object() ? parsed.find("step") : parsed.end();
@@ -202,7 +202,7 @@ Status TensorboardExport::add_evaluations() {
   return Status::ok();
 }
 
-// Of a run that ended under an older Lockstep, which wrote no evals.jsonl.
+// For a run that ended under an older Lockstep, which wrote no evals.jsonl.
 Status TensorboardExport::add_old_evaluations() {
   LOCKSTEP_ASSIGN_OR_RETURN(const json curves, source_->get_json("history", "points=2048"));
   const json evals = curves.value("evals", json::object());

@@ -88,13 +88,13 @@ std::string head(const json& status) {
          duration_text(number_or_zero(status, "wall_seconds"));
 }
 
-// A narrow terminal has no room for both speeds beside the phases.
+// A narrow terminal has no room for both speeds next to the phases.
 bool has_minute(const TopStyle& style) {
   constexpr size_t kWide = 108;
   return style.width >= kWide;
 }
 
-// Of the table of ranks; what does not fit beside the others is cut off at the right.
+// A line of the table of ranks; the frame cuts off at the right what does not fit.
 std::string rank_line(const json& member, const TopStyle& style) {
   const auto speed = [&](const char* key) {
     return left_padded(member.contains(key) ? rate_text(number_or_zero(member, key)) : "-", 11);
@@ -119,7 +119,8 @@ std::string event_line(const json& event) {
   return (time.size() >= 19 ? time.substr(11, 8) : time) + "  " + text_of(event, "message");
 }
 
-// At most `room`. Of many of a kind in a row, such as checkpoints, the newest and how many more.
+// At most `room` lines. For many events of a kind in a row, such as checkpoints: the newest one and
+// how many came before.
 std::vector<std::string> event_lines(const json& events, size_t room) {
   std::vector<std::string> lines;
   if (!events.is_array()) return lines;

@@ -5,7 +5,7 @@ namespace {
 
 constexpr uint32_t kUser = 65532;          // of the image (deploy/container/Containerfile)
 constexpr uint32_t kAfterGraceS = 30;      // for what the supervisor does beyond the grace time
-constexpr uint32_t kBackoffLimit = 1'000;  // crashes of pods; those of workers never end a pod
+constexpr uint32_t kBackoffLimit = 1'000;  // crashes of pods; a worker's crash never ends a pod
 constexpr uint32_t kProbePeriodS = 15;
 constexpr uint32_t kProbeTimeoutS = 10;
 constexpr uint32_t kSharedGibOfAGpu = 1;    // NCCL's segments of a process; pods have 64 MiB else
