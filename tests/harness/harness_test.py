@@ -125,7 +125,7 @@ class PatchOfCode(unittest.TestCase):
     def test_what_only_moved_or_only_changed_its_includes_is_left_out(self):
         moved = ["diff --git a/x.cc b/y.cc\n", "rename from x.cc\n", "rename to y.cc\n"]
         names = ["diff --git a/a.cc b/b.cc\n", "--- a/a.cc\n", "+++ b/b.cc\n"]
-        include = ["@@ -1 +1 @@\n", '-#include "a.h"\n', '+#include "b.h"\n']
+        include = ["@@ -1 +1 @@\n", '-#include "a.h"\n', '+#include "b.h"\n', "+  // why\n"]
         code = ["@@ -9,0 +10,2 @@\n", "+\n", "+  return ++at;\n"]
         gone = ["@@ -20 +21,0 @@\n", "-  return 7;\n"]
         self.assertEqual(list(code_of(moved + names + include)), [])

@@ -1,12 +1,12 @@
-"""Takes a patch without context (git diff -U0) and leaves out the hunks that add nothing but includes
-and empty lines, and files of which nothing remains. A folder that gets another name changes the
-includes of half of the sources, and clang-tidy would read each of them for that."""
+"""Takes a patch without context (git diff -U0) and leaves out the hunks that add nothing but
+includes, comments and empty lines, and files of which nothing remains. A folder that gets another
+name changes the includes of half of the sources, and clang-tidy would read each of them for that."""
 import sys
 
 
 def says_something(hunk):
     added = [line[1:].strip() for line in hunk if line.startswith("+")]
-    return any(line and not line.startswith("#include") for line in added)
+    return any(line and not line.startswith(("#include", "//")) for line in added)
 
 
 def code_of(lines):
