@@ -1,8 +1,8 @@
 // The values of a column in an uncompressed batch. The caller states how many values there must be
 // and gets them only if all of them lie within their buffer.
 //
-// Thread-safety: pure functions over memory that nobody writes. If somebody does write, the values
-// read are wrong, but every read stays within the buffers.
+// Thread-safety: pure functions over memory that does not change. If it changes, the values read
+// are wrong, but every read stays within the buffers.
 #pragma once
 
 #include <cstdint>

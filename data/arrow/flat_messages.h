@@ -33,7 +33,7 @@ struct ArrowMessage {
   std::variant<ArrowPassed, ArrowSchema, ArrowBatch> content;
 };
 
-// REQUIRES: nobody else writes `bytes`, and `bytes` are aligned for 8-byte numbers. kBadData: the
+// REQUIRES: `bytes` do not change meanwhile, and are aligned for 8-byte numbers. kBadData: the
 // message goes on after the file's name.
 Result<ArrowFooter> read_arrow_footer(std::span<const uint8_t> bytes);
 Result<ArrowMessage> read_arrow_message(std::span<const uint8_t> bytes);

@@ -1,9 +1,9 @@
-// Which columns of a data set are its samples and its labels: what a job says, which names say it
-// by themselves, and what was taken. Columns are those of tables and Arrow, features of TFRecord,
-// columns of MDS, and files of a sample in WebDataset.
+// Says which columns of a data set are its samples and its labels: what a job says, which names say
+// it by themselves, and what was taken. A column is a column of a table, of Arrow or of MDS, a
+// feature of TFRecord, or a file of a sample in WebDataset.
 //
-// No other whole number is a label: an id, a size or a number of a class's name would train
-// something else without a word.
+// No other column of whole numbers is a label: an id, a size or a number of a class's name would
+// train something else without a word.
 //
 // Thread-safety: values and pure functions.
 #pragma once
@@ -47,8 +47,8 @@ struct TakenColumns {
 inline constexpr std::array<std::string_view, 8> kLabelNames = {
     "label", "labels", "target", "class", "y", "fine_label", "cls", "image/class/label"};
 
-// The better of two columns that can be labels has the smaller rank; empty: it is no label. What a
-// job names is the only one.
+// Ranks a column that can be the label: the smaller rank is better, and empty means no label. If
+// the job names a column, no other counts.
 inline std::optional<size_t> label_rank(std::string_view name, const ColumnNames& wanted) {
   if (!wanted.label.empty()) return name == wanted.label ? std::optional<size_t>(0) : std::nullopt;
   const auto* const found = std::find(kLabelNames.begin(), kLabelNames.end(), lower_case(name));
@@ -56,7 +56,7 @@ inline std::optional<size_t> label_rank(std::string_view name, const ColumnNames
   return static_cast<size_t>(found - kLabelNames.begin());
 }
 
-// What is missing, and what to do: "has no label: ...", after the name of a file. `has`: its
+// Says what is missing, and what to do: "has no label: ...", after the name of a file. `has`: its
 // columns, with their types. `what`: what the column of the input must hold.
 std::string no_label_text(const ColumnNames& wanted, const std::string& has);
 std::string no_input_text(const ColumnNames& wanted, const std::string& what,

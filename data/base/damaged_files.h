@@ -16,8 +16,8 @@ namespace lockstep::data {
 
 class DamagedFiles {
  public:
-  // Keeps what is wrong with file number i, and returns ok, if `status` is kBadData. Other errors
-  // are returned: the machine failed, or nothing is there.
+  // If `status` is kBadData, keeps it as what is wrong with file number i, and returns ok. Returns
+  // other errors: the machine failed, or nothing is there.
   Status take(uint64_t i, Status status);
 
   // REQUIRES of the rest: no thread calls take() any more.
@@ -25,7 +25,8 @@ class DamagedFiles {
   bool has(uint64_t i) const { return messages_.contains(i); }
   const std::map<uint64_t, std::string>& messages() const { return messages_; }  // by number
 
-  // kBadData that names the first of them in their order; the message of a single one as it is.
+  // Returns kBadData that names the first damaged files in their order. If there is only one,
+  // returns its message as it is.
   Status status() const;
 
  private:

@@ -1,4 +1,4 @@
-// Mapped bytes that can become unreadable: somebody truncates the file, or its disk fails.
+// Mapped bytes that can become unreadable: a program truncates the file, or its disk fails.
 //
 // The kernel then sends SIGBUS to the reader, wherever in the program the read is: in a hash, a
 // decoder, a library. In a guarded range the read gets zeros instead, and so does every later read
@@ -10,7 +10,7 @@
 //
 // Invariants
 //  1. A read in a guarded range ends.
-//  2. Whoever got a zero that is not in the file sees is_damaged() from then on.
+//  2. A reader that got a zero that is not in the file sees is_damaged() from then on.
 //  3. The handler takes no lock and allocates nothing. The ranges are a list that only grows; new
 //     ranges use the entries of old ones again.
 //

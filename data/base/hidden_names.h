@@ -1,9 +1,9 @@
-// Names of what systems leave beside data: no lister of a data set takes them.
+// Names of files that systems leave beside data. No lister of a data set takes them.
 //
 //   names that begin with a dot    hidden files; macOS's "._train.bin", Jupyter's checkpoints
 //   kLeftBySystems                 archives of macOS, Python, Windows, NAS devices, file systems
 //
-// A path that somebody names himself is taken, whatever its name.
+// Lockstep takes a path that the user names, whatever its name.
 //
 // Thread-safety: pure functions.
 #pragma once

@@ -9,7 +9,7 @@
 
 namespace lockstep::data {
 
-// Of ASCII letters.
+// Changes ASCII letters only.
 inline std::string lower_case(std::string_view text) {
   std::string out(text);
   for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));

@@ -1,6 +1,6 @@
 // Hashes content whole if it is small, and in places if it is large.
 //
-// Thread-safety: pure functions over memory that nobody writes.
+// Thread-safety: pure functions over memory that does not change.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// What there is to say of a data set beside its samples: which columns were taken, and which files
-// were not.
+// Notes on a data set besides its samples: which columns were taken, and which files were not.
 //
 // Thread-safety: values.
 #pragma once
@@ -43,11 +42,11 @@ uint64_t files_in(const FilesLeftOut& left);
 // "8 *.tif (such as a/1.tif), 1 *.md (README.md)". `only_data`: only what may be data.
 std::string left_out_text(const FilesLeftOut& left, bool only_data = false);
 
-// kBadData if more that may be data is left out than `taken` samples or files: then the data set is
-// another one than somebody thinks. The message begins with `where`.
+// kBadData if the files left out that may be data outnumber the `taken` samples or files: then the
+// data set is another one than the user thinks. The message begins with `where`.
 Status check_left_out(const std::string& where, const FilesLeftOut& left, uint64_t taken);
 
-// Of encoded images, in pixels; 0: the data set has none.
+// Sizes of encoded images, in pixels. 0: the data set has none.
 struct ImageSizes {
   uint32_t least_width = 0;
   uint32_t most_width = 0;

@@ -1,7 +1,7 @@
 // Floats of files become float32: float16, float32 and float64 in little-endian order.
 //
-// Thread-safety: pure functions over memory that somebody may write. Then the values are wrong, but
-// every read stays within the memory.
+// Thread-safety: pure functions over memory that may change. If it changes, the values are wrong,
+// but every read stays within the memory.
 #pragma once
 
 #include <cstddef>

@@ -43,7 +43,7 @@ class BpeVocabulary {
 
   // The largest token + 1.
   uint32_t size() const { return size_; }
-  // Of the content of the files, in hex.
+  // SHA-256 of the content of the files, in hex.
   const std::string& sha256() const { return sha256_; }
   // The files it was read from.
   const std::vector<std::string>& files() const { return files_; }

@@ -1,9 +1,9 @@
-// Which column of a table is the label, where neither the job nor a name says it.
+// Guesses which column of a table is the label, where neither the job nor a name says it.
 //
-// The last column is, if it can be: its values are whole numbers from 0, or names; they make more
-// than one class, and fewer classes than there are rows. Else, of tables without a header, the
-// first column under the same conditions, where MNIST's tables and many of UCI's have it. Else none
-// is.
+// The last column is the label if its values are whole numbers from 0, or names, and make more than
+// one class, and fewer classes than there are rows. Otherwise, in a table without a header, the
+// first column is the label under the same conditions: MNIST's tables and many of UCI's have it
+// there. Otherwise no column is.
 //
 // Thread-safety: one thread for each CsvLabelGuess.
 #pragma once
@@ -27,16 +27,16 @@ struct GuessedLabel {
 
 class CsvLabelGuess {
  public:
-  // One table after another. Ends at what is wrong with a table: who reads it says so.
-  // `has_header`: the first record is a header, whatever is in it.
+  // Looks at one table after another. Stops where something is wrong with a table: the code that
+  // reads the table says so. `has_header`: the first record is a header, whatever is in it.
   void look(std::string_view text, bool has_header = false);
 
-  // Also the last column if some of its values are no labels, since who reads them says which.
-  // kBadData: no column; the message goes on after the file's name.
+  // Also gives the last column if some of its values are no labels, since the code that reads them
+  // says which. kBadData: no column; the message goes on after the file's name.
   Result<GuessedLabel> label(bool has_header) const;
 
  private:
-  // What the labels would be if a column were the label.
+  // The labels if this column were the label.
   struct Column {
     bool is_possible = true;
     std::optional<bool> are_names;

@@ -18,8 +18,8 @@ namespace lockstep::data {
 
 class CsvLabels {
  public:
-  // `classes`: those of the training data, for evaluation: their names, or none if labels are
-  // numbers. Null: whatever comes.
+  // `classes`: for evaluation, the classes of the training data: their names, or none if labels are
+  // numbers. Null: any classes.
   explicit CsvLabels(const std::vector<std::string>* classes);
 
   // One more label. `place`: where it stands, for messages.

@@ -17,7 +17,7 @@ enum class CsvNumber {
   kNone,       // not a number
 };
 
-// The nearest float64, rounded to float32; what is too small for either is 0. Sets `out` if the
+// The nearest float64, rounded to float32; a number too small for either is 0. Sets `out` if the
 // number is finite.
 CsvNumber parse_csv_number(std::string_view text, float* out);
 

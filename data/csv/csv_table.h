@@ -47,12 +47,12 @@ struct CsvColumns {
   std::vector<std::string> names;  // of all fields; empty: no header
   std::vector<size_t> features;    // which of the fields
   std::vector<size_t> targets;     // as the job names them, the label among them; empty: none
-  size_t weight = kNoCsvColumn;    // likewise
-  std::vector<size_t> ignored;     // of a table without answers: what would be one
+  size_t weight = kNoCsvColumn;    // as the job names it
+  std::vector<size_t> ignored;     // of a table without answers: columns that would be answers
   std::string note;                // if the label was guessed
   bool is_numbered = false;        // the header is 0, 1, 2 ...
 
-  // Whether it is the label or a target, or would be.
+  // True if the column is the label or a target, or would be one.
   bool is_answer(size_t column) const {
     const auto is_in = [column](const std::vector<size_t>& some) {
       return std::find(some.begin(), some.end(), column) != some.end();
@@ -100,7 +100,7 @@ class CsvTableReader {
   // Adds one more table. After an error, add nothing more.
   Status add(std::string_view text);
 
-  // kBadData if a target beside the label has names. REQUIRES: add() was called at least once.
+  // kBadData if a target other than the label has names. REQUIRES: add() was called at least once.
   Result<CsvTable> finish();
 
  private:

@@ -1,5 +1,5 @@
-// A column that data.targets or data.weight names: classes as CsvLabels has them, or numbers.
-// What the values are decides: a target is a class as long as all of them can be.
+// A column that data.targets or data.weight names: classes as CsvLabels has them, or numbers. The
+// values decide: a target holds classes as long as all of its values can be classes.
 //
 // ERRORS: as CsvTableReader.
 //
@@ -20,7 +20,7 @@ namespace lockstep::data {
 enum class CsvTargetKind {
   kEither,   // as the values are
   kClasses,  // as in the training data
-  kNumbers,  // likewise
+  kNumbers,  // as in the training data
   kWeights,  // numbers from 0 on
 };
 

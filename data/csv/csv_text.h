@@ -17,7 +17,7 @@ std::string shown(std::string_view text);
 // Without blanks and tabs at both ends.
 std::string_view trimmed(std::string_view text);
 
-// What a field says: blanks around an unquoted field do not count.
+// Returns the text of a field, without blanks around an unquoted field.
 std::string_view csv_text(const CsvField& field);
 
 }  // namespace lockstep::data

@@ -2,7 +2,7 @@
 // batch's memory, and their sizes.
 //
 //   input    (B, C, H, W), (B, C, D, H, W) or (B, C) of rows, float32; of ids and tokens int64:
-//            (B, C), (B, T), or (B, 2, T) with positions behind the tokens
+//            (B, C), (B, T), or (B, 2, T) with positions after the tokens
 //   label    (B), or (B, T) of sequences, int64
 //   field    (B, dims...), in its stored type (fields.h)
 //

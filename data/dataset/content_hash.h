@@ -1,7 +1,7 @@
 // The fingerprint of records. It uses integers only, so every machine computes the same
 // fingerprint.
 //
-// Thread-safety: pure functions over memory that nobody writes.
+// Thread-safety: pure functions over memory that does not change.
 #pragma once
 
 #include <cstdint>

@@ -18,13 +18,13 @@
 // So a view answers no question about a sample by itself, and a new question changes no view.
 // Code that reads samples asks once what they are, as<EncodedImages>(), and then each of them.
 //
-// It hides what lies on disk, compressed or not. open_dataset() checks everything that can be wrong
-// with files that do not change afterwards.
+// A Dataset hides what lies on disk, compressed or not. open_dataset() checks everything that can
+// be wrong with files that do not change afterwards.
 //
 // INVARIANTS
 //  D1 The fingerprint depends on the logical records only. It is the same for gzipped and plain
 //     files, wherever the files lie and whatever their names and times.
-//  D2 Data files are mapped. Nobody may write to them or truncate them while a run uses them.
+//  D2 Data files are mapped. No program may write to them or truncate them while a run uses them.
 //     Replacing a file by rename is harmless. A reader of samples asks afterwards whether a file
 //     changed (unchanged()). A read always ends, whatever happens to its file.
 //  D3 All sources of a data set have the same interfaces, and samples of the same shape.
@@ -119,7 +119,8 @@ class Dataset final {
   const auto& far() const { return facts_.far; }
   const WholeDocuments* documents() const { return facts_.documents.get(); }
 
-  // What the samples are. as() is empty if they are not; it allocates, so ask once.
+  // Whether the samples have this interface. as() is empty if they have not; it allocates, so ask
+  // once.
   template <class Interface>
   bool is() const {
     return dynamic_cast<const Interface*>(sources_.front().get()) != nullptr;

@@ -1,8 +1,8 @@
-// What a sample has beside its input and its label: further inputs, targets of other kinds than a
+// What a sample has besides its input and its label: further inputs, targets of other kinds than a
 // class, and a weight (data.inputs, data.targets, data.weight).
 //
-// The fields of a sample lie one behind the other in its record, each at a multiple of 8 bytes. A
-// batch has its records behind its labels, so whoever carries labels carries fields:
+// The fields of a sample lie one after another in its record, each at a multiple of 8 bytes. A
+// batch has its records after its labels, so code that carries labels carries fields:
 //
 //   labels (B x SampleShape::labels()), int64 │ record 0 │ record 1 │ ... │ record B-1
 //

@@ -1,7 +1,7 @@
 // The logical records of a dataset of fixed-size samples, wherever they lie. Lockstep computes
 // fingerprint and statistics over the records.
 //
-// Thread-safety: a value over memory that nobody writes.
+// Thread-safety: a value over memory that does not change.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct Records {
   SampleShape shape;
   // Where the samples lie, file after file, including the bytes between samples.
   std::vector<std::span<const uint8_t>> content;
-  // Of sample i: its shape.stored_bytes() bytes, somewhere in `content`, and its label.
+  // The shape.stored_bytes() bytes of sample i, somewhere in `content`, and its label.
   std::function<const uint8_t*(uint64_t)> sample;
   std::function<uint32_t(uint64_t)> label;
 };

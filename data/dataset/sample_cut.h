@@ -19,7 +19,7 @@ namespace lockstep::data {
 // How the documents of a data set of tokens become sequences.
 enum class Documents {
   kStream,  // documents one after another, cut wherever a sequence ends
-  kPad,     // each document by itself; behind its end there is nothing to predict
+  kPad,     // each document by itself; after its end there is nothing to predict
   kPack,    // several documents in a sequence; none sees the others
 };
 

@@ -31,15 +31,17 @@ struct SampleShape {
   // A sequence of one document. A batch may leave out the padding at the end of all of its samples
   // (read/cut_padding.h). Then the batch is shorter than `tokens`.
   bool is_padded = false;
-  // Of an image of floats, as stored, little-endian: 2, 4 or 8. 0: of bytes, or no image.
+  // Bytes of one float of an image of floats, as stored, little-endian: 2, 4 or 8. 0: an image of
+  // bytes, or no image.
   uint32_t float_bytes = 0;
   uint32_t depth = 0;  // of a volume of floats, (C, D, H, W); 0: an image
-  // Of a row of ids, whole numbers that a model gets as int64, one a channel: as stored,
-  // little-endian, 1, 2, 4 or 8. Unlike a sequence it has a label of its own. 0: other samples.
+  // Bytes of one id of a row of ids, as stored, little-endian: 1, 2, 4 or 8. Ids are whole numbers,
+  // one a channel, that a model gets as int64. Unlike a sequence, a row of ids has a label of its
+  // own. 0: other samples.
   uint32_t id_bytes = 0;
   bool has_signed_ids = false;  // as stored; those below 0 are refused
-  // Of images and rows, beside the input and the label (data.inputs, data.targets, data.weight).
-  // Null: there is the input and its label, and nothing else.
+  // What images and rows have besides the input and the label (data.inputs, data.targets,
+  // data.weight). Null: nothing.
   std::shared_ptr<const FieldList> fields = {};
 
   bool is_sequence() const { return tokens > 0; }
@@ -62,7 +64,7 @@ struct SampleShape {
   // False: all targets are fields, and every label is 0.
   bool has_label() const { return fields == nullptr || fields->has_label(); }
   uint64_t record_bytes() const { return fields == nullptr ? 0 : fields->record_bytes(); }
-  // What a sample takes in the memory of labels: its labels and its record (fields.h), in int64.
+  // How many int64 a sample takes in the memory of labels: its labels and its record (fields.h).
   uint64_t label_words() const { return labels() + record_bytes() / sizeof(int64_t); }
   // The bytes of one stored sample. A sequence has one more token, the last label. At most
   // limits::kSampleBytes.
@@ -83,7 +85,7 @@ struct SampleShape {
   }
 };
 
-// The records of a batch of `samples`, behind its labels; null: there are none.
+// The records of a batch of `samples`, after its labels. Null: there are none.
 inline std::byte* records_of(const SampleShape& shape, int64_t* labels, uint64_t samples) {
   if (shape.record_bytes() == 0) return nullptr;
   return reinterpret_cast<std::byte*>(labels + samples * shape.labels());

@@ -1,7 +1,7 @@
 // Mean and deviation by channel. Statistics of images sum integers only, so every machine gets the
 // same ones. Statistics of table rows sum float64 in one fixed order.
 //
-// Thread-safety: pure functions over memory that nobody writes. stored_statistics() is not pure:
+// Thread-safety: pure functions over memory that does not change. stored_statistics() is not pure:
 // call it from any thread and process.
 #pragma once
 

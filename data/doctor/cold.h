@@ -24,7 +24,7 @@
 namespace lockstep::doctor {
 
 struct Coldness {
-  double share = 0;     // of the samples' bytes, how much is not in memory now, 0 to 1
+  double share = 0;     // of the samples' bytes that are not in memory now, 0 to 1
   std::string why_not;  // if less than all: the rest of a sentence for people
 };
 

@@ -17,7 +17,8 @@ namespace lockstep::doctor {
 
 struct LadderOptions {
   double seconds = 20;  // for all rungs together
-  // True: measure_data() returns with what it has. It asks between parts, which take milliseconds.
+  // If true, measure_data() returns with what it has. It asks between parts, which take
+  // milliseconds.
   std::function<bool()> is_cut = [] { return false; };
   // Gets what is being measured.
   std::function<void(const std::string& what)> progress = [](const std::string&) {};

@@ -13,12 +13,12 @@
 
 namespace lockstep::doctor {
 
-// Sentences, each with the key to change. What they advise is for a new run, unless they say
-// otherwise.
+// Returns sentences, each with the key to change. The advice is for a new run, unless a sentence
+// says otherwise.
 std::vector<std::string> model_advice(const wire::JobSpec& job, const data::Dataset& dataset,
                                       const Setting& setting);
 
-// For tests: the same of a data set that is known by these two only.
+// For tests: the same for a data set of which only `shape` and `classes` are known.
 std::vector<std::string> model_advice(const wire::JobSpec& job, const data::SampleShape& shape,
                                       uint64_t classes, const Setting& setting);
 

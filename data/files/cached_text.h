@@ -1,5 +1,6 @@
 // Keeps facts that cost reading a whole dataset, as a small text file in the cache directory. A
-// reader checks that the text says what the reader would have written: anybody may have changed it.
+// reader checks that the text says what the reader would have written: any program may have changed
+// it.
 //
 // Thread-safety: free functions without state; files are replaced whole.
 #pragma once

@@ -11,7 +11,7 @@
 //
 // INVARIANTS
 //  K1 A returned copy has the checksum of its trailer and belongs to the source as it is now.
-//     Lockstep makes any other copy anew.
+//     Lockstep makes any other copy again.
 //  K2 Any number of processes may do this at once. Each writes a temporary file of its own, and the
 //     content is the same whichever rename comes last. For copies not made by inflating, one
 //     process of a machine makes the copy, and the others wait.

@@ -23,8 +23,8 @@ bool has_word(const std::string& name, std::initializer_list<std::string_view> w
 // `name`: "fineweb_val_000000.bin".
 bool is_for_evaluation(const std::string& name);
 
-// The same for one of the files of a directory. Beside files called train, "dev" is a word of
-// evaluation, too.
+// The same for one of the files of a directory. Beside files called train, "dev" also means
+// evaluation.
 bool is_for_evaluation(const std::string& name, const std::vector<std::string>& beside);
 
 }  // namespace lockstep::data

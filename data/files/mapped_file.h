@@ -1,7 +1,7 @@
 // A file mapped read-only into memory; the object unmaps it.
 //
 // The file may change while it is mapped. Bytes that were cut off, or that the disk fails to give,
-// read as zeros (guarded_range.h). A write by somebody else shows up as it comes. unchanged()
+// read as zeros (guarded_range.h). A write by another program shows up as it comes. unchanged()
 // reports both afterwards: ask it before handing on what was read from here.
 //
 // Thread-safety: immutable; any thread that does not block SIGBUS may read the bytes.
@@ -43,14 +43,14 @@ class MappedFile {
   // Asks the kernel to read the file ahead of its use.
   void will_need() const;
 
-  // Has unchanged() compare the content, too, where a file of at most kWholeContentBytes was
+  // Makes unchanged() compare the content, too, where a file of at most kWholeContentBytes was
   // touched (data/base/change_mark.h). Hashes it now; the content of a larger file is not compared.
   // Call it before anything else reads the bytes.
   void remember_content();
 
   // kBadData, a sentence that names the file, if the file changed since it was opened: it is
-  // shorter or longer, its time of change says that somebody wrote to it, it was rewritten and got
-  // its old time again, or it could not be read. One system call, if nobody touched the file.
+  // shorter or longer, its time of change says that it was written to, it was rewritten and got its
+  // old time again, or it could not be read. One system call, if the file was not touched.
   Status unchanged() const;
 
  private:

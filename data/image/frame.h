@@ -1,7 +1,7 @@
 // Which part of an image a model sees, and how large: the first words of data.transforms
 // (transform_list.h). Images of many sizes become squares of one size.
 //
-// data.transforms may name a window behind flips. Lockstep still cuts the window first, so it
+// data.transforms may name a window after flips. Lockstep still cuts the window first, so it
 // decodes nothing else. It cuts where the flipped image will have the window: at the mirrored place
 // of the unflipped image.
 //

@@ -35,8 +35,8 @@ class ImageDecoder {
                 std::optional<uint64_t> stream, uint8_t* out);
 
   // The same for a mask: one channel of values, as the file has them (read_mask_info()). Each value
-  // is that of the pixel at its place (take_nearest.h), so a mask and an image of one size and
-  // stream show the same part. `form`: that of the image.
+  // is the value of the pixel at its place (take_nearest.h), so a mask and an image of one size and
+  // stream show the same part. `form`: the form of the image.
   Status decode_mask(std::span<const uint8_t> encoded, const WantedImage& form,
                      std::optional<uint64_t> stream, uint8_t* out);
 

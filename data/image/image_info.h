@@ -1,4 +1,5 @@
-// What the first bytes of an encoded image say of it. The parser treats every byte as hostile.
+// Reads what the first bytes of an encoded image say about it. The parser treats every byte as
+// hostile.
 //
 // Sources: JPEG's markers, ITU-T T.81, annex B; PNG's first chunk, ISO/IEC 15948, 11.2.2; WebP's,
 // RFC 9649; BMP's headers, Windows' wingdi.h. Thread-safety: pure functions.

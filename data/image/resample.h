@@ -3,7 +3,7 @@
 // ("bilinear, antialiased").
 //
 // Columns are scaled first, then rows, each rounded to bytes. Weights are integers with 22 bits
-// behind the point. So the result does not depend on the instruction set, and equals Pillow's
+// after the point. So the result does not depend on the instruction set, and equals Pillow's
 // Image.resize(..., BILINEAR) bit for bit (its method: https://github.com/python-pillow/Pillow,
 // Resample.c). The exception, from Pillow 13 on: where the height loses more than twice as many
 // pixels as the width, it scales rows first.
@@ -39,7 +39,7 @@ struct AxisWeights {
   uint32_t most = 0;
 };
 
-// Pixels beyond the box do not count, and nobody reads a pixel at or beyond `source_pixels`. A box
+// Pixels beyond the box do not count, and no pixel at or beyond `source_pixels` is read. A box
 // beyond the source gives 0.
 void make_weights(const AxisSpec& axis, uint32_t source_pixels, AxisWeights& out);
 

@@ -26,7 +26,7 @@ struct FileExtent {
   uint64_t file_bytes = 0;  // size of the whole file, as it was
   int64_t modified_ns = 0;  // time of its last change, as it was
   // What this process knows of the file, and of these bytes (data/base/change_mark.h); 0: not read
-  // yet. Both live as long as the data set. Null: nobody keeps them.
+  // yet. Both live as long as the data set. Null: nothing is kept.
   std::atomic<uint64_t>* mark = nullptr;
   std::atomic<uint32_t>* content = nullptr;
 };

@@ -1,4 +1,4 @@
-// What the kernel has in memory of files: reading without waiting for a disk.
+// Reads what the kernel has of files in memory, without waiting for a disk.
 //
 // Thread-safety: free functions; any thread.
 #pragma once
@@ -15,9 +15,8 @@ namespace lockstep::data {
 std::optional<Status> read_if_cached(const FileExtent& extent, uint8_t* out);
 
 // Whether the page cache has the first byte of the extent. Looking does not bring it there, as a
-// read would. True where the kernel does not tell: the process neither owns the file nor may write
-// it.
-// REQUIRES: extent.fd >= 0, extent.bytes > 0.
+// read would. Also true where the kernel does not tell, because the process neither owns the file
+// nor may write it. REQUIRES: extent.fd >= 0, extent.bytes > 0.
 bool begins_in_cache(const FileExtent& extent);
 
 }  // namespace lockstep::data

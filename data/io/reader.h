@@ -1,4 +1,4 @@
-// How bytes get from files into memory: the interface behind which all ways to read are the same.
+// Brings bytes from files into memory: one interface for all ways to read.
 //
 //   pread_reader.h        pread on a pool of threads: every file system
 //   page_cache_reader.h   told to the kernel ahead, then pread on the caller's thread: local disks

@@ -19,7 +19,7 @@ struct Batch {
   const float* images = nullptr;    // (B, C, H, W), or (B, C) of rows, transformed
   const uint8_t* stored = nullptr;  // (B, C, H, W), as LoaderOptions::form may ask
   const int64_t* tokens =
-      nullptr;  // (B, T), also of rows of ids, or (B, 2, T) with positions behind the tokens
+      nullptr;  // (B, T), also of rows of ids, or (B, 2, T) with positions after the tokens
   const int64_t* labels = nullptr;  // (B) of images, (B, T) of sequences
   MixShares shares;                 // the rest belongs to the sample before (batch_mix.h)
   uint64_t digest = 0;              // comm/run/plan/digest.h

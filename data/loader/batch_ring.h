@@ -13,13 +13,13 @@
 //     places, and interrupts other threads of the core less often.
 //
 // The ring allocates memory at the start, and when set_ahead() asks for more than ever before. It
-// frees nothing before its end. A batch that was shared, and that somebody still holds, keeps its
-// memory, also beyond the ring's end. The maker takes other places first; where all that are free
-// are so held, one of them gets fresh memory. Memory from one allocation is freed together: one
-// batch may keep that of its neighbours.
+// frees nothing before its end. A shared batch keeps its memory as long as a caller holds the
+// batch, also beyond the ring's end. The maker takes other places first. If callers hold all places
+// that are free, one of them gets fresh memory. Memory from one allocation is freed together: one
+// batch may keep the memory of its neighbours.
 //
 // Thread-safety: wait_for_place(), made() and end_with() from one thread; take(), share() and
-// set_ahead() from another one; the rest from any. What share() gave may be let go on any thread.
+// set_ahead() from another one; the rest from any. Any thread may let go what share() gave.
 #pragma once
 
 #include <atomic>
@@ -66,8 +66,8 @@ class BatchRing {
 
   // Waits for the next batch. Null at the end; the failure, if the end is one.
   Result<const Place*> take();
-  // The batch that take() gave last, for as long as somebody holds it. REQUIRES: there is one, and
-  // share() was not called for it yet.
+  // The batch that take() gave last. It stays valid as long as a caller holds it. REQUIRES: there
+  // is one, and share() was not called for it yet.
   std::shared_ptr<const Batch> share();
 
   // From here on so many may be ready. False, and nothing changes, if they need more memory than

@@ -32,8 +32,8 @@ struct ChecksumReport {
   uint64_t bytes = 0;              // compared
 };
 
-// For records with images: several files at a time, mapped and not copied. kBadData if a file is
-// not what it was when it was indexed.
+// Checks records with images: several files at a time, mapped and not copied. kBadData if a file
+// changed since it was indexed.
 Result<ChecksumReport> check_record_sums(const ExtentIndex& index, const EncodedSource& source,
                                          ThreadTeam& team, const ProgressFn& progress);
 

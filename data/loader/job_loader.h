@@ -1,5 +1,5 @@
-// How a run's batches are loaded, from its job and its training data. All who train take it from
-// here.
+// Says how a run loads its batches, from its job and its training data. All code that trains takes
+// it from here.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -15,7 +15,7 @@ namespace lockstep::data {
 
 uint32_t job_decode_threads(const wire::JobSpec& job, const Dataset& dataset);
 
-// All but which batches, who is told of them, and what helps to read them.
+// All options except which batches to load, who is told of them, and what helps to read them.
 LoaderOptions job_loader_options(const wire::JobSpec& job, const Dataset& train);
 
 // Null where data.tune is off.

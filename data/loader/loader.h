@@ -77,12 +77,12 @@ class Loader {
   Loader& operator=(const Loader&) = delete;
 
   // The next batch; blocks until it is ready. It stays valid until the following next(). Null once
-  // everything before end_step has been delivered. kBadData when a sample is not what it was when
-  // the dataset was opened (sample_reader.h).
+  // everything before end_step has been delivered. kBadData when a sample changed since the dataset
+  // was opened (sample_reader.h).
   Result<const Batch*> next();
-  // As next(), and the batch stays valid for as long as it is held, also without the loader. Where
-  // it is still held when its place is needed, the loader takes fresh memory: a later call gives
-  // kConfig if there is none. next() and take() may take turns. May be let go on any thread.
+  // As next(), but the batch stays valid for as long as it is held, also without the loader. If a
+  // batch is still held when its place is needed, the loader takes fresh memory: a later call gives
+  // kConfig if there is none. next() and take() may take turns. Any thread may let the batch go.
   Result<std::shared_ptr<const Batch>> take();
 
   uint64_t wait_ns() const;        // total time that next() has waited

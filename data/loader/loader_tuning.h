@@ -69,8 +69,8 @@ class LoaderTuning {
   // After every batch but the first. True if setting() has changed.
   virtual bool took(const BatchTimes& times);
 
-  // The machine has not the threads or the memory of setting(), only `has`. Tuning goes back to the
-  // kept setting, or to `has` if the kept setting is what was asked for.
+  // Tells the tuning that the machine has threads and memory for `has` only, not for setting().
+  // Tuning goes back to the kept setting, or to `has` if the kept setting is what was asked for.
   void refused(LoaderSetting has);
 
   // Has a value once tuning is done.

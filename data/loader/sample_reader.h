@@ -1,13 +1,13 @@
-// From a stored sample to what a model gets: the floats of an image, transformed and for training
-// augmented; the floats of an image or volume of floats, or of a row of a table, as they are; int64
-// token ids of a sequence; and the labels of each.
+// Turns a stored sample into what a model gets: the floats of an image, transformed and for
+// training augmented; the floats of an image or volume of floats, or of a row of a table, as they
+// are; int64 token ids of a sequence; and the labels of each.
 //
 // Images can be had as bytes too, for a device that transforms them by itself. They are (C, H, W)
 // either way, however they are stored.
 //
-// Files are mapped where they lie, and may change under us. So reading compares every token and
-// label with the number of classes, which the model and the loss index with; and whoever has read
-// a batch asks whether the files are still what they were (unchanged()).
+// Files are mapped where they lie, and may change while they are read. So the reader compares every
+// token and label with the number of classes, because the model and the loss use them as indices.
+// After a batch, the caller asks whether the files changed (unchanged()).
 //
 // Thread-safety: immutable after create(); all calls from any thread.
 #pragma once
@@ -65,8 +65,8 @@ class SampleReader {
               std::optional<uint64_t> stream = {}, std::span<const uint8_t> given = {},
               std::byte* record = nullptr) const;
 
-  // kBadData names a file with any of these samples or their labels that is no longer what it was.
-  // What was read of them then does not count.
+  // kBadData names a changed file with any of these samples or their labels. Then nothing read of
+  // these samples counts.
   Status unchanged(std::span<const uint64_t> samples) const { return dataset_->unchanged(samples); }
 
   // Samples [begin, end) in their natural order, for evaluation, then unchanged() of them.
@@ -82,7 +82,7 @@ class SampleReader {
   // The masks of the sample, in its record.
   Status read_masks(const SamplePlace& place, SampleHand& hand, std::optional<uint64_t> stream,
                     std::byte* record) const;
-  // Of the largest label or token of sample i.
+  // Checks the largest label or token of sample i.
   Status check(uint64_t i, int64_t largest) const;
   Status not_a_class(uint64_t i, int64_t found) const;
 

@@ -1,5 +1,5 @@
-// Threads that decode and augment images, several samples at a time. What they make does not depend
-// on their number, which may change between two batches.
+// Threads that decode and augment images, several samples at a time. The samples do not depend on
+// the number of threads, which may change between two batches.
 //
 // Thread-safety: one call at a time.
 #pragma once

@@ -50,8 +50,9 @@ Result<std::string> resolve_format(const std::string& path, const std::string& f
 // True if a path is Parquet, which detect_format() refuses with what to do.
 bool holds_parquet(const std::string& path);
 
-// Why a directory of a format that nobody named may be another data set than somebody thinks, and
-// what to do; empty: no doubt. A run refuses it, `lockstep data inspect` warns of it.
+// For a job that names no format: says why the directory may be another data set than the user
+// thinks, and what to do. Empty: no doubt. A run refuses such a directory; `lockstep data inspect`
+// warns of it.
 std::string doubt_of(const std::string& path, const std::string& format);
 
 // True if the names of the files of `path` say that some are for evaluation.

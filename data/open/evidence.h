@@ -1,5 +1,6 @@
-// How much of a directory is data of one format or another, where the names of its files leave
-// several formats open. A stray LICENSE.txt or mean.npy must not make a directory of images text.
+// Measures how much of a directory is data of one format or another, where the names of its files
+// leave several formats open. A stray LICENSE.txt or mean.npy must not make a directory of images
+// text.
 //
 // RULES for formats that were found in the order of their rows:
 //   1. A probe that weighs nothing decides by itself: index files, or names that nothing else has.
@@ -30,7 +31,8 @@ struct Candidate {
 // the choice is open. REQUIRES: candidates is not empty.
 Result<std::string> strongest(const Listing& directory, const std::vector<Candidate>& candidates);
 
-// What weighs for a format: the files in the directory, or else in those of the splits.
+// Weighs the files of a format: the files in the directory, or else in the directories of the
+// splits.
 namespace weight {
 Evidence of_tars(const Listing& directory);
 Evidence of_tfrecords(const Listing& directory);

@@ -28,7 +28,7 @@ Result<std::string> arrow_in(const Listing& directory);
 // Archives *.tar.gz and *.tgz come last, since the files beside them may be their unpacked content.
 Result<std::string> packed_tar_in(const Listing& directory);
 Result<std::string> tokens_in(const Listing& directory);
-// What else lies there says why it cannot be used, when it is opened.
+// Finds any other array. Opening it says why it cannot be used.
 Result<std::string> any_array_in(const Listing& directory);
 Result<std::string> text_in(const Listing& directory);
 Result<std::string> image_folder_in(const Listing& directory);

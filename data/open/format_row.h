@@ -57,7 +57,7 @@ struct FileLook {
   const ColumnNames& columns;
 };
 
-// What speaks for a format in a directory.
+// Evidence for a format in a directory.
 struct Evidence {
   uint64_t bytes = 0;   // of the files that are of it
   std::string example;  // one of them, for messages

@@ -10,9 +10,9 @@
 
 namespace lockstep::data {
 
-// `taken`: names or paths of files that the data set has, whose endings say what is alike. Files in
-// directories below, other than those of splits, may be data if they end like what is taken.
-// Nothing for a path that is no directory.
+// `taken`: names or paths of files that the data set has; files with their endings are alike. Files
+// in directories below, other than the directories of splits, may be data if they end like a taken
+// file. Returns nothing for a path that is no directory.
 FilesLeftOut files_left_out(const std::string& path, const std::vector<std::string>& taken);
 
 }  // namespace lockstep::data

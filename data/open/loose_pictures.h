@@ -1,7 +1,7 @@
-// Pictures that nobody has sorted, as a folder of images with one class: a file, or all images
-// below a directory. They are linked, not copied.
+// Presents unsorted pictures, a file or all images below a directory, as a folder of images with
+// one class. It links the pictures and copies none.
 //
-// Thread-safety: a free function; nobody else writes into `into`.
+// Thread-safety: a free function; no other program writes into `into`.
 #pragma once
 
 #include <string>
@@ -22,9 +22,9 @@ struct LoosePictures {
   std::vector<UnreadPicture> unread;  // that are left out; empty without `looks`
 };
 
-// `path`: local. `into`: an empty directory for the links. With `looks`, each picture is decoded,
-// and left out if it is missing or broken; else a directory is linked as a whole.
-// kNoInput if nothing is there. kBadData, naming the first, if no picture is left.
+// `path`: local. `into`: an empty directory for the links. With `looks`, decodes each picture, and
+// leaves it out if it is missing or broken. Without, links a directory as a whole. kNoInput if
+// nothing is there. kBadData, naming the first, if no picture is left.
 Result<LoosePictures> link_pictures(const std::string& path, const std::string& into, bool looks);
 
 }  // namespace lockstep::data

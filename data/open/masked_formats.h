@@ -20,8 +20,8 @@ namespace lockstep::data {
 // find_folder_source().
 Result<EncodedSource> find_masked_directories(const EncodedRequest& request);
 
-// Whether the directory of the images says which are for evaluation. What lies in directories that
-// the job does not name says nothing.
+// Tells whether the directory of the images says which images are for evaluation. Directories that
+// the job does not name do not count.
 NamedSplits masked_splits(const std::string& path, const ColumnNames& columns);
 
 // What a job's keys say of the members of a WebDataset sample.

@@ -58,7 +58,7 @@ Result<std::unique_ptr<Dataset>> open_dataset(const wire::DatasetSpec& spec, Spl
                                               const ProgressFn& progress = {},
                                               const SampleCut& cut = {});
 
-// Opens data that somebody names for evaluation: the split kEval, or all of a directory in which no
+// Opens data that the user names for evaluation: the split kEval, or all of a directory in which no
 // name says that a file is for evaluation. Errors as open_dataset().
 Result<std::unique_ptr<Dataset>> open_to_evaluate(const wire::DatasetSpec& spec,
                                                   const std::string& cache_dir,

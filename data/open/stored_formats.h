@@ -33,7 +33,7 @@ Result<bool> npy_serves_both(const std::string& path);
 Result<bool> npz_serves_both(const std::string& path);
 Result<bool> tensors_serve_both(const std::string& path);
 
-// Of arrays that a job names.
+// The splits of arrays that a job names.
 NamedSplits npy_splits(const std::string& path, const ColumnNames& columns);
 NamedSplits npz_splits(const std::string& path, const ColumnNames& columns);
 NamedSplits tensor_splits(const std::string& path, const ColumnNames& columns);

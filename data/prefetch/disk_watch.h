@@ -1,4 +1,4 @@
-// Whether the samples of a loader come from the disk or from memory, by the blocks that this
+// Tells whether the samples of a loader come from the disk or from memory, by the blocks that this
 // process reads from disks.
 //
 //   memory ──▶ while batches were made, blocks were read (looked at after the first batch, then

@@ -26,9 +26,10 @@ class PageCachePrefetcher final : public Prefetcher {
   static constexpr uint32_t kLookEvery = 8;      // batches, while all seems to be in memory
   static constexpr uint32_t kColdBatches = 256;  // asked for ahead after the last that was cold
 
-  // What the kernel is asked. Tests bring others.
+  // The calls to the kernel. Tests bring others.
   struct Kernel {
-    // Of this thread so far, in any unit: grows only when the thread has the disk read something.
+    // Reads of this thread so far, in any unit. The count grows only when the thread makes the disk
+    // read something.
     std::function<uint64_t()> disk_reads;
     std::function<void(const uint8_t* begin, uint64_t bytes)> will_need;
   };

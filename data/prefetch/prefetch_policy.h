@@ -54,8 +54,8 @@ class PrefetchPolicy {
 
   uint64_t ahead_limit_bytes() const { return ahead_limit_bytes_; }
 
-  // Whether samples that are stored as they are used are taken from where they are mapped, in files
-  // like that of `extent`.
+  // True if samples that are stored as they are used are taken from where they are mapped, in files
+  // like the file of `extent`.
   bool is_in_place(const FileExtent& extent);
 
   // Whether other samples of such files are read ahead only while they come from the disk.
@@ -65,8 +65,8 @@ class PrefetchPolicy {
   // Reading ahead would have helped, and cannot be had. It costs time, nothing else.
   void goes_on_without(const Status& why) { note_once(why.message()); }
 
-  // What may read files like that of `extent`, not empty. The caller measures several and tells
-  // chose() the best. kInternal when the machine gives no threads.
+  // The readers that may read files like the file of `extent`; not empty. If there are several, the
+  // caller measures them and tells chose() the best. kInternal when the machine gives no threads.
   Result<std::vector<std::unique_ptr<Reader>>> readers(const FileExtent& extent);
   void chose(const Reader& reader, const std::string& figures);
 

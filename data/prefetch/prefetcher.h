@@ -1,4 +1,4 @@
-// What a loader does ahead of the batch it makes, so that the batch does not wait for a disk or a
+// Works ahead of the batch that the loader makes, so that the batch does not wait for a disk or a
 // network. The order of samples is known to the end of the run (comm/run/plan/batch_sequence.h), so
 // every prefetcher walks the same order as the loader, some samples ahead.
 //
@@ -49,7 +49,7 @@ class Prefetcher {
   // For the batch between before() and after().
   virtual BufferedBatch buffered() const { return {}; }
 
-  // Nobody waits for a sample from here on.
+  // From here on, no thread waits for a sample.
   virtual void stop() {}
 };
 

@@ -67,7 +67,7 @@ class SampleBuffer {
   // ring. No bytes for a sample without an extent. kBadData as Reader; kAborted after stop().
   Result<Held> take(uint64_t n, std::vector<uint8_t>& own);
 
-  // Nobody waits from here on.
+  // From here on, no thread waits.
   void stop();
 
  private:

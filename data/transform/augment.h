@@ -8,7 +8,7 @@
 //
 // Arithmetic uses integers and single operations of IEEE floats, so the bits do not depend on the
 // instruction set. The only functions from the math library are the sine and cosine of `rotate`,
-// rounded to 16 bits behind the point.
+// rounded to 16 bits after the point.
 //
 // Thread-safety: an Augmenter is for one thread at a time.
 #pragma once

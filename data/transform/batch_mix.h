@@ -27,7 +27,7 @@ namespace lockstep::data {
 // The sample's own share of its label and of its pixels.
 struct MixShares {
   float label = 1;
-  float pixels = 1;  // outside the rectangle; images of bytes: whoever makes them floats applies it
+  float pixels = 1;  // outside the rectangle; images of bytes: applied when they become floats
   bool operator==(const MixShares&) const = default;
 };
 
@@ -53,8 +53,8 @@ class BatchMixer {
   BatchMixer(const MixRule& rule, const SampleShape& shape, uint64_t image_bytes)
       : rule_(rule), shape_(shape), is_of_bytes_(image_bytes == shape.elements()) {}
 
-  // `first_stream`: the stream of the batch's first sample (Augmenter::stream_of()). Floats are
-  // mixed. Bytes are only cut; whoever makes them floats applies the share of their pixels.
+  // `first_stream`: the stream of the batch's first sample (Augmenter::stream_of()). Mixes floats.
+  // Only cuts bytes: the code that makes them floats applies the share of their pixels.
   MixShares mix(uint64_t first_stream, uint32_t samples, std::byte* images);
 
  private:

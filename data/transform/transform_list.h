@@ -1,4 +1,4 @@
-// data.transforms: a list of words, some with a number behind "=".
+// data.transforms: a list of words, some with a number after "=".
 //
 //   resize=N             scale until the shorter side has N pixels
 //   center_crop=N        cut a square of N x N from the middle
@@ -28,7 +28,7 @@
 //
 // ORDER. Only the first four words may change a size; images stored as pixels must have one or
 // three channels for them. There is at most one crop. The four words stand in front, with one
-// exception: center_crop and random_crop may also stand behind flips, brightness, saturation, hue
+// exception: center_crop and random_crop may also stand after flips, brightness, saturation, hue
 // and normalize. Even then Lockstep crops first, so it decodes only the window (adr/0003). The
 // bytes are exactly those of the words in their order:
 //
@@ -99,7 +99,7 @@ struct TransformList {
 // kUsage for
 // - an unknown word; the message names the nearest word
 // - a word that occurs twice
-// - a word behind the last allowed one, or a crop behind a word that it cannot precede
+// - a word after the last allowed one, or a crop after a word that must not precede it
 // - a number that is missing, not wanted or out of range
 Result<TransformList> parse_transforms(const std::vector<std::string>& words);
 

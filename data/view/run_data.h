@@ -1,7 +1,7 @@
 // The data of a job as its run sees them: opened, selected by data.train.fraction,
 // data.eval.fraction and data.holdout, and mixed with data.mix.
 //
-// Everybody who trains, evaluates, plans or replays opens data here, so all of them number the same
+// All code that trains, evaluates, plans or replays opens data here, so all of it numbers the same
 // samples.
 //
 // Thread-safety: free functions.

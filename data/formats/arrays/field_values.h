@@ -6,7 +6,7 @@
 //   int8, int16, int32, int64, uint16 …      int64 or float32
 //   float16, float32, float64                float32
 //
-// Thread-safety: values over memory that somebody may write. Then the values read are wrong, but
+// Thread-safety: values over memory that may change. If it changes, the values read are wrong, but
 // every read stays within the memory.
 #pragma once
 

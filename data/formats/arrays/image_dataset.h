@@ -40,8 +40,8 @@ struct ImageRun {
   std::string array = {};                // of the pixels, with its file, if they have a name
 };
 
-// What is known of the label without looking at the values: which of ImageFiles::fields it is;
-// empty: none of them.
+// Which of ImageFiles::fields is the label, as far as this is known without looking at the values.
+// Empty: none of them.
 struct LabelRule {
   std::optional<size_t> field;
 };
@@ -57,8 +57,8 @@ struct ImageFiles {
   std::vector<std::string> class_names{};  // by label; empty without names
   std::vector<std::string> row_names{};    // of the values of a row; empty without names
   TakenColumns columns{};                  // of formats that have columns
-  // What the job names beside the input, with name and role; the values say the rest
-  // (image_fields.h). Then the runs need no labels.
+  // What the job names besides the input, with name and role; the values say the rest
+  // (image_fields.h). If the job names any, the runs need no labels.
   std::vector<FieldSpec> fields = {};
   std::optional<LabelRule> label_rule = {};  // empty: the values say it
   // The only field is a label that the job did not name: then the data set has no fields.

@@ -1,9 +1,8 @@
 // Makes the fields of stored images and rows (image_dataset.h) definite: types, sizes, and which
 // target is the label.
 //
-// The values decide. Floats stay floats. Of whole numbers, the first target with one value a
-// sample, all of them 0 to limits::kLabel, is the label; all other whole numbers are uint8 or
-// int64.
+// The values decide. Floats stay floats. The label is the first target of whole numbers with one
+// value a sample, all of them 0 to limits::kLabel. All other whole numbers are uint8 or int64.
 //
 // Thread-safety: free functions.
 #pragma once
@@ -20,8 +19,8 @@ namespace lockstep::data {
 std::optional<size_t> label_field(const ImageFiles& files);
 
 // Sets shape.fields, and the labels of the runs. kBadData if files differ in the sizes or types of
-// a field, or if a value is refused (field_values.h); larger arrays than kWholeContentBytes are
-// looked at when their samples are read. REQUIRES: every run has values for every field.
+// a field, or if a value is refused (field_values.h); arrays larger than kWholeContentBytes are
+// checked when their samples are read. REQUIRES: every run has values for every field.
 Status settle_fields(ImageFiles* files);
 
 }  // namespace lockstep::data

@@ -1,17 +1,16 @@
 // Arrays by the names that a job gives them (data.inputs, data.targets, data.weight), as a data set
 // read in place. All arrays have the samples in their first dimension.
 //
-// An array is the one wanted if it has the name, or the name with a word for the split before or
-// behind it: depth, train_depth, depth-val. That word, the name of the file (train.npz), or a
+// An array is the wanted one if it has the name, or the name with a word for the split before or
+// after it: depth, train_depth, depth-val. That word, the name of the file (train.npz), or a
 // directory for each split (split_directory.h) says the split; without any, the arrays serve
 // either. Files that each hold all of the arrays are parts of one data set, in the order of their
 // names.
 //
-// The first input is images of uint8, as npy_dataset.h has them, images or volumes of floats
-// (also npy_dataset.h), rows of float32 in (N,
-// columns), or rows of ids, whole numbers in (N, tokens). Without data.inputs it is the array
-// whose name says images, and without data.targets the label is the array whose name says labels
-// (array_choice.h).
+// The first input is images of uint8, as npy_dataset.h has them, images or volumes of floats (also
+// npy_dataset.h), rows of float32 in (N, columns), or rows of ids, whole numbers in (N, tokens).
+// Without data.inputs, the first input is the array whose name says images, and without
+// data.targets the label is the array whose name says labels (array_choice.h).
 //
 // Thread-safety: values and free functions; any thread and process.
 #pragma once
@@ -38,9 +37,9 @@ struct NamedArraysRequest {
   const ProgressFn& progress;
 };
 
-// Which target is the label is what the training data at the path say, also for evaluation.
-// kNoInput if none of the arrays is there. kBadData if one of them is missing, or there twice; if
-// they have different numbers of samples; or as npy_dataset.h and image_fields.h say.
+// The training data at the path say which target is the label, also for evaluation. kNoInput if
+// none of the arrays is there. kBadData if one of them is missing, or there twice; if they have
+// different numbers of samples; or as npy_dataset.h and image_fields.h say.
 Result<std::unique_ptr<Dataset>> open_named_arrays(ListArraysFn list,
                                                    const NamedArraysRequest& request);
 

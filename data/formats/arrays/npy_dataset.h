@@ -15,8 +15,8 @@
 
 namespace lockstep::data {
 
-// Grey, grey and opacity, colours, colours and opacity: so many channels an image has where nobody
-// says which axis they are.
+// The most channels that an image has where nothing says which axis holds them: grey, grey and
+// opacity, colours, or colours and opacity.
 inline constexpr uint64_t kUsualChannels = 4;
 
 // True if the last axis has the channels. `axes` and errors are those of npy_image_shape().

@@ -24,7 +24,8 @@ namespace lockstep::data {
 // True for the endings *.arrow, *.feather, *.ipc.
 bool has_arrow_ending(const std::string& path);
 
-// True for what Hugging Face's datasets keep of map() beside a data set: the same rows once more.
+// True for a file in which Hugging Face's datasets keep the result of map() beside a data set: the
+// same rows once more.
 bool is_arrow_cache(const std::string& name);
 
 // The files of this split (shards.h), without such caches if there are other files.
@@ -62,8 +63,8 @@ Result<MappedFile> inflate_arrow_file(const std::string& path, const std::string
                                       const ColumnNames& columns, const std::string& cache_dir,
                                       const ProgressFn& progress);
 
-// Opens images of pixels. `training`: the files for training beside those for evaluation, which say
-// which target is the label; null: there are none.
+// Opens images of pixels. `training`: for evaluation files, the training files beside them, which
+// say which target is the label. Null: there are none.
 Result<std::unique_ptr<Dataset>> open_arrow_pixels(const Shards& shards, const Shards* training,
                                                    const ColumnNames& columns,
                                                    const std::string& cache_dir,

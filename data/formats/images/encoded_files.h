@@ -1,9 +1,9 @@
 // Reads the bytes of encoded samples from the files that an index names.
 //
 // Every read compares the file's size and time with the index. So a read reports a file that was
-// written to, truncated or removed, whatever its bytes. It compares the bytes with those that this
-// process read first, where the file was touched (data/base/change_mark.h). Files are opened as
-// needed. Few large files stay open; many small files do not.
+// written to, truncated or removed, whatever its bytes. Where the file was touched
+// (data/base/change_mark.h), the read also compares the bytes with the bytes that this process read
+// first. Files are opened as needed. Few large files stay open; many small files do not.
 //
 // Thread-safety: read() from any thread; the index outlives the object.
 #pragma once

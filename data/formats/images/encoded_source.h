@@ -34,15 +34,15 @@ struct EncodedSource {
   std::shared_ptr<source::RemoteFiles> far;  // has the content of files that are only places
   // Tells its index from others of the same files; empty: the images without fields.
   std::string variant = {};
-  // Beside the input and the label (data/dataset/fields.h). Fields that follow the image have no
-  // dims yet.
+  // Fields besides the input and the label (data/dataset/fields.h). Fields that follow the image
+  // have no dims yet.
   std::vector<FieldSpec> fields = {};
   // The masks of these, in their order: samples of their own (indexed_masks.h).
   std::vector<EncodedSource> masks = {};
   // Masks and images belong together by their names without ending. False: by their numbers.
   bool joins_by_stem = false;
-  // Looks at all samples; returns everything but the fingerprint. With `damaged`, what is damaged
-  // is left out and told there; without, it is the error, which names all of it.
+  // Looks at all samples; returns everything but the fingerprint. With `damaged`, leaves damaged
+  // files out and reports them there. Without, returns an error that names all of them.
   std::function<Result<IndexContent>(uint32_t threads, DamagedFiles* damaged)> look;
   // Set if samples may be compressed once more. Returns what inflated() returns.
   std::function<Result<EncodedSource>(const std::string& cache_dir)> inflate;

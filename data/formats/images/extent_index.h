@@ -111,8 +111,9 @@ class ExtentIndex {
 // REQUIRES: content fulfils the invariants. kInternal if the file cannot be written.
 Status write_extent_index(const std::string& path, const IndexContent& content);
 
-// Takes the samples of files that are damaged, `found` by their numbers in `content`, out of it,
-// and tells `damaged` of them. What was found is the error if `damaged` is null or no file is left.
+// Takes the samples of damaged files out of `content`, and tells `damaged` of the files. `found`
+// has the files by their numbers in `content`. Returns what was found as the error if `damaged` is
+// null or no file is left.
 Status leave_out_damaged(const DamagedFiles& found, DamagedFiles* damaged, IndexContent& content);
 
 // Size and time of a file or directory; kNoInput if it is not there.

@@ -9,7 +9,7 @@
 // empty, so that others keep their numbers.
 //
 // DIR may hold a directory for each split instead (split_directory.h), with the classes below it.
-// What is no split here, and no class either, is doubted.
+// doubt_of_classes() doubts directories that are neither splits nor classes.
 //
 // Thread-safety: free functions and values.
 #pragma once
@@ -31,9 +31,9 @@ bool is_image_folder(const std::string& path);
 // The directory that holds the classes of this split. kNoInput if there is none for evaluation.
 Result<std::string> find_image_folder(const std::string& path, Split split);
 
-// Why the directories may be no classes: all are called like splits, there is one only, or one only
-// has images. A sentence that names the directory and says what to do; empty: no doubt. `path` as
-// above.
+// Says why the directories may be no classes: all are called like splits, there is one only, or one
+// only has images. A sentence that names the directory and says what to do; empty: no doubt. `path`
+// as above.
 std::string doubt_of_classes(const std::string& path);
 
 // Looks at the images with `threads` threads; returns everything but the fingerprint. Errors as

@@ -1,4 +1,4 @@
-// The files of an index, beside what they were when it was made: whether somebody touched them.
+// Tells whether files of an index were touched since the index was made.
 //
 // Thread-safety: free functions and values; any thread.
 #pragma once

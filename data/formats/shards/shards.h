@@ -51,10 +51,10 @@ struct Shards {
   const std::string& shown_directory() const { return home.empty() ? directory : home; }
 };
 
-// The files of a directory that `is_shard` accepts, of this split. Or the single file `path`, which
-// serves either split. kNoInput if there is none; the message says `what` there should be. kAny: of
-// a directory where `is_shard` accepts none, all files that are not hidden, since somebody named
-// the format.
+// Returns the files of this split in a directory that `is_shard` accepts, or the single file
+// `path`, which serves either split. kNoInput if there is none; the message says `what` there
+// should be. kAny: if `is_shard` accepts no file of the directory, returns all files that are not
+// hidden, since the job named the format.
 enum class ShardNames { kKnown, kAny };
 using IsShardFn = std::function<bool(const std::string& path)>;
 Result<Shards> find_shards(const std::string& path, Split split, const std::string& what,

@@ -30,9 +30,9 @@ struct Packs {
   }
 };
 
-// Ties: of pieces with the same length the first goes first. Of packs with the same room, the pack
-// that has had this room longest gets the piece. Packs are numbered in the order in which they
-// begin. Takes 12 bytes a piece while it runs; returns 4 bytes a piece and 4 a pack. REQUIRES:
+// Ties: among pieces with the same length, the first goes first. Among packs with the same room,
+// the pack that has had this room longest gets the piece. Packs are numbered in the order in which
+// they begin. Takes 12 bytes a piece while it runs; returns 4 bytes a piece and 4 a pack. REQUIRES:
 // fewer than 2^32 lengths, each 1 to `room`.
 Packs best_fit(std::span<const uint32_t> lengths, uint32_t room);
 

@@ -1,9 +1,9 @@
-// Where documents end that a token ends. Finding the ends reads all tokens, so Lockstep keeps them:
+// Finds where documents end, if a token ends them. Finding the ends reads all tokens, so Lockstep
+// keeps them:
 //
 //     "LKDOCS01" | number of ends (8) | ends (8 each) | XXH3-128 of all before, hex (32)
 //
-// Numbers are little-endian. An end is the place behind the token, counted in tokens of all
-// streams.
+// Numbers are little-endian. An end is the place after the token, counted in tokens of all streams.
 //
 // Thread-safety: a free function; any thread and process. Files are replaced whole.
 #pragma once

@@ -3,12 +3,12 @@
 // A document ends
 // - where its stream ends
 // - where the files say so (token_stream.h)
-// - behind every end token that the job names; this token is the document's last token.
+// - after every end token that the job names; this token is the document's last token.
 //
-// Of n tokens, n - 1 can be predicted. A model gets the first n - 1 tokens, each with the next
-// token as its label. A document longer than a sequence is cut like a stream: every piece begins
-// with the last label of the piece before, so no prediction is lost. From there on, a piece is a
-// document of its own.
+// In a document of n tokens, n - 1 can be predicted. A model gets the first n - 1 tokens, each with
+// the next token as its label. A document longer than a sequence is cut like a stream: every piece
+// begins with the last label of the piece before, so no prediction is lost. From there on, a piece
+// is a document of its own.
 //
 // Thread-safety: free functions and values.
 #pragma once
@@ -25,7 +25,7 @@
 namespace lockstep::data {
 
 struct DocumentPieces {
-  // In the order of the files. A piece is `length` inputs, and a label behind the last input.
+  // In the order of the files. A piece is `length` inputs, and a label after the last input.
   std::vector<uint64_t> begins;   // counted in tokens of all streams
   std::vector<uint32_t> lengths;  // 1 to the block
   uint64_t documents = 0;         // with something to predict

@@ -39,7 +39,7 @@ bool is_megatron_index(std::span<const uint8_t> file);  // by its magic
 // Reads the whole file once: 12 bytes a sequence.
 Result<MegatronIndex> parse_megatron_index(std::span<const uint8_t> file);
 
-// The place behind the last token of each document, rising; the last is the number of all tokens.
+// The place after the last token of each document, rising; the last is the number of all tokens.
 // Checks everything again, since the file may have changed.
 Result<std::vector<uint64_t>> megatron_documents(std::span<const uint8_t> file);
 

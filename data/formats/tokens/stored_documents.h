@@ -29,8 +29,7 @@ class StoredDocuments {
   std::vector<uint32_t> pieces_of(const std::vector<bool>& chosen) const;
   uint64_t documents_of(const std::vector<uint32_t>& rising_pieces) const;
 
-  // Reads the tokens of a piece, and the label of each: the token behind it. Returns the largest
-  // token.
+  // Reads the tokens of a piece, and the label of each: the next token. Returns the largest token.
   int64_t read(uint32_t piece, int64_t* input, int64_t* labels) const;
   std::string place_of(uint32_t piece) const;  // for messages
   // Looks at the file of a one-file stream once, however many of its pieces are asked for. In a

@@ -25,9 +25,9 @@ namespace lockstep::data {
 
 // kBadData, naming file and offset, if a token is beyond the vocabulary. The check reads every
 // token once, and keeps the largest token in `cache_dir` (empty: nowhere) for the next process that
-// opens the files. Without it, a worker that replaces a dead one might read a terabyte first.
-// Whoever reads a sample notices later changes of the files (sample_reader.h). REQUIRES: paths is
-// not empty.
+// opens the files. Without the kept token, a worker that replaces a dead one might read a terabyte
+// first. A reader of samples notices later changes of the files (sample_reader.h). REQUIRES: paths
+// is not empty.
 Result<std::unique_ptr<Dataset>> open_token_dataset(const std::vector<std::string>& paths,
                                                     const std::string& format, const SampleCut& cut,
                                                     const std::string& cache_dir,

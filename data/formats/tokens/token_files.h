@@ -3,8 +3,8 @@
 // A path is a directory, or one file, which serves the split that the caller asks for. In a
 // directory, files with "val", "valid", "validation", "test" or "eval" as a word of their name
 // ("fineweb_val_000000.bin") are for evaluation, the others for training. Files follow each other
-// in the order of their names. Endings count in any case; where no file ends so, all files are
-// taken. Empty files are passed over.
+// in the order of their names. Endings count in any case. If no file has such an ending, Lockstep
+// takes all files. It skips empty files.
 //
 // Thread-safety: free functions.
 #pragma once

@@ -1,6 +1,6 @@
 // The formats of tokens, one row each: what differs between them once a path's format is known.
 //
-//   tokens      *.bin: uint16 or uint32 token ids, little-endian, behind llm.c's header of 1,024
+//   tokens      *.bin: uint16 or uint32 token ids, little-endian, after llm.c's header of 1,024
 //               bytes (github.com/karpathy/llm.c, dev/data/data_common.py). The header says how
 //               many bytes an id has and how many ids there are; without it, ids are uint16.
 //               If there is no *.bin, *.npy: NumPy arrays of one dimension of uint16, uint32 or

@@ -1,6 +1,6 @@
 // Text files as tokens of a BPE vocabulary (data/bpe), made once and kept in the cache directory.
 //
-// A copy belongs to four things. If one changes, Lockstep makes the copy anew:
+// A copy belongs to four things. If one changes, Lockstep makes the copy again:
 // - the content of the text (all of it up to 1 GiB, else what fingerprints read of it)
 // - the size and time of the text
 // - the vocabulary

@@ -3,7 +3,7 @@
 //   DIRECTORY/ab/abcdef...   a chunk, named by its id
 //   DIRECTORY/locks/00..ff   locks: one process at a time fetches a chunk
 //   DIRECTORY/usage          bytes of all chunks, counted by all processes
-//   DIRECTORY/in-use, scan   locks: a process counts in `usage`; a process adds, or counts anew
+//   DIRECTORY/in-use, scan   locks: a process counts in `usage`; a process adds, or counts again
 //
 // INVARIANTS
 //  C1 A failing disk gives no error: a read is a miss, and a store keeps nothing.
@@ -40,7 +40,7 @@ class DiskCache {
   bool has_room(uint64_t bytes) const;
   bool store(const std::string& id, std::span<const uint8_t> content);
 
-  // Nobody else on this machine has a lock of the same id while this lives. Empty if the file
+  // While this lives, nothing else on this machine has a lock of the same id. Empty if the file
   // system has no locks.
   class Lock {
    public:

@@ -1,5 +1,5 @@
-// Fetches announced ranges of objects into the cache, in the order of their announcement. It stands
-// behind data/prefetch/far_prefetcher.h, which bounds how far ahead it announces.
+// Fetches announced ranges of objects into the cache, in the order of their announcement.
+// data/prefetch/far_prefetcher.h announces the ranges, and bounds how far ahead it does so.
 //
 // At most limits::kAnnouncedRanges ranges wait. Further ones are forgotten, which costs time only.
 //

@@ -54,7 +54,7 @@ class ObjectCache {
   // The same past the cache, for objects that are kept whole elsewhere.
   Status read_once(const ObjectInfo& object, uint64_t offset, uint64_t bytes, uint8_t* out);
 
-  // Brings the range near, so that read() need not wait. An error is left to read().
+  // Brings the range near, so that read() need not wait. Leaves errors to read().
   void fetch_ahead(const ObjectInfo& object, uint64_t offset, uint64_t bytes);
 
   SourceCounts counts() const;

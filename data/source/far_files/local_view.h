@@ -33,7 +33,7 @@ int64_t time_of_version(const std::string& version);
 using SourceProgressFn =
     std::function<void(const std::string& what, uint64_t done_bytes, uint64_t total_bytes)>;
 
-// REQUIRES: check_names(objects) is ok, and `fetching` is that of `objects`. kConfig if the disk
+// REQUIRES: check_names(objects) is ok, and `fetching` is fetching_of(objects). kConfig if the disk
 // has no room for the files that are fetched whole; kInternal if it cannot be written; errors of
 // reading.
 Status update_view(const std::string& directory, const std::vector<ObjectInfo>& objects,

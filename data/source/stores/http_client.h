@@ -36,7 +36,7 @@ struct HttpRequest {
 struct HttpAnswer {
   long status = 0;
   bool is_longer = false;       // the body exceeded most_bytes and was cut off
-  bool is_encoded = false;      // with a Content-Encoding that nobody asked for
+  bool is_encoded = false;      // with a Content-Encoding that was not asked for
   int64_t content_length = -1;  // -1: not said
   std::string etag;
   std::string last_modified;

@@ -1,9 +1,9 @@
 // Files behind an HTTP or HTTPS server that supports byte ranges.
 //
-// HTTP has no listing of directories that all servers agree on. A directory is what its file
-// `manifest.txt` lists: relative names, one a line; '#' begins a comment line. Or what `index.json`
-// of MDS names as shards. Without either, the address is one file. One HEAD request a file asks for
-// its size and version.
+// HTTP has no listing of directories that all servers agree on. A directory has the files that its
+// `manifest.txt` lists: relative names, one a line; '#' begins a comment line. Or it has the shards
+// that `index.json` of MDS names. Without either, the address is one file. One HEAD request a file
+// asks for its size and version.
 //
 // Thread-safety: as ObjectStore.
 #pragma once

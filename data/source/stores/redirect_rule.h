@@ -1,5 +1,5 @@
-// Where a server of data may redirect to. Whoever controls a public server must not make a run ask
-// services inside of its own network, such as a cloud's metadata at 169.254.169.254.
+// Says where a server of data may redirect to. A public server must not make a run ask services
+// inside of the run's own network, such as a cloud's metadata at 169.254.169.254.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -10,8 +10,8 @@ namespace lockstep::source {
 
 enum class AddressKind { kPublic, kPrivate, kLinkLocal, kLoopback };
 
-// `address`: digits of IPv4 or IPv6, also an IPv4 address inside of an IPv6 one. What is no address
-// counts as loopback, to which nobody may redirect from elsewhere.
+// `address`: digits of IPv4 or IPv6, also an IPv4 address inside of an IPv6 one. Text that is no
+// address counts as loopback, to which no server elsewhere may redirect.
 AddressKind kind_of(const std::string& address);
 
 // True to a public address; to a private one from any but a public one; to link-local and loopback
