@@ -3,11 +3,11 @@
 //
 //  - a stream runs its work on a thread of its own, later than it was enqueued, and goes on with it
 //    after it was destroyed
-//  - a failed call stays the thread's last error until somebody takes it, and so does the answer
+//  - a failed call stays the thread's last error until a call takes it, and so does the answer
 //    that an event is not reached yet; a launch check reports what it finds there
 //  - the current device is the thread's own, and device 0 for a thread that has not chosen; a call
 //    makes a context on it
-//  - freed memory is gone at once (AddressSanitizer sees who still writes there)
+//  - freed memory is gone at once (AddressSanitizer sees code that still writes there)
 //
 // It defines CUDA's own symbols, so a program links it instead of the runtime.
 #pragma once
@@ -26,7 +26,7 @@
 
 namespace lockstep::testing {
 
-// How much of a stream's work is done. Events may outlast the stream.
+// Tells how much of a stream's work is done. Events may outlast the stream.
 class StreamProgress {
  public:
   void advance();

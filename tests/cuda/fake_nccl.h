@@ -4,9 +4,9 @@
 // Habits of the real one (2.28.9) that it has:
 //
 //  - calls of a non-blocking communicator answer "in progress" first
-//  - a communicator that failed to get ready is still there, until somebody aborts it
-//  - a kernel waits for its peers' data for ever, until its own communicator is revoked or aborted;
-//    then it returns as if it had finished, with what lay in memory, and work behind it runs. What
+//  - a communicator that failed to get ready is still there, until it is aborted
+//  - a kernel waits for its peers' data until its own communicator is revoked or aborted;
+//    then it returns as if it had finished, with what lay in memory, and work after it runs. What
 //    it has for its peers arrives there: they take it for the sum
 //  - revoke, abort and destroy return when nothing of the communicator runs any more; abort and
 //    destroy have freed it then. Revoke frees nothing
@@ -42,7 +42,7 @@ class FakeNccl {
   std::vector<std::string> log();
   void note(int rank, const std::string& what);
 
-  // The number of communicators that nobody has freed.
+  // The number of communicators that are not freed yet.
   int living() const;
   void count(int more);
 
@@ -67,7 +67,7 @@ class FakeNccl {
   int loses_data = -1;
   bool makes_no_id = false;
   int cannot_map = -1;      // this rank fails before it has spoken to its peers
-  bool notices_end = true;  // who waits for a window of a rank that has ended
+  bool notices_end = true;  // a rank that waits for a window of a rank that has ended
   bool has_windows = true;  // false: "success", and no handle
 
   // Memory of ncclMemAlloc().

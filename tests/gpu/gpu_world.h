@@ -19,7 +19,7 @@ inline constexpr uint32_t kBlock = 32;        // tokens of a sequence
 inline constexpr uint32_t kVocabulary = 200;  // no multiple of the padding of logits
 inline constexpr uint64_t kBucketBytes = 4096;
 
-// Beside this program in a bundle, else in its build directory.
+// In a bundle the module lies beside this program, else in its build directory.
 inline std::string module_path() {
   const std::string beside = device_module_path();
   return std::filesystem::exists(beside) ? beside : LOCKSTEP_DEVICE_MODULE;

@@ -1,5 +1,5 @@
-// What the libraries have in common that tests preload into the processes of a run and that watch
-// its files. Everything is inline: each library is one source file.
+// Code shared by the libraries that tests preload into the processes of a run and that watch its
+// files. Everything is inline: each library is one source file.
 //
 // Thread-safety: free functions, from any thread. None of them passes through the calls that a
 // library replaces.

@@ -24,7 +24,7 @@ enum class Bug : uint8_t {
   kRowNotClosed,              // a start leaves the previous ledger row open
   kHoleNotSeen,               // a step whose records died with their owners counts as proven
   kCheckpointNotKept,         // a checkpoint is acknowledged but not journalled
-  kSlotForgotten,             // a weighted assignment gives a slot to nobody
+  kSlotForgotten,             // a weighted assignment gives a slot to no member
   kLeastNamedGoes,            // of the suspects, the one that the fewest named is evicted
   kExpelledGoesOn,            // a place whose machine computes wrong takes part again
   kDamageNotCut,              // a damaged lineage goes on from its newest checkpoint
@@ -37,7 +37,7 @@ enum class Bug : uint8_t {
   kWayToBestDropped,          // nothing leads back to a best evaluation whose checkpoint was lost
   kUnjudgedDropped,           // a checkpoint goes before the steps until it are judged
   kDroppedCounts,             // a resume takes a checkpoint that was dropped before it was undone
-  kOpenNotCompared,           // while a script's facts are open, nobody is compared with the first
+  kOpenNotCompared,           // while a script's facts are open, none is compared with the first
   kOpenTermTrains,            // an open term prepares a generation
   kOrderForgotten,            // a take-over does not know whom a command told to leave
   kOpenAfterTheCommit,        // a term does not look whether the journal has the facts already
@@ -54,7 +54,7 @@ enum class Bug : uint8_t {
   kNoBarrierAtSwitch,         // the next generation rewrites memory that a slower one reads
   kTornTransferInstalled,     // a state received in part counts as whole
   kRewriteBeforeAllHaveRead,  // a range is rewritten when only its owner has read it
-  kTrackOfJoinerFromStart,    // who joins knows of evaluations what its start says, which is older
+  kTrackOfJoinerFromStart,    // a joiner knows only the evaluations of its start, which is older
   kEvalReportedByOne,         // only the writer reports an evaluation, after its gate, and no start
                               // repeats it
   kSkippedSlotCounted,        // a record counts the samples of a left-out slot

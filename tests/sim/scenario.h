@@ -1,7 +1,7 @@
-// Scripted histories: those of PROTOCOL.md that a random fault would hit too rarely, and one for
-// each thing that the coordinator does by itself. A script strikes at exact moments. Everything
-// else comes from the seed, so one scenario is many histories. README.md maps histories to
-// scenarios.
+// Scripted histories: the histories of PROTOCOL.md that a random fault would hit too rarely, and
+// one for each thing that the coordinator does by itself. A script strikes at exact moments.
+// Everything else comes from the seed, so one scenario is many histories. README.md maps histories
+// to scenarios.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -22,10 +22,10 @@ class Script {
   Script& operator=(const Script&) = delete;
 
   using Strike = std::function<void(const std::string& process)>;
-  // The `nth` time (from 1) that somebody is at `moment`, once. A strike that acts at once does so
-  // before the process goes on.
+  // Strikes once, the `nth` time (from 1) that a process is at `moment`. A strike that acts at once
+  // does so before the process goes on.
   void at(Moment moment, uint64_t nth, Strike strike);
-  // The first time that `when` holds at this moment.
+  // Strikes the first time that `when` holds at this moment.
   void at(Moment moment, std::function<bool(const SimWorker&)> when, Strike strike);
   void later(int64_t ms, std::function<void()> fn);
   int64_t between(int64_t least, int64_t most) {
@@ -33,7 +33,7 @@ class Script {
   }
 
   // From the `nth` reading of sums on, all ranks hang before they read, except the first one. For
-  // this time it alone applies the step.
+  // this time only the first rank applies the step.
   void one_ahead(uint64_t nth, int64_t hold_ms, const Strike& then);
 
   // The first worker that has applied this many steps.

@@ -22,7 +22,7 @@ struct Seen {
   std::set<std::string> named;  // places that a check for corruption has evicted
   uint32_t skips = 0;
   std::set<std::string> members;  // processes that were members
-  // What random histories must contain (main.cc).
+  // Histories that random faults must make (main.cc).
   uint32_t deaths_in_evaluations = 0;
   uint32_t joins_across_evaluations =
       0;  // with patience: one was made since the change was planned

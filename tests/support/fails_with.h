@@ -1,5 +1,5 @@
-// What tests hold a failure against: its code, what it is about, and what it advises. The sentences
-// around these words are free to change.
+// Tests check a failure by its code, its subjects and its advice. The sentences around these words
+// are free to change.
 //
 //   EXPECT_THAT(open("a.npz"), FailsWith(Code::kBadData, Names("a.npz", "labels"),
 //   Advises("--format"))); EXPECT_THAT(refused({"model.name=cn"}), Suggests("cnn"));  // of a
@@ -85,7 +85,8 @@ inline fails_with::Message Suggests(const std::string& name) {
   return ::testing::HasSubstr("did you mean " + name + "?");
 }
 
-// Of a Status or a Result: it failed with this code, and its message is as `about` wants it.
+// Matches a Status or a Result that failed with this code, and whose message is as `about` wants
+// it.
 template <typename... About>
 fails_with::Matcher FailsWith(Code code, const About&... about) {
   return {code, {fails_with::Message(about)...}};

@@ -124,7 +124,7 @@ class LongRunMaker {
     commit(entries);
   }
 
-  // Steps up to a checkpoint. Those before the newest two are folded.
+  // Writes the steps up to a checkpoint. Steps before the newest two checkpoints are folded.
   void write_part(Step first, Step last) {
     std::vector<JournalEntry> entries;
     for (Step step = first; step < last; ++step) {

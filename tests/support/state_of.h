@@ -1,4 +1,5 @@
-// An engine's boundary state in tests, which end where it cannot be had.
+// Returns an engine's boundary state. Fails the test, and returns nothing, if the engine gives
+// none.
 #pragma once
 
 #include <gtest/gtest.h>

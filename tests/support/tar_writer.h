@@ -1,4 +1,4 @@
-// Tar archives for tests, also such as no tool writes.
+// Tar archives for tests, also archives that no tool writes.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct TarFile {
   std::string link{};
 };
 
-// What stands in front of a file: 512 bytes, with their checksum.
+// The header in front of a file: 512 bytes, with their checksum.
 inline std::string tar_header(const TarFile& file, uint64_t bytes) {
   std::string header(512, '\0');
   header.replace(0, std::min<size_t>(file.name.size(), 100), file.name.substr(0, 100));

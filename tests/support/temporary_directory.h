@@ -1,4 +1,4 @@
-// A directory that goes with its test, its simulation or its fuzzer.
+// A directory that is removed with its test, its simulation or its fuzzer.
 #pragma once
 
 #include <cstdlib>
@@ -26,7 +26,7 @@ class TemporaryDirectory {
   TemporaryDirectory(const TemporaryDirectory&) = delete;
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
 
-  // Of the directory, or of a file in it.
+  // The path of the directory, or of a file in it.
   std::string path(const std::string& name = "") const {
     return name.empty() ? path_ : path_ + "/" + name;
   }

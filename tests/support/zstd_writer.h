@@ -15,7 +15,7 @@ inline std::string zstd_bytes(const std::string& plain, bool has_checksum = true
   const std::unique_ptr<ZSTD_CCtx, size_t (*)(ZSTD_CCtx*)> context(ZSTD_createCCtx(),
                                                                    ZSTD_freeCCtx);
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, has_checksum ? 1 : 0);
-  // Of a stream whose length is not known the window is what is asked for.
+  // If the length of a stream is not known, it gets the window that is asked for.
   if (window_log > 0) ZSTD_CCtx_setParameter(context.get(), ZSTD_c_windowLog, window_log);
   std::string out(ZSTD_compressBound(plain.size()) + 64, '\0');
   ZSTD_inBuffer source{plain.data(), plain.size(), 0};

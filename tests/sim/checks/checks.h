@@ -31,16 +31,16 @@ class LedgerView {
   bool has_batch(MemberId member, uint64_t batch) const {
     return batches_.count({member, batch}) != 0;
   }
-  // Digests of all slots, as the first reporter gave them; null if nobody reported.
+  // Digests of all slots, as the first reporter gave them; null if no member reported.
   const wire::StepRecord* digests(Generation generation, Step step) const;
   const std::map<std::string, coordinator::CheckpointEntry>& checkpoints() const {
     return checkpoints_;
   }
-  // Of the surviving lineage.
+  // Evaluations of the surviving lineage.
   const std::map<Step, coordinator::EvalEntry>& evals() const { return evals_; }
 
-  // What a generation that starts is told of. One commit may hold several decisions: what stands
-  // behind the start in it, a rollback or an evaluation, was decided later.
+  // What a generation is told of when it starts. One commit may hold several decisions: a rollback
+  // or an evaluation that follows the start in the commit was decided later.
   struct AtStart {
     std::map<Step, coordinator::EvalEntry> evals;
     std::map<std::string, coordinator::CheckpointEntry> checkpoints;
@@ -62,9 +62,9 @@ class LedgerView {
 
 using SharedLedger = std::shared_ptr<LedgerView>;
 
-// Whose state can be compared with the undisturbed run's: nobody's while a damage is in the
-// lineage, nor that of a member of an older generation than the newest start after a death. The
-// state's check keeps it up to date for the others. check_state.cc
+// Tells which members' state can be compared with the undisturbed run's: no state while a damage is
+// in the lineage, and no state of a member of an older generation than the newest start after a
+// death. The state's check keeps it up to date for the other checks. check_state.cc
 struct Judged {
   Generation newest_started = 0;  // after a death
   Generation tainted_through = 0;
@@ -78,34 +78,35 @@ using SharedJudged = std::shared_ptr<Judged>;
 // run's.
 // check_state.cc
 std::unique_ptr<Check> make_state_check(World& world, SharedJudged judged);
-// I3, I4, I7: numbers only grow, at most one generation is started, and nothing of an older one
-// takes effect after the promise. check_generations.cc
+// I3, I4, I7: numbers only grow, at most one generation is started, and nothing of an older
+// generation takes effect after the promise. check_generations.cc
 std::unique_ptr<Check> make_generation_check(World& world);
-// Prepare, promise, start: nobody starts before all have answered, or behind its own answer.
+// Prepare, promise, start: no member starts before all have answered, or behind its own answer.
 // check_starts.cc
 std::unique_ptr<Check> make_start_check(World& world, Cluster& cluster);
-// Nobody counts as dead without a reason. check_evictions.cc
+// No member counts as dead without a reason. check_evictions.cc
 std::unique_ptr<Check> make_eviction_check(World& world, SharedLedger ledger);
 // I1, I2, I5: the ledger's rows follow each other, and every step of the lineage was applied in the
 // generation that the ledger has for it. check_lineage.cc
 std::unique_ptr<Check> make_lineage_check(World& world, SharedLedger ledger);
 // Acknowledged data stay: records, checkpoints, history. check_records.cc
 std::unique_ptr<Check> make_records_check(World& world, Cluster& cluster, SharedLedger ledger);
-// Slots that policy leaves out: everybody hears of them in time, nobody computes or counts them,
-// and damage by their samples does not survive. check_skips.cc
+// Slots that policy leaves out: every member hears of them in time, no member computes or counts
+// them, and damage by their samples does not survive. check_skips.cc
 std::unique_ptr<Check> make_skip_check(World& world, SharedLedger ledger);
-// Evaluations and train.patience: every member knows the evaluations behind its state, and ends
+// Evaluations and train.patience: every member knows the evaluations before its state, and ends
 // where the undisturbed run ends. check_evaluations.cc
 std::unique_ptr<Check> make_evaluation_check(World& world, SharedLedger ledger,
                                              SharedJudged judged);
-// checkpoint.best: wherever the run may go back to, the best checkpoint until there is left.
-// check_best.cc
+// checkpoint.best: for every point that the run may go back to, the best checkpoint up to this
+// point is kept. check_best.cc
 std::unique_ptr<Check> make_best_check(World& world, SharedLedger ledger);
-// What a run is stands in the journal before anybody trains, once and for all. check_identity.cc
+// The identity of a run stands in the journal before any member trains, once and for all.
+// check_identity.cc
 std::unique_ptr<Check> make_identity_check(World& world, Cluster& cluster);
 // Commands that were answered with yes hold in every later term. check_orders.cc
 std::unique_ptr<Check> make_order_check(World& world, Cluster& cluster);
-// At the end: all steps proven by records that agree with the plan, and nobody left. check_end.cc
+// At the end: records that agree with the plan prove all steps, and no member is left. check_end.cc
 std::unique_ptr<Check> make_end_check(World& world, Cluster& cluster, SharedLedger ledger);
 
 void add_all_checks(World& world, Cluster& cluster);

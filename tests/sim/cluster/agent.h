@@ -32,7 +32,7 @@ class SimAgent final : public Process {
 
  private:
   void vanish() override;
-  // What is known of a place, whoever has it.
+  // What is known of a place, whichever worker has it.
   struct Place {
     SimWorker* worker = nullptr;  // living or not yet reaped
     bool waits = false;           // for a restart
@@ -40,7 +40,8 @@ class SimAgent final : public Process {
     uint32_t quick_deaths = 0;
   };
 
-  // As in deploy/agent/worker_slots.cc: what was not wanted before counts for nothing now.
+  // As in deploy/agent/worker_slots.cc: workers that were not wanted before do not count for what
+  // is wanted now.
   void set_wanted(uint32_t workers);
   uint32_t occupied() const;
   void start_worker(uint32_t local_rank);

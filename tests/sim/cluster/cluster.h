@@ -20,7 +20,7 @@ class Cluster {
   explicit Cluster(World& world);
   ~Cluster();
 
-  // True if the run ended with 0 and nobody is left.
+  // True if the run ended with 0 and no process is left.
   bool is_finished() const { return is_finished_; }
   // Why the run can never finish; empty if it can.
   const std::string& stuck() const { return stuck_; }

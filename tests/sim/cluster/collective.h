@@ -62,7 +62,7 @@ class Collective {
 
   Task<Status> barrier();
 
-  // The culprit, if the last kAborted was a peer's fault; 0: nobody.
+  // The culprit, if the last kAborted was a peer's fault; 0: none.
   MemberId culprit() const { return culprit_; }
 
  private:

@@ -50,16 +50,16 @@ class Disk {
   const std::vector<Entries>& commits() const { return commits_; }
   // The disk as a new process finds it.
   std::unique_ptr<coordinator::Journal> open_journal();
-  // One that has lost its end: only the first commits are there, and the file beside it is not
-  // changed.
+  // A journal that has lost its end: only the first commits are there, and the file beside the
+  // journal is not changed.
   std::unique_ptr<coordinator::Journal> open_cut_journal(size_t commits);
 
   Result<CheckpointInfo> write_checkpoint(const Manifest& manifest, const ModelState& state);
   Result<std::string> see_manifest(const std::string& name) const;  // its hash
   Result<ModelState> load_checkpoint(const std::string& path) const;
   void drop_checkpoints(const std::vector<std::string>& names, uint32_t keep);
-  // The newest checkpoint becomes unreadable, unless no other whole one counts, or it is that of
-  // `last`.
+  // The newest checkpoint becomes unreadable, unless no other whole checkpoint counts, or it is the
+  // checkpoint of `last`.
   void rot(Step last);
   bool is_torn(const std::string& name) const;
   bool has_checkpoint(const std::string& name) const { return checkpoints_.count(name) != 0; }

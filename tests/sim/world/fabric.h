@@ -1,12 +1,12 @@
 // The data plane as memory: the data that a worker process publishes, and that its peers read.
 //
-// As in the real data plane, nobody writes another's memory, every flag has one writer, and memory
-// refuses no late reader: data that is rewritten too early is read torn.
+// As in the real data plane, no process writes another's memory, every flag has one writer, and
+// memory refuses no late reader: data that is rewritten too early is read torn.
 //
 //   Segment (one per process)   partials and slices of each bucket, each with the tag under which
 //   it
 //                               was published; counts of what its owner has read; closed flag
-//   Fabric                      finds segments by (generation, member), tells everybody of changes,
+//   Fabric                      finds segments by (generation, member), tells all of changes,
 //                               breaks links in one or both directions, and says what has broken
 //
 // Thread-safety: one thread.
@@ -60,7 +60,7 @@ struct Segment {
   };
 
   std::string process;
-  bool is_alive = true;  // the process lives; its memory stays while somebody maps it
+  bool is_alive = true;  // the process lives; its memory stays while a peer maps it
   Generation closed_through = 0;
 
   std::array<Partial, kBuckets> partials;
@@ -87,14 +87,14 @@ class Fabric {
   // The link between two processes fails for good, and both see it.
   void cut(const std::string& a, const std::string& b);
   bool is_cut(const std::string& a, const std::string& b) const;
-  // From now on nothing that `from` writes reaches `to`, and nobody hears of it. `to` still sees
-  // the old data. No new connection between the two works, because a handshake needs both
+  // From now on nothing that `from` writes reaches `to`, and no process hears of it. `to` still
+  // sees the old data. No new connection between the two works, because a handshake needs both
   // directions.
   void cut_one_way(const std::string& from, const std::string& to);
   bool can_connect(const std::string& a, const std::string& b) const;
   const Segment& seen_by(const std::string& reader, const Segment& segment) const;
 
-  // Something changed that somebody may wait for.
+  // Something changed that a process may wait for.
   void changed() const;
 
  private:

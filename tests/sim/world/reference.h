@@ -1,4 +1,4 @@
-// The undisturbed run as arithmetic: the boundary state after every step.
+// Computes the undisturbed run: the boundary state after every step.
 //
 // A state is a hash chain. Every slot's contribution to every element of every bucket is a hash of
 // the state it was computed from. An element's sum is a chain over the slots in order. It is the
@@ -37,7 +37,7 @@ uint64_t contribution(const ModelState& from, uint32_t slot, uint32_t bucket, ui
 // The sum of one element over its slots, in order. Begin with 0.
 uint64_t add_slot(uint64_t sum, uint32_t slot, uint64_t contribution);
 
-// What all ranks have received in a step, as its record has it, without anybody's own weights.
+// What all ranks have received in a step, as its record has it, without any rank's own weights.
 uint64_t hash_of(const std::vector<uint64_t>& sums);
 
 // `sums` by bucket, then element.

@@ -1,8 +1,8 @@
 // A coroutine on a loop of the simulator. The trainer model reads like the Runner, from top to
 // bottom, and still is a set of events.
 //
-// A Task starts when somebody awaits or start()s it, and returns a T. Destroying it also destroys
-// what it waits for, at any point, as a crash of a process does. REQUIRES: nobody can resume it any
+// A Task starts when code awaits or start()s it, and returns a T. Destroying it also destroys what
+// it waits for, at any point, as a crash of a process does. REQUIRES: nothing can resume it any
 // more (a Process drops the events of its loop first).
 //
 // Thread-safety: one thread.

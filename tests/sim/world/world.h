@@ -69,7 +69,7 @@ struct Installed {
   Generation generation = 0;
   ResumePoint at;
   ModelState state;
-  EvalTrack track;  // of the evaluations behind the state
+  EvalTrack track;  // of the evaluations before the state
 };
 
 // A worker has made an evaluation. `track` includes it.
@@ -142,7 +142,7 @@ struct WorldOptions {
 // Silent errors of a machine.
 enum class Damage : uint8_t {
   kWeights,    // one bit of the weights before a step, once: wrong in all that follows
-  kResult,     // one bit of the weights after a step, once: nobody has seen it yet
+  kResult,     // one bit of the weights after a step, once: no check has seen it yet
   kGradients,  // all gradients that it computes
   kSums,       // all sums that it adds up
   kCount,
@@ -185,7 +185,7 @@ class World {
   };
   std::optional<Endpoint> endpoint;
 
-  // Processes that were stopped, or cut off from somebody: others may take them for dead.
+  // Processes that were stopped, or cut off from another process: others may take them for dead.
   std::set<std::string> disturbed;
 
   // Errors in data and machines. Places are node/wRANK.
@@ -198,7 +198,7 @@ class World {
   std::map<std::string, uint64_t> misread;     // by place: samples that a script finds only there
   std::map<std::string, std::string> mistold;  // by place: the lr that a script has only there
 
-  // What a worker of this place registers with.
+  // Fills in what a worker of this place registers with.
   void tell(const std::string& place, wire::Register* hello) const;
   uint32_t next_pid() { return ++last_pid_; }
   double clock_rate(uint32_t pid) const;
@@ -213,7 +213,7 @@ class World {
   wire::EvalReport evaluation_of(const ModelState& state) const;
   // The time that a worker of this place computes a slot's share of a bucket.
   int64_t slot_ms(const std::string& place);
-  // Pokes everybody who waits for the data plane.
+  // Pokes every process that waits for the data plane.
   void poke_after(int64_t ms);
 
   void fail(const std::string& check, const std::string& text);

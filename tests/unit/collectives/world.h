@@ -92,7 +92,8 @@ class World {
     });
   }
 
-  // work(rank) on a thread per rank. Who fails ends it for the others too, which would wait.
+  // Runs work(rank) on a thread per rank. A rank that fails ends it for the other ranks too, which
+  // would wait.
   void run(const std::function<void(uint32_t)>& work) {
     run_ranks(ranks_, [&](uint32_t r) {
       work(r);
@@ -135,8 +136,9 @@ inline float slot_value(uint64_t seed, uint32_t slot, uint64_t element) {
   return value_of(stream_key({seed, slot}), element);
 }
 
-// What a rank's engine does: every slot's gradient into its region, merged as the schedule says.
-// Elements from layout.statistics on are control: each slot adds its value, empty slots none.
+// Does what a rank's engine does: puts every slot's gradient into its region, merged as the
+// schedule says. Elements from layout.statistics on are control: each slot adds its value, empty
+// slots none.
 inline void fill_partials(const MergeSchedule& schedule, uint64_t seed, GradientBuffer* buffer) {
   const uint64_t n = buffer->layout().elements;
   for (const SlotWork& work : schedule.work) {

@@ -64,7 +64,7 @@ inline std::string last_line(const AuditReport& report) {
   return text.substr(text.rfind('\n', text.size() - 2) + 1);
 }
 
-// A journal with the identity of a run, and what it takes to fill and to audit it.
+// A journal with the identity of a run, and functions that fill and audit it.
 class AuditWorld : public ::testing::Test {
  protected:
   // `journal`: empty.

@@ -48,7 +48,7 @@ class World {
     state = begin_state(b, now_ms);
   }
 
-  bool sees_checkpoints = true;  // those that it reports; else nobody answers ReadManifest
+  bool sees_checkpoints = true;  // those that it reports; else ReadManifest gets no answer
 
   Reason happen(const Event& event) {
     Decision decision = decide(now_ms, std::move(state), event, options);
@@ -230,7 +230,7 @@ class World {
     return say(agent, e);
   }
 
-  // The same while everybody is heard of.
+  // The same while all members send heartbeats.
   Reason wait_alive(int64_t ms) {
     for (int64_t waited = 0; waited < ms; waited += 500) {
       beat_all();
@@ -298,7 +298,7 @@ class World {
   static constexpr ConnectionId kCommand = 90;
 
  private:
-  // Its number: that of the newest member with this pid.
+  // The number of the newest member with this pid.
   uint64_t process_of(uint32_t pid) const {
     for (auto it = state.members.rbegin(); it != state.members.rend(); ++it) {
       if (it->second.pid == pid) return it->first;

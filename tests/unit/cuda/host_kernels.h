@@ -1,4 +1,4 @@
-// What the kernels at the end of a step compute, in loops on the CPU.
+// Computes in loops on the CPU what the kernels at the end of a step compute.
 #pragma once
 
 #include <cstdint>

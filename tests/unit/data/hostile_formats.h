@@ -30,7 +30,7 @@ struct HostileFormat {
   std::function<void(const std::string& directory)> write;
   bool says_its_size = true;  // else any part of the file is a file of the format
   bool is_inflated = false;   // what is read is a copy in the cache, or in memory
-  // Where the victim may have another name: its ending.
+  // The ending of the victim if it may have another name.
   std::string renamed_ending{};
   ColumnNames columns{};  // as the job names them
 };

@@ -1,4 +1,4 @@
-// A DeviceCollective over loopback that is as late as it may be: nothing is summed before somebody
+// A DeviceCollective over loopback that is as late as it may be: nothing is summed before a caller
 // waits for it, so a sum that is used too early shows as other bits.
 #pragma once
 

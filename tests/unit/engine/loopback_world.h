@@ -55,7 +55,7 @@ class LoopbackWorld {
   Collective& collective(uint32_t rank) { return *collectives_[rank]; }
   uint32_t ranks() const { return static_cast<uint32_t>(runs_.size()); }
 
-  // What an engine is given instead of a rank's Collective, for planting faults.
+  // Replaces the Collective that an engine gets, for planting faults.
   using Wrap = std::function<std::unique_ptr<Collective>(std::unique_ptr<Collective>,
                                                          const std::vector<GradientBuffer*>&)>;
 
@@ -65,11 +65,11 @@ class LoopbackWorld {
   std::function<void(uint32_t rank)> on_enqueued;
 
   SkipSet skips;          // of the generations that begin from here on
-  uint64_t bucket_bytes;  // likewise
+  uint64_t bucket_bytes;  // of these generations, too
 
   std::vector<std::string> notes;  // what rank 0 said for the log
 
-  std::vector<TraceLog*> traces;  // by rank, likewise; empty: none
+  std::vector<TraceLog*> traces;  // by rank, of these generations, too; empty: none
 
   // Asked by every rank's engine for its vote; may be empty.
   std::function<bool(uint32_t rank)> wants_switch;

@@ -1,5 +1,5 @@
 // Documents of a few words each, as a data set of padded or packed sequences that is made here,
-// without an index: what data/formats makes of files has tests of its own.
+// without an index. Data sets that data/formats makes of files have tests of their own.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
-// A device without a device: plain memory that is nobody else's, and lanes that are as late as they
-// may be. A copy runs only when somebody waits for it or holds compute for it; what comes to the
-// host is what was there when it was enqueued. So a copy or a wait that is forgotten shows as other
-// bits, and a kernel that is given the host's memory fails the test. Memory runs out on demand, and
-// leaves an error behind, as CUDA does: the thread's next kernel reports it as its own.
+// A device without a device: plain memory that nothing else uses, and lanes that are as late as
+// they may be. A copy runs only when a caller waits for it or holds compute for it; the host gets
+// the bytes that were there when the copy was enqueued. So a copy or a wait that is forgotten shows
+// as other bits, and a kernel that is given the host's memory fails the test. Memory runs out on
+// demand, and leaves an error behind, as CUDA does: the thread's next kernel reports it as its own.
 #pragma once
 
 #include <array>
@@ -91,8 +91,8 @@ class PlainModule final : public DeviceModule {
   uint32_t copies_to_fail = 0;
   uint64_t largest_slow_copy = 0;  // bytes, from the device to memory that is not pinned
   uint64_t largest_copy = 0;       // bytes, between host and device either way, but for batches
-  // A slow way to the device: what each copy of the lane kInputs takes that has more bytes than
-  // SlotValues; and how many those were.
+  // A slow way to the device: the time of each copy of the lane kInputs that has more bytes than
+  // SlotValues; and the number of these copies.
   std::chrono::milliseconds samples_take{0};
   uint32_t sample_copies = 0;
   uint32_t batches_before_apply = 0;  // sample_copies at the last decide()
@@ -100,15 +100,16 @@ class PlainModule final : public DeviceModule {
   size_t pinned() const { return pinned_.size(); }
   std::vector<uint32_t> gradients_held;  // marks for which kGradients was held, in order
 
-  // So many bytes it still gives, of the device and the host together; nothing: any number. Of
-  // these LibTorch has cached some more, which it gives back when it is asked (plain_recorder.h).
+  // The bytes that it still gives, of the device and the host together; nothing: any number.
+  // LibTorch has cached some more of these, which it gives back when it is asked
+  // (plain_recorder.h).
   std::optional<uint64_t> bytes_left;
   uint64_t cached_by_torch = 0;
 
   // The next mark of a recorded bucket throws.
   bool throws_in_backward = false;
 
-  // What is asked for, and with what, is written down while this is set.
+  // While this is set, the module writes down every call and its arguments here.
   std::vector<std::string>* told = nullptr;
   bool is_mine(const void* memory) const;
 
@@ -156,7 +157,7 @@ class PlainModule final : public DeviceModule {
   Lane lanes_[3];
   std::map<uint32_t, Place> marks_;
   std::unique_ptr<TorchQueue> torch_queue_;
-  mutable std::set<std::thread::id> left_errors_;  // the threads whose last error nobody has taken
+  mutable std::set<std::thread::id> left_errors_;  // the threads whose last error is not taken yet
 };
 
 }  // namespace lockstep::testing

@@ -21,7 +21,7 @@ inline std::string golden_bytes(const std::string& name) {
   return content.str();
 }
 
-// Of a copy, so that a read beyond the file's end is one beyond an allocation.
+// Parses a copy, so that a read beyond the file's end is a read beyond an allocation.
 inline Result<Program> parse(const std::string& bytes) {
   const auto copy = std::make_shared<std::vector<uint8_t>>(bytes.begin(), bytes.end());
   return parse_program(std::span<const uint8_t>(*copy), copy);

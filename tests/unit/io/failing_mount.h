@@ -1,6 +1,7 @@
 // A file on a file system of our own, whose reads fail as often as is wanted: the kernel asks a
-// process of ours for its bytes (FUSE, linux/fuse.h), without a library. It is another one than the
-// test: who waits for a mapped page holds up what his own process would answer with.
+// process of ours for its bytes (FUSE, linux/fuse.h), without a library. The answering process is
+// another one than the test: a thread that waits for a mapped page holds up what its own process
+// would answer with.
 //
 // Thread-safety: fail_next() and reads() from any thread.
 #pragma once
@@ -40,7 +41,7 @@ class FailingMount {
         "fd=" + std::to_string(fd_) + ",rootmode=40000,user_id=0,group_id=0";
     is_mounted_ = ::mount("lockstep-test", directory_.c_str(), "fuse", 0, options.c_str()) == 0;
     if (is_mounted_) start();
-    ::close(fd_);  // the child has its own: when it dies, nobody waits any more
+    ::close(fd_);  // the child has its own: when it dies, no read waits any more
   }
   ~FailingMount() {
     if (!is_mounted_) return;

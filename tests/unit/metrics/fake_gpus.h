@@ -13,7 +13,7 @@ namespace lockstep::test {
 // From its making to its end; one at a time.
 class FakeGpus {
  public:
-  // The same file for all of a process: a thread that was left behind may be reading the name.
+  // The same file for all of a process: a thread that is still running may be reading the name.
   FakeGpus() : path_("/tmp/lockstep-gpus-" + std::to_string(::getpid())) {
     ::setenv("FAKE_NVML", path_.c_str(), 0);
   }
@@ -21,7 +21,8 @@ class FakeGpus {
   FakeGpus(const FakeGpus&) = delete;
   FakeGpus& operator=(const FakeGpus&) = delete;
 
-  // In place of all that it said before. Renamed into its place: it may be asked at any moment.
+  // Replaces all that it said before. The file is renamed into its place: it may be asked at any
+  // moment.
   void say(const std::string& lines) {
     std::ofstream(path_ + ".new") << lines;
     std::filesystem::rename(path_ + ".new", path_);
@@ -31,7 +32,7 @@ class FakeGpus {
   const std::string path_;
 };
 
-// Two of them, of which each does what a GPU can.
+// Two GPUs that each do what a GPU can.
 inline constexpr char kBusyGpus[] =
     "devices 2\n"
     "utilization 75\n"

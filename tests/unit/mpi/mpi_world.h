@@ -24,7 +24,7 @@ class MpiTest : public ::testing::Test {
     rank_ = static_cast<uint32_t>(rank);
     lane_ = make_lane(false);
   }
-  // Nobody begins the next test before all have ended this one.
+  // No rank begins the next test before all have ended this one.
   ~MpiTest() override {
     collective_.reset();
     MPI_Barrier(MPI_COMM_WORLD);

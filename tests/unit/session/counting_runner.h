@@ -53,7 +53,7 @@ class CountingEngine final : public Engine {
     gate_ = std::move(gate);
     return Status::ok();
   }
-  // As the lane does that a failed step has left behind: uses the Collective a last time.
+  // Uses the Collective a last time, as the lane does that a failed step has left behind.
   void end_generation() override {
     if (collective_ == nullptr) return;
     ended_with.push_back(collective_->barrier({1, applied_, Phase::kTrain, 0, 0}).code());

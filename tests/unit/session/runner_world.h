@@ -80,7 +80,7 @@ class WorldPort final : public RunnerPort {
     return RecordQueue::Unacknowledged{};
   }
 
-  // Waits until something of what was said begins with `words`; fails the test if nothing ever
+  // Waits until a line of what the runner said begins with `words`; fails the test if none ever
   // does.
   void wait_for(const std::string& words) {
     std::unique_lock lock(mutex_);
@@ -153,7 +153,7 @@ class Member {
   }
   ~Member() { end(); }
 
-  // What the session's host does on a prepare of `through` + 1.
+  // Does what the session's host does on a prepare of `through` + 1.
   Standing close(Generation through) {
     std::promise<Standing> answer;
     mailbox.close(through);
@@ -281,8 +281,8 @@ class RunnerWorld {
   }
 
   // Generation 1 of two members, in which member 1 has come to `step` while member 0 stands before
-  // it applies step `behind`; both are closed there. Generation 2 goes on from the state of the one
-  // ahead.
+  // it applies step `behind`; both are closed there. Generation 2 goes on from the state of member
+  // 1.
   void start_with_one_ahead(Step total, Step behind, Step step) {
     const auto ahead = std::make_shared<Event>();  // the engines keep what they wait for
     const auto release = std::make_shared<Event>();
@@ -301,8 +301,8 @@ class RunnerWorld {
     start(2, resume({0, 1}, total, {step, Phase::kTrain}, {1}), {0, 1});
   }
 
-  // After FINISHED of these in the generation `last`, at step `total`: their states are those of a
-  // run nobody disturbed.
+  // Waits until these members say FINISHED in the generation `last`, at step `total`, and checks
+  // that their states equal the undisturbed run's.
   void expect_undisturbed(const std::vector<size_t>& who, const std::string& last, Step total) {
     for (const size_t i : who) {
       members_[i]->port.wait_for(last + " leave FINISHED " + std::to_string(total));
@@ -313,7 +313,7 @@ class RunnerWorld {
       EXPECT_TRUE(members_[i]->engine.values() == expected) << "member " << i;
   }
 
-  // The state that a run nobody disturbed has after so many steps.
+  // The state of the undisturbed run after so many steps.
   std::vector<float> undisturbed(Step steps) {
     RunnerWorld world(1, slots_);
     world.skipped_ = skipped_;

@@ -133,7 +133,7 @@ class SessionTest : public ::testing::Test {
     envelope.mutable_planned()->mutable_next()->set_total_steps(10);
     say(envelope, generation, term);
   }
-  // What the training thread does at an agreed switch: the gate first.
+  // Does what the training thread does at an agreed switch: the gate first.
   void switch_to(Generation generation, ResumePoint since) {
     host_.where = {generation, since, since};
     session_->switched(generation, since);
@@ -150,7 +150,7 @@ class SessionTest : public ::testing::Test {
     take_in(member);
   }
 
-  // What has come of one kind since the last call.
+  // Returns the messages of one kind that have come since the last call.
   std::vector<wire::Envelope> received(wire::Envelope::BodyCase kind) {
     std::vector<wire::Envelope> found;
     for (const wire::Envelope& m : got_)

@@ -60,7 +60,7 @@ class BadSamples : public ::testing::Test, protected CheckpointShelf {
     return reason;
   }
 
-  // What the process does after EndTerm, or what another process does (kTakeOver, kResume).
+  // Does what the process does after EndTerm, or what another process does (kTakeOver, kResume).
   Beginning begin(BeginMode mode) {
     auto begun =
         begin_term(w.journal, *w.journal.load(), *this, w.options, {mode, 7, "{}", 1}, *logger_);

@@ -19,7 +19,7 @@ inline Options checking_options(uint32_t workers, uint64_t max_steps = 100) {
   return options;
 }
 
-// What a healthy member says; every rank has a part in every piece.
+// The report of a healthy member; every rank has a part in every piece.
 inline wire::CheckReport healthy(Step applied) {
   wire::CheckReport report;
   report.set_applied(applied);
@@ -40,7 +40,7 @@ inline wire::CheckReport with_wrong_weights(Step applied, uint64_t flip = 1) {
   return report;
 }
 
-// What a member says before a checkpoint, and wherever results may differ.
+// The report of a member before a checkpoint, and wherever results may differ.
 inline wire::CheckReport only_weights(Step applied, uint64_t flip = 0) {
   wire::CheckReport report;
   report.set_applied(applied);
@@ -48,7 +48,7 @@ inline wire::CheckReport only_weights(Step applied, uint64_t flip = 0) {
   return report;
 }
 
-// What a member says that is alone, and computes the slot twice.
+// The report of a member that is alone, and computes the slot twice.
 inline wire::CheckReport of_one(Step applied, uint64_t again_flip = 0) {
   wire::CheckReport report = healthy(applied);
   report.set_has_again(true);
@@ -76,7 +76,7 @@ class Checks : public ::testing::Test {
                 c == who.back() ? Reason::kChecked : Reason::kCheckCounted);
     }
   }
-  // What the log says of it.
+  // What the log says about corruption.
   static std::string words(const World& w) {
     std::string text;
     for (const EventEntry& e : w.journal.events()) {

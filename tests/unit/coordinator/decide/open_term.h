@@ -63,7 +63,7 @@ inline void set_identity(wire::Register* m,
 // A job of a script, and the coordinators that come and go over one journal.
 class OpenTerm : public ::testing::Test {
  protected:
-  // What begin.h does, with `facts_` for facts.pb.
+  // Does what begin.h does, with `facts_` for facts.pb.
   void begin(BeginMode mode) {
     const JournalContents contents = *w.journal.load();
     auto options = resolve_options(job_, facts_, contents.identity, "/run");

@@ -92,8 +92,8 @@ inline std::string safetensors(const std::vector<TestArray>& arrays) {
 
 }  // namespace array_files
 
-// `ending`: ".npy", ".npz" or ".safetensors". Of npy the name before an underscore is `stem`, if
-// any.
+// `ending`: ".npy", ".npz" or ".safetensors". For .npy, `stem`, if any, is the name before an
+// underscore.
 inline void write_arrays(const std::string& directory, const std::string& stem,
                          const std::string& ending, const std::vector<TestArray>& arrays) {
   std::filesystem::create_directories(directory);

@@ -100,7 +100,7 @@ class DocumentFiles : public testing::Test {
     write_file(dir_.path(name), content);
     return name;
   }
-  // Of what cannot be opened.
+  // The error of documents that cannot be opened.
   Status failure(const SampleCut& wanted, const std::string& name = "d") {
     return open(wanted, name).status();
   }

@@ -26,7 +26,7 @@ namespace lockstep::data {
 
 using PutFn = std::function<void(const std::string& dir)>;
 
-// What a format's files are, and how they are opened.
+// The files of a format, and how to open them.
 struct Format {
   PutFn put;
   SampleCut cut{};

@@ -1,5 +1,5 @@
 // A data set of samples of given sizes, one after another in a file, encoded as nothing that
-// exists: for what reads bytes and does not look into them.
+// exists: for code that reads bytes and does not look into them.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// A loader and who takes its batches, as numbers only: no thread, no clock, and every run the same.
+// Models a loader and the taker of its batches, as numbers only: no thread, no clock, and every run
+// the same.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +40,7 @@ class LoaderPace {
   // Settings, in the order in which they were used.
   const std::vector<LoaderSetting>& seen() const { return seen_; }
 
-  // What no run of it may reach.
+  // No run may reach this number of batches.
   static constexpr uint64_t kBound =
       limits::kTuningWindows * (limits::kTuningWindowBatches + 2 * limits::kTunedBatches + 64);
 
@@ -88,8 +89,8 @@ class LoaderPace {
   uint64_t taken_ = 0;
   uint64_t making_ns_ = 0;
   std::optional<uint64_t> made_at_;      // of the batch in the making
-  std::optional<uint64_t> asks_at_;      // the taker, who is not waiting
-  std::optional<uint64_t> waits_since_;  // likewise, who is
+  std::optional<uint64_t> asks_at_;      // the taker, which is not waiting
+  std::optional<uint64_t> waits_since_;  // the taker, which is waiting
   std::deque<uint64_t> ready_;           // what each took to make
 };
 

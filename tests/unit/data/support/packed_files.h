@@ -17,7 +17,7 @@
 
 namespace lockstep::data {
 
-// `variant`: others than those of another number, under the same names.
+// Writes shards. `variant`: another number gives other shards under the same names.
 using PutShardsFn = std::function<void(const std::string& dir, bool is_packed, uint32_t variant)>;
 
 struct PackedFormat {

@@ -1,4 +1,4 @@
-// What shards that are compressed as a whole are opened with, and what is made of them.
+// Opens shards that are compressed as a whole, and looks at their copies.
 #pragma once
 
 #include <gtest/gtest.h>

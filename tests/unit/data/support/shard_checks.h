@@ -1,4 +1,4 @@
-// What tests of shards look at.
+// Checks for tests of shards.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,8 @@ inline std::vector<SeenSample> seen_in(const std::string& shard,
 
 using ParseShard = std::function<Result<std::vector<Extent>>(std::span<const uint8_t>)>;
 
-// Whatever was taken of it lies within it. Returns what is said, or "" where it was taken.
+// Returns the error's message, or "" if the samples were taken. A sample beyond the shard has a
+// text of its own.
 inline std::string said_of(const ParseShard& parse, const std::string& shard) {
   const auto samples = parse(span_of(shard));
   if (!samples.is_ok()) return samples.status().message();
