@@ -1,6 +1,6 @@
-// Where the columns of an Arrow IPC file lie in the file. Lockstep reads two formats: the file
-// format (magic ARROW1, with a footer) and the stream format (one message after another). Hugging
-// Face's datasets write the stream format under the ending of the file format.
+// Finds where the columns of an Arrow IPC file lie in the file. Lockstep reads two formats: the
+// file format (magic ARROW1, with a footer) and the stream format (one message after another).
+// Hugging Face's datasets write the stream format under the ending of the file format.
 //
 //   file:    "ARROW1\0\0" | stream | footer | length of the footer (4) | "ARROW1"
 //   stream:  message of the schema | messages of record batches ... | FFFFFFFF 00000000

@@ -3,11 +3,11 @@
 // The first record is a header if none of its fields is a number, or if it numbers the columns from
 // 0, as pandas does (the note of a guessed label says so), or if the caller knows that it is one.
 // The label is in the column that the job names, else in the one whose name says so
-// (column_names.h), else in the one that CsvLabelGuess finds. The other columns are features, in
-// their order, or those that the job names.
+// (column_names.h), else in the one that CsvLabelGuess finds. The features are the other columns,
+// in their order, or the columns that the job names.
 //
-// A feature is a finite number (csv_numbers.h), labels are those of csv_labels.h. Blanks around an
-// unquoted field do not count.
+// A feature is a finite number (csv_numbers.h), and labels are as csv_labels.h has them. Blanks
+// around an unquoted field do not count.
 //
 // Where the job names targets, these are columns of numbers, and the first one whose values can be
 // classes (csv_target.h) is the label. A table whose targets are all numbers has no label.

@@ -1,4 +1,5 @@
-// What the coordinator learns about the data, and whether two datasets fit each other.
+// Collects what the coordinator learns about the data, and checks whether two datasets fit each
+// other.
 // Thread-safety: pure functions.
 #pragma once
 

@@ -12,8 +12,8 @@
 // Samples with more than an input and a label also have SampleFields; encoded images also have
 // SampleMasks.
 //
-// Numbers are those of the source, from 0 on. REQUIRES of every function with a number: the source
-// has this sample.
+// Samples are numbered within the source, from 0 on. REQUIRES of every function with a number: the
+// source has this sample.
 //
 // Thread-safety: immutable; all calls from any thread.
 #pragma once
@@ -35,7 +35,7 @@ namespace lockstep::data {
 class Dataset;
 struct WantedImage;
 
-// What all kinds have in common.
+// The interface that all kinds share.
 class Samples {
  public:
   virtual ~Samples() = default;
@@ -44,7 +44,7 @@ class Samples {
   virtual std::string name_of(uint64_t i) const {
     return "sample " + std::to_string(i) + " of the data";
   }
-  // Where its label stands.
+  // Where the label of sample i stands, for messages.
   virtual std::string label_name_of(uint64_t i) const { return name_of(i); }
   // Where the bytes of sample i lie, for code that reads them by itself; the bytes are the same.
   // Empty if the sample does not lie here, as stored, in one piece of a file.

@@ -1,4 +1,5 @@
-// Where the files in a zip archive lie in the archive. The parser treats every byte as hostile.
+// Finds where the files in a zip archive lie in the archive. The parser treats every byte as
+// hostile.
 //
 // It reads archives with and without the 64-bit extension, of one part, not encrypted. It takes
 // names from the central directory.

@@ -1,4 +1,4 @@
-// Which part of an image a model sees, and how large: the first words of data.transforms
+// Says which part of an image a model sees, and how large: the first words of data.transforms
 // (transform_list.h). Images of many sizes become squares of one size.
 //
 // data.transforms may name a window after flips. Lockstep still cuts the window first, so it

@@ -1,5 +1,5 @@
-// The order of a run's samples, from its job and its training data. All who read samples take the
-// order from here.
+// The order of a run's samples, from its job and its training data. All code that reads samples
+// takes the order from here.
 //
 // Thread-safety: pure functions.
 #pragma once

@@ -5,7 +5,7 @@
 // of another one of them (evidence.h):
 //   1. IDX files
 //   2. CIFAR-10 or CIFAR-100
-//   3. arrays of images and labels, or those that a job names: *.npy, then *.npz, then
+//   3. arrays of images and labels, or the arrays that a job names: *.npy, then *.npz, then
 //   *.safetensors
 //   4. Megatron-LM's pairs of *.bin and *.idx
 //   5. shards: MDS, then tar, TFRecord and Arrow

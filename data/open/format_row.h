@@ -1,4 +1,4 @@
-// What the row of a format states: how to detect, open, split and verify the format.
+// The row of a format states how to detect, open, split and verify the format.
 //
 // Thread-safety: types.
 #pragma once
@@ -23,8 +23,8 @@
 namespace lockstep::data {
 
 // Steps of the detection of a directory, in their order. A step asks the formats in the order of
-// their rows. The first format of kNames, and of kRemains, that says yes wins; between those of the
-// other steps the evidence decides (evidence.h).
+// their rows. The first format of kNames, and of kRemains, that says yes wins; between the formats
+// of the other steps, the evidence decides (evidence.h).
 enum class DirectoryStep : uint8_t {
   kNever,
   kNames,               // file names tell: images and labels, or an index

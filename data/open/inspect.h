@@ -1,4 +1,4 @@
-// What `lockstep data inspect PATH` prints.
+// Collects what `lockstep data inspect PATH` prints.
 // Thread-safety: free functions and values.
 #pragma once
 

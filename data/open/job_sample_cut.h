@@ -1,4 +1,4 @@
-// What a job says about opening its data.
+// Reads what a job says about opening its data.
 // Thread-safety: pure functions.
 #pragma once
 
@@ -18,7 +18,8 @@ ColumnNames column_names(const wire::DataSpec& data);
 
 SampleCut sample_cut(const wire::JobSpec& job);
 
-// Where a run keeps inflated files and statistics: data.cache_dir, or its own directory.
+// The directory where a run keeps inflated files and statistics: data.cache_dir, or its own
+// directory.
 std::string cache_directory(const wire::DataSpec& data, const std::string& run_dir);
 
 }  // namespace lockstep::data

@@ -1,5 +1,5 @@
-// How a worker reads its data ahead: what the job asks for, what it becomes on this machine, and
-// what was read. One object for the whole life of a worker, over its generations.
+// Decides how a worker reads its data ahead, from what the job asks for and what this machine has,
+// and counts what was read. One object for the whole life of a worker, over its generations.
 //
 //   data.reader  on a local file system                       on a network's
 //   auto         images: on use while they are in memory,     pread

@@ -1,4 +1,4 @@
-// What a run keeps of the meaning of its data (comm/run/job/data_legend.h).
+// Makes what a run keeps of the meaning of its data (comm/run/job/data_legend.h).
 // Thread-safety: a pure function.
 #pragma once
 

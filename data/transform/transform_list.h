@@ -30,7 +30,7 @@
 // three channels for them. There is at most one crop. The four words stand in front, with one
 // exception: center_crop and random_crop may also stand after flips, brightness, saturation, hue
 // and normalize. Even then Lockstep crops first, so it decodes only the window (adr/0003). The
-// bytes are exactly those of the words in their order:
+// bytes are exactly as if the words ran in their order:
 //
 // - A step that works on pixel after pixel gives the same pixel, whatever is around the pixel.
 // - The window of a flipped image is the flipped window of the mirrored place (ImageFrame::flip).

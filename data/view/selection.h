@@ -1,5 +1,5 @@
-// Which samples of a data set are held out, and which of the rest are trained on: arithmetic in
-// O(1) memory, for any number of samples.
+// Selects the samples of a data set that are held out, and the samples of the rest that are trained
+// on: arithmetic in O(1) memory, for any number of samples.
 //
 // The samples are cut into stripes of kStripeSamples. In each stripe a keyed permutation
 // (comm/run/plan/feistel.h) orders the samples. The first of this order are held out, the next are

@@ -1,4 +1,4 @@
-// Which of the arrays that are there have the names that a job wants (named_arrays.h).
+// Finds the arrays that have the names that a job wants (named_arrays.h).
 //
 // Thread-safety: pure functions and values.
 #pragma once

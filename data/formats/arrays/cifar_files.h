@@ -55,8 +55,9 @@ Result<const CifarFormat*> cifar_in(const std::string& directory);
 // The same for the directories in `directory` that the archives unpack to.
 Result<const CifarFormat*> cifar_below(const std::string& directory);
 
-// The files of a split, in their order, from `directory` or else from the archive's directory in
-// it. kNoInput, naming the file, if one is missing: some of the batches would be another dataset.
+// Returns the files of a split, in their order, from `directory` or else from the archive's
+// directory in it. kNoInput, naming the file, if one is missing: some of the batches would be
+// another dataset.
 Result<std::vector<std::string>> find_cifar_files(const std::string& directory,
                                                   const CifarFormat& format, Split split);
 

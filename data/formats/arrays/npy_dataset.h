@@ -19,8 +19,8 @@ namespace lockstep::data {
 // opacity, colours, or colours and opacity.
 inline constexpr uint64_t kUsualChannels = 4;
 
-// True if the last axis has the channels. `axes` and errors are those of npy_image_shape().
-// REQUIRES: four dimensions.
+// True if the last axis has the channels. `axes` and errors are as in npy_image_shape(). REQUIRES:
+// four dimensions.
 Result<bool> npy_channels_last(const NpyHeader& header, const std::string& axes);
 
 // The shape of one image in a uint8 array of (N, H, W), (N, C, H, W) or (N, H, W, C). `axes`

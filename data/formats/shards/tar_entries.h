@@ -1,4 +1,5 @@
-// Where the files in a tar archive lie in the archive. The parser treats every byte as hostile.
+// Finds where the files in a tar archive lie in the archive. The parser treats every byte as
+// hostile.
 //
 // Formats: POSIX ustar and pax (IEEE 1003.1, pax, "ustar Interchange Format"), and GNU's long names
 // and large numbers.

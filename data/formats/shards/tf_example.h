@@ -1,5 +1,5 @@
-// Where the features of a tensorflow.train.Example lie in its bytes. The parser treats every byte
-// as hostile, and never allocates by what the bytes say.
+// Finds where the features of a tensorflow.train.Example lie in its bytes. The parser treats every
+// byte as hostile, and never allocates by what the bytes say.
 //
 //   Example { 1 features }   Features { repeated 1 entry { 1 name, 2 feature } }
 //   Feature { one of: 1 bytes_list, 2 float_list, 3 int64_list }, each { repeated 1 value }

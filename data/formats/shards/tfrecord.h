@@ -3,9 +3,9 @@
 //
 //   record: length (8 bytes) | masked CRC-32C of these (4) | data | masked CRC-32C of the data (4)
 //
-// Numbers are little-endian. The image is the feature whose value is a JPEG or PNG file; of several
-// such features, the one named `image/encoded` or `image`. The label is the single whole number in
-// the feature whose name says so (column_names.h), the same one in all records of a shard. A job
+// Numbers are little-endian. The image is the feature whose value is a JPEG or PNG file; if there
+// are several, the feature named `image/encoded` or `image`. The label is the single whole number
+// in the feature whose name says so (column_names.h), the same one in all records of a shard. A job
 // may name both.
 //
 // Looking at a shard checks every length against its CRC. It does not check the CRC of the data,

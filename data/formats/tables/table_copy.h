@@ -29,7 +29,7 @@ struct TableFile {
   MappedFile file;
 };
 
-// What a table of text says.
+// The text of a table.
 std::string_view text_of(const TableFile& table);
 
 // Adds all tables to the reader. Returns the first row of each. kBadData, naming the file.

@@ -1,7 +1,7 @@
-// Where the tokens of a file lie, for formats whose files say so themselves, or say nothing. A
-// message goes on after the file's name.
+// Finds where the tokens of a file lie, for formats whose files say so themselves, or say nothing.
+// A message goes on after the file's name.
 //
-// Bytes come from outside; they never decide how much memory is allocated.
+// The bytes come from outside and never decide how much memory is allocated.
 //
 // Thread-safety: pure functions.
 #pragma once

@@ -10,7 +10,8 @@
 
 namespace lockstep::data {
 
-// Where the tokens of a file lie in the file. kBadData: the message goes on after the file's name.
+// Finds where the tokens of a file lie in the file. kBadData: the message goes on after the file's
+// name.
 Result<TokenRange> tokens_in_safetensors(std::span<const uint8_t> file);
 
 }  // namespace lockstep::data

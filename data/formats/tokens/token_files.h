@@ -1,9 +1,9 @@
-// Which files of a path hold the tokens of a split.
+// Finds which files of a path hold the tokens of a split.
 //
 // A path is a directory, or one file, which serves the split that the caller asks for. In a
-// directory, files with "val", "valid", "validation", "test" or "eval" as a word of their name
-// ("fineweb_val_000000.bin") are for evaluation, the others for training. Files follow each other
-// in the order of their names. Endings count in any case. If no file has such an ending, Lockstep
+// directory, files whose name says so (is_for_evaluation() of list_files.h:
+// "fineweb_val_000000.bin") are for evaluation, the others for training. Files follow each other in
+// the order of their names. Endings count in any case. If no file has such an ending, Lockstep
 // takes all files. It skips empty files.
 //
 // Thread-safety: free functions.

@@ -1,7 +1,7 @@
 // A directory on this machine that stands for a source. Its files have the names and sizes of the
-// objects, so that formats are found and listed as those of local data. Files that are read as a
-// whole have their content. Images and shards are placeholders (sparse files), whose readers ask
-// the source.
+// objects, so that Lockstep finds and lists formats as it does for local data. Files that are read
+// as a whole have their content. Images and shards are placeholders (sparse files), whose readers
+// ask the source.
 //
 //   DIRECTORY/      the files; their times stand for versions, so that an index of another version
 //                   does not fit
