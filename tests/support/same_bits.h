@@ -1,4 +1,4 @@
-// Whether floats have the same bits: 0 and -0 have not, a NaN has its own.
+// Tells whether floats have the same bits: 0 and -0 have not, a NaN has its own.
 #pragma once
 
 #include <algorithm>

@@ -273,7 +273,7 @@ class World {
     connections_.clear();
   }
 
-  // What was sent to a connection by the last event.
+  // The messages that the last event sent to a connection.
   std::vector<wire::Envelope> sent(ConnectionId to) const {
     std::vector<wire::Envelope> found;
     for (const Action& action : actions) {

@@ -82,7 +82,7 @@ class CountingEngine final : public Engine {
   Progress progress() const override { return {}; }
 
   std::function<void(Step)> on_step;
-  std::function<Status(Step)> on_apply;  // behind the gate
+  std::function<Status(Step)> on_apply;  // after the gate
   std::function<void(Step)> on_evaluate;
   std::function<double(Step)> loss_after;  // of an evaluation
   std::function<bool()> is_closed;         // as the view says

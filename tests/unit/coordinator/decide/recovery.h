@@ -1,4 +1,4 @@
-// What tests of recovery begin with.
+// The beginning of tests of recovery.
 #pragma once
 
 #include <vector>
