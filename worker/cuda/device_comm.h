@@ -4,10 +4,10 @@
 // INVARIANTS
 //  D1 The connect() of a newer generation ends the work that an older generation left unfinished on
 //     the device, before it connects. The destructor ends it for a worker that leaves, whether its
-//     peers have closed or not: nobody applies what this worker has not agreed to (step_reducer.h,
+//     peers have closed or not: no rank applies what this worker has not agreed to (step_reducer.h,
 //     R6).
-//  D2 The destructor blocks as long as the device's library does. Who must leave meanwhile leaves
-//     with _exit, and frees no memory of the device.
+//  D2 The destructor blocks as long as the device's library does. A process that must leave
+//     meanwhile leaves with _exit, and frees no memory of the device.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -22,8 +22,9 @@ namespace lockstep {
 
 struct DeviceCommOptions {
   bool is_exact = true;  // sums follow the reduction tree
-  // A call into the device's library has not returned, long after its generation was closed. Nobody
-  // can end it, so this process has to end. Called once, on a thread of the connection.
+  // A call into the device's library has not returned, long after its generation was closed.
+  // Nothing can end the call, so this process has to end. Called once, on a thread of the
+  // connection.
   std::function<void(const Status&)> on_stuck = {};
 };
 

@@ -1,16 +1,16 @@
-// What a device does for the engine besides LibTorch's operators: memory, copies and their order,
-// and our own kernels. It is an interface of plain values, because two binaries meet here that
-// share nothing else. The worker links no CUDA. It opens liblockstep-cuda.so if it finds a driver.
-// Tests put plain memory behind the interface.
+// The services of a device to the engine besides LibTorch's operators: memory, copies and their
+// order, and our own kernels. It is an interface of plain values, because two binaries meet here
+// that share nothing else. The worker links no CUDA. It opens liblockstep-cuda.so if it finds a
+// driver. Tests put plain memory behind the interface.
 //
 // LANES are queues of work. Each lane keeps its own order, and all lanes run side by side. Kernels
 // run on kCompute, except add(). The operators of threads that have called
 // torch_queue()->make_current() also run on kCompute. All calls enqueue; only wait() waits.
 //
 // MARKS have numbers below kDeviceMarks and say how far a lane has come. mark() sets a mark to
-// where the lane is now. hold() and wait() wait for the last setting of a mark. A mark that was
-// never set holds nobody. While kCompute is recorded (TorchQueue), mark() on kCompute is recorded
-// as well. Each replay sets the mark anew when it is enqueued, to the place of the mark() call
+// where the lane is now. hold() and wait() wait for the last setting of a mark. Neither waits for a
+// mark that was never set. While kCompute is recorded (TorchQueue), mark() on kCompute is recorded
+// as well. Each replay sets the mark again when it is enqueued, to the place of the mark() call
 // inside the replay.
 //
 // Errors: kConfig if no device can be used. kNoMemory from allocate() and allocate_host(): nothing
@@ -56,7 +56,7 @@ class DeviceModule {
   // LibTorch's view of this stream, from give(). Null: give() was not called.
   virtual TorchQueue* torch_queue() const = 0;
   virtual void give(std::unique_ptr<TorchQueue> queue) = 0;
-  // What decides the bits, as "key=value" lines.
+  // The facts that decide the bits, as "key=value" lines.
   virtual std::vector<std::string> fingerprint() const = 0;
 
   // allocate(): zeroed, 256-byte aligned memory of the device. allocate_host(): memory of the host

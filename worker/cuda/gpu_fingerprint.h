@@ -1,4 +1,5 @@
-// What of a GPU and its libraries decides the bits, as "key=value" lines of a run's fingerprint.
+// The facts of a GPU and its libraries that decide the bits, as "key=value" lines of a run's
+// fingerprint.
 //
 // Thread-safety: a pure function.
 #pragma once

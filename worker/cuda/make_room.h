@@ -1,5 +1,5 @@
-// Asks a device for memory beside LibTorch, whose allocator keeps what freed tensors have left.
-// What it keeps may be all that is left: then LibTorch gives it back, and the device is asked once
+// Asks a device for memory outside of LibTorch, whose allocator keeps the memory of freed tensors.
+// If the device has no memory left, LibTorch gives back what it keeps, and the device is asked once
 // more.
 //
 // Thread-safety: as the functions that are given.
@@ -11,8 +11,8 @@
 namespace lockstep::cuda {
 
 // `ask`: Result<void*>, with kNoMemory where the device has none. `clear`: takes back the error
-// that a failed `ask` leaves behind in CUDA, and that the next launch of a kernel would report as
-// its own. `queue`: LibTorch's view of the device; null: LibTorch has no memory there.
+// that a failed `ask` leaves in CUDA. The next launch of a kernel would report it as its own.
+// `queue`: LibTorch's view of the device; null: LibTorch has no memory there.
 template <typename Ask, typename Clear>
 Result<void*> ask_or_make_room(const Ask& ask, const Clear& clear, TorchQueue* queue) {
   Result<void*> got = ask();

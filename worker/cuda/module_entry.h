@@ -18,7 +18,7 @@ inline constexpr uint32_t kDeviceModuleVersion = 10;
 inline constexpr char kDeviceModuleLibrary[] = "liblockstep-cuda.so";
 inline constexpr char kDeviceModuleEntry[] = "lockstep_open_device_module";
 
-// What the entry gives: a module, or the reason why there is no module. The caller owns both. A
+// The result of the entry: a module, or the reason why there is no module. The caller owns both. A
 // plain C struct, as the entry has a C name.
 struct OpenedModule {
   uint32_t version;  // kDeviceModuleVersion

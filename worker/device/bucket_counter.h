@@ -4,8 +4,8 @@
 // After a bucket's partials the lane kGradients copies a constant from a table on the device to a
 // word of pinned host memory. A copy, because it needs no kernel of its own and takes its place in
 // the order of the lane; a callback to the host would stop the lane for a thread of the driver.
-// The lane is never recorded into a CUDA graph (slot_graphs.h), so no value is frozen. Who reads
-// the word calls nothing of the device: a heartbeat never waits for a lock that a stuck call holds.
+// The lane is never recorded into a CUDA graph (slot_graphs.h), so no value is frozen. Reading the
+// word calls nothing of the device: a heartbeat never waits for a lock that a stuck call holds.
 //
 // INVARIANTS
 //  B1 A copy of a step that ended early never counts for a later step: each step has a word of its

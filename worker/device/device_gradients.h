@@ -1,12 +1,12 @@
 // Gradients on their way from where backward wrote them, in the device's memory, to where they are
 // summed: regions of the host (GradientTransfer), or regions of the device (DeviceSums). All of
-// this work runs on kGradients. It runs behind the point that kCompute had reached at the time of
+// this work runs on kGradients. It runs after the point that kCompute had reached at the time of
 // the request, so buckets move while backward goes on.
 //
 //   eager    backward ─▶ region 0 ─▶ host          backward ─▶ region, sums there
 //   a graph  backward ─▶ its own place ─▶ host     backward ─▶ its own place ─▶ region, sums there
 //
-// A graph is enqueued at once, and kCompute then ends behind the whole graph. So for a graph the
+// A graph is enqueued at once, and kCompute then ends after the whole graph. So for a graph the
 // marks inside it tell how far backward is (reached()).
 //
 // INVARIANTS

@@ -67,7 +67,7 @@ class BoundaryState {
 
   // Resets the whole state, in place, to what create() makes from this seed.
   void initialize(uint64_t seed);
-  // Makes the running average that of the present parameters: where a run begins.
+  // Sets the running average to the present parameters, where a run begins.
   void begin_average();
 
   BoundaryMemory memory();

@@ -5,11 +5,11 @@
 // backward completes its buckets, and tells the other ranks. Backward takes the same order in every
 // step. The order changes no sum (collective.h, C1).
 //
-//   ascending ── behind the last bucket of a step that rank 0 has computed ──▶ as rank 0 noted it
+//   ascending ── after the last bucket of a step that rank 0 has computed ──▶ as rank 0 noted it
 //
 // INVARIANTS
 //  B1 at() is a permutation of all buckets. The last bucket, which holds votes, comes last.
-//  B2 The order changes only behind a step's last bucket, and then on all ranks. At this point no
+//  B2 The order changes only after a step's last bucket, and then on all ranks. At this point no
 //     rank waits for another rank's forward, so hang.h still finds a rank that hangs in a forward.
 //
 // Thread-safety: one thread changes the order, while no other thread reads it.
@@ -33,7 +33,7 @@ class BucketOrder {
   // This rank's last slot has completed the bucket.
   void completed(uint32_t bucket);
 
-  // Agrees on the order. Every rank calls agree() behind the last bucket of every step. Rank 0
+  // Agrees on the order. Every rank calls agree() after the last bucket of every step. Rank 0
   // broadcasts in a generation's first step, and again in later steps until it has had samples.
   // With one rank or one possible order agree() does nothing.
   // Errors: from the collective; kInternal if rank 0 sends something that is not an order.

@@ -32,10 +32,10 @@ class DeviceSums {
   // Makes everything requested so far visible to all later work of the device.
   virtual Status finish() = 0;
 
-  // What heartbeats say of the device. begin_counting(): a step begins, nothing of it is done.
-  // count(): everything requested so far belongs to the first `buckets` buckets; enqueued like
-  // the rest, so it counts once the device has come to it. has_seen(): the host has seen that so
-  // many are done. The defaults count nothing.
+  // The device's progress, for heartbeats. begin_counting(): a step begins, nothing of it is done.
+  // count(): everything requested so far belongs to the first `buckets` buckets; enqueued like the
+  // rest, so it counts once the device has come to it. has_seen(): the host has seen that so many
+  // are done. The defaults count nothing.
   virtual void begin_counting() {}
   virtual Status count(uint32_t /*buckets*/) { return Status::ok(); }
   virtual void has_seen(uint32_t /*buckets*/) {}

@@ -6,8 +6,8 @@
 // between two collectives, under the caller's gate, and is never aborted half-way.
 //
 // Errors:
-// - kAborted if the generation's Collective was aborted before the gate. The state is then that of
-//   the last applied step.
+// - kAborted if the generation's Collective was aborted before the gate. The state is then the one
+//   after the last applied step.
 // - kBadData and kNoInput from the data.
 // - kConfig for a model that cannot work (BatchNorm over one value).
 // - kInternal for LibTorch's exceptions, which stop here.
@@ -80,15 +80,16 @@ class Engine {
 
   virtual GradientBuffer& gradient_buffer() = 0;
   // The gradient buffer in the device's memory, made at the first call and kept. Null: the model
-  // computes on the CPU. Nobody uses its control section. kNoMemory if it does not fit.
+  // computes on the CPU. Its control section is not used. kNoMemory if it does not fit.
   virtual Result<GradientBuffer*> device_buffer() { return static_cast<GradientBuffer*>(nullptr); }
   // Gives back what device_buffer() took and nothing else needs. A later device_buffer() takes it
-  // anew, and gives the same object. REQUIRES: no generation has begun; nothing of the device uses
+  // again, and gives the same object. REQUIRES: no generation has begun; nothing of the device uses
   // the buffer any more.
   virtual void drop_device_buffer() {}
   // Where buckets may be cut: starts of tensors in the flat buffer, and its end; ascending.
   virtual std::vector<uint64_t> tensor_bounds() const = 0;
-  // What decides the bits of this worker, "key=value" lines, sorted (numerics_fingerprint.cc).
+  // The facts that decide the bits of this worker, as "key=value" lines, sorted
+  // (numerics_fingerprint.cc).
   virtual std::vector<std::string> fingerprint() const = 0;
 
   // Views of the present boundary state, valid until the next call of another function. An engine
@@ -97,19 +98,19 @@ class Engine {
   virtual Result<std::vector<StateTensor>> state() = 0;
   // hash_of() the boundary state (comm/run/checkpoint/state_hash.h), without a copy of it.
   virtual Result<uint64_t> state_hash() = 0;
-  // Makes `state` this engine's own, that of `applied_steps` applied steps. Copies by name, from
-  // memory that the caller keeps; views of state() are allowed. It takes effect at the next
-  // begin_generation(). Errors as install_tensors(), and nothing has changed then.
+  // Makes `state`, the state after `applied_steps` applied steps, this engine's own. Copies by
+  // name, from memory that the caller keeps; views of state() are allowed. It takes effect at the
+  // next begin_generation(). Errors as install_tensors(), and nothing has changed then.
   virtual Status install_state(std::span<const StateTensor> state, Step applied_steps) = 0;
   virtual Step applied_steps() const = 0;
-  // Resets to the initial weights, at step 0: the seed's, and those of model.init. Errors as
-  // load_initial_weights().
+  // Resets to the initial weights, at step 0: those that the seed draws, and those of model.init.
+  // Errors as load_initial_weights().
   virtual Status start_afresh() = 0;
   // False if start_afresh() would change the state: a new engine has not opened model.init yet.
   virtual bool is_afresh() const { return applied_steps() == 0; }
-  // What start_afresh() took from model.init; null: nothing yet.
+  // The table of the weights that start_afresh() took from model.init; null: none yet.
   virtual const WeightTable* initial_weights() const { return nullptr; }
-  // What the user should know of the model, a sentence each.
+  // Notes on the model for the user, a sentence each.
   virtual std::vector<std::string> notes() const { return {}; }
 
   // For a job with train.global_batch auto: finds the samples of the largest slot that fits, by
@@ -131,7 +132,7 @@ class Engine {
   virtual void end_generation() = 0;
 
   // Computes, reduces and applies the next step. If all slots of the step are skipped, nothing is
-  // computed or reduced and nobody votes: the step counts as applied and changes nothing else.
+  // computed or reduced and no rank votes: the step counts as applied and changes nothing else.
   virtual Result<StepOutcome> step() = 0;
 
   // Evaluates the whole evaluation set, spread over the ranks of the generation. The result is the

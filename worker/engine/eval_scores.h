@@ -33,8 +33,8 @@ struct EvalScore {
 struct EvalTask {
   uint64_t samples = 0;      // of the data set
   uint64_t batch = 0;        // samples of every batch but the last
-  uint64_t predictions = 0;  // what the sum of losses is divided by; 0: the sum of weights
-  bool has_average = false;  // an average of the weights (train.ema) is scored beside them
+  uint64_t predictions = 0;  // the sum of losses is divided by them; 0: by the sum of weights
+  bool has_average = false;  // an average of the weights (train.ema) is scored, too
 };
 
 // kUsage where a rank could not hold the scores of all batches.

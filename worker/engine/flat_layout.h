@@ -7,8 +7,8 @@
 //   [fc3.bias][fc3.weight] ... [fc1.weight] | [bn1.running_mean] ... | loss, votes, digests
 //   gradients                               | statistics             | control
 //
-// Frozen parameters (optimizer.groups) have no gradient and no optimizer state. They lie behind the
-// others in the buffer of parameters alone:
+// Frozen parameters (optimizer.groups) have no gradient and no optimizer state. They lie after the
+// others, in the buffer of parameters alone:
 //
 //   [fc3.bias][fc3.weight] | [conv1.weight] ...
 //   gradients              | frozen
@@ -17,7 +17,7 @@
 // float holds 16 bits exactly. A slot's region holds its own digest, and zeros for all other slots.
 // So the sum over all slots gives every rank the digest of every slot.
 //
-// An engine may have elements of its own behind the digests; they are summed like the rest.
+// An engine may have elements of its own after the digests; they are summed like the rest.
 //
 // Thread-safety: values and pure functions.
 #pragma once
@@ -65,7 +65,7 @@ struct FlatLayout {
   std::vector<uint64_t> tensor_bounds() const;
 };
 
-// `slots` of the run. `frozen` as in FlatLayout. `own`: elements behind the digests.
+// `slots` of the run. `frozen` as in FlatLayout. `own`: elements after the digests.
 FlatLayout make_flat_layout(const ModelLayout& model, uint32_t slots, std::vector<bool> frozen = {},
                             uint64_t own = 0);
 

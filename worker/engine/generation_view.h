@@ -1,4 +1,4 @@
-// What an engine is given of a generation, and what it says of its steps.
+// The part of a generation that an engine is given, and the engine's report of a step.
 //
 // Thread-safety: values. StepGate's functions are called on the training thread.
 #pragma once
@@ -39,7 +39,7 @@ struct GenerationView {
   bool is_writer = false;                    // this member writes the checkpoints
   SkipSet skips;                             // slots that this generation leaves out
   PhaseClock* phases = nullptr;              // learns what a step is doing; null: the engine's own
-  EvalMark evaluated = {};                   // the last evaluation that the state has behind it
+  EvalMark evaluated = {};                   // the last evaluation that the state has seen
   WorkInHand* in_hand = nullptr;             // learns which samples are in work; may be null
   data::PrefetchPolicy* prefetch = nullptr;  // null: nothing is read ahead
   // For measurements, and only if the device has memory of its own: a slot computes with the
@@ -75,9 +75,9 @@ struct StepOutcome {
 struct Progress {
   Step step = 0;
   Phase phase = Phase::kTrain;
-  // Of the step in flight: the buckets that are sent. Where GPUs sum, those that the GPU itself has
-  // finished, however many its host has enqueued; one more once all sums are there. In an
-  // evaluation: the batches that are scored.
+  // The number of buckets of the step in flight that are sent. Where GPUs sum, the number that the
+  // GPU itself has finished, however many its host has enqueued; one more once all sums are there.
+  // In an evaluation: the batches that are scored.
   uint32_t bucket = 0;
   uint32_t enqueued = 0;   // buckets that the host has sent or enqueued
   bool is_paused = false;  // by a debugger in a script

@@ -32,10 +32,10 @@ using SlotTrial = std::function<Result<std::optional<uint64_t>>(uint64_t samples
 // evaluations and checkpoints need memory too.
 uint64_t usable_bytes(const SlotSearch& search);
 
-// What sums over NCCL take of a GPU beyond the gradient buffers: NCCL's own buffers, which are an
-// estimate (limits::kNcclBytes, kNcclPeerBytes; not measured), and the stages for the largest
-// bucket. A stage that grows at least doubles, and outgrown ones stay: three stages. Nobody sends
-// more partials than a run of slots has subtrees.
+// The memory of a GPU that sums over NCCL take beyond the gradient buffers: NCCL's own buffers,
+// which are an estimate (limits::kNcclBytes, kNcclPeerBytes; not measured), and the stages for the
+// largest bucket. A stage that grows at least doubles, and outgrown ones stay: three stages. No
+// rank sends more partials than a run of slots has subtrees.
 uint64_t nccl_bytes(uint32_t workers, uint32_t slots, uint64_t bucket_bytes);
 
 // A bound for the size of a bucket, in bytes: the first cut after `bucket_bytes` closes it

@@ -32,8 +32,7 @@ struct SlotLoss {
   }
 };
 
-// What the losses of a slot's samples add up to, where a model gives losses, or train.loss is not
-// cross-entropy.
+// The sums over a slot's samples, where a model gives losses, or train.loss is not cross-entropy.
 struct SlotScore : SlotLoss {
   double weight = 0;                           // sum of the samples' weights; 0 without any
   std::array<double, kMostMetrics> metrics{};  // sums over the samples

@@ -1,4 +1,4 @@
-// What the records of a run say of its loss.
+// The facts of a run's loss that its records depend on.
 //
 // Thread-safety: a value.
 #pragma once

@@ -1,4 +1,4 @@
-// What optimizer.groups says of each parameter of a model, by its name.
+// The settings that optimizer.groups gives each parameter of a model, by its name.
 //
 // Thread-safety: a pure function and values.
 #pragma once

@@ -1,8 +1,7 @@
-// What the members of a generation compute again in the steps of a check
-// (comm/run/evaluation/check_after.h): the gradient of one slot, and one slice of one sum. The
-// comparison finds memory or a processor that silently computes wrong
-// (coordinator/state/corruption.h). Every slot, bucket and rank gets its turn. A member that is
-// alone computes the slot a second time itself.
+// In the steps of a check (comm/run/evaluation/check_after.h), the members of a generation compute
+// the gradient of one slot and one slice of one sum again. The comparison finds memory or a
+// processor that silently computes wrong (coordinator/state/corruption.h). Every slot, bucket and
+// rank gets its turn. A member that is alone computes the slot a second time itself.
 //
 // Work is compared only if all members compute the same bits (comm.numerics: exact). Weights are
 // compared in any case, and before each checkpoint (worker/runner/runner.h).

@@ -1,4 +1,4 @@
-// What a StepDriver does not know: how a slot is computed, and what becomes of the sums.
+// Does what a StepDriver leaves open: computes a slot, and decides what becomes of the sums.
 //
 // Thread-safety: the training thread only.
 #pragma once
@@ -19,7 +19,7 @@ namespace lockstep {
 struct SlotTask {
   Step step = 0;
   uint32_t slot = 0;
-  uint64_t step_labels = 0;  // as step_labels(): what every loss of the step is divided by
+  uint64_t step_labels = 0;  // as step_labels(): every loss of the step is divided by them
   bool wants_hash = false;   // of the gradient
 };
 
@@ -42,7 +42,7 @@ class SlotPort {
   float* sum_to_add_to() { return reducer_.sum_to_add_to(work_); }
   // Where gradients and statistics go on the device; null: to region(). Control goes to region().
   float* region_on_device() { return reducer_.region_on_device(work_); }
-  // To be called with a parameter's index as soon as its gradient is in the region; empty: nobody
+  // To be called with a parameter's index as soon as its gradient is in the region; empty: nothing
   // waits for single gradients of this slot.
   const std::function<void(uint32_t)>& on_ready() const { return on_ready_; }
 
@@ -61,8 +61,8 @@ class SlotComputer {
   // The learning rate of a step that is not applied yet; the same on every rank.
   virtual double lr(Step step) const = 0;
 
-  // The labels of a step that count: the divisor of its losses, the same on every rank. Without
-  // those of slots that the generation leaves out.
+  // The labels of a step that count: the divisor of its losses, the same on every rank. The labels
+  // of slots that the generation leaves out do not count.
   virtual uint64_t step_labels(const StepPlan& plan, Step step, uint64_t samples) = 0;
 
   // Computes a slot from the boundary state, which it does not change. Writes the whole region:

@@ -18,7 +18,7 @@
 //     sums, its kernels may fail as late as in apply().
 //
 // Errors: kAborted if the generation's Collective was aborted before the gate, or the gate did not
-// open; those of the SlotComputer.
+// open; errors of the SlotComputer.
 //
 // Thread-safety: one thread drives it. request_stop(), moved_to(), enters() and progress() from any
 // thread.
@@ -65,7 +65,7 @@ class StepDriver {
   Result<StepOutcome> step();
 
   const LossFacts& loss() const { return loss_; }
-  // Of a step, by the sums of its control section.
+  // The mean loss of a step, by the sums of its control section.
   double mean_loss(const float* control) const;
 
   void request_stop() { stop_requested_.store(true, std::memory_order_relaxed); }

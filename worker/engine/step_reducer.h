@@ -48,7 +48,7 @@ namespace lockstep {
 
 class TraceLog;
 
-// What a rank says in the last bucket.
+// The votes of a rank in the last bucket.
 struct Votes {
   bool stop = false;
   bool change = false;  // this rank knows of the planned change
@@ -116,7 +116,7 @@ class StepReducer {
   const float* sums() const { return collective_.reduced(); }
   StepSums step_sums() const;
 
-  // What this rank found in check_sum(); nothing if it took no part. REQUIRES: as for sums().
+  // The result of this rank's check_sum(); nothing if it took no part. REQUIRES: as for sums().
   std::optional<uint64_t> checked_sum() const { return collective_.checked_sum(); }
 
  private:

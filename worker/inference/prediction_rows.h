@@ -1,4 +1,4 @@
-// What a model gives for samples, as lines of a file:
+// The predictions of a model for samples, as lines of a file:
 //
 //   csv    a header, then sample,name,class_1,probability_1,class_2,... with the likeliest first;
 //          of numbers sample,name,value
@@ -9,12 +9,12 @@
 //          maps of classes, uint8 or, of more than 256 classes, int32 (samples, height, width);
 //          logits, float32 (samples, ...)
 //
-// Probabilities are the softmax of the logits; of several labels, of which a sample may have any
-// number, each is the sigmoid of its logit. One logit beside two classes is that of class 1, and
-// class 0's is 0: the probability is its sigmoid. A map of one logit at each place is of class 1
-// where the logit is above 0. On a tie the lower class comes first. Files of
-// parts of the samples, put one behind the other, are the file of all samples, if the first part
-// alone has the header.
+// Probabilities are the softmax of the logits. Where a sample may have any number of labels, each
+// probability is the sigmoid of its logit. One logit for two classes is the logit of class 1, and
+// the logit of class 0 is 0: the probability is its sigmoid. A map of one logit at each place is of
+// class 1 where the logit is above 0. On a tie the lower class comes first. The files of the parts
+// of the samples, joined in order, are the file of all samples, if the first part alone has the
+// header.
 //
 // Thread-safety: immutable.
 #pragma once
@@ -40,7 +40,7 @@ enum class PredictionKind {
   kLogits,   // as the model gives them: npy only
 };
 
-// What a sample's predictions are.
+// The form of a sample's predictions.
 struct PredictionContent {
   PredictionKind kind = PredictionKind::kClasses;
   std::vector<int64_t> shape;  // of a sample's logits: (classes), or (classes, height, width)

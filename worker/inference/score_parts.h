@@ -24,7 +24,8 @@ std::string part_text(const PartScores& part);
 // kInternal for a text that part_text() did not write.
 Result<PartScores> parse_part(std::string_view text);
 
-// Of all parts, in their order. REQUIRES: there is one, and all are of one model and one data set.
+// The scores of all parts, in their order. REQUIRES: there is a part, and all parts are of one
+// model and one data set.
 Scores joined(const std::vector<PartScores>& parts);
 
 }  // namespace lockstep

@@ -14,14 +14,14 @@ namespace lockstep {
 struct ScoreSums {
   double loss = 0;
   double weight = 0;   // of the samples; 0 without weights
-  double squared = 0;  // of the errors of numbers; likewise `absolute`
+  double squared = 0;  // of the errors of numbers; `absolute`, too
   double absolute = 0;
   std::vector<double> metrics;  // of the model, by Scores::metric_names
 
   void add(const ScoreSums& other);
 };
 
-// `samples` and `labels` are those of the whole data set.
+// `samples` and `labels` count the whole data set.
 struct Scores {
   uint64_t samples = 0;
   uint64_t labels = 0;  // that count: of an image one, of a sequence one a token

@@ -1,4 +1,4 @@
-// What the tokens of a model are to people, both ways: bytes, pieces of a byte-level BPE, or
+// Turns the tokens of a model into text for people, and back: bytes, pieces of a byte-level BPE, or
 // numbers if nothing says more.
 //
 // Errors: kUsage, with what to do.
@@ -31,7 +31,7 @@ class TokenText {
 
   // Whether a text can have this token.
   bool has(uint32_t token) const;
-  // The token behind which no text goes on, if there is one.
+  // The token that ends a text, if there is one.
   std::optional<uint32_t> end() const;
 
   // The text that is ready with this token more; finish() gives the rest.

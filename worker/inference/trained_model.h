@@ -1,8 +1,8 @@
 // A trained model where it lies, and all that using it needs: a checkpoint of a run, or a directory
 // that `lockstep export model` made. The directory needs neither the run nor its data.
 //
-// Errors: those of reading the files; kUsage for a directory that is neither; kBadData for a
-// directory with other files than lockstep.json tells.
+// Errors: from reading the files; kUsage for a directory that is neither; kBadData for a directory
+// with other files than lockstep.json tells.
 //
 // Thread-safety: free functions.
 #pragma once
@@ -42,7 +42,7 @@ Result<TrainedModel> read_trained_model(const ModelPlace& place);
 Status load_trained_model(const ModelPlace& place,
                           const std::function<Status(const TrainedModel&)>& load);
 
-// `tokenizer`: what the user names in place of the model's own; may be empty.
+// `tokenizer`: the one that the user names in place of the model's own; may be empty.
 Result<TokenText> token_text(const TrainedModel& model, const std::string& tokenizer);
 
 }  // namespace lockstep

@@ -4,8 +4,8 @@
 // Pictures for predictions need neither classes nor masks: they may be one file, or a directory of
 // them. Those that cannot be read are left out, or zeros, and are told (unread()).
 //
-// Errors: of open_dataset() and link_pictures(), with the user's names; kBadData if the data cannot
-// be normalised as the run's were.
+// Errors: from open_dataset() and link_pictures(), with the user's names; kBadData if the data
+// cannot be normalised as the run's were.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -56,7 +56,7 @@ class UsedData {
   bool has_labels() const { return pictures_.shown_for.empty() && !lacks_answers_; }
   // As a model takes them: the dataset's, with the targets that pictures lack.
   const data::SampleShape& model_shape() const { return model_shape_; }
-  // Of a sample, for people.
+  // The name of a sample, for people.
   std::string name_of(uint64_t sample) const;
 
   // Samples [begin, end).

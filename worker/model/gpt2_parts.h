@@ -1,6 +1,6 @@
 // The parts of a GPT-2 (Radford et al. 2019, "Language Models are Unsupervised Multitask
 // Learners"): learned positions, blocks with a LayerNorm in front of each half, and an output layer
-// that shares the token embedding. Names and order are those of the PyTorch model in
+// that shares the token embedding. Names and order are as in the PyTorch model in
 // tests/golden/gpt2.py. Linear weights are (out, in).
 //
 // Initial values are also as in tests/golden/gpt2.py: normal with deviation 0.02; in the last

@@ -21,8 +21,8 @@ struct ParameterSpec {
   float constant = 0;        // value of all elements if nothing is drawn
   double normal_std = 0;     // of a normal distribution around 0; 0: not drawn this way
   std::shared_ptr<const float> values = {};  // the initial values; null: one of the above
-  // False: an embedding, or of the layer that gives the output (optimizer.name muon). Of models
-  // from files, find_hidden_matrices() knows it.
+  // False: an embedding, or of the layer that gives the output (optimizer.name muon). For models
+  // from files, find_hidden_matrices() finds it out.
   bool is_hidden = true;
   // False: the loss never depends on it. As in PyTorch, where it has no .grad, no update changes
   // it, weight decay neither. Known of exported programs only.

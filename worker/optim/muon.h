@@ -1,9 +1,8 @@
-// Muon (optimizer.name muon): what of it needs no LibTorch. It orthogonalises the momentum of a
-// matrix. The other parameters are updated by adamw with the same learning rate and decay.
+// The part of Muon (optimizer.name muon) that needs no LibTorch. It orthogonalises the momentum of
+// a matrix. The other parameters are updated by adamw with the same learning rate and decay.
 //
 // Source: Jordan et al., "Muon: An optimizer for hidden layers in neural networks" (2024). Order
-// and precision are those of torch.optim.Muon; worker/torch/device/muon_update.h has the
-// arithmetic.
+// and precision are as in torch.optim.Muon; worker/torch/device/muon_update.h has the arithmetic.
 //
 // A matrix is never cut: every rank updates all matrices whole, from sums that are equal on all
 // ranks.

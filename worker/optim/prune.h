@@ -21,7 +21,7 @@ inline bool prunes(const wire::PruneSpec& spec) {
   return spec.sparsity() > 0;
 }
 
-// Matrices, kernels and embeddings: what is normalised or added has one dimension.
+// True for matrices, kernels and embeddings. Norms and biases have one dimension.
 inline bool can_be_pruned(size_t dimensions) {
   return dimensions > 1;
 }
@@ -38,8 +38,8 @@ bool prunes_after(const wire::PruneSpec& spec, Step applied);
 // The share of zeros that they have then; train.prune.sparsity from train.prune.to on.
 double sparsity_after(const wire::PruneSpec& spec, Step applied);
 
-// Makes the floor(share * n) weights of least magnitude zero; of equal ones the first. With
-// `average` its elements at the same places, too.
+// Makes the floor(share * n) weights of least magnitude zero; among equal weights, the first. With
+// `average`, also makes its elements at the same places zero.
 void prune_smallest(float* weights, uint64_t n, double share, float* average = nullptr);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// Zeros in whole pages. A page takes memory once somebody writes to it.
+// Zeros in whole pages. A page takes memory once it is written to.
 //
 // Errors: std::bad_alloc.
 // Thread-safety: as the floats that it holds.

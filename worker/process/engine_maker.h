@@ -23,7 +23,7 @@ namespace lockstep {
 
 class DeviceComm;
 
-// What a worker gives. All references outlive the maker.
+// The parts that a worker gives the maker. All references outlive the maker.
 struct EngineMakerHost {
   const wire::JobSpec& job;
   const WorkerOptions& options;
@@ -34,7 +34,7 @@ struct EngineMakerHost {
   std::function<void(const Status&)> on_stuck;  // DeviceCommOptions
 };
 
-// What a worker gets. The pointers are the maker's, and live as long as the maker.
+// The parts that a worker gets. The pointers are the maker's, and live as long as the maker.
 struct MadeEngine {
   Engine* engine = nullptr;
   wire::DataFacts facts;
@@ -58,8 +58,9 @@ class EngineMaker {
   // the training thread, before the coordinator hears of it.
   virtual void has_finished() {}
 
-  // The worker has trained. What may block is let go of here, and not in the destructor: for this
-  // thread the process waits only so long (last_wait.h). `devices` is not used any more.
+  // The worker has trained. An implementation releases what may block here, and not in the
+  // destructor: the process waits only so long for this thread (last_wait.h). `devices` is not used
+  // any more.
   virtual void has_trained() {}
 };
 

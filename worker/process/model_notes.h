@@ -1,4 +1,4 @@
-// What the user should know of the model (Model::notes()): in the worker's log, and in
+// The notes on the model for the user (Model::notes()): in the worker's log, and in
 // logs/model-notes.txt of the run, which `lockstep run` shows on its terminal.
 //
 // Thread-safety: a free function.

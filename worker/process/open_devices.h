@@ -28,7 +28,7 @@ struct DevicesWanted {
   std::function<void(const Status&)> on_stuck;  // DeviceCommOptions
 };
 
-// Null: the host sums. Errors: those of DeviceModule::open_comm(), with comm.backend nccl only.
+// Null: the host sums. Errors: from DeviceModule::open_comm(), with comm.backend nccl only.
 Result<std::unique_ptr<DeviceComm>> open_devices(const DevicesWanted& wanted);
 
 }  // namespace lockstep

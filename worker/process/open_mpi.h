@@ -1,4 +1,4 @@
-// Enters the MPI world of the mpirun that started this worker's agent, through the module beside
+// Enters the MPI world of the mpirun that started this worker's agent, through the module next to
 // the program.
 //
 // Thread-safety: once in a process, before other threads are started.

@@ -1,7 +1,7 @@
-// Where the Python of a worker and of the processes below it (its data processes) stands: what a
-// person needs of a script that hangs. Python writes its own frames, also while it holds its lock:
-// a signal handler of faulthandler (worker/python/lockstep/_stacks.py) does, in every process that
-// has inherited it.
+// Shows where the Python of a worker and of the processes below it (its data processes) stands, for
+// a person whose script hangs. Python writes its own frames, also while it holds its lock: a signal
+// handler of faulthandler (worker/python/lockstep/_stacks.py) does, in every process that has
+// inherited it.
 //
 //   make_stack_memory() ─▶ descriptor ─▶ Python: faulthandler.register(signal, file=descriptor)
 //                              │             └─ forks inherit both

@@ -1,5 +1,5 @@
-// Where all threads of this process are right now, as text in a file: what a person needs of a
-// worker that hangs, before it is evicted.
+// Writes where all threads of this process are right now, as text to a file: a person needs it of a
+// worker that hangs, before the worker is evicted.
 //
 // Frames are addresses in a program or library; the file says how to turn them into names. A thread
 // that does not answer (stopped, or inside the kernel for good) is listed with its kernel state.

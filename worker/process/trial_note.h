@@ -1,5 +1,5 @@
-// What a trial of NCCL (comm/collectives/device_trial.h) found on one GPU for good, in a file of
-// the run: whoever computes on this GPU later in the run does not try again.
+// Notes what a trial of NCCL (comm/collectives/device_trial.h) found on one GPU for good, in a file
+// of the run. A worker that computes on this GPU later in the run does not try again.
 //
 // Thread-safety: one thread at a time; several processes may have notes in one directory.
 #pragma once
@@ -12,8 +12,8 @@ namespace lockstep {
 
 class TrialNote {
  public:
-  // `gpu`: what tells it from all others; empty: nothing is noted, and nothing is known. `library`:
-  // the version of NCCL; another one has to be tried.
+  // `gpu`: the text that tells it from all others; empty: nothing is noted, and nothing is known.
+  // `library`: the version of NCCL; another one has to be tried.
   TrialNote(const std::string& directory, const std::string& gpu, std::string library);
 
   // Why the trial failed, and the file to remove to try again. Empty: it has not.

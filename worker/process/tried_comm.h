@@ -29,7 +29,8 @@ struct TriedCommParts {
   DeviceCommOptions options;
   GpuIdentity gpu;              // this worker's; empty: unknown
   std::string notes_directory;  // of the run (trial_note.h)
-  // What came of the trial. Usually on the thread of connect(), once on one of the connection's.
+  // Called with the result of the trial. Usually on the thread of connect(), once on one of the
+  // connection's.
   std::function<void(const std::string&)> note;
 };
 

@@ -1,5 +1,5 @@
-// The steps of a script's run that its process computes again: what `lockstep replay` resolves, and
-// the process only carries out (worker/script/script_replay.h).
+// The steps of a script's run that its process computes again. `lockstep replay` resolves them, and
+// the process only carries them out (worker/script/script_replay.h).
 //
 // Errors: kConfig if checkpoints cannot be read at all, else those of ReplaySource.
 //

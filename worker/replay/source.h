@@ -1,4 +1,4 @@
-// What a run left behind to compute one of its steps again: the job, the records, and the
+// The parts of a run from which one of its steps is computed again: the job, the records, and the
 // checkpoints of the surviving lineage. The run may have undone steps because a loss in them was
 // bad. Their records still exist, so they can be computed again too.
 //
@@ -50,7 +50,7 @@ class ReplaySource {
       const std::vector<coordinator::StepEntry>& steps) const;
   // The skips of step(), whatever generation left the slots out first.
   std::vector<coordinator::SkipEntry> skips_of_step() const;
-  // Of the surviving lineage, ascending by step.
+  // The evaluations of the surviving lineage, ascending by step.
   const std::vector<coordinator::EvalEntry>& evals() const { return evals_; }
   // Which rank had which slots in `generation`.
   Result<coordinator::SlotMapEntry> slot_map(Generation generation);

@@ -1,5 +1,5 @@
-// Writes checkpoints beside the training. submit() copies the state at the step boundary; a side
-// thread writes the files, one checkpoint at a time.
+// Writes checkpoints while the training goes on. submit() copies the state at the step boundary; a
+// side thread writes the files, one checkpoint at a time.
 //
 //   training thread ── submit(): wait for the one before, copy ──▶ side thread: write, report,
 //   prune
@@ -40,7 +40,7 @@ class CheckpointWriter {
   ~CheckpointWriter();
 
   // Copies `state` before it returns. `hash`: of the state as members compared it (state_hash.h); a
-  // copy with another one is not written, and the outcome is kInternal.
+  // copy with another hash is not written, and the outcome is kInternal.
   void submit(std::span<const StateTensor> state, Manifest manifest, bool final,
               std::optional<uint64_t> hash = std::nullopt);
 

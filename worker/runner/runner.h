@@ -94,12 +94,12 @@ class Runner {
   void drop_checkpoints(std::vector<std::string> names) { writer_.drop(std::move(names)); }
 
  private:
-  // What to live through, and where it begins if this worker has switched to it already.
+  // The generation to live through, and where it begins if this worker has switched to it already.
   struct Entry {
     StartOrder order;
     std::optional<ResumePoint> since;
   };
-  // What comes next without a word from the coordinator; nothing: wait for one.
+  // The entry that follows without a message from the coordinator; nothing: wait for a message.
   using Next = std::optional<Entry>;
 
   // One generation while it lasts.
@@ -153,7 +153,7 @@ class Runner {
   const Parts parts_;
   std::string resumed_from_;               // name of the checkpoint the lineage's state began with
   StepProof proof_;                        // of the steps that the engine's state has seen
-  EvalTrack track_;                        // of the evaluations that it has behind it
+  EvalTrack track_;                        // of the evaluations that it has seen
   std::pair<Step, Generation> submitted_;  // the newest checkpoint of this process
   std::pair<Step, uint64_t> compared_;     // steps applied, and the hash that was reported last
   CheckpointWriter writer_;

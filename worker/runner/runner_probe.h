@@ -1,4 +1,4 @@
-// What the training thread shows of itself; the program turns it into metrics.
+// The activity of the training thread; the program turns it into metrics.
 // Thread-safety: checkpoint_written() from any thread, the rest on the training thread.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// What a member has of a generation.
+// A member's part of a generation.
 struct MemberPart {
   uint32_t rank = 0;
   uint32_t world = 0;
@@ -25,7 +25,7 @@ class RunnerProbe {
   virtual ~RunnerProbe() = default;
   virtual void doing(Activity) {}
   virtual void generation_started(Generation, MemberId, const MemberPart&) {}
-  // `bucket_bounds` in elements: what was reduced in this step.
+  // `bucket_bounds`: of the buckets that were reduced in this step, in elements.
   virtual void step_applied(const wire::StepRecord&, std::span<const uint64_t> /*bucket_bounds*/) {}
   virtual void evaluated(const wire::EvalReport&) {}
   virtual void checkpoint_written(const wire::CheckpointReport&) {}

@@ -6,8 +6,8 @@
 //   proof    of the steps that the state has seen                  one broadcast
 //   tensors  in the order of the table, in chunks                  the rest
 //
-// Who receives needs no state of its own: it takes its memory by the table, tensor by tensor as
-// their bytes come, and whether the state fits its model shows when the engine installs it.
+// The receiver needs no state of its own. It takes its memory by the table, tensor by tensor as
+// their bytes come. Whether the state fits its model shows when the engine installs the state.
 //
 // INVARIANTS
 //  T1 A receiver's own state is untouched until everything has arrived and its hash is right.
@@ -33,12 +33,12 @@
 
 namespace lockstep {
 
-// What the header says of the bytes.
+// The header's description of the bytes.
 struct StateOrigin {
   ResumePoint at;
   std::string resumed_from;  // checkpoint that the lineage's state began with; empty: fresh
   StepProof proof;           // of the steps that the state has seen
-  EvalTrack track = {};      // of the evaluations that the state has behind it
+  EvalTrack track = {};      // of the evaluations that the state has seen
 };
 
 struct ReceivedState {

@@ -1,5 +1,5 @@
-// A whole run in one process, without coordinator, run directory and recovery: what a script does
-// that is started by itself. The same engine, slots and sums as in a run, so the same weights.
+// A whole run in one process, without coordinator, run directory and recovery, for a script that is
+// started by itself. It has the same engine, slots and sums as a run, so it gives the same weights.
 //
 // Thread-safety: run_alone() is the training thread; the engine's request_stop() ends it from any.
 #pragma once

@@ -10,7 +10,7 @@
 //  K1 Between an order and its reply the training thread does nothing, so what it owns is Python's
 //     to use; between a reply and the next order Python does nothing.
 //  K2 ask() of an order that was taken returns only with its reply: nothing that Python uses is
-//     freed under it. After end() an order that nobody has taken is not taken any more.
+//     freed under it. After end() Python takes no order that it has not taken by then.
 //  K3 After end() there is no order but the end.
 //
 // Thread-safety: ask() on the training thread, next() on Python's, the others on any.
@@ -34,7 +34,7 @@ struct DeskEnd {
   std::string text;
 };
 
-// What a reply says of its order: ok, or why the script failed.
+// The status of an order, from its reply: ok, or why the script failed.
 Status status_of(const ls_reply& reply);
 
 class Desk {
@@ -52,7 +52,8 @@ class Desk {
   // The run is over. The first end counts.
   void end(DeskEnd end);
   bool is_over() const;
-  // A debugger has stopped Python, or lets it go on: whoever waits for it waits for a person.
+  // A debugger has stopped Python, or lets it go on. A wait for stopped Python is a wait for a
+  // person.
   void set_paused(bool is_paused) { is_paused_.store(is_paused); }
   bool is_paused() const { return is_paused_.load(); }
   // Waits until Python has taken the end.

@@ -1,7 +1,7 @@
 // The training data that a script's job names (data.train.path), and their batches: opened, ordered
 // and loaded as for the models of Lockstep's own.
 //
-// Errors: those of open_train_data() and of Loader.
+// Errors: from open_train_data() and Loader.
 //
 // Thread-safety: open() and load() on any one thread, before a generation or in one; next() and the
 // generation on the training thread. A batch may be let go on any thread.
@@ -41,7 +41,7 @@ class ScriptData {
 
   // REQUIRES: in a generation, its next slot that has samples.
   Result<BatchRef> next(Step step, uint32_t slot);
-  // Of any slot that has samples, beside what the generation loads.
+  // The batch of any slot that has samples, apart from the batches that the generation loads.
   Result<BatchRef> load(Step step, uint32_t slot) const;
 
  private:

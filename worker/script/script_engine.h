@@ -1,5 +1,5 @@
 // The Engine of a script: Python computes slots and applies steps, and the StepDriver does the rest
-// as for every engine. What only Python can do is an order on the desk (desk.h).
+// as for every engine. An order on the desk (desk.h) asks Python for what only Python can do.
 //
 //   compute()   SLOT ─▶ the loop's body ─ has_samples ─ backward_begins ─ take ... ─▶ reply
 //   apply()     sums ─▶ private memory (script_layout.h) ─▶ APPLY ─▶ optimizer.step ... ─▶ reply
@@ -8,15 +8,16 @@
 //  Y1 Parameters and optimizer are Python's. They change in APPLY and INSTALL only.
 //  Y2 Python never writes where peers read: the sums, which an optimizer may overwrite, are in
 //     memory of this process alone (Collective::sum_into), or a copy.
-//  Y3 A slot's region is written between backward_begins() and the reply, and whole then: what the
-//     script did not give is zero. Gradients that nobody asks for by themselves are added where
-//     they would be merged (StepReducer::sum_to_add_to), so the region does not have them.
-//  Y4 A slot that members check (train.check_every) is computed twice by its owner, too. Who
-//     differs from itself ends the run with kConfig: no innocent member is expelled.
+//  Y3 A slot's region is written between backward_begins() and the reply, and is whole then: a
+//     gradient that the script did not give is zero. Gradients that nothing asks for by themselves
+//     are added where they would be merged (StepReducer::sum_to_add_to), so the region does not
+//     have them.
+//  Y4 A slot that members check (train.check_every) is computed twice by its owner, too. An owner
+//     that differs from itself ends the run with kConfig: no innocent member is expelled.
 //
 // train.global_batch auto: not with a script.
 //
-// Errors: as engine.h says; of Python, what its reply says.
+// Errors: as engine.h says; from Python, the error in its reply.
 //
 // Thread-safety: as engine.h says for the training thread. The functions for Python are called on
 // its main thread while the training thread waits for a reply.
@@ -48,7 +49,7 @@ struct SlotInWork {
   SlotPort* port = nullptr;  // null: the region is private
   float* region = nullptr;   // null: backward has not begun
   float* sum = nullptr;      // where gradients are added; null: they go to the region
-  bool may_add = false;      // nobody asks for the gradients of this slot by themselves
+  bool may_add = false;      // nothing asks for the gradients of this slot by themselves
   ls_task task{};
   ScriptData::BatchRef batch;  // of the job's own data
   uint64_t digest = 0;
@@ -73,7 +74,7 @@ class ScriptEngine final : public Engine, private SlotComputer {
     // Hears of every slot that was computed for a step. On the training thread.
     std::function<void(const ls_task& task, double loss)> on_slot = {};
   };
-  // What `parts` refer to outlives the engine.
+  // All that `parts` refer to outlives the engine.
   static Result<std::unique_ptr<ScriptEngine>> create(Parts parts,
                                                       const BufferFactory& make_buffer);
 
@@ -143,7 +144,7 @@ class ScriptEngine final : public Engine, private SlotComputer {
   Step applied_ = 0;
   bool has_changed_ = false;  // since the script made its state
   double lr_ = 0;             // of the next step
-  EvalMark evaluated_;        // the last one behind the state
+  EvalMark evaluated_;        // the last one that the state has seen
   std::optional<SlotInWork> work_;
   std::vector<float> private_region_;  // once needed
 

@@ -17,7 +17,7 @@
 
 namespace lockstep {
 
-// What a script has said of its evaluation.
+// The facts of its evaluation that a script has declared.
 struct ScriptEvalFacts {
   uint64_t samples = 0;  // 0: it has none
   std::string fingerprint;

@@ -1,7 +1,7 @@
 // Where the tensors of a script lie in the flat gradient buffer, and the memory from which its
 // optimizer applies a step.
 //
-// The control section (flat_layout.h) has behind the digests
+// After the digests, the control section (flat_layout.h) has
 //
 //   [used: 1 a slot whose gradient had the parameter, by parameter][count, high][count, low]
 //
@@ -9,7 +9,7 @@
 // to an optimizer), and what all slots count together: high * 4096 + low, each exact in a float up
 // to 2^24.
 //
-// Thread-safety: values; the memory belongs to who has the desk's turn (desk.h).
+// Thread-safety: values; the memory belongs to the thread that has the desk's turn (desk.h).
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@
 
 namespace lockstep {
 
-// What the trial has found out about the script.
+// The facts that the trial has found out about the script.
 struct ScriptFacts {
   struct Tensor {
     std::string name;
@@ -51,12 +51,12 @@ class ScriptLayout {
   uint64_t used_at(size_t parameter) const { return own_ + parameter; }  // in a control section
   uint64_t count_at() const { return own_ + facts_.parameters.size(); }
 
-  // What a slot counts, in its control section; and the sum over slots.
+  // The count of a slot, in its control section, and the sum over slots.
   void put_count(float* control, uint64_t count) const;
   double get_count(const float* control) const;
 
-  // Memory for a whole region of the gradient buffer, whose gradients are those of gradients(). A
-  // run of one process may sum there, and a Collective may put its sums there: no peer reads it.
+  // Memory for a whole region of the gradient buffer. Its gradients are gradients(). A run of one
+  // process may sum there, and a Collective may put its sums there: no peer reads it.
   float* room() { return gradients_.data(); }
 
   // The sums of a step for the optimizer, times `factor`; statistics are means over `slots` slots.

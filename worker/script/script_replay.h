@@ -30,7 +30,7 @@ class ScriptReplay {
 
   const wire::ReplayPlan& plan() const { return plan_; }
   void took_slot(const ls_task& task, double loss);
-  // `order`: of the data that the script reads now. kBadData if they are others.
+  // `order`: of the data that the script reads now. kBadData if the data have changed.
   Result<Report> run(const RunShape& shape, const OrderSpec& order, ScriptEngine& engine);
 
  private:

@@ -1,10 +1,10 @@
-// What an ls_run (core.h) is: a script's process from its job to its end, in four stages.
+// An ls_run (core.h): a script's process from its job to its end, in four stages.
 //
 //   opened ── declare() or open_data() ──▶ has data ── lay_out() ──▶ has a layout ── begin() ──▶
 //   runs ── close()
 //
-// begin() starts the threads: of a worker, the loop's (session, /metrics, signals) and the training
-// thread; alone, the training thread only. All of them block the signals that they do not handle.
+// begin() starts the threads: in a worker, the loop's (session, /metrics, signals) and the training
+// thread; alone, only the training thread. All of them block the signals that they do not handle.
 //
 // Errors: kUsage for a call in the wrong stage.
 //
@@ -34,7 +34,7 @@
 
 namespace lockstep {
 
-// What a script's process says of itself when it registers.
+// The facts that a script's process registers with.
 struct ScriptSaid {
   std::vector<std::string> fingerprint;
   std::vector<wire::IdentityFact> identity;
@@ -55,8 +55,8 @@ class ScriptRun {
   const std::string& job_lines() const { return job_lines_; }
 
   Status declare(uint64_t samples, std::string fingerprint);
-  // The job's own data. `cache`: of a run without a directory, where the job names none.
-  // The samples of an epoch.
+  // Opens the job's own data, and returns the samples of an epoch. `cache`: of a run without a
+  // directory, where the job names none.
   Result<uint64_t> open_data(const char* cache);
   // Nothing: the slot has no samples.
   Result<std::optional<ls_task>> task(Step step, uint32_t slot) const;

@@ -1,4 +1,4 @@
-// Numbers of a tensor as floats: what a gradient of another type becomes in the gradient buffer.
+// Numbers of a tensor as floats, in which the gradient buffer holds gradients of other types.
 //
 // Thread-safety: pure functions.
 #pragma once

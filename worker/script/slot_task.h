@@ -1,4 +1,4 @@
-// What a slot of a script is: its place in the order of an epoch, and its seed.
+// A slot of a script: its place in the order of an epoch, and its seed.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -14,7 +14,7 @@ namespace lockstep {
 // Seeds every random number of a slot.
 uint32_t slot_seed(uint64_t run_seed, Step step, uint32_t slot);
 
-// The task of a slot; its step has `samples`, without those of skipped slots.
+// The task of a slot; its step has `samples`, without the samples of skipped slots.
 ls_task task_of(const RunShape& shape, uint64_t run_seed, Step step, uint32_t slot,
                 uint64_t samples);
 

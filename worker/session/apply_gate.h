@@ -16,7 +16,7 @@
 //  G2 The answer is the state's resume point. It does not change until open() of a later
 //     generation.
 //  G3 Every close() answers exactly once: at once, or from the leave() that it waits for.
-//  G4 After forget() the answers are those of a worker that never was in a generation, even if an
+//  G4 After forget() the answers are as for a worker that never was in a generation, even if an
 //     apply was in progress.
 //
 // Thread-safety: open(), try_enter(), leave(), reached() and lost_state() from the training thread;

@@ -31,7 +31,7 @@ struct PhasePlan {
   bool keeps_best = false;        // checkpoint.best
   uint64_t checkpoint_every = 0;  // steps; 0: only at the end
 
-  // The evaluations that the state has behind it may end a run of `steps` steps earlier.
+  // The evaluations that the state has seen may end a run of `steps` steps earlier.
   void end_with(const EvalTrack& track, Step steps) {
     total_steps = track.is_over(patience) ? std::min(steps, track.last.step) : steps;
   }
@@ -65,7 +65,7 @@ PhasePlan make_phase_plan(const wire::JobSpec& job, const wire::DataFacts& facts
 // Adapts the resume point of a checkpoint to a plan that has become longer or shorter.
 ResumePoint fit_to_plan(ResumePoint at, const PhasePlan& plan);
 
-// The evaluations behind a state at which a start resumes, for a member that holds it: its own
+// The evaluations before the state at which a start resumes, for a member that holds it: its own
 // `track`, and the evaluation at the resume point if others have made it.
 EvalTrack track_at(const wire::Start& start, EvalTrack track, BestBy by);
 

@@ -14,7 +14,7 @@
 //     order. At most kRecordBatchesInFlight are unacknowledged on the wire.
 //  R5 Nothing is lost where the spill file can take no more (its limit, a full disk): the open
 //  batch
-//     stays open, and whoever adds to a full one waits until the coordinator has acknowledged
+//     stays open, and a thread that adds to a full one waits until the coordinator has acknowledged
 //     enough.
 //
 // Thread-safety: all calls from any thread. Only add() and add_eval() wait.
@@ -62,7 +62,7 @@ class RecordQueue {
   // Closes the open batch, if it holds anything and the spill file takes it.
   void flush();
 
-  // Nobody waits for room any more, now or later: what has no room is dropped.
+  // No thread waits for room any more, now or later: a record without room is dropped.
   void end();
 
   // The next batch to send, or nothing: all sent, or enough in flight.

@@ -1,4 +1,4 @@
-// What the training thread tells the coordinator. Session implements it; tests have other
+// The reports of the training thread to the coordinator. Session implements it; tests have other
 // implementations.
 //
 // Thread-safety: all calls from any thread.
@@ -29,7 +29,7 @@ class RunnerPort {
   // FINISHED, STOPPED and DRAINED carry an ok status.
   virtual void leave(Generation generation, wire::Leave::Reason reason, Status status,
                      std::optional<ResumePoint> applied) = 0;
-  // What a checkpoint's manifest must carry.
+  // The records that a checkpoint's manifest must carry.
   virtual Result<RecordQueue::Unacknowledged> unacknowledged() const = 0;
 };
 

@@ -12,13 +12,13 @@
 //   any ── Registered with another id ──▶ kMember
 //   any ── Goodbye, Evict, refused ──▶ kEnded
 //
-//   A planned change is no state. The session remembers it beside the state until the training
+//   A planned change is no state. The session remembers it along with the state until the training
 //   thread says switched(), or a Prepare makes it void.
 //
 // MESSAGES                    sent when                                    again after a reconnect
 //   Register                  connected and hello() is known               always, first
 //   Promise(g)                the host has closed everything older than g  when Prepare(g) is
-//   SwitchReport(g)           switched(), behind the records before it     no: Register says it
+//   SwitchReport(g)           switched(), after the records before it      no: Register says it
 //   DrainRequest              drain()                                      until the end
 //   PeerSuspect(g)            suspect()                                    while g is the newest
 //   StepRecords               a batch is full, or kRecordBatchMs old, or   until RecordsAck

@@ -71,7 +71,7 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   void schedule_heartbeat();
   void schedule_flush();
   void fail_if_error(const Status& status);
-  // Who wanted the end. If this worker did, the session tells the coordinator.
+  // The side that wanted the end. If this worker did, the session tells the coordinator.
   enum class Cause { kOurs, kCoordinators };
   void finish(const Status& why, int code, Cause cause = Cause::kOurs);
   void stop_timers();

@@ -1,5 +1,5 @@
-// Launches the kernels behind the reduction of a step: totals, verdict, update, statistics; and the
-// gate.
+// Launches the kernels that follow the reduction of a step: totals, verdict, update, statistics;
+// and the gate.
 //
 // All pointers are device memory. All work is enqueued on `stream`, and no call waits. A Status is
 // about the launch; errors on the device show at a later call (cuda_status.h).

@@ -8,7 +8,7 @@
 // device, and the host reads a copy of the verdict with the losses.
 //
 // INVARIANTS
-//  A1 Parameters, optimizer state and statistics change only behind a verdict with `applies`. Loss
+//  A1 Parameters, optimizer state and statistics change only after a verdict with `applies`. Loss
 //     scale and counters change only in decide().
 //  A2 A step that did not pass the gate changes nothing at all, not even the loss scale.
 //

@@ -1,10 +1,10 @@
 // Sums down the columns of a matrix (rows, columns): gradients of gains and biases.
 //
 // Rows are cut into chunks of kColumnChunk. Row lane l of a chunk adds rows l, l + kRowLanes, ...
-// of the chunk in order. The row lanes are added in a fixed tree (upper half onto lower half). Of
-// the chunks' sums, lane l adds chunks l, l + kChunkLanes, ... in order, and the lanes are added in
-// such a tree. So the bits depend only on the number of rows. `partials` is (sums, chunks, columns)
-// floats.
+// of the chunk in order. The row lanes are added in a fixed tree (upper half onto lower half). Then
+// lane l adds the sums of chunks l, l + kChunkLanes, ... in order, and the lanes are added in a
+// tree of the same kind. So the bits depend only on the number of rows. `partials` is (sums,
+// chunks, columns) floats.
 //
 // A TILE is a chunk of rows and a warp of groups (groups.h) of columns. A SOURCE says what is
 // summed in a tile, and may write results on the way:

@@ -50,8 +50,8 @@ LOCKSTEP_HOST_DEVICE float wanted_share(const RowTarget& target, RowWidth width,
   return wanted;
 }
 
-// What a lane, and then a team, has seen of a row. Commutative bit for bit, as teams ask: whichever
-// of two sums has the larger logit is not scaled.
+// The sums over the part of a row that a lane, and then a team, has seen. joined() is commutative
+// bit for bit, as teams require: it does not scale the sum with the larger logit.
 struct SoftmaxSums {
   float largest = -INFINITY;  // never NaN
   float total = 0;            // of exp(logit - largest); NaN if a logit is NaN
@@ -127,7 +127,7 @@ LOCKSTEP_HOST_DEVICE Group<T> logits_gradient(const GroupFloats<T>& x, uint32_t 
   return group_of<T>(gradient);
 }
 
-// The sums of a row. `is_smoothed`: with that of the logits.
+// The sums of a row. `is_smoothed`: with the sum of the logits.
 template <bool Aligned, typename Team, typename T>
 LOCKSTEP_TEAM_CODE SoftmaxSums softmax_sums(const Team& team, const T* logits, RowWidth width,
                                             const SoughtLabel& sought, bool is_smoothed) {
@@ -157,7 +157,7 @@ LOCKSTEP_TEAM_CODE void cross_entropy_row(const Team& team, const T* logits, T* 
   const bool is_mixed = target.share < 1;
   const bool counts = is_class(target.label, width) && (!is_mixed || is_class(target.other, width));
   const int64_t likelier = target.likelier();
-  // Read these before the sums. Behind the sums a lane overwrites logits that other lanes no longer
+  // Read these before the sums. After the sums a lane overwrites logits that other lanes no longer
   // read.
   const float of_label = counts ? to_float(logits[target.label]) : 0.0f;
   const float of_other = counts && is_mixed ? to_float(logits[target.other]) : 0.0f;

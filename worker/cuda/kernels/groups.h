@@ -101,7 +101,7 @@ LOCKSTEP_HOST_DEVICE void store_group(T* row, uint32_t g, uint32_t n, const Grou
   }
 }
 
-// kGroup<T> floats beside group g of a row of T: weights and sums.
+// kGroup<T> floats that belong to group g of a row of T: weights and sums.
 template <typename T>
 struct GroupFloats {
   float of[kGroup<T>] = {};

@@ -1,8 +1,8 @@
 // Layers as one kernel each, where LibTorch would run several operators. It is an interface of
 // plain values: a DeviceModule provides the kernels, and models use them (ForwardMode).
 //
-// All pointers are the device's memory, and rows are contiguous. Work is enqueued behind the work
-// of LibTorch's operators. Activations are float or Bf16. Errors: kInternal.
+// All pointers are the device's memory, and rows are contiguous. Work is enqueued after the work of
+// LibTorch's operators. Activations are float or Bf16. Errors: kInternal.
 //
 // Thread-safety: as LibTorch's operators.
 #pragma once

@@ -116,8 +116,8 @@ struct NormMeans {
   float product = 0;  // of dy * gain * the normalised value
 };
 
-// Calls each_term(k, j, dy, normal) for every element of the row: what the gradients of gain and
-// bias are summed from (column_sums.h), for the j-th element of the k-th group that a lane holds.
+// Calls each_term(k, j, dy, normal) for every element of the row, the j-th of the k-th group that a
+// lane holds. The gradients of gain and bias are summed from these terms (column_sums.h).
 template <uint32_t Each, bool Aligned, typename Team, typename T, typename Term>
 LOCKSTEP_TEAM_CODE void layer_norm_backward_row(const Team& team, const LayerNormBackward<T>& op,
                                                 uint64_t row, uint32_t n, const Term& each_term) {

@@ -1,5 +1,5 @@
 // Layer normalisation of rows that are too wide for the registers of a team (layer_norm.h). A lane
-// reads its elements anew for every sum. Lane l takes elements l, l + kLanes, ...
+// reads its elements again for every sum. Lane l takes elements l, l + kLanes, ...
 //
 // Thread-safety: one team per row; rows are independent.
 #pragma once

@@ -1,7 +1,7 @@
 // The target of a row of logits. The target is one label, or two labels in shares if samples are
 // mixed. With label smoothing every class has a small part of the target. The loss is the
 // cross-entropy with the target as the distribution: PyTorch's cross-entropy with label_smoothing,
-// and of two labels by their shares.
+// and for two labels the sum by their shares.
 //
 // Thread-safety: values and pure functions.
 #pragma once
@@ -20,7 +20,8 @@ struct RowTarget {
   float share = 1;      // of `label`; the rest belongs to `other`
   float smoothing = 0;  // part of the target that all classes share equally
 
-  // The label that a prediction must match: the larger share, and of equal shares the sample's own.
+  // The label that a prediction must match: the one with the larger share, or the sample's own if
+  // the shares are equal.
   LOCKSTEP_HOST_DEVICE int64_t likelier() const { return share < 0.5f ? other : label; }
   LOCKSTEP_HOST_DEVICE float label_weight() const { return (1.0f - smoothing) * share; }
   LOCKSTEP_HOST_DEVICE float other_weight() const { return (1.0f - smoothing) * (1.0f - share); }

@@ -1,6 +1,6 @@
-// The values, besides the samples, that differ from slot to slot. Kernels read them from the
-// device's memory, where they arrive with the samples. As arguments of kernels, the values would
-// stay those of the slot with which a CUDA graph was recorded.
+// The values that differ from slot to slot, besides the samples. Kernels read them from the
+// device's memory, where they arrive with the samples. A CUDA graph would freeze arguments of
+// kernels at the values of the slot that it recorded.
 //
 // Thread-safety: a value.
 #pragma once

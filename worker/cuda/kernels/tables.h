@@ -13,7 +13,8 @@
 
 namespace lockstep::cuda {
 
-// What one block of threads updates: `length` elements from `start`, both multiples of four.
+// The elements that one block of threads updates: `length` elements from `start`, both multiples of
+// four.
 struct UpdateChunk {
   uint64_t start = 0;
   uint32_t length = 0;

@@ -1,6 +1,7 @@
-// What a node of an exported program takes and gives: constants, and values of its graph by number.
+// The arguments and results of a node of an exported program: constants, and values of its graph by
+// number.
 //
-// Numbers of the enums are those of PyTorch's export schema 8 (torch/_export/serde/schema.py).
+// The enums have the numbers of PyTorch's export schema 8 (torch/_export/serde/schema.py).
 // Thread-safety: values.
 #pragma once
 

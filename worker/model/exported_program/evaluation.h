@@ -1,5 +1,5 @@
-// What evaluation changes in a training program: dropout, batch norm and the like are arguments of
-// their operators there.
+// The changes that evaluation makes to a training program: dropout, batch norm and the like are
+// arguments of their operators there.
 //
 // Whether a switched program is right must be asked elsewhere: every other operator that draws
 // random numbers, and every other write to a buffer, stays.
@@ -21,7 +21,7 @@ struct ArgumentSwitch {
 };
 
 // `train`, `training` and `use_input_stats` become false, dropout_p becomes 0. Not in a batch or
-// instance norm without running statistics: it has no others than those of the batch.
+// instance norm without running statistics: it has only the statistics of the batch.
 std::vector<ArgumentSwitch> evaluation_switches(const ProgramNode& node);
 
 // True if the node only counts steps: add_ of a whole number to an int64 buffer of the program,
@@ -32,10 +32,11 @@ bool is_step_counter(const Program& program, size_t index);
 using IsCounter = std::function<bool(ValueRef)>;
 
 IsCounter counters_of(const Program& program);
-// Of the sub-graph that `node` passes its last arguments to. `outer`: of the node's own graph.
+// The same for the sub-graph that `node` passes its last arguments to. `outer`: of the node's own
+// graph.
 IsCounter counters_of(const ProgramNode& node, const ProgramGraph& inner, IsCounter outer);
 
-// The same of a node in any graph.
+// The same for a node in any graph.
 bool is_step_counter(const ProgramGraph& graph, size_t index, const IsCounter& is_counter);
 
 }  // namespace lockstep::exported

@@ -1,5 +1,5 @@
-// What a job gives a model beside its first input: the names of the further inputs and the targets,
-// as data.inputs and data.targets list them (data/dataset/fields.h). Without such keys there is one
+// The names of what a job gives a model besides its first input: further inputs and the targets, as
+// data.inputs and data.targets list them (data/dataset/fields.h). Without such keys there is one
 // label, which has no name.
 //
 // Thread-safety: values and pure functions.

@@ -1,4 +1,4 @@
-// Reads JSON that nobody vouches for. JsonFields keeps the first thing that is wrong and goes on
+// Reads JSON from an untrusted source. JsonFields keeps the first thing that is wrong and goes on
 // with empty values, so that a reader asks for everything and looks for the error once, at its end.
 //
 // Only sources include this, because nlohmann/json is large.
@@ -41,7 +41,7 @@ class JsonFields {
   double as_number(const nlohmann::json& value, const char* what);  // "Infinity", "NaN" too
   bool as_boolean(const nlohmann::json& value, const char* what);
 
-  // Of an object of one member ({"as_int": 3}) the member's key; "" if it is none.
+  // The key of the only member of an object, such as {"as_int": 3}; "" if it is no such object.
   std::string kind(const nlohmann::json& tagged, const char* what);
 
  private:

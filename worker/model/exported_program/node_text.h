@@ -1,4 +1,4 @@
-// What a node's metadata say to people: the line of Python, and the modules around it.
+// The part of a node's metadata that is for people: the line of Python, and the modules around it.
 //
 // Thread-safety: pure functions.
 #pragma once

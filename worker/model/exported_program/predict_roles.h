@@ -1,4 +1,5 @@
-// What a program for predictions (model.predict_path) must be: inputs alone go in, logits come out.
+// The roles in a program for predictions (model.predict_path), which must take inputs alone and
+// give logits.
 //
 // Thread-safety: a free function.
 #pragma once

@@ -1,5 +1,5 @@
-// An exported program (torch.export) as plain values, without LibTorch: what read_program() makes
-// of a .pt2 file.
+// An exported program (torch.export) as plain values, without LibTorch. read_program() makes it
+// from a .pt2 file.
 //
 // INVARIANTS of a program that read_program() gave, whatever the file was
 //  G1 Every ValueRef is below the size of its graph's `values`, and is defined exactly once: by an
@@ -32,7 +32,7 @@ struct ProgramValue {
   ValueKind kind = ValueKind::kTensor;
 };
 
-// What a node puts where.
+// A result of a node, and the values that it becomes.
 struct NodeOutput {
   enum class Kind : uint8_t {
     kNothing,  // null: skip it

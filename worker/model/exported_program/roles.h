@@ -1,4 +1,4 @@
-// What the inputs and outputs of an exported program are to a job: the batch and its labels, logits
+// The roles of an exported program's inputs and outputs in a job: the batch and its labels, logits
 // or losses.
 //
 //   forward(x)          -> logits                       softmax cross-entropy, or train.loss
@@ -6,10 +6,10 @@
 //   forward(x[, labels]) -> {"loss": losses, ...}       with metrics, one for each sample
 //   forward(x, inputs...[, targets...])                 with data.inputs and data.targets
 //
-// Of two inputs the labels are the one that is named label, labels, target, targets or y, else the
-// second. Further inputs and targets are found by the names that the job gives them, or, if no
-// input of the program has such a name, by their order. "weight" in the dictionary is how much each
-// sample counts: the mean loss is the sum of "loss" over the sum of "weight".
+// If there are two inputs, the labels are the one that is named label, labels, target, targets or
+// y, else the second. Further inputs and targets are found by the names that the job gives them,
+// or, if no input of the program has such a name, by their order. "weight" in the dictionary is how
+// much each sample counts: the mean loss is the sum of "loss" over the sum of "weight".
 //
 // Thread-safety: values and free functions.
 #pragma once
@@ -28,7 +28,7 @@ namespace lockstep::exported {
 
 struct ProgramRoles {
   uint32_t x = 0;                  // of Program::user_inputs
-  std::optional<uint32_t> labels;  // likewise
+  std::optional<uint32_t> labels;  // of Program::user_inputs
   struct Field {
     uint32_t user_input = 0;
     uint32_t field = 0;  // of FieldNames::names
@@ -37,8 +37,8 @@ struct ProgramRoles {
   bool takes_targets = false;
   bool gives_losses = false;             // else outputs[0] are the logits
   uint32_t losses = 0;                   // of Program::outputs
-  std::optional<uint32_t> weights = {};  // likewise
-  std::vector<uint32_t> metrics = {};    // likewise, in the program's order
+  std::optional<uint32_t> weights = {};  // of Program::outputs
+  std::vector<uint32_t> metrics = {};    // of Program::outputs, in the program's order
 
   // None if the program gives logits.
   std::optional<OwnLoss> own_loss(const Program& program) const;

@@ -15,9 +15,9 @@
 
 namespace lockstep::exported {
 
-// A new file that appears under its name when finish() returns ok. Until then, and for ever if it
-// is not called, an old file of this name stays, and a temporary one lies beside it, which the
-// destructor removes. After an error of add() the others return it, too.
+// A new file that appears under its name when finish() returns ok. Until then, and for good if
+// finish() is not called, an old file of this name stays. A temporary file lies next to it, which
+// the destructor removes. After an error of add() the others return it, too.
 class StoredZip {
  public:
   explicit StoredZip(std::string path);

@@ -1,4 +1,4 @@
-// Writes an exported program anew with other weights, so that torch.export.load() opens it.
+// Writes an exported program again with other weights, so that torch.export.load() opens it.
 //
 // Thread-safety: free functions.
 #pragma once

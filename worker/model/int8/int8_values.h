@@ -19,8 +19,8 @@ namespace lockstep {
 
 inline constexpr int kInt8Most = 127;  // -128 is not used: the numbers are symmetric
 
-// A row-major tensor as (outer, channels, inner): the elements of channel c are those of all
-// [o][c][i].
+// A row-major tensor as (outer, channels, inner): channel c has the elements [o][c][i] for all o
+// and i.
 struct ChannelExtents {
   uint64_t outer = 1;
   uint64_t channels = 1;

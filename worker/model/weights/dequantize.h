@@ -1,7 +1,7 @@
 // Weights in 8 bits, as lockstep export model --int8 writes them, back to floats.
 //
-// The scales of the tensor NAME of I8 are NAME_scale, of F32 and with the same dimensions: 1, but
-// for that of the channels.
+// The scales of the tensor NAME of I8 are NAME_scale, of F32 and with as many dimensions: each is
+// 1, except the dimension of the channels.
 //
 // Thread-safety: values and a free function.
 #pragma once

@@ -1,5 +1,5 @@
-// The weights that a run starts from: model.init, a file or a directory here or at a URL. What is
-// at a URL comes into job.data.cache_dir first.
+// The weights that a run starts from: model.init, a file or a directory here or at a URL. Weights
+// at a URL come into job.data.cache_dir first.
 //
 // Only a state of step 0 needs them: a worker that gets its state from a checkpoint or from a
 // member never opens model.init.

@@ -43,7 +43,7 @@ struct WeightRow {
   std::string in_files;  // type and shape; empty: the files do not have it
 };
 
-// What became of each tensor of the model, then of the files.
+// The fate of each tensor of the model, then of the files.
 struct WeightTable {
   std::vector<WeightRow> rows;
 
@@ -57,7 +57,7 @@ struct WeightTable {
 // Writes into `state`, whose section kOptimizer it leaves alone. kUsage if a pattern of
 // model.init_skip matches nothing; kConfig if anything does not match and is not skipped; kBadData
 // if the files changed meanwhile. After kBadData the content of `state` is undefined.
-// `layout`: that of the model whose state it is.
+// `layout`: of the model that `state` belongs to.
 Result<WeightTable> load_weights(const WeightFiles& files, const wire::ModelSpec& model,
                                  const ModelLayout& layout, std::span<const StateTensor> state);
 

@@ -1,4 +1,4 @@
-// The config.json that Hugging Face's libraries write beside weights. It says what the weights do
+// The config.json that Hugging Face's libraries write next to weights. It says what the weights do
 // not show: two models may have tensors of the same names and shapes, and compute something else.
 //
 // Thread-safety: a free function.
@@ -11,10 +11,10 @@
 
 namespace lockstep {
 
-// `path`: local, of model.init: a file, beside which config.json may be, or a directory. Ok without
-// a config.json, and for models from files, whose programs are not told apart by it. kConfig names
-// every key that says something else than `model`, with what to set; kBadData for a config.json
-// that cannot be read. REQUIRES: the model is resolved.
+// `path`: local, of model.init: a directory, or a file, next to which config.json may be. Ok
+// without a config.json, and for models from files, whose programs are not told apart by it.
+// kConfig names every key that says something else than `model`, with what to set; kBadData for a
+// config.json that cannot be read. REQUIRES: the model is resolved.
 Status check_model_config(const std::string& path, const wire::ModelSpec& model);
 
 }  // namespace lockstep

@@ -45,8 +45,8 @@ class WeightFiles {
   const std::vector<FileTensor>& tensors() const { return tensors_; }  // by name
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
-  // In hex. Of one file: of its content. Of several: of the lines of `sha256sum *.safetensors`.
-  // kBadData if a file changed since open().
+  // The hash, in hex: for one file, of its content; for several, of the lines of
+  // `sha256sum *.safetensors`. kBadData if a file changed since open().
   Result<std::string> sha256() const;
 
   // kBadData if a file changed since open(). Ask before you trust what you read.

@@ -17,7 +17,7 @@
 // of region 0.
 //
 // The BoundaryState that the device was made from is the host's copy of the state. The device
-// updates the copy when somebody asks for it, and uploads it when somebody has written to it.
+// updates the copy when a caller asks for it, and uploads it when a caller has written to it.
 //
 // INVARIANTS
 //  A1 If gradients go over the host, region 0 holds the step's sums in apply().
@@ -126,7 +126,7 @@ class Accelerator final : public Device {
   float* parameters_ = nullptr;
   float* statistics_ = nullptr;
   std::vector<float*> optimizer_;  // layout of BoundaryMemory
-  float* average_ = nullptr;       // likewise; null without train.ema
+  float* average_ = nullptr;       // layout of BoundaryMemory; null without train.ema
   float* slot_statistics_ = nullptr;
   float* control_ = nullptr;  // kCutElements
   const cuda::UpdateChunk* chunks_ = nullptr;

@@ -65,9 +65,9 @@ class Device {
   // The form in which send() takes images.
   virtual data::ImageForm image_form() const { return data::ImageForm::kFloats; }
 
-  // Sends the next slot, or the next batch of an evaluation: samples, labels with the records
-  // behind them (data/dataset/fields.h), and values. The device
-  // may use the caller's memory directly, so the caller keeps the memory until loss().
+  // Sends the next slot, or the next batch of an evaluation: samples, labels with the records that
+  // follow them (data/dataset/fields.h), and values. The device may use the caller's memory
+  // directly, so the caller keeps the memory until loss().
   virtual Status send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
                       uint64_t samples, const SlotValues& values) = 0;
   // Sends ahead the samples that the next send() will be given, so that they travel while the
@@ -82,9 +82,9 @@ class Device {
   // With `keeps`, send() leaves the samples of an earlier send() on the device if their number is
   // the same. It then sends the values only. Also forgets what was sent ahead.
   virtual void keep_inputs(bool /*keeps*/) {}
-  // What was sent, as forward() takes it. Also puts the key where kernels() read it.
+  // The samples that were sent, as forward() takes them. Also puts the key where kernels() read it.
   virtual Result<at::Tensor> inputs() = 0;
-  // Of the same samples: label_input(), field_inputs().
+  // The labels and fields of the same samples: label_input(), field_inputs().
   virtual at::Tensor labels() = 0;
   virtual FieldTensors fields() = 0;
   virtual const uint64_t* dropout_key_at() { return nullptr; }
@@ -93,13 +93,13 @@ class Device {
   virtual at::ScalarType loss_type(at::ScalarType /*computed*/) const { return at::kFloat; }
   // Starts the softmax cross-entropy of logits (..., classes). The labels and values of send() make
   // the targets (row_target.h). `gradient` receives the gradient of (sum of losses) / step_labels *
-  // loss_scale; null: no gradient. With `in_place` nobody needs the logits any more, and the
+  // loss_scale; null: no gradient. With `in_place` the caller needs the logits no more, and the
   // gradient may overwrite them. Does not wait for the device.
   virtual Status start_loss(const at::Tensor& logits, bool in_place, at::Tensor* gradient) = 0;
   // Starts to add up losses that are there for each sample, with what comes with them. `gradient`
   // as in start_loss(), with respect to the losses: loss_scale / step_labels for each.
   virtual Status start_losses(const ModelOutput& output, at::Tensor* gradient) = 0;
-  // Of the last start. Beyond SlotLoss zeros, unless that was start_losses().
+  // The result of the last start. Members beyond SlotLoss are zero, unless that was start_losses().
   virtual Result<SlotScore> loss() = 0;
 
   // Computes slots by a graph where possible; null: never.
@@ -107,7 +107,7 @@ class Device {
 
   // Where backward writes the gradients for `region` of the host.
   virtual float* gradients(float* region) = 0;
-  // Puts the slot's statistics behind `gradients`, where backward wrote.
+  // Puts the slot's statistics after `gradients`, where backward wrote.
   virtual Status take_statistics(float* gradients) = 0;
   // Brings gradients and statistics to the host's region; null: backward writes there.
   virtual GradientTransfer* transfer() { return nullptr; }
@@ -116,7 +116,7 @@ class Device {
   virtual Result<DeviceSums*> sums(uint32_t /*regions*/) {
     return static_cast<DeviceSums*>(nullptr);
   }
-  // Of the step in flight, the buckets whose sums() the device has come to. Any thread.
+  // The number of buckets of the step in flight whose sums() the device has come to. Any thread.
   virtual uint32_t finished_buckets() const { return 0; }
   // The memory behind sums(), for a DeviceCollective. Null: the host's memory is the device's.
   virtual Result<GradientBuffer*> regions(uint32_t /*regions*/) {
@@ -124,8 +124,8 @@ class Device {
   }
   // Gives back what regions() took, but for what a step without it needs.
   virtual void drop_regions() {}
-  // What members compare: hash_gradients() of what backward wrote to `gradients`, and hash_of() the
-  // present boundary state (comm/run/checkpoint/state_hash.h).
+  // The hashes that members compare: hash_gradients() of what backward wrote to `gradients`, and
+  // hash_of() the present boundary state (comm/run/checkpoint/state_hash.h).
   virtual Result<uint64_t> gradient_hash(const float* gradients) = 0;
   virtual Result<uint64_t> state_hash() = 0;
 

@@ -49,7 +49,8 @@ class DeviceInputs {
   Status move_to(std::byte* place);
   size_t bytes() const { return batch_.bytes(); }
 
-  // What was sent last, where it lies now: inputs as forward() takes them, labels, values.
+  // The parts of the last send(), where they lie now: inputs as forward() takes them, labels,
+  // values.
   Result<at::Tensor> inputs();
   const int64_t* labels() const { return reinterpret_cast<const int64_t*>(at_ + batch_.labels_at); }
   at::Tensor label_tensor() const;

@@ -32,7 +32,7 @@ class DeviceLoss {
   void expect(size_t rows) { rows_ = rows; }
 
  private:
-  // What the kernels of cross-entropy give for each row of the logits.
+  // The results of the kernels of cross-entropy for each row of the logits.
   struct Rows {
     float* losses = nullptr;
     uint32_t* right = nullptr;

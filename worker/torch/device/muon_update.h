@@ -1,6 +1,6 @@
 // The arithmetic of Muon: operators of LibTorch, in the order of torch.optim.Muon, on the CPU or on
 // a GPU. The Newton-Schulz iteration has the values of bfloat16. A CPU multiplies them in float32
-// and rounds each product, so its bits are those of float32 products (the fingerprint's `results`).
+// and rounds each product, so it has the bits of float32 products (the fingerprint's `results`).
 //
 // Cost: 5 steps of 3 products a matrix; for (m, n) with m <= n that is 5 m m (4 n + 2 m)
 // multiplications and additions. Memory: about four copies of the largest matrix.

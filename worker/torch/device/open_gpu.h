@@ -1,4 +1,4 @@
-// Makes this process compute on a GPU. It opens LibTorch's CUDA library and our module beside the
+// Makes this process compute on a GPU. It opens LibTorch's CUDA library and our module next to the
 // program, and makes LibTorch's settings that numerics ask for. The worker links neither library,
 // so the same worker starts on a machine without a driver.
 //
@@ -22,7 +22,7 @@ namespace lockstep {
 Result<std::unique_ptr<DeviceModule>> open_gpu(const wire::JobSpec& job, const std::string& path,
                                                uint32_t local_rank);
 
-// The path of the module that was built with this program: beside the program.
+// The path of the module that was built with this program: next to the program.
 std::string device_module_path();
 
 // The last part of open_gpu(): opens another module in the same process.

@@ -7,7 +7,7 @@
 //
 // Merges, sums, gate and apply are not recorded, so neither a new generation nor another plan of
 // buckets needs a new recording. A recording sets a mark wherever a bucket of its own plan is
-// complete. A bucket of another plan leaves with the first mark behind all of its gradients.
+// complete. A bucket of another plan leaves with the first mark after all of its gradients.
 //
 // INVARIANTS
 //  G1 A size is recorded only after kGraphWarmUps eager slots of the same size. By then libraries
@@ -39,8 +39,8 @@ namespace lockstep {
 inline constexpr uint32_t kGraphWarmUps = 3;
 inline constexpr uint32_t kMostGraphs = 2;
 
-// Whether slots of the job become graphs (train.graph). If they do not although somebody asked for
-// it, the reason.
+// Whether slots of the job become graphs (train.graph). If they do not although graphs were asked
+// for, the reason.
 struct GraphChoice {
   bool wanted = false;
   std::string why_not;
@@ -72,7 +72,7 @@ class SlotGraphs {
   // Bytes of the device's memory that graphs take besides LibTorch's memory for a slot.
   uint64_t bytes() const { return is_on_ ? layout_.buffer.statistics * sizeof(float) : 0; }
 
-  // What the user should read about graphs. Returned once; afterwards empty.
+  // A note about graphs for the user. Returned once; afterwards empty.
   std::string why() { return std::exchange(why_, {}); }
 
  private:
@@ -81,7 +81,7 @@ class SlotGraphs {
     std::byte* inputs = nullptr;
     size_t rows = 0;                           // of its loss
     std::vector<uint64_t> bounds;              // of the plan under which it was recorded
-    std::vector<std::vector<uint32_t>> ready;  // parameters, by the mark behind their gradients
+    std::vector<std::vector<uint32_t>> ready;  // parameters, by the mark after their gradients
     // While recording.
     std::vector<uint32_t> missing;  // by bucket: gradients that have not come
     size_t left = 0;                // gradients that have not come, over all buckets

@@ -102,7 +102,7 @@ class EngineImpl final : public Engine, private SlotComputer {
   Result<SlotGraphs*> launch_graph(uint64_t samples);
   Status backward_slot(const ModelOutput& output, float* gradients,
                        const std::function<void(uint32_t)>& on_ready);
-  // Writes loss, right predictions, metrics and digest beside the slot's gradient.
+  // Writes loss, right predictions, metrics and digest next to the slot's gradient.
   Status write_slot_results(const data::Batch& batch, const SlotValues& values,
                             const SlotMemory& memory);
   Status prune_if_due();
@@ -114,7 +114,7 @@ class EngineImpl final : public Engine, private SlotComputer {
 
   // Evaluation; evaluate.cc.
   Result<wire::EvalReport> run_evaluation();
-  // Of the weights, and of their average if there is one.
+  // Scores a batch with the weights, and with their average if there is one.
   Status score_batch(const data::SampleReader& reader, data::SampleTeam& team, uint64_t begin,
                      uint64_t end, std::span<EvalScore> scores);
   Result<EvalScore> score_with(SlotForward& forward);
@@ -135,7 +135,7 @@ class EngineImpl final : public Engine, private SlotComputer {
 
   void go_to(Step applied_steps);
   void drop_loader();
-  // Of every slot and evaluation batch of the run: the model takes so many samples.
+  // Checks that the model takes the samples of every slot and evaluation batch of the run.
   Status check_batches() const;
   Status check_slot(uint64_t step_samples, uint32_t slot, uint64_t size) const;
   Status check_eval_batches() const;

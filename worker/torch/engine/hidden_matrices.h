@@ -1,9 +1,9 @@
 // Which parameters of a model are matrices of hidden layers (optimizer.name muon).
 //
 // Built-in models say it (ParameterSpec::is_hidden). A model from a file runs once, and its graph
-// of derivatives tells. Hidden is a matrix that a product of matrices multiplies with, but for
+// of derivatives tells. A matrix that a product of matrices multiplies with is hidden, except
 //   - a matrix whose rows are looked up: an embedding, tied to the output or not, and
-//   - the matrix of a product with no other product behind it: the layer that gives the output.
+//   - the matrix of a product with no other product after it: the layer that gives the output.
 //
 // Thread-safety: a free function; the model belongs to one thread.
 #pragma once

@@ -1,5 +1,5 @@
-// What optimizer.name muon needs beside the flat buffers: which parameters it updates as matrices,
-// and with what arithmetic.
+// The facts that optimizer.name muon needs besides the flat buffers: which parameters it updates as
+// matrices, and with what arithmetic.
 //
 // Thread-safety: a free function; the model belongs to one thread.
 #pragma once

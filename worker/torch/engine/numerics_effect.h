@@ -1,6 +1,6 @@
-// What the libraries in use make of fixed numbers: a matrix product, a convolution with its
-// gradients, and elementwise functions. Whatever chooses their kernels (a variable of any name, the
-// processor, a library that was loaded in the place of another) shows in the bits.
+// The results of the libraries in use for fixed numbers: a matrix product, a convolution with its
+// gradients, and elementwise functions. Anything that chooses their kernels (a variable of any
+// name, the processor, a library that was loaded in the place of another) shows in the bits.
 //
 // Thread-safety: a free function; LibTorch's settings of the calling thread count.
 #pragma once

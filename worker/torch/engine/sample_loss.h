@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// What follows a forward. If the model gives logits, and losses are computed by sample, sets losses
+// Runs after a forward. If the model gives logits, and losses are computed by sample, sets losses
 // from the logits (B, ...) and the first target: labels (B), or a field with as many elements a
 // sample as the logits have; also `right` where a prediction can be right. Then multiplies losses
 // by the weights of the samples. `labels`: of the same samples.

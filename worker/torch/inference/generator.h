@@ -23,7 +23,7 @@ class Generator {
   Generator(Gpt2Session& session, std::vector<bool> may_be, const SamplingRule& rule)
       : session_(session), may_be_(std::move(may_be)), rule_(rule) {}
 
-  // Reads a prompt; of one that is longer than a block the last block. REQUIRES: not empty.
+  // Reads a prompt, or its last block if it is longer than one block. REQUIRES: not empty.
   void begin(std::span<const int64_t> prompt);
   // The next token of the text.
   Result<uint32_t> next();

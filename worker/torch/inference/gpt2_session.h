@@ -1,7 +1,7 @@
 // A GPT-2 that reads a text token by token and remembers it: each block keeps the keys and values
 // of the tokens read so far, so a token costs one row of every layer, and not the whole text again.
 //
-// The parts and the arithmetic are those of worker/torch/model/gpt2.cc in evaluation mode. Sums of
+// The parts and the arithmetic are as in worker/torch/model/gpt2.cc in evaluation mode. Sums of
 // another shape have other last bits, so logits agree to about 1e-5.
 //
 // Errors: LibTorch's exceptions pass through.
@@ -30,8 +30,8 @@ class Gpt2Session {
   int64_t length() const { return length_; }  // tokens read so far
   void forget() { length_ = 0; }
 
-  // Reads further tokens. Returns the logits (vocab) of the token behind the last one. REQUIRES:
-  // there are tokens, all below vocab, and length() stays within block().
+  // Reads further tokens. Returns the logits (vocab) of the token that follows the last one.
+  // REQUIRES: there are tokens, all below vocab, and length() stays within block().
   at::Tensor read(std::span<const int64_t> tokens);
 
  private:

@@ -1,4 +1,4 @@
-// What a label of the data is to a model: the class of the same name.
+// Maps a label of the data to the model's class of the same name.
 //
 // Thread-safety: immutable.
 #pragma once

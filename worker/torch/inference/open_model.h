@@ -1,9 +1,9 @@
 // A trained model, ready for batches of one kind: evaluation mode, no gradients. Computes what an
 // evaluation of the run computes, bit for bit with the same batches and threads.
 //
-// Errors: of make_model() and load_own_weights(); kBadData if the samples do not fit the model,
-// naming the data; kUsage for a plug-in without its run, and for predictions of a model that
-// has nothing to make them with.
+// Errors: from make_model() and load_own_weights(); kBadData if the samples do not fit the model,
+// naming the data; kUsage for a plug-in without its run, and for predictions of a model that has
+// nothing to make them with.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -31,14 +31,15 @@ struct DataKind {
   uint32_t classes = 0;  // that they show
 };
 
-// What for.
+// The purpose of opening a model.
 enum class ModelUse : uint8_t { kEvaluate, kPredict };
 
 class OpenModel {
  public:
   static Result<OpenModel> open(const TrainedModel& model, const DataKind& data, ModelUse use);
 
-  // Of the labels: 2 with one logit; 0 if the loss is the model's own, or the label is a number.
+  // The classes of the labels: 2 with one logit; 0 if the loss is the model's own, or the label is
+  // a number.
   uint32_t label_classes() const;
   bool has_logits_of_classes() const {
     return loss_ == LossKind::kCrossEntropy && !own_loss().has_value();
@@ -62,10 +63,10 @@ class OpenModel {
   // samples. `inputs`, `labels`: as SampleReader makes them. LibTorch's exceptions pass through.
   ModelOutput evaluate(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
                        uint64_t samples) const;
-  // What a number is compared with: labels (B), or the first target (B, ...).
+  // The target that a number is compared with: labels (B), or the first target (B, ...).
   at::Tensor target(const data::SampleShape& shape, const int64_t* labels, uint64_t samples) const;
-  // Floats (B, ...), contiguous; of `labels` only fields that are inputs are read. REQUIRES: opened
-  // for kPredict.
+  // Floats (B, ...), contiguous. Reads only those fields of `labels` that are inputs. REQUIRES:
+  // opened for kPredict.
   at::Tensor logits(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
                     uint64_t samples) const;
 

@@ -1,5 +1,5 @@
-// `lockstep-worker predict`: what a model gives for one part of the samples, in a file.
-// `lockstep predict` starts one for each part and joins the files.
+// `lockstep-worker predict`: writes the predictions of a model for one part of the samples to a
+// file. `lockstep predict` starts one for each part and joins the files.
 #pragma once
 
 namespace lockstep {

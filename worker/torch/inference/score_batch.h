@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// Of a part without batches.
+// The scores of a part without batches.
 PartScores begin_scores(const ModelAndData& opened);
 
 // `batch`: as read, with the model's labels.

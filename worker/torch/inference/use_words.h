@@ -1,5 +1,4 @@
-// What the commands that use a trained model have in common on their command lines, and how they
-// run.
+// The command line that the commands that use a trained model share, and how they run.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -52,8 +51,8 @@ void add_part_words(CLI::App& app, PartWords& words);
 Status for_each_batch(const PartWords& words, uint64_t samples, uint64_t batch,
                       const std::function<Status(uint64_t begin, uint64_t end)>& use);
 
-// Runs a command: parses, computes, tells its error on stderr. `failed`: what an exception of
-// LibTorch says begins with this. Returns the exit code.
+// Runs a command: parses, computes, tells its error on stderr. `failed`: the message of an
+// exception of LibTorch begins with it. Returns the exit code.
 int run_use_command(CLI::App& app, int argc, char** argv, const std::string& failed,
                     const std::function<Status()>& command);
 

@@ -1,4 +1,4 @@
-// What the tensors of a model from a file are. Lockstep finds out by running the model:
+// The kinds of tensors in a model from a file. Lockstep finds them out by running the model:
 //
 //   parameters  tensors that are trained
 //   statistics  floats that a forward changes while training
@@ -50,7 +50,7 @@ struct TensorKinds {
   std::vector<size_t> statistics;
   std::vector<size_t> counters;
   std::vector<size_t> constants;
-  std::string one_sample_error;  // what a forward of one sample throws; empty if it may be one
+  std::string one_sample_error;  // the error of a forward of one sample; empty if it may be one
 };
 
 struct ExaminedBatches {

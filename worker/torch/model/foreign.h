@@ -1,5 +1,5 @@
-// What a model from a file must do for the engine. Lockstep checks it at start with a few samples,
-// and in every forward as far as the check costs nothing.
+// The engine's requirements on a model from a file. Lockstep checks them at start with a few
+// samples, and in every forward as far as the check costs nothing.
 //
 // Thread-safety: free functions without state.
 #pragma once
@@ -25,17 +25,17 @@ struct InitialTensors {
   std::vector<at::Tensor> buffers;
 };
 
-// What a run would begin with whose seed is 1.
+// The tensors that a run with seed 1 would begin with.
 InitialTensors initial_tensors(const ModelLayout& layout);
 
 // Random samples, the same each time: floats in [-1, 1), or tokens below `classes`. Zeros would
 // leave the statistics of a batch norm unchanged.
 at::Tensor sample_input(const data::SampleShape& shape, uint64_t batch, uint32_t classes);
 
-// Random labels of these samples, likewise.
+// Random labels of these samples, the same each time.
 at::Tensor sample_labels(const data::SampleShape& shape, uint64_t batch, uint32_t classes);
 
-// All that a forward may take. Of fields, whole numbers are 0 and 1, and floats in [0, 1).
+// All that a forward may take. Whole numbers of fields are 0 and 1, and floats are in [0, 1).
 ModelInputs sample_inputs(const data::SampleShape& shape, uint64_t batch, uint32_t classes);
 
 bool same_bits(const at::Tensor& a, const at::Tensor& b);
@@ -46,7 +46,7 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b);
 std::string wrong_output(const at::Tensor& output, const at::Tensor& x,
                          const data::SampleShape& shape, uint32_t classes);
 
-// What a model gives that has a loss of its own.
+// The output of a model that has a loss of its own.
 struct OwnOutputs {
   at::Tensor losses;
   at::Tensor weights;  // undefined: none

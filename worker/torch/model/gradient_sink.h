@@ -14,7 +14,7 @@ namespace lockstep {
 class GradientSink {
  public:
   virtual ~GradientSink() = default;
-  // False if nobody collects gradients at present: then the weight gets its gradient as any other
+  // False if nothing collects gradients at present: then the weight gets its gradient as any other
   // tensor does. At most once a backward for each parameter.
   virtual bool take_cast(uint32_t parameter, const at::Tensor& gradient) = 0;
 };

@@ -91,10 +91,10 @@ class Model {
   // of another device than the CPU. kConfig if the model cannot be there.
   virtual Status move_to(at::Device) { return Status::ok(); }
 
-  // What the user should know of the model, a sentence each.
+  // Notes on the model for the user, a sentence each.
   virtual std::vector<std::string> notes() const { return {}; }
 
-  // What training takes, and what evaluation takes.
+  // The sizes of batches that training takes, and that evaluation takes.
   virtual BatchRange training_batches() const { return {}; }
   virtual BatchRange evaluation_batches() const { return {}; }
   // kConfig, with what to do, unless the model takes batches of so many samples. `whose`: "a slot
@@ -112,7 +112,7 @@ class Model {
   // Null: the model has no program for predictions alone (model.predict_path).
   virtual const Predictor* predictor() const { return nullptr; }
 
-  // True if backward reads the logits. Nobody may then write to the logits before backward.
+  // True if backward reads the logits. Nothing may then write to the logits before backward.
   virtual bool keeps_logits() const { return true; }
 
  protected:
@@ -151,10 +151,10 @@ Result<std::unique_ptr<Model>> make_model(const wire::ModelSpec& spec,
 // view is only read: no gradient is computed with respect to it.
 at::Tensor model_input(const data::SampleShape& shape, const void* inputs, uint64_t batch,
                        at::Device where = at::kCPU);
-// Likewise of its labels: (B), or (B, T) of sequences.
+// A view of its labels in the same way: (B), or (B, T) for sequences.
 at::Tensor label_input(const data::SampleShape& shape, const int64_t* labels, uint64_t batch,
                        at::Device where = at::kCPU);
-// The fields of a batch, copied from the records behind its labels.
+// The fields of a batch, copied from the records that follow its labels.
 FieldTensors field_inputs(const data::SampleShape& shape, const int64_t* labels, uint64_t batch,
                           at::Device where = at::kCPU);
 

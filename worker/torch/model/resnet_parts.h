@@ -1,4 +1,4 @@
-// The parts of a residual network (He et al. 2015, arXiv:1512.03385). Names and order are those of
+// The parts of a residual network (He et al. 2015, arXiv:1512.03385). Names and order are as in
 // torchvision's models. As in these models, the 3x3 convolution of the bottleneck block has the
 // stride.
 //
@@ -33,7 +33,7 @@ struct ResnetBlock {
 
 struct ResnetParts {
   ModelLayout layout;
-  bool has_pool = false;  // behind the stem
+  bool has_pool = false;  // after the stem
   ResnetConv stem;
   std::vector<ResnetBlock> blocks;
   uint32_t output = 0;  // linear

@@ -67,7 +67,7 @@ struct ScriptValue {
   const c10::IValue& get() const { return place.get(); }
 };
 
-// What forward() gives, by name: one without a name, or the items of a dictionary in its order.
+// The results of forward() by name: one without a name, or the items of a dictionary in its order.
 using ScriptOutputs = std::vector<std::pair<std::string, at::Tensor>>;
 
 class ScriptModule {
@@ -87,7 +87,7 @@ class ScriptModule {
   // nor a dictionary of tensors.
   ScriptOutputs forward(const std::vector<at::Tensor>& inputs, bool training);
 
-  // Loads the same content anew, with all of its tensors on the device: also those in lists, and
+  // Loads the same content again, with all of its tensors on the device: also those in lists, and
   // the constants of its code. tensors() and values() are then those of the new module.
   void load_on(const std::string& content, at::Device where);
 

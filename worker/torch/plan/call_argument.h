@@ -59,7 +59,7 @@ class CallArgument {
   std::vector<int64_t> ints_;  // by index of slots_
 };
 
-// What a value of the graph is, and where.
+// The kind of a value of the graph, and its slot.
 struct PlacedValue {
   Slot slot = kNoSlot;
   ValueKind kind = ValueKind::kTensor;

@@ -1,5 +1,5 @@
-// Where the inputs of a model's programs come from: of the training program, and of one for
-// evaluation or predictions, which was exported from the same module.
+// Where the inputs of a model's programs come from: the training program, and a program for
+// evaluation or predictions that was exported from the same module.
 //
 // Thread-safety: a free function and a value.
 #pragma once
@@ -16,13 +16,13 @@
 
 namespace lockstep::exported {
 
-// Of the training program: its tensors by their kinds. In training every forward counts in a tensor
-// of its own, which nobody reads.
+// The sources of the training program: its tensors by their kinds. In training every forward counts
+// in a tensor of its own, which nothing reads.
 std::vector<InputSource> sources_of(const Program& program, const ProgramParts& parts,
                                     const ProgramRoles& roles, bool is_evaluation);
 
-// Of another program: its parameters, statistics and counters are those of the training program
-// with the same names and shapes.
+// The sources of another program. Its parameters, statistics and counters are those of the training
+// program with the same names and shapes.
 class EvalSources {
  public:
   // `notes` gets a sentence about each tensor with another value than in the training program. All

@@ -23,9 +23,9 @@ namespace lockstep::exported {
 using SourcesFn =
     std::function<Result<std::vector<InputSource>>(const Program&, const ProgramRoles&)>;
 
-// Null if the key is empty. Computes a batch of chance with the initial values of `layout`, that of
-// the training program.
-// Errors: of read_program(); kConfig, with the program's file and what to do, if the program does
+// Null if the key is empty. Computes a random batch with the initial values of `layout`, which is
+// the training program's.
+// Errors: from read_program(); kConfig, with the program's file and what to do, if the program does
 // not take the samples, does not belong to the training program, was exported in training mode, or
 // does not give finite floats for each sample.
 Result<std::unique_ptr<Predictor>> open_logits_program(const wire::ModelSpec& spec,

@@ -1,4 +1,4 @@
-// A program as a list of calls of LibTorch's operators, for one device: what a forward runs.
+// A program as a list of calls of LibTorch's operators, for one device. A forward runs them.
 //
 // Calls go through LibTorch's dispatcher, so autograd and autocast act on them as on PyTorch's own.
 // A value lives until its last use in the list; autograd keeps what backward needs.
@@ -36,25 +36,25 @@ struct Instruction {
 
   struct Output {
     bool is_list = false;
-    std::vector<Slot> slots;  // kNoSlot: nobody uses the value
+    std::vector<Slot> slots;  // kNoSlot: nothing uses the value
   };
   std::vector<Output> outputs;  // one a result of the call; an empty one is skipped
 
-  // Of the other kinds: the instructions up to `body_end` run in this mode.
+  // For the other kinds: the instructions up to `body_end` run in this mode.
   size_t body_end = 0;
   bool is_enabled = false;
   bool is_cached = false;               // autocast
   std::optional<at::ScalarType> dtype;  // autocast
   at::DeviceType device = at::kCPU;     // autocast
 
-  std::vector<Slot> last_used;  // after this instruction nobody needs them
+  std::vector<Slot> last_used;  // nothing needs them after this instruction
   uint32_t observed = kNobody;  // the parameter for which ForwardMode::observer gets the output
   const ProgramNode* node = nullptr;
 };
 
 class ProgramPlan {
  public:
-  // What an input of the program is in a run: a tensor of the caller's list, by its index.
+  // An input of the program in a run: a tensor of the caller's list, by its index.
   struct Options {
     at::Device where = at::kCPU;
     bool is_evaluation = false;  // switched to evaluation (evaluation.h), counters left out
@@ -98,7 +98,7 @@ class ProgramPlan {
   std::shared_ptr<const Program> program_;
   std::vector<Instruction> instructions_;
   std::vector<std::pair<Slot, c10::IValue>> constants_;  // numbers that sub-graphs take
-  std::vector<Slot> inputs_;                             // kNoSlot: nobody uses the input
+  std::vector<Slot> inputs_;                             // kNoSlot: nothing uses the input
   std::vector<Slot> outputs_;                            // kNoSlot: None
   Slot slots_ = 0;
 };

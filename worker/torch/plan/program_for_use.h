@@ -1,5 +1,5 @@
-// A program for evaluation as a model that cannot be trained: what lockstep export model --int8
-// writes has no training program beside it.
+// A program for evaluation as a model that cannot be trained: lockstep export model --int8 writes
+// no training program with it.
 //
 // Thread-safety: as Model.
 #pragma once

@@ -1,4 +1,4 @@
-// What the tensors of an exported program are (examination.h), what its forward does beside
+// The kinds of an exported program's tensors (examination.h), what its forward does besides
 // computing, and whether evaluation can be had from it by switching arguments.
 //
 // Thread-safety: free functions.

@@ -20,7 +20,7 @@ namespace lockstep {
 
 struct ModelOutput;
 
-// What SlotLook keeps of the batches that it has looked at, one after another.
+// The parts that SlotLook keeps of the batches that it has looked at, one after another.
 struct LookedAt {
   std::vector<TensorStats> activations;
   std::vector<ReplayedSample> samples;  // in the order of the batch

@@ -51,7 +51,7 @@ class Int8Graph {
     JsonSizes result_sizes;
   };
 
-  // What the call of a linear layer is; empty if its arguments are not plain.
+  // The parts of the call of a linear layer; empty if its arguments are not plain.
   std::optional<LinearCall> linear_call(const nlohmann::json& node) const;
   bool write_linear(const nlohmann::json& node, const Held& held, UseKind kind);
   bool write_gather(const nlohmann::json& node, const Held& held);

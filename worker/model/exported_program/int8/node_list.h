@@ -53,7 +53,7 @@ class NodeList {
 
   // Empty if the file does not tell.
   std::optional<JsonSizes> sizes_of(const std::string& tensor) const;
-  // A name that no value has; nobody else gets it.
+  // A name that no value has; no other call returns it.
   std::string new_name(const std::string& like);
 
   // Puts the nodes into the graph.
