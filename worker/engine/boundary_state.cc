@@ -137,7 +137,8 @@ bool BoundaryState::apply(const float* reduced, uint32_t non_empty_slots, double
     return pass_over_step(scaler_.state());
   }
   const float scale = scaler_.scale() * weight;
-  // Skipped are the statistics too: what overflowed in a forward would stay in them for good.
+  // The statistics are skipped, too: a value that overflowed in a forward would stay in them for
+  // good.
   if (scaler_.is_on() && !scaler_.update(is_finite(reduced))) {
     ++applied_steps_;
     return false;

@@ -34,7 +34,7 @@ double mean_loss_of(const LossFacts& loss, const EvalScore& total, uint64_t pred
                           : total.loss / static_cast<double>(predictions);
 }
 
-// Its scores are metrics of the evaluation, so whoever shows metrics shows them.
+// The average's scores are metrics of the evaluation, so they show wherever metrics show.
 void report_average(const LossFacts& loss, const EvalScore& total, uint64_t samples,
                     wire::EvalReport* report) {
   const auto share = [&](uint64_t part) {
@@ -79,7 +79,7 @@ Result<wire::EvalReport> evaluate_together(const GenerationView& view, const Los
                                            const ScoreBatch& score) {
   const uint64_t world = view.collective->world_size();
   const uint64_t kinds = task.has_average ? 2 : 1;
-  // Of a batch, the weights' and the average's.
+  // The scores of each batch: the weights', then the average's.
   std::vector<EvalScore> mine(batches_each(task, world) * kinds);
   const EvalShare share = share_of(task, view.collective->rank(), world);
   std::span<EvalScore> scores(mine);

@@ -88,7 +88,7 @@ bool is_right(const float* row, uint64_t label, float largest) {
   return row[label] == largest && std::find(row, row + label, largest) == row + label;
 }
 
-// Of a row whose exponentials sum to e^log_total.
+// The loss of a row whose exponentials sum to e^log_total.
 double loss_of(const float* row, const RowTarget& target, uint64_t classes, float largest,
                double log_total) {
   const auto of = [&](int64_t label) { return log_total - (double{row[label]} - double{largest}); };

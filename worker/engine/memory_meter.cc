@@ -75,7 +75,7 @@ class HostMeter final : public MemoryMeter {
 
   Result<uint64_t> begin() override {
     settle();
-    // The peak begins anew where the system can do that; else an older one may count, and the slot
+    // Resets the peak where the system can do that. Otherwise an older peak may count, and the slot
     // becomes smaller than it could be.
     std::ofstream(files_.proc + "/self/clear_refs") << "5";
     LOCKSTEP_ASSIGN_OR_RETURN(before_, status("VmRSS:"));

@@ -145,9 +145,8 @@ Status StepDriver::compute_slot(const SlotWork& slot, StepWork& work) {
   return Status::ok();
 }
 
-// In a step in which this rank does a piece of another rank's work again, or of its own if it is
-// alone: after the sums are there and before anything is applied, when the weights are still those
-// of the step.
+// Does a piece of another rank's work again, or of its own if this rank is alone. Runs after the
+// sums are there and before anything is applied, while the weights are still those of the step.
 Status StepDriver::check_others(StepWork& work) {
   phases().switch_to(WorkPhase::kOther);
   const CheckPlan& check = *work.check;
@@ -228,7 +227,7 @@ const StepMerge& StepDriver::merge_of(const StepWork& work) {
   return it->second;
 }
 
-// Every rank knows it from the start, so nobody has to be asked. Only the step number moves: a mean
+// Every rank knows it from the start, so the ranks need no vote. Only the step number moves: a mean
 // over nothing would not be a number, and moments would decay for no gradient.
 Result<StepOutcome> StepDriver::pass_over(StepWork work) {
   if (!gate_.try_enter()) return closed_before(work.step);

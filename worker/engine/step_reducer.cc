@@ -227,7 +227,7 @@ Status StepReducer::reduce(Collective& collective, uint32_t position, const Elem
     progress_.store(position + 1, std::memory_order_relaxed);
   const Tag tag{generation_,      step_, Phase::kTrain, bucket, range.size() * sizeof(float),
                 device_operations};
-  // On devices nobody has another rank's partials to add again.
+  // On devices no rank has another rank's partials to add again.
   if (check_ && check_->bucket == bucket && device_sums_ == nullptr)
     collective.check_next_sum(check_->owner);
   return collective.all_reduce(tag, range);
@@ -239,7 +239,7 @@ void StepReducer::merge(const std::vector<RegionMerge>& merges, const ElementRan
              range.size());
 }
 
-// Of gradients that sum_to_add_to() took, the first merge is done.
+// The first merge is done already for gradients that sum_to_add_to() took.
 void StepReducer::merge_slot(const std::vector<RegionMerge>& merges, const ElementRange& range) {
   if (!is_added_) return merge(merges, range);
   const uint64_t begin = std::min(range.end, std::max(range.begin, layout_.buffer.gradients));

@@ -34,7 +34,7 @@ std::string percent_text(uint64_t part, uint64_t whole) {
   return whole == 0 ? "-" : formatted("%.2f %%", 100 * share(part, whole));
 }
 
-// Of one class.
+// The counts of one class.
 struct ClassCounts {
   uint64_t samples = 0;
   uint64_t predicted = 0;
@@ -69,7 +69,7 @@ std::pair<std::string, size_t> short_name(const std::string& name) {
   return {text, characters};
 }
 
-// Of a metric's name, which may be longer.
+// The cell of a metric's name, which may be longer.
 std::string left_cell(std::string text, size_t width) {
   if (text.size() + 1 < width) text.resize(width, ' ');
   return text.back() == ' ' ? text : text + " ";

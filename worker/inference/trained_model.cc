@@ -92,7 +92,7 @@ class ExportedDirectory {
     return object.is_object() ? object.value(key, Json()) : Json();
   }
 
-  // Nobody may give a file another content: what this directory computes would be another's.
+  // Refuses files whose content has changed: they would make another model of this directory.
   Status check_files(const Json& files) const {
     for (const auto& [name, hash] : files.items()) {
       if (name == "README.md") continue;
@@ -136,7 +136,7 @@ class ExportedDirectory {
     train.set_loss(word(evaluation, "loss"));
   }
 
-  // What decides how files become samples.
+  // Takes what decides how files become samples.
   void take_input(const Json& input) {
     wire::DataSpec& keys = *model_.job.mutable_data();
     for (const auto& [key, list] : {std::pair("transforms", keys.mutable_transforms()),

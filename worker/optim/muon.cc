@@ -38,7 +38,7 @@ MuonFactors muon_factors(const wire::OptimizerSpec& spec, double lr, const Optim
           .rate = rate * ratio_of_shape(spec, matrix)};
 }
 
-// Of the parameters that are no matrices: adamw's.
+// The row for the parameters that are no matrices: adamw's.
 constinit const OptimizerRow kMuonRow{"muon", check_muon, make_muon};
 
 }  // namespace lockstep

@@ -52,7 +52,7 @@ class TriedComm final : public DeviceComm {
     end_connection([] { return false; }, /*gives_back=*/true);
   }
 
-  // What a connection still tells comes before the members that it tells go.
+  // Ends the connection first: it may still call the members that are destroyed next.
   ~TriedComm() override {
     comm_.reset();
     if (ending_.valid()) ending_.wait();

@@ -15,7 +15,7 @@ void watch_far_data(const data::Dataset& train, const data::Dataset* evaluation,
     if (data != nullptr)
       for (const auto& each : data->far()) sources.insert(each.get());
   if (sources.empty()) return;
-  // Of each machine once: they may have different disks at the same place.
+  // Once for each machine: machines may have different disks at the same place.
   if (host.options.local_rank == 0 && data::is_on_remote_file_system(cache))
     host.logger.warn("cache_far_away",
                      "data.cache_dir is " + cache +

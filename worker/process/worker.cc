@@ -51,7 +51,8 @@ sigset_t stop_signals() {
   return signals;
 }
 
-// Of no other process of the run: pids are a machine's own, and all machines share the directory.
+// A name that no other process of the run has: pids are a machine's own, and all machines share the
+// directory.
 std::string unique_name(uint32_t local_rank) {
   const std::string random = random_bytes(4);
   return std::to_string(local_rank) + "." +
@@ -82,7 +83,7 @@ void hold_stop_signals() {
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
-// What proves that we belong to the run; who they are read by writes to the logger.
+// The secrets that prove that we belong to the run. Their readers write to the logger.
 struct Secrets {
   std::shared_ptr<rpc::TokenFile> token;
   std::shared_ptr<rpc::TlsIdentity> tls;  // null: control is in the clear
@@ -194,7 +195,7 @@ Status Worker::Impl::build() {
   return Status::ok();
 }
 
-// What the coordinator made of train.global_batch auto; nothing: it is over.
+// The batch that the coordinator made of train.global_batch auto; nothing: the run is over.
 Result<std::optional<uint64_t>> Worker::Impl::wait_for_batch() {
   if (job.train().global_batch() != 0) return std::optional(job.train().global_batch());
   const auto batch = mailbox.wait_for_batch();
@@ -207,7 +208,7 @@ void Worker::Impl::make_runner(uint64_t global_batch) {
   runner_options.job = job;
   runner_options.job.mutable_train()->set_global_batch(global_batch);
   runner_options.facts = made.facts;
-  // Of the run, and not of the files that this worker reads, which may not say it.
+  // The legend of the run, and not of the files that this worker reads, which may not say it.
   if (const auto stored = read_data_facts(options.run_dir); stored.is_ok())
     *runner_options.facts.mutable_legend() = stored->legend();
   runner_options.run_dir = options.run_dir;

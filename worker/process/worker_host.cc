@@ -33,7 +33,7 @@ Status WorkerHost::on_registered(const wire::Registered& registered) {
 }
 
 // The gate first: after its answer no apply of these generations begins, so what the collective's
-// abort leaves behind in the buffers is never used.
+// abort leaves in the buffers is never used.
 void WorkerHost::on_close(Generation through, Closed closed) {
   parts_.mailbox.close(through);
   parts_.gate.close(through, [this, through, closed = std::move(closed)](const Standing& standing) {
@@ -53,7 +53,7 @@ void WorkerHost::on_planned(Generation generation, const wire::Start& next) {
   parts_.mailbox.plan({generation, member_, run_id_, next, /*planned=*/true});
 }
 
-// As on_close(), but nobody waits for an answer, and none would be true for the new identity.
+// As on_close(), but nothing waits for an answer, and no answer would be true for the new identity.
 void WorkerHost::on_new_identity(Generation through) {
   on_close(through, [](const Standing&) {});
   parts_.gate.forget();
@@ -86,7 +86,7 @@ void WorkerHost::on_end(const Status& why, int exit_code) {
     parts_.logger.info("end", "the run is over for this worker", {{"exit_code", exit_code}});
   else
     parts_.logger.error("end", why.message(), {{"exit_code", exit_code}});
-  // Whatever the training thread does, it comes back from it.
+  // Makes the training thread come back from whatever it does.
   constexpr Generation kAll = std::numeric_limits<Generation>::max();
   parts_.mailbox.end();
   parts_.gate.close(kAll, [](const Standing&) {});

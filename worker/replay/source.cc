@@ -42,7 +42,7 @@ Result<std::unique_ptr<ReplaySource>> ReplaySource::open(const std::string& run_
   return source;
 }
 
-// Of each step what its newest generation said.
+// Takes for each step what its newest generation said.
 Status ReplaySource::find_undone(const coordinator::JournalContents& contents) {
   if (kept_ > step_) return Status::ok();
   for (const coordinator::GenerationEntry& entry : contents.generations) {

@@ -101,7 +101,8 @@ Result<Runner::Life> Runner::make_life(const Entry& entry) const {
   life.begin = entry.since;
   life.track = track_;
   if (order.planned) return life;
-  // Who gets the state from a peer gets its track with it, which may know more than the start.
+  // A member that gets the state from a peer gets the peer's track with it, which may know more
+  // than the start.
   life.track = holds_state(order.start, order.member) ? track_at(order.start, track_, life.plan.by)
                                                       : track_of(order.start.evals());
   life.plan.end_with(life.track, order.start.total_steps());
@@ -131,7 +132,7 @@ Status Runner::connect(Life& life) {
   std::vector<PeerAddress> peers;
   for (const wire::MemberInfo& m : order.start.members())
     peers.push_back({m.member(), {m.data().host_id(), m.data().unix_name(), m.data().tcp()}});
-  // Who joins waits for members that may train on for long, until the plan is void.
+  // A member that joins waits for members that may train on for long, until the plan is void.
   const bool joins_later = order.planned && !life.entered;
   for (;;) {
     auto connected = parts_.context.connect(order.generation, life.rank, order.member, peers,
@@ -150,7 +151,7 @@ std::function<bool()> Runner::closes(Generation generation) const {
   return [&gate = parts_.gate, generation] { return gate.is_closed(generation); };
 }
 
-// What ended with the generation before is still on the device until this: see D1.
+// The work that the generation before left unfinished is on the device until this call: see D1.
 Status Runner::connect_devices(Life& life) {
   const Generation generation = life.order.generation;
   DeviceGeneration next;
@@ -179,8 +180,8 @@ Status Runner::connect_devices(Life& life) {
   return Status::ok();
 }
 
-// From here on the generation counts: what this worker answers to a prepare, it answers as one of
-// it, and the coordinator is told of what it could not know.
+// From here on the generation counts: this worker answers a prepare as one of its members, and
+// tells the coordinator what it could not know.
 Status Runner::enter(const StartOrder& order, const ResumePoint& at) {
   const PhasePlan plan = make_phase_plan(options_.job, options_.facts, order.start.total_steps());
   if (!parts_.gate.open(order.generation, at, plan))

@@ -21,7 +21,7 @@ Result<Runner::Next> Runner::follow_plan(Life& life) {
   ResumePoint at = *life.begin;
   // The generation before may have ended before all had said it.
   if (life.plan.may_be_kept(at.step)) LOCKSTEP_RETURN_IF_ERROR(compare_weights(life, at.step));
-  // Who was to keep it may have died before it did.
+  // The member that was to keep it may have died before it did.
   if (at.phase != Phase::kEval) LOCKSTEP_RETURN_IF_ERROR(keep_if_best(life, at));
   for (;;) {
     Agreed agreed = Agreed::kNothing;
@@ -180,7 +180,7 @@ Manifest Runner::make_manifest(const Life& life, const ResumePoint& at) const {
   manifest.seed = options_.job.seed();
   manifest.slots = options_.job.train().slots();
   manifest.global_batch = options_.job.train().global_batch();
-  // Of the last applied step, which an earlier generation may have applied.
+  // The epoch of the last applied step, which an earlier generation may have applied.
   manifest.epoch = at.step > 0 ? (at.step - 1) / life.plan.evals.steps_per_epoch : 0;
   manifest.schedule = options_.job.schedule();
   manifest.dataset_fingerprint = options_.facts.train_fingerprint();

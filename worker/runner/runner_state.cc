@@ -43,8 +43,8 @@ Status Runner::load_state(const Life& life) {
   return Status::ok();
 }
 
-// The resume point follows the largest answer, so that nobody is ahead of it; whoever finds itself
-// elsewhere must not train.
+// The resume point follows the largest answer, so that no member is ahead of it. A member that
+// finds itself elsewhere must not train.
 Status Runner::check_own_state(const Life& life) const {
   if (life.begin && parts_.engine.applied_steps() == life.begin->step) return Status::ok();
   const std::string begin =

@@ -26,7 +26,8 @@ struct TransferHeader {
   char resumed_from[limits::kCheckpointNameBytes] = {};
 };
 
-// Of a table: a state that can be written has a shorter one than its file's header may be.
+// The limit of a table. A state that can be written has a table shorter than this, the limit of its
+// file's header.
 constexpr uint64_t kTableLimit = limits::kSafetensorsHeaderBytes;
 
 std::string xxh3_of(std::string_view bytes) {
@@ -66,7 +67,7 @@ class Stream {
     return collective_.broadcast(tag, data, root_);
   }
 
-  // Of any length.
+  // Broadcasts data of any length.
   Status pieces(std::span<std::byte> data) {
     for (size_t at = 0; at < data.size(); at += limits::kTransferChunkBytes)
       LOCKSTEP_RETURN_IF_ERROR(

@@ -70,7 +70,7 @@ Status ScriptEngine::install_state(std::span<const StateTensor> state, Step appl
   return Status::ok();
 }
 
-// What the script has built is trained; only a new process can build it again.
+// The script's own model is trained by now; only a new process can build it again.
 Status ScriptEngine::start_afresh() {
   if (!has_changed_) return Status::ok();
   return {Code::kInternal,
@@ -309,7 +309,7 @@ void ScriptEngine::leave_out(const FlatTensor& place) {
   for (float& sum : std::span(work_->sum + place.begin, place.elements)) sum += 0.0f;
 }
 
-// Of what Python did not give, gradients are zero; all else must have come.
+// A gradient that Python did not give is zero. Everything else is required.
 Status ScriptEngine::finish_region(const ls_reply& reply) {
   SlotInWork& work = *work_;
   if (!work.has_digest || work.region == nullptr)

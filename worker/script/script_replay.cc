@@ -28,7 +28,7 @@ std::string number(uint64_t value) {
   return std::to_string(value);
 }
 
-// " of member 3", who had the slot in the run; empty: nobody had.
+// " of member 3", which had the slot in the run; empty: no member had it.
 std::string member_of(const wire::ReplayPlan& plan, uint64_t generation, uint32_t slot) {
   for (const wire::ReplaySlots& had : plan.members())
     if (had.generation() == generation && had.begin() <= slot && slot < had.end())

@@ -58,7 +58,8 @@ bool Mailbox::can_join() const {
   return plan_ && joins(plan_->start, plan_->member);
 }
 
-// Who would join is in no generation yet, whatever its training thread still does in an old one.
+// A worker that would join is in no generation yet, whatever its training thread still does in an
+// old one.
 bool Mailbox::has_plan_for(Generation generation) const {
   return plan_ && plan_->generation > generation && !can_join();
 }

@@ -128,7 +128,7 @@ void Session::Impl::set_drain(std::string reason) {
   pump();
 }
 
-// A broken generation that nobody hears of would never be replaced.
+// The coordinator would never replace a broken generation that it does not hear of.
 void Session::Impl::suspect(ReliableMessage message) {
   const Generation generation = message.envelope.generation();
   if (state == State::kEnded || generation < promised || generation <= forgotten) return;
@@ -136,7 +136,7 @@ void Session::Impl::suspect(ReliableMessage message) {
   pump();
 }
 
-// What the older generation did comes first: it is still waited for.
+// The records of the older generation come first: the coordinator still waits for them.
 void Session::Impl::switched(Generation generation, const ResumePoint& since) {
   if (state == State::kEnded || generation <= forgotten || generation <= started) return;
   started = generation;

@@ -1,4 +1,4 @@
-// What the coordinator says to a session, and the fences before it.
+// The coordinator's messages to a session, and the fences before them.
 #include <algorithm>
 
 #include "comm/base/planted_bug.h"

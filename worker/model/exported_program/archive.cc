@@ -54,7 +54,7 @@ Status ProgramArchive::list() {
   return Status::ok();
 }
 
-// What else a file of PyTorch may be, by its files.
+// Tells by the archive's files which other kind of PyTorch file it is.
 Status ProgramArchive::check_kind() const {
   if (files_.contains("archive_format")) return Status::ok();
   if (files_.contains("constants.pkl"))

@@ -64,7 +64,7 @@ Result<FieldOfInput> matched_fields(const Program& program, const FieldNames& na
     return not_so("takes inputs named " + list_of(own) + ", and the job names " +
                   list_of({names.names.begin(), names.names.begin() + taken}) +
                   " beside the first input; give all of them the names of the job, or none");
-  // In their order. Of two inputs, one may say that it is the target.
+  // In their order. If there are two inputs, the name of one may say that it is the target.
   size_t first = 0;
   if (fields.size() == 2 && is_label_name(own[0]) && !is_label_name(own[1])) first = 1;
   uint32_t next = 0;

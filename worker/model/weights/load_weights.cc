@@ -147,7 +147,7 @@ class Matching {
         if (is_skipped(tensor.name) == skipped) by_name_.emplace(first_name(tensor.name), &tensor);
   }
 
-  // Of a tied tensor the files may have each name, if all of them say the same.
+  // The files may have a tied tensor under each of its names, if all of them have the same content.
   Status check_tied() const {
     for (const NamedTensor& tensor : from_) {
       const NamedTensor& first = *by_name_.at(first_name(tensor.name));

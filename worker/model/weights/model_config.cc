@@ -46,7 +46,7 @@ class Comparison {
                     (remedy.empty() ? "and this model has " + fits.begin()->dump() : remedy);
     is_hopeless_ |= remedy.empty();
   }
-  // Of a number that a key of the job sets.
+  // Compares a number that a key of the job sets.
   void compare_size(const char* key, uint32_t usual, uint32_t mine) {
     const std::string name = "model." + std::string(key);
     const auto found = config_.find(key);

@@ -117,7 +117,7 @@ void CudaTorchQueue::leave_pools(cuda::CaptureFailed when) const {
   (void)cudaGetLastError();  // else the next launch would report it
 }
 
-// What eager slots have kept cached would lie idle beside the recording's own memory.
+// The memory that eager slots have cached would lie idle next to the recording's own.
 Result<std::unique_ptr<Recording>> CudaTorchQueue::record(const std::function<Status()>& body) try {
   const std::lock_guard lock(capture_lock());
   stream_.synchronize();

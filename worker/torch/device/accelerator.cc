@@ -253,7 +253,7 @@ Result<bool> Accelerator::apply(const StepSums& step_sums, uint32_t non_empty_sl
   return applies;
 }
 
-// A chain of LibTorch's operators cannot stand behind a verdict that only the device knows.
+// A chain of LibTorch's operators cannot depend on a verdict that only the device knows.
 Status Accelerator::update_matrices_if_applied(OptimizerStep step, const UpdateBuffers& buffers) {
   LOCKSTEP_RETURN_IF_ERROR(module_.copy(DeviceLane::kCompute, apply_host_, apply_, sizeof *apply_));
   LOCKSTEP_RETURN_IF_ERROR(finish(DeviceLane::kCompute));

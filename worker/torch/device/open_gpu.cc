@@ -59,7 +59,8 @@ void set_numerics(bool is_exact) {
   context.setSDPUseCuDNN(false);
 }
 
-// LibTorch's side of the module's stream, from beside it: every engine on a GPU computes there.
+// Opens LibTorch's side of the module's stream, a library next to the module. Every engine on a GPU
+// computes there.
 Status give_torch_queue(const std::string& module_path, DeviceModule& module) {
   const auto path = std::filesystem::path(module_path).parent_path() / kTorchQueueLibrary;
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

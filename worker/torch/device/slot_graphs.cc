@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// Of the elements [bounds[b], bounds[b + 1]).
+// The bucket b with the elements [bounds[b], bounds[b + 1]).
 size_t bucket_of(uint64_t element, const std::vector<uint64_t>& bounds) {
   const auto after = std::upper_bound(bounds.begin(), bounds.end(), element);
   return static_cast<size_t>(after - bounds.begin()) - 1;
@@ -94,7 +94,7 @@ Status SlotGraphs::record(Graph& graph, const Body& body) {
   return Status::ok();
 }
 
-// The slot, with a mark behind each bucket's last gradient.
+// Runs the slot, with a mark after each bucket's last gradient.
 Status SlotGraphs::run(Graph& graph, const Body& body) {
   graph.missing.assign(graph.bounds.size() - 1, 0);
   graph.left = 0;

@@ -46,7 +46,7 @@ class CachedImages final : public CachedSamples, public data::Labels, public dat
   const std::vector<std::byte> records_;
 };
 
-// Of each sequence its inputs, and behind them its labels.
+// Holds the inputs of each sequence, and its labels after them.
 class CachedSequences final : public data::Sequences {
  public:
   CachedSequences(const data::As<data::Sequences>& of, const EpochOrder& order, uint64_t samples)

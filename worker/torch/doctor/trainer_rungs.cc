@@ -72,7 +72,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const wire::JobSpec& job,
   own.mutable_train()->set_slots(share.slots);
   own.mutable_train()->set_check_every(0);
   own.mutable_cluster()->set_workers(1);
-  // Images are cut and decoded already; what else is done to them is the loader's.
+  // Images are cut and decoded already, and the loader does all else to them.
   own.mutable_data()->clear_transforms();
   const auto make_buffer = [](const BufferLayout& layout, uint32_t regions) {
     return Result<std::unique_ptr<GradientBuffer>>(make_plain_buffer(layout, regions));

@@ -42,8 +42,8 @@ int threads_of(const wire::JobSpec& job) {
   return static_cast<int>(std::max(1u, job.train().threads_per_worker()));
 }
 
-// On a CPU; open_gpu() does it for a GPU. Several threads add to one element in any order, as in
-// backward of x[i], unless LibTorch is asked not to. What it cannot do otherwise, it then refuses.
+// For a CPU; open_gpu() does it for a GPU. Several threads add to one element in any order, as in
+// backward of x[i], unless LibTorch is asked not to. It then refuses what it cannot do otherwise.
 void set_exact_sums(const wire::JobSpec& job) {
   at::Context& context = at::globalContext();
   context.setDeterministicAlgorithms(job.comm().numerics() != "fast" && threads_of(job) > 1,
@@ -101,7 +101,7 @@ LossFacts EngineImpl::loss_facts() const {
 Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_buffer,
                         DeviceModule* module) {
   LOCKSTEP_RETURN_IF_ERROR(check_loss());
-  // What the loader would say in the first step, when others have begun.
+  // Finds the errors that the loader would find in the first step, when others have begun.
   const auto& transforms = job_.data().transforms();
   LOCKSTEP_RETURN_IF_ERROR(data::SampleReader::create(
                                train_, {transforms.begin(), transforms.end()}, train_.statistics())
@@ -215,7 +215,7 @@ void EngineImpl::set_threads() const {
   if (at::get_num_interop_threads() != 1) at::set_num_interop_threads(1);
 }
 
-// Of the thread that is to compute.
+// Called on the thread that is to compute.
 Status EngineImpl::use_this_thread() {
   set_threads();
   return device_->make_current();

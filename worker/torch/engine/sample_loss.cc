@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// Of each element.
+// The loss of each element.
 at::Tensor element_losses(LossKind kind, const at::Tensor& out, const at::Tensor& target) {
   switch (kind) {
     case LossKind::kBce:

@@ -15,7 +15,7 @@
 namespace lockstep {
 namespace {
 
-// What draws random numbers goes on afterwards as if nothing had been drawn.
+// Keeps a generator's state, so that it goes on afterwards as if nothing had been drawn.
 class KeptGenerator {
  public:
   explicit KeptGenerator(at::Device device)
@@ -101,7 +101,7 @@ Result<uint64_t> EngineImpl::largest_slot(MemoryMeter& meter) try {
   if (search.smallest > range.max) search.smallest = range.max;
   search.largest = std::min({limits::kAutoSlotSamples, shape_.samples / shape_.slots, range.max});
   search.reserved_bytes = reserved_bytes();
-  // What only the first step needs, libraries above all, is there before anything is measured.
+  // Loads what only the first step needs, libraries above all, before anything is measured.
   const Status first = trial_step(search.smallest);
   if (first.code() == Code::kNoMemory) return nothing_fits(first.message());
   LOCKSTEP_RETURN_IF_ERROR(first);

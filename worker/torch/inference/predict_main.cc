@@ -116,7 +116,8 @@ Result<PredictionContent> content_of(const PredictWords& words, const ModelAndDa
                  std::to_string(content.classes) + " classes; give a number from 1 to that");
 }
 
-// Of each sample as many values lie behind each other.
+// Fills up to `wanted` samples with the last sample. Every sample has equally many values, one
+// after another.
 template <typename T>
 void repeat_last(uint64_t samples, uint64_t wanted, std::vector<T>* values) {
   const size_t each = values->size() / samples;
@@ -129,8 +130,8 @@ class Logits {
  public:
   explicit Logits(const ModelAndData& opened) : opened_(opened) {}
 
-  // Of samples [begin, end), by sample. A batch that is too small for the model is filled up with
-  // its last sample.
+  // The logits of samples [begin, end), by sample. Fills a batch that is too small for the model
+  // with its last sample.
   Status compute(uint64_t begin, uint64_t end) {
     LOCKSTEP_RETURN_IF_ERROR(opened_.data->read_what_can_be(begin, end, &batch_));
     const uint64_t samples = end - begin;

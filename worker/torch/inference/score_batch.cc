@@ -16,7 +16,7 @@ void count(int64_t label, size_t predicted, Scores* scores) {
   ++scores->confusion[static_cast<size_t>(label) * scores->class_names.size() + predicted];
 }
 
-// What the rows of logits (..., classes) say.
+// Counts the predictions of the rows of logits (..., classes).
 void count_rows(const at::Tensor& logits, const int64_t* labels, Scores* scores) {
   const auto classes = static_cast<uint64_t>(logits.size(-1));
   const auto rows = static_cast<uint64_t>(logits.numel()) / classes;
@@ -41,7 +41,7 @@ void add_rows(const at::Tensor& logits, const int64_t* labels, PartScores* part)
   count_rows(logits, labels, &part->scores);
 }
 
-// How far numbers are off: of a sample the mean over its numbers.
+// Adds how far numbers are off: for each sample, the mean over its numbers.
 void add_errors(const at::Tensor& outputs, const at::Tensor& target, ScoreSums* sums) {
   const at::Tensor values = outputs.to(at::kDouble).flatten(1);
   const at::Tensor errors =

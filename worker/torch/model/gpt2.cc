@@ -1,10 +1,10 @@
-// GPT-2 (gpt2_parts.h): token ids to the logits of the token behind each.
+// GPT-2 (gpt2_parts.h): token ids to the logits of the token that follows each.
 //
 // Attention is LibTorch's scaled_dot_product_attention: its kernel for the CPU gives the same bits
 // for the same slot, since a head is computed by one thread in one order, forward and backward.
 // Several documents in a sequence, told apart by their positions, do not see each other.
 //
-// Dropout, on request, is behind the embedding and at the end of each half of a block; attention
+// Dropout, on request, is after the embedding and at the end of each half of a block; attention
 // weights are not dropped: that kernel would draw from a generator of its own.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/add.h>
@@ -33,8 +33,8 @@
 namespace lockstep {
 namespace {
 
-// What sees what: (B, 1, T, T), of position (B, T). Every position sees itself and those before it
-// in its document, which begins where one is 0.
+// Which position sees which: (B, 1, T, T), from `position` (B, T). Every position sees itself and
+// those before it in its document, which begins where one is 0.
 at::Tensor mask_of_documents(const at::Tensor& position) {
   const at::Tensor document = position.eq(0).cumsum(1);  // (B, T)
   const at::Tensor same = document.unsqueeze(1).eq(document.unsqueeze(2));
@@ -42,8 +42,9 @@ at::Tensor mask_of_documents(const at::Tensor& position) {
   return same.logical_and(place.unsqueeze(1).ge(place)).unsqueeze(1);
 }
 
-// The same as what is added to scores of queries like this one: 0 where something is seen, minus
-// infinity where not. LibTorch makes that of a mask in each layer, and keeps each until backward.
+// The mask as numbers to add to the scores of queries like this one: 0 where something is seen,
+// minus infinity where not. LibTorch would make them from a mask in each layer, and keep each until
+// backward.
 at::Tensor added_to_scores(const at::Tensor& mask, const at::Tensor& query) {
   return at::zeros(mask.sizes(), query.options().requires_grad(false))
       .masked_fill_(mask.logical_not(), -std::numeric_limits<double>::infinity());

@@ -196,7 +196,7 @@ struct UnpadFunction : torch::autograd::Function<UnpadFunction> {
     const int64_t padded = ctx->saved_data["padded"].toInt();
     std::vector<int64_t> shape = gradient.sizes().vec();
     const int64_t beyond = padded - std::exchange(shape.back(), padded);
-    // The place alone may have been given to somebody else, if the logits are gone.
+    // The place alone does not tell: if the logits are gone, another tensor may lie there.
     const bool in_place =
         reinterpret_cast<int64_t>(gradient.const_data_ptr()) == ctx->saved_data["place"].toInt() &&
         gradient.stride(-2) == padded;
@@ -206,7 +206,7 @@ struct UnpadFunction : torch::autograd::Function<UnpadFunction> {
   }
 };
 
-// What the next linear layer computes in: the stream is kept in it.
+// The type in which the next linear layer computes. The stream is kept in this type.
 at::ScalarType stream_type(const at::Tensor& x) {
   const at::DeviceType device = x.device().type();
   return at::autocast::is_autocast_enabled(device) ? at::autocast::get_autocast_dtype(device)

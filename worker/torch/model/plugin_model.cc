@@ -25,13 +25,14 @@ struct Functions {
   decltype(&lockstep_model_losses) losses = nullptr;  // null: the model gives logits
 };
 
-// What lockstep_model_losses() gave.
+// The results of lockstep_model_losses().
 struct PluginLosses {
   OwnOutputs outputs;
   std::vector<std::string> names;  // of the metrics
 };
 
-// Of one model; the code itself stays in the process, since LibTorch may hold on to it.
+// The plug-in's instance of one model; the code itself stays in the process, since LibTorch may
+// hold on to it.
 class Instance {
  public:
   Instance(void* instance, void (*free_instance)(void*))
@@ -264,7 +265,7 @@ Result<Described> describe(const std::string& who, const Functions& functions,
   return out;
 }
 
-// Of a few samples of chance.
+// The own loss, found with a few random samples.
 Result<OwnLoss> own_loss_of(const std::string& who, const Functions& functions,
                             const Described& described, const data::SampleShape& shape,
                             uint32_t classes) {

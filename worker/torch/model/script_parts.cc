@@ -42,7 +42,7 @@ class ExaminedScript final : public ExaminedModel {
     const auto loss = find_output(last_, exported::kLossName);
     return loss == last_.end() ? last_.front().second : loss->second;
   }
-  // Of the last output.
+  // The own loss in the last output.
   Result<std::optional<OwnLoss>> own_loss() const;
 
   Status check_parameters() const;

@@ -183,7 +183,7 @@ Status PlanCompiler::add_outputs(const ProgramNode& node, const Slots& slots, In
   return Status::ok();
 }
 
-// The mode in which a sub-graph runs. Its graph and arguments come behind.
+// The mode in which a sub-graph runs. Its graph and arguments follow.
 Result<Instruction> PlanCompiler::mode_of(const ProgramNode& node) const {
   Instruction out;
   out.kind = node.kind;

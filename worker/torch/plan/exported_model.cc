@@ -38,7 +38,7 @@ Status with_name(const std::string& path, const Status& status) {
   return {status.code(), who_of(path) + " " + status.message()};
 }
 
-// Of both programs.
+// The roles of both programs.
 struct Roles {
   ProgramRoles training;
   ProgramRoles evaluation;
@@ -77,8 +77,8 @@ class Exported final : public Model {
   }
   std::vector<std::string> notes() const override { return notes_; }
 
-  // After a forward in evaluation. The same on every rank, and after a restart, it can only be if
-  // it leaves nothing behind.
+  // Called after a forward in evaluation. A result can be the same on every rank and after a
+  // restart only if the forward leaves no change.
   Status check_evaluation() const {
     const std::string changed = evaluation_.changed_tensor();
     if (changed.empty()) return Status::ok();

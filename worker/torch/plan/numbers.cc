@@ -179,7 +179,7 @@ IValue logical_not(Numbers n) {
   return !is_true(n[0]);
 }
 
-// Of truth values: Python's & and | on the conditions of sizes.
+// On truth values: Python's & and | on the conditions of sizes.
 IValue logical_and(Numbers n) {
   return is_true(n[0]) && is_true(n[1]);
 }

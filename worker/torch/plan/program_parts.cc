@@ -63,7 +63,7 @@ class ExaminedProgram final : public ExaminedModel {
   }
   at::Tensor train(uint64_t batch) override;
 
-  // The operator that wrote last to a tensor, other than a norm. Null: nobody did.
+  // The operator that wrote last to a tensor, other than a norm. Null: no operator did.
   const ProgramNode* writer(size_t i) const {
     const auto found = writers_.find(i);
     return found == writers_.end() ? nullptr : found->second;

@@ -32,7 +32,7 @@ namespace {
 
 constexpr std::chrono::seconds kTrainingThreadMayTake{5};
 
-// What this program does beside working in a run, by its first word.
+// The commands of this program besides working in a run, by their first word.
 struct WorkerCommand {
   std::string_view name;
   int (*run)(int argc, char** argv);

@@ -18,7 +18,7 @@ StateTensor tensor_of(const char* name, DType dtype, std::vector<int64_t> shape,
   return tensor;
 }
 
-// Further inputs, targets and weights, by their names behind "fields.".
+// Further inputs, targets and weights, by their names after "fields.".
 void add_fields(const data::SampleShape& shape, const LookedAt& seen,
                 std::vector<StateTensor>* tensors) {
   for (size_t i = 0; shape.fields != nullptr && i < shape.fields->specs().size(); ++i) {

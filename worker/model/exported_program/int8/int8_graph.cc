@@ -95,7 +95,7 @@ Int8Counts Int8Graph::write() {
     for (json& input : node["inputs"]) rename_tensors(input["arg"], renamed_);
     list_.stand_for(node);
     bool is_written = false;
-    // First the floats of the weights that the node takes beside the one it multiplies by.
+    // First the floats of the weights that the node takes besides the one it multiplies by.
     for (const auto& [held, kind] : uses[i])
       if (kind == UseKind::kValue) write_floats(*held);
     for (const auto& [held, kind] : uses[i]) {
@@ -200,7 +200,8 @@ std::string Int8Graph::flat_rows(const LinearCall& call, int64_t inputs, const J
                     ProgramDtype::kFloat, flat);
 }
 
-// The result's sizes for reshape: what is not fixed is -1, or if several are not, asked of x.
+// The result's sizes for reshape. A size that is not fixed is -1; if several are not, they are
+// asked of x.
 json Int8Graph::shape_argument(const LinearCall& call) {
   const auto open =
       std::ranges::count_if(call.result_sizes, [](const json& size) { return !is_fixed(size); });

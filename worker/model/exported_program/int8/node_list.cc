@@ -23,7 +23,7 @@ bool is_hint(const json& hint) {
   return hint.is_object() && hint.contains("as_int") && hint["as_int"].is_number_integer();
 }
 
-// Sizes of a damaged file may be anything; nobody may trust their product.
+// Sizes of a damaged file may be anything; do not trust their product.
 int64_t times(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
 }
