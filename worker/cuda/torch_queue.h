@@ -1,7 +1,7 @@
 // The lane kCompute as LibTorch knows it: the current stream, and the work that may be recorded
 // from it as a CUDA graph. It is an interface of plain values, like DeviceModule. On a GPU it comes
 // from a library of its own, liblockstep-cuda-torch.so, because it needs LibTorch's CUDA library.
-// Neither the worker nor liblockstep-cuda.so links anything of LibTorch's CUDA library.
+// Neither the worker nor liblockstep-cuda.so links LibTorch's CUDA library.
 //
 // INVARIANTS
 //  Q1 A recording may be replayed as long as the memory that it uses lasts: the memory of the

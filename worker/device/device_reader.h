@@ -1,6 +1,6 @@
 // Reads memory of the device in pieces, through two pieces of pinned memory: one is filled while
 // the caller looks at the other. A copy to other memory of the host goes at a fraction of the
-// speed, and memory as large as the state is not to be pinned.
+// speed, and memory as large as the state must not be pinned.
 //
 // Thread-safety: the training thread only.
 #pragma once

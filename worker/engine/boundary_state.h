@@ -50,7 +50,7 @@ struct MuonParts {
 struct BoundaryMemory {
   float* parameters = nullptr;  // FlatLayout::parameter_elements
   float* statistics = nullptr;
-  // As long as the gradients: of trained parameters only. With Muon the second is all zeros at
+  // As long as the gradients: for trained parameters only. With Muon the second is all zeros at
   // matrices.
   std::vector<OptimizerState> optimizer;
   float* average = nullptr;  // as long as the gradients; null without train.ema

@@ -10,7 +10,8 @@
 // INVARIANTS
 //  B1 at() is a permutation of all buckets. The last bucket, which holds votes, comes last.
 //  B2 The order changes only after a step's last bucket, and then on all ranks. At this point no
-//     rank waits for another rank's forward, so hang.h still finds a rank that hangs in a forward.
+//     rank waits for another rank's forward, so coordinator/decide/hang.cc still finds a rank that
+//     hangs in a forward.
 //
 // Thread-safety: one thread changes the order, while no other thread reads it.
 #pragma once

@@ -1,6 +1,6 @@
 // The training engine of one worker: model, optimizer, boundary state, and one step at a time.
 //
-// The engine does not know the coordinator. Its driver (worker/runner/runner) creates it once,
+// The engine does not know the coordinator. Its driver (worker/runner/runner.h) creates it once,
 // gives it a generation (a Collective and the slot runs of all ranks), and calls step() until the
 // run or the generation ends. The boundary state changes only in apply, inside step(). Apply runs
 // between two collectives, under the caller's gate, and is never aborted half-way.

@@ -115,7 +115,7 @@ class StepDriver {
   std::atomic<Phase> phase_{Phase::kTrain};
   std::atomic<uint32_t> bucket_{0};
 
-  // Of the present generation.
+  // The state of the present generation.
   GenerationView view_;
   StepGate gate_;
   std::map<uint64_t, StepMerge> merges_;         // by samples of the step: at most two in a run

@@ -154,7 +154,7 @@ class StepReducer {
   GradientTransfer* const transfer_;
   std::unique_ptr<CommLane> lane_;  // only with peers and more than one bucket
 
-  // Of the step in progress.
+  // The state of the step in progress.
   Step step_ = 0;
   const StepMerge* merge_ = nullptr;
   const MergeSchedule* schedule_ = nullptr;

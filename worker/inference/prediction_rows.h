@@ -6,7 +6,7 @@
 //          of numbers {"sample": 0, "name": "...", "value": 4.5}
 //   npy    probabilities of all classes or labels, float32 (samples, classes); numbers, float32
 //          (samples);
-//          maps of classes, uint8 or, of more than 256 classes, int32 (samples, height, width);
+//          maps of classes, uint8 or, for more than 256 classes, int32 (samples, height, width);
 //          logits, float32 (samples, ...)
 //
 // Probabilities are the softmax of the logits. Where a sample may have any number of labels, each

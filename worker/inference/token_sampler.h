@@ -1,4 +1,4 @@
-// Chooses the next token from logits: the largest, or one drawn by chance from the likeliest.
+// Chooses the next token from logits: the largest, or a random one of the likeliest.
 //
 // The number of the token is the counter of the random numbers. So a text depends on the seed and
 // the logits only, and the same seed gives the same text.

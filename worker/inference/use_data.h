@@ -2,7 +2,8 @@
 // transforms, the same constants.
 //
 // Pictures for predictions need neither classes nor masks: they may be one file, or a directory of
-// them. Those that cannot be read are left out, or zeros, and are told (unread()).
+// them. Pictures that cannot be read are left out (unread_files()), or are zeros
+// (unread_samples()).
 //
 // Errors: from open_dataset() and link_pictures(), with the user's names; kBadData if the data
 // cannot be normalised as the run's were.

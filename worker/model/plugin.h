@@ -88,11 +88,11 @@ typedef struct LockstepModelForward {
 
 #define LOCKSTEP_METRICS 11
 
-/* As LockstepModelForward, of a model with a loss of its own. */
+/* As LockstepModelForward, for a model with a loss of its own. */
 typedef struct LockstepModelLosses {
   void* instance;
   const void* input;
-  const void* labels; /* at::Tensor, int64: (B), or (B, tokens) of sequences */
+  const void* labels; /* at::Tensor, int64: (B), or (B, tokens) for sequences */
   const void* const* parameters;
   const void* const* buffers;
   uint32_t training;

@@ -1,4 +1,4 @@
-// The training thread's doings as metrics, and as what its log tells of where it stands.
+// Records what the training thread does in metrics, and where it stands in the log.
 // Thread-safety: as RunnerProbe.
 #pragma once
 

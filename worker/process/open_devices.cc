@@ -26,9 +26,9 @@ std::unique_ptr<DeviceComm> try_devices(const DevicesWanted& wanted, DeviceCommO
 
 }  // namespace
 
-// NCCL takes a GPU once. Whether another worker has this one, only the coordinator (shared_gpu.cc)
-// or all workers together (device_trial.h) can say: a launcher may show each worker its own GPU
-// alone.
+// NCCL takes a GPU once. Whether another worker has this one, only the coordinator
+// (coordinator/decide/fit.cc) or all workers together (device_trial.h) can say: a launcher may show
+// each worker its own GPU alone.
 Result<std::unique_ptr<DeviceComm>> open_devices(const DevicesWanted& wanted) {
   const wire::CommSpec& comm = wanted.job.comm();
   DeviceCommOptions options{.is_exact = comm.numerics() != "fast", .on_stuck = wanted.on_stuck};

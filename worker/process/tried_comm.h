@@ -2,8 +2,8 @@
 // (comm/collectives/device_trial.h).
 //
 // INVARIANTS
-//  C1 Where the host sums, nothing of NCCL stays on the device: the connection is ended by a thread
-//     of its own, and then the memory for sums is given back. A library that does not end keeps
+//  C1 Where the host sums, nothing of NCCL stays on the device: a thread of its own ends the
+//     connection, and then the memory for sums is given back. A library that does not end keeps
 //     both, and delays nothing but the destructor (D2).
 //  C2 The memory for sums is not given back before the connection has ended.
 //

@@ -2,8 +2,8 @@
 //
 //   serve()   the loop's thread: session, /metrics, signals; returns the exit code
 //   train()   the training thread: lets its EngineMaker open the data, build the engine and measure
-//             its memory where train.global_batch is auto; waits for what the batch became, then
-//             runs generations
+//             its memory where train.global_batch is auto; waits for the global batch, then runs
+//             generations
 //
 // The two run at the same time, so that connecting and building overlap.
 //

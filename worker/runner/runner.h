@@ -17,8 +17,8 @@
 //     Collective freed. A step that failed may have left the engine's lane inside the Collective.
 //  U5 A planned change takes effect only after every member of the old generation has come to its
 //     barrier: until then one of them may still read what the next step overwrites.
-//  U6 A state of its own counts only for a member that the start names as a source; everyone else
-//     gets it, from a checkpoint, from the seed, or from the first source.
+//  U6 A state of its own counts only for a member that the start names as a source; every other
+//     member gets it, from a checkpoint, from the seed, or from the first source.
 //  U7 Every member reports every evaluation, before it answers a prepare with a point after it: so
 //     no evaluation dies with one member.
 //  U8 A worker that has failed to apply a step fails, also where its generation is closed: nothing

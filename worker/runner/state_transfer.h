@@ -1,5 +1,6 @@
-// Sends the boundary state from one member to those that lack it, through the Collective of the new
-// generation. All members take part; one sends, and those that lack the state keep it.
+// Sends the boundary state from one member to the members that lack it, through the Collective of
+// the new generation. All members take part; one sends, and the members that lack the state keep
+// it.
 //
 //   header   resume point, evaluations, numbers of bytes, hashes   one broadcast
 //   table    of the tensors (comm/run/checkpoint/state_table.h) in chunks

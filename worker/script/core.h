@@ -1,7 +1,7 @@
-/* The worker of a Python process, as a plain C interface: what lockstep/_core.py loads by ctypes.
+/* The worker of a Python process, as a plain C interface that lockstep/_core.py loads by ctypes.
  *
  * Python's main thread computes; a training thread of C++ decides. They meet at one desk (desk.h):
- * ls_next() hands a reply over and waits for the next order, and never are both at work.
+ * ls_next() hands a reply over and waits for the next order. The two threads never work at once.
  *
  *   ls_open - ls_declare or ls_open_data - trial: ls_task_of - ls_layout - ls_evaluates - ls_begin
  *     - ls_next: an order and its reply, again and again, until END - ls_close
@@ -10,14 +10,14 @@
  *   ls_take_statistic.
  *
  * Codes: LS_OK; LS_CLOSED: the generation of this slot is over, the slot is asked for again;
- * LS_AGAIN: no order yet; else an exit code of sysexits, and ls_error() says why, to the thread
- * that was told.
+ * LS_AGAIN: no order yet; else an exit code of sysexits, and ls_error() says why, on the thread
+ * that got the code.
  *
- * Memory: what an order points to is valid until the next ls_next() that brings an order. What a
- * reply points to is the caller's, and stays as it is until then.
+ * Memory: the memory that an order points to is valid until the next ls_next() that brings an
+ * order. The memory that a reply points to is the caller's, and stays as it is until then.
  *
  * Thread-safety: one thread, the main one. ls_error(): any thread. ls_request_stop() and
- * ls_set_paused(): any thread, but not beside ls_close() or after it. Before ls_begin() no thread
+ * ls_set_paused(): any thread, but not during ls_close() or after it. Before ls_begin() no thread
  * is started.
  */
 #pragma once
@@ -57,7 +57,7 @@ typedef struct ls_task {
   uint64_t epoch;
   uint64_t begin;
   uint64_t end;
-  uint64_t step_samples; /* of all slots together: what every loss of the step is divided by; 0 from
+  uint64_t step_samples; /* of all slots together: every loss of the step is divided by them; 0 from
                           * ls_upcoming() */
   uint32_t slot;
   uint32_t seed; /* of the slot's random numbers */
@@ -78,7 +78,7 @@ typedef struct ls_field {
   uint8_t dtype;
 } ls_field;
 
-/* What the fields point to stays as it is until ls_batch_free(handle), also behind ls_close(). The
+/* The memory of the fields stays as it is until ls_batch_free(handle), also after ls_close(). The
  * first field is the input. */
 typedef struct ls_batch {
   ls_batch_handle* handle;
@@ -86,7 +86,7 @@ typedef struct ls_batch {
   uint64_t field_count;
 } ls_batch;
 
-/* The last evaluation that a state has behind it. `step`: applied steps of its weights; 0: there
+/* The last evaluation that a state has seen. `step`: applied steps of its weights; 0: there
  * was none. `correct`: right predictions among `samples`. */
 typedef struct ls_evaluated {
   uint64_t step;
@@ -151,13 +151,13 @@ LS_API const char* ls_error(void);
 LS_API int ls_open(const char* worker, const void* job, size_t job_bytes, ls_run** run);
 /* Alone, over the steps of a plan that `lockstep replay` wrote to this file. */
 LS_API int ls_open_replay(const char* plan, ls_run** run);
-/* "key=value" lines of what a script may ask of its job. */
+/* The facts of its job that a script may ask for, as "key=value" lines. */
 LS_API const char* ls_job(const ls_run* run);
 
-/* What the data are. Once. */
+/* Declares the data. Once. */
 LS_API int ls_declare(ls_run* run, uint64_t samples, const char* fingerprint);
 /* Opens the data that the job names, instead of ls_declare(). `cache`: the directory for inflated
- * files and indexes, where the job names none; null: the one of the run directory. `samples`: of an
+ * files and indexes, where the job names none; null: the one in the run directory. `samples`: of an
  * epoch. */
 LS_API int ls_open_data(ls_run* run, const char* cache, uint64_t* samples);
 /* LS_CLOSED: the slot has no samples. */
@@ -171,14 +171,15 @@ LS_API int ls_batch_of(ls_run* run, const ls_task* task, ls_batch* batch);
 /* Any thread. */
 LS_API void ls_batch_free(ls_batch_handle* handle);
 
-/* What is trained: parameters in registration order, floats that slots change, names of metrics.
+/* Declares what is trained: parameters in registration order, floats that slots change, names of
+ * metrics.
  * `has_counts`: the script says what a slot counts. Once. `memory` outlives the run. */
 LS_API int ls_layout(ls_run* run, const ls_tensor* parameters, uint32_t parameter_count,
                      const ls_tensor* statistics, uint32_t statistic_count,
                      const char* const* metrics, uint32_t metric_count, int has_counts,
                      ls_memory* memory);
 
-/* The script evaluates: so many samples, and what the score of a batch has beside its loss. Once,
+/* The script evaluates: so many samples, and what the score of a batch has besides its loss. Once,
  * or not at all. */
 LS_API int ls_evaluates(ls_run* run, uint64_t samples, const char* fingerprint,
                         const char* const* metrics, uint32_t metric_count, int knows_right);
@@ -194,7 +195,7 @@ LS_API int ls_begin(ls_run* run, const char* const* fingerprint, uint32_t lines,
  * `wait_ms`. */
 LS_API int ls_next(ls_run* run, const ls_reply* reply, ls_order* order, int wait_ms);
 
-/* The next slots of this process that were not told of yet, at most `most`. */
+/* The next slots of this process that ls_upcoming() has not given yet, at most `most`. */
 LS_API int ls_upcoming(ls_run* run, uint32_t most, ls_task* tasks, uint32_t* count);
 
 /* In a SLOT: these samples are here, as they were asked of the data. */
@@ -215,7 +216,7 @@ LS_API void ls_set_paused(ls_run* run, int is_paused);
 /* From now on this process votes to stop. */
 LS_API void ls_request_stop(ls_run* run);
 /* Joins the threads, or ends the process with `exit_code` if they do not come. An order in hand has
- * failed. What ls_memory points to stays. */
+ * failed. The memory that ls_memory points to stays. */
 LS_API void ls_close(ls_run* run, int exit_code);
 
 #ifdef __cplusplus

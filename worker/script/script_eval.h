@@ -1,5 +1,5 @@
 // Evaluations by a function of the script: batches go out as EVAL orders, scores come back, and
-// core/eval_scores.h adds them.
+// engine/eval_scores.h adds them.
 //
 // Thread-safety: the training thread only.
 #pragma once

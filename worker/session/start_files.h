@@ -1,4 +1,4 @@
-// Reads the job in the worker's run directory, before the worker can speak to anyone.
+// Reads the job in the worker's run directory, before the worker can connect.
 //
 // Thread-safety: free functions without state.
 #pragma once

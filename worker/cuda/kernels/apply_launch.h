@@ -41,8 +41,8 @@ Status launch_statistics(const StepVerdict* verdict, const float* sums, uint64_t
                          float* statistics, cudaStream_t stream);
 
 // Closes the gate, and writes the gate's previous word to `answer`. Use a stream of highest
-// priority. Launch it once at start too, so that its code is loaded: loading code behind a spinning
-// collective can deadlock.
+// priority. Launch it once at start too, so that its code is loaded: loading code while a
+// collective spins can deadlock.
 Status launch_close(ApplyState* state, uint64_t* answer, cudaStream_t stream);
 
 }  // namespace lockstep::cuda

@@ -15,7 +15,7 @@ namespace lockstep::exported {
 // Empty: the operator is refused.
 std::optional<NodeKind> kind_of_target(std::string_view target);
 
-// Why it is refused, and what to do: "is not an operator of aten; ...".
+// Why Lockstep refuses the operator, and what to do: "is not an operator of aten; ...".
 std::string why_refused(std::string_view target);
 
 }  // namespace lockstep::exported

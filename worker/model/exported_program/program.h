@@ -118,7 +118,7 @@ struct UserInput {
 enum class InputKind : uint8_t {
   kParameter,
   kBuffer,
-  kConstant,  // a tensor in the code of forward(): as a buffer that nobody named
+  kConstant,  // a tensor in the code of forward(): as a buffer without a name
   kUser,
   kFixed,  // an argument that the export fixed (None, a number): no node takes it
 };

@@ -93,7 +93,7 @@ class DeviceInputs {
   std::array<Stage, 2> stages_;
   uint32_t turn_ = 0;  // the stage of the last send()
   bool keeps_ = false;
-  // Of the last send().
+  // The state after the last send().
   data::SampleShape shape_;
   uint64_t samples_ = 0;
   BatchPlace batch_;

@@ -59,7 +59,7 @@ class SlotGraphs {
   SlotGraphs(DeviceModule& module, const FlatLayout& layout, DeviceInputs& inputs,
              DeviceGradients& gradients, DeviceLoss& loss, GraphChoice choice);
 
-  // Computes by a graph the slot of `samples` samples that DeviceInputs has sent. False: nothing
+  // Computes the slot of `samples` samples that DeviceInputs has sent, by a graph. False: nothing
   // was enqueued, and the caller must compute the slot eagerly. `bounds`: of the generation's
   // buckets.
   Result<bool> launch(uint64_t samples, const std::vector<uint64_t>& bounds, const Body& body);

@@ -179,7 +179,7 @@ class EngineImpl final : public Engine, private SlotComputer {
   std::unique_ptr<data::LoaderTuning> tuning_;
   bool tuning_is_noted_ = false;
 
-  // Of the present generation.
+  // The state of the present generation.
   std::unique_ptr<data::Loader> loader_;
   const data::Batch* ahead_ = nullptr;  // taken from the loader, and not yet computed with
   StepDriver driver_;                   // ends before all that a generation uses

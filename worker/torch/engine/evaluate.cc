@@ -1,4 +1,5 @@
-// How a batch of evaluation data is scored; core/eval_scores.h spreads the batches over the ranks.
+// How a batch of evaluation data is scored; engine/eval_scores.h spreads the batches over the
+// ranks.
 #include <ATen/core/grad_mode.h>
 
 #include <numeric>

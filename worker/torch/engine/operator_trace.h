@@ -1,6 +1,6 @@
 // Records into a TraceLog every operator and autograd node that LibTorch runs on this thread, as
 // long as the object lives. On a CPU these are all of a step: autograd runs CPU gradients on the
-// calling thread. core/step_trace.h records the rest of a step.
+// calling thread. engine/step_trace.h records the rest of a step.
 //
 // Without a log, or outside the log's window, nothing is hooked, and the cost is one comparison.
 //

@@ -39,8 +39,8 @@ class ExaminedModel {
   // Empty: nowhere. None: that cannot be seen, and examine() tries several counts.
   virtual std::optional<std::string> reader_of(size_t /*tensor*/) const { return std::nullopt; }
 
-  // A forward in training mode of `batch` samples of chance, the same each time. Throws what the
-  // model throws.
+  // A forward in training mode of `batch` random samples, the same each time. Throws what the model
+  // throws.
   virtual at::Tensor train(uint64_t batch) = 0;
 };
 

@@ -31,7 +31,8 @@ struct InputSource {
     kField
   };
   Kind kind = Kind::kNone;
-  // Of the model's layout: kParameter, kStatistic, kCounter; of fields: kField.
+  // By index of the model's layout for kParameter, kStatistic and kCounter, of the fields for
+  // kField.
   uint32_t index = 0;
   std::vector<int64_t> shape;  // kStatistic, kCounter
   at::Tensor own;              // kOwn

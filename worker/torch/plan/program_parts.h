@@ -37,8 +37,8 @@ uint64_t batch_near(const Program& program, uint64_t wanted);
 // allow.
 BatchRange batches_of(const Program& program);
 
-// Whether the program's inputs are what the data give: the batch in the shape of the samples, and
-// labels for each. kConfig; the message begins with what the program does.
+// Whether the program's inputs match the data: the batch in the shape of the samples, and labels
+// for each. kConfig; the message begins with what the program does.
 Status check_signature(const Program& program, const ProgramRoles& roles,
                        const data::SampleShape& shape, uint32_t classes);
 
