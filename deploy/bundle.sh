@@ -80,7 +80,7 @@ copy_scripts() {
   local directory
   for directory in gpu/files harness bench golden; do mkdir -p "$out/tests/$directory"; done
   cp "$root"/tests/gpu/*.{sh,py} "$out/tests/gpu/"
-  cp "$root"/tests/harness/{fails_with,harness}.py "$out/tests/harness/"
+  cp "$root"/tests/harness/{fails_with,harness,idx_files,inherited_signals}.py "$out/tests/harness/"
   cp "$root"/tests/bench/fused_gpt2.py "$out/tests/bench/"
   cp "$root"/tests/golden/{gpt2_model,image_models}.py "$out/tests/golden/"
   # Models for the tests, and what slows a run (harness.py: SLOW_SLOTS).

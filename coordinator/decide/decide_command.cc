@@ -28,11 +28,17 @@ struct Kept {
 std::vector<Kept> kept_workers(const State& state) {
   std::map<std::string, Kept> of_node;
   // Agents come back to a coordinator that took over after the members are known: until then a node
-  // keeps as many workers as live there, and the agent gets its number with its hello.
+  // keeps as many workers as it was ordered to, or as live there, and the agent gets its number
+  // with its hello.
   for (const auto& [process, id] : state.by_process) {
     Kept& kept = of_node[process.first];
     ++kept.workers;
-    kept.busy += state.members.at(id).is_draining ? 0 : 1;
+    const Member& member = state.members.at(id);
+    kept.busy += member.is_draining || is_expelled(state, member) ? 0 : 1;
+  }
+  for (auto& [node, kept] : of_node) {
+    const auto ordered = state.workers_of_node.find(node);
+    if (ordered != state.workers_of_node.end()) kept.workers = ordered->second;
   }
   for (const auto& [connection, agent] : state.agents) {
     Kept& kept = of_node[agent.node];

@@ -83,11 +83,16 @@ constexpr char kCausesInScripts[] =
     "the script's loop keeps state that keep() does not know, draws from a random generator of its "
     "own, or goes by the order of a set";
 
-// In a script, the loop itself is likelier to differ than a machine.
-std::string cause_of_a_difference(const Turn& turn) {
+// In a script, the loop itself is likelier to differ than a machine. It has no part in sums, which
+// Lockstep adds up itself.
+bool may_be_the_script(const Turn& turn, CheckSubject subject) {
+  return is_script(turn.options.job.model()) && subject != CheckSubject::kSum;
+}
+
+std::string cause_of_a_difference(const Turn& turn, CheckSubject subject) {
   const std::string machine =
       "a memory or a processor there is at fault, and nothing reported an error";
-  if (!is_script(turn.options.job.model())) return machine;
+  if (!may_be_the_script(turn, subject)) return machine;
   return std::string("most likely ") + kCausesInScripts + "; if it does not, " + machine;
 }
 
@@ -96,7 +101,7 @@ std::string accusation(const Turn& turn, const CheckFinding& finding) {
                                ? counted(finding.votes, "result") + " of both attempts at this step"
                                : counted(finding.votes, "worker");
   std::string text = describe(turn.state, finding.odd()) + " " + finding.what + " than " + jury +
-                     " that agree: " + cause_of_a_difference(turn);
+                     " that agree: " + cause_of_a_difference(turn, finding.subject);
   if (!finding.wrong_then.empty()) {
     text += "; in the attempt before, " + names_of(finding.wrong_then) + " had " +
             other_result(finding.subject);
@@ -104,10 +109,10 @@ std::string accusation(const Turn& turn, const CheckFinding& finding) {
   return text;
 }
 
-std::string put_out(const Turn& turn) {
+std::string put_out(const Turn& turn, CheckSubject subject) {
   return std::string(". No worker of that place takes part in the run any more; ") +
-         (is_script(turn.options.job.model()) ? "look at the script, then test that machine. "
-                                              : "test that machine. ");
+         (may_be_the_script(turn, subject) ? "look at the script, then test that machine. "
+                                           : "test that machine. ");
 }
 
 Reason go_back(Turn& turn, Generation generation, Step step, const CheckFinding& finding) {
@@ -118,7 +123,7 @@ Reason go_back(Turn& turn, Generation generation, Step step, const CheckFinding&
   }
   distrust(turn);
   turn.note(LogLine::Level::kError, "corruption",
-            what + put_out(turn) + "Meanwhile " + way_back(turn.state));
+            what + put_out(turn, finding.subject) + "Meanwhile " + way_back(turn.state));
   return end_term(turn, "a worker computed wrong; " + way_back(turn.state));
 }
 
@@ -141,7 +146,7 @@ Reason go_on(Turn& turn, Generation generation, const CheckFinding& finding) {
   checks.tainted = std::min(checks.tainted.value_or(since), since);
   turn.note(
       LogLine::Level::kError, "corruption",
-      what + put_out(turn) +
+      what + put_out(turn, finding.subject) +
           "The others go on with what they hold (train.on_corruption is continue): from step " +
           std::to_string(since) + " on it may be wrong, and the audit says so");
   return evict_expelled(turn).value_or(Reason::kExpelled);
@@ -155,15 +160,15 @@ Reason judge_alone(Turn& turn, Generation generation, Step step, const CheckFind
   turn.persist(CheckEntry{generation, step, false, {}, 0, false});
   distrust(turn);
   const std::string what = describe(turn.state, finding.odd()) + " " + finding.what + ": " +
-                           cause_of_a_difference(turn) + "; test that machine";
+                           cause_of_a_difference(turn, finding.subject) + "; test that machine";
   turn.note(LogLine::Level::kError, "corruption", what);
   if (!is_again) return end_term(turn, "the only worker computes wrong; " + way_back(turn.state));
   end_run(turn, 70, what + ". It did so in this step before; " + what_remains(turn));
   return Reason::kEndedCorruption;
 }
 
-std::string what_to_do_about_a_difference(const Options& options) {
-  if (is_script(options.job.model()))
+std::string what_to_do_about_a_difference(const Turn& turn, CheckSubject subject) {
+  if (may_be_the_script(turn, subject))
     return ". They differed there before. Give all that the loop changes to keep(), and let "
            "Lockstep seed what it draws. If it does so already, one of these machines computes "
            "wrong: test their memory. Then resume; ";
@@ -179,10 +184,12 @@ Reason judge_unexplained(Turn& turn, Generation generation, Step step,
   const std::string what =
       describe(turn.state, finding.odd()) + " differ: each " + finding.what +
       " than another, and no majority says who is right" +
-      (is_script(turn.options.job.model()) ? std::string(". Most likely ") + kCausesInScripts : "");
+      (may_be_the_script(turn, finding.subject) ? std::string(". Most likely ") + kCausesInScripts
+                                                : "");
   turn.note(LogLine::Level::kError, "corruption", what);
   if (is_again) {
-    end_run(turn, 70, what + what_to_do_about_a_difference(turn.options) + what_remains(turn));
+    end_run(turn, 70,
+            what + what_to_do_about_a_difference(turn, finding.subject) + what_remains(turn));
     return Reason::kEndedCorruption;
   }
   return end_term(turn, "the workers differ and nobody is evicted; " + way_back(turn.state) +
@@ -229,7 +236,8 @@ std::optional<Reason> judge_witnesses(Turn& turn, Step step, const PendingCheck&
   turn.note(LogLine::Level::kError, "corruption",
             "step " + std::to_string(step) + " was computed again, and all workers agree; " +
                 names_of(wrong) + " had " + other_result(wrong.front().subject) +
-                " before: " + cause_of_a_difference(turn) + put_out(turn) +
+                " before: " + cause_of_a_difference(turn, wrong.front().subject) +
+                put_out(turn, wrong.front().subject) +
                 "The others go on; they need not compute anything again");
   return evict_expelled(turn).value_or(Reason::kExpelled);
 }

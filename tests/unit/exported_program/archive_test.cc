@@ -134,6 +134,9 @@ TEST(UserLine, IsTheInnermostOfTheUsersOwnFiles) {
             "/a/net.py, line 9: torch.while_loop(c, b, (x,))");
   EXPECT_EQ(user_line("File \"<eval_with_key>.5\", line 8, in forward\n    a"),
             "<eval_with_key>.5, line 8: a");
+  EXPECT_EQ(user_line("File \"<stdin>\", line 9, in forward\n    a\n"
+                      "  File \"/v/site-packages/torch/nn/relu.py\", line 2, in forward\n    b"),
+            "<stdin>, line 9: a");
   EXPECT_EQ(user_line(""), "");
   EXPECT_EQ(user_line("File \""), "");
   EXPECT_LE(user_line("File \"" + std::string(100'000, 'x')).size(), 210u);

@@ -37,7 +37,7 @@ enum class FrameOf : uint8_t { kGenerated, kPyTorch, kInstalledPackage, kUser };
 FrameOf owner_of(std::string_view frame) {
   const std::string_view path = frame.substr(0, frame.find('"'));
   const auto has = [&](std::string_view part) { return path.find(part) != std::string_view::npos; };
-  if (path.starts_with('<')) return FrameOf::kGenerated;
+  if (path.starts_with("<eval_with_key>")) return FrameOf::kGenerated;
   if (path.starts_with("torch/") || has("-packages/torch/")) return FrameOf::kPyTorch;
   return has("site-packages") || has("dist-packages") ? FrameOf::kInstalledPackage : FrameOf::kUser;
 }
