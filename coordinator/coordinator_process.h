@@ -11,8 +11,8 @@ namespace lockstep::coordinator {
 
 // Returns the exit code of the process: the run's, 75 if another coordinator has the run, or the
 // code of the error for which it could not begin. It has printed the error by then.
-// `last_words`: a descriptor of memory, where the reason of an end with another code than 0 goes,
-// for whoever started this process: a full disk has no place for it. -1: there is none.
+// `last_words`: a descriptor of memory, or -1. If the code is not 0, the function writes the reason
+// there for the process that started this one, because a full disk has no place for it.
 int run_coordinator(SeatRequest request, BeginMode mode, int last_words = -1);
 
 }  // namespace lockstep::coordinator

@@ -1,4 +1,4 @@
-// The state in which decide() begins a term: from what the journal says.
+// Makes the state in which decide() begins a term, from the journal.
 //
 // Thread-safety: pure.
 #pragma once
@@ -9,7 +9,7 @@
 
 namespace lockstep::coordinator {
 
-// `experience`: what the terms before it in this process learned of the members.
+// `experience`: what earlier terms of this process learned about the members.
 State begin_state(const Beginning& beginning, int64_t now_ms, Experience experience = {});
 
 }  // namespace lockstep::coordinator

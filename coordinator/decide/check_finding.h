@@ -38,12 +38,13 @@ struct CheckFinding {
 // wrong gradient makes its sum wrong, so the first difference in this order is the finding.
 CheckFinding examine(const PendingCheck& check, Step step);
 
-// Adds the values of earlier attempts at `step` to `finding`. `places`: of the members in it.
+// Adds the values of earlier attempts at `step` to `finding`. `places`: the places of the members
+// in it.
 void ask_witnesses(const std::vector<WitnessEntry>& witnesses, Step step,
                    const std::map<MemberId, Place>& places, CheckFinding* finding);
 
-// The witnesses with other values in earlier attempts at `step`. Nobody if none of them had the
-// present value. REQUIRES: all members agree in everything now.
+// Returns the witnesses with other values in earlier attempts at `step`, or none if no witness had
+// the present value. REQUIRES: all members agree in everything now.
 std::vector<WitnessEntry> refuted(const std::vector<WitnessEntry>& witnesses, Step step,
                                   const PendingCheck& check);
 

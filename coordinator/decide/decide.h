@@ -13,8 +13,9 @@
 //   judge             members that count as dead without a proof: leases, brake, suspicion
 //   hang              evicts the slowest member when nothing goes on
 //   regroup           after a death: the next generation, the next term, or the end
-//   generation        prepares and starts; resume_point: from where, and is every step provable
-//   poison            a step that kills whoever computes it
+//   generation        prepares and starts; resume_point: from which step, and whether every step is
+//                     provable
+//   poison            a step that kills every process that computes it
 //   planned           joins and leaves without a pause
 //   judge_checks      members that hold or compute something else than the others
 //   decide_records, decide_checkpoint, decide_leave, decide_promise, decide_tick

@@ -81,7 +81,7 @@ std::string describe(const State& state, const Member& member);
 std::string describe(const State& state, const std::vector<MemberId>& members);
 
 // ---- fit.cc
-// kRegistered if the newcomer fits to the run and to those who are here; else it is refused.
+// kRegistered if the newcomer fits the run and the members that are here. Else refuses it.
 Reason check_fit(Turn& turn, ConnectionId connection, const wire::Register& newcomer);
 std::string name_of(const wire::Register& message);  // "worker 0 on n (pid 42)"
 std::vector<std::string> fingerprint_of(const wire::Register& message);
@@ -99,7 +99,7 @@ Reason on_agent_hello(Turn& turn, ConnectionId connection, const wire::AgentHell
 Reason on_worker_exit(Turn& turn, KnownAgent& agent, const wire::WorkerExit& message);
 Reason on_closed(Turn& turn, const ConnectionClosed& event);
 Reason on_command(Turn& turn, ConnectionId connection, const wire::Command& message);
-// `farewell`: kRunMeAgain if somebody told its process to go, 0 if the run does not want its place
+// `farewell`: kRunMeAgain if a command told its process to go, 0 if the run does not want its place
 // any more.
 Reason on_drain(Turn& turn, Member& member, const std::string& why, int farewell);
 // The node's agent is to keep so many workers, also when another coordinator takes over.
@@ -129,8 +129,8 @@ Reason on_switched(Turn& turn, Member& member, Generation generation,
 Reason on_tick(Turn& turn);
 Reason on_stop(Turn& turn, const std::string& why);
 void push_stop(Turn& turn, const Member& member);
-// Completes the steps that have enough reports: of those before `resume`, where a generation that
-// is about to start resumes, one.
+// Completes the steps that have enough reports. A step before `resume`, where a generation that is
+// about to start resumes, needs one.
 void complete_steps(Turn& turn, Step resume = 0);
 // Counts a report in the state. REQUIRES: the row covers its step.
 void count_report(State& state, MemberId member, Generation generation,
@@ -142,8 +142,8 @@ bool is_first_start(const Turn& turn);
 // Prepares the first generation if enough members wait.
 Reason gather(Turn& turn, Reason otherwise);
 std::optional<Reason> judge_gathering(Turn& turn);
-// Has nodes that lost all their workers to a `scale` keep some again, as many as the run wants: the
-// others are gone. False if there is no such node.
+// Asks nodes that lost all their workers to a `scale` to keep some again, as many as the run wants,
+// because the other workers are gone. False if there is no such node.
 bool call_others(Turn& turn);
 
 // ---- judge.cc
@@ -169,7 +169,8 @@ void note_pace(Turn& turn, const Member& member, Generation generation,
 // Judges the window if it is whole. Call it at a tick. A change that follows is planned like any
 // other.
 void judge_pace(Turn& turn);
-// What a slot costs each of `ranks`, for assign_slots(). An unknown rank costs like the others.
+// The cost of a slot for each of `ranks`, for assign_slots(). A rank without a measured cost has
+// the usual one.
 std::vector<uint32_t> slot_costs(const Turn& turn, const std::vector<MemberId>& ranks);
 bool is_rebalance_due(const State& state);
 // Whether the worker at its place has been slow for long.
@@ -187,9 +188,9 @@ void note_progress(Turn& turn, Member& member, const MemberProgress& at);
 // Asks the member for its stack and declares it dead: it hung with `step` steps applied.
 // after_deaths() must follow in the same turn.
 void evict_hung(Turn& turn, Member& member, Step step, const std::string& why);
-// Evicts the member that is behind if nobody has made progress for too long.
+// Evicts the member that is behind if no member has made progress for too long.
 std::optional<Reason> judge_hang(Turn& turn);
-// What a heartbeat says of a debugger that has stopped the worker's script.
+// Notes whether a heartbeat says that a debugger has stopped the worker's script.
 void note_pause(Turn& turn, Member& member, bool is_paused);
 // Some member of the present generation waits for a debugger.
 bool is_paused(const State& state);
@@ -207,7 +208,7 @@ Reason after_deaths(Turn& turn, const std::vector<MemberId>& dead, const std::st
                     int code);
 // Prepares the next generation of the members that are here, because of `why`.
 Reason regroup(Turn& turn, const std::string& why, int code);
-// Ends the term or the run, because nobody holds the state any more.
+// Ends the term or the run, because no member holds the state any more.
 Reason total_loss(Turn& turn, const std::string& why, int code);
 
 // ---- generation.cc
@@ -219,9 +220,9 @@ Reason start_if_ready(Turn& turn, Reason otherwise);
 bool have_all_promised(const State& state);
 // Gives ranks and slots to the members of a started generation, and lists them in `start`.
 void place_members(const Turn& turn, const std::vector<MemberId>& ranks, wire::Start* start);
-// Who writes checkpoints, and what else one member writes: the first that comes with the state, as
-// it was there in the steps before and knows what is not written yet; without any, the first rank.
-// REQUIRES: members and source are listed.
+// The member that writes checkpoints and whatever else one member writes: the first that comes with
+// the state, because it was there in the steps before and knows what is not written yet. If none
+// comes with the state, the first rank. REQUIRES: members and source are listed.
 MemberId writer_of(const wire::Start& start);
 void take_places(Turn& turn, Generation generation);
 // Journals the row that ends at `at`, and the next one, which begins there.
@@ -230,7 +231,7 @@ void turn_page(Turn& turn, Generation next, const ResumePoint& at, const std::st
 void push_present(Turn& turn, const Member& member);
 
 // ---- resume_point.cc
-// The largest answer in the lineage. Nothing if nobody holds the state.
+// The largest answer in the lineage. Nothing if no member holds the state.
 std::optional<ResumePoint> best_answer(const Turn& turn);
 bool holds(const Turn& turn, const Member& member, const ResumePoint& point);
 // Empty if every step before `resume` is reported or can still be reported. Else a step that cannot
@@ -261,15 +262,15 @@ void note_casualty(Turn& turn, Casualty casualty);
 bool has_hung_in(const State& state, Step step);
 // Whether a process died with slots in hand that are still to be computed.
 bool has_suspects(const Turn& turn);
-// Whether its agent or it itself has said what it had in hand as it ended.
+// Whether the member or its agent has said what the member had in hand as it ended.
 inline bool is_told_of(const Member& member) {
   return member.has_exited || member.has_told;
 }
 // Whether the node's agent can say how a process ended: it is connected, or still on its way to a
 // term that has just begun.
 bool may_tell(const Turn& turn, const std::string& node);
-// Whether samples may have killed two, and an agent is about to say what one of the dead had in
-// hand. Until then nobody else gets these samples.
+// Whether samples may have killed two members, and an agent is about to say what one of them had in
+// hand. Until then no other member gets these samples.
 bool awaits_word_of_dead(const Turn& turn);
 // Whether two processes died or hung with the same slot in hand, or hung in the same step at
 // different times, in a step from `next` on.
@@ -297,14 +298,15 @@ Reason adopt_switch(Turn& turn, const ResumePoint& since);
 // Notes that the member lives in the generation.
 void note_lived(Turn& turn, Member& member, Generation generation);
 Reason on_drained(Turn& turn, Member& member, const wire::Leave& message);
-// Sends the leavers their Goodbye. `all`: also those that have not reported that they are ready.
+// Sends the leavers their Goodbye. `all`: also the leavers that have not reported that they are
+// ready.
 void release_leavers(Turn& turn, bool all);
 
 // ---- decide_checkpoint.cc
 // Lets the written checkpoints count that may, after a check was judged: their manifest was read,
 // and no check of their weights is outstanding.
 void settle_checkpoints(Turn& turn);
-// Those that `is_void` names will never count.
+// Drops the written checkpoints that `is_void` names: they will never count.
 void void_written(Turn& turn, const std::function<bool(const WrittenCheckpoint&)>& is_void);
 // Asks again for manifests that were not there.
 void look_for_manifests(Turn& turn);
@@ -319,7 +321,7 @@ void note_lost_best(Turn& turn);
 void forget_checkpoints_after(State& state, Step step);
 
 // ---- finish.cc
-// Closes open rows in the journal, sends everybody a Goodbye and ends the run.
+// Closes open rows in the journal, sends every peer a Goodbye and ends the run.
 void end_run(Turn& turn, int code, const std::string& message);
 // Ends the term. The next one begins from the newest checkpoint.
 Reason end_term(Turn& turn, const std::string& message,
@@ -335,7 +337,7 @@ bool is_other_process(uint64_t a, uint64_t b);
 std::string node_of(Turn& turn, const std::string& name, const std::string& machine);
 // Ends the run if every member has left and the final checkpoint is in the journal.
 Reason finish_if_all_left(Turn& turn, Reason otherwise);
-// What the run says at its end, after `last` steps.
+// The message with which the run ends after `last` steps.
 std::string how_it_ended(const Turn& turn, Step last);
 // Half a sentence on the steps that no checkpoint holds.
 std::string what_is_lost(const Turn& turn);

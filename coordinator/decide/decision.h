@@ -1,4 +1,4 @@
-// What decide() returns.
+// The result of decide().
 #pragma once
 
 #include <vector>

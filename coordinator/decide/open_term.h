@@ -22,8 +22,8 @@
 // of itself. Its first term is open once more, with the facts as they were.
 //
 // INVARIANTS
-//  G1 The values are in the journal before anybody hears of them, and never change: options belong
-//     to a term, and a term begins with the journalled values (begin.h).
+//  G1 The values are in the journal before any worker hears of them, and never change: options
+//     belong to a term, and a term begins with the journalled values (begin.h).
 //  G2 No generation is prepared in an open term, so no step has ever seen other values.
 //
 // The additional term costs one reconnect, once in a run. In exchange there is one way from a job
@@ -43,7 +43,8 @@ namespace lockstep::coordinator {
 // and were compared with the first when they registered.
 Reason resolve_open_term(Turn& turn, const std::vector<MemberId>& members);
 
-// What a script's worker may not report, in words ("0 training samples"); empty: nothing is wrong.
+// The fault in what a script's worker reports, in words ("0 training samples"). Empty: there is
+// none.
 std::string malformed_script(const wire::Register& message);
 
 }  // namespace lockstep::coordinator

@@ -1,5 +1,5 @@
-// What files have in common that the coordinator derives from the journal, a JSON line each entry
-// (history.h, eval_file.h).
+// The common parts of the files that the coordinator derives from the journal, with a JSON line for
+// each entry (history.h, eval_file.h).
 //
 // Thread-safety: free functions.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace lockstep::coordinator {
 
-// A JSON number of nine digits; what is not a number becomes null.
+// A JSON number of nine digits, or null if `value` is not a number.
 std::string number_text(double value);
 
 // `,"metrics":{"iou":0.5}`; empty without any.

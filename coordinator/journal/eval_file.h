@@ -33,15 +33,15 @@ std::string eval_line(const EvalEntry& eval, bool of_tokens);  // with its newli
 
 class EvalFile {
  public:
-  // Empties the file: follow() writes it anew.
+  // Empties the file: follow() writes it again.
   static Result<std::unique_ptr<EvalFile>> open(const std::string& path, bool of_tokens);
 
-  // Cuts the lines of evaluations that are no longer there, and appends new ones. If somebody has
-  // deleted or replaced the file, or it has another size, writes it anew.
+  // Cuts the lines of evaluations that are no longer there, and appends new ones. Writes the whole
+  // file again if somebody has deleted or replaced it, or if it has another size.
   Status follow(const std::map<Step, EvalEntry>& evals);
 
-  // The same at the end of a run, and reads the file: a size does not tell that somebody has
-  // changed a line. True: it was changed, and is written anew.
+  // Does the same at the end of a run, and also reads the file, because a size does not tell that
+  // somebody has changed a line. True if a line was changed: the file is written again.
   Result<bool> correct(const std::map<Step, EvalEntry>& evals);
 
  private:

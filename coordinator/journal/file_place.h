@@ -1,5 +1,5 @@
-// Notices that a file which a process writes was deleted, replaced, moved away or cut, while the
-// process goes on writing where nobody will look.
+// Notices that the file which a process writes was deleted, replaced, moved away or cut, while the
+// process goes on writing where no reader will look.
 //
 // Thread-safety: one thread.
 #pragma once

@@ -7,11 +7,10 @@
 // INVARIANTS
 //  H1 Line n has step n (steps count from 1), however often the run was resumed.
 //  H2 Bytes after the last newline do not count. open() cuts a line that a crash left unfinished.
-//  H3 At the end of a run the lines are those of the journal, whatever was there before. After a
-//     resume the newest are, and all others lie where they should.
+//  H3 At the end of a run the lines match the journal, whatever was there before. After a resume
+//     the newest lines match, and all others lie where they should.
 //  H4 If somebody deletes, replaces or cuts the file under the run, the next line to write finds
-//  out,
-//     and the file is written anew from the journal.
+//     out, and the coordinator writes the file again from the journal.
 //
 // A loss that is not a number becomes null. history-thin.jsonl beside it: thin_history.h.
 //
@@ -55,16 +54,16 @@ class History {
   // REQUIRES: step.step == lines(). Visible to readers after flush().
   void append(const StepEntry& step);
   Status flush();
-  // Appends what is missing up to `end`, and flushes now and then.
+  // Appends the missing lines up to `end`, and flushes now and then.
   Status fill(Step end, const Steps& steps);
   bool is_pending() const { return pending_lines_ > 0; }  // there is something to flush
   // Whether the file is where it was, as it was after the last flush().
   bool is_whole() const;
-  // Writes what is missing. REQUIRES: all lines are in the journal.
+  // Writes the missing lines. REQUIRES: all lines are in the journal.
   Status restore(const Steps& steps);
-  // Cuts where a line is not that of the journal's step, and writes those up to `end` anew. False:
-  // all were right. Compares the lines of `pieces` by their hashes, or not at all if not
-  // `reads_all`. REQUIRES: everything is flushed.
+  // Cuts the file where a line does not match the journal's step, and writes the lines up to `end`
+  // again. False if all lines were right. Compares the lines of `pieces` by their hashes, or not at
+  // all if not `reads_all`. REQUIRES: everything is flushed.
   Result<bool> correct(Step end, const Steps& steps, const std::vector<StepPiece>& pieces = {},
                        bool reads_all = true);
   // Cuts as open() does. REQUIRES: everything is flushed.

@@ -5,12 +5,11 @@
 //  J1 commit() is all or nothing. After a crash at any point, load() gives the result of a prefix
 //     of the commits, and the prefix includes every commit that returned ok.
 //  J2 After an error every later commit returns the same error. The journal never repeats a failed
-//     write or fsync, because nobody knows what reached the disk. The coordinator stops.
+//     write or fsync, because the program cannot know what reached the disk. The coordinator stops.
 //  J3 A journal has a random lineage id from its creation on, numbers its commits from 1, and
-//  chains
-//     a digest over them (journal_chain.h). So two journals are never taken for each other, and one
-//     that has lost commits shows: something outside has seen a later commit (journal_head.h, and
-//     the manifests of checkpoints).
+//     chains a digest over them (journal_chain.h). So Lockstep never takes one journal for another,
+//     and notices one that has lost commits: something outside has seen a later commit
+//     (journal_head.h, and the manifests of checkpoints).
 //
 // Thread-safety: one thread.
 #pragma once
@@ -45,13 +44,14 @@ struct JournalMark {
 enum class JournalCheck : uint8_t {
   kNone,      // another check has just found it in order
   kWhole,     // reads everything: for proofs, and before a journal is given up
-  kOpenPart,  // all but the steps of closed pieces, which are checked when somebody reads them
+  kOpenPart,  // all but the steps of closed pieces, which their readers check
 };
 
 // Later than any step; fits into a signed number.
 inline constexpr Step kNoStep = std::numeric_limits<int64_t>::max();
 
-// What a new term must know. Steps and records are not in it, because they grow with the run.
+// The facts that a new term must know. Steps and records are not in it, because they grow with the
+// run.
 struct JournalContents {
   JournalMark mark;
   std::optional<JournalMark> head;      // what the last writer in the run directory left
@@ -86,7 +86,7 @@ class Journal {
   // After the last commit.
   virtual JournalMark mark() const = 0;
 
-  // kInternal if its files are not where they were: nobody would find what commit() writes.
+  // kInternal if its files are not where they were: no reader would find what commit() writes.
   virtual Status look() { return Status::ok(); }
 
   virtual Result<JournalContents> load() = 0;

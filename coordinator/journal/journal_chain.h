@@ -6,10 +6,10 @@
 //   digest    chained: hash(digest before, sequence, content)
 //
 // Triggers that live as long as the connection keep `content`: they add the hash of a row that
-// comes and subtract that of a row that goes, whatever statement does it. So a commit costs what it
-// changes. A check of everything reads the file once. A check of the open part takes the sums of
-// closed pieces of steps (step_piece.h) from their summaries, so its cost does not grow with the
-// run (adr/0016).
+// comes and subtract the hash of a row that goes, whatever statement does it. So a commit costs
+// what it changes. A check of everything reads the file once. A check of the open part takes the
+// sums of closed pieces of steps (step_piece.h) from their summaries, so its cost does not grow
+// with the run (adr/0016).
 //
 // INVARIANTS
 //  H1 A flipped bit in a row, a lost row and a row that somebody edited make check(kWhole) fail,

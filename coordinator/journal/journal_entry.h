@@ -1,5 +1,5 @@
-// What decide() wants durable. Each entry is a row of a table (journal_schema.h). All entries of
-// one turn of the loop are one commit.
+// The facts that decide() wants durable. Each entry is a row of a table (journal_schema.h). All
+// entries of one turn of the loop are one commit.
 //
 // Thread-safety: plain values.
 #pragma once
@@ -82,7 +82,7 @@ struct RecordsEntry {
   std::vector<wire::StepRecord> records;
 };
 
-// Of a model with metrics of its own (wire::Metric).
+// A value of a model with metrics of its own (wire::Metric).
 struct MetricValue {
   std::string name;
   double value = 0;
@@ -117,7 +117,7 @@ struct EvalEntry {
   double loss = 0;
   std::optional<uint64_t> top5 = {};  // none: fewer than 10 classes, tokens, or an older journal
   std::optional<double> lr = {};      // of the last step before it; none: an older journal
-  bool no_accuracy = false;           // as in StepEntry, likewise the metrics
+  bool no_accuracy = false;           // as in StepEntry; `metrics`, too
   std::vector<MetricValue> metrics = {};
 };
 

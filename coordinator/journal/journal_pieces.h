@@ -2,7 +2,7 @@
 //
 // The transaction that writes the last step of a piece closes it. A transaction that cuts the
 // lineage, or writes a step of a closed piece again, opens the pieces from there on again
-// (journal_writer.cc). So after a crash steps and pieces are those of the same commit.
+// (journal_writer.cc). So after a crash steps and pieces come from the same commit.
 //
 // Internal to the SQLite journal. Thread-safety: one thread for a Database.
 #pragma once

@@ -13,15 +13,15 @@ namespace lockstep::coordinator {
 inline constexpr uint64_t kJournalVersion = 7;
 inline constexpr uint64_t kOldestJournalVersion = 4;
 
-// Version 5. What else a rank reported of an evaluation: lockstep.wire.EvalReport. A table of its
-// own, so a journal that gets it keeps its rows and their checksum.
+// Version 5. The rest of a rank's report of an evaluation: lockstep.wire.EvalReport. It is a table
+// of its own, so a journal that gets it keeps its rows and their checksum.
 inline constexpr char kEvalReportsTable[] = R"sql(
 CREATE TABLE eval_reports(step INTEGER, generation INTEGER, report BLOB NOT NULL,
                           PRIMARY KEY(step, generation)) WITHOUT ROWID;
 )sql";
 
-// Version 6. What a step has beyond the columns of `steps`: lockstep.wire.StepRecord with nothing
-// else in it. No row: nothing. A table of its own for the same reason.
+// Version 6. The part of a step beyond the columns of `steps`: lockstep.wire.StepRecord with
+// nothing else in it. No row: nothing. It is a table of its own for the same reason.
 inline constexpr char kStepReportsTable[] = R"sql(
 CREATE TABLE step_reports(step INTEGER, generation INTEGER, report BLOB NOT NULL,
                           PRIMARY KEY(step, generation)) WITHOUT ROWID;

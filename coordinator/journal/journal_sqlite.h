@@ -36,7 +36,8 @@ Result<JournalContents> peek_journal(const std::string& path,
                                      const AliveFn& alive = {});
 
 // For tools, when no coordinator lives; commit() is an error. kNoInput if there is no journal.
-// kUsage if another version wrote it, or nobody ever wrote to it. kBadData if it is damaged.
+// kUsage if another version wrote it, or no coordinator ever wrote to it. kBadData if it is
+// damaged.
 Result<std::unique_ptr<Journal>> read_sqlite_journal(const std::string& path,
                                                      JournalCheck check = JournalCheck::kWhole);
 

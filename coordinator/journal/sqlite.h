@@ -50,7 +50,7 @@ class Database {
   // for every other call), kInternal for I/O.
   static Result<std::unique_ptr<Database>> open(const std::string& path);
   // For reading the file of a process that has ended. Changes no byte of it. kNoInput if it does
-  // not exist. REQUIRES: nobody has it open or opens it meanwhile.
+  // not exist. REQUIRES: no process has it open or opens it meanwhile.
   static Result<std::unique_ptr<Database>> open_for_reading(const std::string& path);
   ~Database();
   Database(const Database&) = delete;

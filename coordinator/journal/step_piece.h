@@ -7,7 +7,7 @@
 //
 // INVARIANTS
 //  P1 Pieces follow each other from step 0 on, without a gap.
-//  P2 The bins of a piece are as wide as those of the curves of a run of `last` steps, so that
+//  P2 The bins of a piece are as wide as the bins of the curves of a run of `last` steps, so that
 //     curves from pieces have the same bins as curves from rows.
 //
 // Thread-safety: plain values and pure functions.
@@ -69,10 +69,10 @@ struct StepTotals {
   StepTally steady;
   Generation generation = 0;          // of the last step
   uint32_t cold_left = kWarmUpSteps;  // steps of it that are still to come and do not count
-  // Of all steps. One that took much longer than usual counts as long as usual: its processes stood
-  // still meanwhile.
+  // The time of all steps. A step that took much longer than usual counts as long as usual, because
+  // its processes stood still meanwhile.
   uint64_t useful_us = 0;
-  uint64_t usual_us = 0;  // of a step lately
+  uint64_t usual_us = 0;  // the usual time of a step lately
 
   void add(const StepEntry& step);
   bool operator==(const StepTotals&) const = default;

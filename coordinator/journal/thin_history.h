@@ -4,10 +4,10 @@
 //   {"step":200,"steps":100,"epoch":0,"loss":2.31,"loss_min":2.1,"loss_max":2.5,"lr":0.001,
 //    "samples":12800,"skipped":0,"bytes":12790,"crc":1234567}
 //
-// `step` is the last step of the line, `steps` how many it sums up, `loss` the mean of those that
-// are numbers (null: none is), `lr` that of the last step, `metrics` as `loss`. `bytes` is where
-// history.jsonl goes on after the step. `crc` is the CRC-32C of the line up to its comma, after
-// that of the line before.
+// `step` is the last step of the line, `steps` how many it sums up, `loss` the mean of the losses
+// that are numbers (null: none is), `lr` the last step's, `metrics` as `loss`. `bytes` is where
+// history.jsonl goes on after the step. `crc` is the CRC-32C of a text: the decimal number `crc` of
+// the line before (0 for the first line), then the line up to the comma before "crc".
 //
 // The file follows from the text of history.jsonl alone. The coordinator appends to history.jsonl
 // first, and cuts history.jsonl first.
@@ -15,9 +15,9 @@
 // INVARIANTS
 //  N1 After follow() the file has a line for each whole hundred of the history's steps, whatever
 //     was there before: it keeps lines that have their check and lie in the history, and makes the
-//     others anew from history.jsonl.
+//     others again from history.jsonl.
 //  N2 If somebody deletes or replaces the file under the run, the next line to write finds out, and
-//     the file is made anew.
+//     the coordinator makes the file again.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -64,7 +64,7 @@ class ThinHistory {
   Status add(std::string_view text);
 
  private:
-  // Of the steps since the last line.
+  // Sums over the steps since the last line.
   struct Sums {
     Step steps = 0;
     uint64_t epoch = 0;

@@ -1,4 +1,4 @@
-// What the coordinator tells people and tools about a run, as JSON: /api/v1/status, /sd and
+// The coordinator's reports about a run to people and tools, as JSON: /api/v1/status, /sd and
 // summary.json.
 //
 // Thread-safety: pure functions.

@@ -1,5 +1,5 @@
-// The data of the status page beside the status: curves, generations and events, as JSON. The
-// request bounds the size, within fixed limits.
+// The data of the status page in addition to the status: curves, generations and events, as JSON.
+// The request bounds the size, within fixed limits.
 //
 // Thread-safety: pure functions.
 #pragma once

@@ -1,5 +1,5 @@
 // Where a coordinator serves HTTP. Watching never stops training: in a run that trains already, a
-// port that somebody else has taken is no reason to end.
+// port that another program has taken is no reason to end.
 //
 //   open() ──▶ the wanted address ──▶ serves there
 //                 │ taken, and the run trains already
@@ -35,7 +35,7 @@ class HttpDoor {
   // An error only if the run does not train yet.
   Status open(const rpc::Address& wanted, bool trains_already);
 
-  // With the real port; what was wanted if nothing is served now.
+  // The address with the real port, or the wanted address while no server runs.
   rpc::Address address() const { return server_ ? server_->address() : wanted_; }
 
  private:

@@ -4,17 +4,17 @@
 //   messages, closed connections, ticks, signals ─▶ queue ─▶ turn: decide each ─▶ one commit ─▶
 //       send, append history, update metrics ─▶ (run over) write summary, wait for peers, on_end
 //
-// When a term ends and the run does not (EndTerm), nobody gets a Goodbye, the server writes no
+// When a term ends and the run does not (EndTerm), no peer gets a Goodbye, the server writes no
 // summary, and on_term_end comes at once.
 //
 // Between two turns the server folds old records in the journal (fold.h), a few at every tick.
 //
 // INVARIANTS
 //  V1 No action leaves before the commit of its turn has returned ok.
-//  V2 After a failed commit the server decides nothing any more. It tells everybody that the
+//  V2 After a failed commit the server decides nothing any more. It tells every peer that the
 //     coordinator stops, and on_end comes with 70.
 //  V3 A superseded coordinator (claim.h) commits nothing and sends nothing. It closes connections,
-//     so that everybody looks for the new one, and on_end comes with 75.
+//     so that every peer looks for the new one, and on_end comes with 75.
 //  V4 Exactly one of on_term_end and on_end comes, once. on_end comes when all peers have gone,
 //     including those that were away at the end, or when the linger time is over.
 //
@@ -66,7 +66,7 @@ class RunServer {
     // The SHA-256 of the manifest of the checkpoint `name`, as it lies in the run directory.
     std::function<Result<std::string>(const std::string& name)> read_manifest = {};
   };
-  // If `state` has ended already, the server only tells it to those who ask, for a while.
+  // If `state` has ended already, the server only tells the end to peers that ask, for a while.
   RunServer(Parts parts, Options options, State state, EarlierTerms earlier = {});
   ~RunServer();
 
@@ -77,7 +77,7 @@ class RunServer {
 
   void stop(const std::string& why);  // a signal
 
-  // Sends everybody a sign of life.
+  // Sends every peer a sign of life.
   void beat();
 
   // Call it regularly, because there may be much time between two commits. True if another

@@ -18,7 +18,7 @@
 
 namespace lockstep::coordinator {
 
-inline constexpr int64_t kReturnMs = 5'000;  // after it everybody has found a new coordinator
+inline constexpr int64_t kReturnMs = 5'000;  // after it every peer has found a new coordinator
 
 struct RunServer::Impl {
   Impl(Parts p, Options o, State s, EarlierTerms earlier)

@@ -1,5 +1,5 @@
-// What decide() wants done. The adapter first commits all Persist actions of a turn as one
-// transaction. Then it performs the other actions in order. So no message that depends on the
+// The actions that decide() wants done. The adapter first commits all Persist actions of a turn as
+// one transaction. Then it performs the other actions in order. So no message that depends on the
 // journal leaves before the commit has returned.
 //
 // Thread-safety: plain values.
@@ -50,12 +50,12 @@ struct LogLine {
 
 // The last action of a term whose members cannot continue the lineage from their state. The next
 // term begins from the newest checkpoint on disk, in the same process (begin.h,
-// BeginMode::kNextTerm). No member gets a Goodbye: connections close, and members register anew.
+// BeginMode::kNextTerm). No member gets a Goodbye: connections close, and members register again.
 struct EndTerm {
   std::string message;
 };
 
-// The last action of a run. A Goodbye to everybody comes before it.
+// The last action of a run. A Goodbye to every peer comes before it.
 struct EndRun {
   int exit_code = 0;
   std::string message;

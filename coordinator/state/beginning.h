@@ -1,5 +1,5 @@
-// What a term begins with, from the journal and the checkpoints on disk (term.h). It links these
-// files, which decide() never sees, with the State.
+// The values with which a term begins, from the journal and the checkpoints on disk (term.h). It
+// links these files, which decide() never sees, with the State.
 //
 // Thread-safety: plain values.
 #pragma once
@@ -20,7 +20,8 @@
 namespace lockstep::coordinator {
 
 // A generation that was training when the coordinator died. Its members train on. The new
-// coordinator takes over: it waits for them to register, and judges nobody before the grace time.
+// coordinator takes over: it waits for them to register, and judges no member before the grace
+// time.
 struct LivingGeneration {
   struct Planned {
     Generation generation = 0;
@@ -31,7 +32,7 @@ struct LivingGeneration {
   wire::Start start;              // as the old coordinator pushed it
   LedgerRow row;                  // open
   std::vector<LedgerRow> closed;  // surviving rows before it that end after `completed`
-  // What the members of `closed` rows applied in them, and still hold records of.
+  // The steps that the members of `closed` rows applied in them, and still hold records of.
   std::map<MemberId, std::vector<WorkedSteps>> worked;
   std::vector<MemberEntry> members;      // of `start` and of `planned`
   std::map<MemberId, uint64_t> batches;  // the newest batch of each member in the journal
@@ -40,7 +41,7 @@ struct LivingGeneration {
   std::optional<Planned> planned;  // state kPlanned in the journal
 };
 
-// What this term begins with, from the journal and the checkpoints on disk (resume.h).
+// The values with which this term begins, from the journal and the checkpoints on disk (resume.h).
 struct Beginning {
   std::string run_id;
   std::string lineage_id;

@@ -1,4 +1,4 @@
-// What the coordinator knows about checks for silent corruption (corruption.h). Part of State.
+// The coordinator's knowledge of checks for silent corruption (corruption.h). Part of State.
 //
 // Thread-safety: plain values.
 #pragma once

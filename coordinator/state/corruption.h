@@ -11,7 +11,7 @@
 //   one is outvoted    the coordinator expels its place from the run. With train.on_corruption
 //                      rollback the term ends. With continue only that worker goes, like one that
 //                      died, and the lineage is tainted
-//   no majority        the coordinator journals all values and expels nobody; the term ends
+//   no majority        the coordinator journals all values and expels no member; the term ends
 // The next term begins from the newest checkpoint at or before the last agreement. The journal has
 // this limit, so it holds in a new process, too. When the next term reaches the step of a check
 // without majority again, decide() compares both attempts (check_finding.h):
@@ -28,8 +28,7 @@
 //  C3 With `continue`, checkpoints that an outvoted worker wrote since the last agreement do not
 //     count.
 //  C4 A checkpoint does not count before the members of its generation have agreed on the weights
-//  of
-//     its step, if they still can. So no run ends with weights on which its members disagree.
+//     of its step, if they still can. So no run ends with weights on which its members disagree.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -44,7 +43,7 @@ namespace lockstep::coordinator {
 
 // Whether members compare their weights (train.check_every).
 bool is_checking(const Options& options);
-// Whether they also compare what they compute: only if all must compute the same bits.
+// Whether members also compare what they compute: only if all must compute the same bits.
 bool compares_work(const Options& options);
 
 CheckHistory check_history(const JournalContents& contents);

@@ -1,5 +1,5 @@
-// What the coordinator concludes from evaluations: which checkpoint is the best, and whether the
-// run ends before its last step (train.patience).
+// The coordinator's conclusions from evaluations: which checkpoint is the best, and whether the run
+// ends before its last step (train.patience).
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -17,22 +17,23 @@ using EvalEntries = std::map<Step, EvalEntry>;
 
 EvalMark mark_of(const EvalEntry& eval);
 
-// Of the evaluations until `step`; `kept` of those with one of `checkpoints`.
+// The track of the evaluations until `step`. Its `kept` is the best one with one of `checkpoints`.
 EvalTrack track_until(Step step, const EvalEntries& evals,
                       const std::vector<CheckpointEntry>& checkpoints, const Options& options);
 
-// After so many applied steps the run ends, as far as `completed` steps and their evaluations tell:
-// options.total_steps, or where patience is at its end. An evaluation counts once every member has
-// reported the steps before it, because then those before it are known, too.
+// The number of applied steps after which the run ends, as far as `completed` steps and their
+// evaluations tell: options.total_steps, or where patience is at its end. An evaluation counts once
+// every member has reported the steps before it, because then the evaluations before it are known,
+// too.
 //
-// The generation began after `from` steps, and nobody ends before: a resume with less patience
-// than the run had finds evaluations behind it that would have ended it long ago.
+// The generation began after `from` steps, and the run ends at no earlier step: a resume with less
+// patience than the run had finds past evaluations that would have ended it long ago.
 Step end_step(const EvalEntries& evals, Step completed, Step from, const Options& options);
 inline Step end_step(const State& state, const Options& options) {
   return end_step(state.evals, state.completed, state.resume.step, options);
 }
 
-// What comes after `step` applied steps, of which every evaluation before is known.
+// The phase after `step` applied steps. Every evaluation before them is known.
 Phase phase_after(Step step, const EvalEntries& evals, const Options& options);
 
 // The complete checkpoint with the best evaluation among those until `step`; null if none has an
@@ -40,13 +41,13 @@ Phase phase_after(Step step, const EvalEntries& evals, const Options& options);
 const CheckpointEntry* best_checkpoint(const std::vector<CheckpointEntry>& checkpoints,
                                        const EvalEntries& evals, BestBy by, Step step);
 
-// The complete checkpoint from which a run comes to its best evaluation until `step`: that of the
-// evaluation itself or, if it was lost with its writer, the newest before it. Null if there is
-// none.
+// The complete checkpoint from which a run comes to its best evaluation until `step`: the
+// checkpoint of the evaluation itself or, if it was lost with its writer, the newest before it.
+// Null if there is none.
 const CheckpointEntry* way_to_best(const std::vector<CheckpointEntry>& checkpoints,
                                    const EvalEntries& evals, BestBy by, Step step);
 
-// The best of the evaluations until `step`; of step 0 if there is none.
+// The best of the evaluations until `step`, or a mark of step 0 if there is none.
 EvalMark best_evaluation(const EvalEntries& evals, BestBy by, Step step);
 
 }  // namespace lockstep::coordinator

@@ -3,8 +3,8 @@
 //
 // Frozen: seed, dataset fingerprints and sizes, order version, transforms, G, V, model, numerics,
 // precision and loss scaling, threads, evaluation batch, optimizer (without its learning rate).
-// Of a script, too: what it says of itself (Register.identity), each key with "script." before it.
-// Free to change, and recorded with every term: length, learning rate and schedule, workers,
+// For a script also its statements about itself (Register.identity), each key with "script." before
+// it. Free to change, and recorded with every term: length, learning rate and schedule, workers,
 // checkpoints, metrics, bucket size. The data may move, because its fingerprint identifies it.
 //
 // Thread-safety: pure functions.
@@ -72,9 +72,9 @@ Result<std::vector<MixedPart>> stored_parts(const std::vector<IdentityEntry>& id
 // missing or not a number.
 Result<wire::DataFacts> stored_facts(const std::vector<IdentityEntry>& stored);
 
-// What a script says of itself, as the journal keeps it.
+// A script's statements about itself, in the form that the journal keeps.
 std::vector<IdentityEntry> script_identity(const wire::Register& said);
-// The same from the journal, in its order; empty: no script has said anything yet.
+// The same from the journal, in its order. Empty: no script has said anything yet.
 std::vector<IdentityEntry> script_identity(const std::vector<IdentityEntry>& stored);
 
 }  // namespace lockstep::coordinator

@@ -30,7 +30,7 @@ struct LossWatch {
   std::optional<BadLoss> bad;                  // found in this turn; the run or the term ends
 };
 
-// What is wrong with the loss of the step. Nothing if the loss is like those before.
+// The fault in the loss of the step, in words. Nothing if the loss is like the losses before.
 std::optional<std::string> wrong_with_loss(const LossWatch& watch, const wire::TrainSpec& train,
                                            const StepEntry& step);
 

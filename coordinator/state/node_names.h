@@ -25,7 +25,7 @@ class NodeNames {
   Given give(const std::string& name, const std::string& machine,
              const std::function<bool(const std::string& node)>& is_vacant);
 
-  // What an earlier coordinator of the run has given.
+  // Takes over a name that an earlier coordinator of the run has given.
   void restore(const std::string& node, const std::string& machine) { machines_[node] = machine; }
 
  private:

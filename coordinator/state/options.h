@@ -1,5 +1,5 @@
-// What decide() knows besides the state and the event: the resolved job, and deadlines. Fixed for
-// one term. Plain values, no I/O.
+// All that decide() knows besides the state and the event: the resolved job, and deadlines. It is
+// fixed for one term. Plain values, no I/O.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Options {
   wire::DataFacts facts;                // every member's data must match these, unless `open`
   std::string run_dir;                  // absolute, as in messages
   std::vector<IdentityEntry> identity;  // frozen when the first generation starts
-  std::vector<IdentityEntry> script;    // of it, what a script says of itself; empty: not known
+  std::vector<IdentityEntry> script;    // its part that a script says of itself; empty: not known
   RunShape shape;                       // from job and facts
   uint64_t total_steps = 0;             // the run ends after so many applied steps
 
@@ -41,8 +41,8 @@ struct Options {
   int64_t end_timeout_ms = 120'000;  // from the final checkpoint, or the writer's Leave, on
 
   // The workers have to say first what the run is (decide/open_term.h). Until then `shape` and
-  // `total_steps` are stand-ins that nobody may show: of an open batch a sample a slot, of open
-  // facts a step an epoch.
+  // `total_steps` are stand-ins that no report may show: one sample a slot for an open batch, one
+  // step an epoch for open facts.
   bool is_open_term() const { return is_batch_open() || is_script_open(); }
   bool is_batch_open() const { return job.train().global_batch() == 0; }
   bool is_script_open() const { return is_script(job.model()) && script.empty(); }
@@ -52,9 +52,9 @@ struct Options {
 // Takes deadlines and sizes from the job. REQUIRES: the job's shape is valid, slots are resolved.
 Options make_options(const wire::JobSpec& job, const wire::DataFacts& facts, std::string run_dir);
 
-// The same of a run that may have begun before: V, G, the facts of a script's data and what it says
-// of itself come from the journal where job and facts leave them open. `stored`: the identity in
-// the journal. kBadData if the journal does not know the data of a run that has begun.
+// Does the same for a run that may have begun before: V, G, the facts of a script's data and what
+// it says of itself come from the journal where job and facts leave them open. `stored`: the
+// identity in the journal. kBadData if the journal does not know the data of a run that has begun.
 Result<Options> resolve_options(wire::JobSpec job, wire::DataFacts facts,
                                 const std::vector<IdentityEntry>& stored, std::string run_dir);
 

@@ -1,5 +1,5 @@
-// What became of an event that decide() judged: one value per outcome. Tests assert it, and the log
-// prints it.
+// The outcome of an event that decide() judged, one value each. Tests assert it, and the log prints
+// it.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace lockstep::coordinator {
 
 enum class Reason : uint8_t {
   kNothingDue,   // a tick, and no deadline had passed
-  kClockJumped,  // the coordinator itself was asleep, so it judges nobody this time
+  kClockJumped,  // the coordinator itself was asleep, so it judges no member this time
   kHeard,        // liveness or progress noted
   kIgnored,      // true, but changes nothing (an old connection, an unknown process)
 
@@ -26,7 +26,7 @@ enum class Reason : uint8_t {
   kRegrouped,          // the next generation is prepared without the dead
   kStandbyDied,        // the dead member was not in the generation
   kAwaitsReplacement,  // a member died before training began; the run waits for others
-  kAwaitsProof,        // nobody holds the state; an agent may start a worker again
+  kAwaitsProof,        // no member holds the state; an agent may start a worker again
   kSwitched,           // a planned change took effect
   kDrainRequested,     // the next planned change leaves the member out
   kDrained,            // left out; waits for its Goodbye

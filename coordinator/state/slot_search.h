@@ -1,6 +1,6 @@
-// The search behind assign_slots() (slots.h): of all ways to cut [0, slots) into runs, one for each
-// owner, the one with the fewest partials; of those with equally many, the one in which the owners
-// of each node together hold the fewest complete subtrees.
+// The search that assign_slots() uses (slots.h). From all ways to cut [0, slots) into runs, one for
+// each owner, it finds the one with the fewest partials. If several have equally few, it takes the
+// one in which the owners of each node together hold the fewest complete subtrees.
 //
 // Thread-safety: a pure function.
 #pragma once

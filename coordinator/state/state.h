@@ -4,7 +4,7 @@
 //        ▲                           │  ▲   ▲ │                    │  │  ▲ │
 //        └─ first start, one died ───┘  └───┼─┘ death: g+1         │  └──┘ planned change, switched
 //                                           └───── death ──────────┘
-//   kPrepared, kStarted ─nobody holds the state, or nothing can prove a step─▶ kTermEnded
+//   kPrepared, kStarted ─no member holds the state, or nothing can prove a step─▶ kTermEnded
 //
 // A run that ended never comes back. After kTermEnded the next term begins from the newest
 // checkpoint, in the same process, with a new State.
@@ -30,9 +30,10 @@
 //                       no row covers are acknowledged and not kept
 //   Eval, Checkpoint    the same; only the present writer hears what to delete
 //   CheckReport         of the started generation, or of an older one while its check is pending
-//   Leave, PeerSuspect  kStarted, of exactly the started generation. Of the one before, from a
-//                       member that has not crossed the boundary of a switch yet. FAILED any time.
-//                       A leaver's DRAINED proves no switch and is void with the next prepare.
+//   Leave, PeerSuspect  kStarted, of exactly the started generation. A member that has not crossed
+//                       the boundary of a switch yet may send them of the one before. FAILED any
+//                       time. A leaver's DRAINED proves no switch and is void with the next
+//                       prepare.
 //   DrainRequest        any time
 //   WorkerExit,         any time, and repeatedly: they are proofs about a process, and member ids
 //   AgentHello.living   are never used twice
@@ -150,10 +151,10 @@ struct KnownAgent {
   std::string metrics_address;
   std::set<uint32_t> living;   // its pids when it connected, without those reported as ended
   int64_t since_ms = 0;        // when it connected
-  std::set<uint32_t> awaited;  // those of `living` that have not registered yet
+  std::set<uint32_t> awaited;  // pids of `living` that have not registered yet
 };
 
-// What all members must have in common. The first member of the term sets it.
+// The layout that all members must share. The first member of the term sets it.
 struct Layout {
   MemberId member = 0;
   std::vector<std::string> fingerprint;
@@ -199,7 +200,7 @@ struct Suspicion {
 struct Hang {
   Step step = 0;  // the step in work
   MemberId member = 0;
-  MemberId next_member = 0;  // of State, then: who has a smaller id may have hung at the same time
+  MemberId next_member = 0;  // State's then: smaller ids may have hung at the same time
   std::string who;           // for people
 };
 
@@ -228,15 +229,15 @@ struct Bar {
   uint32_t times = 0;
 };
 
-// What a term leaves to the next one of the same process. The journal does not have it. A new
-// process learns the casualties when agents report the exits again, and bars by another eviction.
-// It does not learn which of them hung.
+// The knowledge that a term leaves to the next one of the same process. The journal does not have
+// it. A new process learns the casualties when agents report the exits again, and bars by another
+// eviction. It does not learn which of them hung.
 struct Experience {
   uint32_t fruitless = 0;  // beginnings in a row after which no step was completed
   std::vector<Casualty> casualties;
   std::map<std::pair<std::string, uint32_t>, Hang> hung;  // (node, pid), until their exits are told
   std::map<Place, Bar> barred;
-  // (node, pid) → Member.process of those that were declared dead and whose end nobody has proven.
+  // (node, pid) → Member.process of members that were declared dead and whose end is not proven.
   std::map<std::pair<std::string, uint32_t>, uint64_t> left_over;
 };
 
@@ -260,8 +261,8 @@ struct State {
   std::string state_hash;  // of the state that the run's script makes; empty: not known
   uint32_t wanted_workers = 0;                      // from a command; 0: as in the job
   std::map<std::string, uint32_t> workers_of_node;  // how many each agent should keep running
-  // Nodes that keep none because the run was given fewer: how many they kept before. Not those that
-  // were drained, or never had any.
+  // Nodes that keep no workers because the run was given fewer, with the number that they kept
+  // before. Drained nodes, and nodes that never had workers, are not in it.
   std::map<std::string, uint32_t> emptied;
   // Members that a command told to leave, until their processes have ended.
   std::set<MemberId> ordered_to_leave;
@@ -307,7 +308,7 @@ struct State {
   std::optional<Suspicion> suspicion;
   Step fruitful_to = 0;             // the step that the newest beginning with progress came to
   std::optional<Step> unexplained;  // step in which a generation broke without a culprit
-  std::optional<Step> stood_still;  // in kPrepared, if that is because nobody went on in this step
+  std::optional<Step> stood_still;  // the step without progress that led to kPrepared, if one did
   Experience experience;
   std::optional<int64_t> brake_ms;  // since when evictions by silence are on hold
   std::optional<int64_t> lost_ms;   // since when all holders of the state are dead
@@ -325,7 +326,7 @@ struct State {
   std::optional<int64_t> stop_ms;  // when somebody asked for a stop
   std::string stop_reason;
   bool is_shrinking = false;      // stops for too few workers; the next term waits for more
-  std::optional<int64_t> end_ms;  // since when nobody waits for the writer any more
+  std::optional<int64_t> end_ms;  // since when no member waits for the writer any more
 
   int exit_code = 0;  // valid in kEnded
   std::string message;

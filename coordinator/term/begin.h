@@ -44,9 +44,9 @@ Result<wire::JobSpec> journaled_job(const std::string& run_dir);
 
 std::string job_to_json(const wire::JobSpec& job);
 
-// What a resume with this job and this data would find: true if the run is complete and its last
-// checkpoint whole, an error if the resume would be refused, false if the run has no journal or is
-// not complete. Changes no file. REQUIRES: the journal is locked.
+// Tells what a resume with this job and this data would find: true if the run is complete and its
+// last checkpoint whole, an error if the resume would be refused, false if the run has no journal
+// or is not complete. Changes no file. REQUIRES: the journal is locked.
 Result<bool> check_resume(const std::string& run_dir, const wire::JobSpec& job,
                           const wire::DataFacts& facts, Logger& logger);
 

@@ -5,8 +5,8 @@
 //   what was left out                  from the manifest
 //   losses and learning rates          from history.jsonl as far as it reaches, and from records
 //                                      in the manifest; else none
-// Evaluations, comparisons of weights and who did which step are lost. The other checkpoints are in
-// it as such that left the lineage: they stay until the run deletes old ones.
+// It lacks evaluations, comparisons of weights, and which member did which step. It lists the other
+// checkpoints as outside the lineage: they stay until the run deletes old ones.
 //
 // The new journal has a lineage id of its own. The old one stays, as journal.db.lost-N.
 //
@@ -26,8 +26,8 @@
 
 namespace lockstep::coordinator {
 
-// `name`: of a checkpoint of the run. kUsage if the journal is whole, so that nothing has to be
-// rebuilt, or if job or data are not those of the checkpoint. kNoInput if there is no such
+// `name`: the name of a checkpoint of the run. kUsage if the journal is whole, so that nothing has
+// to be rebuilt, or if job or data are not those of the checkpoint. kNoInput if there is no such
 // checkpoint. kBadData if it is damaged, or an older Lockstep wrote it.
 Status rebuild_journal(const std::string& run_dir, const std::string& name,
                        const wire::JobSpec& job, const wire::DataFacts& facts);

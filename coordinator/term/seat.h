@@ -5,8 +5,8 @@
 //   first, --resume     the newest one                              it is locked: a coordinator
 //                                                                   of this file system lives
 //   --take-over         the newest one                              another seat has the run
-//   --after TERM        a copy of the newest, journal-<TERM+1>.db   somebody was faster, or the
-//                                                                   newest has lost its end
+//   --after TERM        a copy of the newest, journal-<TERM+1>.db   another seat was faster, or
+//                                                                   the newest has lost its end
 //
 // INVARIANTS
 //  S1 Only coordinators of one seat write a journal, one at a time (its lock).

@@ -1,4 +1,4 @@
-// Who can still report which steps, where a coordinator takes over.
+// Finds which members can still report which steps when a coordinator takes over.
 //
 // Thread-safety: plain functions.
 #pragma once

@@ -17,7 +17,7 @@ namespace lockstep::trainer {
 
 class Reports {
  public:
-  // Null if nobody wants reports, or if they are impossible; the log has the reason then. The
+  // Null if Trainer wants no reports, or if they are impossible; the log has the reason then. The
   // arguments outlive the reports.
   static std::unique_ptr<Reports> start(rpc::Loop& loop, Logger& logger, const Clock& clock,
                                         std::function<std::optional<RunProgress>()> progress);

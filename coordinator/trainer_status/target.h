@@ -5,8 +5,7 @@
 //                                    v1alpha1/namespaces/NAMESPACE/trainjobs/NAME/status
 //   KUBEFLOW_TRAINER_SERVER_CA_CERT  a file: the server's certificate authority, in PEM
 //   KUBEFLOW_TRAINER_SERVER_TOKEN    a file: the job's token, a JWT that the kubelet replaces
-//   within
-//                                    the hour
+//                                    within the hour
 //
 // These facts, and those of body.h, are from kubeflow/trainer: KEP-2779 (docs/proposals),
 // pkg/runtime/framework/plugins/trainjobstatus, pkg/statusserver and pkg/apis/trainer/v1alpha1.
@@ -44,8 +43,8 @@ struct Target {
 // with the reason, for anything else.
 Result<Target> parse_url(std::string_view url);
 
-// None if nobody wants reports: the URL is not set. kConfig if the URL is invalid, or if only some
-// of the variables are set. `variable` returns the value of one, or null.
+// None if the URL is not set: Trainer wants no reports. kConfig if the URL is invalid, or if only
+// some of the variables are set. `variable` returns the value of one, or null.
 Result<std::optional<Target>> target_of(const std::function<const char*(const char*)>& variable);
 
 }  // namespace lockstep::trainer
