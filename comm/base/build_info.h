@@ -1,7 +1,8 @@
 // The sources and libraries of this build, for `lockstep version`, logs and metrics.
 //
 // Every build writes the values into a generated source (deploy/cmake/LockstepBuildInfo.cmake), so
-// the revision is that of the sources, not of the last configure. Link with lockstep_build_info.
+// the revision is the revision of the sources, not of the last configure. Link with
+// lockstep_build_info.
 //
 // Thread-safety: a pure function.
 #pragma once

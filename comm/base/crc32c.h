@@ -15,7 +15,7 @@ namespace lockstep {
 
 uint32_t crc32c(std::string_view bytes);
 
-// The CRC of bytes that come in pieces: `crc` is that of the pieces before, 0 before the first.
+// The CRC of bytes that come in pieces: `crc` is the CRC of the pieces before, 0 before the first.
 uint32_t extend_crc32c(uint32_t crc, std::string_view more);
 
 // The same by tables, on any processor.

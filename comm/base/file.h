@@ -19,8 +19,8 @@ Result<std::string> read_file(const std::string& path, size_t limit_bytes);
 // directory. Never writes through a link that somebody has put there.
 Status replace_file(const std::string& path, std::string_view content, int mode = 0644);
 
-// Creates a file that nobody else has: what is there under this name is removed first, and no link
-// is followed. The descriptor, for writing; -1 with errno.
+// Creates a file that no other process has: removes first what is there under this name, and
+// follows no link. Returns a descriptor for writing, or -1 with errno.
 int create_own_file(const std::string& path, int mode);
 
 // Syncs a directory, so that a rename in it survives a power cut.

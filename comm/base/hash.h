@@ -25,7 +25,7 @@ class Sha256 {
 
   void update(const void* data, size_t bytes);
   void update(std::string_view text) { update(text.data(), text.size()); }
-  // Of what was hashed until now; hashing may go on.
+  // The digest of the bytes so far; hashing may go on.
   Digest256 so_far() const;
   Digest256 finish();  // call once
 

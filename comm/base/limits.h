@@ -17,7 +17,7 @@ inline constexpr size_t kUnauthenticatedConnections = 64;  // at once, on the da
 inline constexpr size_t kUnprovenPeers = 1'024;    // at once, coordinator: 10,000 may come together
 inline constexpr size_t kUnprovenOfOneHost = 128;  // then its oldest makes room for others
 inline constexpr int64_t kProofPromptMs = 500;     // an unproven peer older than this makes room
-inline constexpr size_t kOwnAddresses = 65'536;    // from which somebody has proven himself
+inline constexpr size_t kOwnAddresses = 65'536;    // from which a caller has proven itself
 inline constexpr int64_t kKnockMs = 120'000;       // between two clocks, for a knock before TLS
 inline constexpr size_t kKnocksKept = 262'144;     // in twice that time
 inline constexpr size_t kTlsCallers = 16'384;      // at once, before TLS: a descriptor each
@@ -66,7 +66,7 @@ inline constexpr int kHttpDeadlineMs = 10'000;
 inline constexpr size_t kHttpConnections = 128;
 inline constexpr size_t kHttpAnswerBytes = 16 * kMib;  // read by our own client
 
-// What a script says of itself and its data when it registers
+// A script's statements about itself and its data when it registers
 inline constexpr size_t kIdentityFacts = 16'384;
 inline constexpr size_t kIdentityKeyBytes = 256;
 inline constexpr size_t kIdentityValueBytes = 4 * kKib;

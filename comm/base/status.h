@@ -25,18 +25,18 @@ enum class Code {
   kCheckpointed,  // 75: stopped on request with a checkpoint; run again to go on
   kConfig,        // 78: the configuration is valid but cannot work here
 
-  kAborted,      // somebody aborted a collective; the generation is over
+  kAborted,      // a collective was aborted; the generation is over
   kUnavailable,  // the peer cannot be reached now; another attempt may help
   kRefused,      // authentication or fencing refused; another attempt will not help
   kTimeout,      // a deadline passed
   kNoMemory,     // a device has no memory left for this; less may fit
 };
 
-// What stands in the way of a connection, for callers that advise people.
+// The obstacle to a connection, for callers that advise people.
 enum class Obstacle : uint8_t {
   kNone,         // nothing that is known, or the error is not about a connection
   kName,         // the host's name has no address
-  kPort,         // nobody listens on the port
+  kPort,         // no program listens on the port
   kCertificate,  // TLS
   kVersion,      // the peer speaks another version of the protocol
 };

@@ -18,8 +18,8 @@ namespace lockstep {
 
 // Bounds in elements, ascending, from 0 to `elements`: bucket i is [bounds[i], bounds[i + 1]).
 //
-// `tensor_bounds`: starts of tensors and the end of the last one, ascending, in elements. Those
-// that are no multiple of kCutElements never become cuts. The first cut at which a bucket holds at
+// `tensor_bounds`: starts of tensors and the end of the last one, ascending, in elements. A start
+// that is no multiple of kCutElements never becomes a cut. The first cut at which a bucket holds at
 // least `bucket_bytes` closes it, so a tensor larger than that makes a larger bucket. Errors:
 // kInternal if the bounds do not ascend or exceed `elements`, if there are no elements, or if their
 // number is no multiple of kCutElements.

@@ -19,7 +19,7 @@
 //  C1 The result depends on the slots' values only: not on ranks, backends, buckets, slices or
 //     time.
 //
-//  C2 Nobody writes another rank's memory. Ranks pull results.
+//  C2 No rank writes another rank's memory. Ranks pull results.
 //
 //  C3 A rank rewrites a published range only after begin_step() has returned ok for a later step,
 //     which waits until every peer has counted the range as read; or in a later generation.
@@ -94,7 +94,7 @@ class Collective {
   // and the number of samples only (make_step_merge).
   virtual Status begin_step(const Tag& tag, const StepMerge& merge) = 0;
 
-  // Publishes this rank's partials in `range`, and sums those of all ranks along the tree.
+  // Publishes this rank's partials in `range`, and sums the partials of all ranks along the tree.
   // Afterwards reduced()[range] holds the sum. Every rank calls it for the same ranges in the same
   // order. REQUIRES: begin_step() of this step; `range` cut at multiples of kCutElements.
   virtual Status all_reduce(const Tag& tag, const ElementRange& range) = 0;
@@ -104,8 +104,8 @@ class Collective {
   virtual const float* reduced() const = 0;
 
   // From the next begin_step() on, sums go to `sums`, `layout().elements` floats that no peer
-  // reads: the caller may change what is reduced() there. It outlives the Collective. Who cannot
-  // sum there ignores it, and reduced() is elsewhere.
+  // reads: the caller may change what is reduced() there. It outlives the Collective. A backend
+  // that cannot sum there ignores it, and reduced() is elsewhere.
   virtual void sum_into(float* sums) { (void)sums; }
 
   // Sends root's `data` to everyone.
@@ -117,9 +117,9 @@ class Collective {
 
   virtual Status barrier(const Tag& tag) = 0;
 
-  // Makes the next all_reduce() check one slice of its sum. `owner`, who sums the slice, and the
-  // checking ranks (cross_check.h) each hash their own sum. Each rank may call it or not; nobody
-  // waits for it.
+  // Makes the next all_reduce() check one slice of its sum. `owner`, the rank that sums the slice,
+  // and the checking ranks (cross_check.h) each hash their own sum. Each rank may call it or not;
+  // no rank waits for it.
   virtual void check_next_sum(uint32_t owner) = 0;
   // The hash of the last checked slice. Nothing if this rank has no part in the check, or cannot
   // read the partials again.

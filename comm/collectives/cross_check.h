@@ -1,5 +1,6 @@
-// Who checks whose work, and how ranks compare results. A member does its own share of a step. The
-// next two ranks repeat one piece of it. Three results are enough to name the wrong one.
+// Says which rank checks whose work, and how ranks compare results. A member does its own share of
+// a step. The next two ranks repeat one piece of it. Three results are enough to name the wrong
+// one.
 //
 // Thread-safety: pure functions.
 #pragma once

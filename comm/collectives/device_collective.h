@@ -1,4 +1,4 @@
-// A Collective over gradient buffers in device memory. all_reduce() only enqueues, behind earlier
+// A Collective over gradient buffers in device memory. all_reduce() only enqueues, after earlier
 // work of the device. The host reads results after wait_for_sums().
 //
 // Thread-safety: as Collective says.
@@ -27,12 +27,12 @@ struct DeviceGeneration {
 
 class DeviceCollective : public Collective {
  public:
-  // Returns when all earlier all_reduce() calls of the step have run on the device, with their hash
-  // (operations_hash.h). The sums may still be worthless, because a peer's abort lets operations
-  // return as if they had finished, and because ranks may have been in different operations. So
-  // nobody applies them before every rank has agreed: by an operation of the host's Collective that
-  // each rank begins after its own wait, with Tag::device_operations. kAborted if the generation
-  // was closed meanwhile or the devices' connection failed.
+  // Waits until all earlier all_reduce() calls of the step have run on the device, and returns
+  // their hash (operations_hash.h). The sums may still be worthless, because a peer's abort lets
+  // operations return as if they had finished, and because ranks may have been in different
+  // operations. So no rank applies them before every rank has agreed: by an operation of the host's
+  // Collective that each rank begins after its own wait, with Tag::device_operations. kAborted if
+  // the generation was closed meanwhile or the devices' connection failed.
   virtual Result<uint64_t> wait_for_sums() = 0;
 };
 

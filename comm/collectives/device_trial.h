@@ -4,14 +4,14 @@
 //    └───────────────────────┴───────────────────────────┴──────▶ the host sums
 //
 // Each question is an all_gather over the host's Collective, so all members of a generation take
-// the same way. The bucket's values are made up, and every rank knows those of all: it adds them
-// itself, along the tree, and compares bit by bit. Values of fast numerics are whole numbers, whose
-// sum is the same in any order.
+// the same way. The bucket's values are made up, and every rank knows the values of all: it adds
+// them itself, along the tree, and compares bit by bit. Values of fast numerics are whole numbers,
+// whose sum is the same in any order.
 //
 // INVARIANTS
 //  V1 A trial ends within `limit_ms`, and touches the host's Collective by its questions only: the
 //     abort of a device's connection does not reach it.
-//  V2 What failed once is never tried again in this process, nor in a generation with one member
+//  V2 After a failure there is no other trial in this process, nor in a generation with one member
 //     that knows of it. So a failure costs its time once in a run. A failure that a new process
 //     would meet again is given to `remember`: wrong bits, and errors of this rank's own device,
 //     before any trial was right.
@@ -61,7 +61,7 @@ class DeviceTrial {
     int limit_ms = limits::kDeviceTrialMs;
     DevicePlace place;
     std::string library;                                   // its version
-    std::function<void(const std::string&)> note;          // what came of it, when that changes
+    std::function<void(const std::string&)> note;          // gets the outcome, when it changes
     std::function<void(const std::string& why)> remember;  // V2; may be empty
   };
 
@@ -85,7 +85,7 @@ class DeviceTrial {
 
   const Parts parts_;
   std::string own_why_;  // why this rank has nothing to connect; empty: it has
-  std::string why_;      // who failed in a trial, and why; empty: nobody has
+  std::string why_;      // which rank failed in a trial, and why; empty: none
   bool has_summed_ = false;
   std::string noted_;
 };

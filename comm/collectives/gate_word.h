@@ -1,7 +1,7 @@
 // One 64-bit word of device memory that decides whether a step may change the boundary state.
 //
-// An aborted collective returns as if it had finished, and work enqueued behind it runs. So nothing
-// behind a collective may touch parameters before it has passed this gate (nccl/README.md):
+// An aborted collective returns as if it had finished, and work enqueued after it runs. So no work
+// after a collective may touch parameters before it has passed this gate (nccl/README.md):
 //
 //     bit 63: closed      bits 0..62: steps let through so far
 //
@@ -34,8 +34,7 @@ LOCKSTEP_HOST_DEVICE uint64_t steps_let_through(uint64_t word) {
 // Atomics has: static uint64_t compare_and_swap(uint64_t* word, uint64_t expected, uint64_t next);
 //              static uint64_t fetch_or(uint64_t* word, uint64_t bits);   both return the old value
 
-// True if `step` (0-based) may be applied: all steps before it passed, and nobody has closed the
-// gate.
+// True if `step` (0-based) may be applied: all steps before it passed, and the gate is not closed.
 template <typename Atomics>
 LOCKSTEP_HOST_DEVICE bool pass_gate(uint64_t* word, uint64_t step) {
   return Atomics::compare_and_swap(word, step, step + 1) == step;

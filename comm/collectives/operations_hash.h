@@ -1,11 +1,12 @@
-// A hash of all operations that a rank's device has enqueued in a step, in their order: what ranks
-// compare instead of every single tag (C4). The rank puts the hash into the tag of the operation
+// A hash of all operations that a rank's device has enqueued in a step, in their order. Ranks
+// compare it instead of every single tag (C4). The rank puts the hash into the tag of the operation
 // that reduces the control section of the step, after the device's sums are there. Ranks whose
 // hashes differ get an error there, and nothing of the step is applied.
 //
-// One comparison a step suffices: nobody uses a device's sum before the control section of its step
-// is reduced, and every rank reduces it, even one without slots. Ranks that disagree about sizes
-// may block on the device before they come to it. Then the hang timeout closes the generation.
+// One comparison a step suffices: no rank uses a device's sum before the control section of its
+// step is reduced, and every rank reduces it, even one without slots. Ranks that disagree about
+// sizes may block on the device before they come to it. Then the hang timeout closes the
+// generation.
 //
 // Thread-safety: one thread at a time.
 #pragma once

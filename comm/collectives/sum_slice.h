@@ -15,7 +15,7 @@ namespace lockstep {
 using LeafAt = std::function<const float*(const Leaf&)>;
 
 // out[i] is the tree sum of element slice.begin + i: by the gradients' program up to the end of the
-// statistics section (`control`), by the control program behind it.
+// statistics section (`control`), by the control program after it.
 void sum_slice(const StepMerge& merge, uint64_t control, const ElementRange& slice,
                const LeafAt& leaf_at, float* out);
 

@@ -1,5 +1,5 @@
-// How many processes and threads this one's user or container may have: what a program says that
-// has come to that limit.
+// The words of a program that has come to the limit of processes and threads of its user or
+// container.
 #pragma once
 
 namespace lockstep {

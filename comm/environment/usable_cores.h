@@ -1,5 +1,6 @@
-// How many cores this process may use: those that it may run on (taskset, cpusets), and no more
-// than the quota of its control group pays for (containers, cpu.max and cpu.cfs_quota_us).
+// The number of cores that this process may use: the cores that it may run on (taskset, cpusets),
+// and no more than the quota of its control group pays for (containers, cpu.max and
+// cpu.cfs_quota_us).
 //
 // Thread-safety: free functions; read /proc and /sys.
 #pragma once

@@ -22,8 +22,8 @@ struct Access {
   std::string token = {};
 };
 
-// kUnavailable if nobody answers, kTimeout after `timeout_ms` in all. kRefused for an answer that
-// is no HTTP or larger than `limit_bytes`, or if the certificate is not valid. kConfig for an
+// kUnavailable if no server answers, kTimeout after `timeout_ms` in all. kRefused for an answer
+// that is no HTTP or larger than `limit_bytes`, or if the certificate is not valid. kConfig for an
 // address beyond this machine without TLS. Any status code is a result, not an error.
 Result<GetResult> http_get(const rpc::Address& address, const std::string& path, int64_t timeout_ms,
                            const Access& access = {},

@@ -1,6 +1,6 @@
 // How a job's processes serve HTTP (metrics.listen).
 //
-// On loopback they serve in the clear, to everybody on the machine. Beyond loopback all processes
+// On loopback they serve in the clear, to every user of the machine. Beyond loopback all processes
 // of the run serve with the certificate of comm.tls and the token of RUN_DIR/http_token: the
 // coordinator at metrics.listen, the others on their machine's address in comm.network.
 //
@@ -24,7 +24,8 @@ inline constexpr char kNetworkHost[] = "network";
 // True if the job serves HTTP beyond loopback. False for an address that does not parse.
 bool is_served_beyond_loopback(const wire::JobSpec& job);
 
-// For an agent or a worker: any free port. Errors: those of the token's file and of comm.network.
+// The options of an agent or a worker, with any free port. Errors: the errors of the token's file
+// and of comm.network.
 Result<HttpServer::Options> http_options(const wire::JobSpec& job, const std::string& run_dir,
                                          std::shared_ptr<rpc::TlsIdentity> tls, Logger& logger);
 

@@ -1,7 +1,7 @@
 // A small HTTP/1.1 server for /metrics, /healthz, the JSON API and the status page. It serves GET
-// and HEAD of fixed paths, and makes answers on the loop's thread. On loopback it serves everybody
-// in the clear. Beyond loopback it serves over TLS 1.3, with our certificate alone, to callers that
-// show a token.
+// and HEAD of fixed paths, and makes answers on the loop's thread. On loopback it serves every
+// caller in the clear. Beyond loopback it serves over TLS 1.3, with our certificate alone, to
+// callers that show a token.
 //
 // Thread-safety: everything on the loop's thread, or before the loop runs.
 //
@@ -56,8 +56,8 @@ class HttpServer {
  public:
   struct Options {
     rpc::Address address{"127.0.0.1", 0};
-    // Names that a Host header may have, besides those of loopback, the address itself and, with
-    // TLS, the names of the certificate.
+    // Names that a Host header may have, besides the names of loopback, the address itself and,
+    // with TLS, the names of the certificate.
     std::vector<std::string> allowed_hosts = {};
     std::shared_ptr<rpc::TlsIdentity> tls = {};  // null: in the clear
     rpc::Token token = {};                       // empty: no caller needs one

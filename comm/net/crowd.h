@@ -1,7 +1,7 @@
-// Who makes room when too many connections have not proven themselves: not the newcomer, but
-// somebody of the address that sends most of them. So a flood from one machine pushes out its own.
+// Says which connection makes room when too many have not proven themselves: not the newcomer, but
+// one from the address that sends most of them. So a flood from one machine pushes out its own.
 //
-// An address from which somebody has proven himself is one of the run's own, and counts a quarter:
+// An address from which a caller has proven itself is one of the run's own, and counts a quarter:
 // it gives way last, unless it is the one that floods.
 //
 // Thread-safety: one thread.
@@ -37,8 +37,8 @@ class Crowd {
   Id first_to_go() const;
 
   // The same if its source has more than `fair` in the crowd; else the oldest of all if it came
-  // before `since_ms`; else nobody: many machines that come at once each get their turn.
-  // REQUIRES: not empty().
+  // before `since_ms`; else none: many machines that come at once each get their turn. REQUIRES:
+  // not empty().
   std::optional<Id> overdue(size_t fair, int64_t since_ms) const;
 
  private:

@@ -6,9 +6,9 @@
 //   eth0           the address of this interface, if every machine has one of that name
 //
 // Invariants:
-//  1. choose_address() depends on its arguments alone. Of several addresses it takes the first of
-//     the first interface, IPv4 before IPv6. It never takes link-local IPv6 addresses, which mean
-//     something on one link only.
+//  1. choose_address() depends on its arguments alone. If there are several addresses, it takes the
+//     first of the first interface, IPv4 before IPv6. It never takes link-local IPv6 addresses,
+//     which mean something on one link only.
 //  2. It chooses loopback unless the job asks for something else.
 //
 // Thread-safety: values and free functions.
@@ -53,10 +53,10 @@ std::vector<InterfaceAddress> own_addresses();
 // Does all of the above.
 Result<std::string> own_address_in(std::string_view network);
 
-// The interface for data that is neither authenticated nor encrypted (NCCL's, MPI's): that of
-// loopback, or, if everybody in `network` is trusted, the one of `addresses` with our address
-// there. kUsage, kConfig as above: an interface that cannot be found is never replaced by loopback,
-// where peers on other machines would be awaited in vain.
+// The interface for data that is neither authenticated nor encrypted (NCCL's, MPI's): the interface
+// of loopback, or, if every machine in `network` is trusted, the one of `addresses` with our
+// address there. kUsage, kConfig as above: an interface that cannot be found is never replaced by
+// loopback, where peers on other machines would be awaited in vain.
 Result<std::string> open_data_interface(
     std::string_view network, bool is_trusted,
     const std::vector<InterfaceAddress>& addresses = own_addresses());

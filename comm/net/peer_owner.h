@@ -1,5 +1,5 @@
-// Which user has the other end of a connection on loopback. The kernel knows, and nobody can
-// pretend: a port that became free belongs to whoever bound it next.
+// Which user has the other end of a connection on loopback. The kernel knows, and no program can
+// pretend: a port that became free belongs to the program that bound it next.
 //
 // Source: sock_diag(7), a query for one socket by its addresses.
 //

@@ -21,7 +21,7 @@ Result<int> open_listening_socket(const Address& address, Address* real);
 Result<int> open_client_socket(const Address& address);
 
 // The next waiting connection, non-blocking, close-on-exec, TCP_NODELAY. Else -1 and errno (EAGAIN
-// if nobody waits).
+// if none waits).
 int accept_connection(int listening_fd);
 
 // "127.0.0.1:51234", or "?" if the socket is not connected.

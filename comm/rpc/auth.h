@@ -1,7 +1,7 @@
-// Whoever can read RUN_DIR/token may talk to the coordinator. Both sides prove that they know the
-// token without sending it (mutual HMAC-SHA256 challenge, WIRE.md). The proofs are for the address
-// that the caller has dialled. So nobody who listens at an old coordinator's address can hand them
-// on to the coordinator of today.
+// A program that can read RUN_DIR/token may talk to the coordinator. Both sides prove that they
+// know the token without sending it (mutual HMAC-SHA256 challenge, WIRE.md). The proofs are for the
+// address that the caller has dialled. So a program that listens at an old coordinator's address
+// cannot hand them on to the coordinator of today.
 //
 // The handshakes are state machines: frames in, frames out, and no socket. A fixed token needs no
 // clock. A token in a file may be replaced during the run (run_token.h).
@@ -49,7 +49,7 @@ class ClientHandshake {
   };
 
   // Takes each frame from the server, until done. kRefused: the server does not believe us, or we
-  // do not believe it. It has proven nothing then, and may be anybody.
+  // do not believe it. It has proven nothing then, and may be any program.
   Result<Progress> on_frame(const wire::Frame& frame);
 
  private:

@@ -7,7 +7,8 @@
 //  1. on_ready and on_lost alternate, on_ready first. on_message comes only between them.
 //  2. on_failed is the last callback. It comes if the server has a forbidden address, or if the
 //     client was not ready for `give_up_after_ms`. If the client was ready, on_lost comes before.
-//     A refusal ends the client only with `refusal_is_final`: whoever refuses has proven nothing.
+//     A refusal ends the client only with `refusal_is_final`: a server that refuses has proven
+//     nothing.
 //  3. Nothing is queued across a loss: the session above decides what to send again after on_ready.
 //  4. Handlers never run from inside a call of this class, and never after close() or the
 //     destructor.

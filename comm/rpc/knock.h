@@ -1,11 +1,11 @@
-// What a caller shows before TLS begins, so that the door (tls_door.h) knows whom to serve first: a
-// handshake costs a millisecond of arithmetic, and to check a knock costs a microsecond.
+// A caller shows a knock before TLS begins, so that the door (tls_door.h) knows whom to serve
+// first: a handshake costs a millisecond of arithmetic, and to check a knock costs a microsecond.
 //
 //     knock = magic, time, nonce, HMAC-SHA256(token, magic, time, nonce)     64 bytes
 //
-// A knock opens nothing: TLS and the proof of the token follow as they do without it. A caller
-// without a knock, or with a wrong one, is served behind those with a right one. So is a caller
-// whose clock is more than kKnockMs away, and whoever shows a knock a second time.
+// A knock opens nothing: TLS and the proof of the token follow as they do without it. The door
+// serves callers with a right knock first. After them come callers without a knock, with a wrong
+// one, with a clock that is more than kKnockMs away, or with a knock that was shown before.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -34,7 +34,7 @@ class KnockBook {
  public:
   explicit KnockBook(Token token) : token_(std::move(token)) {}
 
-  // True once for each knock that somebody with the token made just now.
+  // True once for each knock that a holder of the token made just now.
   bool accept(std::string_view knock, int64_t now_ms);
 
  private:

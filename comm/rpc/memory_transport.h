@@ -7,7 +7,8 @@
 //  1. Events run in the order of (time, number of scheduling). Time passes only between events.
 //  2. A frame takes the delay that the link has at the time of send(). Frames of one connection
 //     never overtake each other, whatever the later delays.
-//  3. Frames pass through the real encoder and decoder, so limits and errors are those of TCP.
+//  3. Frames pass through the real encoder and decoder, so limits and errors are the same as over
+//     TCP.
 //  4. A node's handlers run on the node's own loop. While that loop holds its events back, as a
 //     stopped process does, frames wait as in a socket.
 #pragma once
@@ -49,8 +50,8 @@ class MemoryNetwork {
 
   // From now on frames and connects between the two nodes take `delay_ms` each way.
   void set_delay(const std::string& a, const std::string& b, int64_t delay_ms);
-  // Until heal(), frames between the two wait, as in TCP, and connects time out. Nobody hears of
-  // it.
+  // Until heal(), frames between the two wait, as in TCP, and connects time out. Neither of them
+  // hears of it.
   void partition(const std::string& a, const std::string& b);
   // The same for one direction only.
   void partition_one_way(const std::string& from, const std::string& to);

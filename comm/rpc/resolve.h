@@ -3,7 +3,7 @@
 //
 //   loop's thread                          a thread of this lookup
 //   resolve() ───────────────────────────▶ getaddrinfo(), which can take a minute without DNS
-//   the answer, or the deadline  ◀───────  posts the answer, unless nobody waits any more
+//   the answer, or the deadline  ◀───────  posts the answer, unless no caller waits any more
 //   on_resolved, once
 //
 // Invariants
@@ -11,7 +11,8 @@
 //      after the loop is destroyed.
 //   2. Neither the deadline nor the end of the loop waits for getaddrinfo(). Its thread ends by
 //      itself, and touches nothing of ours then.
-//   3. Of several addresses it takes the first IPv4, else the first IPv6, as network.h listens.
+//   3. If there are several addresses, it takes the first IPv4, else the first IPv6, as network.h
+//      listens.
 //
 // Thread-safety: resolve() on the loop's thread, or before the loop runs.
 #pragma once

@@ -13,14 +13,15 @@
 // Invariants:
 //  1. A turn of the loop begins at most one handshake, so those in hand go on first.
 //  2. At most kTlsHandshakes of each line are in hand, not counting those that take longer than
-//     kTlsPromptMs. So nobody holds the others up by stopping in the middle.
-//  3. Nobody who has knocked waits for a stranger. In a line the newest goes first, because it has
-//     the most patience left. A caller that has waited too long comes again, and is the newest
+//     kTlsPromptMs. So no caller holds the others up by stopping in the middle.
+//  3. No caller that has knocked waits for a stranger. In a line the newest goes first, because it
+//     has the most patience left. A caller that has waited too long comes again, and is the newest
 //     then. A caller that has hung up costs no arithmetic.
-//  4. At most kTlsCallers are silent or waiting. One more displaces one of those who have been
-//     silent for kTlsPromptMs, or else of the strangers, the silent, those who have knocked: the
-//     oldest from the address that sent most of them (crowd.h). Those who have only just come stay
-//     before strangers, since the knock of one of our own may lie in its socket, not yet read.
+//  4. At most kTlsCallers are silent or waiting. One more displaces one of the callers that have
+//     been silent for kTlsPromptMs, or else of the strangers, or of the silent, or of those that
+//     have knocked: the oldest from the address that sent most of them (crowd.h). Callers that have
+//     only just come stay before strangers, since the knock of one of our own may lie in its
+//     socket, not yet read.
 //  5. Until it enters, a caller costs a descriptor and no memory of OpenSSL's.
 //
 // Source of 3: adaptive LIFO, B. Maurer, "Fail at Scale", ACM Queue 13(8), 2015.
@@ -53,12 +54,12 @@ class TlsDoor final : public std::enable_shared_from_this<TlsDoor> {
   // with the reason why the door turned it away.
   using Enter = std::function<void(boost::asio::ip::tcp::socket, Result<Turn>)>;
 
-  // `token`: what a knock must prove; empty: nobody can.
+  // `token`: the token that a knock must prove; empty: no knock can.
   TlsDoor(Loop& loop, Token token, Enter enter, size_t callers = limits::kTlsCallers)
       : loop_(loop), knocks_(std::move(token)), enter_(std::move(enter)), most_callers_(callers) {}
 
   void knock(boost::asio::ip::tcp::socket socket);
-  void close();  // nobody enters any more
+  void close();  // no caller enters any more
 
  private:
   struct Caller {

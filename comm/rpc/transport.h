@@ -17,7 +17,8 @@
 //  5. close() still delivers frames queued by send(), for at most limits::kLingerMs. If nothing was
 //     ever sent, it cuts at once. The peer then gets on_close with kUnavailable.
 //  6. Destroying a Connection or a Listener closes it.
-//  7. on_connected is called exactly once. A result that nobody keeps is destroyed, hence closed.
+//  7. on_connected is called exactly once. A result that the handler does not keep is destroyed,
+//     hence closed.
 //  8. A Transport and its Loop outlive the connections and listeners made from them.
 #pragma once
 
@@ -102,8 +103,8 @@ class Transport {
   virtual Result<std::unique_ptr<Listener>> listen(const Address& address,
                                                    AcceptHandler on_accept) = 0;
 
-  // Resolves a name at every call, within `timeout_ms` of its own. kUnavailable if nobody answers,
-  // kTimeout after `timeout_ms`, kConfig for an address that is forbidden here.
+  // Resolves a name at every call, within `timeout_ms` of its own. kUnavailable if no server
+  // answers, kTimeout after `timeout_ms`, kConfig for an address that is forbidden here.
   virtual void connect(const Address& address, int64_t timeout_ms, ConnectHandler on_connected) = 0;
 };
 

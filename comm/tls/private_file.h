@@ -14,7 +14,7 @@ namespace lockstep::rpc {
 
 enum class Links { kRefused, kFollowed };  // mounted secrets are symbolic links
 
-// The whole file, if nobody but us may read it. `what` names it in messages ("token file").
+// The whole file, if only our user may read it. `what` names it in messages ("token file").
 // kNoInput if it is not there. kConfig, with the command that mends it, if it is not ours or others
 // may read it.
 Result<std::string> read_private_file(const std::string& path, const std::string& what,

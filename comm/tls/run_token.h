@@ -1,6 +1,6 @@
-// The secret of a run: whoever can read RUN_DIR/token belongs to the run. It may be replaced during
-// the run (write a new one beside it and rename). Every process reads it again, and for
-// limits::kOldTokenMs the old one holds, too.
+// The secret of a run: a program that can read RUN_DIR/token belongs to the run. A user may replace
+// the token during the run (write a new one beside it and rename). Every process reads it again,
+// and for limits::kOldTokenMs the old one holds, too.
 //
 // A file has the token, 64 hex digits, and perhaps a second line "start ID". Another ID means
 // another start of the run. Processes of an earlier start ignore its token.

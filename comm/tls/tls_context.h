@@ -1,6 +1,6 @@
 // A node's proof of identity: the three files that cert-manager's secrets have.
 //
-//   DIR/ca.crt   the certificates of the run's authority; the node believes nobody else
+//   DIR/ca.crt   the certificates of the run's authority; the node believes no other authority
 //   DIR/tls.crt  its own certificate, then those between it and the authority
 //   DIR/tls.key  its private key, which its owner alone may read
 //

@@ -1,7 +1,7 @@
 // Turns an error of the CUDA runtime into a Status.
 //
-// CUDA keeps a failed call's error as the thread's last one until somebody takes it, and the check
-// behind a kernel's launch takes whatever is there. So every error passes through one of these
+// CUDA keeps a failed call's error as the thread's last one until some code takes it, and the check
+// after a kernel's launch takes whatever error is there. So every error passes through one of these
 // functions, which clear it: an error that a caller has handled, tolerates, or asked for (an event
 // that is not reached yet) must not come up again as a failed launch.
 //

@@ -13,14 +13,15 @@ namespace lockstep {
 // The number of GPUs, at least one. kConfig if there is none, with the driver's words.
 Result<uint32_t> count_gpus();
 
-// What tells one GPU from another. Two slices of one GPU (MIG) have the same bus and different
-// UUIDs.
+// The ids that tell one GPU from another. Two slices of one GPU (MIG) have the same bus and
+// different UUIDs.
 struct GpuIdentity {
   std::string pci;   // "0000:3b:00.0", on its machine
   std::string uuid;  // 32 hex digits, anywhere
 };
 
-// Of the visible GPU of number `index` modulo their number. kConfig as count_gpus().
+// Identifies the visible GPU of number `index` modulo the number of visible GPUs. kConfig as
+// count_gpus().
 Result<GpuIdentity> identify_gpu(uint32_t index);
 
 // These ask the driver library of this name; for tests.

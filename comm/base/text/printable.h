@@ -1,5 +1,5 @@
-// Text of others on a terminal: names of files and nodes, reasons, values. Control characters in it
-// could move the cursor, hide lines, or write what a person believes to be ours.
+// Makes foreign text safe for a terminal: names of files and nodes, reasons, values. Control
+// characters in it could move the cursor, hide lines, or write what a person believes to be ours.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -10,7 +10,7 @@
 namespace lockstep {
 
 // Keeps line ends and tabs. Writes as escapes (\x1b): control characters of ASCII and Latin-1,
-// those that turn the direction of text, and bytes that are not UTF-8.
+// characters that turn the direction of text, and bytes that are not UTF-8.
 std::string printable(std::string_view text);
 
 // For a name in a line or a cell of a table: line ends and tabs are escapes, too (\n, \t). Else a

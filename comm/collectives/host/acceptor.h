@@ -1,5 +1,5 @@
 // Accepts connections of peers at any time, on a thread of its own. A peer that is faster than this
-// rank finds somebody, and a peer that is late hears so at once.
+// rank still finds the acceptor, and a peer that is late hears so at once.
 //
 //     stranger --Hello--> --Proof--> proven --+--> generation too old: refused
 //        |  5 s, at most 64 a listener        +--> else held until connect() of it takes it
@@ -45,7 +45,7 @@ class Acceptor {
   // The next proven connection of `generation`. Errors: kTimeout, kAborted.
   Result<Arrival> wait_for(Generation generation, const Deadline& deadline);
 
-  // Answers a proven connection that nobody wants.
+  // Answers a proven connection that this rank does not take, and says why.
   static void turn_away(Arrival& arrival, Welcome why, Generation ours);
 
  private:
@@ -67,7 +67,7 @@ class Acceptor {
   const Descriptor tcp_listener_;
   const Descriptor wake_;  // eventfd, readable when the thread has to stop
 
-  // Used by the thread alone. Unproven callers: who makes room when there are too many.
+  // Only the thread uses these. The crowds say which unproven caller makes room.
   int64_t accept_again_at_ms_ = 0;
   Crowd on_this_host_;
   Crowd on_the_network_;

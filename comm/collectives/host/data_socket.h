@@ -15,7 +15,7 @@
 
 namespace lockstep::host {
 
-// A point in time, and a descriptor that becomes readable when nobody wants the answer any more.
+// A point in time, and a descriptor that becomes readable when the caller wants no answer any more.
 struct Deadline {
   int64_t at_ms = 0;   // of SystemClock::monotonic_ms
   int cancel_fd = -1;  // -1: cannot be cancelled
@@ -34,7 +34,7 @@ Result<Descriptor> listen_tcp(const std::string& host, std::string* address);
 // The next waiting connection. Not open if there is none (errno tells why).
 Descriptor accept_one(int listener);
 
-// Errors: kUnavailable if nobody listens there.
+// Errors: kUnavailable if no process listens there.
 Result<Descriptor> connect_unix(const std::string& name);
 Result<Descriptor> connect_tcp(const std::string& address, const Deadline& deadline);
 

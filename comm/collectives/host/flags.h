@@ -49,8 +49,8 @@ struct OpDescriptor {
   bool operator==(const OpDescriptor&) const = default;
 };
 
-// What ranks must agree on in an all_reduce besides its tag: the StepMerge, and what their devices
-// did before.
+// The hash on which ranks must agree in an all_reduce besides its tag: of the StepMerge, and of
+// what their devices did before.
 inline uint64_t agreed_hash(uint64_t merge_hash, const Tag& tag) {
   return tag.device_operations == 0 ? merge_hash : stream_key({merge_hash, tag.device_operations});
 }

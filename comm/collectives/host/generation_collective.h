@@ -3,8 +3,8 @@
 //     publish own partials -> meet everyone -> sum own slice -> [publish result -> take others'
 //     slices] -> say "read"
 //
-// Only what is in brackets lets peers read a sum, and only its own slice. So with sum_into() that
-// slice alone is copied.
+// Only the steps in brackets let peers read a sum, and only the rank's own slice. So with
+// sum_into() the rank copies that slice alone.
 //
 // Thread-safety: as Collective says.
 #pragma once
@@ -54,7 +54,7 @@ class GenerationCollective final : public Collective {
   void sum_own(const ElementRange& slice, float* out);
   Status gather_results(const OpDescriptor& op, const ElementRange& range);
   const float* leaf(const Leaf& leaf, const ElementRange& slice) const;
-  // In sum_check.cc. Runs before anybody may overwrite the partials.
+  // In sum_check.cc. Runs before any rank may overwrite the partials.
   std::optional<uint64_t> check_sum(const ElementRange& range, bool direct, uint32_t owner);
   bool can_read_partials() const;
   std::span<const std::byte> own_bytes(const float* data, const ElementRange& range) const;

@@ -7,10 +7,10 @@
 //                                         <-  Verdict    welcome, or why not
 //     Offer     layout; on the Unix socket with the segments' descriptors, both ways
 //
-// The run's token keys both HMACs. They name their role, so nobody can use one as the other. Under
-// TLS they cover what only the two ends of this connection know (`binding`, stream.h), so nobody
-// can use them on another connection. All messages have a fixed size and are plain bytes of one
-// byte order: no byte of a stranger has to be parsed.
+// The run's token keys both HMACs. They name their role, so no attacker can use one as the other.
+// Under TLS they cover what only the two ends of this connection know (`binding`, stream.h), so no
+// attacker can use them on another connection. All messages have a fixed size and are plain bytes
+// of one byte order: no byte of a stranger has to be parsed.
 //
 // Thread-safety: free functions without state.
 #pragma once
@@ -31,7 +31,7 @@ namespace lockstep::host {
 
 using Nonce = std::array<uint8_t, 32>;
 
-inline constexpr uint32_t kHelloVersion = 2;                    // of the messages behind it, too
+inline constexpr uint32_t kHelloVersion = 2;                    // of the messages after it, too
 inline constexpr uint64_t kHelloMagic = 0x314154414454534cULL;  // "LSTDATA1"
 
 struct Hello {

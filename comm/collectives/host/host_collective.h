@@ -85,8 +85,8 @@ class HostContext {
                                                       const std::vector<PeerAddress>& peers,
                                                       int deadline_ms) = 0;
 
-  // The rank that the last failed connect() could not reach: nobody listens there any more, or it
-  // did not answer until the deadline. Of several, the first one. -1: connect() failed otherwise.
+  // The rank that the last failed connect() could not reach: it no longer listens, or it did not
+  // answer until the deadline. If there are several, the first one. -1: connect() failed otherwise.
   // Call it on the connecting thread.
   virtual int64_t unreachable_rank() const { return -1; }
 

@@ -1,6 +1,6 @@
-// Progress of one generation. It raises this rank's flags, waits for those of its peers, and ends
-// the generation. A wait spins for a short time if there are cores to spare, then sleeps on the
-// peer's doorbell. Every millisecond it checks who is still alive.
+// Progress of one generation. It raises this rank's flags, waits for its peers' flags, and ends the
+// generation. A wait spins for a short time if there are cores to spare, then sleeps on the peer's
+// doorbell. Every millisecond it checks who is still alive.
 //
 //     owner: flag, doorbell, any peer sleeping? wake       (all sequentially consistent, so that
 //     peer:  sleeping, flag still old? sleep on doorbell    either it sees the flag or is woken)
@@ -37,7 +37,7 @@ class Peers {
   void raise(Flag flag, Mark mark);
   void announce(const OpDescriptor& op);  // raises `published`
 
-  // Waits until every peer's flag has reached `mark`; or that of one peer.
+  // Waits until the flag of every peer, or of one peer, has reached `mark`.
   Status wait_for_all(Flag flag, Mark mark);
   Status wait_for(uint32_t rank, Flag flag, Mark mark);
   // Waits until every peer has announced `op`, and compares (C4).

@@ -1,6 +1,6 @@
 // Memory that one process writes and others read: an anonymous memfd. Its owner seals it after it
-// has mapped it, so that nobody else can map it for writing or change its size. It has no name,
-// cannot leak, and has no /dev/shm limit.
+// has mapped it, so that no other process can map it for writing or change its size. It has no
+// name, cannot leak, and has no /dev/shm limit.
 //
 // INVARIANTS
 //  S1 The owner maps first, then seals: FUTURE_WRITE, SHRINK, GROW, SEAL.

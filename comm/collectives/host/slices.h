@@ -1,4 +1,5 @@
-// Who sums what: a pure function of world size, bytes and links, the same on all ranks (H4).
+// Says which rank sums what: a pure function of world size, bytes and links, the same on all ranks
+// (H4).
 //
 //   direct  every rank reads everything and sums everything: one phase. For small operations, in
 //           which latency counts, and for two ranks in one host.

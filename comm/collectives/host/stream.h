@@ -1,13 +1,14 @@
 // A connection of the data plane: a socket, in the clear or under TLS (comm/tls/tls_socket.h).
 //
 // Under TLS both ends show a certificate of the run's authority. They do not check whether it is
-// for the dialled address, because nobody has written workers' addresses into a certificate.
-// Instead the proofs of the run's token (handshake.h) cover binding(), so nobody between the two
-// ends can pass them on.
+// for the dialled address, because certificates do not have workers' addresses. Instead the proofs
+// of the run's token (handshake.h) cover binding(), so no attacker between the two ends can pass
+// them on.
 //
 // Invariants
 //  1. try_*() never wait and never raise SIGPIPE. The TLS handshake is part of the first calls.
-//  2. The caller offers bytes that try_send() has not taken again, before anything else, unchanged.
+//  2. If try_send() has not taken some bytes, the caller offers them again, unchanged and before
+//     anything else.
 //
 // Errors: kRefused if one end does not believe the other, kTimeout, kAborted (cancelled),
 // kUnavailable (the peer closed, or the connection broke).

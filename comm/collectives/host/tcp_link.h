@@ -14,7 +14,7 @@
 //     is one operation ahead waits in the socket (parked).
 //  T2 A message counts only if both checksums are right: the header's before anything is done with
 //     it, the payload's before a flag shows the message. Else the link is broken, and says why.
-//     TCP's own checksum has 16 bits, and machines on the way compute it anew.
+//     TCP's own checksum has 16 bits, and machines on the way compute it again.
 //  T3 Sends never wait: the I/O thread sends the bytes that the socket does not take.
 //
 // Thread-safety: exchange(), send_*() from the operations' thread; receive(), flush() and wants_*()

@@ -1,7 +1,7 @@
 // The operations of one generation over MPI. all_reduce:
 //
-//     exact  meet everyone -> partials to whoever sums the slice -> sum own slice along the tree
-//            -> [slices to everyone]: as the host backend does over TCP, and the same bits
+//     exact  meet everyone -> partials to the rank that sums the slice -> sum own slice along the
+//            tree -> [slices to everyone]: as the host backend does over TCP, and the same bits
 //     fast   meet everyone -> sum own partials -> MPI_Iallreduce
 //
 // A generation that lacks ranks of the MPI world has no communicator of its own (making one

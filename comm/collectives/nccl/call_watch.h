@@ -1,12 +1,13 @@
 // Watches the one thread that calls NCCL and CUDA for a Collective. All waits of ours end when the
 // generation is closed. A call that does not return is not ours to end: the library blocks,
-// although the communicator is non-blocking, or the GPU's queue is full behind a kernel that never
-// ends. Then this worker would hold the others up until cluster.hang_s, so somebody is told.
+// although the communicator is non-blocking, or the GPU's queue is full after a kernel that never
+// ends. Then this worker would hold the others up until cluster.hang_s, so the watch calls `told`.
 //
 // INVARIANTS
-//  W1 Nobody is told while the call's generation is open: a peer may still come.
-//  W2 Nobody is told of a call that returns within limits::kNcclStuckLooks looks after the close. A
-//     process that stands still, as after SIGSTOP, takes no looks, so it is not blamed for that.
+//  W1 The watch does not call `told` while the call's generation is open: a peer may still come.
+//  W2 The watch does not call `told` for a call that returns within limits::kNcclStuckLooks looks
+//     after the close. A process that stands still, as after SIGSTOP, takes no looks, so it is not
+//     blamed for that.
 //
 // Thread-safety: a Call lives on one thread at a time; begin_generation() on that thread, outside
 // of calls; look() on another one. `told` runs there, once.
@@ -25,9 +26,9 @@
 
 namespace lockstep::nccl {
 
-// Who is told, kInternal, and after how many looks, of limits::kNcclLookMs each.
+// The function to tell, with kInternal, and after how many looks, of limits::kNcclLookMs each.
 struct WatchOptions {
-  std::function<void(const Status&)> told;  // empty: nobody watches
+  std::function<void(const Status&)> told;  // empty: no watch
   int looks = limits::kNcclStuckLooks;
 };
 
@@ -60,13 +61,13 @@ class CallWatch {
   std::mutex mutex_;
   std::function<bool()> is_closed_;
 
-  // Of look().
+  // The state of look().
   uint64_t seen_ = 0;
   int looks_ = 0;  // at the call `seen_`, since the close
   bool is_told_ = false;
 };
 
-// A thread that looks every limits::kNcclLookMs, if anybody is to be told.
+// A thread that looks every limits::kNcclLookMs, if `is_on`.
 class WatchThread {
  public:
   WatchThread(std::shared_ptr<CallWatch> watch, bool is_on);

@@ -43,7 +43,7 @@ constexpr int64_t sleep_before_next_look_us(int64_t waited_ns) {
 
 class Communicator {
  public:
-  // `wait`: of init() and of every group(). Its clock outlives the communicator.
+  // `wait`: for init() and every group(). Its clock outlives the communicator.
   Communicator(const NcclApi& api, Wait wait) : api_(api), wait_(std::move(wait)) {}
   ~Communicator();
   Communicator(const Communicator&) = delete;

@@ -1,4 +1,5 @@
-// Who sends what to whom, and when each rank adds it, so that GPUs sum along the reduction tree.
+// Plans which rank sends what to whom, and when each rank adds it, so that GPUs sum along the
+// reduction tree.
 //
 //   flat    every rank receives its slice of every partial, adds them in tree order, and sends the
 //           sum to all others: two exchanges
@@ -73,7 +74,8 @@ struct ExactPlan {
   bool has_levels = false;
 };
 
-// A sum that the ranks of one node can compute alone: of a subtree whose partials are all theirs.
+// A sum that the ranks of one node can compute alone: the sum of a subtree whose partials are all
+// theirs.
 struct NodeTree {
   uint32_t node = 0;
   std::vector<int32_t> ops;  // over SumProgram::leaves of the whole
@@ -87,7 +89,7 @@ struct NodePrograms {
 
 NodePrograms split_by_node(const SumProgram& program, std::span<const uint32_t> node_of_rank);
 
-// The part of `rank` in summing `range`. Elements behind `statistics` are the control section.
+// The part of `rank` in summing `range`. Elements after `statistics` are the control section.
 ExactPlan make_exact_plan(const StepMerge& merge, std::span<const uint32_t> node_of_rank,
                           uint32_t rank, const ElementRange& range, uint64_t statistics);
 

@@ -2,7 +2,7 @@
 // GPU, so the same program starts on machines without NCCL. A test can put its own functions into
 // the table.
 //
-// Thread-safety: a value. NCCL documents that of its functions.
+// Thread-safety: a value. NCCL documents the thread-safety of its functions.
 #pragma once
 
 #include <nccl.h>
@@ -38,7 +38,7 @@ struct NcclApi {
   std::string version;  // "2.28.9"
 };
 
-// Of what ncclGetVersion() gives.
+// "2.28.9" for 22809, the number that ncclGetVersion() gives.
 std::string version_text(int version);
 
 inline constexpr int kOldestNccl = 22700;  // 2.27: older ones have not been read

@@ -9,15 +9,15 @@
 //  X1 connect() comes after its rank has closed the older generation. It goes in this order: stop
 //     the older communicator, wait at a barrier over the host's Collective until all ranks have,
 //     free it, make the new one. So no rank frees memory that a peer's kernel still uses, no kernel
-//     spins beside the new communicator's making, and there is one set of NCCL's buffers at a time.
+//     spins while the new communicator is made, and there is one set of NCCL's buffers at a time.
 //  X2 A side thread stops and frees, because NCCL blocks there. connect() waits for it only until
 //     its own deadline, or until the new generation is closed. The destructor waits for it.
 //  X3 In fast mode the result is a window of NCCL's, if it can be one on every rank. The ranks
 //     agree on that before and after, so no rank sums with a window while another has none. A
 //     context whose window failed asks for none again.
 //  X4 A communicator whose making failed is stopped and freed like any other.
-//  X5 A call of this rank's that does not return in a closed generation is told to the WatchOptions
-//     (call_watch.h), also while it is inside connect().
+//  X5 The WatchOptions (call_watch.h) hear of a call of this rank that does not return in a closed
+//     generation, also while it is inside connect().
 //
 // Thread-safety: one thread at a time. Collectives may not outlive queue and buffer.
 #pragma once
@@ -42,9 +42,9 @@ class NcclContext {
               Numerics numerics, bool may_map_result, WatchOptions watch = {});
   ~NcclContext();
 
-  // Errors: those of Communicator::init and of the host's Collective. kInternal also if the older
-  // communicator does not end, and if NCCL fails again and again between the same members: then no
-  // peer's death is the cause.
+  // Errors: the errors of Communicator::init and of the host's Collective. kInternal also if the
+  // older communicator does not end, and if NCCL fails again and again between the same members:
+  // then no peer's death is the cause.
   Result<std::unique_ptr<DeviceCollective>> connect(DeviceGeneration next);
 
  private:

@@ -1,8 +1,8 @@
-// A boundary state in memory of its own: what came from a file or from a peer, before an engine
+// A boundary state in memory of its own, which came from a file or from a peer, before an engine
 // installs it.
 //
-// Memory is taken tensor by tensor and not filled, so that a table of sizes alone, which a stranger
-// may have written, makes no page resident.
+// It takes memory tensor by tensor and does not fill it, so that a table of sizes alone, which a
+// stranger may have written, makes no page resident.
 //
 // Thread-safety: a value; one thread at a time.
 #pragma once

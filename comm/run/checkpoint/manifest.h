@@ -12,9 +12,9 @@
 //    "unacknowledged": [...StepRecords...], "self_sha256": "...",
 //    "legend": {...comm/run/job/data_legend.h...}}
 //
-// lineage.id is that of the journal (coordinator/journal/journal.h), and `sequence` the number of a
-// commit that the journal had when the writer began: a journal without that commit has lost it.
-// `skipped`, `proof` and `unacknowledged` are what a lost journal is rebuilt from (term/rebuild.h).
+// lineage.id is the id of the journal (coordinator/journal/journal.h), and `sequence` the number of
+// a commit that the journal had when the writer began: a journal without that commit has lost it.
+// Lockstep rebuilds a lost journal from `skipped`, `proof` and `unacknowledged` (term/rebuild.h).
 // Format 1 had none of these, except `unacknowledged`. Format 2 had no evaluations there. `legend`
 // came later and may be missing.
 //

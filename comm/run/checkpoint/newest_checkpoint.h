@@ -1,5 +1,5 @@
-// The newest checkpoint of a run that may be going on: it writes newer ones, and deletes older
-// ones, while somebody reads.
+// Finds the newest checkpoint of a run that may be going on: the run writes newer ones, and deletes
+// older ones, meanwhile.
 //
 // Thread-safety: a free function without state.
 #pragma once

@@ -41,7 +41,7 @@ struct SafetensorsHeader {
 // Like safetensors::parse_header(), but only for tensors that a state can have.
 Result<SafetensorsHeader> parse_safetensors_header(std::string_view header, uint64_t file_bytes);
 
-// What to write: `prefix` (length and JSON), then the bytes of the tensors in `order`.
+// The bytes to write: `prefix` (length and JSON), then the bytes of the tensors in `order`.
 struct SafetensorsPlan {
   std::string prefix;
   std::vector<const StateTensor*> order;  // into the span given

@@ -1,5 +1,6 @@
-// A quick hash of a boundary state: what members compare, and what a checkpoint's copy is compared
-// with before it is written. It proves nothing against an attacker; weights_hash.h does.
+// A quick hash of a boundary state. Members compare it, and the writer of a checkpoint compares its
+// copy with it before it writes the copy. It proves nothing against an attacker; weights_hash.h
+// does.
 //
 // Thread-safety: a CheckHash belongs to one thread; hash_of() is a pure function.
 #pragma once

@@ -1,4 +1,5 @@
-// What tensors a state has, as bytes: who receives a state allocates from it. Little-endian:
+// The list of a state's tensors, as bytes. The receiver of a state allocates from it.
+// Little-endian:
 //
 //   table  := le32(number of tensors) tensor*
 //   tensor := le16(bytes of name) name  u8 section  u8 dtype  u8 dimensions  le64(dim)*

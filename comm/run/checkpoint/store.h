@@ -100,19 +100,19 @@ struct LoadedState {
 // the way. Holds one copy of the state. kNoMemory if there is no memory for it.
 Result<LoadedState> read_checkpoint(const std::string& path);
 
-// What a worker makes of the error with which it read the checkpoint of a start. The coordinator
-// had verified that checkpoint, so damage came since then. That is kInternal and no verdict on the
-// run: the next term verifies again and takes an older checkpoint.
+// Turns `error`, with which a worker read the checkpoint of a start, into the error that it
+// reports. The coordinator had verified that checkpoint, so damage came since then. That is
+// kInternal and no verdict on the run: the next term verifies again and takes an older checkpoint.
 Status damaged_since(const Status& error);
 
-// Deletes those of `names` that are not among the newest `keep` (at least 2) complete ones. Ignores
-// names that do not exist. Returns how many it deleted.
+// Deletes the checkpoints of `names` that are not among the newest `keep` (at least 2) complete
+// ones. Ignores names that do not exist. Returns how many it deleted.
 Result<int> prune_checkpoints(FileOps& files, const std::string& dir,
                               std::span<const std::string> names, uint32_t keep);
 
 // Deletes the tmp-* directories that crashed writers of generations before `before` left. The
 // writer of generation `before` calls it, possibly late, so the work of newer writers stays. The
-// default deletes all, for when nobody writes.
+// default deletes all, for when no process writes.
 inline constexpr Generation kEveryGeneration = ~Generation{0};
 Status remove_leftovers(FileOps& files, const std::string& dir,
                         Generation before = kEveryGeneration);

@@ -1,4 +1,5 @@
-// Who is the run's coordinator: the owner of the newest claim. Nobody can take a claim back.
+// Says which coordinator has the run: the owner of the newest claim. No process can take a claim
+// back.
 //
 //   RUN_DIR/terms/7 = {"term":7,"seat":"node-b:812:5bd1…","node":"node-b","pid":812,
 //                      "journal":"journal-7.db"}
@@ -12,8 +13,7 @@
 //
 // INVARIANTS
 //  C1 Claims never change, and go only with the whole run directory.
-//  C2 A claim is always one more than the newest. So the coordinator of `term` is still the run's
-//  if
+//  C2 A claim is always one more than the newest. So the coordinator of `term` still has the run if
 //     term + 1 is not claimed. It looks before every commit.
 //
 // Thread-safety: free functions, of several processes at once.

@@ -1,4 +1,4 @@
-// The folders below a run directory. Nobody makes them ahead: whoever writes a file makes its
+// The folders below a run directory. No program makes them ahead: the writer of a file makes its
 // folder.
 //
 // Thread-safety: free functions without state.

@@ -1,4 +1,4 @@
-// What a run directory holds: the one list of its names.
+// The one list of the names in a run directory.
 //
 // Thread-safety: constants and pure functions.
 #pragma once
@@ -41,14 +41,14 @@ inline constexpr char kWaits[] = "waits.txt";  // in logs; worker/python/lockste
 inline constexpr char kTrace[] = "trace";
 inline constexpr char kCache[] = "cache";  // unless data.cache_dir names another
 
-// What an attempt leaves that failed before the run began.
+// The entries that an attempt may leave if it failed before the run began.
 inline constexpr std::string_view kBeforeTheRun[] = {
     kJobText, kJob,           kFacts,       kToken,   kHttpToken, kCoordinatorLock, kRunLock,
     kCache,   kLogs,          kCheckpoints, kSummary, kHistory,   "log.jsonl",      kCoordinator,
     kLaunch,  kLaunchRefusal, kTerms,       kPulse,   kHead,      kEvals,           kThinHistory};
 
-// What separates the name of a file from the rest of the name while it is written. A process that
-// is killed leaves such files, which nobody reads.
+// Separates the name of a file from the rest of the name while a process writes it. A process that
+// is killed leaves such files, which no program reads.
 inline constexpr std::string_view kTemporaryMark = ".tmp.";
 
 // Whether an entry of a directory may be there before a run has begun: one of kBeforeTheRun, or a

@@ -18,7 +18,7 @@
 
 namespace lockstep {
 
-// For whatever may load what the job names: also kConfig if others may write to the directory
+// For programs that may load what the job names: also kConfig if others may write to the directory
 // (trust.h), before anything is read.
 Result<wire::JobSpec> read_job_spec(const std::string& run_dir);
 
@@ -31,7 +31,7 @@ Status write_job_spec(const std::string& run_dir, const wire::JobSpec& job);
 Result<wire::DataFacts> read_data_facts(const std::string& run_dir);
 Status write_data_facts(const std::string& run_dir, const wire::DataFacts& facts);
 
-// What a coordinator begins with.
+// The inputs with which a coordinator begins.
 struct RunInputs {
   wire::JobSpec job;
   wire::DataFacts facts;
@@ -39,7 +39,7 @@ struct RunInputs {
 Result<RunInputs> read_run_inputs(const std::string& run_dir);     // as read_job_spec()
 Result<RunInputs> run_inputs_to_show(const std::string& run_dir);  // as job_spec_to_show()
 
-// What coordinator.json says of the coordinator that wrote it, which may be dead by now. A
+// The content of coordinator.json, about the coordinator that wrote it, which may be dead by now. A
 // coordinator that starts again replaces the file.
 struct CoordinatorFile {
   pid_t pid = 0;

@@ -28,8 +28,8 @@ class RunLock {
   int fd_;  // -1: the file is lost
 };
 
-// kConfig: the file system does not lock; errno says why. A lock that somebody holds is another
-// error.
+// kConfig: the file system does not lock; errno says why. A lock that another process holds is
+// another error.
 Status cannot_lock(const std::string& path);
 
 // The absolute form of a path that exists.

@@ -2,8 +2,8 @@
 // (checkpoint.best, train.patience). Pure arithmetic over the evaluations of one lineage, in order,
 // with the same result on every member and on the coordinator.
 //
-// A track belongs to a state: it has the evaluations that the state has behind it, and travels with
-// it from member to member.
+// A track belongs to a state: it has the evaluations that the state has passed, and travels with it
+// from member to member.
 //
 // Thread-safety: values and pure functions.
 #pragma once
@@ -33,8 +33,8 @@ struct EvalMark {
   bool operator==(const EvalMark&) const = default;
 };
 
-// Whether `mark` is better than `other`: of equal ones the first counts. Any is better than none,
-// except one whose loss is not a number.
+// Whether `mark` is better than `other`: if both are equal, the first counts. Any is better than
+// none, except one whose loss is not a number.
 bool is_better(const EvalMark& mark, const EvalMark& other, BestBy by);
 
 struct EvalTrack {

@@ -1,4 +1,4 @@
-// How many bytes of gradients are summed at a time: comm.bucket_mb, or what fits whoever sums.
+// The number of bytes of gradients in one sum: comm.bucket_mb, or a size that fits the backend.
 //
 // Thread-safety: a pure function.
 #pragma once
@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-// Of comm.bucket_mb 0. The thread of backward hands every group over to NCCL, which costs it more
-// than the host's sums do (comm/collectives/COST.md).
+// The sizes for comm.bucket_mb 0. The thread of backward hands every group over to NCCL, which
+// costs it more than the host's sums do (comm/collectives/COST.md).
 inline constexpr double kBucketMib = 4;
 inline constexpr double kNcclBucketMib = 32;
 

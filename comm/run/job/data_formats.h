@@ -124,7 +124,7 @@ inline constexpr auto kDataFormats = [] {
   return names;
 }();
 
-// Null for what is no name of a format.
+// Null if `name` is no name of a format.
 inline const NamedFormat* named_format(std::string_view name) {
   const auto* found = std::find_if(std::begin(kNamedFormats), std::end(kNamedFormats),
                                    [&](const NamedFormat& format) { return format.name == name; });
@@ -140,7 +140,7 @@ inline SampleKind kind_of_format(std::string_view format) {
   return named == nullptr ? SampleKind::kUnknown : named->kind;
 }
 
-// REQUIRES of these two: the format is resolved, since `auto` and those that may be another one
+// REQUIRES for these two: the format is resolved, since `auto` and formats that may be another one
 // leave the kind open (data/open/detect_format.h).
 inline bool is_token_format(std::string_view format) {
   return kind_of_format(format) == SampleKind::kSequence;

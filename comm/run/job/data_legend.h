@@ -1,6 +1,6 @@
-// What labels and values of the training data mean: class names, and what `normalize` computes
-// with. `lockstep run` takes it from the data and keeps it in facts.pb; from there it goes to
-// job.yaml, summary.json, manifests and the metadata of safetensors files. As JSON:
+// The meaning of labels and values of the training data: class names, and the numbers with which
+// `normalize` computes. `lockstep run` takes it from the data and keeps it in facts.pb; from there
+// it goes to job.yaml, summary.json, manifests and the metadata of safetensors files. As JSON:
 //
 //   {"class_names": ["apple", "pear"], "columns": ["height", "weight"],
 //    "normalize": {"mean": [0.286], "std": [0.353]}}
@@ -31,8 +31,8 @@ void set_class_names(std::span<const std::string> names, wire::DataLegend& legen
 // kLegendNameBytes.
 void set_columns(std::span<const std::string> names, wire::DataLegend& legend);
 
-// What `stored` says, and for the rest what `found` says: a run that goes on may read its data from
-// other files, which do not say the names.
+// Takes `stored`, and the rest from `found`: a run that goes on may read its data from other files,
+// which do not say the names.
 wire::DataLegend merge_legends(const wire::DataLegend& stored, const wire::DataLegend& found);
 
 nlohmann::json legend_json(const wire::DataLegend& legend);

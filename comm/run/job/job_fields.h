@@ -1,4 +1,4 @@
-// The fields of wire::JobSpec that hold a value, each with what the options in job.proto say of it.
+// The fields of wire::JobSpec that hold a value, each with its options in job.proto.
 //
 // A field of a list of maps is there once, with N for the number of the map: "data.mix.N.path".
 //
@@ -26,7 +26,7 @@ struct JobField {
 // In the order of job.proto.
 const std::vector<JobField>& job_fields();
 
-// What the keys of a group are about: "train" -> "batch, length, precision, checks". "job" stands
+// The subject of the keys of a group: "train" -> "batch, length, precision, checks". "job" stands
 // for the keys without a group.
 struct JobSection {
   std::string name;

@@ -12,7 +12,7 @@ namespace lockstep {
 enum class LossKind : uint8_t {
   kCrossEntropy,  // a logit for each class, unless the model has a loss of its own
   kBce,           // one logit against a label of 0 or 1
-  kMse,           // one output against the label as a number; likewise the others
+  kMse,           // one output against the label as a number; the others, too
   kL1,
   kHuber,
 };

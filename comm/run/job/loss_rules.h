@@ -1,5 +1,5 @@
-// What the loss of a job goes with, and what it says of predictions. `is_own`: the model gives its
-// own loss.
+// The rules of losses: which keys of a job a loss goes with, and what it says of predictions.
+// `is_own`: the model gives its own loss.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -34,7 +34,7 @@ struct LossConflict {
 // The first one; none if the job is fine.
 std::optional<LossConflict> loss_conflict(const wire::JobSpec& job, bool is_own);
 
-// kUsage: what a model with its own loss does not go with.
+// kUsage, for a key that does not go with a model's own loss.
 Status refused_beside_own_loss(const LossConflict& conflict);
 
 }  // namespace lockstep

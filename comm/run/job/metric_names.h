@@ -18,7 +18,7 @@ namespace lockstep {
 inline constexpr size_t kMetricsOfAModel = 11;
 inline constexpr size_t kMetricNameBytes = 64;
 
-// What the average of the weights is called, in names of tensors and of metrics (train.ema).
+// The name of the average of the weights, in names of tensors and of metrics (train.ema).
 inline constexpr std::string_view kAverageName = "ema";
 
 // An evaluation also has the metrics of the average: its loss, accuracy and top-5, and the model's.

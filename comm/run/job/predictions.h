@@ -36,7 +36,7 @@ inline bool learns_from_tokens(const wire::ModelSpec& model) {
   return row != nullptr && row->takes == ModelTakes::kTokens;
 }
 
-// True if the data are tokens: of these the loss and its perplexity say more than the share of
+// True if the data are tokens. For tokens the loss and its perplexity say more than the share of
 // right predictions. REQUIRES: the job is resolved.
 inline bool predicts_tokens(const wire::JobSpec& job) {
   return is_token_format(job.data().train().format());

@@ -51,7 +51,7 @@ class BlockOrder {
   std::vector<uint64_t> few_;  // the same order as a table, for few blocks
   uint64_t missing_;           // samples that the last block lacks
   uint64_t short_place_;       // place of the last block in the order
-  uint64_t short_end_;         // first position behind the last block
+  uint64_t short_end_;         // first position after the last block
 };
 
 }  // namespace lockstep

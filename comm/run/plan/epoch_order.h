@@ -21,8 +21,8 @@
 
 namespace lockstep {
 
-// What fixes the order of a run's samples. A run gets it from its job and its data (job_order.h).
-// The audit gets it from the run's frozen identity (coordinator/audit/run_order.h).
+// The values that fix the order of a run's samples. A run gets it from its job and its data
+// (job_order.h). The audit gets it from the run's frozen identity (coordinator/audit/run_order.h).
 struct OrderSpec {
   uint64_t seed = 0;
   std::string fingerprint;  // of the training data

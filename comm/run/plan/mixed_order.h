@@ -2,7 +2,7 @@
 // sample of the pass over this data set (pass_order.h). A pass has the order that a run on this
 // data set alone has in the epoch of the same number.
 //
-// Samples are numbered part after part: the first part from 0, the second part behind the first.
+// Samples are numbered part after part: the first part from 0, the second part after the first.
 //
 // Thread-safety: immutable; all calls from any thread.
 #pragma once

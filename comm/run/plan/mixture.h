@@ -16,7 +16,7 @@
 //     slots, batches or workers.
 //
 // Source of the pattern: Tijdeman: The chairman assignment problem, Discrete Mathematics 32 (1980):
-// of the sets that may be next, the one with the earliest deadline.
+// the next set is the one with the earliest deadline among those that may be next.
 //
 // Thread-safety: immutable; all calls from any thread.
 #pragma once

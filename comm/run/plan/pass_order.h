@@ -23,7 +23,7 @@ inline constexpr uint64_t kOrderVersion = 1;       // of single samples
 inline constexpr uint64_t kBlockOrderVersion = 2;  // of blocks
 inline constexpr uint64_t kClassOrderVersion = 5;  // of classes; mixtures have other numbers
 
-// What a name, such as a fingerprint, adds to the key of a random stream.
+// The part that a name, such as a fingerprint, adds to the key of a random stream.
 struct NameKey {
   uint64_t low = 0;
   uint64_t high = 0;

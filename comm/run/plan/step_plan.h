@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-// What fixes the plan of a run. REQUIRES everywhere: all three > 0.
+// The values that fix the plan of a run. REQUIRES everywhere: all three > 0.
 struct RunShape {
   uint64_t samples = 0;       // of the training data
   uint64_t global_batch = 0;  // G
