@@ -115,10 +115,11 @@ class Program {
   rpc::TimerId pulse_timer_ = 0;
   int64_t beaten_ms_ = 0;
   bool is_pulse_lost_ = false;                 // said once
-  std::unique_ptr<trainer::Reports> reports_;  // null: nobody wants any
+  std::unique_ptr<trainer::Reports> reports_;  // null: Trainer wants none
 };
 
-// What was committed may not be what lies there. REQUIRES: the journal is closed.
+// Reads the journal again, because the file may differ from what was committed. REQUIRES: the
+// journal is closed.
 int Program::code_of_end() {
   const bool was_served = !last_mark_.lineage_id.empty();  // else nothing was left to do
   const auto left =
@@ -186,7 +187,7 @@ Status listen_again(rpc::Address address, const Listen& listen) {
   return listen(address);
 }
 
-// Who dials us and is shown a certificate for somebody else leaves.
+// Checks our certificate as callers do: a caller that sees one for another host leaves.
 Status Program::check_certificate(const wire::JobSpec& job) {
   const std::string& name = job.comm().advertise();
   const std::string& dialled = name.empty() ? control_.host : name;
@@ -290,7 +291,7 @@ Status Program::serve(RunServer& server, const Begun& begun) {
   return Status::ok();
 }
 
-// Whoever cannot reach us sees that we are there, or that the run has ended.
+// Shows processes that cannot reach us that we are there, or that the run has ended.
 void Program::beat() {
   beaten_ms_ = clock_.monotonic_ms();
   ++pulse_.count;
@@ -300,7 +301,7 @@ void Program::beat() {
   is_pulse_lost_ = !written.is_ok();
 }
 
-// Before a term serves nobody can reach us, and half a minute without a beat would be our end.
+// Before a term serves, no process can reach us, and half a minute without a beat would be our end.
 void Program::beat_while_busy() {
   const bool is_due = clock_.monotonic_ms() - beaten_ms_ >= kPulseMs;
   if (is_due && !seat_->is_superseded()) beat();
@@ -309,14 +310,14 @@ void Program::beat_while_busy() {
 void Program::keep_beating(RunServer& server) {
   if (server.end_if_superseded()) return;
   beat();
-  // Who comes later would find nobody.
+  // A process that comes later would not find us without this file.
   if (::access(rundir::file_in(run_dir_, rundir::kCoordinator).c_str(), F_OK) != 0)
     (void)write_coordinator_file(run_dir_, endpoint_);
   server.beat();
   pulse_timer_ = loop_.call_after(kPulseMs, [this, &server] { keep_beating(server); });
 }
 
-// Of who has the run: another coordinator reports by itself.
+// The progress, if this coordinator still has the run: another one reports by itself.
 std::optional<trainer::RunProgress> Program::progress() const {
   if (watch_.server == nullptr || seat_->is_superseded()) return std::nullopt;
   return watch_.server->progress();

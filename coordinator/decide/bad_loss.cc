@@ -1,5 +1,5 @@
-// A step whose loss is no number, or a spike. What it did is in everybody's weights when that is
-// known, and so its samples can only be left out by going back to before it.
+// A step whose loss is no number, or a spike. When this is known, the step is in all members'
+// weights already, so the run can leave its samples out only by going back to before it.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

@@ -15,7 +15,7 @@ Reason refuse_stale(Turn& turn, const Member& member, Reason reason) {
   return reason;
 }
 
-// Of what counts only in the started generation. kHeard: let through.
+// The fence for messages that count only in the started generation. kHeard: let through.
 Reason fence_present(Turn& turn, const Member& member, Generation generation) {
   const State& state = turn.state;
   if (!is_open(state.run) || generation < state.generation || !is_listed(state, member)) {
@@ -73,7 +73,7 @@ Reason judge_body(Turn& turn, Member& member, const Envelope& envelope) {
     case Envelope::kLeave:
       return on_member_leave(turn, member, envelope);
     case Envelope::kPeerSuspect: {
-      // Who has not come over the boundary yet speaks of what broke there.
+      // A member that has not crossed the boundary yet reports the generation that broke there.
       const State& state = turn.state;
       const bool is_at_boundary = state.is_switched && member.lived < state.generation;
       const Reason reason =

@@ -168,8 +168,8 @@ bool ends_the_run(const Turn& turn, const Member& member, int exit_code) {
   const State& state = turn.state;
   if (!is_verdict(exit_code)) return false;
   if (state.source_generation == 0) return true;
-  // Its agent starts nobody after it. Before the first step all places count; later the others go
-  // on.
+  // Its agent starts no worker after it. Before the first step all places count; later the others
+  // go on.
   const bool has_begun = state.completed > state.base.step;
   const bool is_of_all = !has_begun || exit_code == 65 || is_script(turn.options.job.model());
   return is_of_all && is_listed(state, member);
@@ -201,7 +201,7 @@ Reason on_agent_hello(Turn& turn, ConnectionId connection, const wire::AgentHell
   for (MemberId id : living_on(state, m.node())) {
     Member& member = turn.at(id);
     member.is_missing = !lists(m, member.pid, member.process);
-    // Who is connected may have been started after this was written.
+    // A connected member may have started after the agent wrote this.
     if (!member.is_missing || member.connection != 0) continue;
     if (member.state == MemberState::kLeft) {
       member.has_exited = true;
@@ -244,7 +244,7 @@ Reason on_worker_exit(Turn& turn, KnownAgent& agent, const wire::WorkerExit& mes
   if (member->state == MemberState::kDead) return exit_of_dead(turn, *member, what);
   if (member->has_exited) return Reason::kIgnored;
   member->has_exited = true;
-  // Who has left may go.
+  // A member that has left may end.
   if (member->state == MemberState::kLeft) return Reason::kIgnored;
   declare_dead(turn, *member);
   if (ends_the_run(turn, *member, message.exit_code())) {

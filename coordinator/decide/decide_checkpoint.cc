@@ -240,7 +240,8 @@ void note_lost_best(Turn& turn) {
   const std::string& metric = turn.options.job.checkpoint().best();
   if (!keeps_best(metric)) return;
   const EvalMark best = best_evaluation(state.evals, best_by(metric), state.resume.step);
-  // Who holds the very state writes it now, and who wrote it and lives is at work.
+  // Nothing is lost if a member holds that very state, because it writes it now, or if its writer
+  // lives, because that one is at work.
   if (best.step == 0 || best.step >= state.resume.step || has_checkpoint_of(state, best.step))
     return;
   const auto era = state.lineage.find(state.evals.at(best.step).generation);

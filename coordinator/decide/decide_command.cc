@@ -243,7 +243,7 @@ void send_set_workers(Turn& turn) {
 Reason on_drain(Turn& turn, Member& member, const std::string& why, int farewell) {
   State& state = turn.state;
   if (!is_alive(member)) return Reason::kAlreadyCounted;
-  // Whoever is left out anyway and is told to go besides has a place that stays.
+  // A member that is already being left out keeps its place if it is also drained.
   member.farewell = std::max(member.farewell, farewell);
   if (member.is_draining) return Reason::kAlreadyCounted;
   member.is_draining = true;

@@ -91,7 +91,7 @@ Reason on_stop(Turn& turn, const std::string& why) {
   State& state = turn.state;
   if (state.run == RunState::kEnded || state.run == RunState::kTermEnded) return Reason::kIgnored;
   if (state.stop_ms && !state.is_shrinking) return Reason::kAlreadyCounted;
-  state.is_shrinking = false;  // what was ours before is somebody's wish now
+  state.is_shrinking = false;  // the coordinator's own stop becomes a requested one
   state.stop_ms = turn.now_ms;
   state.stop_reason = why;
   turn.persist(SettingEntry{kStopSetting, why});

@@ -61,10 +61,10 @@ Member* known_member(Turn& turn, ConnectionId connection, const wire::Register& 
 }
 
 // The member of this pid is gone. Either its pid belongs to another process now: a container that
-// was made again begins to count pids anew. Or an earlier coordinator evicted it and took its
+// was made again counts pids from the start. Or an earlier coordinator evicted it and took its
 // process in as a newer member, which this coordinator has not heard of: such a process has given
-// up its state and counts its batches anew. Nothing: there is no such member, or the run goes on to
-// take the newcomer in.
+// up its state and counts its batches from the start. Nothing: there is no such member, or the run
+// goes on to take the newcomer in.
 std::optional<Reason> bury_namesake(Turn& turn, const wire::Register& m) {
   State& state = turn.state;
   const auto process = state.by_process.find({m.node(), m.pid()});
@@ -87,7 +87,7 @@ std::optional<Reason> bury_namesake(Turn& turn, const wire::Register& m) {
   return is_over ? std::optional(reason) : std::nullopt;
 }
 
-// What it says of itself may be news: a switch that nobody has reported.
+// What the member says of itself may be news: a switch that no member has reported.
 std::optional<Reason> learn(Turn& turn, Member& member, const wire::Register& m) {
   State& state = turn.state;
   if (m.generation() == 0) return std::nullopt;

@@ -61,7 +61,8 @@ std::optional<Reason> judge_endings(Turn& turn) {
   return std::nullopt;
 }
 
-// The state is lost, and who could have said whether somebody comes did not.
+// The state is lost, and no process that could have said whether a worker comes has said so in
+// time.
 std::optional<Reason> judge_loss(Turn& turn) {
   const State& state = turn.state;
   const bool is_told_more =

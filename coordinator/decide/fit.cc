@@ -25,7 +25,7 @@ using Comparisons = std::vector<Comparison>;
 
 constexpr char kTrialLine[] = "trial";  // of a script: a hash of its first slot
 
-// The newcomer is told first, then everybody. Nobody may hold the door shut for the rest once
+// Tells the newcomer first, then all others. No newcomer may hold the door shut for the rest once
 // training is under way. In an open term none is.
 Reason refuse_misfit(Turn& turn, ConnectionId connection, Reason reason, int code,
                      const std::string& why) {

@@ -16,7 +16,7 @@ std::vector<MemberId> ready_members(const Turn& turn) {
   return members;
 }
 
-// The same machines as before are there: nobody is waited for beyond a lease.
+// The same machines as before are there: the coordinator waits for no worker beyond a lease.
 bool has_waited(const Turn& turn) {
   return turn.state.gathered_ms != 0 &&
          turn.now_ms - turn.state.gathered_ms > turn.options.lease_ms;
@@ -59,7 +59,7 @@ Reason too_few(Turn& turn) {
 }
 
 // The agents that are here keep all workers that the run wants, and have stopped to replace them:
-// nobody would end the wait. An agent that is not here may still come with its own.
+// no worker would end the wait. An agent that is not here may still come with its own.
 bool has_everybody_given_up(const Turn& turn) {
   const State& state = turn.state;
   std::map<std::string, size_t> kept;
@@ -90,7 +90,7 @@ Reason nobody_comes(Turn& turn) {
   return Reason::kEndedDeath;
 }
 
-// In a later term, after a lease: too few are here to go on, and nobody is on the way.
+// In a later term, after a lease: too few are here to go on, and no worker is on the way.
 bool is_deserted(const Turn& turn) {
   const State& state = turn.state;
   return !is_first_start(turn) && turn.now_ms - state.started_ms > turn.options.lease_ms &&

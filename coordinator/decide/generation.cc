@@ -25,7 +25,8 @@ void choose_resume_point(Turn& turn, const std::optional<ResumePoint>& best, wir
   } else if (state.resume.phase == Phase::kEval) {
     state.resume.phase = step >= end_step(state, turn.options) ? Phase::kEnd : Phase::kTrain;
   }
-  // Who does not write the last checkpoint is done before it is there; its writer may be dead.
+  // The members that do not write the last checkpoint are done before it is there; its writer may
+  // be dead.
   if (state.resume.phase == Phase::kEnd && !has_checkpoint_of(state, state.resume.step)) {
     state.resume.phase = Phase::kCheckpoint;
   }
@@ -92,7 +93,7 @@ void note_worked(Turn& turn) {
   }
 }
 
-// The planned change has happened unseen if somebody lived in it; else it never will. Nothing: it
+// The planned change has happened unseen if a member lived in it; else it never will. Nothing: it
 // did not come to an end of the run.
 std::optional<Reason> settle_planned(Turn& turn) {
   State& state = turn.state;
@@ -178,7 +179,7 @@ void prepare_generation(Turn& turn, std::vector<MemberId> members, const std::st
     set_generation_state(turn, state.generation, GenerationState::kAbandoned);
   }
   sort_naturally(state, members);
-  // Who was to join with the generation that is given up waits again.
+  // A member that was to join with the generation that is given up waits again.
   for (MemberId id : state.ranks) {
     const Member& member = turn.at(id);
     if (is_alive(member) && !is_source(state, member)) state.waiting.insert(id);
@@ -195,7 +196,7 @@ void prepare_generation(Turn& turn, std::vector<MemberId> members, const std::st
     member.state = MemberState::kRegistered;
     member.listed = state.generation;
     member.answer.reset();
-    member.leave.reset();  // whoever was done has to see the others through
+    member.leave.reset();  // a member that was done has to see the others through
     state.waiting.erase(id);
     state.leavers.erase(id);
   }

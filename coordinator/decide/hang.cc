@@ -1,18 +1,20 @@
-// Who hangs. Heartbeats come from a thread of their own, so a worker that is stuck is not silent;
-// they carry (step, phase, bucket), so the culprit is who is behind: everyone else waits for it.
-// Where GPUs sum, `bucket` is what the GPU has finished. Every host enqueues the whole step, also
-// behind a kernel that never ends, so what hosts have enqueued blames nobody.
+// Finds the members that hang. Heartbeats come from a thread of their own, so a worker that is
+// stuck is not silent. They carry (step, phase, bucket), so the culprit is the member that is
+// behind: all others wait for it. Where GPUs sum, `bucket` is what the GPU has finished. Every host
+// enqueues the whole step, also after a kernel that never ends, so what hosts have enqueued blames
+// no member.
 //
-// In an evaluation `bucket` counts scored batches. They are progress, and blame nobody: shares are
-// not equal, and who is done with its own waits.
+// In an evaluation `bucket` counts scored batches. They are progress, and blame no member: shares
+// are not equal, and a member that is done with its own waits.
 //
-// Where nobody is behind, what they wait for may be none of them: the same members try once more.
-// If that does not help, or only one worker is there, they hang themselves and are replaced: a
-// thread that is stuck never comes back to be asked again. So is whoever stands in a step in which
-// others hung before; the second hang in a step ends the run (poison.cc). Whoever does not even
-// answer when asked once more stands in its apply, and hangs, too (judge.cc).
+// If no member is behind, the cause may be outside of them: the same members try once more. If that
+// does not help, or only one worker is there, they hang themselves, and the coordinator replaces
+// them: a thread that is stuck never comes back to be asked again. It also replaces a member that
+// stands in a step in which others hung before; the second hang in a step ends the run (poison.cc).
+// A member that does not even answer when asked once more is stuck in its apply, and hangs, too
+// (judge.cc).
 //
-// While a debugger has stopped a worker's script, everyone waits for a person, and nobody hangs.
+// While a debugger has stopped a worker's script, all members wait for a person, and none hangs.
 #include <algorithm>
 #include <tuple>
 
@@ -120,7 +122,7 @@ void note_pause(Turn& turn, Member& member, bool is_paused) {
     return turn.log(LogLine::Level::kWarn, "worker_paused",
                     "a debugger has stopped " + describe(turn.state, member) +
                         "; the run waits until it goes on");
-  turn.state.progress_ms = turn.now_ms;  // the time before counts against nobody
+  turn.state.progress_ms = turn.now_ms;  // the time before counts against no member
   turn.state.front_ms = turn.now_ms;
   turn.state.prepared_ms = turn.now_ms;
   turn.log(LogLine::Level::kInfo, "worker_continues",

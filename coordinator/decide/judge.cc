@@ -1,4 +1,5 @@
-// Who is taken for dead although nothing proves it: silence, lost connections, what peers say.
+// Judges which members count as dead although nothing proves it: by silence, lost connections, and
+// what peers say.
 #include <algorithm>
 #include <set>
 
@@ -50,8 +51,8 @@ std::set<std::string> lost_nodes(const Turn& turn, const std::set<std::string>& 
   return lost;
 }
 
-// Of two that die of the same samples the second one's agent has to say what it had in hand before
-// anybody else gets these samples: it says so as soon as it has reaped it.
+// If two members die of the same samples, the second one's agent has to say what it had in hand
+// before another member gets these samples. The agent says so as soon as it has reaped the process.
 bool may_be_poisoned(const Turn& turn) {
   if (has_suspects(turn)) return true;
   const auto& members = turn.state.members;
@@ -114,7 +115,7 @@ bool is_braked(Turn& turn, const Verdicts& verdicts) {
   return turn.now_ms - *state.brake_ms <= turn.options.lease_ms;
 }
 
-// The most named one; on a tie the higher rank. Nothing if nobody was named.
+// The member that most peers named; on a tie the higher rank. Nothing if no member was named.
 std::optional<MemberId> most_named(const State& state) {
   std::map<MemberId, uint32_t> votes;
   for (const auto& [by, whom] : state.suspicion->named) {
@@ -172,8 +173,8 @@ std::optional<Reason> judge_members(Turn& turn) {
 
 namespace {
 
-// It lives, and was asked because nobody went on: only a thread that is stuck in an apply keeps a
-// member from answering.
+// The member lives, and was asked because no member went on: only a thread that is stuck in an
+// apply keeps a member from answering.
 bool hangs_in_apply(const Turn& turn, const Member& member) {
   return turn.state.stood_still && member.connection != 0 &&
          turn.now_ms - member.heard_ms <= turn.options.lease_ms;
@@ -203,7 +204,7 @@ Reason try_again(Turn& turn, const std::string& what) {
 std::optional<Reason> judge_suspicion(Turn& turn) {
   State& state = turn.state;
   if (!state.suspicion || state.run != RunState::kStarted) return std::nullopt;
-  // Whoever is named may be on its way to us; if it never comes, that is proof, and no bar is
+  // The named member may be on its way to us. If it never comes, that is proof, and no bar is
   // needed.
   if (are_returning(turn)) return std::nullopt;
   if (turn.now_ms - state.suspicion->since_ms <= turn.options.proof_ms) return std::nullopt;

@@ -209,8 +209,8 @@ Reason judge(Turn& turn, Generation generation, Step step, CheckFinding finding)
   return go_back(turn, generation, step, finding);
 }
 
-// All agree; whoever differed in an attempt before was wrong then. What its wrong result got into
-// has left the lineage since.
+// All agree, so a member that differed in an earlier attempt was wrong then. All that its wrong
+// result got into has left the lineage since.
 std::optional<Reason> judge_witnesses(Turn& turn, Step step, const PendingCheck& check) {
   const auto& witnesses = turn.state.checks.witnesses;
   auto wrong = refuted(witnesses, step, check);
@@ -258,7 +258,7 @@ Reason on_check(Turn& turn, Member& member, Generation generation,
   if (step <= state.checks.agreed) return Reason::kAlreadyCounted;
   auto check = state.pending_checks.find({generation, step});
   if (check == state.pending_checks.end()) {
-    // Who was in an older generation is not known any more.
+    // The members of an older generation are not known any more.
     if (!is_open(state.run) || generation != state.source_generation) return Reason::kIgnored;
     PendingCheck first{turn.now_ms, state.source_members, {}};
     check = state.pending_checks.emplace(std::pair(generation, step), std::move(first)).first;
@@ -280,7 +280,7 @@ std::optional<Reason> judge_checks(Turn& turn) {
     PendingCheck check = std::move(ripe->second);
     state.pending_checks.erase(ripe);
     if (!is_in_lineage(state, generation, step)) continue;
-    // What an evicted member says counts no more.
+    // The reports of an expelled member count no more.
     std::erase_if(check.reports,
                   [&](const auto& e) { return is_expelled(state, state.members.at(e.first)); });
     CheckFinding finding = examine(check, step);

@@ -1,6 +1,7 @@
-// Processes that are still there although nobody counts on them: stopped for ever, or stuck. They
-// hold a place of their agent, so that no other worker comes in it. The agent is told to kill them;
-// it starts another one as after a crash. Who wakes up in time and registers anew is spared.
+// Processes that are still there although the run does not count on them: stopped for good, or
+// stuck. Each holds a place of its agent, so that no other worker gets it. The coordinator tells
+// the agent to kill it, and the agent starts another one as after a crash. A process that wakes up
+// in time and registers again is spared.
 #include <algorithm>
 
 #include "comm/base/planted_bug.h"
@@ -22,7 +23,7 @@ void order_to_kill(Turn& turn, ConnectionId agent, uint32_t pid, const std::stri
             what + ": its agent is told to kill it and to start another one");
 }
 
-// It could have registered anew since its agent and this coordinator know each other.
+// The process could have registered again since its agent and this coordinator know each other.
 bool had_time(const Turn& turn, const Member& member, const KnownAgent& agent) {
   if (LOCKSTEP_BUG(kKilledAtOnce)) return true;
   return turn.now_ms - std::max(member.dead_ms, agent.since_ms) > turn.options.lease_ms;
@@ -55,7 +56,8 @@ int64_t patience_ms(const Turn& turn, const std::pair<std::string, uint32_t>& pr
   return std::max(turn.options.lease_ms, words_ms);
 }
 
-// Of an earlier term or coordinator, and nobody since. A first start waits for all in its own way.
+// Kills processes of an earlier term or coordinator that have not registered since. A first start
+// waits for all in its own way.
 void kill_strangers(Turn& turn, ConnectionId connection, KnownAgent& agent) {
   const State& state = turn.state;
   std::erase_if(agent.awaited, [&](uint32_t pid) {

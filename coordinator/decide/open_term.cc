@@ -64,7 +64,7 @@ bool is_fingerprint(const std::string& text) {
   return text.size() <= limits::kFingerprintBytes && is_printable_utf8(text);
 }
 
-// Of the data that the job of the script names.
+// The fault in the mixture that a script's worker reports, in words. Empty: there is none.
 std::string wrong_mixture(const wire::DataFacts& facts) {
   if (facts.mixed().empty()) return {};
   if (static_cast<size_t>(facts.mixed_size()) > limits::kMixedDatasets)

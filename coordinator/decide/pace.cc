@@ -1,7 +1,8 @@
-// Slots follow the measured speed of the workers, so that nobody waits long for a slow one: the
+// Slots follow the measured speed of the workers, so that no worker waits long for a slow one: the
 // records say how long each took for the slots that it computed. A window of them is judged as a
-// whole; what one window shows may be an accident, so only several in a row change anything. Who is
-// slow for long whatever it is given is reported, and replaced when somebody waits.
+// whole; what one window shows may be an accident, so only several in a row change anything. The
+// coordinator reports a worker that is slow for long whatever it is given, and replaces it when
+// another one waits.
 #include <algorithm>
 #include <cmath>
 

@@ -21,8 +21,8 @@ bool can_change(const Turn& turn) {
   });
 }
 
-// Whoever is slow for long gives its place to one of `spare`, as long as somebody stays who can
-// hand the state over.
+// A member that is slow for long gives its place to one of `spare`, as long as a member stays that
+// can hand the state over.
 void replace_slow(const State& state, const std::vector<MemberId>& spare,
                   std::vector<MemberId>& members) {
   const auto is_slow_here = [&](MemberId id) { return is_slow(state, state.members.at(id)); };
@@ -38,8 +38,8 @@ void replace_slow(const State& state, const std::vector<MemberId>& spare,
   }
 }
 
-// Who should be in the next generation: of those who are here without the draining ones and, when
-// there are more than wanted, without the last ranks; and those who wait, up to the wanted number.
+// The members of the next generation: the present ones without those that drain, and without the
+// last ranks if there are more than wanted; then the waiting ones, up to the wanted number.
 std::vector<MemberId> desired_members(const Turn& turn) {
   const State& state = turn.state;
   std::vector<MemberId> members;

@@ -3,10 +3,10 @@
 // A process that hung and was evicted counts as one that ended. Two that hung in the same step, one
 // after the other, end the run whatever they had in hand.
 //
-// What a process had in hand it has written down for its agent (comm/base/work_in_hand.h), which
-// tells it with the exit. So it counts neither how far a loader reads ahead nor whether anybody is
-// left: a run of one worker learns it from its second death. A slot is cleared when the sums
-// of its step are there: whoever computed it lives.
+// A process writes down for its agent what it has in hand (comm/base/work_in_hand.h), and the agent
+// tells it with the exit. So it does not matter how far a loader reads ahead, nor whether a worker
+// is left: a run of one worker learns it from its second death. The process clears a slot when the
+// sums of its step are there: every process that computed it lives.
 #include <algorithm>
 #include <set>
 
@@ -70,7 +70,7 @@ std::string hung_at(const Turn& turn, const Casualty& casualty) {
   return text;
 }
 
-// Both hung in one step, the second after somebody had taken the first one's place.
+// Both hung in one step, the second after another process had taken the first one's place.
 std::optional<Culprit> find_hangs(const Turn& turn, const Casualty& a, const Casualty& b,
                                   Step next) {
   if (!a.hang || !b.hang || b.hang->member < a.hang->next_member) return std::nullopt;

@@ -1,4 +1,5 @@
-// What follows a death: the next generation of those who are left, the next term, or the end.
+// Goes on after a death: with the next generation of the members that are left, the next term, or
+// the end.
 #include <algorithm>
 #include <iterator>
 #include <set>
@@ -86,7 +87,8 @@ void shrink(Turn& turn, size_t members) {
             state.stop_reason + ": a checkpoint is written, then the run waits for more");
 }
 
-// Who is left out meets the others once more at the boundary, and they wait for it there.
+// A member that a planned change leaves out meets the others once more at the boundary, and they
+// wait for it there.
 bool is_awaited_at_boundary(const State& state, MemberId id) {
   return state.leavers.contains(id) &&
          std::any_of(state.ranks.begin(), state.ranks.end(), [&](MemberId other) {
@@ -102,7 +104,7 @@ bool matter(const Turn& turn, const std::vector<MemberId>& dead) {
   });
 }
 
-// An agent has a process that nobody proved dead: stopped for a while, or still on its way.
+// An agent has a process whose death is not proven: it is stopped for a while, or still on its way.
 bool may_come_back(const State& state) {
   const bool is_there = std::any_of(state.agents.begin(), state.agents.end(),
                                     [](const auto& e) { return !e.second.living.empty(); });

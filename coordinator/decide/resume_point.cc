@@ -9,7 +9,7 @@ namespace lockstep::coordinator {
 namespace {
 
 // An answer counts if it is of the last started generation's members and its state is one that the
-// surviving lineage went through: else nobody knows what it holds.
+// surviving lineage went through: else it is unknown what it holds.
 bool counts(const Turn& turn, const Member& member) {
   const State& state = turn.state;
   if (!member.answer || !member.answer->applied || !is_source(state, member)) return false;

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 constexpr int kAttempts = 3;
 
 // The log is copied after the file: what a checkpoint moves into the file meanwhile is in the log
-// too, which is begun anew only by a commit later than that, and such a commit sees the claim.
+// too. Only a later commit begins the log again, and such a commit sees the claim.
 Status copy_files(const std::string& from, const std::string& to) {
   std::error_code error;
   fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);

@@ -76,7 +76,7 @@ JournalHead::~JournalHead() {
 void JournalHead::write(const JournalMark& mark) {
   if (fd_ < 0) fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (fd_ < 0) return;
-  // A shorter line leaves the end of a longer one behind its newline, where nobody reads.
+  // A shorter line leaves the end of a longer one after its newline, where no reader looks.
   const std::string line =
       with_crc(std::string(kMagic) + " " + mark.lineage_id + " " + std::to_string(mark.term) + " " +
                std::to_string(mark.sequence) + " " + std::to_string(mark.digest)) +

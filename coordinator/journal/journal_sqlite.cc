@@ -64,7 +64,7 @@ class SqliteJournal final : public Journal {
     for (const JournalEntry& entry : entries) {
       if (const auto* term = std::get_if<TermEntry>(&entry)) chain_->began(term->term);
       if (Status status = writer_->write(entry, now); !status.is_ok()) {
-        // What the failed transaction left is undone when the file is opened again, at the latest.
+        // The next open of the file undoes what the failed transaction left, at the latest.
         (void)database_->execute("ROLLBACK");
         return status;
       }
@@ -142,7 +142,7 @@ Status create_if_empty(Database& database, uint64_t version) {
   return database.execute("COMMIT");
 }
 
-// Of a journal that another version wrote, or whose lineage was cut.
+// Closes the pieces of a journal that another version wrote, or whose lineage was cut.
 Status close_old_pieces(Database& database, JournalChain& chain, const AliveFn& alive) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Step closed, closed_steps(database));
   LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t newest,

@@ -199,7 +199,7 @@ Result<std::unique_ptr<Statement>> Database::prepare(const std::string& sql) {
                          nullptr) != SQLITE_OK) {
     const Status status =
         error_of(handle_, journal_of(handle_) + " does not know what to do with \"" + sql + "\"");
-    // Of its own tables only a damaged file knows nothing.
+    // Only a damaged file lacks our tables.
     const bool is_strange = sqlite3_errcode(handle_) == SQLITE_ERROR;
     return is_strange ? Status(Code::kBadData, status.message()) : status;
   }

@@ -23,7 +23,7 @@ namespace {
 
 using nlohmann::json;
 
-// Of the last generation: who had which slots when it ended.
+// Fills in the members of the last generation, with the slots that they had when it ended.
 Status fill_members(Journal& journal, const JournalContents& contents, State* state) {
   const auto last = std::find_if(contents.ledger.rbegin(), contents.ledger.rend(),
                                  [](const LedgerRow& row) { return !row.rolled_back; });
@@ -53,7 +53,7 @@ Status fill_members(Journal& journal, const JournalContents& contents, State* st
 constexpr size_t kNewestSteps = 1'000;
 using StepTimes = std::deque<std::pair<Step, int64_t>>;
 
-// Of the newest steps, as far as their records were not folded.
+// Fills in the phases of the newest steps, as far as their records were not folded.
 Status fill_phases(Journal& journal, const State& state, const StepTimes& ends,
                    PhaseWatch* phases) {
   const Step from = ends.empty() ? state.completed : ends.front().first;

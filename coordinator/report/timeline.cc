@@ -14,7 +14,7 @@ using nlohmann::json;
 
 constexpr uint64_t kTailBytes = kMib;  // of an earlier log
 
-// Of strangers and duplicates there may be many lines, and they tell nothing about training.
+// Strangers and duplicates may cause many lines, which tell nothing about training.
 bool is_of_interest(std::string_view event) {
   return event != "message_refused" && event != "connection_refused";
 }

@@ -1,4 +1,4 @@
-// How a term or a run ends: the summary is written, and everybody who has to hear of it does.
+// Ends a term or a run: writes the summary, and tells every peer that has to hear of the end.
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
 #include "comm/run/directory/layout.h"

@@ -18,8 +18,9 @@ struct Price {
   auto operator<=>(const Price&) const = default;
 };
 
-// The search over who ends where. Where the first r owners end is told by how many slots they lack
-// to the most that they can have; all together lack `slack`, so nobody ever lacks more.
+// Searches over where each owner's run ends. The end of the first r owners is told by how many
+// slots they lack to the most that they can have. All together lack `slack`, so the first r never
+// lack more.
 class PartialSearch {
  public:
   // `node_sizes`: by node, the number of its owners, who are neighbours.
@@ -89,7 +90,7 @@ class PartialSearch {
   std::vector<Price> with_owner(const std::vector<Price>& best, size_t owner, Sizes* lacks) {
     std::vector<Price> next(slack_ + 1);
     for (uint32_t behind = 0; behind <= slack_; ++behind) {
-      // Who ends behind the last slot leaves none to the owners after it.
+      // An owner that ends after the last slot leaves none to the owners after it.
       if (most_end_[owner + 1] - behind > slots_) continue;
       // Longer runs first: of equally good assignments the later ranks carry more.
       for (uint32_t less = 0; less <= behind && less < most_[owner]; ++less) {

@@ -64,7 +64,7 @@ Status Seat::claim(Term term) {
 }
 
 Result<Term> Seat::next_term(Term last) {
-  // The one after the newest that was there when we looked, which nobody else may have claimed
+  // The one after the newest that was there when we looked, which no other seat may have claimed
   // since; more than the journal knows, whose writer may have died between claim and commit.
   if (is_used_) LOCKSTEP_RETURN_IF_ERROR(claim(std::max(last, term_) + 1));
   is_used_ = true;

@@ -52,8 +52,8 @@ Result<Step> count_steps(Journal& journal, Step end, BegunTerm* begun) {
   return complete;
 }
 
-// Of a generation that lives. A term that began from a checkpoint has closed those before, and
-// where nothing was cut away, the last row is still open.
+// The row of a generation that lives. A term that began from a checkpoint has closed the rows
+// before, and where nothing was cut away, the last row is still open.
 const LedgerRow* open_row(const JournalContents& contents) {
   for (const LedgerRow& row : contents.ledger) {
     const bool is_started = std::any_of(

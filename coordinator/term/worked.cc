@@ -6,7 +6,8 @@
 namespace lockstep::coordinator {
 namespace {
 
-// Who held the state of the step after which `next` began. Nobody, where the journal does not say.
+// The members that held the state of the step after which `next` began. None, where the journal
+// does not say.
 Result<std::set<MemberId>> holders_at(Journal& journal, const LivingGeneration& living,
                                       Generation next) {
   wire::Start start = living.start;
