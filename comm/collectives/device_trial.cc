@@ -45,7 +45,7 @@ std::string named(size_t rank, const DeviceGeneration& in) {
   return "rank " + std::to_string(rank) + " (member " + std::to_string(in.members[rank]) + ")";
 }
 
-// What a rank knows of an earlier trial that failed. Empty: nobody knows of one.
+// What a rank knows of an earlier trial that failed. Empty: no rank knows of one.
 std::string known_among(const std::vector<Answer>& all) {
   const auto found = std::find_if(all.begin(), all.end(), [](const Answer& answer) {
     return answer.was_tried == 1 && answer.why[0] != '\0';
@@ -53,7 +53,7 @@ std::string known_among(const std::vector<Answer>& all) {
   return found == all.end() ? "" : found->why;
 }
 
-// Who failed first in the order of ranks, and why. Empty: nobody.
+// Which rank failed first in their order, and why. Empty: none.
 std::string failure_among(const std::vector<Answer>& all, const DeviceGeneration& in) {
   for (size_t rank = 0; rank < all.size(); ++rank)
     if (all[rank].why[0] != '\0') return named(rank, in) + ": " + all[rank].why;
@@ -89,7 +89,7 @@ std::string other_library_among(const std::vector<Answer>& all, const DeviceGene
   return "";
 }
 
-// Why nobody needs to try (V4), named by rank. Empty: all fit.
+// Why the ranks need not try (V4), named by rank. Empty: all fit.
 std::string misfit_among(const std::vector<Answer>& all, const DeviceGeneration& in) {
   for (const auto among : {failure_among, shared_among, other_library_among})
     if (std::string why = among(all, in); !why.empty()) return why;

@@ -165,7 +165,7 @@ void RpcClient::Impl::on_close(const Status& why) {
   handlers.on_lost(why);
 }
 
-// Nobody has proven anything: the other end may be anybody, and the right one may come back.
+// The other end has proven nothing: it may be any program, and the right one may come back.
 void RpcClient::Impl::distrust(const Status& why) {
   const Status told = why.with_context(connection->peer());
   try_later(told);

@@ -13,7 +13,7 @@
 namespace lockstep::rpc {
 
 // Handlers of connections hold `this`. The server closes every connection before it is destroyed,
-// and a closed connection calls nobody.
+// and a closed connection calls no handler.
 struct RpcServer::Impl {
   struct Peer {
     std::shared_ptr<Connection> connection;

@@ -107,7 +107,7 @@ bool TlsDoor::is_room_in_hand(Line& line) {
   return line.in_hand.size() < limits::kTlsHandshakes;
 }
 
-// The line whose turn it is. Null: nobody waits, or those who wait have to.
+// The line whose turn it is. Null: no caller waits, or the waiting ones have to wait longer.
 TlsDoor::Line* TlsDoor::next_line() {
   for (Line& line : lines_)
     if (!line.waiting.by_id.empty() && is_room_in_hand(line)) return &line;

@@ -54,7 +54,7 @@ Result<GpuIdentity> identify_gpu(uint32_t index, const char* driver_library) {
   using Uuid = int (*)(uint8_t*, int);
   const auto get = reinterpret_cast<Get>(dlsym(driver, "cuDeviceGet"));
   const auto pci_of = reinterpret_cast<Pci>(dlsym(driver, "cuDeviceGetPCIBusId"));
-  // Of a slice the second version tells the slice's own.
+  // For a slice of a GPU the second version gives the slice's own UUID.
   const auto uuid_of = reinterpret_cast<Uuid>(dlsym(driver, "cuDeviceGetUuid_v2"));
   if (get == nullptr || pci_of == nullptr || uuid_of == nullptr)
     return no_gpu(std::string(driver_library) + " does not tell which GPU is which");

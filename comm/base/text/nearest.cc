@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-// What of a word is left without its spelling.
+// The word in lower case, without hyphens and underscores.
 std::string plain(std::string_view word) {
   std::string out;
   for (const char c : word) {

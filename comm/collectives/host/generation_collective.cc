@@ -160,7 +160,7 @@ OpDescriptor GenerationCollective::next_operation(OpKind kind, const Tag& tag,
   return describe(make_mark(peers_->generation(), ++operations_), kind, tag, range);
 }
 
-// A failed operation ends the generation for everyone: nobody may wait for data that will not come.
+// A failed operation ends the generation for all: no rank may wait for data that will not come.
 Status GenerationCollective::finish(Status status) {
   if (!status.is_ok()) peers_->abort();
   return status;

@@ -98,7 +98,7 @@ class Context final : public HostContext {
 };
 
 // After the deadline a late peer counts as gone: a link that swallows everything gives no other
-// sign. If nobody were named, the same members would try again and again.
+// sign. If no member were named, the same members would try again and again.
 bool is_out_of_reach(Code code) {
   return code == Code::kUnavailable || code == Code::kTimeout;
 }
@@ -267,7 +267,7 @@ Result<std::unique_ptr<HostContext>> HostContext::create(HostOptions options) {
   if (options.token.empty()) return Status(Code::kUsage, "the data plane needs the run's token");
   HostAddress address;
   address.host_id = find_host_id();
-  // Listening costs nothing if nobody calls. With force_tcp nobody learns the name.
+  // Listening costs nothing if no peer calls. With force_tcp no peer learns the name.
   const std::string suffix = random_bytes(16);
   const std::string name =
       "lockstep-" + to_hex({reinterpret_cast<const uint8_t*>(suffix.data()), suffix.size()});

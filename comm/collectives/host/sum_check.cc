@@ -1,5 +1,5 @@
 // One slice of a sum, added again by ranks that did not sum it. Otherwise a wrong adder, or a wrong
-// word of its memory, would reach everyone alike, and nobody would see it.
+// word of its memory, would reach all ranks alike, and none would see it.
 #include <vector>
 
 #include "comm/collectives/cross_check.h"

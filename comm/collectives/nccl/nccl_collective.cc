@@ -170,14 +170,14 @@ Result<uint64_t> NcclCollective::wait_for_sums() {
     const Result<bool> is_there = parts_.queue->reached_end();
     LOCKSTEP_RETURN_IF_ERROR(finish(is_there.status()));
     // Also after the work has run, and after looking: an aborted or failed transfer returns as if
-    // it had finished, and whoever aborts has closed before.
+    // it had finished, and a rank that aborts has closed before.
     LOCKSTEP_RETURN_IF_ERROR(finish(check_health()));
     if (*is_there) return operations_.value();
     parts_.pause(parts_.clock->monotonic_ns() - begin_ns);
   }
 }
 
-// A failed operation ends the generation for everyone: nobody may wait for data that will not come.
+// A failed operation ends the generation for all: no rank may wait for data that will not come.
 Status NcclCollective::finish(Status status) {
   if (!status.is_ok()) abort();
   return status;
