@@ -1,5 +1,5 @@
-// What the loaders delivered, from the records of a generation, and whether it matches the plan.
-// The audit and the folding of records use the same rule.
+// Tells what the loaders delivered, from the records of a generation, and whether it matches the
+// plan. The audit and the folding of records use the same rule.
 //
 // Thread-safety: free functions and values.
 #pragma once

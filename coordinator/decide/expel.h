@@ -14,7 +14,8 @@ namespace lockstep::coordinator {
 // "local rank 1 of node a, local rank 0 of node b"; each place once.
 std::string names_of(const std::vector<WitnessEntry>& witnesses);
 
-// Where a check found a place wrong. goes_on: the lineage is not cut, but tainted from `step` on.
+// Where a check found a place wrong. goes_on: decide() does not cut the lineage, but taints it from
+// `step` on.
 struct Wrong {
   Generation generation = 0;
   Step step = 0;

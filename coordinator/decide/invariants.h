@@ -21,7 +21,7 @@ struct StateMark {
   Step completed = 0;
   Step in_history = 0;
   RunState run = RunState::kGathering;
-  // Of the member that sent the event; 0: no member sent it.
+  // The next three are of the member that sent the event; 0: no member sent it.
   MemberId member = 0;
   Step member_step = 0;
   uint64_t member_acked_batch = 0;

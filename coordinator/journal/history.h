@@ -12,7 +12,8 @@
 //  H4 If somebody deletes, replaces or cuts the file under the run, the next line to write finds
 //     out, and the coordinator writes the file again from the journal.
 //
-// A loss that is not a number becomes null. history-thin.jsonl beside it: thin_history.h.
+// A loss that is not a number becomes null. thin_history.h has history-thin.jsonl, which lies next
+// to it.
 //
 // The pieces of a call (step_piece.h) are the journal's. They tell how long the lines of a piece
 // are, and their hash, so that they need not be counted or compared with the journal line by line.

@@ -40,7 +40,7 @@ struct JournalMark {
   bool operator==(const JournalMark&) const = default;
 };
 
-// How much of a journal is compared with its checksum when it is opened.
+// How much of a journal Lockstep compares with its checksum when it opens the journal.
 enum class JournalCheck : uint8_t {
   kNone,      // another check has just found it in order
   kWhole,     // reads everything: for proofs, and before a journal is given up

@@ -39,7 +39,7 @@ namespace lockstep::coordinator {
 
 inline constexpr Step kThinSteps = 100;  // in a line
 
-// Its place beside a history.jsonl.
+// The path of the thinned history next to a history.jsonl.
 std::string thin_path(const std::string& history);
 
 // Where a thinned history stands.

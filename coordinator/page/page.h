@@ -1,4 +1,4 @@
-// The status page: HTML, style and scripts beside this file, which embed.cmake puts into the
+// The status page: HTML, style and scripts next to this file, which embed.cmake puts into the
 // program. It shows /api/v1/status, /history and /events of its own server. It loads nothing from
 // elsewhere, and its build needs no tools.
 //

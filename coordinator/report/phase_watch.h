@@ -1,4 +1,4 @@
-// Where the time of each member's steps went lately, for people, in bounded memory.
+// Sums where the time of each member's steps went lately, for people, in bounded memory.
 //
 // Thread-safety: one thread.
 #pragma once

@@ -1,4 +1,4 @@
-// How far a run is and how well it learns, for Kubeflow Trainer (trainer_status/body.h).
+// Tells how far a run is and how well it learns, for Kubeflow Trainer (trainer_status/body.h).
 // Thread-safety: a pure function.
 #pragma once
 

@@ -1,4 +1,4 @@
-// How fast the run is and how well it learns, from the steps of the history.
+// Computes how fast the run is and how well it learns, from the steps of the history.
 //
 // Speed counts only the wall time inside steps, from the writer's measurement, so evaluation and
 // checkpoints do not lower it. The steady state: StepTotals.
@@ -18,8 +18,8 @@ namespace lockstep::coordinator {
 
 class RunStats {
  public:
-  // As if all their steps were added, but for what is over the last steps: add more than a window.
-  // REQUIRES: nothing was added before.
+  // Begins as if all steps of `pieces` were added, except for the values over the last steps: for
+  // these, add more than a window. REQUIRES: nothing was added before.
   void begin(const std::vector<StepPiece>& pieces);
   void add(const StepEntry& step);
 

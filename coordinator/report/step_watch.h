@@ -1,5 +1,5 @@
-// How fast the run is and how well it learns lately, by the clock on the wall: evaluations,
-// checkpoints and deaths within the span count.
+// Computes how fast the run is and how well it learns lately, by the clock on the wall:
+// evaluations, checkpoints and deaths within the span count.
 //
 // Thread-safety: one thread.
 #pragma once

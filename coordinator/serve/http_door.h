@@ -1,5 +1,5 @@
-// Where a coordinator serves HTTP. Watching never stops training: in a run that trains already, a
-// port that another program has taken is no reason to end.
+// Chooses where a coordinator serves HTTP. Watching never stops training: in a run that trains
+// already, a port that another program has taken is no reason to end.
 //
 //   open() ──▶ the wanted address ──▶ serves there
 //                 │ taken, and the run trains already

@@ -1,4 +1,4 @@
-// What identifies a run: values that freeze when the first generation starts. With another value,
+// The identity of a run: values that freeze when the first generation starts. With another value,
 // the steps before and after a resume would not belong to the same run.
 //
 // Frozen: seed, dataset fingerprints and sizes, order version, transforms, G, V, model, numerics,

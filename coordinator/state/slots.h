@@ -1,4 +1,4 @@
-// Which rank owns which slots: contiguous runs in ascending order, covering [0, slots) exactly.
+// Assigns slots to ranks: contiguous runs in ascending order, covering [0, slots) exactly.
 //
 // The cost of a rank is the time it needs for a slot, relative to the others. The assignment
 //   (1) minimizes the longest time of a rank (its slots x its cost), because the slowest rank sets

@@ -1,4 +1,4 @@
-// How fast each member computes, from the phase times in its records. Part of State.
+// Watches how fast each member computes, from the phase times in its records. Part of State.
 //
 // Thread-safety: plain values.
 #pragma once

@@ -33,8 +33,8 @@ struct Begun {
 Result<Begun> begin_run(const std::string& run_dir, BeginMode mode, Seat& seat, const Clock& clock,
                         Logger& logger, const AliveFn& alive = {});
 
-// kBadData if the journal may not go on beside the checkpoints (lineage.h). `is_alive`: workers of
-// the run train. Changes no file. REQUIRES: the journal is locked.
+// kBadData if the journal may not go on with the checkpoints on disk (lineage.h). `is_alive`:
+// workers of the run train. Changes no file. REQUIRES: the journal is locked.
 Status check_journal(const std::string& run_dir, const std::string& journal, bool is_alive,
                      JournalCheck check = JournalCheck::kWhole, const AliveFn& alive = {});
 

@@ -1,6 +1,6 @@
-// Whether a journal may go on beside the checkpoints on disk. Checkpoints and journal are one run
-// only if both have the same lineage id (journal.h). Otherwise a lost journal would begin a second
-// run among the checkpoints of the first, or go on from one with other weights.
+// Decides whether a journal may go on with the checkpoints on disk. Checkpoints and journal are one
+// run only if both have the same lineage id (journal.h). Otherwise a lost journal would begin a
+// second run among the checkpoints of the first, or go on from one with other weights.
 //
 //   the journal                        checkpoints on disk            verdict
 //   whole                              its own, or none               goes on
@@ -14,7 +14,7 @@
 //   damaged (journal_chain.h)          any                            refused
 //
 // INVARIANTS
-//  A1 No run begins anew where a checkpoint lies, and none goes on from a checkpoint that its
+//  A1 No run starts over where a checkpoint lies, and none goes on from a checkpoint that its
 //     journal does not prove.
 //  A2 A journal that has lost commits is never continued. It is rebuilt from one checkpoint
 //     (rebuild.h), with a new lineage id.
@@ -40,8 +40,8 @@ Status check_lineage(const JournalContents& contents, const std::vector<ListedCh
 Status lost_journal(const std::string& why, const std::vector<ListedCheckpoint>& on_disk,
                     const std::string& run_dir);
 
-// Half a sentence for the console where a run begins anew although there was one; empty: there was
-// none.
+// Half a sentence for the console if a run starts over although there was one before. Empty: there
+// was none.
 std::string begins_anew(const JournalContents& contents);
 
 }  // namespace lockstep::coordinator

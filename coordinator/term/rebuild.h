@@ -13,7 +13,7 @@
 // INVARIANTS
 //  B1 A crash at any point leaves the old state, or no journal, or the new one; in each of them the
 //     same call works.
-//  B2 Generations and members of the new journal are newer than those of every checkpoint there.
+//  B2 Generations and members of the new journal are newer than the ones of every checkpoint there.
 //
 // Thread-safety: one thread. REQUIRES: no process of the run lives.
 #pragma once
@@ -27,7 +27,7 @@
 namespace lockstep::coordinator {
 
 // `name`: the name of a checkpoint of the run. kUsage if the journal is whole, so that nothing has
-// to be rebuilt, or if job or data are not those of the checkpoint. kNoInput if there is no such
+// to be rebuilt, or if the checkpoint has another job or other data. kNoInput if there is no such
 // checkpoint. kBadData if it is damaged, or an older Lockstep wrote it.
 Status rebuild_journal(const std::string& run_dir, const std::string& name,
                        const wire::JobSpec& job, const wire::DataFacts& facts);

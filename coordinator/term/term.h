@@ -1,5 +1,5 @@
-// How a term of the coordinator begins: it makes a Beginning from the journal and the checkpoints,
-// and journals the new term with all its consequences in one commit.
+// Begins a term of the coordinator: makes a Beginning from the journal and the checkpoints, and
+// journals the new term with all its consequences in one commit.
 //
 // It has no files and no clock of its own, so that production (begin.h) and the simulator run the
 // same code.
@@ -47,9 +47,9 @@ struct BegunTerm {
 };
 
 // `contents` is the content of `journal`. `options` are those of this term, with resolved slots.
-// kBadData if the journal may not go on beside the checkpoints (lineage.h).
-// kUsage if there is a run already (kFirst), if the identity differs, or if the run should end
-// before the steps that are done. A take-over without a started generation begins like a resume.
+// kBadData if the journal may not go on with the checkpoints on disk (lineage.h). kUsage if there
+// is a run already (kFirst), if the identity differs, or if the run should end before the steps
+// that are done. A take-over without a started generation begins like a resume.
 Result<BegunTerm> begin_term(Journal& journal, const JournalContents& contents,
                              CheckpointShelf& shelf, const Options& options,
                              const TermRequest& request, Logger& logger);

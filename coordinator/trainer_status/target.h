@@ -7,7 +7,7 @@
 //   KUBEFLOW_TRAINER_SERVER_TOKEN    a file: the job's token, a JWT that the kubelet replaces
 //                                    within the hour
 //
-// These facts, and those of body.h, are from kubeflow/trainer: KEP-2779 (docs/proposals),
+// These facts, and the facts of body.h, are from kubeflow/trainer: KEP-2779 (docs/proposals),
 // pkg/runtime/framework/plugins/trainjobstatus, pkg/statusserver and pkg/apis/trainer/v1alpha1.
 // Kubeflow's SDK and the callback in transformers read these names; drafts of the KEP had others
 // (KUBEFLOW_TRAINER_STATUS_*).
