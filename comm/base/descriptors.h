@@ -1,4 +1,4 @@
-// How many descriptors a process may have, owning one, and reading and writing whole ones.
+// Descriptors of a process: their limit, the ownership of one, and reading and writing through one.
 //
 // Thread-safety: allow_many_descriptors() is for the start of a program; the others are free
 // functions without state. A Descriptor belongs to one thread at a time.

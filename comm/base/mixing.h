@@ -1,5 +1,5 @@
-// How the samples of a batch are mixed, for all code that does a part of it: the loader
-// (data/transform/batch_mix.h), the loss, and kernels. Each sample is mixed with the one before it,
+// Mixes the samples of a batch, for all code that does a part of it: the loader
+// (data/transform/batch_mix.h), the loss, and kernels. It mixes each sample with the one before it,
 // and the first with the last.
 //
 // Thread-safety: pure functions.

@@ -3,9 +3,8 @@
 // The loader reads one slot of one step, perhaps some steps ahead. The engine computes one, from
 // its forward until the sums of its step are there.
 //
-//   agent ── make() ──▶ memory without a name ── descriptor ──▶ worker: attach(), reads(),
-//   computes()
-//     └───────────── get(), after the worker was reaped ◀──────────────┘
+//   agent ── make() ─▶ memory without a name ── descriptor ─▶ worker: attach(), reads(), computes()
+//     └──────────── get(), after the worker was reaped ◀────────────┘
 //
 // Errors: kInternal if the kernel gives no memory, kConfig if a descriptor belongs to other memory.
 // A mark costs one relaxed store.

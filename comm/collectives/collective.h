@@ -108,7 +108,7 @@ class Collective {
   // that cannot sum there ignores it, and reduced() is elsewhere.
   virtual void sum_into(float* sums) { (void)sums; }
 
-  // Sends root's `data` to everyone.
+  // Sends root's `data` to all ranks.
   virtual Status broadcast(const Tag& tag, std::span<std::byte> data, uint32_t root) = 0;
 
   // all[r * mine.size() ...] = rank r's `mine`. REQUIRES: all.size() == mine.size() * world_size().

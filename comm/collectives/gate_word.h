@@ -11,8 +11,8 @@
 //     this member's answer to "prepare".
 //  W3 Both are one atomic operation, so a step passes in whole or not at all.
 //
-// Thread-safety: that of the atomics passed in: any thread of the device, or of the host for a word
-// in host memory.
+// Thread-safety: the same as for the atomics passed in: any thread of the device, or of the host
+// for a word in host memory.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How a coordinator proves over plain HTTP that it is the one of this run: a port that a
+// A coordinator proves over plain HTTP that it belongs to this run, because a port that a
 // coordinator has left may be another program's by now.
 //
 //   GET /api/v1/proof?nonce=HEX   {"run": ..., "proof": HMAC-SHA256(token, "lockstep http" nonce)}

@@ -8,7 +8,7 @@
 // Invariants:
 //  1. A handler runs only for a known path, GET or HEAD, and an allowed Host header. The Host check
 //     keeps out web pages that rebind their name to 127.0.0.1. The server answers everything else
-//     itself (404, 405 with Allow, 421), and it harms nobody.
+//     itself (404, 405 with Allow, 421), and it does no harm.
 //  2. A connection has at most limits::kHttpDeadlineMs to bring a whole request, as long to take
 //     the answer, and one request at a time. There are at most limits::kHttpConnections. One more
 //     displaces one that has brought no request (crowd.h).

@@ -1,7 +1,7 @@
 // Which of this machine's addresses control and data use (comm.network). They listen there, and
 // others hear of that address.
 //
-//   loopback       127.0.0.1: one machine, and nobody beyond it can connect. The default
+//   loopback       127.0.0.1: one machine, and no other one can connect. The default
 //   10.2.0.0/16    the machine's address in this network; also fd00:1::/64
 //   eth0           the address of this interface, if every machine has one of that name
 //

@@ -3,7 +3,7 @@
 //
 // Thread-safety: one thread.
 //
-// Invariants, in addition to those of transport.h:
+// Invariants, in addition to the ones of transport.h:
 //  1. Events run in the order of (time, number of scheduling). Time passes only between events.
 //  2. A frame takes the delay that the link has at the time of send(). Frames of one connection
 //     never overtake each other, whatever the later delays.

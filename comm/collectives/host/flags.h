@@ -84,7 +84,7 @@ struct FlagBlock {
 using Flag = std::atomic<Mark> FlagBlock::*;
 
 // The payload of one step of a small operation; larger operations take several steps. There are two
-// halves, used in turn: when an operation starts, everyone has finished the one before the last.
+// halves, used in turn: when an operation starts, all ranks have finished the one before the last.
 inline constexpr size_t kMailboxBytes = 256 * kKib;
 
 inline constexpr uint64_t kControlMagic = 0x316c72746374736cULL;

@@ -1,4 +1,4 @@
-// Collectives between CPU workers: shared memory within a host, TCP to everyone else.
+// Collectives between CPU workers: shared memory within a host, TCP to all other ranks.
 //
 // A HostContext lives as long as its worker process. It owns the memory that peers read (a control
 // segment with flags, and the gradient buffer), the two listeners that peers connect to, and the

@@ -1,4 +1,4 @@
-// The lock beside a journal.
+// The lock of a journal.
 //
 // Thread-safety: one thread; RunLock holds its lock until destroyed or the process dies.
 #pragma once
@@ -10,14 +10,14 @@
 
 namespace lockstep {
 
-// A file beside a journal. The living coordinator that writes the journal holds it with flock
+// A file next to a journal. The living coordinator that writes the journal holds it with flock
 // (claim.h). Its content is the holder's pid.
 class RunLock {
  public:
   // kUsage, with the pid, if another process holds it.
   static Result<std::unique_ptr<RunLock>> take(const std::string& journal);
   // For tools that read the files of an ended coordinator. Several tools may hold it at a time, but
-  // not beside a living coordinator. Writes nothing.
+  // not while a coordinator lives. Writes nothing.
   static Result<std::unique_ptr<RunLock>> take_to_read(const std::string& journal);
   ~RunLock();
   RunLock(const RunLock&) = delete;

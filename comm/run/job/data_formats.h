@@ -45,7 +45,7 @@ struct NamedFormat {
   // Far away: whether a file of this name, in lower case, may be one whose first bytes tell if its
   // samples can be fetched one by one.
   bool (*is_told_by_head)(std::string_view leaf) = nullptr;
-  // A file beside the others that says what is in them.
+  // A file next to the others that says what is in them.
   std::string_view described_by = {};
   // Columns of tables and Arrow, features of TFRecord, files of a sample in WebDataset.
   FormatColumns columns = FormatColumns::kNone;

@@ -1,4 +1,5 @@
-// How a job shuffles its samples: its keys data.shuffle, data.block_samples and data.window_blocks.
+// Tells how a job shuffles its samples, from its keys data.shuffle, data.block_samples and
+// data.window_blocks.
 //
 // Thread-safety: a pure function.
 #pragma once
