@@ -99,8 +99,8 @@ Reason on_agent_hello(Turn& turn, ConnectionId connection, const wire::AgentHell
 Reason on_worker_exit(Turn& turn, KnownAgent& agent, const wire::WorkerExit& message);
 Reason on_closed(Turn& turn, const ConnectionClosed& event);
 Reason on_command(Turn& turn, ConnectionId connection, const wire::Command& message);
-// `farewell`: kRunMeAgain if a command told its process to go, 0 if the run does not want its place
-// any more.
+// `farewell`: kRunMeAgain if its own process asks to leave (DrainRequest), 0 if the run does not
+// want its place any more.
 Reason on_drain(Turn& turn, Member& member, const std::string& why, int farewell);
 // The node's agent is to keep so many workers, also when another coordinator takes over.
 // send_set_workers() must follow.
