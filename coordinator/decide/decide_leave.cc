@@ -94,7 +94,7 @@ Reason on_stop(Turn& turn, const std::string& why) {
   state.is_shrinking = false;  // the coordinator's own stop becomes a requested one
   state.stop_ms = turn.now_ms;
   state.stop_reason = why;
-  turn.persist(SettingEntry{kStopSetting, why});
+  turn.persist(SettingEntry{kStopSetting, why.empty() ? "it was asked for" : why});
   turn.note(LogLine::Level::kInfo, "stop_requested", "the run is to stop: " + why);
   if (state.source_generation == 0) {
     end_run(turn, 75, "stopped before training began (" + why + "); " + what_remains(turn));

@@ -122,9 +122,12 @@ Result<pid_t> start_process(const ProcessSpec& spec) {
   wait_for_end(pid);
   const std::string what = "cannot start " + spec.argv[0] + ": ";
   if (!failure.is_output) return Status(Code::kConfig, what + errno_text(failure.error));
-  return Status(Code::kConfig, what + "cannot open " + spec.output_path +
-                                   " for its output: " + errno_text(failure.error) +
-                                   "; give the user of this run the right to write there");
+  const bool is_refused =
+      failure.error == EACCES || failure.error == EPERM || failure.error == EROFS;
+  return Status(Code::kConfig,
+                what + "cannot open " + spec.output_path +
+                    " for its output: " + errno_text(failure.error) +
+                    (is_refused ? "; give the user of this run the right to write there" : ""));
 }
 
 ProcessEnd ProcessEnd::from_wait_status(int wait_status) {

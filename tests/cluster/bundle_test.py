@@ -26,9 +26,10 @@ def why_not():
         return f"no root can be made here: {WHY_NOT}"
     if not (BUNDLE / ".lockstep-bundle").exists():
         return f"there is no bundle in {BUNDLE}; deploy/bundle.sh makes one, with a CUDA toolkit"
-    scripts = [path.name for path in (ROOT / "tests/gpu").glob("*.py")]
-    if any(filecmp.cmpfiles(ROOT / "tests/gpu", BUNDLE / "tests/gpu", scripts, shallow=False)[1:]):
-        return f"{BUNDLE} is of another state of tests/gpu; deploy/bundle.sh makes it anew"
+    for folder in ("tests/gpu", "tests/harness"):
+        scripts = [path.name for path in (BUNDLE / folder).glob("*.py")]
+        if any(filecmp.cmpfiles(ROOT / folder, BUNDLE / folder, scripts, shallow=False)[1:]):
+            return f"{BUNDLE} is of another state of {folder}; deploy/bundle.sh makes it again"
     if not (wheel() / "torch/lib/libtorch_cuda.so").exists():
         return f"{wheel()} has no torch for CUDA"
     return ""

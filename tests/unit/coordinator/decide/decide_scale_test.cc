@@ -63,6 +63,14 @@ TEST(Scale, AScaleDoesNotEmptyTheNodeOfTheOnlyWorkerThatLives) {
   EXPECT_EQ(w.sent(World::kAgent).back().set_workers().workers(), 0u);
 }
 
+TEST(Scale, AScaleTakesThePlaceOfAnExpelledWorkerFirst) {
+  World w = two_nodes_with_an_empty_place("o");
+  w.state.checks.expelled.insert(Place{"n", 0});
+  EXPECT_EQ(w.command(to_workers(1)), Reason::kCommandDone);
+  EXPECT_FALSE(told_to_far_agent(w)) << "the worker there computes right";
+  EXPECT_EQ(w.sent(World::kAgent).back().set_workers().workers(), 0u);
+}
+
 // Ranks follow the numbers in names, so the worker of o10 is the last one.
 TEST(Scale, AScaleTakesFromTheNodeWhoseWorkersLeave) {
   World w(small_options(2, 100));

@@ -161,6 +161,20 @@ TEST(TakeOver, ADrainedNodeKeepsNoWorkersAlsoIfItsAgentHasNotHeardSo) {
   EXPECT_TRUE(w.sent(1).back().has_stop());
 }
 
+// Member 2 of node o was told to leave, and has not left; nor has o's agent come back.
+TEST(TakeOver, AScaleKnowsHowManyWorkersANodeWasOrderedToKeepBeforeItsAgentIsBack) {
+  Beginning b = living_term();
+  b.living->members[1].node = "o";
+  b.living->start.mutable_members(1)->set_node("o");
+  b.settings = {{"keeps o", "0"}, {"leaving 2", "1"}};
+  World w(small_options(2, 100), b);
+  wire::Command command;
+  command.set_scale_to(1);
+  ASSERT_EQ(w.command(command), Reason::kCommandDone);
+  EXPECT_TRUE(w.state.emptied.empty()) << "o was drained, so it is not asked when others are gone";
+  EXPECT_EQ(w.state.workers_of_node.at("o"), 0u);
+}
+
 TEST(TakeOver, AScaleThatWasAnsweredReachesAnAgentThatHasNotHeardOfIt) {
   World before(small_options(2, 100), living_term());
   before.hello(World::kAgent, {1000, 1001});
