@@ -207,8 +207,8 @@ LS_API int ls_take(ls_run* run, uint32_t parameter, const void* data, uint8_t dt
                    uint64_t elements);
 LS_API int ls_take_statistic(ls_run* run, uint32_t statistic, const float* data, uint64_t elements);
 
-/* 1: members check each other after `applied` steps because of train.check_every. Else 0, also where
- * they do so only because the run may end there. */
+/* 1: members check each other after `applied` steps because of train.check_every. Else 0, also
+ * where they do so only because the run may end there. */
 LS_API int ls_is_check(uint64_t applied, uint64_t check_every);
 
 /* A debugger has stopped the script (1), or lets it go on (0): the run does not take the worker for
