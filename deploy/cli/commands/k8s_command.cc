@@ -4,6 +4,7 @@
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
+#include "comm/environment/standard_streams.h"
 #include "data/source/url.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
