@@ -4,13 +4,15 @@ import os
 import pathlib
 import subprocess
 import threading
+import time
 import unittest
 
 from fails_with import events
-from harness import LockstepTest
+from harness import DEADLINE_S, LockstepTest
 
 HANG_S = 15  # a worker that a busy machine holds up for seconds does not count as one that hangs
 
+FUTEX = "202 "  # the number of the call on x86-64
 PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
 
 
@@ -20,6 +22,12 @@ class StoppedThread:
     def __init__(self, pid, name):
         tasks = pathlib.Path(f"/proc/{pid}/task").iterdir()
         self.tid = next(int(t.name) for t in tasks if (t / "comm").read_text().strip() == name)
+        # Not while it holds a lock of the allocator, for which all others would wait, too: in a futex it
+        # waits for room, or for a lock.
+        syscall = pathlib.Path(f"/proc/{pid}/task/{self.tid}/syscall")
+        end = time.monotonic() + DEADLINE_S
+        while not syscall.read_text().startswith(FUTEX) and time.monotonic() < end:
+            time.sleep(0.001)
         self.libc = ctypes.CDLL(None, use_errno=True)
         self.over = threading.Event()
         self.ready = threading.Event()
