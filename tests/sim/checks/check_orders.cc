@@ -15,6 +15,8 @@ class OrderCheck final : public Check {
 
   void on_message(const std::string& from, const std::string&,
                   const wire::Envelope& message) override {
+    // The order ends with the proof, which a later term need not know.
+    if (message.has_worker_exit()) leaving_.erase(message.worker_exit().pid());
     const SimCoordinator* coordinator = cluster_.coordinator();
     if (coordinator == nullptr || !coordinator->is_alive() || coordinator->server() == nullptr)
       return;
