@@ -17,6 +17,7 @@
 #include "comm/wire/control.pb.h"
 #include "comm/wire/in_hand.h"
 #include "deploy/agent/after_loop.h"
+#include "deploy/agent/exit_decision.h"
 #include "deploy/agent/hosted_coordinator.h"
 #include "deploy/agent/process.h"
 #include "deploy/agent/stop_signal_watch.h"
@@ -27,7 +28,6 @@
 namespace lockstep {
 namespace {
 
-constexpr int kCheckpointedExit = 75;
 constexpr int64_t kReadFirstMs = 200;
 
 int code_of(const ProcessEnd& end) {
@@ -194,9 +194,10 @@ struct Agent::Impl {
     goodbye = true;
     goodbye_code = exit_code;
     // If the coordinator dies before it has printed the reason, this log alone has it.
-    const bool is_failure = exit_code != 0 && exit_code != kCheckpointedExit;
-    if (is_failure) logger.warn("goodbye", message, {{"exit_code", goodbye_code}});
-    if (!is_failure) logger.info("goodbye", message, {{"exit_code", goodbye_code}});
+    if (is_failure(exit_code))
+      logger.warn("goodbye", message, {{"exit_code", goodbye_code}});
+    else
+      logger.info("goodbye", message, {{"exit_code", goodbye_code}});
     workers.forget_restarts();
     // A worker that was started while the run ended may not hear of the end; the others have heard.
     const int64_t since_ms = loop.now_ms() - limits::kQuickDeathMs;

@@ -10,7 +10,6 @@ namespace lockstep {
 namespace {
 
 constexpr int kInternalExit = 70;
-constexpr int kCheckpointedExit = 75;
 constexpr int kConfigExit = 78;
 
 // Another attempt would end the same way: usage, data, configuration, a missing library.

@@ -66,7 +66,7 @@ HostedCoordinator::Ended HostedCoordinator::ended(const Reaped& reaped, int64_t 
                                         ") " + reaped.end.text());
   if (!reaped.end.is_death() ||
       reaped.end.cannot_run()) {  // a trouble that it has named comes again
-    is_spent_ = reaped.end.exit_code != 0 && reaped.end.exit_code != 75;
+    is_spent_ = is_failure(reaped.end.exit_code);
     return {true, std::nullopt};
   }
   quick_deaths_ = now_ms - started_ms_ < limits::kQuickDeathMs ? quick_deaths_ + 1 : 0;

@@ -9,13 +9,12 @@
 #include "comm/base/limits.h"
 #include "comm/run/directory/layout.h"
 #include "comm/run/directory/trust.h"
+#include "deploy/agent/exit_decision.h"
 
 namespace lockstep {
 namespace {
 
 using nlohmann::json;
-
-constexpr int kStoppedExit = 75;  // with a checkpoint: to be run again
 
 constexpr std::array<std::string_view, 3> kStates = {"preparing", "running", "ended"};
 
@@ -115,7 +114,7 @@ LaunchWait::Verdict LaunchWait::see(const std::optional<LaunchRecord>& record, i
   }
   if (seen_ && seen_->state == LaunchState::kRunning) return Verdict::kJoin;
   const bool is_over = seen_ && seen_->state == LaunchState::kEnded;
-  if (is_over && !(begins_again_ && seen_->exit_code == kStoppedExit)) return Verdict::kEnded;
+  if (is_over && !(begins_again_ && seen_->exit_code == kCheckpointedExit)) return Verdict::kEnded;
   return now_ms - changed_ms_ > kLaunchSilenceMs ? Verdict::kGiveUp : Verdict::kWait;
 }
 

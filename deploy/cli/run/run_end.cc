@@ -7,6 +7,7 @@
 #include "comm/run/checkpoint/store.h"
 #include "comm/run/directory/layout.h"
 #include "comm/run/directory/run_files.h"
+#include "deploy/agent/exit_decision.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/text.h"
 #include "deploy/cli/run/extend_run.h"
@@ -67,7 +68,7 @@ int tell_end(const RunEnd& end, RunDir& dir, const std::string& again) {
   if (end.is_complete && summary.is_ok())
     print_text("\ndone\n%s%s", summary_table(*summary, dir.path()).c_str(),
                next_commands(dir.path()).c_str());
-  else if (end.exit_code == 75)
+  else if (end.exit_code == kCheckpointedExit)
     tell_stopped(dir, summary, again);
   std::fflush(stdout);
   if (!end.trouble.empty()) {  // else the coordinator has said what happened and what to do
@@ -78,7 +79,7 @@ int tell_end(const RunEnd& end, RunDir& dir, const std::string& again) {
                                              : "there is no checkpoint; begin again",
                   again.c_str());
   }
-  if (end.exit_code != 0 && end.exit_code != 75) tell_failed(end.exit_code, dir);
+  if (is_failure(end.exit_code)) tell_failed(end.exit_code, dir);
   return end.exit_code;
 }
 

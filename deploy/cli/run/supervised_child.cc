@@ -3,11 +3,6 @@
 #include "deploy/agent/exit_decision.h"
 
 namespace lockstep {
-namespace {
-
-constexpr int kCheckpointedExit = 75;
-
-}  // namespace
 
 Status SupervisedChild::start(std::vector<std::string> argv, int64_t now_ms, bool leaves_words) {
   waits_ = false;
@@ -40,8 +35,7 @@ bool SupervisedChild::died() const {
 }
 
 std::string SupervisedChild::last_words() const {
-  const bool has_failed = !died() && end_.exit_code != 0 && end_.exit_code != kCheckpointedExit;
-  return words_ && has_failed ? words_->text() : "";
+  return words_ && !died() && is_failure(end_.exit_code) ? words_->text() : "";
 }
 
 void SupervisedChild::send(int signal) const {
