@@ -21,15 +21,14 @@ def code_of(lines):
         hunk = []
         return kept
 
-    in_hunk = False
     for line in lines:
         if line.startswith("diff --git "):
             yield from hunk_ends()
-            head, in_hunk = [line], False
+            head = [line]
         elif line.startswith("@@ "):
             yield from hunk_ends()
-            hunk, in_hunk = [line], True
-        elif in_hunk:
+            hunk = [line]
+        elif hunk:
             hunk.append(line)
         else:
             head.append(line)

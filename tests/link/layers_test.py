@@ -126,8 +126,9 @@ class Layers(unittest.TestCase):
 
 
 class Borders(unittest.TestCase):
-    def setUp(self):
-        self.included = dict(includes(sources(*PRODUCT)))
+    @classmethod
+    def setUpClass(cls):
+        cls.included = dict(includes(sources(*PRODUCT)))
 
     def arrows(self, of, to):
         return [f"{file}: {other}" for file, found in sorted(self.included.items()) for other in sorted(found)

@@ -46,23 +46,21 @@ KINDS = {
 }
 
 
-def found(pattern):
+def sources():
+    """By name the text of every file that may be a place."""
     listed = subprocess.run(["git", "-C", ROOT, "ls-files", "--cached", "--others", "--exclude-standard",
                              *PRODUCT], capture_output=True, text=True, check=True).stdout.splitlines()
-    looked = re.compile(pattern)
-    for name in listed:
-        if "/examples/" in name or "/adr/" in name or not (ROOT / name).is_file():
-            continue
-        text = (ROOT / name).read_bytes().decode(errors="ignore")
-        if looked.search(text):
-            yield name
+    return {name: (ROOT / name).read_bytes().decode(errors="ignore") for name in listed
+            if "/examples/" not in name and "/adr/" not in name and (ROOT / name).is_file()}
 
 
 class Places(unittest.TestCase):
     def test_no_kind_has_more_places_than_are_listed(self):
+        texts = sources()
         for kind, (pattern, places, mentions) in KINDS.items():
+            found = {name for name, text in texts.items() if re.search(pattern, text)}
             with self.subTest(kind):
-                self.assertEqual(sorted(set(found(pattern)) - set(mentions)), sorted(places))
+                self.assertEqual(sorted(found - set(mentions)), sorted(places))
 
 
 if __name__ == "__main__":
