@@ -64,6 +64,17 @@ class Checks : public ::testing::Test {
     *e.mutable_check() = report;
     return w.say(c, e);
   }
+  // Of four workers one has no part in the check of a sum, and rank 1 adds it up wrong.
+  Reason add_up_wrong(World& w) {
+    wire::CheckReport no_part = healthy(2);
+    no_part.set_has_sum(false);
+    wire::CheckReport wrong = healthy(2);
+    wrong.set_sum_hash(7);
+    check(w, 1, no_part);
+    check(w, 2, wrong);
+    check(w, 3, healthy(2));
+    return check(w, 4, healthy(2));
+  }
   void all_agree(World& w, Step applied) {
     for (uint32_t c = 1; c < w.options.workers; ++c) {
       EXPECT_EQ(check(w, c, healthy(applied)), Reason::kCheckCounted);

@@ -47,14 +47,7 @@ TEST_F(Checks, WhoComputesAnotherGradientIsNamedAlthoughAllHoldTheSameWeights) {
 TEST_F(Checks, WhoAddsUpAnotherSumIsNamedByTheTwoWhoAddedItAgain) {
   World w(checking_options(4));
   w.train();
-  wire::CheckReport no_part = healthy(2);
-  no_part.set_has_sum(false);
-  wire::CheckReport wrong = healthy(2);
-  wrong.set_sum_hash(7);
-  check(w, 1, no_part);
-  check(w, 2, wrong);
-  check(w, 3, healthy(2));
-  EXPECT_EQ(check(w, 4, healthy(2)), Reason::kEndedTerm);
+  EXPECT_EQ(add_up_wrong(w), Reason::kEndedTerm);
   EXPECT_THAT(words(w), AllOf(Names("rank 1 ("), Says("sum")));
   EXPECT_EQ(kept(w).expelled, (std::set<Place>{{"n", 1}}));
 }
@@ -133,14 +126,7 @@ TEST_F(Checks, OfAScriptTheLoopIsBlamedWhereNoMajorityIs) {
 TEST_F(Checks, OfAScriptTheLoopIsNotBlamedForASum) {
   World w(checking_options(4));
   train_script(w);
-  wire::CheckReport no_part = healthy(2);
-  no_part.set_has_sum(false);
-  wire::CheckReport wrong = healthy(2);
-  wrong.set_sum_hash(7);
-  check(w, 1, no_part);
-  check(w, 2, wrong);
-  check(w, 3, healthy(2));
-  ASSERT_EQ(check(w, 4, healthy(2)), Reason::kEndedTerm);
+  ASSERT_EQ(add_up_wrong(w), Reason::kEndedTerm);
   EXPECT_THAT(words(w), AllOf(Names("rank 1 ("), Says("sum"), ::testing::Not(Says("keep()")),
                               ::testing::Not(Says("look at the script"))));
 }
