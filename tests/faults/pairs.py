@@ -7,13 +7,14 @@ import time
 
 from case import Case
 from clocks import Clock
+from commands import stand_still
 from damage import NOT_ROOT, WAYS, resolve
 from disks import broken
 from evaluations import MIDDLE, evaluated, judge_all
 from jobs import SCRIPT_STEPS, check_script_log, resume_script, start_script
 from kills import MOMENTS, pids_of, send
 from resources import CAUSES, CRASHES, disk, fill
-from stage import BIN, LEASE_S, Skip, kill_at_once, poll, processes_of, shutil
+from stage import BIN, LEASE_S, Skip, kill_at_once, log_events, poll, processes_of, shutil
 from verdict import expect_next_step, judge, note_first_step
 
 from nodes import Node  # noqa: I001 stage makes it importable
@@ -24,13 +25,13 @@ TWO_HOURS_S = 7200
 @contextlib.contextmanager
 def frozen(run, *roles, leases=2.5):
     """They stand still meanwhile, for so many leases."""
-    pids = [pid for role in roles for pid in pids_of(run, role)]
-    send(pids, signal.SIGSTOP)
+    go_on = [stand_still(run, role) for role in roles]
     try:
         yield
-        time.sleep(leases * LEASE_S)
+        time.sleep(leases * LEASE_S)  # the fault itself: so long it stands still
     finally:
-        send(reversed(pids), signal.SIGCONT)
+        for one in reversed(go_on):
+            one()
 
 
 def kill(run, *roles):
@@ -112,9 +113,11 @@ def writer_frozen_in_checkpoint(victim):
         note_first_step(stage, run)
         writer = run.workers()[0]
         MOMENTS["checkpoint"](stage, run, "")
+        begun = len(log_events(run.run_dir, "generation_started"))
         send([writer], signal.SIGSTOP)
         kill(run, victim)
-        time.sleep(2.5 * LEASE_S)
+        poll(lambda: len(log_events(run.run_dir, "generation_started")) > begun,
+             "the others had begun another generation", run)
         send([writer], signal.SIGCONT)
         expect_next_step(stage, run)
         judge(stage, run, expect={0})
@@ -216,10 +219,11 @@ def one_host_after_another(stage):
     poll(lambda: run.status()["standbys"] == 2, "their workers stood by", run, pause_s=0.1)
     subprocess.run([BIN / "lockstep", "scale", run.run_dir, "3"], check=True, capture_output=True)
     run.wait_for_workers(3)
+    terms = len(os.listdir(run.run_dir / "terms"))
     kill_at_once(first)
-    taken = poll(lambda: pids_of(run, "coordinator"), "one of them took over", timeout_s=120)
+    taken = poll(lambda: len(os.listdir(run.run_dir / "terms")) > terms
+                 and pids_of(run, "coordinator"), "one of them took over", timeout_s=120)
     takes_over = next(node for node in nodes if parent(taken[0]) == node.agent.pid)
-    time.sleep(0.2)
     kill_at_once([pid for pid in processes_of(run.run_dir)
                   if pid in (taken[0], takes_over.agent.pid) or parent(pid) == takes_over.agent.pid])
     last = next(node for node in nodes if node is not takes_over)
