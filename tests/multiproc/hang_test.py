@@ -4,11 +4,10 @@ import os
 import pathlib
 import subprocess
 import threading
-import time
 import unittest
 
 from fails_with import events
-from harness import DEADLINE_S, LockstepTest
+from harness import LockstepTest
 
 HANG_S = 15  # a worker that a busy machine holds up for seconds does not count as one that hangs
 
@@ -16,18 +15,19 @@ FUTEX = "202 "  # the number of the call on x86-64
 PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
 
 
+def waiting_thread(pid, name):
+    """The thread of this name while it waits in a futex, for room or for a lock: it holds no lock of the
+    allocator then, for which all others would wait, too."""
+    return next((int(task.name) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
+                 if (task / "comm").read_text().strip() == name
+                 and (task / "syscall").read_text().startswith(FUTEX)), None)
+
+
 class StoppedThread:
     """Stops one thread of another process, as a read that never returns would, and no other one."""
 
-    def __init__(self, pid, name):
-        tasks = pathlib.Path(f"/proc/{pid}/task").iterdir()
-        self.tid = next(int(t.name) for t in tasks if (t / "comm").read_text().strip() == name)
-        # Not while it holds a lock of the allocator, for which all others would wait, too: in a futex it
-        # waits for room, or for a lock.
-        syscall = pathlib.Path(f"/proc/{pid}/task/{self.tid}/syscall")
-        end = time.monotonic() + DEADLINE_S
-        while not syscall.read_text().startswith(FUTEX) and time.monotonic() < end:
-            time.sleep(0.001)
+    def __init__(self, tid):
+        self.tid = tid
         self.libc = ctypes.CDLL(None, use_errno=True)
         self.over = threading.Event()
         self.ready = threading.Event()
@@ -69,7 +69,8 @@ class Hang(LockstepTest):
         victim = run.wait_for(lambda: next(m for m in run.status()["members"] if m["rank"] == 2),
                               "a member of rank 2")
         # Its loader never delivers again; its heartbeats go on.
-        stopped = StoppedThread(victim["pid"], "loader")
+        stopped = StoppedThread(run.wait_for(lambda: waiting_thread(victim["pid"], "loader"),
+                                             "its loader waited"))
         self.addCleanup(stopped.let_go)
         stacks = run.wait_for(lambda: [*(run.run_dir / "logs").glob(
             f"worker-*.{victim['pid']}.stacks.txt")][0], "the stacks were saved")
