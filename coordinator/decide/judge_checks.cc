@@ -90,8 +90,7 @@ bool may_be_the_script(const Turn& turn, CheckSubject subject) {
 }
 
 std::string cause_of_a_difference(const Turn& turn, CheckSubject subject) {
-  std::string machine =
-      "a memory or a processor there is at fault, and nothing reported an error";
+  std::string machine = "a memory or a processor there is at fault, and nothing reported an error";
   if (!may_be_the_script(turn, subject)) return machine;
   return std::string("most likely ") + kCausesInScripts + "; if it does not, " + machine;
 }
