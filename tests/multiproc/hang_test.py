@@ -11,16 +11,16 @@ from harness import LockstepTest
 
 HANG_S = 15  # a worker that a busy machine holds up for seconds does not count as one that hangs
 
-FUTEX = "202 "  # the number of the call on x86-64
+WAITS = ("202 ", "232 ")  # futex and epoll_wait: the numbers of the calls on x86-64
 PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
 
 
 def waiting_thread(pid, name):
-    """The thread of this name while it waits in a futex, for room or for a lock: it holds no lock of the
-    allocator then, for which all others would wait, too."""
-    return next((int(task.name) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
-                 if (task / "comm").read_text().strip() == name
-                 and (task / "syscall").read_text().startswith(FUTEX)), None)
+    """The oldest thread of this name if it waits, for room, a lock or a message, else None: it holds no
+    lock of the allocator then, for which all others would wait, too."""
+    tasks = sorted(pathlib.Path(f"/proc/{pid}/task").iterdir(), key=lambda task: int(task.name))
+    task = next(task for task in tasks if (task / "comm").read_text().strip() == name)
+    return int(task.name) if (task / "syscall").read_text().startswith(WAITS) else None
 
 
 class StoppedThread:

@@ -9,7 +9,7 @@ import unittest
 import sockets
 from disturbed import SECTIONS, DisturbedTest
 from fails_with import events
-from hang_test import StoppedThread
+from hang_test import StoppedThread, waiting_thread
 
 BAR_S = 10 * SECTIONS["cluster"]["lease_s"]  # after an eviction without proof
 
@@ -41,7 +41,7 @@ class ControlConnection(DisturbedTest):
         run.wait_for(lambda: events(run, "change_planned"), "it was to leave")
         run.wait_for(lambda: not sockets.unread(victim, self.control_address(run)), "it knew")
         # From here on it trains, and neither hears nor says anything.
-        deaf = StoppedThread(victim, "lockstep-worker")
+        deaf = StoppedThread(run.wait_for(lambda: waiting_thread(victim, "lockstep-worker"), "it waited"))
         self.addCleanup(deaf.let_go)
         self.assertEqual(sockets.cut(victim, self.control_address(run)), 1)
         os.kill(stays, signal.SIGCONT)

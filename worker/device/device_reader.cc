@@ -40,17 +40,18 @@ Status DeviceReader::reserve() {
 }
 
 Status DeviceReader::read(std::span<const Range> ranges, const Take& take) {
-  constexpr DeviceLane kLane = DeviceLane::kCompute;
+  constexpr DeviceLane kReads = DeviceLane::kCompute;
   Cursor cursor(ranges);
   const auto fill = [&](uint32_t piece) -> Result<size_t> {
     size_t filled = 0;
     while (filled < piece_bytes_) {
       const Range part = cursor.next(piece_bytes_ - filled);
       if (part.bytes == 0) break;
-      LOCKSTEP_RETURN_IF_ERROR(module_.copy(kLane, pieces_[piece] + filled, part.from, part.bytes));
+      LOCKSTEP_RETURN_IF_ERROR(
+          module_.copy(kReads, pieces_[piece] + filled, part.from, part.bytes));
       filled += part.bytes;
     }
-    LOCKSTEP_RETURN_IF_ERROR(module_.mark(kPieceThere + piece, kLane));
+    LOCKSTEP_RETURN_IF_ERROR(module_.mark(kPieceThere + piece, kReads));
     return filled;
   };
   LOCKSTEP_ASSIGN_OR_RETURN(size_t filled, fill(0));
