@@ -72,8 +72,11 @@ class Hang(LockstepTest):
         stopped = StoppedThread(run.wait_for(lambda: waiting_thread(victim["pid"], "loader"),
                                              "its loader waited"))
         self.addCleanup(stopped.let_go)
-        stacks = run.wait_for(lambda: [*(run.run_dir / "logs").glob(
-            f"worker-*.{victim['pid']}.stacks.txt")][0], "the stacks were saved")
+        # Thread after thread is written, the oldest first: the training one before the loader, which
+        # may go on once it is there.
+        stacks = run.wait_for(lambda: next(path for path in (run.run_dir / "logs").glob(
+            f"worker-*.{victim['pid']}.stacks.txt") if " loader\n" in path.read_text()),
+            "the stacks were saved")
         stopped.let_go()
         self.assertEqual(run.wait(), 0, run.text()[-3000:])
         text = stacks.read_text()
