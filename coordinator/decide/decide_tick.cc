@@ -12,23 +12,31 @@ namespace {
 // that everyone else was: what they sent meanwhile is still in our sockets.
 constexpr int64_t kAsleepMs = 2'000;
 
+// What came between the end of the pause and this tick bears the time of now already: a moment
+// moves to now at most, or a worker that stops soon after would be thought alive for the whole
+// pause again.
 void forgive(Turn& turn, int64_t asleep_ms) {
   State& state = turn.state;
+  const auto move = [&](int64_t& since_ms) {
+    since_ms = std::min(since_ms + asleep_ms, turn.now_ms);
+  };
   for (auto& [id, member] : state.members) {
-    member.heard_ms += asleep_ms;
-    member.disconnected_ms += asleep_ms;
-    member.dead_ms += asleep_ms;
+    move(member.heard_ms);
+    move(member.disconnected_ms);
+    move(member.dead_ms);
   }
-  for (auto& [connection, agent] : state.agents) agent.since_ms += asleep_ms;
+  for (auto& [connection, agent] : state.agents) move(agent.since_ms);
   for (auto* since_ms : {&state.brake_ms, &state.lost_ms, &state.stop_ms, &state.end_ms}) {
-    if (*since_ms) **since_ms += asleep_ms;
+    if (*since_ms) move(**since_ms);
   }
-  if (state.suspicion) state.suspicion->since_ms += asleep_ms;
-  for (auto& [name, written] : state.written) written.since_ms += asleep_ms;
-  state.prepared_ms += asleep_ms;
-  state.progress_ms += asleep_ms;
-  state.front_ms += asleep_ms;
-  state.started_ms += asleep_ms;
+  if (state.suspicion) move(state.suspicion->since_ms);
+  for (auto& [at, check] : state.pending_checks) move(check.since_ms);
+  for (auto& [name, written] : state.written) move(written.since_ms);
+  if (state.gathered_ms != 0) move(state.gathered_ms);
+  for (auto* since_ms :
+       {&state.prepared_ms, &state.progress_ms, &state.front_ms, &state.started_ms}) {
+    move(*since_ms);
+  }
 }
 
 std::string not_left(const State& state) {

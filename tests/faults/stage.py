@@ -89,7 +89,7 @@ def poll(condition, what, run=None, timeout_s=HANG_S, pause_s=0.002):
     """Its value once it is true. A run that ends first is a mistake of the case's timing."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
-        with contextlib.suppress(OSError, ValueError, KeyError, IndexError,
+        with contextlib.suppress(OSError, ValueError, LookupError, StopIteration,
                                  subprocess.TimeoutExpired):
             value = condition()
             if value:

@@ -82,7 +82,7 @@ class Run:
         processes have no other way to tell us their outcome."""
         deadline = time.monotonic() + DEADLINE_S
         while (asked := time.monotonic()) < deadline:
-            with contextlib.suppress(OSError, ValueError, KeyError, IndexError,
+            with contextlib.suppress(OSError, ValueError, LookupError, StopIteration,
                                      subprocess.TimeoutExpired):
                 value = condition()
                 if value:

@@ -208,7 +208,7 @@ class Kubernetes:
                 job.tick()
                 assert job.failed is None, f"{job.name} failed ({job.failed}) before {what}\n" \
                     + self.text()
-            with contextlib.suppress(OSError, ValueError, KeyError, IndexError,
+            with contextlib.suppress(OSError, ValueError, LookupError, StopIteration,
                                      subprocess.TimeoutExpired):
                 value = condition()
                 if value:

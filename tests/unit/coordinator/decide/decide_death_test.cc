@@ -85,6 +85,21 @@ TEST(Decide, ACoordinatorThatSleptJudgesNobody) {
   EXPECT_EQ(w.wait(1'000), Reason::kNothingDue);
 }
 
+TEST(Decide, WhatACoordinatorHeardAfterItsSleepCountsFromThen) {
+  World w;
+  w.train();
+  w.now_ms += 60'000;
+  w.beat(2);  // before the tick that notices; afterwards member 2 is silent
+  EXPECT_EQ(w.happen(Tick{}), Reason::kClockJumped);
+  for (int i = 0; i < 49; ++i) {
+    w.beat(1);
+    ASSERT_EQ(w.wait(100), Reason::kNothingDue);
+  }
+  w.beat(1);
+  EXPECT_EQ(w.wait(400), Reason::kRegrouped);
+  EXPECT_EQ(w.state.members.at(2).state, MemberState::kDead);
+}
+
 TEST(Decide, AClosedConnectionIsADeathAfterTheReconnectWindow) {
   World w;
   w.train();
