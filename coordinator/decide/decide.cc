@@ -50,6 +50,7 @@ std::optional<Reason> learn_of_switch(Turn& turn, Member& member, const Envelope
 
 Reason on_member_leave(Turn& turn, Member& member, const Envelope& envelope) {
   const wire::Leave& leave = envelope.leave();
+  turn.state.experience.known.erase({member.node, member.pid});  // it does not come again
   // That a process failed is a fact of no generation.
   if (leave.reason() == wire::Leave::DRAINED) return on_drained(turn, member, leave);
   if (leave.reason() != wire::Leave::FAILED) {

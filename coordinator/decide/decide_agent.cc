@@ -155,8 +155,8 @@ bool lists(const wire::AgentHello& hello, uint32_t pid, uint64_t process) {
 }
 
 // Whom the agent does not list is gone.
-void forget_left_over(State& state, const wire::AgentHello& hello) {
-  std::erase_if(state.experience.left_over, [&](const auto& entry) {
+void forget_unlisted(State& state, const wire::AgentHello& hello) {
+  std::erase_if(state.experience.known, [&](const auto& entry) {
     const auto& [node, pid] = entry.first;
     return node == hello.node() && !lists(hello, pid, entry.second);
   });
@@ -194,7 +194,7 @@ Reason on_agent_hello(Turn& turn, ConnectionId connection, const wire::AgentHell
                                         .living = living,
                                         .since_ms = turn.now_ms,
                                         .awaited = {}};
-  forget_left_over(state, m);
+  forget_unlisted(state, m);
   note_living(turn, state.agents[connection]);
   send_set_workers(turn);
   std::vector<MemberId> dead;
@@ -218,7 +218,7 @@ Reason on_agent_hello(Turn& turn, ConnectionId connection, const wire::AgentHell
 Reason on_worker_exit(Turn& turn, KnownAgent& agent, const wire::WorkerExit& message) {
   State& state = turn.state;
   agent.living.erase(message.pid());
-  state.experience.left_over.erase({agent.node, message.pid()});
+  state.experience.known.erase({agent.node, message.pid()});
   Member* member = member_of_exit(turn, agent, message);
   if (member != nullptr) forget_order(turn, member->id);
   const Place place{agent.node, message.local_rank()};

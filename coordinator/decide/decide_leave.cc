@@ -77,6 +77,7 @@ void bid_farewell(Turn& turn, Member& member, const std::string& why) {
   say_goodbye(turn, member.connection, member.farewell, why);
   member.state = MemberState::kGone;
   turn.state.waiting.erase(member.id);
+  turn.state.experience.known.erase({member.node, member.pid});
   forget_process(turn.state, member);
 }
 

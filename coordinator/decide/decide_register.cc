@@ -159,7 +159,7 @@ Member& enroll(Turn& turn, const wire::Register& m) {
   state.waiting.insert(member.id);
   state.replacements.erase(place_of(member));
   state.given_up.erase(place_of(member));
-  state.experience.left_over.erase({member.node, member.pid});
+  state.experience.known[{member.node, member.pid}] = member.process;
   if (state.gathered_ms == 0) state.gathered_ms = turn.now_ms;
   return state.members[member.id] = std::move(member);
 }

@@ -47,11 +47,11 @@ void kill_dead(Turn& turn, Member& member) {
   }
 }
 
-// One that the term before declared dead has its lease, as within a term; others may still load
-// what they train.
+// One that the term before knew has its lease, as within a term; others may still load what they
+// train.
 int64_t patience_ms(const Turn& turn, const std::pair<std::string, uint32_t>& process) {
   const Experience& experience = turn.state.experience;
-  if (!experience.left_over.contains(process)) return turn.options.start_timeout_ms;
+  if (!experience.known.contains(process)) return turn.options.start_timeout_ms;
   const int64_t words_ms = experience.hung.contains(process) ? kLastWordsMs : 0;
   return std::max(turn.options.lease_ms, words_ms);
 }

@@ -162,7 +162,6 @@ void declare_dead(Turn& turn, Member& member) {
   member.state = MemberState::kDead;
   member.dead_ms = turn.now_ms;
   member.is_left_over = !member.has_exited && !member.is_missing;
-  if (member.is_left_over) state.experience.left_over[{member.node, member.pid}] = member.process;
   state.waiting.erase(member.id);
   forget_process(state, member);
   detach(turn, member);

@@ -22,6 +22,7 @@ void list_member(const LivingGeneration& living, const MemberEntry& entry, int64
   const auto batch = living.batches.find(entry.member);
   if (batch != living.batches.end()) member.acked_batch = batch->second;
   state.by_process[{member.node, member.pid}] = member.id;
+  state.experience.known[{member.node, member.pid}] = member.process;
   // A member with records of an older row may still have to prove that row.
   if (const auto worked = living.worked.find(entry.member); worked != living.worked.end())
     member.worked = worked->second;

@@ -237,8 +237,9 @@ struct Experience {
   std::vector<Casualty> casualties;
   std::map<std::pair<std::string, uint32_t>, Hang> hung;  // (node, pid), until their exits are told
   std::map<Place, Bar> barred;
-  // (node, pid) → Member.process of members that were declared dead and whose end is not proven.
-  std::map<std::pair<std::string, uint32_t>, uint64_t> left_over;
+  // (node, pid) → Member.process of members that have not left and whose end is not proven. In the
+  // next term they register at once, since they hold what they train, or they hang.
+  std::map<std::pair<std::string, uint32_t>, uint64_t> known;
 };
 
 struct State {

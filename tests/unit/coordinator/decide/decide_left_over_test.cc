@@ -164,8 +164,8 @@ TEST(LeftOver, WhoWasDeclaredDeadInTheTermBeforeHasALeaseToRegister) {
     SCOPED_TRACE(process);  // another process that has got the same number is none of those
     World w(options, beginning);
     w.state.experience = before.state.experience;
-    ASSERT_EQ(w.state.experience.left_over.size(), 1u);
-    if (process != 0) w.state.experience.left_over.begin()->second = process + 1;
+    ASSERT_EQ(w.state.experience.known.count({"n", kPidOfThird}), 1u);
+    if (process != 0) w.state.experience.known[{"n", kPidOfThird}] = process + 1;
     wire::Envelope e;
     e.mutable_agent_hello()->set_node("n");
     e.mutable_agent_hello()->add_living(kPidOfThird);
@@ -175,6 +175,23 @@ TEST(LeftOver, WhoWasDeclaredDeadInTheTermBeforeHasALeaseToRegister) {
     EXPECT_EQ(kills_within(w, w.options.lease_ms - 500), 0);
     EXPECT_EQ(kills_within(w, 1'000), process == 0 ? 1 : 0);
   }
+}
+
+// It was stopped for good between two terms, so that none of them has seen it die.
+TEST(LeftOver, WhoWasAliveInTheTermBeforeHasALeaseToRegister) {
+  World before(small_options(3, 100));
+  before.hello(World::kAgent, {1000, 1001, kPidOfThird});
+  before.train();
+  Beginning beginning = first_term();
+  beginning.term = 2;
+  Options options = small_options(3, 100);
+  options.min_workers = 2;
+  World w(options, beginning);
+  w.state.experience = before.state.experience;
+  w.hello(World::kAgent, {1000, 1001, kPidOfThird});
+  for (ConnectionId c : {1, 2}) w.join(c);
+  EXPECT_EQ(kills_within(w, w.options.lease_ms - 500), 0);
+  EXPECT_EQ(kills_within(w, 1'000), 1);
 }
 
 TEST(LeftOver, InALaterTermOneThatNeverRegistersIsKilled) {
