@@ -177,11 +177,8 @@ TEST(LeftOver, WhoWasDeclaredDeadInTheTermBeforeHasALeaseToRegister) {
   }
 }
 
-// It was stopped for good between two terms, so that none of them has seen it die.
-TEST(LeftOver, WhoWasAliveInTheTermBeforeHasALeaseToRegister) {
-  World before(small_options(3, 100));
-  before.hello(World::kAgent, {1000, 1001, kPidOfThird});
-  before.train();
+// A term that begins when the third, alive in `before`, is still listed by its agent.
+World later_term(const World& before) {
   Beginning beginning = first_term();
   beginning.term = 2;
   Options options = small_options(3, 100);
@@ -190,8 +187,27 @@ TEST(LeftOver, WhoWasAliveInTheTermBeforeHasALeaseToRegister) {
   w.state.experience = before.state.experience;
   w.hello(World::kAgent, {1000, 1001, kPidOfThird});
   for (ConnectionId c : {1, 2}) w.join(c);
+  return w;
+}
+
+// It was stopped for good between two terms, so that none of them has seen it die.
+TEST(LeftOver, WhoWasAliveInTheTermBeforeHasALeaseToRegister) {
+  World before(small_options(3, 100));
+  before.hello(World::kAgent, {1000, 1001, kPidOfThird});
+  before.train();
+  World w = later_term(before);
   EXPECT_EQ(kills_within(w, w.options.lease_ms - 500), 0);
   EXPECT_EQ(kills_within(w, 1'000), 1);
+}
+
+// Its process may run code after its loop.
+TEST(LeftOver, WhoHasLeftInTheTermBeforeIsNotAwaited) {
+  World before(small_options(3, 100));
+  before.hello(World::kAgent, {1000, 1001, kPidOfThird});
+  before.train();
+  before.leave(3, wire::Leave::DRAINED, 0);
+  World w = later_term(before);
+  EXPECT_EQ(kills_within(w, w.options.lease_ms + 500), 0);
 }
 
 TEST(LeftOver, InALaterTermOneThatNeverRegistersIsKilled) {
