@@ -213,6 +213,8 @@ Reason stop(Turn& turn, ConnectionId connection) {
 
 void keep_workers(Turn& turn, const std::string& node, uint32_t workers) {
   turn.state.workers_of_node[node] = workers;
+  if (workers == 0)  // its agent starts none of them any more
+    std::erase_if(turn.state.replacements, [&](const Place& place) { return place.node == node; });
   turn.persist(SettingEntry{kKeptSetting + node, std::to_string(workers)});
 }
 

@@ -26,6 +26,7 @@ std::vector<uint32_t> WorkerSlots::set_wanted(uint32_t workers) {
   uint32_t missing = workers > wanted_ ? workers - wanted_ : 0;
   if (workers != wanted_) surplus_deaths_ = 0;
   wanted_ = workers;
+  if (workers == 0) forget_restarts();  // of workers that died before the order came
   std::vector<uint32_t> places;
   for (uint32_t place = 0; missing > 0; ++place) {
     if (place == slots_.size()) {

@@ -55,6 +55,7 @@ void SimAgent::set_wanted(uint32_t workers) {
   uint32_t missing = workers > wanted_ ? workers - wanted_ : 0;
   if (workers != wanted_) surplus_deaths_ = 0;
   wanted_ = workers;
+  if (workers == 0) forget_restarts();
   for (uint32_t rank = 0; missing > 0; ++rank) {
     if (places_[rank].worker != nullptr || places_[rank].waits) continue;
     start_worker(rank);

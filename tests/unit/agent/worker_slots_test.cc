@@ -164,6 +164,16 @@ TEST_F(WorkerSlotsTest, OneIsStartedIfTheOneThatWasToStayDiesWhileTheOtherLeaves
   EXPECT_EQ(leave(0).decision.action, ExitAction::kExpected) << "once for each death";
 }
 
+TEST_F(WorkerSlotsTest, NobodyIsStartedOnceNoneIsWanted) {
+  use(5, 0);
+  start(slots_->set_wanted(1));
+  const WorkerEnd end = kill(0);
+  ASSERT_TRUE(slots_->waits_for_restart(end.place));
+  EXPECT_THAT(slots_->set_wanted(0), IsEmpty());
+  EXPECT_FALSE(slots_->waits_for_restart(end.place));
+  EXPECT_TRUE(slots_->all_ended());
+}
+
 TEST_F(WorkerSlotsTest, NobodyIsStartedForOneThatDiesOnItsWayOut) {
   use(5, 0);
   start(slots_->set_wanted(3));

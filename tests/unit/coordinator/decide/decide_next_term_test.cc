@@ -14,6 +14,26 @@ TEST(Recovery, AllKilledWithReplacementsToComeTheNextTermBegins) {
   EXPECT_EQ(w.join(9), Reason::kIgnored);  // the next term is asked
 }
 
+// The only node is drained while a term waits for workers, one of which had just died.
+TEST(Recovery, ATermAllOfWhoseNodesWereDrainedStopsAndAwaitsNoReplacement) {
+  Beginning b = first_term();
+  b.term = 2;
+  Options options = small_options(2, 100);
+  options.min_workers = 2;
+  World w(options, b);
+  w.hello(World::kAgent, {1000, 1001});
+  w.join(1);
+  w.exit(World::kAgent, 1001, -1, 9, "", true);
+  wire::Command command;
+  command.set_drain_node("n");
+  EXPECT_EQ(w.command(command), Reason::kCommandDone);
+  EXPECT_TRUE(w.state.replacements.empty());
+  w.exit(World::kAgent, 1000, 75, 0, "", true);  // told before its agent heard of the order
+  EXPECT_TRUE(w.state.replacements.empty());
+  EXPECT_EQ(w.wait(w.options.lease_ms + 200), Reason::kEndedStopped);
+  EXPECT_EQ(w.ends[0].exit_code, 75);
+}
+
 TEST(Recovery, AfterAFailureOfTheLastOneTheProofOfItsEndDecides) {
   for (const bool will_restart : {true, false}) {
     World w(small_options(1, 100));
