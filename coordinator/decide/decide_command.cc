@@ -226,6 +226,16 @@ bool obey_old_order(Turn& turn, Member& member, MemberId was) {
   return true;
 }
 
+std::optional<Reason> obey_drain_of_node(Turn& turn, Member& member) {
+  const State& state = turn.state;
+  const auto kept = state.workers_of_node.find(member.node);
+  const bool keeps_none = kept != state.workers_of_node.end() && kept->second == 0;
+  if (!keeps_none || state.emptied.contains(member.node)) return std::nullopt;
+  order_to_leave(turn, member.id);
+  return on_drain(turn, member,
+                  "node " + member.node + " was drained; `lockstep scale` may use it again", 0);
+}
+
 void forget_order(Turn& turn, MemberId member) {
   if (turn.state.ordered_to_leave.erase(member) == 0) return;
   turn.persist(SettingEntry{kLeavingSetting + std::to_string(member), ""});

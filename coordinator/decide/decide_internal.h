@@ -109,6 +109,9 @@ void send_set_workers(Turn& turn);
 // The process of member `was` comes back as this one. True if a command had told it to leave: it
 // leaves now.
 bool obey_old_order(Turn& turn, Member& member, MemberId was);
+// A new member of a drained node, which has waited until then or was started there by hand, leaves
+// at once. None if its node is not drained.
+std::optional<Reason> obey_drain_of_node(Turn& turn, Member& member);
 // The process of the member has ended.
 void forget_order(Turn& turn, MemberId member);
 // The member is gone from here on. Its connection, or a later one, gets Member.farewell.

@@ -197,6 +197,7 @@ Reason on_register(Turn& turn, ConnectionId connection, const wire::Register& m)
   Member& member = enroll(turn, m);
   attach(turn, member, connection, m);
   if (obey_old_order(turn, member, m.member())) return Reason::kDrainRequested;
+  if (const auto reason = obey_drain_of_node(turn, member)) return *reason;
   if (state.lost_ms) return total_loss(turn, "all workers died", 70);
   return gather(turn, m.member() == 0 ? Reason::kRegistered : Reason::kNewIdentity);
 }

@@ -1,5 +1,6 @@
 // What was answered with yes happens, whoever coordinates next: a worker that was to leave stays
-// one that is to leave, and a stop stays a stop, until the run ends or its user resumes it.
+// one that is to leave, a drained node gives no worker before the next `scale`, and a stop stays a
+// stop, until the run ends or its user resumes it.
 #include "tests/sim/checks/checks.h"
 
 namespace lockstep::sim {
@@ -13,19 +14,27 @@ class OrderCheck final : public Check {
  public:
   OrderCheck(World& world, Cluster& cluster) : world_(world), cluster_(cluster) {}
 
-  void on_message(const std::string& from, const std::string&,
+  void on_message(const std::string& from, const std::string& to,
                   const wire::Envelope& message) override {
+    if (message.has_command()) asked_[from] = message.command();
     // The order ends with the proof, which a later term need not know.
-    if (message.has_worker_exit()) leaving_.erase(message.worker_exit().pid());
+    if (message.has_worker_exit()) {
+      leaving_.erase(message.worker_exit().pid());
+      ended_.insert(message.worker_exit().pid());
+    }
     const SimCoordinator* coordinator = cluster_.coordinator();
     if (coordinator == nullptr || !coordinator->is_alive() || coordinator->server() == nullptr)
       return;
     if (std::exchange(starts_, cluster_.starts()) != cluster_.starts()) {
       leaving_.clear();
+      drained_.clear();
       stops_ = false;
     }
     const State& state = coordinator->server()->state();
-    if (from == coordinator->name() && message.command_answer().ok()) note(state);
+    if (from == coordinator->name() && message.command_answer().ok()) {
+      note(state);
+      note(asked_[to]);
+    }
     if (state.run != RunState::kEnded && state.run != RunState::kTermEnded) judge(state);
   }
 
@@ -42,7 +51,18 @@ class OrderCheck final : public Check {
     stops_ = stops_ || (state.stop_ms && !state.is_shrinking);
   }
 
+  void note(const wire::Command& command) {
+    if (command.has_scale_to()) drained_.clear();
+    if (command.has_drain_node()) drained_.insert(command.drain_node());
+  }
+
   void judge(const State& state) {
+    for (const auto& [id, member] : state.members) {
+      const bool is_there = is_alive(member) && ended_.count(member.pid) == 0;
+      if (is_there && !member.is_draining && drained_.count(member.node) > 0)
+        world_.fail("orders", "member " + std::to_string(id) + " takes part, although node " +
+                                  member.node + " was drained");
+    }
     for (const auto& [id, member] : state.members) {
       if (!is_alive(member) || member.is_draining || leaving_.count(member.pid) == 0) continue;
       world_.fail("orders", "member " + std::to_string(id) + " (pid " + std::to_string(member.pid) +
@@ -56,6 +76,9 @@ class OrderCheck final : public Check {
   Cluster& cluster_;
   uint32_t starts_ = 0;
   std::set<uint32_t> leaving_;  // pids, which are never used twice
+  std::set<uint32_t> ended_;    // likewise
+  std::set<std::string> drained_;
+  std::map<std::string, wire::Command> asked_;  // by who asked
   bool stops_ = false;
 };
 

@@ -254,6 +254,20 @@ TEST(Planned, DrainingANodeTakesAllItsWorkersAndItsAgentKeepsNone) {
   EXPECT_EQ(w.state.planned->ranks, std::vector<MemberId>{3});
 }
 
+// It was starting when its node was drained, or its agent was started again by hand.
+TEST(Planned, AWorkerThatComesFromADrainedNodeLeavesAndOneOfANodeThatAScaleEmptiedStays) {
+  for (const bool is_drained : {true, false}) {
+    World w(small_options(2, 100));
+    w.train();
+    w.state.workers_of_node["m"] = 0;
+    if (!is_drained) w.state.emptied["m"] = 1;
+    wire::Register far = World::registration(2);
+    far.set_node("m");
+    EXPECT_EQ(w.join(3, far), is_drained ? Reason::kDrainRequested : Reason::kRegistered);
+    EXPECT_EQ(w.state.members.at(3).state == MemberState::kGone, is_drained);
+  }
+}
+
 TEST(Planned, DrainingTheOnlyNodeStopsTheRunAlsoIfAWorkerWaitsThere) {
   World w(small_options(2, 100));
   w.train();
