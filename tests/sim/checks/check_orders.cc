@@ -14,9 +14,8 @@ class OrderCheck final : public Check {
  public:
   OrderCheck(World& world, Cluster& cluster) : world_(world), cluster_(cluster) {}
 
-  void on_message(const std::string& from, const std::string& to,
+  void on_message(const std::string& from, const std::string&,
                   const wire::Envelope& message) override {
-    if (message.has_command()) asked_[from] = message.command();
     // The order ends with the proof, which a later term need not know.
     if (message.has_worker_exit()) {
       leaving_.erase(message.worker_exit().pid());
@@ -31,10 +30,7 @@ class OrderCheck final : public Check {
       stops_ = false;
     }
     const State& state = coordinator->server()->state();
-    if (from == coordinator->name() && message.command_answer().ok()) {
-      note(state);
-      note(asked_[to]);
-    }
+    if (from == coordinator->name() && message.command_answer().ok()) note(state);
     if (state.run != RunState::kEnded && state.run != RunState::kTermEnded) judge(state);
   }
 
@@ -48,12 +44,10 @@ class OrderCheck final : public Check {
   void note(const State& state) {
     for (const auto& [id, member] : state.members)
       if (member.is_draining && member.farewell == 0) leaving_.insert(member.pid);
+    drained_.clear();
+    for (const auto& [node, workers] : state.workers_of_node)
+      if (workers == 0 && state.emptied.count(node) == 0) drained_.insert(node);
     stops_ = stops_ || (state.stop_ms && !state.is_shrinking);
-  }
-
-  void note(const wire::Command& command) {
-    if (command.has_scale_to()) drained_.clear();
-    if (command.has_drain_node()) drained_.insert(command.drain_node());
   }
 
   void judge(const State& state) {
@@ -78,7 +72,6 @@ class OrderCheck final : public Check {
   std::set<uint32_t> leaving_;  // pids, which are never used twice
   std::set<uint32_t> ended_;    // likewise
   std::set<std::string> drained_;
-  std::map<std::string, wire::Command> asked_;  // by who asked
   bool stops_ = false;
 };
 
