@@ -42,8 +42,7 @@ std::vector<MemberId> living_on(const State& state, const std::string& node) {
 // An exit may be told again when its successor is here already, or before its agent hears that the
 // node keeps no workers any more.
 void expect_replacement(Turn& turn, const Place& place) {
-  const auto kept = turn.state.workers_of_node.find(place.node);
-  if (kept != turn.state.workers_of_node.end() && kept->second == 0) return;
+  if (keeps_none(turn.state, place.node)) return;
   for (MemberId id : living_on(turn.state, place.node)) {
     if (turn.at(id).local_rank == place.local_rank) return;
   }

@@ -227,10 +227,8 @@ bool obey_old_order(Turn& turn, Member& member, MemberId was) {
 }
 
 std::optional<Reason> obey_drain_of_node(Turn& turn, Member& member) {
-  const State& state = turn.state;
-  const auto kept = state.workers_of_node.find(member.node);
-  const bool keeps_none = kept != state.workers_of_node.end() && kept->second == 0;
-  if (!keeps_none || state.emptied.contains(member.node)) return std::nullopt;
+  if (!keeps_none(turn.state, member.node) || turn.state.emptied.contains(member.node))
+    return std::nullopt;
   order_to_leave(turn, member.id);
   return on_drain(turn, member,
                   "node " + member.node + " was drained; `lockstep scale` may use it again", 0);

@@ -69,6 +69,8 @@ bool is_in_lineage(const State& state, Generation generation, Step step);
 void forget_process(State& state, const Member& member);
 bool can_be_suspected(const State& state, const Member& member);  // meets the others in a step
 bool has_agent(const State& state, const std::string& node);
+// It was drained, or a `scale` emptied it: its agent starts no worker.
+bool keeps_none(const State& state, const std::string& node);
 // node2 before node10. A total order: names that differ only in leading zeros are told apart.
 bool natural_less(std::string_view a, std::string_view b);
 // Sorts by node (with numbers in names compared as numbers), local rank, id. So the ranks of one

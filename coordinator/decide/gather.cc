@@ -167,10 +167,11 @@ std::optional<Reason> judge_gathering(Turn& turn) {
     return reason;
   }
   const bool have_given_up = has_everybody_given_up(turn);
+  const bool are_gone = is_deserted(turn);
   const bool has_others =
-      (have_given_up || is_deserted(turn)) && !has_verdict(turn.state) && call_others(turn);
+      (have_given_up || are_gone) && !has_verdict(turn.state) && call_others(turn);
   if (have_given_up && !has_others) return nobody_comes(turn);
-  if (is_deserted(turn) && !has_others && are_all_drained(turn.state)) {
+  if (are_gone && !has_others && are_all_drained(turn.state)) {
     end_run(turn, 75, "stopped: all nodes that are here were drained; " + what_remains(turn));
     return Reason::kEndedStopped;
   }

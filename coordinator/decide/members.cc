@@ -119,6 +119,11 @@ bool can_be_suspected(const State& state, const Member& member) {
   return is_alive(member) && (is_listed(state, member) || state.leavers.contains(member.id));
 }
 
+bool keeps_none(const State& state, const std::string& node) {
+  const auto kept = state.workers_of_node.find(node);
+  return kept != state.workers_of_node.end() && kept->second == 0;
+}
+
 bool has_agent(const State& state, const std::string& node) {
   return std::any_of(state.agents.begin(), state.agents.end(),
                      [&](const auto& entry) { return entry.second.node == node; });
