@@ -52,15 +52,13 @@ class OrderCheck final : public Check {
 
   void judge(const State& state) {
     for (const auto& [id, member] : state.members) {
-      const bool is_there = is_alive(member) && ended_.count(member.pid) == 0;
-      if (is_there && !member.is_draining && drained_.count(member.node) > 0)
-        world_.fail("orders", "member " + std::to_string(id) + " takes part, although node " +
-                                  member.node + " was drained");
-    }
-    for (const auto& [id, member] : state.members) {
-      if (!is_alive(member) || member.is_draining || leaving_.count(member.pid) == 0) continue;
-      world_.fail("orders", "member " + std::to_string(id) + " (pid " + std::to_string(member.pid) +
-                                ") was told to leave, and this term does not know it");
+      if (!is_alive(member) || member.is_draining) continue;
+      const std::string who =
+          "member " + std::to_string(id) + " (pid " + std::to_string(member.pid) + ")";
+      if (drained_.contains(member.node) && !ended_.contains(member.pid))
+        world_.fail("orders", who + " takes part, although node " + member.node + " was drained");
+      if (leaving_.contains(member.pid))
+        world_.fail("orders", who + " was told to leave, and this term does not know it");
     }
     if (stops_ && (!state.stop_ms || state.is_shrinking))
       world_.fail("orders", "the run was to stop, and this term does not know it");
