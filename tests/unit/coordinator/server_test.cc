@@ -108,8 +108,7 @@ TEST_F(ServerTest, ALineageThatNobodyHoldsEndsTheTermAndNotTheRun) {
   EXPECT_FALSE(std::filesystem::exists(dir_ + "/summary.json"));
 
   // The next term of the same process, at the same address: the member is told what is now.
-  Beginning next = first_term();
-  next.term = 2;
+  Beginning next = second_term();
   next.generation = 9;
   next.next_member = 3;
   serve(begin_state(next, loop_.now_ms()), {}, address_);

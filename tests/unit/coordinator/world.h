@@ -41,6 +41,12 @@ inline Beginning first_term() {
   return beginning;
 }
 
+inline Beginning second_term() {
+  Beginning beginning = first_term();
+  beginning.term = 2;
+  return beginning;
+}
+
 class World {
  public:
   explicit World(Options o = small_options(), const Beginning& b = first_term())

@@ -32,11 +32,16 @@ int kills_within(World& w, int64_t ms) {
   return kills;
 }
 
-// Three workers train; the third has fallen silent and is out.
-World with_a_silent_third(const std::vector<uint32_t>& living = {1000, 1001, kPidOfThird}) {
+World with_three(const std::vector<uint32_t>& living = {1000, 1001, kPidOfThird}) {
   World w(small_options(3, 100));
   w.hello(World::kAgent, living);
   w.train();
+  return w;
+}
+
+// Three workers train; the third has fallen silent and is out.
+World with_a_silent_third() {
+  World w = with_three();
   w.happen(ConnectionClosed{3, "stopped"});
   EXPECT_EQ(kills_within(w, w.options.lease_ms + 200), 0);
   EXPECT_EQ(w.state.members.at(3).state, MemberState::kDead);
@@ -153,17 +158,29 @@ TEST(LeftOver, ACoordinatorThatWasAsleepGivesItTheTimeThatItSlept) {
   EXPECT_EQ(kills_within(w, w.options.lease_ms), 1);
 }
 
+// A term after another one, in which two of three workers are enough.
+World later_term(const Experience& experience = {}) {
+  Options options = small_options(3, 100);
+  options.min_workers = 2;
+  World w(options, second_term());
+  w.state.experience = experience;
+  return w;
+}
+
+// The agent lists the third, which was alive in the term before or was never heard of.
+World later_term_without_the_third(const Experience& experience = {}) {
+  World w = later_term(experience);
+  w.hello(World::kAgent, {1000, 1001, kPidOfThird});
+  for (ConnectionId c : {1, 2}) w.join(c);
+  return w;
+}
+
 // The third died in a term, and the next one begins with the agent's list.
 TEST(LeftOver, WhoWasDeclaredDeadInTheTermBeforeHasALeaseToRegister) {
   const World before = with_a_silent_third();
-  Beginning beginning = first_term();
-  beginning.term = 2;
-  Options options = small_options(3, 100);
-  options.min_workers = 2;
   for (const uint64_t process : {uint64_t{0}, uint64_t{4711}}) {
     SCOPED_TRACE(process);  // another process that has got the same number is none of those
-    World w(options, beginning);
-    w.state.experience = before.state.experience;
+    World w = later_term(before.state.experience);
     ASSERT_EQ(w.state.experience.known.count({"n", kPidOfThird}), 1u);
     if (process != 0) w.state.experience.known[{"n", kPidOfThird}] = process + 1;
     wire::Envelope e;
@@ -177,47 +194,24 @@ TEST(LeftOver, WhoWasDeclaredDeadInTheTermBeforeHasALeaseToRegister) {
   }
 }
 
-// A term that begins when the third, alive in `before`, is still listed by its agent.
-World later_term(const World& before) {
-  Beginning beginning = first_term();
-  beginning.term = 2;
-  Options options = small_options(3, 100);
-  options.min_workers = 2;
-  World w(options, beginning);
-  w.state.experience = before.state.experience;
-  w.hello(World::kAgent, {1000, 1001, kPidOfThird});
-  for (ConnectionId c : {1, 2}) w.join(c);
-  return w;
-}
-
 // It was stopped for good between two terms, so that none of them has seen it die.
 TEST(LeftOver, WhoWasAliveInTheTermBeforeHasALeaseToRegister) {
-  World before(small_options(3, 100));
-  before.hello(World::kAgent, {1000, 1001, kPidOfThird});
-  before.train();
-  World w = later_term(before);
+  World before = with_three();
+  World w = later_term_without_the_third(before.state.experience);
   EXPECT_EQ(kills_within(w, w.options.lease_ms - 500), 0);
   EXPECT_EQ(kills_within(w, 1'000), 1);
 }
 
 // Its process may run code after its loop.
 TEST(LeftOver, WhoHasLeftInTheTermBeforeIsNotAwaited) {
-  World before(small_options(3, 100));
-  before.hello(World::kAgent, {1000, 1001, kPidOfThird});
-  before.train();
+  World before = with_three();
   before.leave(3, wire::Leave::DRAINED, 0);
-  World w = later_term(before);
+  World w = later_term_without_the_third(before.state.experience);
   EXPECT_EQ(kills_within(w, w.options.lease_ms + 500), 0);
 }
 
 TEST(LeftOver, InALaterTermOneThatNeverRegistersIsKilled) {
-  Beginning beginning = first_term();
-  beginning.term = 2;
-  Options options = small_options(3, 100);
-  options.min_workers = 2;
-  World w(options, beginning);
-  w.hello(World::kAgent, {1000, 1001, kPidOfThird});
-  for (ConnectionId c : {1, 2}) w.join(c);
+  World w = later_term_without_the_third();
   EXPECT_EQ(kills_within(w, w.options.start_timeout_ms - 1'000), 0);
   EXPECT_EQ(w.state.run, RunState::kStarted);
   EXPECT_EQ(kills_within(w, 2'000), 1);

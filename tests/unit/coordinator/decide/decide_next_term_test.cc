@@ -16,8 +16,7 @@ TEST(Recovery, AllKilledWithReplacementsToComeTheNextTermBegins) {
 
 // The only node is drained while a term waits for workers, one of which had just died.
 TEST(Recovery, ATermAllOfWhoseNodesWereDrainedStopsAndAwaitsNoReplacement) {
-  Beginning b = first_term();
-  b.term = 2;
+  Beginning b = second_term();
   Options options = small_options(2, 100);
   options.min_workers = 2;
   World w(options, b);
@@ -47,8 +46,7 @@ TEST(Recovery, AfterAFailureOfTheLastOneTheProofOfItsEndDecides) {
 }
 
 TEST(Recovery, AStoppedProcessOfAnEarlierTermIsAwaitedWhenTheLastWorkerDies) {
-  Beginning b = first_term();
-  b.term = 2;
+  Beginning b = second_term();
   World w(small_options(1, 100), b);
   w.join(1);
   w.promise(1);
@@ -61,8 +59,7 @@ TEST(Recovery, AStoppedProcessOfAnEarlierTermIsAwaitedWhenTheLastWorkerDies) {
 }
 
 TEST(Recovery, ANewTermHasNoSourcesWhateverItsMembersClaim) {
-  Beginning b = first_term();
-  b.term = 2;
+  Beginning b = second_term();
   b.generation = 5;
   b.base = {10, Phase::kTrain};
   b.base_checkpoint = "/run/checkpoints/step-0000000010-g5-m1";
@@ -115,8 +112,7 @@ TEST(Recovery, ANodeThatAScaleLeftWithoutWorkersIsAskedForSomeWhenTheOthersAreGo
 }
 
 Beginning later_term_with_an_emptied_node() {
-  Beginning b = first_term();
-  b.term = 2;
+  Beginning b = second_term();
   b.settings["emptied o"] = "1";
   return b;
 }
@@ -156,8 +152,7 @@ TEST(Recovery, AnEmptiedNodeIsKnownToLaterTermsUntilAScaleGivesItWorkers) {
 }
 
 TEST(Recovery, ALaterTermBeginsWithFewerWorkersAfterALeaseOfWaiting) {
-  Beginning b = first_term();
-  b.term = 2;
+  Beginning b = second_term();
   World w(small_options(3, 100), b);
   w.join(1);
   w.join(2);
@@ -167,8 +162,7 @@ TEST(Recovery, ALaterTermBeginsWithFewerWorkersAfterALeaseOfWaiting) {
 }
 
 TEST(Recovery, ALaterTermWhoseLastWorkerSaysThatItCannotBeginEndsAtOnce) {
-  Beginning b = first_term();
-  b.term = 2;
+  Beginning b = second_term();
   World w(small_options(2, 100), b);
   w.hello(World::kAgent, {1000, 1001});
   EXPECT_EQ(w.exit(World::kAgent, 1000, 65, 0), Reason::kIgnored) << "the other one may come";
@@ -178,8 +172,7 @@ TEST(Recovery, ALaterTermWhoseLastWorkerSaysThatItCannotBeginEndsAtOnce) {
 
 TEST(Recovery, ALaterTermWithTooFewWorkersEndsWith75IfItCanGoOnLater) {
   for (const bool has_checkpoint : {true, false}) {
-    Beginning b = first_term();
-    b.term = 2;
+    Beginning b = second_term();
     if (has_checkpoint) b.checkpoints.push_back({"step-0000000001-g1-m1", 1, 1, 1, {}, {}});
     World w(small_options(3, 100), b);
     w.options.min_workers = 2;

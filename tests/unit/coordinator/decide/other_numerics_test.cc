@@ -6,8 +6,7 @@ namespace lockstep::coordinator {
 namespace {
 
 Beginning resumed(const std::vector<std::string>& fingerprint) {
-  Beginning b = first_term();
-  b.term = 2;
+  Beginning b = second_term();
   b.base = {2, Phase::kTrain};
   b.completed = 2;
   b.base_checkpoint = "/run/checkpoints/step-0000000002-g1-m1";

@@ -221,8 +221,7 @@ TEST(Pace, SomebodyStaysWhoCanHandTheStateOver) {
 
 // A coordinator that begins while three workers train, with 6, 1 and 1 of 8 slots.
 Beginning living_with_weights() {
-  Beginning b = first_term();
-  b.term = 2;
+  Beginning b = second_term();
   b.next_member = 4;
   b.generation = 4;
   b.is_identity_stored = true;
