@@ -17,7 +17,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 import harness  # noqa: E402
 from fails_with import COMPLAINT, CRASH  # noqa: E402
-from harness import BIN, Run, kill_at_once, processes_of, synthetic_dataset  # noqa: E402
+from harness import BIN, NOT_YET, Run, kill_at_once, processes_of, synthetic_dataset  # noqa: E402
 
 STEPS, EVERY, KEEP = 240, 40, 2
 LEASE_S = 1
@@ -89,8 +89,7 @@ def poll(condition, what, run=None, timeout_s=HANG_S, pause_s=0.002):
     """Its value once it is true. A run that ends first is a mistake of the case's timing."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
-        with contextlib.suppress(OSError, ValueError, LookupError, StopIteration,
-                                 subprocess.TimeoutExpired):
+        with contextlib.suppress(*NOT_YET):
             value = condition()
             if value:
                 return value

@@ -28,6 +28,8 @@ SLOW_SLOTS = BIN.parent / "tests" / "liblockstep_slow_slots.so"
 FLIP_BIT = BIN.parent / "tests" / "liblockstep_flip_bit.so"
 DEADLINE_S = 300  # generous: these tests check outcomes, never speed
 MOST_PAUSE_S = 0.5  # between two questions of wait_for
+# What a question raises while its answer is not there yet.
+NOT_YET = (OSError, ValueError, LookupError, StopIteration, subprocess.TimeoutExpired)
 
 
 class Run:
@@ -82,8 +84,7 @@ class Run:
         processes have no other way to tell us their outcome."""
         deadline = time.monotonic() + DEADLINE_S
         while (asked := time.monotonic()) < deadline:
-            with contextlib.suppress(OSError, ValueError, LookupError, StopIteration,
-                                     subprocess.TimeoutExpired):
+            with contextlib.suppress(*NOT_YET):
                 value = condition()
                 if value:
                     return value

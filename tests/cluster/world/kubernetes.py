@@ -10,7 +10,7 @@ import pathlib
 import subprocess
 import time
 
-from harness import BIN, DEADLINE_S, Run  # noqa: E402
+from harness import BIN, DEADLINE_S, NOT_YET, Run  # noqa: E402
 from hosts import Hosts
 from kube_pod import Pod
 from mpi_operator import MpiJob
@@ -208,8 +208,7 @@ class Kubernetes:
                 job.tick()
                 assert job.failed is None, f"{job.name} failed ({job.failed}) before {what}\n" \
                     + self.text()
-            with contextlib.suppress(OSError, ValueError, LookupError, StopIteration,
-                                     subprocess.TimeoutExpired):
+            with contextlib.suppress(*NOT_YET):
                 value = condition()
                 if value:
                     return value
