@@ -50,7 +50,9 @@ std::optional<Reason> learn_of_switch(Turn& turn, Member& member, const Envelope
 
 Reason on_member_leave(Turn& turn, Member& member, const Envelope& envelope) {
   const wire::Leave& leave = envelope.leave();
-  turn.state.experience.known.erase({member.node, member.pid});  // it does not come again
+  // It does not come again, and may run code after its loop. One that failed just ends, or hangs.
+  if (leave.reason() != wire::Leave::FAILED)
+    turn.state.experience.known.erase({member.node, member.pid});
   // That a process failed is a fact of no generation.
   if (leave.reason() == wire::Leave::DRAINED) return on_drained(turn, member, leave);
   if (leave.reason() != wire::Leave::FAILED) {

@@ -210,6 +210,15 @@ TEST(LeftOver, WhoHasLeftInTheTermBeforeIsNotAwaited) {
   EXPECT_EQ(kills_within(w, w.options.lease_ms + 500), 0);
 }
 
+// It is to end by itself.
+TEST(LeftOver, WhoHasFailedInTheTermBeforeHasItsLeaseToEnd) {
+  World before = with_three();
+  before.leave(3, wire::Leave::FAILED, 0, Code::kInternal, "because");
+  World w = later_term_without_the_third(before.state.experience);
+  EXPECT_EQ(kills_within(w, w.options.lease_ms - 500), 0);
+  EXPECT_EQ(kills_within(w, 1'000), 1);
+}
+
 TEST(LeftOver, InALaterTermOneThatNeverRegistersIsKilled) {
   World w = later_term_without_the_third();
   EXPECT_EQ(kills_within(w, w.options.start_timeout_ms - 1'000), 0);
