@@ -215,6 +215,8 @@ void keep_workers(Turn& turn, const std::string& node, uint32_t workers) {
   turn.state.workers_of_node[node] = workers;
   if (workers == 0)  // its agent starts none of them any more
     std::erase_if(turn.state.replacements, [&](const Place& place) { return place.node == node; });
+  else  // its agent is told again, and starts them also where it had given up
+    std::erase_if(turn.state.given_up, [&](const auto& e) { return e.first.node == node; });
   turn.persist(SettingEntry{kKeptSetting + node, std::to_string(workers)});
 }
 

@@ -140,6 +140,17 @@ TEST(Recovery, ALaterTermAsksAnEmptiedNodeAfterALeaseWithoutAnybodyOnTheWay) {
   }
 }
 
+// Its agent says again how its last worker had ended, for which it started no other one.
+TEST(Recovery, AnEmptiedNodeThatIsAskedIsWaitedFor) {
+  World w(small_options(1, 100), later_term_with_an_emptied_node());
+  hello_of_other(w, 0);
+  w.exit(kOtherAgent, 2000, -1, 9);
+  w.wait(w.options.lease_ms + 200);
+  ASSERT_TRUE(w.is_durable("others_called"));
+  EXPECT_EQ(w.wait(1'000), Reason::kNothingDue);
+  EXPECT_TRUE(w.ends.empty());
+}
+
 TEST(Recovery, AnEmptiedNodeIsKnownToLaterTermsUntilAScaleGivesItWorkers) {
   World w(small_options(2, 100));
   w.train();
