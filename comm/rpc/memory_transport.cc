@@ -191,8 +191,12 @@ void MemoryTransport::connect(const Address& address, int64_t timeout_ms,
     finish(Status(Code::kTimeout, to_string(address) + " did not answer within " +
                                       std::to_string(timeout_ms) + " ms"));
   });
-  state_->knocks[id] = {node_, to, [=, network = state_, from = node_](const Status& why) {
-                          network->loop_of(from).cancel(timer);
+  // A node that has ended has the network's loop, on which this number is another's timer.
+  const auto cancel = [network = state_, from = node_, own = &own, timer] {
+    if (&network->loop_of(from) == own) own->cancel(timer);
+  };
+  state_->knocks[id] = {node_, to, [=](const Status& why) {
+                          cancel();
                           finish(why);
                         }};
   const auto knock_there = [=, network = state_, from = node_] {
@@ -204,7 +208,7 @@ void MemoryTransport::connect(const Address& address, int64_t timeout_ms,
         if (end.is_ok()) end.value()->close();
         return;
       }
-      network->loop_of(from).cancel(timer);
+      cancel();
       if (!end.is_ok()) return finish(end.status());
       finish(std::shared_ptr<Connection>(std::make_shared<MemoryHandle>(network, end.value())));
     });

@@ -150,6 +150,10 @@ std::optional<Reason> judge_gathering(Turn& turn);
 // Asks nodes that lost all their workers to a `scale` to keep some again, as many as the run wants,
 // because the other workers are gone. False if there is no such node.
 bool call_others(Turn& turn);
+// No process is left, and no agent that is here starts one, because a user emptied its node.
+bool are_all_drained(const State& state);
+// Ends the run so. `after` says what happened before; it may be empty.
+Reason stop_drained(Turn& turn, const std::string& after);
 
 // ---- judge.cc
 std::optional<Reason> judge_members(Turn& turn);

@@ -99,12 +99,6 @@ bool is_deserted(const Turn& turn) {
                      [](const auto& e) { return e.second.awaited.empty(); });
 }
 
-bool are_all_drained(const State& state) {
-  return !state.agents.empty() && state.by_process.empty() &&
-         std::all_of(state.agents.begin(), state.agents.end(),
-                     [](const auto& e) { return e.second.workers == 0; });
-}
-
 bool has_verdict(const State& state) {
   return std::any_of(state.given_up.begin(), state.given_up.end(),
                      [](const auto& e) { return is_verdict(e.second); });
@@ -130,6 +124,18 @@ bool call_others(Turn& turn) {
       LogLine::Level::kWarn, "others_called",
       "nodes that had no workers any more start some again, because the others are gone: " + names);
   return true;
+}
+
+bool are_all_drained(const State& state) {
+  return !state.agents.empty() && state.by_process.empty() &&
+         std::all_of(state.agents.begin(), state.agents.end(),
+                     [&](const auto& e) { return keeps_none(state, e.second.node); });
+}
+
+Reason stop_drained(Turn& turn, const std::string& after) {
+  const std::string why = "stopped: all nodes that are here were drained; ";
+  end_run(turn, 75, (after.empty() ? "" : after + "; ") + why + what_remains(turn));
+  return Reason::kEndedStopped;
 }
 
 bool is_first_start(const Turn& turn) {
@@ -171,10 +177,7 @@ std::optional<Reason> judge_gathering(Turn& turn) {
   const bool has_others =
       (have_given_up || are_gone) && !has_verdict(turn.state) && call_others(turn);
   if (have_given_up && !has_others) return nobody_comes(turn);
-  if (are_gone && !has_others && are_all_drained(turn.state)) {
-    end_run(turn, 75, "stopped: all nodes that are here were drained; " + what_remains(turn));
-    return Reason::kEndedStopped;
-  }
+  if (are_gone && !has_others && are_all_drained(turn.state)) return stop_drained(turn, "");
   const int64_t waited_ms = turn.now_ms - turn.state.started_ms;
   if (is_first_start(turn)) {
     if (waited_ms > turn.options.start_timeout_ms) return missing_workers(turn);

@@ -226,6 +226,7 @@ Reason total_loss(Turn& turn, const std::string& why, int code) {
     return end_term(turn, what + ", and nobody is left who holds the state; the run goes on from " +
                               "the newest checkpoint");
   }
+  if (!is_verdict(code) && are_all_drained(state)) return stop_drained(turn, what);
   end_run(turn, code,
           what + ", nobody is left and nobody is started again; " + what_remains(turn) + words);
   return Reason::kEndedDeath;

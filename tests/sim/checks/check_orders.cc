@@ -21,6 +21,8 @@ class OrderCheck final : public Check {
       leaving_.erase(message.worker_exit().pid());
       ended_.insert(message.worker_exit().pid());
     }
+    // The journal may hold it although its coordinator died before it could answer.
+    if (message.command().body_case() == wire::Command::kScaleTo) drained_.clear();
     const SimCoordinator* coordinator = cluster_.coordinator();
     if (coordinator == nullptr || !coordinator->is_alive() || coordinator->server() == nullptr)
       return;

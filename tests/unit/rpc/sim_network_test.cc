@@ -126,6 +126,19 @@ TEST_F(SimNetwork, ACrashedNodeHearsNothingAndItsPortIsFree) {
 }
 
 // As a kernel resets what waits in the backlog of a process that is killed while it is stopped.
+TEST_F(SimNetwork, AConnectOfANodeThatHasEndedTakesNoTimerOfAnother) {
+  bool others_came = false;
+  loop_.call_after(100, [&] { others_came = true; });  // the first timer of this loop
+  SimLoop own;
+  const auto process = network_.transport("process", own);
+  network_.set_delay("process", "server", 5);
+  process->connect({"coordinator", 1}, 1'000, [](const auto&) {});  // the first timer of its loop
+  loop_.run_for(2);  // it is on its way to the server
+  network_.exit("process");
+  loop_.run_for(200);
+  EXPECT_TRUE(others_came);
+}
+
 TEST_F(SimNetwork, AConnectThatAStoppedProcessNeverAcceptedBreaksWhenItDies) {
   SimLoop stopped;
   const auto other = network_.transport("other", stopped);

@@ -254,6 +254,27 @@ TEST(Planned, DrainingANodeTakesAllItsWorkersAndItsAgentKeepsNone) {
   EXPECT_EQ(w.state.planned->ranks, std::vector<MemberId>{3});
 }
 
+// The node that was to go on is lost, and the drained workers are killed while they still train.
+TEST(Planned, ARunWhoseLastWorkersDieOnADrainedNodeStops) {
+  for (const bool is_drained : {true, false}) {
+    World w(small_options(3, 100));
+    for (ConnectionId c : {1, 2}) w.join(c);
+    wire::Register far = World::registration(2);
+    far.set_node("m");
+    w.join(3, far);
+    w.promise(1), w.promise(2), w.promise(3);
+    w.hello(World::kAgent, {1000, 1001});
+    wire::Command command;
+    command.set_drain_node("n");
+    if (is_drained) EXPECT_EQ(w.command(command), Reason::kCommandDone);
+    w.fail(3, {});
+    for (ConnectionId c : {1, 2}) w.promise_at(c, 0);
+    w.kill(1);
+    EXPECT_EQ(w.kill(2), is_drained ? Reason::kEndedStopped : Reason::kEndedDeath);
+    EXPECT_EQ(w.state.exit_code, is_drained ? 75 : 70);
+  }
+}
+
 // It was starting when its node was drained, or its agent was started again by hand.
 TEST(Planned, AWorkerThatComesFromADrainedNodeLeavesAndOneOfANodeThatAScaleEmptiedStays) {
   for (const bool is_drained : {true, false}) {
