@@ -147,18 +147,6 @@ void order_to_leave(Turn& turn, MemberId id) {
   turn.persist(SettingEntry{kLeavingSetting + std::to_string(id), "1"});
 }
 
-// Too few would stay: the whole run stops at a checkpoint.
-bool is_too_much(const Turn& turn) {
-  const State& state = turn.state;
-  size_t stay = 0;
-  for (MemberId id : state.ranks) {
-    const Member& member = state.members.at(id);
-    stay += is_alive(member) && !member.is_draining ? 1 : 0;
-  }
-  for (MemberId id : state.waiting) stay += may_join(turn, state.members.at(id)) ? 1 : 0;
-  return stay < std::max(1u, turn.options.min_workers);
-}
-
 Reason drain_node(Turn& turn, ConnectionId connection, const std::string& node) {
   State& state = turn.state;
   std::vector<MemberId> members;
@@ -250,6 +238,17 @@ void send_set_workers(Turn& turn) {
     envelope.mutable_set_workers()->set_workers(wanted->second);
     turn.send(connection, std::move(envelope));
   }
+}
+
+bool is_too_much(const Turn& turn) {
+  const State& state = turn.state;
+  size_t stay = 0;
+  for (MemberId id : state.ranks) {
+    const Member& member = state.members.at(id);
+    stay += is_alive(member) && !member.is_draining ? 1 : 0;
+  }
+  for (MemberId id : state.waiting) stay += may_join(turn, state.members.at(id)) ? 1 : 0;
+  return stay < std::max(1u, turn.options.min_workers);
 }
 
 Reason on_drain(Turn& turn, Member& member, const std::string& why, int farewell) {

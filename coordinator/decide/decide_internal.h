@@ -104,6 +104,8 @@ Reason on_command(Turn& turn, ConnectionId connection, const wire::Command& mess
 // `farewell`: kRunMeAgain if its own process asks to leave (DrainRequest), 0 if the run does not
 // want its place any more.
 Reason on_drain(Turn& turn, Member& member, const std::string& why, int farewell);
+// Too few would stay if all went that are to leave: the whole run stops at a checkpoint.
+bool is_too_much(const Turn& turn);
 // The node's agent is to keep so many workers, also when another coordinator takes over.
 // send_set_workers() must follow.
 void keep_workers(Turn& turn, const std::string& node, uint32_t workers);

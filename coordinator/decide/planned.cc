@@ -64,6 +64,26 @@ std::vector<MemberId> desired_members(const Turn& turn) {
   return members;
 }
 
+// A process is on its way that may take the place of one that has to leave.
+bool comes_somebody(const State& state) {
+  return std::any_of(state.agents.begin(), state.agents.end(), [&](const auto& entry) {
+    const KnownAgent& agent = entry.second;
+    if (keeps_none(state, agent.node)) return false;
+    return !agent.awaited.empty() ||
+           std::any_of(state.replacements.begin(), state.replacements.end(),
+                       [&](const Place& place) { return place.node == agent.node; });
+  });
+}
+
+// Those who were to stay when others were told to leave may be gone since then, by a death or by
+// a change that was planned before.
+bool has_to_stop(const Turn& turn) {
+  const State& state = turn.state;
+  return is_too_much(turn) && !comes_somebody(state) &&
+         std::any_of(state.ranks.begin(), state.ranks.end(),
+                     [&](MemberId id) { return state.members.at(id).is_draining; });
+}
+
 void announce(Turn& turn, const std::vector<MemberId>& members) {
   const State& state = turn.state;
   std::vector<MemberId> join;
@@ -123,6 +143,10 @@ void plan_change(Turn& turn) {
   State& state = turn.state;
   state.change_due = false;
   if (!can_change(turn)) return;
+  if (has_to_stop(turn)) {
+    (void)on_stop(turn, "workers have to leave, and fewer than cluster.min_workers would stay");
+    return;
+  }
   const std::vector<MemberId> members = desired_members(turn);
   const bool is_same = members == state.ranks && !is_rebalance_due(state);
   if (is_same || members.empty()) return;

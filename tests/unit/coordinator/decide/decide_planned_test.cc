@@ -266,7 +266,7 @@ TEST(Planned, ARunWhoseLastWorkersDieOnADrainedNodeStops) {
     w.hello(World::kAgent, {1000, 1001});
     wire::Command command;
     command.set_drain_node("n");
-    if (is_drained) EXPECT_EQ(w.command(command), Reason::kCommandDone);
+    if (is_drained) w.command(command);
     w.fail(3, {});
     for (ConnectionId c : {1, 2}) w.promise_at(c, 0);
     w.kill(1);
@@ -298,6 +298,39 @@ TEST(Planned, DrainingTheOnlyNodeStopsTheRunAlsoIfAWorkerWaitsThere) {
   command.set_drain_node("n");
   EXPECT_EQ(w.command(command), Reason::kCommandDone);
   EXPECT_TRUE(w.state.stop_ms);
+}
+
+// Member 2 was to stay when member 1 was told to leave, but for a scale that was planned before.
+TEST(Planned, TheLastOneThatWasToldToLeaveStopsTheRunAlsoAfterAChangeThatWasPlannedBefore) {
+  World w(small_options(2, 100));
+  w.train();
+  w.command(scale_to(1));
+  ASSERT_TRUE(w.state.planned);
+  EXPECT_EQ(w.drain(1), Reason::kDrainRequested);
+  EXPECT_FALSE(w.state.stop_ms);
+  w.switched(1, 2, 4);
+  wire::Envelope e;
+  e.mutable_leave()->set_reason(wire::Leave::DRAINED);
+  e.mutable_leave()->mutable_applied()->set_step(4);
+  w.say(2, e);
+  EXPECT_TRUE(w.state.stop_ms);
+}
+
+TEST(Planned, DrainedWorkersThatGoOnAloneAfterADeathStopTheRunUnlessOthersCome) {
+  for (const bool comes_another : {false, true}) {
+    World w(small_options(2, 100));
+    w.train();
+    w.hello(World::kAgent, {1000, 1001});
+    EXPECT_EQ(w.drain(1), Reason::kDrainRequested);
+    w.kill(2, /*will_restart=*/comes_another);
+    w.promise_at(1, 0);
+    EXPECT_EQ(w.state.run, RunState::kStarted);
+    EXPECT_EQ(w.state.stop_ms.has_value(), !comes_another);
+    if (!comes_another) continue;
+    w.exit(World::kAgent, 2001, 70, 0);  // of the same place, and not started again
+    w.wait_alive(500);
+    EXPECT_TRUE(w.state.stop_ms);
+  }
 }
 
 TEST(Planned, WhenAllMustGoAndOthersComeTheyJoinFirst) {
