@@ -62,38 +62,12 @@ class OrderCheck final : public Check {
       if (leaving_.contains(member.pid))
         world_.fail("orders", who + " was told to leave, and this term does not know it");
     }
-    judge_waiting(state);
     if (stops_ && (!state.stop_ms || state.is_shrinking))
       world_.fail("orders", "the run was to stop, and this term does not know it");
   }
 
-  // All that train were told to leave, and nothing is under way that lets them.
-  void judge_waiting(const State& state) {
-    const bool is_calm = state.run == RunState::kStarted && !state.planned && !state.stop_ms &&
-                         !state.end_ms && !state.lost_ms && !state.is_interrupted &&
-                         !state.suspicion && state.leavers.empty() && state.waiting.empty() &&
-                         state.replacements.empty();
-    const bool must_all_go =
-        is_calm && std::all_of(state.ranks.begin(), state.ranks.end(), [&](auto id) {
-          const Member& member = state.members.at(id);
-          return member.is_draining && member.connection != 0;
-        });
-    const bool comes_somebody =
-        std::any_of(state.agents.begin(), state.agents.end(),
-                    [](const auto& entry) { return !entry.second.awaited.empty(); });
-    if (!must_all_go || comes_somebody) {
-      since_ms_ = world_.loop.now_ms();
-    } else if (world_.loop.now_ms() - since_ms_ > kPatienceMs) {
-      world_.fail("orders", "all workers were told to leave, and the run goes on with them");
-    }
-  }
-
-  // A coordinator looks in every tick; it may be stopped for a while.
-  static constexpr int64_t kPatienceMs = 1'000;
-
   World& world_;
   Cluster& cluster_;
-  int64_t since_ms_ = 0;  // at the latest, somebody was to stay
   uint32_t starts_ = 0;
   std::set<uint32_t> leaving_;  // pids, which are never used twice
   std::set<uint32_t> ended_;    // likewise

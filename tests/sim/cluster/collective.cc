@@ -21,12 +21,16 @@ const Segment& Collective::seen(uint32_t rank) const {
   return parts_.world.fabric.seen_by(parts_.own->process, *peers_[rank]);
 }
 
-// Ranks call lower ones and wait for higher ones (comm/collectives/host/host_context.cc).
+// Ranks call lower ones and wait for higher ones (comm/collectives/host/host_context.cc). Both
+// sides of a handshake end it together: a peer that has met all has met this one, whatever was cut
+// since.
 std::optional<uint32_t> Collective::unreachable_rank() const {
   const Fabric& fabric = parts_.world.fabric;
   for (uint32_t rank = 0; rank < members_.size(); ++rank) {
     const auto peer = fabric.find(generation_, members_[rank]);
-    if (peer == nullptr || !fabric.can_connect(peer->process, parts_.own->process)) return rank;
+    if (peer == nullptr) return rank;
+    const bool has_met = peer->has_met_all_of == generation_;
+    if (!has_met && !fabric.can_connect(peer->process, parts_.own->process)) return rank;
   }
   return std::nullopt;
 }
@@ -75,6 +79,7 @@ Task<Status> Collective::connect(int64_t deadline_ms) {
     culprit_ = members_[*rank];
     co_return Status(Code::kAborted, "connect ran into its deadline");
   }
+  parts_.own->has_met_all_of = generation_;
   for (const MemberId member : members_)
     peers_.push_back(parts_.world.fabric.find(generation_, member));
   co_await parts_.waiter.sleep(0, 3);

@@ -62,6 +62,7 @@ struct Segment {
   std::string process;
   bool is_alive = true;  // the process lives; its memory stays while a peer maps it
   Generation closed_through = 0;
+  Generation has_met_all_of = 0;  // the newest generation of which it is connected to all
 
   std::array<Partial, kBuckets> partials;
   std::array<Slice, kBuckets> slices;

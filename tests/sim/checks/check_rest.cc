@@ -1,0 +1,105 @@
+// Liveness: a run at rest is what was asked for. At rest means that it trains, all its members are
+// connected, and nothing is under way: no change, stop, end, suspicion, restart or newcomer.
+#include <algorithm>
+
+#include "tests/sim/checks/checks.h"
+
+namespace lockstep::sim {
+namespace {
+
+using coordinator::KnownAgent;
+using coordinator::Member;
+using coordinator::MemberState;
+using coordinator::RunState;
+using coordinator::State;
+
+// A coordinator looks at what is due in every tick. An agent tries a place again after a while.
+constexpr int64_t kTicksMs = 1'000;
+constexpr int64_t kRestartsMs = 10'000;
+
+class RestCheck final : public Check {
+ public:
+  RestCheck(World& world, Cluster& cluster) : world_(world), cluster_(cluster) {}
+
+  void on_message(const std::string&, const std::string&, const wire::Envelope& message) override {
+    // The place of a worker that was drained alone stays empty until a scale.
+    if (message.command().body_case() == wire::Command::kDrainMember) is_place_given_up_ = true;
+    SimCoordinator* coordinator = cluster_.coordinator();
+    const bool is_there = coordinator != nullptr && coordinator->is_alive() &&
+                          coordinator->server() != nullptr && !coordinator->loop().is_stopped();
+    const std::string unrest = is_there ? unrest_of(coordinator->server()->state()) : "";
+    if (unrest != unrest_ || unrest.empty()) since_ms_ = world_.loop.now_ms();
+    unrest_ = unrest;
+    const int64_t patience_ms = unrest == kMissing ? kRestartsMs : kTicksMs;
+    if (!unrest.empty() && world_.loop.now_ms() - since_ms_ > patience_ms)
+      world_.fail("rest", "nothing is under way, and " + unrest);
+  }
+
+ private:
+  static constexpr char kMissing[] = "workers are missing that nobody starts";
+
+  static bool takes_part(const State& state, const Member& member) {
+    return member.connection != 0 && member.state == MemberState::kTraining &&
+           (!state.is_switched || member.lived >= state.generation);
+  }
+
+  static bool is_at_rest(const State& state) {
+    return state.run == RunState::kStarted && !state.planned && !state.stop_ms && !state.end_ms &&
+           !state.lost_ms && !state.is_interrupted && !state.suspicion && state.leavers.empty() &&
+           std::all_of(state.ranks.begin(), state.ranks.end(),
+                       [&](auto id) { return takes_part(state, state.members.at(id)); });
+  }
+
+  // What is not as it was asked for; empty if all is, or something is under way.
+  std::string unrest_of(const State& state) const {
+    if (!is_at_rest(state)) return "";
+    const size_t wanted = state.wanted_workers != 0
+                              ? state.wanted_workers
+                              : world_.options.nodes * world_.options.workers_per_node;
+    const auto leaves = std::count_if(state.ranks.begin(), state.ranks.end(),
+                                      [&](auto id) { return state.members.at(id).is_draining; });
+    const bool comes_somebody = is_anybody_awaited(state);
+    if (leaves != 0 && !comes_somebody) return "a worker that was told to leave takes part";
+    if (state.ranks.size() > wanted) return "more workers take part than are wanted";
+    if (state.ranks.size() >= wanted) return "";
+    const bool waits_somebody =
+        std::any_of(state.waiting.begin(), state.waiting.end(),
+                    [&](auto id) { return may_join(state, state.members.at(id)); });
+    if (waits_somebody) return "a worker waits although fewer take part than are wanted";
+    const bool is_spoiled = is_place_given_up_ || !state.given_up.empty() ||
+                            !state.checks.expelled.empty() || !state.experience.barred.empty() ||
+                            !state.waiting.empty();
+    size_t kept = 0;
+    for (const auto& [connection, agent] : state.agents) kept += agent.workers;
+    if (!comes_somebody && !is_spoiled && state.ranks.size() < std::min(kept, wanted))
+      return kMissing;
+    return "";
+  }
+
+  static bool is_anybody_awaited(const State& state) {
+    return !state.replacements.empty() ||
+           std::any_of(state.agents.begin(), state.agents.end(),
+                       [](const auto& entry) { return !entry.second.awaited.empty(); });
+  }
+
+  static bool may_join(const State& state, const Member& member) {
+    const coordinator::Place place = coordinator::place_of(member);
+    return member.connection != 0 && !member.is_draining &&
+           (member.state == MemberState::kRegistered || member.state == MemberState::kPromised) &&
+           !state.checks.expelled.contains(place) && !state.experience.barred.contains(place);
+  }
+
+  World& world_;
+  Cluster& cluster_;
+  bool is_place_given_up_ = false;
+  std::string unrest_;
+  int64_t since_ms_ = 0;  // it is so
+};
+
+}  // namespace
+
+std::unique_ptr<Check> make_rest_check(World& world, Cluster& cluster) {
+  return std::make_unique<RestCheck>(world, cluster);
+}
+
+}  // namespace lockstep::sim
