@@ -58,10 +58,16 @@ std::optional<uint64_t> most_said(const Votes& votes) {
   return is_tie ? std::nullopt : std::optional(most->first);
 }
 
-Votes count(const Values& values) {
+Votes count(const Values& values, const std::set<MemberId>& without = {}) {
   Votes votes;
-  for (const auto& [member, value] : values) ++votes[value];
+  for (const auto& [member, value] : values)
+    if (!without.contains(member)) ++votes[value];
   return votes;
+}
+
+size_t copies_among(const Values& values, const std::set<MemberId>& copies) {
+  return static_cast<size_t>(std::count_if(
+      values.begin(), values.end(), [&](const auto& e) { return copies.contains(e.first); }));
 }
 
 std::vector<WitnessEntry> of(const std::vector<WitnessEntry>& witnesses, Step step,
@@ -87,9 +93,16 @@ std::vector<WitnessEntry> contradicting(std::vector<WitnessEntry> witnesses, uin
 std::vector<MemberId> CheckFinding::odd() const {
   std::vector<MemberId> members;
   for (const auto& [member, value] : values) {
-    if (value != right) members.push_back(member);
+    if (value != right && !(right && copies.contains(member))) members.push_back(member);
   }
   return members;
+}
+
+bool CheckFinding::has_wrong_copy() const {
+  return std::any_of(copies.begin(), copies.end(), [&](MemberId id) {
+    const auto value = values.find(id);
+    return value != values.end() && value->second != right;
+  });
 }
 
 CheckFinding examine(const PendingCheck& check, Step step) {
@@ -105,12 +118,14 @@ CheckFinding examine(const PendingCheck& check, Step step) {
   }
   for (const CheckSubject subject : kSubjects) {
     Values values = values_of(check, subject);
-    const Votes votes = count(values);
-    if (votes.size() <= 1) continue;
+    if (count(values).size() <= 1) continue;
     finding.subject = subject;
     finding.what = difference(check, subject, step);
+    if (subject == CheckSubject::kWeights) finding.copies = check.copies;
+    const Votes votes = count(values, finding.copies);
+    const size_t voices = values.size() - copies_among(values, finding.copies);
     const auto most = most_said(votes);
-    if (most && votes.at(*most) * 2 > values.size()) {
+    if (most && votes.at(*most) > 1 && votes.at(*most) * 2 > voices) {
       finding.right = most;
       finding.votes = votes.at(*most);
     }
@@ -132,6 +147,7 @@ void ask_witnesses(const std::vector<WitnessEntry>& witnesses, Step step,
       if (heard.insert({w.generation, place_of(w)}).second) ++votes[w.hash];
     }
     for (const auto& [member, value] : finding->values) {
+      if (finding->copies.contains(member)) continue;
       if (heard.insert({Generation{0}, places.at(member)}).second) ++votes[value];
     }
     const auto most = most_said(votes);

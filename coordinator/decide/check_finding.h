@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,11 +28,14 @@ struct CheckFinding {
   size_t votes = 0;                      // how many members reported `right`
   bool by_witness = false;               // the majority needs both attempts
   bool is_alone = false;                 // its only member differs from itself
+  std::set<MemberId> copies;             // PendingCheck.copies, if the subject is the weights
   std::vector<WitnessEntry> wrong_then;  // wrong in an earlier attempt at the step
 
   bool is_difference() const { return !values.empty(); }
-  // The members with another value than the right one; all of them without a majority.
+  // The members with another value than the right one, but for copies; all of them without a
+  // majority.
   std::vector<MemberId> odd() const;
+  bool has_wrong_copy() const;
 };
 
 // REQUIRES: the reports of the check are complete. Wrong weights make everything else wrong, and a

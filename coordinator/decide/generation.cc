@@ -229,6 +229,18 @@ MemberId writer_of(const wire::Start& start) {
   return holders.empty() ? start.members(0).member() : holders.Get(0);
 }
 
+namespace {
+
+void note_copy(const State& state, Member& member) {
+  const auto& holders = state.start.source().members();
+  if (holders.empty())
+    member.copied_at.reset();
+  else if (std::find(holders.begin(), holders.end(), member.id) == holders.end())
+    member.copied_at = state.resume.step;
+}
+
+}  // namespace
+
 void take_places(Turn& turn, Generation generation) {
   State& state = turn.state;
   SlotMapEntry map{generation, {}, {}};
@@ -239,6 +251,7 @@ void take_places(Turn& turn, Generation generation) {
     member.placed = generation;
     member.step = std::max(member.step, state.resume.step);
     member.progress = {state.resume.step, state.resume.phase, 0};
+    note_copy(state, member);
     map.members.push_back(member.id);
     map.runs.push_back(member.slots);
   }

@@ -41,6 +41,16 @@ bool compares_all(const Turn& turn, const PendingCheck& check) {
                      [](const auto& e) { return e.second.has_gradient() || e.second.has_sum(); });
 }
 
+std::set<MemberId> copies_in(const State& state, const PendingCheck& check) {
+  const Step agreed = std::max(state.checks.agreed, state.checks.same_weights);
+  std::set<MemberId> copies;
+  for (const auto& [id, report] : check.reports) {
+    const std::optional<Step>& copied_at = state.members.at(id).copied_at;
+    if (copied_at && *copied_at > agreed) copies.insert(id);
+  }
+  return copies;
+}
+
 void keep_agreement(Turn& turn, Generation generation, Step step) {
   State& state = turn.state;
   state.checks.agreed = step;
@@ -54,6 +64,7 @@ void keep_witnesses(Turn& turn, Generation generation, Step step, const CheckFin
   checks.unexplained.insert(step);
   turn.persist(CheckEntry{generation, step, false, {}, 0, false});
   for (const auto& [id, value] : finding.values) {
+    if (finding.copies.contains(id)) continue;
     const Member& member = turn.at(id);
     WitnessEntry witness{generation, step, finding.subject, member.node, member.local_rank, value};
     turn.persist(witness);
@@ -202,7 +213,8 @@ Reason judge(Turn& turn, Generation generation, Step step, CheckFinding finding)
   for (const auto& [id, value] : finding.values) places[id] = place_of(turn.at(id));
   ask_witnesses(turn.state.checks.witnesses, step, places, &finding);
   if (!finding.right) return judge_unexplained(turn, generation, step, finding);
-  if (turn.options.job.train().on_corruption() == "continue") {
+  // Copies of the wrong weights are on machines that did nothing wrong: they cannot go on.
+  if (turn.options.job.train().on_corruption() == "continue" && !finding.has_wrong_copy()) {
     return go_on(turn, generation, finding);
   }
   return go_back(turn, generation, step, finding);
@@ -259,7 +271,7 @@ Reason on_check(Turn& turn, Member& member, Generation generation,
   if (check == state.pending_checks.end()) {
     // The members of an older generation are not known any more.
     if (!is_open(state.run) || generation != state.source_generation) return Reason::kIgnored;
-    PendingCheck first{turn.now_ms, state.source_members, {}};
+    PendingCheck first{turn.now_ms, state.source_members, {}, {}};
     check = state.pending_checks.emplace(std::pair(generation, step), std::move(first)).first;
   }
   if (!contains(check->second.members, member.id)) return Reason::kRefusedMalformed;
@@ -282,6 +294,7 @@ std::optional<Reason> judge_checks(Turn& turn) {
     // The reports of an expelled member count no more.
     std::erase_if(check.reports,
                   [&](const auto& e) { return is_expelled(state, state.members.at(e.first)); });
+    check.copies = copies_in(state, check);
     CheckFinding finding = examine(check, step);
     if (finding.is_difference()) return judge(turn, generation, step, std::move(finding));
     if (!proves_agreement(state, check)) continue;

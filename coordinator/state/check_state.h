@@ -46,6 +46,9 @@ struct PendingCheck {
   int64_t since_ms = 0;
   std::vector<MemberId> members;  // of the check's generation, by rank
   std::map<MemberId, wire::CheckReport> reports;
+  // Members that got their weights from another one after the newest agreement. They hold what that
+  // one held, damage and all, so they say nothing about who is right.
+  std::set<MemberId> copies;
 };
 
 }  // namespace lockstep::coordinator

@@ -8,6 +8,8 @@
 // Before a checkpoint, and wherever comm.numerics lets results differ, members report the hash of
 // their weights only. When all members of the generation have reported:
 //   all agree          the coordinator journals the check; no rollback goes further back
+//                      A member that got its weights from another one since then has no vote on
+//                      them: it holds what that one held
 //   one is outvoted    the coordinator expels its place from the run. With train.on_corruption
 //                      rollback the term ends. With continue only that worker goes, like one that
 //                      died, and the lineage is tainted

@@ -140,6 +140,7 @@ struct Member {
   Generation record_generation = 0;  // of its last record; 0: unknown
   Step next_record = 0;              // valid if record_generation > 0
   std::vector<WorkedSteps> worked;   // were not complete when noted
+  std::optional<Step> copied_at;     // where a peer gave it the state that it holds
 
   std::optional<wire::Leave> leave;
 };

@@ -72,6 +72,7 @@ Status StepDriver::begin_generation(GenerationView view, StepGate gate, Gradient
   if (view.bucket_bounds.size() < 2 || view.bucket_bounds.front() != 0 ||
       view.bucket_bounds.back() != layout_.buffer.elements)
     return Status(Code::kInternal, "the bucket plan is not for this model");
+  bucket_.store(0, std::memory_order_relaxed);  // of the generation before
   view_ = std::move(view);
   view_.has_scored = [this](uint32_t batches) {
     bucket_.store(batches, std::memory_order_relaxed);

@@ -157,7 +157,10 @@ void Session::Impl::switched(Generation generation, const ResumePoint& since) {
 void Session::Impl::schedule_heartbeat() {
   heartbeat_timer = loop.call_after(options.heartbeat_ms, [this] {
     if (registered) {
-      const SessionHost::Heartbeat now = host.heartbeat();
+      SessionHost::Heartbeat now = host.heartbeat();
+      // Until the state of this generation is installed, that is progress of the one before, and
+      // may be of steps that were rolled back since.
+      if (host.standing().lived != started) now = {.is_paused = now.is_paused};
       wire::Envelope envelope;
       wire::Heartbeat& heartbeat = *envelope.mutable_heartbeat();
       heartbeat.set_step(now.step);

@@ -23,10 +23,11 @@ class EvictionCheck final : public Check {
     if (!message.has_registered()) return;
     const MemberId member = message.registered().member();
     const auto [known, is_new] = members_.try_emplace(to, member);
-    if (is_new || known->second == member) return;
+    if (!is_new && known->second == member) return;
+    lives_[to] = 0;  // a new member has trained in no generation yet
+    const bool trains = std::exchange(trains_[to], false);
     const bool is_left_out = left_out_.count(std::exchange(known->second, member)) != 0;
-    const bool trains = std::exchange(trains_[to], false);  // a new member does not, yet
-    if (trains && !is_left_out && world_.disturbed.count(to) == 0)
+    if (!is_new && trains && !is_left_out && world_.disturbed.count(to) == 0)
       world_.fail("eviction", to + " lives and was never cut off, but is member " +
                                   std::to_string(member) + " now");
   }

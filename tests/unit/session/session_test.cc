@@ -115,8 +115,22 @@ TEST_F(SessionTest, AfterALostConnectionItRegistersWithWhatItKnows) {
   EXPECT_EQ(session_->state(), Session::State::kStarted);
 }
 
+// Its step may be one that was rolled back.
+TEST_F(SessionTest, HeartbeatsCarryNoProgressBeforeTheStateOfTheStartedGenerationIsInstalled) {
+  started();
+  host_.where = {};
+  loop_.run_for(3'500);
+  const auto beats = received(wire::Envelope::kHeartbeat);
+  ASSERT_GE(beats.size(), 3u);
+  EXPECT_EQ(beats.back().heartbeat().step(), 0u);
+  EXPECT_EQ(beats.back().heartbeat().bucket(), 0u);
+  EXPECT_EQ(beats.back().heartbeat().enqueued(), 0u);
+  EXPECT_TRUE(beats.back().heartbeat().paused());
+}
+
 TEST_F(SessionTest, HeartbeatsCarryWhereTheWorkerIs) {
   started();
+  host_.where.lived = 1;
   loop_.run_for(3'500);
   const auto beats = received(wire::Envelope::kHeartbeat);
   ASSERT_GE(beats.size(), 3u);
