@@ -155,6 +155,18 @@ class Borders(unittest.TestCase):
         self.assertLessEqual(len(found := self.arrows("worker", "coordinator")), 7, found)
         self.assertLessEqual(len(found := self.arrows("deploy", "coordinator")), 12, found)
 
+    def test_a_room_of_comm_includes_what_its_row_names(self):
+        comm = pathlib.PurePath("comm")
+        rows = re.findall(r"(?m)^\| \[[^]]*\]\((\S+)\) \|.*\| ([^|]+) \|$", (ROOT / "comm/README.md").read_text())
+        uses = {comm / room: {comm / other for other in named.split(", ")} for room, named in rows}
+        self.assertEqual({file.parent for file in self.included if file.is_relative_to(comm)} - set(uses), set())
+        while grown := {room: more for room, named in uses.items()
+                        if (more := set().union(*(uses.get(other, set()) for other in named)) - named)}:
+            for room, more in grown.items():
+                uses[room] |= more
+        self.assertEqual([f"{file}: {other}" for file, found in sorted(self.included.items()) for other in sorted(found)
+                          if file.is_relative_to(comm) and other.parent not in uses[file.parent] | {file.parent}], [])
+
     def test_who_reaches_libtorch_through_others_is_found(self):
         included = {"a": {"b"}, "b": {"c"}, "c": set(), "d": set()}
         self.assertEqual(reach_libtorch(["c"], included), {"a", "b", "c"})

@@ -19,9 +19,9 @@ bool shares_memory_with_the_only_peer(Peers& peers) {
 }  // namespace
 
 GenerationCollective::GenerationCollective(std::shared_ptr<Peers> peers,
-                                           std::shared_ptr<Segment> gradient,
+                                           std::shared_ptr<link::Segment> gradient,
                                            const GradientGeometry& geometry,
-                                           std::unique_ptr<TcpIo> io)
+                                           std::unique_ptr<link::TcpIo> io)
     : peers_(std::move(peers)),
       gradient_(std::move(gradient)),
       geometry_(geometry),
@@ -31,7 +31,7 @@ GenerationCollective::GenerationCollective(std::shared_ptr<Peers> peers,
 }
 
 GenerationCollective::~GenerationCollective() {
-  if (io_->has_links() && !peers_->is_aborted()) io_->drain(kDrainMs);
+  if (io_->has_connections() && !peers_->is_aborted()) io_->drain(kDrainMs);
   peers_->abort();
 }
 

@@ -15,17 +15,17 @@
 
 #include "comm/collectives/collective.h"
 #include "comm/collectives/host/peers.h"
-#include "comm/collectives/host/shared_segment.h"
+#include "comm/collectives/host/segment_buffer.h"
 #include "comm/collectives/host/slices.h"
-#include "comm/collectives/host/tcp_io.h"
+#include "comm/link/tcp_io.h"
 
 namespace lockstep::host {
 
 class GenerationCollective final : public Collective {
  public:
   // `gradient` may be null. Then only small operations work.
-  GenerationCollective(std::shared_ptr<Peers> peers, std::shared_ptr<Segment> gradient,
-                       const GradientGeometry& geometry, std::unique_ptr<TcpIo> io);
+  GenerationCollective(std::shared_ptr<Peers> peers, std::shared_ptr<link::Segment> gradient,
+                       const GradientGeometry& geometry, std::unique_ptr<link::TcpIo> io);
   ~GenerationCollective() override;
 
   uint32_t rank() const override { return peers_->rank(); }
@@ -68,9 +68,9 @@ class GenerationCollective final : public Collective {
   float* own_result() const;
 
   const std::shared_ptr<Peers> peers_;
-  const std::shared_ptr<Segment> gradient_;
+  const std::shared_ptr<link::Segment> gradient_;
   const GradientGeometry geometry_;
-  const std::unique_ptr<TcpIo> io_;
+  const std::unique_ptr<link::TcpIo> io_;
   const bool two_on_one_host_;
 
   uint64_t operations_ = 0;

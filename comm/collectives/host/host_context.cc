@@ -12,15 +12,27 @@
 #include "comm/base/check.h"
 #include "comm/base/file.h"
 #include "comm/base/host_name.h"
-#include "comm/collectives/host/acceptor.h"
 #include "comm/collectives/host/generation_collective.h"
 #include "comm/collectives/host/host_collective.h"
+#include "comm/collectives/host/rank_handshake.h"
 #include "comm/collectives/host/shm_link.h"
+#include "comm/collectives/host/tcp_link.h"
+#include "comm/link/acceptor.h"
+#include "comm/link/shared_segment.h"
+#include "comm/link/tcp_io.h"
 
 namespace lockstep {
 namespace {
 
 using namespace lockstep::host;  // NOLINT: this file is that namespace's public face
+using link::Acceptor;
+using link::Deadline;
+using link::Hello;
+using link::Segment;
+using link::Stream;
+using link::TcpIo;
+using link::Verdict;
+using link::Welcome;
 
 Result<Descriptor> open_event() {
   Descriptor fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -126,12 +138,11 @@ Result<std::unique_ptr<Collective>> Context::connect(Generation generation, uint
   std::vector<std::shared_ptr<Link>> links(peers.size());
   // Higher ranks call lower ones, so everyone who waits for an answer waits for a lower rank.
   for (uint32_t r = 0; r < rank; ++r) {
-    Hello hello;
+    Hello hello = link::new_hello(kBetweenRanks);
     hello.generation = generation;
     hello.from_member = member;
     hello.to_member = peers[r].member;
     hello.from_rank = rank;
-    hello.nonce = new_nonce();
     const std::string who = "connecting to rank " + std::to_string(r);
     auto met = call(hello, peers[r], deadline);
     if (!met.is_ok()) {
@@ -163,16 +174,17 @@ Result<Context::Met> Context::call(const Hello& hello, const PeerAddress& peer,
   const bool try_unix = !options_.force_tcp && !peer.address.unix_name.empty() &&
                         peer.address.host_id == address_.host_id;
   if (try_unix) {
-    auto fd = connect_unix(peer.address.unix_name);
-    met.over_unix = fd.is_ok() && peer_is_same_user(fd->get());
+    auto fd = link::connect_unix(peer.address.unix_name);
+    met.over_unix = fd.is_ok() && link::peer_is_same_user(fd->get());
     if (met.over_unix) met.stream = Stream(std::move(*fd));
   }
   if (!met.over_unix) {
-    LOCKSTEP_ASSIGN_OR_RETURN(Descriptor fd, connect_tcp(peer.address.tcp, deadline));
+    LOCKSTEP_ASSIGN_OR_RETURN(Descriptor fd, link::connect_tcp(peer.address.tcp, deadline));
     met.stream =
         Stream::called(std::move(fd), options_.tls == nullptr ? nullptr : options_.tls->context());
   }
-  LOCKSTEP_RETURN_IF_ERROR(introduce(met.stream, options_.token, hello, deadline));
+  LOCKSTEP_RETURN_IF_ERROR(
+      link::introduce(met.stream, kBetweenRanks, options_.token, hello, deadline));
   return met;
 }
 
@@ -272,15 +284,17 @@ Result<std::unique_ptr<HostContext>> HostContext::create(HostOptions options) {
   const std::string name =
       "lockstep-" + to_hex({reinterpret_cast<const uint8_t*>(suffix.data()), suffix.size()});
   if (!options.force_tcp) address.unix_name = name;
-  LOCKSTEP_ASSIGN_OR_RETURN(Descriptor unix_listener, listen_unix(name));
-  LOCKSTEP_ASSIGN_OR_RETURN(Descriptor tcp_listener, listen_tcp(options.tcp_host, &address.tcp));
+  LOCKSTEP_ASSIGN_OR_RETURN(Descriptor unix_listener, link::listen_unix(name));
+  LOCKSTEP_ASSIGN_OR_RETURN(Descriptor tcp_listener,
+                            link::listen_tcp(options.tcp_host, &address.tcp));
   LOCKSTEP_ASSIGN_OR_RETURN(Descriptor cancel, open_event());
   LOCKSTEP_ASSIGN_OR_RETURN(Descriptor wake, open_event());
   LOCKSTEP_ASSIGN_OR_RETURN(auto control,
                             Segment::create("lockstep-control", sizeof(ControlBlock)));
   new (control->data()) ControlBlock;
-  auto acceptor = std::make_unique<Acceptor>(options.token, options.tls, std::move(unix_listener),
-                                             std::move(tcp_listener), std::move(wake));
+  auto acceptor = std::make_unique<Acceptor>(kBetweenRanks, options.token, options.tls,
+                                             std::move(unix_listener), std::move(tcp_listener),
+                                             std::move(wake));
   return std::unique_ptr<HostContext>(
       std::make_unique<Context>(std::move(options), std::move(address), std::move(control),
                                 std::move(cancel), std::move(acceptor)));

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "comm/collectives/host/futex.h"
-#include "comm/collectives/host/shared_segment.h"
 #include "comm/environment/usable_cores.h"
+#include "comm/link/shared_segment.h"
 
 namespace lockstep::host {
 namespace {
@@ -24,7 +24,7 @@ std::string describe(const OpDescriptor& op) {
 
 }  // namespace
 
-Peers::Peers(Generation generation, uint32_t rank, std::shared_ptr<Segment> control,
+Peers::Peers(Generation generation, uint32_t rank, std::shared_ptr<link::Segment> control,
              std::vector<std::shared_ptr<Link>> links)
     : generation_(generation),
       rank_(rank),

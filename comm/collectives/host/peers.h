@@ -16,14 +16,16 @@
 #include "comm/base/status.h"
 #include "comm/collectives/host/link.h"
 
-namespace lockstep::host {
-
+namespace lockstep::link {
 class Segment;
+}
+
+namespace lockstep::host {
 
 class Peers {
  public:
   // `links` by rank, null for this rank.
-  Peers(Generation generation, uint32_t rank, std::shared_ptr<Segment> control,
+  Peers(Generation generation, uint32_t rank, std::shared_ptr<link::Segment> control,
         std::vector<std::shared_ptr<Link>> links);
 
   Generation generation() const { return generation_; }
@@ -56,7 +58,7 @@ class Peers {
 
   const Generation generation_;
   const uint32_t rank_;
-  const std::shared_ptr<Segment> control_;
+  const std::shared_ptr<link::Segment> control_;
   const std::vector<std::shared_ptr<Link>> links_;
   const int spins_;
   std::atomic<bool> aborted_{false};

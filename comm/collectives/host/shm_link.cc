@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "comm/link/data_socket.h"
+
 namespace lockstep::host {
 namespace {
 
@@ -17,7 +19,7 @@ class ShmLink final : public Link {
                                  : nullptr) {}
 
   const FlagBlock& flags() const override { return control_->flags; }
-  bool hung_up() const override { return has_hung_up(socket_.get()); }
+  bool hung_up() const override { return link::has_hung_up(socket_.get()); }
   void shut_down() noexcept override {}  // the closed flag tells it at once
   bool shares_memory() const override { return true; }
 

@@ -4,8 +4,9 @@
 
 #include <memory>
 
-#include "comm/collectives/host/handshake.h"
+#include "comm/base/descriptors.h"
 #include "comm/collectives/host/link.h"
+#include "comm/collectives/host/rank_handshake.h"
 
 namespace lockstep::host {
 

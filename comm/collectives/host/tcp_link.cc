@@ -35,7 +35,7 @@ uint32_t checksum_of(WireHeader header) {
   return crc32c(text_of(&header, sizeof header));
 }
 
-TcpLink::TcpLink(Stream stream, Generation generation, const FlagBlock* waiter,
+TcpLink::TcpLink(link::Stream stream, Generation generation, const FlagBlock* waiter,
                  std::function<void()> notify)
     : stream_(std::move(stream)),
       generation_(generation),

@@ -1,5 +1,5 @@
-// A peer without shared memory. Its flags and data come as messages, and an I/O thread (tcp_io.h)
-// copies them into a mirror here. The algorithms see no difference.
+// A peer without shared memory. Its flags and data come as messages, and an I/O thread
+// (comm/link/tcp_io.h) copies them into a mirror here. The algorithms see no difference.
 //
 //     message = WireHeader, payload_bytes of payload, the CRC-32C of a payload that is not empty
 //     kOperation   the descriptor; payload: the sender's partials over the receiver's slice, one
@@ -29,7 +29,8 @@
 #include <vector>
 
 #include "comm/collectives/host/link.h"
-#include "comm/collectives/host/stream.h"
+#include "comm/link/stream.h"
+#include "comm/link/tcp_io.h"
 
 namespace lockstep::host {
 
@@ -49,11 +50,11 @@ using PayloadChecksum = uint32_t;
 // CRC-32C of the header with a checksum of 0.
 uint32_t checksum_of(WireHeader header);
 
-class TcpLink final : public Link {
+class TcpLink final : public Link, public link::ServedConnection {
  public:
   // `waiter`: the flags of this rank, which show whether anyone sleeps here. `notify` wakes the I/O
   // thread.
-  TcpLink(Stream stream, Generation generation, const FlagBlock* waiter,
+  TcpLink(link::Stream stream, Generation generation, const FlagBlock* waiter,
           std::function<void()> notify);
 
   const FlagBlock& flags() const override { return mirror_; }
@@ -74,15 +75,13 @@ class TcpLink final : public Link {
   }
 
   // For the I/O thread.
-  int fd() const { return stream_.fd(); }
-  bool wants_input();
-  bool wants_output();
-  void receive();
-  void resume();  // after a wake-up: the operation of a parked message may be there
-  void flush();
-  void mark_broken();
-  // True if everything sent has arrived at the peer's kernel, or never will.
-  bool is_drained();
+  int fd() const override { return stream_.fd(); }
+  bool wants_input() override;
+  bool wants_output() override;
+  void receive() override;
+  void resume() override;  // the operation of a parked message may be there
+  void flush() override;
+  bool is_drained() override;
 
  private:
   struct Outgoing {
@@ -94,6 +93,7 @@ class TcpLink final : public Link {
   };
 
   void send(Outgoing message);
+  void mark_broken();
   void flush_locked();
   bool send_front_locked();
   static void hash_ahead(Outgoing* message);
@@ -104,7 +104,7 @@ class TcpLink final : public Link {
   void commit();
   void raise(Flag flag, Mark mark);
 
-  Stream stream_;
+  link::Stream stream_;
   const Generation generation_;
   const FlagBlock* waiter_;
   const std::function<void()> notify_;

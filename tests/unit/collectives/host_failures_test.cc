@@ -8,18 +8,20 @@
 #include <future>
 #include <new>
 
-#include "comm/collectives/host/acceptor.h"
 #include "comm/collectives/host/flags.h"
-#include "comm/collectives/host/handshake.h"
-#include "comm/collectives/host/shared_segment.h"
+#include "comm/collectives/host/rank_handshake.h"
+#include "comm/link/acceptor.h"
+#include "comm/link/handshake.h"
+#include "comm/link/shared_segment.h"
 #include "tests/support/fails_with.h"
 #include "tests/unit/collectives/world.h"
 
 namespace lockstep {
 namespace {
 
-using host::Deadline;
-using host::Hello;
+using host::kBetweenRanks;
+using link::Deadline;
+using link::Hello;
 using testing::kConnectMs;
 
 constexpr BufferLayout kLayout = {64, 64, 80};
@@ -47,12 +49,11 @@ struct Pair {
 };
 
 Hello hello_of(Generation generation) {
-  Hello hello;
+  Hello hello = link::new_hello(kBetweenRanks);
   hello.generation = generation;
   hello.from_member = kMember1;
   hello.to_member = kMember0;
   hello.from_rank = 1;
-  hello.nonce = host::new_nonce();
   return hello;
 }
 
@@ -63,10 +64,11 @@ TEST(HostContext, AMemberOfAnOlderGenerationIsRefusedAtOnce) {
   auto first = a.get();
   auto second = b.get();
   ASSERT_TRUE(first.is_ok() && second.is_ok());
-  auto fd = host::connect_unix(pair.first->address().unix_name);
+  auto fd = link::connect_unix(pair.first->address().unix_name);
   ASSERT_TRUE(fd.is_ok());
-  host::Stream stream(std::move(*fd));
-  const Status status = host::introduce(stream, "secret", hello_of(4), Deadline::after(kConnectMs));
+  link::Stream stream(std::move(*fd));
+  const Status status =
+      link::introduce(stream, kBetweenRanks, "secret", hello_of(4), Deadline::after(kConnectMs));
   EXPECT_EQ(status.code(), Code::kRefused) << status.message();
   EXPECT_TRUE((*first)->world_size() == 2);
 }
@@ -154,7 +156,7 @@ TEST(HostContext, GarbageAndSilenceHarmNobody) {
   std::vector<Descriptor> strangers;
   const Deadline deadline = Deadline::after(kConnectMs);
   for (int i = 0; i < 100; ++i) {
-    auto fd = host::connect_tcp(pair.first->address().tcp, deadline);
+    auto fd = link::connect_tcp(pair.first->address().tcp, deadline);
     ASSERT_TRUE(fd.is_ok());
     const std::string garbage(i, 'x');
     if (i > 0) (void)!send(fd->get(), garbage.data(), garbage.size(), MSG_NOSIGNAL);
@@ -191,15 +193,15 @@ TEST(HostContext, ALayoutWithoutTheMemoryForItIsRefused) {
   auto buffer = pair.first->make_buffer(kLayout, 1);
   auto waiting = pair.connect(0, 1);
   const Deadline deadline = Deadline::after(kConnectMs);
-  auto fd = host::connect_unix(pair.first->address().unix_name);
-  auto control = host::Segment::create("test", sizeof(host::ControlBlock));
+  auto fd = link::connect_unix(pair.first->address().unix_name);
+  auto control = link::Segment::create("test", sizeof(host::ControlBlock));
   ASSERT_TRUE(fd.is_ok() && control.is_ok());
   new ((*control)->data()) host::ControlBlock;
-  host::Stream stream(std::move(*fd));
-  ASSERT_TRUE(host::introduce(stream, "secret", hello_of(1), deadline).is_ok());
+  link::Stream stream(std::move(*fd));
+  ASSERT_TRUE(link::introduce(stream, kBetweenRanks, "secret", hello_of(1), deadline).is_ok());
   const host::Offer offer = {sizeof(host::ControlBlock), 0, {kLayout, 1}};
   ASSERT_TRUE(
-      host::send_with_fds(stream.fd(), &offer, sizeof offer, {(*control)->fd()}, deadline).is_ok());
+      link::send_with_fds(stream.fd(), &offer, sizeof offer, {(*control)->fd()}, deadline).is_ok());
   EXPECT_EQ(waiting.get().status().code(), Code::kConfig);
 }
 
@@ -215,22 +217,60 @@ double cpu_seconds() {
 // As without descriptors, which a test cannot take away: sanitizers need some of their own.
 TEST(Acceptor, AListenerWhoseCallersCannotBeTakenBurnsNoCoreAndTheOtherIsServed) {
   std::string tcp;
-  auto listener = host::listen_tcp("127.0.0.1", &tcp);
+  auto listener = link::listen_tcp("127.0.0.1", &tcp);
   ASSERT_TRUE(listener.is_ok());
   // Always readable, and accept() always fails.
-  host::Acceptor acceptor("secret", nullptr, Descriptor(eventfd(1, EFD_NONBLOCK)),
+  link::Acceptor acceptor(kBetweenRanks, "secret", nullptr, Descriptor(eventfd(1, EFD_NONBLOCK)),
                           std::move(*listener), Descriptor(eventfd(0, EFD_NONBLOCK)));
   const double before = cpu_seconds();
   EXPECT_EQ(acceptor.wait_for(1, Deadline::after(400)).status().code(), Code::kTimeout);
   // A loop that never waits takes all of 0.4 s; a sanitizer's own threads take a little.
   EXPECT_LT(cpu_seconds() - before, 0.2);
   const Deadline deadline = Deadline::after(kConnectMs);
-  auto caller = host::connect_tcp(tcp, deadline);
+  auto caller = link::connect_tcp(tcp, deadline);
   ASSERT_TRUE(caller.is_ok());
   const Hello hello = hello_of(1);
-  host::Challenge challenge;
-  EXPECT_TRUE(host::send_all(caller->get(), &hello, sizeof hello, deadline).is_ok());
-  EXPECT_TRUE(host::receive_all(caller->get(), &challenge, sizeof challenge, deadline).is_ok());
+  link::Challenge challenge;
+  EXPECT_TRUE(link::send_all(caller->get(), &hello, sizeof hello, deadline).is_ok());
+  EXPECT_TRUE(link::receive_all(caller->get(), &challenge, sizeof challenge, deadline).is_ok());
+}
+
+TEST(Acceptor, AProofForOnePurposeOpensNoConnectionOfAnother) {
+  std::string tcp;
+  auto listener = link::listen_tcp("127.0.0.1", &tcp);
+  ASSERT_TRUE(listener.is_ok());
+  link::Acceptor acceptor(kBetweenRanks, "secret", nullptr, Descriptor(), std::move(*listener),
+                          Descriptor(eventfd(0, EFD_NONBLOCK)));
+  const Deadline deadline = Deadline::after(kConnectMs);
+  const auto call = [&](const link::Purpose& purpose, MemberId from) {
+    auto fd = link::connect_tcp(tcp, deadline);
+    EXPECT_TRUE(fd.is_ok());
+    link::Stream stream(std::move(*fd));
+    Hello hello = link::new_hello(purpose);
+    hello.generation = 1;
+    hello.from_member = from;
+    hello.to_member = kMember0;
+    return link::introduce(stream, purpose, "secret", hello, deadline).code();
+  };
+  link::Purpose other = kBetweenRanks;
+  other.magic += 1;
+  EXPECT_EQ(call(other, 1), Code::kUnavailable);
+  other = kBetweenRanks;
+  other.version += 1;
+  EXPECT_EQ(call(other, 2), Code::kUnavailable);
+  other = kBetweenRanks;
+  other.acceptor_role = "another acceptor";
+  EXPECT_EQ(call(other, 3), Code::kRefused);
+  other = kBetweenRanks;
+  other.initiator_role = "another initiator";
+  EXPECT_EQ(call(other, 4), Code::kUnavailable);
+  auto right = std::async(std::launch::async, [&] { return call(kBetweenRanks, kMember1); });
+  auto arrival = acceptor.wait_for(1, deadline);
+  ASSERT_TRUE(arrival.is_ok());
+  EXPECT_EQ(arrival->hello.from_member, kMember1);
+  const link::Verdict verdict = {link::Welcome::kYes, 0, kMember0, 1};
+  EXPECT_TRUE(arrival->stream.send(&verdict, sizeof verdict, deadline).is_ok());
+  EXPECT_EQ(right.get(), Code::kOk);
 }
 
 TEST(HostContext, TheWrongWorkerAtAnAddressIsRefused) {

@@ -5,9 +5,9 @@
 
 #include <cstring>
 
-#include "comm/collectives/host/shared_segment.h"
+#include "comm/link/shared_segment.h"
 
-namespace lockstep::host {
+namespace lockstep::link {
 namespace {
 
 TEST(Segment, APeerSeesWhatTheOwnerWritesAndCannotWriteItself) {
@@ -37,4 +37,4 @@ TEST(Segment, AnotherSizeThanAnnouncedIsRefused) {
 }
 
 }  // namespace
-}  // namespace lockstep::host
+}  // namespace lockstep::link

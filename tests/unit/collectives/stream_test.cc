@@ -1,6 +1,6 @@
 // A data connection under TLS: who is believed, and that all bytes arrive through sockets that take
 // few at a time.
-#include "comm/collectives/host/stream.h"
+#include "comm/link/stream.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,16 +10,18 @@
 #include <future>
 
 #include "comm/base/prng.h"
-#include "comm/collectives/host/handshake.h"
+#include "comm/collectives/host/rank_handshake.h"
+#include "comm/link/handshake.h"
 #include "tests/support/fails_with.h"
 #include "tests/unit/collectives/world.h"
 
 namespace lockstep {
 namespace {
 
-using host::Deadline;
-using host::Hello;
-using host::Stream;
+using host::kBetweenRanks;
+using link::Deadline;
+using link::Hello;
+using link::Stream;
 using testing::certified;
 using testing::kConnectMs;
 
@@ -65,7 +67,7 @@ Status send_parts(Stream& stream, const std::vector<std::string>& parts) {
     rpc::IoResult sent = stream.try_send(left.data(), left.size());
     if (sent.state == rpc::IoResult::State::kBroken) return sent.why;
     if (sent.bytes == 0)
-      LOCKSTEP_RETURN_IF_ERROR(host::wait_until_ready(stream.fd(), POLLOUT, soon()));
+      LOCKSTEP_RETURN_IF_ERROR(link::wait_until_ready(stream.fd(), POLLOUT, soon()));
     while (!left.empty() && sent.bytes >= left.front().iov_len) {
       sent.bytes -= left.front().iov_len;
       left.erase(left.begin());
@@ -143,7 +145,7 @@ TEST(TlsStream, WhoSpeaksInTheClearIsRefused) {
   Ends ends = connected();
   Stream a(std::move(ends.caller));
   Stream b = Stream::accepted(std::move(ends.called), certified()->context());
-  const Hello hello;
+  const Hello hello = new_hello(kBetweenRanks);
   ASSERT_TRUE(a.send(&hello, sizeof hello, soon()).is_ok());
   char byte = 0;
   EXPECT_EQ(b.receive(&byte, 1, soon()).code(), Code::kRefused);
@@ -183,7 +185,7 @@ class Middle {
   // Passes Hello and Challenge on, each as it is.
   void run() {
     Hello hello;
-    host::Challenge challenge;
+    link::Challenge challenge;
     if (to_caller_.receive(&hello, sizeof hello, soon()).is_ok() &&
         to_called_.send(&hello, sizeof hello, soon()).is_ok() &&
         to_called_.receive(&challenge, sizeof challenge, soon()).is_ok())
@@ -205,12 +207,13 @@ TEST(TlsStream, NobodyBetweenTheTwoEndsCanPassTheirProofsOn) {
   auto answering = std::async(std::launch::async, [&] {
     Hello hello;
     if (!called.receive(&hello, sizeof hello, soon()).is_ok()) return;
-    const host::Nonce nonce = host::new_nonce();
-    const host::Challenge challenge = {
-        nonce, host::acceptor_proof("secret", hello, nonce, called.binding())};
+    const link::Nonce nonce = link::new_nonce();
+    const link::Challenge challenge = {
+        nonce, link::acceptor_proof(kBetweenRanks, "secret", hello, nonce, called.binding())};
     (void)called.send(&challenge, sizeof challenge, soon());
   });
-  const Status status = host::introduce(caller, "secret", Hello{}, soon());
+  const Status status =
+      link::introduce(caller, kBetweenRanks, "secret", new_hello(kBetweenRanks), soon());
   EXPECT_THAT(status, FailsWith(Code::kRefused, Says("token")));
   passing.get();
   answering.get();

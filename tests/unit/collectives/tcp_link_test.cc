@@ -27,7 +27,7 @@ class TcpLinkTest : public ::testing::Test {
   void SetUp() override {
     int ends[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    link = std::make_unique<TcpLink>(Stream(Descriptor(ends[0])), kGeneration, &waiter,
+    link = std::make_unique<TcpLink>(link::Stream(Descriptor(ends[0])), kGeneration, &waiter,
                                      [this] { ++notified; });
     peer = Descriptor(ends[1]);
   }
@@ -45,7 +45,7 @@ class TcpLinkTest : public ::testing::Test {
   std::string told(const OpDescriptor& op, std::span<const std::byte> payload) {
     int ends[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    TcpLink sender(Stream{Descriptor(ends[0])}, kGeneration, &waiter, [] {});
+    TcpLink sender(link::Stream{Descriptor(ends[0])}, kGeneration, &waiter, [] {});
     const Descriptor wire(ends[1]);
     sender.exchange(op, {payload}, {});
     std::string text;

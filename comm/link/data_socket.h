@@ -13,7 +13,7 @@
 #include "comm/base/descriptors.h"
 #include "comm/base/status.h"
 
-namespace lockstep::host {
+namespace lockstep::link {
 
 // A point in time, and a descriptor that becomes readable when the caller wants no answer any more.
 struct Deadline {
@@ -53,4 +53,4 @@ Status send_with_fds(int fd, const void* data, size_t bytes, const std::vector<i
 Status receive_with_fds(int fd, void* data, size_t bytes, size_t most_fds,
                         std::vector<Descriptor>* fds, const Deadline& deadline);
 
-}  // namespace lockstep::host
+}  // namespace lockstep::link

@@ -1,4 +1,4 @@
-#include "comm/collectives/host/shared_segment.h"
+#include "comm/link/shared_segment.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -9,14 +9,13 @@
 #include <string>
 #include <utility>
 
-#include "comm/base/check.h"
 #include "comm/base/file.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
-namespace lockstep::host {
+namespace lockstep::link {
 namespace {
 
 constexpr int kSeals = F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -24,28 +23,6 @@ constexpr int kSeals = F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEA
 Status segment_failed(const std::string& what) {
   return Status(Code::kInternal, "shared memory: " + what + ": " + errno_text(errno));
 }
-
-class SegmentBuffer final : public GradientBuffer {
- public:
-  SegmentBuffer(std::shared_ptr<Segment> segment, const GradientGeometry& geometry)
-      : segment_(std::move(segment)), geometry_(geometry) {}
-
-  const BufferLayout& layout() const override { return geometry_.layout; }
-  uint32_t regions() const override { return geometry_.regions; }
-  float* partial(uint32_t region) override {
-    LOCKSTEP_CHECK(region < geometry_.regions, "no such region");
-    return at(geometry_.partial_offset(region));
-  }
-  float* result() override { return at(geometry_.result_offset()); }
-
- private:
-  float* at(size_t offset) {
-    return reinterpret_cast<float*>(static_cast<std::byte*>(segment_->data()) + offset);
-  }
-
-  std::shared_ptr<Segment> segment_;
-  GradientGeometry geometry_;
-};
 
 }  // namespace
 
@@ -85,9 +62,4 @@ Segment::~Segment() {
   munmap(data_, bytes_);
 }
 
-std::unique_ptr<GradientBuffer> make_segment_buffer(std::shared_ptr<Segment> segment,
-                                                    const GradientGeometry& geometry) {
-  return std::make_unique<SegmentBuffer>(std::move(segment), geometry);
-}
-
-}  // namespace lockstep::host
+}  // namespace lockstep::link

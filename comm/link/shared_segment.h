@@ -11,12 +11,12 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 
+#include "comm/base/descriptors.h"
 #include "comm/base/status.h"
-#include "comm/collectives/collective.h"
-#include "comm/collectives/host/data_socket.h"
 
-namespace lockstep::host {
+namespace lockstep::link {
 
 class Segment {
  public:
@@ -42,19 +42,4 @@ class Segment {
   size_t bytes_;
 };
 
-// The places of a gradient buffer's regions in its segment: first the result, then the partials,
-// each from a page bound on.
-struct GradientGeometry {
-  BufferLayout layout;
-  uint32_t regions = 0;
-
-  size_t stride_bytes() const { return (layout.elements * sizeof(float) + 4095) / 4096 * 4096; }
-  size_t segment_bytes() const { return stride_bytes() * (size_t{regions} + 1); }
-  size_t result_offset() const { return 0; }
-  size_t partial_offset(uint32_t region) const { return stride_bytes() * (size_t{region} + 1); }
-};
-
-std::unique_ptr<GradientBuffer> make_segment_buffer(std::shared_ptr<Segment> segment,
-                                                    const GradientGeometry& geometry);
-
-}  // namespace lockstep::host
+}  // namespace lockstep::link

@@ -1,5 +1,5 @@
 // Accepts connections of peers at any time, on a thread of its own. A peer that is faster than this
-// rank still finds the acceptor, and a peer that is late hears so at once.
+// process still finds the acceptor, and a peer that is late hears so at once.
 //
 //     stranger --Hello--> --Proof--> proven --+--> generation too old: refused
 //        |  5 s, at most 64 a listener        +--> else held until connect() of it takes it
@@ -16,12 +16,12 @@
 #include <string>
 #include <thread>
 
-#include "comm/collectives/host/handshake.h"
-#include "comm/collectives/host/stream.h"
+#include "comm/link/handshake.h"
+#include "comm/link/stream.h"
 #include "comm/net/crowd.h"
 #include "comm/tls/tls_identity.h"
 
-namespace lockstep::host {
+namespace lockstep::link {
 
 struct Arrival {
   Stream stream;
@@ -33,8 +33,8 @@ struct Arrival {
 class Acceptor {
  public:
   // `tls`: demanded from peers over TCP; null: nothing.
-  Acceptor(rpc::Token token, std::shared_ptr<rpc::TlsIdentity> tls, Descriptor unix_listener,
-           Descriptor tcp_listener, Descriptor wake);
+  Acceptor(const Purpose& purpose, rpc::Token token, std::shared_ptr<rpc::TlsIdentity> tls,
+           Descriptor unix_listener, Descriptor tcp_listener, Descriptor wake);
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
@@ -45,7 +45,7 @@ class Acceptor {
   // The next proven connection of `generation`. Errors: kTimeout, kAborted.
   Result<Arrival> wait_for(Generation generation, const Deadline& deadline);
 
-  // Answers a proven connection that this rank does not take, and says why.
+  // Answers a proven connection that this process does not take, and says why.
   static void turn_away(Arrival& arrival, Welcome why, Generation ours);
 
  private:
@@ -61,6 +61,7 @@ class Acceptor {
   void forget(const Stranger& stranger);
   void drop_expired(std::list<Stranger>* strangers);
 
+  const Purpose purpose_;
   const rpc::Token token_;
   const std::shared_ptr<rpc::TlsIdentity> tls_;
   const Descriptor unix_listener_;
@@ -80,4 +81,4 @@ class Acceptor {
   std::thread thread_;
 };
 
-}  // namespace lockstep::host
+}  // namespace lockstep::link

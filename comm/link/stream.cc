@@ -1,4 +1,4 @@
-#include "comm/collectives/host/stream.h"
+#include "comm/link/stream.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -13,7 +13,7 @@
 #include "comm/base/check.h"
 #include "comm/base/file.h"
 
-namespace lockstep::host {
+namespace lockstep::link {
 namespace {
 
 using rpc::IoResult;
@@ -155,4 +155,4 @@ std::string Stream::binding() const {
   return tls_->socket->binding();
 }
 
-}  // namespace lockstep::host
+}  // namespace lockstep::link

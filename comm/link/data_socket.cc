@@ -1,4 +1,4 @@
-#include "comm/collectives/host/data_socket.h"
+#include "comm/link/data_socket.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -16,7 +16,7 @@
 #include "comm/net/socket.h"
 #include "comm/net/socket_address.h"
 
-namespace lockstep::host {
+namespace lockstep::link {
 namespace {
 
 constexpr int kBacklog = 1024;
@@ -223,4 +223,4 @@ Status receive_with_fds(int fd, void* data, size_t bytes, size_t most_fds,
   return Status::ok();
 }
 
-}  // namespace lockstep::host
+}  // namespace lockstep::link

@@ -1,4 +1,4 @@
-#include "comm/collectives/host/acceptor.h"
+#include "comm/link/acceptor.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -15,7 +15,7 @@
 #include "comm/base/limits.h"
 #include "comm/net/socket.h"
 
-namespace lockstep::host {
+namespace lockstep::link {
 namespace {
 
 constexpr int64_t kHeldMs = 120'000;  // a proven connection waits for our connect()
@@ -40,9 +40,10 @@ struct Acceptor::Stranger {
   char buffer[sizeof(Hello)] = {};
 };
 
-Acceptor::Acceptor(rpc::Token token, std::shared_ptr<rpc::TlsIdentity> tls,
+Acceptor::Acceptor(const Purpose& purpose, rpc::Token token, std::shared_ptr<rpc::TlsIdentity> tls,
                    Descriptor unix_listener, Descriptor tcp_listener, Descriptor wake)
-    : token_(std::move(token)),
+    : purpose_(purpose),
+      token_(std::move(token)),
       tls_(std::move(tls)),
       unix_listener_(std::move(unix_listener)),
       tcp_listener_(std::move(tcp_listener)),
@@ -185,19 +186,19 @@ bool Acceptor::advance(Stranger* stranger) {
 bool Acceptor::answer(Stranger* stranger) {
   if (!stranger->challenged) {
     std::memcpy(&stranger->hello, stranger->buffer, sizeof(Hello));
-    if (stranger->hello.magic != kHelloMagic || stranger->hello.version != kHelloVersion) {
+    if (stranger->hello.magic != purpose_.magic || stranger->hello.version != purpose_.version) {
       return false;
     }
     stranger->challenged = true;
     stranger->nonce = new_nonce();
     stranger->token = token_.newest();
-    const Challenge challenge = {stranger->nonce,
-                                 acceptor_proof(stranger->token, stranger->hello, stranger->nonce,
-                                                stranger->stream.binding())};
+    const Challenge challenge = {
+        stranger->nonce, acceptor_proof(purpose_, stranger->token, stranger->hello, stranger->nonce,
+                                        stranger->stream.binding())};
     return stranger->stream.try_send(&challenge, sizeof challenge).bytes == sizeof challenge;
   }
-  const Digest256 expected = initiator_proof(stranger->token, stranger->hello, stranger->nonce,
-                                             stranger->stream.binding());
+  const Digest256 expected = initiator_proof(purpose_, stranger->token, stranger->hello,
+                                             stranger->nonce, stranger->stream.binding());
   const std::string_view given(stranger->buffer, sizeof(Proof));
   if (equal_constant_time(given, {reinterpret_cast<const char*>(expected.data()), 32})) {
     stranger->is_proven = true;
@@ -240,4 +241,4 @@ void Acceptor::drop_expired(std::list<Stranger>* strangers) {
   arrivals_.remove_if([&](const Arrival& arrival) { return arrival.drop_at_ms <= now; });
 }
 
-}  // namespace lockstep::host
+}  // namespace lockstep::link

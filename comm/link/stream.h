@@ -23,10 +23,10 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "comm/collectives/host/data_socket.h"
+#include "comm/link/data_socket.h"
 #include "comm/tls/tls_socket.h"
 
-namespace lockstep::host {
+namespace lockstep::link {
 
 class Stream {
  public:
@@ -63,4 +63,4 @@ class Stream {
   std::unique_ptr<Tls> tls_;
 };
 
-}  // namespace lockstep::host
+}  // namespace lockstep::link
