@@ -58,8 +58,8 @@ Result<std::string> look_in_directory(const std::string& path, const ColumnNames
        {DirectoryStep::kNames, DirectoryStep::kShardsToTrainOn, DirectoryStep::kShardsToEvaluateOn,
         DirectoryStep::kLoose, DirectoryStep::kLast, DirectoryStep::kRemains}) {
     if (step == DirectoryStep::kRemains && has_data(directory, candidates)) break;
-    for (const DataFormat& format : data_formats()) {
-      for (const DataFormat::DirectoryProbe& probe : format.in_directory) {
+    for (const DataFormat* format : data_formats()) {
+      for (const DataFormat::DirectoryProbe& probe : format->in_directory) {
         if (probe.step != step) continue;
         LOCKSTEP_ASSIGN_OR_RETURN(const std::string found, probe.look(directory));
         if (found.empty()) continue;
@@ -82,8 +82,8 @@ Result<std::string> detect_directory(const std::string& path, const ColumnNames&
 
 // Nothing where no format knows the file at this step.
 Result<std::string> detect_file(FileStep step, const FileLook& file) {
-  for (const DataFormat& format : data_formats()) {
-    for (const DataFormat::FileProbe& probe : format.of_file) {
+  for (const DataFormat* format : data_formats()) {
+    for (const DataFormat::FileProbe& probe : format->of_file) {
       if (probe.step != step) continue;
       auto found = probe.look(file);
       if (!found.is_ok() || !found->empty()) return found;

@@ -11,14 +11,14 @@
 //
 // Text whose name says that it describes data (LICENSE.txt, words.txt) weighs nothing.
 //
-// Thread-safety: free functions.
+// Thread-safety: a free function.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "comm/base/status.h"
-#include "data/open/format_row.h"
+#include "data/dataset/format_row.h"
 
 namespace lockstep::data {
 
@@ -30,18 +30,5 @@ struct Candidate {
 // The format of the directory by these rules. kUsage, naming both formats and a file of each, if
 // the choice is open. REQUIRES: candidates is not empty.
 Result<std::string> strongest(const Listing& directory, const std::vector<Candidate>& candidates);
-
-// Weighs the files of a format: the files in the directory, or else in the directories of the
-// splits.
-namespace weight {
-Evidence of_tars(const Listing& directory);
-Evidence of_tfrecords(const Listing& directory);
-Evidence of_arrow(const Listing& directory);
-Evidence of_tokens(const Listing& directory);
-Evidence of_text(const Listing& directory);
-Evidence of_images(const Listing& directory);  // of the first ones, if there are many
-Evidence of_parquet(const Listing& directory);
-Evidence of_tables(const Listing& directory);
-}  // namespace weight
 
 }  // namespace lockstep::data

@@ -1,7 +1,4 @@
-// The table of data formats: one row for each.
-//
-// To add a format, write its files in data/formats, add its name to kNamedFormats
-// (comm/run/job/data_formats.h) and its row to the table in formats.cc.
+// The table of data formats: one row for each (data/formats/format_rows.h).
 //
 // Thread-safety: constants and pure functions.
 #pragma once
@@ -10,12 +7,13 @@
 #include <string>
 #include <string_view>
 
-#include "data/open/format_row.h"
+#include "data/dataset/format_row.h"
+#include "data/formats/images/encoded_source.h"  // what find() of a row returns
 
 namespace lockstep::data {
 
 // In the order of detection.
-std::span<const DataFormat> data_formats();
+std::span<const DataFormat* const> data_formats();
 
 // Null for an unknown name, and for "auto".
 const DataFormat* find_data_format(std::string_view name);

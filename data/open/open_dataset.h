@@ -24,28 +24,9 @@ class DatasetSpec;
 
 namespace lockstep::data {
 
-// Opens by spec.format, one of kDataFormats (comm/run/job/data_formats.h):
-//
-//   auto      as detect_format() finds it
-//   idx       a directory with the standard IDX files (train-images..., train-labels... for kTrain,
-//             t10k-... for kEval; gzipped or not); or with exactly one pair of images and labels of
-//             any name, which then serves either split (idx_pair.h)
-//   cifar10, cifar100  the directory of the binary version (cifar_files.h)
-//   npy       a directory with NumPy arrays of images and labels (npy_pair.h). The axis with 1 to 4
-//             entries tells (N, H, W, C) from (N, C, H, W); npy_nchw and npy_nhwc state it, also
-//             for npz. Or arrays of tokens, which are `tokens`.
-//   npz       a file or directory with archives of such arrays (npz_pair.h)
-//   safetensors  a file or directory with such tensors (safetensors_files.h), or, like npy, tokens
-//   csv       a file or directory of tables, *.csv or *.tsv (csv_dataset.h)
-//   image_folder  a directory with one for each class, of JPEG and PNG files (image_folder.h)
-//   image_mask  a directory of images and directories of masks (stem_directory.h); where a job
-//   names
-//             fields, found instead of image_folder
-//   webdataset, tfrecord, mds  shards with JPEG or PNG images and labels (webdataset.h, tfrecord.h,
-//             mds.h)
-//   arrow     Arrow IPC files with pixels, or with one of the next two, which it then stands for
-//   arrow_images, arrow_tokens  such files with JPEG or PNG images, or tokens (arrow_choice.h)
-//   tokens, tokens_u32, megatron, text  a file or a directory (token_format.h)
+// Opens by spec.format, one of kDataFormats (comm/run/job/data_formats.h), or as detect_format()
+// finds it. data/FORMATS.md describes the formats; the headers beside each format's row
+// (data/formats/format_rows.h) say what it takes.
 //
 // Lockstep maps all files and reads them in place, with these exceptions:
 // - It inflates gzipped IDX files, compressed arrays, and shards compressed as a whole

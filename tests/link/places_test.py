@@ -12,6 +12,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PRODUCT = ("comm", "coordinator", "data", "deploy", "metrics", "worker")
 MODEL_PAGE = "worker/MODELS.md"
 KEYS = "comm/run/job/job_train.proto"
+# The thing's own files are one place, however many it needs: all that begin with this path.
+OWN = "own: "
 
 # By kind: a pattern that finds the example, the places, and the files that only mention it.
 KINDS = {
@@ -32,13 +34,11 @@ KINDS = {
          "worker/torch/engine/sample_loss.cc", "worker/LOSSES.md"],
         ["data/FIELDS.md", MODEL_PAGE, "worker/USE.md"]),
     "a data format": (
-        r'"mds"|mds_dataset|mds_index\.h|open_mds|find_mds|probe_mds|`mds`|Mds',
-        ["comm/run/job/data_formats.h", "data/formats/shards/mds_index.cc",
-         "data/formats/shards/mds_index.h", "data/formats/shards/mds.cc", "data/formats/shards/mds.h",
-         "data/open/encoded_formats.cc", "data/open/encoded_formats.h",
-         "data/open/format_probes.cc", "data/open/formats.cc",
+        r'\bmds\b|_mds|\bmds_|Mds',
+        ["comm/run/job/data_formats.h", "data/formats/format_rows.h", OWN + "data/formats/shards/mds",
          "data/FORMATS.md"],
-        ["data/PIPELINE.md"]),
+        # Over HTTP the index of MDS is a list of files, which other formats do not have.
+        ["data/PIPELINE.md", "data/source/stores/http_store.cc", "data/source/stores/http_store.h"]),
     "a command": (
         r"add_scale_command|\bADD\(scale\)",
         ["deploy/cli/commands/commands.h", "deploy/cli/commands/scale_command.cc"],
@@ -54,13 +54,21 @@ def sources():
             if "/examples/" not in name and "/adr/" not in name and (ROOT / name).is_file()}
 
 
+def as_places(found, places):
+    """What is found, with the files of the thing itself as one place."""
+    for own in (place for place in places if place.startswith(OWN)):
+        its = {name for name in found if name.startswith(own.removeprefix(OWN))}
+        found = found - its | ({own} if its else set())
+    return found
+
+
 class Places(unittest.TestCase):
     def test_no_kind_has_more_places_than_are_listed(self):
         texts = sources()
         for kind, (pattern, places, mentions) in KINDS.items():
             found = {name for name, text in texts.items() if re.search(pattern, text)}
             with self.subTest(kind):
-                self.assertEqual(sorted(found - set(mentions)), sorted(places))
+                self.assertEqual(sorted(as_places(found - set(mentions), places)), sorted(places))
 
 
 if __name__ == "__main__":

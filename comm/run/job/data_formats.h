@@ -63,7 +63,7 @@ inline bool may_be_tfrecord(std::string_view leaf) {
                      [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// In the order for people. data/open/open_dataset.h describes each.
+// In the order for people. data/FORMATS.md describes each.
 inline constexpr NamedFormat kNamedFormats[] = {
     {.name = "auto"},
     {.name = "idx", .kind = SampleKind::kStored},

@@ -1,9 +1,10 @@
-#include "data/formats/arrays/cifar_dataset.h"
-
+// The binary version of CIFAR-10 and CIFAR-100 (cifar_files.h) as a Dataset.
 #include <utility>
 
 #include "data/files/mapped_file.h"
+#include "data/formats/arrays/cifar_files.h"
 #include "data/formats/arrays/image_dataset.h"
+#include "data/formats/format_rows.h"
 
 namespace lockstep::data {
 namespace {
@@ -34,8 +35,20 @@ ImageRun run_of(const std::string& path, const MappedFile& file, const CifarForm
   return run;
 }
 
-}  // namespace
+Result<std::string> name_of_cifar(const Result<const CifarFormat*>& found) {
+  if (!found.is_ok()) return found.status();
+  return *found == nullptr ? std::string() : std::string((*found)->name);
+}
 
+Result<std::string> cifar_directly_in(const Listing& directory) {
+  return name_of_cifar(cifar_in(directory.path));
+}
+Result<std::string> cifar_unpacked_in(const Listing& directory) {
+  return name_of_cifar(cifar_below(directory.path));
+}
+
+// kBadData if a file is empty, ends inside a record, or has a label that is no class. The classes
+// are the format's, even if some never occur. REQUIRES: paths is not empty.
 Result<std::unique_ptr<Dataset>> open_cifar_dataset(const std::vector<std::string>& paths,
                                                     const CifarFormat& format,
                                                     const std::string& cache_dir,
@@ -56,5 +69,38 @@ Result<std::unique_ptr<Dataset>> open_cifar_dataset(const std::vector<std::strin
   }
   return make_image_dataset(std::move(files), cache_dir, progress);
 }
+
+Result<std::unique_ptr<Dataset>> open_cifar(const StoredRequest& request) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const CifarFormat cifar, with_label(*cifar_format(request.format),
+                                                                request.columns, request.path));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto paths, find_cifar_files(request.path, cifar, request.split));
+  return open_cifar_dataset(paths, cifar, request.cache_dir, request.progress);
+}
+
+bool cifar10_has_eval(const std::string& path) {
+  return find_cifar_files(path, *cifar_format("cifar10"), Split::kEval).is_ok();
+}
+bool cifar100_has_eval(const std::string& path) {
+  return find_cifar_files(path, *cifar_format("cifar100"), Split::kEval).is_ok();
+}
+Result<bool> cifar_serves_both(const std::string&) {
+  return false;
+}
+
+}  // namespace
+
+// Its probes also find cifar100.
+constinit const DataFormat kCifar10Format{
+    .name = "cifar10",
+    .in_directory = {{{DirectoryStep::kNames, cifar_directly_in},
+                      {DirectoryStep::kLast, cifar_unpacked_in}}},
+    .open = open_cifar,
+    .has_eval = cifar10_has_eval,
+    .serves_both = cifar_serves_both};
+
+constinit const DataFormat kCifar100Format{.name = "cifar100",
+                                           .open = open_cifar,
+                                           .has_eval = cifar100_has_eval,
+                                           .serves_both = cifar_serves_both};
 
 }  // namespace lockstep::data

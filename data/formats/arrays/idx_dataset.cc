@@ -1,5 +1,4 @@
-#include "data/formats/arrays/idx_dataset.h"
-
+// A pair of IDX files as a Dataset. The index is arithmetic: no memory per sample.
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -8,10 +7,14 @@
 #include "data/base/file_errors.h"
 #include "data/files/gzip.h"
 #include "data/files/inflate_cache.h"
+#include "data/files/list_files.h"
 #include "data/files/mapped_file.h"
+#include "data/formats/arrays/array_format.h"
 #include "data/formats/arrays/idx_header.h"
 #include "data/formats/arrays/idx_inflate.h"
+#include "data/formats/arrays/idx_pair.h"
 #include "data/formats/arrays/image_dataset.h"
+#include "data/formats/format_rows.h"
 
 namespace lockstep::data {
 namespace {
@@ -45,8 +48,23 @@ Result<IdxFile> open_idx_file(const std::string& path, const std::string& cache_
   return IdxFile{std::move(file), std::move(header).value(), is_inflated};
 }
 
-}  // namespace
+bool has_prefix_of_idx(const std::string& name) {
+  const bool is_other = name.ends_with(".npy");
+  return !is_other && (name.starts_with("train-images") || name.starts_with("train-labels") ||
+                       name.starts_with("t10k-images") || name.starts_with("t10k-labels"));
+}
 
+Result<std::string> idx_in(const Listing& directory) {
+  return named_if(std::any_of(directory.names.begin(), directory.names.end(), has_prefix_of_idx) ||
+                      find_idx_pair(directory.path, Split::kTrain).is_ok(),
+                  "idx");
+}
+
+Result<std::string> idx_remains_in(const Listing& directory) {
+  return named_if(has_idx_file(directory.path), "idx");  // of which something is missing
+}
+
+// Opens, inflates where needed and checks both files, every label, and that they belong together.
 Result<std::unique_ptr<Dataset>> open_idx_dataset(const IdxPair& pair, const std::string& cache_dir,
                                                   const ProgressFn& progress) {
   LOCKSTEP_ASSIGN_OR_RETURN(IdxFile labels, open_idx_file(pair.labels, cache_dir, progress));
@@ -81,5 +99,46 @@ Result<std::unique_ptr<Dataset>> open_idx_dataset(const IdxPair& pair, const std
   files.files.push_back(std::move(labels.file));
   return make_image_dataset(std::move(files), cache_dir, progress);
 }
+
+Result<std::unique_ptr<Dataset>> open_idx(const StoredRequest& request) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const IdxPair pair, find_idx_pair(request.path, request.split));
+  return open_idx_dataset(pair, request.cache_dir, request.progress);
+}
+
+bool idx_has_eval(const std::string& path) {
+  const auto names = list_data_files(path);
+  const auto any = [&](std::string_view prefix) {
+    return names.is_ok() && std::any_of(names->begin(), names->end(), [&](const std::string& name) {
+             return name.starts_with(prefix);
+           });
+  };
+  return any("t10k-images") && any("t10k-labels");
+}
+
+void add_gzipped(const std::string& path, std::vector<Summed>& out) {
+  if (!path.ends_with(".gz")) return;
+  const auto ignore = [](std::span<const uint8_t>, uint64_t) { return Status::ok(); };
+  out.push_back({path, path, [ignore](std::span<const uint8_t> file) {
+                   return inflate_idx(file, ignore).status();
+                 }});
+}
+
+Result<std::vector<Summed>> idx_sums(const std::string& path, Split split) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const IdxPair pair, find_idx_pair(path, split));
+  std::vector<Summed> found;
+  add_gzipped(pair.images, found);
+  add_gzipped(pair.labels, found);
+  return found;
+}
+
+}  // namespace
+
+constinit const DataFormat kIdxFormat{
+    .name = "idx",
+    .in_directory = {{{DirectoryStep::kNames, idx_in}, {DirectoryStep::kRemains, idx_remains_in}}},
+    .open = open_idx,
+    .has_eval = idx_has_eval,
+    .serves_both = pair_serves_both<find_idx_pair>,
+    .sums = idx_sums};
 
 }  // namespace lockstep::data

@@ -23,6 +23,7 @@
 #include "data/base/progress.h"
 #include "data/base/split.h"
 #include "data/dataset/dataset.h"
+#include "data/dataset/format_row.h"
 #include "data/formats/arrays/listed_array.h"
 
 namespace lockstep::data {
@@ -43,11 +44,6 @@ struct NamedArraysRequest {
 Result<std::unique_ptr<Dataset>> open_named_arrays(ListArraysFn list,
                                                    const NamedArraysRequest& request);
 
-struct NamedSplits {
-  bool has_any = false;  // any of the arrays is there
-  bool has_eval = false;
-  bool serves_both = false;
-};
 NamedSplits splits_of_named(ListArraysFn list, const std::string& path, const ColumnNames& columns);
 
 }  // namespace lockstep::data

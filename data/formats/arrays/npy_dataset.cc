@@ -147,12 +147,4 @@ Result<std::unique_ptr<Dataset>> make_npy_dataset(NpyArray images, NpyArray labe
   return make_image_dataset(std::move(files), cache_dir, progress);
 }
 
-Result<std::unique_ptr<Dataset>> open_npy_dataset(const NpyPair& pair, const std::string& axes,
-                                                  const std::string& cache_dir,
-                                                  const ProgressFn& progress) {
-  LOCKSTEP_ASSIGN_OR_RETURN(NpyArray labels, open_npy_file(pair.labels));
-  LOCKSTEP_ASSIGN_OR_RETURN(NpyArray images, open_npy_file(pair.images));
-  return make_npy_dataset(std::move(images), std::move(labels), "npy", axes, cache_dir, progress);
-}
-
 }  // namespace lockstep::data

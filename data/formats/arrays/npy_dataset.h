@@ -11,7 +11,6 @@
 #include "data/dataset/dataset.h"
 #include "data/formats/arrays/npy_array.h"
 #include "data/formats/arrays/npy_header.h"
-#include "data/formats/arrays/npy_pair.h"
 
 namespace lockstep::data {
 
@@ -51,11 +50,6 @@ Result<SampleShape> float_input_shape(const NpyHeader& header, const std::string
 Result<std::unique_ptr<Dataset>> make_npy_dataset(NpyArray images, NpyArray labels,
                                                   const std::string& format,
                                                   const std::string& axes,
-                                                  const std::string& cache_dir,
-                                                  const ProgressFn& progress);
-
-// Opens a pair of files.
-Result<std::unique_ptr<Dataset>> open_npy_dataset(const NpyPair& pair, const std::string& axes,
                                                   const std::string& cache_dir,
                                                   const ProgressFn& progress);
 

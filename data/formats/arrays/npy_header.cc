@@ -156,4 +156,9 @@ int64_t npy_integer(const NpyHeader& header, const uint8_t* content, uint64_t i)
   return static_cast<int64_t>(std::min(value, kMost));
 }
 
+std::string kind_of_array(std::span<const uint8_t> file) {
+  const auto header = parse_npy_header(file);
+  return header.is_ok() && header->dims.size() > 1 ? "npy" : "tokens";
+}
+
 }  // namespace lockstep::data

@@ -42,6 +42,10 @@ struct NpyHeader {
 
 bool is_npy(std::span<const uint8_t> file);  // by its magic
 
+// "tokens" for an array of one dimension, else "npy". What cannot be read is tokens: opening it
+// says why.
+std::string kind_of_array(std::span<const uint8_t> file);
+
 // `head`: the file, or at least its first limits::kNpyHeaderBytes.
 Result<NpyHeader> parse_npy_header(std::span<const uint8_t> head);
 

@@ -17,7 +17,9 @@
 #include "data/files/list_files.h"
 #include "data/files/mapped_file.h"
 #include "data/formats/arrays/array_choice.h"
+#include "data/formats/arrays/array_format.h"
 #include "data/formats/arrays/npy_dataset.h"
+#include "data/formats/format_rows.h"
 
 namespace lockstep::data {
 namespace {
@@ -86,6 +88,40 @@ Result<NpyArray> open_array(const NpzArray& array, const std::string& cache_dir,
   return open_npy_array({array.path, name, std::move(inflated), {}, 0, true}, bytes);
 }
 
+Result<std::string> npz_in(const Listing& directory) {
+  return named_if(is_npz(directory.path) || has_named<list_npz_arrays>(directory), "npz");
+}
+Result<std::string> npz_at(const FileLook& file) {
+  return named_if(is_npz(file.path), "npz");
+}
+
+Result<std::unique_ptr<Dataset>> open_npz(const StoredRequest& request) {
+  if (request.columns.has_fields()) return open_named<list_npz_arrays>(request, "npz");
+  LOCKSTEP_ASSIGN_OR_RETURN(const NpzPair pair, find_npz_pair(request.path, request.split));
+  return open_npz_dataset(pair, request.format, request.cache_dir, request.progress);
+}
+
+void add_array(const NpzArray& array, std::vector<Summed>& out) {
+  const auto ignore = [](std::span<const uint8_t>, uint64_t) { return Status::ok(); };
+  out.push_back({array.path + " (" + array.name + ")", array.path,
+                 [entry = array.entry, ignore](std::span<const uint8_t> file) {
+                   if (entry.offset > file.size() ||
+                       entry.stored_bytes > file.size() - entry.offset)
+                     return bad("changed while it was verified; try again");
+                   const auto stored = file.subspan(entry.offset, entry.stored_bytes);
+                   return entry.is_deflated ? inflate_bare(stored, entry.bytes, entry.crc, ignore)
+                                            : check_crc32(stored, entry.crc);
+                 }});
+}
+
+Result<std::vector<Summed>> npz_sums(const std::string& path, Split split) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const NpzPair pair, find_npz_pair(path, split));
+  std::vector<Summed> found;
+  add_array(pair.images, found);
+  add_array(pair.labels, found);
+  return found;
+}
+
 }  // namespace
 
 Result<NpzPair> find_npz_pair(const std::string& path, Split split) {
@@ -128,5 +164,14 @@ Result<std::unique_ptr<Dataset>> open_npz_dataset(const NpzPair& pair, const std
   LOCKSTEP_ASSIGN_OR_RETURN(NpyArray labels, open_array(pair.labels, cache_dir, progress));
   return make_npy_dataset(std::move(images), std::move(labels), "npz", axes, cache_dir, progress);
 }
+
+constinit const DataFormat kNpzFormat{.name = "npz",
+                                      .in_directory = {{{DirectoryStep::kNames, npz_in}}},
+                                      .of_file = {{{FileStep::kEnding, npz_at}}},
+                                      .open = open_npz,
+                                      .has_eval = pair_has_eval<find_npz_pair>,
+                                      .serves_both = pair_serves_both<find_npz_pair>,
+                                      .named_splits = named_splits_of<list_npz_arrays>,
+                                      .sums = npz_sums};
 
 }  // namespace lockstep::data

@@ -12,7 +12,9 @@
 #include "data/files/list_files.h"
 #include "data/files/mapped_file.h"
 #include "data/formats/arrays/array_choice.h"
+#include "data/formats/arrays/array_format.h"
 #include "data/formats/arrays/npy_dataset.h"
+#include "data/formats/format_rows.h"
 
 namespace lockstep::data {
 namespace {
@@ -83,6 +85,24 @@ Result<NpyArray> open_field_tensor(const TensorPlace& place) {
   return open_tensor(place);
 }
 
+Result<std::string> tensors_in(const Listing& directory) {
+  if (has_named<list_tensor_arrays>(directory)) return std::string("safetensors");
+  return named_if(
+      has_safetensors(directory.path) && kind_of_tensors(directory.path) == "safetensors",
+      "safetensors");
+}
+
+Result<std::string> tensors_at(const FileLook& file) {
+  if (!has_safetensors(file.path)) return std::string();
+  return file.columns.has_fields() ? "safetensors" : kind_of_tensors(file.path);
+}
+
+Result<std::unique_ptr<Dataset>> open_tensors(const StoredRequest& request) {
+  if (request.columns.has_fields()) return open_named<list_tensor_arrays>(request, "safetensors");
+  LOCKSTEP_ASSIGN_OR_RETURN(const TensorPair pair, find_tensor_pair(request.path, request.split));
+  return open_tensor_dataset(pair, request.format, request.cache_dir, request.progress);
+}
+
 }  // namespace
 
 Result<safetensors::Header> safetensors_header(std::span<const uint8_t> file) {
@@ -148,5 +168,14 @@ Result<std::unique_ptr<Dataset>> open_tensor_dataset(const TensorPair& pair,
   return make_npy_dataset(std::move(images), std::move(labels), "safetensors", axes, cache_dir,
                           progress);
 }
+
+constinit const DataFormat kSafetensorsFormat{
+    .name = "safetensors",
+    .in_directory = {{{DirectoryStep::kNames, tensors_in}}},
+    .of_file = {{{FileStep::kEnding, tensors_at}}},
+    .open = open_tensors,
+    .has_eval = pair_has_eval<find_tensor_pair>,
+    .serves_both = pair_serves_both<find_tensor_pair>,
+    .named_splits = named_splits_of<list_tensor_arrays>};
 
 }  // namespace lockstep::data

@@ -10,7 +10,10 @@
 #include "data/base/file_errors.h"
 #include "data/base/hidden_names.h"
 #include "data/base/thread_team.h"
+#include "data/dataset/weigh_files.h"
 #include "data/files/split_directory.h"
+#include "data/formats/format_rows.h"
+#include "data/formats/images/encoded_format.h"
 #include "data/formats/images/image_tree.h"
 #include "data/formats/images/look_at_image.h"
 #include "data/image/image_info.h"
@@ -150,5 +153,59 @@ Result<IndexContent> look_at_image_folder(const std::string& directory, uint32_t
   LOCKSTEP_RETURN_IF_ERROR(leave_out_damaged(found_damaged, damaged, content));
   return content;
 }
+
+namespace {
+
+constexpr size_t kImagesWeighed = 4'096;  // enough to outweigh what is stray
+
+// The first images, if there are many.
+Evidence weight_of_images(const Listing& directory) {
+  const std::string& root = directory.path;
+  Evidence evidence;
+  std::error_code error;
+  fs::recursive_directory_iterator it(root, fs::directory_options::follow_directory_symlink, error);
+  size_t looked = 0;
+  for (const fs::recursive_directory_iterator end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (is_hidden(name) || it.depth() > 8) {
+      it.disable_recursion_pending();
+      continue;
+    }
+    if (it.depth() == 0 || !has_image_ending(name)) continue;
+    add_weight(it->path().string(), it->path().lexically_relative(root).string(), evidence);
+    if (++looked == kImagesWeighed) break;
+  }
+  return evidence;
+}
+
+Result<std::string> image_folder_in(const Listing& directory) {
+  const bool has_masks = directory.columns.has_fields();
+  return named_if(is_image_folder(directory.path), has_masks ? "image_mask" : "image_folder");
+}
+
+Result<EncodedSource> find_folder_source(const EncodedRequest& request) {
+  EncodedSource source;
+  source.format = "image_folder";
+  LOCKSTEP_ASSIGN_OR_RETURN(source.directory, find_image_folder(request.path, request.split));
+  source.shown_directory = source.directory;
+  source.has_class_names = true;
+  source.far = request.far;
+  source.look = [directory = source.directory, &progress = request.progress, at = source.far](
+                    uint32_t threads, DamagedFiles* damaged) {
+    return look_at_image_folder(directory, threads, progress, at.get(), damaged);
+  };
+  return source;
+}
+
+}  // namespace
+
+// Its probe also finds image_mask, where a job names fields.
+constinit const DataFormat kImageFolderFormat{
+    .name = "image_folder",
+    .in_directory = {{{DirectoryStep::kLast, image_folder_in, weight_of_images,
+                       /*has_tables_beside=*/true}}},
+    .find = find_folder_source,
+    .has_eval = encoded_has_eval<find_folder_source>,
+    .serves_both = unless<encoded_has_eval<find_folder_source>>};
 
 }  // namespace lockstep::data

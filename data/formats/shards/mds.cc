@@ -10,6 +10,8 @@
 #include "comm/base/little_endian.h"
 #include "data/base/file_errors.h"
 #include "data/files/split_directory.h"
+#include "data/formats/format_rows.h"
+#include "data/formats/shards/shard_source.h"
 
 namespace lockstep::data {
 namespace {
@@ -153,5 +155,39 @@ Result<std::vector<Extent>> samples_of_mds(const MdsShard& said, std::span<const
   }
   return samples;
 }
+
+namespace {
+
+Result<std::string> mds_in(const Listing& directory) {
+  return named_if(is_mds_directory(directory.path), "mds");
+}
+
+Result<EncodedSource> find_mds_source(const EncodedRequest& request) {
+  LOCKSTEP_ASSIGN_OR_RETURN(MdsSet set, find_mds(request.path, request.split));
+  for (MdsShard& shard : set.said)
+    if (const Status status = choose_mds_columns(shard, request.columns); !status.is_ok())
+      return about(set.shards.directory + "/" + kIndexName, status);
+  const auto read = [said = std::move(set.said)](size_t i, std::span<const uint8_t> bytes,
+                                                 SourceNotes& notes) {
+    notes.columns = {said[i].columns[said[i].image].name, said[i].columns[said[i].label].name};
+    return samples_of_mds(said[i], bytes);
+  };
+  return shard_source("mds", std::move(set.shards), read, request);
+}
+
+bool mds_has_eval(const std::string& path) {
+  const auto train = find_mds(path, Split::kTrain);
+  const auto eval = find_mds(path, Split::kEval);
+  if (!eval.is_ok()) return false;
+  return !train.is_ok() || train->shards.directory != eval->shards.directory;
+}
+
+}  // namespace
+
+constinit const DataFormat kMdsFormat{.name = "mds",
+                                      .in_directory = {{{DirectoryStep::kNames, mds_in}}},
+                                      .find = find_mds_source,
+                                      .has_eval = mds_has_eval,
+                                      .serves_both = unless<mds_has_eval>};
 
 }  // namespace lockstep::data

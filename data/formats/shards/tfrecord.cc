@@ -13,9 +13,13 @@
 #include "comm/base/little_endian.h"
 #include "data/base/file_errors.h"
 #include "data/base/lower_case.h"
+#include "data/dataset/weigh_files.h"
 #include "data/files/gzip.h"
 #include "data/files/list_files.h"
+#include "data/formats/format_rows.h"
+#include "data/formats/images/encoded_format.h"
 #include "data/formats/shards/packed_shards.h"
+#include "data/formats/shards/shard_source.h"
 #include "data/formats/shards/shards.h"
 #include "data/formats/shards/tf_example.h"
 #include "data/image/image_info.h"
@@ -192,5 +196,42 @@ Result<std::vector<Extent>> samples_of_tfrecord(std::span<const uint8_t> shard,
   if (taken != nullptr) *taken = first;
   return samples;
 }
+
+namespace {
+
+template <Split split>
+Result<std::string> tfrecord_in(const Listing& directory) {
+  return named_if(find_shards(directory.path, split, "", is_tfrecord_file).is_ok(), "tfrecord");
+}
+Result<std::string> tfrecord_at(const FileLook& file) {
+  return named_if(is_tfrecord_file(file.path), "tfrecord");
+}
+
+Result<EncodedSource> find_tfrecord_source(const EncodedRequest& request) {
+  LOCKSTEP_ASSIGN_OR_RETURN(Shards shards, find_shards(request.path, request.split, "TFRecords",
+                                                       is_tfrecord_file, ShardNames::kAny));
+  LOCKSTEP_RETURN_IF_ERROR(find_packed(shards));
+  const auto read = [columns = request.columns](size_t, std::span<const uint8_t> bytes,
+                                                SourceNotes& notes) {
+    return samples_of_tfrecord(bytes, columns, &notes.columns);
+  };
+  return shard_source("tfrecord", std::move(shards), read, request);
+}
+
+constexpr RecordSums kTfrecordSums{walk_tfrecord, has_good_checksum};
+
+}  // namespace
+
+constinit const DataFormat kTfrecordFormat{
+    .name = "tfrecord",
+    .in_directory = {{{DirectoryStep::kShardsToTrainOn, tfrecord_in<Split::kTrain>,
+                       weight_of<is_tfrecord_file>, /*has_tables_beside=*/true},
+                      {DirectoryStep::kShardsToEvaluateOn, tfrecord_in<Split::kEval>,
+                       weight_of<is_tfrecord_file>, /*has_tables_beside=*/true}}},
+    .of_file = {{{FileStep::kMixed, tfrecord_at}}},
+    .find = find_tfrecord_source,
+    .has_eval = encoded_has_eval<find_tfrecord_source>,
+    .serves_both = unless<encoded_has_eval<find_tfrecord_source>>,
+    .record_sums = &kTfrecordSums};
 
 }  // namespace lockstep::data

@@ -13,6 +13,8 @@
 #include "data/dataset/content_hash.h"
 #include "data/dataset/records.h"
 #include "data/dataset/statistics.h"
+#include "data/dataset/weigh_files.h"
+#include "data/formats/format_rows.h"
 #include "data/formats/shards/shards.h"
 #include "data/formats/tables/table_copy.h"
 
@@ -210,5 +212,28 @@ Result<std::unique_ptr<Dataset>> open_csv_dataset(const std::string& path, Split
   LOCKSTEP_ASSIGN_OR_RETURN(DatasetFacts facts, rows->facts());
   return std::make_unique<Dataset>(std::move(facts), rows);
 }
+
+namespace {
+
+Result<std::string> csv_in(const Listing& directory) {
+  return named_if(has_csv_files(directory.path), "csv");
+}
+Result<std::string> csv_at(const FileLook& file) {
+  return named_if(has_csv_ending(file.path), "csv");
+}
+Result<std::unique_ptr<Dataset>> open_csv(const StoredRequest& request) {
+  return open_csv_dataset(request.path, request.split, request.columns,
+                          {request.cache_dir, request.progress});
+}
+
+}  // namespace
+
+constinit const DataFormat kCsvFormat{
+    .name = "csv",
+    .in_directory = {{{DirectoryStep::kLast, csv_in, weight_of<has_csv_ending>}}},
+    .of_file = {{{FileStep::kContent, csv_at}}},
+    .open = open_csv,
+    .has_eval = has_csv_eval,
+    .serves_both = unless<has_csv_eval>};
 
 }  // namespace lockstep::data

@@ -8,6 +8,8 @@
 
 #include "comm/base/text/shell_word.h"
 #include "data/base/lower_case.h"
+#include "data/dataset/weigh_files.h"
+#include "data/formats/format_rows.h"
 
 namespace lockstep::data {
 
@@ -44,5 +46,24 @@ Status pack_it_first(const std::string& path) {
               shell_word(path) +
               " DIRECTORY (download it first if it is at a URL), and name that directory"};
 }
+
+namespace {
+
+Result<std::string> parquet_in(const Listing& directory) {
+  return named_if(is_parquet(directory.path), "parquet");
+}
+Result<std::string> parquet_at(const FileLook& file) {
+  if (is_parquet_file(file.path)) return pack_it_first(file.path);
+  return std::string();
+}
+
+}  // namespace
+
+// Without a name, since nothing reads Parquet in place: detect_format() says what to do.
+constinit const DataFormat kParquetFormat{
+    .name = "",
+    .in_directory = {{{DirectoryStep::kLast, parquet_in, weight_of<is_parquet_name>,
+                       /*has_tables_beside=*/true}}},
+    .of_file = {{{FileStep::kMixed, parquet_at}}}};
 
 }  // namespace lockstep::data

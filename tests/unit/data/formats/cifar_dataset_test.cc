@@ -1,4 +1,4 @@
-#include "data/formats/arrays/cifar_dataset.h"
+#include "data/formats/arrays/cifar_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -19,8 +19,8 @@ TEST(FormatTable, HasARowForEveryNameAndNoOther) {
     EXPECT_NE(row->has_eval, nullptr) << name;
     EXPECT_NE(row->serves_both, nullptr) << name;
   }
-  for (const DataFormat& row : data_formats())
-    EXPECT_TRUE(row.name.empty() || is_data_format(row.name)) << row.name;
+  for (const DataFormat* row : data_formats())
+    EXPECT_TRUE(row->name.empty() || is_data_format(row->name)) << row->name;
   EXPECT_EQ(find_data_format(""), nullptr);
   EXPECT_EQ(find_data_format("parquet"), nullptr);
 }

@@ -1,4 +1,5 @@
-// The row of a format states how to detect, open, split and verify the format.
+// The row of a format states how to detect, open, split and verify the format. It stands in the
+// format's own source; data/formats/format_rows.h lists the rows.
 //
 // Thread-safety: types.
 #pragma once
@@ -17,14 +18,18 @@
 #include "data/base/progress.h"
 #include "data/base/split.h"
 #include "data/dataset/dataset.h"
-#include "data/formats/arrays/named_arrays.h"
-#include "data/formats/images/encoded_source.h"
+
+namespace lockstep::source {
+class RemoteFiles;
+}
 
 namespace lockstep::data {
 
+struct EncodedSource;  // data/formats/images/encoded_source.h
+
 // Steps of the detection of a directory, in their order. A step asks the formats in the order of
 // their rows. The first format of kNames, and of kRemains, that says yes wins; between the formats
-// of the other steps, the evidence decides (evidence.h).
+// of the other steps, the evidence decides (data/open/evidence.h).
 enum class DirectoryStep : uint8_t {
   kNever,
   kNames,               // file names tell: images and labels, or an index
@@ -67,6 +72,11 @@ struct Evidence {
 using LookInDirectoryFn = Result<std::string> (*)(const Listing& directory);
 using LookAtFileFn = Result<std::string> (*)(const FileLook& file);
 
+// `name` if it is the row's format.
+inline Result<std::string> named_if(bool is_it, const char* name) {
+  return is_it ? std::string(name) : std::string();
+}
+
 struct StoredRequest {
   const std::string& path;
   const std::string& format;  // as in the job: npy_nchw also for *.npz
@@ -82,6 +92,13 @@ struct EncodedRequest {
   const ProgressFn& progress;
   std::shared_ptr<source::RemoteFiles> far;  // the path may be in its view
   const ColumnNames& columns;
+};
+
+// Which splits of the arrays or directories that a job names are there.
+struct NamedSplits {
+  bool has_any = false;  // any of them is there
+  bool has_eval = false;
+  bool serves_both = false;
 };
 
 // A thing with a checksum of its own: a file, or an array in a file.
@@ -104,7 +121,8 @@ struct DataFormat {
   struct DirectoryProbe {
     DirectoryStep step = DirectoryStep::kNever;
     LookInDirectoryFn look = nullptr;
-    Evidence (*weigh)(const Listing& directory) = nullptr;  // null: finding it decides (evidence.h)
+    Evidence (*weigh)(const Listing& directory) = nullptr;  // null: finding it decides
+    bool has_tables_beside = false;  // tables beside it only describe it
   };
   struct FileProbe {
     FileStep step = FileStep::kNever;
@@ -134,5 +152,11 @@ struct DataFormat {
   Result<std::vector<Summed>> (*sums)(const std::string& path, Split split) = nullptr;
   const RecordSums* record_sums = nullptr;
 };
+
+// For rows: what has samples for evaluation by itself does not serve both splits.
+template <bool (*has_eval)(const std::string&)>
+Result<bool> unless(const std::string& path) {
+  return !has_eval(path);
+}
 
 }  // namespace lockstep::data

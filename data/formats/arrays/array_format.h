@@ -1,0 +1,50 @@
+// What the rows of the formats of arrays share.
+//
+// Thread-safety: free functions; any thread and process.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "comm/base/status.h"
+#include "data/dataset/format_row.h"
+#include "data/formats/arrays/named_arrays.h"
+
+namespace lockstep::data {
+
+// Whether the path has a pair for evaluation. Arrays that leave a choice are there; opening them
+// tells.
+template <auto find>
+bool pair_has_eval(const std::string& path) {
+  const auto pair = find(path, Split::kEval);
+  return pair.is_ok() ? !pair->serves_both : pair.status().code() != Code::kNoInput;
+}
+
+template <auto find>
+Result<bool> pair_serves_both(const std::string& path) {
+  const auto pair = find(path, Split::kTrain);
+  if (!pair.is_ok()) return pair.status();
+  return pair->serves_both;
+}
+
+template <ListArraysFn list>
+NamedSplits named_splits_of(const std::string& path, const ColumnNames& columns) {
+  return splits_of_named(list, path, columns);
+}
+
+// Arrays that the job names are in the directory, or in those of its splits.
+template <ListArraysFn list>
+bool has_named(const Listing& directory) {
+  return directory.columns.has_fields() &&
+         splits_of_named(list, directory.path, directory.columns).has_any;
+}
+
+// `format`: what the data set reports.
+template <ListArraysFn list>
+Result<std::unique_ptr<Dataset>> open_named(const StoredRequest& request,
+                                            const std::string& format) {
+  return open_named_arrays(list, {request.path, request.split, format, request.format,
+                                  request.columns, request.cache_dir, request.progress});
+}
+
+}  // namespace lockstep::data
