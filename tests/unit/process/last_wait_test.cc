@@ -41,5 +41,16 @@ TEST(LastWait, OneThatIsBackLetsTheProcessEndAsAlways) {
   wait_or_leave(over, milliseconds(0), 75);  // else the test ends here, with 75
 }
 
+TEST(EndProcess, KeepsWhatWasPrintedAndRunsNothingElse) {
+  EXPECT_EXIT(
+      {
+        std::atexit([] { std::fputs("cleaned up", stderr); });
+        std::setvbuf(stderr, nullptr, _IOFBF, 100);
+        std::fputs("printed", stderr);
+        end_process(66);
+      },
+      ::testing::ExitedWithCode(66), "^printed$");
+}
+
 }  // namespace
 }  // namespace lockstep

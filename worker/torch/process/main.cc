@@ -53,9 +53,7 @@ void ignore_signals() {
   for (const int signal : {SIGINT, SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_IGN);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   lockstep::secure_standard_streams();
   lockstep::explain_missing_threads();
   for (const WorkerCommand& command : kCommands)
@@ -108,4 +106,10 @@ int main(int argc, char** argv) {
   lockstep::wait_or_leave(training_over, kTrainingThreadMayTake, code);
   training.join();
   return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  lockstep::end_process(run(argc, argv));
 }
