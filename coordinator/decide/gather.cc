@@ -22,6 +22,22 @@ bool has_waited(const Turn& turn) {
          turn.now_ms - turn.state.gathered_ms > turn.options.lease_ms;
 }
 
+// A process here whose place has computed wrong stands for one of the wanted workers, and takes no
+// part: nobody comes in its stead, and a wait for one would only cost a lease.
+size_t put_out(const State& state) {
+  return static_cast<size_t>(
+      std::count_if(state.waiting.begin(), state.waiting.end(), [&](MemberId id) {
+        const Member& member = state.members.at(id);
+        return is_alive(member) && member.connection != 0 && is_expelled(state, member);
+      }));
+}
+
+// How many of the wanted workers a later term waits for, a lease long.
+size_t expected(const Turn& turn) {
+  const size_t wanted = turn.wanted(), out = put_out(turn.state);
+  return std::max<size_t>(turn.options.min_workers, wanted - std::min(wanted, out));
+}
+
 std::string last_death(const State& state) {
   return state.early_death.empty() ? "" : ". The last one to die: " + state.early_death;
 }
@@ -144,9 +160,9 @@ bool is_first_start(const Turn& turn) {
 
 Reason gather(Turn& turn, Reason otherwise) {
   State& state = turn.state;
-  const size_t least = is_first_start(turn) || turn.options.is_open_term() || !has_waited(turn)
-                           ? turn.wanted()
-                           : turn.options.min_workers;
+  const size_t least = is_first_start(turn) || turn.options.is_open_term() ? turn.wanted()
+                       : has_waited(turn) ? turn.options.min_workers
+                                          : expected(turn);
   if (state.run != RunState::kGathering || state.waiting.size() < least) return otherwise;
   std::vector<MemberId> members = ready_members(turn);
   const bool are_all_here = members.size() >= turn.wanted();

@@ -148,11 +148,24 @@ TEST_F(Checks, APlaceThatWasPutOutIsNeverGivenWorkAgain) {
   check(w, 2, with_wrong_weights(2));
   ASSERT_EQ(check(w, 3, healthy(2)), Reason::kEndedTerm);
   World next = next_term(w);
-  for (ConnectionId c = 1; c <= 3; ++c) next.join(c);
+  for (ConnectionId c = 1; c <= 2; ++c) next.join(c);
   EXPECT_EQ(next.state.run, RunState::kGathering);
-  EXPECT_EQ(next.wait_alive(next.options.lease_ms + 500), Reason::kPrepared);  // without it
+  EXPECT_EQ(next.join(3), Reason::kPrepared);  // without it, and without a lease of waiting for it
   ASSERT_EQ(next.state.ranks.size(), 2u);
   for (MemberId id : next.state.ranks) EXPECT_NE(next.state.members.at(id).local_rank, 1u);
+}
+
+TEST_F(Checks, WithoutAPlaceThatWasPutOutAtLeastTheFewestWorkersAreThere) {
+  Options options = checking_options(3);
+  options.min_workers = 3;
+  World w(options);
+  w.train();
+  check(w, 1, healthy(2));
+  check(w, 2, with_wrong_weights(2));
+  ASSERT_EQ(check(w, 3, healthy(2)), Reason::kEndedTerm);
+  World next = next_term(w);
+  for (ConnectionId c = 1; c <= 3; ++c) next.join(c);
+  EXPECT_EQ(next.state.run, RunState::kGathering);
 }
 
 TEST_F(Checks, ReportsThatComeAgainOrTooLateChangeNothing) {
