@@ -8,7 +8,7 @@ on where it stopped, until all are played. A new commit begins anew. build/night
 report, build/night/TIER.d has what each piece said. The exit code is 0 if nothing that was played failed.
 
     chaos      two small seeds of faults, 12 against real runs, 6 against a training loop in Python
-    reference  large models beside eager PyTorch
+    reference  large models, and more worlds of small ones, beside eager PyTorch
     alone      the tests that measure: doctor and speed, one at a time
     fuzz       60 s of new inputs for each parser
     tsan       all unit tests with threads under ThreadSanitizer
@@ -49,7 +49,7 @@ def chaos_pieces():
 
 
 def reference_pieces():
-    names = ("reference_images_test", "reference_large_test")
+    names = ("reference_images_test", "reference_large_test", "reference_worlds_test")
     return {name: ctest("release", f"multiproc.{name}") for name in names}
 
 
