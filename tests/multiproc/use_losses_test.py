@@ -33,31 +33,37 @@ class Tables(TrainedRunsTest):
                           data={"train": {"path": table}, "eval": {"path": table},
                                 "transforms": ["normalize"]})
 
-    def assert_same_for_any_workers(self, place, *data):
-        wanted = self.scores(place, *data)
-        for workers in (2, 3, 7):  # of four batches
-            self.assertEqual(self.scores(place, *data, "--workers", workers), wanted)
+    def assert_same_for_any_workers(self, place, counts=(3,)):
+        wanted = self.scores(place)
+        for workers in counts:  # of four batches
+            self.assertEqual(self.scores(place, "--workers", workers), wanted)
         return wanted
 
 
 class LossesOfTheKey(Tables):
     def test_numbers_have_errors_and_their_predictions_are_values(self):
-        for loss in ("mse", "l1", "huber"):
-            for model in ({"name": "mlp"},
-                          {"name": "exported", "path": str(PROGRAMS / "one_output.pt2")}):
-                with self.subTest(f"{loss} {model['name']}"):
-                    name = f"{loss}-{model['name']}"
-                    run = self.train_on_table(model, name=name, loss=loss)
-                    # Batches are shared among workers whatever the loss is.
-                    scores = (self.assert_same_for_any_workers if loss == "mse" else self.scores)(
-                        run.run_dir)
-                    self.assert_scores_of_run(run, scores)
-                    self.assert_values(run.run_dir, loss, scores)
-                    self.assert_values(self.export(run, f"of-{name}"), loss, scores)
+        run = self.train_on_table({"name": "mlp"}, loss="mse")
+        # Batches are shared among workers whatever the loss is.
+        scores = self.assert_same_for_any_workers(run.run_dir, counts=(2, 3, 7))
+        self.assert_scores_of_run(run, scores)
+        for place in (run.run_dir, self.export(run)):
+            values = self.assert_values(place, "mse", scores)
+            self.assert_every_format(place, values)
+
+    def test_every_loss_has_its_errors_in_a_run_and_in_what_is_exported(self):
+        program = {"name": "exported", "path": str(PROGRAMS / "one_output.pt2")}
+        for loss, model in (("l1", {"name": "mlp"}), ("huber", {"name": "mlp"}), ("mse", program)):
+            with self.subTest(f"{loss} {model['name']}"):
+                name = f"{loss}-{model['name']}"
+                run = self.train_on_table(model, name=name, loss=loss)
+                scores = self.scores(run.run_dir)
+                self.assert_scores_of_run(run, scores)
+                self.assert_values(run.run_dir, loss, scores)
+                exported = self.scores(self.export(run, f"of-{name}"), self.table(), "--train-split")
+                self.assertAlmostEqual(exported["loss"], scores["loss"], delta=1e-6)
 
     def assert_values(self, place, loss, scores):
-        table = self.table()
-        rows = self.rows(place, table, "--train-split", "--workers", 3)
+        rows = self.rows(place, self.table(), "--train-split", "--workers", 2)
         values = [float(row["value"]) for row in rows]
         errors = [value - label for value, label in zip(values, self.labels(), strict=True)]
         self.assertAlmostEqual(scores["rmse"], math.sqrt(sum(e * e for e in errors) / SAMPLES),
@@ -65,6 +71,10 @@ class LossesOfTheKey(Tables):
         self.assertAlmostEqual(scores["mae"], sum(map(abs, errors)) / SAMPLES, delta=1e-5)
         wanted = {"mse": scores["rmse"] ** 2, "l1": scores["mae"]}.get(loss, scores["loss"])
         self.assertAlmostEqual(scores["loss"], wanted, delta=1e-5)
+        return values
+
+    def assert_every_format(self, place, values):
+        table = self.table()
         self.assertEqual(self.array(place, table, "--train-split"), ("<f4", (SAMPLES,), tuple(
             struct.unpack("<f", struct.pack("<f", value))[0] for value in values)))
         self.succeed("predict", place, table, "--train-split", "--out",

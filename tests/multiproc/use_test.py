@@ -106,15 +106,17 @@ class Eval(TrainedRunsTest):
                 data = synthetic_dataset(self.scratch / f"data-{name}", train=128, size=size,
                                          classes=10)
                 run = self.train(data, model, name=name)
-                self.assert_scores_of_run(run, self.scores(run.run_dir))
-                self.assert_scores_of_run(run, self.scores(run.run_dir, data))
-                for workers in (2, 5):
-                    self.assertEqual(self.scores(run.run_dir, "--workers", workers),
-                                     self.scores(run.run_dir))
+                wanted = self.scores(run.run_dir, data)
+                self.assert_scores_of_run(run, wanted)
+                if name == "mlp":  # batches are shared among workers whatever the model is
+                    for words in ([], ["--workers", 2], ["--workers", 5]):
+                        self.assertEqual(self.scores(run.run_dir, *words), wanted)
                 target = self.export(run, f"of-{name}")
                 shutil.move(run.run_dir, self.scratch / f"gone-{name}")
                 found = self.scores(target, data)
-                wanted = self.scores(self.scratch / f"gone-{name}", data)
+                if name == "resnet18":
+                    self.assertEqual(self.scores(self.scratch / f"gone-{name}", data, "--workers", 2),
+                                     wanted)
                 self.assertAlmostEqual(found["loss"], wanted["loss"], delta=1e-7)
                 self.assertEqual(found["confusion"], wanted["confusion"])
 
