@@ -33,6 +33,7 @@ class CommunicatorTest : public ::testing::Test {
     communicator.reset();
     testing::FakeCuda::get().reset();
     EXPECT_EQ(FakeNccl::get().living(), 0);
+    EXPECT_THAT(FakeNccl::get().misuses(), ::testing::IsEmpty());
   }
 
   void make(const NcclApi& api) {
@@ -134,6 +135,14 @@ TEST_F(CommunicatorTest, ThatFailsInAGroupEndsTheGenerationUnlessTheCauseIsHere)
     });
     EXPECT_THAT(status, FailsWith(code, Says("enqueue transfers"))) << outcome;
   }
+}
+
+// NCCL's own thread hands a group to the stream: what is enqueued next comes after it.
+TEST_F(CommunicatorTest, HasGivenItsGroupToTheStreamWhenItReturns) {
+  ASSERT_TRUE(init().is_ok());
+  FakeNccl::get().looks_until_ready = 5;
+  ASSERT_TRUE(sum().is_ok());
+  EXPECT_EQ(stream.posted(), 1u);
 }
 
 // NCCL refuses to destroy what has failed.

@@ -38,7 +38,10 @@ CUstream_st::~CUstream_st() {
 }
 
 void CUstream_st::post(std::function<void()> work) {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  ++waiting_;
+  changed_.wait(lock, [this] { return work_.size() < kQueued; });
+  --waiting_;
   work_.push_back(std::move(work));
   ++posted_;
   changed_.notify_all();
@@ -49,6 +52,16 @@ uint64_t CUstream_st::posted() const {
   return posted_;
 }
 
+size_t CUstream_st::queued() const {
+  std::lock_guard lock(mutex_);
+  return work_.size();
+}
+
+size_t CUstream_st::waiting() const {
+  std::lock_guard lock(mutex_);
+  return waiting_;
+}
+
 void CUstream_st::loop() {
   std::unique_lock lock(mutex_);
   while (true) {
@@ -56,6 +69,7 @@ void CUstream_st::loop() {
     if (work_.empty()) return;
     std::function<void()> work = std::move(work_.front());
     work_.pop_front();
+    changed_.notify_all();
     lock.unlock();
     work();
     work = nullptr;

@@ -2,7 +2,7 @@
 // habits of the real ones that code must reckon with:
 //
 //  - a stream runs its work on a thread of its own, later than it was enqueued, and goes on with it
-//    after it was destroyed
+//    after it was destroyed. It keeps a bounded number of works: the next call that enqueues waits
 //  - a failed call stays the thread's last error until a call takes it, and so does the answer
 //    that an event is not reached yet; a launch check reports what it finds there
 //  - the current device is the thread's own, and device 0 for a thread that has not chosen; a call
@@ -44,10 +44,13 @@ class StreamProgress {
 // What a cudaStream_t points to.
 struct CUstream_st {
  public:
+  static constexpr size_t kQueued = 1'024;
   CUstream_st();
   ~CUstream_st();  // finishes its work
   void post(std::function<void()> work);
   uint64_t posted() const;
+  size_t queued() const;   // works that have not begun
+  size_t waiting() const;  // calls of post()
   std::shared_ptr<lockstep::testing::StreamProgress> progress() const { return progress_; }
 
  private:
@@ -57,6 +60,7 @@ struct CUstream_st {
   std::condition_variable changed_;
   std::deque<std::function<void()>> work_;
   uint64_t posted_ = 0;
+  size_t waiting_ = 0;
   bool is_ending_ = false;
   const std::shared_ptr<lockstep::testing::StreamProgress> progress_ =
       std::make_shared<lockstep::testing::StreamProgress>();

@@ -12,7 +12,19 @@
 //    destroy have freed it then. Revoke frees nothing
 //  - a window is memory of ncclMemAlloc(), its handle is written while the call is in progress, and
 //    a rank that fails by itself leaves its peers waiting
+//  - group_end() only begins: a thread of its own connects to new peers and hands the kernel to the
+//    stream, at the latest when the look comes that says success
+//  - it refuses operations of a communicator that is in progress or revoked, and to destroy one
+//    that failed, or in an open group. After a failed destroy the thread's group stays open
+//  - init and the first transfer with a peer take memory of the GPU (kInitBytes; kChannelBytes for
+//    each channel), and fail for want of it. Then only this rank knows
+//  - transfers whose sizes differ, and all-reduces of which not all are in windows, never end
+//  - an all-reduce adds in an order that depends on the element. Over windows, ranks read and write
+//    each other's memory, and all begin and end together
+//  - an error may be seen by one rank alone (fail())
 //  - every call uses the calling thread's device
+//
+// What the real one refuses, answers with nonsense or never ends is in misuses().
 #pragma once
 
 #include <condition_variable>
@@ -42,6 +54,14 @@ class FakeNccl {
   std::vector<std::string> log();
   void note(int rank, const std::string& what);
 
+  // What was done that the real one does not allow; "rank 1: send after revoke". A test that means
+  // none expects that this is empty.
+  std::vector<std::string> misuses();
+  ncclResult_t misuse(int rank, const std::string& what);  // notes it, and refuses
+  // True once something waits that nothing will end but the end of its communicator.
+  bool is_hopeless() const;
+  void hang_for_ever(const std::string& why);
+
   // The number of communicators that are not freed yet.
   int living() const;
   void count(int more);
@@ -55,6 +75,17 @@ class FakeNccl {
   void block(int rank, const std::string& function);
   void pass_block(int rank, const std::string& function);
   void wait_until_blocked();
+
+  // From now on this rank finds that its communicator has failed, as others may not.
+  void fail(int rank, ncclResult_t how);
+  ncclResult_t outcome_of(int rank, ncclResult_t failed) const;
+
+  // The memory of a rank's GPU that NCCL takes. False: there is not so much.
+  static constexpr uint64_t kInitBytes = uint64_t{400} << 20;
+  static constexpr uint64_t kChannelBytes = uint64_t{10} << 20;  // of one peer and channel (2.28.9)
+  bool take(int rank, int64_t more);
+  uint64_t most_taken(int rank) const;
+  uint64_t gpu_bytes = UINT64_MAX;  // of each GPU
 
   // The number of looks at a communicator until it stops being in progress; negative: never.
   int looks_until_ready = 2;
@@ -79,6 +110,11 @@ class FakeNccl {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::string> log_;
+  std::vector<std::string> misuses_;
+  bool is_hopeless_ = false;
+  std::map<int, ncclResult_t> failed_;
+  std::map<int, int64_t> taken_;
+  std::map<int, int64_t> most_taken_;
   int living_ = 0;
   bool hangs_ = false;
   std::map<const std::byte*, std::vector<std::byte>> allocated_;

@@ -1,4 +1,5 @@
 // What FakeNccl remembers and is told, beside NCCL's functions (fake_nccl.cc).
+#include <algorithm>
 #include <utility>
 
 #include "tests/cuda/fake_nccl.h"
@@ -8,6 +9,12 @@ namespace lockstep::testing {
 void FakeNccl::reset() {
   std::lock_guard lock(mutex_);
   log_.clear();
+  misuses_.clear();
+  is_hopeless_ = false;
+  failed_.clear();
+  taken_.clear();
+  most_taken_.clear();
+  gpu_bytes = UINT64_MAX;
   living_ = 0;
   hangs_ = is_blocked_ = false;
   blocks_in_.clear();
@@ -28,6 +35,55 @@ std::vector<std::string> FakeNccl::log() {
 void FakeNccl::note(int rank, const std::string& what) {
   std::lock_guard lock(mutex_);
   log_.push_back("rank " + std::to_string(rank) + ": " + what);
+}
+
+std::vector<std::string> FakeNccl::misuses() {
+  std::lock_guard lock(mutex_);
+  return misuses_;
+}
+
+ncclResult_t FakeNccl::misuse(int rank, const std::string& what) {
+  std::lock_guard lock(mutex_);
+  misuses_.push_back("rank " + std::to_string(rank) + ": " + what);
+  return ncclInvalidArgument;
+}
+
+bool FakeNccl::is_hopeless() const {
+  std::lock_guard lock(mutex_);
+  return is_hopeless_;
+}
+
+void FakeNccl::hang_for_ever(const std::string& why) {
+  std::lock_guard lock(mutex_);
+  misuses_.push_back(why);
+  is_hopeless_ = true;
+}
+
+void FakeNccl::fail(int rank, ncclResult_t how) {
+  std::lock_guard lock(mutex_);
+  failed_[rank] = how;
+}
+
+ncclResult_t FakeNccl::outcome_of(int rank, ncclResult_t failed) const {
+  std::lock_guard lock(mutex_);
+  if (failed != ncclSuccess) return failed;
+  const auto found = failed_.find(rank);
+  return found == failed_.end() ? outcome : found->second;
+}
+
+bool FakeNccl::take(int rank, int64_t more) {
+  std::lock_guard lock(mutex_);
+  int64_t& taken = taken_[rank];
+  if (more > 0 && static_cast<uint64_t>(taken + more) > gpu_bytes) return false;
+  taken += more;
+  most_taken_[rank] = std::max(most_taken_[rank], taken);
+  return true;
+}
+
+uint64_t FakeNccl::most_taken(int rank) const {
+  std::lock_guard lock(mutex_);
+  const auto found = most_taken_.find(rank);
+  return found == most_taken_.end() ? 0 : static_cast<uint64_t>(found->second);
 }
 
 int FakeNccl::living() const {

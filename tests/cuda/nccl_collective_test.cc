@@ -36,6 +36,7 @@ class NcclCollectiveTest : public ::testing::Test {
   void TearDown() override {
     workers.clear();
     testing::FakeCuda::get().reset();
+    EXPECT_THAT(FakeNccl::get().misuses(), ::testing::IsEmpty());
   }
 
   void make(uint32_t ranks, uint32_t slots, Numerics numerics, uint32_t local) {

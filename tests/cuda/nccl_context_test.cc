@@ -19,6 +19,7 @@ using ::testing::ElementsAre;
 using testing::FakeCuda;
 using testing::FakeNccl;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::NcclWorker;
 using testing::NcclWorkers;
 using ::testing::Not;
@@ -37,6 +38,7 @@ class NcclContextTest : public ::testing::Test {
     workers.clear();
     FakeCuda::get().reset();
     EXPECT_EQ(FakeNccl::get().living(), 0);
+    EXPECT_THAT(FakeNccl::get().misuses(), IsEmpty());
   }
 
   void make(const NcclApi& api) {
@@ -162,6 +164,39 @@ TEST_F(NcclContextTest, AFailedInitEndsTheGenerationAndLeavesNothing) {
   FakeNccl::get().outcome = ncclSuccess;
   start(2, {0, 1});
   EXPECT_EQ(FakeNccl::get().living(), 2);
+}
+
+// NCCL connects to a peer when it first has something for it, and tells no other rank.
+TEST_F(NcclContextTest, AConnectionForWhichTheGpuHasNoMemoryIsAnErrorOfThisWorker) {
+  start(1, {0, 1});
+  FakeNccl::get().gpu_bytes = FakeNccl::kInitBytes;
+  EXPECT_EQ(begin_sum(*workers[0], 1).code(), Code::kInternal);
+  EXPECT_TRUE(workers[1]->collective->barrier({.generation = 1}).code() == Code::kAborted);
+  FakeNccl::get().gpu_bytes = FakeNccl::kInitBytes / 2;
+  for (const Status& status : try_start(2, {0, 1})) EXPECT_EQ(status.code(), Code::kInternal);
+  FakeNccl::get().gpu_bytes = UINT64_MAX;
+  start(3, {0, 1});
+}
+
+// A stream takes so much and no more: the call waits with what is ahead of it.
+TEST_F(NcclContextTest, ARankWhoseStreamIsFullIsToldOfOnceItsGenerationIsClosed) {
+  std::promise<Status> told;
+  workers[0] = std::make_unique<NcclWorker>(
+      1, kLayout, 1, Numerics::kExact, FakeNccl::api(),
+      WatchOptions{.told = [&](const Status& why) { told.set_value(why); }, .looks = 2});
+  start(1, {0, 1});
+  auto* const stream = static_cast<cudaStream_t>(workers[0]->queue->stream());
+  std::promise<void> goes_on;
+  stream->post([until = goes_on.get_future().share()] { until.wait(); });
+  while (stream->queued() > 0) std::this_thread::yield();
+  for (size_t i = 0; i < CUstream_st::kQueued; ++i) stream->post([] {});
+  std::thread training([&] { (void)begin_sum(*workers[0], 1); });
+  while (stream->waiting() == 0) std::this_thread::yield();
+  workers[0]->is_closed = true;
+  EXPECT_EQ(told.get_future().get().code(), Code::kInternal);
+  goes_on.set_value();
+  training.join();
+  workers[0].reset();  // before what it tells
 }
 
 // A peer's death changes the members.

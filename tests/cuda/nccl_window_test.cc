@@ -30,6 +30,7 @@ class NcclWindow : public ::testing::Test {
     workers_.clear();
     FakeCuda::get().reset();
     EXPECT_EQ(FakeNccl::get().living(), 0);
+    EXPECT_THAT(FakeNccl::get().misuses(), ::testing::IsEmpty());
   }
 
   void make(Numerics numerics, uint32_t with_peer_memory = kRanks) {

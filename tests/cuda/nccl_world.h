@@ -64,14 +64,14 @@ struct NcclWorker {
   int deadline_ms = 20'000;
   std::unique_ptr<Collective> control;
   std::unique_ptr<DeviceCollective> collective;
-  std::atomic<bool> is_closed{false};  // by the session
+  std::atomic<bool> is_closed{false};  // by the session, as it is for what never ends
 
   Status connect(Generation generation, const std::vector<MemberId>& members,
                  const std::vector<uint32_t>& node_of_rank, std::unique_ptr<Collective> host) {
     collective.reset();
     control = std::move(host);
     auto made = context.connect({generation, members, node_of_rank, control.get(), deadline_ms,
-                                 [this] { return is_closed.load(); }});
+                                 [this] { return is_closed || FakeNccl::get().is_hopeless(); }});
     if (made.is_ok()) collective = std::move(*made);
     return made.status();
   }
