@@ -45,7 +45,7 @@ ncclResult_t init(ncclComm_t* made, int ranks, ncclUniqueId id, int rank, ncclCo
     if (!ring) ring = std::make_shared<Ring>(ranks);
     side->ring = ring;
   }
-  *made = new ncclComm{.side = std::move(side), .peers = {}, .pending = {}};
+  *made = new ncclComm{.side = std::move(side), .registered = {}, .peers = {}, .pending = {}};
   ncclComm_t const comm = *made;
   (void)cudaGetDevice(&comm->device);
   comm->channels = config->maxCTAs == NCCL_CONFIG_UNDEF_INT ? kChannels : config->maxCTAs;
@@ -177,16 +177,29 @@ ncclResult_t deregister_window(ncclComm_t comm, ncclWindow_t window) {
   return ncclSuccess;
 }
 
-ncclResult_t register_buffer(ncclComm_t comm, void* data, size_t, void** handle) {
+}  // namespace
+
+ncclResult_t fake_register(ncclComm_t comm, void* data, size_t bytes, void** handle) {
   FakeNccl::get().note(comm->side->rank, "register");
+  if (const ncclResult_t refused = may_use(comm, "register"); refused != ncclSuccess)
+    return refused;
+  comm->registered[static_cast<std::byte*>(data)] = bytes;
   *handle = data;
   return ncclSuccess;
 }
 
-ncclResult_t deregister_buffer(ncclComm_t comm, void*) {
+// Revoking has ended the threads that would tell the peers: these keep what they have mapped.
+ncclResult_t fake_deregister(ncclComm_t comm, void* handle) {
   FakeNccl::get().note(comm->side->rank, "deregister");
+  if (comm->is_revoked) {
+    (void)FakeNccl::get().misuse(comm->side->rank, "deregister after revoke");
+    return ncclSystemError;
+  }
+  comm->registered.erase(static_cast<std::byte*>(handle));
   return ncclSuccess;
 }
+
+namespace {
 
 const char* error_string(ncclResult_t) {
   return "unhandled system error";
@@ -233,8 +246,6 @@ nccl::NcclApi FakeNccl::api() {
           .destroy = destroy,
           .abort = abort_comm,
           .async_error = async_error,
-          .register_buffer = register_buffer,
-          .deregister_buffer = deregister_buffer,
           .allocate = mem_alloc,
           .release = mem_free,
           .register_window = register_window,

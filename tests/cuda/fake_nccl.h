@@ -18,6 +18,8 @@
 //    that failed, or in an open group. After a failed destroy the thread's group stays open
 //  - init and the first transfer with a peer take memory of the GPU (kInitBytes; kChannelBytes for
 //    each channel), and fail for want of it. Then only this rank knows
+//  - memory is registered or not on each side, and a transfer between both kinds never ends. A
+//    buffer is not given back after revoke: peers keep what they have mapped
 //  - transfers whose sizes differ, and all-reduces of which not all are in windows, never end
 //  - an all-reduce adds in an order that depends on the element. Over windows, ranks read and write
 //    each other's memory, and all begin and end together
@@ -122,6 +124,10 @@ class FakeNccl {
   std::string blocks_in_;
   bool is_blocked_ = false;
 };
+
+// ncclCommRegister() and ncclCommDeregister(), which we do not call.
+ncclResult_t fake_register(ncclComm_t comm, void* data, size_t bytes, void** handle);
+ncclResult_t fake_deregister(ncclComm_t comm, void* handle);
 
 void forget_rings();  // of FakeNccl::reset()
 

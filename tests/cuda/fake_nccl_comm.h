@@ -22,6 +22,7 @@ namespace lockstep::testing {
 
 struct Message {
   std::vector<std::byte> bytes;
+  bool is_registered = false;  // the sender's memory
 };
 
 // A rank's part in an all-reduce.
@@ -57,9 +58,10 @@ struct ncclComm {
   std::shared_ptr<lockstep::testing::Side> side;
   int device = 0;
   int channels = 0;
-  uint64_t bytes = 0;   // of the GPU that it takes
-  std::set<int> peers;  // to which it has connected
-  int looks_left = 0;   // until it stops being in progress; negative: never
+  uint64_t bytes = 0;                             // of the GPU that it takes
+  std::map<const std::byte*, size_t> registered;  // bytes
+  std::set<int> peers;                            // to which it has connected
+  int looks_left = 0;  // until it stops being in progress; negative: never
   bool is_revoked = false;
   ncclResult_t failed = ncclSuccess;  // what stays
   size_t reduced = 0;                 // all-reduces of this rank so far

@@ -55,6 +55,18 @@ class FakeNcclTest : public ::testing::Test {
     EXPECT_EQ(nccl.group_end(), result == ncclSuccess ? ncclInProgress : ncclSuccess);
     return result;
   }
+  // From rank 0 to rank 1, in elements.
+  void send_and_receive(size_t sent, size_t received) {
+    for (const size_t r : {size_t{0}, size_t{1}}) {
+      ASSERT_EQ(nccl.group_start(), ncclSuccess);
+      float* const data = values[r].data();
+      ASSERT_EQ(r == 0 ? nccl.send(data, sent, ncclFloat32, 1, comms[r], &streams[r])
+                       : nccl.receive(data, received, ncclFloat32, 0, comms[r], &streams[r]),
+                ncclSuccess);
+      ASSERT_EQ(nccl.group_end(), ncclInProgress);
+      ASSERT_EQ(settle(r), ncclSuccess);
+    }
+  }
   void finish(size_t rank) { streams[rank].progress()->wait_for(streams[rank].posted()); }
 
   const nccl::NcclApi nccl = FakeNccl::api();
@@ -106,17 +118,28 @@ TEST_F(FakeNcclTest, NeverEndsASumOfDifferentSizes) {
 }
 
 TEST_F(FakeNcclTest, NeverEndsATransferOfDifferentSizes) {
-  for (const size_t r : {size_t{0}, size_t{1}}) {
-    ASSERT_EQ(nccl.group_start(), ncclSuccess);
-    float* const data = values[r].data();
-    ASSERT_EQ(r == 0 ? nccl.send(data, 4, ncclFloat32, 1, comms[r], &streams[r])
-                     : nccl.receive(data, 3, ncclFloat32, 0, comms[r], &streams[r]),
-              ncclSuccess);
-    ASSERT_EQ(nccl.group_end(), ncclInProgress);
-    ASSERT_EQ(settle(r), ncclSuccess);
-  }
+  send_and_receive(4, 3);
   while (!FakeNccl::get().is_hopeless()) std::this_thread::yield();
   EXPECT_THAT(FakeNccl::get().misuses(), ElementsAre("rank 0 sends 16 bytes, rank 1 receives 12"));
+}
+
+TEST_F(FakeNcclTest, NeverEndsATransferFromRegisteredIntoOtherMemory) {
+  void* handle = nullptr;
+  ASSERT_EQ(fake_register(comms[0], values[0].data(), sizeof values[0], &handle), ncclSuccess);
+  send_and_receive(4, 4);
+  while (!FakeNccl::get().is_hopeless()) std::this_thread::yield();
+  EXPECT_THAT(FakeNccl::get().misuses(),
+              ElementsAre("rank 0 sends 16 bytes from registered memory, rank 1 receives them into "
+                          "unregistered memory"));
+}
+
+TEST_F(FakeNcclTest, DeregistersNothingAfterRevoke) {
+  void* handle = nullptr;
+  ASSERT_EQ(fake_register(comms[0], values[0].data(), sizeof values[0], &handle), ncclSuccess);
+  ASSERT_EQ(nccl.revoke(comms[0], 0), ncclInProgress);
+  ASSERT_EQ(settle(0), ncclSuccess);
+  EXPECT_EQ(fake_deregister(comms[0], handle), ncclSystemError);
+  EXPECT_THAT(FakeNccl::get().misuses(), ElementsAre("rank 0: deregister after revoke"));
 }
 
 // Rank 1 finds no memory for its neighbours, and the others hear nothing of it.

@@ -44,7 +44,20 @@ void wait_for_ever(Side& side, std::unique_lock<std::mutex>& lock, const std::st
   side.ring->changed.wait(lock, [&] { return side.is_aborted.load(); });
 }
 
-void receive_end(Side& side, void* data, size_t bytes, int peer) {
+// Of the memory alone, by each side for itself.
+bool is_registered(ncclComm_t comm, const void* data, size_t bytes) {
+  const auto* begin = static_cast<const std::byte*>(data);
+  auto next = comm->registered.upper_bound(begin);
+  if (next == comm->registered.begin()) return false;
+  const auto& [from, size] = *--next;
+  return begin + bytes <= from + size;
+}
+
+const char* kind_of(bool is_registered) {
+  return is_registered ? "registered" : "unregistered";
+}
+
+void receive_end(Side& side, void* data, size_t bytes, int peer, bool is_registered) {
   std::unique_lock lock(side.ring->mutex);
   auto& queue = side.ring->wire[{peer, side.rank}];
   side.ring->changed.wait(lock, [&] { return !queue.empty() || side.is_aborted; });
@@ -54,6 +67,11 @@ void receive_end(Side& side, void* data, size_t bytes, int peer) {
     return wait_for_ever(side, lock,
                          named(peer) + " sends " + std::to_string(message.bytes.size()) +
                              " bytes, " + named(side.rank) + " receives " + std::to_string(bytes));
+  if (message.is_registered != is_registered)
+    return wait_for_ever(side, lock,
+                         named(peer) + " sends " + std::to_string(bytes) + " bytes from " +
+                             kind_of(message.is_registered) + " memory, " + named(side.rank) +
+                             " receives them into " + kind_of(is_registered) + " memory");
   if (side.rank == FakeNccl::get().gets_wrong_bit) message.bytes[0] ^= std::byte{1};
   std::memcpy(data, message.bytes.data(), bytes);
   queue.pop_front();
@@ -138,10 +156,11 @@ ncclResult_t fake_send(const void* data, size_t count, ncclDataType_t type, int 
                        ncclComm_t comm, cudaStream_t stream) {
   if (type != ncclFloat32) return ncclInvalidArgument;
   if (const ncclResult_t refused = may_use(comm, "send"); refused != ncclSuccess) return refused;
-  const auto begin = [side = comm->side, data, count, peer] {
+  const bool mine = is_registered(comm, data, count * 4);
+  const auto begin = [side = comm->side, data, count, peer, mine] {
     if (side->rank == FakeNccl::get().loses_data) return;
     std::lock_guard lock(side->ring->mutex);
-    side->ring->wire[{side->rank, peer}].push_back({bytes_of(data, count * 4)});
+    side->ring->wire[{side->rank, peer}].push_back({bytes_of(data, count * 4), mine});
     side->ring->changed.notify_all();
   };
   add_to_group(comm, stream, {peer}, {begin, [] {}});
@@ -152,8 +171,9 @@ ncclResult_t fake_receive(void* data, size_t count, ncclDataType_t type, int pee
                           cudaStream_t stream) {
   if (type != ncclFloat32) return ncclInvalidArgument;
   if (const ncclResult_t refused = may_use(comm, "receive"); refused != ncclSuccess) return refused;
-  const auto end = [side = comm->side, data, count, peer] {
-    receive_end(*side, data, count * 4, peer);
+  const bool mine = is_registered(comm, data, count * 4);
+  const auto end = [side = comm->side, data, count, peer, mine] {
+    receive_end(*side, data, count * 4, peer, mine);
   };
   add_to_group(comm, stream, {peer}, {[] {}, end});
   return ncclSuccess;

@@ -95,11 +95,10 @@ Span span_of(const Log& log, const std::string& words) {
   return span;
 }
 
-TEST_F(NcclContextTest, RegistersEveryRegionAndEndsInOrder) {
+// X3: what is registered on one side of a transfer only hangs it.
+TEST_F(NcclContextTest, RegistersNothingAndEndsInOrder) {
   start(1, {0});
-  const Log expected = {"rank 0: init id 1", "rank 0: register",   "rank 0: register",
-                        "rank 0: revoke",    "rank 0: deregister", "rank 0: deregister",
-                        "rank 0: destroy"};
+  const Log expected = {"rank 0: init id 1", "rank 0: revoke", "rank 0: destroy"};
   EXPECT_EQ(log_of_all(), expected);
 }
 

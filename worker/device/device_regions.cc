@@ -19,10 +19,11 @@ Status DeviceRegions::reserve(uint32_t regions) {
   return Status::ok();
 }
 
-Status DeviceRegions::reserve_result() {
+Status DeviceRegions::reserve_result(bool for_peers) {
   if (result_ != nullptr) return Status::ok();
-  LOCKSTEP_ASSIGN_OR_RETURN(void* const got,
-                            module_.allocate_for_peers(layout_.elements * sizeof(float)));
+  const size_t bytes = layout_.elements * sizeof(float);
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      void* const got, for_peers ? module_.allocate_for_peers(bytes) : module_.allocate(bytes));
   result_ = static_cast<float*>(got);
   return Status::ok();
 }

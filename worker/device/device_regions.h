@@ -22,7 +22,9 @@ class DeviceRegions final : public GradientBuffer {
   // Reserves at least `regions` regions, zeroed. Existing regions stay where they are. kNoMemory if
   // memory runs out.
   Status reserve(uint32_t regions);
-  Status reserve_result();
+  // `for_peers`: of the kind that peers may map (DeviceModule::allocate_for_peers), for sums in
+  // windows. Sums that go by transfers need plain memory, as their other ends have.
+  Status reserve_result(bool for_peers);
   // Gives back all but the first region. REQUIRES: nothing uses them.
   void drop();
 

@@ -38,12 +38,6 @@ Status Communicator::init(const ncclUniqueId& id, uint32_t rank, uint32_t world)
   return Status::ok();
 }
 
-void Communicator::register_buffer(void* data, size_t bytes) {
-  void* handle = nullptr;
-  if (api_.register_buffer(comm_, data, bytes, &handle) == ncclSuccess && handle != nullptr)
-    registered_.push_back(handle);
-}
-
 // NCCL writes the window's handle while the call is in progress.
 Status Communicator::register_window(void* data, size_t bytes) {
   LOCKSTEP_RETURN_IF_ERROR(health());
@@ -92,7 +86,6 @@ void Communicator::free() noexcept {
   if (comm_ == nullptr) return;
   if (state_ == State::kStopped) {
     if (window_ != nullptr) (void)api_.deregister_window(comm_, std::exchange(window_, nullptr));
-    for (void* handle : registered_) (void)api_.deregister_buffer(comm_, handle);
     (void)api_.destroy(std::exchange(comm_, nullptr));
   } else {
     (void)api_.abort(std::exchange(comm_, nullptr));

@@ -18,7 +18,6 @@
 #pragma once
 
 #include <functional>
-#include <vector>
 
 #include "comm/base/clock.h"
 #include "comm/base/limits.h"
@@ -54,10 +53,6 @@ class Communicator {
   // worker's own GPU or call failed.
   Status init(const ncclUniqueId& id, uint32_t rank, uint32_t world);
 
-  // Lets NCCL read and write the memory without copies of its own. If NCCL does not support it, it
-  // says so with an error that is not fatal, and nothing is registered.
-  void register_buffer(void* data, size_t bytes);
-
   // Maps the memory of all ranks of a node into each of them, so a sum reads its peers' memory and
   // writes it without copies. All ranks call it, with as many bytes of memory from ncclMemAlloc().
   // If NCCL does not support it, all ranks go on without. Errors: as init(); a rank that fails may
@@ -86,7 +81,6 @@ class Communicator {
   const Wait wait_;
   ncclComm_t comm_ = nullptr;  // null: not begun, or freed
   State state_ = State::kNew;
-  std::vector<void*> registered_;
   ncclWindow_t window_ = nullptr;  // null: none
 };
 

@@ -44,8 +44,6 @@ Result<NcclApi> open_nccl(const std::string& library) {
   lookup.find("ncclCommDestroy", &api.destroy);
   lookup.find("ncclCommAbort", &api.abort);
   lookup.find("ncclCommGetAsyncError", &api.async_error);
-  lookup.find("ncclCommRegister", &api.register_buffer);
-  lookup.find("ncclCommDeregister", &api.deregister_buffer);
   lookup.find("ncclMemAlloc", &api.allocate);
   lookup.find("ncclMemFree", &api.release);
   lookup.find("ncclCommWindowRegister", &api.register_window);

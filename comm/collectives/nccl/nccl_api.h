@@ -22,8 +22,6 @@ struct NcclApi {
   decltype(&ncclCommDestroy) destroy = nullptr;
   decltype(&ncclCommAbort) abort = nullptr;
   decltype(&ncclCommGetAsyncError) async_error = nullptr;
-  decltype(&ncclCommRegister) register_buffer = nullptr;
-  decltype(&ncclCommDeregister) deregister_buffer = nullptr;
   decltype(&ncclMemAlloc) allocate = nullptr;
   decltype(&ncclMemFree) release = nullptr;
   decltype(&ncclCommWindowRegister) register_window = nullptr;

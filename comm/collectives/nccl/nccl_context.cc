@@ -62,7 +62,6 @@ Result<std::unique_ptr<DeviceCollective>> NcclContext::connect(DeviceGeneration 
     next.control->abort();  // peers wait there
     return is_made.status();
   }
-  register_memory();
   return std::unique_ptr<DeviceCollective>(std::make_unique<NcclCollective>(
       NcclParts{next.generation, numerics_, std::move(next.node_of_rank), next.control, current_,
                 closed, &clock_, pause, api_, &queue_, &buffer_, watch_}));
@@ -92,13 +91,6 @@ Result<bool> NcclContext::map_result(DeviceGeneration& next, const Wait& wait) {
   LOCKSTEP_ASSIGN_OR_RETURN(const bool is_mapped, all_say(next, status.is_ok()));
   if (!is_mapped) may_map_result_ = false;
   return is_mapped;
-}
-
-void NcclContext::register_memory() {
-  const size_t bytes = buffer_.layout().elements * sizeof(float);
-  for (uint32_t region = 0; region < buffer_.regions(); ++region)
-    current_->register_buffer(buffer_.partial(region), bytes);
-  current_->register_buffer(buffer_.result(), bytes);
 }
 
 // A worker without an older communicator comes to the barrier too.

@@ -14,7 +14,8 @@
 //     its own deadline, or until the new generation is closed. The destructor waits for it.
 //  X3 In fast mode the result is a window of NCCL's, if it can be one on every rank. The ranks
 //     agree on that before and after, so no rank sums with a window while another has none. A
-//     context whose window failed asks for none again.
+//     context whose window failed asks for none again. Nothing else is ever registered: a transfer
+//     between registered and other memory hangs.
 //  X4 A communicator whose making failed is stopped and freed like any other.
 //  X5 The WatchOptions (call_watch.h) hear of a call of this rank that does not return in a closed
 //     generation, also while it is inside connect().
@@ -53,7 +54,6 @@ class NcclContext {
   Status make(DeviceGeneration& next, const Wait& wait);
   Result<bool> make_and_map(DeviceGeneration& next, const Wait& wait);
   Result<bool> map_result(DeviceGeneration& next, const Wait& wait);
-  void register_memory();
   Status count_failure(const DeviceGeneration& next, const Status& why);
 
   const NcclApi api_;

@@ -55,6 +55,20 @@ TrainResult on_the_cpu(const wire::JobSpec& job, const data::Dataset& dataset, S
   return world.train_to(steps);
 }
 
+// A sum over transfers goes to plain memory, as its stage has; a fast one may be NCCL's window.
+TEST(AcceleratorSums, OnlyFastOnesGoToMemoryThatPeersMayMap) {
+  const auto dataset = make_patterns(64);
+  for (const bool is_fast : {false, true}) {
+    Devices devices(1);
+    wire::JobSpec job = small_job("cnn");
+    job.mutable_comm()->set_numerics(is_fast ? "fast" : "exact");
+    LoopbackWorld world(job, dataset, even_runs(job.train().slots(), 1), kBucketBytes,
+                        devices.modules);
+    EXPECT_TRUE(world.engine(0).device_buffer().is_ok());
+    EXPECT_EQ(devices.own[0]->allocated_for_peers, is_fast ? 1 : 0);
+  }
+}
+
 TrainResult on_devices(const wire::JobSpec& job, const data::Dataset& dataset, Step steps,
                        uint32_t ranks) {
   Devices devices(ranks);

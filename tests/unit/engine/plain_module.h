@@ -52,6 +52,11 @@ class PlainModule final : public DeviceModule {
   std::vector<std::string> fingerprint() const override { return {"device=plain"}; }
   Result<void*> allocate(size_t bytes) override;
   Result<void*> allocate_host(size_t bytes) override;
+  Result<void*> allocate_for_peers(size_t bytes) override {
+    ++allocated_for_peers;
+    return allocate(bytes);
+  }
+  int allocated_for_peers = 0;
   void release(void* memory) override;
   uint64_t allocated_bytes() const override;
   void pin(void* memory, size_t bytes) override;

@@ -69,7 +69,7 @@ struct Worker {
     parts.clock = &clock;
     parts.reserve = [this]() -> Result<GradientBuffer*> {
       LOCKSTEP_RETURN_IF_ERROR(regions.reserve(kRegions));
-      LOCKSTEP_RETURN_IF_ERROR(regions.reserve_result());
+      LOCKSTEP_RETURN_IF_ERROR(regions.reserve_result(/*for_peers=*/false));
       return static_cast<GradientBuffer*>(&regions);
     };
     parts.release = [this] { regions.drop(); };

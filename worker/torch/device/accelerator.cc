@@ -42,6 +42,7 @@ Accelerator::Accelerator(DeviceModule& module, const FlatLayout& layout, Boundar
       rule_(make_optimizer_rule(optimizer_spec_)),
       loss_scale_rule_(loss_scale_rule(job.train())),
       names_comm_library_(needs_one_comm_library(job.comm())),
+      sums_in_windows_(job.comm().numerics() == "fast"),
       inputs_(module, where_),
       loss_(module, loss_scale_rule_.is_on),
       gradients_(module, layout),
@@ -132,7 +133,7 @@ Result<DeviceSums*> Accelerator::sums(uint32_t regions) {
 
 Result<GradientBuffer*> Accelerator::regions(uint32_t regions) {
   LOCKSTEP_RETURN_IF_ERROR(gradients_.regions().reserve(regions));
-  LOCKSTEP_RETURN_IF_ERROR(gradients_.regions().reserve_result());
+  LOCKSTEP_RETURN_IF_ERROR(gradients_.regions().reserve_result(sums_in_windows_));
   return static_cast<GradientBuffer*>(&gradients_.regions());
 }
 

@@ -115,6 +115,7 @@ class Accelerator final : public Device {
   const OptimizerRule rule_;
   const LossScaleRule loss_scale_rule_;
   const bool names_comm_library_;  // in the fingerprint
+  const bool sums_in_windows_;     // if NCCL sums
   DeviceInputs inputs_;
   SlotValues values_;  // of the last send()
   DeviceLoss loss_;
