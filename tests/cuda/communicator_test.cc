@@ -134,6 +134,21 @@ TEST_F(CommunicatorTest, ThatFailsInAGroupEndsTheGenerationUnlessTheCauseIsHere)
   }
 }
 
+// Revoke would use what NCCL has freed of the group.
+TEST_F(CommunicatorTest, WhoseLastGroupDidNotEndWellIsAborted) {
+  ASSERT_TRUE(init().is_ok());
+  FakeNccl::get().looks_until_ready = -1;
+  EXPECT_THAT(sum(), FailsWith(Code::kTimeout));
+  FakeNccl::get().looks_until_ready = 2;
+  end();
+  EXPECT_THAT(FakeNccl::get().log(), ElementsAre("rank 0: init ", "rank 0: abort"));
+  make(FakeNccl::api());
+  ASSERT_TRUE(init().is_ok());
+  ASSERT_TRUE(sum().is_ok());
+  FakeNccl::get().fail(0, ncclSystemError);
+  EXPECT_THAT(sum(), FailsWith(Code::kAborted));  // not begun: the last group is the one before
+}
+
 // NCCL's own thread hands a group to the stream: what is enqueued next comes after it.
 TEST_F(CommunicatorTest, HasGivenItsGroupToTheStreamWhenItReturns) {
   ASSERT_TRUE(init().is_ok());

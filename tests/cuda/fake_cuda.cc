@@ -106,6 +106,7 @@ void FakeCuda::reset() {
   for (std::thread& thread : destroying_) thread.join();
   destroying_.clear();
   contexts_.clear();
+  pinned_.clear();
   has_memory = true;
   last_error = cudaSuccess;
 }
@@ -123,6 +124,19 @@ void FakeCuda::touch() {
 std::set<int> FakeCuda::contexts() const {
   std::lock_guard lock(mutex_);
   return contexts_;
+}
+
+void FakeCuda::pin(void* memory, bool is_pinned) {
+  std::lock_guard lock(mutex_);
+  if (is_pinned)
+    pinned_.insert(memory);
+  else
+    pinned_.erase(memory);
+}
+
+std::set<void*> FakeCuda::pinned() const {
+  std::lock_guard lock(mutex_);
+  return pinned_;
 }
 
 }  // namespace lockstep::testing
@@ -195,6 +209,16 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
   if (!FakeCuda::get().has_memory) return ended(cudaErrorMemoryAllocation);
   *memory = std::malloc(bytes);
+  return ended(cudaSuccess);
+}
+
+cudaError_t cudaHostRegister(void* memory, size_t, unsigned int) {
+  FakeCuda::get().pin(memory, true);
+  return ended(cudaSuccess);
+}
+
+cudaError_t cudaHostUnregister(void* memory) {
+  FakeCuda::get().pin(memory, false);
   return ended(cudaSuccess);
 }
 

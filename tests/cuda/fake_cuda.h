@@ -82,11 +82,15 @@ class FakeCuda {
   void touch();
   std::set<int> contexts() const;  // the devices that were touched
 
+  void pin(void* memory, bool is_pinned);
+  std::set<void*> pinned() const;
+
   bool has_memory = true;  // false: cudaMalloc fails
 
  private:
   mutable std::mutex mutex_;
   std::set<int> contexts_;
+  std::set<void*> pinned_;
   std::vector<std::thread> destroying_;
 };
 

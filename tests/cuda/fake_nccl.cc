@@ -77,6 +77,8 @@ void free_comm(ncclComm_t comm) {
 ncclResult_t revoke(ncclComm_t comm, int flags) {
   if (flags != 0) return ncclInvalidArgument;
   FakeNccl::get().note(comm->side->rank, "revoke");
+  if (comm->has_loose_group)
+    (void)FakeNccl::get().misuse(comm->side->rank, "revoke reads the freed job of a group");
   comm->is_revoked = true;
   quiet(comm);
   return in_progress(comm);
@@ -126,6 +128,7 @@ ncclResult_t async_error(ncclComm_t comm, ncclResult_t* state) {
   if (*state == ncclSuccess) *state = run_on_own_thread(comm);
   if (*state == ncclInProgress) return ncclSuccess;
   comm->pending = nullptr;
+  comm->has_loose_group = *state != ncclSuccess;
   comm->failed = *state;
   return ncclSuccess;
 }
@@ -223,6 +226,7 @@ ncclResult_t may_use(ncclComm_t comm, const char* call) {
 
 ncclResult_t in_progress(ncclComm_t comm, std::function<ncclResult_t()> work) {
   comm->looks_left = FakeNccl::get().looks_until_ready;
+  if (work) comm->has_loose_group = true;
   comm->pending = std::move(work);
   return ncclInProgress;
 }

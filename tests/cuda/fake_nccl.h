@@ -14,6 +14,7 @@
 //    a rank that fails by itself leaves its peers waiting
 //  - group_end() only begins: a thread of its own connects to new peers and hands the kernel to the
 //    stream, at the latest when the look comes that says success
+//  - revoke after a group that has not ended well uses what the group has freed; abort does not
 //  - it refuses operations of a communicator that is in progress or revoked, and to destroy one
 //    that failed, or in an open group. After a failed destroy the thread's group stays open
 //  - init and the first transfer with a peer take memory of the GPU (kInitBytes; kChannelBytes for

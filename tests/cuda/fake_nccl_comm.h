@@ -69,6 +69,7 @@ struct ncclComm {
   size_t window_bytes = 0;
   cudaStream_t stream = nullptr;
   uint64_t posted = 0;                    // its end on the stream
+  bool has_loose_group = false;           // the last one has not ended well
   std::function<ncclResult_t()> pending;  // what its own thread has to do; empty: nothing
 };
 

@@ -96,6 +96,12 @@ TEST_F(FakeNcclTest, RefusesARevokedCommunicator) {
   EXPECT_THAT(FakeNccl::get().misuses(), ElementsAre("rank 0: all-reduce after revoke"));
 }
 
+TEST_F(FakeNcclTest, RevokesBadlyWhileAGroupIsUnderWay) {
+  ASSERT_EQ(begin_sum(0), ncclSuccess);
+  ASSERT_EQ(nccl.revoke(comms[0], 0), ncclInProgress);
+  EXPECT_THAT(FakeNccl::get().misuses(), ElementsAre(HasSubstr("freed job of a group")));
+}
+
 TEST_F(FakeNcclTest, DestroysNoneThatFailedAndLeavesTheGroupOpen) {
   FakeNccl::get().fail(0, ncclRemoteError);
   EXPECT_EQ(nccl.destroy(comms[0]), ncclRemoteError);

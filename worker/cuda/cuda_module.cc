@@ -19,6 +19,7 @@
 #include "worker/cuda/kernels/merge_launch.h"
 #include "worker/cuda/make_room.h"
 #include "worker/cuda/module_entry.h"
+#include "worker/cuda/pinned_memory.h"
 
 namespace lockstep {
 namespace {
@@ -26,7 +27,6 @@ namespace {
 using cuda::cuda_status;
 
 constexpr size_t kLanes = 3;
-constexpr size_t kPageBytes = 4096;
 // LibTorch's CUDA library has brought it.
 constexpr char kNcclLibrary[] = "libnccl.so.2";
 // Part of the fingerprint. Raise this when a kernel changes the order or the arithmetic of a sum.
@@ -51,8 +51,8 @@ class CudaModule final : public DeviceModule {
   Result<void*> allocate_for_peers(size_t bytes) override;
   void release(void* memory) override;
   uint64_t allocated_bytes() const override { return allocated_bytes_; }
-  void pin(void* memory, size_t bytes) override;
-  void unpin(void* memory) override;
+  void pin(void* memory, size_t bytes) override { cuda::pin(device_, memory, bytes); }
+  void unpin(void* memory) override { cuda::unpin(device_, memory); }
   Result<std::unique_ptr<DeviceComm>> open_comm(GradientBuffer& buffer,
                                                 DeviceCommOptions options) override;
   std::string comm_library() const override { return nccl_version_; }
@@ -226,16 +226,6 @@ void CudaModule::release(void* memory) {
   } else if (host_memory_.erase(memory) > 0) {
     (void)cudaFreeHost(memory);
   }
-}
-
-// A system that allows no more locked memory copies more slowly, and as rightly.
-void CudaModule::pin(void* memory, size_t bytes) {
-  if (reinterpret_cast<uintptr_t>(memory) % kPageBytes != 0 || !here().is_ok()) return;
-  cuda::drop_error(cudaHostRegister(memory, bytes, cudaHostRegisterDefault));
-}
-
-void CudaModule::unpin(void* memory) {
-  cuda::drop_error(cudaHostUnregister(memory));
 }
 
 Result<std::unique_ptr<DeviceComm>> CudaModule::open_comm(GradientBuffer& buffer,

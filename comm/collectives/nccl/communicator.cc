@@ -41,18 +41,25 @@ Status Communicator::init(const ncclUniqueId& id, uint32_t rank, uint32_t world)
 // NCCL writes the window's handle while the call is in progress.
 Status Communicator::register_window(void* data, size_t bytes) {
   LOCKSTEP_RETURN_IF_ERROR(health());
-  return settle(api_.register_window(comm_, data, bytes, &window_, NCCL_WIN_COLL_SYMMETRIC),
-                "map the memory for sums on all GPUs of a node");
+  has_loose_group_ = true;
+  const Status status =
+      settle(api_.register_window(comm_, data, bytes, &window_, NCCL_WIN_COLL_SYMMETRIC),
+             "map the memory for sums on all GPUs of a node");
+  has_loose_group_ = !status.is_ok();
+  return status;
 }
 
 Status Communicator::group(const std::function<ncclResult_t(ncclComm_t)>& enqueue) {
   LOCKSTEP_RETURN_IF_ERROR(health());
   ncclResult_t result = api_.group_start();
   if (result != ncclSuccess) return error(result, "begin a group of transfers");
+  has_loose_group_ = true;
   const ncclResult_t inside = enqueue(comm_);
   result = api_.group_end();  // also after an error: a group is open
   if (inside != ncclSuccess && inside != ncclInProgress) return error(inside, "enqueue a transfer");
-  return settle(result, "enqueue transfers");
+  const Status status = settle(result, "enqueue transfers");
+  has_loose_group_ = !status.is_ok();
+  return status;
 }
 
 Status Communicator::health() const {
@@ -65,10 +72,10 @@ Status Communicator::health() const {
 }
 
 // Revoking keeps what peers may have mapped until all ranks of the node have stopped. Aborting
-// frees it at once.
+// frees it at once; the driver keeps what a peer has mapped until the peer unmaps it.
 void Communicator::stop() noexcept {
   if (comm_ == nullptr || state_ == State::kStopped || state_ == State::kBroken) return;
-  if (state_ != State::kReady || api_.revoke == nullptr) {
+  if (state_ != State::kReady || api_.revoke == nullptr || has_loose_group_) {
     state_ = State::kStopped;
     (void)api_.abort(std::exchange(comm_, nullptr));
     return;

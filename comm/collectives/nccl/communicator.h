@@ -2,8 +2,8 @@
 // answers "in progress", and each wait watches the deadline and whether the generation is closed.
 //
 //   init ─▶ ready ─▶ stop: nothing of it runs any more ─▶ free
-//      └───────────────────┴─ ncclCommAbort: both at once, if the library cannot revoke, or the
-//                             communicator never got ready
+//      └───────────────────┴─ ncclCommAbort: both at once, if the library cannot revoke, the
+//                             communicator never got ready, or its last group has not ended well
 //
 // INVARIANTS
 //  M1 NCCL frees it exactly once. The destructor stops and frees what has not ended, so a failed
@@ -12,6 +12,8 @@
 //     aborted kernel still advances its neighbours' counters, so neighbours may finish with
 //     garbage. They apply nothing of it: this rank has not agreed to the step (README.md).
 //  M3 After stop(), NCCL reads and writes none of the memory it was given.
+//  M4 No communicator is revoked whose last group failed or is under way: NCCL 2.28.9 frees that
+//     group's job, and completes it later.
 //
 // Thread-safety: one thread at a time, which also calls the functions of `Wait`. stop() and free()
 // block as long as NCCL does, so they belong on a side thread.
@@ -81,6 +83,7 @@ class Communicator {
   const Wait wait_;
   ncclComm_t comm_ = nullptr;  // null: not begun, or freed
   State state_ = State::kNew;
+  bool has_loose_group_ = false;   // the last group, or the window, has not ended well
   ncclWindow_t window_ = nullptr;  // null: none
 };
 

@@ -1,0 +1,18 @@
+// Pages of the host that copies of one GPU may use directly.
+//
+// CUDA takes the device from the calling thread, and makes a context on it: hundreds of MiB. So
+// both calls set the device first, and a thread that has never used CUDA makes none on device 0.
+//
+// Thread-safety: any thread.
+#pragma once
+
+#include <cstddef>
+
+namespace lockstep::cuda {
+
+// Memory without pages of its own stays as it is. So does all memory where the system allows no
+// more locked memory: it copies more slowly, and as rightly.
+void pin(int device, void* memory, size_t bytes);
+void unpin(int device, void* memory);
+
+}  // namespace lockstep::cuda
