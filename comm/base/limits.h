@@ -181,7 +181,10 @@ inline constexpr size_t kManifestRecordsBytes = 4 * kMib;  // in one checkpoint 
 inline constexpr uint32_t kDeviceLeaves = 128;
 
 // The GPUs' connection
-inline constexpr int kNcclSpinUs = 200;       // a wait for NCCL spins for so long at first,
+inline constexpr int kNcclSpinUs = 200;  // a wait for NCCL spins for so long at first,
+// Thread blocks of a kernel of NCCL, each with a multiprocessor that backward does not have, and
+// channels to a peer.
+inline constexpr int kNcclBlocks = 16;
 inline constexpr int kNcclPollUs = 50;        // then sleeps between two looks
 inline constexpr uint32_t kNcclConnects = 3;  // failed ones between the same members in a row
 inline constexpr int kNcclLookMs = 100;       // between two looks at a call that may be stuck
@@ -192,14 +195,20 @@ inline constexpr int64_t kNcclEndMs = 5'000;  // to end a connection where the h
 inline constexpr uint32_t kUpdateGroups = 8;
 
 // comm.backend auto
-inline constexpr int kDeviceTrialMs = 20'000;  // to connect the GPUs and sum one bucket
+inline constexpr int kDeviceTrialMs = 20'000;   // to connect the GPUs and sum one bucket
+inline constexpr int kDeviceTrialRankMs = 250;  // more for each rank
+inline constexpr uint64_t kDeviceTrialElements = 8 * 1024 * 1024;
 
 // train.global_batch auto
 inline constexpr uint64_t kAutoSlotSamples = 1'024;  // the largest slot that a worker tries
 inline constexpr uint64_t kAutoMemoryPercent = 80;  // share of the free memory that a step may take
 inline constexpr uint64_t kNcclBytes = 512 * kMib;  // of a GPU, whatever the world
-inline constexpr uint64_t kNcclPeerBytes = 16 * kMib;  // of a GPU, for each peer
-inline constexpr int64_t kAutoTrialsMs = 30'000;       // all trials: workers wait for each other
+// Of a GPU, for each peer: of its own node, to which up to 32 channels of 10 MiB lead (a site may
+// raise kNcclBlocks by NCCL_MAX_CTAS); and of another one.
+inline constexpr uint64_t kNcclPeerBytes = 320 * kMib;
+inline constexpr uint64_t kNcclFarPeerBytes = 16 * kMib;
+inline constexpr uint32_t kNcclRingPeers = 2;     // of its node, to which fast sums connect a GPU
+inline constexpr int64_t kAutoTrialsMs = 30'000;  // all trials: workers wait for each other
 inline constexpr size_t kSystemFileBytes = 64 * kKib;  // a file below /proc or /sys
 
 // Metrics of ranks

@@ -116,6 +116,27 @@ TEST_F(NcclCollectiveTest, ExactHasTheBitsOfTheTreeOverSeveralSteps) {
   }
 }
 
+// What train.global_batch auto leaves free is enough for NCCL (largest_slot.h).
+TEST_F(NcclCollectiveTest, ConnectionsTakeNoMoreMemoryThanIsKeptForThem) {
+  constexpr uint32_t kRanks = 8;
+  for (const Numerics numerics : {Numerics::kExact, Numerics::kFast}) {
+    workers.clear();
+    FakeNccl::get().reset();
+    make(kRanks, kRanks, numerics, kRanks);
+    fill(0);
+    const uint32_t peers = numerics == Numerics::kExact ? kRanks - 1 : limits::kNcclRingPeers;
+    run_ranks(kRanks, [&](uint32_t r) {
+      ASSERT_TRUE(step(r, 0).is_ok());
+      ASSERT_TRUE(workers[r]->collective->wait_for_sums().is_ok());
+      EXPECT_LE(FakeNccl::get().most_taken(static_cast<int>(r)),
+                limits::kNcclBytes + peers * limits::kNcclPeerBytes);
+      // A site may take back our bound (NCCL_MAX_CTAS), so what is kept is for all channels.
+      EXPECT_EQ(FakeNccl::get().most_taken(static_cast<int>(r)),
+                FakeNccl::kInitBytes + peers * limits::kNcclBlocks * FakeNccl::kChannelBytes);
+    });
+  }
+}
+
 // Rank 1 has no sample, and still has its say in the control section.
 TEST_F(NcclCollectiveTest, FastSumsTheSameValuesInAnyOrder) {
   make(3, 3, Numerics::kFast, 3);

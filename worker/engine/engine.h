@@ -116,7 +116,8 @@ class Engine {
   // For a job with train.global_batch auto: finds the samples of the largest slot that fits, by
   // trials (largest_slot.h). The trials leave the state as it was. kConfig if not even the smallest
   // slot fits.
-  virtual Result<uint64_t> largest_slot(MemoryMeter& meter) = 0;
+  // `workers_here`: of the run on this node, with this one.
+  virtual Result<uint64_t> largest_slot(MemoryMeter& meter, uint32_t workers_here) = 0;
   // Sets the global batch of a job with train.global_batch auto. kConfig as in create(). Call once,
   // before any generation.
   virtual Status set_global_batch(uint64_t samples) = 0;

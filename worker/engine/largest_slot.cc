@@ -34,12 +34,15 @@ uint64_t usable_bytes(const SlotSearch& search) {
   return share - std::min(share, search.reserved_bytes);
 }
 
-uint64_t nccl_bytes(uint32_t workers, uint32_t slots, uint64_t bucket_bytes) {
-  if (workers <= 1) return 0;
+uint64_t nccl_bytes(const NcclPeers& peers, uint32_t slots, uint64_t bucket_bytes) {
+  if (peers.workers <= 1) return 0;
   constexpr uint64_t kStages = 3;
   const uint64_t partials = std::bit_width(std::max(slots, 1u));
-  return limits::kNcclBytes + limits::kNcclPeerBytes * (workers - 1) +
-         kStages * partials * bucket_bytes;
+  const uint32_t others = peers.workers - 1;
+  const uint32_t here = std::min(others, std::max(peers.workers_here, 1u) - 1);
+  const uint32_t near = peers.is_exact ? here : std::min(here, limits::kNcclRingPeers);
+  return limits::kNcclBytes + limits::kNcclPeerBytes * near +
+         limits::kNcclFarPeerBytes * (others - near) + kStages * partials * bucket_bytes;
 }
 
 uint64_t largest_bucket(std::span<const uint64_t> tensor_bounds, uint64_t bucket_bytes) {

@@ -78,7 +78,7 @@ Status ScriptEngine::start_afresh() {
           "a new one takes its place"};
 }
 
-Result<uint64_t> ScriptEngine::largest_slot(MemoryMeter&) {
+Result<uint64_t> ScriptEngine::largest_slot(MemoryMeter&, uint32_t) {
   return not_with_a_script("train.global_batch auto");
 }
 

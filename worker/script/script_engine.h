@@ -87,7 +87,7 @@ class ScriptEngine final : public Engine, private SlotComputer {
   Step applied_steps() const override { return applied_; }
   Status start_afresh() override;
   bool is_afresh() const override { return !has_changed_; }
-  Result<uint64_t> largest_slot(MemoryMeter& meter) override;
+  Result<uint64_t> largest_slot(MemoryMeter& meter, uint32_t workers_here) override;
   Status set_global_batch(uint64_t samples) override;
   Status begin_generation(const GenerationView& view, StepGate gate) override;
   void end_generation() override;

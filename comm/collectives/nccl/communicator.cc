@@ -11,6 +11,7 @@ constexpr int kRevokeDefault = 0;  // NCCL_REVOKE_DEFAULT, which older headers l
 ncclConfig_t non_blocking() {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
+  config.maxCTAs = limits::kNcclBlocks;
   return config;
 }
 

@@ -25,7 +25,7 @@ TEST(TrialStep, LeavesTheGeneratorThatAScriptDrawsFromAsItWas) {
   const at::Tensor numbers = generator.get_state();
   const std::string state = testing::state_bytes(**engine, true);
   const auto meter = make_host_meter(1);
-  const auto found = (*engine)->largest_slot(*meter);
+  const auto found = (*engine)->largest_slot(*meter, 1);
   ASSERT_TRUE(found.is_ok()) << found.status().message();
   EXPECT_EQ(*found, 32u);
   EXPECT_TRUE(at::equal(generator.get_state(), numbers));

@@ -58,7 +58,7 @@ TEST(TrialStep, LeavesParametersMomentsStatisticsAndGeneratorBitwiseAsTheyWere) 
     const at::Tensor numbers = generator.get_state();
     const std::string state = testing::state_bytes(**engine, true);
     PlantedMeter meter(100);
-    const auto found = (*engine)->largest_slot(meter);
+    const auto found = (*engine)->largest_slot(meter, 1);
     ASSERT_TRUE(found.is_ok()) << found.status().message();
     EXPECT_EQ(*found, 32u);  // 200 samples in 4 slots
     EXPECT_GT(meter.trials(), 3u);
@@ -77,7 +77,7 @@ TEST(TrialStep, AnEngineThatHasTriedTrainsToTheBitsOfOneThatHasNot) {
   LoopbackWorld world(open(job), *dataset, even_runs(4, 2));
   for (uint32_t rank = 0; rank < 2; ++rank) {
     PlantedMeter meter(rank + 2);  // one rank has more room
-    const auto found = world.engine(rank).largest_slot(meter);
+    const auto found = world.engine(rank).largest_slot(meter, 1);
     ASSERT_TRUE(found.is_ok()) << found.status().message();
     EXPECT_EQ(*found, rank == 0 ? 2u : 4u);
     ASSERT_TRUE(world.engine(rank).set_global_batch(32).is_ok());
@@ -99,7 +99,7 @@ TEST(TrialStep, ASlotForWhichTheDeviceHasNoMemoryDoesNotFit) {
     // A stage on the device and one on the host, twice; losses and the table are small.
     module.bytes_left = 4 * fits * kSample + fits * kSample;
     PlantedMeter meter(100);
-    const auto found = (*engine)->largest_slot(meter);
+    const auto found = (*engine)->largest_slot(meter, 1);
     ASSERT_TRUE(found.is_ok()) << found.status().message();
     EXPECT_EQ(*found, fits);
     ASSERT_TRUE((*engine)->set_global_batch(4 * fits).is_ok());
@@ -113,7 +113,7 @@ TEST(TrialStep, ADeviceWithoutMemoryForTheSmallestSlotIsRefused) {
   ASSERT_TRUE(engine.is_ok()) << engine.status().message();
   module.bytes_left = 0;
   PlantedMeter meter(100);
-  EXPECT_THAT((*engine)->largest_slot(meter).status(),
+  EXPECT_THAT((*engine)->largest_slot(meter, 1).status(),
               FailsWith(Code::kConfig, Names("train.global_batch"), Advises("smaller model")));
 }
 
@@ -132,6 +132,7 @@ class FreeMeter final : public MemoryMeter {
 // What is kept free beside steps, to 4 MiB: this small model itself takes less.
 TEST(TrialStep, WhereNcclMaySumRoomIsLeftForItsBuffersAndStages) {
   constexpr uint32_t kWorkers = 4;
+  constexpr uint32_t kWorkersHere = 3;
   const auto dataset = make_patterns(200);
   const auto fits = [&](const std::string& backend, double bucket_mb, uint64_t usable) {
     wire::JobSpec job = open(small_job("mlp"));
@@ -142,12 +143,13 @@ TEST(TrialStep, WhereNcclMaySumRoomIsLeftForItsBuffersAndStages) {
     auto engine = make_engine(job, *dataset, nullptr, &module);
     EXPECT_TRUE(engine.is_ok()) << engine.status().message();
     FreeMeter meter(usable / limits::kAutoMemoryPercent * 100);
-    return (*engine)->largest_slot(meter).is_ok();
+    return (*engine)->largest_slot(meter, kWorkersHere).is_ok();
   };
   EXPECT_TRUE(fits("host", 0, 4 * kMib));
   for (const std::string backend : {"nccl", "auto"}) {
     for (const uint64_t bucket_mb : {0u, 8u}) {
-      const uint64_t kept = nccl_bytes(kWorkers, 4, (bucket_mb == 0 ? 32 : bucket_mb) * kMib);
+      const uint64_t kept = nccl_bytes({kWorkers, kWorkersHere, /*is_exact=*/true}, 4,
+                                       (bucket_mb == 0 ? 32 : bucket_mb) * kMib);
       EXPECT_FALSE(fits(backend, static_cast<double>(bucket_mb), kept)) << backend;
       EXPECT_TRUE(fits(backend, static_cast<double>(bucket_mb), kept + 4 * kMib)) << backend;
     }
@@ -159,7 +161,7 @@ TEST(TrialStep, ThisMachinesOwnMemoryHoldsASmallStep) {
   auto engine = make_engine(open(small_job("mlp")), *dataset);
   ASSERT_TRUE(engine.is_ok());
   const auto meter = make_host_meter(1);
-  const auto found = (*engine)->largest_slot(*meter);
+  const auto found = (*engine)->largest_slot(*meter, 1);
   ASSERT_TRUE(found.is_ok()) << found.status().message();
   EXPECT_EQ(*found, 32u);
 }

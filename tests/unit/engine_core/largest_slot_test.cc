@@ -159,10 +159,18 @@ TEST_F(AvailableMemory, ASystemThatDoesNotSayIsAnError) {
 
 TEST(LargestSlot, NcclsBuffersAndStagesAreReservedWhereThereArePeers) {
   constexpr uint64_t kBucket = 1 << 20;
-  EXPECT_EQ(nccl_bytes(1, 64, kBucket), 0u);
-  EXPECT_GE(nccl_bytes(2, 2, kBucket), limits::kNcclBytes + limits::kNcclPeerBytes + kBucket);
-  EXPECT_EQ(nccl_bytes(9, 8, kBucket) - nccl_bytes(8, 8, kBucket), limits::kNcclPeerBytes);
-  EXPECT_GT(nccl_bytes(8, 64, kBucket), nccl_bytes(8, 8, kBucket));  // more partials at a time
+  EXPECT_EQ(nccl_bytes({1, 1}, 64, kBucket), 0u);
+  EXPECT_GE(nccl_bytes({2, 2}, 2, kBucket), limits::kNcclBytes + limits::kNcclPeerBytes + kBucket);
+  // One more on this node, one more on another.
+  EXPECT_EQ(nccl_bytes({9, 8}, 8, kBucket) - nccl_bytes({8, 7}, 8, kBucket),
+            limits::kNcclPeerBytes);
+  EXPECT_EQ(nccl_bytes({9, 8}, 8, kBucket) - nccl_bytes({8, 8}, 8, kBucket),
+            limits::kNcclFarPeerBytes);
+  EXPECT_GT(nccl_bytes({8, 8}, 64, kBucket), nccl_bytes({8, 8}, 8, kBucket));  // more partials
+  // Around a ring only the neighbours.
+  EXPECT_EQ(nccl_bytes({8, 8, false}, 8, kBucket) - nccl_bytes({7, 7, false}, 8, kBucket),
+            limits::kNcclFarPeerBytes);
+  EXPECT_LE(limits::kNcclBytes + 7 * limits::kNcclPeerBytes, nccl_bytes({8, 8}, 1, kBucket));
 }
 
 TEST(LargestSlot, ABucketMayHoldATensorMoreThanItsSize) {

@@ -43,7 +43,7 @@ class CountingEngine final : public Engine {
     applied_ = 0;
     return Status::ok();
   }
-  Result<uint64_t> largest_slot(MemoryMeter&) override { return uint64_t{1}; }
+  Result<uint64_t> largest_slot(MemoryMeter&, uint32_t) override { return uint64_t{1}; }
   Status set_global_batch(uint64_t) override { return Status::ok(); }
 
   Status begin_generation(const GenerationView& view, StepGate gate) override {

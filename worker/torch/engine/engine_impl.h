@@ -66,7 +66,7 @@ class EngineImpl final : public Engine, private SlotComputer {
   const WeightTable* initial_weights() const override {
     return initial_weights_ ? &*initial_weights_ : nullptr;
   }
-  Result<uint64_t> largest_slot(MemoryMeter& meter) override;
+  Result<uint64_t> largest_slot(MemoryMeter& meter, uint32_t workers_here) override;
   Status set_global_batch(uint64_t samples) override;
   Status begin_generation(const GenerationView& view, StepGate gate) override;
   void end_generation() override;
@@ -110,7 +110,7 @@ class EngineImpl final : public Engine, private SlotComputer {
   // The search for the largest slot; trial_step.cc.
   Status trial_step(uint64_t samples);
   Status compute_trial(uint64_t samples);
-  uint64_t reserved_bytes();
+  uint64_t reserved_bytes(uint32_t workers_here);
 
   // Evaluation; evaluate.cc.
   Result<wire::EvalReport> run_evaluation();

@@ -49,14 +49,14 @@ Status nothing_fits(const std::string& what) {
 // but no memory before they are written, and a device gets them when it is alone or connected to
 // others (DeviceRegions), and one more for slots that are graphs. NCCL's buffers and stages. And on
 // the host the state, a copy of which is made for every checkpoint; on a device it is allocated.
-uint64_t EngineImpl::reserved_bytes() {
+uint64_t EngineImpl::reserved_bytes(uint32_t workers_here) {
   uint64_t bytes = (uint64_t{buffer_->regions()} + 1) * layout_.buffer.elements * sizeof(float);
   if (device_->graphs() != nullptr) bytes += device_->graphs()->bytes();
   if (device_->transfer() != nullptr &&
       (job_.comm().backend() == "nccl" || job_.comm().backend() == "auto"))
-    bytes +=
-        nccl_bytes(job_.cluster().workers(), shape_.slots,
-                   largest_bucket(tensor_bounds(), bucket_bytes(job_.comm(), /*nccl_sums=*/true)));
+    bytes += nccl_bytes(
+        {job_.cluster().workers(), workers_here, job_.comm().numerics() != "fast"}, shape_.slots,
+        largest_bucket(tensor_bounds(), bucket_bytes(job_.comm(), /*nccl_sums=*/true)));
   if (device_->transfer() != nullptr) return bytes;
   for (const StateTensor& tensor : state_->tensors()) bytes += 2 * tensor.bytes;
   return bytes;
@@ -92,7 +92,7 @@ Status EngineImpl::trial_step(uint64_t samples) {
   return compute_trial(samples);
 }
 
-Result<uint64_t> EngineImpl::largest_slot(MemoryMeter& meter) try {
+Result<uint64_t> EngineImpl::largest_slot(MemoryMeter& meter, uint32_t workers_here) try {
   LOCKSTEP_RETURN_IF_ERROR(device_->to_device());
   SlotSearch search;
   const BatchRange range = model_->training_batches();
@@ -100,7 +100,7 @@ Result<uint64_t> EngineImpl::largest_slot(MemoryMeter& meter) try {
   if (model_->layout().batch_norm_values == 1 && search.smallest == 1) search.smallest = 2;
   if (search.smallest > range.max) search.smallest = range.max;
   search.largest = std::min({limits::kAutoSlotSamples, shape_.samples / shape_.slots, range.max});
-  search.reserved_bytes = reserved_bytes();
+  search.reserved_bytes = reserved_bytes(workers_here);
   // Loads what only the first step needs, libraries above all, before anything is measured.
   const Status first = trial_step(search.smallest);
   if (first.code() == Code::kNoMemory) return nothing_fits(first.message());

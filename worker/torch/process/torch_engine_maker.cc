@@ -48,7 +48,8 @@ Result<uint64_t> TorchEngineMaker::measure_largest_slot(const EngineMakerHost& h
   if (host.job.train().global_batch() != 0) return uint64_t{0};
   const uint32_t sharing = host.job.comm().backend() == "nccl" ? 1 : host.options.workers_here;
   LOCKSTEP_ASSIGN_OR_RETURN(const auto meter, make_meter(gpu_.get(), sharing));
-  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t largest, engine_->largest_slot(*meter));
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t largest,
+                            engine_->largest_slot(*meter, host.options.workers_here));
   host.logger.info("largest_slot", "train.global_batch auto: the largest slot that fits here",
                    {{"samples", largest}});
   return largest;
