@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-constexpr uint64_t kTrialElements = 65'536;  // at most; several slices for each rank
+constexpr uint64_t kPeriod = 65'521;  // of the values; a prime, and no slice begins at a multiple
 
 // An answer on its way to all ranks.
 struct Answer {
@@ -23,6 +23,7 @@ struct Answer {
   char slice[64] = {};     //
   char library[32] = {};   // its version
   uint32_t was_tried = 0;  // 1: `why` is of a trial, and says itself whose failure it is
+  uint32_t is_late = 0;    // 1: `why` is a time-out
 };
 
 template <size_t N>
@@ -58,6 +59,13 @@ std::string failure_among(const std::vector<Answer>& all, const DeviceGeneration
   for (size_t rank = 0; rank < all.size(); ++rank)
     if (all[rank].why[0] != '\0') return named(rank, in) + ": " + all[rank].why;
   return "";
+}
+
+// Whether what failed is that some were not done in time.
+bool is_only_late(const std::vector<Answer>& all) {
+  return std::all_of(all.begin(), all.end(), [](const Answer& answer) {
+    return answer.why[0] == '\0' || answer.is_late == 1;
+  });
 }
 
 // Which two ranks compute on one device. Empty: none, as far as the ranks know.
@@ -154,10 +162,11 @@ class Tried final : public Forwarding<DeviceCollective> {
 // The same on every rank, and small enough that whole numbers never round.
 std::vector<float> values_of(uint32_t rank, uint64_t elements, bool is_exact) {
   std::vector<float> values(elements);
-  for (uint64_t i = 0; i < elements; ++i) {
+  for (uint64_t i = 0; i < std::min(elements, kPeriod); ++i) {
     const auto whole = static_cast<float>(stream_value(rank + 1, i) % 2001) - 1000.0f;
     values[i] = is_exact ? whole * 1e-3f : whole;
   }
+  for (uint64_t i = kPeriod; i < elements; ++i) values[i] = values[i - kPeriod];
   return values;
 }
 
@@ -199,9 +208,12 @@ Result<DeviceTrial::Connection> DeviceTrial::connect(DeviceGeneration next) {
   Connection made;
   if (why.empty()) {
     LOCKSTEP_ASSIGN_OR_RETURN(made, attempt(std::move(next)));
-    why = why_;
+    why = why_.empty() ? late_why_ + "; the next generation tries once more" : why_;
   }
-  if (made != nullptr) has_summed_ = true;
+  if (made != nullptr) {
+    has_summed_ = true;
+    has_timed_out_ = false;
+  }
   note(made != nullptr ? "comm.backend auto: the GPUs sum over NCCL; a bucket that they summed has "
                          "the host's bits"
                        : "comm.backend auto: the host sums gradients, because NCCL cannot: " + why);
@@ -215,10 +227,12 @@ void DeviceTrial::note(const std::string& what) {
 
 Result<DeviceTrial::Connection> DeviceTrial::attempt(DeviceGeneration next) {
   const DeviceGeneration asked = next;
-  const auto trial = std::make_shared<Trial>(*next.control, parts_.clock, parts_.limit_ms,
-                                             std::move(next.is_closed));
+  const int ranks = static_cast<int>(next.control->world_size());
+  const int limit_ms = parts_.limit_ms + ranks * parts_.rank_limit_ms;
+  const auto trial =
+      std::make_shared<Trial>(*next.control, parts_.clock, limit_ms, std::move(next.is_closed));
   next.control = &trial->control;
-  next.deadline_ms = std::min(next.deadline_ms, parts_.limit_ms);
+  next.deadline_ms = std::min(next.deadline_ms, limit_ms);
   next.is_closed = [trial] { return trial->is_over(); };  // keeps the trial as long as its waits
 
   // Whether `found` is ok on all ranks. V3: an error that is not about the devices is an error.
@@ -226,7 +240,7 @@ Result<DeviceTrial::Connection> DeviceTrial::attempt(DeviceGeneration next) {
     if (!found.is_ok() && trial->by_session()) return found;
     LOCKSTEP_RETURN_IF_ERROR(trial->control.broken());
     if (!found.is_ok() && trial->is_late())
-      found = {Code::kTimeout, "not done after " + std::to_string(parts_.limit_ms) + " ms"};
+      found = {Code::kTimeout, "not done after " + std::to_string(limit_ms) + " ms"};
     if (is_lasting(found.code()) && !has_summed_ && parts_.remember)
       parts_.remember(found.message());
     return all_agree(asked, found);
@@ -247,10 +261,14 @@ Result<DeviceTrial::Connection> DeviceTrial::attempt(DeviceGeneration next) {
 Result<bool> DeviceTrial::all_agree(const DeviceGeneration& in, const Status& mine) {
   Answer answer;
   if (!mine.is_ok()) put(mine.message().empty() ? "failed" : mine.message(), answer.why);
+  answer.is_late = mine.code() == Code::kTimeout ? 1 : 0;
   LOCKSTEP_ASSIGN_OR_RETURN(const auto all, gather(*in.control, in.generation, answer));
-  const std::string why = failure_among(all, in);
-  if (why_.empty()) why_ = why;
-  return why.empty();
+  late_why_ = failure_among(all, in);
+  if (late_why_.empty()) return true;
+  const bool tries_again = is_only_late(all) && !has_timed_out_;
+  has_timed_out_ = tries_again;
+  if (!tries_again) why_ = std::exchange(late_why_, "");
+  return false;
 }
 
 Status DeviceTrial::sum_one_bucket(DeviceCollective& devices, Generation generation) {
@@ -258,16 +276,19 @@ Status DeviceTrial::sum_one_bucket(DeviceCollective& devices, Generation generat
   std::vector<SlotRun> runs;
   for (uint32_t r = 0; r < world; ++r) runs.push_back({r, r + 1});
   const StepMerge merge = make_step_merge(runs, world, std::vector<bool>(world, true));
-  const uint64_t elements = std::min(parts_.buffer->layout().gradients, kTrialElements);
+  const uint64_t elements =
+      std::min(parts_.buffer->layout().gradients, limits::kDeviceTrialElements);
+  const uint64_t period = std::min(elements, kPeriod);
   std::vector<std::vector<float>> values;
-  for (uint32_t r = 0; r < world; ++r) values.push_back(values_of(r, elements, parts_.is_exact));
-  std::vector<float> expected(elements);
+  for (uint32_t r = 0; r < world; ++r) values.push_back(values_of(r, period, parts_.is_exact));
+  std::vector<float> expected(period);
   sum_slice(
-      merge, elements, {0, elements}, [&](const Leaf& leaf) { return values[leaf.rank].data(); },
+      merge, period, {0, period}, [&](const Leaf& leaf) { return values[leaf.rank].data(); },
       expected.data());
 
   std::vector<float> found(elements);
-  const Status status = exchange(devices, generation, merge, values[devices.rank()], found);
+  const Status status = exchange(devices, generation, merge,
+                                 values_of(devices.rank(), elements, parts_.is_exact), found);
   // What lies between parameters is zero for good, and no backward writes there.
   const std::vector<float> zeros(elements);
   const uint32_t region = merge.ranks[devices.rank()].partials.front().region;
@@ -277,10 +298,10 @@ Status DeviceTrial::sum_one_bucket(DeviceCollective& devices, Generation generat
   LOCKSTEP_RETURN_IF_ERROR(parts_.memory.upload(parts_.buffer->result(), zeros));
   for (uint64_t i = 0; i < elements; ++i) {
     // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): bits
-    if (std::memcmp(&found[i], &expected[i], sizeof(float)) == 0) continue;
+    if (std::memcmp(&found[i], &expected[i % period], sizeof(float)) == 0) continue;
     return {Code::kInternal, "element " + std::to_string(i) + " of a trial sum is " +
                                  std::to_string(found[i]) + ", not the host's " +
-                                 std::to_string(expected[i])};
+                                 std::to_string(expected[i % period])};
   }
   return Status::ok();
 }

@@ -4,17 +4,20 @@
 //    └───────────────────────┴───────────────────────────┴──────▶ the host sums
 //
 // Each question is an all_gather over the host's Collective, so all members of a generation take
-// the same way. The bucket's values are made up, and every rank knows the values of all: it adds
-// them itself, along the tree, and compares bit by bit. Values of fast numerics are whole numbers,
-// whose sum is the same in any order.
+// the same way. The bucket is as large as a step's: a library moves small ones in other ways. Its
+// values are made up, and every rank knows the values of all: it adds them itself, along the tree,
+// and compares bit by bit. They repeat with a prime period, so one period is enough to add. Values
+// of fast numerics are whole numbers, whose sum is the same in any order.
 //
 // INVARIANTS
-//  V1 A trial ends within `limit_ms`, and touches the host's Collective by its questions only: the
+//  V1 A trial ends within the limit, which grows with the world, and touches the host's Collective
+//  by its questions only: the
 //     abort of a device's connection does not reach it.
 //  V2 After a failure there is no other trial in this process, nor in a generation with one member
 //     that knows of it. So a failure costs its time once in a run. A failure that a new process
 //     would meet again is given to `remember`: wrong bits, and errors of this rank's own device,
-//     before any trial was right.
+//     before any trial was right. A time-out alone may be the moment's: the next generation tries
+//     once more.
 //  V3 A generation that is closed meanwhile, or a broken host's Collective, says nothing of the
 //     devices: connect() returns the error, and the next generation tries.
 //  V4 Ranks that do not fit do not try: two share a device, one has nothing to connect, or two have
@@ -58,7 +61,8 @@ class DeviceTrial {
     DeviceMemory memory;
     bool is_exact = true;
     const Clock& clock;
-    int limit_ms = limits::kDeviceTrialMs;
+    int limit_ms = limits::kDeviceTrialMs;           // and for each rank
+    int rank_limit_ms = limits::kDeviceTrialRankMs;  // so much more
     DevicePlace place;
     std::string library;                                   // its version
     std::function<void(const std::string&)> note;          // gets the outcome, when it changes
@@ -85,8 +89,10 @@ class DeviceTrial {
 
   const Parts parts_;
   std::string own_why_;  // why this rank has nothing to connect; empty: it has
-  std::string why_;      // which rank failed in a trial, and why; empty: none
+  std::string why_;      // which rank failed in a trial, and why; empty: none, or it is tried again
+  std::string late_why_;  // of a trial that is tried again
   bool has_summed_ = false;
+  bool has_timed_out_ = false;  // in the last trial, and in nothing else
   std::string noted_;
 };
 

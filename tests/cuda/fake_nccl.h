@@ -99,6 +99,7 @@ class FakeNccl {
   int never_ready = -1;
   int gets_wrong_bit = -1;
   int loses_data = -1;
+  size_t wrong_from_bytes = 0;  // only what is as long gets it
   bool makes_no_id = false;
   int cannot_map = -1;      // this rank fails before it has spoken to its peers
   bool notices_end = true;  // a rank that waits for a window of a rank that has ended

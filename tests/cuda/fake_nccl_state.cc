@@ -22,6 +22,7 @@ void FakeNccl::reset() {
   outcome = ncclSuccess;
   cannot_init = never_ready = gets_wrong_bit = loses_data = -1;
   cannot_map = -1;
+  wrong_from_bytes = 0;
   notices_end = has_windows = true;
   makes_no_id = false;
   forget_rings();

@@ -72,7 +72,8 @@ void receive_end(Side& side, void* data, size_t bytes, int peer, bool is_registe
                          named(peer) + " sends " + std::to_string(bytes) + " bytes from " +
                              kind_of(message.is_registered) + " memory, " + named(side.rank) +
                              " receives them into " + kind_of(is_registered) + " memory");
-  if (side.rank == FakeNccl::get().gets_wrong_bit) message.bytes[0] ^= std::byte{1};
+  if (side.rank == FakeNccl::get().gets_wrong_bit && bytes >= FakeNccl::get().wrong_from_bytes)
+    message.bytes[0] ^= std::byte{1};
   std::memcpy(data, message.bytes.data(), bytes);
   queue.pop_front();
 }
