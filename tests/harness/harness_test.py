@@ -12,6 +12,7 @@ import harness
 from harness import DEADLINE_S, LockstepTest, Run
 from patch_of_code import code_of
 from ports import held_port
+from preloaded import run_code
 
 HERE = pathlib.Path(__file__).resolve().parent
 IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM)
@@ -131,6 +132,20 @@ class PatchOfCode(unittest.TestCase):
         self.assertEqual(list(code_of(moved + names + include)), [])
         self.assertEqual(list(code_of(moved + names + include + code + gone + moved)), names + code)
         self.assertEqual(list(code_of(names + code + names + code)), 2 * (names + code))
+
+
+class Preloaded(unittest.TestCase):
+    def run_code(self, code):
+        done = run_code(sys.executable, code, HERE, ("json",))
+        return done.returncode, done.stdout, done.stderr.strip().splitlines()[-1:]
+
+    def test_programs_end_as_in_a_python_of_their_own(self):
+        self.assertEqual(self.run_code("import os\nname = 1\nprint(os.getcwd(), __name__)"),
+                         (0, f"{HERE} __main__\n", []))
+        self.assertEqual(self.run_code("print('before')\nname"),
+                         (1, "before\n", ["NameError: name 'name' is not defined"]))
+        self.assertEqual(self.run_code("import sys\nsys.exit(3)"), (3, "", []))
+        self.assertEqual(self.run_code("import os\nos.abort()"), (-6, "", []))
 
 
 if __name__ == "__main__":

@@ -5,13 +5,14 @@ import os
 import pathlib
 import signal
 import struct
-import subprocess
 import unittest
 
 from harness import LockstepTest, installed, scratch_directory
+from preloaded import run_code
 
 PYTHON = installed("models-python")
 SIDE = pathlib.Path(__file__).with_name("reference_side.py")
+MODULES = ("torch", "torch._dynamo", "torchvision", "transformers")
 
 
 def as_float32(value):
@@ -20,7 +21,9 @@ def as_float32(value):
 
 def side(*words):
     """What PyTorch's side prints."""
-    done = subprocess.run([PYTHON, SIDE, *map(str, words)], capture_output=True, text=True)
+    words = [str(SIDE), *map(str, words)]
+    done = run_code(PYTHON, f"import runpy, sys\nsys.argv = {words}\nsys.path[0] = {str(SIDE.parent)!r}\n"
+                            "runpy.run_path(sys.argv[0], run_name='__main__')", modules=MODULES)
     if done.returncode != 0:
         raise AssertionError(f"reference_side.py {words}: {done.stderr[-3000:]}")
     return json.loads(done.stdout)

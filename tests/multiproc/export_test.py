@@ -6,10 +6,10 @@ import pathlib
 import re
 import shutil
 import struct
-import subprocess
 import unittest
 
 from harness import ROOT, LockstepTest, installed, lockstep, synthetic_dataset
+from preloaded import run_code
 from weight_files import STILL, assert_same_weights, newest_weights, tensors_in, turned
 
 BLOCK = 16
@@ -67,8 +67,7 @@ class ExportTest(LockstepTest):
                           "(deploy/install_deps.sh --for tests): they loaded no weights")
         lines = re.search(r"```python\n(.*?)```", (target / "README.md").read_text(), re.S).group(1)
         given = "".join(f"{name} = {value!r}\n" for name, value in names.items())
-        done = subprocess.run([LIBRARIES, "-c", given + lines + code], cwd=target, text=True,
-                              capture_output=True)
+        done = run_code(LIBRARIES, given + lines + code, target, ("torch", "torchvision"))
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return float(done.stdout.split()[-1])
 

@@ -14,6 +14,7 @@ import unittest
 from array_files import table
 from harness import BIN, ROOT, installed, lockstep, synthetic_dataset
 from image_files import images
+from preloaded import run_code
 from trained_runs import TrainedRunsTest
 
 
@@ -56,8 +57,8 @@ class InputsByHand(TrainedRunsTest):
         _, shape, wanted = self.array(run.run_dir, data, "--logits", *words)
         exported = self.export(run)
         lines = re.search(r"```python\n(.*?)```", (exported / "README.md").read_text(), re.S).group(1)
-        done = subprocess.run([LIBRARIES, "-c", f"DATA = {str(data)!r}\n{lines}{BY_HAND}"],
-                              cwd=exported, text=True, capture_output=True)
+        done = run_code(LIBRARIES, f"DATA = {str(data)!r}\n{lines}{BY_HAND}", exported,
+                        ("torch", "torchvision.transforms"))
         self.assertEqual(done.returncode, 0, done.stderr)
         found = json.loads(done.stdout.splitlines()[-1])
         self.assertEqual((len(found), len(found[0])), shape)
