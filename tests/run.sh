@@ -162,17 +162,17 @@ build_tier() {
     failed_check 1 "cmake --preset release && cmake --build build/release"
 }
 
-# How many tests with real processes run at a time. Their processes mostly sleep: they wait for
-# leases, and the slots of long runs are slow (tests/harness/slow_slots.cc).
-at_a_time() { echo $(($(nproc) > 6 ? $(nproc) : 6)); }
+# at_a_time LEAST: how many tests with real processes run at a time. Their processes mostly sleep:
+# they wait for leases and launchers, and the slots of long runs are slow (tests/harness/slow_slots.cc).
+at_a_time() { echo $(($(nproc) > $1 ? $(nproc) : $1)); }
 
 # A third test beside two that compute: some mostly wait for a deadline.
 unit_tier() { ctest_tier "$1" release unit $(($(nproc) * 3 / 2)); }
 link_tier() { ctest_tier "$1" release link "$(nproc)"; }
 golden_tier() { ctest_tier "$1" release golden 1; }
 sim_tier() { ctest_tier "$1" release sim "$(nproc)"; }
-multiproc_tier() { ctest_tier "$1" release multiproc "$(at_a_time)" build/logs/flaky; }
-cluster_tier() { ctest_tier "$1" release cluster "$(at_a_time)" build/logs/flaky; }
+multiproc_tier() { ctest_tier "$1" release multiproc "$(at_a_time 8)" build/logs/flaky; }
+cluster_tier() { ctest_tier "$1" release cluster "$(at_a_time 10)" build/logs/flaky; }
 
 headers_tier() {
   if configure_and_build . release "$1" all_verify_interface_header_sets; then
