@@ -185,10 +185,11 @@ inline constexpr int kNcclSpinUs = 200;  // a wait for NCCL spins for so long at
 // Thread blocks of a kernel of NCCL, each with a multiprocessor that backward does not have, and
 // channels to a peer.
 inline constexpr int kNcclBlocks = 16;
-inline constexpr int kNcclPollUs = 50;        // then sleeps between two looks
-inline constexpr uint32_t kNcclConnects = 3;  // failed ones between the same members in a row
-inline constexpr int kNcclLookMs = 100;       // between two looks at a call that may be stuck
-inline constexpr int kNcclStuckLooks = 300;   // in a closed generation: then it is
+inline constexpr int kNcclPollUs = 50;           // then sleeps between two looks
+inline constexpr uint32_t kNcclConnects = 3;     // failed ones between the same members in a row
+inline constexpr uint32_t kNcclSumFailures = 3;  // of one rank's side, between the same members
+inline constexpr int kNcclLookMs = 100;          // between two looks at a call that may be stuck
+inline constexpr int kNcclStuckLooks = 300;      // in a closed generation: then it is
 inline constexpr int64_t kNcclEndMs = 5'000;  // to end a connection where the host sums after all
 
 // Groups of optimizer settings that one kernel takes

@@ -81,6 +81,7 @@ class FakeNccl {
 
   // From now on this rank finds that its communicator has failed, as others may not.
   void fail(int rank, ncclResult_t how);
+  void heal();  // new communicators are well again
   ncclResult_t outcome_of(int rank, ncclResult_t failed) const;
 
   // The memory of a rank's GPU that NCCL takes. False: there is not so much.

@@ -65,6 +65,11 @@ void FakeNccl::fail(int rank, ncclResult_t how) {
   failed_[rank] = how;
 }
 
+void FakeNccl::heal() {
+  std::lock_guard lock(mutex_);
+  failed_.clear();
+}
+
 ncclResult_t FakeNccl::outcome_of(int rank, ncclResult_t failed) const {
   std::lock_guard lock(mutex_);
   if (failed != ncclSuccess) return failed;

@@ -214,6 +214,31 @@ TEST_F(NcclContextTest, NcclThatFailsBetweenTheSameMembersAgainAndAgainIsAnError
               FailsWith(Code::kInternal, Says("3 times"), Advises("NCCL_DEBUG", "comm.backend")));
 }
 
+// X5. Rank 1's adapter fails, rank 0 finds a remote error, rank 2 nothing.
+TEST_F(NcclContextTest, ARankWhoseSideFailsUnderLoadAgainAndAgainIsNamedAndLeaves) {
+  Generation generation = 0;
+  const auto break_sums = [&](const std::vector<size_t>& who) {
+    start(++generation, who);
+    FakeNccl::get().fail(1, ncclSystemError);
+    FakeNccl::get().fail(0, ncclRemoteError);
+    for (const size_t w : {who[1], who[0]})
+      EXPECT_EQ(workers[w]->collective->wait_for_sums().status().code(), Code::kAborted);
+    if (who.size() > 2) {
+      EXPECT_TRUE(workers[who[2]]->collective->wait_for_sums().is_ok());
+    }
+    FakeNccl::get().heal();
+  };
+  break_sums({0, 1, 2});
+  break_sums({0, 1, 2});
+  break_sums({0, 1});  // other members
+  for (int i = 0; i < 3; ++i) break_sums({0, 1, 2});
+  const std::vector<Status> found = try_start(++generation, {0, 1, 2});
+  EXPECT_THAT(found[1], FailsWith(Code::kInternal, Says("3 times", "rank 1 (member 2)"),
+                                  Advises("network adapter", "NCCL_DEBUG")));
+  for (const size_t w : {0, 2}) EXPECT_THAT(found[w], FailsWith(Code::kAborted));
+  start(++generation, {0, 2});
+}
+
 TEST_F(NcclContextTest, AnOlderConnectionThatDoesNotEndIsAnErrorOfThisWorkerByTheDeadline) {
   start(1, {0});
   FakeNccl::get().hang(true);
@@ -236,7 +261,7 @@ TEST_F(NcclContextTest, AGenerationThatIsClosedWaitsForNoOlderConnection) {
   start(3, {0});
 }
 
-// X4. No wait of ours ends it, neither in connect() nor in a step.
+// X6. No wait of ours ends it, neither in connect() nor in a step.
 TEST_F(NcclContextTest, ACallThatDoesNotReturnIsToldOfOnceItsGenerationIsClosed) {
   for (const std::string function : {"init", "group_end"}) {
     std::promise<Status> told;

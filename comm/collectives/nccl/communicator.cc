@@ -63,12 +63,13 @@ Status Communicator::group(const std::function<ncclResult_t(ncclComm_t)>& enqueu
   return status;
 }
 
-Status Communicator::health() const {
+Status Communicator::health() {
   if (state_ != State::kReady) return {Code::kAborted, "the GPUs' connection has ended"};
   ncclResult_t state = ncclSuccess;
   const ncclResult_t result = api_.async_error(comm_, &state);
   if (result != ncclSuccess) return error(result, "ask for the state of the GPUs' connection");
   if (state == ncclSuccess || state == ncclInProgress) return Status::ok();
+  if (state == ncclSystemError) broke_here_ = true;
   return error(state, "exchange between GPUs");
 }
 

@@ -66,7 +66,10 @@ class Communicator {
   Status group(const std::function<ncclResult_t(ncclComm_t)>& enqueue);
 
   // The error of an earlier operation, if any, as init(). kAborted after stop().
-  Status health() const;
+  Status health();
+  // health() has found that this rank's own side failed, such as its network adapter. At its peers
+  // NCCL then finds a remote error, or nothing.
+  bool broke_here() const { return broke_here_; }
 
   // Ends whatever runs. No other call but free() may follow.
   void stop() noexcept;
@@ -83,6 +86,7 @@ class Communicator {
   const Wait wait_;
   ncclComm_t comm_ = nullptr;  // null: not begun, or freed
   State state_ = State::kNew;
+  bool broke_here_ = false;
   bool has_loose_group_ = false;   // the last group, or the window, has not ended well
   ncclWindow_t window_ = nullptr;  // null: none
 };

@@ -1,5 +1,6 @@
 #include "comm/collectives/nccl/nccl_context.h"
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -57,6 +58,7 @@ Result<std::unique_ptr<DeviceCollective>> NcclContext::connect(DeviceGeneration 
   watch_->begin_generation(closed.by_session);
   const CallWatch::Call call(*watch_, "connect the GPUs");
   Result<bool> is_made = false;
+  count_broken_sums(next);
   while (is_made.is_ok() && !*is_made) is_made = make_and_map(next, wait);
   if (!is_made.is_ok()) {
     next.control->abort();  // peers wait there
@@ -93,13 +95,42 @@ Result<bool> NcclContext::map_result(DeviceGeneration& next, const Wait& wait) {
   return is_mapped;
 }
 
+// X5. A peer's death changes the members, and may look like an own failure, too.
+void NcclContext::count_broken_sums(const DeviceGeneration& next) {
+  const bool is_same = next.members == summed_between_;
+  if (!is_same) broke_here_ = 0;
+  if (is_same && current_ && current_->broke_here() && broke_here_ < 255) ++broke_here_;
+  summed_between_ = next.members;
+}
+
+Status NcclContext::judge_broken_sums(const DeviceGeneration& next,
+                                      std::span<const std::byte> counts) {
+  const auto most = std::max_element(counts.begin(), counts.end());
+  const auto times = std::to_integer<uint32_t>(*most);
+  if (times < limits::kNcclSumFailures) return Status::ok();
+  broke_here_ = 0;
+  const auto rank = static_cast<uint32_t>(most - counts.begin());
+  const std::string what = "sums over NCCL failed " + std::to_string(times) +
+                           " times between the same members, and each time first at rank " +
+                           std::to_string(rank) + " (member " + std::to_string(next.members[rank]) +
+                           ")";
+  if (rank != next.control->rank()) return {Code::kAborted, what + ", which leaves"};
+  return {Code::kInternal, what +
+                               ", which is this worker: it leaves; look at the network adapter "
+                               "and the kernel's log of its node, and start with "
+                               "NCCL_DEBUG=WARN to see the cause"};
+}
+
 // A worker without an older communicator comes to the barrier too.
 Status NcclContext::end_older(DeviceGeneration& next, const Wait& wait) {
   if (current_) LOCKSTEP_RETURN_IF_ERROR(run_aside([old = current_] { old->stop(); }, wait));
-  LOCKSTEP_RETURN_IF_ERROR(next.control->barrier(setup_tag(next.generation, 0)));
+  const auto own = static_cast<std::byte>(broke_here_);
+  std::vector<std::byte> counts(next.control->world_size());  // and a barrier
+  LOCKSTEP_RETURN_IF_ERROR(
+      next.control->all_gather(setup_tag(next.generation, 1), std::span(&own, 1), counts));
   if (current_) LOCKSTEP_RETURN_IF_ERROR(run_aside([old = current_] { old->free(); }, wait));
   current_.reset();
-  return Status::ok();
+  return judge_broken_sums(next, counts);
 }
 
 // Waits for everything that the side thread has to do.

@@ -17,7 +17,10 @@
 //     context whose window failed asks for none again. Nothing else is ever registered: a transfer
 //     between registered and other memory hangs.
 //  X4 A communicator whose making failed is stopped and freed like any other.
-//  X5 The WatchOptions (call_watch.h) hear of a call of this rank that does not return in a closed
+//  X5 A rank whose own side fails under load, again and again between the same members, is not
+//     tried for ever: the ranks say at connect() how often each one's did, and the one with the
+//     most fails for good (limits::kNcclSumFailures).
+//  X6 The WatchOptions (call_watch.h) hear of a call of this rank that does not return in a closed
 //     generation, also while it is inside connect().
 //
 // Thread-safety: one thread at a time. Collectives may not outlive queue and buffer.
@@ -25,6 +28,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "comm/base/clock.h"
@@ -45,7 +49,8 @@ class NcclContext {
 
   // Errors: the errors of Communicator::init and of the host's Collective. kInternal also if the
   // older communicator does not end, and if NCCL fails again and again between the same members:
-  // then no peer's death is the cause.
+  // then no peer's death is the cause. If it fails under load, only the rank at fault gets that,
+  // and the others get kAborted with its name.
   Result<std::unique_ptr<DeviceCollective>> connect(DeviceGeneration next);
 
  private:
@@ -54,6 +59,8 @@ class NcclContext {
   Status make(DeviceGeneration& next, const Wait& wait);
   Result<bool> make_and_map(DeviceGeneration& next, const Wait& wait);
   Result<bool> map_result(DeviceGeneration& next, const Wait& wait);
+  void count_broken_sums(const DeviceGeneration& next);
+  Status judge_broken_sums(const DeviceGeneration& next, std::span<const std::byte> counts);
   Status count_failure(const DeviceGeneration& next, const Status& why);
 
   const NcclApi api_;
@@ -65,6 +72,8 @@ class NcclContext {
   std::shared_ptr<Communicator> current_;  // null: none, or freed
   std::vector<MemberId> failed_between_;   // the members between whom NCCL failed to connect last
   uint32_t failures_ = 0;                  // in a row, between them
+  std::vector<MemberId> summed_between_;   // the members of current_
+  uint8_t broke_here_ = 0;                 // how often this rank's side did, between them
   const std::shared_ptr<CallWatch> watch_;
   SideThread side_;
   WatchThread watching_;
