@@ -5,8 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
+#include <cinttypes>
+#include <cstdio>
 #include <random>
 #include <utility>
 
@@ -40,6 +44,7 @@ struct WorkInHand::Marks {
   std::atomic<uint64_t> read;
   std::atomic<uint64_t> computed;
   std::atomic<uint64_t> registered;  // 0: not yet
+  std::atomic<uint64_t> gpu[2];      // halves of the UUID; 0: not told
 };
 
 WorkInHand::WorkInHand(WorkInHand&& other) noexcept
@@ -120,6 +125,26 @@ void WorkInHand::has_been_registered() {
 
 bool WorkInHand::has_registered() const {
   return marks_->registered.load(std::memory_order_relaxed) != 0;
+}
+
+void WorkInHand::is_on_gpu(const std::string& uuid) {
+  uint64_t halves[2] = {};
+  if (uuid.size() != 32) return;
+  for (size_t i = 0; i < 2; ++i) {
+    const char* const begin = uuid.data() + 16 * i;
+    const auto read = std::from_chars(begin, begin + 16, halves[i], 16);
+    if (read.ec != std::errc() || read.ptr != begin + 16) return;
+  }
+  for (size_t i = 0; i < 2; ++i) marks_->gpu[i].store(halves[i], std::memory_order_relaxed);
+}
+
+std::string WorkInHand::gpu() const {
+  const uint64_t halves[2] = {marks_->gpu[0].load(std::memory_order_relaxed),
+                              marks_->gpu[1].load(std::memory_order_relaxed)};
+  if (halves[0] == 0 && halves[1] == 0) return "";
+  std::array<char, 33> text = {};
+  std::snprintf(text.data(), text.size(), "%016" PRIx64 "%016" PRIx64, halves[0], halves[1]);
+  return text.data();
 }
 
 InHand WorkInHand::get() const {

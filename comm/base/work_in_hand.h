@@ -1,7 +1,7 @@
 // The samples that a worker works on, in memory that outlives the worker. The worker's starter
-// reads there which samples it held when it died, however it died, and whether it had registered.
-// The loader reads one slot of one step, perhaps some steps ahead. The engine computes one, from
-// its forward until the sums of its step are there.
+// reads there which samples it held when it died, however it died, whether it had registered, and
+// on which GPU it was. The loader reads one slot of one step, perhaps some steps ahead. The engine
+// computes one, from its forward until the sums of its step are there.
 //
 //   agent ── make() ─▶ memory without a name ── descriptor ─▶ worker: attach(), reads(), computes()
 //     └──────────── get(), after the worker was reaped ◀────────────┘
@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "comm/base/ids.h"
@@ -56,6 +57,10 @@ class WorkInHand {
   // The coordinator has taken the worker in. It stays so for this process.
   void has_been_registered();
   bool has_registered() const;
+
+  // The UUID of the worker's GPU, 32 hex digits (GpuIdentity). Other text changes nothing.
+  void is_on_gpu(const std::string& uuid);
+  std::string gpu() const;  // empty: none was told
 
   InHand get() const;
 

@@ -64,6 +64,7 @@ Status WorkerSlots::start(uint32_t place, int64_t now_ms) {
   spec.parent_death_signal = SIGKILL;
   spec.kept_descriptor = slot.in_hand->descriptor();
   spec.preload = options_.preload;
+  if (!slot.gpu_uuid.empty()) spec.argv.insert(spec.argv.end(), {"--gpu-uuid", slot.gpu_uuid});
   const bool enters_mpi = options_.is_mpi_rank && is_mpi_left_;
   if (enters_mpi) spec.argv.push_back("--mpi");
   LOCKSTEP_ASSIGN_OR_RETURN(slot.pid, start_process(spec));
@@ -79,6 +80,7 @@ std::optional<WorkerEnd> WorkerSlots::ended(const Reaped& reaped, bool run_is_ov
     Slot& slot = slots_[place];
     if (slot.pid != reaped.pid) continue;
     slot.pid = 0;
+    if (slot.gpu_uuid.empty()) slot.gpu_uuid = slot.in_hand->gpu();
     const ExitDecision decision = decide(slot, reaped.end, run_is_over, stop_requested, now_ms);
     return WorkerEnd{place,
                      local_rank(place),

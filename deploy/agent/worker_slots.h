@@ -5,7 +5,8 @@
 // with several agents there it is first_local_rank + place * agents_here. A worker's GPU has the
 // number of its local rank, modulo the visible GPUs. An agent with GPUs of its own deals them out
 // by place, and begins at another GPU than its neighbours, in case some of them were given the
-// same.
+// same. Once a worker of a place has told the UUID of its GPU, all later ones of the place get that
+// GPU, or none: numbers move when a GPU falls off the bus.
 //
 // Invariants
 //   1. A place has at most one living process, and its output always goes to the same file.
@@ -105,6 +106,7 @@ class WorkerSlots {
     int64_t output_begin = 0;      // of this process, in its local rank's file
     std::string log_trouble = {};  // the last one that was told
     std::optional<WorkInHand> in_hand;
+    std::string gpu_uuid = {};  // of the place; empty: not known yet
     uint32_t quick_deaths = 0;
     RestartBudget crashes;
     RestartBudget preemptions;

@@ -192,6 +192,7 @@ Status Worker::Impl::build() {
                                             return context->make_buffer(layout, regions);
                                           },
                                           [this](const Status& why) { end_stuck(why); }}));
+  if (made.gpu) in_hand.is_on_gpu(made.gpu->uuid());  // its place keeps it
   return Status::ok();
 }
 

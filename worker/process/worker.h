@@ -24,6 +24,7 @@ struct WorkerOptions {
   std::string run_dir;
   uint32_t local_rank = 0;
   uint32_t gpu = 0;           // among those that can be seen, modulo their number
+  std::string gpu_uuid;       // its GPU, whatever number it has; empty: by number
   uint32_t workers_here = 1;  // of this run on this node, with this one
   std::string node;
   uint64_t process = 0;   // Register.process; 0: no agent has drawn one

@@ -69,4 +69,22 @@ Result<GpuIdentity> identify_gpu(uint32_t index, const char* driver_library) {
   return GpuIdentity{pci.data(), to_hex(uuid)};
 }
 
+Result<uint32_t> find_gpu(const std::string& uuid) {
+  return find_gpu(uuid, kDriver);
+}
+
+Result<uint32_t> find_gpu(const std::string& uuid, const char* driver_library) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t gpus, count_gpus(driver_library));
+  for (uint32_t i = 0; i < gpus; ++i) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const GpuIdentity found, identify_gpu(i, driver_library));
+    if (found.uuid == uuid) return i;
+  }
+  return Status(Code::kConfig,
+                "GPU " + uuid +
+                    ", on which this place has computed before, is gone: the driver shows " +
+                    std::to_string(gpus) +
+                    " others; look for its fault in the kernel's log (dmesg, Xid), and start the "
+                    "agent of this node again when the GPU is back or replaced");
+}
+
 }  // namespace lockstep

@@ -24,8 +24,13 @@ struct GpuIdentity {
 // count_gpus().
 Result<GpuIdentity> identify_gpu(uint32_t index);
 
+// The number of the visible GPU with this UUID (GpuIdentity). kConfig, with the UUID, if none has
+// it: a GPU that fell off the bus is gone, and the others have moved up.
+Result<uint32_t> find_gpu(const std::string& uuid);
+
 // These ask the driver library of this name; for tests.
 Result<uint32_t> count_gpus(const char* driver_library);
 Result<GpuIdentity> identify_gpu(uint32_t index, const char* driver_library);
+Result<uint32_t> find_gpu(const std::string& uuid, const char* driver_library);
 
 }  // namespace lockstep

@@ -1,5 +1,6 @@
 #include "deploy/agent/worker_slots.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -133,6 +134,37 @@ TEST_F(WorkerSlotsTest, AWorkersGpuIsThatOfItsLocalRankUnlessTheAgentHasGpusOfIt
   EXPECT_EQ(gpus(1, 3, 0), "14") << "all see the same";
   EXPECT_EQ(gpus(1, 3, 2), "10") << "two of its own";
   EXPECT_EQ(gpus(2, 4, 1), "01") << "one of its own for two workers";
+}
+
+// What a worker says of its GPU; the descriptor is in its arguments.
+TEST_F(WorkerSlotsTest, APlaceKeepsTheGpuOfItsFirstWorkerThatToldIt) {
+  const std::string uuid = "0123456789abcdef00000000fedcba98";
+  use(9, 0);
+  start(slots_->set_wanted(1));
+  const std::string path = directory_ + "/logs/worker-0.stderr";
+  const auto words_of_next = [&] {
+    while (last_words(path).find("in-hand-fd") == std::string::npos) std::this_thread::yield();
+    return last_words(path);
+  };
+  const auto begin_again = [&] {
+    kill(0);
+    std::filesystem::remove(path);
+    start({0});
+  };
+  words_of_next();
+  begin_again();  // it has told nothing
+  std::string words = words_of_next();
+  EXPECT_THAT(words, testing::Not(HasSubstr("--gpu-uuid")));
+  const std::string descriptor = words.substr(words.find("--in-hand-fd ") + 13);
+  const std::string memory = "/proc/" + std::to_string(slots_->living().at(0).pid) + "/fd/" +
+                             std::to_string(std::stoi(descriptor));
+  const int fd = ::open(memory.c_str(), O_RDWR);
+  ASSERT_GE(fd, 0) << memory;
+  WorkInHand::attach(fd)->is_on_gpu(uuid);
+  for (int i = 0; i < 2; ++i) {
+    begin_again();
+    EXPECT_THAT(words_of_next(), HasSubstr("--gpu-uuid " + uuid));
+  }
 }
 
 TEST_F(WorkerSlotsTest, ACrashedWorkerWaitsForItsRestartUnderTheSameLocalRank) {

@@ -21,8 +21,11 @@ extern "C" int cuDeviceGetCount(int* devices) {
   return 0;
 }
 
+// Those after one that is lost have moved up.
 extern "C" int cuDeviceGet(int* device, int index) {
-  *device = index;
+  const bool has_moved =
+      std::getenv("FAKE_DRIVER_LOST") != nullptr && index >= number("FAKE_DRIVER_LOST");
+  *device = has_moved ? index + 1 : index;
   return 0;
 }
 

@@ -48,6 +48,22 @@ TEST_F(FakeDriver, NamesEachGpuAndAWorkersNumberBeyondThemIsTakenModulo) {
   EXPECT_EQ(identify_gpu(7, LOCKSTEP_FAKE_DRIVER)->pci, "0000:30:00.0");
 }
 
+// Numbers move when a GPU falls off the bus.
+TEST_F(FakeDriver, AGpuIsFoundByItsUuidAndOneThatIsGoneIsNamed) {
+  const std::string third = "03030303030303030303030303030303";
+  says("0", "3");
+  ASSERT_TRUE(find_gpu(third, LOCKSTEP_FAKE_DRIVER).is_ok());
+  EXPECT_EQ(*find_gpu(third, LOCKSTEP_FAKE_DRIVER), 2u);
+  ::setenv("FAKE_DRIVER_LOST", "0", 1);
+  says("0", "2");
+  ASSERT_TRUE(find_gpu(third, LOCKSTEP_FAKE_DRIVER).is_ok());
+  EXPECT_EQ(*find_gpu(third, LOCKSTEP_FAKE_DRIVER), 1u);
+  EXPECT_THAT(find_gpu("01010101010101010101010101010101", LOCKSTEP_FAKE_DRIVER),
+              FailsWith(Code::kConfig, Names("01010101010101010101010101010101"),
+                        Says("is gone", "2 others"), Advises("Xid", "agent")));
+  ::unsetenv("FAKE_DRIVER_LOST");
+}
+
 TEST(GpuDriver, ThatIsNotInstalledOrIsAnotherLibraryIsNoGpu) {
   const Status missing = count_gpus("libnot-there.so.1").status();
   EXPECT_THAT(missing, FailsWith(Code::kConfig, HasSubstr("not installed")));

@@ -42,6 +42,19 @@ TEST(WorkInHand, AWorkerThatHasRegisteredSaysSoToItsStarter) {
   EXPECT_TRUE(work.has_registered());
 }
 
+TEST(WorkInHand, AWorkersGpuIsTheUuidThatItHasTold) {
+  WorkInHand work = make();
+  EXPECT_EQ(work.gpu(), "");
+  for (const char* text : {"", "0000:3b:00.0", "0123456789abcdef0123456789abcdeg"}) {
+    work.is_on_gpu(text);
+    EXPECT_EQ(work.gpu(), "");
+  }
+  auto own = WorkInHand::attach(::dup(work.descriptor()));
+  ASSERT_TRUE(own.is_ok());
+  own->is_on_gpu("0123456789abcdef00000000fedcba98");
+  EXPECT_EQ(work.gpu(), "0123456789abcdef00000000fedcba98");
+}
+
 TEST(WorkInHand, AProcessThatIsKilledLeavesItsMarks) {
   const WorkInHand work = make();
   const pid_t child = ::fork();

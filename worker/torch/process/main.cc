@@ -67,6 +67,8 @@ int run(int argc, char** argv) {
       ->required();
   auto* gpu = app.add_option("--gpu", options.gpu,
                              "its GPU, modulo those that can be seen (default: the local rank)");
+  app.add_option("--gpu-uuid", options.gpu_uuid,
+                 "its GPU by the 32 hex digits of its UUID, whatever number the GPU has");
   app.add_option("--log-name", options.log_name, "of its log (default: worker-LOCAL_RANK)");
   app.add_option("--workers-here", options.workers_here,
                  "workers of the run on this node, which share its memory")

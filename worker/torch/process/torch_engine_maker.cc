@@ -58,8 +58,11 @@ Result<uint64_t> TorchEngineMaker::measure_largest_slot(const EngineMakerHost& h
 Result<MadeEngine> TorchEngineMaker::build(const EngineMakerHost& host) {
   logger_ = &host.logger;
   const wire::JobSpec& job = host.job;
-  const uint32_t gpu = host.options.gpu;
+  uint32_t gpu = host.options.gpu;
   if (job.cluster().device() == "cuda") {  // before anything else asks LibTorch what there is
+    if (!host.options.gpu_uuid.empty()) {
+      LOCKSTEP_ASSIGN_OR_RETURN(gpu, find_gpu(host.options.gpu_uuid));
+    }
     LOCKSTEP_ASSIGN_OR_RETURN(gpu_, open_gpu(job, device_module_path(), gpu));
   }
   LOCKSTEP_RETURN_IF_ERROR(open_data(host));
