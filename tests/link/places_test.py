@@ -1,7 +1,8 @@
-"""How many files somebody touches who adds a thing of one kind: a model, an optimizer, a loss, a format,
-a command. An example stands for each kind: every file of the product that names the example is a place,
-or is listed as one that only mentions it. A file that begins to name it fails the test, so a new place
-does not come unseen. `python3 places_test.py --table` prints the table."""
+"""How many places somebody touches who adds a thing of one kind: a model, an optimizer, a loss, a format,
+a metric, a command. An example stands for each kind: every file of the
+product that names the example is a place, or is listed as one that only mentions it. A file that begins
+to name it fails the test, so a new place does not come unseen. What a tool writes into a page, between
+markers, is no place. `python3 places_test.py --table` prints the table."""
 import pathlib
 import re
 import subprocess
@@ -12,7 +13,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PRODUCT = ("comm", "coordinator", "data", "deploy", "metrics", "worker")
 MODEL_PAGE = "worker/MODELS.md"
 KEYS = "comm/run/job/job_train.proto"
-# The thing's own files are one place, however many it needs: all that begin with this path.
+# metrics_md_test.cc writes it.
+WRITTEN = re.compile(r"<!-- (metrics)\b.*?<!-- /\1 -->", re.S)
+# The thing's own files are one place, however many it needs: all that begin with these paths.
 OWN = "own: "
 
 # By kind: a pattern that finds the example, the places, and the files that only mention it.
@@ -39,6 +42,11 @@ KINDS = {
          "data/FORMATS.md"],
         # Over HTTP the index of MDS is a list of files, which other formats do not have.
         ["data/PIPELINE.md", "data/source/stores/http_store.cc", "data/source/stores/http_store.h"]),
+    "a metric": (
+        r"lockstep_job_tainted|set_tainted\(",
+        [OWN + "metrics/probes/check_probe", "coordinator/serve/observe.cc"],
+        ["deploy/grafana/cluster-and-control-plane.json", "deploy/grafana/dashboards.py",
+         "deploy/prometheus/alerts.yml", "deploy/prometheus/alerts_test.yml"]),
     "a command": (
         r"add_scale_command|\bADD\(scale\)",
         ["deploy/cli/commands/commands.h", "deploy/cli/commands/scale_command.cc"],
@@ -50,14 +58,16 @@ def sources():
     """By name the text of every file that may be a place."""
     listed = subprocess.run(["git", "-C", ROOT, "ls-files", "--cached", "--others", "--exclude-standard",
                              *PRODUCT], capture_output=True, text=True, check=True).stdout.splitlines()
-    return {name: (ROOT / name).read_bytes().decode(errors="ignore") for name in listed
-            if "/examples/" not in name and "/adr/" not in name and (ROOT / name).is_file()}
+    texts = {name: (ROOT / name).read_bytes().decode(errors="ignore") for name in listed
+             if "/examples/" not in name and "/adr/" not in name and (ROOT / name).is_file()}
+    return {name: WRITTEN.sub("", text) if name.endswith(".md") else text
+            for name, text in texts.items()}
 
 
 def as_places(found, places):
     """What is found, with the files of the thing itself as one place."""
     for own in (place for place in places if place.startswith(OWN)):
-        its = {name for name in found if name.startswith(own.removeprefix(OWN))}
+        its = {name for name in found if name.startswith(tuple(own.removeprefix(OWN).split()))}
         found = found - its | ({own} if its else set())
     return found
 
@@ -74,6 +84,6 @@ class Places(unittest.TestCase):
 if __name__ == "__main__":
     if "--table" in sys.argv:
         for kind, (_, places, _) in KINDS.items():
-            print(f"{kind:15} {len(places)}  {' '.join(places)}")
+            print(f"{kind:30} {len(places)}  {'; '.join(places)}")
     else:
         unittest.main()
