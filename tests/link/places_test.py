@@ -27,10 +27,11 @@ KINDS = {
         ["deploy/DOCTOR.md", "deploy/cli/export/input_card.cc"]),
     "an optimizer": (
         r"adagrad|Adagrad",
-        [KEYS, "worker/optim/rules/adagrad.h", "worker/optim/adagrad.cc", "worker/optim/optimizers.h",
-         "worker/optim/update_rules.h", MODEL_PAGE],
+        [KEYS, "worker/optim/optimizer_list.h",
+         OWN + "worker/optim/rules/adagrad worker/optim/adagrad"],
+        # How many moments: of another number than two.
         ["data/doctor/model_advice.cc", "worker/python/FRAMEWORKS.md",
-         "worker/python/lockstep/_frameworks/_hf_arguments.py"]),
+         "worker/python/lockstep/_frameworks/_hf_arguments.py", MODEL_PAGE]),
     "a loss": (
         r'"huber"|kHuber|`huber`',
         [KEYS, "comm/run/job/loss_kind.h", "data/open/job_sample_cut.cc",

@@ -5,12 +5,8 @@
 namespace lockstep {
 namespace {
 
-#define LOCKSTEP_ROW(Name) &k##Name##Row,
-const OptimizerRow* const kRows[] = {LOCKSTEP_OPTIMIZERS(LOCKSTEP_ROW)};
-#undef LOCKSTEP_ROW
-
 const OptimizerRow* find_row(std::string_view name) {
-  for (const OptimizerRow* row : kRows) {
+  for (const OptimizerRow* row : kOptimizerRows) {
     if (row->name == name) return row;
   }
   return nullptr;
@@ -34,7 +30,7 @@ Status unknown_optimizer(const std::string& name) {
 
 std::vector<std::string_view> optimizer_names() {
   std::vector<std::string_view> names;
-  for (const OptimizerRow* row : kRows) names.push_back(row->name);
+  for (const OptimizerRow* row : kOptimizerRows) names.push_back(row->name);
   return names;
 }
 

@@ -7,12 +7,7 @@
 #include <variant>
 
 #include "comm/base/limits.h"
-#include "worker/optim/rules/adadelta.h"
-#include "worker/optim/rules/adagrad.h"
-#include "worker/optim/rules/adam.h"
-#include "worker/optim/rules/nadam.h"
-#include "worker/optim/rules/rmsprop.h"
-#include "worker/optim/rules/sgd.h"
+#include "worker/optim/optimizer_list.h"
 
 namespace lockstep {
 
@@ -56,11 +51,14 @@ struct GroupFactors {
   typename Rule::Factors of[limits::kUpdateGroups];
 };
 
-// The factors of the job's rule. This is the one list of rules.
-using UpdateFactors =
-    std::variant<GroupFactors<Sgd>, GroupFactors<SgdMomentum>, GroupFactors<SgdNesterov>,
-                 GroupFactors<Adam>, GroupFactors<Nadam>, GroupFactors<Rmsprop<false, false>>,
-                 GroupFactors<Rmsprop<false, true>>, GroupFactors<Rmsprop<true, false>>,
-                 GroupFactors<Rmsprop<true, true>>, GroupFactors<Adagrad>, GroupFactors<Adadelta>>;
+template <typename List>
+struct FactorsOfList;
+template <typename... Rules>
+struct FactorsOfList<RuleList<Rules...>> {
+  using Type = std::variant<GroupFactors<Rules>...>;
+};
+
+// The factors of the job's rule.
+using UpdateFactors = FactorsOfList<AllRules>::Type;
 
 }  // namespace lockstep
