@@ -59,8 +59,7 @@ namespace {
 
 ColumnNames columns_of(const wire::JobSpec& job) {
   ColumnNames columns = column_names(job.data());
-  const LossKind loss = loss_kind(job.train());
-  columns.are_numbers = loss == LossKind::kMse || loss == LossKind::kL1 || loss == LossKind::kHuber;
+  columns.are_numbers = loss_row(loss_kind(job.train())).compares_numbers;
   return columns;
 }
 

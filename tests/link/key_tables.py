@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The key tables of the pages: between `<!-- keys: SECTION -->` and `<!-- /keys -->` a page holds what
-`lockstep run --help-job --markdown SECTION` prints.
+"""The key tables of the pages: between `<!-- keys: SECTION -->` and `<!-- /keys -->`, or
+`<!-- values: KEY -->` and `<!-- /values -->`, a page holds what
+`lockstep run --help-job --markdown SECTION` or KEY prints.
 
     LOCKSTEP_BIN=build/release/bin tests/link/key_tables.py    writes them into all pages
 """
@@ -10,7 +11,7 @@ import re
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TABLE = re.compile(r"(<!-- keys: (\w+) -->\n)(.*?)(<!-- /keys -->)", re.S)
+TABLE = re.compile(r"(<!-- (?P<what>keys|values): (?P<name>[\w.]+) -->\n)(.*?)(<!-- /(?P=what) -->)", re.S)
 
 
 def pages():
@@ -26,13 +27,13 @@ def printed(section):
 
 
 def tables():
-    """(page, section, the table as it stands there) of every table."""
+    """(page, section or key, the table as it stands there) of every table."""
     for page in pages():
         for match in TABLE.finditer(page.read_text()):
-            yield page, match[2], match[3]
+            yield page, match["name"], match[4]
 
 
 if __name__ == "__main__":
     for path in {page for page, _, _ in tables()}:
-        text = TABLE.sub(lambda m: m[1] + printed(m[2]) + m[4], path.read_text())
+        text = TABLE.sub(lambda m: m[1] + printed(m["name"]) + m[5], path.read_text())
         path.write_text(text)

@@ -1,5 +1,5 @@
 """How many places somebody touches who adds a thing of one kind: a model, an optimizer, a loss, a format,
-a metric, a command. An example stands for each kind: every file of the
+a metric, a command, a job key that scripts refuse. An example stands for each kind: every file of the
 product that names the example is a place, or is listed as one that only mentions it. A file that begins
 to name it fails the test, so a new place does not come unseen. What a tool writes into a page, between
 markers, is no place. `python3 places_test.py --table` prints the table."""
@@ -11,38 +11,37 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PRODUCT = ("comm", "coordinator", "data", "deploy", "metrics", "worker")
-MODEL_PAGE = "worker/MODELS.md"
 KEYS = "comm/run/job/job_train.proto"
-# metrics_md_test.cc writes it.
-WRITTEN = re.compile(r"<!-- (metrics)\b.*?<!-- /\1 -->", re.S)
+# key_tables.py and metrics_md_test.cc write these.
+WRITTEN = re.compile(r"<!-- (keys|values|metrics)\b.*?<!-- /\1 -->", re.S)
 # The thing's own files are one place, however many it needs: all that begin with these paths.
 OWN = "own: "
 
 # By kind: a pattern that finds the example, the places, and the files that only mention it.
 KINDS = {
     "a model": (
-        r'"cnn"|\bcnn\(|`cnn`|\bkCnn|\bcnn_|\bCnn',
-        [KEYS, "comm/run/job/models/model_table.cc", "worker/torch/model/builtin.h",
-         "worker/torch/model/registry.cc", "worker/torch/model/cnn.cc", MODEL_PAGE],
-        ["deploy/DOCTOR.md", "deploy/cli/export/input_card.cc"]),
+        r'"cnn"|\bcnn\(|`cnn`|\bkCnn|\bcnn_|\bCnn|\bcnn:',
+        ["comm/run/job/models/model_table.cc", "worker/torch/model/builtin.h",
+         OWN + "worker/torch/model/cnn"],
+        # How an export without a library of its own is computed; two examples.
+        ["deploy/cli/export/input_card.cc", "deploy/DOCTOR.md", "worker/MODELS.md"]),
     "an optimizer": (
         r"adagrad|Adagrad",
         [KEYS, "worker/optim/optimizer_list.h",
          OWN + "worker/optim/rules/adagrad worker/optim/adagrad"],
         # How many moments: of another number than two.
         ["data/doctor/model_advice.cc", "worker/python/FRAMEWORKS.md",
-         "worker/python/lockstep/_frameworks/_hf_arguments.py", MODEL_PAGE]),
+         "worker/python/lockstep/_frameworks/_hf_arguments.py"]),
     "a loss": (
-        r'"huber"|kHuber|`huber`',
-        [KEYS, "comm/run/job/loss_kind.h", "data/open/job_sample_cut.cc",
-         "worker/torch/engine/sample_loss.cc", "worker/LOSSES.md"],
-        ["data/FIELDS.md", MODEL_PAGE, "worker/USE.md"]),
+        r'\bhuber\b|kHuber',
+        ["comm/run/job/loss_kind.h", "worker/torch/engine/sample_loss.cc"],
+        []),
     "a data format": (
         r'\bmds\b|_mds|\bmds_|Mds',
         ["comm/run/job/data_formats.h", "data/formats/format_rows.h", OWN + "data/formats/shards/mds",
          "data/FORMATS.md"],
         # Over HTTP the index of MDS is a list of files, which other formats do not have.
-        ["data/PIPELINE.md", "data/source/stores/http_store.cc", "data/source/stores/http_store.h"]),
+        ["data/source/stores/http_store.cc", "data/source/stores/http_store.h"]),
     "a metric": (
         r"lockstep_job_tainted|set_tainted\(",
         [OWN + "metrics/probes/check_probe", "coordinator/serve/observe.cc"],
@@ -50,8 +49,13 @@ KINDS = {
          "deploy/prometheus/alerts.yml", "deploy/prometheus/alerts_test.yml"]),
     "a command": (
         r"add_scale_command|\bADD\(scale\)",
-        ["deploy/cli/commands/commands.h", "deploy/cli/commands/scale_command.cc"],
+        ["deploy/cli/commands/commands.h", OWN + "deploy/cli/commands/scale_command"],
         []),
+    "a job key that scripts refuse": (
+        r"\btrain\.graph\b|train\(\)\.graph\(\)|\bgraph = \d",
+        [KEYS, OWN + "comm/run/job/graph_rule worker/torch/device/slot_graphs"],
+        ["data/doctor/find_limit.cc", "data/doctor/measurements.h", "deploy/DOCTOR.md",
+         "worker/cuda/GPU.md"]),
 }
 
 

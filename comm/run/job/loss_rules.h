@@ -15,12 +15,12 @@ namespace lockstep {
 
 // The loss tells right predictions from wrong ones.
 inline bool knows_right(LossKind kind, bool is_own) {
-  return !is_own && (kind == LossKind::kCrossEntropy || kind == LossKind::kBce);
+  return !is_own && loss_row(kind).knows_right;
 }
 
 // The mean loss is over samples, and not over labels.
 inline bool is_by_sample(LossKind kind, bool is_own) {
-  return is_own || kind != LossKind::kCrossEntropy;
+  return is_own || loss_row(kind).is_by_sample;
 }
 
 // A key of a job that asks its loss for something that the loss does not have.

@@ -87,8 +87,7 @@ Status evaluate_data(const EvalArguments& arguments) {
 
 constexpr char kEvalNotes[] =
     "Prints loss and accuracy, of ten or more classes also top 5; then recall, precision and the\n"
-    "confusion matrix; of tokens the perplexity; of numbers (train.loss mse, l1 or huber) RMSE "
-    "and\n"
+    "confusion matrix; of tokens the perplexity; of numbers (as with train.loss mse) RMSE and\n"
     "MAE; of a model with its own loss its metrics. Without DATA a run is evaluated on its own\n"
     "evaluation data and gives the figures of its last evaluation. They are the same for any\n"
     "number of --workers.\n\n"

@@ -151,7 +151,7 @@ Status predict_data(const PredictArguments& arguments) {
 
 constexpr char kPredictNotes[] =
     "Prints a row a sample: its number, its name and the likeliest classes with their\n"
-    "probabilities; of a model that learnt numbers (train.loss mse, l1 or huber) the number. The\n"
+    "probabilities; of a model that learnt numbers (as with train.loss mse) the number. The\n"
     "ending of --out says the format: .csv, .jsonl, or .npy with the probabilities of all "
     "classes.\n"
     "A model that gives a class for each pixel writes .npy. Images are transformed as in the "

@@ -149,6 +149,14 @@ std::string section_table(const std::string& section) {
   return out;
 }
 
+// The values of a key, where a table of the code says what they are.
+std::string values_table(const JobKey& row) {
+  std::string out = "| " + code(row.key) + " | what it is |\n|---|---|\n";
+  for (const KeyValue& value : row.values)
+    out += "| " + code(value.name) + " | " + meaning_cell(value.about) + " |\n";
+  return out;
+}
+
 constexpr char kIntroduction[] =
     "A job file is YAML, and a dot in a key is one level of nesting. A key can also be given on "
     "the\n"
@@ -193,6 +201,8 @@ Result<std::string> job_section_help(const std::string& section) {
 Result<std::string> job_section_table(const std::string& section) {
   for (const wire::JobSection& s : wire::job_sections())
     if (s.name == section) return section_table(section);
+  for (const JobKey& row : job_keys())
+    if (row.key == section && !row.values.empty()) return values_table(row);
   return no_section(section);
 }
 

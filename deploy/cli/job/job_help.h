@@ -16,7 +16,8 @@ std::string job_help();
 // The keys of one section, or of all of them for "all". kUsage with the nearest name for another.
 Result<std::string> job_section_help(const std::string& section);
 
-// The same as the table of a page, in Markdown.
+// The same as the table of a page, in Markdown. For a key such as train.loss: its values, each with
+// what it is.
 Result<std::string> job_section_table(const std::string& section);
 
 }  // namespace lockstep

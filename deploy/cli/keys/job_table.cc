@@ -3,9 +3,9 @@
 #include <iterator>
 #include <vector>
 
-#include "comm/run/job/data_formats.h"
 #include "comm/run/job/job_fields.h"
 #include "comm/run/job/job_options.pb.h"
+#include "comm/run/job/key_values.h"
 
 namespace lockstep {
 namespace {
@@ -48,13 +48,44 @@ class Table {
     std::vector<NamedDefault> defaults;
     std::vector<std::string_view> elsewhere;
     std::vector<ValueElsewhere> values_elsewhere;
+    std::vector<KeyValue> values;  // of a list in the code
+    std::vector<KeyValue> models;  // that have the key
+    std::string meaning;
+    std::string under;
   };
+
+  static std::string meaning_of(const wire::KeyOptions& options, const Held& held) {
+    std::string meaning = options.help();
+    for (const auto* values : {&held.values, &held.models})
+      if (const std::string more = sentences_of(*values); !more.empty()) meaning += ". " + more;
+    return meaning;
+  }
+
+  static std::string under_of(const wire::KeyOptions& options, const Held& held) {
+    if (!options.by_model()) return options.under();
+    std::string under;
+    for (size_t i = 0; i < held.models.size(); ++i)
+      under += (i == 0                       ? ""
+                : i + 1 < held.models.size() ? ", "
+                                             : " and ") +
+               std::string(held.models[i].name);
+    return under;
+  }
 
   void add(const wire::JobField& field, Held& held) {
     const wire::KeyOptions& options = *field.options;
     held.names.assign(options.values().begin(), options.values().end());
-    if (options.values_of() == wire::KeyOptions::DATA_FORMATS)
-      held.names.assign(std::begin(kDataFormats), std::end(kDataFormats));
+    held.values = key_values(options.values_of());
+    for (const KeyValue& value : held.values) {
+      held.names.push_back(value.name);
+      held.values_elsewhere.push_back(
+          {{value.elsewhere.begin(), value.elsewhere.end()}, value.name, {}});
+      std::erase(held.values_elsewhere.back().words, "");
+    }
+    held.models =
+        options.by_model() ? models_with(field.way.back()->name()) : std::vector<KeyValue>();
+    held.meaning = meaning_of(options, held);
+    held.under = under_of(options, held);
     for (const auto& other : options.default_with())
       held.defaults.push_back({other.name(), other.default_()});
     held.elsewhere.assign(options.elsewhere().begin(), options.elsewhere().end());
@@ -71,10 +102,11 @@ class Table {
     row.values_elsewhere = held.values_elsewhere;
     row.identity = options.frozen();
     row.shorthand = options.shorthand();
-    row.meaning = options.help();
+    row.meaning = held.meaning;
+    row.values = held.values;
     row.zero = options.zero();
     row.unit = options.unit();
-    row.under = options.under();
+    row.under = held.under;
     row.by_machine = options.by_machine();
     row.common = options.common();
     row.is_path = options.path();

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "comm/run/job/key_values.h"
+
 namespace lockstep {
 
 // Bounds of a number. An exclusive bound is not itself a possible value.
@@ -40,6 +42,7 @@ struct JobKey {
   std::span<const NamedDefault> named_defaults;
   NumberRange range;                        // of numbers
   std::span<const std::string_view> names;  // not empty: the value is one of these
+  std::span<const KeyValue> values;         // these with what they are, if a table of the code does
   bool identity = false;                    // defines the run: frozen at its first start
   bool shorthand = false;                   // "model: cnn" means "model: {name: cnn}"
   std::string_view meaning;

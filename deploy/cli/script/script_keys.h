@@ -1,5 +1,5 @@
 // The keys of a job file that have no place in a script's job (model.name script): the script says
-// the same itself, in Python.
+// the same itself, in Python. The options `said_by_script` of the keys (job_options.proto) say so.
 //
 // Thread-safety: a pure function.
 #pragma once

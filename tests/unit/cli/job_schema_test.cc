@@ -11,7 +11,11 @@
 #include "comm/run/job/data_formats.h"
 #include "comm/run/job/job_fields.h"
 #include "comm/run/job/job_options.pb.h"
+#include "comm/run/job/loss_kind.h"
 #include "comm/run/job/models/model_table.h"
+#include "deploy/cli/job/job_hints.h"
+#include "deploy/cli/keys/job_list.h"
+#include "deploy/cli/script/script_keys.h"
 #include "tests/support/fails_with.h"
 #include "worker/model/gpt2_parts.h"
 #include "worker/optim/optimizers.h"
@@ -49,6 +53,46 @@ TEST(JobSchema, EveryFieldSaysInItsOptionsWhatItIs) {
     const bool is_number = type != google::protobuf::FieldDescriptor::CPPTYPE_STRING &&
                            type != google::protobuf::FieldDescriptor::CPPTYPE_BOOL;
     EXPECT_EQ(is_number, options.has_at_least() || options.has_above()) << field.key;
+  }
+}
+
+TEST(JobSchema, KeysOfSomeModelsAreThoseThatTheirRowsName) {
+  std::set<std::string> of_rows;
+  for (const ModelRow& model : model_table())
+    for (const ModelKey& key : model.keys) of_rows.insert("model." + std::string(key.key));
+  std::set<std::string> of_options;
+  for (const wire::JobField& field : wire::job_fields())
+    if (field.options->by_model()) of_options.insert(field.key);
+  EXPECT_EQ(of_options, of_rows);
+  EXPECT_EQ(find_job_key("model.batch_norm")->under, "mlp and cnn");
+  EXPECT_EQ(find_job_key("model.size")->under, "gpt2");
+}
+
+TEST(JobSchema, ValuesOfATableOfTheCodeAreThatTable) {
+  const JobKey& loss = *find_job_key("train.loss");
+  ASSERT_EQ(loss.names.size(), std::size(kLosses));
+  for (size_t i = 0; i < std::size(kLosses); ++i) {
+    EXPECT_EQ(loss.names[i], kLosses[i].name);
+    EXPECT_EQ(loss_row(kLosses[i].kind).name, kLosses[i].name);
+    wire::TrainSpec train;
+    train.set_loss(std::string(kLosses[i].name));
+    EXPECT_EQ(loss_kind(train), kLosses[i].kind);
+  }
+  EXPECT_EQ(find_job_key("model.name")->names.size(), model_table().size());
+  EXPECT_EQ(find_job_key("data.train.format")->names.size(), std::size(kNamedFormats));
+  EXPECT_NE(loss.meaning.find("mse, l1 and huber: one output"), std::string_view::npos)
+      << loss.meaning;
+  EXPECT_EQ(job_value_hint(loss, "smooth_l1"), "; did you mean huber?");
+  EXPECT_EQ(job_value_hint(*find_job_key("model.name"), "lenet"), "; did you mean cnn?");
+}
+
+TEST(JobSchema, SentencesOfScriptsThatAreAnotherKeysAreThere) {
+  for (const wire::JobField& field : wire::job_fields()) {
+    const std::string& other = field.options->said_by_script_as();
+    if (other.empty()) continue;
+    ASSERT_NE(find_job_key(other), nullptr) << field.key;
+    EXPECT_EQ(said_by_script(field.key, false), said_by_script(other, false));
+    EXPECT_NE(said_by_script(field.key, true), "");
   }
 }
 

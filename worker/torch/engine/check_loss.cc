@@ -33,7 +33,8 @@ Status EngineImpl::check_fields() const {
                                         "that takes them all and gives losses");
   if (loss_kind(job_.train()) == LossKind::kCrossEntropy && !fields->has_label())
     return not_with(name, "needs a class for each sample, but data.targets holds " + holds +
-                              "; set train.loss to mse, l1 or huber for numbers, to bce for values "
+                              "; set train.loss to " + losses_that(&LossRow::compares_numbers) +
+                              " for numbers, to bce for values "
                               "of 0 and 1, or export a model that gives losses");
   return Status::ok();
 }

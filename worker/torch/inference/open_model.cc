@@ -173,7 +173,7 @@ uint32_t OpenModel::label_classes() const {
 }
 
 bool OpenModel::label_is_number() const {
-  return !own_loss() && loss_ != LossKind::kCrossEntropy && loss_ != LossKind::kBce;
+  return !own_loss() && loss_row(loss_).compares_numbers;
 }
 
 uint64_t OpenModel::padded(uint64_t samples) const {

@@ -44,7 +44,7 @@ class OpenModel {
   bool has_logits_of_classes() const {
     return loss_ == LossKind::kCrossEntropy && !own_loss().has_value();
   }
-  bool label_is_number() const;  // train.loss mse, l1 or huber
+  bool label_is_number() const;  // LossRow::compares_numbers
   // train.loss bce: each logit is of a label of its own.
   bool gives_labels() const { return !own_loss() && loss_ == LossKind::kBce; }
   bool knows_right() const { return lockstep::knows_right(loss_, own_loss().has_value()); }

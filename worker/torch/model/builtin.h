@@ -37,4 +37,9 @@ extern const ModelBuilder kTorchscriptBuilder;
 extern const ModelBuilder kPluginBuilder;
 extern const ModelBuilder kExportedBuilder;
 
+inline constexpr const ModelBuilder* kBuilders[] = {
+    &kMlpBuilder,  &kCnnBuilder,         &kResnet18Builder, &kResnet50Builder,
+    &kGpt2Builder, &kTorchscriptBuilder, &kPluginBuilder,   &kExportedBuilder,
+};
+
 }  // namespace lockstep

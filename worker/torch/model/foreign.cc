@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "comm/base/prng.h"
+#include "comm/run/job/loss_kind.h"
 #include "data/loader/cut_padding.h"
 
 namespace lockstep {
@@ -154,8 +155,9 @@ std::string wrong_output(const at::Tensor& output, const at::Tensor& x,
   if (!shape.has_label())
     return "gives " + text(output.sizes()) + " for " + std::to_string(wanted[0]) +
            " samples; with the targets " + text_of(*shape.fields) +
-           " it must give losses, or with train.loss mse, l1, huber or bce a value for each " +
-           "element of the target: export a module that takes the targets, or set train.loss";
+           " it must give losses, or with train.loss " + losses_that(&LossRow::is_by_sample) +
+           " a value for each element of the target: export a module that takes the targets, or "
+           "set train.loss";
   return "gives " + text(output.sizes()) + "; " + needed + ": change its last layer, or " +
          (shape.is_sequence() ? "set model.vocab" : "take data with as many classes");
 }

@@ -13,11 +13,6 @@
 namespace lockstep {
 namespace {
 
-const ModelBuilder* const kBuilders[] = {
-    &kMlpBuilder,  &kCnnBuilder,         &kResnet18Builder, &kResnet50Builder,
-    &kGpt2Builder, &kTorchscriptBuilder, &kPluginBuilder,   &kExportedBuilder,
-};
-
 Status check_samples(const ModelRow& row, const data::SampleShape& shape) {
   const std::string name(row.name);
   if (shape.has_positions && !row.tells_documents_apart) {

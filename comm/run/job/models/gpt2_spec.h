@@ -29,7 +29,18 @@ Status check_gpt2(const wire::ModelSpec& spec);
 // spec is resolved.
 double gpt2_flops_per_sample(const wire::ModelSpec& spec);
 
+inline constexpr ModelKey kGpt2Keys[] = {
+    {"dropout", "of the embedding, and of what each half of a block adds"},
+    {"size"},
+    {"n_layer"},
+    {"n_head"},
+    {"n_embd"},
+    {"recompute"}};
+
 inline constexpr ModelRow kGpt2Row = {.name = "gpt2",
+                                      .about = "a decoder-only transformer, for tokens",
+                                      .elsewhere = {"gpt", "gpt-2", "nanogpt", "transformer"},
+                                      .keys = kGpt2Keys,
                                       .takes = ModelTakes::kTokens,
                                       .tells_documents_apart = true,
                                       .resolve = resolve_gpt2,

@@ -8,16 +8,48 @@
 namespace lockstep {
 namespace {
 
+constexpr ModelKey kPlainKeys[] = {{"dropout", "after the hidden layers"}, {"batch_norm"}};
+constexpr ModelKey kResnetKeys[] = {{"dropout", "before the last layer"}, {"stem"}};
+constexpr ModelKey kFileKeys[] = {{"path"}, {"sha256"}};
+constexpr ModelKey kExportedKeys[] = {
+    {"path"}, {"sha256"}, {"eval_path"}, {"eval_sha256"}, {"predict_path"}};
+
+constexpr std::string_view kFromFile = "the file in model.path";
+
 constexpr ModelRow kModels[] = {
-    {.name = "mlp"},
-    {.name = "cnn"},
-    {.name = "resnet18"},
-    {.name = "resnet50"},
+    {.name = "mlp",
+     .about = "linear layers of 256, 128 and the classes, for images and rows of tables",
+     .keys = kPlainKeys},
+    {.name = "cnn",
+     .about = "two 3x3 convolutions with pooling and one hidden layer, for images",
+     .elsewhere = {"lenet", "convnet"},
+     .keys = kPlainKeys},
+    {.name = "resnet18",
+     .about = "a residual network, for images",
+     .elsewhere = {"resnet"},
+     .keys = kResnetKeys},
+    {.name = "resnet50", .about = "a residual network, for images", .keys = kResnetKeys},
     kGpt2Row,
-    {.name = "exported", .takes = ModelTakes::kEither, .is_from_file = true},
-    {.name = "torchscript", .takes = ModelTakes::kEither, .is_from_file = true},
-    {.name = "plugin", .takes = ModelTakes::kEither, .is_from_file = true},
-    {.name = "script", .takes = ModelTakes::kEither, .is_script = true},
+    {.name = "exported",
+     .about = kFromFile,
+     .elsewhere = {"torch.export", "export", "pt2"},
+     .keys = kExportedKeys,
+     .takes = ModelTakes::kEither,
+     .is_from_file = true},
+    {.name = "torchscript",
+     .about = kFromFile,
+     .keys = kFileKeys,
+     .takes = ModelTakes::kEither,
+     .is_from_file = true},
+    {.name = "plugin",
+     .about = kFromFile,
+     .keys = kFileKeys,
+     .takes = ModelTakes::kEither,
+     .is_from_file = true},
+    {.name = "script",
+     .about = "whatever the script in script.path trains",
+     .takes = ModelTakes::kEither,
+     .is_script = true},
 };
 
 template <typename Pick>
