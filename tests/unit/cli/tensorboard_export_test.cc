@@ -9,12 +9,15 @@
 
 #include "tests/support/files.h"
 #include "tests/support/long_run.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/temporary_directory.h"
 
 namespace lockstep {
 namespace {
 
-constexpr Step kSteps = 100'450;
+// The first so many are told one by one.
+constexpr Step kTold = 100'000;
+constexpr Step kSteps = kIsSanitized ? 2'450 : kTold + 450;
 
 // How many events of all files have this tag.
 size_t events(const std::string& directory, const std::string& tag) {
@@ -42,8 +45,8 @@ TEST(TensorboardExport, TellsEachOfTheFirstStepsThenMeansOfAHundredAndTheLastOne
   const Status status = out->update();
   ASSERT_TRUE(status.is_ok()) << status.message();
   EXPECT_EQ(out->steps(), kSteps);
-  EXPECT_EQ(events(out->directory(), "train/loss"), 100'000u + 4 + 50);
-  EXPECT_EQ(events(out->directory(), "eval/accuracy"), 11u);
+  EXPECT_EQ(events(out->directory(), "train/loss"), kIsSanitized ? kSteps : kTold + 4 + 50);
+  EXPECT_EQ(events(out->directory(), "eval/accuracy"), kSteps / 10'000 + 1);
   // Without a thinned history, as an older Lockstep left it, each step is told.
   std::filesystem::remove(dir + "/history-thin.jsonl");
   auto whole = TensorboardExport::begin(*source);

@@ -36,7 +36,7 @@ SampleBuffer::OrderFn in_turn(const Dataset& dataset, uint64_t times = 1) {
 }
 
 std::string text_of(const SampleBuffer::Held& held) {
-  return {held.bytes().begin(), held.bytes().end()};
+  return {reinterpret_cast<const char*>(held.bytes().data()), held.bytes().size()};
 }
 
 RC_GTEST_PROP(SampleBufferOfAny, SamplesGivesTheirBytesToManyTakersAndHoldsNoMoreThanItMay, ()) {

@@ -75,7 +75,7 @@ std::string long_text(size_t bytes) {
 
 TEST_F(TokenizedTextFiles, ManyPartsGiveTheTokensOfTheWhole) {
   const auto vocabulary = BpeVocabulary::open(dir_.path("v"));
-  const std::string text = long_text(6'000'000);
+  const std::string text = long_text(3'000'000);
   std::vector<uint32_t> whole;
   BpeEncoder(*vocabulary).encode(text, whole);
   EXPECT_EQ(tokens_of(text, *vocabulary), whole);
