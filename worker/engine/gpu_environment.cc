@@ -10,8 +10,14 @@ std::vector<EnvironmentSetting> gpu_environment(const wire::JobSpec& job,
                                                 const std::string& interface) {
   const wire::CommSpec& comm = job.comm();
   std::vector<EnvironmentSetting> settings;
-  // cuBLAS reads it when it is first used: with other workspaces it may add in another order.
-  if (comm.numerics() != "fast") settings.push_back({"CUBLAS_WORKSPACE_CONFIG", ":4096:8"});
+  // cuBLAS reads these when it is first used: with other workspaces it may add in another order,
+  // and one node's settings are not another's.
+  if (comm.numerics() != "fast") {
+    settings.push_back({"CUBLAS_WORKSPACE_CONFIG", ":4096:8", true});
+    for (const char* name :
+         {"CUBLASLT_WORKSPACE_SIZE", "NVIDIA_TF32_OVERRIDE", "TORCH_BLAS_PREFER_CUBLASLT"})
+      settings.push_back({name, std::nullopt, true});
+  }
   // A kernel that is loaded at its first launch may wait for all that runs: also for NCCL's kernel,
   // which waits for a peer that waits for this launch.
   if (comm.backend() == "nccl" || comm.backend() == "auto")

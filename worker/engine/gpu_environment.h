@@ -7,6 +7,8 @@
 //                comm.nccl_hca. A variable that the site has set stays, whatever it is, except
 //                that comm.nccl_hca wins over NCCL_IB_HCA
 //
+// Exact numerics fix what cuBLAS reads from the environment, whatever the site has set.
+//
 // Where NCCL may sum, the driver loads all kernels at the start (CUDA_MODULE_LOADING), unless the
 // site has set the variable. That takes seconds, and memory of the GPU.
 //

@@ -8,9 +8,16 @@
 namespace lockstep {
 namespace {
 
-constexpr const char* kNames[] = {
-    "NCCL_SOCKET_IFNAME", "NCCL_RAS_ENABLE",         "NCCL_NET",           "NCCL_COMM_ID",
-    "NCCL_IB_HCA",        "CUBLAS_WORKSPACE_CONFIG", "CUDA_MODULE_LOADING"};
+constexpr const char* kNames[] = {"NCCL_SOCKET_IFNAME",
+                                  "NCCL_RAS_ENABLE",
+                                  "NCCL_NET",
+                                  "NCCL_COMM_ID",
+                                  "NCCL_IB_HCA",
+                                  "CUBLAS_WORKSPACE_CONFIG",
+                                  "CUDA_MODULE_LOADING",
+                                  "CUBLASLT_WORKSPACE_SIZE",
+                                  "NVIDIA_TF32_OVERRIDE",
+                                  "TORCH_BLAS_PREFER_CUBLASLT"};
 
 class GpuEnvironment : public ::testing::Test {
  protected:
@@ -70,16 +77,22 @@ TEST_F(GpuEnvironment, TheJobsAdaptersComeBeforeTheSites) {
   EXPECT_EQ(value("NCCL_IB_HCA"), "mlx5_0,mlx5_1");
 }
 
-TEST_F(GpuEnvironment, ExactNumericsFixTheWorkspaceOfCublasUnlessItIsFixedAlready) {
+// Two nodes with other settings would compute other bits.
+TEST_F(GpuEnvironment, ExactNumericsFixWhatCublasReadsWhateverTheSiteHasSet) {
   job.mutable_comm()->set_numerics("fast");
   apply_environment(gpu_environment(job, "lo"));
   EXPECT_EQ(value("CUBLAS_WORKSPACE_CONFIG"), "(none)");
+  const char* const others[] = {"CUBLASLT_WORKSPACE_SIZE", "NVIDIA_TF32_OVERRIDE",
+                                "TORCH_BLAS_PREFER_CUBLASLT"};
+  ::setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8", 1);
+  for (const char* name : others) ::setenv(name, "1", 1);
+  apply_environment(gpu_environment(job, "lo"));
+  EXPECT_EQ(value("CUBLAS_WORKSPACE_CONFIG"), ":16:8");
+  for (const char* name : others) EXPECT_EQ(value(name), "1") << name;
   job.mutable_comm()->set_numerics("exact");
   apply_environment(gpu_environment(job, "lo"));
   EXPECT_EQ(value("CUBLAS_WORKSPACE_CONFIG"), ":4096:8");
-  ::setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8", 1);
-  apply_environment(gpu_environment(job, "lo"));
-  EXPECT_EQ(value("CUBLAS_WORKSPACE_CONFIG"), ":16:8");
+  for (const char* name : others) EXPECT_EQ(value(name), "(none)") << name;
 }
 
 TEST_F(GpuEnvironment, WhereNcclMaySumKernelsAreLoadedAtTheStartUnlessTheSiteSaysOtherwise) {

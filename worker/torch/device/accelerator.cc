@@ -7,6 +7,7 @@
 #include "worker/device/device_marks.h"
 #include "worker/device/device_memory.h"
 #include "worker/engine/self_check.h"
+#include "worker/torch/device/library_version.h"
 #include "worker/torch/device/muon_update.h"
 #include "worker/torch/device/sample_losses.h"
 
@@ -93,6 +94,10 @@ Status Accelerator::finish(DeviceLane lane) {
 
 std::vector<std::string> Accelerator::fingerprint() const {
   std::vector<std::string> lines = module_.fingerprint();
+  if (where_.is_cuda()) {
+    lines.push_back("cublas=" + library_version("cublasLtGetVersion"));
+    lines.push_back("cudnn=" + library_version("cudnnGetVersion"));
+  }
   if (const std::string version = module_.comm_library(); names_comm_library_ && !version.empty())
     lines.push_back("nccl=" + version);
   return lines;

@@ -20,6 +20,7 @@
 #include "worker/torch/device/cpu_device.h"
 #include "worker/torch/engine/engine_impl.h"
 #include "worker/torch/engine/muon_parts.h"
+#include "worker/torch/engine/numerics_effect.h"
 #include "worker/torch/engine/operator_trace.h"
 #include "worker/torch/engine/precision.h"
 
@@ -157,6 +158,8 @@ Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_b
   forward_ = forward_of(parameters_);
   if (!averages_.empty()) average_forward_ = forward_of(averages_);
   tuning_ = data::make_job_tuning(job_, train_);
+  if (module != nullptr && job_.comm().numerics() != "fast")
+    device_results_ = numerics_effect_on(where, compute_type_);
   return Status::ok();
 }
 

@@ -5,6 +5,7 @@
 // Thread-safety: a free function; LibTorch's settings of the calling thread count.
 #pragma once
 
+#include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
 #include <string>
@@ -13,5 +14,9 @@ namespace lockstep {
 
 // A hash of the results on the CPU, in fp32 and in `type`. Takes about a millisecond.
 std::string numerics_effect(at::ScalarType type);
+
+// The same on another device, and of attention with its gradients. LibTorch's exceptions pass
+// through.
+std::string numerics_effect_on(const at::Device& device, at::ScalarType type);
 
 }  // namespace lockstep

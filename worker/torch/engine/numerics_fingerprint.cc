@@ -63,7 +63,10 @@ std::vector<std::string> EngineImpl::fingerprint() const {
                                     "memory_format=contiguous",
                                     "precision=" + (precision.empty() ? "fp32" : precision)};
   if (compute_type_ != at::kFloat) lines.push_back("short_types=" + short_type_instructions());
-  if (device_->where().is_cpu()) lines.push_back("results=" + numerics_effect(compute_type_));
+  if (!device_results_.empty())
+    lines.push_back("results=" + device_results_);
+  else if (device_->where().is_cpu())
+    lines.push_back("results=" + numerics_effect(compute_type_));
   for (std::string& line : device_->fingerprint()) lines.push_back(std::move(line));
   if (state_->plan().spares_decay) lines.push_back(kDecayWithGradient);
   if (const std::string& file = job_.model().sha256(); !file.empty())
