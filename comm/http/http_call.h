@@ -1,6 +1,11 @@
-// One HTTP request over a connection of its own, for http_get and http_post. Internal.
+// One blocking HTTP request over a connection of its own: GET by command line tools that ask a
+// coordinator, POST to a server that is not ours.
 //
-// Thread-safety: a free function without state.
+// It goes to the given address and through no proxy: in the clear on this machine only, to other
+// machines over TLS. It does not follow redirects: they are results like any other answer, so a
+// token reaches only the intended server.
+//
+// Thread-safety: free functions without state.
 #pragma once
 
 #include <cstddef>
@@ -8,24 +13,36 @@
 #include <memory>
 #include <string>
 
+#include "comm/base/limits.h"
 #include "comm/base/status.h"
-#include "comm/http/get_result.h"
+#include "comm/http/http_client.h"
 #include "comm/net/address.h"
 #include "comm/tls/tls_context.h"
 
 namespace lockstep::http {
 
-struct Call {
-  rpc::Address address;  // in numbers
-  std::string host;      // the certificate has to be for this host
-  std::string request;   // the whole request, in HTTP/1.0, so that the answer is never chunked
+struct Access {
   std::shared_ptr<const rpc::TlsContext> tls = {};  // null: in the clear
+  std::string token = {};
 };
 
-// Blocks. Errors as in http_get.h.
-Result<GetResult> http_call(const Call& call, int64_t timeout_ms, size_t limit_bytes);
+// kUnavailable if no server answers, kTimeout after `timeout_ms` in all. kRefused for an answer
+// that is no HTTP or larger than `limit_bytes`, or if the certificate is not valid. kConfig for an
+// address beyond this machine without TLS. Any status code is a result, not an error.
+Result<HttpAnswer> http_get(const rpc::Address& address, const std::string& path,
+                            int64_t timeout_ms, const Access& access = {},
+                            size_t limit_bytes = limits::kHttpAnswerBytes);
 
-// The header line that shows a token; empty without a token.
-std::string authorization_line(const std::string& token);
+struct Post {
+  rpc::Address address;  // in numbers
+  std::string host;      // the name that the server's certificate has to be for
+  std::string path;      // with the query. REQUIRES: no control characters in path and access.token
+  std::string content_type;
+  std::string body;
+  Access access = {};
+};
+
+// Errors, `timeout_ms` and `limit_bytes` (of the answer) as in http_get().
+Result<HttpAnswer> http_post(const Post& post, int64_t timeout_ms, size_t limit_bytes);
 
 }  // namespace lockstep::http

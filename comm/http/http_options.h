@@ -12,7 +12,7 @@
 
 #include "comm/base/log.h"
 #include "comm/base/status.h"
-#include "comm/http/http_get.h"
+#include "comm/http/http_call.h"
 #include "comm/http/http_server.h"
 #include "comm/run/job/job.pb.h"
 

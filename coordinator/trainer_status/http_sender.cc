@@ -7,7 +7,7 @@
 
 #include "comm/base/file.h"
 #include "comm/base/thread_name.h"
-#include "comm/http/http_post.h"
+#include "comm/http/http_call.h"
 #include "comm/rpc/resolve.h"
 #include "comm/tls/tls_context.h"
 
@@ -33,7 +33,7 @@ std::string said_in(const std::string& body) {
   return (is_status ? parsed["message"].get<std::string>() : body).substr(0, kShownBytes);
 }
 
-std::string advice(int status) {
+std::string advice(long status) {
   if (status == 401 || status == 403)
     return "use a token of a pod of that TrainJob, for its audience";
   if (status == 404) return "check that the TrainJob is still there";
@@ -44,7 +44,7 @@ std::string advice(int status) {
   return "check that this Kubeflow Trainer speaks the protocol of 2.2";
 }
 
-Status outcome_of(const http::GetResult& answer, const std::string& name) {
+Status outcome_of(const http::HttpAnswer& answer, const std::string& name) {
   if (answer.status >= 200 && answer.status < 300) return Status::ok();
   return Status(Code::kRefused, name + " answers " + std::to_string(answer.status) + " (" +
                                     said_in(answer.body) + "): " + advice(answer.status));
@@ -60,7 +60,7 @@ Status send_report(const Target& target, const rpc::Address& where, const std::s
     LOCKSTEP_ASSIGN_OR_RETURN(post.access.tls,
                               rpc::TlsContext::load_authority(target.authority_path));
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(const http::GetResult answer,
+  LOCKSTEP_ASSIGN_OR_RETURN(const http::HttpAnswer answer,
                             http::http_post(post, timeout_ms, kAnswerBytes));
   return outcome_of(answer, rpc::to_string(target.address));
 }

@@ -100,18 +100,6 @@ put("frames", {
     "too_long": b"\0\1" + frame(16, b"", 2**31), "cut": b"\1\0" + greeting[:-1],
     "bad_message": b"\0\4" + frame(16, b"\x0a\xff\xff\xff\xff\x0f"), "empty": b"\0\0" + frame(2, b"")})
 
-head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
-put("http_answer", {
-    "length": "\3" + head + "Content-Length: 5\r\n\r\nhello",
-    "chunks": "\1" + head + "Transfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\n\r\n",
-    "until_end": "\7HTTP/1.0 200 OK\r\n\r\nhello", "no_content": "\1HTTP/1.1 204 No Content\r\n\r\n",
-    "not_found": "\2HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\ngone",
-    "too_long": "\5" + head + "Content-Length: 1001\r\n\r\n" + "x" * 30,
-    "cut": "\2" + head + "Content-Length: 9\r\n\r\nhello",
-    "two_lengths": "\4" + head + "Content-Length: 3\r\nContent-Length: 5\r\n\r\nhello",
-    "chunk_size": "\1" + head + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nhel",
-    "no_http": "\1SSH-2.0-OpenSSH_9.2\r\n"})
-
 run = json.loads((CORPUS / "manifest" / "run").read_text())
 put("manifest", {
     "no_records": json.dumps({**run, "unacknowledged": []}),

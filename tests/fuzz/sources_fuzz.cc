@@ -42,7 +42,7 @@ void try_list(const Result<std::vector<std::string>>& names) {
 void try_range(std::string_view text) {
   if (text.empty()) return;
   const auto byte = static_cast<uint8_t>(text[0]);
-  HttpAnswer answer;
+  http::HttpAnswer answer;
   answer.status = byte % 5 == 0 ? 200 : 206;
   answer.content_range = text.substr(1);
   answer.body.assign(byte / 16, 7);

@@ -11,7 +11,7 @@ TESTS = ("tests/unit/data", "tests/unit/source", "tests/unit/run/checkpoint")
 OTHERS = ("Parquet", "data elsewhere", "documents of Arrow's lists", "the index in the cache",
           "an inflated copy in the cache", "ends of documents in the cache",
           "the largest token in the cache", "a piece of an object in the cache", "`pack.json`")
-NOT_OF_DATA = {"frames", "http_answer", "manifest", "state_table", "job_file", "exported"}
+NOT_OF_DATA = {"frames", "manifest", "state_table", "job_file", "exported"}
 
 
 def named_tests():

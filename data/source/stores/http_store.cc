@@ -6,21 +6,24 @@
 #include <utility>
 
 #include "comm/base/limits.h"
+#include "comm/http/http_client.h"
 #include "data/base/lower_case.h"
 #include "data/source/base/at_once.h"
 #include "data/source/base/object_names.h"
 #include "data/source/base/retry.h"
-#include "data/source/stores/http_client.h"
 #include "data/source/stores/ranged_get.h"
 #include "data/source/url.h"
 
 namespace lockstep::source {
 namespace {
 
+using http::HttpAnswer;
+using http::HttpClient;
+using http::HttpRequest;
+
 // What web applications answer to any name.
 bool is_page(const HttpAnswer& answer) {
-  std::string_view text(reinterpret_cast<const char*>(answer.body.data()),
-                        std::min<size_t>(answer.body.size(), 64));
+  const std::string_view text = std::string_view(answer.body).substr(0, 64);
   const size_t begin = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
   if (begin == std::string_view::npos) return false;
   const std::string head = data::lower_case(text.substr(begin));
@@ -88,7 +91,7 @@ class HttpStore final : public ObjectStore {
       return Status(Code::kBadData, request.url + " has more than " +
                                         std::to_string(limits::kSourceListBytes) +
                                         " bytes, the limit for a list of files");
-    auto names = parse({reinterpret_cast<const char*>(answer.body.data()), answer.body.size()});
+    auto names = parse(answer.body);
     if (!names.is_ok())
       return Status(names.status().code(), request.url + " " + names.status().message());
     return std::optional(std::move(*names));

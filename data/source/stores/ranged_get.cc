@@ -11,6 +11,10 @@
 namespace lockstep::source {
 namespace {
 
+using http::HttpAnswer;
+using http::HttpClient;
+using http::HttpRequest;
+
 struct ContentRange {
   uint64_t first = 0;
   uint64_t last = 0;
@@ -83,8 +87,7 @@ std::optional<uint64_t> whole_bytes(const HttpAnswer& answer) {
 }
 
 Status status_error(const HttpAnswer& answer) {
-  const std::string code =
-      s3_error_code({reinterpret_cast<const char*>(answer.body.data()), answer.body.size()});
+  const std::string code = s3_error_code(answer.body);
   const std::string text = "the server answers " + std::to_string(answer.status) +
                            (code.empty() ? "" : " (" + code + ")");
   const bool is_expired = code == "ExpiredToken" || code == "TokenRefreshRequired";

@@ -4,29 +4,31 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "comm/base/status.h"
+#include "comm/http/http_client.h"
 #include "data/source/base/object_store.h"
-#include "data/source/stores/http_client.h"
 
 namespace lockstep::source {
 
 // Sends `request` for [offset, offset + bytes) of `object` and copies the answer to `out`. Codes as
 // in object_store.h. Messages continue "cannot read NAME: ".
-Status get_range(HttpClient& client, HttpRequest request, const ObjectInfo& object, uint64_t offset,
-                 uint64_t bytes, uint8_t* out);
+Status get_range(http::HttpClient& client, http::HttpRequest request, const ObjectInfo& object,
+                 uint64_t offset, uint64_t bytes, uint8_t* out);
 
 // Copies the range from the answer to such a request, if the answer has exactly that range.
-Status take_range(const HttpAnswer& answer, const ObjectInfo& object, uint64_t offset,
+Status take_range(const http::HttpAnswer& answer, const ObjectInfo& object, uint64_t offset,
                   uint64_t bytes, uint8_t* out);
 
 // The version in an answer's headers: the ETag, or else the time.
-std::string version_of(const HttpAnswer& answer);
+std::string version_of(const http::HttpAnswer& answer);
 
 // The error of a status other than 2xx.
-Status status_error(const HttpAnswer& answer);
+Status status_error(const http::HttpAnswer& answer);
 
 // How many bytes the whole object has, as an answer to a request for a part of it says.
-std::optional<uint64_t> whole_bytes(const HttpAnswer& answer);
+std::optional<uint64_t> whole_bytes(const http::HttpAnswer& answer);
 
 }  // namespace lockstep::source

@@ -4,14 +4,18 @@
 #include <utility>
 
 #include "comm/base/limits.h"
+#include "comm/http/http_client.h"
 #include "data/source/base/retry.h"
-#include "data/source/stores/http_client.h"
 #include "data/source/stores/ranged_get.h"
 #include "data/source/stores/s3_listing.h"
 #include "data/source/url.h"
 
 namespace lockstep::source {
 namespace {
+
+using http::HttpAnswer;
+using http::HttpClient;
+using http::HttpRequest;
 
 constexpr size_t kEmptyPages = 1'000;  // in a row, of a list; there may be some
 
@@ -148,9 +152,7 @@ class S3Store final : public ObjectStore {
     wanted.most_bytes = limits::kSourceListBytes;
     LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer, client_.send(wanted));
     if (answer.status != 200) return status_error(answer);
-    LOCKSTEP_ASSIGN_OR_RETURN(
-        page,
-        parse_s3_page({reinterpret_cast<const char*>(answer.body.data()), answer.body.size()}));
+    LOCKSTEP_ASSIGN_OR_RETURN(page, parse_s3_page(answer.body));
     return Status::ok();
   }
 

@@ -21,7 +21,7 @@ Status check_proof(const std::string& run_dir, const rpc::Address& address, int6
       to_hex({reinterpret_cast<const uint8_t*>(random.data()), random.size()});
   const std::string path =
       std::string(http::kProofPath) + "?" + std::string(http::kNonceKey) + nonce;
-  LOCKSTEP_ASSIGN_OR_RETURN(const http::GetResult answer,
+  LOCKSTEP_ASSIGN_OR_RETURN(const http::HttpAnswer answer,
                             http::http_get(address, path, timeout_ms));
   const auto json = nlohmann::json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
   const bool has_proof = answer.status == 200 && json.is_object() && json.contains("proof") &&
@@ -36,8 +36,8 @@ Status check_proof(const std::string& run_dir, const rpc::Address& address, int6
 
 }  // namespace
 
-Result<http::GetResult> ask_http(const std::string& run_dir, const std::string& path,
-                                 int64_t timeout_ms) {
+Result<http::HttpAnswer> ask_http(const std::string& run_dir, const std::string& path,
+                                  int64_t timeout_ms) {
   LOCKSTEP_ASSIGN_OR_RETURN(const CoordinatorFile file, read_coordinator_file(run_dir));
   http::Access access;
   if (!rpc::is_loopback_host(file.http.host)) {

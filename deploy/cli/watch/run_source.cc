@@ -59,7 +59,7 @@ Result<std::string> RunSource::ask_coordinator(std::string_view name,
                                                std::string_view query) const {
   std::string path = "/api/v1/" + std::string(name);
   if (!query.empty()) path += "?" + std::string(query);
-  LOCKSTEP_ASSIGN_OR_RETURN(http::GetResult answer, ask_http(run_dir_, path, kAskMs));
+  LOCKSTEP_ASSIGN_OR_RETURN(http::HttpAnswer answer, ask_http(run_dir_, path, kAskMs));
   const nlohmann::json parsed = nlohmann::json::parse(answer.body, nullptr, false);
   // The port may be another program's by now.
   if (answer.status != 200 || !parsed.is_object())

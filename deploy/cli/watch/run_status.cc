@@ -61,7 +61,7 @@ RunStatus parse_status(const json& object) {
 }
 
 Result<json> ask_status(const std::string& run_dir, int64_t timeout_ms) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const http::GetResult answer,
+  LOCKSTEP_ASSIGN_OR_RETURN(const http::HttpAnswer answer,
                             ask_http(run_dir, "/api/v1/status", timeout_ms));
   json parsed = json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
   if (answer.status != 200 || !parsed.is_object())

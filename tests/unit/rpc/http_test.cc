@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "comm/http/http_get.h"
+#include "comm/http/http_call.h"
 #include "comm/http/http_server.h"
 #include "test_support.h"
 #include "tests/support/fails_with.h"

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "comm/http/http_get.h"
+#include "comm/http/http_call.h"
 #include "comm/http/http_server.h"
 #include "comm/tls/run_token.h"
 #include "tests/support/fails_with.h"
@@ -44,7 +44,7 @@ class HttpTls : public testing::Test {
     std::filesystem::remove(token_path_);
   }
 
-  Result<GetResult> get(const std::string& path, const std::string& token) {
+  Result<HttpAnswer> get(const std::string& path, const std::string& token) {
     return http_get(address_, path, 10'000, {identity_->context(), token});
   }
   int status_of(const std::string& path, const std::string& token) {
@@ -113,7 +113,7 @@ TEST_F(HttpTls, AHandshakeThatDoesNotEndIsCutAtTheDeadline) {
 TEST_F(HttpTls, TheCertificateMustBeForWhoIsAsked) {
   start({"127.0.0.2", 0});
   const auto answer = get("/healthz", "");
-  EXPECT_THAT(answer, FailsWith(Code::kRefused, Says("IP address mismatch")));
+  EXPECT_THAT(answer, FailsWith(Code::kRefused, Says("certificate", "127.0.0.2")));
 }
 
 TEST_F(HttpTls, BeyondLoopbackThereIsNoServerWithoutBoth) {

@@ -1,4 +1,4 @@
-#include "data/source/stores/redirect_rule.h"
+#include "comm/http/redirect_rule.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -7,7 +7,7 @@
 #include <array>
 #include <cstdint>
 
-namespace lockstep::source {
+namespace lockstep::http {
 namespace {
 
 struct Block {
@@ -87,4 +87,4 @@ const char* text_of(AddressKind kind) {
   return "";
 }
 
-}  // namespace lockstep::source
+}  // namespace lockstep::http

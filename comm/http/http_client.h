@@ -1,12 +1,14 @@
 // Requests over HTTP and HTTPS, with libcurl.
 //
 // INVARIANTS
-//  H1 Every certificate is verified, by the authorities of SSL_CERT_FILE, AWS_CA_BUNDLE or
-//     CURL_CA_BUNDLE, else those of this machine's distribution. The client follows at most
-//     limits::kHttpRedirects redirects, none from https to http, and none that leads inside of a
-//     network where the named server is not (redirect_rule.h).
-//  H2 The client takes no more of an answer than was asked for.
-//  H3 Every request ends: it fails when it stalls (less than 1 KiB/s for `stall_s`), or is stopped.
+//  H1 Every certificate is verified: by the request's own authorities, or by those of
+//     SSL_CERT_FILE, AWS_CA_BUNDLE or CURL_CA_BUNDLE, else those of this machine's distribution.
+//     The client follows at most limits::kHttpRedirects redirects, none from https to http, and
+//     none that leads inside of a network where the named server is not (redirect_rule.h).
+//  H2 The client takes no more of an answer than was asked for, and of all headers no more than
+//     kMostHeaderBytes (http_transfer.h).
+//  H3 Every request ends: after its `timeout_ms`, or else when it stalls (less than 1 KiB/s for
+//     `stall_s`); or it is stopped.
 //
 // Thread-safety: send() from any thread, several at a time. Connections are used again.
 #pragma once
@@ -14,23 +16,31 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "comm/base/status.h"
+#include "comm/tls/tls_context.h"
 
-namespace lockstep::source {
+namespace lockstep::http {
 
 struct HttpRequest {
   std::string url;  // encoded
   bool is_head = false;
-  std::string range;  // "FIRST-LAST"; empty: all
+  std::optional<std::string> body = {};  // of a POST
+  std::string range;                     // "FIRST-LAST"; empty: all
   std::vector<std::string> headers;
   uint64_t most_bytes = 0;  // limit of the body of a good answer
   bool follows_redirects = true;
   std::string sign;    // as CURLOPT_AWS_SIGV4; empty: not signed
   std::string key_id;  // to sign with
   std::string secret;
+  // HOST:PORT in numbers. Connects there, and through no proxy, whatever host the URL has. Empty:
+  // connects as the URL and the environment's proxies say.
+  std::string address;
+  std::shared_ptr<const rpc::TlsContext> tls = {};  // believes these authorities, over TLS 1.3
+  int64_t timeout_ms = 0;  // of the whole request; 0: while it does not stall
 };
 
 struct HttpAnswer {
@@ -41,7 +51,7 @@ struct HttpAnswer {
   std::string etag;
   std::string last_modified;
   std::string content_range;
-  std::vector<uint8_t> body;  // also of an error, its beginning
+  std::string body;  // also of an error, its beginning
 };
 
 class HttpClient {
@@ -53,7 +63,7 @@ class HttpClient {
   HttpClient& operator=(const HttpClient&) = delete;
 
   // Any answer of a server. kUnavailable or kTimeout where there is none, or one that breaks off;
-  // kRefused where its certificate is not good.
+  // kRefused where its certificate is not good, or the answer is no HTTP.
   Result<HttpAnswer> send(const HttpRequest& request);
 
  private:
@@ -61,4 +71,4 @@ class HttpClient {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace lockstep::source
+}  // namespace lockstep::http

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace lockstep::source {
+namespace lockstep::http {
 
 enum class AddressKind { kPublic, kPrivate, kLinkLocal, kLoopback };
 
@@ -20,4 +20,4 @@ bool may_redirect(AddressKind from, AddressKind to);
 
 const char* text_of(AddressKind kind);  // "a link-local address"
 
-}  // namespace lockstep::source
+}  // namespace lockstep::http

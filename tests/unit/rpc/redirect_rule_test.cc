@@ -1,8 +1,8 @@
-#include "data/source/stores/redirect_rule.h"
+#include "comm/http/redirect_rule.h"
 
 #include <gtest/gtest.h>
 
-namespace lockstep::source {
+namespace lockstep::http {
 namespace {
 
 TEST(RedirectRule, EveryAddressHasItsNetwork) {
@@ -29,4 +29,4 @@ TEST(RedirectRule, NobodyLeadsInsideOfAnotherNetwork) {
 }
 
 }  // namespace
-}  // namespace lockstep::source
+}  // namespace lockstep::http
