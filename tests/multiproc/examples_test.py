@@ -9,6 +9,7 @@ import unittest
 
 from harness import BIN, DEADLINE_S, ROOT, LockstepTest, installed
 from image_files import images
+from preloaded import run_code
 from tokenizer_test import MERGES, vocabulary
 from weight_files import newest_weights, tensors_in
 
@@ -163,9 +164,12 @@ class Page(ExamplesTest):
         return done.stdout + done.stderr
 
     def loss(self, code, directory):
-        done = subprocess.run([PYTHON, "-c", code], cwd=directory, text=True, capture_output=True)
+        return float(self.run_code(code, directory).split()[-1])
+
+    def run_code(self, code, directory):
+        done = run_code(PYTHON, code, directory)
         self.assertEqual(done.returncode, 0, done.stderr)
-        return float(done.stdout.split()[-1])
+        return done.stdout
 
     def eval_loss(self, run):
         return json.loads((self.scratch / "runs" / run / "summary.json").read_text())["eval_loss"]
@@ -175,11 +179,11 @@ class Page(ExamplesTest):
         # Where torchvision looks for weights that it has downloaded.
         cache = self.scratch / "torch/hub/checkpoints"
         cache.mkdir(parents=True)
-        subprocess.run([PYTHON, "-c", f"""
+        self.run_code(f"""
 import torch, torchvision as t
 torch.manual_seed(1)
 name = t.models.ResNet18_Weights.DEFAULT.url.rsplit("/")[-1]
-torch.save(t.models.resnet18().state_dict(), {str(cache)!r} + "/" + name)"""], check=True)
+torch.save(t.models.resnet18().state_dict(), {str(cache)!r} + "/" + name)""", cache)
         self.type(self.lines("Photos from torchvision's resnet18."),
                   TORCH_HOME=str(self.scratch / "torch"), LOCKSTEP_TRAIN__GLOBAL_BATCH="8",
                   LOCKSTEP_TRAIN__MAX_STEPS="4",
@@ -195,13 +199,12 @@ torch.save(t.models.resnet18().state_dict(), {str(cache)!r} + "/" + name)"""], c
         download, _, lines = self.lines("GPT-2 fine-tuned on text.").partition("\n")
         self.assertIn("local_dir='gpt2', allow_patterns=['model.safetensors', 'tokenizer.json']",
                       download)
-        subprocess.run([PYTHON, "-c", f"""
+        self.run_code(f"""
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 torch.manual_seed(1)
 GPT2LMHeadModel(GPT2Config(vocab_size={257 + len(MERGES)}, n_positions=64, n_embd=32, n_layer=2,
-                           n_head=2)).save_pretrained({str(self.scratch / 'gpt2')!r})"""],
-                       check=True, capture_output=True)
+                           n_head=2)).save_pretrained({str(self.scratch / 'gpt2')!r})""", self.scratch)
         self.write_tokenizer(self.scratch / "gpt2/tokenizer.json")
         said = self.type(lines, LOCKSTEP_MODEL__N_LAYER="2", LOCKSTEP_MODEL__N_HEAD="2",
                          LOCKSTEP_MODEL__N_EMBD="32", LOCKSTEP_MODEL__BLOCK="32")

@@ -10,6 +10,7 @@ import unittest
 
 from export_test import BLOCK, GPT2, IMAGES, LIBRARIES, TOKENS, ExportTest
 from harness import BIN, ROOT, lockstep, synthetic_dataset
+from preloaded import run_code
 from reference_runs import ReferenceTest
 from weight_files import newest_weights, tensors_in
 
@@ -101,7 +102,8 @@ class Programs(ReferenceTest, Int8Test):
 
     def compare(self, pairs):
         paths = [path for pair in pairs.values() for path in pair]
-        done = subprocess.run([LIBRARIES, "-c", COMPARE, *paths], text=True, capture_output=True)
+        words = ["-c", *map(str, paths)]
+        done = run_code(LIBRARIES, f"import sys\nsys.argv = {words}\n{COMPARE}")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         for which, far in zip(pairs, map(float, done.stdout.split()), strict=True):
             with self.subTest(which):
