@@ -122,7 +122,7 @@ struct DataFormat {
     DirectoryStep step = DirectoryStep::kNever;
     LookInDirectoryFn look = nullptr;
     Evidence (*weigh)(const Listing& directory) = nullptr;  // null: finding it decides
-    bool has_tables_beside = false;  // tables beside it only describe it
+    bool has_tables_beside = false;                         // tables beside it only describe it
   };
   struct FileProbe {
     FileStep step = FileStep::kNever;

@@ -1,10 +1,9 @@
-#include "data/formats/arrays/cifar_files.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
+#include "data/formats/arrays/cifar_files.h"
 #include "data/open/detect_format.h"
 #include "data/open/inspect.h"
 #include "data/open/open_dataset.h"
