@@ -7,7 +7,6 @@
 namespace lockstep::sim {
 namespace {
 
-using coordinator::KnownAgent;
 using coordinator::Member;
 using coordinator::MemberState;
 using coordinator::RunState;
