@@ -11,8 +11,7 @@
 //
 // INVARIANTS
 //  V1 A trial ends within the limit, which grows with the world, and touches the host's Collective
-//  by its questions only: the
-//     abort of a device's connection does not reach it.
+//     by its questions only: the abort of a device's connection does not reach it.
 //  V2 After a failure there is no other trial in this process, nor in a generation with one member
 //     that knows of it. So a failure costs its time once in a run. A failure that a new process
 //     would meet again is given to `remember`: wrong bits, and errors of this rank's own device,

@@ -58,16 +58,10 @@ std::optional<uint64_t> most_said(const Votes& votes) {
   return is_tie ? std::nullopt : std::optional(most->first);
 }
 
-Votes count(const Values& values, const std::set<MemberId>& without = {}) {
+Votes count(const Values& values) {
   Votes votes;
-  for (const auto& [member, value] : values)
-    if (!without.contains(member)) ++votes[value];
+  for (const auto& [member, value] : values) ++votes[value];
   return votes;
-}
-
-size_t copies_among(const Values& values, const std::set<MemberId>& copies) {
-  return static_cast<size_t>(std::count_if(
-      values.begin(), values.end(), [&](const auto& e) { return copies.contains(e.first); }));
 }
 
 std::vector<WitnessEntry> of(const std::vector<WitnessEntry>& witnesses, Step step,
@@ -98,6 +92,12 @@ std::vector<MemberId> CheckFinding::odd() const {
   return members;
 }
 
+std::map<MemberId, uint64_t> CheckFinding::voices() const {
+  Values voices = values;
+  std::erase_if(voices, [this](const auto& e) { return copies.contains(e.first); });
+  return voices;
+}
+
 bool CheckFinding::has_wrong_copy() const {
   return std::any_of(copies.begin(), copies.end(), [&](MemberId id) {
     const auto value = values.find(id);
@@ -122,14 +122,14 @@ CheckFinding examine(const PendingCheck& check, Step step) {
     finding.subject = subject;
     finding.what = difference(check, subject, step);
     if (subject == CheckSubject::kWeights) finding.copies = check.copies;
-    const Votes votes = count(values, finding.copies);
-    const size_t voices = values.size() - copies_among(values, finding.copies);
+    finding.values = std::move(values);
+    const Values voices = finding.voices();
+    const Votes votes = count(voices);
     const auto most = most_said(votes);
-    if (most && votes.at(*most) > 1 && votes.at(*most) * 2 > voices) {
+    if (most && votes.at(*most) > 1 && votes.at(*most) * 2 > voices.size()) {
       finding.right = most;
       finding.votes = votes.at(*most);
     }
-    finding.values = std::move(values);
     break;
   }
   return finding;
@@ -146,8 +146,7 @@ void ask_witnesses(const std::vector<WitnessEntry>& witnesses, Step step,
     for (const WitnessEntry& w : then) {
       if (heard.insert({w.generation, place_of(w)}).second) ++votes[w.hash];
     }
-    for (const auto& [member, value] : finding->values) {
-      if (finding->copies.contains(member)) continue;
+    for (const auto& [member, value] : finding->voices()) {
       if (heard.insert({Generation{0}, places.at(member)}).second) ++votes[value];
     }
     const auto most = most_said(votes);

@@ -35,6 +35,8 @@ struct CheckFinding {
   // The members with another value than the right one, but for copies; all of them without a
   // majority.
   std::vector<MemberId> odd() const;
+  // The values without those of copies.
+  std::map<MemberId, uint64_t> voices() const;
   bool has_wrong_copy() const;
 };
 

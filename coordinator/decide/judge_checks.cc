@@ -63,8 +63,7 @@ void keep_witnesses(Turn& turn, Generation generation, Step step, const CheckFin
   CheckHistory& checks = turn.state.checks;
   checks.unexplained.insert(step);
   turn.persist(CheckEntry{generation, step, false, {}, 0, false});
-  for (const auto& [id, value] : finding.values) {
-    if (finding.copies.contains(id)) continue;
+  for (const auto& [id, value] : finding.voices()) {
     const Member& member = turn.at(id);
     WitnessEntry witness{generation, step, finding.subject, member.node, member.local_rank, value};
     turn.persist(witness);
