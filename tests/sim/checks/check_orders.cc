@@ -23,16 +23,14 @@ class OrderCheck final : public Check {
     }
     // The journal may hold it although its coordinator died before it could answer.
     if (message.command().body_case() == wire::Command::kScaleTo) drained_.clear();
-    const SimCoordinator* coordinator = cluster_.coordinator();
-    if (coordinator == nullptr || !coordinator->is_alive() || coordinator->server() == nullptr)
-      return;
+    if (cluster_.server() == nullptr) return;
     if (std::exchange(starts_, cluster_.starts()) != cluster_.starts()) {
       leaving_.clear();
       drained_.clear();
       stops_ = false;
     }
-    const State& state = coordinator->server()->state();
-    if (from == coordinator->name() && message.command_answer().ok()) note(state);
+    const State& state = cluster_.server()->state();
+    if (from == cluster_.coordinator()->name() && message.command_answer().ok()) note(state);
     if (state.run != RunState::kEnded && state.run != RunState::kTermEnded) judge(state);
   }
 

@@ -23,10 +23,9 @@ class RestCheck final : public Check {
   void on_message(const std::string&, const std::string&, const wire::Envelope& message) override {
     // The place of a worker that was drained alone stays empty until a scale.
     if (message.command().body_case() == wire::Command::kDrainMember) is_place_given_up_ = true;
-    SimCoordinator* coordinator = cluster_.coordinator();
-    const bool is_there = coordinator != nullptr && coordinator->is_alive() &&
-                          coordinator->server() != nullptr && !coordinator->loop().is_stopped();
-    const std::string unrest = is_there ? unrest_of(coordinator->server()->state()) : "";
+    const bool is_there =
+        cluster_.server() != nullptr && !cluster_.coordinator()->loop().is_stopped();
+    const std::string unrest = is_there ? unrest_of(cluster_.server()->state()) : "";
     if (unrest != unrest_ || unrest.empty()) since_ms_ = world_.loop.now_ms();
     unrest_ = unrest;
     const int64_t patience_ms = unrest == kMissing ? kRestartsMs : kTicksMs;
@@ -55,10 +54,10 @@ class RestCheck final : public Check {
     const size_t wanted = state.wanted_workers != 0
                               ? state.wanted_workers
                               : world_.options.nodes * world_.options.workers_per_node;
-    const auto leaves = std::count_if(state.ranks.begin(), state.ranks.end(),
-                                      [&](auto id) { return state.members.at(id).is_draining; });
+    const bool leaves_one = std::any_of(state.ranks.begin(), state.ranks.end(),
+                                        [&](auto id) { return state.members.at(id).is_draining; });
     const bool comes_somebody = is_anybody_awaited(state);
-    if (leaves != 0 && !comes_somebody) return "a worker that was told to leave takes part";
+    if (leaves_one && !comes_somebody) return "a worker that was told to leave takes part";
     if (state.ranks.size() > wanted) return "more workers take part than are wanted";
     if (state.ranks.size() >= wanted) return "";
     const bool waits_somebody =

@@ -59,10 +59,13 @@ void Cluster::kill_agent(SimAgent& agent, bool with_machine) {
   agent.kill(with_machine);
 }
 
+const coordinator::RunServer* Cluster::server() const {
+  return coordinator_ != nullptr && coordinator_->is_alive() ? coordinator_->server() : nullptr;
+}
+
 bool Cluster::is_ending() const {
-  const coordinator::RunServer* server =
-      coordinator_->is_alive() ? coordinator_->server() : nullptr;
-  const bool is_over = server != nullptr && server->state().run == coordinator::RunState::kEnded;
+  const bool is_over =
+      server() != nullptr && server()->state().run == coordinator::RunState::kEnded;
   return chosen_code_.has_value() || is_starting_ || is_finished_ || is_over;
 }
 

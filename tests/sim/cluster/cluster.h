@@ -27,8 +27,10 @@ class Cluster {
 
   // ---- for faults and checks
   SimCoordinator* coordinator() const { return coordinator_.get(); }  // may be dead
-  std::vector<SimWorker*> workers() const;                            // living
-  std::vector<SimAgent*> agents() const;                              // living
+  // Of the coordinator that lives; null if none does, or it does not serve yet.
+  const coordinator::RunServer* server() const;
+  std::vector<SimWorker*> workers() const;  // living
+  std::vector<SimAgent*> agents() const;    // living
   SimWorker* worker_named(const std::string& name) const;
   uint32_t starts() const { return starts_; }
   // A machine is lost, or its agent is killed: agent and workers end at once.
