@@ -223,6 +223,16 @@ class World {
     *e.mutable_command() = std::move(command);
     return say(kCommand, e);
   }
+  Reason scale(uint32_t workers) {
+    wire::Command m;
+    m.set_scale_to(workers);
+    return command(std::move(m));
+  }
+  Reason drain_node(const std::string& node) {
+    wire::Command m;
+    m.set_drain_node(node);
+    return command(std::move(m));
+  }
   Reason exit(ConnectionId agent, uint32_t pid, int code, int signal, const std::string& words = "",
               bool will_restart = false, const std::vector<SlotInHand>& in_hand = {}) {
     wire::Envelope e;

@@ -1,11 +1,9 @@
 // The engine over a device with memory of its own gives the CPU's bits: nothing is forgotten on the
 // way there and back (plain_module.h).
-#include <ATen/Context.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -14,8 +12,6 @@
 #include "tests/unit/engine/loopback_world.h"
 #include "tests/unit/engine/made_documents.h"
 #include "tests/unit/engine/plain_module.h"
-#include "worker/torch/device/library_version.h"
-#include "worker/torch/engine/numerics_effect.h"
 
 namespace lockstep {
 namespace {
@@ -60,38 +56,6 @@ TrainResult on_the_cpu(const wire::JobSpec& job, const data::Dataset& dataset, S
 }
 
 // A sum over transfers goes to plain memory, as its stage has; a fast one may be NCCL's window.
-// What MB_CUR_MAX calls gives a size_t, too.
-TEST(LibraryVersion, IsWhatTheLoadedLibrarySays) {
-  EXPECT_EQ(library_version("__ctype_get_mb_cur_max"), std::to_string(MB_CUR_MAX));
-  EXPECT_EQ(library_version("cudnnGetVersionOfNothing"), "none");
-}
-
-// What chooses kernels on the device shows, attention's too.
-TEST(DeviceNumerics, ResultsOfTheDeviceAreInTheFingerprintOfExactRuns) {
-  const auto results = [](const std::string& numerics, const std::string& precision) {
-    wire::JobSpec job = small_job("mlp");
-    job.mutable_comm()->set_numerics(numerics);
-    job.mutable_train()->set_precision(precision);
-    const auto dataset = make_patterns(20);
-    PlainModule module;
-    const auto lines = testing::make_engine(job, *dataset, nullptr, &module).value()->fingerprint();
-    const auto found = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
-      return line.starts_with("results=");
-    });
-    return found == lines.end() ? "" : *found;
-  };
-  const std::string exact = results("exact", "fp32");
-  EXPECT_EQ(exact, "results=" + numerics_effect_on(at::kCPU, at::kFloat));
-  EXPECT_NE(exact, "results=" + numerics_effect(at::kFloat));
-  EXPECT_NE(exact, results("exact", "bf16"));
-  at::Context& context = at::globalContext();
-  context.setSDPUseFlash(false);
-  const std::string by_math = results("exact", "fp32");
-  context.setSDPUseFlash(true);
-  EXPECT_NE(exact, by_math);
-  EXPECT_EQ(exact, results("exact", "fp32"));
-}
-
 TEST(AcceleratorSums, OnlyFastOnesGoToMemoryThatPeersMayMap) {
   const auto dataset = make_patterns(64);
   for (const bool is_fast : {false, true}) {

@@ -141,33 +141,6 @@ TEST_F(Checks, ThreeThatAllDifferAreAllNamed) {
   EXPECT_NE(words(w).find("rank 2"), std::string::npos) << words(w);
 }
 
-TEST_F(Checks, APlaceThatWasPutOutIsNeverGivenWorkAgain) {
-  World w(checking_options(3));
-  w.train();
-  check(w, 1, healthy(2));
-  check(w, 2, with_wrong_weights(2));
-  ASSERT_EQ(check(w, 3, healthy(2)), Reason::kEndedTerm);
-  World next = next_term(w);
-  for (ConnectionId c = 1; c <= 2; ++c) next.join(c);
-  EXPECT_EQ(next.state.run, RunState::kGathering);
-  EXPECT_EQ(next.join(3), Reason::kPrepared);  // without it, and without a lease of waiting for it
-  ASSERT_EQ(next.state.ranks.size(), 2u);
-  for (MemberId id : next.state.ranks) EXPECT_NE(next.state.members.at(id).local_rank, 1u);
-}
-
-TEST_F(Checks, WithoutAPlaceThatWasPutOutAtLeastTheFewestWorkersAreThere) {
-  Options options = checking_options(3);
-  options.min_workers = 3;
-  World w(options);
-  w.train();
-  check(w, 1, healthy(2));
-  check(w, 2, with_wrong_weights(2));
-  ASSERT_EQ(check(w, 3, healthy(2)), Reason::kEndedTerm);
-  World next = next_term(w);
-  for (ConnectionId c = 1; c <= 3; ++c) next.join(c);
-  EXPECT_EQ(next.state.run, RunState::kGathering);
-}
-
 TEST_F(Checks, ReportsThatComeAgainOrTooLateChangeNothing) {
   World w(checking_options(2));
   w.train();
@@ -331,44 +304,6 @@ TEST_F(Checks, WhoWasBehindWhenAGenerationEndedLeavesItsCheckUndecided) {
   EXPECT_EQ(w.wait_alive(w.options.lease_ms + 1'000), Reason::kNothingDue);
   EXPECT_TRUE(w.state.pending_checks.empty());
   EXPECT_EQ(kept(w).agreed, 0u);
-}
-
-// Of three whose weights are compared one got them from another: its vote is that one's.
-TEST_F(Checks, WhoGotItsWeightsFromAnotherHasNoVoteOnThem) {
-  for (const bool was_before : {false, true}) {
-    World w(checking_options(4));
-    w.train();
-    all_agree(w, 2);
-    w.kill(4);
-    w.promise_at(1, 3);
-    w.promise_at(2, 3);
-    EXPECT_EQ(w.promise_at(3, 2), Reason::kStarted);
-    if (was_before) all_agree_of(w, {1, 2, 3}, 4);
-    const Step step = was_before ? 6 : 4;
-    check(w, 1, with_wrong_weights(step));
-    check(w, 2, healthy(step));
-    EXPECT_EQ(check(w, 3, with_wrong_weights(step)), Reason::kEndedTerm);
-    EXPECT_EQ(kept(w).expelled, was_before ? (std::set<Place>{{"n", 1}}) : std::set<Place>{});
-    EXPECT_EQ(kept(w).witnesses.size(), was_before ? 0u : 2u);
-  }
-}
-
-TEST_F(Checks, ACopyOfWrongWeightsIsNotPutOutForThem) {
-  for (const bool goes_on : {false, true}) {
-    Options options = checking_options(5);
-    if (goes_on) options.job.mutable_train()->set_on_corruption("continue");
-    World w(options);
-    w.train();
-    all_agree(w, 2);
-    w.kill(5);
-    for (ConnectionId c : {1, 2, 3}) w.promise_at(c, 3);
-    EXPECT_EQ(w.promise_at(4, 2), Reason::kStarted);
-    check(w, 1, with_wrong_weights(4));
-    check(w, 2, healthy(4));
-    check(w, 3, healthy(4));
-    EXPECT_EQ(check(w, 4, with_wrong_weights(4)), Reason::kEndedTerm);
-    EXPECT_EQ(kept(w).expelled, (std::set<Place>{{"n", 0}}));
-  }
 }
 
 TEST_F(Checks, WhatTheDeadSaidOfAStepThatIsNotInTheLineageIsNobodysFault) {

@@ -23,9 +23,7 @@ TEST(Recovery, ATermAllOfWhoseNodesWereDrainedStopsAndAwaitsNoReplacement) {
   w.hello(World::kAgent, {1000, 1001});
   w.join(1);
   w.exit(World::kAgent, 1001, -1, 9, "", true);
-  wire::Command command;
-  command.set_drain_node("n");
-  EXPECT_EQ(w.command(command), Reason::kCommandDone);
+  EXPECT_EQ(w.drain_node("n"), Reason::kCommandDone);
   EXPECT_TRUE(w.state.replacements.empty());
   w.exit(World::kAgent, 1000, 75, 0, "", true);  // told before its agent heard of the order
   EXPECT_TRUE(w.state.replacements.empty());
@@ -86,12 +84,6 @@ void hello_of_other(World& w, uint32_t workers) {
   w.say(kOtherAgent, e);
 }
 
-Reason scale(World& w, uint32_t workers) {
-  wire::Command command;
-  command.set_scale_to(workers);
-  return w.command(command);
-}
-
 TEST(Recovery, ANodeThatAScaleLeftWithoutWorkersIsAskedForSomeWhenTheOthersAreGone) {
   for (const bool is_scaled : {true, false}) {  // else it never had any
     SCOPED_TRACE(is_scaled);
@@ -100,7 +92,7 @@ TEST(Recovery, ANodeThatAScaleLeftWithoutWorkersIsAskedForSomeWhenTheOthersAreGo
     w.hello(World::kAgent, {1000, 1001});
     hello_of_other(w, is_scaled ? 3 : 0);
     if (is_scaled) {
-      EXPECT_EQ(scale(w, 2), Reason::kCommandDone);
+      EXPECT_EQ(w.scale(2), Reason::kCommandDone);
     }
     EXPECT_EQ(w.kill(1), Reason::kRegrouped);
     EXPECT_EQ(w.kill(2), is_scaled ? Reason::kEndedTerm : Reason::kEndedDeath);
@@ -156,9 +148,9 @@ TEST(Recovery, AnEmptiedNodeIsKnownToLaterTermsUntilAScaleGivesItWorkers) {
   w.train();
   w.hello(World::kAgent, {1000, 1001});
   hello_of_other(w, 1);
-  scale(w, 2);
+  w.scale(2);
   EXPECT_EQ(w.journal.load()->settings.at("emptied o"), "1");
-  scale(w, 3);
+  w.scale(3);
   EXPECT_FALSE(w.journal.load()->settings.contains("emptied o"));
 }
 

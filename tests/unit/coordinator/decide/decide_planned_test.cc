@@ -1,14 +1,8 @@
-// Joins and leaves without a pause, and what people command.
+// Joins and leaves without a pause.
 #include "tests/unit/coordinator/world.h"
 
 namespace lockstep::coordinator {
 namespace {
-
-wire::Command scale_to(uint32_t workers) {
-  wire::Command command;
-  command.set_scale_to(workers);
-  return command;
-}
 
 wire::Envelope last_planned(const World& w, ConnectionId c) {
   for (const wire::Envelope& e : w.sent(c)) {
@@ -22,13 +16,13 @@ void plan_a_join(World& w) {
   w.train();
   w.report(1, 1, 0, 3);
   w.report(2, 1, 0, 3);
-  w.command(scale_to(3));
+  w.scale(3);
   EXPECT_EQ(w.join(3), Reason::kRegistered);
 }
 
 TEST(Planned, AScaleThatNobodyCouldFollowIsRefused) {
   World w(small_options(2, 100));
-  EXPECT_EQ(w.command(scale_to(3)), Reason::kCommandRefused);
+  EXPECT_EQ(w.scale(3), Reason::kCommandRefused);
   EXPECT_EQ(w.state.wanted_workers, 0u);
 }
 
@@ -148,7 +142,7 @@ TEST(Planned, ScalingDownLetsTheLastRanksGoOnceAllAreOverTheBoundary) {
   World w(small_options(3, 100));
   w.hello(World::kAgent, {1000, 1001, 1002});
   w.train();
-  EXPECT_EQ(w.command(scale_to(2)), Reason::kCommandDone);
+  EXPECT_EQ(w.scale(2), Reason::kCommandDone);
   EXPECT_TRUE(w.sent(World::kCommand).back().command_answer().ok());
   EXPECT_EQ(w.sent(World::kAgent).back().set_workers().workers(), 2u);
   ASSERT_TRUE(w.state.planned);
@@ -169,7 +163,7 @@ TEST(Planned, ScalingDownLetsTheLastRanksGoOnceAllAreOverTheBoundary) {
 TEST(Planned, ALeaverThatIsReadyProvesNoSwitchAndIsNeededAgainAfterADeath) {
   World w(small_options(3, 100));
   w.train();
-  w.command(scale_to(2));
+  w.scale(2);
   wire::Envelope e;
   e.set_generation(1);
   e.mutable_leave()->set_reason(wire::Leave::DRAINED);
@@ -192,7 +186,7 @@ TEST(Planned, ALeaverThatIsReadyProvesNoSwitchAndIsNeededAgainAfterADeath) {
 TEST(Planned, ALeaverThatDiesAtTheBoundaryWhereOthersWaitForItIsADeathLikeAnyOther) {
   World w(small_options(3, 100));
   w.train();
-  w.command(scale_to(2));
+  w.scale(2);
   w.switched(1, 2, 4);
   EXPECT_EQ(w.kill(3), Reason::kRegrouped);
   w.promise_at(1, 4, 2, 4);
@@ -203,7 +197,7 @@ TEST(Planned, ALeaverThatDiesAtTheBoundaryWhereOthersWaitForItIsADeathLikeAnyOth
 TEST(Planned, ALeaverThatIsLostAtTheBoundaryCanBeNamedByWhoWaitsForIt) {
   World w(small_options(3, 100));
   w.train();
-  w.command(scale_to(2));
+  w.scale(2);
   w.switched(1, 2, 4);
   wire::Envelope e;
   e.set_generation(1);
@@ -216,147 +210,19 @@ TEST(Planned, ALeaverThatIsLostAtTheBoundaryCanBeNamedByWhoWaitsForIt) {
 TEST(Planned, TheWishForWorkersOutlivesTheTerm) {
   World w(small_options(2, 100));
   w.train();
-  w.command(scale_to(4));
+  w.scale(4);
   Beginning b = first_term();
   b.settings["workers"] = "5";
   EXPECT_EQ(begin_state(b, 0).wanted_workers, 5u);
-  EXPECT_EQ(w.command(scale_to(5)), Reason::kCommandRefused);  // there are four slots
-  EXPECT_EQ(w.command(scale_to(0)), Reason::kCommandRefused);
+  EXPECT_EQ(w.scale(5), Reason::kCommandRefused);  // there are four slots
+  EXPECT_EQ(w.scale(0), Reason::kCommandRefused);
   EXPECT_FALSE(w.sent(World::kCommand).back().command_answer().ok());
-}
-
-TEST(Planned, AWorkerThatIsToldToGoIsPlannedOutAndTheLastOnesStopTheRun) {
-  World w(small_options(2, 100));
-  w.train();
-  EXPECT_EQ(w.drain(2), Reason::kDrainRequested);
-  ASSERT_TRUE(w.state.planned);
-  EXPECT_EQ(w.state.planned->ranks, std::vector<MemberId>{1});
-  EXPECT_EQ(w.drain(2), Reason::kAlreadyCounted);
-  EXPECT_FALSE(w.state.stop_ms);
-  EXPECT_EQ(w.drain(1), Reason::kDrainRequested);
-  EXPECT_TRUE(w.state.stop_ms);
-  EXPECT_TRUE(w.sent(1).back().has_stop());
-}
-
-TEST(Planned, DrainingANodeTakesAllItsWorkersAndItsAgentKeepsNone) {
-  World w(small_options(3, 100));
-  for (ConnectionId c : {1, 2}) w.join(c);
-  wire::Register far = World::registration(2);
-  far.set_node("m");
-  w.join(3, far);
-  w.promise(1), w.promise(2), w.promise(3);
-  w.hello(World::kAgent, {1000, 1001});
-  wire::Command command;
-  command.set_drain_node("n");
-  EXPECT_EQ(w.command(command), Reason::kCommandDone);
-  EXPECT_EQ(w.sent(World::kAgent).back().set_workers().workers(), 0u);
-  ASSERT_TRUE(w.state.planned);
-  EXPECT_EQ(w.state.planned->ranks, std::vector<MemberId>{3});
-}
-
-// The node that was to go on is lost, and the drained workers are killed while they still train.
-TEST(Planned, ARunWhoseLastWorkersDieOnADrainedNodeStops) {
-  for (const bool is_drained : {true, false}) {
-    World w(small_options(3, 100));
-    for (ConnectionId c : {1, 2}) w.join(c);
-    wire::Register far = World::registration(2);
-    far.set_node("m");
-    w.join(3, far);
-    w.promise(1), w.promise(2), w.promise(3);
-    w.hello(World::kAgent, {1000, 1001});
-    wire::Command command;
-    command.set_drain_node("n");
-    if (is_drained) w.command(command);
-    w.fail(3, {});
-    for (ConnectionId c : {1, 2}) w.promise_at(c, 0);
-    w.kill(1);
-    EXPECT_EQ(w.kill(2), is_drained ? Reason::kEndedStopped : Reason::kEndedDeath);
-    EXPECT_EQ(w.state.exit_code, is_drained ? 75 : 70);
-  }
-}
-
-// It was starting when its node was drained, or its agent was started again by hand.
-TEST(Planned, AWorkerThatComesFromADrainedNodeLeavesAndOneOfANodeThatAScaleEmptiedStays) {
-  for (const bool is_drained : {true, false}) {
-    World w(small_options(2, 100));
-    w.train();
-    w.state.workers_of_node["m"] = 0;
-    if (!is_drained) w.state.emptied["m"] = 1;
-    wire::Register far = World::registration(2);
-    far.set_node("m");
-    EXPECT_EQ(w.join(3, far), is_drained ? Reason::kDrainRequested : Reason::kRegistered);
-    EXPECT_EQ(w.state.members.at(3).state == MemberState::kGone, is_drained);
-  }
-}
-
-TEST(Planned, DrainingTheOnlyNodeStopsTheRunAlsoIfAWorkerWaitsThere) {
-  World w(small_options(2, 100));
-  w.train();
-  w.join(3);
-  w.hello(World::kAgent, {1000, 1001, 1002});
-  wire::Command command;
-  command.set_drain_node("n");
-  EXPECT_EQ(w.command(command), Reason::kCommandDone);
-  EXPECT_TRUE(w.state.stop_ms);
-}
-
-// Member 2 was to stay when member 1 was told to leave, but for a scale that was planned before.
-TEST(Planned, TheLastOneThatWasToldToLeaveStopsTheRunAlsoAfterAChangeThatWasPlannedBefore) {
-  World w(small_options(2, 100));
-  w.train();
-  w.command(scale_to(1));
-  ASSERT_TRUE(w.state.planned);
-  EXPECT_EQ(w.drain(1), Reason::kDrainRequested);
-  EXPECT_FALSE(w.state.stop_ms);
-  w.switched(1, 2, 4);
-  wire::Envelope e;
-  e.mutable_leave()->set_reason(wire::Leave::DRAINED);
-  e.mutable_leave()->mutable_applied()->set_step(4);
-  w.say(2, e);
-  EXPECT_TRUE(w.state.stop_ms);
-}
-
-TEST(Planned, DrainedWorkersThatGoOnAloneAfterADeathStopTheRunUnlessOthersCome) {
-  for (const bool comes_another : {false, true}) {
-    World w(small_options(2, 100));
-    w.train();
-    w.hello(World::kAgent, {1000, 1001});
-    EXPECT_EQ(w.drain(1), Reason::kDrainRequested);
-    w.kill(2, /*will_restart=*/comes_another);
-    w.promise_at(1, 0);
-    EXPECT_EQ(w.state.run, RunState::kStarted);
-    EXPECT_EQ(w.state.stop_ms.has_value(), !comes_another);
-    if (!comes_another) continue;
-    w.exit(World::kAgent, 2001, 70, 0);  // of the same place, and not started again
-    w.wait_alive(500);
-    EXPECT_TRUE(w.state.stop_ms);
-  }
-}
-
-TEST(Planned, WhenAllMustGoAndOthersComeTheyJoinFirst) {
-  World w(small_options(2, 100));
-  w.train();
-  w.join(3);
-  w.join(4);
-  w.drain(1);
-  w.drain(2);
-  EXPECT_FALSE(w.state.stop_ms);
-  // The change that was planned for the first one comes first.
-  EXPECT_EQ(w.state.planned->ranks, (std::vector<MemberId>{2, 3}));
-  w.switched(2, 2, 4);
-  w.switched(3, 2, 4);
-  wire::Envelope e;
-  e.mutable_leave()->set_reason(wire::Leave::DRAINED);
-  e.mutable_leave()->mutable_applied()->set_step(4);
-  w.say(1, e);
-  ASSERT_TRUE(w.state.planned);
-  EXPECT_EQ(w.state.planned->ranks, (std::vector<MemberId>{3, 4}));
 }
 
 TEST(Planned, NoChangeWhileAStopIsPendingOrAMemberIsAway) {
   World w(small_options(2, 100));
   w.train();
-  w.command(scale_to(3));
+  w.scale(3);
   w.happen(ConnectionClosed{1, "reset"});
   w.join(3);
   EXPECT_FALSE(w.state.planned);
@@ -367,7 +233,7 @@ TEST(Planned, NoChangeWhileAStopIsPendingOrAMemberIsAway) {
   World v(small_options(2, 100));
   v.train();
   v.happen(StopSignal{"SIGTERM"});
-  v.command(scale_to(3));
+  v.scale(3);
   v.join(3);
   EXPECT_FALSE(v.state.planned);
 }

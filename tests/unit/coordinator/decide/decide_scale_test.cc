@@ -6,12 +6,6 @@
 namespace lockstep::coordinator {
 namespace {
 
-wire::Command to_workers(uint32_t workers) {
-  wire::Command command;
-  command.set_scale_to(workers);
-  return command;
-}
-
 constexpr ConnectionId kFarAgent = 51;
 
 // What the last event told the other agent to keep; nothing: no news.
@@ -46,7 +40,7 @@ World two_nodes_with_an_empty_place(const std::string& other) {
 TEST(Scale, AScaleTakesEmptyPlacesBeforeWorkersThatLive) {
   World w = two_nodes_with_an_empty_place("o");
   ASSERT_EQ(w.state.run, RunState::kStarted);
-  EXPECT_EQ(w.command(to_workers(2)), Reason::kCommandDone);
+  EXPECT_EQ(w.scale(2), Reason::kCommandDone);
   EXPECT_FALSE(told_to_far_agent(w)) << "two live, and two are wanted";
   EXPECT_EQ(w.sent(World::kAgent).back().set_workers().workers(), 1u);
   EXPECT_TRUE(w.state.emptied.empty());
@@ -58,7 +52,7 @@ TEST(Scale, AScaleDoesNotEmptyTheNodeOfTheOnlyWorkerThatLives) {
   w.kill(1);
   w.promise_at(3, 0);
   ASSERT_EQ(w.state.run, RunState::kStarted);
-  EXPECT_EQ(w.command(to_workers(1)), Reason::kCommandDone);
+  EXPECT_EQ(w.scale(1), Reason::kCommandDone);
   EXPECT_FALSE(told_to_far_agent(w));
   EXPECT_EQ(w.sent(World::kAgent).back().set_workers().workers(), 0u);
 }
@@ -66,7 +60,7 @@ TEST(Scale, AScaleDoesNotEmptyTheNodeOfTheOnlyWorkerThatLives) {
 TEST(Scale, AScaleTakesThePlaceOfAnExpelledWorkerFirst) {
   World w = two_nodes_with_an_empty_place("o");
   w.state.checks.expelled.insert(Place{"n", 0});
-  EXPECT_EQ(w.command(to_workers(1)), Reason::kCommandDone);
+  EXPECT_EQ(w.scale(1), Reason::kCommandDone);
   EXPECT_FALSE(told_to_far_agent(w)) << "the worker there computes right";
   EXPECT_EQ(w.sent(World::kAgent).back().set_workers().workers(), 0u);
 }
@@ -85,7 +79,7 @@ TEST(Scale, AScaleTakesFromTheNodeWhoseWorkersLeave) {
     w.say(c == 1 ? World::kAgent : kFarAgent, e);
   }
   w.promise(1), w.promise(2);
-  EXPECT_EQ(w.command(to_workers(1)), Reason::kCommandDone);
+  EXPECT_EQ(w.scale(1), Reason::kCommandDone);
   EXPECT_EQ(told_to_far_agent(w), 0u);
   EXPECT_TRUE(w.sent(World::kAgent).empty());
   EXPECT_EQ(w.state.planned->ranks, std::vector<MemberId>{1});

@@ -91,9 +91,7 @@ TEST(TakeOver, AProcessThatAnEarlierCoordinatorTookInAsANewerMemberIsNotTheOldOn
 
 TEST(TakeOver, AScaleBeforeTheAgentIsBackReachesIt) {
   World w(small_options(2, 100), living_term());
-  wire::Command command;
-  command.set_scale_to(3);
-  EXPECT_EQ(w.command(command), Reason::kCommandDone);
+  EXPECT_EQ(w.scale(3), Reason::kCommandDone);
   EXPECT_TRUE(w.sent(World::kAgent).empty());
   w.hello(World::kAgent, {1000, 1001});
   ASSERT_FALSE(w.sent(World::kAgent).empty());
@@ -149,9 +147,7 @@ TEST(TakeOver, AProcessThatWasDrainedDoesNotComeBackAsANewMember) {
 
 TEST(TakeOver, ADrainedNodeKeepsNoWorkersAlsoIfItsAgentHasNotHeardSo) {
   World before(small_options(2, 100), living_term());
-  wire::Command command;
-  command.set_drain_node("n");
-  ASSERT_EQ(before.command(command), Reason::kCommandDone);
+  ASSERT_EQ(before.drain_node("n"), Reason::kCommandDone);
   ASSERT_TRUE(before.state.stop_ms) << "nobody would stay";
   World w(small_options(2, 100), after_death_of_coordinator(before));
   w.hello(World::kAgent, {1000, 1001});
@@ -168,9 +164,7 @@ TEST(TakeOver, AScaleKnowsHowManyWorkersANodeWasOrderedToKeepBeforeItsAgentIsBac
   b.living->start.mutable_members(1)->set_node("o");
   b.settings = {{"keeps o", "0"}, {"leaving 2", "1"}};
   World w(small_options(2, 100), b);
-  wire::Command command;
-  command.set_scale_to(1);
-  ASSERT_EQ(w.command(command), Reason::kCommandDone);
+  ASSERT_EQ(w.scale(1), Reason::kCommandDone);
   EXPECT_TRUE(w.state.emptied.empty()) << "o was drained, so it is not asked when others are gone";
   EXPECT_EQ(w.state.workers_of_node.at("o"), 0u);
 }
@@ -178,9 +172,7 @@ TEST(TakeOver, AScaleKnowsHowManyWorkersANodeWasOrderedToKeepBeforeItsAgentIsBac
 TEST(TakeOver, AScaleThatWasAnsweredReachesAnAgentThatHasNotHeardOfIt) {
   World before(small_options(2, 100), living_term());
   before.hello(World::kAgent, {1000, 1001});
-  wire::Command command;
-  command.set_scale_to(3);
-  ASSERT_EQ(before.command(command), Reason::kCommandDone);
+  ASSERT_EQ(before.scale(3), Reason::kCommandDone);
   World w(small_options(2, 100), after_death_of_coordinator(before));
   w.hello(World::kAgent, {1000, 1001});
   ASSERT_FALSE(w.sent(World::kAgent).empty());

@@ -213,9 +213,7 @@ TEST_F(GivenUp, AnAgentThatIsNotHereMayComeWithItsOwn) {
 
 TEST_F(GivenUp, AfterANewOrderAllAgentsCountAgain) {
   die(/*will_restart=*/false);
-  wire::Command command;
-  command.set_scale_to(1);
-  w.command(command);
+  w.scale(1);
   EXPECT_EQ(w.wait(5'000), Reason::kNothingDue);
 }
 
