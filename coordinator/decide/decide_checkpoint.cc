@@ -311,6 +311,17 @@ void void_written(Turn& turn, const std::function<bool(const WrittenCheckpoint&)
   std::erase_if(state.written, [&](const auto& e) { return is_void(e.second); });
 }
 
+void void_checkpoints(Turn& turn, const std::function<bool(const CheckpointEntry&)>& is_gone) {
+  State& state = turn.state;
+  for (const CheckpointEntry& entry : state.checkpoints) {
+    if (!is_gone(entry)) continue;
+    state.stray.push_back(entry);
+    state.stray.back().state = CheckpointState::kRolledBack;
+    turn.persist(state.stray.back());
+  }
+  std::erase_if(state.checkpoints, is_gone);
+}
+
 Reason on_manifest_read(Turn& turn, const ManifestRead& event) {
   State& state = turn.state;
   const auto it = state.written.find(event.name);

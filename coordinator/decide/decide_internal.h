@@ -319,6 +319,9 @@ void release_leavers(Turn& turn, bool all);
 void settle_checkpoints(Turn& turn);
 // Drops the written checkpoints that `is_void` names: they will never count.
 void void_written(Turn& turn, const std::function<bool(const WrittenCheckpoint&)>& is_void);
+// Checkpoints that count, and of which `is_gone` is true, leave the lineage; the next writer that
+// is told to delete deletes them.
+void void_checkpoints(Turn& turn, const std::function<bool(const CheckpointEntry&)>& is_gone);
 // Asks again for manifests that were not there.
 void look_for_manifests(Turn& turn);
 Reason on_manifest_read(Turn& turn, const ManifestRead& event);

@@ -36,18 +36,10 @@ void expel(Turn& turn, const Place& place, const Wrong& wrong) {
 }
 
 void disown_checkpoints(Turn& turn, const Place& place, Step since) {
-  State& state = turn.state;
-  const auto is_wrong = [&](const CheckpointEntry& entry) {
+  void_checkpoints(turn, [&](const CheckpointEntry& entry) {
     const Member* writer = turn.find(entry.member);
     return entry.step >= since && writer != nullptr && place_of(*writer) == place;
-  };
-  for (CheckpointEntry& entry : state.checkpoints) {
-    if (!is_wrong(entry)) continue;
-    entry.state = CheckpointState::kRolledBack;
-    turn.persist(entry);
-    state.stray.push_back(entry);
-  }
-  std::erase_if(state.checkpoints, is_wrong);
+  });
 }
 
 std::optional<Reason> evict_expelled(Turn& turn) {

@@ -268,6 +268,8 @@ void turn_page(Turn& turn, Generation next, const ResumePoint& at, const std::st
       row.last = at;
       turn.persist(LedgerEntry{row});
     }
+    // Of a step that nobody else had applied, and whose writer is dead.
+    void_checkpoints(turn, [&](const CheckpointEntry& entry) { return entry.step > at.step; });
   }
   const LedgerRow row{next, at, std::nullopt, false, reason};
   state.lineage[next] = Era{row, state.start.writer()};

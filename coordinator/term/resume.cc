@@ -142,8 +142,8 @@ bool is_of_lineage(const JournalContents& contents, Generation generation, Step 
          });
 }
 
-// What should be on disk by the journal and cannot be taken, ascending by step; with `after` only
-// those of more steps.
+// What the surviving lineage should have on disk by the journal and cannot be taken, ascending by
+// step; with `after` only those of more steps.
 std::vector<LostCheckpoint> lost_after(std::optional<Step> after, const PassedOver& passed,
                                        const JournalContents& contents) {
   std::vector<LostCheckpoint> lost;
@@ -152,8 +152,8 @@ std::vector<LostCheckpoint> lost_after(std::optional<Step> after, const PassedOv
     if (entry.state != CheckpointState::kComplete || (limit && entry.step > *limit)) continue;
     if (passed.spoilt.contains(entry.name)) continue;
     // A start may have gone on from before one that counted.
-    if (after && (entry.step <= *after || wrote_wrong(contents, entry.member, entry.step) ||
-                  !is_of_lineage(contents, entry.generation, entry.step, &entry)))
+    if (!is_of_lineage(contents, entry.generation, entry.step, &entry)) continue;
+    if (after && (entry.step <= *after || wrote_wrong(contents, entry.member, entry.step)))
       continue;
     const auto why = passed.lost.find(entry.name);
     lost.push_back({entry.name, entry.step,

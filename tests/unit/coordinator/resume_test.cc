@@ -301,6 +301,22 @@ TEST_F(ResumeTest, ARunWithoutAnyCheckpointBeginsAgain) {
   EXPECT_EQ(plan->path, "");
 }
 
+TEST_F(ResumeTest, ACheckpointOfStepsThatWereComputedAgainIsNotMissed) {
+  MemoryJournal journal;
+  CheckpointEntry before;
+  before.name = checkpoint_name({4, 1, 1});
+  before.step = 4;
+  before.generation = before.member = 1;
+  const std::vector<JournalEntry> entries{
+      LedgerEntry{{1, {0, Phase::kTrain}, ResumePoint{3, Phase::kTrain}, false, "start"}},
+      LedgerEntry{{2, {3, Phase::kTrain}, std::nullopt, false, "death"}}, before};
+  ASSERT_TRUE(journal.commit(entries, 0).is_ok());
+  const auto plan =
+      plan_resume(dir_ + "/none", journal, *journal.load(), small_options(), *logger_);
+  ASSERT_TRUE(plan.is_ok()) << plan.status().message();
+  EXPECT_EQ(plan->path, "");
+}
+
 TEST_F(ResumeTest, ACheckpointWithoutTheRecordsOfItsStepsGivesWayToAnOlderOne) {
   const auto older = plan();  // nobody ever reported step 2
   ASSERT_TRUE(older.is_ok()) << older.status().message();

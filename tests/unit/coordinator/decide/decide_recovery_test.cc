@@ -321,6 +321,22 @@ TEST(Recovery, ACheckpointOfAnOlderWriterCountsIfItsRowCoversItElseItIsDropped) 
   EXPECT_EQ(w.state.checkpoints.size(), 2u);
 }
 
+TEST(Recovery, ACheckpointOfAStepThatOnlyItsDeadWriterAppliedLeavesTheLineage) {
+  World w(small_options(3, 100));
+  train_three(w, 5);
+  w.report(1, 1, 5, 6);
+  EXPECT_EQ(w.checkpoint(1, 6), Reason::kCheckpointAccepted);
+  w.kill(1);
+  w.promise_at(2, 5);
+  EXPECT_EQ(w.promise_at(3, 5), Reason::kStarted);
+  EXPECT_TRUE(w.state.checkpoints.empty());
+  EXPECT_EQ(w.journal.load()->checkpoints.at(0).state, CheckpointState::kRolledBack);
+  w.report(2, 2, 5, 7);
+  EXPECT_EQ(w.checkpoint(2, 6), Reason::kCheckpointAccepted);
+  ASSERT_EQ(w.sent(2).back().checkpoint_ack().drop_size(), 1);
+  EXPECT_EQ(w.sent(2).back().checkpoint_ack().drop(0), "step-0000000006-g1-m1");
+}
+
 TEST(Recovery, AnEvaluationWhoseResultIsKnownIsNotMadeAgain) {
   World w(small_options(2, 100));
   w.train();
