@@ -62,6 +62,9 @@ State begin_state(const Beginning& beginning, int64_t now_ms, Experience experie
   state.evals = beginning.evals;
   state.checkpoints = beginning.checkpoints;
   state.stray = beginning.stray;
+  state.dropped = beginning.dropped;
+  for (const MemberEntry& entry : beginning.known)
+    state.experience.known.try_emplace({entry.node, entry.pid}, 0);
   state.checks = beginning.checks;
   state.skips = beginning.skips;
   state.losses = beginning.losses;

@@ -18,9 +18,16 @@ constexpr int64_t kLookAgainMs = 1'000;  // between two looks for a manifest
 // Each look lists the directory, so a network file system shows soon what is there (store.h). It is
 // shorter than cluster.grace_s, so that a stop tells the cause, too.
 constexpr int64_t kUnseenMs = 20'000;
+constexpr size_t kDroppedRemembered = 1024;
+
+void remember_dropped(State& state, const std::string& name) {
+  state.dropped.insert(name);
+  while (state.dropped.size() > kDroppedRemembered) state.dropped.erase(state.dropped.begin());
+}
 
 void drop(Turn& turn, CheckpointEntry entry, wire::CheckpointAck* ack) {
   if (entry.state == CheckpointState::kComplete) entry.state = CheckpointState::kDropped;
+  if (entry.state == CheckpointState::kDropped) remember_dropped(turn.state, entry.name);
   ack->add_drop(entry.name);
   turn.persist(std::move(entry));
 }
@@ -146,6 +153,18 @@ Reason take_void(Turn& turn, const Member& member, const wire::CheckpointReport&
   }
   acknowledge(turn, member, message, false);
   return Reason::kCheckpointVoid;
+}
+
+// The acknowledgement that told its writer to delete it was lost with a connection.
+Reason drop_again(Turn& turn, const Member& member, const wire::CheckpointReport& message,
+                  CheckpointEntry entry) {
+  State& state = turn.state;
+  entry.state = CheckpointState::kDropped;
+  const auto same = [&](const auto& c) { return c.name == entry.name; };
+  if (std::none_of(state.stray.begin(), state.stray.end(), same))
+    state.stray.push_back(std::move(entry));
+  acknowledge(turn, member, message, true);
+  return Reason::kAlreadyCounted;
 }
 
 // Its manifest was not seen in time, or is another one than its writer reported.
@@ -285,6 +304,10 @@ Reason on_checkpoint(Turn& turn, Member& member, Generation generation,
     return Reason::kAlreadyCounted;
   }
   if (state.written.contains(message.name())) return Reason::kAlreadyCounted;
+  if (state.dropped.contains(message.name())) {
+    return drop_again(turn, member, message,
+                      entry_of({member.id, generation, message, false, turn.now_ms, turn.now_ms}));
+  }
   if (is_present && !state.checkpoints.empty() && state.checkpoints.back().step > message.step()) {
     return Reason::kRefusedMalformed;  // steps never go back within a generation
   }

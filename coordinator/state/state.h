@@ -303,6 +303,7 @@ struct State {
   uint64_t failed_checkpoints = 0;
   std::string early_death;  // of the last worker that ended before it registered, with its words
   std::set<std::string> failed_names;  // counted above, because their reports may come again
+  std::set<std::string> dropped;       // whose writer may not have heard it; the newest of them
 
   std::vector<SkipEntry> skips;  // ascending by step and slot
   LossWatch losses;

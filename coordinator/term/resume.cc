@@ -116,7 +116,9 @@ Result<Chosen> check(const ListedCheckpoint& listed, CheckpointShelf& shelf, Jou
   LOCKSTEP_RETURN_IF_ERROR(shelf.verify(listed));
   Chosen chosen{listed.info.manifest.resume.step,         listed.path, {}, {}, {},
                 listed.info.manifest.numerics_fingerprint};
-  if (find(contents, listed.info.name) == nullptr) {
+  // One that was dropped, and that nobody has deleted, counts again.
+  const CheckpointEntry* known = find(contents, listed.info.name);
+  if (known == nullptr || known->state == CheckpointState::kDropped) {
     chosen.entries.push_back(entry_of(listed, listed.info));
   }
   LOCKSTEP_ASSIGN_OR_RETURN(chosen.recovered,

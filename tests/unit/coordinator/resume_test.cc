@@ -244,6 +244,19 @@ TEST_F(ResumeTest, TheNewestGoodCheckpointIsTakenAndADamagedOnePassedOver) {
   EXPECT_EQ(plan()->path, path(1));
 }
 
+TEST_F(ResumeTest, ADroppedCheckpointThatTheRunGoesBackToCountsAgain) {
+  commit(step_at(1));
+  CheckpointEntry dropped = journal_.load()->checkpoints.at(0);
+  dropped.state = CheckpointState::kDropped;
+  commit(dropped);
+  damage(path(2) + "/model.safetensors");
+  const auto back = plan();
+  ASSERT_TRUE(back.is_ok()) << back.status().message();
+  EXPECT_EQ(back->path, path(1));
+  ASSERT_TRUE(journal_.commit(back->entries, 0).is_ok());
+  EXPECT_EQ(journal_.load()->checkpoints.at(0).state, CheckpointState::kComplete);
+}
+
 // The sentence of the event with which a plan says that it goes back behind lost checkpoints.
 std::string told_loss(const ResumePlan& plan) {
   for (const JournalEntry& entry : plan.entries) {

@@ -238,6 +238,26 @@ TEST_F(TermTest, ATakeOverOfARunThatWasJustCutBeginsFromDiskAgain) {
   EXPECT_EQ(b.term, 3u);
 }
 
+TEST_F(TermTest, ATakeOverKnowsWhoMayStillBeThereAndWhatTheyMayTellAgain) {
+  CheckpointEntry dropped;
+  dropped.name = checkpoint_name({1, 1, 1});
+  dropped.step = dropped.generation = dropped.member = 1;
+  dropped.state = CheckpointState::kDropped;
+  commit({dropped});
+  ASSERT_EQ(good(BeginMode::kNextTerm).beginning.term, 2u);  // where nobody has registered
+  const Beginning taken = good(BeginMode::kTakeOver).beginning;
+  EXPECT_FALSE(taken.living.has_value());
+  ASSERT_EQ(taken.known.size(), 3u);
+  EXPECT_EQ(taken.known[0].member, 1u);
+  EXPECT_EQ(taken.dropped, (std::set<std::string>{dropped.name}));
+  const State state = begin_state(taken, 0, {});
+  EXPECT_TRUE(state.experience.known.contains({taken.known[0].node, taken.known[0].pid}));
+  // All processes are new.
+  const Beginning resumed = good(BeginMode::kResume).beginning;
+  EXPECT_TRUE(resumed.known.empty());
+  EXPECT_TRUE(resumed.dropped.empty());
+}
+
 TEST_F(TermTest, ATakeOverBeforeTheFirstStartBeginsFromNothing) {
   MemoryJournal fresh;
   const std::vector<JournalEntry> a_term{TermEntry{1, 1, "{}"}};

@@ -27,6 +27,22 @@ TEST(Decide, OnlyOlderCheckpointsBeyondKeepAreDropped) {
   EXPECT_EQ(w.checkpoint(1, 3), Reason::kAlreadyCounted);
 }
 
+TEST(Decide, ADroppedCheckpointThatIsReportedAgainIsDroppedAgainAndNeverCountsAgain) {
+  World w;
+  w.train();
+  w.report(1, 1, 0, 3);
+  w.report(2, 1, 0, 3);
+  for (const Step step : {1u, 2u, 3u}) w.checkpoint(1, step);
+  EXPECT_EQ(w.checkpoint(1, 1), Reason::kAlreadyCounted);
+  const auto sent = w.sent(1);
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].checkpoint_ack().name(), "step-0000000001-g1-m1");
+  ASSERT_EQ(sent[0].checkpoint_ack().drop_size(), 1);
+  EXPECT_EQ(sent[0].checkpoint_ack().drop(0), "step-0000000001-g1-m1");
+  EXPECT_EQ(w.journal.load()->checkpoints.at(0).state, CheckpointState::kDropped);
+  EXPECT_EQ(w.state.checkpoints.size(), 2u);
+}
+
 TEST(Decide, AFailedCheckpointThatIsReportedAgainAfterAReconnectCountsOnce) {
   World w;
   w.train();
