@@ -56,7 +56,7 @@ struct Beginning {
   std::map<Step, EvalEntry> evals;
   std::vector<CheckpointEntry> checkpoints;
   std::vector<CheckpointEntry> stray;
-  std::set<std::string> dropped;   // checkpoints, in a take-over: their reports may come again
+  std::set<std::string> dropped;   // checkpoints whose reports may come again
   std::vector<MemberEntry> known;  // of the last term, in a take-over: they may still be there
   bool is_identity_stored = false;
   std::map<std::string, std::string> settings;

@@ -171,10 +171,13 @@ Beginning fill(const JournalContents& contents, const Options& options, Term ter
   return beginning;
 }
 
-// What only processes of the term before can still tell, and who they are.
-void remember_processes(const JournalContents& contents, Beginning* beginning) {
+// What only processes of the term before can still tell, and, for a coordinator that was not there,
+// who they are.
+void remember_processes(const JournalContents& contents, BeginMode mode, Beginning* beginning) {
+  if (mode == BeginMode::kFirst || mode == BeginMode::kResume) return;  // all processes are new
   for (const CheckpointEntry& entry : contents.checkpoints)
     if (entry.state == CheckpointState::kDropped) beginning->dropped.insert(entry.name);
+  if (mode != BeginMode::kTakeOver) return;
   Term newest = 0;  // a term may have ended before anybody registered in it
   for (const MemberEntry& entry : contents.members) newest = std::max(newest, entry.term);
   for (const MemberEntry& entry : contents.members)
@@ -195,7 +198,7 @@ Result<BegunTerm> take_over(Journal& journal, const JournalContents& contents, c
   LOCKSTEP_ASSIGN_OR_RETURN(const Step completed, count_steps(journal, kNoStep, &begun));
   begun.beginning.completed = completed;
   begun.beginning.settings = contents.settings;
-  remember_processes(contents, &begun.beginning);
+  remember_processes(contents, request.mode, &begun.beginning);
   LOCKSTEP_ASSIGN_OR_RETURN(begun.beginning.living,
                             living_generation(journal, contents, row, completed));
   std::vector<JournalEntry> entries;
@@ -232,7 +235,7 @@ Result<BegunTerm> from_checkpoint(Journal& journal, const JournalContents& conte
   LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents now, journal.load());
   begun.beginning = fill(now, options, now.last_term, plan.point.step);
   begun.beginning.settings = now.settings;
-  if (request.mode == BeginMode::kTakeOver) remember_processes(contents, &begun.beginning);
+  remember_processes(contents, request.mode, &begun.beginning);
   begun.beginning.base = plan.point;
   begun.beginning.base_checkpoint = plan.path;
   begun.beginning.base_fingerprint = std::move(plan.fingerprint);
