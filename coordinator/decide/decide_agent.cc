@@ -156,6 +156,15 @@ bool lists(const wire::AgentHello& hello, uint32_t pid, uint64_t process) {
   return false;
 }
 
+void note_ended(State& state, const std::string& node, uint64_t process) {
+  constexpr size_t kMost = 1024;
+  const std::pair one(node, process);
+  const bool is_known = std::find(state.ended.begin(), state.ended.end(), one) != state.ended.end();
+  if (process == 0 || is_known) return;
+  state.ended.push_back(one);
+  if (state.ended.size() > kMost) state.ended.pop_front();
+}
+
 // Whom the agent does not list is gone.
 void forget_unlisted(State& state, const wire::AgentHello& hello) {
   std::erase_if(state.experience.known, [&](const auto& entry) {
@@ -219,6 +228,7 @@ Reason on_agent_hello(Turn& turn, ConnectionId connection, const wire::AgentHell
 
 Reason on_worker_exit(Turn& turn, KnownAgent& agent, const wire::WorkerExit& message) {
   State& state = turn.state;
+  note_ended(state, agent.node, message.process());
   agent.living.erase(message.pid());
   state.experience.known.erase({agent.node, message.pid()});
   Member* member = member_of_exit(turn, agent, message);

@@ -1,5 +1,7 @@
 // A process wants in, or is back.
 
+#include <algorithm>
+
 #include "comm/base/limits.h"
 #include "coordinator/decide/open_term.h"
 #include "coordinator/state/identity.h"
@@ -85,6 +87,11 @@ std::optional<Reason> bury_namesake(Turn& turn, const wire::Register& m) {
   const Reason reason = after_deaths(turn, {member->id}, what, 70);
   const bool is_over = state.run == RunState::kEnded || state.run == RunState::kTermEnded;
   return is_over ? std::optional(reason) : std::nullopt;
+}
+
+bool has_ended(const State& state, const wire::Register& m) {
+  return m.process() != 0 && std::find(state.ended.begin(), state.ended.end(),
+                                       std::pair(m.node(), m.process())) != state.ended.end();
 }
 
 // What the member says of itself may be news: a switch that no member has reported.
@@ -181,6 +188,10 @@ Reason on_register(Turn& turn, ConnectionId connection, const wire::Register& m)
     if (const std::string what = malformed_script(m); !what.empty())
       return refuse(turn, connection, Reason::kRefusedMalformed,
                     name_of(m) + " registered with a script that reports " + what);
+  }
+  if (has_ended(state, m)) {
+    return refuse(turn, connection, Reason::kRefusedGone,
+                  name_of(m) + " registered after its agent had told that its process has ended");
   }
   if (const auto over = bury_namesake(turn, m)) return *over;
   if (Member* member = known_member(turn, connection, m)) {

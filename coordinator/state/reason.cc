@@ -82,6 +82,8 @@ const char* reason_name(Reason reason) {
       return "refused_future";
     case Reason::kRefusedOtherRun:
       return "refused_other_run";
+    case Reason::kRefusedGone:
+      return "refused_gone";
     case Reason::kRefusedFull:
       return "refused_full";
     case Reason::kRefusedMisfit:

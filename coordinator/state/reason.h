@@ -52,6 +52,7 @@ enum class Reason : uint8_t {
   kRefusedStaleGeneration,
   kRefusedFuture,  // a term or generation that does not exist yet
   kRefusedOtherRun,
+  kRefusedGone,    // its agent has told that the process has ended
   kRefusedFull,    // the run has all its workers
   kRefusedMisfit,  // it would compute other bits, or reads other data
   kRefusedNotWriter,

@@ -56,6 +56,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -257,6 +258,9 @@ struct State {
   std::set<Place> replacements;   // places where an agent starts another process after a death
   std::map<Place, int> given_up;  // where an agent starts none any more: code of the last process
   std::map<ConnectionId, KnownAgent> agents;
+  // Node, and Register.process of a process that has ended there; the newest, oldest first. A
+  // network may deliver what it has said after its agent's word that it is gone.
+  std::deque<std::pair<std::string, uint64_t>> ended;
   NodeNames node_names;
   std::optional<Layout> layout;
   std::string code_hash;   // of the run's script, until somebody resumes the run; empty: not known

@@ -110,6 +110,7 @@ void SimAgent::on_worker_ended(uint32_t local_rank, const Process& ended) {
   wire::Envelope envelope;
   wire::WorkerExit& exit = *envelope.mutable_worker_exit();
   exit.set_pid(ended.pid());
+  exit.set_process(ended.pid());  // never another one's here
   exit.set_exit_code(ending.exit_code);
   exit.set_signal(ending.signal);
   exit.set_will_restart(place.waits);
@@ -139,7 +140,10 @@ void SimAgent::hello() {
   hello.set_pid(pid());
   hello.set_workers(wanted_);
   for (const auto& [rank, place] : places_)
-    if (place.worker != nullptr) hello.add_living(place.worker->pid());
+    if (place.worker != nullptr) {
+      hello.add_living(place.worker->pid());
+      hello.add_living_process(place.worker->pid());
+    }
   (void)client_->send(envelope);
   for (const wire::Envelope& exit : exits_) (void)client_->send(exit);
 }

@@ -90,6 +90,7 @@ wire::Register SimWorker::hello() const {
   hello.set_node(node_);
   hello.set_local_rank(local_rank_);
   hello.set_pid(pid());
+  hello.set_process(pid());
   hello.mutable_data()->set_host_id(node_);
   hello.mutable_data()->set_unix_name(name());
   hello.mutable_fingerprint()->add_lines("isa=avx2");

@@ -158,6 +158,23 @@ TEST(LeftOver, ACoordinatorThatWasAsleepGivesItTheTimeThatItSlept) {
   EXPECT_EQ(kills_within(w, w.options.lease_ms), 1);
 }
 
+TEST(LeftOver, WhatAProcessHasSaidBeforeItsEndIsRefusedAfterItsAgentHasToldIt) {
+  World w(small_options(1, 100));
+  w.hello(World::kAgent, {1000});
+  wire::Envelope e;
+  e.mutable_worker_exit()->set_pid(1000);
+  e.mutable_worker_exit()->set_process(4711);
+  e.mutable_worker_exit()->set_signal(9);
+  e.mutable_worker_exit()->set_will_restart(true);
+  w.say(World::kAgent, e);
+  wire::Register late = World::registration(0);
+  late.set_process(4711);
+  EXPECT_EQ(w.join(1, late), Reason::kRefusedGone);
+  EXPECT_TRUE(w.state.members.empty());
+  late.set_process(4712);  // its successor has the same number
+  EXPECT_EQ(w.join(2, late), Reason::kPrepared);
+}
+
 // A term after another one, in which two of three workers are enough.
 World later_term(const Experience& experience = {}) {
   Options options = small_options(3, 100);
