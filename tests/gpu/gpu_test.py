@@ -12,10 +12,15 @@ MODEL = {"name": "cnn", "dropout": 0.25, "batch_norm": True}
 needs_several_gpus = unittest.skipIf(GPUS < 2, "not applicable: one GPU")
 
 
+def note(figure):
+    """Tells a figure beside the check's result (verdicts.NOTE). unittest may be within a line."""
+    print(f"\nnote: {figure}", flush=True)
+
+
 class GpuTest(LockstepTest):
-    def job_of(self, model=None, data=None, comm=None, cluster=None, **train):
+    def job_of(self, model=None, data=None, comm=None, cluster=None, checkpoint=None, **train):
         data = data or self.small_data()
         settings = {"global_batch": 64, "slots": 4, "epochs": 4, **train}
         return self.job(data, model=model or MODEL, train=settings, comm=comm or {},
                         cluster={"device": DEVICE, **(cluster or {})},
-                        checkpoint={"every_steps": 7, "keep": 2})
+                        checkpoint=checkpoint or {"every_steps": 7, "keep": 2})

@@ -8,14 +8,17 @@ import json
 import math
 import os
 import pathlib
+import re
 import statistics
 import struct
 import sys
 
+import predictions
 from budget import Budget
 from running import Runner
 
 PEER = pathlib.Path(__file__).resolve().with_name("peer.py")
+ALL_GPUS = PEER.with_name("all_gpus.py")
 VOCAB = 50257  # GPT-2's
 IMAGE = 224
 
@@ -27,16 +30,18 @@ class Workload:
     options: list  # of bench_train and of peer.py alike
     scale: int  # units a sample
     flops_per_sample: float = 0  # forward and backward, for the share of the peak
+    gpus: int = 1
 
 
-def gpt2(size, layers, width, block, batch, steps):
+def gpt2(size, layers, width, block, batch, steps, gpus=1):
     """Operations by the PaLM paper's count (Chowdhery et al. 2022, appendix B): 6 a weight and
-    token, and 12 x layers x width x block a token for attention."""
+    token, and 12 x layers x width x block a token for attention. `batch`: of one GPU."""
     weights = layers * 12 * width**2 + VOCAB * width
-    return Workload(f"gpt2 {size} bf16, {batch} x {block} tokens", "tokens/s",
+    several = f", {gpus} GPUs" if gpus > 1 else ""
+    return Workload(f"gpt2 {size} bf16{several}, {batch * gpus} x {block} tokens", "tokens/s",
                     ["--model", "gpt2", "--size", size, "--block", str(block), "--precision", "bf16",
-                     "--global-batch", str(batch), "--steps", str(steps)],
-                    block, block * (6 * weights + 12 * layers * width * block))
+                     "--global-batch", str(batch * gpus), "--steps", str(steps)],
+                    block, block * (6 * weights + 12 * layers * width * block), gpus)
 
 
 def resnet50(precision, batch, steps):
@@ -45,10 +50,14 @@ def resnet50(precision, batch, steps):
                      "--steps", str(steps)], 1, 3 * 2 * 4.09e9)  # He et al. 2015: 4.09 G multiply-adds
 
 
-def workloads(device):
+def workloads(device, gpus=1):
     if device == "cpu":  # tries the suite; most processors have no instructions for fp16
-        return [gpt2("d4", 4, 256, 64, batch=2, steps=3), resnet50("bf16", batch=2, steps=2)]
-    return [gpt2("d12", 12, 768, 1024, batch=32, steps=30), resnet50("fp16", batch=256, steps=30)]
+        return [gpt2("d4", 4, 256, 64, batch=2, steps=3), resnet50("bf16", batch=2, steps=2),
+                gpt2("d4", 4, 256, 64, batch=1, steps=3, gpus=2)]
+    works = [gpt2("d12", 12, 768, 1024, batch=32, steps=30), resnet50("fp16", batch=256, steps=30)]
+    if gpus > 1:
+        works.append(gpt2("d12", 12, 768, 1024, batch=32, steps=60, gpus=gpus))
+    return works
 
 
 def write_tokens(path, count):
@@ -73,7 +82,7 @@ def write_images(directory, count):
 
 
 OURS = ("ours", "ours, fast numerics")
-PEAK = "bf16 matrix product, the peak as measured"
+PEAK = predictions.PEAK
 SIDE_LIMIT_S = {"cuda": 150, "cpu": 300}  # torch.compile takes a minute
 LEAST_S = 5  # what is left must at least be this, for a side to begin
 
@@ -89,8 +98,8 @@ class Measuring:
     """Everything that measuring needs. `say` takes a line for people, `add` an answer: a dict with
     work, side, round and what the program printed, or else "failed" or "not_measured" with why."""
 
-    def __init__(self, runner: Runner, budget: Budget, programs, out, device, say, add):
-        self.runner, self.budget, self.programs = runner, budget, programs
+    def __init__(self, runner: Runner, budget: Budget, programs, out, device, say, add, gpus=1):
+        self.runner, self.budget, self.programs, self.gpus = runner, budget, programs, gpus
         self.out, self.device, self.say, self.add = out, device, say, add
         self.failed, self.took = set(), {}  # by (work, side)
 
@@ -100,13 +109,16 @@ class Measuring:
         sides = [Side(PEAK, "PyTorch eager", matmul)]
         by_work = [self._sides_of(work) for work in works]
         for name in dict.fromkeys(name for one in by_work for name in one):
-            sides += [Side(work.name, name, one[name]) for work, one in zip(works, by_work)]
+            sides += [Side(work.name, name, one[name]) for work, one in zip(works, by_work)
+                      if name in one]
         return sides
 
     def _sides_of(self, work):
         data = self.out / ("tokens.bin" if "gpt2" in work.options else "images")
         common = [*work.options, "--device", self.device, "--data", data, "--warmup-steps",
                   10 if self.device == "cuda" else 1]
+        if work.gpus > 1:
+            return self._sides_of_all_gpus(work, common)
         ours, eager = [self.programs / "bench_train", *common], [sys.executable, PEER, *common]
         sides = {"ours": [*ours, "--ranks", 1],
                  "PyTorch eager": eager,
@@ -115,6 +127,15 @@ class Measuring:
         if self.device == "cuda":
             sides["PyTorch compiled"] = [*eager, "--compile"]
         return sides
+
+    def _sides_of_all_gpus(self, work, common):
+        """A whole run of ours, with its coordinator, beside torchrun."""
+        ours = [sys.executable, ALL_GPUS, "--all-gpus", work.gpus, "--programs", self.programs,
+                "--out", self.out, *common]
+        torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone",
+                    "--nproc-per-node", work.gpus, PEER, *common, "--all-gpus", work.gpus]
+        return {"ours": ours, "PyTorch DDP, torchrun": torchrun,
+                "ours, fast numerics": [*ours, "--numerics", "fast"]}
 
     def run(self, works, rounds):
         sides = self.sides(works)
@@ -152,7 +173,9 @@ class Measuring:
             self.add({**about, "failed": reason})
         else:
             value, unit = figure(answer, side.work)
-            self.say(f"  {side.work}, {side.side}, round {number}: {spelled(value)} {unit}")
+            predicted = predictions.of_figure(side.work, side.side)
+            self.say(f"  {side.work}, {side.side}, round {number}: {spelled(value)} {unit}"
+                     + (f" (predicted: {predicted})" if predicted else ""))
             self.add({**about, **answer})
 
 
@@ -175,7 +198,9 @@ def last_answer(text):
 
 
 def workload_of(name):
-    works = [work for device in ("cuda", "cpu") for work in workloads(device)]
+    words = re.search(r", (\d+) GPUs", name)
+    gpus = int(words[1]) if words else 1
+    works = [work for device in ("cuda", "cpu") for work in workloads(device, gpus)]
     return next(work for work in works if work.name == name)
 
 
@@ -199,15 +224,16 @@ def cells(values):
 
 def row(what, side, unit, values, failed, beside=""):
     figures = cells(values) if values else f"FAILED | {failed}" if failed else "not measured | "
-    return f"| {what} | {side} | {unit} | {figures} | {len(values)} | {beside} |"
+    return (f"| {what} | {side} | {unit} | {figures} | {len(values)} | {beside} | "
+            f"{predictions.of_figure(what, side)} |")
 
 
 def table(answers):
     """Lines: a row for each side of each workload, as far as they are measured."""
     if not answers:
         return []
-    lines = ["| what | side | unit | median | range | rounds | ours / this |",
-             "|---|---|---|---|---|---|---|"]
+    lines = ["| what | side | unit | median | range | rounds | ours / this | predicted |",
+             "|---|---|---|---|---|---|---|---|"]
     for work in dict.fromkeys(answer["work"] for answer in answers):
         of_work = [answer for answer in answers if answer["work"] == work]
         values, failed = {}, {}
@@ -233,7 +259,7 @@ def derived(work, of_work, answers):
     peak = [a["tflops"] for a in answers if "tflops" in a]
     lines = []
     if ours and peak:
-        most = statistics.median(peak) * 1e12
+        most = statistics.median(peak) * 1e12 * workload_of(work).gpus
         share = [100 * a["samples_per_second"] * workload_of(work).flops_per_sample / most
                  for a in ours]
         lines.append(row(f"{work}: share of the peak", "ours", "%", share, None))

@@ -3,11 +3,14 @@ SDPA, cuDNN autotuning, batches that lie on the device already. Prints one JSON 
 alone."""
 import argparse
 import json
+import os
 import pathlib
 import sys
 import time
 
 import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS / "bench"), str(TESTS / "golden")]
@@ -53,6 +56,13 @@ def make(args):
                     torch.randint(CLASSES, (n,), device=args.device)) for _ in range(BATCHES)]
 
 
+def begin_world(args):
+    """torchrun has set the variables that say which rank this is."""
+    if args.device == "cuda":
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    dist.init_process_group("nccl" if args.device == "cuda" else "gloo")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--matmul", action="store_true")
@@ -66,15 +76,22 @@ def main():
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--data", help="not read: the batches lie on the device")
+    parser.add_argument("--all-gpus", type=int, help="under torchrun: DDP over so many ranks")
     args = parser.parse_args()
     torch.backends.cudnn.benchmark = True
+    world = args.all_gpus or 1
+    if world > 1:
+        begin_world(args)
     if args.matmul:
         print(json.dumps({"tflops": matmul(args.device)}))
         return
     if args.device == "cpu":
         torch.set_num_threads(1)  # as bench_train
+    args.global_batch //= world  # of this rank
     model, batches = make(args)
     step_model = torch.compile(model) if args.compile else model
+    if world > 1:
+        step_model = DistributedDataParallel(model, gradient_as_bucket_view=True, static_graph=True)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01, fused=True)
     scaler = torch.amp.GradScaler(args.device, enabled=args.precision == "fp16")
 
@@ -97,8 +114,11 @@ def main():
         loss = step(i)
     wait(args.device)
     seconds = time.perf_counter() - begin
-    print(json.dumps({"samples_per_second": args.steps * args.global_batch / seconds,
-                      "loss": loss.item()}))
+    if world == 1 or dist.get_rank() == 0:
+        print(json.dumps({"samples_per_second": args.steps * args.global_batch * world / seconds,
+                          "loss": loss.item()}))
+    if world > 1:
+        dist.destroy_process_group()
 
 
 if __name__ == "__main__":

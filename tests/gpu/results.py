@@ -5,6 +5,7 @@ import os
 import threading
 
 import measures
+import predictions
 from verdicts import FAILED
 
 NOT_RUN = "NOT RUN"
@@ -22,7 +23,7 @@ class Results:
         self._write({"about": about})
 
     def add_check(self, check):
-        """A dict: name, result (of verdicts, or NOT_RUN), detail, seconds."""
+        """A dict: name, result (of verdicts, or NOT_RUN), predicted, detail, seconds."""
         with self.lock:
             self.checks.append(check)
             self._write({"check": check})
@@ -54,11 +55,12 @@ class Results:
 
     def table(self):
         lines = ["# Lockstep on a GPU", "", f"- state: {self.state}",
-                 *(f"- {key}: {value}" for key, value in self.about.items()), ""]
+                 *(f"- {key}: {value}" for key, value in self.about.items()),
+                 f"- predicted: for {predictions.GPU}, before any GPU ran this", ""]
         if self.checks:
-            lines += ["| check | result | | s |", "|---|---|---|---|"]
-            lines += [f"| {c['name']} | {c['result']} | {one_cell(c['detail'])} | {c['seconds']} |"
-                      for c in self.checks]
+            lines += ["| check | result | predicted | | s |", "|---|---|---|---|---|"]
+            lines += [f"| {c['name']} | {c['result']} | {c['predicted']} | "
+                      f"{one_cell(c['detail'])} | {c['seconds']} |" for c in self.checks]
             lines.append("")
         return "\n".join(lines + measures.table(self.answers)) + "\n"
 

@@ -6,6 +6,7 @@ is had, to OUT/gpu.jsonl, and to the table OUT/gpu.md. The exit status is 1 wher
 was wrong or a check was left out, never where something was slow.
 
     tests/gpu/run.sh [--out DIR] [--minutes N] [--only correct|fast] [--match REGEX] [--device cpu]
+    tests/gpu/run.sh --plan [--gpus N]
 """
 import argparse
 import datetime
@@ -19,6 +20,7 @@ import sys
 
 import checks
 import measures
+import plan
 from budget import CHECKS_SHARE, Budget
 from results import Results
 from running import Runner
@@ -45,7 +47,33 @@ def parse():
                         help="cpu: tries the suite itself, with small sizes, without a GPU")
     parser.add_argument("--rounds", type=int, default=5, help="of every figure, at most")
     parser.add_argument("--at-once", type=int, help="checks that run side by side")
-    return parser.parse_args()
+    parser.add_argument("--plan", action="store_true",
+                        help="print the commands, each check and each figure with its prediction")
+    parser.add_argument("--gpus", type=int, help="with --plan: of the machine; default: of this")
+    args = parser.parse_args()
+    if args.gpus is not None and (args.gpus < 1 or not args.plan):
+        parser.error("--gpus is 1 or more, and goes with --plan")
+    return args
+
+
+def gpu_lines():
+    """What nvidia-smi says of each GPU."""
+    return subprocess.run(
+        ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"],
+        check=True, capture_output=True, text=True, timeout=60).stdout.strip().splitlines()
+
+
+def visible(gpus):
+    """How many of these GPUs this process may use."""
+    names = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return len(gpus) if names is None else len([name for name in names.split(",") if name])
+
+
+def gpus_here():
+    try:
+        return max(1, visible(gpu_lines()))
+    except (OSError, subprocess.SubprocessError):
+        return 1  # as the smallest machine
 
 
 def hardware(device):
@@ -55,15 +83,12 @@ def hardware(device):
     if device == "cpu":
         return about, GPUS_TO_TRY
     try:
-        about["gpu"] = subprocess.run(
-            ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"],
-            check=True, capture_output=True, text=True, timeout=60).stdout.strip().splitlines()
+        about["gpu"] = gpu_lines()
     except (OSError, subprocess.SubprocessError) as problem:
         print(f"error: there is no NVIDIA driver here (nvidia-smi: {problem}). On a machine "
               "without a GPU, --device cpu tries the suite itself.", file=sys.stderr)
         sys.exit(EXIT_CONFIG)
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return about, len(about["gpu"] if visible is None else [g for g in visible.split(",") if g])
+    return about, visible(about["gpu"])
 
 
 def matching(things, pattern):
@@ -76,18 +101,22 @@ def run(args, out, results, gpus, runner, budget):
         share = CHECKS_SHARE if args.only is None else 1
         checking = checks.Checking(runner, lambda: budget.left(share), out, args.device, gpus, BIN,
                                    say, results.add_check)
-        wanted = checks.gtest_checks(BIN) + checks.unittest_checks()
+        wanted = checks.gtest_checks(BIN, out) + checks.unittest_checks()
         checking.run(matching(wanted, args.match),
                      args.at_once or checks.default_at_once(args.device, gpus))
     if args.only != "correct":
         say("speed")
         measuring = measures.Measuring(runner, budget, BIN, out, args.device, say,
-                                       results.add_answer)
-        measuring.run(matching(measures.workloads(args.device), args.match), args.rounds)
+                                       results.add_answer, gpus)
+        measuring.run(matching(measures.workloads(args.device, gpus), args.match), args.rounds)
 
 
 def main():
     args = parse()
+    if args.plan:
+        wanted = checks.gtest_checks(BIN, pathlib.Path(args.out)) + checks.unittest_checks()
+        print("\n".join(plan.lines(wanted, args.gpus or gpus_here())))
+        return 0
     budget = Budget(args.minutes)
     out = pathlib.Path(args.out).resolve()
     out.mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,7 @@ GTEST_RUN = re.compile(r"^\[ RUN      \] (\S+)")
 GTEST_END = re.compile(r"^\[( {7}OK|  FAILED |  SKIPPED) \] ([^\s,]+).*\(\d+ ms\)$")
 UNITTEST_RAN = re.compile(r"^Ran (\d+) tests? in ", re.M)
 UNITTEST_SKIPPED = re.compile(r"""\bskipped (['"])(.*)\1$""", re.M)
+NOTE = re.compile(r"^note: (.+)$", re.M)  # a figure that a test tells
 UNITTEST_FAILED = re.compile(r"^(?:FAIL|ERROR): (\S+)", re.M)
 
 
@@ -69,4 +70,5 @@ def judge(kind, ended, has_gpu):
         return FAILED if has_gpu else SKIPPED, f"{len(skipped)} skipped: {skipped[0]}"
     if not tests.passed:
         return NOT_APPLICABLE, beyond[0][len(NOT_APPLICABLE_BECAUSE):]
-    return OK, f"{tests.passed} passed" + (f"; {len(beyond)} {beyond[0]}" if beyond else "")
+    said = [f"{tests.passed} passed", *NOTE.findall(ended.text)]
+    return OK, "; ".join(said + ([f"{len(beyond)} {beyond[0]}"] if beyond else []))

@@ -1,6 +1,6 @@
-"""The time that the GPU suite plans with (tests/gpu, --minutes 9): programs that take as long as is
-expected of them all run and end in time, and programs that never end cost no more. Nothing waits:
-the programs are made up, and so is the clock."""
+"""The time that the GPU suite plans with (tests/gpu, --plan, --minutes 9): programs that take as long
+as is guessed of them all run and end in time, and programs that never end cost no more. Nothing
+waits: the programs are made up, and so is the clock. The predictions of GPU.md are the suite's."""
 import pathlib
 import sys
 import threading
@@ -13,39 +13,16 @@ sys.path.insert(0, str(ROOT / "tests/gpu"))
 import budget  # noqa: E402
 import checks  # noqa: E402
 import measures  # noqa: E402
+import plan  # noqa: E402
+import predictions  # noqa: E402
 from running import END_S, Ended  # noqa: E402
 
 MINUTES = 9
+MOST_MINUTES_OF_A_RUN = 10
 NEVER = 10**9
-GTESTS = ("test_gpu", "test_gpu_abort")
+GTESTS = ("test_gpu", "test_gpu_abort", "test_gpu_buckets")
 PASSED = {"gtest": "[ RUN      ] A.Passes\n[       OK ] A.Passes (1 ms)\n",
           "unittest": "Ran 1 test in 1.000s\n\nOK\n"}
-
-CORES = 16
-# Seconds on H100s with so many cores, several checks at a time. Guesses: nobody has measured. A run of a
-# small model takes 15 s, most of it to load LibTorch's and CUDA's libraries.
-RUN_S = 15
-EXPECTED_S = {
-    "test_gpu": 120, "test_gpu_abort": 30,
-    "processes: any number of workers gives the same weights": 3 * RUN_S,
-    "processes: nccl gives the weights of the host": 2 * RUN_S,
-    "processes: slots as graphs give the weights of eager slots": 4 * RUN_S,
-    "processes: half precision too": 4 * RUN_S,
-    "processes: a killed worker changes nothing": 2 * RUN_S + 10,
-    "processes: a resume with other workers changes nothing": 3 * RUN_S,
-    "processes: the losses are those of the cpu to rounding": 2 * RUN_S,
-    "foreign_models: a torchscript file trains on tokens": 4 * RUN_S,
-    "foreign_models: a torchscript file trains on images": 3 * RUN_S,
-    "foreign_models: a plug in trains": 4 * RUN_S,
-    "stuck_kernel: a worker in a kernel without end is put out": 2 * RUN_S + 30,
-    "nccl_worlds: every size of the world gives the weights of the host": 4 * RUN_S,  # of 4 GPUs
-    "nccl_worlds: a kill while the world is made": 2 * RUN_S + 20,
-    "nccl_worlds: a kill in the first step": 2 * RUN_S + 20,
-    "nccl_worlds: a kill in steady state": 2 * RUN_S + 20,
-    "nccl_worlds: a planned switch and a kill within one": 2 * RUN_S + 30,
-}
-SIDE_EXPECTED_S = {"--matmul": 10, "--compile": 65, "gpt2": 15, "resnet50": 18}
-
 
 class MadeUpTime:
     """A clock that goes on when everybody who is at work waits for a program to end."""
@@ -95,22 +72,12 @@ class Programs:
         return Ended(0, seconds, PASSED[kind] + '{"samples_per_second": 1.0, "tflops": 1.0}\n')
 
 
-def check_seconds(command, gpus):
+def name_of(command):
     if "unittest" not in command:
-        return EXPECTED_S[pathlib.Path(command[0]).name]
+        name = pathlib.Path(command[0]).name
+        return checks.NAMES.get(name, name)
     module, _, method = command[-1].split(".")
-    if module == "nccl_worlds" and gpus == 1:
-        return 5  # to say so
-    return EXPECTED_S[f"{module}: {method[5:].replace('_', ' ')}"]
-
-
-def seconds_on(gpus):
-    return lambda command: (side_seconds(command) if "--device" in command
-                            else check_seconds(command, gpus))
-
-
-def side_seconds(command):
-    return next(seconds for word, seconds in SIDE_EXPECTED_S.items() if word in command)
+    return f"{module}: {method[5:].replace('_', ' ')}"
 
 
 class GpuPlan(unittest.TestCase):
@@ -118,51 +85,122 @@ class GpuPlan(unittest.TestCase):
         self.out = scratch_directory(self.addCleanup)
         for name in GTESTS:
             (self.out / name).touch()
-        self.all = checks.gtest_checks(self.out) + checks.unittest_checks()
+        self.all = checks.gtest_checks(self.out, self.out) + checks.unittest_checks()
+        self.needs = {check.name: check.needs_gpus for check in self.all}
 
-    def suite(self, expected, takes_to_end=0, rounds=5, gpus=4):
-        """As suite.run() does: (checks, answers, programs, seconds in all)."""
-        time = MadeUpTime()
-        plan = budget.Budget(MINUTES, now=time)
-        programs = Programs(time, expected, takes_to_end)
-        told, answers = [], []
-        with mock.patch("os.cpu_count", lambda: CORES):
-            at_once = min(checks.default_at_once("cuda", gpus), len(self.all))
+    def guessed(self, gpus):
+        """The seconds that a command takes."""
+        def seconds(command):
+            if "--device" in command:
+                return plan.side_seconds(command)
+            return plan.check_seconds(name_of(command), self.needs[name_of(command)], gpus)
+        return seconds
+
+    def check(self, time, programs, left, gpus):
+        """As suite.run() does: what was told of each check."""
+        told, together = [], [check for check in self.all if not check.alone]
+        with mock.patch("os.cpu_count", lambda: plan.CORES):
+            at_once = min(checks.default_at_once("cuda", gpus), len(together))
         time.set_at_work(at_once)
 
         def tell(check):
             told.append(check)
-            time.set_at_work(min(at_once, len(self.all) - len(told)) or 1)
+            time.set_at_work(max(1, min(at_once, len(together) - len(told))))
 
-        checks.Checking(programs, lambda: plan.left(budget.CHECKS_SHARE), self.out, "cuda", gpus,
-                        self.out, lambda _: None, tell).run(self.all, at_once)
-        self.assertLessEqual(time.now, MINUTES * 60 * budget.CHECKS_SHARE + takes_to_end)
+        checks.Checking(programs, left, self.out, "cuda", gpus, self.out, lambda _: None,
+                        tell).run(self.all, at_once)
+        return told
+
+    def measure(self, programs, time_left, gpus, rounds):
+        answers = []
         with mock.patch.object(measures, "write_images"), \
                 mock.patch.object(measures, "write_tokens"):
-            measures.Measuring(programs, plan, self.out, self.out, "cuda", lambda _: None,
-                               answers.append).run(measures.workloads("cuda"), rounds)
+            measures.Measuring(programs, time_left, self.out, self.out, "cuda", lambda _: None,
+                               answers.append, gpus).run(measures.workloads("cuda", gpus), rounds)
+        return answers
+
+    def suite(self, expected, takes_to_end=0, rounds=5, gpus=1):
+        """Both halves in one run: (checks, answers, programs, seconds in all)."""
+        time = MadeUpTime()
+        time_left = budget.Budget(MINUTES, now=time)
+        programs = Programs(time, expected, takes_to_end)
+        told = self.check(time, programs, lambda: time_left.left(budget.CHECKS_SHARE), gpus)
+        self.assertLessEqual(time.now, MINUTES * 60 * budget.CHECKS_SHARE + takes_to_end)
+        answers = self.measure(programs, time_left, gpus, rounds)
         return told, answers, programs, time.now
 
-    def test_there_is_an_expectation_of_every_check(self):
-        self.assertEqual(sorted(check.name for check in self.all), sorted(EXPECTED_S))
+    def assert_all_checked(self, told, programs):
+        self.assertEqual({check["result"] for check in told}, {"ok"}, told)
+        self.assertEqual(len(told), len(self.all))
+        # A check that takes half as long again is not ended yet.
+        for taken, limit in programs.limits[:len(self.all)]:
+            self.assertLessEqual(1.5 * taken, limit)
 
-    def test_what_takes_as_long_as_expected_all_runs_in_its_time(self):
-        for gpus in (1, 2, 4, 8):
+    def assert_all_measured(self, answers, sides):
+        self.assertEqual(len([a for a in answers if a["round"] == 1]), sides)
+        without = [a for a in answers if "samples_per_second" not in a]
+        self.assertEqual(without, [], "the suite's time was short")
+
+    def test_there_is_a_guess_of_the_time_of_every_check(self):
+        self.assertEqual(sorted(check.name for check in self.all), sorted(plan.CHECKS_S))
+
+    def test_nine_minutes_are_enough_for_one_gpu(self):
+        told, answers, programs, seconds = self.suite(self.guessed(1))
+        self.assert_all_checked(told, programs)
+        self.assert_all_measured(answers, 11)  # the peak, five sides of two works
+        self.assertLessEqual(seconds, MINUTES * 60 - budget.RESERVE_S)
+
+    def test_the_runs_of_the_plan_are_enough_for_all_that_it_lists(self):
+        for gpus, sides in ((1, 11), (2, 14), (4, 14), (8, 14)):
             with self.subTest(gpus=gpus):
-                told, answers, programs, seconds = self.suite(seconds_on(gpus), gpus=gpus)
-                self.assertEqual({check["result"] for check in told}, {"ok"}, told)
-                self.assertLessEqual(seconds, MINUTES * 60 - budget.RESERVE_S)
-                first = [answer for answer in answers if answer["round"] == 1]
-                self.assertEqual(len(first), 11, "the peak, five sides of two works")
-                without = [a for a in answers if "samples_per_second" not in a]
-                self.assertEqual(without, [], "the suite's time was short")
-                # A check that takes half as long again is not ended yet.
-                for taken, limit in programs.limits[:len(self.all)]:
-                    self.assertLessEqual(1.5 * taken, limit)
+                (correct, minutes), (fast, fast_minutes) = plan.runs(gpus)
+                self.assertEqual((correct, fast), ("--only correct", "--only fast"))
+                self.assertLessEqual(max(minutes, fast_minutes), MOST_MINUTES_OF_A_RUN)
+                time = MadeUpTime()
+                programs = Programs(time, self.guessed(gpus))
+                told = self.check(time, programs, budget.Budget(minutes, now=time).left, gpus)
+                self.assert_all_checked(told, programs)
+                time = MadeUpTime()
+                answers = self.measure(Programs(time, self.guessed(gpus)),
+                                       budget.Budget(fast_minutes, now=time), gpus, rounds=5)
+                self.assert_all_measured(answers, sides)
+
+    def test_one_gpu_needs_two_runs_of_twelve_minutes_in_all(self):
+        self.assertLessEqual(sum(minutes for _, minutes in plan.runs(1)), 12)
+        self.assertEqual(len(plan.runs(1)), 2)
+
+    def test_the_plan_names_each_check_and_figure_with_its_prediction(self):
+        for gpus in (1, 8):
+            with self.subTest(gpus=gpus):
+                said = "\n".join(plan.lines(self.all, gpus))
+                for check in self.all:
+                    applies = check.needs_gpus <= gpus
+                    word = "ok" if applies else "not applicable"
+                    self.assertIn(f"| {check.name} | {word} |", said)
+                self.assertIn("--only correct --minutes", said)
+                self.assertIn(f"| {predictions.GPT2} | ours | "
+                              f"{predictions.of_figure(predictions.GPT2, 'ours')} |", said)
+                self.assertEqual("PyTorch DDP, torchrun" in said, gpus == 8)
+                self.assertEqual(f"| {predictions.GPT2_ON_8} | ours | 3," in said, gpus == 8)
+
+    def test_every_prediction_is_of_a_figure_that_the_suite_takes(self):
+        measured = set()
+        for gpus in (1, 8):
+            measuring = measures.Measuring(None, None, self.out, self.out, "cuda", None, None, gpus)
+            measured |= {(side.work, side.side)
+                         for side in measuring.sides(measures.workloads("cuda", gpus))}
+        self.assertLessEqual(set(predictions.FIGURES), measured)
+
+    def test_the_page_repeats_the_predictions(self):
+        page = (ROOT / "worker/cuda/GPU.md").read_text()
+        section = page.split("\n## What is predicted\n")[1].split("\n## ")[0]
+        self.assertEqual([line for line in section.splitlines() if line.startswith("|")],
+                         [line for line in predictions.table() if line])
 
     def test_what_never_ends_leaves_time_for_figures_and_ends_in_time(self):
         told, answers, _, seconds = self.suite(
-            lambda command: NEVER if "--device" not in command else side_seconds(command))
+            lambda command: NEVER if "--device" not in command else plan.side_seconds(command),
+            gpus=4)
         self.assertEqual({check["result"] for check in told}, {"FAILED", "NOT RUN"})
         measured = [answer for answer in answers if "samples_per_second" in answer]
         self.assertIn("ours", {answer["side"] for answer in measured})
@@ -170,7 +208,7 @@ class GpuPlan(unittest.TestCase):
 
     def test_what_even_the_kernel_can_hardly_end_ends_in_time(self):
         for rounds in (1, 5):
-            *_, seconds = self.suite(lambda _: NEVER, takes_to_end=END_S, rounds=rounds)
+            *_, seconds = self.suite(lambda _: NEVER, takes_to_end=END_S, rounds=rounds, gpus=4)
             self.assertLess(seconds, MINUTES * 60)
 
 

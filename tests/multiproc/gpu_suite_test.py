@@ -13,7 +13,8 @@ import unittest
 
 from harness import DEADLINE_S, ROOT, scratch_directory
 
-OURS = ("budget", "checks", "measures", "results", "running", "suite", "verdicts")
+OURS = ("budget", "checks", "measures", "plan", "predictions", "results", "running", "suite",
+        "verdicts")
 PASSES = """
 print("[ RUN      ] A.Passes")
 print("[       OK ] A.Passes (1 ms)")
@@ -45,7 +46,7 @@ class GpuSuite(unittest.TestCase):
             directory.mkdir(parents=True)
         for name in OURS:
             shutil.copy(ROOT / f"tests/gpu/{name}.py", self.gpu)
-        for name in ("processes", "foreign_models", "stuck_kernel", "nccl_worlds"):
+        for name in ("processes", "foreign_models", "stuck_kernel", "nccl_worlds", "nccl_memory"):
             self.module(name)
         self.program("path/nvidia-smi", 'print("A GPU, 80 GiB, 580")')
         self.program("bin/bench_train", BENCH)
@@ -112,6 +113,45 @@ class GpuSuite(unittest.TestCase):
         self.assertIn("PyTorch compiled", table)
         self.assertIn(table, said)
         self.assertEqual({answer["round"] for answer in self.records("answer")}, {1, 2})
+
+    def test_what_was_predicted_stands_beside_what_was_found(self):
+        self.program("bin/test_gpu", PASSES)
+        self.program("bin/test_gpu_buckets", skips("not applicable: one GPU"))
+        said = self.suite("--match", "test_gpu|bucket|gpt2", "--rounds", "1", expect=0)
+        table = (self.out / "gpu.md").read_text()
+        self.assertIn("| test_gpu | ok | ok | 1 passed |", table)
+        self.assertIn("has the host's bits | not applicable | not applicable |", table)
+        ours = next(line for line in table.splitlines() if "32 x 1024 tokens | ours |" in line)
+        self.assertRegex(ours, r"\| 10,240 \| .* \| 463,000 tokens/s ± 15% \|$")
+        self.assertRegex(said, r"ours, round 1: 10,240 tokens/s \(predicted: 463,000")
+
+    def test_the_plan_is_printed_and_nothing_is_started(self):
+        self.program("bin/test_gpu", "raise SystemExit('was started')")
+        self.program("path/nvidia-smi", "raise SystemExit('no driver')")
+        for args, gpus in (((), "1 GPU"), (("--gpus", "8"), "8 GPUs")):
+            said = self.suite("--plan", *args, expect=0)
+            self.assertIn(f"# Plan for {gpus}\n", said)
+            self.assertIn("| test_gpu | ok |", said)
+        self.assertFalse(self.out.exists())
+
+    def test_figures_that_a_check_tells_and_nccls_log_are_in_the_results(self):
+        self.program("path/nvidia-smi", 'print("A GPU, 80 GiB, 580")\n' * 2)
+        self.module("nccl_memory", "def test_it(self): print('\\nnote: 3 MiB before, 4 after')")
+        self.program("bin/test_gpu_buckets", PASSES + """
+import os
+name = os.environ["NCCL_DEBUG_FILE"].replace("%h", "here").replace("%p", "7")
+assert os.environ["NCCL_DEBUG"] == "INFO"
+open(name, "w").write("NCCL INFO Channel 00")
+""")
+        self.suite("--only", "correct", expect=0)
+        self.assert_check("nccl_memory: it", "ok", "1 passed; 3 MiB before, 4 after")
+        self.assertEqual((self.out / "nccl-here-7.txt").read_text(), "NCCL INFO Channel 00")
+
+    def test_a_check_that_needs_the_gpus_alone_comes_after_all_others(self):
+        self.module("nccl_memory", "def test_it(self): pass")
+        self.module("processes", "def test_it(self): __import__('time').sleep(0.5)")
+        self.suite("--only", "correct", "--at-once", "4", expect=0)
+        self.assertEqual(self.records("check")[-1]["name"], "nccl_memory: it")
 
     def test_what_was_skipped_has_failed_where_there_is_a_gpu(self):
         self.program("bin/test_gpu", PASSES + skips("no driver"))
