@@ -31,6 +31,7 @@ class Workload:
     scale: int  # units a sample
     flops_per_sample: float = 0  # forward and backward, for the share of the peak
     gpus: int = 1
+    is_start: bool = False  # measured is the time of a whole program with one step
 
 
 def gpt2(size, layers, width, block, batch, steps, gpus=1):
@@ -50,11 +51,20 @@ def resnet50(precision, batch, steps):
                      "--steps", str(steps)], 1, 3 * 2 * 4.09e9)  # He et al. 2015: 4.09 G multiply-adds
 
 
+def start_of_gpt2(size):
+    """CUDA loads kernels at the start (EAGER, which workers that sum over NCCL need) or at their
+    first launch (LAZY, with a warm-up of all kernels before the first sum)."""
+    return Workload(f"gpt2 {size} bf16, a program with one step", "s",
+                    ["--model", "gpt2", "--size", size, "--block", "1024", "--precision", "bf16",
+                     "--global-batch", "8", "--steps", "1"], 1, is_start=True)
+
+
 def workloads(device, gpus=1):
     if device == "cpu":  # tries the suite; most processors have no instructions for fp16
         return [gpt2("d4", 4, 256, 64, batch=2, steps=3), resnet50("bf16", batch=2, steps=2),
                 gpt2("d4", 4, 256, 64, batch=1, steps=3, gpus=2)]
     works = [gpt2("d12", 12, 768, 1024, batch=32, steps=30), resnet50("fp16", batch=256, steps=30)]
+    works.append(start_of_gpt2("d12"))
     if gpus > 1:
         works.append(gpt2("d12", 12, 768, 1024, batch=32, steps=60, gpus=gpus))
     return works
@@ -81,7 +91,7 @@ def write_images(directory, count):
         f.write(struct.pack(">II", 0x801, count) + bytes(i % 256 for i in range(count)))
 
 
-OURS = ("ours", "ours, fast numerics")
+OURS = ("ours", "ours, fast numerics", "ours, LAZY loading")
 PEAK = predictions.PEAK
 SIDE_LIMIT_S = {"cuda": 150, "cpu": 300}  # torch.compile takes a minute
 LEAST_S = 5  # what is left must at least be this, for a side to begin
@@ -92,6 +102,8 @@ class Side:
     work: str  # the workload's name
     side: str
     command: list
+    env: dict = dataclasses.field(default_factory=dict)
+    is_start: bool = False
 
 
 class Measuring:
@@ -109,16 +121,27 @@ class Measuring:
         sides = [Side(PEAK, "PyTorch eager", matmul)]
         by_work = [self._sides_of(work) for work in works]
         for name in dict.fromkeys(name for one in by_work for name in one):
-            sides += [Side(work.name, name, one[name]) for work, one in zip(works, by_work)
-                      if name in one]
+            sides += [one[name] for one in by_work if name in one]
         return sides
 
     def _sides_of(self, work):
         data = self.out / ("tokens.bin" if "gpt2" in work.options else "images")
-        common = [*work.options, "--device", self.device, "--data", data, "--warmup-steps",
-                  10 if self.device == "cuda" else 1]
+        warm_up = 0 if work.is_start else 10 if self.device == "cuda" else 1
+        common = [*work.options, "--device", self.device, "--data", data, "--warmup-steps", warm_up]
         if work.gpus > 1:
-            return self._sides_of_all_gpus(work, common)
+            commands = self._sides_of_all_gpus(work, common)
+        elif work.is_start:
+            return self._sides_of_start(work, common)
+        else:
+            commands = self._sides_of_one_gpu(common)
+        return {name: Side(work.name, name, command) for name, command in commands.items()}
+
+    def _sides_of_start(self, work, common):
+        command = [self.programs / "bench_train", *common, "--ranks", 1]
+        return {name: Side(work.name, name, command, {"CUDA_MODULE_LOADING": loading}, True)
+                for name, loading in (("ours", "EAGER"), ("ours, LAZY loading", "LAZY"))}
+
+    def _sides_of_one_gpu(self, common):
         ours, eager = [self.programs / "bench_train", *common], [sys.executable, PEER, *common]
         sides = {"ours": [*ours, "--ranks", 1],
                  "PyTorch eager": eager,
@@ -159,8 +182,10 @@ class Measuring:
             return
         limit = min(SIDE_LIMIT_S[self.device], left)
         log = self.out / f"{slug(f'{side.work} {side.side}')}.{number}.log"
-        ended = self.runner.run(side.command, limit, log)
+        ended = self.runner.run(side.command, limit, log, side.env)
         answer = last_answer(ended.text) if ended.code == 0 else None
+        if answer is not None and side.is_start:
+            answer = {"seconds": ended.seconds}
         self.took[key] = ended.seconds
         if answer is None and ended.code is None and limit < SIDE_LIMIT_S[self.device]:
             self.failed.add(key)
@@ -208,6 +233,8 @@ def figure(answer, work):
     """(value, unit)"""
     if "tflops" in answer:
         return answer["tflops"], "TFLOP/s"
+    if "seconds" in answer:
+        return answer["seconds"], "s"
     work = workload_of(work)
     return answer["samples_per_second"] * work.scale, work.unit
 

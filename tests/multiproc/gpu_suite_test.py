@@ -247,7 +247,7 @@ open(name, "w").write("NCCL INFO Channel 00")
         self.assertLess(time.monotonic() - begin, 0.8 * 60)
         rounds = [answer["round"] for answer in self.records("answer")]
         self.assertEqual(rounds, sorted(rounds))
-        self.assertEqual(rounds.count(1), 6)  # the peak, and five sides
+        self.assertEqual(rounds.count(1), 8)  # the peak, five sides, and two starts
         self.assertGreater(rounds[-1], 1)
         self.assertLess(rounds[-1], 1000)
         kinds = [next(iter(json.loads(line)))
@@ -262,7 +262,7 @@ open(name, "w").write("NCCL INFO Channel 00")
     def test_a_figure_without_time_left_is_told_as_not_measured(self):
         self.suite("--only", "fast", "--match", "gpt2", "--minutes", "0.1", expect=0)
         rows = [line for line in (self.out / "gpu.md").read_text().splitlines() if "gpt2" in line]
-        self.assertEqual(len(rows), 5)
+        self.assertEqual(len(rows), 7)
         for row in rows:
             self.assertIn("| not measured |", row)
 
