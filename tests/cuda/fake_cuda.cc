@@ -1,6 +1,7 @@
 #include "tests/cuda/fake_cuda.h"
 
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include "comm/base/gpu/cuda_status.h"
@@ -209,6 +210,17 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaMalloc(void** memory, size_t bytes) {
   if (!FakeCuda::get().has_memory) return ended(cudaErrorMemoryAllocation);
   *memory = std::malloc(bytes);
+  return ended(cudaSuccess);
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
+  std::memcpy(to, from, bytes);
+  return ended(cudaSuccess);
+}
+
+// Copies are done at once; nothing else is enqueued on the legacy stream.
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (stream != cudaStreamLegacy) stream->progress()->wait_for(stream->posted());
   return ended(cudaSuccess);
 }
 
