@@ -27,7 +27,10 @@ Result<std::vector<uint64_t>> plan_buckets(std::span<const uint64_t> tensor_boun
     // one more exchange for nothing.
     if (i + 1 == tensor_bounds.size() || cut % kCutElements != 0) continue;
     const uint64_t held = cut - bounds.back();
-    if (held > 0 && held * sizeof(float) >= bucket_bytes) bounds.push_back(cut);
+    const bool is_full = held * sizeof(float) >= bucket_bytes;
+    const bool last_is_a_bucket = i + 2 == tensor_bounds.size() && tensor_bounds.back() > cut &&
+                                  (tensor_bounds.back() - cut) * sizeof(float) >= bucket_bytes;
+    if (held > 0 && (is_full || last_is_a_bucket)) bounds.push_back(cut);
   }
   bounds.push_back(elements);
   return bounds;

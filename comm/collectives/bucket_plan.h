@@ -20,7 +20,9 @@ namespace lockstep {
 //
 // `tensor_bounds`: starts of tensors and the end of the last one, ascending, in elements. A start
 // that is no multiple of kCutElements never becomes a cut. The first cut at which a bucket holds at
-// least `bucket_bytes` closes it, so a tensor larger than that makes a larger bucket. Errors:
+// least `bucket_bytes` closes it, so a tensor larger than that makes a larger bucket. If the last
+// tensor alone is such a one, nothing before it waits for it: the last tensor is the model's first,
+// and an embedding that is also the model's head is complete when backward ends. Errors:
 // kInternal if the bounds do not ascend or exceed `elements`, if there are no elements, or if their
 // number is no multiple of kCutElements.
 Result<std::vector<uint64_t>> plan_buckets(std::span<const uint64_t> tensor_bounds,
