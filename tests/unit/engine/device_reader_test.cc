@@ -3,13 +3,30 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "tests/unit/engine/plain_module.h"
+#include "worker/device/wide_copy.h"
 
 namespace lockstep {
 namespace {
+
+TEST(WideCopy, CopiesEveryByteByAsManyThreadsAsThereAreParts) {
+  for (const size_t bytes : {size_t{0}, size_t{1}, kWideCopyPart - 1, 2 * kWideCopyPart,
+                             3 * kWideCopyPart + 5}) {
+    std::vector<std::byte> from(bytes);
+    for (size_t i = 0; i < bytes; ++i) from[i] = static_cast<std::byte>(i * 31 + i / 4096);
+    for (const uint32_t threads : {1u, 2u, 3u, 7u}) {
+      std::vector<std::byte> to(bytes);
+      const uint32_t parts = wide_copy(to.data(), from.data(), bytes, threads);
+      EXPECT_TRUE(to == from) << bytes << " by " << threads;
+      EXPECT_EQ(parts, std::clamp<size_t>(bytes / kWideCopyPart, 1, threads)) << bytes;
+    }
+  }
+  EXPECT_GE(wide_copy_threads(), 1u);
+}
 
 TEST(DeviceReader, GivesAllRangesInTheirOrderThroughPiecesOfAnySize) {
   testing::PlainModule module;

@@ -6,6 +6,7 @@
 
 #include "worker/device/device_marks.h"
 #include "worker/device/device_memory.h"
+#include "worker/device/wide_copy.h"
 #include "worker/engine/self_check.h"
 #include "worker/torch/device/library_version.h"
 #include "worker/torch/device/muon_update.h"
@@ -290,8 +291,9 @@ Status Accelerator::copy_state(bool to_device) {
     if (to_device) return module_.copy(DeviceLane::kCompute, on_device, on_host, bytes);
     auto* to = reinterpret_cast<std::byte*>(on_host);
     const DeviceReader::Range range{on_device, bytes};
-    return reader_.read({&range, 1}, [&to](const std::byte* piece, size_t size) {
-      to = std::copy_n(piece, size, to);
+    return reader_.read({&range, 1}, [&to, threads](const std::byte* piece, size_t size) {
+      wide_copy(to, piece, size, threads);
+      to += size;
     });
   };
   LOCKSTEP_RETURN_IF_ERROR(copy(parameters_, host.parameters, layout_.parameter_elements));
@@ -304,3 +306,4 @@ Status Accelerator::copy_state(bool to_device) {
 }
 
 }  // namespace lockstep
+  const uint32_t threads = wide_copy_threads();
