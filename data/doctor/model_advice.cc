@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <utility>
 
+#include "comm/run/job/gpu_notes.h"
 #include "comm/run/job/models/resnet_spec.h"
 #include "comm/run/job/predictions.h"
 
@@ -123,6 +125,8 @@ std::vector<std::string> model_advice(const wire::JobSpec& job, const data::Samp
   std::vector<std::string> advice;
   check_slots(job, setting, advice);
   check_stem(job.model(), shape, advice);
+  if (setting.is_on_gpu)
+    for (std::string& note : gpu_notes(job)) advice.push_back(std::move(note));
   if (setting.is_on_gpu && setting.precision != "fp32") {
     if (learns_from_tokens(job.model())) check_gpt(job.model(), classes, advice);
     if (!shape.is_sequence())

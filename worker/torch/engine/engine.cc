@@ -11,6 +11,7 @@
 
 #include "comm/base/check.h"
 #include "comm/run/checkpoint/held_state.h"
+#include "comm/run/job/gpu_notes.h"
 #include "data/loader/job_loader.h"
 #include "data/loader/job_order.h"
 #include "worker/engine/step_memory.h"
@@ -261,6 +262,13 @@ Status EngineImpl::start_afresh() {
 
 bool EngineImpl::is_afresh() const {
   return applied_steps() == 0 && (job_.model().init().empty() || initial_weights_.has_value());
+}
+
+std::vector<std::string> EngineImpl::notes() const {
+  std::vector<std::string> notes = model_->notes();
+  if (!device_->where().is_cuda()) return notes;
+  for (std::string& note : gpu_notes(job_)) notes.push_back(std::move(note));
+  return notes;
 }
 
 void EngineImpl::drop_loader() {

@@ -62,7 +62,7 @@ class EngineImpl final : public Engine, private SlotComputer {
   Step applied_steps() const override { return state_->applied_steps(); }
   Status start_afresh() override;
   bool is_afresh() const override;
-  std::vector<std::string> notes() const override { return model_->notes(); }
+  std::vector<std::string> notes() const override;
   const WeightTable* initial_weights() const override {
     return initial_weights_ ? &*initial_weights_ : nullptr;
   }
