@@ -22,6 +22,8 @@
 
 namespace lockstep {
 
+class VarlenAttention;
+
 class Recording {
  public:
   virtual ~Recording() = default;
@@ -40,6 +42,13 @@ class TorchQueue {
   // LibTorch's allocator keeps the memory of freed tensors for later ones. Gives it back to the
   // device, once the device has no use for it. Not while recording.
   virtual Status empty_cache() = 0;
+
+  // Attention over packed documents by this device's kernels
+  // (worker/torch/model/document_attention.h); null: none. It lasts as long as the queue.
+  virtual const VarlenAttention* varlen_attention() const { return nullptr; }
+
+  // How many requests for memory LibTorch's allocator has refused for good so far. Any thread.
+  virtual int64_t refused_allocations() const { return 0; }
 
   // True if the queue can record.
   virtual bool records() const = 0;

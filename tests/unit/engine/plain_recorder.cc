@@ -91,7 +91,10 @@ Result<std::unique_ptr<Recording>> PlainRecorder::record(const std::function<Sta
   std::vector<std::string> told = run(body, &status);
   module_.throws_in_backward = false;
   module_.restore(before);
-  if (status.is_ok() && fails) status = Status(Code::kInternal, "the capture was invalidated");
+  if (status.is_ok() && fails) {
+    ++refused_;  // the reason may be memory
+    status = Status(Code::kInternal, "the capture was invalidated");
+  }
   LOCKSTEP_RETURN_IF_ERROR(status);
   if (first.empty()) first = told;
   return std::unique_ptr<Recording>(std::make_unique<Kept>(*this, body, std::move(told)));

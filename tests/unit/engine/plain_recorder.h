@@ -23,9 +23,13 @@ class PlainRecorder final : public TorchQueue {
     return Status::ok();
   }
   Status empty_cache() override;
+  const VarlenAttention* varlen_attention() const override { return varlen; }
+  int64_t refused_allocations() const override { return is_short ? ++refused_ : refused_; }
   bool records() const override { return true; }
   Result<std::unique_ptr<Recording>> record(const std::function<Status()>& body) override;
 
+  const VarlenAttention* varlen = nullptr;
+  bool is_short = false;  // every look finds that one more request was refused
   uint32_t made_current = 0;
   uint32_t recordings = 0;
   uint32_t replays = 0;
@@ -40,6 +44,7 @@ class PlainRecorder final : public TorchQueue {
   std::vector<std::string> run(const std::function<Status()>& body, Status* status);
 
   PlainModule& module_;
+  mutable int64_t refused_ = 0;
 };
 
 // Given to the module, which keeps it.

@@ -13,6 +13,7 @@
 #include "worker/cuda/leave_pool.h"
 #include "worker/cuda/module_entry.h"
 #include "worker/cuda/torch_queue.h"
+#include "worker/torch/device/flash_attention.h"
 
 namespace lockstep {
 namespace {
@@ -69,6 +70,10 @@ class CudaTorchQueue final : public TorchQueue {
     return failed("empty LibTorch's cache", e);
   }
 
+  const VarlenAttention* varlen_attention() const override { return &flash_; }
+  int64_t refused_allocations() const override {
+    return c10::cuda::CUDACachingAllocator::getDeviceStats(stream_.device_index()).num_ooms;
+  }
   bool records() const override { return true; }
   Result<std::unique_ptr<Recording>> record(const std::function<Status()>& body) override;
 
@@ -78,6 +83,7 @@ class CudaTorchQueue final : public TorchQueue {
 
   const c10::cuda::CUDAStream stream_;
   const c10::cuda::MempoolId_t pool_;  // of all recordings
+  const FlashAttention flash_;
 };
 
 // Thread-local: what other threads do meanwhile (waits of the communication thread, NCCL's) neither

@@ -11,6 +11,7 @@
 #include "worker/torch/device/library_version.h"
 #include "worker/torch/device/muon_update.h"
 #include "worker/torch/device/sample_losses.h"
+#include "worker/torch/model/document_attention.h"
 
 namespace lockstep {
 namespace {
@@ -45,6 +46,7 @@ Accelerator::Accelerator(DeviceModule& module, const FlatLayout& layout, Boundar
       loss_scale_rule_(loss_scale_rule(job.train())),
       names_comm_library_(needs_one_comm_library(job.comm())),
       sums_in_windows_(job.comm().numerics() == "fast"),
+      is_exact_(job.comm().numerics() != "fast"),
       inputs_(module, where_),
       loss_(module, loss_scale_rule_.is_on),
       gradients_(module, layout),
@@ -108,10 +110,16 @@ Status Accelerator::make_current() {
   return module_.torch_queue() == nullptr ? Status::ok() : module_.torch_queue()->make_current();
 }
 
+const VarlenAttention* Accelerator::varlen_attention() {
+  return module_.torch_queue() == nullptr ? nullptr : module_.torch_queue()->varlen_attention();
+}
+
 Status Accelerator::send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
                          uint64_t samples, const SlotValues& values) {
   LOCKSTEP_RETURN_IF_ERROR(gradients_.begin_slot());
   values_ = values;
+  most_documents_ =
+      varlen_attention() == nullptr ? 0 : lockstep::most_documents(shape, inputs, samples);
   return inputs_.send(shape, inputs, labels, samples, values);
 }
 
@@ -121,12 +129,26 @@ Status Accelerator::start_losses(const ModelOutput& output, at::Tensor* gradient
   return Status::ok();
 }
 
+// The begin of what LibTorch computes for a slot, also after a recording that failed.
 Status Accelerator::reset_statistics() {
+  refused_before_ = refused_allocations();
   return module_.copy(DeviceLane::kCompute, slot_statistics_, statistics_,
                       layout_.statistics_elements() * sizeof(float));
 }
 
+int64_t Accelerator::refused_allocations() const {
+  return module_.torch_queue() == nullptr ? 0 : module_.torch_queue()->refused_allocations();
+}
+
+// The end of what LibTorch computes for a slot.
 Status Accelerator::take_statistics(float* gradients) {
+  const int64_t refused = refused_allocations() - refused_before_;
+  if (is_exact_ && refused > 0)
+    return {Code::kNoMemory,
+            "the GPU's memory was too short for " + std::to_string(refused) +
+                " request(s) of LibTorch in a slot that went on without: cuDNN takes another "
+                "algorithm then, and its bits are not those of other workers; give a slot fewer "
+                "samples (train.global_batch, train.slots), or set comm.numerics: fast"};
   return module_.copy(DeviceLane::kCompute, gradients + layout_.buffer.gradients, slot_statistics_,
                       layout_.statistics_elements() * sizeof(float));
 }
@@ -286,6 +308,7 @@ Status Accelerator::to_device() {
 
 Status Accelerator::copy_state(bool to_device) {
   const BoundaryMemory host = state_.memory();
+  const uint32_t threads = wide_copy_threads();
   const auto copy = [&](float* on_device, float* on_host, size_t elements) {
     const size_t bytes = elements * sizeof(float);
     if (to_device) return module_.copy(DeviceLane::kCompute, on_device, on_host, bytes);
@@ -306,4 +329,3 @@ Status Accelerator::copy_state(bool to_device) {
 }
 
 }  // namespace lockstep
-  const uint32_t threads = wide_copy_threads();

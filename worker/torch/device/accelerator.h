@@ -23,6 +23,8 @@
 //  A1 If gradients go over the host, region 0 holds the step's sums in apply().
 //  A2 The host's gate decides whether a step is applied, because the host has all sums or has seen
 //     that they are there. Before each apply the device's gate word is set to the step.
+//  A3 With exact numerics no library goes on in a slot with less memory than it asked for: cuDNN's
+//     next algorithm would have other bits. The slot fails, whatever it has computed.
 //
 // Thread-safety: as Device.
 #pragma once
@@ -58,6 +60,8 @@ class Accelerator final : public Device {
   float* slot_statistics() override { return slot_statistics_; }
   Status reset_statistics() override;
   LayerKernels kernels() override { return module_.layers(); }
+  const VarlenAttention* varlen_attention() override;
+  uint32_t most_documents() const override { return most_documents_; }
   data::ImageForm image_form() const override { return data::ImageForm::kStored; }
   Status send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
               uint64_t samples, const SlotValues& values) override;
@@ -102,6 +106,7 @@ class Accelerator final : public Device {
   // The device's memory that the BoundaryState has at `on_host`; null: the host's is the newest.
   const void* place_of(const std::byte* on_host) const;
   Status finish(DeviceLane lane);
+  int64_t refused_allocations() const;
   // Muon's matrices, once the host has read the verdict. Works on apply_host_.
   Status update_matrices_if_applied(OptimizerStep step, const UpdateBuffers& buffers);
   // Brings the step's sums to the device, and the first elements of control to control_.
@@ -116,8 +121,11 @@ class Accelerator final : public Device {
   const LossScaleRule loss_scale_rule_;
   const bool names_comm_library_;  // in the fingerprint
   const bool sums_in_windows_;     // if NCCL sums
+  const bool is_exact_;
+  int64_t refused_before_ = 0;  // refused_allocations() when the slot began
   DeviceInputs inputs_;
-  SlotValues values_;  // of the last send()
+  SlotValues values_;            // of the last send()
+  uint32_t most_documents_ = 0;  // of the last send(); 0 where nothing asks for it
   DeviceLoss loss_;
   DeviceGradients gradients_;
   DeviceReader reader_;

@@ -36,6 +36,7 @@
 namespace lockstep {
 
 class SlotGraphs;
+class VarlenAttention;
 struct FieldTensors;
 struct ModelOutput;
 
@@ -61,6 +62,11 @@ class Device {
 
   // The device's kernels for the model. Empty: the model uses LibTorch's operators.
   virtual LayerKernels kernels() { return {}; }
+
+  // The device's attention over packed documents (model/document_attention.h), or null; and
+  // most_documents() of the last send(), for it.
+  virtual const VarlenAttention* varlen_attention() { return nullptr; }
+  virtual uint32_t most_documents() const { return 0; }
 
   // The form in which send() takes images.
   virtual data::ImageForm image_form() const { return data::ImageForm::kFloats; }

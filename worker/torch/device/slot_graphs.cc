@@ -40,11 +40,11 @@ SlotGraphs::SlotGraphs(DeviceModule& module, const FlatLayout& layout, DeviceInp
       is_on_(choice.wanted),
       why_(std::move(choice.why_not)) {}
 
-Result<bool> SlotGraphs::launch(uint64_t samples, const std::vector<uint64_t>& bounds,
+Result<bool> SlotGraphs::launch(const SlotSize& of, const std::vector<uint64_t>& bounds,
                                 const Body& body) {
   launched_ = nullptr;
   if (!is_on_) return false;
-  Size& size = sizes_[samples];
+  Size& size = sizes_[of];
   if (size.graph == nullptr) {
     if (size.eager_slots < kGraphWarmUps) {
       ++size.eager_slots;

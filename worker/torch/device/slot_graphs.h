@@ -1,5 +1,5 @@
 // Slots as CUDA graphs. A graph records forward, loss and backward of one slot. There is one for
-// each of the two commonest slot sizes, and one call enqueues it from then on.
+// each of the two commonest sizes of slots, and one call enqueues it from then on.
 //
 // A recording must not hold what changes from slot to slot. Values and batch lie in a place of
 // their own (device_inputs.h), and are copied there before each replay. Results lie in fixed places
@@ -19,6 +19,7 @@
 // Errors: the errors of the DeviceModule. Thread-safety: as Device.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -47,6 +48,13 @@ struct GraphChoice {
 };
 GraphChoice choose_graphs(const wire::JobSpec& job, const TorchQueue* queue);
 
+// What slots must have alike to share a graph.
+struct SlotSize {
+  uint64_t samples = 0;
+  uint32_t most_documents = 0;  // Device::most_documents()
+  auto operator<=>(const SlotSize&) const = default;
+};
+
 class SlotGraphs {
  public:
   using OnReady = std::function<void(uint32_t parameter)>;
@@ -59,10 +67,9 @@ class SlotGraphs {
   SlotGraphs(DeviceModule& module, const FlatLayout& layout, DeviceInputs& inputs,
              DeviceGradients& gradients, DeviceLoss& loss, GraphChoice choice);
 
-  // Computes the slot of `samples` samples that DeviceInputs has sent, by a graph. False: nothing
-  // was enqueued, and the caller must compute the slot eagerly. `bounds`: of the generation's
-  // buckets.
-  Result<bool> launch(uint64_t samples, const std::vector<uint64_t>& bounds, const Body& body);
+  // Computes the slot of this size that DeviceInputs has sent, by a graph. False: nothing was
+  // enqueued, and the caller must compute the slot eagerly. `bounds`: of the generation's buckets.
+  Result<bool> launch(const SlotSize& of, const std::vector<uint64_t>& bounds, const Body& body);
   // Calls `on_ready` (may be empty) for the gradients of the last launched slot, in the order of
   // backward. Requests to DeviceGradients during the call follow the marks inside the graph.
   void announce(const OnReady& on_ready);
@@ -105,7 +112,7 @@ class SlotGraphs {
   bool is_on_;
   std::string why_;
   float* place_ = nullptr;
-  std::map<uint64_t, Size> sizes_;  // by samples: at most four in a run
+  std::map<SlotSize, Size> sizes_;  // few in a run: four by samples, and some by documents
   uint32_t recorded_ = 0;
   const Graph* launched_ = nullptr;
 };

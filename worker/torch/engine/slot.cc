@@ -95,8 +95,9 @@ Result<SlotGraphs*> EngineImpl::launch_graph(uint64_t samples) {
     LOCKSTEP_ASSIGN_OR_RETURN(const ModelOutput output, forward_->train(/*dropout_key=*/0));
     return backward_slot(output, place, on_ready);
   };
-  LOCKSTEP_ASSIGN_OR_RETURN(const bool is_launched,
-                            graphs->launch(samples, driver_.view().bucket_bounds, body));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const bool is_launched,
+      graphs->launch({samples, device_->most_documents()}, driver_.view().bucket_bounds, body));
   if (const std::string why = graphs->why(); !why.empty()) driver_.view().note(why);
   return is_launched ? graphs : nullptr;
 }

@@ -28,11 +28,17 @@ Result<ModelOutput> SlotForward::train(uint64_t dropout_key,
               .is_fast = is_fast_,
               .observer = observer,
               .kernels = observer == nullptr ? device_.kernels() : LayerKernels{},
-              .sink = &sink_});
+              .sink = &sink_,
+              .varlen = device_.varlen_attention(),
+              .most_documents = device_.most_documents()});
 }
 
 Result<ModelOutput> SlotForward::evaluate(std::span<const int64_t> counters) {
-  return run({.is_fast = is_fast_, .counters = counters, .kernels = device_.kernels()});
+  return run({.is_fast = is_fast_,
+              .counters = counters,
+              .kernels = device_.kernels(),
+              .varlen = device_.varlen_attention(),
+              .most_documents = device_.most_documents()});
 }
 
 Result<ModelOutput> SlotForward::run(const ForwardMode& mode) {

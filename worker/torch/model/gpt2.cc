@@ -2,30 +2,24 @@
 //
 // Attention is LibTorch's scaled_dot_product_attention: its kernel for the CPU gives the same bits
 // for the same slot, since a head is computed by one thread in one order, forward and backward.
-// Several documents in a sequence, told apart by their positions, do not see each other.
+// Several documents in a sequence, told apart by their positions, do not see each other
+// (document_attention.h).
 //
 // Dropout, on request, is after the embedding and at the end of each half of a block; attention
 // weights are not dropped: that kernel would draw from a generator of its own.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/add.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/cumsum.h>
 #include <ATen/ops/embedding.h>
-#include <ATen/ops/eq.h>
-#include <ATen/ops/ge.h>
 #include <ATen/ops/linear.h>
-#include <ATen/ops/logical_and.h>
-#include <ATen/ops/logical_not.h>
 #include <ATen/ops/narrow.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
-#include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <limits>
 #include <memory>
 
 #include "worker/model/gpt2_parts.h"
 #include "worker/torch/model/builtin.h"
+#include "worker/torch/model/document_attention.h"
 #include "worker/torch/model/kernel_layers.h"
 #include "worker/torch/model/layers.h"
 #include "worker/torch/recompute/recompute.h"
@@ -33,22 +27,13 @@
 namespace lockstep {
 namespace {
 
-// Which position sees which: (B, 1, T, T), from `position` (B, T). Every position sees itself and
-// those before it in its document, which begins where one is 0.
-at::Tensor mask_of_documents(const at::Tensor& position) {
-  const at::Tensor document = position.eq(0).cumsum(1);  // (B, T)
-  const at::Tensor same = document.unsqueeze(1).eq(document.unsqueeze(2));
-  const at::Tensor place = at::arange(position.size(1), position.options());
-  return same.logical_and(place.unsqueeze(1).ge(place)).unsqueeze(1);
-}
-
-// The mask as numbers to add to the scores of queries like this one: 0 where something is seen,
-// minus infinity where not. LibTorch would make them from a mask in each layer, and keep each until
-// backward.
-at::Tensor added_to_scores(const at::Tensor& mask, const at::Tensor& query) {
-  return at::zeros(mask.sizes(), query.options().requires_grad(false))
-      .masked_fill_(mask.logical_not(), -std::numeric_limits<double>::infinity());
-}
+// The documents of a forward. The first layer makes what all of them use: LibTorch would make it in
+// each layer, and keep each until backward.
+struct Documents {
+  at::Tensor position;  // (B, T); undefined: every position sees itself and all before
+  at::Tensor begins;    // begins_of_documents()
+  at::Tensor mask;      // mask_of_documents()
+};
 
 class Gpt2 final : public LogitsModel {
  public:
@@ -68,10 +53,11 @@ class Gpt2 final : public LogitsModel {
     Flow flow{dropout(f, in.sum, dropout_, layer++), {}};
     const bool recomputes =
         recomputes_ && mode.training && mode.observer == nullptr && at::GradMode::is_enabled();
-    const auto mask = std::make_shared<at::Tensor>(in.mask);
+    const auto documents = std::make_shared<Documents>();
+    documents->position = in.position;
     for (const Gpt2Block& block : parts_.blocks) {
-      flow = recomputes ? recomputed_half_blocks(f, flow, mask, block, layer)
-                        : half_blocks(f, flow, *mask, block, layer);
+      flow = recomputes ? recomputed_half_blocks(f, flow, documents, block, layer)
+                        : half_blocks(f, flow, *documents, block, layer);
       layer += 2;
     }
     return tied_logits(f, add_and_norm(f, flow.stream, flow.branch, parts_.norm).y, tokens);
@@ -86,32 +72,32 @@ class Gpt2 final : public LogitsModel {
   };
 
   // Both halves of a block. `layer`: the first of two dropouts.
-  Flow half_blocks(const Forward& f, const Flow& in, at::Tensor& mask, const Gpt2Block& block,
+  Flow half_blocks(const Forward& f, const Flow& in, Documents& documents, const Gpt2Block& block,
                    uint32_t layer) const {
     const Normed first = add_and_norm(f, in.stream, in.branch, block.norm1);
-    const at::Tensor seen = dropout(f, attention(f, first.y, mask, block), dropout_, layer);
+    const at::Tensor seen = dropout(f, attention(f, first.y, documents, block), dropout_, layer);
     const Normed second = add_and_norm(f, first.stream, seen, block.norm2);
     const at::Tensor branch = linear(f, linear_gelu(f, second.y, block.wide), block.narrow);
     return {second.stream, dropout(f, branch, dropout_, layer + 1)};
   }
 
-  // The same, of which only the inputs are kept until backward: flow and parameters. The mask needs
+  // The same, of which only the inputs are kept until backward: flow and parameters. Documents need
   // no gradient.
   Flow recomputed_half_blocks(const Forward& f, const Flow& in,
-                              const std::shared_ptr<at::Tensor>& mask, const Gpt2Block& block,
+                              const std::shared_ptr<Documents>& documents, const Gpt2Block& block,
                               uint32_t layer) const {
     const uint32_t end = block.narrow + 2;  // weight and bias
     const auto from = f.parameters.begin() + block.norm1;
     std::vector<at::Tensor> inputs(from, f.parameters.begin() + end);
     inputs.push_back(in.stream);
     if (in.branch.defined()) inputs.push_back(in.branch);
-    const auto body = [this, mode = f.mode, mask, &block, layer,
+    const auto body = [this, mode = f.mode, documents, &block, layer,
                        end](std::span<const at::Tensor> given) {
       const size_t count = end - block.norm1;
       std::vector<at::Tensor> parameters(end);  // those of other blocks are undefined
       std::copy_n(given.begin(), count, parameters.begin() + block.norm1);
       const Flow flow{given[count], given.size() > count + 1 ? given[count + 1] : at::Tensor()};
-      const Flow out = half_blocks({parameters, {}, mode}, flow, *mask, block, layer);
+      const Flow out = half_blocks({parameters, {}, mode}, flow, *documents, block, layer);
       return std::vector<at::Tensor>{out.stream, out.branch};
     };
     const std::vector<at::Tensor> out = recomputed(body, inputs);
@@ -119,10 +105,8 @@ class Gpt2 final : public LogitsModel {
   }
 
   struct Embedded {
-    at::Tensor sum;  // (B, T, E), of tokens and positions
-    // (B, 1, T, T), of truth values until the first layer has made of it what is added to scores.
-    // None: every position sees itself and all before.
-    at::Tensor mask;
+    at::Tensor sum;       // (B, T, E), of tokens and positions
+    at::Tensor position;  // of Documents
   };
   // x: (B, T), or (B, 2, T) of tokens and positions.
   static Embedded embedded(const at::Tensor& x, const at::Tensor& tokens,
@@ -131,17 +115,23 @@ class Gpt2 final : public LogitsModel {
       return {at::add(at::embedding(tokens, x), at::narrow(positions, 0, 0, x.size(1))), {}};
     const at::Tensor position = x.select(1, 1);
     return {at::add(at::embedding(tokens, x.select(1, 0)), at::embedding(positions, position)),
-            mask_of_documents(position)};
+            position};
   }
 
   // x: (B, T, E) -> (B, T, E).
-  at::Tensor attention(const Forward& f, const at::Tensor& x, at::Tensor& mask,
+  at::Tensor attention(const Forward& f, const at::Tensor& x, Documents& documents,
                        const Gpt2Block& block) const {
     const int64_t batch = x.size(0);
     const int64_t length = x.size(1);
     const int64_t width = x.size(2);
     const std::vector<at::Tensor> qkv = linear(f, x, block.qkv).split(width, 2);
-    if (mask.defined() && mask.scalar_type() == at::kBool) mask = added_to_scores(mask, qkv[0]);
+    if (takes_varlen(f.mode, documents, qkv[0])) {
+      const at::Tensor seen = over_documents(f.mode, documents, qkv);
+      return linear(f, seen.view({batch, length, width}), block.attended);
+    }
+    if (documents.position.defined() && !documents.mask.defined())
+      documents.mask = mask_of_documents(documents.position, qkv[0]);
+    const at::Tensor& mask = documents.mask;
     const auto by_head = [&](const at::Tensor& t) {  // (B, heads, T, E / heads)
       return t.view({batch, length, heads_, width / heads_}).transpose(1, 2);
     };
@@ -150,6 +140,24 @@ class Gpt2 final : public LogitsModel {
         mask.defined() ? std::optional(mask) : std::nullopt, /*dropout_p=*/0,
         /*is_causal=*/!mask.defined());
     return linear(f, seen.transpose(1, 2).reshape({batch, length, width}), block.attended);
+  }
+
+  bool takes_varlen(const ForwardMode& mode, const Documents& documents,
+                    const at::Tensor& query) const {
+    return documents.position.defined() && mode.varlen != nullptr && mode.most_documents > 0 &&
+           mode.varlen->takes(query.scalar_type(), query.size(-1) / heads_);
+  }
+
+  // `qkv`: each (B, T, E). -> (B * T, heads, E / heads)
+  at::Tensor over_documents(const ForwardMode& mode, Documents& documents,
+                            const std::vector<at::Tensor>& qkv) const {
+    if (!documents.begins.defined())
+      documents.begins = begins_of_documents(documents.position, mode.most_documents);
+    const auto places = [&](const at::Tensor& t) {
+      return t.reshape({t.size(0) * t.size(1), heads_, t.size(2) / heads_});
+    };
+    return mode.varlen->attend(places(qkv[0]), places(qkv[1]), places(qkv[2]), documents.begins,
+                               qkv[0].size(1));
   }
 
   bool recomputes_;

@@ -32,6 +32,8 @@
 
 namespace lockstep {
 
+class VarlenAttention;
+
 struct ForwardMode {
   // Receives the output of every layer with parameters, by the index of the layer's first
   // parameter.
@@ -47,6 +49,10 @@ struct ForwardMode {
   const Observer* observer = nullptr;  // to look into a step; null while training
   LayerKernels kernels = {};           // of the device; not used with an observer
   GradientSink* sink = nullptr;        // outlives backward; null: every weight gets its gradient
+  // Packed documents (document_attention.h): the device's attention over them, or null; and the
+  // most that are in x, or 0 if nobody has counted them.
+  const VarlenAttention* varlen = nullptr;
+  uint32_t most_documents = 0;
 };
 
 // The fields of a batch (data/dataset/fields.h), each (B, dims...) in its stored type.
