@@ -192,6 +192,20 @@ void add_shared_gpu(const Turn& turn, const wire::Register& newcomer, Comparison
   }
 }
 
+constexpr char kPartAdvice[] =
+    "Their GPUs are of one model, but one of them is a part of a GPU: MPS with "
+    "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, or a MIG slice. Give all workers the same share, or take "
+    "comm.numerics=fast in a new run";
+constexpr char kTrialAdvice[] =
+    "Their machines and libraries say the same, and so do the values that they begin with, but the "
+    "first slot came out different: let the loop's body and the data set depend on nothing but the "
+    "batch, what is kept, run.step and the default generators (not on the time, the machine, the "
+    "order of a set or another file). If nothing of that is so, the processors differ: use "
+    "machines "
+    "of one kind";
+constexpr char kKindAdvice[] =
+    "Use machines and libraries of one kind, or comm.numerics=fast in a new run";
+
 // What decides the bits. The first member of a term speaks for those to come.
 void add_numerics(const Turn& turn, const wire::Register& m, Comparisons& list) {
   if (!turn.options.exact() || !turn.state.layout) return;
@@ -209,14 +223,9 @@ void add_numerics(const Turn& turn, const wire::Register& m, Comparisons& list) 
       differs(kTrialLine) && std::none_of(keys.begin(), keys.end(), [&](const auto& entry) {
         return entry.first != kTrialLine && differs(entry.first);
       });
-  const std::string advice =
-      is_trial_alone
-          ? "Their machines and libraries say the same, and so do the values that they begin with, "
-            "but the first slot came out different: let the loop's body and the data set depend on "
-            "nothing but the batch, what is kept, run.step and the default generators (not on the "
-            "time, the machine, the order of a set or another file). If nothing of that is so, the "
-            "processors differ: use machines of one kind"
-          : "Use machines and libraries of one kind, or comm.numerics=fast in a new run";
+  // One model with another number of multiprocessors: a part of a GPU.
+  const bool is_part = differs("gpu_processors") && !differs("gpu") && !differs("gpu_capability");
+  const char* const advice = is_part ? kPartAdvice : is_trial_alone ? kTrialAdvice : kKindAdvice;
   for (const auto& [key, value] : keys)
     list.push_back({key, or_nothing(mine, key), or_nothing(theirs, key), 78,
                     Reason::kEndedFingerprint, verb, advice});

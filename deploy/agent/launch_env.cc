@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "comm/base/gpu/visible_devices.h"
 #include "comm/base/hash.h"
 #include "comm/base/host_name.h"
 #include "comm/base/limits.h"
@@ -237,11 +238,10 @@ Status read_slurm_local_size(const Variables& variables, LaunchEnv& env) {
 
 // 0 where nothing is said of GPUs, or all of the node's can be seen.
 uint32_t own_gpus_of(const Variables& variables) {
-  const std::string_view seen = variables.text("CUDA_VISIBLE_DEVICES");
   const auto all = variables.number("SLURM_GPUS_ON_NODE", 1, limits::kMembers);
-  if (seen.empty() || !all.is_ok()) return 0;
-  const auto count = static_cast<uint32_t>(1 + std::count(seen.begin(), seen.end(), ','));
-  return count < *all ? count : 0;
+  if (!all.is_ok()) return 0;
+  const size_t seen = read_visible_devices(variables.text("CUDA_VISIBLE_DEVICES")).seen.size();
+  return seen < *all ? static_cast<uint32_t>(seen) : 0;
 }
 
 // As Open MPI reads its parameters.

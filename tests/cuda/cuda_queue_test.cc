@@ -54,6 +54,16 @@ class CudaQueueTest : public ::testing::Test {
   std::unique_ptr<CudaQueue> queue;
 };
 
+// Restarted again and again, the worker would find the GPU taken again and again.
+TEST_F(CudaQueueTest, AGpuThatAnotherProcessHasIsRefusedWithWhatToDo) {
+  EXPECT_THAT(cuda::cuda_status(cudaErrorDevicesUnavailable, "use the device"),
+              FailsWith(Code::kConfig, Names("EXCLUSIVE_PROCESS"), Advises("nvidia-smi")));
+  EXPECT_THAT(cuda::cuda_status(cudaErrorMpsConnectionFailed, "use the device"),
+              FailsWith(Code::kConfig, Names("MPS"), Advises("nvidia-cuda-mps-control")));
+  EXPECT_EQ(cuda::cuda_status(cudaErrorMpsServerNotReady, "use the device").code(),
+            Code::kInternal);
+}
+
 TEST_F(CudaQueueTest, ALookThatComesTooEarlyIsNotTheErrorOfTheNextKernel) {
   std::promise<void> goes_on;
   keep_busy(goes_on);

@@ -3,7 +3,6 @@
 #include <cstdlib>
 #include <utility>
 
-#include "comm/base/gpu/gpu_driver.h"
 #include "worker/process/tried_comm.h"
 
 namespace lockstep {
@@ -26,6 +25,14 @@ std::unique_ptr<DeviceComm> try_devices(const DevicesWanted& wanted, DeviceCommO
 
 }  // namespace
 
+Status check_whole_gpu(const GpuIdentity& gpu) {
+  if (!gpu.is_slice) return Status::ok();
+  return {Code::kConfig, "GPU " + gpu.pci + " (UUID " + gpu.uuid +
+                             ") is a MIG slice, and comm.backend nccl sums between whole GPUs: set "
+                             "comm.backend: host, or auto, which takes NCCL only if a trial sums "
+                             "right, or turn MIG off (nvidia-smi -mig 0)"};
+}
+
 // NCCL takes a GPU once. Whether another worker has this one, only the coordinator
 // (coordinator/decide/fit.cc) or all workers together (device_trial.h) can say: a launcher may show
 // each worker its own GPU alone.
@@ -34,6 +41,8 @@ Result<std::unique_ptr<DeviceComm>> open_devices(const DevicesWanted& wanted) {
   DeviceCommOptions options{.is_exact = comm.numerics() != "fast", .on_stuck = wanted.on_stuck};
   if (comm.backend() == "auto") return try_devices(wanted, std::move(options));
   if (comm.backend() != "nccl") return std::unique_ptr<DeviceComm>();
+  if (const auto identity = identify_gpu(wanted.gpu); identity.is_ok())
+    LOCKSTEP_RETURN_IF_ERROR(check_whole_gpu(*identity));
   LOCKSTEP_ASSIGN_OR_RETURN(GradientBuffer* const buffer, wanted.engine.device_buffer());
   LOCKSTEP_ASSIGN_OR_RETURN(auto devices, wanted.module.open_comm(*buffer, std::move(options)));
   wanted.logger.info("nccl",

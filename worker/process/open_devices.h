@@ -9,6 +9,7 @@
 #include <string>
 
 #include "comm/base/clock.h"
+#include "comm/base/gpu/gpu_driver.h"
 #include "comm/base/log.h"
 #include "comm/run/job/job.pb.h"
 #include "worker/cuda/device_module.h"
@@ -28,7 +29,11 @@ struct DevicesWanted {
   std::function<void(const Status&)> on_stuck;  // DeviceCommOptions
 };
 
-// Null: the host sums. Errors: from DeviceModule::open_comm(), with comm.backend nccl only.
+// kConfig for a MIG slice, between which NCCL does not sum.
+Status check_whole_gpu(const GpuIdentity& gpu);
+
+// Null: the host sums. Errors: from check_whole_gpu() and
+// DeviceModule::open_comm(), with comm.backend nccl only.
 Result<std::unique_ptr<DeviceComm>> open_devices(const DevicesWanted& wanted);
 
 }  // namespace lockstep

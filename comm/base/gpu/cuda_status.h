@@ -15,7 +15,8 @@
 namespace lockstep::cuda {
 
 // `what` names the attempt: "launch adam update". kConfig if there is no usable device or driver,
-// else kInternal: the context is lost, and the process has to restart.
+// or another process has the device, else kInternal: the context is lost, and the process has to
+// restart.
 Status cuda_status(cudaError_t error, const char* what);
 
 // For a call whose failure changes nothing for the caller.

@@ -3,18 +3,35 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <cstdlib>
 #include <span>
 #include <string>
 
+#include "comm/base/gpu/visible_devices.h"
 #include "comm/base/hash.h"
 
 namespace lockstep {
 namespace {
 
 constexpr char kDriver[] = "libcuda.so.1";
+constexpr int kNoDevice = 100;  // CUDA_ERROR_NO_DEVICE
 
 Status no_gpu(const std::string& why) {
   return {Code::kConfig, "no NVIDIA GPU can be used here: " + why};
+}
+
+// A slice has a UUID of its own, which the first version of the function does not know.
+bool is_slice(void* driver, int device, const std::array<uint8_t, 16>& uuid) {
+  using Uuid = int (*)(uint8_t*, int);
+  using Name = int (*)(char*, int, int);
+  const auto whole = reinterpret_cast<Uuid>(dlsym(driver, "cuDeviceGetUuid"));
+  std::array<uint8_t, 16> of_gpu = {};
+  if (whole != nullptr && whole(of_gpu.data(), device) == 0 && of_gpu != uuid) return true;
+  const auto name_of = reinterpret_cast<Name>(dlsym(driver, "cuDeviceGetName"));
+  std::array<char, 256> name = {};
+  if (name_of == nullptr || name_of(name.data(), static_cast<int>(name.size()) - 1, device) != 0)
+    return false;
+  return std::string_view(name.data()).find(" MIG ") != std::string_view::npos;
 }
 
 }  // namespace
@@ -33,12 +50,14 @@ Result<uint32_t> count_gpus(const char* driver_library) {
   const auto count = reinterpret_cast<Count>(dlsym(driver, "cuDeviceGetCount"));
   if (init == nullptr || count == nullptr)
     return no_gpu(std::string(driver_library) + " is not NVIDIA's driver");
-  if (const int error = init(0); error != 0)
+  if (const int error = init(0); error == kNoDevice)
+    return no_gpu(why_none_visible(std::getenv("CUDA_VISIBLE_DEVICES")) + " (CUDA error 100)");
+  else if (error != 0)
     return no_gpu("the driver does not start (CUDA error " + std::to_string(error) + ")");
   int devices = 0;
   if (const int error = count(&devices); error != 0)
     return no_gpu("the driver does not list its GPUs (CUDA error " + std::to_string(error) + ")");
-  if (devices <= 0) return no_gpu("the driver shows none; check CUDA_VISIBLE_DEVICES");
+  if (devices <= 0) return no_gpu(why_none_visible(std::getenv("CUDA_VISIBLE_DEVICES")));
   return static_cast<uint32_t>(devices);
 }
 
@@ -66,7 +85,7 @@ Result<GpuIdentity> identify_gpu(uint32_t index, const char* driver_library) {
   if (error == 0) error = uuid_of(uuid.data(), device);
   if (error != 0)
     return no_gpu("the driver does not name its GPUs (CUDA error " + std::to_string(error) + ")");
-  return GpuIdentity{pci.data(), to_hex(uuid)};
+  return GpuIdentity{pci.data(), to_hex(uuid), is_slice(driver, device, uuid)};
 }
 
 Result<uint32_t> find_gpu(const std::string& uuid) {

@@ -16,8 +16,9 @@ Result<uint32_t> count_gpus();
 // The ids that tell one GPU from another. Two slices of one GPU (MIG) have the same bus and
 // different UUIDs.
 struct GpuIdentity {
-  std::string pci;   // "0000:3b:00.0", on its machine
-  std::string uuid;  // 32 hex digits, anywhere
+  std::string pci;        // "0000:3b:00.0", on its machine
+  std::string uuid;       // 32 hex digits, anywhere
+  bool is_slice = false;  // of a GPU (MIG)
 };
 
 // Identifies the visible GPU of number `index` modulo the number of visible GPUs. kConfig as

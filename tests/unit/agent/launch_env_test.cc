@@ -146,6 +146,11 @@ TEST(LaunchEnv, WhoSeesFewerGpusThanTheNodeHasForTheJobHasThemForItself) {
   EXPECT_EQ(own_gpus("", "4"), 0u);
   EXPECT_EQ(own_gpus("1", ""), 0u);
   EXPECT_EQ(own_gpus("1", "many"), 0u);
+  EXPECT_EQ(own_gpus("GPU-8932f937,GPU-77aa", "4"), 2u);
+  EXPECT_EQ(own_gpus("GPU-a,GPU-a", "2"), 1u) << "one GPU, named twice";
+  EXPECT_EQ(own_gpus("MIG-af8a,MIG-bb1c", "2"), 1u) << "CUDA shows one slice";
+  EXPECT_EQ(own_gpus("0,1,-1,2,3", "4"), 2u);
+  EXPECT_EQ(own_gpus("NoDevFiles", "4"), 0u) << "this rank got none";
   EXPECT_EQ(
       read(with(kMpirun, {{"CUDA_VISIBLE_DEVICES", "1"}, {"SLURM_GPUS_ON_NODE", "4"}}))->own_gpus,
       0u)

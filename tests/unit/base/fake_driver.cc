@@ -34,6 +34,12 @@ extern "C" int cuDeviceGetPCIBusId(char* text, int size, int device) {
   return 0;
 }
 
+// Of the whole GPU, also for its slices (MIG).
+extern "C" int cuDeviceGetUuid(unsigned char* uuid, int device) {
+  std::memset(uuid, number("FAKE_DRIVER_MIG") != 0 ? 0xaa : device + 1, 16);
+  return 0;
+}
+
 extern "C" int cuDeviceGetUuid_v2(unsigned char* uuid, int device) {
   std::memset(uuid, device + 1, 16);
   return 0;

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "comm/base/gpu/visible_devices.h"
 #include "tests/support/fails_with.h"
 
 namespace lockstep {
@@ -46,6 +47,52 @@ TEST_F(FakeDriver, NamesEachGpuAndAWorkersNumberBeyondThemIsTakenModulo) {
   EXPECT_EQ(identify_gpu(4, LOCKSTEP_FAKE_DRIVER)->pci, second->pci);
   says("0", "1");  // as CUDA_VISIBLE_DEVICES for each rank
   EXPECT_EQ(identify_gpu(7, LOCKSTEP_FAKE_DRIVER)->pci, "0000:30:00.0");
+}
+
+TEST_F(FakeDriver, TellsASliceOfAGpuFromAWholeOne) {
+  says("0", "1");
+  EXPECT_FALSE(identify_gpu(0, LOCKSTEP_FAKE_DRIVER)->is_slice);
+  ::setenv("FAKE_DRIVER_MIG", "1", 1);
+  EXPECT_TRUE(identify_gpu(0, LOCKSTEP_FAKE_DRIVER)->is_slice);
+  ::unsetenv("FAKE_DRIVER_MIG");
+}
+
+// CUDA_ERROR_NO_DEVICE of cuInit, or no GPU in the list.
+TEST_F(FakeDriver, WhereCudaVisibleDevicesHidesAllItsValueIsNamed) {
+  for (const char* init_error : {"0", "100"}) {
+    says(init_error, "0");
+    ::setenv("CUDA_VISIBLE_DEVICES", "GPU-deadbeef", 1);
+    EXPECT_THAT(count().status(), FailsWith(Code::kConfig, Names("GPU-deadbeef"),
+                                            Advises("CUDA_VISIBLE_DEVICES", "nvidia-smi -L")));
+    ::unsetenv("CUDA_VISIBLE_DEVICES");
+    EXPECT_THAT(count().status(), FailsWith(Code::kConfig, Says("not set")));
+  }
+}
+
+TEST(VisibleDevices, AreReadAsCudaReadsThem) {
+  using ::testing::ElementsAre;
+  using ::testing::IsEmpty;
+  const auto seen = [](const char* value) { return read_visible_devices(value).seen; };
+  EXPECT_THAT(seen("0,1"), ElementsAre("0", "1"));
+  EXPECT_THAT(seen(" 1 , 2"), ElementsAre("1", "2"));
+  EXPECT_THAT(seen("GPU-8932f937-d72c,GPU-1"), ElementsAre("GPU-8932f937-d72c", "GPU-1"));
+  EXPECT_THAT(seen("0,GPU-8932f937"), ElementsAre("0", "GPU-8932f937")) << "mixed";
+  EXPECT_THAT(seen("MIG-af8a,MIG-bb1c"), ElementsAre("MIG-af8a")) << "CUDA shows one slice";
+  EXPECT_THAT(seen("MIG-GPU-8932f937/1/0"), ElementsAre("MIG-GPU-8932f937/1/0"));
+  EXPECT_THAT(seen("0,MIG-af8a"), ElementsAre("0"));
+  EXPECT_THAT(seen("0,-1,1"), ElementsAre("0")) << "those before what is no name";
+  EXPECT_THAT(seen("0,,1"), ElementsAre("0"));
+  EXPECT_THAT(seen("1,GPU-a,1,GPU-a"), ElementsAre("1", "GPU-a"));
+  EXPECT_TRUE(read_visible_devices("1,GPU-a,1").has_twice);
+  for (const char* none : {"", " ", "-1", "NoDevFiles", "none", "GPU-", "MIG-", ","})
+    EXPECT_THAT(seen(none), IsEmpty()) << none;
+}
+
+TEST(VisibleDevices, ThatAreNoneSayWhy) {
+  EXPECT_THAT(why_none_visible(""), HasSubstr("hides all"));
+  EXPECT_THAT(why_none_visible("NoDevFiles"), HasSubstr("batch system"));
+  EXPECT_THAT(why_none_visible("GPU-a,GPU-a"), HasSubstr("twice"));
+  EXPECT_THAT(why_none_visible("GPU-\x1b[2J"), HasSubstr("GPU-\\x1b"));
 }
 
 // Numbers move when a GPU falls off the bus.

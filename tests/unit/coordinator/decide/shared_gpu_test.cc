@@ -43,6 +43,25 @@ TEST(SharedGpu, TwoSlicesOfOneGpuAreRefusedAsSuch) {
   EXPECT_THAT(w.ends[0].message, HasSubstr("MIG slice"));
 }
 
+// Exact runs only: a share of the multiprocessors chooses other kernels.
+TEST(SharedGpu, AShareOfAGpuIsNamedWhereItWouldComputeOtherBits) {
+  World w(over("host"));
+  const auto with = [](uint32_t rank, const char* gpu, const char* processors) {
+    wire::Register m = World::registration(rank);
+    m.mutable_fingerprint()->add_lines(std::string("gpu=") + gpu);
+    m.mutable_fingerprint()->add_lines(std::string("gpu_processors=") + processors);
+    return m;
+  };
+  EXPECT_EQ(w.join(1, with(0, "H100", "132")), Reason::kRegistered);
+  w.join(2, with(1, "H100", "66"));
+  EXPECT_THAT(w.sent(2).back().goodbye().message(),
+              AllOf(HasSubstr("132"), HasSubstr("66"), HasSubstr("MPS"), HasSubstr("MIG")));
+  World other(over("host"));
+  other.join(1, with(0, "H100", "132"));
+  other.join(2, with(1, "H200", "66"));
+  EXPECT_THAT(other.sent(2).back().goodbye().message(), ::testing::Not(HasSubstr("MPS")));
+}
+
 TEST(SharedGpu, GpusOfOtherMachinesOrBusesAreOthers) {
   World w(over("nccl"));
   w.join(1, on_gpu(0, "0000:3b:00.0", "aa"));
