@@ -61,6 +61,7 @@ inline constexpr size_t kTraceFileBytes = 512 * kMib;  // of one rank, when trac
 
 // HTTP
 inline constexpr size_t kHttpHeaderBytes = 8 * kKib;
+inline constexpr size_t kHttpAllHeaderBytes = 8 * kHttpHeaderBytes;  // of a request's answers
 inline constexpr size_t kHttpBodyBytes = 4 * kKib;  // our servers answer GET and HEAD only
 inline constexpr int kHttpDeadlineMs = 10'000;
 inline constexpr size_t kHttpConnections = 128;
@@ -181,16 +182,30 @@ inline constexpr size_t kManifestRecordsBytes = 4 * kMib;  // in one checkpoint 
 inline constexpr uint32_t kDeviceLeaves = 128;
 
 // The GPUs' connection
-inline constexpr int kNcclSpinUs = 200;  // a wait for NCCL spins for so long at first,
 // Thread blocks of a kernel of NCCL, each with a multiprocessor that backward does not have, and
 // channels to a peer.
 inline constexpr int kNcclBlocks = 16;
+inline constexpr int kNcclSpinUs = 200;          // a wait for NCCL spins for so long at first,
 inline constexpr int kNcclPollUs = 50;           // then sleeps between two looks
 inline constexpr uint32_t kNcclConnects = 3;     // failed ones between the same members in a row
 inline constexpr uint32_t kNcclSumFailures = 3;  // of one rank's side, between the same members
 inline constexpr int kNcclLookMs = 100;          // between two looks at a call that may be stuck
 inline constexpr int kNcclStuckLooks = 300;      // in a closed generation: then it is
 inline constexpr int64_t kNcclEndMs = 5'000;  // to end a connection where the host sums after all
+
+// What a worker says of its NUMA node
+inline constexpr size_t kNumaBytes = 400;
+
+// What is kept for the report of a hang
+inline constexpr size_t kFlightLines = 256;             // operations that a worker remembers
+inline constexpr size_t kHangLines = 200;               // of these, and of NCCL's log, in a file
+inline constexpr size_t kHangLineBytes = 400;           // of a line of NCCL's log
+inline constexpr size_t kHangFileBytes = 512 * kKib;    // of one worker; a longer one is not read
+inline constexpr size_t kHangFiles = 4'096;             // of a run that are looked at
+inline constexpr size_t kHangRanksShown = 32;           // with all their lines
+inline constexpr int64_t kStandstillMs = 30'000;        // without cluster.hang_s: worth a file
+inline constexpr int64_t kNcclLogBytes = 16 * kMib;     // of one worker on the disk
+inline constexpr size_t kNcclLogTailBytes = 64 * kKib;  // of its end, that is read
 
 // Groups of optimizer settings that one kernel takes
 inline constexpr uint32_t kUpdateGroups = 8;

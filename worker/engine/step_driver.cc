@@ -83,6 +83,7 @@ Status StepDriver::begin_generation(GenerationView view, StepGate gate, Gradient
                                           [](const SlotRun& run) { return run.begin < run.end; }));
   reducer_ = std::make_unique<StepReducer>(layout_, buffer, *view_.collective, view_.generation,
                                            view_.bucket_bounds, bucket_, path);
+  reducer_->note_in(view_.flight);
   return Status::ok();
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "comm/base/check.h"
+#include "comm/collectives/flight_record.h"
 #include "metrics/files/trace_log.h"
 
 namespace lockstep {
@@ -32,6 +33,7 @@ StepReducer::StepReducer(const FlatLayout& layout, GradientBuffer& buffer, Colle
     bucket_of_[i] = static_cast<uint32_t>(after - bounds_.begin()) - 1;
     ++tensors_in_bucket_[bucket_of_[i]];
   }
+  flights_.resize(buckets());
   if (collective.world_size() > 1 && buckets() > 1 && device_sums_ == nullptr)
     lane_ = std::make_unique<CommLane>();
 }
@@ -63,6 +65,7 @@ void StepReducer::begin_step(Step step, const StepMerge& merge) {
   sent_ = 0;
   launched_ = 0;
   launch_error_ = Status::ok();
+  std::fill(flights_.begin(), flights_.end(), 0);
   progress_.store(0, std::memory_order_relaxed);
   if (device_sums_ != nullptr) device_sums_->begin_counting();
   check_.reset();
@@ -131,8 +134,10 @@ void StepReducer::launch_ready() {
     return;
   }
   if (!lane_) return;
-  for (; launched_ + 1 < buckets() && is_complete(launched_); ++launched_)
+  for (; launched_ + 1 < buckets() && is_complete(launched_); ++launched_) {
+    note_queued(FlightOperation::kSum, launched_);
     lane_->post([this, position = launched_] { return merge_and_reduce(position, {}); });
+  }
 }
 
 Status StepReducer::finish(const std::function<Votes()>& votes) {
@@ -152,6 +157,7 @@ Status StepReducer::finish(const std::function<Votes()>& votes) {
   // The last one here: no thread to wake, and nothing left to overlap with.
   for (; launched_ < buckets(); ++launched_) {
     const bool is_last = launched_ + 1 == buckets();
+    note_queued(FlightOperation::kSum, launched_);
     LOCKSTEP_RETURN_IF_ERROR(merge_and_reduce(launched_, [&] {
       if (is_last) complete_control(votes());
     }));
@@ -176,7 +182,21 @@ Status StepReducer::sum_on_device(uint32_t position) {
   if (devices_ == nullptr) return Status::ok();
   // Before the sum, which may keep this thread until its peers are there.
   LOCKSTEP_RETURN_IF_ERROR(device_sums_->count(position + 1));
-  return reduce(*devices_, position, range);
+  note_queued(FlightOperation::kGpuSum, position);
+  Status status = reduce(*devices_, position, range);
+  if (!status.is_ok()) return note_end(position, std::move(status));
+  note_running(position);
+  return status;
+}
+
+// The sums of this step that the device was given have ended with it.
+Result<uint64_t> StepReducer::wait_for_devices() {
+  Flight flight(flight_, FlightOperation::kGpuWait, {generation_, step_, 0});
+  Result<uint64_t> operations = devices_->wait_for_sums();
+  flight.end(operations.is_ok());
+  for (uint32_t position = 0; position < buckets(); ++position)
+    (void)note_end(position, operations.status());
+  return operations;
 }
 
 Status StepReducer::finish_on_device(const std::function<Votes()>& votes) {
@@ -186,13 +206,16 @@ Status StepReducer::finish_on_device(const std::function<Votes()>& votes) {
   LOCKSTEP_RETURN_IF_ERROR(device_sums_->finish());
   uint64_t operations = 0;
   if (devices_ != nullptr) {
-    LOCKSTEP_ASSIGN_OR_RETURN(operations, devices_->wait_for_sums());  // before R6's word
-    device_sums_->has_seen(buckets() + 1);  // further than who waits for sums
+    LOCKSTEP_ASSIGN_OR_RETURN(operations, wait_for_devices());  // before R6's word
+    device_sums_->has_seen(buckets() + 1);                      // further than who waits for sums
     progress_.store(buckets() + 1, std::memory_order_relaxed);
   }
   merge(final_merges_, control());
   complete_control(votes());
-  LOCKSTEP_RETURN_IF_ERROR(reduce(collective_, buckets() - 1, control(), operations));
+  note_queued(FlightOperation::kAgree, buckets() - 1);
+  note_running(buckets() - 1);
+  LOCKSTEP_RETURN_IF_ERROR(
+      note_end(buckets() - 1, reduce(collective_, buckets() - 1, control(), operations)));
   return order_.agree(collective_, generation_, step_);
 }
 
@@ -212,10 +235,25 @@ Status StepReducer::merge_and_reduce(uint32_t position, const std::function<void
   const ElementRange range = range_of(order_.at(position));
   merge_slot(final_merges_, range);
   if (merged) merged();
-  Status status = reduce(collective_, position, range);
+  note_running(position);
+  Status status = note_end(position, reduce(collective_, position, range));
   if (trace_ != nullptr)
     trace_->add({TraceLane::kCommunication, "bucket",
                  "bucket " + std::to_string(order_.at(position)), begin_ns, trace_->now_ns()});
+  return status;
+}
+
+void StepReducer::note_queued(FlightOperation operation, uint32_t position) {
+  if (flight_ == nullptr) return;
+  flights_[position] = flight_->queue(operation, {generation_, step_, order_.at(position)});
+}
+
+void StepReducer::note_running(uint32_t position) {
+  if (flight_ != nullptr) flight_->run(flights_[position]);
+}
+
+Status StepReducer::note_end(uint32_t position, Status status) {
+  if (flight_ != nullptr) flight_->end(flights_[position], status.is_ok());
   return status;
 }
 

@@ -46,7 +46,9 @@
 
 namespace lockstep {
 
+class FlightRecord;
 class TraceLog;
+enum class FlightOperation : uint8_t;
 
 // The votes of a rank in the last bucket.
 struct Votes {
@@ -71,6 +73,9 @@ class StepReducer {
               Generation generation, std::vector<uint64_t> bounds, std::atomic<uint32_t>& progress,
               const GradientPath& path = {});
   ~StepReducer();
+
+  // Notes the sums of all steps in `record`, which outlives the reducer; null: notes nothing.
+  void note_in(FlightRecord* record) { flight_ = record; }
 
   void begin_step(Step step, const StepMerge& merge);
 
@@ -133,12 +138,16 @@ class StepReducer {
   Status merge_on_device(const std::vector<RegionMerge>& merges, const ElementRange& range);
   Status sum_on_device(uint32_t position);
   Status finish_on_device(const std::function<Votes()>& votes);
+  Result<uint64_t> wait_for_devices();
   ElementRange range_of(uint32_t bucket) const { return {bounds_[bucket], bounds_[bucket + 1]}; }
   bool is_complete(uint32_t position) const { return missing_[order_.at(position)] == 0; }
   Status merge_and_reduce(uint32_t position, const std::function<void()>& merged);
   Status reduce(Collective& collective, uint32_t position, const ElementRange& range,
                 uint64_t device_operations = 0);
   void complete_control(const Votes& votes);
+  void note_queued(FlightOperation operation, uint32_t position);
+  void note_running(uint32_t position);
+  Status note_end(uint32_t position, Status status);
 
   const FlatLayout& layout_;
   GradientBuffer& buffer_;
@@ -168,7 +177,9 @@ class StepReducer {
   uint32_t launched_ = 0;  // place in the order; all buckets before it have left
   Status launch_error_;    // of tensor_ready()
   std::optional<SumCheck> check_;
+  std::vector<uint64_t> flights_;  // by place in the order: number in the record; 0: none
   TraceLog* trace_ = nullptr;
+  FlightRecord* flight_ = nullptr;
 };
 
 }  // namespace lockstep

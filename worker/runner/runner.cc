@@ -4,6 +4,7 @@
 
 #include "comm/collectives/bucket_plan.h"
 #include "comm/collectives/node_levels.h"
+#include "comm/collectives/recorded.h"
 #include "comm/run/directory/layout.h"
 #include "comm/run/job/bucket_size.h"
 
@@ -52,6 +53,9 @@ Runner::Next Runner::run_generation(const Entry& entry) {
     ended_with(entry.order, life.status(), 0);
     return std::nullopt;
   }
+  if (parts_.flight != nullptr)
+    parts_.flight->begin_generation({entry.order.generation, life->rank,
+                                     static_cast<uint32_t>(entry.order.start.members_size())});
   Result<Next> next = live(*life);
   const MemberId broken = broken_member(*life);
   // U4. Nothing may return or be freed between these.
@@ -135,16 +139,25 @@ Status Runner::connect(Life& life) {
   // A member that joins waits for members that may train on for long, until the plan is void.
   const bool joins_later = order.planned && !life.entered;
   for (;;) {
+    Flight flight(parts_.flight, FlightOperation::kConnect, {order.generation, 0, 0});
     auto connected = parts_.context.connect(order.generation, life.rank, order.member, peers,
                                             options_.connect_deadline_ms);
+    flight.end(connected.is_ok());
     if (connected.is_ok()) {
       life.collective = std::move(*connected);
+      record(life);
       return parts_.devices == nullptr ? Status::ok() : connect_devices(life);
     }
     if (!is_about_peers(connected.status().code())) return connected.status();
     if (!joins_later || !parts_.mailbox.pause(order.generation, kConnectPauseMs))
       return Status(Code::kAborted, connected.status().message());
   }
+}
+
+void Runner::record(Life& life) const {
+  if (parts_.flight == nullptr) return;
+  life.collective =
+      std::make_unique<RecordedCollective>(std::move(life.collective), *parts_.flight);
 }
 
 std::function<bool()> Runner::closes(Generation generation) const {
@@ -171,7 +184,9 @@ Status Runner::connect_devices(Life& life) {
   next.control = life.collective.get();
   next.deadline_ms = options_.connect_deadline_ms;
   next.is_closed = closes(generation);
+  Flight flight(parts_.flight, FlightOperation::kConnectGpus, {generation, 0, 0});
   auto connected = parts_.devices->connect(std::move(next));
+  flight.end(connected.is_ok());
   if (!connected.is_ok()) {
     const Status& why = connected.status();
     return is_about_peers(why.code()) ? Status(Code::kAborted, why.message()) : why;
@@ -220,6 +235,7 @@ Status Runner::begin_engine(Life& life) {
   view.phases = parts_.phases;
   view.in_hand = parts_.in_hand;
   view.prefetch = parts_.prefetch;
+  view.flight = parts_.flight;
   view.trace = trace_.log();
   view.note = [this](const std::string& what) { parts_.logger.info("engine", what); };
   view.is_closed = closes(generation);

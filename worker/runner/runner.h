@@ -84,6 +84,7 @@ class Runner {
     data::PrefetchPolicy* prefetch = nullptr;  // for the engine; may be null
     // Called on the training thread before Leave(FINISHED).
     std::function<void()> on_finish = [] {};
+    FlightRecord* flight = nullptr;  // notes what the collectives do; may be null
   };
 
   Runner(Options options, Parts parts);
@@ -124,6 +125,7 @@ class Runner {
   Result<Next> live(Life& life);
   Status connect(Life& life);
   Status connect_devices(Life& life);
+  void record(Life& life) const;
   std::function<bool()> closes(Generation generation) const;  // asks whether it is closed
   Status enter(const StartOrder& order, const ResumePoint& at);
   Result<std::vector<uint64_t>> plan_buckets_of(const Life& life) const;
