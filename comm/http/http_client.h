@@ -6,7 +6,7 @@
 //     The client follows at most limits::kHttpRedirects redirects, none from https to http, and
 //     none that leads inside of a network where the named server is not (redirect_rule.h).
 //  H2 The client takes no more of an answer than was asked for, and of all headers no more than
-//     kMostHeaderBytes (http_transfer.h).
+//     limits::kHttpAllHeaderBytes.
 //  H3 Every request ends: after its `timeout_ms`, or else when it stalls (less than 1 KiB/s for
 //     `stall_s`); or it is stopped.
 //

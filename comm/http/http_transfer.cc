@@ -90,9 +90,10 @@ size_t on_header(char* data, size_t one, size_t bytes, void* raw) {
   HttpAnswer& answer = transfer.answer;
   std::string_view line(data, one * bytes);
   transfer.header_bytes += line.size();
-  if (transfer.header_bytes > kMostHeaderBytes) {
+  if (transfer.header_bytes > limits::kHttpAllHeaderBytes) {
     transfer.broken_off = {Code::kRefused, "the server's header is larger than the limit of " +
-                                               std::to_string(kMostHeaderBytes) + " bytes"};
+                                               std::to_string(limits::kHttpAllHeaderBytes) +
+                                               " bytes"};
     return 0;  // breaks it off
   }
   if (line.starts_with("HTTP/")) {

@@ -16,9 +16,6 @@
 
 namespace lockstep::http {
 
-// Of all answers to a request: of redirects, too.
-inline constexpr size_t kMostHeaderBytes = 8 * limits::kHttpHeaderBytes;
-
 struct HttpTransfer {
   const HttpRequest* request = nullptr;
   const std::atomic<bool>* stop = nullptr;

@@ -77,7 +77,8 @@ TEST(HttpCall, WhatIsNoHttpOrTooLargeIsRefusedByName) {
   EXPECT_THAT(outcome(fine + "\r\n" + std::string(kMostBytes + 1, 'x')),
               FailsWith(Code::kRefused, Says("larger than", std::to_string(kMostBytes))));
   std::string lines;
-  while (lines.size() <= kMostHeaderBytes) lines += "X: " + std::string(1'000, 'x') + "\r\n";
+  while (lines.size() <= limits::kHttpAllHeaderBytes)
+    lines += "X: " + std::string(1'000, 'x') + "\r\n";
   EXPECT_THAT(outcome(fine + lines + "\r\n"), FailsWith(Code::kRefused, Says("header", "larger")));
 }
 
