@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "comm/base/status.h"
 #include "data/dataset/format_row.h"
@@ -25,6 +26,16 @@ Result<bool> pair_serves_both(const std::string& path) {
   const auto pair = find(path, Split::kTrain);
   if (!pair.is_ok()) return pair.status();
   return pair->serves_both;
+}
+
+// The checksums of the two files or entries of a pair.
+template <auto find, auto add>
+Result<std::vector<Summed>> pair_sums(const std::string& path, Split split) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto pair, find(path, split));
+  std::vector<Summed> found;
+  add(pair.images, found);
+  add(pair.labels, found);
+  return found;
 }
 
 template <ListArraysFn list>

@@ -123,14 +123,6 @@ void add_gzipped(const std::string& path, std::vector<Summed>& out) {
                  }});
 }
 
-Result<std::vector<Summed>> idx_sums(const std::string& path, Split split) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const IdxPair pair, find_idx_pair(path, split));
-  std::vector<Summed> found;
-  add_gzipped(pair.images, found);
-  add_gzipped(pair.labels, found);
-  return found;
-}
-
 }  // namespace
 
 constinit const DataFormat kIdxFormat{
@@ -139,6 +131,6 @@ constinit const DataFormat kIdxFormat{
     .open = open_idx,
     .has_eval = idx_has_eval,
     .serves_both = pair_serves_both<find_idx_pair>,
-    .sums = idx_sums};
+    .sums = pair_sums<find_idx_pair, add_gzipped>};
 
 }  // namespace lockstep::data

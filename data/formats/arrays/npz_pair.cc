@@ -114,14 +114,6 @@ void add_array(const NpzArray& array, std::vector<Summed>& out) {
                  }});
 }
 
-Result<std::vector<Summed>> npz_sums(const std::string& path, Split split) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const NpzPair pair, find_npz_pair(path, split));
-  std::vector<Summed> found;
-  add_array(pair.images, found);
-  add_array(pair.labels, found);
-  return found;
-}
-
 }  // namespace
 
 Result<NpzPair> find_npz_pair(const std::string& path, Split split) {
@@ -172,6 +164,6 @@ constinit const DataFormat kNpzFormat{.name = "npz",
                                       .has_eval = pair_has_eval<find_npz_pair>,
                                       .serves_both = pair_serves_both<find_npz_pair>,
                                       .named_splits = named_splits_of<list_npz_arrays>,
-                                      .sums = npz_sums};
+                                      .sums = pair_sums<find_npz_pair, add_array>};
 
 }  // namespace lockstep::data
