@@ -1,5 +1,6 @@
 # cmake -P: writes OUTPUT, a C++ source with the files of the status page in SOURCE as constants.
-foreach(name page.html page.css format.js plots.js view.js live.js report.js compare.js)
+foreach(name page.html page.css format.js plots.js view.js live.js hang.js report.js
+             compare.js)
   file(READ ${SOURCE}/${name} content)
   string(MAKE_C_IDENTIFIER ${name} identifier)
   string(APPEND constants "constexpr char ${identifier}[] = R\"lockstep(${content})lockstep\";\n")

@@ -8,7 +8,7 @@
 //
 // Output between the copy and the cut, a few microseconds later, is lost.
 //
-// Thread-safety: free functions. REQUIRES: the writer has opened the file with O_APPEND.
+// Thread-safety: free functions.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,13 @@ struct LogBound {
   int64_t newest = int64_t{15 * kMib};  // that FILE.1 keeps, and FILE may grow by
 };
 
-// True if the log was shortened. An error leaves it as it is.
+// True if the log was shortened. An error leaves it as it is. REQUIRES: the writer has opened the
+// file with O_APPEND.
 Result<bool> bound_log(const std::string& path, const LogBound& bound = {});
+
+// The same for a writer that does not append, as NCCL. When the log takes more than `most` bytes on
+// the disk, its newest part goes to FILE.1 and its bytes are given back. The writer goes on at its
+// place, so the file begins with a hole.
+Result<bool> empty_log(const std::string& path, int64_t most);
 
 }  // namespace lockstep

@@ -139,8 +139,11 @@ std::vector<WorkerSlots::Living> WorkerSlots::living() const {
 
 void WorkerSlots::bound_logs() {
   for (uint32_t place = 0; place < slots_.size(); ++place) {
-    for (const char* end : {".stderr", ".log.jsonl"}) {
-      const auto bounded = bound_log(rundir::log_in(options_.run_dir, name(place) + end));
+    const auto log = [&](const char* end) {
+      return rundir::log_in(options_.run_dir, name(place) + end);
+    };
+    for (const Result<bool>& bounded : {bound_log(log(".stderr")), bound_log(log(".log.jsonl")),
+                                        empty_log(log(".nccl.txt"), limits::kNcclLogBytes)}) {
       const std::string what = bounded.is_ok() ? "" : bounded.status().message();
       if (what.empty() || what == slots_[place].log_trouble) continue;  // each trouble once
       slots_[place].log_trouble = what;

@@ -211,7 +211,7 @@ TEST_F(NcclContextTest, NcclThatFailsBetweenTheSameMembersAgainAndAgainIsAnError
   EXPECT_EQ(try_between({1, 2}).code(), Code::kAborted);
   EXPECT_EQ(try_between({1, 2}).code(), Code::kAborted);
   EXPECT_THAT(try_between({1, 2}),
-              FailsWith(Code::kInternal, Says("3 times"), Advises("NCCL_DEBUG", "comm.backend")));
+              FailsWith(Code::kInternal, Says("3 times"), Advises("nccl.txt", "comm.backend")));
 }
 
 // X5. Rank 1's adapter fails, rank 0 finds a remote error, rank 2 nothing.
@@ -234,7 +234,7 @@ TEST_F(NcclContextTest, ARankWhoseSideFailsUnderLoadAgainAndAgainIsNamedAndLeave
   for (int i = 0; i < 3; ++i) break_sums({0, 1, 2});
   const std::vector<Status> found = try_start(++generation, {0, 1, 2});
   EXPECT_THAT(found[1], FailsWith(Code::kInternal, Says("3 times", "rank 1 (member 2)"),
-                                  Advises("network adapter", "NCCL_DEBUG")));
+                                  Advises("network adapter", "nccl.txt")));
   for (const size_t w : {0, 2}) EXPECT_THAT(found[w], FailsWith(Code::kAborted));
   start(++generation, {0, 2});
 }

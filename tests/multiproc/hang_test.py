@@ -1,5 +1,6 @@
 """A worker that is stuck while all others wait for it: it alone is evicted, its stacks are saved."""
 import ctypes
+import json
 import os
 import pathlib
 import subprocess
@@ -7,7 +8,7 @@ import threading
 import unittest
 
 from fails_with import events
-from harness import LockstepTest
+from harness import LockstepTest, lockstep
 
 HANG_S = 15  # a worker that a busy machine holds up for seconds does not count as one that hangs
 
@@ -87,7 +88,19 @@ class Hang(LockstepTest):
         self.assert_event(run, "member_died", names=f"pid {victim['pid']}", says="hangs")
         self.assertEqual(run.summary()["weights_sha256"], alone.summary()["weights_sha256"])
         self.assertEqual(run.history(), alone.history())
+        self.assert_the_report_names(run, victim["rank"])
         self.assert_nothing_left(run)
+
+    def assert_the_report_names(self, run, rank):
+        """Each worker left where its collectives stood; the report says who did not come."""
+        done = lockstep("report", run.run_dir, "-o", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        data = done.stdout.split('id="data">', 1)[1].split("</script>", 1)[0]
+        hang = json.loads(data)["hang"]
+        self.assertEqual({each["rank"] for each in hang["ranks"]}, {0, 1, 2, 3}, hang)
+        self.assertEqual(hang["ranks"][0]["rank"], rank, hang)
+        self.assertRegex(" ".join(hang["findings"]),
+                         f"ranks 0, 1, 3 wait in .*; rank {rank} has not come to it")
 
     def names(self, stacks):
         """What addr2line, as the file itself says, makes of the training thread's frames."""

@@ -46,8 +46,8 @@ struct GenerationView {
   // For measurements, and only if the device has memory of its own: a slot computes with the
   // samples of an earlier slot of the same size, so no samples are copied to the device.
   bool keeps_inputs = false;
-  FlightRecord* flight = nullptr;            // notes the sums; may be null
-  TraceLog* trace = nullptr;  // records the steps of its window; null: records nothing
+  FlightRecord* flight = nullptr;  // notes the sums; may be null
+  TraceLog* trace = nullptr;       // records the steps of its window; null: records nothing
   // Asked once a step, when the last bucket leaves: does this member know of a planned change?
   std::function<bool()> wants_switch = [] { return false; };
   // Asked before each batch of an evaluation: is the generation closed?

@@ -6,8 +6,14 @@
 
 namespace lockstep {
 
+bool may_use_nccl(const wire::JobSpec& job) {
+  const std::string& backend = job.comm().backend();
+  return job.cluster().device() == "cuda" && (backend == "nccl" || backend == "auto");
+}
+
 std::vector<EnvironmentSetting> gpu_environment(const wire::JobSpec& job,
-                                                const std::string& interface) {
+                                                const std::string& interface,
+                                                const std::string& nccl_log) {
   const wire::CommSpec& comm = job.comm();
   std::vector<EnvironmentSetting> settings;
   // cuBLAS reads these when it is first used: with other workspaces it may add in another order,
@@ -20,8 +26,11 @@ std::vector<EnvironmentSetting> gpu_environment(const wire::JobSpec& job,
   }
   // A kernel that is loaded at its first launch may wait for all that runs: also for NCCL's kernel,
   // which waits for a peer that waits for this launch.
-  if (comm.backend() == "nccl" || comm.backend() == "auto")
+  if (comm.backend() == "nccl" || comm.backend() == "auto") {
     settings.push_back({"CUDA_MODULE_LOADING", "EAGER"});
+    settings.push_back({"NCCL_DEBUG", "WARN"});
+    if (!nccl_log.empty()) settings.push_back({"NCCL_DEBUG_FILE", nccl_log});
+  }
   const bool is_closed = !comm.trusted_network();
   settings.push_back({"NCCL_SOCKET_IFNAME", "=" + interface, is_closed});
   settings.push_back({"NCCL_RAS_ENABLE", "0", is_closed});
@@ -43,12 +52,12 @@ void apply_environment(const std::vector<EnvironmentSetting>& settings) {
   }
 }
 
-Status prepare_gpu_environment(const wire::JobSpec& job) {
+Status prepare_gpu_environment(const wire::JobSpec& job, const std::string& nccl_log) {
   if (job.cluster().device() != "cuda") return Status::ok();
   LOCKSTEP_ASSIGN_OR_RETURN(
       const std::string interface,
       rpc::open_data_interface(job.comm().network(), job.comm().trusted_network()));
-  apply_environment(gpu_environment(job, interface));
+  apply_environment(gpu_environment(job, interface, nccl_log));
   return Status::ok();
 }
 

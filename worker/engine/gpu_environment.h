@@ -12,6 +12,9 @@
 // Where NCCL may sum, the driver loads all kernels at the start (CUDA_MODULE_LOADING), unless the
 // site has set the variable. That takes seconds, and memory of the GPU.
 //
+// NCCL writes its warnings to a file of the run directory (NCCL_DEBUG, NCCL_DEBUG_FILE), unless the
+// site has set the variables, each for itself.
+//
 // NCCL's RAS service, which listens on a port of its own, is off unless a trusted site turns it on.
 //
 // Thread-safety: setenv races with getenv of other threads. So prepare_gpu_environment() is called
@@ -35,13 +38,18 @@ struct EnvironmentSetting {
   bool operator==(const EnvironmentSetting&) const = default;
 };
 
-// `interface`: of rpc::open_data_interface().
+// `interface`: of rpc::open_data_interface(). `nccl_log`: the value of NCCL_DEBUG_FILE; empty: NCCL
+// writes to stdout.
 std::vector<EnvironmentSetting> gpu_environment(const wire::JobSpec& job,
-                                                const std::string& interface);
+                                                const std::string& interface,
+                                                const std::string& nccl_log = "");
+
+// Whether NCCL may sum in this job.
+bool may_use_nccl(const wire::JobSpec& job);
 
 void apply_environment(const std::vector<EnvironmentSetting>& settings);
 
 // Both, if the job computes on a GPU. kConfig if comm.network has no interface here.
-Status prepare_gpu_environment(const wire::JobSpec& job);
+Status prepare_gpu_environment(const wire::JobSpec& job, const std::string& nccl_log = "");
 
 }  // namespace lockstep

@@ -26,7 +26,9 @@
 #include "metrics/serve/serve_metrics.h"
 #include "worker/engine/gpu_environment.h"
 #include "worker/process/engine_maker.h"
+#include "worker/process/hang_notes.h"
 #include "worker/process/metrics_probe.h"
+#include "worker/process/nccl_log.h"
 #include "worker/process/open_mpi.h"
 #include "worker/process/worker_host.h"
 #include "worker/session/start_files.h"
@@ -60,15 +62,34 @@ std::string unique_name(uint32_t local_rank) {
          std::to_string(::getpid());
 }
 
+// The name of the worker's files in RUN_DIR/logs.
+std::string process_name(const WorkerOptions& options) {
+  return options.log_name.empty() ? "worker-" + std::to_string(options.local_rank)
+                                  : options.log_name;
+}
+
+// Our NCCL log; empty: there is none, or the site has named a file of its own.
+std::string own_nccl_log(const wire::JobSpec& job, const WorkerOptions& options) {
+  if (!may_use_nccl(job) || std::getenv("NCCL_DEBUG_FILE") != nullptr) return "";
+  return make_nccl_log(options.run_dir, process_name(options));
+}
+
 // Before the process has a second thread, which might read the environment meanwhile.
-Status prepare_environment(const wire::JobSpec& job) {
-  LOCKSTEP_RETURN_IF_ERROR(prepare_gpu_environment(job));
+Status prepare_environment(const wire::JobSpec& job, const std::string& nccl_log) {
+  LOCKSTEP_RETURN_IF_ERROR(prepare_gpu_environment(job, nccl_debug_file(nccl_log)));
   if (job.comm().backend() != "mpi") return Status::ok();
   LOCKSTEP_ASSIGN_OR_RETURN(
       const std::string interface,
       rpc::open_data_interface(job.comm().network(), job.comm().trusted_network()));
   prepare_mpi_environment(interface);
   return Status::ok();
+}
+
+// Half of cluster.hang_s: what a hang ends has stood still for longer, and what a death ends, as a
+// rule, for less.
+int64_t standstill_ms(const wire::JobSpec& job) {
+  const uint32_t hang_s = job.cluster().hang_s();
+  return hang_s == 0 ? limits::kStandstillMs : int64_t{hang_s} * 500;
 }
 
 void release_stop_signals() {
@@ -92,7 +113,7 @@ struct Secrets {
 struct Worker::Impl {
   Impl(WorkerOptions o, wire::JobSpec j, Secrets s, std::unique_ptr<LogPlace> log_place,
        std::unique_ptr<Logger> log, std::unique_ptr<HostContext> c, WorkInHand work,
-       std::unique_ptr<EngineMaker> m)
+       std::unique_ptr<EngineMaker> m, std::string nccl_log)
       : options(std::move(o)),
         job(std::move(j)),
         place(std::move(log_place)),
@@ -105,9 +126,11 @@ struct Worker::Impl {
         own_name(unique_name(options.local_rank)),
         metrics({job.job(), options.node, options.local_rank}, build_info(), phases, clock),
         probe(metrics, phases, predictions_per_sample(job.model()), *place),
+        hang_notes({flight, rundir::log_in(options.run_dir, process_name(options) + ".hang.json"),
+                    process_name(options), options.node, std::move(nccl_log), standstill_ms(job)}),
         host({loop, gate, mailbox, *context, *logger, in_hand,
               rundir::log_in(options.run_dir, "worker-" + own_name + ".stacks.txt"),
-              [this](int code) { on_end(code); }, options.stack_memory},
+              [this](int code) { on_end(code); }, options.stack_memory, &hang_notes},
              job),
         maker(std::move(m)) {}
 
@@ -125,6 +148,8 @@ struct Worker::Impl {
   PhaseClock phases{clock};
   WorkerMetrics metrics;
   MetricsProbe probe;
+  FlightRecord flight{clock};
+  HangNotes hang_notes;
   std::unique_ptr<FileOps> files = posix_file_ops();
   rpc::AsioLoop loop;
   rpc::AsioTransport transport{loop, secrets.tls, secrets.token};
@@ -219,7 +244,7 @@ void Worker::Impl::make_runner(uint64_t global_batch) {
       std::move(runner_options),
       Runner::Parts{*made.engine, *context, gate, mailbox, *session, *files, probe, &phases,
                     *logger, [this](const Status& status) { fail(status); }, &in_hand, made.devices,
-                    &prefetch, [this] { maker->has_finished(); }});
+                    &prefetch, [this] { maker->has_finished(); }, &flight});
 }
 
 // The coordinator answers with the run's own end; if it does not, or the run goes on without this
@@ -280,9 +305,9 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options,
   found.run_dir = std::filesystem::canonical(options.run_dir, error).string();
   if (error) return Status(Code::kNoInput, "there is no run directory " + options.run_dir);
   LOCKSTEP_ASSIGN_OR_RETURN(wire::JobSpec job, read_job(found.run_dir));
-  LOCKSTEP_RETURN_IF_ERROR(prepare_environment(job));
-  const std::string process =
-      options.log_name.empty() ? "worker-" + std::to_string(options.local_rank) : options.log_name;
+  const std::string nccl_log = own_nccl_log(job, found);
+  LOCKSTEP_RETURN_IF_ERROR(prepare_environment(job, nccl_log));
+  const std::string process = process_name(options);
   std::filesystem::create_directories(rundir::file_in(found.run_dir, rundir::kLogs), error);
   auto place = std::make_unique<LogPlace>(job.job());
   LOCKSTEP_ASSIGN_OR_RETURN(
@@ -312,7 +337,7 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options,
                                                     : WorkInHand::attach(options.in_hand_fd));
   return std::unique_ptr<Worker>(new Worker(std::make_unique<Impl>(
       std::move(found), std::move(job), std::move(secrets), std::move(place), std::move(logger),
-      std::move(context), std::move(in_hand), std::move(maker))));
+      std::move(context), std::move(in_hand), std::move(maker), nccl_log)));
 }
 
 // A worker that is told to go stops with the others if all are told, or is left out if not.

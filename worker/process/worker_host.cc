@@ -35,6 +35,7 @@ Status WorkerHost::on_registered(const wire::Registered& registered) {
 // The gate first: after its answer no apply of these generations begins, so what the collective's
 // abort leaves in the buffers is never used.
 void WorkerHost::on_close(Generation through, Closed closed) {
+  look_for_hang();
   parts_.mailbox.close(through);
   parts_.gate.close(through, [this, through, closed = std::move(closed)](const Standing& standing) {
     // The answer may come from the training thread, right after its apply.
@@ -65,7 +66,19 @@ void WorkerHost::on_checkpoint_ack(const wire::CheckpointAck& ack) {
   parts_.mailbox.acknowledge(ack.name());
 }
 
+// Before the close, which ends the operations that stand still.
+void WorkerHost::look_for_hang() {
+  if (parts_.hang_notes == nullptr || !parts_.hang_notes->look(progress())) return;
+  parts_.logger.warn("collectives_stood_still",
+                     "the collectives of this worker stood still before its generation was closed; "
+                     "lockstep report shows where");
+}
+
 void WorkerHost::on_hang() {
+  if (parts_.hang_notes != nullptr) {
+    const Status noted = parts_.hang_notes->save("this worker hangs", progress());
+    if (!noted.is_ok()) parts_.logger.warn("hang_not_noted", noted.message());
+  }
   PythonStacks stacks;
   if (parts_.stack_memory >= 0) stacks = take_python_stacks(parts_.stack_memory);
   // Its agent passes the last words of a worker on to the run's end.
@@ -86,6 +99,7 @@ void WorkerHost::on_end(const Status& why, int exit_code) {
     parts_.logger.info("end", "the run is over for this worker", {{"exit_code", exit_code}});
   else
     parts_.logger.error("end", why.message(), {{"exit_code", exit_code}});
+  look_for_hang();
   // Makes the training thread come back from whatever it does.
   constexpr Generation kAll = std::numeric_limits<Generation>::max();
   parts_.mailbox.end();
@@ -95,9 +109,8 @@ void WorkerHost::on_end(const Status& why, int exit_code) {
 }
 
 SessionHost::Heartbeat WorkerHost::heartbeat() const {
-  if (engine_ == nullptr) return {};
-  const Progress progress = engine_->progress();
-  return {progress.step, progress.phase, progress.bucket, progress.enqueued, progress.is_paused};
+  const Progress at = progress();
+  return {at.step, at.phase, at.bucket, at.enqueued, at.is_paused};
 }
 
 }  // namespace lockstep

@@ -15,6 +15,7 @@
 #include "comm/collectives/host/host_collective.h"
 #include "comm/rpc/transport.h"
 #include "worker/engine/engine.h"
+#include "worker/process/hang_notes.h"
 #include "worker/runner/runner.h"
 #include "worker/session/apply_gate.h"
 #include "worker/session/mailbox.h"
@@ -33,7 +34,8 @@ class WorkerHost final : public SessionHost {
     WorkInHand& in_hand;
     std::string stacks_path;  // where the stacks of a worker that hangs are saved
     std::function<void(int exit_code)> on_end;
-    int stack_memory = -1;  // of a script's worker (python_stacks.h)
+    int stack_memory = -1;            // of a script's worker (python_stacks.h)
+    HangNotes* hang_notes = nullptr;  // may be null
   };
 
   WorkerHost(Parts parts, wire::JobSpec job) : parts_(std::move(parts)), job_(std::move(job)) {}
@@ -64,6 +66,9 @@ class WorkerHost final : public SessionHost {
   InHand in_hand() const override { return parts_.in_hand.get(); }
 
  private:
+  Progress progress() const { return engine_ == nullptr ? Progress() : engine_->progress(); }
+  void look_for_hang();
+
   const Parts parts_;
   wire::JobSpec job_;  // all but the global batch never changes, and that only from 0
   std::string run_id_;

@@ -115,10 +115,11 @@ Status NcclContext::judge_broken_sums(const DeviceGeneration& next,
                            std::to_string(rank) + " (member " + std::to_string(next.members[rank]) +
                            ")";
   if (rank != next.control->rank()) return {Code::kAborted, what + ", which leaves"};
-  return {Code::kInternal, what +
-                               ", which is this worker: it leaves; look at the network adapter "
-                               "and the kernel's log of its node, and start with "
-                               "NCCL_DEBUG=WARN to see the cause"};
+  return {Code::kInternal,
+          what +
+              ", which is this worker: it leaves; look at the network adapter "
+              "and the kernel's log of its node; NCCL's warnings are in "
+              "logs/*.nccl.txt of the run directory, or where NCCL_DEBUG_FILE says"};
 }
 
 // A worker without an older communicator comes to the barrier too.
@@ -176,8 +177,9 @@ Status NcclContext::count_failure(const DeviceGeneration& next, const Status& wh
   failed_between_ = next.members;
   if (why.code() == Code::kInternal || failures_ < limits::kNcclConnects) return why;
   return {Code::kInternal, why.message() + "; this happened " + std::to_string(failures_) +
-                               " times between the same members; start with NCCL_DEBUG=WARN to "
-                               "see the cause, or take comm.backend: host"};
+                               " times between the same members; NCCL's warnings in "
+                               "logs/*.nccl.txt of the run directory (or where NCCL_DEBUG_FILE "
+                               "says) tell the cause; or take comm.backend: host"};
 }
 
 }  // namespace lockstep::nccl

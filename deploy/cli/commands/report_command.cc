@@ -8,6 +8,7 @@
 #include "comm/environment/standard_streams.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
+#include "deploy/cli/watch/hang_report.h"
 #include "deploy/cli/watch/report_page.h"
 #include "deploy/cli/watch/run_source.h"
 
@@ -35,6 +36,7 @@ Result<std::string> page_of(const std::vector<std::string>& run_dirs) {
   for (const std::string& run_dir : run_dirs) {
     LOCKSTEP_ASSIGN_OR_RETURN(RunSource source, RunSource::open(run_dir));
     LOCKSTEP_ASSIGN_OR_RETURN(ReportData data, data_of(source));
+    if (run_dirs.size() == 1) data.hang = hang_report(run_dir);
     runs.push_back({run_dir, std::move(data)});
   }
   return runs.size() == 1 ? report_page(runs[0].data, log_timestamp())
@@ -60,10 +62,10 @@ Status write_report(const ReportArguments& arguments) {
 }
 
 constexpr char kReportExamples[] =
-    "Writes one HTML file with plots, ranks, generations and events of a live or ended run. The "
-    "file\n"
-    "needs no network. Of several runs it has a curve for each, and the settings in which they\n"
-    "differ.\n\n"
+    "Writes one HTML file with plots, ranks, generations and events of a live or ended run. After "
+    "a\n"
+    "hang it has the last operations of each rank, and the end of NCCL's logs. The file needs no\n"
+    "network. Of several runs it has a curve for each, and the settings in which they differ.\n\n"
     "Examples:\n"
     "  lockstep report runs/first                  # writes runs/first/report.html\n"
     "  lockstep report runs/first -o shoes.html\n"

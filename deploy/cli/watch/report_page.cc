@@ -13,7 +13,8 @@
 namespace lockstep {
 namespace {
 
-constexpr std::array kReportScripts = {"/format.js", "/plots.js", "/view.js", "/report.js"};
+constexpr std::array kReportScripts = {"/format.js", "/plots.js", "/view.js", "/hang.js",
+                                       "/report.js"};
 constexpr std::array kComparisonScripts = {"/format.js", "/plots.js", "/compare.js"};
 constexpr std::string_view kStyleTag = "<link rel=\"stylesheet\" href=\"/page.css\">";
 constexpr std::string_view kFirstScript = "<script ";
@@ -46,7 +47,7 @@ size_t find(std::string_view text, std::string_view part) {
 // The members of the object that a script gets.
 std::string members_of(const ReportData& data) {
   return "\"status\":" + data.status + ",\"history\":" + data.history +
-         ",\"events\":" + data.events + ",\"job\":" + data.job;
+         ",\"events\":" + data.events + ",\"job\":" + data.job + ",\"hang\":" + data.hang;
 }
 
 // The page with its style and these scripts inside, and `json` for them.

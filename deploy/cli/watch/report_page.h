@@ -17,6 +17,7 @@ struct ReportData {
   std::string history;
   std::string events;
   std::string job;
+  std::string hang = "null";  // hang_report()
 };
 
 // `made`: time of making: UTC, ISO 8601.

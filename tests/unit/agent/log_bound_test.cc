@@ -72,6 +72,27 @@ TEST_F(BoundLog, TheLastWordsOfAProcessAreThoseAfterTheCut) {
   EXPECT_TRUE(last_words(path_, begin).ends_with("line 5"));
 }
 
+// As NCCL has its log open: without O_APPEND.
+TEST_F(BoundLog, ALogWhoseWriterDoesNotAppendGivesItsBytesBack) {
+  const std::string path = temporary_.path() + "/worker-0.nccl.txt";
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  constexpr int64_t kMost = 1 << 20;
+  const std::string line = std::string(999, 'x') + "\n";
+  for (int round = 0; round < 4; ++round) {
+    EXPECT_FALSE(*empty_log(path, kMost));
+    for (int i = 0; i < 1'200; ++i)
+      ASSERT_EQ(::write(fd, line.data(), line.size()), static_cast<ssize_t>(line.size()));
+    ASSERT_EQ(::fsync(fd), 0);  // else it takes nothing on the disk yet
+    EXPECT_TRUE(*empty_log(path, kMost));
+    EXPECT_EQ(slurp(path), "");
+    EXPECT_LE(slurp(path + ".1").size(), static_cast<size_t>(kMost / 2));
+    EXPECT_TRUE(slurp(path + ".1").ends_with(line));
+  }
+  ASSERT_EQ(::write(fd, line.data(), line.size()), static_cast<ssize_t>(line.size()));
+  ::close(fd);
+  EXPECT_TRUE(slurp(path).ends_with(line));
+}
+
 TEST_F(BoundLog, ALinkIsLeftAlone) {
   print(0, 1'000);
   const std::string link = temporary_.path() + "/link";

@@ -24,7 +24,7 @@ TEST(ReportPage, HoldsAllThatItNeeds) {
 
 TEST(ReportPage, NoTextEndsItsScripts) {
   const std::string evil = R"({"run":"</script><script>alert(1)</script><!--"})";
-  const std::string page = report_page({evil, "{}", "{}", evil}, "</script>");
+  const std::string page = report_page({evil, "{}", "{}", evil, evil}, "</script>");
   const std::string plain = report_page({"{}", "{}", "{}", "{}"}, "");
   for (const char* part : {"<script", "</script", "<!--"})
     EXPECT_EQ(count(page, part), count(plain, part)) << part;

@@ -15,6 +15,8 @@ constexpr const char* kNames[] = {"NCCL_SOCKET_IFNAME",
                                   "NCCL_IB_HCA",
                                   "CUBLAS_WORKSPACE_CONFIG",
                                   "CUDA_MODULE_LOADING",
+                                  "NCCL_DEBUG",
+                                  "NCCL_DEBUG_FILE",
                                   "CUBLASLT_WORKSPACE_SIZE",
                                   "NVIDIA_TF32_OVERRIDE",
                                   "TORCH_BLAS_PREFER_CUBLASLT"};
@@ -108,6 +110,26 @@ TEST_F(GpuEnvironment, WhereNcclMaySumKernelsAreLoadedAtTheStartUnlessTheSiteSay
     apply_environment(gpu_environment(job, "lo"));
     EXPECT_EQ(value("CUDA_MODULE_LOADING"), "LAZY");
   }
+}
+
+TEST_F(GpuEnvironment, NcclWarnsInAFileUnlessTheSiteHasSetTheLevelOrTheFile) {
+  job.mutable_comm()->set_backend("nccl");
+  apply_environment(gpu_environment(job, "lo", "/run/logs/worker-0.nccl.txt"));
+  EXPECT_EQ(value("NCCL_DEBUG"), "WARN");
+  EXPECT_EQ(value("NCCL_DEBUG_FILE"), "/run/logs/worker-0.nccl.txt");
+  ::setenv("NCCL_DEBUG", "INFO", 1);
+  ::setenv("NCCL_DEBUG_FILE", "/tmp/nccl-%h.txt", 1);
+  apply_environment(gpu_environment(job, "lo", "/run/logs/worker-0.nccl.txt"));
+  EXPECT_EQ(value("NCCL_DEBUG"), "INFO");
+  EXPECT_EQ(value("NCCL_DEBUG_FILE"), "/tmp/nccl-%h.txt");
+  clear();
+  apply_environment(gpu_environment(job, "lo"));  // there is no place for a file
+  EXPECT_EQ(value("NCCL_DEBUG"), "WARN");
+  EXPECT_EQ(value("NCCL_DEBUG_FILE"), "(none)");
+  clear();
+  job.mutable_comm()->set_backend("host");
+  apply_environment(gpu_environment(job, "lo", "/run/logs/worker-0.nccl.txt"));
+  EXPECT_EQ(value("NCCL_DEBUG"), "(none)");
 }
 
 TEST_F(GpuEnvironment, AWorkerOnTheCpuChangesNothing) {

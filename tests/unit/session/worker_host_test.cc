@@ -4,7 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <thread>
+
 #include "comm/rpc/memory_transport.h"
+#include "tests/support/files.h"
 #include "tests/unit/session/runner_world.h"
 
 namespace lockstep {
@@ -76,6 +80,38 @@ TEST_F(WorkerHostTest, AHeartbeatTellsWhatTheDeviceHasFinishedAndWhatItWasGiven)
   EXPECT_EQ(beat.bucket, 2u);
   EXPECT_EQ(beat.enqueued, 5u);
   EXPECT_TRUE(beat.is_paused);
+}
+
+class StandingClock final : public Clock {
+ public:
+  int64_t monotonic_ns() const override { return ms * 1'000'000; }
+  int64_t wall_ms() const override { return ms; }
+  int64_t ms = 1'000;
+};
+
+// Notes go to a file, for the report: of the worker that hangs, and of those that wait for it.
+TEST_F(WorkerHostTest, WhereCollectivesStandIsWrittenBeforeACloseEndsThem) {
+  const TemporaryDirectory temporary;
+  StandingClock clock;
+  for (const bool is_told : {true, false}) {
+    const std::string path =
+        temporary.path() + (is_told ? "/logs/hangs.hang.json" : "/logs/waits.hang.json");
+    FlightRecord flight(clock);
+    HangNotes notes({flight, path, "worker-0", "n", "", 500});
+    WorkerHost host(
+        {loop_, gate_, mailbox_, context_, *logger_, in_hand_, "", [](int) {}, -1, &notes},
+        wire::JobSpec());
+    flight.begin_generation({.generation = 1, .rank = 0, .world = 2});
+    Flight open(&flight, FlightOperation::kSum, {1, 12, 3});
+    clock.ms += 600;
+    if (is_told)
+      host.on_hang();
+    else
+      host.on_close(1, [](const Standing&) {});
+    open.end(false);                                                   // as the close does
+    while (!std::filesystem::exists(path)) std::this_thread::yield();  // a thread of its own writes
+    EXPECT_THAT(slurp(path), ::testing::HasSubstr("\"state\":\"running\"")) << is_told;
+  }
 }
 
 TEST_F(WorkerHostTest, AnOpenGlobalBatchIsWhatTheCoordinatorSaysAndThenNothingElse) {
