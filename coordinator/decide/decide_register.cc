@@ -38,6 +38,7 @@ void attach(Turn& turn, Member& member, ConnectionId connection, const wire::Reg
   member.metrics_address = m.metrics_address();
   member.largest_slot = m.largest_slot();
   member.gpu = m.gpu();
+  if (m.gpu().numa().size() > limits::kNumaBytes) member.gpu.clear_numa();
   member.process = m.process();
   member.heard_ms = turn.now_ms;
   turn.state.by_connection[connection] = member.id;

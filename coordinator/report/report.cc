@@ -88,6 +88,7 @@ json member_json(const Member& member, const Options& options, const StatusDetai
               {"state", shown_state(member)},
               {"connected", member.connection != 0},
               {"slots", {member.slots.begin, member.slots.end}}};
+  if (!member.gpu.numa().empty()) out["numa"] = member.gpu.numa();
   const auto sums = [&](Span span) { return detail.phases.of(member.id, span, detail.now_ms); };
   const PhaseSums minute = sums(Span::kMinute);
   if (minute.own_us() == 0 || options.shape.slots == 0) return out;

@@ -5,14 +5,17 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include "comm/base/build_info.h"
 #include "comm/base/clock.h"
+#include "comm/base/gpu/gpu_driver.h"
 #include "comm/base/hash.h"
 #include "comm/base/host_name.h"
 #include "comm/base/log.h"
 #include "comm/collectives/mpi/mpi_over_host.h"
+#include "comm/environment/numa_binding.h"
 #include "comm/http/http_options.h"
 #include "comm/net/network.h"
 #include "comm/rpc/asio_transport.h"
@@ -92,6 +95,20 @@ int64_t standstill_ms(const wire::JobSpec& job) {
   return hang_s == 0 ? limits::kStandstillMs : int64_t{hang_s} * 500;
 }
 
+// Before the threads and the memory that shall lie there. Empty: the worker computes on no GPU.
+std::string bind_to_gpu(const wire::JobSpec& job, const WorkerOptions& options) {
+  if (job.cluster().device() != "cuda") return "";
+  const char* const wish = std::getenv("LOCKSTEP_NUMA");
+  if (wish != nullptr && std::string_view(wish) == "off") return "not bound: LOCKSTEP_NUMA is off";
+  const auto number =
+      options.gpu_uuid.empty() ? Result<uint32_t>(options.gpu) : find_gpu(options.gpu_uuid);
+  if (!number.is_ok()) return "";  // open_gpu() says it
+  const auto gpu = identify_gpu(*number);
+  if (!gpu.is_ok()) return "";
+  NumaSystem system;
+  return bind_to_numa_node({gpu->pci, /*keeps_cores=*/options.workers_here == 1}, system);
+}
+
 void release_stop_signals() {
   const sigset_t signals = stop_signals();
   ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
@@ -113,7 +130,7 @@ struct Secrets {
 struct Worker::Impl {
   Impl(WorkerOptions o, wire::JobSpec j, Secrets s, std::unique_ptr<LogPlace> log_place,
        std::unique_ptr<Logger> log, std::unique_ptr<HostContext> c, WorkInHand work,
-       std::unique_ptr<EngineMaker> m, std::string nccl_log)
+       std::unique_ptr<EngineMaker> m, std::string nccl_log, std::string numa_words)
       : options(std::move(o)),
         job(std::move(j)),
         place(std::move(log_place)),
@@ -132,6 +149,7 @@ struct Worker::Impl {
               rundir::log_in(options.run_dir, "worker-" + own_name + ".stacks.txt"),
               [this](int code) { on_end(code); }, options.stack_memory, &hang_notes},
              job),
+        numa(std::move(numa_words)),
         maker(std::move(m)) {}
 
   const WorkerOptions options;
@@ -160,6 +178,7 @@ struct Worker::Impl {
   std::unique_ptr<Session> session;
   int exit_code = 0;
 
+  const std::string numa;  // where this process is bound; empty: it computes on no GPU
   const std::unique_ptr<EngineMaker> maker;
   MadeEngine made;                 // by train()
   std::unique_ptr<Runner> runner;  // made by train()
@@ -285,6 +304,7 @@ wire::Register Worker::Impl::make_hello() const {
   for (const uint64_t bound : made.engine->tensor_bounds()) hello.add_tensor_bounds(bound);
   hello.set_largest_slot(made.largest_slot);
   if (made.gpu) *hello.mutable_gpu() = *made.gpu;
+  if (made.gpu && !numa.empty()) hello.mutable_gpu()->set_numa(numa);
   for (const wire::IdentityFact& fact : made.identity) *hello.add_identity() = fact;
   hello.set_state_hash(made.state_hash);
   hello.set_code_hash(made.code_hash);
@@ -307,6 +327,7 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options,
   LOCKSTEP_ASSIGN_OR_RETURN(wire::JobSpec job, read_job(found.run_dir));
   const std::string nccl_log = own_nccl_log(job, found);
   LOCKSTEP_RETURN_IF_ERROR(prepare_environment(job, nccl_log));
+  const std::string numa = bind_to_gpu(job, found);
   const std::string process = process_name(options);
   std::filesystem::create_directories(rundir::file_in(found.run_dir, rundir::kLogs), error);
   auto place = std::make_unique<LogPlace>(job.job());
@@ -314,6 +335,7 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options,
       auto logger,
       open_json_logger(rundir::log_in(found.run_dir, process + ".log.jsonl"), process,
                        /*echo_to_stderr=*/true, [at = place.get()] { return at->context(); }));
+  if (!numa.empty()) logger->info("numa", numa);
   Secrets secrets;
   LOCKSTEP_ASSIGN_OR_RETURN(
       secrets.token, rpc::TokenFile::open(rundir::file_in(found.run_dir, rundir::kToken), *logger));
@@ -337,7 +359,7 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options,
                                                     : WorkInHand::attach(options.in_hand_fd));
   return std::unique_ptr<Worker>(new Worker(std::make_unique<Impl>(
       std::move(found), std::move(job), std::move(secrets), std::move(place), std::move(logger),
-      std::move(context), std::move(in_hand), std::move(maker), nccl_log)));
+      std::move(context), std::move(in_hand), std::move(maker), nccl_log, numa)));
 }
 
 // A worker that is told to go stops with the others if all are told, or is left out if not.

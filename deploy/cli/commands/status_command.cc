@@ -44,6 +44,12 @@ std::string speed_of(const nlohmann::json& member, const char* key) {
   return it == member.end() || !it->is_number() ? "-" : rate_text(it->get<double>());
 }
 
+// Where a worker with a GPU is bound stands beside its node.
+std::string node_of(const nlohmann::json& member) {
+  const std::string numa = member.contains("numa") ? ", " + text_of(member, "numa") : "";
+  return printable_line(text_of(member, "node") + numa);
+}
+
 void print_members(const nlohmann::json& status) {
   const auto members = status.find("members");
   if (members == status.end() || !members->is_array() || members->empty()) return;
@@ -54,7 +60,7 @@ void print_members(const nlohmann::json& status) {
                text_of(member, "pid").c_str(), text_of(member, "step").c_str(),
                speed_of(member, "own_samples_per_second").c_str(),
                speed_of(member, "own_samples_per_second_60s").c_str(),
-               text_of(member, "state").c_str(), printable_line(text_of(member, "node")).c_str());
+               text_of(member, "state").c_str(), node_of(member).c_str());
 }
 
 // "shoes: done after 2,345 steps".

@@ -24,6 +24,14 @@ TEST(StatusReport, TellsOfSkippedSamplesAndOfATaintedLineage) {
   EXPECT_EQ(status_of(state)["tainted_from_step"], 4);
 }
 
+TEST(StatusReport, TellsWhereAWorkerWithAGpuIsBound) {
+  State state;
+  state.members[1].id = 1;
+  EXPECT_FALSE(status_of(state)["members"][0].contains("numa"));
+  state.members[1].gpu.set_numa("NUMA node 1: 32 cores and memory");
+  EXPECT_EQ(status_of(state)["members"][0]["numa"], "NUMA node 1: 32 cores and memory");
+}
+
 // Of an open term (decide/open_term.h) the options hold stand-ins.
 TEST(StatusReport, SaysNoNumberThatOnlyTheWorkersKnow) {
   wire::JobSpec job;

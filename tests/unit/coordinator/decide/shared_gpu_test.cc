@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "comm/base/limits.h"
 #include "tests/unit/coordinator/world.h"
 
 namespace lockstep::coordinator {
@@ -41,6 +42,19 @@ TEST(SharedGpu, TwoSlicesOfOneGpuAreRefusedAsSuch) {
   w.join(1, on_gpu(0, "0000:3b:00.0", "aa"));
   EXPECT_EQ(w.join(2, on_gpu(1, "0000:3b:00.0", "bb")), Reason::kEndedSharedGpu);
   EXPECT_THAT(w.ends[0].message, HasSubstr("MIG slice"));
+}
+
+// The text goes to everybody who asks for the status.
+TEST(SharedGpu, WhereAWorkerIsBoundIsKeptUnlessItIsTooLong) {
+  World w(over("host"));
+  wire::Register m = on_gpu(0, "0000:3b:00.0", "aa");
+  m.mutable_gpu()->set_numa("NUMA node 1");
+  w.join(1, m);
+  EXPECT_EQ(w.state.members.begin()->second.gpu.numa(), "NUMA node 1");
+  m = on_gpu(1, "0000:af:00.0", "bb");
+  m.mutable_gpu()->set_numa(std::string(limits::kNumaBytes + 1, 'x'));
+  w.join(2, m);
+  EXPECT_EQ(w.state.members.rbegin()->second.gpu.numa(), "");
 }
 
 // Exact runs only: a share of the multiprocessors chooses other kernels.
