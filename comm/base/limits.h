@@ -236,5 +236,13 @@ inline constexpr unsigned int kGpus = 64;          // shown of one machine
 inline constexpr int kGpuEventsAtOnce = 1'024;     // errors counted in one look
 inline constexpr int64_t kGpuSampleWaitMs = 200;   // a scrape waits this long for values
 inline constexpr int64_t kGpuLeaveWaitMs = 1'000;  // for the reading thread to end
+inline constexpr size_t kGpuProcesses = 64;        // on one GPU, read in one look
+
+// Health of GPUs
+inline constexpr int64_t kGpuLookMs = 60'000;       // between two looks of an agent
+inline constexpr int64_t kGpuFirstLookMs = 10'000;  // the first one waits for a driver that starts
+inline constexpr uint32_t kGpuLastingLooks = 5;     // of heat in a row, until the worker leaves
+inline constexpr uint32_t kGpuCleanLooks = 5;       // in a row, until the GPU is fit again
+inline constexpr size_t kNoticeBytes = 1'000;       // of the reason that a notice gives
 
 }  // namespace lockstep::limits

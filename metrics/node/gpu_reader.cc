@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "comm/base/limits.h"
+#include "metrics/node/gpu_xids.h"
 
 namespace lockstep {
 namespace {
@@ -12,10 +13,6 @@ namespace {
 constexpr double kPercent = 0.01;
 constexpr double kMilli = 1e-3;
 constexpr double kMega = 1e6;
-
-// XIDs that a program which computes, or is killed, causes on a healthy GPU. NVIDIA's list is
-// https://docs.nvidia.com/deploy/xid-errors.
-constexpr std::array<unsigned long long, 6> kXidsOfPrograms = {13, 31, 43, 45, 68, 109};
 
 // Asks for one value after the other, and for none once the GPU is lost.
 class Questions {
@@ -34,6 +31,15 @@ class Questions {
     return value;
   }
 
+  // Asks a question of another form: the GPU is the first argument.
+  template <typename... Parameters, typename... Arguments>
+  bool fills(int (*function)(nvml::DeviceHandle, Parameters...), Arguments... arguments) {
+    if (function == nullptr || device_ == nullptr || is_lost_) return false;
+    const int error = function(device_, arguments...);
+    is_lost_ = error == nvml::kGpuIsLost;
+    return error == nvml::kSuccess;
+  }
+
   bool is_lost() const { return is_lost_; }
 
  private:
@@ -48,18 +54,59 @@ std::optional<double> scaled(const std::optional<Number>& number, double scale) 
 }
 
 void count(unsigned long long xid, XidErrors& errors) {
-  const bool is_of_program =
-      std::find(kXidsOfPrograms.begin(), kXidsOfPrograms.end(), xid) != kXidsOfPrograms.end();
-  ++(is_of_program ? errors.of_program : errors.of_gpu);
+  const XidMeans meaning = meaning_of_xid(xid);
+  ++(meaning == XidMeans::kProgram ? errors.of_program : errors.of_gpu);
   errors.last = xid;
+  if (meaning == XidMeans::kReset) errors.reset = xid;
+}
+
+std::optional<RowRemaps> ask_rows(const nvml::NvmlApi& api, Questions& questions) {
+  unsigned int corrected = 0, uncorrected = 0, is_pending = 0, has_failed = 0;
+  if (!questions.fills(api.remapped_rows, &corrected, &uncorrected, &is_pending, &has_failed))
+    return std::nullopt;
+  return RowRemaps{is_pending != 0, has_failed != 0};
+}
+
+// Links that a board has not wired give an error or are inactive for good.
+std::optional<uint32_t> ask_links(const nvml::NvmlApi& api, Questions& questions) {
+  std::optional<uint32_t> active;
+  for (unsigned int link = 0; link < nvml::kNvLinks; ++link) {
+    int is_active = 0;
+    if (!questions.fills(api.nvlink_state, link, &is_active)) continue;
+    active = active.value_or(0) | (is_active != 0 ? 1u << link : 0u);
+  }
+  return active;
+}
+
+std::optional<GpuFabric> ask_fabric(const nvml::NvmlApi& api, Questions& questions) {
+  const auto info = questions.ask(api.fabric_info, nvml::FabricInfo{});
+  if (!info || info->state == 0) return std::nullopt;
+  return GpuFabric{info->state, info->status};
+}
+
+std::optional<std::vector<uint32_t>> ask_processes(const nvml::NvmlApi& api, Questions& questions) {
+  std::array<nvml::ProcessInfo, limits::kGpuProcesses> infos{};
+  auto count = static_cast<unsigned int>(infos.size());
+  if (!questions.fills(api.compute_processes, &count, infos.data())) return std::nullopt;
+  std::vector<uint32_t> pids;
+  for (size_t i = 0; i < std::min<size_t>(count, infos.size()); ++i) pids.push_back(infos[i].pid);
+  return pids;
+}
+
+void ask_health(const nvml::NvmlApi& api, Questions& questions, GpuSample& sample) {
+  sample.row_remaps = ask_rows(api, questions);
+  sample.active_links = ask_links(api, questions);
+  sample.fabric = ask_fabric(api, questions);
+  if (const auto is_on = questions.ask(api.persistence_mode, 0)) sample.is_persistent = *is_on != 0;
+  sample.processes = ask_processes(api, questions);
 }
 
 }  // namespace
 
-Result<GpuReader> GpuReader::start(const nvml::NvmlApi& api) {
+Result<GpuReader> GpuReader::start(const nvml::NvmlApi& api, Detail detail) {
   if (const int error = api.init(); error != nvml::kSuccess)
     return Status(Code::kConfig, "NVML does not start: " + std::string(api.error_string(error)));
-  GpuReader reader(api);
+  GpuReader reader(api, detail);
   reader.find_gpus();
   reader.listen_for_errors();
   return reader;
@@ -67,6 +114,7 @@ Result<GpuReader> GpuReader::start(const nvml::NvmlApi& api) {
 
 GpuReader::GpuReader(GpuReader&& other) noexcept
     : api_(other.api_),
+      detail_(other.detail_),
       is_started_(std::exchange(other.is_started_, false)),
       events_(std::exchange(other.events_, nullptr)),
       gpus_(std::move(other.gpus_)) {}
@@ -157,6 +205,7 @@ GpuSample GpuReader::read_gpu(const Gpu& gpu) const {
       scaled(questions.ask(api_.ecc_errors, 0ull, nvml::kMemoryErrorUncorrected,
                            nvml::kEccSinceDriverLoad),
              1);
+  if (detail_ == Detail::kHealth) ask_health(api_, questions, sample);
   sample.xid_errors = gpu.xid_errors;
   sample.is_lost = gpu.was_lost || questions.is_lost();
   return sample;

@@ -23,6 +23,17 @@ struct XidErrors {
   uint64_t of_gpu = 0;
   uint64_t of_program = 0;  // caused by a program on the GPU, or by its end
   uint64_t last = 0;        // number of the last XID; 0: none
+  uint64_t reset = 0;       // number of the last one that asks for a reset (gpu_xids.h); 0: none
+};
+
+struct RowRemaps {
+  bool is_pending = false;  // rows of the memory are replaced at the next reset
+  bool has_failed = false;
+};
+
+struct GpuFabric {
+  unsigned char state = 0;  // nvml::kFabricCompleted
+  int error = 0;            // of the GPU's registration at its switches; valid once completed
 };
 
 struct GpuSample {
@@ -40,12 +51,21 @@ struct GpuSample {
   std::optional<double> ecc_uncorrected_errors = {};        // since the driver was loaded
   std::optional<unsigned long long> throttle_reasons = {};  // bits of nvml_api.h
   std::optional<XidErrors> xid_errors = {};
+  // What only gpu_health.h asks for (Detail::kHealth).
+  std::optional<RowRemaps> row_remaps = {};
+  std::optional<uint32_t> active_links = {};  // a bit for each NVLink; absent: it has none
+  std::optional<GpuFabric> fabric = {};       // absent: it is on no switch
+  std::optional<bool> is_persistent = {};     // the driver keeps it ready between two programs
+  std::optional<std::vector<uint32_t>> processes = {};  // pids that compute on it
 };
 
 class GpuReader {
  public:
+  // A scrape needs less than a look at the health, which asks for each NVLink.
+  enum class Detail : uint8_t { kMetrics, kHealth };
+
   // Starts NVML. kConfig with NVML's words if it does not start.
-  static Result<GpuReader> start(const nvml::NvmlApi& api);
+  static Result<GpuReader> start(const nvml::NvmlApi& api, Detail detail = Detail::kMetrics);
   ~GpuReader();
   GpuReader(GpuReader&& other) noexcept;
   GpuReader(const GpuReader&) = delete;
@@ -63,7 +83,7 @@ class GpuReader {
     std::optional<XidErrors> xid_errors = {};
   };
 
-  explicit GpuReader(const nvml::NvmlApi& api) : api_(api) {}
+  GpuReader(const nvml::NvmlApi& api, Detail detail) : api_(api), detail_(detail) {}
   void find_gpus();
   Gpu find_gpu(unsigned int index) const;
   void listen_for_errors();
@@ -72,6 +92,7 @@ class GpuReader {
   GpuSample read_gpu(const Gpu& gpu) const;
 
   nvml::NvmlApi api_;
+  Detail detail_;
   bool is_started_ = true;  // false: moved from
   nvml::EventSet events_ = nullptr;
   std::vector<Gpu> gpus_;

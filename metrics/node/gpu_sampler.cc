@@ -48,14 +48,14 @@ struct GpuSampler::Desk {
   bool is_available = false;
   std::vector<GpuSample> gpus;
 
-  void run(const nvml::NvmlApi& api);
+  void run(const nvml::NvmlApi& api, GpuReader::Detail detail);
   void answer_questions(GpuReader& reader);
   void leave(Status why);
 };
 
-void GpuSampler::Desk::run(const nvml::NvmlApi& api) {
+void GpuSampler::Desk::run(const nvml::NvmlApi& api, GpuReader::Detail detail) {
   {
-    Result<GpuReader> reader = GpuReader::start(api);
+    Result<GpuReader> reader = GpuReader::start(api, detail);
     if (!reader.is_ok()) return leave(reader.status());
     answer_questions(*reader);
   }
@@ -87,16 +87,17 @@ void GpuSampler::Desk::leave(Status why) {
   changed.notify_all();
 }
 
-GpuSampler::GpuSampler(const std::string& nvml_library) : desk_(std::make_shared<Desk>()) {
+GpuSampler::GpuSampler(const std::string& nvml_library, GpuReader::Detail detail)
+    : desk_(std::make_shared<Desk>()) {
   const Result<nvml::NvmlApi> api = nvml::open_nvml(nvml_library);
   desk_->status = api.status();
   if (!api.is_ok()) return;
   const AllSignalsBlocked blocked;
   try {
     desk_->is_over = false;
-    std::thread([desk = desk_, api = *api] {
+    std::thread([desk = desk_, api = *api, detail] {
       name_this_thread("gpu metrics");
-      desk->run(api);
+      desk->run(api, detail);
     }).detach();
   } catch (const std::system_error& error) {
     desk_->leave(
@@ -112,16 +113,17 @@ GpuSampler::~GpuSampler() {
                           [this] { return desk_->is_over; });
 }
 
-GpuSamples GpuSampler::sample() {
+GpuSamples GpuSampler::sample(int64_t wait_ms) {
   std::unique_lock lock(desk_->mutex);
   if (!desk_->is_over && !desk_->is_asked) {
     desk_->is_asked = true;
     desk_->asked_ns = desk_->clock.monotonic_ns();
     desk_->changed.notify_all();
-    desk_->changed.wait_for(lock, std::chrono::milliseconds(limits::kGpuSampleWaitMs),
+    desk_->changed.wait_for(lock, std::chrono::milliseconds(wait_ms),
                             [this] { return !desk_->is_asked || desk_->is_over; });
   }
-  GpuSamples samples{.is_available = desk_->is_available, .gpus = desk_->gpus};
+  GpuSamples samples{
+      .is_available = desk_->is_available, .is_answered = !desk_->is_asked, .gpus = desk_->gpus};
   const int64_t since_ns = desk_->read_ns > 0 ? desk_->read_ns : desk_->asked_ns;
   if (!desk_->is_over)
     samples.age_seconds = static_cast<double>(desk_->clock.monotonic_ns() - since_ns) * 1e-9;

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/base/limits.h"
 #include "comm/base/status.h"
 #include "metrics/node/gpu_reader.h"
 
@@ -23,6 +24,7 @@ namespace lockstep {
 
 struct GpuSamples {
   bool is_available = false;  // NVML has started
+  bool is_answered = false;   // the values are of this sample(), not of an earlier one
   // Since the last reading; if there was none, since the first request.
   std::optional<double> age_seconds = {};
   std::vector<GpuSample> gpus = {};  // each at its index in NVML
@@ -30,14 +32,16 @@ struct GpuSamples {
 
 class GpuSampler {
  public:
-  explicit GpuSampler(const std::string& nvml_library);
+  explicit GpuSampler(const std::string& nvml_library,
+                      GpuReader::Detail detail = GpuReader::Detail::kMetrics);
 
   // Waits for at most limits::kGpuLeaveWaitMs. Leaves a thread that hangs in the driver to itself.
   ~GpuSampler();
   GpuSampler(const GpuSampler&) = delete;
   GpuSampler& operator=(const GpuSampler&) = delete;
 
-  GpuSamples sample();
+  // Waits for at most `wait_ms` for the answer.
+  GpuSamples sample(int64_t wait_ms = limits::kGpuSampleWaitMs);
 
   // Why there is no NVML, if the reason is known; ok if there is one.
   Status status() const;

@@ -35,6 +35,12 @@ void find_values(void* library, NvmlApi& api) {
   find(library, "nvmlDeviceGetTemperature", &api.temperature);
   find(library, "nvmlDeviceGetClockInfo", &api.clock);
   find(library, "nvmlDeviceGetTotalEccErrors", &api.ecc_errors);
+  find(library, "nvmlDeviceGetRemappedRows", &api.remapped_rows);
+  find(library, "nvmlDeviceGetNvLinkState", &api.nvlink_state);
+  find(library, "nvmlDeviceGetGpuFabricInfo", &api.fabric_info);
+  find(library, "nvmlDeviceGetPersistenceMode", &api.persistence_mode);
+  // Versions before the third fill other structures.
+  find(library, "nvmlDeviceGetComputeRunningProcesses_v3", &api.compute_processes);
   // The name since driver 535, and the older one.
   find(library, "nvmlDeviceGetCurrentClocksEventReasons", &api.throttle_reasons);
   if (api.throttle_reasons == nullptr)

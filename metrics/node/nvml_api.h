@@ -26,6 +26,9 @@ inline constexpr int kMemoryErrorUncorrected = 1;
 inline constexpr int kEccSinceDriverLoad = 0;
 inline constexpr unsigned long long kXidCriticalError = 0x8;
 inline constexpr size_t kUuidBytes = 96;
+inline constexpr unsigned int kNvLinks = 18;           // of one GPU, at most
+inline constexpr unsigned char kFabricInProgress = 2;  // of FabricInfo.state; 0: it has no fabric
+inline constexpr unsigned char kFabricCompleted = 3;
 
 // Bits of the reasons for lowered clocks.
 inline constexpr unsigned long long kSwPowerCap = 0x4;
@@ -43,6 +46,20 @@ struct Memory {
   unsigned long long total;  // bytes
   unsigned long long free;
   unsigned long long used;
+};
+
+struct FabricInfo {
+  unsigned char cluster[16];
+  int status;  // an NVML error; valid once the state is kFabricCompleted
+  unsigned int clique;
+  unsigned char state;
+};
+
+struct ProcessInfo {
+  unsigned int pid;
+  unsigned long long memory;
+  unsigned int gpu_instance;
+  unsigned int compute_instance;
 };
 
 struct EventData {
@@ -70,6 +87,12 @@ struct NvmlApi {
   int (*clock)(DeviceHandle, int clock, unsigned int* megahertz) = nullptr;
   int (*throttle_reasons)(DeviceHandle, unsigned long long* bits) = nullptr;
   int (*ecc_errors)(DeviceHandle, int error, int counter, unsigned long long* errors) = nullptr;
+  int (*remapped_rows)(DeviceHandle, unsigned int* of_corrected, unsigned int* of_uncorrected,
+                       unsigned int* is_pending, unsigned int* has_failed) = nullptr;
+  int (*nvlink_state)(DeviceHandle, unsigned int link, int* is_active) = nullptr;
+  int (*fabric_info)(DeviceHandle, FabricInfo*) = nullptr;
+  int (*persistence_mode)(DeviceHandle, int* is_on) = nullptr;
+  int (*compute_processes)(DeviceHandle, unsigned int* count, ProcessInfo*) = nullptr;
   int (*create_event_set)(EventSet*) = nullptr;
   int (*register_events)(DeviceHandle, unsigned long long types, EventSet) = nullptr;
   int (*wait_for_event)(EventSet, EventData*, unsigned int timeout_ms) = nullptr;

@@ -9,6 +9,10 @@
 //   error.all.1 15            the same of every question about GPU 1
 //   xids.1 3, xid.1 79        so many errors of this number happened there since the start
 //   hang 1                    no question returns while it stands there
+//   whole_uuids 1             UUIDs have 32 hex digits, the last of which are the index
+//   links 3                   which NVLinks are active, as bits; without it there is none
+//   fabric 3, fabric_error 1  of the registration at NVSwitches; without it the GPU is at none
+//   process.1 4711            this process computes there
 #include <unistd.h>
 
 #include <cstdio>
@@ -92,7 +96,9 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned int index, DeviceHandle* device) {
 }
 
 int nvmlDeviceGetUUID(DeviceHandle device, char* uuid, unsigned int bytes) {
-  std::snprintf(uuid, bytes, "GPU-%llu", index_of(device));
+  const char* form =
+      found_in_file("whole_uuids", 0) != 0 ? "GPU-00000000-0000-0000-0000-%012llu" : "GPU-%llu";
+  std::snprintf(uuid, bytes, form, index_of(device));
   return error_of("uuid", device);
 }
 
@@ -142,6 +148,42 @@ int nvmlDeviceGetTotalEccErrors(DeviceHandle device, int error, int counter,
   if (counter != lockstep::nvml::kEccSinceDriverLoad) return kNotSupported;
   return answer("ecc", device, errors);
 }
+
+#ifndef FAKE_NVML_HAS_NO_POWER  // an old one knows nothing of them
+int nvmlDeviceGetRemappedRows(DeviceHandle device, unsigned int* corrected,
+                              unsigned int* uncorrected, unsigned int* is_pending,
+                              unsigned int* has_failed) {
+  *corrected = *uncorrected = 0;
+  *is_pending = static_cast<unsigned int>(value_of("remap_pending", device));
+  return answer("remap_failed", device, has_failed);
+}
+
+int nvmlDeviceGetNvLinkState(DeviceHandle device, unsigned int link, int* is_active) {
+  constexpr auto kNone = ~0ull;
+  const auto links = value_of("links", device, kNone);
+  if (links == kNone) return kNotSupported;
+  *is_active = static_cast<int>(links >> link & 1);
+  return error_of("links", device);
+}
+
+int nvmlDeviceGetGpuFabricInfo(DeviceHandle device, lockstep::nvml::FabricInfo* info) {
+  info->status = static_cast<int>(value_of("fabric_error", device));
+  return answer("fabric", device, &info->state);
+}
+
+int nvmlDeviceGetPersistenceMode(DeviceHandle device, int* is_on) {
+  *is_on = static_cast<int>(value_of("persistence", device, 1));
+  return error_of("persistence", device);
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(DeviceHandle device, unsigned int* count,
+                                            lockstep::nvml::ProcessInfo* infos) {
+  const auto pid = static_cast<unsigned int>(value_of("process", device));
+  *count = pid == 0 ? 0 : 1;
+  if (pid != 0) infos[0] = {pid, 0, ~0u, ~0u};
+  return error_of("process", device);
+}
+#endif
 
 // The set is how many events of each GPU it has given out.
 int nvmlEventSetCreate(EventSet* set) {
