@@ -110,6 +110,7 @@ Reason from_member(Turn& turn, Member& member, const Envelope& envelope) {
 
 Reason from_agent(Turn& turn, KnownAgent& agent, const Envelope& message) {
   if (message.has_worker_exit()) return on_worker_exit(turn, agent, message.worker_exit());
+  if (message.has_node_notice()) return on_node_notice(turn, agent, message.node_notice());
   if (message.has_stop()) return on_stop(turn, message.stop().reason());
   return message.has_heartbeat() ? Reason::kHeard : Reason::kRefusedMalformed;
 }

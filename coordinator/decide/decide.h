@@ -17,6 +17,8 @@
 //                     provable
 //   poison            a step that kills every process that computes it
 //   planned           joins and leaves without a pause
+//   unfit             places whose GPU an agent finds unfit
+//   expel             places that computed wrong
 //   judge_checks      members that hold or compute something else than the others
 //   decide_records, decide_checkpoint, decide_leave, decide_promise, decide_tick
 //   finish            ends; begin_state, take_over: begins a term, with a generation that is alive

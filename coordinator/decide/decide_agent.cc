@@ -207,6 +207,7 @@ Reason on_agent_hello(Turn& turn, ConnectionId connection, const wire::AgentHell
                                         .awaited = {}};
   forget_unlisted(state, m);
   note_living(turn, state.agents[connection]);
+  await_notices(turn, state.agents[connection]);
   send_set_workers(turn);
   std::vector<MemberId> dead;
   for (MemberId id : living_on(state, m.node())) {

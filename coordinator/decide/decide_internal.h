@@ -300,6 +300,41 @@ Reason on_check(Turn& turn, Member& member, Generation generation,
 // Judges the checks whose reports are complete.
 std::optional<Reason> judge_checks(Turn& turn);
 
+// ---- expel.cc: no worker of an expelled place takes part any more (corruption.h, C1)
+// "local rank 1 of node a, local rank 0 of node b"; each place once.
+std::string names_of(const std::vector<WitnessEntry>& witnesses);
+
+// Where a check found a place wrong. goes_on: decide() does not cut the lineage, but taints it from
+// `step` on.
+struct Wrong {
+  Generation generation = 0;
+  Step step = 0;
+  bool goes_on = false;
+};
+void expel(Turn& turn, const Place& place, const Wrong& wrong);
+
+// C3: takes the checkpoints that a worker there wrote from step `since` on out of the lineage.
+void disown_checkpoints(Turn& turn, const Place& place, Step since);
+
+// Removes members of the present, the planned and the last started generation at expelled places,
+// like members that died. Nothing: there are none.
+std::optional<Reason> evict_expelled(Turn& turn);
+
+// ---- unfit.cc
+Reason on_node_notice(Turn& turn, const KnownAgent& agent, const wire::NodeNotice& message);
+// The agent has connected: what it said before counts when it says so again.
+void await_notices(Turn& turn, const KnownAgent& agent);
+// The run acts on a notice about the member's place: it takes part only where it is needed.
+bool is_unfit(const Turn& turn, const Member& member);
+// With fewer workers unfit places are used all the same.
+size_t least_workers(const Turn& turn);
+// Unfit places where no worker is and none comes.
+size_t empty_unfit(const Turn& turn);
+// "; not fit: local rank 1 of node a (REASON)"; empty: none is.
+std::string what_is_unfit(const State& state);
+// Says goodbye to those that wait at unfit places while enough others take part.
+void turn_away_unfit(Turn& turn);
+
 // ---- planned.cc
 // Plans a change if one is due and nothing prevents it now.
 void plan_change(Turn& turn);

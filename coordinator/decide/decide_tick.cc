@@ -3,7 +3,6 @@
 #include <optional>
 
 #include "coordinator/decide/decide_internal.h"
-#include "coordinator/decide/expel.h"
 
 namespace lockstep::coordinator {
 namespace {

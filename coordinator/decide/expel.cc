@@ -1,7 +1,8 @@
-#include "coordinator/decide/expel.h"
-
+// Places that computed wrong (corruption.h): no worker there takes part any more.
 #include <algorithm>
 #include <set>
+
+#include "coordinator/decide/decide_internal.h"
 
 namespace lockstep::coordinator {
 namespace {

@@ -8,11 +8,16 @@
 namespace lockstep::coordinator {
 namespace {
 
+// Those at unfit places only where too few are ready without them.
 std::vector<MemberId> ready_members(const Turn& turn) {
   std::vector<MemberId> members;
+  std::vector<MemberId> unfit;
   for (MemberId id : turn.state.waiting) {
-    if (may_join(turn, turn.state.members.at(id))) members.push_back(id);
+    const Member& member = turn.state.members.at(id);
+    if (may_join(turn, member)) (is_unfit(turn, member) ? unfit : members).push_back(id);
   }
+  for (auto it = unfit.begin(); it != unfit.end() && members.size() < least_workers(turn); ++it)
+    members.push_back(*it);
   return members;
 }
 
@@ -32,10 +37,24 @@ size_t put_out(const State& state) {
       }));
 }
 
+// A worker at an unfit place takes no part, or its agent does not start it.
+size_t unfit_here(const Turn& turn) {
+  const State& state = turn.state;
+  const auto here = std::count_if(state.waiting.begin(), state.waiting.end(), [&](MemberId id) {
+    return is_unfit(turn, state.members.at(id));
+  });
+  return static_cast<size_t>(here) + empty_unfit(turn);
+}
+
+size_t wanted_but(const Turn& turn, size_t out) {
+  const size_t wanted = turn.wanted();
+  return std::max(std::min(wanted, least_workers(turn)), wanted - std::min(wanted, out));
+}
+
 // How many of the wanted workers a later term waits for, a lease long.
 size_t expected(const Turn& turn) {
-  const size_t wanted = turn.wanted(), out = put_out(turn.state);
-  return std::max<size_t>(turn.options.min_workers, wanted - std::min(wanted, out));
+  const size_t out = put_out(turn.state) + unfit_here(turn);
+  return std::max<size_t>(turn.options.min_workers, wanted_but(turn, out));
 }
 
 std::string last_death(const State& state) {
@@ -56,8 +75,8 @@ Reason missing_workers(Turn& turn) {
               " workers did not register within " +
               std::to_string(turn.options.start_timeout_ms / 1000) +
               " s (cluster.start_timeout_s). Registered: " +
-              (present.empty() ? "nobody" : describe(state, present)) +
-              ". Agents: " + (agents.empty() ? "none" : agents) + last_death(state) +
+              (present.empty() ? "nobody" : describe(state, present)) + ". Agents: " +
+              (agents.empty() ? "none" : agents) + what_is_unfit(state) + last_death(state) +
               ". See the logs of the missing workers in " + turn.options.run_dir + "/logs");
   return Reason::kEndedMissingWorkers;
 }
@@ -69,9 +88,26 @@ Reason too_few(Turn& turn) {
           "only " + counted(here, "worker") + " came within " +
               std::to_string(turn.options.min_wait_ms / 1000) +
               " s (cluster.min_wait_s), cluster.min_workers is " +
-              std::to_string(turn.options.min_workers) + last_death(turn.state) + "; " +
-              what_remains(turn));
+              std::to_string(turn.options.min_workers) + what_is_unfit(turn.state) +
+              last_death(turn.state) + "; " + what_remains(turn));
   return Reason::kEndedTooFew;
+}
+
+// Before the first step nothing is lost by an end, and whoever started the run is still there.
+bool has_too_few_gpus(const Turn& turn) {
+  const size_t empty = empty_unfit(turn);
+  return is_first_start(turn) && empty > 0 &&
+         turn.wanted() - std::min<size_t>(turn.wanted(), empty) < least_workers(turn);
+}
+
+Reason too_few_gpus(Turn& turn) {
+  end_run(turn, 78,
+          std::to_string(empty_unfit(turn)) + " of " + std::to_string(turn.wanted()) +
+              " workers cannot begin, and cluster.min_workers is " +
+              std::to_string(turn.options.min_workers) + what_is_unfit(turn.state) +
+              ". Mend these GPUs or train without them; with cluster.gpu_health=tell the run uses "
+              "them all the same");
+  return Reason::kEndedMissingWorkers;
 }
 
 // The agents that are here keep all workers that the run wants, and have stopped to replace them:
@@ -160,10 +196,13 @@ bool is_first_start(const Turn& turn) {
 
 Reason gather(Turn& turn, Reason otherwise) {
   State& state = turn.state;
-  const size_t least = is_first_start(turn) || turn.options.is_open_term() ? turn.wanted()
+  if (state.run != RunState::kGathering) return otherwise;
+  if (has_too_few_gpus(turn)) return too_few_gpus(turn);
+  const bool needs_all = is_first_start(turn) || turn.options.is_open_term();
+  const size_t least = needs_all          ? wanted_but(turn, unfit_here(turn))
                        : has_waited(turn) ? turn.options.min_workers
                                           : expected(turn);
-  if (state.run != RunState::kGathering || state.waiting.size() < least) return otherwise;
+  if (state.waiting.size() < least) return otherwise;
   std::vector<MemberId> members = ready_members(turn);
   const bool are_all_here = members.size() >= turn.wanted();
   const bool is_enough = members.size() >= least;

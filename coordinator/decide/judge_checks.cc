@@ -5,7 +5,6 @@
 #include "comm/run/job/predictions.h"
 #include "coordinator/decide/check_finding.h"
 #include "coordinator/decide/decide_internal.h"
-#include "coordinator/decide/expel.h"
 #include "coordinator/state/corruption.h"
 
 namespace lockstep::coordinator {

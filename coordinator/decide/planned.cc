@@ -39,23 +39,32 @@ void replace_slow(const State& state, const std::vector<MemberId>& spare,
 }
 
 // The members of the next generation: the present ones without those that drain, and without the
-// last ranks if there are more than wanted; then the waiting ones, up to the wanted number.
+// last ranks if there are more than wanted; then the waiting ones, up to the wanted number. Those
+// at unfit places only where too few would take part without them.
 std::vector<MemberId> desired_members(const Turn& turn) {
   const State& state = turn.state;
   std::vector<MemberId> members;
+  std::vector<MemberId> unfit;
   for (MemberId id : state.ranks) {
-    if (!state.members.at(id).is_draining) members.push_back(id);
+    const Member& member = state.members.at(id);
+    if (!member.is_draining) (is_unfit(turn, member) ? unfit : members).push_back(id);
   }
   if (members.size() > turn.wanted()) members.resize(turn.wanted());
-  const size_t stay = members.size();
+  size_t stay = members.size();
   std::vector<MemberId> waiting(state.waiting.begin(), state.waiting.end());
   sort_naturally(state, waiting);
   std::vector<MemberId> spare;
   for (MemberId id : waiting) {
-    if (!may_join(turn, state.members.at(id))) continue;
-    (members.size() < turn.wanted() ? members : spare).push_back(id);
+    const Member& member = state.members.at(id);
+    if (!may_join(turn, member)) continue;
+    const bool has_place = members.size() < turn.wanted();
+    (is_unfit(turn, member) ? unfit : has_place ? members : spare).push_back(id);
   }
   replace_slow(state, spare, members);
+  for (auto it = unfit.begin(); it != unfit.end() && members.size() < least_workers(turn); ++it) {
+    members.push_back(*it);
+    stay += contains(state.ranks, *it) ? 1 : 0;
+  }
   // Somebody has to hand the state over: first the others join, then the last ones leave.
   if (stay == 0 && !members.empty()) {
     members.insert(members.end(), state.ranks.begin(), state.ranks.end());
@@ -147,6 +156,7 @@ void plan_change(Turn& turn) {
     (void)on_stop(turn, "workers have to leave, and fewer than cluster.min_workers would stay");
     return;
   }
+  turn_away_unfit(turn);
   const std::vector<MemberId> members = desired_members(turn);
   const bool is_same = members == state.ranks && !is_rebalance_due(state);
   if (is_same || members.empty()) return;

@@ -27,14 +27,17 @@ std::vector<MemberId> next_members(const Turn& turn) {
   if (state.planned) {
     for (MemberId id : state.planned->ranks) add(id, goes_on(id));
   }
-  const auto add_newcomers = [&](const auto& ids) {
+  const auto add_newcomers = [&](const auto& ids, bool are_unfit, size_t most) {
     for (MemberId id : ids) {
-      if (members.size() >= turn.wanted()) return;
-      add(id, may_join(turn, state.members.at(id)));
+      if (members.size() >= most) return;
+      const Member& member = state.members.at(id);
+      add(id, may_join(turn, member) && is_unfit(turn, member) == are_unfit);
     }
   };
-  add_newcomers(state.ranks);
-  add_newcomers(state.waiting);
+  add_newcomers(state.ranks, false, turn.wanted());
+  add_newcomers(state.waiting, false, turn.wanted());
+  add_newcomers(state.ranks, true, least_workers(turn));
+  add_newcomers(state.waiting, true, least_workers(turn));
   return members;
 }
 

@@ -20,6 +20,9 @@
   const warnings = (status) => [
     isNumber(status.tainted_from_step) &&
       `Workers disagreed: the run is tainted from step ${grouped(status.tainted_from_step)} on.`,
+    list(status.unfit_gpus).length > 0 &&
+      'GPUs that are not fit: ' + list(status.unfit_gpus).map((gpu) =>
+        `worker ${gpu.local_rank} of ${gpu.node} (${gpu.reason})`).join(', ') + '.',
     status.failed_checkpoints > 0 &&
       `Checkpoints that could not be written: ${grouped(status.failed_checkpoints)}.`,
     status.skipped_by_policy > 0 &&

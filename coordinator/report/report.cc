@@ -163,6 +163,15 @@ void add_live(const Options& options, const RunStats& stats, const StatusDetail&
   }
 }
 
+// GPUs that their agents find unfit, whether the run acts on it or not.
+void add_unfit(const State& state, json* out) {
+  json& list = (*out)["unfit_gpus"] = json::array();
+  for (const auto& [place, unfit] : state.unfit)
+    if (unfit.is_current)
+      list.push_back(
+          {{"node", place.node}, {"local_rank", place.local_rank}, {"reason", unfit.reason}});
+}
+
 const char* predicts(const wire::JobSpec& job) {
   return predicts_tokens(job) ? "tokens" : "classes";
 }
@@ -208,6 +217,7 @@ std::string status_json(const State& state, const Options& options, const RunSta
     out["last_checkpoint"] = {{"name", last.name}, {"step", last.step}};
   }
   add_best(state, options, &out);
+  add_unfit(state, &out);
   out["failed_checkpoints"] = state.failed_checkpoints;
   out["skipped_by_policy"] = state.skips.size();  // entries; the audit names their samples
   if (state.checks.tainted) out["tainted_from_step"] = *state.checks.tainted;

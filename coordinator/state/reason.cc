@@ -46,6 +46,8 @@ const char* reason_name(Reason reason) {
       return "drain_requested";
     case Reason::kDrained:
       return "drained";
+    case Reason::kNoticed:
+      return "noticed";
     case Reason::kCommandDone:
       return "command_done";
     case Reason::kCommandRefused:

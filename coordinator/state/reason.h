@@ -30,6 +30,7 @@ enum class Reason : uint8_t {
   kSwitched,           // a planned change took effect
   kDrainRequested,     // the next planned change leaves the member out
   kDrained,            // left out; waits for its Goodbye
+  kNoticed,            // a place is unfit from now on, or fit again
   kCommandDone,
   kCommandRefused,
 

@@ -37,6 +37,7 @@
 //   DrainRequest        any time
 //   WorkerExit,         any time, and repeatedly: they are proofs about a process, and member ids
 //   AgentHello.living   are never used twice
+//   NodeNotice          any time from an agent, and repeatedly: it is a fact about places
 //   Command             any time, from a connection that is neither member nor agent
 //
 // INVARIANTS (PROTOCOL.md; invariants.h asserts them after every event)
@@ -244,6 +245,13 @@ struct Experience {
   std::map<std::pair<std::string, uint32_t>, uint64_t> known;
 };
 
+// An agent says that no worker should compute at a place (decide/unfit.cc).
+struct Unfit {
+  uint32_t agent = 0;  // pid of the one that said so
+  std::string reason;
+  bool is_current = true;  // false: its agent has connected again, and not repeated it yet
+};
+
 struct State {
   std::string run_id;
   std::string lineage_id;  // of the journal
@@ -261,6 +269,7 @@ struct State {
   // Node, and Register.process of a process that has ended there; the newest, oldest first. A
   // network may deliver what it has said after its agent's word that it is gone.
   std::deque<std::pair<std::string, uint64_t>> ended;
+  std::map<Place, Unfit> unfit;
   NodeNames node_names;
   std::optional<Layout> layout;
   std::string code_hash;   // of the run's script, until somebody resumes the run; empty: not known

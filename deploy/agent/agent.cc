@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <deque>
 #include <set>
+#include <utility>
 
 #include "comm/base/build_info.h"
 #include "comm/base/host_name.h"
@@ -15,9 +16,10 @@
 #include "comm/rpc/client.h"
 #include "comm/run/directory/run_files.h"
 #include "comm/wire/control.pb.h"
-#include "comm/wire/in_hand.h"
 #include "deploy/agent/after_loop.h"
+#include "deploy/agent/agent_messages.h"
 #include "deploy/agent/exit_decision.h"
+#include "deploy/agent/gpu_places.h"
 #include "deploy/agent/hosted_coordinator.h"
 #include "deploy/agent/process.h"
 #include "deploy/agent/stop_signal_watch.h"
@@ -32,20 +34,6 @@ constexpr int64_t kReadFirstMs = 200;
 
 int code_of(const ProcessEnd& end) {
   return end.signal != 0 ? 70 : end.exit_code;
-}
-
-wire::Envelope exit_message(const WorkerEnd& worker) {
-  wire::Envelope envelope;
-  auto& exit = *envelope.mutable_worker_exit();
-  exit.set_pid(static_cast<uint32_t>(worker.pid));
-  exit.set_process(worker.process);
-  exit.set_exit_code(worker.end.exit_code);
-  exit.set_signal(worker.end.signal);
-  exit.set_last_words(worker.last_words);
-  exit.set_will_restart(worker.decision.action == ExitAction::kRestart);
-  exit.set_local_rank(worker.local_rank);
-  *exit.mutable_in_hand() = to_wire(worker.in_hand);
-  return envelope;
 }
 
 }  // namespace
@@ -67,7 +55,10 @@ struct Agent::Impl {
   // ---- workers ----
 
   void set_wanted(uint32_t wanted) {
-    for (const uint32_t place : workers.set_wanted(wanted)) start(place);
+    const std::vector<uint32_t> places = workers.set_wanted(wanted);
+    if (gpus != nullptr) gpus->tell();
+    for (const uint32_t place : places)
+      if (!workers.hold_if_unfit(place)) start(place);
   }
 
   void start(uint32_t place) {
@@ -124,6 +115,25 @@ struct Agent::Impl {
     });
   }
 
+  // ---- GPUs ----
+
+  void look_at_gpus(int64_t wait_ms) {
+    if (stopping || goodbye) return;
+    gpus->look(wait_ms);
+    loop.call_after(options.gpu_look_ms, [this] { look_at_gpus(limits::kGpuSampleWaitMs); });
+  }
+
+  void open_gpus() {
+    const std::string& mode = options.job.cluster().gpu_health();
+    if (!options.uses_gpus || mode == "off") return;
+    gpus = std::make_unique<GpuPlaces>(
+        GpuPlaces::Options{options.nvml_library, options.gpu_of_number, options.agents_here == 1,
+                           mode != "tell"},
+        workers, logger, [this](uint32_t place) { start(place); },
+        [this](const wire::Envelope& notice) { send(notice); });
+    look_at_gpus(limits::kGpuFirstLookMs);
+  }
+
   // ---- the end ----
 
   void on_signal(int signal) {
@@ -144,8 +154,7 @@ struct Agent::Impl {
     });
   }
 
-  // Without a Goodbye this agent and its workers would wait for a coordinator that does not come.
-  // One that has arrived, and was not read yet, is read first.
+  // Without a Goodbye all here would wait in vain. One that has arrived is read first.
   void on_coordinator_end() {
     loop.call_after(kReadFirstMs, [this] {
       if (goodbye || stopping || client->is_ready()) return;
@@ -174,7 +183,7 @@ struct Agent::Impl {
     if (workers.all_ended()) begin_end();
   }
 
-  // No worker is left here (agent.h, 4 and 5).
+  // No worker is left here (agent.h, 4 and 6).
   void begin_end() {
     const bool is_connected = client != nullptr && client->is_ready();
     if (coordinator.is_running()) return;  // its end brings us here again
@@ -226,8 +235,12 @@ struct Agent::Impl {
     if (exit_code) on_goodbye(*exit_code, "the run directory says that the run has ended");
   }
 
+  void send(const wire::Envelope& envelope) {
+    if (client != nullptr && client->is_ready()) (void)client->send(envelope);
+  }
+
   void tell(wire::Envelope exit) {
-    if (client != nullptr && client->is_ready()) (void)client->send(exit);
+    send(exit);
     exits.push_back(std::move(exit));
     if (exits.size() > limits::kExitsTold) exits.pop_front();
   }
@@ -254,8 +267,7 @@ struct Agent::Impl {
             [this](const Status& why) { on_trouble(why); }});
   }
 
-  // A coordinator that has said goodbye is gone for good: workers may still run code after their
-  // loop.
+  // One that said goodbye is gone for good; workers may still run code after their loop.
   void on_trouble(const Status& why) {
     if (goodbye) return;
     const std::string what = "the agent of " + options.node + " " + why.message();
@@ -282,9 +294,8 @@ struct Agent::Impl {
   // Once, that NVML is here and of no use. Where it is not, there is mostly no GPU.
   void tell_of_nvml() {
     const Status status = metrics->gpus().status();
-    if (told_of_nvml || status.code() != Code::kConfig) return;
-    told_of_nvml = true;
-    logger.warn("no_gpu_metrics", status.message());
+    if (status.code() == Code::kConfig && !std::exchange(told_of_nvml, true))
+      logger.warn("no_gpu_metrics", status.message());
   }
 
   void hello() {
@@ -301,15 +312,11 @@ struct Agent::Impl {
     hello.set_pid(static_cast<uint32_t>(::getpid()));
     hello.set_workers(workers.wanted());
     hello.set_machine(machine_id());
-    std::set<uint32_t> living;  // the kernel may have given a dead one's pid to another
-    for (const WorkerSlots::Living& worker : workers.living()) {
-      hello.add_living(static_cast<uint32_t>(worker.pid));
-      hello.add_living_process(worker.process);
-      living.insert(static_cast<uint32_t>(worker.pid));
-    }
+    const std::set<uint32_t> living = list_living(workers.living(), &hello);
     (void)client->send(envelope);
     for (const wire::Envelope& exit : exits)
       if (living.count(exit.worker_exit().pid()) == 0) (void)client->send(exit);
+    if (gpus != nullptr) gpus->repeat();
   }
 
   void on_message(const wire::Envelope& envelope) {
@@ -330,16 +337,16 @@ struct Agent::Impl {
   // It ends like any other that was killed: it is reaped, told, and started again.
   void kill_worker(const wire::KillWorker& message) {
     const std::string pid = std::to_string(message.pid());
-    if (workers.kill(static_cast<pid_t>(message.pid()))) {
+    if (workers.kill(static_cast<pid_t>(message.pid())))
       logger.warn("worker_killed", "killed the worker with pid " + pid + ": " + message.reason());
-    } else {
+    else
       logger.info("worker_not_killed", "no running worker here has pid " + pid);
-    }
   }
 
   int run() {
     loop.on_signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT},
                     [this](int s) { on_signal(s); });
+    open_gpus();
     set_wanted(options.workers);
     connect();
     look();
@@ -359,6 +366,7 @@ struct Agent::Impl {
   HostedCoordinator coordinator;
   std::unique_ptr<AgentMetrics> metrics;
   std::unique_ptr<http::HttpServer> http;
+  std::unique_ptr<GpuPlaces> gpus;   // null: nobody looks
   std::deque<wire::Envelope> exits;  // told again to a coordinator that comes back
   uint64_t deaths = 0;               // of workers, but for those that were told to go
   rpc::TimerId end_timer = 0;

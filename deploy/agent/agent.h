@@ -18,7 +18,12 @@
 //   3. It watches and restarts workers also while the coordinator is away.
 //   4. Without a connection it looks whether the run has a coordinator, and keeps one if not
 //      (hosted_coordinator.h). run() then returns only when that coordinator has ended, too.
-//   5. An agent whose workers have all ended waits for Goodbye while the coordinator is there. It
+//   5. On machines with GPUs it looks whether they are fit, before the first worker and once a
+//   minute
+//      (gpu_watch.h), unless cluster.gpu_health is off. It tells the coordinator what is not, and
+//      again after a reconnection, after the ends of workers. With `act` an unfit place gets no
+//      first worker, and a worker that leaves it is not replaced before the GPU is fit.
+//   6. An agent whose workers have all ended waits for Goodbye while the coordinator is there. It
 //      waits limits::kCoordinatorAwayMs for one that went away, `absent_wait_ms` for one that never
 //      came.
 //      Told to stop, it waits `stopped_wait_ms`, or not at all if no coordinator is there: the run
@@ -33,11 +38,13 @@
 #include <string>
 #include <vector>
 
+#include "comm/base/limits.h"
 #include "comm/base/log.h"
 #include "comm/base/status.h"
 #include "comm/run/job/job.pb.h"
 #include "comm/tls/run_token.h"
 #include "comm/tls/tls_identity.h"
+#include "deploy/agent/gpu_watch.h"
 #include "deploy/agent/worker_launch.h"
 #include "metrics/node/nvml_api.h"
 
@@ -63,6 +70,9 @@ struct AgentOptions {
   std::string preload = {};                   // the library of cluster.malloc; empty: none
   std::string coordinator_program;            // path of lockstep-coordinator
   std::string nvml_library = nvml::kLibrary;  // tells about this machine's GPUs
+  bool uses_gpus = false;                     // its workers compute on some
+  int64_t gpu_look_ms = limits::kGpuLookMs;
+  GpuOfNumber gpu_of_number = gpu_of_driver;
   // Repeats a line of the agent's log to the person at the console if no other process can; may be
   // empty.
   std::function<void(const std::string&)> tell = {};

@@ -26,6 +26,8 @@ std::vector<uint32_t> WorkerSlots::set_wanted(uint32_t workers) {
   uint32_t missing = workers > wanted_ ? workers - wanted_ : 0;
   if (workers != wanted_) surplus_deaths_ = 0;
   wanted_ = workers;
+  for (Slot& slot : slots_)  // the empty places go first
+    if (occupied() > wanted_) slot.is_held = false;
   if (workers == 0) forget_restarts();  // of workers that died before the order came
   std::vector<uint32_t> places;
   for (uint32_t place = 0; missing > 0; ++place) {
@@ -35,7 +37,7 @@ std::vector<uint32_t> WorkerSlots::set_wanted(uint32_t workers) {
                         .crashes = {options_.max_crashes, window_ms},
                         .preemptions = {options_.max_preemptions, window_ms}});
     }
-    if (slots_[place].pid > 0 || slots_[place].waits) continue;
+    if (slots_[place].pid > 0 || slots_[place].waits || slots_[place].is_held) continue;
     slots_[place].waits = true;
     places.push_back(place);
     --missing;
@@ -49,6 +51,7 @@ Status WorkerSlots::start(uint32_t place, int64_t now_ms) {
   slot.started_ms = now_ms;
   slot.output_begin = end_of_file(output_path(place));
   slot.process = random_id();
+  if (slot.is_unfit) slot.unfit_process = slot.process;
   LOCKSTEP_ASSIGN_OR_RETURN(slot.in_hand, WorkInHand::make());
   LOCKSTEP_ASSIGN_OR_RETURN(
       ProcessSpec spec,
@@ -102,6 +105,15 @@ WorkerEnd WorkerSlots::not_started(uint32_t place, const Status& why, int64_t no
 
 ExitDecision WorkerSlots::decide(Slot& slot, const ProcessEnd& end, bool run_is_over,
                                  bool stop_requested, int64_t now_ms) {
+  if (!run_is_over && !stop_requested && leaves_for_gpu(slot, end)) {
+    if (slot.is_unfit) {
+      slot.is_held = true;
+      return {ExitAction::kExpected, ExitCause::kNone, 0, "left, because its GPU is not fit"};
+    }
+    slot.waits = true;
+    return {ExitAction::kRestart, ExitCause::kNone, limits::kRestartAfterExitMs,
+            "left, because its GPU was not fit; it is fit again"};
+  }
   const bool quick = now_ms - slot.started_ms < limits::kQuickDeathMs || still_starts(slot);
   slot.quick_deaths = quick ? slot.quick_deaths + 1 : 0;
   const ExitDecision decision =
@@ -121,13 +133,62 @@ ExitDecision WorkerSlots::decide(Slot& slot, const ProcessEnd& end, bool run_is_
   return decision;
 }
 
+// As the coordinator leaves a member out, or turns it away.
+bool WorkerSlots::leaves_for_gpu(const Slot& slot, const ProcessEnd& end) const {
+  const bool has_left =
+      end.signal == 0 && (end.exit_code == 0 || end.exit_code == kCheckpointedExit);
+  const bool was_unfit = slot.is_unfit || (slot.process != 0 && slot.unfit_process == slot.process);
+  return has_left && was_unfit && occupied() < wanted_;
+}
+
 void WorkerSlots::forget_restarts() {
-  for (Slot& slot : slots_) slot.waits = false;
+  for (Slot& slot : slots_) slot.waits = slot.is_held = false;
 }
 
 uint32_t WorkerSlots::occupied() const {
-  return static_cast<uint32_t>(std::count_if(
-      slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.pid > 0 || slot.waits; }));
+  return static_cast<uint32_t>(std::count_if(slots_.begin(), slots_.end(), [](const Slot& slot) {
+    return slot.pid > 0 || slot.waits || slot.is_held;
+  }));
+}
+
+bool WorkerSlots::all_ended() const {
+  return std::none_of(slots_.begin(), slots_.end(),
+                      [](const Slot& slot) { return slot.pid > 0 || slot.waits; });
+}
+
+std::vector<WorkerSlots::GpuPlace> WorkerSlots::gpu_places() const {
+  std::vector<GpuPlace> places;
+  for (uint32_t place = 0; place < slots_.size(); ++place) {
+    const Slot& slot = slots_[place];
+    if (slot.pid == 0 && !slot.waits && !slot.is_held) continue;
+    const std::string told = slot.in_hand ? slot.in_hand->gpu() : "";
+    places.push_back({place, local_rank(place), gpu(place),
+                      slot.gpu_uuid.empty() ? told : slot.gpu_uuid, slot.pid});
+  }
+  return places;
+}
+
+void WorkerSlots::set_unfit(uint32_t place) {
+  Slot& slot = slots_[place];
+  slot.is_unfit = true;
+  if (slot.pid > 0) slot.unfit_process = slot.process;
+}
+
+bool WorkerSlots::hold_if_unfit(uint32_t place) {
+  Slot& slot = slots_[place];
+  if (!slot.is_unfit) return false;
+  slot.waits = false;
+  slot.is_held = true;
+  return true;
+}
+
+bool WorkerSlots::set_fit(uint32_t place) {
+  Slot& slot = slots_[place];
+  slot.is_unfit = false;
+  if (!slot.is_held) return false;
+  slot.is_held = false;
+  slot.waits = true;
+  return true;
 }
 
 std::vector<WorkerSlots::Living> WorkerSlots::living() const {

@@ -8,6 +8,10 @@
 // same. Once a worker of a place has told the UUID of its GPU, all later ones of the place get that
 // GPU, or none: numbers move when a GPU falls off the bus.
 //
+// A place whose GPU is unfit (set_unfit) and whose worker leaves is held: it stays empty, and
+// counts as one of the wanted, until its GPU is fit again or fewer are wanted. A crash there ends
+// in a restart as anywhere: the coordinator knows whether it needs the worker.
+//
 // Invariants
 //   1. A place has at most one living process, and its output always goes to the same file.
 //   2. A restart counts against the budget of its cause; a resize counts against none.
@@ -78,10 +82,27 @@ class WorkerSlots {
   WorkerEnd not_started(uint32_t place, const Status& why, int64_t now_ms);
 
   bool waits_for_restart(uint32_t place) const { return slots_[place].waits; }
+
+  // A place that is wanted or has a worker, and what is known of its GPU.
+  struct GpuPlace {
+    uint32_t place = 0;
+    uint32_t local_rank = 0;
+    uint32_t gpu = 0;       // its number
+    std::string uuid = {};  // WorkInHand::gpu(); empty: not told yet
+    pid_t pid = 0;          // 0: no worker is there
+  };
+  std::vector<GpuPlace> gpu_places() const;
+  // From now on no worker that leaves the place is followed by another one.
+  void set_unfit(uint32_t place);
+  // True if the place was held: start() must follow.
+  bool set_fit(uint32_t place);
+  // Holds a place of set_wanted() that is unfit. False if it is fit: start() must follow.
+  bool hold_if_unfit(uint32_t place);
+
   void forget_restarts();
 
   // True if no place has a process or a restart to come.
-  bool all_ended() const { return occupied() == 0; }
+  bool all_ended() const;
   struct Living {
     pid_t pid = 0;
     uint64_t process = 0;  // drawn for it: no other process has the same, whatever its pid
@@ -102,6 +123,9 @@ class WorkerSlots {
     pid_t pid = 0;         // 0: none is running
     uint64_t process = 0;  // of the last one
     bool waits = false;
+    bool is_unfit = false;
+    bool is_held = false;
+    uint64_t unfit_process = 0;  // the last one that was there while it was unfit
     int64_t started_ms = 0;
     int64_t output_begin = 0;      // of this process, in its local rank's file
     std::string log_trouble = {};  // the last one that was told
@@ -113,6 +137,7 @@ class WorkerSlots {
   };
 
   uint32_t occupied() const;
+  bool leaves_for_gpu(const Slot& slot, const ProcessEnd& end) const;
   bool still_starts(const Slot& slot) const;
   uint32_t local_rank(uint32_t place) const;
   uint32_t gpu(uint32_t place) const;

@@ -38,6 +38,7 @@ constexpr std::array<Kind, static_cast<size_t>(FaultKind::kCount)> kKinds = {{
     {"deadly-slot", make_deadly_slot},
     {"absurd-slot", make_absurd_slot},
     {"slow", make_slow},
+    {"unfit-gpu", make_unfit_gpu},
 }};
 
 constexpr std::array<const char*, static_cast<size_t>(Strike::kCount)> kStrikes = {

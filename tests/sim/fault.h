@@ -59,6 +59,7 @@ enum class FaultKind : uint8_t {
   kDeadlySlot,
   kAbsurdSlot,
   kSlow,
+  kUnfitGpu,
   kCount,
 };
 
@@ -117,5 +118,8 @@ std::unique_ptr<Fault> make_deadly_slot(Cluster& cluster, uint64_t key);
 std::unique_ptr<Fault> make_absurd_slot(Cluster& cluster, uint64_t key);
 // A place computes several times as long as the others. faults/slow.cc
 std::unique_ptr<Fault> make_slow(Cluster& cluster, uint64_t key);
+// GPUs become unfit and fit again, and agents say so: late, doubled, or both at once.
+// faults/unfit_gpu.cc
+std::unique_ptr<Fault> make_unfit_gpu(Cluster& cluster, uint64_t key);
 
 }  // namespace lockstep::sim

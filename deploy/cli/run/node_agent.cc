@@ -55,6 +55,7 @@ Result<AgentOptions> options_of(const NodeAgent& node, const wire::JobSpec& job,
       options.token, rpc::TokenFile::open(rundir::file_in(node.run_dir, rundir::kToken), logger));
   LOCKSTEP_ASSIGN_OR_RETURN(options.tls, rpc::open_tls(job.comm().tls(), logger));
   options.job = job;
+  options.uses_gpus = job.cluster().device() == "cuda";
   // Else the log goes to stderr by itself.
   if (node.is_quiet)
     options.tell = [](const std::string& what) { print_error("lockstep: %s\n", what.c_str()); };

@@ -57,6 +57,7 @@ class RestCheck final : public Check {
     const bool leaves_one = std::any_of(state.ranks.begin(), state.ranks.end(),
                                         [&](auto id) { return state.members.at(id).is_draining; });
     const bool comes_somebody = is_anybody_awaited(state);
+    if (is_unfit_in_vain(state)) return "a worker at an unfit GPU takes part without need";
     if (leaves_one && !comes_somebody) return "a worker that was told to leave takes part";
     if (state.ranks.size() > wanted) return "more workers take part than are wanted";
     if (state.ranks.size() >= wanted) return "";
@@ -66,12 +67,28 @@ class RestCheck final : public Check {
     if (waits_somebody) return "a worker waits although fewer take part than are wanted";
     const bool is_spoiled = is_place_given_up_ || !state.given_up.empty() ||
                             !state.checks.expelled.empty() || !state.experience.barred.empty() ||
-                            !state.waiting.empty();
+                            !state.waiting.empty() || !state.unfit.empty();
     size_t kept = 0;
     for (const auto& [connection, agent] : state.agents) kept += agent.workers;
     if (!comes_somebody && !is_spoiled && state.ranks.size() < std::min(kept, wanted))
       return kMissing;
     return "";
+  }
+
+  static bool is_unfit(const State& state, const Member& member) {
+    const auto unfit = state.unfit.find(coordinator::place_of(member));
+    return unfit != state.unfit.end() && unfit->second.is_current;
+  }
+
+  // cluster.min_workers is 1 here.
+  static bool is_unfit_in_vain(const State& state) {
+    const auto is_here = [&](auto id) { return is_unfit(state, state.members.at(id)); };
+    const auto stays = [&](auto id) {
+      const Member& member = state.members.at(id);
+      return !member.is_draining && !is_unfit(state, member);
+    };
+    return std::any_of(state.ranks.begin(), state.ranks.end(), is_here) &&
+           std::any_of(state.ranks.begin(), state.ranks.end(), stays);
   }
 
   static bool is_anybody_awaited(const State& state) {
@@ -84,7 +101,8 @@ class RestCheck final : public Check {
     const coordinator::Place place = coordinator::place_of(member);
     return member.connection != 0 && !member.is_draining &&
            (member.state == MemberState::kRegistered || member.state == MemberState::kPromised) &&
-           !state.checks.expelled.contains(place) && !state.experience.barred.contains(place);
+           !state.checks.expelled.contains(place) && !state.experience.barred.contains(place) &&
+           !is_unfit(state, member);
   }
 
   World& world_;

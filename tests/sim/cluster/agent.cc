@@ -55,17 +55,55 @@ void SimAgent::set_wanted(uint32_t workers) {
   uint32_t missing = workers > wanted_ ? workers - wanted_ : 0;
   if (workers != wanted_) surplus_deaths_ = 0;
   wanted_ = workers;
+  for (auto& [rank, place] : places_)
+    if (occupied() > wanted_) place.is_held = false;
   if (workers == 0) forget_restarts();
   for (uint32_t rank = 0; missing > 0; ++rank) {
-    if (places_[rank].worker != nullptr || places_[rank].waits) continue;
-    start_worker(rank);
+    Place& place = places_[rank];
+    if (place.worker != nullptr || place.waits || place.is_held) continue;
+    place.is_unfit = world_.unfit_gpus.contains({node_, rank});
+    place.is_held = place.is_unfit;
+    if (!place.is_held) start_worker(rank);
+    if (place.is_unfit) tell_gpu(rank);
     --missing;
   }
 }
 
+void SimAgent::look_at_gpus() {
+  if (!is_alive() || has_goodbye_ || is_stopping_) return;
+  for (auto& [rank, place] : places_) {
+    const bool is_unfit = world_.unfit_gpus.contains({node_, rank});
+    if (place.is_unfit == is_unfit) continue;
+    place.is_unfit = is_unfit;
+    if (is_unfit && place.worker != nullptr) place.unfit_pid = place.worker->pid();
+    tell_gpu(rank);
+    if (!is_unfit && std::exchange(place.is_held, false)) start_worker(rank);
+  }
+}
+
+void SimAgent::tell_gpu(uint32_t local_rank) {
+  wire::Envelope envelope;
+  wire::NodeNotice& notice = *envelope.mutable_node_notice();
+  notice.set_source("gpu");
+  notice.set_is_certain(true);
+  notice.add_local_ranks(local_rank);
+  notice.set_undo(!places_[local_rank].is_unfit);
+  notice.set_reason(notice.undo() ? "" : "rows of its memory wait to be replaced");
+  if (client_ != nullptr && client_->is_ready()) (void)client_->send(envelope);
+}
+
+// As in deploy/agent/worker_slots.cc.
+bool SimAgent::leaves_for_gpu(const Place& place, const Process& ended) const {
+  const Ending& ending = ended.ending();
+  const bool has_left =
+      ending.signal == 0 && (ending.exit_code == 0 || ending.exit_code == kCheckpointedExit);
+  return has_left && (place.is_unfit || place.unfit_pid == ended.pid()) && occupied() < wanted_ &&
+         !has_goodbye_ && !is_stopping_;
+}
+
 uint32_t SimAgent::occupied() const {
   return static_cast<uint32_t>(std::count_if(places_.begin(), places_.end(), [](const auto& entry) {
-    return entry.second.worker != nullptr || entry.second.waits;
+    return entry.second.worker != nullptr || entry.second.waits || entry.second.is_held;
   }));
 }
 
@@ -76,6 +114,7 @@ void SimAgent::start_worker(uint32_t local_rank) {
   place.worker = worker;
   place.waits = false;
   place.started_ms = loop().now_ms();
+  if (place.is_unfit) place.unfit_pid = worker->pid();
   worker->on_ended = [this, local_rank](Process& ended) {
     // SIGCHLD reaches a stopped agent only when it goes on.
     const int64_t delay_ms = static_cast<int64_t>(world_.prng.below(10));
@@ -105,7 +144,14 @@ void SimAgent::on_worker_ended(uint32_t local_rank, const Process& ended) {
   const Ending& ending = ended.ending();
   Place& place = places_[local_rank];
   place.worker = nullptr;
-  const ExitDecision decision = decide(place, ending);
+  ExitDecision decision;
+  if (!leaves_for_gpu(place, ended)) {
+    decision = decide(place, ending);
+  } else if (place.is_unfit) {
+    place.is_held = true;
+  } else {
+    decision = {ExitAction::kRestart, ExitCause::kNone, limits::kRestartAfterExitMs, ""};
+  }
   place.waits = decision.action == ExitAction::kRestart;
   wire::Envelope envelope;
   wire::WorkerExit& exit = *envelope.mutable_worker_exit();
@@ -129,7 +175,7 @@ void SimAgent::on_worker_ended(uint32_t local_rank, const Process& ended) {
 
 // No place waits for a restart any more.
 void SimAgent::forget_restarts() {
-  for (auto& [rank, place] : places_) place.waits = false;
+  for (auto& [rank, place] : places_) place.waits = place.is_held = false;
 }
 
 void SimAgent::hello() {
@@ -146,6 +192,8 @@ void SimAgent::hello() {
     }
   (void)client_->send(envelope);
   for (const wire::Envelope& exit : exits_) (void)client_->send(exit);
+  for (const auto& [rank, place] : places_)
+    if (place.is_unfit) tell_gpu(rank);
 }
 
 void SimAgent::on_message(const wire::Envelope& envelope) {

@@ -25,6 +25,8 @@ class SimAgent final : public Process {
 
   const std::string& node() const { return node_; }
   std::vector<SimWorker*> living() const;  // by local rank
+  // Looks which GPUs of its places are unfit (World::unfit_gpus), and tells what changed.
+  void look_at_gpus();
   // SIGTERM: the agent starts no worker again, and need not hear how the run ended.
   void terminate();
   // SIGINT after that: kills its workers.
@@ -36,6 +38,9 @@ class SimAgent final : public Process {
   struct Place {
     SimWorker* worker = nullptr;  // living or not yet reaped
     bool waits = false;           // for a restart
+    bool is_unfit = false;
+    bool is_held = false;    // empty until its GPU is fit
+    uint32_t unfit_pid = 0;  // the last worker that was there while it was unfit
     int64_t started_ms = 0;
     uint32_t quick_deaths = 0;
   };
@@ -46,6 +51,8 @@ class SimAgent final : public Process {
   uint32_t occupied() const;
   void start_worker(uint32_t local_rank);
   ExitDecision decide(Place& place, const Ending& ending);
+  void tell_gpu(uint32_t local_rank);
+  bool leaves_for_gpu(const Place& place, const Process& ended) const;
   void on_worker_ended(uint32_t local_rank, const Process& ended);
   void forget_restarts();
   void hello();

@@ -125,6 +125,30 @@ std::string ended_or_named(const Outcome& outcome) {
   return outcome.seen.named.empty() ? "" : "somebody was named by a guess";
 }
 
+void set_unfit(Script& s, const std::set<std::pair<std::string, uint32_t>>& gpus) {
+  s.world().unfit_gpus = gpus;
+  for (SimAgent* agent : s.cluster().agents()) agent->look_at_gpus();
+}
+
+void unfit_for_a_while(Script& s, const std::set<std::pair<std::string, uint32_t>>& gpus,
+                       int64_t ms, const std::function<void()>& meanwhile) {
+  s.at(Moment::kBeforePublish, static_cast<uint64_t>(s.between(1, 40)),
+       [&s, gpus, ms, meanwhile](const std::string&) {
+         set_unfit(s, gpus);
+         s.later(s.between(0, 100), meanwhile);
+         s.later(ms, [&s] { set_unfit(s, {}); });
+       });
+}
+
+// Four members, and one that came to the place when its GPU was fit again.
+std::string left_and_came_back(const Outcome& outcome) {
+  if (!outcome.stuck.empty()) return outcome.stuck;
+  if (outcome.seen.evictions != 0 || outcome.starts != 1) return "somebody was taken for dead";
+  return outcome.seen.members.size() == 5
+             ? ""
+             : std::to_string(outcome.seen.members.size()) + " processes were members";
+}
+
 // One of four is four times as slow, and slots are enough to spread.
 std::string rebalanced(const Outcome& outcome) {
   if (!outcome.stuck.empty()) return outcome.stuck;
@@ -180,6 +204,21 @@ std::vector<Scenario> scenarios_of_machines() {
        [](Script& s) { damaged_before_the_end(s, Damage::kGradients); }, named_at_once},
       {"adds-up-wrong-where-patience-ends", impatient,
        [](Script& s) { damaged_before_the_end(s, Damage::kSums); }, named_at_once},
+      {"unfit-and-fit-again", lasting(400),
+       [](Script& s) {
+         unfit_for_a_while(s, {{"n1", 1}}, 500, [] {});
+       },
+       left_and_came_back},
+      {"coordinator-dies-with-an-unfit-gpu", lasting(400),
+       [](Script& s) {
+         unfit_for_a_while(s, {{"n1", 1}}, 2'000, [&s] { s.cluster().coordinator()->kill(); });
+       },
+       left_and_came_back},
+      {"all-gpus-unfit", lasting(400),
+       [](Script& s) {
+         unfit_for_a_while(s, {{"n0", 0}, {"n0", 1}, {"n1", 0}, {"n1", 1}}, 500, [] {});
+       },
+       went_on},
       {"one-is-slow", slow, [](Script& s) { s.world().slowness["n0/w1"] = 4; }, rebalanced},
   };
 }

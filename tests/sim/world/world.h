@@ -189,10 +189,11 @@ class World {
   std::set<std::string> disturbed;
 
   // Errors in data and machines. Places are node/wRANK.
-  std::optional<BadSlot> deadly;               // kills its readers
-  uint32_t victims = 0;                        // the number of these readers
-  std::optional<BadSlot> absurd;               // makes the loss NaN or infinite
-  std::map<std::string, int64_t> slowness;     // by place: times as slow as the others
+  std::optional<BadSlot> deadly;                          // kills its readers
+  uint32_t victims = 0;                                   // the number of these readers
+  std::optional<BadSlot> absurd;                          // makes the loss NaN or infinite
+  std::map<std::string, int64_t> slowness;                // by place: times as slow as the others
+  std::set<std::pair<std::string, uint32_t>> unfit_gpus;  // by node and local rank
   std::map<std::string, Damage> damaged;       // by place: not yet found and cut out of the lineage
   std::set<std::string> was_damaged;           // places that were ever damaged
   std::map<std::string, uint64_t> misread;     // by place: samples that a script finds only there

@@ -38,7 +38,7 @@ TEST(Frames, LieOnTheStreamAsWireMdSays) {
   EXPECT_EQ(encode_frame({FrameKind::kEnvelope, "abc"}), std::string("\x03\0\0\0\x10"
                                                                      "abc",
                                                                      8));
-  EXPECT_EQ(kPreamble, std::string_view("LOCKSTP\x03"));
+  EXPECT_EQ(kPreamble, std::string_view("LOCKSTP\x04"));
 }
 
 RC_GTEST_PROP(Frames, AnyChunkingGivesTheSameFrames, ()) {

@@ -1,0 +1,44 @@
+#include "deploy/agent/agent_messages.h"
+
+#include "comm/base/limits.h"
+#include "comm/wire/in_hand.h"
+
+namespace lockstep {
+
+wire::Envelope notice_message(const GpuNews& news) {
+  wire::Envelope envelope;
+  auto& notice = *envelope.mutable_node_notice();
+  notice.set_source("gpu");
+  notice.set_reason(news.now.reason.substr(0, limits::kNoticeBytes));
+  notice.set_is_certain(true);
+  notice.add_local_ranks(news.place.local_rank);
+  notice.set_undo(news.now.fitness != Fitness::kLeave);
+  return envelope;
+}
+
+wire::Envelope exit_message(const WorkerEnd& worker) {
+  wire::Envelope envelope;
+  auto& exit = *envelope.mutable_worker_exit();
+  exit.set_pid(static_cast<uint32_t>(worker.pid));
+  exit.set_process(worker.process);
+  exit.set_exit_code(worker.end.exit_code);
+  exit.set_signal(worker.end.signal);
+  exit.set_last_words(worker.last_words);
+  exit.set_will_restart(worker.decision.action == ExitAction::kRestart);
+  exit.set_local_rank(worker.local_rank);
+  *exit.mutable_in_hand() = to_wire(worker.in_hand);
+  return envelope;
+}
+
+std::set<uint32_t> list_living(const std::vector<WorkerSlots::Living>& workers,
+                               wire::AgentHello* hello) {
+  std::set<uint32_t> pids;
+  for (const WorkerSlots::Living& worker : workers) {
+    hello->add_living(static_cast<uint32_t>(worker.pid));
+    hello->add_living_process(worker.process);
+    pids.insert(static_cast<uint32_t>(worker.pid));
+  }
+  return pids;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,25 @@
+// What an agent tells the coordinator about its workers and GPUs, as messages.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "comm/wire/control.pb.h"
+#include "deploy/agent/gpu_watch.h"
+#include "deploy/agent/worker_slots.h"
+
+namespace lockstep {
+
+wire::Envelope exit_message(const WorkerEnd& worker);
+
+// Lists the workers that live. Returns their pids: the kernel may have given a dead one's to
+// another.
+std::set<uint32_t> list_living(const std::vector<WorkerSlots::Living>& workers,
+                               wire::AgentHello* hello);
+
+// The place's GPU is unfit, or (undo) fit again.
+wire::Envelope notice_message(const GpuNews& news);
+
+}  // namespace lockstep

@@ -1,0 +1,155 @@
+// An agent for tests, with workers that are a shell script, and the test as its coordinator.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <deque>
+#include <filesystem>
+#include <stdexcept>
+#include <thread>
+
+#include "comm/base/file.h"
+#include "comm/base/json_logger.h"
+#include "comm/rpc/asio_transport.h"
+#include "comm/rpc/auth.h"
+#include "comm/rpc/server.h"
+#include "comm/wire/control.pb.h"
+#include "deploy/agent/agent.h"
+#include "tests/support/temporary_directory.h"
+
+namespace lockstep {
+
+// A real agent on a thread of its own, workers that are a shell script, and this test in the place
+// of the coordinator.
+class AgentTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directory(directory_ + "/logs");
+    ASSERT_TRUE(
+        replace_file(directory_ + "/worker", "#!/bin/sh\necho \"$@\"\nexec sleep 1000\n", 0755)
+            .is_ok());
+    options_.run_dir = directory_;
+    options_.node = "here";
+    options_.workers = 2;
+    options_.leave_ms = 50;
+    options_.absent_wait_ms = 50;
+    options_.max_crashes = 5;
+    options_.worker.words = {directory_ + "/worker"};
+    options_.token = *rpc::create_token_file(directory_ + "/token");
+    serve();
+  }
+  void TearDown() override {
+    if (thread_.joinable()) end_with(0);
+    server_.reset();
+  }
+
+  void serve() {
+    rpc::RpcServer::Handlers handlers;
+    handlers.on_peer = [this](rpc::PeerId peer, const std::string&) { peer_ = peer; };
+    handlers.on_lost = [](rpc::PeerId, const Status&) {};
+    handlers.on_message = [this](rpc::PeerId, wire::Envelope&& envelope) {
+      heard_.push_back(std::move(envelope));
+    };
+    auto server =
+        rpc::RpcServer::start(transport_, {"127.0.0.1", 0}, options_.token, *logger_, handlers);
+    ASSERT_TRUE(server.is_ok());
+    server_ = std::move(server).value();
+    ASSERT_TRUE(replace_file(directory_ + "/coordinator.json",
+                             R"({"pid": 1, "run_id": "r", "http": "127.0.0.1:1", "control": ")" +
+                                 rpc::to_string(server_->address()) + "\"}")
+                    .is_ok());
+  }
+
+  // A worker's end interrupts the agent's thread alone, as in the program, whose other threads
+  // block it: Asio closes the pipe behind its handler without asking whether another thread is in
+  // it.
+  void start_agent() {
+    sigset_t ends;
+    ::sigemptyset(&ends);
+    ::sigaddset(&ends, SIGCHLD);
+    ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+    thread_ = std::thread([this, ends] {
+      ::pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);
+      code_ = Agent(options_, *logger_).run();
+    });
+  }
+
+  void pump_until(const std::function<bool()>& condition) {
+    constexpr int64_t kDeadlineMs = 60'000;  // of a test that has failed
+    const int64_t begin_ms = loop_.now_ms();
+    while (!condition()) {
+      loop_.run_one(10);
+      if (loop_.now_ms() - begin_ms > kDeadlineMs) throw std::runtime_error("waited in vain");
+    }
+  }
+
+  wire::Envelope next() {
+    pump_until([this] { return !heard_.empty(); });
+    wire::Envelope envelope = std::move(heard_.front());
+    heard_.pop_front();
+    return envelope;
+  }
+
+  void say_workers(uint32_t workers) {
+    wire::Envelope envelope;
+    envelope.mutable_set_workers()->set_workers(workers);
+    server_->send(peer_, envelope);
+  }
+
+  void order_to_kill(uint32_t pid) {
+    wire::Envelope envelope;
+    envelope.mutable_kill_worker()->set_pid(pid);
+    envelope.mutable_kill_worker()->set_reason("it does not answer");
+    server_->send(peer_, envelope);
+  }
+
+  // What an agent prints whose run ends with this code.
+  std::string console_at_end_with(int code) {
+    logger_ = std::move(open_json_logger(directory_ + "/log", "agent", true)).value();
+    testing::internal::CaptureStderr();
+    start_agent();
+    next();
+    wire::Envelope goodbye;
+    goodbye.mutable_goodbye()->set_exit_code(static_cast<uint32_t>(code));
+    goodbye.mutable_goodbye()->set_message("journal.db is full");
+    server_->send(peer_, goodbye);
+    EXPECT_EQ(join(), code);
+    return testing::internal::GetCapturedStderr();
+  }
+
+  // The run is over; gives the agent's exit code.
+  int end_with(uint32_t code) {
+    wire::Envelope envelope;
+    envelope.mutable_goodbye()->set_exit_code(code);
+    server_->send(peer_, envelope);
+    return join();
+  }
+
+  int join() {
+    std::atomic<bool> joined = false;
+    std::thread joiner([&] {
+      thread_.join();
+      joined = true;
+    });
+    pump_until([&] { return joined.load(); });
+    joiner.join();
+    return code_;
+  }
+
+  TemporaryDirectory temporary_;
+  std::string directory_ = temporary_.path();
+  AgentOptions options_;
+  std::unique_ptr<Logger> logger_ = null_logger();
+  rpc::AsioLoop loop_;
+  rpc::AsioTransport transport_{loop_};
+  std::unique_ptr<rpc::RpcServer> server_;
+  rpc::PeerId peer_ = 0;
+  std::deque<wire::Envelope> heard_;
+  std::thread thread_;
+  int code_ = -1;
+};
+
+}  // namespace lockstep
