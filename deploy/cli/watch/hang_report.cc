@@ -21,7 +21,7 @@
 namespace lockstep {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 constexpr std::string_view kEnd = ".hang.json";
 constexpr int kDepth = 3;  // the file, its lists, their lines
@@ -51,18 +51,18 @@ struct RankNotes {
   std::vector<std::string> nccl;
 };
 
-std::string text_in(const json& object, const char* key) {
+std::string text_in(const Json& object, const char* key) {
   const auto it = object.find(key);
   if (it == object.end() || !it->is_string()) return "";
   return printable_line(it->get_ref<const std::string&>().substr(0, kTextBytes));
 }
 
-uint64_t number_in(const json& object, const char* key) {
+uint64_t number_in(const Json& object, const char* key) {
   const auto it = object.find(key);
   return it != object.end() && it->is_number_unsigned() ? it->get<uint64_t>() : 0;
 }
 
-std::optional<int64_t> time_in(const json& object, const char* key) {
+std::optional<int64_t> time_in(const Json& object, const char* key) {
   const auto it = object.find(key);
   if (it == object.end() || !it->is_number_unsigned()) return std::nullopt;
   constexpr uint64_t kMost = int64_t{1} << 53;
@@ -71,7 +71,7 @@ std::optional<int64_t> time_in(const json& object, const char* key) {
 
 // The last of the list, of which each has to be of this kind.
 template <typename Take>
-void last_of(const json& object, const char* key, const Take& take) {
+void last_of(const Json& object, const char* key, const Take& take) {
   const auto it = object.find(key);
   if (it == object.end() || !it->is_array()) return;
   const size_t begin = it->size() - std::min(it->size(), limits::kHangLines);
@@ -81,7 +81,7 @@ void last_of(const json& object, const char* key, const Take& take) {
 std::optional<RankNotes> read_notes(const std::string& path) {
   const auto text = read_file(path, limits::kHangFileBytes);
   if (!text.is_ok()) return std::nullopt;
-  const json root = parse_shallow_json(*text, kDepth);
+  const Json root = parse_shallow_json(*text, kDepth);
   if (!root.is_object() || number_in(root, "format") != 1) return std::nullopt;
   RankNotes notes;
   notes.process = text_in(root, "process");
@@ -94,7 +94,7 @@ std::optional<RankNotes> read_notes(const std::string& path) {
   notes.world = std::min<uint64_t>(number_in(root, "world"), limits::kMembers);
   notes.finished = number_in(root, "buckets_finished");
   notes.given = number_in(root, "buckets_given");
-  last_of(root, "operations", [&](const json& line) {
+  last_of(root, "operations", [&](const Json& line) {
     if (!line.is_object()) return;
     if (number_in(line, "generation") != notes.generation) return;
     notes.operations.push_back({text_in(line, "operation"), text_in(line, "state"),
@@ -102,7 +102,7 @@ std::optional<RankNotes> read_notes(const std::string& path) {
                                 time_in(line, "queued_ms"), time_in(line, "running_ms"),
                                 time_in(line, "ended_ms")});
   });
-  last_of(root, "nccl", [&](const json& line) {
+  last_of(root, "nccl", [&](const Json& line) {
     if (line.is_string())
       notes.nccl.push_back(
           printable_line(line.get_ref<const std::string&>().substr(0, kTextBytes)));
@@ -246,12 +246,12 @@ Finding findings_of(const NotesByRank& all) {
   return found;
 }
 
-json rank_json(const RankNotes& notes, bool has_lines) {
-  json rank = {{"rank", notes.rank},     {"process", notes.process}, {"node", notes.node},
+Json rank_json(const RankNotes& notes, bool has_lines) {
+  Json rank = {{"rank", notes.rank},     {"process", notes.process}, {"node", notes.node},
                {"pid", notes.pid},       {"written", notes.written}, {"why", notes.why},
                {"stands", stands(notes)}};
   if (!has_lines) return rank;
-  rank["lines"] = json::array();
+  rank["lines"] = Json::array();
   for (const Operation& o : notes.operations) rank["lines"].push_back(line_text(o));
   rank["nccl"] = notes.nccl;
   return rank;
@@ -264,11 +264,11 @@ std::string hang_report(const std::string& run_dir) {
   if (all.empty()) return "null";
   const Finding found = findings_of(all);
   const RankNotes& first = all.begin()->second.first;
-  json report = {{"generation", first.generation},
+  Json report = {{"generation", first.generation},
                  {"world", first.world},
                  {"findings", found.texts},
-                 {"files", json::array()},
-                 {"ranks", json::array()}};
+                 {"files", Json::array()},
+                 {"ranks", Json::array()}};
   for (const bool is_missing : {true, false})
     for (const auto& [rank, entry] : all) {
       if (found.missing.contains(rank) != is_missing) continue;
@@ -276,7 +276,7 @@ std::string hang_report(const std::string& run_dir) {
       report["ranks"].push_back(rank_json(entry.first, has_lines));
       if (has_lines) report["files"].push_back(printable_line(entry.second));
     }
-  return report.dump(-1, ' ', false, json::error_handler_t::replace);
+  return report.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace lockstep

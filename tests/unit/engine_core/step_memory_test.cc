@@ -38,7 +38,7 @@ bool is_taken_again() {
 // In a process of its own, whose allocator it changes.
 TEST(StepMemory, ALargePieceThatWasFreedIsTakenAgainWithoutFaults) {
   if (kIsSanitized) GTEST_SKIP() << "a sanitizer's allocator is another one";
-  EXPECT_EXIT(::_Exit(is_taken_again() ? 0 : 1), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(::_Exit(is_taken_again() ? 0 : 1), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
