@@ -126,7 +126,7 @@ TEST(Frames, AnotherVersionIsShownBesideOurs) {
   FrameDecoder decoder(10);
   std::vector<Frame> frames;
   EXPECT_EQ(feed(decoder, std::string_view("LOCKSTP\x07", 8), &frames).message(),
-            "the peer speaks wire version 7, this program version 3");
+            "the peer speaks wire version 7, this program version 4");
 }
 
 TEST(Frames, AStreamCutInsideAFrameIsNotAtABoundary) {
