@@ -201,6 +201,7 @@ inline constexpr size_t kFlightLines = 256;             // operations that a wor
 inline constexpr size_t kHangLines = 200;               // of these, and of NCCL's log, in a file
 inline constexpr size_t kHangLineBytes = 400;           // of a line of NCCL's log
 inline constexpr size_t kHangFileBytes = 512 * kKib;    // of one worker; a longer one is not read
+inline constexpr size_t kHangBytes = 128 * kMib;        // of all workers, that a report reads
 inline constexpr size_t kHangFiles = 4'096;             // of a run that are looked at
 inline constexpr size_t kHangRanksShown = 32;           // with all their lines
 inline constexpr int64_t kStandstillMs = 30'000;        // without cluster.hang_s: worth a file

@@ -78,9 +78,11 @@ void last_of(const Json& object, const char* key, const Take& take) {
   for (size_t i = begin; i < it->size(); ++i) take((*it)[i]);
 }
 
-std::optional<RankNotes> read_notes(const std::string& path) {
-  const auto text = read_file(path, limits::kHangFileBytes);
+// Takes its bytes off `bytes_left`.
+std::optional<RankNotes> read_notes(const std::string& path, size_t& bytes_left) {
+  const auto text = read_file(path, std::min(limits::kHangFileBytes, bytes_left));
   if (!text.is_ok()) return std::nullopt;
+  bytes_left -= text->size();
   const Json root = parse_shallow_json(*text, kDepth);
   if (!root.is_object() || number_in(root, "format") != 1) return std::nullopt;
   RankNotes notes;
@@ -121,8 +123,9 @@ std::map<uint64_t, std::pair<RankNotes, std::string>> newest_notes(const std::st
     if (path.ends_with(kEnd) && paths.size() < limits::kHangFiles) paths.push_back(path);
   }
   std::sort(paths.begin(), paths.end());
+  size_t bytes_left = limits::kHangBytes;
   for (const std::string& path : paths) {
-    auto notes = read_notes(path);
+    auto notes = read_notes(path, bytes_left);
     if (!notes || notes->generation == 0) continue;
     const uint64_t shown = newest.empty() ? 0 : newest.begin()->second.first.generation;
     if (notes->generation < shown) continue;
@@ -196,6 +199,7 @@ std::string line_text(const Operation& o) {
   if (o.ended_ms && begun)
     text += "  took " + grouped(static_cast<uint64_t>(std::max<int64_t>(0, *begun - *o.ended_ms))) +
             " ms";
+  text.resize(text.find_last_not_of(' ') + 1);
   return text;
 }
 
