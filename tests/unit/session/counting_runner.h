@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/collectives/flight_record.h"
 #include "comm/collectives/loopback/loopback.h"
 #include "comm/run/checkpoint/held_state.h"
 #include "comm/run/checkpoint/state_hash.h"
@@ -222,7 +223,7 @@ class RunnerTest : public ::testing::Test {
     Runner runner({job_, facts_, temporary_.path(), {}, 1'000},
                   {engine_, context_, gate_, mailbox_, port_, *files_, probe_, nullptr, *logger_,
                    [this](const Status& status) { failure_ = status; }, /*in_hand=*/nullptr,
-                   /*devices=*/nullptr, /*prefetch=*/nullptr, [this] { ++finished_; }});
+                   /*devices=*/nullptr, /*prefetch=*/nullptr, [this] { ++finished_; }, &flight_});
     mailbox_.put(std::move(first));
     runner.run();
   }
@@ -243,6 +244,8 @@ class RunnerTest : public ::testing::Test {
   std::unique_ptr<FileOps> files_ = posix_file_ops();
   std::unique_ptr<Logger> logger_ = null_logger();
   Status failure_;
+  SystemClock clock_;
+  FlightRecord flight_{clock_};
   int finished_ = 0;  // times that nothing was left to do
 };
 

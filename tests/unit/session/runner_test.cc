@@ -24,6 +24,20 @@ TEST_F(RunnerTest, ARunStepsEvaluatesEveryEpochWritesItsLastCheckpointAndLeaves)
   EXPECT_EQ(port_.checkpoints[0].weights_sha256().size(), 64u);
 }
 
+// For the report of a hang: also what is no sum, such as connecting.
+TEST_F(RunnerTest, ItsConnectionsAndSmallOperationsAreInTheFlightRecord) {
+  run(order(1, {0, Phase::kTrain}, 5));
+  EXPECT_EQ(flight_.world().generation, 1u);
+  EXPECT_EQ(flight_.world().rank, 0u);
+  EXPECT_EQ(flight_.world().world, 1u);
+  const auto lines = flight_.newest(limits::kFlightLines);
+  ASSERT_GE(lines.size(), 2u);
+  EXPECT_EQ(lines.front().operation, FlightOperation::kConnect);
+  EXPECT_EQ(lines.front().state, FlightState::kDone);
+  EXPECT_EQ(lines.back().operation, FlightOperation::kBarrier);  // the engine's last one
+  EXPECT_NE(lines.back().state, FlightState::kRunning);
+}
+
 TEST_F(RunnerTest, CheckpointsOnTheWayAreAllThereAndHoldTheirOwnStep) {
   job_.mutable_checkpoint()->set_every_steps(2);
   run(order(1, {0, Phase::kTrain}, 7));
