@@ -66,6 +66,14 @@ TEST_F(Launch, OfTheLayersWithoutADeviceIsAConfigurationError) {
   expect_refused(launch_images({.samples = 1, .channels = 1, .plane = 1}, nullptr));
   expect_refused_layers<float>();
   expect_refused_layers<Bf16>();
+  expect_refused(launch_fp8_cast({.rows = 1, .columns = 16, .padded_rows = 16}, nullptr));
+}
+
+TEST(LaunchFp8, TakesNoTensorOfAnotherSizeThanItsProductsDo) {
+  EXPECT_TRUE(launch_fp8_cast({}, nullptr).is_ok());
+  for (const Fp8Cast& work : {Fp8Cast{.rows = 16, .columns = 24, .padded_rows = 16},
+                              Fp8Cast{.rows = 15, .columns = 16, .padded_rows = 15}})
+    EXPECT_EQ(launch_fp8_cast(work, nullptr).code(), Code::kInternal);
 }
 
 TEST_F(Launch, OfTheCommunicationStreamWithoutADeviceIsAConfigurationError) {

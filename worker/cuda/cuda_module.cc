@@ -12,6 +12,7 @@
 #include "comm/base/check.h"
 #include "comm/base/gpu/cuda_status.h"
 #include "worker/cuda/cuda_comm.h"
+#include "worker/cuda/fp8_support.h"
 #include "worker/cuda/gpu_fingerprint.h"
 #include "worker/cuda/kernels/apply_launch.h"
 #include "worker/cuda/kernels/cuda_layers.h"
@@ -45,7 +46,8 @@ class CudaModule final : public DeviceModule {
   void* compute_stream() const override { return stream(DeviceLane::kCompute); }
   TorchQueue* torch_queue() const override { return torch_queue_.get(); }
   void give(std::unique_ptr<TorchQueue> queue) override { torch_queue_ = std::move(queue); }
-  std::vector<std::string> fingerprint() const override;
+  std::vector<std::string> fingerprint() const override { return gpu_fingerprint(facts()); }
+  Status check_fp8() const override { return lockstep::check_fp8(facts(), device_); }
   Result<void*> allocate(size_t bytes) override;
   Result<void*> allocate_host(size_t bytes) override;
   Result<void*> allocate_for_peers(size_t bytes) override;
@@ -61,7 +63,7 @@ class CudaModule final : public DeviceModule {
   Status hold(DeviceLane lane, uint32_t mark) override;
   Status wait(uint32_t mark) override;
   Status images(const cuda::ImageWork& work) override;
-  LayerKernels layers() override { return {&*of_floats_, &*of_bf16_}; }
+  LayerKernels layers() override { return {&*of_floats_, &*of_bf16_, &*fp8_}; }
   Status add(DeviceLane lane, float* into, const float* from, uint64_t elements) override;
   Status block_totals(const cuda::TotalsWork& work) override;
   Status decide(cuda::ApplyState* state, const cuda::StepRule& rule,
@@ -77,6 +79,7 @@ class CudaModule final : public DeviceModule {
  private:
   CudaModule() = default;
   Status init(uint32_t local_rank);
+  GpuFacts facts() const;
   // The device is a setting of each thread, and autograd and the lanes have threads of their own.
   Status here() const { return cuda_status(cudaSetDevice(device_), "use the device"); }
   // The error of a call that asks for memory.
@@ -103,6 +106,7 @@ class CudaModule final : public DeviceModule {
   std::unique_ptr<TorchQueue> torch_queue_;
   std::optional<cuda::CudaLayers<float>> of_floats_;  // after init()
   std::optional<cuda::CudaLayers<cuda::Bf16>> of_bf16_;
+  std::optional<cuda::CudaFp8> fp8_;
   std::mutex mutex_;
   std::array<cudaEvent_t, kDeviceMarks> events_ = {};
   std::unordered_map<void*, size_t> memory_;       // bytes
@@ -125,6 +129,7 @@ Status CudaModule::init(uint32_t local_rank) {
   }
   of_floats_.emplace(device_, stream(DeviceLane::kCompute));
   of_bf16_.emplace(device_, stream(DeviceLane::kCompute));
+  fp8_.emplace(device_, stream(DeviceLane::kCompute));
   return Status::ok();
 }
 
@@ -143,15 +148,15 @@ CudaModule::~CudaModule() {
   }
 }
 
-std::vector<std::string> CudaModule::fingerprint() const {
+GpuFacts CudaModule::facts() const {
   int runtime = 0;
   cuda::drop_error(cudaRuntimeGetVersion(&runtime));
-  return gpu_fingerprint({.name = properties_.name,
-                          .major = properties_.major,
-                          .minor = properties_.minor,
-                          .processors = properties_.multiProcessorCount,
-                          .kernel_bits = kKernelBits,
-                          .runtime = runtime});
+  return {.name = properties_.name,
+          .major = properties_.major,
+          .minor = properties_.minor,
+          .processors = properties_.multiProcessorCount,
+          .kernel_bits = kKernelBits,
+          .runtime = runtime};
 }
 
 Result<void*> CudaModule::allocate(size_t bytes) {

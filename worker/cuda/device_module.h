@@ -58,6 +58,8 @@ class DeviceModule {
   virtual void give(std::unique_ptr<TorchQueue> queue) = 0;
   // The facts that decide the bits, as "key=value" lines.
   virtual std::vector<std::string> fingerprint() const = 0;
+  // kConfig, with the device's name and what to do, if it has no matrix products in fp8.
+  virtual Status check_fp8() const = 0;
 
   // allocate(): zeroed, 256-byte aligned memory of the device. allocate_host(): memory of the host
   // from which copies are fast. Both last until release(), or as long as the module.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "worker/cuda/kernels/column_sums.h"
+#include "worker/cuda/kernels/fp8_host.h"
 #include "worker/cuda/kernels/gelu_columns.h"
 #include "worker/cuda/kernels/layer_kernels.h"
 #include "worker/cuda/kernels/layer_norm_wide.h"
@@ -99,6 +100,17 @@ class HostLayers : public LayerKernelsOf<T> {
   static void sum_chunks(const float* partials, uint32_t rows, uint32_t n, float* sums) {
     for (uint32_t column = 0; column < n; ++column)
       sums[column] = cuda::sum_of_chunks(partials, cuda::column_chunks(rows), n, column);
+  }
+};
+
+class HostFp8 : public Fp8Kernels {
+ public:
+  uint64_t calls = 0;
+
+  Status cast(const cuda::Fp8Cast& work) override {
+    ++calls;
+    cuda::fp8_cast_on_host(work);
+    return Status::ok();
   }
 };
 

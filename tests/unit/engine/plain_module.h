@@ -22,6 +22,7 @@
 
 #include "tests/unit/cuda/host_layers.h"
 #include "worker/cuda/device_module.h"
+#include "worker/cuda/fp8_support.h"
 
 namespace lockstep::testing {
 
@@ -50,6 +51,8 @@ class PlainModule final : public DeviceModule {
   TorchQueue* torch_queue() const override { return torch_queue_.get(); }
   void give(std::unique_ptr<TorchQueue> queue) override { torch_queue_ = std::move(queue); }
   std::vector<std::string> fingerprint() const override { return {"device=plain"}; }
+  GpuFacts facts{.name = "NVIDIA H100", .major = 9};
+  Status check_fp8() const override { return lockstep::check_fp8(facts, /*index=*/0); }
   Result<void*> allocate(size_t bytes) override;
   Result<void*> allocate_host(size_t bytes) override;
   Result<void*> allocate_for_peers(size_t bytes) override {
@@ -75,7 +78,7 @@ class PlainModule final : public DeviceModule {
   Status hold(DeviceLane lane, uint32_t mark) override;
   Status wait(uint32_t mark) override;
   Status images(const cuda::ImageWork& work) override;
-  LayerKernels layers() override { return {&of_floats, &of_bf16}; }
+  LayerKernels layers() override { return {&of_floats, &of_bf16, &fp8}; }
   Status add(DeviceLane lane, float* into, const float* from, uint64_t elements) override;
   Status block_totals(const cuda::TotalsWork& work) override;
   Status decide(cuda::ApplyState* state, const cuda::StepRule& rule,
@@ -90,6 +93,7 @@ class PlainModule final : public DeviceModule {
 
   PlainLayers<float> of_floats{*this};
   PlainLayers<cuda::Bf16> of_bf16{*this};
+  HostFp8 fp8;
   void expect_mine(const void* memory) const;  // a kernel is given it
 
   // The next so many copies from the device fail.

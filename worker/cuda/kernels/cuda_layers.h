@@ -51,4 +51,18 @@ class CudaLayers final : public LayerKernelsOf<T> {
   const cudaStream_t stream_;
 };
 
+class CudaFp8 final : public Fp8Kernels {
+ public:
+  CudaFp8(int device, cudaStream_t stream) : device_(device), stream_(stream) {}
+
+  Status cast(const Fp8Cast& work) override {
+    LOCKSTEP_RETURN_IF_ERROR(cuda_status(cudaSetDevice(device_), "use the device"));
+    return launch_fp8_cast(work, stream_);
+  }
+
+ private:
+  const int device_;
+  const cudaStream_t stream_;
+};
+
 }  // namespace lockstep::cuda

@@ -13,6 +13,7 @@
 #include "worker/cuda/kernels/bf16.h"
 #include "worker/cuda/kernels/cross_entropy.h"
 #include "worker/cuda/kernels/dropout.h"
+#include "worker/cuda/kernels/fp8.h"
 #include "worker/cuda/kernels/layer_norm.h"
 #include "worker/cuda/kernels/slot_values.h"
 
@@ -75,10 +76,18 @@ class LayerKernelsOf {
   virtual Status dropout(const cuda::DropoutWork<T>& work) = 0;
 };
 
-// Null: the device has no kernels, and LibTorch's operators run.
+// The casts of train.precision fp8.
+class Fp8Kernels {
+ public:
+  virtual ~Fp8Kernels() = default;
+  virtual Status cast(const cuda::Fp8Cast& work) = 0;
+};
+
+// Null: the device has no kernels, and LibTorch's operators run. Without `fp8` the host casts.
 struct LayerKernels {
   LayerKernelsOf<float>* of_floats = nullptr;
   LayerKernelsOf<cuda::Bf16>* of_bf16 = nullptr;
+  Fp8Kernels* fp8 = nullptr;
 };
 
 }  // namespace lockstep

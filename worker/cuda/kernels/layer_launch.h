@@ -1,5 +1,5 @@
 // Launches the kernels of layers: images, layer normalisation, GELU, dropout, cross-entropy, column
-// sums.
+// sums, casts to fp8.
 //
 // All pointers are device memory. All work is enqueued on `stream`, and no call waits. A Status is
 // about the launch. T is float or Bf16. Sizes of zero launch nothing. layer_kernels.h describes the
@@ -45,5 +45,8 @@ Status launch_cross_entropy(const CrossEntropy<T>& op, uint32_t rows, cudaStream
 template <typename T>
 Status launch_column_sums(const T* x, uint32_t rows, uint32_t n, float* partials, float* sums,
                           cudaStream_t stream);
+
+// kInternal if the work is not as Fp8Cast requires.
+Status launch_fp8_cast(const Fp8Cast& work, cudaStream_t stream);
 
 }  // namespace lockstep::cuda
