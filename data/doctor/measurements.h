@@ -67,6 +67,7 @@ struct Setting {
   bool uses_graphs = false;
   bool can_use_graphs = false;  // a GPU's slots could use them if train.graph were on
   std::string precision = "fp32";
+  uint32_t gpu_capability = 0;      // compute capability times ten: 89 is 8.9; 0: not known
   bool can_shuffle_blocks = false;  // data.shuffle=block would be another order, and fits the job
   uint32_t read_ahead_mb = 0;
 };

@@ -246,6 +246,9 @@ Status read_trainer(const std::string& json, doctor::Measurements& out) {
   LOCKSTEP_ASSIGN_OR_RETURN(const auto trainer, rate_of_steps(once));
   if (!trainer) return cannot_read();
   out.rungs.push_back({doctor::RungKind::kTrainer, *trainer, 0, ""});
+  if (const auto found = parsed.find("gpu_capability");
+      found != parsed.end() && found->is_number_unsigned())
+    out.setting.gpu_capability = found->get<uint32_t>();
   if (parsed.contains("resident")) LOCKSTEP_RETURN_IF_ERROR(read_resident(parsed["resident"], out));
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<double> larger_s, seconds_of(twice, "shortest_s"));
   if (!larger_s.empty()) {

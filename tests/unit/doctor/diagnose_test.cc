@@ -53,6 +53,16 @@ TEST(ReadTrainer, WithoutTheLargerStepItSaysWhy) {
   EXPECT_THAT(out.notes, Contains(HasSubstr("no memory")));
 }
 
+TEST(ReadTrainer, TheComputeCapabilityOfTheGpuIsPartOfTheSetting) {
+  Measurements out;
+  const std::string times = R"({"once": {"samples": 10, "steps_s": [0.1], "shortest_s": [0.1]},
+      "twice": {"samples": 20, "steps_s": [0.2], "shortest_s": [0.2]})";
+  ASSERT_EQ(read_trainer(times + "}", out), Status::ok());
+  EXPECT_EQ(out.setting.gpu_capability, 0u);
+  ASSERT_EQ(read_trainer(times + R"(, "gpu_capability": 90})", out), Status::ok());
+  EXPECT_EQ(out.setting.gpu_capability, 90u);
+}
+
 constexpr char kOnceAndTwice[] = R"({"once": {"samples": 10, "steps_s": [0.1], "shortest_s": [0.1]},
     "twice": {"samples": 20, "steps_s": [0.2], "shortest_s": [0.2]}, "resident": )";
 

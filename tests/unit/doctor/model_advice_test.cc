@@ -101,6 +101,28 @@ TEST(ModelAdvice, SizesThatTensorCoresDoNotLikeAreNamedWithTheLayerAndTheCost) {
   EXPECT_THAT(advised(gpt(768, 12, 50257), 0, Setting()), IsEmpty()) << "on a CPU";
 }
 
+TEST(ModelAdvice, Fp8IsForWideModelsLongSlotsAndGpusThatHaveIt) {
+  const auto advice = [](uint32_t width, uint64_t samples, const char* precision,
+                         uint32_t capability) {
+    Setting setting = on_gpu(precision);
+    setting.slot_samples = samples;
+    setting.gpu_capability = capability;
+    return model_advice(gpt(width, width / 64, 50304), tokens(), 0, setting);
+  };
+  EXPECT_THAT(advice(1600, 8, "bf16", 90), Contains(Advises("train.precision=fp8")));
+  EXPECT_THAT(advice(1536, 8, "bf16", 89), Contains(Advises("train.precision=fp8")));
+  EXPECT_THAT(advice(1600, 8, "bf16", 80), IsEmpty()) << "an A100";
+  EXPECT_THAT(advice(1600, 8, "bf16", 0), IsEmpty()) << "not known";
+  EXPECT_THAT(advice(1600, 7, "bf16", 90), IsEmpty()) << "7 x 1024 tokens";
+  EXPECT_THAT(advice(1280, 8, "bf16", 90), IsEmpty());
+  EXPECT_THAT(advice(1600, 8, "fp8", 90), IsEmpty());
+  EXPECT_THAT(advice(768, 32, "fp8", 90),
+              Contains(AllOf(Names("model.n_embd is 768", "1536"), Says("saves less"),
+                             Advises("train.precision=bf16"))));
+  EXPECT_THAT(advice(1600, 4, "fp8", 90),
+              Contains(AllOf(Names("4096 tokens"), Advises("train.precision=bf16"))));
+}
+
 TEST(ModelAdvice, ThreadsThatTakeTurnsAreNamed) {
   Setting setting;
   setting.is_encoded = true;

@@ -1,6 +1,7 @@
 #include "worker/torch/doctor/doctor_main.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "comm/base/file.h"
@@ -28,6 +29,16 @@ nlohmann::json json_of(const StepTimes& times) {
           {"why_none", times.why_none}};
 }
 
+// Of "gpu_capability=8.9" among the facts of a GPU: 89. 0: it is not told.
+uint32_t capability_of(const DeviceModule& gpu) {
+  for (const std::string& line : gpu.fingerprint()) {
+    unsigned major = 0, minor = 0;
+    if (std::sscanf(line.c_str(), "gpu_capability=%u.%u", &major, &minor) == 2)
+      return 10 * major + minor;
+  }
+  return 0;
+}
+
 // The GPU, where the job wants one, is opened before any other call of LibTorch.
 Status measure(const DoctorRequest& request) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string bytes,
@@ -45,7 +56,10 @@ Status measure(const DoctorRequest& request) {
   LOCKSTEP_ASSIGN_OR_RETURN(const TrainerTimes times,
                             time_trainer(job, *dataset, request.seconds, gpu.get()));
   nlohmann::json json = {{"once", json_of(times.once)}, {"twice", json_of(times.twice)}};
-  if (gpu != nullptr) json["resident"] = json_of(times.resident);
+  if (gpu != nullptr) {
+    json["resident"] = json_of(times.resident);
+    json["gpu_capability"] = capability_of(*gpu);
+  }
   return replace_file(request.output,
                       json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
