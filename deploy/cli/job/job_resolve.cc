@@ -20,6 +20,7 @@
 #include "deploy/cli/job/job_loss.h"
 #include "deploy/cli/job/job_model_file.h"
 #include "deploy/cli/job/job_network.h"
+#include "deploy/cli/job/job_precision.h"
 #include "deploy/cli/job/job_schema.h"
 #include "deploy/cli/job/job_script.h"
 #include "deploy/cli/job/job_split.h"
@@ -284,6 +285,7 @@ Status check_together(const JobValues& values, const wire::JobSpec& job) {
   LOCKSTEP_RETURN_IF_ERROR(check_documents(values, job));
   LOCKSTEP_RETURN_IF_ERROR(check_evaluation(values, job));
   LOCKSTEP_RETURN_IF_ERROR(check_loss(values, job));
+  LOCKSTEP_RETURN_IF_ERROR(check_precision(values, job));
   LOCKSTEP_RETURN_IF_ERROR(check_fields(values, job));
   const wire::PruneSpec& prune = train.prune();
   if (prune.sparsity() > 0 && prune.to() <= prune.from())

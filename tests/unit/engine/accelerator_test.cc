@@ -181,8 +181,8 @@ constexpr uint32_t kVocabulary = 200;
 // they learn what the CPU learns.
 TEST(Accelerator, TrainsOnTokensToTheSameBitsWithAnyNumberOfRanks) {
   const auto text = make_text(30, 16, kVocabulary);
-  for (const auto& [precision, tolerance] :
-       {std::pair("fp32", 1e-5), std::pair("bf16", 2e-2), std::pair("fp16", 2e-2)}) {
+  for (const auto& [precision, tolerance] : {std::pair("fp32", 1e-5), std::pair("bf16", 2e-2),
+                                             std::pair("fp16", 2e-2), std::pair("fp8", 2e-2)}) {
     SCOPED_TRACE(precision);
     wire::JobSpec job = testing::small_gpt2(16);
     job.mutable_train()->set_precision(precision);

@@ -94,6 +94,7 @@ INSTANTIATE_TEST_SUITE_P(All, SameBitsIn,
                                            Case{"CnnFp16", "fp16", "cnn", 0.25, true},
                                            Case{"Gpt2Bf16", "bf16", "gpt2", 0.2, false},
                                            Case{"Gpt2Fp16", "fp16", "gpt2", 0.2, false},
+                                           Case{"Gpt2Fp8", "fp8", "gpt2", 0.2, false},
                                            Case{"Resnet18Bf16", "bf16", "resnet18", 0, false, 8, 1,
                                                 9}),
                          [](const auto& c) { return c.param.name; });

@@ -47,7 +47,7 @@ void expect_the_same(const wire::JobSpec& job, const data::Dataset& dataset) {
 
 TEST(Recompute, GivesTheSameBitsInEveryPrecisionWithDropout) {
   const auto text = testing::make_text(30, 16, 200);
-  for (const char* precision : {"fp32", "bf16", "fp16"}) {
+  for (const char* precision : {"fp32", "bf16", "fp16", "fp8"}) {
     SCOPED_TRACE(precision);
     wire::JobSpec job = testing::small_gpt2(16, precision);
     job.mutable_train()->set_loss_scale(1024);

@@ -103,6 +103,7 @@ LossFacts EngineImpl::loss_facts() const {
 Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_buffer,
                         DeviceModule* module) {
   LOCKSTEP_RETURN_IF_ERROR(check_loss());
+  LOCKSTEP_RETURN_IF_ERROR(check_precision(job_, module));
   // Finds the errors that the loader would find in the first step, when others have begun.
   const auto& transforms = job_.data().transforms();
   LOCKSTEP_RETURN_IF_ERROR(data::SampleReader::create(
@@ -151,16 +152,19 @@ Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_b
   gradients_ = std::make_unique<SlotGradients>(layout_, parameters_);
   const auto forward_of = [this](const std::vector<at::Tensor>& parameters) {
     return std::make_unique<SlotForward>(
-        *model_, *device_, parameters, buffers_, compute_type_,
+        *model_, *device_, parameters, buffers_,
+        SlotForward::Arithmetic{.compute_type = compute_type_,
+                                .trains_in_fp8 = uses_fp8(job_.train()),
+                                .is_fast = job_.comm().numerics() == "fast"},
         SlotForward::LossSettings{.kind = loss_kind(job_.train()),
                                   .label_smoothing = job_.train().label_smoothing()},
-        job_.comm().numerics() == "fast", *gradients_);
+        *gradients_);
   };
   forward_ = forward_of(parameters_);
   if (!averages_.empty()) average_forward_ = forward_of(averages_);
   tuning_ = data::make_job_tuning(job_, train_);
   if (module != nullptr && job_.comm().numerics() != "fast")
-    device_results_ = numerics_effect_on(where, compute_type_);
+    device_results_ = numerics_effect_on(where, compute_type_, uses_fp8(job_.train()));
   return Status::ok();
 }
 
@@ -266,6 +270,8 @@ bool EngineImpl::is_afresh() const {
 
 std::vector<std::string> EngineImpl::notes() const {
   std::vector<std::string> notes = model_->notes();
+  if (uses_fp8(job_.train()) && device_->where().is_cpu())
+    notes.push_back("train.precision fp8 on a CPU is for tests: it takes longer than bf16");
   if (!device_->where().is_cuda()) return notes;
   for (std::string& note : gpu_notes(job_)) notes.push_back(std::move(note));
   return notes;

@@ -7,6 +7,7 @@
 #include <ATen/ops/exp.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/softmax.h>
 
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "comm/base/hash.h"
+#include "worker/torch/model/fp8_linear.h"
 
 namespace lockstep {
 namespace {
@@ -66,9 +68,24 @@ void add_attention(std::string& bytes, const at::TensorOptions& of) {
   for (const at::Tensor& input : inputs) add(bytes, input.grad());
 }
 
+// The three products of a linear layer, of sizes that a model has.
+void add_fp8(std::string& bytes, const at::Device& device) {
+  const at::TensorOptions of(device);
+  const auto operand = [&](int64_t seed, at::IntArrayRef shape, at::ScalarType type) {
+    return numbers(seed, shape, of.dtype(at::kFloat)).to(type);
+  };
+  const at::Tensor scale = at::ones({}, of.dtype(at::kFloat));
+  const at::Tensor weight = operand(11, {208, 1040}, at::kFloat8_e4m3fn);
+  for (const bool is_gradient : {false, true}) {
+    const at::Tensor x = operand(
+        12, {144, 1040}, is_gradient ? at::ScalarType::Float8_e5m2 : at::ScalarType::Float8_e4m3fn);
+    add(bytes, fp8_matmul({x, scale}, {weight, scale}, /*is_fast=*/!is_gradient));
+  }
+}
+
 }  // namespace
 
-std::string numerics_effect_on(const at::Device& device, at::ScalarType type) {
+std::string numerics_effect_on(const at::Device& device, at::ScalarType type, bool in_fp8) {
   const at::NoGradGuard no_gradients;
   std::string bytes;
   for (const at::ScalarType each : {at::kFloat, type}) {
@@ -77,14 +94,16 @@ std::string numerics_effect_on(const at::Device& device, at::ScalarType type) {
     add_attention(bytes, of);
     if (each == type) break;
   }
+  if (in_fp8) add_fp8(bytes, device);
   return xxh3_hex(bytes.data(), bytes.size());
 }
 
-std::string numerics_effect(at::ScalarType type) {
+std::string numerics_effect(at::ScalarType type, bool in_fp8) {
   const at::NoGradGuard no_gradients;
   std::string bytes;
   add_results(bytes, at::kFloat);
   if (type != at::kFloat) add_results(bytes, type);
+  if (in_fp8) add_fp8(bytes, at::kCPU);
   return xxh3_hex(bytes.data(), bytes.size());
 }
 

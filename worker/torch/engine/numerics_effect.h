@@ -12,11 +12,12 @@
 
 namespace lockstep {
 
-// A hash of the results on the CPU, in fp32 and in `type`. Takes about a millisecond.
-std::string numerics_effect(at::ScalarType type);
+// A hash of the results on the CPU, in fp32 and in `type`, with `in_fp8` also of products of linear
+// layers in fp8. Takes about a millisecond.
+std::string numerics_effect(at::ScalarType type, bool in_fp8 = false);
 
 // The same on another device, and of attention with its gradients. LibTorch's exceptions pass
 // through.
-std::string numerics_effect_on(const at::Device& device, at::ScalarType type);
+std::string numerics_effect_on(const at::Device& device, at::ScalarType type, bool in_fp8 = false);
 
 }  // namespace lockstep

@@ -7,16 +7,15 @@ namespace lockstep {
 
 SlotForward::SlotForward(const Model& model, Device& device,
                          const std::vector<at::Tensor>& parameters,
-                         const std::vector<at::Tensor>& buffers, at::ScalarType compute_type,
-                         const LossSettings& loss, bool is_fast, GradientSink& sink)
+                         const std::vector<at::Tensor>& buffers, const Arithmetic& arithmetic,
+                         const LossSettings& loss, GradientSink& sink)
     : model_(model),
       device_(device),
       parameters_(parameters),
       buffers_(buffers),
-      compute_type_(compute_type),
+      arithmetic_(arithmetic),
       loss_(loss.kind),
       label_smoothing_(loss.label_smoothing),
-      is_fast_(is_fast),
       sink_(sink) {}
 
 Result<ModelOutput> SlotForward::train(uint64_t dropout_key,
@@ -25,16 +24,18 @@ Result<ModelOutput> SlotForward::train(uint64_t dropout_key,
   return run({.training = true,
               .dropout_key = dropout_key,
               .dropout_key_at = device_.dropout_key_at(),
-              .is_fast = is_fast_,
+              .is_fast = arithmetic_.is_fast,
               .observer = observer,
               .kernels = observer == nullptr ? device_.kernels() : LayerKernels{},
               .sink = &sink_,
               .varlen = device_.varlen_attention(),
-              .most_documents = device_.most_documents()});
+              .most_documents = device_.most_documents(),
+              .is_fp8 = arithmetic_.trains_in_fp8,
+              .fp8 = device_.kernels().fp8});
 }
 
 Result<ModelOutput> SlotForward::evaluate(std::span<const int64_t> counters) {
-  return run({.is_fast = is_fast_,
+  return run({.is_fast = arithmetic_.is_fast,
               .counters = counters,
               .kernels = device_.kernels(),
               .varlen = device_.varlen_attention(),
@@ -48,7 +49,7 @@ Result<ModelOutput> SlotForward::run(const ForwardMode& mode) {
   const FieldTensors fields = device_.fields();
   ModelOutput output;
   {
-    const AutocastScope autocast(device_.where().type(), compute_type_);
+    const AutocastScope autocast(device_.where().type(), arithmetic_.compute_type);
     output = model_.forward(
         {.x = x, .labels = takes_labels ? device_.labels() : at::Tensor(), .fields = fields},
         parameters_, buffers_, mode);

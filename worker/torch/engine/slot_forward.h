@@ -26,11 +26,17 @@ class SlotForward {
     double label_smoothing = 0;  // while training, and where samples have weights
   };
 
+  struct Arithmetic {
+    at::ScalarType compute_type = at::kFloat;  // precision.h
+    bool trains_in_fp8 = false;                // evaluation computes in compute_type
+    bool is_fast = false;                      // ForwardMode
+  };
+
   // All arguments outlive the object. `parameters` and `buffers`: views of the device's memory, by
-  // index of the model's layout. `compute_type`: precision.h. `is_fast`, `sink`: ForwardMode.
+  // index of the model's layout. `sink`: ForwardMode.
   SlotForward(const Model& model, Device& device, const std::vector<at::Tensor>& parameters,
-              const std::vector<at::Tensor>& buffers, at::ScalarType compute_type,
-              const LossSettings& loss, bool is_fast, GradientSink& sink);
+              const std::vector<at::Tensor>& buffers, const Arithmetic& arithmetic,
+              const LossSettings& loss, GradientSink& sink);
 
   // In training mode, from the boundary's statistics. A recorded slot does not hold a key: kernels
   // read the key that send() sent. `observer` may be null.
@@ -47,10 +53,9 @@ class SlotForward {
   Device& device_;
   const std::vector<at::Tensor>& parameters_;
   const std::vector<at::Tensor>& buffers_;
-  const at::ScalarType compute_type_;
+  const Arithmetic arithmetic_;
   const LossKind loss_;
   const double label_smoothing_;
-  const bool is_fast_;
   GradientSink& sink_;
 };
 

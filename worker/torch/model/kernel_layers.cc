@@ -235,7 +235,7 @@ Normed add_and_norm(const Forward& f, const at::Tensor& x, const at::Tensor& bra
 at::Tensor linear_gelu(const Forward& f, const at::Tensor& x, uint32_t weight) {
   at::Tensor result;
   const auto run = [&]<typename T>(LayerKernelsOf<T>& kernels) {
-    const at::Tensor product = at::linear(x, cast_weight(f, weight));
+    const at::Tensor product = linear_product(f, x, weight);
     result = BiasGeluFunction<T>::apply(product.contiguous(), f.parameters[weight + 1], &kernels);
   };
   if (with_kernels(f, stream_type(x), run)) return result;

@@ -1,11 +1,14 @@
 #include "worker/torch/model/layers.h"
 
 #include <ATen/autocast_mode.h>
+#include <ATen/ops/add.h>
 #include <ATen/ops/batch_norm.h>
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
 #include <torch/csrc/autograd/custom_function.h>
+
+#include "worker/torch/model/fp8_linear.h"
 
 namespace lockstep {
 
@@ -51,7 +54,17 @@ at::Tensor cast_weight(const Forward& f, uint32_t parameter) {
                            f.mode.sink);
 }
 
+at::Tensor linear_product(const Forward& f, const at::Tensor& x, uint32_t weight) {
+  const at::Tensor cast = cast_weight(f, weight);
+  return f.mode.is_fp8 ? fp8_linear(x, cast, f.mode.fp8) : at::linear(x, cast);
+}
+
 at::Tensor linear(const Forward& f, const at::Tensor& x, uint32_t weight) {
+  if (f.mode.is_fp8) {
+    const at::Tensor product = linear_product(f, x, weight);
+    return observed(f, weight,
+                    at::add(product, cast_weight(f, weight + 1).to(product.scalar_type())));
+  }
   return observed(f, weight, at::linear(x, cast_weight(f, weight), cast_weight(f, weight + 1)));
 }
 

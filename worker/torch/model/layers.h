@@ -26,7 +26,10 @@ struct Forward {
 // parameter: a weight that two layers share is left to autocast.
 at::Tensor cast_weight(const Forward& f, uint32_t parameter);
 
-// x: (B, in) -> (B, out)
+// x: (..., in) -> (..., out), without the bias; in fp8 if the mode says so (fp8_linear.h).
+at::Tensor linear_product(const Forward& f, const at::Tensor& x, uint32_t weight);
+
+// x: (..., in) -> (..., out)
 at::Tensor linear(const Forward& f, const at::Tensor& x, uint32_t weight);
 
 // x: (B, in, H, W) -> (B, out, H - k + 1, W - k + 1)

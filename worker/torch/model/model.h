@@ -53,6 +53,8 @@ struct ForwardMode {
   // most that are in x, or 0 if nobody has counted them.
   const VarlenAttention* varlen = nullptr;
   uint32_t most_documents = 0;
+  bool is_fp8 = false;        // linear layers multiply in fp8 (fp8_linear.h)
+  Fp8Kernels* fp8 = nullptr;  // that cast; also used with an observer; null: the host casts
 };
 
 // The fields of a batch (data/dataset/fields.h), each (B, dims...) in its stored type.
