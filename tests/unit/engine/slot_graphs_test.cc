@@ -119,6 +119,16 @@ TEST(SlotGraphs, FollowSharesOfMixedImagesThatAreOthersInEverySlot) {
   }
 }
 
+TEST(SlotGraphs, HoldTheCastsOfFp8) {
+  const auto dataset = data_of("gpt2");
+  wire::JobSpec job = job_of("gpt2", "on");
+  job.mutable_train()->set_precision("fp8");
+  const TrainResult expected = train_eagerly(job, *dataset, kSteps);
+  Devices devices(2);
+  expect_same(train(job, *dataset, devices, kSteps), expected);
+  EXPECT_EQ(devices.recorders[0]->recordings, kMostGraphs);
+}
+
 TEST(SlotGraphs, HoldPackedDocumentsButNotPaddedOnes) {
   const auto documents = testing::make_documents(400, 20);
   wire::JobSpec job = job_of("gpt2", "on");
