@@ -1,10 +1,14 @@
 """Mixed precision in real processes: the same bits for any number of workers and after a stop, and
 steps that the loss scaler skips, from the worker to the audit."""
+import random
+import re
 import signal
 import unittest
 
 from harness import LockstepTest, trace
 
+BLOCK = 16
+WORDS = ["the ", "rank ", "sums ", "every ", "slot "]
 MODELS = {"bf16": {"name": "cnn", "dropout": 0.25, "batch_norm": True},
           "fp16": {"name": "mlp", "dropout": 0.25, "batch_norm": True}}
 
@@ -56,6 +60,48 @@ class Precision(LockstepTest):
         self.finish(self.job_in("bf16", max_steps=10), "--workers", 1)
         again = self.start(self.job_in("bf16", max_steps=20), "--resume", "train.precision=fp16")
         self.assert_fails(again, 64, names=["train.precision", "bf16", "fp16"])
+
+
+class Fp8(LockstepTest):
+    # 103 = 5 * 20 + 3: the last step of an epoch leaves slots of one sequence, and an empty one.
+    def fp8_job(self, name="job.yaml", model=(), train=(), **sections):
+        directory = self.scratch / "text"
+        if not directory.exists():
+            directory.mkdir()
+            for split, sequences in (("train", 103), ("val", 30)):
+                words = random.Random(split).choices(WORDS, k=sequences * BLOCK)
+                (directory / f"{split}.txt").write_text("".join(words)[:sequences * BLOCK + 5])
+        return self.job(directory, name, **{
+            "model": {"name": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 32, "block": BLOCK,
+                      "dropout": 0.1, **dict(model)},
+            "train": {"global_batch": 20, "slots": 4, "max_steps": 90, "precision": "fp8",
+                      "check_every": 5, **dict(train)},
+            "checkpoint": {"every_steps": 15, "keep": 3}, **sections})
+
+    def test_workers_deaths_stops_checks_and_recomputing_change_no_bit(self):
+        job = self.fp8_job()
+        one = self.finish(job, "--workers", 1, name="one")
+        self.assertRegex(one.text(), r"note: .*fp8 on a CPU")
+        self.assertLess(one.history()[-1]["loss"], one.history()[0]["loss"])
+        again = self.fp8_job("again.yaml", {"recompute": True}, {"check_every": 0})
+        for name, words in (("two", (job, "--workers", 2)), ("four", (again, "--workers", 4))):
+            run = self.finish(*words, name=name)
+            self.assert_same_result(run, one)
+            self.assertEqual(run.summary()["eval_loss"], one.summary()["eval_loss"])
+
+        rest = self.goes_on_in_another_world(job, one, death=10, stop=30)
+        self.succeed("replay", rest.run_dir, "--step", 81)  # fails where the losses are others
+        other = self.start(job, "--resume", "train.max_steps=95", "train.precision=bf16",
+                           name="killed")
+        self.assert_fails(other, 64, names=["train.precision", "fp8", "bf16"])
+
+    def test_a_loss_that_is_no_number_names_its_samples(self):
+        run = self.start(self.fp8_job(optimizer={"name": "sgd", "lr": 1e25}), "--workers", 2)
+        self.assert_fails(run, 65, says="loss",
+                          advises=["train.on_bad_samples=skip", "lockstep replay"])
+        step = int(re.search(r"replay \S+ --step (\d+)", run.summary()["message"]).group(1))
+        self.assertRegex(self.succeed("replay", run.run_dir, "--step", step),
+                         r"\nloss -?(nan|inf)\n")
 
 
 if __name__ == "__main__":
