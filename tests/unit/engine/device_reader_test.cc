@@ -14,8 +14,8 @@ namespace lockstep {
 namespace {
 
 TEST(WideCopy, CopiesEveryByteByAsManyThreadsAsThereAreParts) {
-  for (const size_t bytes : {size_t{0}, size_t{1}, kWideCopyPart - 1, 2 * kWideCopyPart,
-                             3 * kWideCopyPart + 5}) {
+  for (const size_t bytes :
+       {size_t{0}, size_t{1}, kWideCopyPart - 1, 2 * kWideCopyPart, 3 * kWideCopyPart + 5}) {
     std::vector<std::byte> from(bytes);
     for (size_t i = 0; i < bytes; ++i) from[i] = static_cast<std::byte>(i * 31 + i / 4096);
     for (const uint32_t threads : {1u, 2u, 3u, 7u}) {
