@@ -10,15 +10,13 @@
 //
 // INVARIANTS
 //  N1 A planned change lists a member at an unfit place only if fewer than cluster.min_workers
-//  would
-//     take part without it, or if it is needed to hand the state over.
+//     would take part without it, or if it is needed to hand the state over.
 //  N2 A notice stops no run: it takes no worker that cluster.min_workers needs. Only a first start
 //     ends, if so few places are fit that it could not begin.
 //  N3 The agent is the witness. The journal has events about it, and a new term knows no unfit
-//  place
-//     before the agents have repeated their notices: they may have ended, or the GPUs may have been
-//     mended meanwhile. Until then a member at such a place takes part, which does no harm: it is
-//     left out as before.
+//     place before the agents have repeated their notices: they may have ended, or the GPUs may
+//     have been mended meanwhile. Until then a member at such a place takes part, which does no
+//     harm: it is left out as before.
 #include <algorithm>
 
 #include "comm/base/limits.h"
