@@ -20,7 +20,7 @@ using testing::TrainResult;
 
 constexpr uint32_t kBlock = 12;
 
-wire::JobSpec small_gpt2(double dropout = 0) {
+wire::JobSpec gpt2_of_words(double dropout = 0) {
   wire::JobSpec job = testing::small_gpt2(kBlock);
   job.mutable_model()->set_dropout(dropout);
   return job;
@@ -30,7 +30,7 @@ TEST(Gpt2, SameBitsForAnyNumberOfRanksAndAnyBuckets) {
   for (const double dropout : {0.0, 0.2}) {
     SCOPED_TRACE(dropout);
     const auto dataset = make_text(63, kBlock);  // the last step has 3 sequences for 4 slots
-    const wire::JobSpec job = small_gpt2(dropout);
+    const wire::JobSpec job = gpt2_of_words(dropout);
     const TrainResult one = train(job, *dataset, even_runs(4, 1), 8);
     for (const uint32_t ranks : {2u, 3u, 4u}) {
       SCOPED_TRACE(ranks);
@@ -45,13 +45,13 @@ TEST(Gpt2, SameBitsForAnyNumberOfRanksAndAnyBuckets) {
 
 TEST(Gpt2, DropoutTakesPart) {
   const auto dataset = make_text(40, kBlock);
-  EXPECT_NE(train(small_gpt2(0), *dataset, even_runs(4, 1), 1).losses,
-            train(small_gpt2(0.2), *dataset, even_runs(4, 1), 1).losses);
+  EXPECT_NE(train(gpt2_of_words(0), *dataset, even_runs(4, 1), 1).losses,
+            train(gpt2_of_words(0.2), *dataset, even_runs(4, 1), 1).losses);
 }
 
 TEST(Gpt2, LearnsAndSaysLossAndRightPredictionsByToken) {
   const auto dataset = make_text(60, kBlock);
-  wire::JobSpec job = small_gpt2();
+  wire::JobSpec job = gpt2_of_words();
   job.mutable_optimizer()->set_lr(1e-2);
   std::set<double> losses;
   for (const uint32_t ranks : {1u, 2u, 4u}) {
@@ -81,7 +81,7 @@ TEST(Gpt2, LearnsAndSaysLossAndRightPredictionsByToken) {
 // Biases begin at 0, where nothing decays.
 TEST(Gpt2, SparedVectorsAreItsNormsAndNeitherEmbedding) {
   const auto dataset = make_text(40, kBlock);
-  for (const auto& [name, dimensions, is_spared] : find_spared(small_gpt2(), *dataset)) {
+  for (const auto& [name, dimensions, is_spared] : find_spared(gpt2_of_words(), *dataset)) {
     const bool is_norm_weight =
         name.find("ln_") != std::string::npos && name.find(".weight") != std::string::npos;
     EXPECT_EQ(is_spared, is_norm_weight) << name;
@@ -91,9 +91,9 @@ TEST(Gpt2, SparedVectorsAreItsNormsAndNeitherEmbedding) {
 TEST(Gpt2, RefusesImagesAndImageModelsRefuseTokens) {
   const auto images = testing::make_patterns(40);
   const auto text = make_text(40, kBlock);
-  EXPECT_EQ(testing::make_engine(small_gpt2(), *images).status().code(), Code::kUsage);
+  EXPECT_EQ(testing::make_engine(gpt2_of_words(), *images).status().code(), Code::kUsage);
   EXPECT_EQ(testing::make_engine(small_job("mlp"), *text).status().code(), Code::kUsage);
-  wire::JobSpec odd = small_gpt2();
+  wire::JobSpec odd = gpt2_of_words();
   odd.mutable_model()->set_n_head(3);
   EXPECT_EQ(testing::make_engine(odd, *text).status().code(), Code::kUsage);
 }
