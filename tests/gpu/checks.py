@@ -21,6 +21,7 @@ NEED_SEVERAL_GPUS = {"nccl_worlds", "nccl_memory", "test_gpu_buckets"}
 ALONE = {"nccl_memory"}
 # What a program is called that shows one thing.
 NAMES = {"test_gpu_buckets": "nccl: a bucket of 64 MiB and a cut has the host's bits"}
+PROGRAMS = ("test_gpu", "test_gpu_abort", "test_gpu_buckets")
 LIMIT_S = {"gtest": 240, "unittest": 150}  # a program of GoogleTest has many tests
 LEAST_S = 5  # what is left must at least be this, for a check to begin
 
@@ -39,13 +40,15 @@ def gpus_of(name):
     return 2 if name in NEED_SEVERAL_GPUS else 1
 
 
-def gtest_checks(programs, out):
-    """`out`: where NCCL's log of the worlds of test_gpu_buckets goes."""
+def gtest_checks(programs, out, names=None):
+    """`out`: where NCCL's log of the worlds of test_gpu_buckets goes. `names`: of programs that need
+    not be there; default: those that are."""
     log = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,GRAPH,ENV,NET,REG",
            "NCCL_DEBUG_FILE": str(out / "nccl-%h-%p.txt")}
     return [Check(NAMES.get(program.name, program.name), "gtest", [program], gpus_of(program.name),
                   env=log if program.name == "test_gpu_buckets" else {})
-            for program in sorted(programs.glob("test_gpu*"))]
+            for program in ([programs / name for name in names] if names else
+                            sorted(programs.glob("test_gpu*")))]
 
 
 def unittest_checks(directory=HERE, modules=PROCESSES):

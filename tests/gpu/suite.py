@@ -114,7 +114,8 @@ def run(args, out, results, gpus, runner, budget):
 def main():
     args = parse()
     if args.plan:
-        wanted = checks.gtest_checks(BIN, pathlib.Path(args.out)) + checks.unittest_checks()
+        wanted = checks.gtest_checks(BIN, pathlib.Path(args.out), checks.PROGRAMS)
+        wanted += checks.unittest_checks()
         print("\n".join(plan.lines(wanted, args.gpus or gpus_here())))
         return 0
     budget = Budget(args.minutes)

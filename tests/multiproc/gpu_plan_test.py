@@ -2,6 +2,8 @@
 as is guessed of them all run and end in time, and programs that never end cost no more. Nothing
 waits: the programs are made up, and so is the clock. The predictions of GPU.md are the suite's."""
 import pathlib
+import re
+import subprocess
 import sys
 import threading
 import unittest
@@ -182,6 +184,15 @@ class GpuPlan(unittest.TestCase):
                               f"{predictions.of_figure(predictions.GPT2, 'ours')} |", said)
                 self.assertEqual("PyTorch DDP, torchrun" in said, gpus == 8)
                 self.assertEqual(f"| {predictions.GPT2_ON_8} | ours | 3," in said, gpus == 8)
+
+    def test_a_clone_plans_every_program_that_a_bundle_has(self):
+        built = (ROOT / "tests/gpu/CMakeLists.txt").read_text()
+        self.assertEqual(set(checks.PROGRAMS), set(re.findall(r"\btest_gpu\w*", built)))
+        done = subprocess.run([ROOT / "tests/gpu/run.sh", "--plan", "--gpus", "8"],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for program in checks.gtest_checks(self.out, self.out, checks.PROGRAMS):
+            self.assertIn(f"| {program.name} | ok |", done.stdout)
 
     def test_every_prediction_is_of_a_figure_that_the_suite_takes(self):
         measured = set()
