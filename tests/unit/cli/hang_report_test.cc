@@ -30,7 +30,8 @@ json operation(const std::string& name, const std::string& state, uint64_t step,
   return line;
 }
 
-json notes_of(uint64_t rank, uint64_t world, json operations) {
+// Compilers differ on whether json{x} is a copy or an array of one; a vector is an array.
+json notes_of(uint64_t rank, uint64_t world, const std::vector<json>& operations) {
   return {{"format", 1},
           {"written", "2026-11-29T12:00:00.000Z"},
           {"why", "a reason"},
@@ -43,8 +44,8 @@ json notes_of(uint64_t rank, uint64_t world, json operations) {
           {"applied", 12},
           {"buckets_finished", 2},
           {"buckets_given", 2},
-          {"operations", std::move(operations)},
-          {"nccl", {"NCCL WARN of " + std::to_string(rank)}}};
+          {"operations", operations},
+          {"nccl", std::vector<std::string>{"NCCL WARN of " + std::to_string(rank)}}};
 }
 
 class HangReport : public ::testing::Test {

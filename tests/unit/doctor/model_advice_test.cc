@@ -107,7 +107,9 @@ TEST(ModelAdvice, Fp8IsForWideModelsLongSlotsAndGpusThatHaveIt) {
     Setting setting = on_gpu(precision);
     setting.slot_samples = samples;
     setting.gpu_capability = capability;
-    return model_advice(gpt(width, width / 64, 50304), tokens(), 0, setting);
+    wire::JobSpec job = gpt(width, width / 64, 50304);
+    job.mutable_train()->set_precision(precision);
+    return model_advice(job, tokens(), 0, setting);
   };
   EXPECT_THAT(advice(1600, 8, "bf16", 90), Contains(Advises("train.precision=fp8")));
   EXPECT_THAT(advice(1536, 8, "bf16", 89), Contains(Advises("train.precision=fp8")));

@@ -105,7 +105,8 @@ TEST(Handshake, AnotherVersionIsShownBesideOurs) {
   challenge.set_version(9);
   ClientHandshake client("token", kHere);
   const Status refused = client.on_frame(make_frame(FrameKind::kAuthChallenge, challenge)).status();
-  EXPECT_EQ(refused.message(), "the peer speaks protocol version 9, this program version 3");
+  EXPECT_EQ(refused.message(), "the peer speaks protocol version 9, this program version " +
+                                   std::to_string(wire::kWireVersion));
   EXPECT_EQ(refused.obstacle(), Obstacle::kVersion);
 }
 
