@@ -137,14 +137,18 @@ Reason checkpoint_failed(Turn& turn, const Member& member, Generation generation
   return Reason::kCheckpointFailed;
 }
 
+bool is_stray(const State& state, const std::string& name) {
+  return std::any_of(state.stray.begin(), state.stray.end(),
+                     [&](const CheckpointEntry& c) { return c.name == name; });
+}
+
 // Written in a generation whose row ends before it, or in one that left the lineage: the file is
 // deleted by the next writer that is told to delete.
 Reason take_void(Turn& turn, const Member& member, const wire::CheckpointReport& message,
                  CheckpointEntry entry) {
   State& state = turn.state;
   entry.state = CheckpointState::kRolledBack;
-  const auto same = [&](const auto& c) { return c.name == entry.name; };
-  if (std::none_of(state.stray.begin(), state.stray.end(), same)) {
+  if (!is_stray(state, entry.name)) {
     turn.persist(entry);
     turn.log(LogLine::Level::kInfo, "checkpoint_void",
              "checkpoint " + entry.name + " of " + describe(state, member) +
@@ -160,9 +164,7 @@ Reason drop_again(Turn& turn, const Member& member, const wire::CheckpointReport
                   CheckpointEntry entry) {
   State& state = turn.state;
   entry.state = CheckpointState::kDropped;
-  const auto same = [&](const auto& c) { return c.name == entry.name; };
-  if (std::none_of(state.stray.begin(), state.stray.end(), same))
-    state.stray.push_back(std::move(entry));
+  if (!is_stray(state, entry.name)) state.stray.push_back(std::move(entry));
   acknowledge(turn, member, message, true);
   return Reason::kAlreadyCounted;
 }

@@ -330,7 +330,7 @@ bool is_unfit(const Turn& turn, const Member& member);
 size_t least_workers(const Turn& turn);
 // Unfit places where no worker is and none comes.
 size_t empty_unfit(const Turn& turn);
-// "; not fit: local rank 1 of node a (REASON)"; empty: none is.
+// ". GPUs that are not fit: local rank 1 of node a (REASON)"; empty: none is.
 std::string what_is_unfit(const State& state);
 // Says goodbye to those that wait at unfit places while enough others take part.
 void turn_away_unfit(Turn& turn);

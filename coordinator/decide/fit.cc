@@ -201,8 +201,7 @@ constexpr char kTrialAdvice[] =
     "first slot came out different: let the loop's body and the data set depend on nothing but the "
     "batch, what is kept, run.step and the default generators (not on the time, the machine, the "
     "order of a set or another file). If nothing of that is so, the processors differ: use "
-    "machines "
-    "of one kind";
+    "machines of one kind";
 constexpr char kKindAdvice[] =
     "Use machines and libraries of one kind, or comm.numerics=fast in a new run";
 

@@ -13,6 +13,7 @@
 #include "comm/base/check.h"
 #include "comm/base/descriptors.h"
 #include "comm/base/hash.h"
+#include "comm/base/text/shallow_json.h"
 #include "coordinator/journal/derived_file.h"
 
 namespace lockstep::coordinator {
@@ -35,11 +36,6 @@ constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 double real_of(const Json& line, const char* key) {
   const auto it = line.find(key);
   return it != line.end() && it->is_number() ? it->get<double>() : kNotANumber;
-}
-
-uint64_t whole_of(const Json& line, const char* key) {
-  const auto it = line.find(key);
-  return it != line.end() && it->is_number_unsigned() ? it->get<uint64_t>() : 0;
 }
 
 }  // namespace
@@ -209,11 +205,11 @@ std::vector<StepEntry> read_history(const std::string& path, Step limit) {
   std::ifstream file(path);
   for (std::string text; steps.size() < limit && std::getline(file, text);) {
     const Json line = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-    const bool is_next = line.is_object() && whole_of(line, "step") == steps.size() + 1;
+    const bool is_next = line.is_object() && count_in(line, "step") == steps.size() + 1;
     if (!is_next || file.eof()) break;  // H2: a line ends with a newline
     StepEntry& entry = steps.emplace_back(unknown_step(steps.size()));
-    entry.epoch = static_cast<Epoch>(whole_of(line, "epoch"));
-    entry.samples = whole_of(line, "samples");
+    entry.epoch = static_cast<Epoch>(count_in(line, "epoch"));
+    entry.samples = count_in(line, "samples");
     entry.loss = real_of(line, "loss");
     entry.lr = real_of(line, "lr");
     const auto skipped = line.find("skipped");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "comm/base/byte_units.h"
+#include "comm/base/text/shallow_json.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -22,11 +23,6 @@ bool is_of_interest(std::string_view event) {
 std::string text_of(const json& line, const char* key) {
   const auto it = line.find(key);
   return it != line.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-
-uint64_t number_of(const json& line, const char* key) {
-  const auto it = line.find(key);
-  return it != line.end() && it->is_number_unsigned() ? it->get<uint64_t>() : 0;
 }
 
 template <typename T>
@@ -70,7 +66,7 @@ void Timeline::add_tail_of(const std::string& path) {
     const json parsed = json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!parsed.is_object()) continue;
     add({text_of(parsed, "ts"), text_of(parsed, "level"), text_of(parsed, "event"),
-         text_of(parsed, "message"), number_of(parsed, "generation"), number_of(parsed, "step")});
+         text_of(parsed, "message"), count_in(parsed, "generation"), count_in(parsed, "step")});
   }
 }
 

@@ -153,8 +153,8 @@ std::vector<LostCheckpoint> lost_after(std::optional<Step> after, const PassedOv
   for (const CheckpointEntry& entry : contents.checkpoints) {
     if (entry.state != CheckpointState::kComplete || (limit && entry.step > *limit)) continue;
     if (passed.spoilt.contains(entry.name)) continue;
-    // A start may have gone on from before one that counted.
     if (!is_of_lineage(contents, entry.generation, entry.step, &entry)) continue;
+    // A start may have gone on from before one that counted.
     if (after && (entry.step <= *after || wrote_wrong(contents, entry.member, entry.step)))
       continue;
     const auto why = passed.lost.find(entry.name);

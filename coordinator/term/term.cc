@@ -147,7 +147,18 @@ void end_generations(const JournalContents& contents, Term term, bool is_take_ov
 }
 
 // What holds in every mode; `end`: the lineage goes on from there.
-Beginning fill(const JournalContents& contents, const Options& options, Term term, Step end) {
+// Of the last term in which anybody has registered.
+std::vector<MemberEntry> newest_members(const JournalContents& contents) {
+  Term newest = 0;
+  for (const MemberEntry& entry : contents.members) newest = std::max(newest, entry.term);
+  std::vector<MemberEntry> members;
+  for (const MemberEntry& entry : contents.members)
+    if (entry.term == newest) members.push_back(entry);
+  return members;
+}
+
+Beginning fill(const JournalContents& contents, const Options& options, BeginMode mode, Term term,
+               Step end) {
   Beginning beginning;
   beginning.run_id = options.job.job();
   beginning.lineage_id = contents.mark.lineage_id;
@@ -162,26 +173,17 @@ Beginning fill(const JournalContents& contents, const Options& options, Term ter
     if (eval.step <= end) beginning.evals[eval.step] = eval;
   }
   for (const CheckpointEntry& entry : contents.checkpoints) {
-    if (entry.state == CheckpointState::kDropped) continue;
+    if (entry.state == CheckpointState::kDropped) {
+      if (mode != BeginMode::kResume) beginning.dropped.insert(entry.name);
+      continue;
+    }
     const bool survives = entry.state == CheckpointState::kComplete && entry.step <= end;
     CheckpointEntry copy = entry;
     if (!survives) copy.state = CheckpointState::kRolledBack;
     (survives ? beginning.checkpoints : beginning.stray).push_back(std::move(copy));
   }
+  if (mode == BeginMode::kTakeOver) beginning.known = newest_members(contents);
   return beginning;
-}
-
-// What only processes of the term before can still tell, and, for a coordinator that was not there,
-// who they are.
-void remember_processes(const JournalContents& contents, BeginMode mode, Beginning* beginning) {
-  if (mode == BeginMode::kFirst || mode == BeginMode::kResume) return;  // all processes are new
-  for (const CheckpointEntry& entry : contents.checkpoints)
-    if (entry.state == CheckpointState::kDropped) beginning->dropped.insert(entry.name);
-  if (mode != BeginMode::kTakeOver) return;
-  Term newest = 0;  // a term may have ended before anybody registered in it
-  for (const MemberEntry& entry : contents.members) newest = std::max(newest, entry.term);
-  for (const MemberEntry& entry : contents.members)
-    if (entry.term == newest) beginning->known.push_back(entry);
 }
 
 Term next_term(const JournalContents& contents, const TermRequest& request) {
@@ -194,11 +196,10 @@ Result<BegunTerm> take_over(Journal& journal, const JournalContents& contents, c
   const Term term =
       LOCKSTEP_BUG(kTermNotCounted) ? contents.last_term : next_term(contents, request);
   begun.earlier_wall_ms = contents.wall_ms;
-  begun.beginning = fill(contents, options, term, kNoStep);
+  begun.beginning = fill(contents, options, request.mode, term, kNoStep);
   LOCKSTEP_ASSIGN_OR_RETURN(const Step completed, count_steps(journal, kNoStep, &begun));
   begun.beginning.completed = completed;
   begun.beginning.settings = contents.settings;
-  remember_processes(contents, request.mode, &begun.beginning);
   LOCKSTEP_ASSIGN_OR_RETURN(begun.beginning.living,
                             living_generation(journal, contents, row, completed));
   std::vector<JournalEntry> entries;
@@ -233,9 +234,8 @@ Result<BegunTerm> from_checkpoint(Journal& journal, const JournalContents& conte
     LOCKSTEP_RETURN_IF_ERROR(journal.commit(entries, request.now));
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents now, journal.load());
-  begun.beginning = fill(now, options, now.last_term, plan.point.step);
+  begun.beginning = fill(now, options, request.mode, now.last_term, plan.point.step);
   begun.beginning.settings = now.settings;
-  remember_processes(contents, request.mode, &begun.beginning);
   begun.beginning.base = plan.point;
   begun.beginning.base_checkpoint = plan.path;
   begun.beginning.base_fingerprint = std::move(plan.fingerprint);

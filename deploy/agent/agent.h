@@ -18,10 +18,9 @@
 //   3. It watches and restarts workers also while the coordinator is away.
 //   4. Without a connection it looks whether the run has a coordinator, and keeps one if not
 //      (hosted_coordinator.h). run() then returns only when that coordinator has ended, too.
-//   5. On machines with GPUs it looks whether they are fit, before the first worker and once a
-//   minute
-//      (gpu_watch.h), unless cluster.gpu_health is off. It tells the coordinator what is not, and
-//      again after a reconnection, after the ends of workers. With `act` an unfit place gets no
+//   5. On machines with GPUs it looks before the first worker and once a minute whether they are
+//      fit (gpu_watch.h), unless cluster.gpu_health is off. It tells the coordinator what is not,
+//      and again after a reconnection, after the ends of workers. With `act` an unfit place gets no
 //      first worker, and a worker that leaves it is not replaced before the GPU is fit.
 //   6. An agent whose workers have all ended waits for Goodbye while the coordinator is there. It
 //      waits limits::kCoordinatorAwayMs for one that went away, `absent_wait_ms` for one that never

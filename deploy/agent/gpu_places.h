@@ -2,9 +2,8 @@
 // WorkerSlots hold them.
 //
 // Invariants
-//   1. A notice stands from the look that finds a place unfit to the look that finds it fit.
-//   repeat()
-//      sends the notices that stand.
+//   1. A notice stands from the look that finds a place unfit to the look that finds it fit, and
+//      repeat() sends those that stand.
 //   2. A held place is started by the look that finds it fit.
 //
 // Thread-safety: one thread.

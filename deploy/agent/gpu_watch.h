@@ -1,8 +1,7 @@
 // Looks whether the GPUs of an agent's places are fit (metrics/node/gpu_health.h), and says what
 // changed since it was asked before.
 //
-//   look(places) ── NVML ──▶ history of each GPU ──▶ news(places): a place is unfit, to be watched,
-//   ok
+//   look(places) ── NVML ──▶ history of each GPU ──▶ news(places): unfit, to be watched, or ok
 //
 // A place's GPU is the one whose UUID its worker has told. Before that it is the one that the
 // driver has at the place's number. If neither says, or NVML does not list it, as a slice of a GPU

@@ -50,16 +50,12 @@ struct RankNotes {
   std::vector<Operation> operations;  // oldest first
   std::vector<std::string> nccl;
 };
+using NotesByRank = std::map<uint64_t, std::pair<RankNotes, std::string>>;  // with their files
 
 std::string text_in(const Json& object, const char* key) {
   const auto it = object.find(key);
   if (it == object.end() || !it->is_string()) return "";
   return printable_line(it->get_ref<const std::string&>().substr(0, kTextBytes));
-}
-
-uint64_t number_in(const Json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_number_unsigned() ? it->get<uint64_t>() : 0;
 }
 
 std::optional<int64_t> time_in(const Json& object, const char* key) {
@@ -84,23 +80,23 @@ std::optional<RankNotes> read_notes(const std::string& path, size_t& bytes_left)
   if (!text.is_ok()) return std::nullopt;
   bytes_left -= text->size();
   const Json root = parse_shallow_json(*text, kDepth);
-  if (!root.is_object() || number_in(root, "format") != 1) return std::nullopt;
+  if (!root.is_object() || count_in(root, "format") != 1) return std::nullopt;
   RankNotes notes;
   notes.process = text_in(root, "process");
   notes.node = text_in(root, "node");
   notes.written = text_in(root, "written");
   notes.why = text_in(root, "why");
-  notes.pid = number_in(root, "pid");
-  notes.generation = number_in(root, "generation");
-  notes.rank = number_in(root, "rank");
-  notes.world = std::min<uint64_t>(number_in(root, "world"), limits::kMembers);
-  notes.finished = number_in(root, "buckets_finished");
-  notes.given = number_in(root, "buckets_given");
+  notes.pid = count_in(root, "pid");
+  notes.generation = count_in(root, "generation");
+  notes.rank = count_in(root, "rank");
+  notes.world = std::min<uint64_t>(count_in(root, "world"), limits::kMembers);
+  notes.finished = count_in(root, "buckets_finished");
+  notes.given = count_in(root, "buckets_given");
   last_of(root, "operations", [&](const Json& line) {
     if (!line.is_object()) return;
-    if (number_in(line, "generation") != notes.generation) return;
+    if (count_in(line, "generation") != notes.generation) return;
     notes.operations.push_back({text_in(line, "operation"), text_in(line, "state"),
-                                number_in(line, "step"), number_in(line, "bucket"),
+                                count_in(line, "step"), count_in(line, "bucket"),
                                 time_in(line, "queued_ms"), time_in(line, "running_ms"),
                                 time_in(line, "ended_ms")});
   });
@@ -113,8 +109,8 @@ std::optional<RankNotes> read_notes(const std::string& path, size_t& bytes_left)
 }
 
 // Of the newest generation that is there, by rank; a rank that another file has too is taken once.
-std::map<uint64_t, std::pair<RankNotes, std::string>> newest_notes(const std::string& run_dir) {
-  std::map<uint64_t, std::pair<RankNotes, std::string>> newest;
+NotesByRank newest_notes(const std::string& run_dir) {
+  NotesByRank newest;
   std::error_code error;
   std::filesystem::directory_iterator files(rundir::file_in(run_dir, rundir::kLogs), error);
   std::vector<std::string> paths;
@@ -202,8 +198,6 @@ std::string line_text(const Operation& o) {
   text.resize(text.find_last_not_of(' ') + 1);
   return text;
 }
-
-using NotesByRank = std::map<uint64_t, std::pair<RankNotes, std::string>>;
 
 struct Finding {
   std::vector<std::string> texts;

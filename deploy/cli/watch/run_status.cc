@@ -2,17 +2,13 @@
 
 #include <algorithm>
 
+#include "comm/base/text/shallow_json.h"
 #include "deploy/cli/base/ask_http.h"
 
 namespace lockstep {
 namespace {
 
 using nlohmann::json;
-
-uint64_t count_of(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_number_unsigned() ? it->get<uint64_t>() : 0;
-}
 
 std::optional<double> number_of(const json& object, const char* key) {
   const auto it = object.find(key);
@@ -27,15 +23,15 @@ RunStatus parse_status(const json& object) {
   if (!object.is_object()) return status;
   if (const auto it = object.find("state"); it != object.end() && it->is_string())
     status.state = it->get<std::string>();
-  status.step = count_of(object, "step");
-  status.total_steps = count_of(object, "total_steps");
-  status.epoch = count_of(object, "epoch");
-  status.epochs = count_of(object, "epochs");
-  status.generation = count_of(object, "generation");
-  status.workers = count_of(object, "workers");
-  status.global_batch = count_of(object, "global_batch");
-  status.slots = count_of(object, "slots");
-  status.steps_per_epoch = count_of(object, "steps_per_epoch");
+  status.step = count_in(object, "step");
+  status.total_steps = count_in(object, "total_steps");
+  status.epoch = count_in(object, "epoch");
+  status.epochs = count_in(object, "epochs");
+  status.generation = count_in(object, "generation");
+  status.workers = count_in(object, "workers");
+  status.global_batch = count_in(object, "global_batch");
+  status.slots = count_in(object, "slots");
+  status.steps_per_epoch = count_in(object, "steps_per_epoch");
   if (const auto it = object.find("members"); it != object.end() && it->is_array())
     status.members = it->size();
   status.loss = number_of(object, "loss");
@@ -45,7 +41,7 @@ RunStatus parse_status(const json& object) {
   if (const auto it = object.find("recent"); it != object.end() && it->is_object())
     if (const auto minute = it->find("60s"); minute != it->end() && minute->is_object())
       status.samples_per_second_60s = number_of(*minute, "samples_per_second");
-  status.evaluations = count_of(object, "evaluations");
+  status.evaluations = count_in(object, "evaluations");
   status.lr = number_of(object, "lr");
   if (const auto it = object.find("predicts"); it != object.end())
     status.of_tokens = *it == "tokens";
@@ -54,7 +50,7 @@ RunStatus parse_status(const json& object) {
     const auto accuracy = number_of(*it, "accuracy");
     if (loss || accuracy)
       status.eval =
-          EvalResult{count_of(*it, "step"), count_of(*it, "epoch"), accuracy,
+          EvalResult{count_in(*it, "step"), count_in(*it, "epoch"), accuracy,
                      loss.value_or(0),      status.of_tokens,       number_of(*it, "top5")};
   }
   return status;

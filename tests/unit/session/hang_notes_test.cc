@@ -3,14 +3,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <thread>
 
+#include "comm/base/descriptors.h"
 #include "comm/base/text/utf8.h"
 #include "tests/support/files.h"
 #include "tests/support/temporary_directory.h"
@@ -41,7 +42,21 @@ class HangNotesTest : public ::testing::Test {
     return json::parse(slurp(path_));
   }
 
+  // What another thread writes comes to its place by a rename.
+  void watch_folder() {
+    std::filesystem::create_directory(temporary_.path() + "/logs");
+    ASSERT_TRUE(folder_.is_open());
+    ASSERT_GE(
+        ::inotify_add_watch(folder_.get(), (temporary_.path() + "/logs").c_str(), IN_MOVED_TO), 0);
+  }
+  void wait_for_file() {
+    alignas(inotify_event) std::array<char, 4096> events;
+    while (!std::filesystem::exists(path_))
+      ASSERT_GT(::read(folder_.get(), events.data(), events.size()), 0);
+  }
+
   TemporaryDirectory temporary_;
+  const Descriptor folder_{::inotify_init1(IN_CLOEXEC)};
   const std::string path_ = temporary_.path() + "/logs/worker-0.hang.json";
   SetClock clock_;
   FlightRecord flight_{clock_};
@@ -95,12 +110,13 @@ TEST_F(HangNotesTest, AFileIsNeverLongerThanItsReaderTakes) {
 }
 
 TEST_F(HangNotesTest, ASurvivorNotesOnceWhatStoodStillWhenItsGenerationWasClosed) {
+  watch_folder();
   HangNotes notes = make();
   flight_.begin_generation({.generation = 3, .rank = 0, .world = 2});
   Flight flight(&flight_, FlightOperation::kSum, {3, 12, 3});
   clock_.ms += 501;
   EXPECT_TRUE(notes.look({12, Phase::kTrain, 3, 3}));
-  while (!std::filesystem::exists(path_)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  wait_for_file();
   EXPECT_THAT(written()["why"], HasSubstr("stood still"));
   EXPECT_FALSE(notes.look({12, Phase::kTrain, 3, 3})) << "it has told of this generation";
 }
