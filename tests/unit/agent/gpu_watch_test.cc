@@ -20,6 +20,11 @@ std::string uuid(uint32_t number) {
   return std::string(31, '0') + std::to_string(number);
 }
 
+// NVML lists its GPUs when it starts, which is when the watch is made.
+struct TwoGpus : test::FakeGpus {
+  TwoGpus() { say(kWatchedGpus); }
+};
+
 class GpuWatchTest : public testing::Test {
  protected:
   // Looks while the stand-in says so.
@@ -33,7 +38,7 @@ class GpuWatchTest : public testing::Test {
     return all;
   }
 
-  test::FakeGpus gpus_;
+  TwoGpus gpus_;
   std::map<uint32_t, std::string> of_number_ = {{0, uuid(0)}, {1, uuid(1)}};
   GpuWatch watch_{FAKE_NVML_LIBRARY, [this](uint32_t number) { return of_number_[number]; }, true};
   std::vector<WorkerSlots::GpuPlace> places_ = {{0, 0, 0, "", 0}, {1, 1, 1, "", 0}};
