@@ -159,6 +159,22 @@ Reason take_void(Turn& turn, const Member& member, const wire::CheckpointReport&
   return Reason::kCheckpointVoid;
 }
 
+// Its writer was away for so long that later ones have taken its place, and what a run that went
+// back to it would need, such as its best one, may be deleted: it never counts.
+Reason take_late(Turn& turn, const Member& member, const wire::CheckpointReport& message,
+                 CheckpointEntry entry) {
+  State& state = turn.state;
+  entry.state = CheckpointState::kDropped;
+  remember_dropped(state, entry.name);
+  turn.persist(entry);
+  turn.log(LogLine::Level::kInfo, "checkpoint_late",
+           "checkpoint " + entry.name + " of " + describe(state, member) +
+               " was reported after later ones and will be deleted");
+  state.stray.push_back(std::move(entry));
+  acknowledge(turn, member, message, false);
+  return Reason::kCheckpointLate;
+}
+
 // The acknowledgement that told its writer to delete it was lost with a connection.
 Reason drop_again(Turn& turn, const Member& member, const wire::CheckpointReport& message,
                   CheckpointEntry entry) {
@@ -216,9 +232,13 @@ Reason accept(Turn& turn, const WrittenCheckpoint& written) {
     return take_void(turn, member, message, entry);
   }
   const bool is_present = written.generation == state.source_generation;
+  const auto place = state.checkpoints.insert(first_after(state.checkpoints, entry.step), entry);
+  if (!is_present && !names_to_keep(turn, number_kept(turn)).contains(entry.name)) {
+    state.checkpoints.erase(place);
+    return take_late(turn, member, message, entry);
+  }
   if (!LOCKSTEP_BUG(kCheckpointNotKept)) turn.persist(entry);
   turn.log(LogLine::Level::kInfo, "checkpoint_written", "checkpoint " + entry.name);
-  state.checkpoints.insert(first_after(state.checkpoints, entry.step), entry);
   if (is_present && message.final() && !state.end_ms) state.end_ms = turn.now_ms;
   acknowledge(turn, member, message, is_present);
   return Reason::kCheckpointAccepted;

@@ -380,6 +380,9 @@ Reason corrupt(Turn& turn, const std::string& what);
 bool has_checkpoint_of(const State& state, Step step);
 // Whether only the farewells are left to do.
 bool is_done(const Turn& turn);
+// Whether the checkpoint with which the workers end is there, but not the evaluation before it: the
+// reports of checkpoints overtake those of steps and evaluations.
+bool lacks_last_evaluation(const Turn& turn);
 // True if both (Register.process) are known, and not of one process.
 bool is_other_process(uint64_t a, uint64_t b);
 // The node that a machine is here; gives it a name if it is new (state/node_names.h).

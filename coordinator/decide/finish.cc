@@ -20,6 +20,12 @@ void close_generations(Turn& turn) {
   turn.state.planned.reset();
 }
 
+bool has_final_checkpoint(const Turn& turn) {
+  const Step last = turn.state.completed;
+  return std::any_of(turn.state.checkpoints.begin(), turn.state.checkpoints.end(),
+                     [last](const CheckpointEntry& c) { return c.final && c.step == last; });
+}
+
 Reason fail(Turn& turn, Reason reason, const std::string& message) {
   end_run(turn, 70, message + "; " + what_remains(turn));
   return reason;
@@ -115,10 +121,13 @@ Reason corrupt(Turn& turn, const std::string& what) {
 }
 
 bool is_done(const Turn& turn) {
-  const Step end = end_step(turn.state, turn.options);
-  return turn.state.completed == end &&
-         std::any_of(turn.state.checkpoints.begin(), turn.state.checkpoints.end(),
-                     [end](const CheckpointEntry& c) { return c.final && c.step == end; });
+  return turn.state.completed == end_step(turn.state, turn.options) && has_final_checkpoint(turn);
+}
+
+bool lacks_last_evaluation(const Turn& turn) {
+  const Step last = turn.state.completed;
+  return has_final_checkpoint(turn) && is_evaluated_after(last, turn.options) &&
+         !turn.state.evals.contains(last);
 }
 
 Reason finish_if_all_left(Turn& turn, Reason otherwise) {

@@ -40,6 +40,7 @@ size_t put_out(const State& state) {
 // A worker at an unfit place takes no part, or its agent does not start it.
 size_t unfit_here(const Turn& turn) {
   const State& state = turn.state;
+  if (state.unfit.empty()) return 0;  // thousands may be waiting
   const auto here = std::count_if(state.waiting.begin(), state.waiting.end(), [&](MemberId id) {
     return is_unfit(turn, state.members.at(id));
   });

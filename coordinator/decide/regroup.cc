@@ -119,6 +119,24 @@ bool may_come_back(const State& state) {
          });
 }
 
+// The agents keep more workers than are there or have ended for good: a `scale` has just started
+// processes of which nobody knows yet.
+bool are_some_started(const Turn& turn) {
+  const State& state = turn.state;
+  size_t kept = 0;
+  size_t known = empty_unfit(turn);
+  for (const auto& [connection, agent] : state.agents) {
+    const std::string& node = agent.node;
+    kept += agent.workers;
+    known += static_cast<size_t>(
+        std::count_if(state.given_up.begin(), state.given_up.end(),
+                      [&](const auto& place) { return place.first.node == node; }) +
+        std::count_if(state.by_process.begin(), state.by_process.end(),
+                      [&](const auto& process) { return process.first.first == node; }));
+  }
+  return kept > known;
+}
+
 std::string consequence_of(const Turn& turn, Reason reason) {
   const State& state = turn.state;
   switch (reason) {
@@ -204,13 +222,18 @@ Reason regroup(Turn& turn, const std::string& why, int code) {
 
 Reason total_loss(Turn& turn, const std::string& why, int code) {
   State& state = turn.state;
+  const size_t line_end = why.find('\n');
+  const std::string what = why.substr(0, line_end);
+  if (lacks_last_evaluation(turn)) {
+    return end_term(turn, what +
+                              ", and the last checkpoint is written, but only it has the last "
+                              "evaluation; the coordinator reads it there");
+  }
   if (is_done(turn)) {
     end_run(turn, 0, how_it_ended(turn, state.completed));
     return Reason::kEndedFinished;
   }
   if (const auto reason = judge_poison(turn, state.completed)) return *reason;
-  const size_t line_end = why.find('\n');
-  const std::string what = why.substr(0, line_end);
   const std::string words = line_end == std::string::npos ? "" : why.substr(line_end);
   const bool is_awaited = may_come_back(state);
   const bool is_proven =
@@ -224,7 +247,7 @@ Reason total_loss(Turn& turn, const std::string& why, int code) {
     state.lost_ms = turn.now_ms;
     return Reason::kAwaitsProof;
   }
-  const bool goes_on = comes_somebody || !is_proven || state.stop_ms;
+  const bool goes_on = comes_somebody || !is_proven || state.stop_ms || are_some_started(turn);
   if (goes_on || (!is_verdict(code) && call_others(turn))) {
     return end_term(turn, what + ", and nobody is left who holds the state; the run goes on from " +
                               "the newest checkpoint");

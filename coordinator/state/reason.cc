@@ -64,6 +64,8 @@ const char* reason_name(Reason reason) {
       return "checkpoint_failed";
     case Reason::kCheckpointVoid:
       return "checkpoint_void";
+    case Reason::kCheckpointLate:
+      return "checkpoint_late";
     case Reason::kCheckCounted:
       return "check_counted";
     case Reason::kChecked:

@@ -41,6 +41,7 @@ enum class Reason : uint8_t {
   kCheckpointAccepted,
   kCheckpointFailed,  // a periodic one; the older one stays
   kCheckpointVoid,    // acknowledged and not kept, because it is not in the lineage
+  kCheckpointLate,    // acknowledged and not kept, because later ones have taken its place
   kCheckCounted,      // other members have not reported yet
   kChecked,           // all members agree
   kExpelled,          // a place computed wrong, and its workers are gone

@@ -43,7 +43,8 @@ class OrderCheck final : public Check {
   // A worker that somebody else told to go says so to every coordinator by itself.
   void note(const State& state) {
     for (const auto& [id, member] : state.members)
-      if (member.is_draining && member.farewell == 0) leaving_.insert(member.pid);
+      if (member.is_draining && member.farewell == 0 && !ended_.contains(member.pid))
+        leaving_.insert(member.pid);
     drained_.clear();
     for (const auto& [node, workers] : state.workers_of_node)
       if (workers == 0 && state.emptied.count(node) == 0) drained_.insert(node);

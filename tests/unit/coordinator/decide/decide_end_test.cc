@@ -1,5 +1,5 @@
 // Checkpoints as the state sees them, and how long the end of a run may take.
-#include "tests/unit/coordinator/world.h"
+#include "tests/unit/coordinator/decide/recovery.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -244,10 +244,33 @@ TEST(Decide, ASilentWorkerBeforeTrainingBeginsIsWaitedForAlthoughAnotherDiedInIt
   EXPECT_TRUE(w.ends.empty());
 }
 
+// What a run that goes back to it needs may be deleted.
+TEST(Decide, ACheckpointThatIsReportedAfterLaterOnesHaveTakenItsPlaceNeverCounts) {
+  World w(small_options(3, 100));
+  train_three(w, 5);
+  w.kill(3);
+  w.promise_at(1, 5);
+  w.promise_at(2, 5);
+  for (const ConnectionId c : {1u, 2u}) w.report(c, 2, 5, 12);
+  EXPECT_EQ(w.checkpoint(1, 8), Reason::kCheckpointAccepted);
+  EXPECT_EQ(w.checkpoint(1, 4, false, "", 1), Reason::kCheckpointAccepted);  // one of two
+  EXPECT_EQ(w.checkpoint(1, 10), Reason::kCheckpointAccepted);
+  EXPECT_EQ(w.checkpoint(1, 5, false, "", 1), Reason::kCheckpointLate);
+  EXPECT_EQ(w.sent(1).back().checkpoint_ack().name(), "step-0000000005-g1-m1");
+  EXPECT_EQ(w.state.checkpoints.size(), 2u);
+  EXPECT_EQ(w.checkpoint(1, 12), Reason::kCheckpointAccepted);
+  const auto dropped = w.sent(1).back().checkpoint_ack().drop();
+  EXPECT_NE(std::find(dropped.begin(), dropped.end(), "step-0000000005-g1-m1"), dropped.end());
+}
+
 TEST(Decide, AOnlyWorkerThatDiesAfterTheLastCheckpointHasFinishedTheRun) {
   World w(small_options(1));
   w.train();
-  w.report(1, 1, 0, 4);
+  wire::Envelope e = w.records(1, 1, 0, 4);
+  wire::EvalReport& eval = *e.mutable_step_records()->add_evals();
+  eval.set_step(4);
+  eval.set_samples(10);
+  EXPECT_EQ(w.say(1, e), Reason::kRecordsAccepted);
   w.checkpoint(1, 4, true);
   EXPECT_EQ(w.kill(1), Reason::kEndedFinished);
   EXPECT_EQ(w.ends[0].exit_code, 0);

@@ -57,6 +57,19 @@ TEST(Scale, AScaleDoesNotEmptyTheNodeOfTheOnlyWorkerThatLives) {
   EXPECT_EQ(w.sent(World::kAgent).back().set_workers().workers(), 0u);
 }
 
+// Nobody has told the coordinator of the processes that the order has started.
+TEST(Scale, ADeathOfTheLastWorkerWaitsForThoseThatAScaleHasJustStarted) {
+  for (const uint32_t wanted : {3u, 1u}) {
+    World w(small_options(1, 100));
+    w.train();
+    w.hello(World::kAgent, {1000});
+    w.report(1, 1, 0, 5);
+    EXPECT_EQ(w.scale(wanted), Reason::kCommandDone);
+    EXPECT_EQ(w.exit(World::kAgent, 1000, -1, 9),
+              wanted == 3 ? Reason::kEndedTerm : Reason::kEndedDeath);
+  }
+}
+
 TEST(Scale, AScaleTakesThePlaceOfAnExpelledWorkerFirst) {
   World w = two_nodes_with_an_empty_place("o");
   w.state.checks.expelled.insert(Place{"n", 0});

@@ -30,6 +30,12 @@ struct EvaluatedWorld : World {
     }
     done_ = step;
   }
+  // Without the evaluation.
+  void train_on(Step step) {
+    for (const ConnectionId c : {1u, 2u})
+      EXPECT_EQ(report(c, ++batch_[c], done_, step), Reason::kRecordsAccepted);
+    done_ = step;
+  }
   std::vector<Step> kept() const {
     std::vector<Step> steps;
     for (const CheckpointEntry& entry : state.checkpoints) steps.push_back(entry.step);
@@ -144,6 +150,25 @@ TEST(Evaluations, OneMayLeaveBeforeTheOthersHaveReportedWhatEndsTheRun) {
   EXPECT_EQ(w.leave(1, wire::Leave::FINISHED, 10), Reason::kLeft);
   EXPECT_EQ(w.say(2, others), Reason::kRecordsAccepted);
   EXPECT_EQ(w.leave(2, wire::Leave::FINISHED, 10), Reason::kEndedFinished);
+}
+
+// The reports of checkpoints overtake those of evaluations, and then everybody dies.
+TEST(Evaluations, WhatOnlyTheLastCheckpointHasIsReadBeforeTheRunEnds) {
+  for (const uint32_t patience : {0u, 1u}) {
+    const Step last = patience > 0 ? 10 : 20;
+    EvaluatedWorld w(options_with("accuracy", patience, 20));
+    w.evaluate(5, 4);
+    if (last == 20) {
+      w.evaluate(10, 5);
+      w.evaluate(15, 6);
+    }
+    w.train_on(last);
+    EXPECT_EQ(w.checkpoint(1, last, /*final=*/true), Reason::kCheckpointAccepted);
+    w.kill(2);
+    EXPECT_EQ(w.kill(1), Reason::kEndedTerm);
+    EXPECT_TRUE(w.ends.empty());
+    EXPECT_THAT(w.state.message, HasSubstr("the last evaluation"));
+  }
 }
 
 TEST(Evaluations, WhoFinishesWhereNothingEndsTheRunHasFailed) {
