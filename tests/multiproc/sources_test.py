@@ -82,7 +82,9 @@ class SourcesTest(LockstepTest):
     def far_job(self, url, name="job.yaml", **cache):
         return self.job(url, name=name, model={"name": "cnn"}, train=TRAIN, data={
             "train": {"path": str(url)}, "transforms": TRANSFORMS, "threads": 2,
-            "cache_dir": str(self.cache), "cache": {"chunk_kb": 64, **cache}})
+            "cache_dir": str(self.cache),
+            # With a limit, a disk that is nearly full keeps chunks, too.
+            "cache": {"chunk_kb": 64, "limit_gb": 1, **cache}})
 
 
 @unittest.skipUnless(shutil.which("cjpeg"), "cjpeg is not installed (Debian: libjpeg-turbo-progs)")
@@ -171,7 +173,8 @@ class Http(SourcesTest):
         self.shards(self.far)
         with RangeServer(self.far) as server:
             server.write_manifest()
-            first = self.prints(server.url)
+            job = self.far_job(server.url)
+            first = self.finish(job, "--workers", 1, name="first", env=self.env)
             chunks = [p for p in (self.cache / "objects").rglob("*")
                       if p.is_file() and p.stat().st_size > 1000]
             self.assertTrue(chunks)
@@ -179,7 +182,8 @@ class Http(SourcesTest):
                 chunk.write_bytes(bytes(chunk.stat().st_size))
             for index in self.cache.glob("*.index"):
                 index.unlink()
-            self.assertEqual(self.prints(server.url), first)
+            again = self.finish(job, "--workers", 1, name="again", env=self.env)
+            self.assert_same_result(again, first)
 
     def test_names_that_lead_elsewhere_are_refused(self):
         self.far.mkdir()
@@ -264,7 +268,8 @@ class Disturbed(SourcesTest):
             self.assertLess(server.bytes - fetched, 64 * 1024, "what was kept is whole")
 
     def cache_notes(self, run):
-        return [told(line) for line in events(run, "cache_far_away", "worker-*")]
+        return [told(line) for event in ("cache_far_away", "cache_keeps_nothing")
+                for line in events(run, event, "worker-*")]
 
     def test_a_cache_that_is_far_away_itself_is_noted_once_and_works(self):
         if why := doctor_world.why_no_fuse():
@@ -307,6 +312,9 @@ class Disturbed(SourcesTest):
             kept = sum(path.stat().st_size for path in (self.cache / "objects").rglob("*")
                        if path.is_file())
             self.assertLess(kept, 128 * 1024)
+            said, = self.cache_notes(run)
+            self.assertEqual(lacking(said, names=[self.cache], says=["anew"],
+                                     advises=["data.cache_dir"]), [], said)
 
 
 @unittest.skipUnless(shutil.which("cjpeg"), "cjpeg is not installed (Debian: libjpeg-turbo-progs)")

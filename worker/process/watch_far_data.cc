@@ -16,12 +16,16 @@ void watch_far_data(const data::Dataset& train, const data::Dataset* evaluation,
       for (const auto& each : data->far()) sources.insert(each.get());
   if (sources.empty()) return;
   // Once for each machine: machines may have different disks at the same place.
-  if (host.options.local_rank == 0 && data::is_on_remote_file_system(cache))
-    host.logger.warn("cache_far_away",
-                     "data.cache_dir is " + cache +
-                         ", on a network file system, but it caches remote data; name a directory "
-                         "on a local disk",
-                     {{"path", cache}});
+  if (host.options.local_rank == 0) {
+    if (data::is_on_remote_file_system(cache))
+      host.logger.warn("cache_far_away",
+                       "data.cache_dir is " + cache +
+                           ", on a network file system, but it caches remote data; name a "
+                           "directory on a local disk",
+                       {{"path", cache}});
+    const std::string why = (*sources.begin())->why_disk_keeps_nothing();  // it is one cache
+    if (!why.empty()) host.logger.warn("cache_keeps_nothing", why, {{"path", cache}});
+  }
   host.metrics.far_data().watch([sources] {
     FarDataCounts sum;
     for (const source::RemoteFiles* each : sources) {

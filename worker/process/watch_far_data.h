@@ -1,4 +1,5 @@
-// Shows remote data in the worker's metrics, and warns of a cache that is remote itself.
+// Shows remote data in the worker's metrics, and warns of a cache that is remote itself, or
+// whose disk is full.
 #pragma once
 
 #include <string>

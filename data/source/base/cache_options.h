@@ -18,6 +18,7 @@ struct CacheOptions {
   CachePolicy policy = CachePolicy::kPin;
   uint64_t limit_bytes = 0;      // of all runs with this cache directory; 0: no limit but the disk
   double keep_free_share = 0.1;  // of the disk: below it nothing more is kept
+  uint64_t keep_free_bytes = kGib;  // instead, where this is less and there is a limit
   uint64_t memory_bytes = 256 * kMib;
   uint64_t chunk_bytes = 4 * kMib;
   uint32_t requests = 8;  // at once

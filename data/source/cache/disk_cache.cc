@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -86,6 +88,23 @@ std::vector<Kept> chunks_in(const std::string& directory) {
   return found;
 }
 
+struct DiskRoom {
+  uint64_t total;
+  uint64_t free;
+};
+
+std::optional<DiskRoom> disk_room(const std::string& directory) {
+  struct statvfs disk {};
+  if (::statvfs(directory.c_str(), &disk) != 0) return std::nullopt;
+  return DiskRoom{uint64_t{disk.f_blocks} * disk.f_frsize, uint64_t{disk.f_bavail} * disk.f_frsize};
+}
+
+std::string gb_text(uint64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f GB", static_cast<double>(bytes) / 1e9);
+  return text;
+}
+
 }  // namespace
 
 DiskCache::DiskCache(std::string directory, const CacheOptions& options)
@@ -149,12 +168,36 @@ bool DiskCache::has(const std::string& id) const {
   return is_usable_ && ::access(path_of(id).c_str(), R_OK) == 0;
 }
 
+// Whoever sets a limit has said how much of the disk is the cache's. What else is written there,
+// such as a journal, still needs some of it.
+uint64_t DiskCache::to_keep_free(uint64_t disk_bytes) const {
+  const auto share =
+      static_cast<uint64_t>(options_.keep_free_share * static_cast<double>(disk_bytes));
+  return options_.limit_bytes == 0 ? share : std::min(share, options_.keep_free_bytes);
+}
+
 bool DiskCache::has_disk_room(uint64_t bytes) const {
-  struct statvfs disk {};
-  if (::statvfs(directory_.c_str(), &disk) != 0) return false;
-  const auto total = static_cast<double>(disk.f_blocks) * static_cast<double>(disk.f_frsize);
-  const auto free = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
-  return free - static_cast<double>(bytes) >= options_.keep_free_share * total;
+  const auto disk = disk_room(directory_);
+  return disk && disk->free >= bytes && disk->free - bytes >= to_keep_free(disk->total);
+}
+
+std::string DiskCache::why_disk_keeps_nothing() const {
+  if (!is_usable_)
+    return "Lockstep cannot make the directory " + directory_ +
+           ", so all remote data are fetched anew in each epoch; set data.cache_dir to a directory "
+           "on a local disk that the workers may write";
+  const uint64_t chunk = chunk_file_bytes(options_.chunk_bytes);
+  const auto disk = disk_room(directory_);
+  if (!disk || has_disk_room(chunk)) return "";
+  std::string text = "the disk of " + directory_ + " has only " + gb_text(disk->free) +
+                     " free of " + gb_text(disk->total) +
+                     ", so the cache keeps nothing more there, and what " +
+                     "it does not have is fetched anew in each epoch; make room, or set "
+                     "data.cache_dir to another disk";
+  if (options_.limit_bytes == 0)
+    text += ". Without data.cache.limit_gb a tenth of the disk is left free; with it, at most " +
+            gb_text(options_.keep_free_bytes);
+  return text;
 }
 
 bool DiskCache::has_room(uint64_t bytes) const {

@@ -36,6 +36,10 @@ class DiskCache {
   bool read(const std::string& id, uint64_t offset, uint64_t bytes, uint8_t* out);
   bool has(const std::string& id) const;
 
+  // What to tell a user at whose disk nothing more is kept now, whatever the limit says, and what
+  // to do; empty: chunks are kept.
+  std::string why_disk_keeps_nothing() const;
+
   // Whether a chunk of so many bytes would be kept now.
   bool has_room(uint64_t bytes) const;
   bool store(const std::string& id, std::span<const uint8_t> content);
@@ -58,6 +62,7 @@ class DiskCache {
 
  private:
   std::string path_of(const std::string& id) const;
+  uint64_t to_keep_free(uint64_t disk_bytes) const;
   bool has_disk_room(uint64_t bytes) const;
   bool reserve(uint64_t bytes);
   bool write(const std::string& id, std::span<const uint8_t> content);

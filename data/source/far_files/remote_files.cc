@@ -102,6 +102,10 @@ const std::string& RemoteFiles::path() const {
   return impl_->path;
 }
 
+std::string RemoteFiles::why_disk_keeps_nothing() const {
+  return impl_->disk.why_disk_keeps_nothing();
+}
+
 const std::string& RemoteFiles::place() const {
   return impl_->store->place();
 }

@@ -62,6 +62,7 @@ class RemoteFiles {
   uint64_t ahead_bytes() const;
 
   SourceCounts counts() const;
+  std::string why_disk_keeps_nothing() const;  // as DiskCache's
 
  private:
   struct Impl;

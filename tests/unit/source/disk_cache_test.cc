@@ -175,6 +175,7 @@ TEST_F(ChunksOnDisk, ADirectoryThatCannotBeMadeKeepsNothing) {
   std::ofstream(dir_.path("file")) << "x";
   DiskCache cache(dir_.path("file") + "/c", options());
   EXPECT_FALSE(cache.has_room(1));
+  EXPECT_NE(cache.why_disk_keeps_nothing().find("cannot make"), std::string::npos);
   EXPECT_FALSE(store(cache, 1));
   EXPECT_FALSE(holds(cache, 1));
   EXPECT_NE(cache.lock(id_of(1)), nullptr);
@@ -185,6 +186,21 @@ TEST_F(ChunksOnDisk, SomeOfTheDiskIsLeftFree) {
   all.keep_free_share = 1;
   DiskCache cache(dir_.path("c"), all);
   EXPECT_FALSE(store(cache, 1));
+  EXPECT_NE(cache.why_disk_keeps_nothing().find("data.cache.limit_gb"), std::string::npos);
+}
+
+TEST_F(ChunksOnDisk, WithALimitLessOfTheDiskIsLeftFree) {
+  CacheOptions limited = options(1'000'000);
+  limited.keep_free_share = 1;
+  limited.keep_free_bytes = 0;
+  DiskCache cache(dir_.path("c"), limited);
+  EXPECT_EQ(cache.why_disk_keeps_nothing(), "");
+  EXPECT_TRUE(store(cache, 1));
+  EXPECT_TRUE(holds(cache, 1));
+  limited.keep_free_bytes = uint64_t{1} << 62;  // more than the disk has
+  DiskCache careful(dir_.path("c"), limited);
+  EXPECT_FALSE(store(careful, 2));
+  EXPECT_NE(careful.why_disk_keeps_nothing(), "");
 }
 
 }  // namespace
