@@ -281,6 +281,7 @@ struct Agent::Impl {
         AgentTarget{run, options.node, options.run_dir, options.nvml_library}, build_info());
     const auto expose = [this] {
       metrics->workers(workers.living().size(), deaths);
+      if (gpus != nullptr) metrics->verdicts(gpus->verdicts());
       if (options.tls) metrics->tls().expires_in(options.tls->expiry_seconds());
       std::string text = metrics->expose_text();
       tell_of_nvml();

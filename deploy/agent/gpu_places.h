@@ -38,6 +38,7 @@ class GpuPlaces {
   // Tells what the looks so far say about places that are new, or gone.
   void tell();
   void repeat() const;
+  std::map<std::string, Fitness> verdicts() const { return watch_.verdicts(); }
 
  private:
   void on_news(const GpuNews& news);

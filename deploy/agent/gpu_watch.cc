@@ -41,7 +41,15 @@ void GpuWatch::look(const std::vector<WorkerSlots::GpuPlace>& places, int64_t wa
     if (uuid.empty()) continue;
     GpuHistory& history = histories_[uuid];
     history = judge(std::move(history), {sample, strangers_of(sample, places)});
+    of_nvml_[sample.uuid] = uuid;
   }
+}
+
+std::map<std::string, Fitness> GpuWatch::verdicts() const {
+  std::map<std::string, Fitness> all;
+  for (const auto& [nvml_uuid, uuid] : of_nvml_)
+    all[nvml_uuid] = histories_.at(uuid).verdict.fitness;
+  return all;
 }
 
 // If a worker of ours is on the GPU and not in the list, the list has pids of another namespace, or

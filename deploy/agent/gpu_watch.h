@@ -48,6 +48,9 @@ class GpuWatch {
 
   GpuVerdict verdict_of(const WorkerSlots::GpuPlace& place) const;
 
+  // Of each GPU of this machine that a look has seen, by NVML's UUID.
+  std::map<std::string, Fitness> verdicts() const;
+
   Status status() const { return sampler_.status(); }  // why there is no NVML
 
  private:
@@ -59,7 +62,8 @@ class GpuWatch {
   const GpuOfNumber gpu_of_number_;
   const bool is_alone_;
   mutable std::map<uint32_t, std::string> of_number_;
-  std::map<std::string, GpuHistory> histories_;  // by UUID
+  std::map<std::string, GpuHistory> histories_;  // by UUID, 32 hex digits
+  std::map<std::string, std::string> of_nvml_;   // UUID by NVML's text for it
   std::map<uint32_t, GpuNews> told_;             // by place: those that are not ok
 };
 

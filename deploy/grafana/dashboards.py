@@ -217,6 +217,11 @@ def gpus(node):
               (of("lockstep_gpu_temperature_celsius", node), gpu)),
         chart("GPUs, throttled", "Reasons that lower the GPUs' clocks: 1 for each.",
               "none", (of("lockstep_gpu_throttled", node), gpu + " {{reason}}"), high=1),
+        chart("GPUs, verdict",
+              "What the agent finds of its GPUs, where cluster.gpu_health is not off: 1 for "
+              "watch or leave.", "none",
+              (of("lockstep_gpu_verdict", node + ', verdict!="ok"'),
+               gpu + " {{verdict}}"), high=1, limits=bad_above(1, 2), span=12),
         chart("GPUs, errors",
               "In the last hour: uncorrected memory errors, and errors that the driver "
               "reported (XID); 1 for a lost GPU.", "none",

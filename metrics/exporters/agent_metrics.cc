@@ -3,6 +3,8 @@
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
 
+#include <utility>
+
 #include "metrics/exporters/build_labels.h"
 
 namespace lockstep {
@@ -24,6 +26,11 @@ void AgentMetrics::workers(uint64_t living, uint64_t deaths) {
   std::lock_guard lock(scrape_);
   living_.Set(static_cast<double>(living));
   raise_to(deaths_, static_cast<double>(deaths));
+}
+
+void AgentMetrics::verdicts(std::map<std::string, Fitness> of_gpus) {
+  std::lock_guard lock(scrape_);
+  gpus_.judge(std::move(of_gpus));
 }
 
 std::string AgentMetrics::expose_text() {

@@ -6,6 +6,7 @@
 // Invariant: the labels run and node are on every series and never change.
 #pragma once
 
+#include <map>
 #include <mutex>
 #include <string>
 
@@ -31,6 +32,9 @@ class AgentMetrics {
 
   // Call before writing the exposition: the number of workers that run here, and of deaths so far.
   void workers(uint64_t living, uint64_t deaths);
+
+  // The verdicts on this machine's GPUs, as GpuProbe::judge().
+  void verdicts(std::map<std::string, Fitness> of_gpus);
 
   TlsProbe& tls() { return tls_; }
   const GpuProbe& gpus() const { return gpus_; }

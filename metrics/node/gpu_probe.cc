@@ -46,6 +46,8 @@ constexpr std::array kThrottleRows = {
     ThrottleRow{"power_brake", nvml::kHwPowerBrake},
 };
 
+constexpr std::array kVerdicts = {Fitness::kOk, Fitness::kWatch, Fitness::kLeave};
+
 }  // namespace
 
 // One GPU's series.
@@ -58,6 +60,15 @@ class GpuProbe::Gpu {
       throttled_.emplace_back(families, "lockstep_gpu_throttled",
                               "1: the GPU's clocks are lowered for this reason.",
                               with("reason", row.reason));
+    for (const Fitness verdict : kVerdicts)
+      verdicts_.emplace_back(families, "lockstep_gpu_verdict",
+                             "1: the agent's verdict on the GPU; absent: nobody looks.",
+                             with("verdict", fitness_name(verdict)));
+  }
+
+  void show(std::optional<Fitness> verdict) {
+    for (size_t i = 0; i < kVerdicts.size(); ++i)
+      verdicts_[i].set(verdict ? std::optional<double>(*verdict == kVerdicts[i]) : std::nullopt);
   }
 
   void show(const GpuSample& sample) {
@@ -108,6 +119,7 @@ class GpuProbe::Gpu {
   const MetricLabels labels_;
   std::vector<OptionalGauge> values_;     // as in kValueRows
   std::vector<OptionalGauge> throttled_;  // as in kThrottleRows
+  std::vector<OptionalGauge> verdicts_;   // as in kVerdicts
 };
 
 GpuProbe::GpuProbe(Families& families, const std::string& nvml_library)
@@ -126,7 +138,11 @@ void GpuProbe::refresh() {
   for (size_t i = gpus_.size(); i < samples.gpus.size(); ++i)
     gpus_.push_back(std::make_unique<Gpu>(
         families_, MetricLabels{{"gpu", std::to_string(i)}, {"uuid", samples.gpus[i].uuid}}));
-  for (size_t i = 0; i < samples.gpus.size(); ++i) gpus_[i]->show(samples.gpus[i]);
+  for (size_t i = 0; i < samples.gpus.size(); ++i) {
+    gpus_[i]->show(samples.gpus[i]);
+    const auto verdict = verdicts_.find(samples.gpus[i].uuid);
+    gpus_[i]->show(verdict == verdicts_.end() ? std::nullopt : std::optional(verdict->second));
+  }
 }
 
 }  // namespace lockstep

@@ -1,14 +1,17 @@
 // Shows all of this machine's GPUs that NVML sees, whatever CUDA_VISIBLE_DEVICES says. The labels
 // of a GPU are its index in NVML and its UUID. Values that a GPU does not report are absent.
 //
-// Thread-safety: refresh() by one thread at a time.
+// Thread-safety: judge() and refresh() by one thread at a time.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "metrics/base/families.h"
+#include "metrics/node/gpu_health.h"
 #include "metrics/node/gpu_sampler.h"
 
 namespace lockstep {
@@ -17,6 +20,10 @@ class GpuProbe {
  public:
   GpuProbe(Families& families, const std::string& nvml_library);
   ~GpuProbe();
+
+  // What somebody who looks (gpu_health.h) has found of the GPUs, by NVML's UUID. A GPU that it
+  // does not name has no verdict.
+  void judge(std::map<std::string, Fitness> verdicts) { verdicts_ = std::move(verdicts); }
 
   void refresh();  // call before writing the exposition
 
@@ -31,6 +38,7 @@ class GpuProbe {
   prometheus::Gauge& available_;
   OptionalGauge age_;
   std::vector<std::unique_ptr<Gpu>> gpus_;
+  std::map<std::string, Fitness> verdicts_;
 };
 
 }  // namespace lockstep

@@ -12,6 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Pair;
 
 constexpr char kWatchedGpus[] = "devices 2\nwhole_uuids 1\n";
 constexpr char kSecondFailed[] = "remap_failed.1 1\n";
@@ -73,6 +74,16 @@ TEST_F(GpuWatchTest, ADriverThatHangsChangesNothing) {
   for (uint32_t i = 0; i < 2 * limits::kGpuCleanLooks; ++i) watch_.look(places_, 1);
   EXPECT_THAT(fitness(), ElementsAre(Fitness::kOk, Fitness::kLeave));
   gpus_.say(kWatchedGpus);
+}
+
+// As the metrics of GPUs name them; also of a GPU that no place has.
+TEST_F(GpuWatchTest, VerdictsAreByNvmlsUuidAndThereAfterTheFirstLook) {
+  EXPECT_THAT(watch_.verdicts(), IsEmpty());
+  places_.pop_back();
+  look(kSecondFailed);
+  EXPECT_THAT(watch_.verdicts(),
+              ElementsAre(Pair("GPU-00000000-0000-0000-0000-000000000000", Fitness::kOk),
+                          Pair("GPU-00000000-0000-0000-0000-000000000001", Fitness::kLeave)));
 }
 
 TEST_F(GpuWatchTest, NewsAreToldOnceAndAPlaceThatIsGoneIsOk) {

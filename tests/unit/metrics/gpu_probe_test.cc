@@ -105,6 +105,27 @@ TEST_F(GpuProbeTest, ValuesChangeAndEachGpuHasItsOwn) {
   EXPECT_EQ(of(0, "power_watts"), 800) << "more than its limit is shown as it is";
 }
 
+TEST_F(GpuProbeTest, OneVerdictOfAGpuIsOneAndNoneIsThereWhereNobodyLooks) {
+  starts_with(kBusyGpus);
+  const auto verdict = [this](int gpu, const std::string& which) {
+    const std::string number = std::to_string(gpu);
+    return value("lockstep_gpu_verdict",
+                 "{gpu=\"" + number + "\",uuid=\"GPU-" + number + "\",verdict=\"" + which + "\"}");
+  };
+  EXPECT_EQ(verdict(0, "ok"), std::nullopt);
+  for (const Fitness fitness : {Fitness::kOk, Fitness::kWatch, Fitness::kLeave}) {
+    probe_->judge({{"GPU-1", fitness}, {"GPU-of-another-machine", Fitness::kLeave}});
+    look();
+    for (const char* which : {"ok", "watch", "leave"}) {
+      EXPECT_EQ(verdict(1, which), which == std::string(fitness_name(fitness)) ? 1 : 0) << which;
+      EXPECT_EQ(verdict(0, which), std::nullopt);
+    }
+  }
+  probe_->judge({});
+  look();
+  EXPECT_EQ(verdict(1, "leave"), std::nullopt);
+}
+
 TEST_F(GpuProbeTest, EveryReasonToThrottleIsOneOrZero) {
   starts_with("devices 1\nthrottle 72\n");  // hardware, and of it thermal
   EXPECT_EQ(throttled("hardware"), 1);

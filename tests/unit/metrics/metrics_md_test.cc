@@ -80,6 +80,7 @@ std::map<std::string, Row> exported() {
   AgentMetrics agent({.run = "r1", .node = "n1", .run_dir = "/", .nvml_library = FAKE_NVML_LIBRARY},
                      build_info());
   agent.workers(2, 1);
+  agent.verdicts({{"GPU-0", Fitness::kOk}});
   agent.tls().expires_in(3'600);
 
   std::map<std::string, Row> rows;
