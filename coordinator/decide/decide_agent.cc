@@ -123,7 +123,7 @@ Reason exit_of_stranger(Turn& turn, const KnownAgent& agent, const wire::WorkerE
   }
   tell_exit(turn, message, what);
   if (state.lost_ms) return total_loss(turn, "all workers died", 70);
-  if (is_verdict(message.exit_code()) && comes_nobody(state)) {
+  if (is_verdict(message.exit_code()) && comes_nobody(state) && !call_unfit(turn)) {
     end_run(turn, message.exit_code(),
             whole + (never_was ? "; " : "\n") + "nobody else is left; " + what_remains(turn));
     return Reason::kEndedDeath;

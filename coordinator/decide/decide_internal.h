@@ -330,6 +330,9 @@ bool is_unfit(const Turn& turn, const Member& member);
 size_t least_workers(const Turn& turn);
 // Unfit places where no worker is and none comes.
 size_t empty_unfit(const Turn& turn);
+// Asks agents to start workers at unfit places that they keep empty, as many as cluster.min_workers
+// lacks. False: there is no such place, or nobody is lacking.
+bool call_unfit(Turn& turn);
 // ". GPUs that are not fit: local rank 1 of node a (REASON)"; empty: none is.
 std::string what_is_unfit(const State& state);
 // Says goodbye to those that wait at unfit places while enough others take part.

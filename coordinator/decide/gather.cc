@@ -230,8 +230,8 @@ std::optional<Reason> judge_gathering(Turn& turn) {
   }
   const bool have_given_up = has_everybody_given_up(turn);
   const bool are_gone = is_deserted(turn);
-  const bool has_others =
-      (have_given_up || are_gone) && !has_verdict(turn.state) && call_others(turn);
+  const bool has_others = (have_given_up || are_gone) &&
+                          (call_unfit(turn) || (!has_verdict(turn.state) && call_others(turn)));
   if (have_given_up && !has_others) return nobody_comes(turn);
   if (are_gone && !has_others && are_all_drained(turn.state)) return stop_drained(turn, "");
   const int64_t waited_ms = turn.now_ms - turn.state.started_ms;

@@ -248,7 +248,7 @@ Reason total_loss(Turn& turn, const std::string& why, int code) {
     return Reason::kAwaitsProof;
   }
   const bool goes_on = comes_somebody || !is_proven || state.stop_ms || are_some_started(turn);
-  if (goes_on || (!is_verdict(code) && call_others(turn))) {
+  if (goes_on || call_unfit(turn) || (!is_verdict(code) && call_others(turn))) {
     return end_term(turn, what + ", and nobody is left who holds the state; the run goes on from " +
                               "the newest checkpoint");
   }

@@ -11,8 +11,10 @@
 // INVARIANTS
 //  N1 A planned change lists a member at an unfit place only if fewer than cluster.min_workers
 //     would take part without it, or if it is needed to hand the state over.
-//  N2 A notice stops no run: it takes no worker that cluster.min_workers needs. Only a first start
-//     ends, if so few places are fit that it could not begin.
+//  N2 A notice stops no run: it takes no worker that cluster.min_workers needs, and where fewer are
+//     left after a death that nobody makes good, the agents are asked to start workers at unfit
+//     places all the same. Only a first start ends, if so few places are fit that it could not
+//     begin.
 //  N3 The agent is the witness. The journal has events about it, and a new term knows no unfit
 //     place before the agents have repeated their notices: they may have ended, or the GPUs may
 //     have been mended meanwhile. Until then a member at such a place takes part, which does no
@@ -65,6 +67,29 @@ bool has_worker(const State& state, const Place& place) {
 }
 
 std::string consequence_of(const Turn& turn, const Place& place) {
+// Nobody computes there, nobody comes, and its agent has not given it up either.
+bool is_held(const Turn& turn, const Place& place) {
+  const State& state = turn.state;
+  return is_unfit_place(turn, place) && !has_worker(state, place) &&
+         !state.replacements.contains(place) && !state.given_up.contains(place) &&
+         !keeps_none(state, place.node);
+}
+
+// Who takes part or may come, at any place.
+size_t expected_members(const Turn& turn) {
+  const State& state = turn.state;
+  size_t count = state.replacements.size();
+  for (const auto& [connection, agent] : state.agents)
+    count += static_cast<size_t>(
+        std::count_if(agent.awaited.begin(), agent.awaited.end(),
+                      [&living = agent.living](uint32_t pid) { return living.contains(pid); }));
+  for (const auto& [process, id] : state.by_process) {
+    const Member& member = state.members.at(id);
+    count += is_alive(member) && !member.is_draining && !is_expelled(state, member) ? 1 : 0;
+  }
+  return count;
+}
+
   if (!acts(turn)) return "cluster.gpu_health is tell, so the run goes on with it";
   if (!has_worker(turn.state, place)) return "no worker starts there until it is fit again";
   if (fit_members(turn) < least_workers(turn))
@@ -147,6 +172,34 @@ size_t empty_unfit(const Turn& turn) {
 
 std::string what_is_unfit(const State& state) {
   std::string names;
+bool call_unfit(Turn& turn) {
+  State& state = turn.state;
+  size_t here = expected_members(turn);
+  std::string names;
+  for (const auto& [connection, agent] : state.agents) {
+    wire::Envelope envelope;
+    wire::SetWorkers& order = *envelope.mutable_set_workers();
+    order.set_workers(agent.workers);
+    for (const auto& [place, unfit] : state.unfit) {
+      const bool is_its = place.node == agent.node && unfit.agent == agent.pid;
+      if (here >= least_workers(turn) || !is_its || !is_held(turn, place)) continue;
+      ++here;
+      order.add_unfit_local_ranks(place.local_rank);
+      names += (names.empty() ? "" : ", ") + place_name(place) + " (" + unfit.reason + ")";
+    }
+    for (const uint32_t local_rank : order.unfit_local_ranks())
+      state.replacements.insert({agent.node, local_rank});
+    if (order.unfit_local_ranks_size() > 0) turn.send(connection, std::move(envelope));
+  }
+  if (names.empty()) return false;
+  turn.note(
+      LogLine::Level::kWarn, "unfit_called",
+      "workers start on GPUs that are not fit, because fewer than cluster.min_workers are left "
+      "without them: " +
+          names);
+  return true;
+}
+
   for (const auto& [place, unfit] : state.unfit)
     if (unfit.is_current)
       names += (names.empty() ? "" : ", ") + place_name(place) + " (" + unfit.reason + ")";

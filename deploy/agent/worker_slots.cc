@@ -191,6 +191,17 @@ bool WorkerSlots::set_fit(uint32_t place) {
   return true;
 }
 
+std::optional<uint32_t> WorkerSlots::release_unfit(uint32_t local_rank) {
+  for (uint32_t place = 0; place < slots_.size(); ++place) {
+    Slot& slot = slots_[place];
+    if (this->local_rank(place) != local_rank || !slot.is_held) continue;
+    slot.is_held = false;
+    slot.waits = true;
+    return place;
+  }
+  return std::nullopt;
+}
+
 std::vector<WorkerSlots::Living> WorkerSlots::living() const {
   std::vector<Living> found;
   for (const Slot& slot : slots_)

@@ -9,8 +9,9 @@
 // GPU, or none: numbers move when a GPU falls off the bus.
 //
 // A place whose GPU is unfit (set_unfit) and whose worker leaves is held: it stays empty, and
-// counts as one of the wanted, until its GPU is fit again or fewer are wanted. A crash there ends
-// in a restart as anywhere: the coordinator knows whether it needs the worker.
+// counts as one of the wanted, until its GPU is fit again, fewer are wanted, or the coordinator
+// needs a worker there all the same (release_unfit). A crash there ends in a restart as anywhere:
+// the coordinator knows whether it needs the worker.
 //
 // Invariants
 //   1. A place has at most one living process, and its output always goes to the same file.
@@ -96,6 +97,9 @@ class WorkerSlots {
   void set_unfit(uint32_t place);
   // True if the place was held: start() must follow.
   bool set_fit(uint32_t place);
+  // The held place of this local rank, which is held no more, although its GPU is still unfit:
+  // start() must follow. None: no such place is held.
+  std::optional<uint32_t> release_unfit(uint32_t local_rank);
   // Holds a place of set_wanted() that is unfit. False if it is fit: start() must follow.
   bool hold_if_unfit(uint32_t place);
 

@@ -199,8 +199,10 @@ void SimAgent::hello() {
 void SimAgent::on_message(const wire::Envelope& envelope) {
   if (envelope.has_goodbye()) return on_goodbye();
   if (envelope.has_kill_worker()) return kill_worker(envelope.kill_worker().pid());
-  if (envelope.has_set_workers() && !has_goodbye_ && !is_stopping_)
-    set_wanted(envelope.set_workers().workers());
+  if (!envelope.has_set_workers() || has_goodbye_ || is_stopping_) return;
+  set_wanted(envelope.set_workers().workers());
+  for (const uint32_t local_rank : envelope.set_workers().unfit_local_ranks())
+    if (std::exchange(places_[local_rank].is_held, false)) start_worker(local_rank);
 }
 
 // Only a child of its own that lives: the number may be another process by now.

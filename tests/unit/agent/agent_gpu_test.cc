@@ -36,6 +36,13 @@ class AgentGpuTest : public AgentTest {
     ASSERT_TRUE(replace_file(directory_ + "/leave." + std::to_string(local_rank), "").is_ok());
   }
 
+  void call_unfit(uint32_t workers, uint32_t local_rank) {
+    wire::Envelope envelope;
+    envelope.mutable_set_workers()->set_workers(workers);
+    envelope.mutable_set_workers()->add_unfit_local_ranks(local_rank);
+    server_->send(peer_, envelope);
+  }
+
   wire::NodeNotice next_notice() {
     wire::Envelope envelope = next();
     while (!envelope.has_node_notice()) envelope = next();
@@ -109,6 +116,39 @@ TEST_F(AgentGpuTest, AWorkerThatLeavesWhenItsGpuIsFitAgainIsFollowedAtOnce) {
   EXPECT_TRUE(next_notice().undo());
   bid_to_leave(1);
   EXPECT_TRUE(next().worker_exit().will_restart());
+}
+
+TEST_F(AgentGpuTest, AHeldPlaceThatTheRunNeedsGetsAWorkerAndIsHeldAgainWhenThatOneLeaves) {
+  gpus_.say(std::string(kTwoGpus) + kSecondWaits);
+  start_agent();
+  ASSERT_EQ(next().agent_hello().living_size(), 1);
+  call_unfit(2, 1);
+  EXPECT_EQ(living().size(), 2u);
+  call_unfit(2, 1);  // the order may be doubled
+  EXPECT_EQ(living().size(), 2u);
+  bid_to_leave(1);
+  wire::Envelope envelope = next();
+  while (!envelope.has_worker_exit()) envelope = next();
+  EXPECT_FALSE(envelope.worker_exit().will_restart());
+  EXPECT_EQ(living().size(), 1u);
+  gpus_.say(kTwoGpus);
+  while (!next_notice().undo()) continue;
+  EXPECT_EQ(living().size(), 2u);
+}
+
+// An exit may end the run, unless the coordinator knows of a held place by then.
+TEST_F(AgentGpuTest, ACoordinatorThatComesBackHearsNoticesBeforeExits) {
+  gpus_.say(std::string(kTwoGpus) + kSecondWaits);
+  start_agent();
+  next_notice();
+  bid_to_leave(0);
+  wire::Envelope envelope = next();
+  while (!envelope.has_worker_exit()) envelope = next();
+  server_->disconnect(peer_);
+  heard_.clear();
+  next_hello();
+  EXPECT_TRUE(next().has_node_notice());
+  EXPECT_TRUE(next().has_worker_exit());
 }
 
 // Only the coordinator knows whether it can do without the worker.

@@ -203,6 +203,70 @@ TEST_F(UnfitGpus, ALaterTermDoesNotWaitForWorkersOfUnfitPlaces) {
   EXPECT_EQ(w.join(2), Reason::kPrepared);
 }
 
+// The local ranks that the last event called to unfit places.
+std::vector<uint32_t> called(const World& w, ConnectionId agent = World::kAgent) {
+  std::vector<uint32_t> all;
+  for (const wire::Envelope& e : w.sent(agent))
+    for (const uint32_t local_rank : e.set_workers().unfit_local_ranks()) all.push_back(local_rank);
+  return all;
+}
+
+// Training alone, with the place of local rank 1 held.
+World alone_beside_a_held_place() {
+  World w = UnfitGpus::training(options_of(2));
+  UnfitGpus::notice(w, 1);
+  UnfitGpus::switch_over(w, 2);
+  return w;
+}
+
+TEST_F(UnfitGpus, AHeldPlaceIsCalledWhenTheLastFitWorkerDiesForGood) {
+  World w = alone_beside_a_held_place();
+  EXPECT_EQ(w.kill(1, /*will_restart=*/true), Reason::kEndedTerm);
+  EXPECT_EQ(called(w), std::vector<uint32_t>{}) << "its own place has one again";
+
+  World last = alone_beside_a_held_place();
+  EXPECT_EQ(last.kill(1), Reason::kEndedTerm);
+  EXPECT_EQ(called(last), std::vector<uint32_t>{1});
+  EXPECT_THAT(text_of(last, "unfit_called"), HasSubstr("local rank 1 of node n (rows wait)"));
+  ASSERT_FALSE(last.sent(World::kAgent).empty());
+  EXPECT_EQ(last.sent(World::kAgent)[0].set_workers().workers(), 2u) << "as many as it keeps";
+}
+
+TEST_F(UnfitGpus, ThePlaceOfADrainedNodeIsNotCalled) {
+  World w = alone_beside_a_held_place();
+  w.state.workers_of_node["n"] = 0;
+  EXPECT_EQ(w.kill(1), Reason::kEndedStopped);
+  EXPECT_TRUE(called(w).empty());
+}
+
+TEST_F(UnfitGpus, ALaterTermWithTooFewCallsAsManyHeldPlacesAsItLacks) {
+  World w(options_of(4, 2), second_term());
+  w.hello(World::kAgent, {1000});
+  for (const uint32_t local_rank : {1u, 2u, 3u}) notice(w, local_rank);
+  w.join(1);
+  w.exit(World::kAgent, 1003, 1, 0, "", false);  // this place is given up
+  EXPECT_EQ(w.wait_alive(w.options.lease_ms), Reason::kNothingDue);
+  std::vector<uint32_t> all;
+  for (int i = 0; i < 10; ++i) {
+    w.beat_all();
+    w.wait(100);
+    for (const uint32_t local_rank : called(w)) all.push_back(local_rank);
+  }
+  EXPECT_EQ(all, std::vector<uint32_t>{1}) << "one is missing, and it is called once";
+  EXPECT_EQ(w.join(2), Reason::kPrepared);
+}
+
+// Its GPU fell off the bus, and the agent started another worker for it, in vain.
+TEST_F(UnfitGpus, TheVerdictOfAnotherPlacesWorkerEndsNoRunBeforeAHeldPlaceWasTried) {
+  World w(options_of(2), second_term());
+  w.hello(World::kAgent, {1000});
+  notice(w, 1);
+  EXPECT_EQ(w.exit(World::kAgent, 1000, 78, 0, "the GPU is gone"), Reason::kIgnored);
+  EXPECT_EQ(called(w), std::vector<uint32_t>{1});
+  EXPECT_EQ(w.exit(World::kAgent, 1001, 78, 0, "this one is gone, too"), Reason::kEndedDeath);
+  EXPECT_EQ(w.state.exit_code, 78);
+}
+
 TEST_F(UnfitGpus, ANoticeThatNamesNoPlaceIsRefused) {
   World w = training(options_of(2));
   wire::Envelope e;
