@@ -22,6 +22,7 @@
 #include <algorithm>
 
 #include "comm/base/limits.h"
+#include "comm/base/planted_bug.h"
 #include "comm/base/text/printable.h"
 #include "coordinator/decide/decide_internal.h"
 
@@ -66,7 +67,6 @@ bool has_worker(const State& state, const Place& place) {
   });
 }
 
-std::string consequence_of(const Turn& turn, const Place& place) {
 // Nobody computes there, nobody comes, and its agent has not given it up either.
 bool is_held(const Turn& turn, const Place& place) {
   const State& state = turn.state;
@@ -90,6 +90,7 @@ size_t expected_members(const Turn& turn) {
   return count;
 }
 
+std::string consequence_of(const Turn& turn, const Place& place) {
   if (!acts(turn)) return "cluster.gpu_health is tell, so the run goes on with it";
   if (!has_worker(turn.state, place)) return "no worker starts there until it is fit again";
   if (fit_members(turn) < least_workers(turn))
@@ -125,6 +126,7 @@ Reason on_node_notice(Turn& turn, const KnownAgent& agent, const wire::NodeNotic
       static_cast<size_t>(message.local_ranks_size()) > limits::kMembers)
     return Reason::kRefusedMalformed;
   if (turn.options.job.cluster().gpu_health() == kOff) return Reason::kIgnored;
+  if (message.undo() && LOCKSTEP_BUG(kUndoIgnored)) return Reason::kIgnored;
   const std::string reason = printable(message.reason().substr(0, limits::kNoticeBytes));
   bool is_news = false;
   for (const uint32_t local_rank : message.local_ranks()) {
@@ -170,8 +172,6 @@ size_t empty_unfit(const Turn& turn) {
       }));
 }
 
-std::string what_is_unfit(const State& state) {
-  std::string names;
 bool call_unfit(Turn& turn) {
   State& state = turn.state;
   size_t here = expected_members(turn);
@@ -200,6 +200,8 @@ bool call_unfit(Turn& turn) {
   return true;
 }
 
+std::string what_is_unfit(const State& state) {
+  std::string names;
   for (const auto& [place, unfit] : state.unfit)
     if (unfit.is_current)
       names += (names.empty() ? "" : ", ") + place_name(place) + " (" + unfit.reason + ")";

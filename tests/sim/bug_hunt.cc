@@ -40,6 +40,10 @@ std::vector<FaultSpec> aim(Bug bug) {
       return {FaultKind::kStopProcess, FaultKind::kStopProcess};
     case Bug::kExperienceLost:
       return {FaultKind::kOneWay};
+    case Bug::kUndoIgnored:
+      return {FaultKind::kUnfitGpu};
+    case Bug::kNoticeNotRepeated:
+      return {FaultKind::kUnfitGpu, FaultKind::kCrashCoordinator};
     case Bug::kClosedGateLetsIn:
     case Bug::kPromiseBeforeClosed:
     case Bug::kAnswerOutsideGate:

@@ -45,6 +45,8 @@ const char* bug_name(Bug bug) {
       "open-term-trains",
       "order-forgotten",
       "open-after-the-commit",
+      "undo-ignored",
+      "notice-not-repeated",
       "batch-lost-on-reconnect",
       "closed-gate-lets-in",
       "numbers-of-old-identity",

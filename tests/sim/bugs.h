@@ -41,6 +41,8 @@ enum class Bug : uint8_t {
   kOpenTermTrains,            // an open term prepares a generation
   kOrderForgotten,            // a take-over does not know whom a command told to leave
   kOpenAfterTheCommit,        // a term does not look whether the journal has the facts already
+  kUndoIgnored,               // a GPU that its agent found fit again stays unfit
+  kNoticeNotRepeated,         // an agent tells a coordinator that comes back of no unfit GPU
   // worker/session/
   kBatchLostOnReconnect,  // a sent but unacknowledged batch is not sent again
   kClosedGateLetsIn,      // an apply begins in a closed generation

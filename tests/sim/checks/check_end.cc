@@ -107,6 +107,7 @@ void add_all_checks(World& world, Cluster& cluster) {
   world.checks.push_back(make_best_check(world, ledger));
   world.checks.push_back(make_identity_check(world, cluster));
   world.checks.push_back(make_order_check(world, cluster));
+  world.checks.push_back(make_notice_check(world, cluster));
   world.checks.push_back(make_rest_check(world, cluster));
   world.checks.push_back(make_end_check(world, cluster, ledger));
 }

@@ -106,6 +106,8 @@ std::unique_ptr<Check> make_best_check(World& world, SharedLedger ledger);
 std::unique_ptr<Check> make_identity_check(World& world, Cluster& cluster);
 // Commands that were answered with yes hold in every later term. check_orders.cc
 std::unique_ptr<Check> make_order_check(World& world, Cluster& cluster);
+// What agents say of their GPUs counts, and their undo, too. check_notices.cc
+std::unique_ptr<Check> make_notice_check(World& world, Cluster& cluster);
 // Liveness: while nothing is under way, the run is what was asked for. check_rest.cc
 std::unique_ptr<Check> make_rest_check(World& world, Cluster& cluster);
 // At the end: records that agree with the plan prove all steps, and no member is left. check_end.cc

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "comm/base/limits.h"
+#include "comm/base/planted_bug.h"
 #include "comm/wire/in_hand.h"
 
 namespace lockstep::sim {
@@ -191,9 +192,9 @@ void SimAgent::hello() {
       hello.add_living_process(place.worker->pid());
     }
   (void)client_->send(envelope);
-  for (const wire::Envelope& exit : exits_) (void)client_->send(exit);
   for (const auto& [rank, place] : places_)
-    if (place.is_unfit) tell_gpu(rank);
+    if (place.is_unfit && !LOCKSTEP_BUG(kNoticeNotRepeated)) tell_gpu(rank);
+  for (const wire::Envelope& exit : exits_) (void)client_->send(exit);
 }
 
 void SimAgent::on_message(const wire::Envelope& envelope) {

@@ -25,6 +25,11 @@ class SimAgent final : public Process {
 
   const std::string& node() const { return node_; }
   std::vector<SimWorker*> living() const;  // by local rank
+  bool is_connected() const { return client_ != nullptr && client_->is_ready(); }
+  bool finds_unfit(uint32_t local_rank) const {
+    const auto place = places_.find(local_rank);
+    return place != places_.end() && place->second.is_unfit;
+  }
   // Looks which GPUs of its places are unfit (World::unfit_gpus), and tells what changed.
   void look_at_gpus();
   // SIGTERM: the agent starts no worker again, and need not hear how the run ended.

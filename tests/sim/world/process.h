@@ -86,6 +86,7 @@ class Process {
   const std::string& name() const { return name_; }
   uint32_t pid() const { return pid_; }
   ProcessLoop& loop() { return loop_; }
+  const ProcessLoop& loop() const { return loop_; }
   bool is_alive() const { return !loop_.has_ended(); }
   const Ending& ending() const { return ending_; }
 
