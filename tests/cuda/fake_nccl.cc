@@ -48,6 +48,7 @@ ncclResult_t init(ncclComm_t* made, int ranks, ncclUniqueId id, int rank, ncclCo
   *made = new ncclComm{.side = std::move(side), .registered = {}, .peers = {}, .pending = {}};
   ncclComm_t const comm = *made;
   (void)cudaGetDevice(&comm->device);
+  comm->made_in = fake.epoch();
   comm->channels = config->maxCTAs == NCCL_CONFIG_UNDEF_INT ? kChannels : config->maxCTAs;
   return in_progress(comm, [comm] {
     return take_memory(comm, FakeNccl::kInitBytes) ? ncclSuccess : ncclUnhandledCudaError;
@@ -93,7 +94,7 @@ ncclResult_t destroy(ncclComm_t comm) {
   if (group_depth() > 0) return fake.misuse(comm->side->rank, "destroy in an open group");
   if (comm->looks_left != 0 || comm->pending)
     return fake.misuse(comm->side->rank, "destroy of a communicator in progress");
-  if (const ncclResult_t failed = fake.outcome_of(comm->side->rank, comm->failed);
+  if (const ncclResult_t failed = fake.outcome_of(comm->side->rank, comm->failed, comm->made_in);
       failed != ncclSuccess) {
     ++group_depth();
     (void)fake.misuse(comm->side->rank, "destroy of a communicator that has failed");
@@ -123,7 +124,8 @@ ncclResult_t async_error(ncclComm_t comm, ncclResult_t* state) {
   if (comm == nullptr) return ncclInvalidArgument;
   FakeNccl& fake = FakeNccl::get();
   if (comm->looks_left > 0 && comm->side->rank != fake.never_ready) --comm->looks_left;
-  *state = comm->looks_left == 0 ? fake.outcome_of(comm->side->rank, comm->failed) : ncclInProgress;
+  *state = comm->looks_left == 0 ? fake.outcome_of(comm->side->rank, comm->failed, comm->made_in)
+                                 : ncclInProgress;
   if (*state == ncclInProgress || !comm->pending) return ncclSuccess;
   if (*state == ncclSuccess) *state = run_on_own_thread(comm);
   if (*state == ncclInProgress) return ncclSuccess;

@@ -36,6 +36,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/collectives/nccl/nccl_api.h"
@@ -82,7 +83,8 @@ class FakeNccl {
   // From now on this rank finds that its communicator has failed, as others may not.
   void fail(int rank, ncclResult_t how);
   void heal();  // new communicators are well again
-  ncclResult_t outcome_of(int rank, ncclResult_t failed) const;
+  uint64_t epoch() const;
+  ncclResult_t outcome_of(int rank, ncclResult_t failed, uint64_t made_in) const;
 
   // The memory of a rank's GPU that NCCL takes. False: there is not so much.
   static constexpr uint64_t kInitBytes = uint64_t{400} << 20;
@@ -117,7 +119,8 @@ class FakeNccl {
   std::vector<std::string> log_;
   std::vector<std::string> misuses_;
   bool is_hopeless_ = false;
-  std::map<int, ncclResult_t> failed_;
+  std::map<int, std::pair<ncclResult_t, uint64_t>> failed_;  // and the epoch in which it did
+  uint64_t epoch_ = 0;                                       // heal() begins the next one
   std::map<int, int64_t> taken_;
   std::map<int, int64_t> most_taken_;
   int living_ = 0;

@@ -64,6 +64,7 @@ struct ncclComm {
   int looks_left = 0;  // until it stops being in progress; negative: never
   bool is_revoked = false;
   ncclResult_t failed = ncclSuccess;  // what stays
+  uint64_t made_in = 0;               // FakeNccl::epoch()
   size_t reduced = 0;                 // all-reduces of this rank so far
   const std::byte* window = nullptr;  // what all ranks have mapped
   size_t window_bytes = 0;

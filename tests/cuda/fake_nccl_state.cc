@@ -62,19 +62,25 @@ void FakeNccl::hang_for_ever(const std::string& why) {
 
 void FakeNccl::fail(int rank, ncclResult_t how) {
   std::lock_guard lock(mutex_);
-  failed_[rank] = how;
+  failed_[rank] = {how, epoch_};
 }
 
 void FakeNccl::heal() {
   std::lock_guard lock(mutex_);
-  failed_.clear();
+  ++epoch_;
 }
 
-ncclResult_t FakeNccl::outcome_of(int rank, ncclResult_t failed) const {
+uint64_t FakeNccl::epoch() const {
+  std::lock_guard lock(mutex_);
+  return epoch_;
+}
+
+ncclResult_t FakeNccl::outcome_of(int rank, ncclResult_t failed, uint64_t made_in) const {
   std::lock_guard lock(mutex_);
   if (failed != ncclSuccess) return failed;
   const auto found = failed_.find(rank);
-  return found == failed_.end() ? outcome : found->second;
+  const bool has_failed = found != failed_.end() && made_in <= found->second.second;
+  return has_failed ? found->second.first : outcome;
 }
 
 bool FakeNccl::take(int rank, int64_t more) {

@@ -8,7 +8,9 @@
 #include <future>
 #include <thread>
 
+#include "comm/collectives/forwarding.h"
 #include "tests/cuda/nccl_world.h"
+#include "tests/cuda/planted_adapters.h"
 #include "tests/support/fails_with.h"
 
 namespace lockstep::nccl {
@@ -113,6 +115,34 @@ TEST_F(NcclContextTest, StopsEverywhereThenFreesThenConnectsAnew) {
   for (const char* rank : {"rank 0: ", "rank 1: "})
     EXPECT_LT(span_of(log, std::string(rank) + "destroy").last,
               span_of(log, std::string(rank) + "init id 2").first);
+}
+
+// Sees the log when its rank comes to the first barrier of a generation.
+class SeesBarrier final : public Forwarding<Collective> {
+ public:
+  SeesBarrier(std::unique_ptr<Collective> inner, Log* seen)
+      : Forwarding(std::move(inner)), seen_(seen) {}
+  Status all_gather(const Tag& tag, std::span<const std::byte> mine,
+                    std::span<std::byte> all) override {
+    if (seen_->empty()) *seen_ = FakeNccl::get().log();
+    return inner().all_gather(tag, mine, all);
+  }
+
+ private:
+  Log* const seen_;
+};
+
+TEST_F(NcclContextTest, ARankComesToTheBarrierStoppedAndWithItsMemoryStillThere) {
+  start(1, {0});
+  Log seen;
+  auto control = make_loopback(2, {workers[0]->buffer.get()});
+  ASSERT_TRUE(
+      workers[0]
+          ->connect(2, {1}, {0}, std::make_unique<SeesBarrier>(std::move(control.front()), &seen))
+          .is_ok());
+  EXPECT_THAT(seen, Contains("rank 0: revoke"));
+  EXPECT_THAT(seen, Not(Contains("rank 0: destroy")));
+  EXPECT_THAT(FakeNccl::get().log(), Contains("rank 0: destroy"));
 }
 
 TEST_F(NcclContextTest, AbortsEverywhereBeforeItConnectsAnewIfNcclCannotRevoke) {
@@ -237,6 +267,34 @@ TEST_F(NcclContextTest, ARankWhoseSideFailsUnderLoadAgainAndAgainIsNamedAndLeave
                                   Advises("network adapter", "nccl.txt")));
   for (const size_t w : {0, 2}) EXPECT_THAT(found[w], FailsWith(Code::kAborted));
   start(++generation, {0, 2});
+}
+
+// X5. Over InfiniBand all ranks find remote errors. Ranks 1 and 2 are on one machine, whose adapter
+// loses its link again and again, and rank 2's GPU is the one next to it.
+TEST_F(NcclContextTest, ARankWhoseAdapterLosesItsLinkIsNamedAlthoughAllFindRemoteErrors) {
+  const testing::PlantedAdapters adapters;
+  adapters.plant_gpu("pci0000:00/0000:00:01.0/0000:30:00.0");
+  adapters.plant_gpu("pci0000:80/0000:80:01.0/0000:b0:00.0");
+  adapters.plant("mlx5_0", "pci0000:00/0000:00:01.0/0000:31:00.0");
+  adapters.plant("mlx5_5", "pci0000:80/0000:80:01.0/0000:b1:00.0");
+  for (const auto& [w, pci] : {std::pair(1, "0000:30:00.0"), std::pair(2, "0000:B0:00.0")})
+    workers[w] = std::make_unique<NcclWorker>(MemberId(w) + 1, make_plain_buffer(kLayout, 1),
+                                              Numerics::kExact, FakeNccl::api(), false,
+                                              WatchOptions{}, pci, adapters.path());
+  Generation generation = 0;
+  for (int times_down = 1; times_down <= 3; ++times_down) {
+    start(++generation, {0, 1, 2});
+    adapters.set("mlx5_5", "4: ACTIVE", times_down);
+    for (const int rank : {0, 1, 2}) FakeNccl::get().fail(rank, ncclRemoteError);
+    // It ends the wait of the others, who have not looked yet.
+    EXPECT_EQ(workers[0]->collective->wait_for_sums().status().code(), Code::kAborted);
+    FakeNccl::get().heal();
+  }
+  const std::vector<Status> found = try_start(++generation, {0, 1, 2});
+  EXPECT_THAT(found[2],
+              FailsWith(Code::kInternal, Says("3 times", "rank 2 (member 3)", "port 1 of mlx5_5"),
+                        Advises("network adapter", "nccl.txt")));
+  for (const size_t w : {0, 1}) EXPECT_THAT(found[w], FailsWith(Code::kAborted));
 }
 
 TEST_F(NcclContextTest, AnOlderConnectionThatDoesNotEndIsAnErrorOfThisWorkerByTheDeadline) {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -48,11 +49,13 @@ struct NcclWorker {
       : NcclWorker(id, make_plain_buffer(layout, regions), numerics, api, false, std::move(watch)) {
   }
   NcclWorker(MemberId id, std::unique_ptr<GradientBuffer> memory, nccl::Numerics numerics,
-             const nccl::NcclApi& api, bool may_map_result, nccl::WatchOptions watch = {})
+             const nccl::NcclApi& api, bool may_map_result, nccl::WatchOptions watch = {},
+             std::string pci = "", const std::string& sysfs = "/nowhere")
       : member(id),
         buffer(std::move(memory)),
         queue(nccl::CudaQueue::create({&gradients, &compute}).value()),
-        context(api, clock, *queue, *buffer, numerics, may_map_result, std::move(watch)) {}
+        context(api, clock, *queue, *buffer, numerics, may_map_result, {std::move(pci), sysfs},
+                std::move(watch)) {}
 
   const MemberId member;
   SystemClock clock;

@@ -161,8 +161,9 @@ class NcclBuckets : public ::testing::TestWithParam<World> {
       const bool for_peers = world().numerics == Numerics::kFast;
       made->gpu = std::make_unique<Gpu>(machine_.api, layout_, for_peers);
       made->queue = CudaQueue::create(made->gpu->streams()).value();
-      made->context = std::make_unique<NcclContext>(machine_.api, made->clock, *made->queue,
-                                                    *made->gpu, world().numerics, for_peers);
+      made->context =
+          std::make_unique<NcclContext>(machine_.api, made->clock, *made->queue, *made->gpu,
+                                        world().numerics, for_peers, AdapterLinks("", "/sys"));
     });
     std::vector<GradientBuffer*> buffers;
     std::vector<MemberId> members;

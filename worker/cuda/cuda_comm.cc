@@ -1,5 +1,6 @@
 #include "worker/cuda/cuda_comm.h"
 
+#include <array>
 #include <utility>
 
 #include "comm/base/gpu/cuda_status.h"
@@ -47,6 +48,13 @@ Result<std::unique_ptr<CudaComm>> CudaComm::open(int device, const nccl::NcclApi
       new CudaComm(device, api, std::move(queue), buffer, may_map_result, std::move(options)));
 }
 
+nccl::AdapterLinks CudaComm::links_of(int device) {
+  std::array<char, 32> pci{};
+  const cudaError_t asked = cudaDeviceGetPCIBusId(pci.data(), static_cast<int>(pci.size()), device);
+  cuda::drop_error(asked);
+  return {asked == cudaSuccess ? pci.data() : "", "/sys"};
+}
+
 CudaComm::CudaComm(int device, nccl::NcclApi api, std::unique_ptr<nccl::CudaQueue> queue,
                    GradientBuffer& buffer, bool may_map_result, DeviceCommOptions options)
     : device_(device),
@@ -54,7 +62,7 @@ CudaComm::CudaComm(int device, nccl::NcclApi api, std::unique_ptr<nccl::CudaQueu
       queue_(std::move(queue)),
       context_(api, clock_, *queue_, buffer,
                options.is_exact ? nccl::Numerics::kExact : nccl::Numerics::kFast, may_map_result,
-               {.told = std::move(options.on_stuck)}) {}
+               links_of(device), {.told = std::move(options.on_stuck)}) {}
 
 CudaComm::~CudaComm() {
   (void)use(device_);

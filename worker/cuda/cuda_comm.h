@@ -34,6 +34,7 @@ class CudaComm final : public DeviceComm {
  private:
   CudaComm(int device, nccl::NcclApi api, std::unique_ptr<nccl::CudaQueue> queue,
            GradientBuffer& buffer, bool may_map_result, DeviceCommOptions options);
+  static nccl::AdapterLinks links_of(int device);
 
   const int device_;
   const std::string nccl_version_;

@@ -69,6 +69,7 @@ Status Communicator::health() {
   const ncclResult_t result = api_.async_error(comm_, &state);
   if (result != ncclSuccess) return error(result, "ask for the state of the GPUs' connection");
   if (state == ncclSuccess || state == ncclInProgress) return Status::ok();
+  has_broken_ = true;
   if (state == ncclSystemError) broke_here_ = true;
   return error(state, "exchange between GPUs");
 }

@@ -70,6 +70,8 @@ class Communicator {
   // health() has found that this rank's own side failed, such as its network adapter. At its peers
   // NCCL then finds a remote error, or nothing.
   bool broke_here() const { return broke_here_; }
+  // It never got ready, a call failed, or health() has found an error, at whichever rank.
+  bool has_failed() const { return has_broken_ || has_loose_group_ || state_ == State::kNew; }
 
   // Ends whatever runs. No other call but free() may follow.
   void stop() noexcept;
@@ -87,6 +89,7 @@ class Communicator {
   ncclComm_t comm_ = nullptr;  // null: not begun, or freed
   State state_ = State::kNew;
   bool broke_here_ = false;
+  bool has_broken_ = false;
   bool has_loose_group_ = false;   // the last group, or the window, has not ended well
   ncclWindow_t window_ = nullptr;  // null: none
 };

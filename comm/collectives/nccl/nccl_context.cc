@@ -11,6 +11,8 @@
 namespace lockstep::nccl {
 namespace {
 
+constexpr uint8_t kMostBroken = 100;  // far above limits::kNcclSumFailures
+
 Tag setup_tag(Generation generation, uint64_t bytes) {
   return {.generation = generation, .bytes = bytes};
 }
@@ -33,13 +35,14 @@ Result<bool> all_say(DeviceGeneration& next, bool mine) {
 
 NcclContext::NcclContext(NcclApi api, const Clock& clock, DeviceQueue& queue,
                          GradientBuffer& buffer, Numerics numerics, bool may_map_result,
-                         WatchOptions watch)
+                         AdapterLinks links, WatchOptions watch)
     : api_(std::move(api)),
       clock_(clock),
       queue_(queue),
       buffer_(buffer),
       numerics_(numerics),
       may_map_result_(may_map_result && numerics == Numerics::kFast),
+      links_(std::move(links)),
       watch_(std::make_shared<CallWatch>(watch)),
       side_([&queue] { (void)queue.use_device(); }),
       watching_(watch_, watch.told != nullptr) {}
@@ -64,6 +67,7 @@ Result<std::unique_ptr<DeviceCollective>> NcclContext::connect(DeviceGeneration 
     next.control->abort();  // peers wait there
     return is_made.status();
   }
+  links_.begin();
   return std::unique_ptr<DeviceCollective>(std::make_unique<NcclCollective>(
       NcclParts{next.generation, numerics_, std::move(next.node_of_rank), next.control, current_,
                 closed, &clock_, pause, api_, &queue_, &buffer_, watch_}));
@@ -97,16 +101,24 @@ Result<bool> NcclContext::map_result(DeviceGeneration& next, const Wait& wait) {
 
 // X5. A peer's death changes the members, and may look like an own failure, too.
 void NcclContext::count_broken_sums(const DeviceGeneration& next) {
-  const bool is_same = next.members == summed_between_;
-  if (!is_same) broke_here_ = 0;
-  if (is_same && current_ && current_->broke_here() && broke_here_ < 255) ++broke_here_;
-  summed_between_ = next.members;
+  if (next.members != std::exchange(summed_between_, next.members)) {
+    broke_here_ = 0;
+    return;
+  }
+  if (!current_ || broke_here_ == kMostBroken) return;
+  (void)current_->health();  // a peer may have ended the wait before this rank's error was there
+  std::optional<AdapterTrouble> trouble;
+  if (current_->has_failed()) trouble = links_.trouble();
+  if (!current_->broke_here() && !trouble) return;
+  ++broke_here_;
+  is_near_ = current_->broke_here() || trouble->is_near;
+  trouble_ = trouble ? std::move(trouble->what) : "";
 }
 
 Status NcclContext::judge_broken_sums(const DeviceGeneration& next,
                                       std::span<const std::byte> counts) {
   const auto most = std::max_element(counts.begin(), counts.end());
-  const auto times = std::to_integer<uint32_t>(*most);
+  const uint32_t times = std::to_integer<uint32_t>(*most) / 2;
   if (times < limits::kNcclSumFailures) return Status::ok();
   broke_here_ = 0;
   const auto rank = static_cast<uint32_t>(most - counts.begin());
@@ -115,17 +127,17 @@ Status NcclContext::judge_broken_sums(const DeviceGeneration& next,
                            std::to_string(rank) + " (member " + std::to_string(next.members[rank]) +
                            ")";
   if (rank != next.control->rank()) return {Code::kAborted, what + ", which leaves"};
-  return {Code::kInternal,
-          what +
-              ", which is this worker: it leaves; look at the network adapter "
-              "and the kernel's log of its node; NCCL's warnings are in "
-              "logs/*.nccl.txt of the run directory, or where NCCL_DEBUG_FILE says"};
+  return {
+      Code::kInternal,
+      what + ", which is this worker: it leaves; " + (trouble_.empty() ? "" : trouble_ + "; ") +
+          "look at the network adapter and the kernel's log of its node; NCCL's warnings are in "
+          "logs/*.nccl.txt of the run directory, or where NCCL_DEBUG_FILE says"};
 }
 
 // A worker without an older communicator comes to the barrier too.
 Status NcclContext::end_older(DeviceGeneration& next, const Wait& wait) {
   if (current_) LOCKSTEP_RETURN_IF_ERROR(run_aside([old = current_] { old->stop(); }, wait));
-  const auto own = static_cast<std::byte>(broke_here_);
+  const auto own = static_cast<std::byte>(broke_here_ == 0 ? 0 : 2 * broke_here_ + is_near_);
   std::vector<std::byte> counts(next.control->world_size());  // and a barrier
   LOCKSTEP_RETURN_IF_ERROR(
       next.control->all_gather(setup_tag(next.generation, 1), std::span(&own, 1), counts));

@@ -19,7 +19,9 @@
 //  X4 A communicator whose making failed is stopped and freed like any other.
 //  X5 A rank whose own side fails under load, again and again between the same members, is not
 //     tried for ever: the ranks say at connect() how often each one's did, and the one with the
-//     most fails for good (limits::kNcclSumFailures).
+//     most fails for good (limits::kNcclSumFailures). Its side has failed if NCCL says so, or if an
+//     adapter of its machine has lost its link meanwhile (adapter_links.h). Of two ranks of such a
+//     machine the one whose GPU is near the adapter counts more.
 //  X6 The WatchOptions (call_watch.h) hear of a call of this rank that does not return in a closed
 //     generation, also while it is inside connect().
 //
@@ -33,6 +35,7 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/ids.h"
+#include "comm/collectives/nccl/adapter_links.h"
 #include "comm/collectives/nccl/call_watch.h"
 #include "comm/collectives/nccl/nccl_collective.h"
 #include "comm/collectives/nccl/side_thread.h"
@@ -44,7 +47,7 @@ class NcclContext {
   // `clock`, `queue` and `buffer` outlive the context. `may_map_result`: the result's memory is
   // from ncclMemAlloc().
   NcclContext(NcclApi api, const Clock& clock, DeviceQueue& queue, GradientBuffer& buffer,
-              Numerics numerics, bool may_map_result, WatchOptions watch = {});
+              Numerics numerics, bool may_map_result, AdapterLinks links, WatchOptions watch = {});
   ~NcclContext();
 
   // Errors: the errors of Communicator::init and of the host's Collective. kInternal also if the
@@ -73,7 +76,10 @@ class NcclContext {
   std::vector<MemberId> failed_between_;   // the members between whom NCCL failed to connect last
   uint32_t failures_ = 0;                  // in a row, between them
   std::vector<MemberId> summed_between_;   // the members of current_
+  AdapterLinks links_;                     // since the last connection was made
   uint8_t broke_here_ = 0;                 // how often this rank's side did, between them
+  bool is_near_ = false;                   // to the adapter at fault, or NCCL says that it is here
+  std::string trouble_;                    // the adapter's; empty: not known
   const std::shared_ptr<CallWatch> watch_;
   SideThread side_;
   WatchThread watching_;
