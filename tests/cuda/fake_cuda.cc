@@ -1,5 +1,6 @@
 #include "tests/cuda/fake_cuda.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -109,11 +110,28 @@ void FakeCuda::reset() {
   contexts_.clear();
   pinned_.clear();
   has_memory = true;
+  gpus = 1;
+  gpu = {};
   last_error = cudaSuccess;
+}
+
+void FakeCuda::add(cudaStream_t stream) {
+  std::lock_guard lock(mutex_);
+  streams_.insert(stream);
+}
+
+void FakeCuda::wait_for_all() const {
+  std::vector<std::pair<std::shared_ptr<StreamProgress>, uint64_t>> ends;
+  {
+    std::lock_guard lock(mutex_);
+    for (cudaStream_t stream : streams_) ends.emplace_back(stream->progress(), stream->posted());
+  }
+  for (const auto& [progress, posted] : ends) progress->wait_for(posted);
 }
 
 void FakeCuda::destroy(cudaStream_t stream) {
   std::lock_guard lock(mutex_);
+  streams_.erase(stream);
   destroying_.emplace_back([stream] { delete stream; });
 }
 
@@ -158,6 +176,37 @@ cudaError_t cudaGetLastError() {
   return std::exchange(last_error, cudaSuccess);
 }
 
+// Questions about a device make no context on it.
+cudaError_t cudaGetDeviceCount(int* devices) {
+  *devices = FakeCuda::get().gpus;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  const FakeCuda::Gpu& gpu = FakeCuda::get().gpu;
+  *properties = {};
+  std::strncpy(properties->name, gpu.name, sizeof properties->name - 1);
+  properties->major = gpu.major;
+  properties->minor = gpu.minor;
+  properties->multiProcessorCount = gpu.processors;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* text, int size, int device) {
+  std::snprintf(text, static_cast<size_t>(size), "0000:%02X:00.0", 0x30 + device);
+  return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSynchronize() {
+  FakeCuda::get().wait_for_all();
+  return ended(cudaSuccess);
+}
+
 const char* cudaGetErrorString(cudaError_t) {
   return "an error of CUDA";
 }
@@ -174,7 +223,12 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int, int) {
   *stream = new CUstream_st;
+  FakeCuda::get().add(*stream);
   return ended(cudaSuccess);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int flags) {
+  return cudaStreamCreateWithPriority(stream, flags, 0);
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
@@ -197,6 +251,21 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   return ended(is_reached ? cudaSuccess : cudaErrorNotReady);
 }
 
+// Nothing captures here, so the flags say nothing more.
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int) {
+  return cudaEventRecord(event, stream);
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
+  *status = cudaStreamCaptureStatusNone;
+  return ended(cudaSuccess);
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (event->of != nullptr) event->of->wait_for(event->position);
+  return ended(cudaSuccess);
+}
+
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int) {
   stream->post([at = *event] { at.of->wait_for(at.position); });
   return ended(cudaSuccess);
@@ -216,6 +285,25 @@ cudaError_t cudaMalloc(void** memory, size_t bytes) {
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
   std::memcpy(to, from, bytes);
   return ended(cudaSuccess);
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
+                            cudaStream_t stream) {
+  stream->post([=] { std::memcpy(to, from, bytes); });
+  return ended(cudaSuccess);
+}
+
+cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream) {
+  stream->post([=] { std::memset(memory, value, bytes); });
+  return ended(cudaSuccess);
+}
+
+cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned int) {
+  return cudaMalloc(memory, bytes);
+}
+
+cudaError_t cudaFreeHost(void* memory) {
+  return cudaFree(memory);
 }
 
 // Copies are done at once; nothing else is enqueued on the legacy stream.

@@ -1,5 +1,5 @@
-// The few functions of the CUDA runtime that the NCCL backend calls, in plain memory, with the
-// habits of the real ones that code must reckon with:
+// The functions of the CUDA runtime that the NCCL backend and the GPU module call, in plain memory,
+// with the habits of the real ones that code must reckon with:
 //
 //  - a stream runs its work on a thread of its own, later than it was enqueued, and goes on with it
 //    after it was destroyed. It keeps a bounded number of works: the next call that enqueues waits
@@ -85,12 +85,26 @@ class FakeCuda {
   void pin(void* memory, bool is_pinned);
   std::set<void*> pinned() const;
 
-  bool has_memory = true;  // false: cudaMalloc fails
+  bool has_memory = true;  // false: cudaMalloc and cudaHostAlloc fail
+
+  // Every GPU of this machine.
+  struct Gpu {
+    const char* name = "NVIDIA H100 80GB HBM3";
+    int major = 9;
+    int minor = 0;
+    int processors = 132;
+  };
+  int gpus = 1;
+  Gpu gpu;
+
+  void add(cudaStream_t stream);
+  void wait_for_all() const;  // that has been posted on streams
 
  private:
   mutable std::mutex mutex_;
   std::set<int> contexts_;
   std::set<void*> pinned_;
+  std::set<cudaStream_t> streams_;  // that are not destroyed
   std::vector<std::thread> destroying_;
 };
 
