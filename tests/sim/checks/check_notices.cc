@@ -18,7 +18,8 @@ class NoticeCheck final : public Check {
  public:
   NoticeCheck(World& world, Cluster& cluster) : world_(world), cluster_(cluster) {}
 
-  void on_message(const std::string&, const std::string&, const wire::Envelope&) override {
+  void on_message(const std::string&, const std::string&, const wire::Envelope& message) override {
+    if (message.has_agent_hello()) forget(message.agent_hello().node());  // it says all again
     const auto* server = cluster_.server();
     if (server == nullptr || is_disturbed(*cluster_.coordinator())) return since_ms_.clear();
     const State& state = server->state();
@@ -30,6 +31,10 @@ class NoticeCheck final : public Check {
  private:
   bool is_disturbed(const Process& process) const {
     return process.loop().is_stopped() || world_.disturbed.contains(process.name());
+  }
+
+  void forget(const std::string& node) {
+    std::erase_if(since_ms_, [&](const auto& entry) { return entry.first.node == node; });
   }
 
   void judge(const State& state, const SimAgent& agent) {
