@@ -8,6 +8,7 @@
 #include <cmath>
 #include <future>
 #include <latch>
+#include <thread>
 
 #include "comm/base/prng.h"
 #include "comm/collectives/sum_slice.h"
@@ -117,6 +118,51 @@ TEST_F(NcclCollectiveTest, ExactHasTheBitsOfTheTreeOverSeveralSteps) {
 }
 
 // What train.global_batch auto leaves free is enough for NCCL (largest_slot.h).
+// A kernel that takes its time.
+void be_slow() {
+  for (int i = 0; i < 20'000; ++i) std::this_thread::yield();
+}
+
+TEST_F(NcclCollectiveTest, ASumWaitsForTheGradientsThatAreStillComputed) {
+  make(1, 3, Numerics::kExact, 1);
+  workers[0]->gradients.post([this] {
+    be_slow();
+    fill(5);
+  });
+  ASSERT_TRUE(step(0, 0).is_ok());
+  ASSERT_TRUE(workers[0]->collective->wait_for_sums().is_ok());
+  workers[0]->gradients.progress()->wait_for(workers[0]->gradients.posted());
+  const std::vector<float> expected = tree_sum();
+  EXPECT_TRUE(same_bits({workers[0]->collective->reduced(), expected.size()}, expected));
+}
+
+TEST_F(NcclCollectiveTest, TheNextStepsGradientsWaitUntilTheLastOnesAreRead) {
+  make(1, 3, Numerics::kExact, 1);
+  fill(0);
+  float* const partial = workers[0]->buffer->partial(0);
+  const float written = partial[0];
+  float read = -99;
+  stream_of(0)->post([&] {
+    be_slow();
+    read = partial[0];
+  });
+  ASSERT_TRUE(workers[0]->collective->begin_step(tag_of(1, 0), merge).is_ok());
+  workers[0]->compute.post([&] { partial[0] = -99; });
+  testing::FakeCuda::get().wait_for_all();  // the queue
+  workers[0]->compute.progress()->wait_for(workers[0]->compute.posted());
+  EXPECT_EQ(read, written);
+}
+
+// An aborted kernel returns as if it had finished.
+TEST_F(NcclCollectiveTest, SumsThatAreThereInAClosedGenerationAreNone) {
+  make(1, 3, Numerics::kExact, 1);
+  fill(0);
+  ASSERT_TRUE(step(0, 0).is_ok());
+  testing::FakeCuda::get().wait_for_all();
+  workers[0]->is_closed = true;
+  EXPECT_EQ(workers[0]->collective->wait_for_sums().status().code(), Code::kAborted);
+}
+
 TEST_F(NcclCollectiveTest, ConnectionsTakeNoMoreMemoryThanIsKeptForThem) {
   constexpr uint32_t kRanks = 8;
   for (const Numerics numerics : {Numerics::kExact, Numerics::kFast}) {
