@@ -18,8 +18,11 @@ class NoticeCheck final : public Check {
  public:
   NoticeCheck(World& world, Cluster& cluster) : world_(world), cluster_(cluster) {}
 
-  void on_message(const std::string&, const std::string&, const wire::Envelope& message) override {
-    if (message.has_agent_hello()) forget(message.agent_hello().node());  // it says all again
+  void on_message(const std::string& from, const std::string&,
+                  const wire::Envelope& message) override {
+    // What it says now is on its way. Meanwhile there may have been no message that could have
+    // shown that both agreed.
+    if (message.has_agent_hello() || message.has_node_notice()) forget(from);
     const auto* server = cluster_.server();
     if (server == nullptr || is_disturbed(*cluster_.coordinator())) return since_ms_.clear();
     const State& state = server->state();
@@ -33,8 +36,9 @@ class NoticeCheck final : public Check {
     return process.loop().is_stopped() || world_.disturbed.contains(process.name());
   }
 
-  void forget(const std::string& node) {
-    std::erase_if(since_ms_, [&](const auto& entry) { return entry.first.node == node; });
+  void forget(const std::string& agent) {
+    std::erase_if(since_ms_,
+                  [&](const auto& entry) { return agent.starts_with(entry.first.node + "/"); });
   }
 
   void judge(const State& state, const SimAgent& agent) {
