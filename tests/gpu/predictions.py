@@ -21,7 +21,6 @@ ITEMS = (
     ("bias gradients of three products a block, 3.0 GB", 1.3, 1.3),
     ("one tensor of dq, dk and dv, 3.6 GB", 1.3, 1.3),
     ("casts of weights and gradients, embedding in fp32", 1.8, 1.8),
-    ("copy of the gradients from a graph's place", 0.35, 0.0),
     ("gradient norm and AdamW, 4.0 GB", 1.5, 1.5),
     ("gaps: launches, control, verdict, next slot", 1.0, 1.5),
 )

@@ -25,6 +25,11 @@ void DeviceGradients::pin(const float* memory) {
     module_.pin(const_cast<float*>(memory), layout_.buffer.elements * sizeof(float));
 }
 
+void DeviceGradients::begin_step(uint32_t slots) {
+  counter_.begin_step();
+  regions_.lay_first_at(slots == 1 ? graph_place_ : nullptr);
+}
+
 Status DeviceGradients::begin_slot() {
   place_ = nullptr;
   reached_.reset();
@@ -61,7 +66,7 @@ Status DeviceGradients::wait(uint32_t ticket) {
 
 Status DeviceGradients::bring(uint32_t region, const ElementRange& range) {
   LOCKSTEP_RETURN_IF_ERROR(follow_backward());
-  if (place_ == nullptr) return Status::ok();
+  if (place_ == nullptr || place_ == regions_.partial(region)) return Status::ok();
   return module_.copy(kLane, regions_.partial(region) + range.begin, place_ + range.begin,
                       range.size() * sizeof(float));
 }

@@ -6,6 +6,9 @@
 //   eager    backward ─▶ region 0 ─▶ host          backward ─▶ region, sums there
 //   a graph  backward ─▶ its own place ─▶ host     backward ─▶ its own place ─▶ region, sums there
 //
+// In a step in which the rank computes one slot, the graph's place is region 0, as nothing else is
+// in it: then a graph writes the region, as eager slots do, and nothing is copied.
+//
 // A graph is enqueued at once, and kCompute then ends after the whole graph. So for a graph the
 // marks inside it tell how far backward is (reached()).
 //
@@ -44,7 +47,7 @@ class DeviceGradients final : public GradientTransfer, public DeviceSums {
   // Begins the next slot. The slot is eager until from_graph().
   Status begin_slot();
   // A graph computes this slot into `place`, which has the layout of a region.
-  void from_graph(const float* place) { place_ = place; }
+  void from_graph(float* place) { place_ = graph_place_ = place; }
   // Transfers and sums from here on wait for this mark; none: for what kCompute has reached at the
   // request.
   void reached(std::optional<uint32_t> mark) { reached_ = mark; }
@@ -56,7 +59,7 @@ class DeviceGradients final : public GradientTransfer, public DeviceSums {
   Status bring(uint32_t region, const ElementRange& range) override;
   Status merge(const RegionMerge& merge, const ElementRange& range) override;
   Status finish() override;
-  void begin_counting() override { counter_.begin_step(); }
+  void begin_step(uint32_t slots) override;
   Status count(uint32_t buckets) override { return counter_.count(buckets); }
   void has_seen(uint32_t buckets) override { counter_.set(buckets); }
   // The owner reserves it before it counts.
@@ -72,6 +75,7 @@ class DeviceGradients final : public GradientTransfer, public DeviceSums {
   DeviceRegions regions_;
   BucketCounter counter_;
   const float* place_ = nullptr;  // of the graph that computes this slot; null: eager
+  float* graph_place_ = nullptr;  // of all graphs; null: there is none yet
   std::optional<uint32_t> reached_;
   std::set<const float*> pinned_;
   std::mutex error_mutex_;

@@ -35,7 +35,7 @@ void DeviceRegions::drop() {
 
 float* DeviceRegions::partial(uint32_t region) {
   LOCKSTEP_CHECK(region < regions_.size(), "no such region");
-  return regions_[region];
+  return region == 0 && lent_ != nullptr ? lent_ : regions_[region];
 }
 
 float* DeviceRegions::result() {

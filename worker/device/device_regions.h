@@ -28,6 +28,10 @@ class DeviceRegions final : public GradientBuffer {
   // Gives back all but the first region. REQUIRES: nothing uses them.
   void drop();
 
+  // Region 0 lies in this memory of the caller's, of the size of a region, until the next call;
+  // null: in its own. What was in it stays behind.
+  void lay_first_at(float* memory) { lent_ = memory; }
+
   const BufferLayout& layout() const override { return layout_; }
   uint32_t regions() const override { return static_cast<uint32_t>(regions_.size()); }
   float* partial(uint32_t region) override;
@@ -37,6 +41,7 @@ class DeviceRegions final : public GradientBuffer {
   DeviceModule& module_;
   const BufferLayout layout_;
   std::vector<float*> regions_;
+  float* lent_ = nullptr;  // for region 0; null: it has its own
   float* result_ = nullptr;
 };
 

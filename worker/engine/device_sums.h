@@ -32,11 +32,13 @@ class DeviceSums {
   // Makes everything requested so far visible to all later work of the device.
   virtual Status finish() = 0;
 
-  // The device's progress, for heartbeats. begin_counting(): a step begins, nothing of it is done.
-  // count(): everything requested so far belongs to the first `buckets` buckets; enqueued like the
-  // rest, so it counts once the device has come to it. has_seen(): the host has seen that so many
-  // are done. The defaults count nothing.
-  virtual void begin_counting() {}
+  // A step begins, in which this rank computes so many slots. Nothing of it is done. It comes
+  // before the rank's Collectives hear of the step, and no region moves until the next call.
+  virtual void begin_step(uint32_t /*slots*/) {}
+
+  // The device's progress, for heartbeats. count(): everything requested so far belongs to the
+  // first `buckets` buckets; enqueued like the rest, so it counts once the device has come to it.
+  // has_seen(): the host has seen that so many are done. The defaults count nothing.
   virtual Status count(uint32_t /*buckets*/) { return Status::ok(); }
   virtual void has_seen(uint32_t /*buckets*/) {}
 };

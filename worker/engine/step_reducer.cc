@@ -52,8 +52,10 @@ void StepReducer::begin_step(Step step, const StepMerge& merge) {
   last_slot_ = -1;
   is_added_ = false;
   final_merges_.clear();
+  uint32_t slots = 0;
   for (const SlotWork& work : schedule_->work) {
     if (!work.empty) {
+      ++slots;
       last_slot_ = work.slot;
       last_region_ = work.region;
       final_merges_.clear();
@@ -67,7 +69,7 @@ void StepReducer::begin_step(Step step, const StepMerge& merge) {
   launch_error_ = Status::ok();
   std::fill(flights_.begin(), flights_.end(), 0);
   progress_.store(0, std::memory_order_relaxed);
-  if (device_sums_ != nullptr) device_sums_->begin_counting();
+  if (device_sums_ != nullptr) device_sums_->begin_step(slots);
   check_.reset();
   trace_ = nullptr;
 }

@@ -156,6 +156,7 @@ Status PlainModule::copy(DeviceLane which, void* to, const void* from, size_t by
   EXPECT_TRUE(is_of_device(from) || !to_host) << "a copy from the host to the host";
   if (which != DeviceLane::kInputs && (to_host || !is_of_device(from)))
     largest_copy = std::max<uint64_t>(largest_copy, bytes);
+  if (which == DeviceLane::kGradients && !to_host && is_of_device(from)) copied_gradients += bytes;
   if (to_host && !is_in(host_, to) && !is_in(pinned_, to))
     largest_slow_copy = std::max<uint64_t>(largest_slow_copy, bytes);
   if (to_host && copies_to_fail > 0) {

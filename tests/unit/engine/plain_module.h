@@ -100,6 +100,7 @@ class PlainModule final : public DeviceModule {
   uint32_t copies_to_fail = 0;
   uint64_t largest_slow_copy = 0;  // bytes, from the device to memory that is not pinned
   uint64_t largest_copy = 0;       // bytes, between host and device either way, but for batches
+  uint64_t copied_gradients = 0;   // bytes, from one place of the device to another
   // A slow way to the device: the time of each copy of the lane kInputs that has more bytes than
   // SlotValues; and the number of these copies.
   std::chrono::milliseconds samples_take{0};

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <tuple>
 #include <vector>
 
 #include "tests/support/fails_with.h"
@@ -106,6 +107,27 @@ TEST_P(Graphs, TrainToTheBitsOfEagerSlotsWithTheShortStepRecordedAsWell) {
 
 INSTANTIATE_TEST_SUITE_P(Models, Graphs, ::testing::Values("mlp", "cnn", "gpt2"),
                          [](const auto& c) { return std::string(c.param); });
+
+// A rank with one slot a step, and one with several, in worlds of other sizes.
+TEST(SlotGraphs, OfOneSlotAStepWriteTheRegionItselfAndOthersAreCopied) {
+  const auto dataset = make_patterns(80);
+  for (const auto& [ranks, slots, copies] :
+       {std::tuple(1u, 1u, false), std::tuple(4u, 4u, false), std::tuple(2u, 4u, true)}) {
+    SCOPED_TRACE(::testing::Message() << ranks << " ranks, " << slots << " slots");
+    wire::JobSpec job = job_of("mlp", "on");
+    job.mutable_train()->set_slots(slots);
+    const TrainResult expected = train_eagerly(job, *dataset, kSteps);
+    Devices devices(ranks);
+    LoopbackWorld world(job, *dataset, even_runs(slots, ranks), kBucketBytes, nullptr,
+                        devices.modules);
+    world.connects_devices = ranks > 1;
+    world.begin_generation(kSteps);
+    world.train_to(kSteps - 1);
+    for (const auto& module : devices.own) module->copied_gradients = 0;
+    expect_same(world.train_to(kSteps), expected);
+    for (const auto& module : devices.own) EXPECT_EQ(module->copied_gradients > 0, copies);
+  }
+}
 
 TEST(SlotGraphs, FollowSharesOfMixedImagesThatAreOthersInEverySlot) {
   const auto dataset = make_patterns(83);

@@ -44,12 +44,16 @@ class SeparateSums final : public DeviceSums {
   float* partial(uint32_t region) override { return regions_[region].data(); }
   Status bring(uint32_t, const ElementRange&) override { return Status::ok(); }
   Status finish() override { return Status::ok(); }
-  void begin_counting() override { counted.clear(); }
+  void begin_step(uint32_t slots) override {
+    slots_of_step = slots;
+    counted.clear();
+  }
   Status count(uint32_t buckets) override {
     counted.push_back(buckets);
     return Status::ok();
   }
   void has_seen(uint32_t buckets) override { seen = buckets; }
+  uint32_t slots_of_step = 0;
   Status merge(const RegionMerge& merge, const ElementRange& range) override {
     EXPECT_LE(range.end, statistics_);
     add_into(partial(merge.dst) + range.begin, partial(merge.src) + range.begin, range.size());
