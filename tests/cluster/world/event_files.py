@@ -21,10 +21,13 @@ def masked_crc(data):
 
 
 def records(data):
+    """The whole ones: the last one may be half written, while its writer is at it."""
     at = 0
-    while at < len(data):
+    while at + 12 <= len(data):
         (size, check), body = struct.unpack_from("<QI", data, at), data[at + 12:]
         assert check == masked_crc(data[at:at + 8]), "the length is damaged"
+        if size + 4 > len(body):
+            return
         event = body[:size]
         assert struct.unpack_from("<I", body, size)[0] == masked_crc(event), "damaged"
         yield event
