@@ -17,7 +17,7 @@ from data_support import started, task
 
 from lockstep._data import DataError, Task
 from lockstep._data import _feed as feed_module
-from lockstep._data._files import check_files, open_files
+from lockstep._data._files import check_files, open_again, open_files
 
 ROWS = 600
 
@@ -99,6 +99,22 @@ class FilesTest(unittest.TestCase):
             check_files([found[0]._replace(flags=os.O_DIRECTORY)])  # as no file can be opened
         self.assertEqual(caught.exception.code, 64)
         self.assertIn(self.path, caught.exception.text)
+
+    def test_a_file_that_another_thread_closes_meanwhile_is_left_alone(self) -> None:
+        """As the thread of IPython's history does; its number may be another file's by then."""
+        with tempfile.TemporaryFile(buffering=0) as other:
+            other.write(b"another file")
+            for is_replaced in (False, True):
+                descriptor = os.open(self.path, os.O_RDONLY)
+                found = [file for file in open_files() if file.descriptor == descriptor]
+                os.close(descriptor)
+                if is_replaced:
+                    os.dup2(other.fileno(), descriptor)
+                check_files(found)
+                check_files([found[0]._replace(flags=os.O_DIRECTORY)])
+                open_again(found)
+                self.assertEqual(os.lseek(other.fileno(), 0, os.SEEK_CUR), 12, "nobody moved it")
+            os.close(descriptor)
 
     def test_samples_that_do_not_come_are_named_with_where_their_process_stands(self) -> None:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

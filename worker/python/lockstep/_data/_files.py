@@ -22,6 +22,19 @@ class OpenFile(NamedTuple):
     descriptor: int
     flags: int
     offset: int
+    inode: tuple[int, int]  # and its device
+
+    @property
+    def is_there(self) -> bool:
+        """Another thread may have closed it since, and opened another one under its number."""
+        try:
+            return _inode(os.fstat(self.descriptor)) == self.inode
+        except OSError:
+            return False
+
+
+def _inode(found: os.stat_result) -> tuple[int, int]:
+    return found.st_ino, found.st_dev
 
 
 def open_files() -> list[OpenFile]:
@@ -31,11 +44,12 @@ def open_files() -> list[OpenFile]:
         descriptor = int(name)
         try:
             flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
-            is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            about = os.fstat(descriptor)
+            is_file = stat.S_ISREG(about.st_mode)
             is_read = flags & os.O_ACCMODE != os.O_WRONLY and not flags & os.O_PATH
             if descriptor > 2 and is_file and is_read:
                 offset = os.lseek(descriptor, 0, os.SEEK_CUR)
-                found.append(OpenFile(descriptor, flags & _KEPT, offset))
+                found.append(OpenFile(descriptor, flags & _KEPT, offset, _inode(about)))
         except OSError:  # that of listdir() is closed again
             continue
     return found
@@ -51,6 +65,8 @@ def check_files(files: list[OpenFile]) -> None:
         try:
             os.close(_again(file))
         except OSError as error:
+            if not file.is_there:
+                continue
             path = os.readlink(f"/proc/self/fd/{file.descriptor}")
             raise DataError(
                 USAGE,
@@ -63,6 +79,8 @@ def check_files(files: list[OpenFile]) -> None:
 def open_again(files: list[OpenFile]) -> None:
     """After a fork, in the child: the same descriptors, with offsets of their own."""
     for file in files:
+        if not file.is_there:
+            continue
         fresh = _again(file)
         os.lseek(fresh, file.offset, os.SEEK_SET)
         os.dup2(fresh, file.descriptor, os.get_inheritable(file.descriptor))
