@@ -1,10 +1,12 @@
 #include "deploy/agent/worker_launch.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 
+#include "comm/base/descriptors.h"
 #include "comm/run/job/predictions.h"
 #include "deploy/agent/launch_env.h"
 
@@ -21,6 +23,13 @@ constexpr int kNoTorch = 5;
 // there that is called like one of torch's modules would run. (-P is Python 3.11's.)
 constexpr char kNotFromHere[] = "import sys; sys.path[0] == '' and sys.path.pop(0)";
 constexpr char kStartScript[] = "; from lockstep._script import start_main; start_main()";
+// The folder of a package, or the file of a module, which is not imported for it.
+constexpr char kWhereFrom[] =
+    "\n"
+    "from importlib.util import find_spec\n"
+    "spec = find_spec(sys.argv[1])\n"
+    "sys.exit(3) if spec is None else print(*list(spec.submodule_search_locations or "
+    "[spec.origin])[:1])\n";
 constexpr char kModuleCheck[] =
     "\n"
     "if sys.version_info < (3, 10): sys.exit(3)\n"
@@ -78,6 +87,15 @@ std::vector<std::string> script_env(const wire::JobSpec& job, const std::string&
   return env;
 }
 
+// As `python -m` takes it, before the file and the script's own words.
+std::vector<std::string> words_of_script(const wire::ScriptSpec& script) {
+  std::vector<std::string> words;
+  if (!script.module().empty()) words = {"-m", script.module()};
+  words.push_back(script.path());
+  words.insert(words.end(), script.args().begin(), script.args().end());
+  return words;
+}
+
 std::string flag_of(const WorkerOption& option) {
   return "--" + std::string(option.name);
 }
@@ -107,12 +125,25 @@ Result<WorkerLaunch> worker_launch(const wire::JobSpec& job, const std::string& 
     return WorkerLaunch{.words = {std::move(program)}};
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string python, find_python(variable));
-  WorkerLaunch launch{
-      .words = {python, "-u", "-c", std::string(kNotFromHere) + kStartScript, job.script().path()},
-      .env = script_env(job, directory, variable),
-      .is_script = true};
-  launch.words.insert(launch.words.end(), job.script().args().begin(), job.script().args().end());
+  WorkerLaunch launch{.words = {python, "-u", "-c", std::string(kNotFromHere) + kStartScript},
+                      .env = script_env(job, directory, variable),
+                      .is_script = true};
+  const std::vector<std::string> words = words_of_script(job.script());
+  launch.words.insert(launch.words.end(), words.begin(), words.end());
   return launch;
+}
+
+std::string imported_from(const std::string& name, const VariableFn& variable) {
+  const auto python = find_python(variable);
+  const Descriptor said(::memfd_create("lockstep-module", MFD_CLOEXEC));
+  if (!python.is_ok() || said.get() < 0) return {};
+  const std::string output = "/proc/self/fd/" + std::to_string(said.get());
+  const auto pid =
+      start_process({.argv = {*python, "-c", std::string(kNotFromHere) + kWhereFrom, name},
+                     .output_path = output});
+  if (!pid.is_ok() || !wait_for_end(*pid).is_success()) return {};
+  const std::string line = last_words(output);
+  return line.substr(line.rfind('\n') + 1);  // what comes before is another module's
 }
 
 Status check_python(const WorkerLaunch& launch) {

@@ -3,6 +3,7 @@
 //
 //   lockstep-worker --run-dir DIR --local-rank 0 ...
 //   LOCKSTEP_WORKER="run_dir=DIR\nlocal_rank=0\n..." python3 -u -c '...' train.py ARGS...
+//   LOCKSTEP_WORKER=... python3 -u -c '...' -m proj.train /src/proj/train.py ARGS...
 //
 // A script gets no variable of a launcher (is_launch_variable()): the modules that it
 // imports would take its process for a rank of that launcher. A worker of ours may have to enter
@@ -43,6 +44,10 @@ Result<WorkerLaunch> worker_launch(const wire::JobSpec& job, const std::string& 
 // kConfig if the Python of a script is too old, or misses a module that every script needs. Starts
 // it for that; does nothing for other workers.
 Status check_python(const WorkerLaunch& launch);
+
+// Where that Python imports the top-level package or module `name` from (python_module.h): asks it.
+// Empty if it has none, or if there is no Python.
+std::string imported_from(const std::string& name, const VariableFn& variable);
 
 struct WorkerOption {
   std::string_view name;  // "local-rank"; "local_rank" for a script

@@ -111,6 +111,81 @@ class ScriptJobs(LockstepTest):
         self.assertIn("--lr", text)
 
 
+class ModuleJobs(LockstepTest):
+    """`-m proj.train` in the folder of the package, in place of the file."""
+
+    def setUp(self):
+        super().setUp()
+        self.file = self.scratch / "proj" / "train.py"
+        self.file.parent.mkdir()
+        self.file.write_text(BLOCK + LOOP)
+
+    def ask(self, *words, **more):
+        return lockstep(*words, cwd=self.scratch, **more)
+
+    def printed_there(self, *words):
+        done = self.ask(*words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_every_command_takes_it(self):
+        text = self.printed_there("resolve", "-m", "proj.train", "train.max_steps=9", "--", "--lr", "-m")
+        for line in ("job: mine\n", f"path: {self.file}\n", "module: proj.train\n", "max_steps: 9\n",
+                     'args: ["--lr", "-m"]\n'):
+            self.assertIn(line, text)
+        for words in (("run", "-m", "proj.train", "--print-config"),
+                      ("run", "--print-config", "--module=proj.train"),
+                      ("run", "proj/train.py", "--print-config", "-m", "proj.train"),
+                      ("resolve", "script.module=proj.train")):
+            self.assertEqual(self.printed_there(*words, "train.max_steps=9", "--", "--lr", "-m"), text)
+        (self.scratch / "kept.yaml").write_text(text)
+        self.assertEqual(self.printed("resolve", self.scratch / "kept.yaml"), text)
+        self.assert_fails(self.ask("doctor", "-m", "proj.train"), 64, names="script",
+                          advises="lockstep top")
+
+    def test_a_batch_script_starts_agents_with_the_file_as_that_module(self):
+        text = self.printed_there("sbatch", "-m", "proj.train", "--run-dir", "run", "--", "--mem=1G")
+        self.assertRegex(text, rf"agent {self.file} script\.module=proj\.train --run-dir ")
+        self.assertIn("#SBATCH --mem=1G", text)
+
+    def test_pods_take_the_package_of_their_image(self):
+        for kind in ("jobset", "job", "trainjob", "mpijob"):
+            text = self.printed_there("k8s", "render", "-m", "proj.train", "--image", "here/lockstep:1",
+                                      "--kind", kind, "--run-claim", "runs", "--", "--lr", "0.1")
+            self.assertIn("script.module=proj.train", text)
+            self.assertNotIn("ConfigMap", text)
+            self.assertNotIn("/etc/lockstep", text)
+            self.assertNotIn(str(self.scratch), text)
+            self.assertIn("mine", text, "the name of the run is the job's")
+
+    def test_what_is_no_module_is_refused_with_what_to_write(self):
+        for word, code, expected in (
+                ("proj/train.py", 64, dict(names="proj/train.py", advises="-m proj.train")),
+                ("proj.train.py", 64, dict(names="proj.train.py", advises="-m proj.train")),
+                ("proj.none", 66, dict(names=["proj.none", "proj/none.py", str(self.scratch)],
+                                       advises=["the folder that holds proj", "PYTHONPATH"])),
+                ("other.train", 66, dict(names="other/train.py", advises="the folder that holds other"))):
+            for command in ("run", "resolve", "doctor"):
+                with self.subTest(word=word, command=command):
+                    self.assert_fails(self.ask(command, "-m", word), code, **expected)
+        self.assert_fails(self.ask("run", "-m", "proj.train", "--lr", "0.1"), 64, names="--lr",
+                          advises="-- --lr 0.1")
+        (self.scratch / "other.py").write_text(BLOCK)
+        self.assert_fails(self.ask("resolve", "other.py", "-m", "proj.train"), 64,
+                          names=["script.module", "other.py"], advises="leave one of the two out")
+        (self.scratch / "job.yaml").write_text("model: mlp\ndata: {train: {path: d}}\n"
+                                               "train: {global_batch: 8, epochs: 1}\n")
+        self.assert_fails(self.ask("resolve", "job.yaml", "-m", "proj.train"), 64,
+                          names=["script.module", "model.name"], advises="leave one of the two out")
+
+    def test_an_installed_module_is_found_by_python(self):
+        done = self.ask("resolve", "-m", "proj.train", env={**os.environ, "PYTHONPATH": str(self.scratch)})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = lockstep("resolve", "-m", "proj.train", cwd="/",
+                        env={**os.environ, "PYTHONPATH": str(self.scratch)})
+        self.assertIn(f"path: {self.file}\n", done.stdout, done.stderr)
+
+
 # In the place of Python: it says what it was started with, and ends as one whose script is wrong.
 STAND_IN = """#!/usr/bin/env python3
 import json, os, sys

@@ -5,6 +5,7 @@
 #include "deploy/agent/launch_env.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
+#include "deploy/cli/commands/job_words.h"
 #include "deploy/cli/run/launched_agent.h"
 #include "deploy/cli/run/node_agent.h"
 
@@ -55,6 +56,7 @@ constexpr char kAgentExamples[] =
     "Examples:\n"
     "  mpirun -np 4 lockstep agent job.yaml train.epochs=3 --run-dir runs/first\n"
     "  mpirun -np 4 lockstep agent train.py --run-dir runs/first -- --lr 0.1\n"
+    "  mpirun -np 4 lockstep agent -m proj.train --run-dir runs/first\n"
     "  lockstep agent --run-dir runs/first --workers 2";
 
 }  // namespace
@@ -62,9 +64,7 @@ constexpr char kAgentExamples[] =
 void add_agent_command(CLI::App& app, Commands& commands) {
   auto* command = app.add_subcommand("agent", "Start and watch the workers of one node or rank");
   const auto arguments = std::make_shared<AgentArguments>();
-  command->add_option("job", arguments->positional,
-                      "JOB.yaml or SCRIPT.py, overrides of its keys (train.epochs=3), and behind "
-                      "-- the script's own words");
+  add_job_words(*command, kJobWords, arguments->positional);
   command->add_option("--run-dir,-d", arguments->run_dir, "Run directory, which all ranks must see")
       ->required();
   command

@@ -11,6 +11,7 @@
 #include "deploy/cli/base/scratch_directory.h"
 #include "deploy/cli/base/stop_signals.h"
 #include "deploy/cli/commands/commands.h"
+#include "deploy/cli/commands/job_words.h"
 #include "deploy/cli/doctor/diagnose.h"
 #include "deploy/cli/run/load_job.h"
 
@@ -119,8 +120,8 @@ constexpr char kDoctorNotes[] =
 void add_doctor_command(CLI::App& app, Commands& commands) {
   auto* command = app.add_subcommand("doctor", "Find what holds a job back, and what to change");
   const auto arguments = std::make_shared<DoctorArguments>();
-  command->add_option("job", arguments->positional,
-                      "JOB.yaml, and overrides of its keys: data.threads=8");
+  add_job_words(*command, "JOB.yaml, and overrides of its keys: data.threads=8",
+                arguments->positional);
   command->add_option("--workers,-w", arguments->workers,
                       "Workers on this machine, which share its cores (cluster.workers)");
   command

@@ -126,8 +126,9 @@ constexpr char kScriptOptions[] =
     "; options of a script stand behind --, as in train.py -- --lr 0.1";
 
 bool names_script(const std::vector<std::string>& words) {
-  return std::any_of(words.begin(), words.end(),
-                     [](const std::string& word) { return is_script_file(word); });
+  return std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return is_script_file(word) || word == "-m" || word.starts_with("--module");
+  });
 }
 
 // How many words name the command, after the program's name.

@@ -8,6 +8,7 @@
 #include "data/source/url.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
+#include "deploy/cli/commands/job_words.h"
 #include "deploy/cli/job/job_resolve.h"
 #include "deploy/cli/job/job_schema.h"
 #include "deploy/cli/job/job_script.h"
@@ -81,6 +82,10 @@ Result<wire::JobSpec> job_to_render(const JobRequest& files, const k8s::Manifest
   overlay(values, network);
   LOCKSTEP_ASSIGN_OR_RETURN(const JobValues overrides, parse_job_overrides(request.overrides));
   overlay(values, overrides);
+  // A package is in the image, and its file has no place of ours there.
+  if (const auto module = values.find("script.module");
+      request.is_script && module != values.end() && !module->second.items[0].empty())
+    values.erase("script.path");
   LOCKSTEP_RETURN_IF_ERROR(check_paths(values));
   warn_of(values, request);
   values.try_emplace("cluster.workers",
@@ -113,6 +118,7 @@ Result<std::string> manifests(const K8sArguments& arguments) {
   request.is_script = is_script_file(files.file);
   request.overrides = files.overrides;
   LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec job, job_to_render(files, request));
+  if (request.is_script) request.module = job.script().module();
   request.grace_s = job.cluster().grace_s();
   request.enters_mpi = job.comm().backend() == "mpi";
   if (request.name.empty()) request.name = k8s::name_from(job.job());
@@ -125,7 +131,8 @@ constexpr char kK8sExamples[] =
     "in\n"
     "the pods: the data claim is /data. The run directory is /runs/NAME on the run claim, which "
     "must\n"
-    "be ReadWriteMany. Applying the same manifest again continues the run.\n"
+    "be ReadWriteMany. Applying the same manifest again continues the run. With -m, the image has\n"
+    "the package, in its working directory or installed.\n"
     "Examples:\n"
     "  lockstep k8s render shoes.yaml --image registry.example/lockstep:0.3 --run-claim runs\n"
     "  lockstep k8s render shoes.yaml --kind trainjob --workers 16 --gpus 8 --queue team-a \\\n"
@@ -136,9 +143,7 @@ constexpr char kK8sExamples[] =
 
 void add_render_options(CLI::App& command, K8sArguments& arguments) {
   k8s::ManifestRequest& request = arguments.request;
-  command.add_option("job", arguments.positional,
-                     "JOB.yaml or SCRIPT.py, overrides of its keys (train.epochs=3), and behind "
-                     "-- the script's own words");
+  add_job_words(command, kJobWords, arguments.positional);
   command
       .add_option_function<std::string>(
           "--kind,-k", [&request](const std::string& kind) { request.kind = kKinds.at(kind); },

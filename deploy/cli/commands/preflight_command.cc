@@ -6,6 +6,7 @@
 #include "deploy/agent/launch_env.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
+#include "deploy/cli/commands/job_words.h"
 #include "deploy/cli/run/load_job.h"
 #include "deploy/preflight/preflight.h"
 
@@ -60,8 +61,9 @@ constexpr char kPreflightExamples[] =
 void add_preflight_command(CLI::App& app, Commands& commands) {
   auto* command = app.add_subcommand("preflight", "Check that a run can work on these hosts");
   const auto arguments = std::make_shared<PreflightArguments>();
-  command->add_option("job", arguments->positional,
-                      "JOB.yaml, and overrides of its keys: comm.network=10.2.0.0/16");
+  add_job_words(*command,
+                "JOB.yaml or SCRIPT.py, and overrides of its keys: comm.network=10.2.0.0/16",
+                arguments->positional);
   command->add_option("--run-dir,-d", arguments->run_dir, "Run directory, which all ranks must see")
       ->required();
   command

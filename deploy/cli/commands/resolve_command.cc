@@ -5,6 +5,7 @@
 #include "comm/environment/standard_streams.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
+#include "deploy/cli/commands/job_words.h"
 #include "deploy/cli/job/job_print.h"
 #include "deploy/cli/run/load_job.h"
 
@@ -31,6 +32,7 @@ constexpr char kResolveExamples[] =
     "Examples:\n"
     "  lockstep resolve train.py\n"
     "  lockstep resolve train.py train.epochs=3 -- --lr 0.1\n"
+    "  lockstep resolve -m proj.train\n"
     "  lockstep resolve job.yaml > resolved.yaml\n"
     "\n"
     "Exit codes: 0 printed; 64, 65, 66, 78 as of `lockstep run`.";
@@ -40,9 +42,7 @@ constexpr char kResolveExamples[] =
 void add_resolve_command(CLI::App& app, Commands& commands) {
   auto* command = app.add_subcommand("resolve", "Print the resolved job, and train nothing");
   const auto arguments = std::make_shared<ResolveArguments>();
-  command->add_option("job", arguments->positional,
-                      "JOB.yaml or SCRIPT.py, overrides of its keys (train.epochs=3), and behind "
-                      "-- the script's own words");
+  add_job_words(*command, kJobWords, arguments->positional);
   command->add_option("--workers,-n", arguments->workers, "Worker processes (cluster.workers)");
   command->add_flag(
       "--protobuf", arguments->protobuf,

@@ -8,6 +8,7 @@
 #include "comm/run/directory/run_files.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
+#include "deploy/cli/commands/job_words.h"
 #include "deploy/cli/job/job_help.h"
 #include "deploy/cli/job/job_print.h"
 #include "deploy/cli/run/check_resume.h"
@@ -107,6 +108,7 @@ constexpr char kRunExamples[] =
     "  lockstep run --resume --run-dir runs/first train.epochs=10 --workers 2\n"
     "  lockstep run train.py --workers 4 train.epochs=3 -- --lr 0.1   # words behind -- are its "
     "own\n"
+    "  lockstep run -m proj.train --workers 4 -- --lr 0.1   # a module, as python -m takes it\n"
     "  lockstep run job.yaml --print-config\n"
     "  lockstep run --help-job\n"
     "  lockstep run --help-job data\n"
@@ -119,9 +121,7 @@ constexpr char kRunExamples[] =
 void add_run_command(CLI::App& app, Commands& commands) {
   auto* command = app.add_subcommand("run", "Train: one job, from its file to its results");
   const auto arguments = std::make_shared<RunArguments>();
-  command->add_option("job", arguments->positional,
-                      "JOB.yaml or SCRIPT.py, overrides of its keys (train.epochs=3), and behind "
-                      "-- the script's own words");
+  add_job_words(*command, kJobWords, arguments->positional);
   command->add_option("--workers,-n", arguments->workers, "Worker processes (cluster.workers)");
   command->add_option("--run-dir,-d", arguments->run_dir,
                       "Directory for all files of the run; default runs/<job>-<time>");

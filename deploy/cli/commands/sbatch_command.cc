@@ -10,6 +10,7 @@
 #include "deploy/agent/process.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
+#include "deploy/cli/commands/job_words.h"
 #include "deploy/cli/run/load_job.h"
 #include "deploy/slurm/batch_script.h"
 
@@ -106,12 +107,14 @@ constexpr char kSbatchExamples[] =
     "  lockstep sbatch job.yaml --run-dir runs/first --nodes 4 --time 2:00:00 --submit\n"
     "  lockstep sbatch job.yaml --run-dir runs/first --nodes 2 --gpus-per-node 8 > first.sh\n"
     "  lockstep sbatch job.yaml seed=%a --run-dir runs/seed-%a --array 1-5 --submit\n"
+    "  lockstep sbatch -m proj.train 'script.args=[--lr, 0.1]' --run-dir runs/first --submit\n"
     "  lockstep sbatch job.yaml --run-dir runs/first --submit -- --account=vision --mem=64G";
 
 void add_batch_options(CLI::App& command, SbatchArguments& arguments) {
   BatchRequest& batch = arguments.request;
   const CLI::Range some(1u, 65'536u);
-  command.add_option("job", arguments.words, "JOB.yaml, and overrides of its keys: train.epochs=3");
+  add_job_words(command, "JOB.yaml or SCRIPT.py, and overrides of its keys: train.epochs=3",
+                arguments.words);
   // CLI11 gives all words to the list above. This second place keeps the words after "--" in this
   // command.
   command.add_option("more", arguments.more, "After --: further arguments of sbatch");

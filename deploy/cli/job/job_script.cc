@@ -3,6 +3,7 @@
 #include "comm/base/log.h"
 #include "comm/run/job/predictions.h"
 #include "deploy/cli/job/job_told.h"
+#include "deploy/cli/script/python_module.h"
 #include "deploy/cli/script/script_block.h"
 #include "deploy/cli/script/script_keys.h"
 
@@ -43,9 +44,12 @@ std::string given(const JobValues& values, const std::string& key) {
 constexpr char kOneModel[] = ": a script makes its model itself; leave one of the two out";
 
 Status check_one_model(const JobValues& values) {
-  if (!is_given(values, "script.path") || values.count("model.name") == 0) return Status::ok();
-  return Status(Code::kUsage,
-                given(values, "script.path") + " but " + given(values, "model.name") + kOneModel);
+  if (values.count("model.name") == 0) return Status::ok();
+  for (const char* const key : {"script.module", "script.path"})  // -m gives both
+    if (is_given(values, key))
+      return Status(Code::kUsage,
+                    given(values, key) + " but " + given(values, "model.name") + kOneModel);
+  return Status::ok();
 }
 
 }  // namespace
@@ -68,7 +72,8 @@ Result<JobValues> parse_job_file(std::string_view text, const std::string& name,
 bool is_script_job(const JobValues& values, const wire::JobSpec* stored) {
   if (const auto it = values.find("model.name"); it != values.end())
     return it->second.items == std::vector<std::string>{"script"};
-  return is_given(values, "script.path") || (stored != nullptr && is_script(stored->model()));
+  return is_given(values, "script.path") || is_given(values, "script.module") ||
+         (stored != nullptr && is_script(stored->model()));
 }
 
 Status check_script_keys(const JobValues& values, const wire::JobSpec* stored) {
@@ -95,13 +100,21 @@ Status check_script(const JobValues& values, const JobContext& context, const wi
                                         " but the job is that of a script: " + word +
                                         " gives samples two labels; leave it out, and mix "
                                         "the batches in the script");
+    const bool is_module = !script.module().empty();
+    if (is_module && script.path().empty()) return Status::ok();  // found where it runs
+    if (is_module && folder_of_module(script.path(), script.module()).empty())
+      return Status(Code::kUsage, say("script.module") + " but " + say("script.path") +
+                                      ", which is the file of another module; leave one of the "
+                                      "two out");
     if (!script.path().empty())
       return context.check_script(script.path()).with_context(say("script.path"));
     return Status(Code::kUsage, say("model.name") + " but " + say("script.path") +
                                     ": name the script, as in lockstep run train.py");
   }
-  if (!script.path().empty())
-    return Status(Code::kUsage, say("script.path") + " but " + say("model.name") + kOneModel);
+  for (const auto& [key, value] :
+       {std::pair{"script.module", script.module()}, std::pair{"script.path", script.path()}})
+    if (!value.empty())
+      return Status(Code::kUsage, say(key) + " but " + say("model.name") + kOneModel);
   if (script.args_size() > 0)
     return Status(Code::kUsage, say("script.args") + " but " + say("model.name") +
                                     ": only a script takes such words; name one in script.path, or "

@@ -15,12 +15,14 @@
 #include "data/open/detect_format.h"
 #include "data/open/job_sample_cut.h"
 #include "deploy/agent/process.h"
+#include "deploy/agent/worker_launch.h"
 #include "deploy/cli/job/job_resolve.h"
 #include "deploy/cli/job/job_script.h"
 #include "deploy/cli/job/job_values.h"
 #include "deploy/cli/run/check_exported_model.h"
 #include "deploy/cli/run/data_here.h"
 #include "deploy/cli/run/same_run.h"
+#include "deploy/cli/script/python_module.h"
 #include "deploy/cli/script/script_block.h"
 #include "worker/cuda/module_entry.h"
 #include "worker/model/model_file.h"
@@ -64,16 +66,42 @@ Status check_one_script(const JobRequest& request, const JobValues& values) {
                                   "); leave one of the two out");
 }
 
+Result<std::string> module_file(const std::string& module, const std::string& folder) {
+  return find_module(module, folder,
+                     [](const std::string& name) { return imported_from(name, std::getenv); });
+}
+
+// A module that is given without its file gets script.path, and a file that is given without a
+// module an empty script.module: neither may stay as a lower layer or the stored job has it.
+// `folder`: of relative paths.
+Status complete_script(const std::string& folder, JobValues& values) {
+  const auto path = values.find("script.path");
+  const auto module = values.find("script.module");
+  if (path != values.end() && module == values.end())
+    values["script.module"] = {{""}, path->second.origin, false};
+  if (path != values.end() || module == values.end() || module->second.items[0].empty())
+    return Status::ok();
+  const auto file = module_file(module->second.items[0], folder);
+  if (!file.is_ok())
+    return file.status().with_context("script.module (" + module->second.origin + ")");
+  values["script.path"] = {{*file}, module->second.origin, false};
+  return Status::ok();
+}
+
 Result<JobValues> read_values(const JobRequest& request) {
+  const fs::path here = fs::current_path();
   JobValues values;
   if (!request.file.empty()) {
     LOCKSTEP_ASSIGN_OR_RETURN(values, read_job_file(request.file));
+    LOCKSTEP_RETURN_IF_ERROR(complete_script(fs::absolute(request.file).parent_path(), values));
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(const JobValues from_environment, parse_job_environment(environment()));
-  overlay(values, from_environment);
+  LOCKSTEP_ASSIGN_OR_RETURN(JobValues above, parse_job_environment(environment()));
   LOCKSTEP_ASSIGN_OR_RETURN(const JobValues from_command_line,
                             parse_job_overrides(request.overrides));
-  overlay(values, from_command_line);
+  overlay(above, from_command_line);
+  // Above a script they say as which module it runs.
+  if (!is_script_file(request.file)) LOCKSTEP_RETURN_IF_ERROR(complete_script(here, above));
+  overlay(values, above);
   if (is_script_file(request.file)) LOCKSTEP_RETURN_IF_ERROR(check_one_script(request, values));
   if (!request.workers.empty()) values["cluster.workers"] = {{request.workers}, "--workers", false};
   if (request.launched_workers > 0)  // keeps what is there
@@ -160,6 +188,13 @@ Status split_arguments(const std::vector<std::string>& arguments, JobRequest& re
       return Status(Code::kUsage, "two job files, " + request.file + " and " + argument +
                                       "; an override is written key=value");
     }
+  }
+  // The file of `-m proj.train` has the block of job keys.
+  constexpr std::string_view kModule = "script.module=";
+  for (const std::string& override : request.overrides) {
+    if (!request.file.empty() || !override.starts_with(kModule)) continue;
+    LOCKSTEP_ASSIGN_OR_RETURN(request.file,
+                              module_file(override.substr(kModule.size()), fs::current_path()));
   }
   return Status::ok();
 }

@@ -26,7 +26,8 @@ struct JobRequest {
 };
 
 // Splits the positional arguments: those with a '=' are overrides, the other one is the job file
-// or the script.
+// or the script. Without it, script.module=proj.train (-m proj.train) names the script: kNoInput if
+// there is no such module.
 Status split_arguments(const std::vector<std::string>& arguments, JobRequest& request);
 
 // kNoInput if there is no such file. kUsage if the job wants more workers than were launched. Other

@@ -61,7 +61,10 @@ std::string describe_model(const wire::ModelSpec& model, const data::SampleShape
 PreparedData prepare_script(const wire::ScriptSpec& script, const std::string& data) {
   PreparedData prepared;
   prepared.facts.set_open(true);
-  prepared.model = "script " + printable(std::filesystem::path(script.path()).filename().string());
+  prepared.model =
+      script.module().empty()
+          ? "script " + printable(std::filesystem::path(script.path()).filename().string())
+          : "module " + printable(script.module());
   prepared.description = data;
   return prepared;
 }

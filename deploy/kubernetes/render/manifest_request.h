@@ -30,6 +30,7 @@ struct ManifestRequest {
   bool enters_mpi = false;  // comm.backend: mpi
   std::string job_text;     // the job file, as it is
   bool is_script = false;   // and it is a script
+  std::string module;       // of a package in the image, in place of a job file; empty: none
   std::string python;       // of the image, for a script; empty: the one that the image names
   std::vector<std::string> overrides;
 
@@ -45,6 +46,7 @@ struct ManifestRequest {
   // The name of the job file in the pods.
   std::string job_name() const { return is_script ? "train.py" : "job.yaml"; }
   std::string job_file() const { return "/etc/lockstep/" + job_name(); }
+  bool has_job_file() const { return module.empty(); }
   bool has_volcano() const { return scheduler == "volcano"; }
 };
 

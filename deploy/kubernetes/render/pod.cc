@@ -79,17 +79,13 @@ Tree variable_of(const std::string& name, const std::string& field_path) {
 }
 
 std::vector<std::string> agent_words(const ManifestRequest& r, const std::string& host) {
-  std::vector<std::string> words = {kProgram,
-                                    "agent",
-                                    r.job_file(),
-                                    "--run-dir",
-                                    run_dir_of(r),
-                                    "comm.network=eth0",
-                                    "comm.advertise=" + host};
-  if (r.kind != Kind::kMpiJob) {
-    words.insert(words.begin() + 5, {"--workers", std::to_string(r.workers_of_pod())});
-  }
-  words.insert(words.end(), r.overrides.begin(), r.overrides.end());
+  std::vector<std::string> words = {kProgram, "agent"};
+  if (r.has_job_file()) words.push_back(r.job_file());
+  words.insert(words.end(), {"--run-dir", run_dir_of(r)});
+  if (r.kind != Kind::kMpiJob)
+    words.insert(words.end(), {"--workers", std::to_string(r.workers_of_pod())});
+  words.insert(words.end(), {"comm.network=eth0", "comm.advertise=" + host});
+  words.insert(words.end(), r.overrides.begin(), r.overrides.end());  // script.module among them
   return words;
 }
 
@@ -113,10 +109,13 @@ Tree volumes(const ManifestRequest& r) {
     if (read_only) source["readOnly"] = flag(true);
     return source;
   };
-  std::vector<Tree> all = {
-      map({{"name", text("job")}, {"configMap", map({{"name", text(r.name + "-job")}})}}),
-      map({{"name", text("runs")}, {"persistentVolumeClaim", claim(r.run_claim, false)}}),
-      map({{"name", text("tmp")}, {"emptyDir", map({})}})};
+  std::vector<Tree> all;
+  if (r.has_job_file())
+    all.push_back(
+        map({{"name", text("job")}, {"configMap", map({{"name", text(r.name + "-job")}})}}));
+  all.push_back(
+      map({{"name", text("runs")}, {"persistentVolumeClaim", claim(r.run_claim, false)}}));
+  all.push_back(map({{"name", text("tmp")}, {"emptyDir", map({})}}));
   if (r.gpus > 0)
     all.push_back(
         map({{"name", text("shm")},
@@ -135,8 +134,10 @@ Tree volume_mounts(const ManifestRequest& r) {
     if (read_only) one["readOnly"] = flag(true);
     return one;
   };
-  std::vector<Tree> all = {mount("job", "/etc/lockstep", true), mount("runs", "/runs", false),
-                           mount("tmp", "/tmp", false)};
+  std::vector<Tree> all;
+  if (r.has_job_file()) all.push_back(mount("job", "/etc/lockstep", true));
+  all.push_back(mount("runs", "/runs", false));
+  all.push_back(mount("tmp", "/tmp", false));
   if (r.gpus > 0) all.push_back(mount("shm", "/dev/shm", false));
   if (!r.data_claim.empty()) all.push_back(mount("data", "/data", true));
   return list(all);

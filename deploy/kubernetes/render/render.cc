@@ -88,7 +88,8 @@ Tree pod_group(const ManifestRequest& r) {
 }  // namespace
 
 std::string render(const ManifestRequest& r) {
-  std::vector<Tree> documents = {config_map(r)};
+  std::vector<Tree> documents;
+  if (r.has_job_file()) documents.push_back(config_map(r));
   if (r.has_volcano() && (r.kind == Kind::kJobSet || r.kind == Kind::kJob))
     documents.push_back(pod_group(r));
   switch (r.kind) {

@@ -213,5 +213,68 @@ class ThreadsTest(unittest.TestCase):
                 self.assertIn(f"net __main__ {package}\n", done.stdout)
 
 
+    def started(self, directory: str, *words: str, **variables: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", "from lockstep._script import start_main; start_main()", *words],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, cwd="/",
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **variables})
+        return done.stdout.replace(directory, "DIR")
+
+    def test_a_module_runs_as_python_m_runs_it(self) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            proj = pathlib.Path(directory) / "proj"
+            (proj / "inner").mkdir(parents=True)
+            (proj / "__init__.py").write_text("print('proj is imported')\n")
+            (proj / "net.py").write_text("NET = 'net'\n")
+            text = ("import sys\nfrom {dots}net import NET\nprint(NET, __name__, __package__, __file__, "
+                    "__spec__.name, __spec__.origin, type(__loader__).__name__, sys.path[0], sys.argv)\n"
+                    "assert sys.modules['__main__'].__dict__ is globals()\n")
+            (proj / "inner" / "train.py").write_text(text.format(dots=".."))
+            (proj / "__main__.py").write_text(text.format(dots="."))
+            for module, path in (("proj.inner.train", "proj/inner/train.py"), ("proj", "proj/__main__.py")):
+                plain = subprocess.run(
+                    [sys.executable, "-m", module, "--lr", "1"], stdout=subprocess.PIPE, text=True,
+                    cwd=directory, check=True, timeout=120).stdout.replace(directory, "DIR")
+                ours = self.started(directory, "-m", module, f"{directory}/{path}", "--lr", "1")
+                self.assertEqual(plain, "".join(ours.splitlines(True)[:2]))
+
+    def test_the_code_of_a_module_is_all_of_its_package(self) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            for name in ("site-packages/proj/jobs/train.py", "site-packages/proj/common.py",
+                         "site-packages/other.py", "site-packages/proj/jobs/__init__.py",
+                         "site-packages/proj/__init__.py"):
+                path = pathlib.Path(directory) / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.touch()
+            train = pathlib.Path(directory) / "site-packages/proj/jobs/train.py"
+            train.write_text("import other\nfrom .. import common\nfrom lockstep._code import CODE\n"
+                             "print(CODE.hash(__file__))\n")
+            def hashed() -> str:
+                return self.started(directory, "-m", "proj.jobs.train", str(train),
+                                    PYTHONPATH=os.pathsep.join([*filter(None, sys.path),
+                                                                f"{directory}/site-packages"]))
+            before = hashed()
+            self.assertRegex(before, r"^[0-9a-f]{32}\n")
+            (train.parents[2] / "other.py").write_text("# another library\n")
+            self.assertEqual(before, hashed())
+            (train.parents[1] / "common.py").write_text("# another level of the package\n")
+            self.assertNotEqual(before, hashed())
+
+    def test_the_code_of_a_script_that_imports_relatively_is_all_of_its_package(self) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            for name in ("proj/jobs/train.py", "proj/common.py", "proj/jobs/__init__.py",
+                         "proj/__init__.py"):
+                path = pathlib.Path(directory) / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.touch()
+            train = pathlib.Path(directory) / "proj/jobs/train.py"
+            train.write_text("from .. import common\nfrom lockstep._code import CODE\n"
+                             "print(CODE.hash(__file__))\n")
+            before = self.started(directory, str(train))
+            self.assertRegex(before, r"^[0-9a-f]{32}\n")
+            (train.parents[1] / "common.py").write_text("# edited\n")
+            self.assertNotEqual(before, self.started(directory, str(train)))
+
+
 if __name__ == "__main__":
     unittest.main()

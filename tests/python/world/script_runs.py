@@ -12,7 +12,7 @@ PACKAGE = BIN / "python"
 
 
 def make_python(directory):
-    """A Python with torch and our package: the path of a program."""
+    """A Python with torch and our package: the path of a program. $MORE_MODULES comes behind them."""
     found = installed("models-python")
     if not found:
         raise AssertionError("there is no Python with torch; run deploy/install_deps.sh")
@@ -22,7 +22,8 @@ def make_python(directory):
     python.write_text("#!/bin/sh\n"
                       f"export LD_LIBRARY_PATH='{environment}/stand-ins' CUDA_VISIBLE_DEVICES= "
                       "PYTHONNOUSERSITE=1 "
-                      f"PYTHONPATH='{PACKAGE}:{installed('frameworks-root')}'\n"
+                      f"PYTHONPATH='{PACKAGE}:{installed('frameworks-root')}'"
+                      '"${MORE_MODULES:+:$MORE_MODULES}"\n'
                       f"exec '{environment}/bin/python' \"$@\"\n")
     python.chmod(0o755)
     return str(python)

@@ -82,6 +82,27 @@ TEST_F(WorkerLaunchTest, AScriptLearnsFromOneVariableWhatItIs) {
                                      "LOCKSTEP_WORKER=run_dir=/runs/a b\nlocal_rank=2"));
 }
 
+TEST_F(WorkerLaunchTest, AModuleIsNamedBeforeItsFile) {
+  const std::string python = make_program("tools/python3");
+  job_.mutable_script()->set_module("jobs.train");
+  const auto found = launch();
+  ASSERT_TRUE(found.is_ok()) << found.status().message();
+  EXPECT_THAT(found->words, ElementsAre(python, "-u", "-c", HasSubstr("lockstep._script"), "-m",
+                                        "jobs.train", "/jobs/train.py", "--lr", "0.1"));
+}
+
+TEST_F(WorkerLaunchTest, PythonSaysWhereItImportsAPackageFrom) {
+  const auto variable = [this](const char* name) -> const char* {
+    const auto it = variables_.find(name);
+    return it == variables_.end() ? nullptr : it->second.c_str();
+  };
+  EXPECT_EQ(imported_from("proj", variable), "") << "there is no Python";
+  make_program("tools/python3", "echo a hook of another library; echo \"/site/$3\"");
+  EXPECT_EQ(imported_from("proj", variable), "/site/proj");
+  make_program("tools/python3", "echo /site/proj; exit 3");
+  EXPECT_EQ(imported_from("proj", variable), "");
+}
+
 TEST_F(WorkerLaunchTest, OnlyAScriptIsKeptFromTheVariablesOfLaunchers) {
   make_program("tools/python3");
   EXPECT_EQ(process_of(*launch(), kOptions)->is_left_out, &is_launch_variable);

@@ -191,6 +191,31 @@ TEST(JobScript, RefusesAModelBesideAScript) {
                         Advises("leave one of the two out")));
 }
 
+TEST(JobScript, MayBeAModuleOfAPackage) {
+  const std::string yaml =
+      "script: {path: s/proj/train.py, module: proj.train}\n"
+      "train: {global_batch: 8, max_steps: 3}\n";
+  const auto job = resolve_job(testing::values_of(yaml), context());
+  ASSERT_TRUE(job.is_ok()) << job.status().message();
+  EXPECT_EQ(job->script().module(), "proj.train");
+  const auto again = resolve_job(*parse_job_yaml(job_yaml(*job), "job.yaml"), context());
+  ASSERT_TRUE(again.is_ok()) << again.status().message();
+  EXPECT_EQ(again->SerializeAsString(), job->SerializeAsString());
+  EXPECT_THAT(resolve_job(testing::values_of(yaml, {"script.module=train.proj"}), context()),
+              FailsWith(Code::kUsage, Names("script.module is train.proj", "script.path"),
+                        Advises("leave one of the two out")));
+}
+
+TEST(JobScript, MayBeAModuleWhoseFileIsFoundWhereItRuns) {
+  const auto job = resolve_job(
+      testing::values_of("script: {module: proj.train}\ntrain: {global_batch: 8, max_steps: 3}\n"),
+      context());
+  ASSERT_TRUE(job.is_ok()) << job.status().message();
+  EXPECT_TRUE(is_script(job->model()));
+  EXPECT_NE(testing::error_of({"script.module=proj.train"}).find("leave one of the two out"),
+            std::string::npos);
+}
+
 TEST(JobScript, RefusesWordsWithoutAScript) {
   EXPECT_NE(testing::error_of({"script.args=[a]"}).find("only a script takes such words"),
             std::string::npos);

@@ -1,9 +1,8 @@
-// A launcher may show each of its workers one GPU alone: what this process sees says nothing of the
-// others' GPUs then, and so comm.backend nccl and auto are not refused by it.
 #include "deploy/cli/run/load_job.h"
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "tests/support/fails_with.h"
@@ -12,6 +11,9 @@
 namespace lockstep {
 namespace {
 
+// A launcher may show each of its workers one GPU alone: what this process sees says nothing of the
+// others' GPUs then, and so comm.backend nccl and auto are not refused by it.
+//
 // Of four workers on a machine where this process sees one GPU.
 Result<wire::JobSpec> load_with(const std::string& backend, uint32_t launched_workers) {
   const TemporaryDirectory directory;
@@ -47,6 +49,86 @@ TEST(LoadJob, CountsTheGpusOfThisMachineWhereNoLauncherDealsThemOut) {
   const auto job = load_with("auto", 0);
   ASSERT_TRUE(job.is_ok()) << job.status().message();
   EXPECT_EQ(job->comm().backend(), "host");
+}
+
+constexpr char kKeys[] = "train: {global_batch: 8, epochs: 1}\n";
+
+// A folder in which `python -m proj.train` works.
+class ModuleJob : public ::testing::Test {
+ protected:
+  ModuleJob() : before_(std::filesystem::current_path()) {
+    std::filesystem::create_directory(directory_.path("proj"));
+    write("proj/train.py", std::string("# /// lockstep\n# ") + kKeys + "# ///\n");
+    std::filesystem::current_path(directory_.path(""));
+  }
+  ~ModuleJob() override { std::filesystem::current_path(before_); }
+
+  std::string write(const std::string& name, const std::string& text) {
+    std::ofstream(directory_.path(name)) << text;
+    return directory_.path(name);
+  }
+  Result<wire::JobSpec> load(const std::vector<std::string>& words,
+                             const wire::JobSpec* stored = nullptr) {
+    JobRequest request;
+    request.stored = stored;
+    LOCKSTEP_RETURN_IF_ERROR(split_arguments(words, request));
+    return load_job(request);
+  }
+
+  const TemporaryDirectory directory_;
+  const std::filesystem::path before_;
+};
+
+TEST_F(ModuleJob, HasTheKeysOfItsFile) {
+  const auto job = load({"script.module=proj.train", "train.epochs=2"});
+  ASSERT_TRUE(job.is_ok()) << job.status().message();
+  EXPECT_EQ(job->script().path(), directory_.path("proj/train.py"));
+  EXPECT_EQ(job->script().module(), "proj.train");
+  EXPECT_EQ(job->train().global_batch(), 8u);
+  EXPECT_EQ(job->train().epochs(), 2u);
+}
+
+TEST_F(ModuleJob, MayBeNamedByItsFileToo) {
+  const auto job = load({"proj/train.py", "script.module=proj.train"});
+  ASSERT_TRUE(job.is_ok()) << job.status().message();
+  EXPECT_EQ(job->script().module(), "proj.train");
+  EXPECT_EQ(load({"proj/train.py"})->script().module(), "");
+  EXPECT_THAT(load({"proj/train.py", "script.module=train.proj"}),
+              FailsWith(Code::kUsage, Names("train.proj", "proj/train.py")));
+}
+
+TEST_F(ModuleJob, IsFoundFromTheFolderOfAJobFile) {
+  std::filesystem::current_path("/");
+  const std::string file = write("job.yaml", std::string("script: {module: proj.train}\n") + kKeys);
+  const auto job = load({file});
+  ASSERT_TRUE(job.is_ok()) << job.status().message();
+  EXPECT_EQ(job->script().path(), directory_.path("proj/train.py"));
+}
+
+TEST_F(ModuleJob, ReplacesWhatAFileSays) {
+  write("other.py", "");
+  const std::string file = write("job.yaml", std::string("script: {path: other.py}\n") + kKeys);
+  EXPECT_EQ(load({file, "script.module=proj.train"})->script().path(),
+            directory_.path("proj/train.py"));
+  const std::string module =
+      write("job.yaml", std::string("script: {module: proj.train}\n") + kKeys);
+  EXPECT_EQ(load({module, "script.path=other.py"})->script().module(), "");
+}
+
+TEST_F(ModuleJob, StaysOnAResumeUnlessAScriptIsNamed) {
+  const auto stored = load({"script.module=proj.train"});
+  ASSERT_TRUE(stored.is_ok());
+  EXPECT_EQ(load({"train.epochs=3"}, &*stored)->script().module(), "proj.train");
+  const auto other = load({"proj/train.py"}, &*stored);
+  ASSERT_TRUE(other.is_ok()) << other.status().message();
+  EXPECT_EQ(other->script().module(), "");
+}
+
+TEST_F(ModuleJob, ThatIsNotThereIsRefused) {
+  EXPECT_THAT(load({"script.module=proj.none"}),
+              FailsWith(Code::kNoInput, Names("proj.none", "proj/none.py")));
+  const std::string file = write("job.yaml", std::string("script: {module: proj.none}\n") + kKeys);
+  EXPECT_THAT(load({file}), FailsWith(Code::kNoInput, Names("script.module", "job.yaml:1")));
 }
 
 }  // namespace

@@ -13,15 +13,45 @@ from __future__ import annotations
 
 import ast
 import faulthandler
+import importlib.util
 import os
 import sys
 import traceback
+import types
+from importlib.machinery import ModuleSpec
 
-from ._code import CODE
-from ._errors import INTERNAL, USAGE, is_of_machine
+from ._code import CODE, is_installed
+from ._errors import CONFIG, INTERNAL, USAGE, LockstepError, is_of_machine
 
 _NO_TERMINAL = ("lockstep: breakpoint() in a worker, which has no terminal: debug with "
                 "`python {script}`, which computes the same, or attach debugpy; it goes on")
+
+
+def _folder_of(module: str, path: str) -> str:
+    """The folder that holds the module's package."""
+    folder = os.path.dirname(path)
+    if os.path.basename(path) == "__main__.py" and not module.endswith(".__main__"):
+        folder = os.path.dirname(folder)
+    for _ in range(module.count(".")):
+        folder = os.path.dirname(folder)
+    return folder
+
+
+def _spec_of(module: str, path: str) -> ModuleSpec:
+    """Imports the packages around the module, as `python -m` does."""
+    folder = _folder_of(module, path)
+    CODE.belongs_to(module.partition(".")[0], folder)
+    if not is_installed(folder):  # where other libraries are, too, which do not come before Python's own
+        sys.path.insert(0, folder)
+    spec = importlib.util.find_spec(module)
+    if spec is not None and spec.submodule_search_locations is not None:
+        spec = importlib.util.find_spec(module + ".__main__")
+    if spec is None or spec.origin is None or not os.path.samefile(spec.origin, path):
+        found = "nothing" if spec is None else spec.origin
+        raise LockstepError(f"the run trains the module {module} of {path}, and this Python finds "
+                            f"{found} by that name; let PYTHONPATH and the installed packages name "
+                            "one package so, on every machine", CONFIG)
+    return spec
 
 
 def _package_of(path: str, tree: ast.Module) -> tuple[str | None, str]:
@@ -37,18 +67,24 @@ def _package_of(path: str, tree: ast.Module) -> tuple[str | None, str]:
     return ".".join(names) or None, folder
 
 
-def _run_script(path: str) -> None:
+def _run_script(module: str | None, path: str) -> None:
     """In the module __main__, so that what the script defines there can be pickled."""
+    spec = None if module is None else _spec_of(module, path)
     with open(path, "rb") as file:
         text = file.read()
     CODE.note_file(path, text)
     tree = compile(text, path, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
-    package, sys.path[0] = _package_of(path, tree)
+    if spec is not None:
+        package = spec.parent
+    else:
+        package, folder = _package_of(path, tree)
+        CODE.belongs_to(package and package.partition(".")[0], folder)
+        sys.path.insert(0, folder)
     main = sys.modules["__main__"].__dict__
     kept = {key: main[key] for key in ("__builtins__",)}
     main.clear()
     main.update(kept, __name__="__main__", __file__=path, __doc__=None, __package__=package,
-                __spec__=None, __loader__=None, __cached__=None)
+                __spec__=spec, __loader__=spec and spec.loader, __cached__=spec and spec.cached)
     code = compile(tree, path, "exec", dont_inherit=True)
     exec(code, main)  # noqa: S102: the user's own script
 
@@ -58,7 +94,7 @@ def _end_of(error: BaseException | None) -> int:
 
     run = started()
     if run is not None:
-        return run.finish(error)
+        return run.end(error)
     if error is None:
         print("lockstep: the script ended and never called lockstep.start(); a script that `lockstep "
               "run` starts has to", file=sys.stderr)
@@ -67,27 +103,32 @@ def _end_of(error: BaseException | None) -> int:
     return code if is_ours else INTERNAL if is_of_machine(error) else USAGE
 
 
+def _without_ours(trace: types.TracebackType | None) -> types.TracebackType | None:
+    """Without what comes before the script's own lines: this file, and Python's import of packages."""
+    while trace is not None and (trace.tb_frame.f_code.co_filename == __file__ or
+                                 trace.tb_frame.f_globals.get("__name__", "").startswith("importlib.")):
+        trace = trace.tb_next
+    return trace
+
+
 def run(words: list[str]) -> int:
-    """`words`: the script and its arguments."""
+    """`words`: the script and its arguments; before them -m and its name, if it is a module."""
+    module, words = (words[1], words[2:]) if words[0] == "-m" else (None, words)
     script = words[0]
     sys.argv = words
-    sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
     faulthandler.enable()
-    sys.breakpointhook = lambda *_, **__: print(_NO_TERMINAL.format(script=script),
-                                                file=sys.stderr)
+    how = script if module is None else f"-m {module}"
+    sys.breakpointhook = lambda *_, **__: print(_NO_TERMINAL.format(script=how), file=sys.stderr)
     error: BaseException | None = None
     try:
-        _run_script(os.path.abspath(script))
+        _run_script(module, os.path.abspath(script))
     except SystemExit as ended:
         error = ended
         if ended.code is not None and not isinstance(ended.code, int):
             print(ended.code, file=sys.stderr)
     except BaseException as failed:  # noqa: B902: whatever ends a script is told
         error = failed
-        trace = failed.__traceback__
-        while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
-            trace = trace.tb_next  # what comes before the script's own lines
-        traceback.print_exception(type(failed), failed, trace)
+        traceback.print_exception(type(failed), failed, _without_ours(failed.__traceback__))
     try:
         return _end_of(error)
     except BaseException:  # threads of the run may live: the interpreter would wait for them

@@ -19,6 +19,7 @@ from ._waits import WAITS
 _WORKER = "LOCKSTEP_WORKER"
 _REPLAY = "LOCKSTEP_REPLAY"  # a file: `lockstep replay` started the script
 _started = None
+_MARK = "__lockstep_run__"  # in the __main__ that has called start(): IPython's %run makes a new one
 
 
 def _script() -> str | None:
@@ -67,6 +68,13 @@ def _refuse_other_launchers() -> None:
                      "out init_process_group() and DistributedDataParallel")
 
 
+def _end_former(run) -> None:
+    """Raises Misuse unless another script has begun in this process: IPython's %run."""
+    if vars(sys.modules["__main__"]).get(_MARK) is run:
+        raise Misuse("start() was called before: a process is one worker of one run")
+    run.give_way()
+
+
 def _say_made_before() -> None:
     """The generators are seeded by start(): what was drawn before is another model in each process."""
     torch = sys.modules.get("torch")
@@ -84,9 +92,10 @@ def start_run():
     """See lockstep.start()."""
     global _started
     if _started is not None:
-        raise Misuse("start() was called before: a process is one worker of one run")
+        _end_former(_started)
     _refuse_other_launchers()
-    _say_made_before()
+    if _started is None:
+        _say_made_before()
     script = _script()
     if script is not None:
         CODE.note(script)
@@ -108,6 +117,7 @@ def start_run():
     from ._run import Run
 
     _started = Run(core, is_worker=worker is not None, script=script)
+    vars(sys.modules["__main__"])[_MARK] = _started
     if worker is None:
         atexit.register(_started.abandon)  # of a worker, _script.py knows how the script ended
     return _started

@@ -162,6 +162,11 @@ class Kept:
             self._fixed = Layout(self._layout().parameters, self.buffers, self.optimizers)
         return self._guard
 
+    def remove_guard(self) -> None:
+        """Optimizers and schedulers step again as they like."""
+        if self._guard is not None:
+            self._guard.remove()
+
     @contextmanager
     def applying(self) -> Iterator[None]:
         """The context in which optimizers and schedulers step, and weights may change."""

@@ -1,0 +1,52 @@
+"""Libraries around a training loop: hydra, which reads its words; IPython, whose %run starts it. Skipped
+where the Python of the tests lacks them."""
+import re
+import subprocess
+import unittest
+
+from packages import MODULE, TRAIN, ModuleTest
+
+HYDRA = """
+import hydra, sys
+@hydra.main(version_base=None, config_path="conf", config_name="config")
+def main(config):
+    from .train import main as train
+    sys.argv = ["train", "--width", str(config.width)]
+    train()
+main()
+"""
+
+
+class Libraries(ModuleTest):
+    def need(self, library):
+        found = subprocess.run([self.python, "-c", f"import {library}"], stderr=subprocess.DEVNULL,
+                               env=self.environment(), check=False)
+        if found.returncode != 0:
+            self.skipTest(f"the Python of the tests has no {library}")
+
+    def test_hydra_finds_its_configuration_beside_the_module(self):
+        self.need("hydra")
+        self.write("proj/jobs/conf/config.yaml", "width: 8\n")
+        self.write("proj/jobs/app.py", TRAIN[:TRAIN.index("import")] + HYDRA)
+        run = self.start_module("script.args=[width=6]", module="proj.jobs.app", workers=2)
+        self.assert_done(run, self.weights_alone_of(MODULE, "--width", 6))
+
+    def test_ipython_runs_scripts_again_and_again(self):
+        """%run gives each script a __main__ of its own, in one process."""
+        self.need("IPython")
+        loop = self.write("loop.py", TRAIN.replace("from . import", "from proj.jobs import")
+                          .replace("from ..common", "from proj.common"))
+        broken = self.write("broken.py", loop.read_text().replace("run.backward(", "run.batches("))
+        cells = (f"%run {loop}", f"%run {broken}", f"%run {loop} --width 6", f"%run -m {MODULE}")
+        session = self.write("session.py", "".join(f"get_ipython().run_cell({cell!r})\n" for cell in cells))
+        said = self.output_of("-m", "IPython", "--no-banner", "--colors=NoColor", session,
+                              IPYTHONDIR=str(self.scratch / "ipython"))
+        found = re.findall(r"weights_sha256 (\w{64})", said)
+        plain = self.weights_alone_of(MODULE)
+        self.assertEqual(found, [plain, self.weights_alone_of(MODULE, "--width", 6), plain], said[-3000:])
+        self.assertIn("batches() was called before", said)
+        self.assertNotIn("were made before lockstep.start()", said)
+
+
+if __name__ == "__main__":
+    unittest.main()

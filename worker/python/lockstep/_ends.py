@@ -1,0 +1,103 @@
+"""The end of a script's process, as its run has to know of it."""
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+
+from . import _core
+from ._core import CoreError, Reply
+from ._errors import (INTERNAL, USAGE, LockstepError, detail_of, exit_code_of, fails_alike,
+                      is_of_machine, text_of)
+from ._stage import Stage
+from ._state import Kept
+from ._threads import watch_threads
+from ._translate import ours
+
+_LAST_ORDER_S = 15.0  # after a failure: for the answer of the coordinator
+
+
+class Ends:
+    """The part of a Run that ends it."""
+
+    _core: _core.Core
+    _kept: Kept
+    _is_worker: bool
+    _pid: int
+    _stage = Stage.BEFORE
+    _is_complete = False  # every step is applied
+    _has_order = False  # that is not answered
+    _hint: str | None = None  # where the script fails now
+
+    def end(self, error: BaseException | None) -> int:
+        """The script has ended, with this error or without: lets the run know what it must, and
+        gives the exit code of the process."""
+        stage, self._stage = self._stage, Stage.ENDED
+        if os.getpid() != self._pid:  # a process that the script forked
+            return 0 if error is None else exit_code_of(error)
+        watch_threads()
+        error = ours(error)
+        if stage is Stage.ENDED:
+            code = 0 if error is None else exit_code_of(error)
+            if self._is_complete and code != 0:  # the agent tells it (deploy/agent/agent.h)
+                print(f"lockstep: after its loop the script failed ({type(error).__name__}), so its "
+                      f"exit code is {code}; the run is complete all the same", file=sys.stderr)
+            return code
+        is_machines = is_of_machine(error)
+        code = INTERNAL if is_machines else USAGE
+        if isinstance(error, (LockstepError, KeyboardInterrupt)):
+            code = exit_code_of(error)
+        if stage is Stage.TRAINING:
+            is_exit = error is None or isinstance(error, (SystemExit, GeneratorExit))
+            if not is_exit and not isinstance(error, LockstepError):
+                code = USAGE if fails_alike(error) else INTERNAL
+            text = f"the script {'left its loop' if is_exit else 'failed'}"
+            if error is not None and not is_exit:
+                text += f": {type(error).__name__}: {error}"
+            elif is_exit:
+                text += ", which ends by itself when the run is complete; end a run early by " \
+                        "run.request_stop()"
+            print(f"lockstep: {text}", file=sys.stderr)
+            code = self._fail(code, text + detail_of(error))
+        elif not isinstance(error, LockstepError):
+            print(f"lockstep: the script ended {stage.value}"
+                  + ("" if error is None else f" ({type(error).__name__})")
+                  + ("; this machine is short of something, and another attempt may do"
+                     if is_machines else "; every attempt would end so, and the run ends"),
+                  file=sys.stderr)
+        self._say_hint()
+        self._core.close(code)
+        return code
+
+    def _say_hint(self) -> None:
+        if self._hint is not None:
+            print(f"lockstep: {self._hint}", file=sys.stderr)
+
+    def abandon(self) -> None:
+        """The process ends; a run of one has nobody to tell."""
+        if self._stage is not Stage.ENDED and os.getpid() == self._pid:
+            self._say_hint()
+            if self._has_order:
+                self._fail(INTERNAL, "the script ended in its loop")
+            self._core.close(INTERNAL)
+            self._stage = Stage.ENDED
+
+    def give_way(self) -> None:
+        """Another script of this process begins a run: nothing of this one watches what it does."""
+        self.abandon()
+        self._kept.remove_guard()
+
+    def _fail(self, code: int, text: str) -> int:
+        """Hands the failure over as the answer to the order in hand, and waits for the end."""
+        failed = Reply(code=code, text=text_of(text))
+        deadline = time.monotonic() + _LAST_ORDER_S
+        if not self._has_order and not self._is_worker:
+            return code
+        with contextlib.suppress(CoreError):
+            order = self._core.next_until(failed if self._has_order else None, deadline)
+            while order is not None and order.kind != _core.END:  # of another generation
+                order = self._core.next_until(failed, deadline)
+            if order is not None and order.exit_code != 0:
+                return order.exit_code
+        return code
