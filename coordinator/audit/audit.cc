@@ -60,6 +60,8 @@ class Auditor {
 Result<AuditReport> Auditor::run() {
   const CheckHistory checks = check_history(contents_);
   report_.lineage_id = contents_.mark.lineage_id;
+  for (const IdentityEntry& entry : contents_.identity)
+    if (entry.key == kDrawnKey) report_.drawn_by = entry.value;
   report_.tainted = checks.tainted;
   report_.expelled.assign(checks.expelled.begin(), checks.expelled.end());
   Step complete = 0;  // an open row ends where not every rank has reported

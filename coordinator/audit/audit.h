@@ -32,6 +32,10 @@
 
 namespace lockstep::coordinator {
 
+// In the identity of a script that draws samples by weights, and of no other one
+// (worker/python/lockstep/_ahead.py).
+inline constexpr char kDrawnKey[] = "script.batches.weights";
+
 struct AuditedSlot {
   uint32_t slot = 0;
   MemberId member = 0;  // which computed it; 0: unknown
@@ -87,6 +91,10 @@ struct UndoneSteps {
 struct AuditReport {
   std::string lineage_id;  // of the journal
   RunOrder order;
+  // Not empty: a script's weights, by their number and hash, decide which sample stands at a
+  // position. The ledger and the digests are of positions all the same, by the samples of the
+  // order.
+  std::string drawn_by;
   std::vector<LedgerRow> rows;          // the surviving ones
   std::vector<SlotMapEntry> slot_maps;  // of `rows`
   std::vector<AuditedEpoch> epochs;

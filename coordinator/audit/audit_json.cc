@@ -113,6 +113,7 @@ std::string audit_json(const AuditReport& report, const std::vector<std::string>
     out["mixture"].push_back(
         {{"fingerprint", part.fingerprint}, {"samples", part.samples}, {"weight", part.weight}});
   }
+  if (!report.drawn_by.empty()) out["drawn"] = report.drawn_by;
   out["generations"] = generations_json(report);
   out["rolled_back"] = json::array();
   for (const UndoneSteps& undone : report.undone) {

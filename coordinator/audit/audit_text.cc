@@ -170,6 +170,11 @@ std::string mixture_text(const std::vector<MixedPart>& parts) {
   return ", mixed " + weights + " of data sets of " + samples + " samples";
 }
 
+// ", drawn with replacement by 200 weights, 4612caea"
+std::string drawn_text(const AuditReport& report) {
+  return report.drawn_by.empty() ? "" : ", drawn with replacement by " + report.drawn_by;
+}
+
 }  // namespace
 
 std::string audit_text(const AuditReport& report) {
@@ -177,7 +182,8 @@ std::string audit_text(const AuditReport& report) {
   std::string text = number(order.shape.samples) + " samples, global batch " +
                      number(order.shape.global_batch) + " in " + number(order.shape.slots) +
                      " slots, seed " + number(order.spec.seed) + blocks_text(order.spec.blocks) +
-                     classes_text(order.spec.classes) + mixture_text(order.spec.parts) + "\n";
+                     classes_text(order.spec.classes) + mixture_text(order.spec.parts) +
+                     drawn_text(report) + "\n";
   for (size_t i = 0; i < report.rows.size(); ++i) {
     const LedgerRow& row = report.rows[i];
     text += "generation " + number(row.generation) + " (" + row.reason + "): " +
@@ -201,7 +207,8 @@ std::string audit_text(const AuditReport& report) {
     text += "WRONG and " + number(report.fault_count - kFaultsShown) + " more; --json has " +
             number(report.faults.size()) + " of them\n";
   }
-  return text + "epochs " + number(whole_epochs(report)) + ", samples " + number(report.samples) +
+  const char* const unit = report.drawn_by.empty() ? ", samples " : ", drawn samples ";
+  return text + "epochs " + number(whole_epochs(report)) + unit + number(report.samples) +
          ": lost " + number(report.lost) + ", repeated " + number(report.repeated) +
          (report.left_out.empty() ? "" : ", skipped " + number(report.left_out_samples)) + "\n";
 }

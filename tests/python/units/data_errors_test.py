@@ -53,7 +53,7 @@ class Refusals(unittest.TestCase):
         self.refused(DataLoader(data, shuffle=True, drop_last=True), "drop_last=True")
         self.refused(DataLoader(data, batch_sampler=[[0], [1]]), "batch_sampler")
         self.refused(DataLoader(data, batch_size=None), "batch_size=None")
-        weighted = WeightedRandomSampler([1.0] * 64, 64)
+        weighted = WeightedRandomSampler([1.0] * 64, 64, replacement=False)
         self.refused(DataLoader(data, sampler=weighted), "WeightedRandomSampler")
         replaced = RandomSampler(data, replacement=True)
         self.refused(DataLoader(data, sampler=replaced), "replacement")

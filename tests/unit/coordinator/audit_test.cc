@@ -33,6 +33,21 @@ TEST_F(AuditTest, EverySampleOfTwoEpochsIsProvenOnceAcrossGenerations) {
   EXPECT_EQ(steps_[6].slots.size(), 2u);  // two samples for three slots
 }
 
+// The ledger is of positions, as ever; the weights say which samples stand there.
+TEST_F(AuditTest, SamplesThatAreDrawnByWeightsAreToldAsDrawn) {
+  row(1, 0, 7);
+  report(1, train(*data_, 0, 7));
+  EXPECT_EQ(audit_json(checked(), {}).find("drawn"), std::string::npos);
+  EXPECT_EQ(audit_text(checked()).find("drawn"), std::string::npos);
+  commit({IdentityEntry{kDrawnKey, "50 weights, 4612caea"}});
+  const AuditReport found = checked();
+  EXPECT_TRUE(found.is_clean());
+  EXPECT_THAT(audit_text(found),
+              Names("seed 11, drawn with replacement by 50 weights, 4612caea\n"));
+  EXPECT_EQ(last_line(found), "epochs 1, drawn samples 50: lost 0, repeated 0\n");
+  EXPECT_THAT(audit_json(found, {}), Names("\"drawn\": \"50 weights, 4612caea\""));
+}
+
 TEST_F(AuditTest, WhatAStoppedRunHasNotReachedIsNotLost) {
   row(1, 0, 10);
   report(1, train(*data_, 0, 10));

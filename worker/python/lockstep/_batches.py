@@ -10,7 +10,7 @@ from typing import Any
 
 from ._ahead import Ahead
 from ._core import Core
-from ._data import Feed, facts, unpack
+from ._data import Drawing, Feed, Source, facts, unpack
 from ._errors import Misuse
 from ._eval import Evaluation
 from ._job_data import JobData
@@ -47,7 +47,7 @@ def check_one_loop(frame: types.FrameType) -> None:
 
 
 def check_arguments(job: dict[str, str], data: Any, workers: int | None, collate: Any,
-                    frame: types.FrameType | None = None) -> None:
+                    frame: types.FrameType | None = None, weights: Any = None) -> None:
     """Raises Misuse unless exactly one of both names the data, and if `frame`, which calls batches(),
     does so in an epoch loop."""
     has_data = job["has_data"] == "1"
@@ -62,11 +62,14 @@ def check_arguments(job: dict[str, str], data: Any, workers: int | None, collate
     if data is None and (workers is not None or collate is not None):
         raise Misuse("batches(workers=, collate=) are for a data set of the script's own; the job's "
                      "data are read by threads (data.threads), as its keys say")
+    if data is None and weights is not None:
+        raise Misuse("batches(weights=) is for a data set of the script's own; give the job's data sets "
+                     "weights in data.mix, or the samples weights in the loss (data.weight)")
 
 
 def open_batches(core: Core, is_worker: bool, stack: contextlib.ExitStack,
-                 evaluation: Evaluation | None, data: Any, workers: int | None,
-                 collate: Any) -> tuple[Ahead | JobData, int]:
+                 evaluation: Evaluation | None, data: Any, workers: int | None, collate: Any,
+                 weights: Any = None) -> tuple[Ahead | JobData, int]:
     """And the number of samples. REQUIRES: check_arguments(). `stack` closes what is opened. `evaluation` forks its processes
     here, too: before the core has threads, and before samples are drawn."""
     job = core.job
@@ -76,6 +79,7 @@ def open_batches(core: Core, is_worker: bool, stack: contextlib.ExitStack,
         batches = JobData(core, is_worker)
         return batches, batches.samples
     source = unpack(data, collate)
+    drawing = _drawing_of(source, weights)
     if workers is None:
         workers = source.workers or 0
     seed = int(job["seed"])
@@ -88,4 +92,12 @@ def open_batches(core: Core, is_worker: bool, stack: contextlib.ExitStack,
     core.declare(known.samples, known.fingerprint)
     if said := source.about_batch_size(int(job["global_batch"]), int(job["slots"])):
         print(f"lockstep: {said}", file=sys.stderr)
-    return Ahead(core, feed, 2 * workers), known.samples
+    return Ahead(core, feed, 2 * workers, drawing), known.samples
+
+
+def _drawing_of(source: Source, weights: Any) -> Drawing | None:
+    if weights is not None and source.weights is not None:
+        raise Misuse("batches() was given weights=, and a DataLoader with a WeightedRandomSampler; leave "
+                     "one of the two out")
+    weights = source.weights if weights is None else weights
+    return None if weights is None else Drawing(weights, source.samples)

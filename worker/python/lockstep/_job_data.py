@@ -42,6 +42,9 @@ class JobData:
         self._core = core
         self.samples = core.open_data(None if is_worker else _cache_of_alone())
 
+    def identity(self) -> list[tuple[str, str]]:
+        return []
+
     def ask(self, generation: int) -> None:
         """The loader asks for itself."""
 

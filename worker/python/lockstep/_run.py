@@ -112,13 +112,15 @@ class Run(Logs, Evaluates, Ends):
         self._clip_norm = clip_norm
         self._is_kept = True
 
-    def batches(self, data: Any = None, *, workers: int | None = None,
-                collate: Any = None) -> Iterator[Any]:
+    def batches(self, data: Any = None, *, workers: int | None = None, collate: Any = None,
+                weights: Any = None) -> Iterator[Any]:
         """The batches of this process, a slot of a step each, until the run is complete.
 
         `data`: a map-style Dataset, or a DataLoader that shuffles plainly. None: the data that the
         job names (data.train.path), as Batch. workers: processes that read samples ahead, which
-        change no bit; None: the DataLoader's num_workers, else none. Raises SystemExit where the run
+        change no bit; None: the DataLoader's num_workers, else none. weights: one number a sample:
+        each position of an epoch draws its sample with replacement, in proportion to the weights;
+        None: every sample once an epoch, or as a WeightedRandomSampler says. Raises SystemExit where the run
         stops or goes on without this worker: only a complete run goes on to code after the loop.
         """
         if not self._is_kept:
@@ -126,9 +128,9 @@ class Run(Logs, Evaluates, Ends):
         if self._has_looped:
             raise Misuse("batches() was called before: a run has one loop over its data, and "
                          "train.epochs or train.max_steps say how long it is")
-        check_arguments(self._job, data, workers, collate, sys._getframe(1))
+        check_arguments(self._job, data, workers, collate, sys._getframe(1), weights)
         self._has_looped = True
-        return self._loop(data, workers, collate)
+        return self._loop(data, workers, collate, weights)
 
     def backward(self, loss: torch.Tensor, *, count: int | None = None,
                  metrics: Mapping[str, Any] | None = None) -> None:
@@ -151,12 +153,13 @@ class Run(Logs, Evaluates, Ends):
 
     # ---- the loop ----------------------------------------------------------------------------
 
-    def _loop(self, data: Any, workers: int | None, collate: Any) -> Iterator[Any]:
+    def _loop(self, data: Any, workers: int | None, collate: Any, weights: Any) -> Iterator[Any]:
         with contextlib.ExitStack() as stack:
             stack.enter_context(as_ours())
             self._settings = Settings()
             ahead, samples = open_batches(self._core, self._is_worker, stack, self._evaluation, data,
-                                          workers, collate)
+                                          workers, collate, weights)
+            self._data_identity = ahead.identity()
             self._steps_per_epoch = -(-samples // int(self._job["global_batch"]))
             self._stage = Stage.TRIAL
             yield from self._try_out(ahead, *_trial.tasks_of(self._core, samples))
@@ -222,7 +225,8 @@ class Run(Logs, Evaluates, Ends):
                          self._evaluation.knows_right, self._steps_per_epoch)
         self._applier = Step(kept, parts.gradients, parts.buffers, memory, self._clip_norm,
                              self._last)
-        self._core.begin(_numerics.fingerprint(observed.hash()), kept.identity(), self._state_hash,
+        self._core.begin(_numerics.fingerprint(observed.hash()),
+                         sorted([*kept.identity(), *self._data_identity]), self._state_hash,
                          CODE.hash(self._script) if self._script else "", self._applier.lr())
         if self._is_worker:
             self._watch = Watch(self._core.set_paused)

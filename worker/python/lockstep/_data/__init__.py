@@ -1,9 +1,10 @@
 """Datasets of a script: what they are, and how their batches come to the training loop."""
 
+from ._drawing import Drawing
 from ._errors import DataError
 from ._facts import Facts, facts
 from ._feed import Feed
 from ._source import Source, unpack
 from ._task import Batch, Task
 
-__all__ = ["Batch", "DataError", "Facts", "Feed", "Source", "Task", "facts", "unpack"]
+__all__ = ["Batch", "DataError", "Drawing", "Facts", "Feed", "Source", "Task", "facts", "unpack"]

@@ -22,9 +22,10 @@ SAMPLE = 1  # One sample, by __getitem__.
 SLOT = 2  # All samples of a slot, by __getitems__: the first position counts.
 COLLATE = 3  # The collate function: the first position counts.
 EPOCH = 4  # What the script draws at the start of an epoch.
+DRAW = 5  # Which sample stands at a position, where samples are drawn by weights.
 
 
-def _mix(value: int) -> int:
+def mix(value: int) -> int:
     """The finalizer of splitmix64."""
     value = (value + _GOLDEN) & _MASK
     value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
@@ -34,7 +35,7 @@ def _mix(value: int) -> int:
 
 def epoch_key(seed: int, epoch: int, purpose: int) -> int:
     """The part of the hash that all samples of an epoch share."""
-    return _mix(_mix(_mix(seed & _MASK) ^ (epoch & _MASK)) ^ purpose)
+    return mix(mix(mix(seed & _MASK) ^ (epoch & _MASK)) ^ purpose)
 
 
 def seed_generators(key: int, position: int) -> None:
@@ -43,7 +44,7 @@ def seed_generators(key: int, position: int) -> None:
     The generators of torch and numpy take 32 bits. They are the same algorithm, so they get
     different halves of the hash: with one seed, both would draw the same numbers.
     """
-    value = _mix(key ^ (position & _MASK))
+    value = mix(key ^ (position & _MASK))
     set_generators(value & 0xFFFFFFFF, value >> 32, value)
 
 

@@ -25,6 +25,7 @@ class Source:
     whole_slots: bool  # Samples come by one __getitems__ a slot.
     workers: int | None = None  # num_workers of the DataLoader, if there was one.
     batch_size: int | None = None  # batch_size of the DataLoader, if there was one.
+    weights: Any = None  # Of the WeightedRandomSampler of the DataLoader, if it had one.
 
     @cached_property
     def rows(self) -> Rows | None:
@@ -105,16 +106,20 @@ def _check_loader(loader: torch_data.DataLoader[Any]) -> None:
             "a DataLoader with shuffle=False",
             f"Lockstep shuffles each epoch by the job's seed: set shuffle=True, {rest}",
         )
-    if type(sampler) is not torch_data.RandomSampler:
+    if type(sampler) is torch_data.WeightedRandomSampler:
+        _check_weighted(sampler, len(loader.dataset))
+    elif type(sampler) is not torch_data.RandomSampler:
         raise _refuse(
             f"a DataLoader with sampler={type(sampler).__name__}",
-            f"Lockstep gives each sample to one rank, once an epoch: use shuffle=True, {rest}",
+            f"Lockstep gives each sample to one rank, once an epoch: use shuffle=True, {rest} (to "
+            "draw by weights: run.batches(dataset, weights=...))",
         )
     # num_samples is a property that falls back on the length; `_num_samples` is what was passed.
-    if sampler.replacement or getattr(sampler, "_num_samples", None) is not None:
+    elif sampler.replacement or getattr(sampler, "_num_samples", None) is not None:
         raise _refuse(
             "a RandomSampler with replacement=True or num_samples=",
-            f"every sample counts once an epoch: use shuffle=True, {rest}",
+            f"every sample counts once an epoch: use shuffle=True, {rest} (to draw with replacement: "
+            "run.batches(dataset, weights=torch.ones(len(dataset))))",
         )
     if loader.drop_last:
         raise _refuse(
@@ -140,22 +145,39 @@ def _check_loader(loader: torch_data.DataLoader[Any]) -> None:
         )
 
 
+def _check_weighted(sampler: torch_data.WeightedRandomSampler, samples: int) -> None:
+    """Lockstep draws by its weights, as run.batches(weights=...) does."""
+    if not sampler.replacement:
+        raise _refuse(
+            "a WeightedRandomSampler with replacement=False",
+            "Lockstep draws each position by itself: set replacement=True",
+        )
+    if sampler.num_samples != samples:
+        raise _refuse(
+            f"a WeightedRandomSampler with num_samples={sampler.num_samples}",
+            f"an epoch draws as many samples as the dataset has: set num_samples={samples}, and "
+            "say by train.max_steps how long the run is",
+        )
+
+
 def unpack(data: Any, collate: Callable[[list[Any]], Any] | None = None) -> Source:
     """Takes a map-style dataset or a DataLoader apart.
 
-    Of a DataLoader Lockstep takes `dataset`, `collate_fn` and `num_workers`; `batch_size` is
-    only compared with the job's. Settings that only affect speed (pin_memory,
+    Of a DataLoader Lockstep takes `dataset`, `collate_fn`, `num_workers` and the weights of a
+    WeightedRandomSampler; `batch_size` is only compared with the job's. Settings that only affect speed (pin_memory,
     prefetch_factor, persistent_workers, timeout) are ignored. Anything that asks for another
     order of samples raises DataError(64), which names the nearest way.
     """
     workers = None
     batch_size = None
+    weights = None
     dataset = data
     if isinstance(data, torch_data.DataLoader):
         _check_loader(data)
         dataset = data.dataset
         workers = data.num_workers
         batch_size = data.batch_size
+        weights = getattr(data.sampler, "weights", None)
         collate = collate or data.collate_fn
     if isinstance(dataset, (torch_data.Sampler, torch_data.BatchSampler)):
         raise _refuse(
@@ -174,4 +196,5 @@ def unpack(data: Any, collate: Callable[[list[Any]], Any] | None = None) -> Sour
         whole_slots=_has_whole_slots(dataset),
         workers=workers,
         batch_size=batch_size,
+        weights=weights,
     )
