@@ -12,7 +12,8 @@ usage: tests/chaos.sh [--seeds N] [--first SEED] [--workers N] [--faults N] [--m
   --first    the first of them (1)
   --workers  of the disturbed run (8)
   --faults   in each run (50)
-  --model    mlp or cnn (mlp); with --python also gpt, or all: the three in fp32 and bf16
+  --model    mlp or cnn (mlp); with --python also gpt, all (the three in fp32 and bf16), drawn
+             (samples drawn by weights) and package (the same, a module started by -m)
   --python   a training loop in Python; faults of its data processes and their zygote, too, and
              resumes in another world
 Needs the preset release; \$LOCKSTEP_BIN names other programs. A seed that fails prints the command

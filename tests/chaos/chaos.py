@@ -172,6 +172,7 @@ class Native:
     faults = FAULTS
     steps_of_fault = 400
     environment = None
+    prefix = ()
 
     def __init__(self, scratch, model, steps, slots):
         data = synthetic_dataset(scratch / "data", train=3000)
@@ -199,8 +200,15 @@ class Script:
     def __init__(self, scratch, model, steps, slots):
         self.environment = {**os.environ, **variables_of(make_python(scratch), scratch)}
         self.pace = scratch / "pace"
+        self.prefix = ()
+        script = [SCRIPTS / "train.py"]
+        if model == "package":
+            model = "drawn"
+            script, self.prefix = ["-m", "proj.train"], ("env", "-C", str(scratch))
+            (scratch / "proj").mkdir()
+            shutil.copy(SCRIPTS / "train.py", scratch / "proj")
         precision = "both" if model == "all" else "fp32"
-        self.job = [SCRIPTS / "train.py", f"script.args=[{model}, {precision}, 1, {self.pace}]",
+        self.job = [*script, f"script.args=[{model}, {precision}, 1, {self.pace}]",
                     f"train.max_steps={steps}", "train.epochs=0", f"train.slots={slots}",
                     f"train.global_batch={8 * slots}", f"checkpoint.every_steps={max(20, steps // 20)}",
                     *(f"cluster.{key}={value}" for key, value in CLUSTER.items())]
@@ -246,7 +254,8 @@ def one_seed(seed, workers, faults, model, steps, say=print, timeout_s=1800, kin
     job = kind(scratch, model, steps, workers)
 
     def start(name, of, *more):
-        return Run([*job.words(), "--workers", of, *more], scratch / name, job.environment)
+        return Run([*job.words(), "--workers", of, *more], scratch / name, job.environment,
+                   job.prefix)
 
     job.take_ms(0)
     undisturbed = start("undisturbed", 1)
@@ -275,7 +284,8 @@ def main():
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--faults", type=int, default=50)
     parser.add_argument("--model", default="mlp",
-                        help="mlp or cnn; with --python also gpt, or all: the three in fp32 and bf16")
+                        help="mlp or cnn; with --python also gpt, all (the three in fp32 and bf16), drawn "
+                        "(samples drawn by weights), package (the same, by -m)")
     parser.add_argument("--python", action="store_true", help="a training loop in Python")
     parser.add_argument("--steps", type=int, default=0,
                         help="default: 400 for each fault, 40 with --python")

@@ -1,6 +1,7 @@
 """A small training loop, as its words say: MODEL (mlp, cnn or gpt), PRECISION (fp32 or bf16), WORKERS
 (data processes), and DELAY, which every slot takes longer, in ms: a number, or a file that has it. `all
-both` trains the three models in both precisions, side by side."""
+both` trains the three models in both precisions, side by side; `drawn` the mlp, on samples drawn by
+weights."""
 # /// lockstep
 # job: script
 # seed: 7
@@ -76,7 +77,7 @@ def make_data():
 
 
 def make_model(kind):
-    if kind == "mlp":
+    if kind in ("mlp", "drawn"):
         return nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 4))
     if kind == "gpt":
         return Gpt()
@@ -121,7 +122,9 @@ def after_step():
 run.keep(model=model, optimizer=optimizer, scheduler=scheduler, average=average, after_step=after_step,
          clip_norm=None if MODEL == "all" else 1.0)
 run.on_writer(lambda: print(f"writer since step {run.step}", flush=True))
-for batch in run.batches(make_data(), workers=int(WORKERS)):
+data = make_data()
+weights = torch.where(data.labels == 0, 5.0, 1.0) if MODEL == "drawn" else None
+for batch in run.batches(data, workers=int(WORKERS), weights=weights):
     time.sleep(0 if run.is_trial else delay_s())
     loss = loss_of_all(batch) if MODEL == "all" else loss_of(model, PRECISION, *batch)
     run.log(lr=optimizer.param_groups[0]["lr"])
