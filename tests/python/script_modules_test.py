@@ -1,10 +1,12 @@
 """Scripts that are modules of a package: `lockstep run -m proj.jobs.train` trains what `python -m
 proj.jobs.train` does, with imports within the package, in every world and through every tool."""
+import json
 import os
 import signal
+import subprocess
 import unittest
 
-from harness import lockstep
+from harness import BIN, DEADLINE_S, lockstep
 from packages import COMMON, MODULE, TRAIN, ModuleTest
 
 CLICK = """
@@ -51,6 +53,19 @@ class Modules(ModuleTest):
         done = lockstep("replay", run.run_dir, "--step", 18, env=self.environment())
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("bit for bit", done.stdout)
+
+    def test_ranks_of_a_launcher_train_it(self):
+        """As mpirun, srun and pods start them: the rank that prepares the run finds the module."""
+        run_dir = self.scratch / "run"
+        ranks = [subprocess.Popen(
+            [BIN / "lockstep", "agent", "-m", MODULE, "--run-dir", run_dir], cwd=self.folder, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            env={**self.environment(), "LOCKSTEP_RANK": str(rank), "LOCKSTEP_WORLD_SIZE": "2",
+                 "LOCKSTEP_LAUNCH_ID": "modules"}) for rank in (0, 1)]
+        said = [rank.communicate(timeout=DEADLINE_S)[0] for rank in ranks]
+        self.assertEqual([rank.returncode for rank in ranks], [0, 0], said)
+        summary = json.loads((run_dir / "summary.json").read_text())
+        self.assertEqual(summary["weights_sha256"], self.weights_alone_of(MODULE))
 
     def test_an_installed_package_is_found_from_everywhere(self):
         weights = self.weights_alone_of(MODULE)

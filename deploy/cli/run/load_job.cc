@@ -48,12 +48,20 @@ Result<std::string> hash_of_initial_weights(const wire::JobSpec& job) {
   return hash_weight_files(path);
 }
 
+// For a module without -m.
+std::string hint_of_module(const std::string& file) {
+  std::error_code too_long;  // for a name
+  if (file.find('.') == std::string::npos || fs::exists(file, too_long)) return {};
+  const auto found = find_module(file, fs::current_path(), [](auto&) { return std::string(); });
+  return found.is_ok() ? "; a module is named by -m, as in lockstep run -m " + file : "";
+}
+
 Result<JobValues> read_job_file(const std::string& file) {
   const auto text = read_file(file, limits::kJobFileBytes);
   if (!text.is_ok()) {
     const Code code = text.status().code() == Code::kInternal ? Code::kUsage : text.status().code();
-    return Status(code,
-                  (is_script_file(file) ? "script: " : "job file: ") + text.status().message());
+    return Status(code, (is_script_file(file) ? "script: " : "job file: ") +
+                            text.status().message() + hint_of_module(file));
   }
   return parse_job_file(*text, file, fs::absolute(file).lexically_normal().string());
 }

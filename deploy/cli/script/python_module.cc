@@ -94,10 +94,14 @@ Result<std::string> find_module(const std::string& module, const std::string& fo
   const std::string elsewhere = installed.empty()
                                     ? ", and Python finds no " + package + " elsewhere"
                                     : " or " + installed.parent_path().string();
+  const auto below_src = module_below(here / "src", module);
+  const std::string advice =
+      below_src.is_ok() && !below_src->empty()
+          ? "; it is in src: install the package (pip install -e .), or set PYTHONPATH=src"
+          : "; start it in the folder that holds " + package +
+                ", or put that folder into PYTHONPATH";
   return Status(Code::kNoInput, "there is no module " + module + ": no " + file + " in " +
-                                    here.string() + elsewhere +
-                                    "; start it in the folder that holds " + package +
-                                    ", or put that folder into PYTHONPATH");
+                                    here.string() + elsewhere + advice);
 }
 
 std::string folder_of_module(const std::string& path, std::string_view module) {

@@ -124,6 +124,13 @@ TEST_F(ModuleJob, StaysOnAResumeUnlessAScriptIsNamed) {
   EXPECT_EQ(other->script().module(), "");
 }
 
+TEST_F(ModuleJob, WithoutItsOptionIsNoFile) {
+  EXPECT_THAT(load({"proj.train"}), FailsWith(Code::kNoInput, Names("proj.train"),
+                                              Advises("lockstep run -m proj.train")));
+  const auto other = load({"proj.none"});
+  EXPECT_EQ(other.status().message().find("-m"), std::string::npos) << other.status().message();
+}
+
 TEST_F(ModuleJob, ThatIsNotThereIsRefused) {
   EXPECT_THAT(load({"script.module=proj.none"}),
               FailsWith(Code::kNoInput, Names("proj.none", "proj/none.py")));

@@ -77,6 +77,10 @@ TEST_F(ScriptModuleTest, ThatIsNotThereIsToldWithTheFolders) {
   EXPECT_THAT(find("proj.train"),
               FailsWith(Code::kNoInput, Names("proj.train", "proj/train.py", path("here")),
                         Advises("the folder that holds proj", "PYTHONPATH")));
+  make("here/src/proj/train.py");
+  EXPECT_THAT(find("proj.train"),
+              FailsWith(Code::kNoInput, Names(path("here")), Advises("PYTHONPATH=src")));
+  fs::remove_all(path("here/src"));
   make("site/proj/other.py");
   installed_["proj"] = path("site/proj");
   EXPECT_THAT(find("proj.train"), FailsWith(Code::kNoInput, Names(path("site"))));
