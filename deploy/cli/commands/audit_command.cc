@@ -68,9 +68,9 @@ Result<int> audit_run(const AuditArguments& arguments) {
 constexpr char kAuditNotes[] =
     "Tells from the journal which generation, member and slot computed which samples. Computes "
     "again\n"
-    "from the seed what the loaders had to deliver, and compares it with their digests. Of a "
+    "from the seed what the loaders had to deliver, and compares it with their digests. If a "
     "script\n"
-    "that draws samples by weights it proves that every position was used once, and says drawn.\n\n"
+    "draws samples by weights, it proves that every position was used once, and says drawn.\n\n"
     "Examples:\n"
     "  lockstep audit runs/first\n"
     "  lockstep audit runs/first --steps 812:815\n"

@@ -48,8 +48,8 @@ class Ahead:
             self._feed.request(task)
 
     def take(self, task: CoreTask, *, is_trial: bool) -> Any:
-        """The batch of the slot; the run is told what the dataset was asked for. Of drawn samples it is
-        told their positions, by the samples that would stand there: the ledger counts positions."""
+        """The batch of the slot; the run is told what the dataset was asked for. The ledger counts
+        positions, so for drawn samples the run is told which samples the order has there."""
         asked = self._asked.pop((task.step, task.slot), None)
         batch = self._feed.take(asked or self.task_of(task))
         if not is_trial:
