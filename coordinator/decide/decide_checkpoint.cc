@@ -142,35 +142,35 @@ bool is_stray(const State& state, const std::string& name) {
                      [&](const CheckpointEntry& c) { return c.name == name; });
 }
 
-// Written in a generation whose row ends before it, or in one that left the lineage: the file is
-// deleted by the next writer that is told to delete.
+// It never counts: the next writer that is told to delete deletes the file. `why`: what it is.
+void make_stray(Turn& turn, const Member& member, CheckpointEntry entry, CheckpointState now,
+                const char* event, const char* why) {
+  State& state = turn.state;
+  if (is_stray(state, entry.name)) return;
+  entry.state = now;
+  turn.persist(entry);
+  turn.log(LogLine::Level::kInfo, event,
+           "checkpoint " + entry.name + " of " + describe(state, member) + " " + why +
+               " and will be deleted");
+  state.stray.push_back(std::move(entry));
+}
+
+// Written in a generation whose row ends before it, or in one that left the lineage.
 Reason take_void(Turn& turn, const Member& member, const wire::CheckpointReport& message,
                  CheckpointEntry entry) {
-  State& state = turn.state;
-  entry.state = CheckpointState::kRolledBack;
-  if (!is_stray(state, entry.name)) {
-    turn.persist(entry);
-    turn.log(LogLine::Level::kInfo, "checkpoint_void",
-             "checkpoint " + entry.name + " of " + describe(state, member) +
-                 " is no longer part of the run and will be deleted");
-    state.stray.push_back(std::move(entry));
-  }
+  make_stray(turn, member, std::move(entry), CheckpointState::kRolledBack, "checkpoint_void",
+             "is no longer part of the run");
   acknowledge(turn, member, message, false);
   return Reason::kCheckpointVoid;
 }
 
 // Its writer was away for so long that later ones have taken its place, and what a run that went
-// back to it would need, such as its best one, may be deleted: it never counts.
+// back to it would need, such as its best one, may be deleted.
 Reason take_late(Turn& turn, const Member& member, const wire::CheckpointReport& message,
                  CheckpointEntry entry) {
-  State& state = turn.state;
-  entry.state = CheckpointState::kDropped;
-  remember_dropped(state, entry.name);
-  turn.persist(entry);
-  turn.log(LogLine::Level::kInfo, "checkpoint_late",
-           "checkpoint " + entry.name + " of " + describe(state, member) +
-               " was reported after later ones and will be deleted");
-  state.stray.push_back(std::move(entry));
+  remember_dropped(turn.state, entry.name);
+  make_stray(turn, member, std::move(entry), CheckpointState::kDropped, "checkpoint_late",
+             "was reported after later ones");
   acknowledge(turn, member, message, false);
   return Reason::kCheckpointLate;
 }

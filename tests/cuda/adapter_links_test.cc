@@ -56,6 +56,14 @@ TEST_F(AdapterLinksTest, ALinkThatCameBackIsNamedUntilTheNextConnection) {
   EXPECT_EQ(trouble(), "");
 }
 
+TEST_F(AdapterLinksTest, ACounterThatWasUnreadableBeforeIsNoLostLink) {
+  std::filesystem::remove(adapters_.path() +
+                          "/class/infiniband/mlx5_5/ports/1/counters/link_downed");
+  links_.begin();
+  adapters_.set("mlx5_5", "4: ACTIVE", 3);
+  EXPECT_EQ(trouble(), "");
+}
+
 TEST_F(AdapterLinksTest, OfTwoTheNearOneIsNamed) {
   adapters_.set("mlx5_0", "1: DOWN", 0);
   adapters_.set("mlx5_5", "4: ACTIVE", 1);

@@ -92,7 +92,8 @@ std::optional<AdapterTrouble> AdapterLinks::trouble() const {
     std::string what;
     if (!now.is_active() && !now.state.empty())
       what = name + " is not active (" + now.state + ")";
-    else if (before != before_.end() && now.times_down > before->second.times_down)
+    else if (before != before_.end() && before->second.times_down &&
+             now.times_down > before->second.times_down)
       what = name + " has lost its link";
     if (what.empty()) continue;
     if (!near) near = near_adapters();
