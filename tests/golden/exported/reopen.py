@@ -42,14 +42,12 @@ def outputs(run, data):
 
 
 def run_page(folder):
-    page = pathlib.Path(__file__).resolve().parents[3] / "worker/MODELS.md"
-    section = page.read_text().split("## Exported programs")[1]
+    root = pathlib.Path(__file__).resolve().parents[3]
+    section = (root / "worker/MODELS.md").read_text().split("## Exported programs")[1]
     code = re.search(r"```python\n(.*?)```", section, re.S).group(1)
-    model = torch.nn.Sequential(
-        torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.AdaptiveAvgPool2d(1),
-        torch.nn.Flatten(), torch.nn.Dropout(0.5), torch.nn.Linear(4, 10))
+    sys.path.append(str(root / "worker/python"))
     os.chdir(folder)
-    exec(code, {"model": model})  # noqa: S102
+    exec(code, {})  # noqa: S102
 
 
 def main():

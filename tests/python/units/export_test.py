@@ -1,125 +1,134 @@
-"""lockstep.export_program: what it saves, and what it refuses because torch.export drops it."""
+"""lockstep.export_program: what it saves, and that it computes what the model does."""
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
-import tempfile
-import unittest
+import re
+import warnings
 
+import export_models as models
 import torch
+from export_support import ExportTest, unittest
 from torch import nn
 
 import lockstep
 
-
-class Base(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv, self.norm = nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4)
-        self.drop, self.out = nn.Dropout(0.5), nn.Linear(4, 3)
-
-    def middle(self, x: torch.Tensor) -> torch.Tensor:
-        return x
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.out(self.drop(self.middle(self.norm(self.conv(x)))).mean((2, 3)))
+READER = pathlib.Path(__file__).resolve().parents[3] / "worker/model/exported_program/read_program.cc"
 
 
-class Sign(torch.autograd.Function):
-    @staticmethod
-    def forward(_: object, x: torch.Tensor) -> torch.Tensor:
-        return x.sign()
-
-    @staticmethod
-    def backward(_: object, g: torch.Tensor) -> torch.Tensor:
-        return g
-
-
-class Reversal(torch.autograd.Function):
-    @staticmethod
-    def forward(_: object, x: torch.Tensor) -> torch.Tensor:
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(_: object, g: torch.Tensor) -> torch.Tensor:
-        return -g
-
-
-class Square(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: object, x: torch.Tensor) -> torch.Tensor:
-        ctx.save_for_backward(x)
-        return x * x
-
-    @staticmethod
-    def backward(ctx: object, g: torch.Tensor) -> torch.Tensor:
-        return 2 * ctx.saved_tensors[0] * g
-
-
-class StraightThrough(Base):
-    def middle(self, x: torch.Tensor) -> torch.Tensor:
-        return Sign.apply(x)
-
-
-class Reversed(Base):
-    def middle(self, x: torch.Tensor) -> torch.Tensor:
-        return Reversal.apply(x)
-
-
-class Hooked(Base):
-    def middle(self, x: torch.Tensor) -> torch.Tensor:
-        if x.requires_grad:
-            x.register_hook(lambda g: -g)
-        return x
-
-
-class WithOperators(Base):
-    def middle(self, x: torch.Tensor) -> torch.Tensor:
-        return Square.apply(x + (x.sign() - x).detach())
-
-
-class ExportTest(unittest.TestCase):
-    def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        self.example = torch.randn(4, 1, 8, 8)
-
-    def saved(self, model: nn.Module) -> tuple[str, str]:
-        return lockstep.export_program(model, self.example, self.folder / "m")
+class Export(ExportTest):
+    def opened(self, names: tuple[str, str]) -> list[nn.Module]:
+        return [torch.export.load(name).module() for name in names]
 
     def test_both_programs_compute_what_the_model_does_and_leave_it_as_it_was(self) -> None:
-        for model in (Base(), WithOperators()):
+        for model, options in ((models.Base(), {}),
+                               (models.WithOperators(), {"derivatives": [models.Square]})):
             model.eval()
             state = {name: value.clone() for name, value in model.state_dict().items()}
-            names = self.saved(model)
+            random_state = torch.get_rng_state()
+            names = self.saved(model, **options)
             self.assertEqual([os.path.basename(name) for name in names], ["m.pt2", "m.eval.pt2"])
             self.assertFalse(model.training)
+            self.assertTrue(torch.equal(torch.get_rng_state(), random_state))
             for name, value in model.state_dict().items():
                 self.assertTrue(torch.equal(value, state[name]), name)
             self.assertTrue(all(p.grad is None for p in model.parameters()))
-            program = torch.export.load(names[1]).module()
-            self.assertTrue(torch.equal(program(self.example), model(self.example)))
+            program = self.opened(names)[1]
+            for samples in (1, 2, 4, 9):
+                x = torch.randn(samples, 1, 8, 8)
+                self.assertTrue(torch.equal(program(x), model(x)))
             self.assertEqual(sorted(os.listdir(self.folder)), ["m.eval.pt2", "m.pt2"])
 
-    def test_what_torch_export_drops_is_refused_by_name(self) -> None:
-        hooked = Base()
-        hooked.out.weight.register_hook(lambda g: -g)
-        late = Base()
-        late.out.bias.register_post_accumulate_grad_hook(lambda p: None)
-        module = Base()
-        module.norm.register_full_backward_hook(lambda m, i, o: None)
-        for model, named in ((StraightThrough(), ["Sign", "conv.weight"]),
-                             (Reversed(), ["Reversal", "conv.weight"]),
-                             (Hooked(), ["export_test.py", "conv.weight"]),
-                             (hooked, ["out.weight", "hook"]), (late, ["out.bias", "hook"]),
-                             (module, ["norm", "hook"])):
-            with self.subTest(named), self.assertRaises(lockstep.Misuse) as refused:
+    def test_training_has_the_bits_of_the_model_where_nothing_says_otherwise(self) -> None:
+        model = models.Base()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # it warns where bits differ
+            program, _ = self.opened(self.saved(model))
+        gradients = []
+        for forward in (model, program):
+            torch.manual_seed(7)
+            output = forward(self.example)
+            gradients.append(torch.autograd.grad(output.square().sum(), [*forward.parameters()]))
+        self.assertEqual(len(gradients[0]), 6)
+        self.assertTrue(all(map(torch.equal, *gradients)))
+
+    def test_arguments_by_name_and_by_position_keep_their_names(self) -> None:
+        mask, label = torch.ones(4, 3), torch.zeros(4, dtype=torch.long)
+        for example in ((self.example, label, mask),
+                        {"x": self.example, "label": label, "mask": mask}):
+            names = lockstep.export_program(models.WithLoss(), example, self.folder / "m")
+            signature = torch.export.load(names[0]).graph_signature
+            self.assertEqual(signature.user_inputs, ("x", "label", "mask"))
+
+    def test_an_evaluation_of_another_shape(self) -> None:
+        larger = torch.randn(2, 1, 12, 12)
+        model = models.Base()
+        _, program = self.opened(self.saved(model, eval_example=larger))
+        model.eval()
+        self.assertTrue(torch.equal(program(larger), model(larger)))
+
+    def test_both_files_say_what_the_model_takes(self) -> None:
+        names = self.saved(models.Base(), classes=["cat", "dog", "owl"], transforms=["normalize"])
+        for name in names:
+            files = {"lockstep.json": ""}
+            torch.export.load(name, extra_files=files)
+            self.assertEqual(json.loads(files["lockstep.json"]), {
+                "torch": torch.__version__, "model": "export_models.Base",
+                "inputs": [{"name": "x", "dtype": "float32", "shape": ["batch", 1, 8, 8]}],
+                "classes": ["cat", "dog", "owl"], "transforms": ["normalize"]})
+
+    def test_modules_in_evaluation_of_a_model_in_training_stay_so(self) -> None:
+        model = models.Base().train()
+        model.norm.eval()
+        program, _ = self.opened(self.saved(model))
+        self.assertEqual([model.training, model.norm.training], [True, False])
+        program(self.example)
+        self.assertTrue(torch.equal(dict(program.named_buffers())["norm.running_mean"],
+                                    torch.zeros(4)))
+
+    def test_tied_and_parametrized_weights_and_attention(self) -> None:
+        normed = models.Base()
+        nn.utils.parametrizations.weight_norm(normed.conv)
+        self.saved(normed)
+        self.saved(models.Tied(), example=torch.zeros(4, 5, dtype=torch.long))
+        encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.saved(nn.Sequential(nn.Flatten(1, 2), encoder, nn.Linear(8, 3)))
+
+    def test_a_norm_that_needs_two_samples(self) -> None:
+        model = nn.Sequential(nn.Flatten(), nn.Linear(64, 4), nn.BatchNorm1d(4))
+        self.refused(model, "1 of the 4 samples", "least_samples=2")
+        names = self.saved(model, least_samples=2)
+        ranges = [[(int(r.lower), int(r.upper)) for r in torch.export.load(name).range_constraints.values()]
+                  for name in names]
+        self.assertEqual(ranges, [[(2, 4096)], [(1, 4096)]])
+
+    def test_what_a_job_does_otherwise_is_told(self) -> None:
+        for model, words in ((models.Averaging(), "seen"), (models.Noise(), "random numbers")):
+            with self.assertWarnsRegex(UserWarning, words):
                 self.saved(model)
-            for word in named:
-                self.assertIn(word, str(refused.exception))
-            self.assertEqual(os.listdir(self.folder), [])
+
+    def test_nothing_is_left_where_saving_fails(self) -> None:
+        with self.assertRaisesRegex(lockstep.Misuse, "no directory"):
+            lockstep.export_program(models.Base(), self.example, self.folder / "none" / "m.pt2")
+        (self.folder / "m.eval.pt2").mkdir()
+        (self.folder / "m.eval.pt2" / "full").touch()
+        with self.assertRaises(OSError):
+            self.saved(models.Base())
+        self.assertEqual([name for name in os.listdir(self.folder) if "tmp" in name], [])
+
+    def test_it_writes_the_schema_that_lockstep_reads(self) -> None:
+        from lockstep._export import _programs
+        numbers = re.findall(r"kSchemaM\w+ = (\d+);", READER.read_text())
+        self.assertEqual([*map(int, numbers)], [_programs.SCHEMA_MAJOR, _programs.SCHEMA_MINOR])
+        _programs.SCHEMA_MINOR = -1
+        try:
+            self.refused(models.Base(), torch.__version__, "8.", "export with torch 2.11")
+        finally:
+            _programs.SCHEMA_MINOR = int(numbers[1])
 
 
 if __name__ == "__main__":

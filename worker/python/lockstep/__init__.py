@@ -25,6 +25,9 @@ from ._errors import Left, LockstepError, Misuse, Stopped
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Collection, Sequence
+
+    from torch import nn
 
     from ._frameworks._hf import Trainer
     from ._job_data import Batch
@@ -46,18 +49,28 @@ def start() -> Run:
     return start_run()
 
 
-def export_program(model: Any, example: Any, path: str | os.PathLike[str], *,
-                   most_samples: int = 4096) -> tuple[str, str]:
+def export_program(model: nn.Module, example: Any, path: str | os.PathLike[str], *,
+                   eval_example: Any = None, least_samples: int = 1, most_samples: int = 4096,
+                   derivatives: Collection[type] = (), classes: Sequence[str] = (),
+                   transforms: Sequence[str] = ()) -> tuple[str, str]:
     """Saves PATH.pt2 for training and PATH.eval.pt2 for evaluation (MODELS.md), and returns the two
     names: `model.path` and `model.eval_path` of a job with `model.name: exported`.
 
-    example: a batch of at least two samples in the shape of the data, or a tuple of what forward()
-    takes. Slots and evaluation batches have up to most_samples. Raises Misuse where the program would
-    train otherwise than the model, because torch.export drops a backward function or a hook.
+    example: a batch of at least two samples in the shape of the data; a tuple or a dictionary if
+    forward() takes more. eval_example: the same for evaluation, if its shape is another.
+    least_samples, most_samples: sizes of slots and of evaluation batches. derivatives: classes of
+    torch.autograd.Function whose backward is nothing but the derivatives of their forward. classes,
+    transforms: kept in both files for whoever opens them, as lockstep.json.
+
+    A model in training mode is exported as it is, so modules in it that are in evaluation mode stay
+    so; one in evaluation mode is put into training mode first. The model is left as it was. Raises
+    Misuse where a job could not train the program, or would train otherwise than the model does.
     """
     from ._export import save_programs
 
-    return save_programs(model, example, path, most_samples)
+    return save_programs(model, example, path, eval_example=eval_example,
+                         least_samples=least_samples, most_samples=most_samples,
+                         derivatives=derivatives, classes=classes, transforms=transforms)
 
 
 def fit(module: Any, data: Any = None, *, workers: int | None = None, collate: Any = None,
