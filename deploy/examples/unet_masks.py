@@ -3,13 +3,13 @@
 
     python3 unet_masks.py [--side 64] [--width 16] [--pictures 256]
 
-writes shapes/{train,val}/images/*.png, shapes/{train,val}/masks/*.png and unet.pt2."""
+writes shapes/{train,val}/images/*.png, shapes/{train,val}/masks/*.png and unet.pt2, by the package lockstep."""
 import argparse
 import pathlib
 
+import lockstep
 import torch
 from torch import nn
-from torch.export import Dim, export, save
 from torch.nn import functional as F
 from torchvision.io import write_png
 
@@ -72,11 +72,9 @@ def main():
             write_png(image, f"shapes/{split}/images/{i:04}.png")
             write_png(mask, f"shapes/{split}/masks/{i:04}.png")
     torch.manual_seed(1)
-    batch = Dim("batch", min=1, max=4096)
     example = (torch.rand(4, 3, options.side, options.side),
                torch.zeros(4, options.side, options.side, dtype=torch.uint8))
-    save(export(DiceAndBce(UNet(options.width)), example,
-                dynamic_shapes=({0: batch}, {0: batch})), "unet.pt2")
+    lockstep.export_program(DiceAndBce(UNet(options.width)), example, "unet.pt2")
 
 
 if __name__ == "__main__":

@@ -1,24 +1,20 @@
 """Images with masks, with real processes and a small U-Net with a loss of its own: worlds, a death,
-a resume, replay and audit; WebDataset; bad data and bad jobs; the example of data/FIELDS.md."""
-import os
+a resume, replay and audit; WebDataset; bad data and bad jobs."""
 import random
-import re
 import shutil
 import struct
-import subprocess
 import tarfile
 import unittest
 import zlib
 
 from fails_with import lacking
-from harness import BIN, DEADLINE_S, ROOT, LockstepTest, installed
+from harness import ROOT, LockstepTest
 from image_files import jpeg, png
 from trained_runs import read_npy
 
 PROGRAM = ROOT / "tests/golden/masks/unet.pt2"
 PREDICT = ROOT / "tests/golden/masks/unet.predict.pt2"
 SIDE = 24
-PYTHON = installed("models-python")
 TRAIN, EVALUATION = 90, 20
 EPOCHS, BATCH = 12, 16
 STEPS = EPOCHS * -(-TRAIN // BATCH)
@@ -183,25 +179,6 @@ class Masks(LockstepTest):
                 self.assertEqual(lacking(text, names=says), [], text)
         self.assert_fails(("data", "pack", good, self.scratch / "packed", "--targets", "masks"), 64,
                           "packed")
-
-
-@unittest.skipUnless(PYTHON, "torchvision is not installed (deploy/install_deps.sh --for tests)")
-class Page(LockstepTest):
-    def test_the_lines_of_the_page_train_and_export_a_unet(self):
-        page = (ROOT / "data/FIELDS.md").read_text()
-        lines = re.search(r"(?ms)\*\*Example: a U-Net\.\*\*.*?^```\n(.*?)^```$", page).group(1)
-        self.assertLessEqual(len(lines.splitlines()), 10)
-        small = lines.replace("unet_masks.py", "unet_masks.py --side 32 --width 4 --pictures 64")
-        programs = self.scratch / "bin"
-        programs.mkdir()
-        (programs / "python3").symlink_to(PYTHON)
-        (self.scratch / "deploy").symlink_to(ROOT / "deploy")
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", small], cwd=self.scratch, text=True,
-            capture_output=True, timeout=DEADLINE_S, stdin=subprocess.DEVNULL,
-            env={**os.environ, "PATH": f"{programs}:{BIN}:{os.environ['PATH']}"})
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertEqual(lacking(done.stdout, names=["test dice", "loss"]), [], done.stdout)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ class Logits(torch.nn.Module):
 
 
 def main():
+    sys.path.append(str(ROOT / "worker/python"))  # which the example imports
     example = module("unet_masks", ROOT / "deploy/examples/unet_masks.py")
     exported = module("exported", HERE.parent / "exported/make.py")
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HERE
