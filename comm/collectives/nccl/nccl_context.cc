@@ -35,7 +35,7 @@ Result<bool> all_say(DeviceGeneration& next, bool mine) {
 
 NcclContext::NcclContext(NcclApi api, const Clock& clock, DeviceQueue& queue,
                          GradientBuffer& buffer, Numerics numerics, bool may_map_result,
-                         AdapterLinks links, WatchOptions watch)
+                         AdapterLinks links, const WatchOptions& watch)
     : api_(std::move(api)),
       clock_(clock),
       queue_(queue),

@@ -47,7 +47,8 @@ class NcclContext {
   // `clock`, `queue` and `buffer` outlive the context. `may_map_result`: the result's memory is
   // from ncclMemAlloc().
   NcclContext(NcclApi api, const Clock& clock, DeviceQueue& queue, GradientBuffer& buffer,
-              Numerics numerics, bool may_map_result, AdapterLinks links, WatchOptions watch = {});
+              Numerics numerics, bool may_map_result, AdapterLinks links,
+              const WatchOptions& watch = {});
   ~NcclContext();
 
   // Errors: the errors of Communicator::init and of the host's Collective. kInternal also if the
