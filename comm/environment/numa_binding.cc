@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "comm/base/file.h"
-#include "comm/base/limits.h"
+#include "comm/environment/sysfs.h"
 
 namespace lockstep {
 namespace {
@@ -28,11 +28,6 @@ struct FreeSet {
 };
 using CoreSet = std::unique_ptr<cpu_set_t, FreeSet>;
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
-  return text;
-}
-
 std::optional<int> number_at(std::string_view& text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -41,33 +36,18 @@ std::optional<int> number_at(std::string_view& text) {
   return number;
 }
 
-// Only such text becomes a part of a path. sysfs writes small letters.
-std::optional<std::string> device_name(std::string_view pci) {
-  std::string name;
-  for (const char c : pci) {
-    const bool is_upper = c >= 'A' && c <= 'F';
-    if (!is_upper && std::string_view("0123456789abcdef:.").find(c) == std::string_view::npos)
-      return std::nullopt;
-    name += is_upper ? static_cast<char>(c - 'A' + 'a') : c;
-  }
-  if (name.find(':') == std::string::npos || name.find("..") != std::string::npos)
-    return std::nullopt;
-  return name;
-}
-
 struct Node {
   int number = -1;
   std::set<int> cores;
 };
 
 std::optional<Node> node_of(const std::string& pci, const NumaSystem& system) {
-  const auto name = device_name(pci);
-  if (!name) return std::nullopt;
-  const std::string device = system.sysfs() + "/bus/pci/devices/" + *name;
-  const auto number = read_file(device + "/numa_node", limits::kSystemFileBytes);
-  const auto cores = read_file(device + "/local_cpulist", limits::kSystemFileBytes);
-  if (!number.is_ok() || !cores.is_ok()) return std::nullopt;
-  std::string_view text = trimmed(*number);
+  const std::string device = pci_directory(system.sysfs(), pci);
+  if (device.empty()) return std::nullopt;
+  const auto number = sysfs_line(device + "/numa_node");
+  const auto cores = sysfs_line(device + "/local_cpulist");
+  if (!number || !cores) return std::nullopt;
+  std::string_view text = *number;
   const auto node = number_at(text);
   auto list = parse_core_list(*cores);
   if (!node || !text.empty() || *node < 0 || *node >= kMostNodes || !list) return std::nullopt;
@@ -129,7 +109,7 @@ int NumaSystem::prefer_memory_of(int node) {
 }
 
 std::optional<std::set<int>> parse_core_list(std::string_view text) {
-  text = trimmed(text);
+  text = without_end(text);
   std::set<int> cores;
   while (!text.empty()) {
     const auto first = number_at(text);

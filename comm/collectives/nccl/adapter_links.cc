@@ -1,36 +1,24 @@
 #include "comm/collectives/nccl/adapter_links.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <filesystem>
 #include <iterator>
 #include <utility>
 #include <vector>
 
-#include "comm/base/file.h"
+#include "comm/environment/sysfs.h"
 
 namespace lockstep::nccl {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostBytes = 4096;  // of a file of sysfs
-
-// Empty: it cannot be read.
-std::string line_of(const fs::path& file) {
-  Result<std::string> read = read_file(file.string(), kMostBytes);
-  if (!read.is_ok()) return "";
-  std::string text = std::move(*read);
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  return text;
-}
-
 std::optional<uint64_t> number_of(const fs::path& file) {
-  const std::string text = line_of(file);
+  const std::string text = sysfs_line(file).value_or("");
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || text.empty()) return std::nullopt;
+  if (error != std::errc()) return std::nullopt;  // an empty text is no number either
   return number;
 }
 
@@ -54,15 +42,10 @@ ptrdiff_t common_way(const fs::path& a, const fs::path& b) {
                        std::mismatch(from.begin(), from.end(), to.begin(), to.end()).first);
 }
 
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
 }  // namespace
 
 AdapterLinks::AdapterLinks(std::string pci, std::string sysfs)
-    : pci_(lower(std::move(pci))), sysfs_(std::move(sysfs)) {}
+    : pci_(std::move(pci)), sysfs_(std::move(sysfs)) {}
 
 std::map<AdapterLinks::Port, AdapterLinks::Seen> AdapterLinks::look() const {
   std::map<Port, Seen> seen;
@@ -70,7 +53,7 @@ std::map<AdapterLinks::Port, AdapterLinks::Seen> AdapterLinks::look() const {
   for (const std::string& adapter : names_in(adapters))
     for (const std::string& port : names_in(adapters / adapter / "ports")) {
       const fs::path directory = adapters / adapter / "ports" / port;
-      seen[{adapter, port}] = {line_of(directory / "state"),
+      seen[{adapter, port}] = {sysfs_line(directory / "state").value_or(""),
                                number_of(directory / "counters/link_downed")};
     }
   return seen;
@@ -105,10 +88,10 @@ std::optional<AdapterTrouble> AdapterLinks::trouble() const {
 
 std::set<std::string> AdapterLinks::near_adapters() const {
   std::set<std::string> near;
-  const fs::path gpu = fs::path(sysfs_) / "bus/pci/devices" / pci_;
+  const std::string gpu = pci_directory(sysfs_, pci_);
   const fs::path adapters = fs::path(sysfs_) / "class/infiniband";
   ptrdiff_t longest = 0;
-  for (const std::string& adapter : names_in(pci_.empty() ? fs::path() : adapters)) {
+  for (const std::string& adapter : names_in(gpu.empty() ? fs::path() : adapters)) {
     const ptrdiff_t way = common_way(gpu, adapters / adapter / "device");
     if (way > longest) near.clear();
     longest = std::max(longest, way);
