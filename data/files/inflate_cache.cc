@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +22,7 @@
 #include "data/base/file_errors.h"
 #include "data/base/one_at_a_time.h"
 #include "data/base/sampled_hash.h"
+#include "data/io/file_system.h"
 
 namespace lockstep::data {
 namespace {
@@ -75,11 +75,9 @@ Status cannot_write(const std::string& path, int error) {
 
 // Whoever else writes to this disk, such as a coordinator its journal, must not run out of it.
 Status check_room(const std::string& path, uint64_t wanted) {
-  struct statvfs disk {};
-  if (::statvfs(path.c_str(), &disk) != 0) return Status::ok();
-  const uint64_t free = uint64_t{disk.f_bavail} * disk.f_frsize;
-  if (free >= wanted) return Status::ok();
-  return {Code::kInternal, "cannot write " + path + ": only " + std::to_string(free) +
+  const auto disk = disk_room(path);
+  if (!disk || disk->free_bytes >= wanted) return Status::ok();
+  return {Code::kInternal, "cannot write " + path + ": only " + std::to_string(disk->free_bytes) +
                                " bytes are left on its disk; make room there, or set "
                                "data.cache_dir to another place"};
 }

@@ -1,5 +1,6 @@
 #include "data/io/file_system.h"
 
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 
 #include <algorithm>
@@ -28,6 +29,12 @@ constexpr uint64_t kRemote[] = {
 };
 
 }  // namespace
+
+std::optional<DiskRoom> disk_room(const std::string& path) {
+  struct statvfs disk {};
+  if (::statvfs(path.c_str(), &disk) != 0) return std::nullopt;
+  return DiskRoom{uint64_t{disk.f_blocks} * disk.f_frsize, uint64_t{disk.f_bavail} * disk.f_frsize};
+}
 
 bool is_remote_file_system(uint64_t magic) {
   return std::find(std::begin(kRemote), std::end(kRemote), magic) != std::end(kRemote);

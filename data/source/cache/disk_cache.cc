@@ -4,7 +4,6 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,11 +11,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "data/io/file_system.h"
 #include "data/source/cache/chunk_file.h"
 
 namespace lockstep::source {
@@ -86,17 +85,6 @@ std::vector<Kept> chunks_in(const std::string& directory) {
                      int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec});
   }
   return found;
-}
-
-struct DiskRoom {
-  uint64_t total;
-  uint64_t free;
-};
-
-std::optional<DiskRoom> disk_room(const std::string& directory) {
-  struct statvfs disk {};
-  if (::statvfs(directory.c_str(), &disk) != 0) return std::nullopt;
-  return DiskRoom{uint64_t{disk.f_blocks} * disk.f_frsize, uint64_t{disk.f_bavail} * disk.f_frsize};
 }
 
 std::string gb_text(uint64_t bytes) {
@@ -177,8 +165,9 @@ uint64_t DiskCache::to_keep_free(uint64_t disk_bytes) const {
 }
 
 bool DiskCache::has_disk_room(uint64_t bytes) const {
-  const auto disk = disk_room(directory_);
-  return disk && disk->free >= bytes && disk->free - bytes >= to_keep_free(disk->total);
+  const auto disk = data::disk_room(directory_);
+  return disk && disk->free_bytes >= bytes &&
+         disk->free_bytes - bytes >= to_keep_free(disk->total_bytes);
 }
 
 std::string DiskCache::why_disk_keeps_nothing() const {
@@ -186,11 +175,11 @@ std::string DiskCache::why_disk_keeps_nothing() const {
     return "Lockstep cannot make the directory " + directory_ +
            ", so all remote data are fetched anew in each epoch; set data.cache_dir to a directory "
            "on a local disk that the workers may write";
-  const uint64_t chunk = chunk_file_bytes(options_.chunk_bytes);
-  const auto disk = disk_room(directory_);
-  if (!disk || has_disk_room(chunk)) return "";
-  std::string text = "the disk of " + directory_ + " has only " + gb_text(disk->free) +
-                     " free of " + gb_text(disk->total) +
+  if (has_disk_room(chunk_file_bytes(options_.chunk_bytes))) return "";
+  const auto disk = data::disk_room(directory_);
+  if (!disk) return "";
+  std::string text = "the disk of " + directory_ + " has only " + gb_text(disk->free_bytes) +
+                     " free of " + gb_text(disk->total_bytes) +
                      ", so the cache keeps nothing more there, and what " +
                      "it does not have is fetched anew in each epoch; make room, or set "
                      "data.cache_dir to another disk";

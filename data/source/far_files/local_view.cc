@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +20,7 @@
 #include "comm/base/descriptors.h"
 #include "comm/base/file.h"
 #include "comm/base/hash.h"
+#include "data/io/file_system.h"
 #include "data/source/base/at_once.h"
 #include "data/source/far_files/download.h"
 
@@ -87,13 +87,11 @@ Status make_place(const ObjectInfo& object, bool with_head, ObjectCache& cache,
 }
 
 Status check_room(const std::string& directory, uint64_t bytes) {
-  struct statvfs disk {};
-  if (bytes == 0 || ::statvfs(directory.c_str(), &disk) != 0) return Status::ok();
-  const uint64_t free = uint64_t{disk.f_bavail} * disk.f_frsize;
-  if (bytes <= free) return Status::ok();
+  const auto disk = bytes > 0 ? data::disk_room(directory) : std::nullopt;
+  if (!disk || bytes <= disk->free_bytes) return Status::ok();
   return {Code::kConfig, "Lockstep reads these files as a whole, and they need " +
                              std::to_string(bytes) + " bytes on this machine, but the disk of " +
-                             directory + " has " + std::to_string(free) +
+                             directory + " has " + std::to_string(disk->free_bytes) +
                              "; set data.cache_dir to a larger disk, or put the data into shards, "
                              "which Lockstep reads in parts"};
 }

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -23,6 +22,7 @@
 #include "comm/run/directory/run_files.h"
 #include "comm/run/directory/run_lock.h"
 #include "comm/run/directory/trust.h"
+#include "data/io/file_system.h"
 #include "deploy/cli/base/text.h"
 
 namespace lockstep {
@@ -153,11 +153,9 @@ bool is_being_left(const std::string& path) {
 }
 
 std::string lack_of_room(const std::string& path, uint64_t needed_bytes) {
-  struct statvfs disk {};
-  if (::statvfs(path.c_str(), &disk) != 0) return "";
-  const uint64_t free_bytes = uint64_t{disk.f_bavail} * disk.f_frsize;
-  if (free_bytes >= needed_bytes) return "";
-  return "only " + bytes_text(free_bytes) + " are free on the disk of " + path;
+  const auto disk = data::disk_room(path);
+  if (!disk || disk->free_bytes >= needed_bytes) return "";
+  return "only " + bytes_text(disk->free_bytes) + " are free on the disk of " + path;
 }
 
 Result<RunDir> RunDir::open(const std::string& path, bool resume) {
