@@ -331,19 +331,10 @@ struct Agent::Impl {
       const uint32_t wanted = envelope.set_workers().workers();
       logger.info("workers_wanted", "workers wanted here: " + std::to_string(wanted));
       set_wanted(wanted);
-      for (const uint32_t local_rank : envelope.set_workers().unfit_local_ranks())
-        start_unfit(local_rank);
+      if (gpus != nullptr) gpus->start_held(envelope.set_workers().unfit_local_ranks());
     } else if (envelope.has_kill_worker()) {
       kill_worker(envelope.kill_worker());
     }
-  }
-
-  void start_unfit(uint32_t local_rank) {
-    const auto place = workers.release_unfit(local_rank);
-    if (!place) return;
-    logger.warn("unfit_called", "worker " + std::to_string(local_rank) +
-                                    " starts on a GPU that is not fit: too few others are left");
-    start(*place);
   }
 
   // It ends like any other that was killed: it is reaped, told, and started again.

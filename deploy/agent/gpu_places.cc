@@ -32,6 +32,16 @@ void GpuPlaces::repeat() const {
   for (const auto& [local_rank, notice] : notices_) send_(notice);
 }
 
+void GpuPlaces::start_held(const google::protobuf::RepeatedField<uint32_t>& local_ranks) {
+  for (const uint32_t local_rank : local_ranks) {
+    const auto place = workers_.release_unfit(local_rank);
+    if (!place) continue;
+    logger_.warn("unfit_called", "worker " + std::to_string(local_rank) +
+                                     " starts on a GPU that is not fit: too few others are left");
+    start_(*place);
+  }
+}
+
 void GpuPlaces::on_news(const GpuNews& news) {
   const std::string where = "the GPU of worker " + std::to_string(news.place.local_rank);
   const bool is_unfit = news.now.fitness == Fitness::kLeave;

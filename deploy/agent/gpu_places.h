@@ -4,7 +4,7 @@
 // Invariants
 //   1. A notice stands from the look that finds a place unfit to the look that finds it fit, and
 //      repeat() sends those that stand.
-//   2. A held place is started by the look that finds it fit.
+//   2. A held place is started by the look that finds it fit, or by start_held().
 //
 // Thread-safety: one thread.
 #pragma once
@@ -38,6 +38,8 @@ class GpuPlaces {
   // Tells what the looks so far say about places that are new, or gone.
   void tell();
   void repeat() const;
+  // The coordinator needs workers at these places, although they are not fit.
+  void start_held(const google::protobuf::RepeatedField<uint32_t>& local_ranks);
   std::map<std::string, Fitness> verdicts() const { return watch_.verdicts(); }
 
  private:
