@@ -27,12 +27,21 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
-#include "coordinator/decide/decision.h"
+#include "coordinator/state/action.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/options.h"
+#include "coordinator/state/reason.h"
+#include "coordinator/state/state.h"
 
 namespace lockstep::coordinator {
+
+struct Decision {
+  State state;
+  std::vector<Action> actions;  // in this order
+  Reason reason = Reason::kIgnored;
+};
 
 // `now_ms` is monotonic, never less than in an earlier call. Move the state in.
 Decision decide(int64_t now_ms, State state, const Event& event, const Options& options);

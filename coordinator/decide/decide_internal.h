@@ -1,6 +1,5 @@
-// Declarations that the parts of decide() share. Only decide/ uses them.
-//
-// A Turn holds the changing state and collects actions. Every on_* returns the reason.
+// Declarations that the parts of decide() share. Only decide/ uses them. Every on_* returns the
+// reason.
 #pragma once
 
 #include <functional>
@@ -12,42 +11,14 @@
 #include "comm/base/counted.h"
 #include "comm/wire/in_hand.h"
 #include "comm/wire/resume_point.h"
-#include "coordinator/state/action.h"
+#include "coordinator/decide/turn.h"
 #include "coordinator/state/event.h"
-#include "coordinator/state/options.h"
 #include "coordinator/state/reason.h"
-#include "coordinator/state/state.h"
 
 namespace lockstep::coordinator {
 
 // The exit code of a worker whose agent should start another one in its place.
 inline constexpr int kRunMeAgain = 75;
-
-struct Turn {
-  int64_t now_ms;
-  State& state;
-  const Options& options;
-  std::vector<Action>& actions;
-
-  void persist(JournalEntry entry) { actions.push_back(Persist{std::move(entry)}); }
-  void log(LogLine::Level level, std::string event, std::string message) {
-    actions.push_back(LogLine{level, std::move(event), std::move(message)});
-  }
-  // Fills in the term and the present generation. Does nothing for connection 0.
-  void send(ConnectionId to, wire::Envelope envelope);
-  void send_as(ConnectionId to, Generation generation, wire::Envelope envelope);
-  // Sends one envelope to several connections.
-  void send_to(const std::vector<ConnectionId>& to, Generation generation, wire::Envelope envelope);
-  // Journals and logs an error or an end.
-  void note(LogLine::Level level, const std::string& kind, const std::string& text);
-
-  Member* member_of(ConnectionId connection);
-  Member* find(MemberId id);
-  Member& at(MemberId id) { return state.members.at(id); }
-  uint32_t wanted() const {
-    return state.wanted_workers != 0 ? state.wanted_workers : options.workers;
-  }
-};
 
 // ---- members.cc: questions about members
 bool is_open(RunState run);                                // prepared or started
@@ -81,6 +52,10 @@ std::vector<uint32_t> node_of_rank(const State& state, const std::vector<MemberI
 // "worker of rank 1 (member 2, node n, pid 42)"
 std::string describe(const State& state, const Member& member);
 std::string describe(const State& state, const std::vector<MemberId>& members);
+// True if both (Register.process) are known, and not of one process.
+bool is_other_process(uint64_t a, uint64_t b);
+// The node that a machine is here; gives it a name if it is new (state/node_names.h).
+std::string node_of(Turn& turn, const std::string& name, const std::string& machine);
 
 // ---- fit.cc
 // kRegistered if the newcomer fits the run and the members that are here. Else refuses it.
@@ -152,6 +127,8 @@ std::optional<Reason> judge_gathering(Turn& turn);
 // Asks nodes that lost all their workers to a `scale` to keep some again, as many as the run wants,
 // because the other workers are gone. False if there is no such node.
 bool call_others(Turn& turn);
+// Places of the node where its agent starts no worker again.
+size_t given_up_on(const State& state, const std::string& node);
 // No process is left, and no agent that is here starts one, because a user emptied its node.
 bool are_all_drained(const State& state);
 // Ends the run so. `after` says what happened before; it may be empty.
@@ -386,10 +363,6 @@ bool is_done(const Turn& turn);
 // Whether the checkpoint with which the workers end is there, but not the evaluation before it: the
 // reports of checkpoints overtake those of steps and evaluations.
 bool lacks_last_evaluation(const Turn& turn);
-// True if both (Register.process) are known, and not of one process.
-bool is_other_process(uint64_t a, uint64_t b);
-// The node that a machine is here; gives it a name if it is new (state/node_names.h).
-std::string node_of(Turn& turn, const std::string& name, const std::string& machine);
 // Ends the run if every member has left and the final checkpoint is in the journal.
 Reason finish_if_all_left(Turn& turn, Reason otherwise);
 // The message with which the run ends after `last` steps.

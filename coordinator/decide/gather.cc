@@ -121,11 +121,8 @@ bool has_everybody_given_up(const Turn& turn) {
     kept[agent.node] += agent.workers;
   }
   size_t all = 0;
-  for (const auto& [name, workers] : kept) {
-    const std::string& node = name;  // clang 14 captures no binding
-    const auto given_up = std::count_if(state.given_up.begin(), state.given_up.end(),
-                                        [&](const auto& e) { return e.first.node == node; });
-    if (static_cast<size_t>(given_up) < workers) return false;
+  for (const auto& [node, workers] : kept) {
+    if (given_up_on(state, node) < workers) return false;
     all += workers;
   }
   return all > 0 && all >= turn.wanted() && state.by_process.empty() && state.replacements.empty();
@@ -158,6 +155,12 @@ bool has_verdict(const State& state) {
 }
 
 }  // namespace
+
+size_t given_up_on(const State& state, const std::string& node) {
+  return static_cast<size_t>(
+      std::count_if(state.given_up.begin(), state.given_up.end(),
+                    [&](const auto& entry) { return entry.first.node == node; }));
+}
 
 bool call_others(Turn& turn) {
   State& state = turn.state;

@@ -4,7 +4,7 @@
 // Thread-safety: pure functions.
 #pragma once
 
-#include "coordinator/decide/decision.h"
+#include "coordinator/decide/decide.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/options.h"
 

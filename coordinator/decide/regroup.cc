@@ -128,9 +128,8 @@ bool are_some_started(const Turn& turn) {
   for (const auto& [connection, agent] : state.agents) {
     const std::string& node = agent.node;
     kept += agent.workers;
+    known += given_up_on(state, node);
     known += static_cast<size_t>(
-        std::count_if(state.given_up.begin(), state.given_up.end(),
-                      [&](const auto& place) { return place.first.node == node; }) +
         std::count_if(state.by_process.begin(), state.by_process.end(),
                       [&](const auto& process) { return process.first.first == node; }));
   }

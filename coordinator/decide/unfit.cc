@@ -67,12 +67,16 @@ bool has_worker(const State& state, const Place& place) {
   });
 }
 
-// Nobody computes there, nobody comes, and its agent has not given it up either.
+// Nobody computes there, and nobody comes.
+bool is_empty_unfit(const Turn& turn, const Place& place) {
+  return is_unfit_place(turn, place) && !has_worker(turn.state, place) &&
+         !turn.state.replacements.contains(place);
+}
+
+// It is empty, and its agent has not given it up.
 bool is_held(const Turn& turn, const Place& place) {
-  const State& state = turn.state;
-  return is_unfit_place(turn, place) && !has_worker(state, place) &&
-         !state.replacements.contains(place) && !state.given_up.contains(place) &&
-         !keeps_none(state, place.node);
+  return is_empty_unfit(turn, place) && !turn.state.given_up.contains(place) &&
+         !keeps_none(turn.state, place.node);
 }
 
 // Who takes part or may come, at any place.
@@ -163,13 +167,9 @@ size_t least_workers(const Turn& turn) {
 }
 
 size_t empty_unfit(const Turn& turn) {
-  const State& state = turn.state;
   return static_cast<size_t>(
-      std::count_if(state.unfit.begin(), state.unfit.end(), [&](const auto& entry) {
-        const Place& place = entry.first;
-        return is_unfit_place(turn, place) && !has_worker(state, place) &&
-               !state.replacements.contains(place);
-      }));
+      std::count_if(turn.state.unfit.begin(), turn.state.unfit.end(),
+                    [&](const auto& entry) { return is_empty_unfit(turn, entry.first); }));
 }
 
 bool call_unfit(Turn& turn) {

@@ -146,7 +146,6 @@ void end_generations(const JournalContents& contents, Term term, bool is_take_ov
   }
 }
 
-// What holds in every mode; `end`: the lineage goes on from there.
 // Of the last term in which anybody has registered.
 std::vector<MemberEntry> newest_members(const JournalContents& contents) {
   Term newest = 0;
@@ -157,6 +156,9 @@ std::vector<MemberEntry> newest_members(const JournalContents& contents) {
   return members;
 }
 
+// What the journal says, whatever the mode; `end`: the lineage goes on from there. And what only
+// processes of the term before can still tell, and, for a coordinator that was not there, who they
+// are: after a resume all processes are new.
 Beginning fill(const JournalContents& contents, const Options& options, BeginMode mode, Term term,
                Step end) {
   Beginning beginning;
