@@ -1,9 +1,8 @@
 // The parts that pods of all kinds share: paths, rights, the command, and how a Job treats exit
 // codes.
 //
-//   /etc/lockstep/job.yaml   the job file, or train.py, from the ConfigMap NAME-job; a module is
-//   the
-//                            image's own
+//   /etc/lockstep/job.yaml   the job file, or train.py, from the ConfigMap NAME-job; not for a
+//                            module, which is in the image
 //   /runs/NAME               the run directory, on a claim that all pods share
 //   /data                    the data's claim, read only
 //   /tmp                     of the pod alone; the root is read only

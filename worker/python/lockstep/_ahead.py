@@ -6,7 +6,7 @@ from typing import Any
 from ._core import Core, Task as CoreTask
 from ._data import Drawing, Feed, Task
 
-_DRAWN = "batches.weights"  # of the run's identity, by which the audit knows (coordinator/audit/run_order.h)
+_DRAWN = "batches.weights"  # of the run's identity, by which the audit knows (coordinator/audit/audit.h)
 
 
 class Ahead:

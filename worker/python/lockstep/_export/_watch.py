@@ -193,6 +193,13 @@ def numbers(model: nn.Module) -> dict[str, Any]:
             if isinstance(value, (bool, int, float, str)) or value is None}
 
 
+def _inside(value: Any) -> list[Any]:
+    """What an attribute holds: the value, or the parts of a list, a tuple or a dictionary."""
+    if isinstance(value, (list, tuple)):
+        return list(value)
+    return list(value.values()) if isinstance(value, dict) else [value]
+
+
 def left_with_gradient(model: nn.Module) -> list[str]:
     """Attributes that hold results of a forward through which a gradient would flow."""
     found = []
@@ -202,9 +209,7 @@ def left_with_gradient(model: nn.Module) -> list[str]:
         for name, value in _attributes(module).items():
             if name in computed_weights or isinstance(value, nn.Module):
                 continue
-            inside = value if isinstance(value, (list, tuple)) else (
-                value.values() if isinstance(value, dict) else (value,))
-            if any(isinstance(one, torch.Tensor) and one.grad_fn is not None for one in inside):
+            if any(isinstance(one, torch.Tensor) and one.grad_fn is not None for one in _inside(value)):
                 found.append(f"{path}.{name}".lstrip("."))
     return found
 
@@ -213,8 +218,7 @@ def holder_of(model: nn.Module, tensor: torch.Tensor) -> str:
     """The attribute that holds a parameter which nn.Module does not know; empty: none found."""
     for path, module in model.named_modules():
         for name, value in _attributes(module).items():
-            inside = list(value) if isinstance(value, (list, tuple)) else (
-                list(value.values()) if isinstance(value, dict) else [value])
+            inside = _inside(value)
             inside += [own for one in inside if isinstance(one, nn.Module)
                        for own in one.parameters()]
             if any(one is tensor for one in inside):
