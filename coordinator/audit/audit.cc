@@ -41,7 +41,7 @@ class Auditor {
   AuditedSlot check_slot(Step step, const StepPlan& plan, uint32_t slot, const Known& known);
   SlotDelivery judge(Step step, const StepPlan& plan, uint32_t slot, const Known& known);
   void count(const AuditedStep& audited, const StepPlan& plan, bool is_second);
-  void count_left_out(const AuditedStep& audited);
+  void count_left_out(const AuditedStep& audited, const StepPlan& plan);
   std::string reason_of(const AuditedStep& audited, uint32_t slot) const;
   void fault(const AuditedStep& audited, const AuditedSlot& slot);
 
@@ -225,11 +225,12 @@ void Auditor::count(const AuditedStep& audited, const StepPlan& plan, bool is_se
     report_.epochs.push_back(
         {plan.epoch, 0, steps_per_epoch(report_.order.shape), 0, report_.order.shape.samples});
   }
+  const uint64_t samples = plan.last_of_batch ? plan.samples : 0;
   ++report_.epochs.back().steps;
-  report_.epochs.back().samples += plan.samples;
+  report_.epochs.back().samples += samples;
   report_.steps = audited.step + 1;
-  report_.samples += plan.samples;
-  count_left_out(audited);
+  report_.samples += samples;
+  count_left_out(audited, plan);
   if (!audited.skipped) return;
   report_.skipped.push_back(audited.step);
   report_.skipped_samples += plan.samples;
@@ -245,14 +246,14 @@ std::string Auditor::reason_of(const AuditedStep& audited, uint32_t slot) const 
 }
 
 // Slots that follow each other and have one reason are one entry.
-void Auditor::count_left_out(const AuditedStep& audited) {
+void Auditor::count_left_out(const AuditedStep& audited, const StepPlan& plan) {
   const AuditedSlot* before = nullptr;
   for (const AuditedSlot& slot : audited.slots) {
     if (slot.delivery != Delivery::kLeftOut) {
       before = nullptr;
       continue;
     }
-    report_.left_out_samples += slot.positions.size();
+    if (plan.last_of_batch) report_.left_out_samples += slot.positions.size();
     const std::string reason = reason_of(audited, slot.slot);
     if (before == nullptr || report_.left_out.back().reason != reason) {
       report_.left_out.push_back({audited.step,

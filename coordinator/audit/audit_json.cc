@@ -113,6 +113,7 @@ std::string audit_json(const AuditReport& report, const std::vector<std::string>
     out["mixture"].push_back(
         {{"fingerprint", part.fingerprint}, {"samples", part.samples}, {"weight", part.weight}});
   }
+  if (report.order.shape.turns > 1) out["steps_a_batch"] = report.order.shape.turns;
   if (!report.drawn_by.empty()) out["drawn"] = report.drawn_by;
   out["generations"] = generations_json(report);
   out["rolled_back"] = json::array();

@@ -179,11 +179,13 @@ std::string drawn_text(const AuditReport& report) {
 
 std::string audit_text(const AuditReport& report) {
   const RunOrder& order = report.order;
+  const uint32_t turns = order.shape.turns;
   std::string text = number(order.shape.samples) + " samples, global batch " +
                      number(order.shape.global_batch) + " in " + number(order.shape.slots) +
                      " slots, seed " + number(order.spec.seed) + blocks_text(order.spec.blocks) +
                      classes_text(order.spec.classes) + mixture_text(order.spec.parts) +
-                     drawn_text(report) + "\n";
+                     drawn_text(report) +
+                     (turns == 1 ? "" : ", " + number(turns) + " steps a batch") + "\n";
   for (size_t i = 0; i < report.rows.size(); ++i) {
     const LedgerRow& row = report.rows[i];
     text += "generation " + number(row.generation) + " (" + row.reason + "): " +

@@ -81,6 +81,7 @@ Result<RunOrder> order_of(const std::vector<IdentityEntry>& identity) {
   LOCKSTEP_RETURN_IF_ERROR(read_number(identity, kSlotsKey, &slots));
   order.shape.samples = order.spec.samples;
   order.shape.slots = static_cast<uint32_t>(slots);
+  LOCKSTEP_ASSIGN_OR_RETURN(order.shape.turns, stored_turns(identity));
   if (const std::string* const value = value_of(identity, kFingerprintKey); value != nullptr)
     order.spec.fingerprint = *value;
   if (kind.has_blocks) LOCKSTEP_RETURN_IF_ERROR(read_blocks(identity, &order.spec.blocks));

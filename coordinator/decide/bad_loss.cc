@@ -22,9 +22,16 @@ std::string loss_text(double value) {
   return text;
 }
 
-double median_of(const LossWatch& watch) {
+// Of the newest steps that were the same turn of their batches: phases of a loop have losses of
+// their own.
+std::vector<double> losses_like(const LossWatch& watch, Step step, uint32_t turns) {
   std::vector<double> losses;
-  for (const auto& [step, loss] : watch.recent) losses.push_back(loss);
+  for (const auto& [before, loss] : watch.recent)
+    if (before % turns == step % turns) losses.push_back(loss);
+  return losses;
+}
+
+double median_of(std::vector<double> losses) {
   const auto middle = losses.begin() + static_cast<long>(losses.size() / 2);
   std::nth_element(losses.begin(), middle, losses.end());
   return *middle;
@@ -67,9 +74,10 @@ Reason stop(Turn& turn, const BadLoss& bad, Step limit, const std::string& why) 
   return Reason::kEndedBadLoss;
 }
 
+// The whole batch: what its earlier turns made of the samples is what this one began with.
 Reason skip(Turn& turn, const BadLoss& bad) {
   State& state = turn.state;
-  const Step step = bad.step.step;
+  const Step step = first_turn(turn.options.shape, bad.step.step);
   const std::string what = describe(turn, bad);
   // No generation so far leaves it out, not even a planned one that its members may have begun.
   skip_slots(turn, {state.last_generation, step, {0, turn.options.shape.slots}, bad.what});
@@ -86,25 +94,27 @@ Reason skip(Turn& turn, const BadLoss& bad) {
 }  // namespace
 
 std::optional<std::string> wrong_with_loss(const LossWatch& watch, const wire::TrainSpec& train,
-                                           const StepEntry& step) {
+                                           const StepEntry& step, uint32_t turns) {
   // Where the loss scaler has left a step out, nothing of it was applied.
   if (step.samples == 0 || step.skipped) return std::nullopt;
   if (!std::isfinite(step.loss))
     return "its loss is not a finite number (" + loss_text(step.loss) + ")";
-  if (train.loss_spike() <= 0 || watch.recent.size() < kLossWindow) return std::nullopt;
-  const double median = median_of(watch);
+  if (train.loss_spike() <= 0) return std::nullopt;
+  std::vector<double> before = losses_like(watch, step.step, turns);
+  if (before.size() < kLossWindow) return std::nullopt;
+  const double median = median_of(std::move(before));
   if (step.loss <= train.loss_spike() * median) return std::nullopt;
   return "its loss of " + loss_text(step.loss) + " is more than " + loss_text(train.loss_spike()) +
          " times " + loss_text(median) + ", the median of the " + std::to_string(kLossWindow) +
          " steps before (train.loss_spike)";
 }
 
-void remember_loss(LossWatch& watch, const StepEntry& step) {
+void remember_loss(LossWatch& watch, const StepEntry& step, uint32_t turns) {
   // Steps that are done again after a rollback.
   while (!watch.recent.empty() && watch.recent.back().first >= step.step) watch.recent.pop_back();
   if (step.samples == 0 || !std::isfinite(step.loss)) return;
   watch.recent.emplace_back(step.step, step.loss);
-  if (watch.recent.size() > kLossWindow) watch.recent.pop_front();
+  if (watch.recent.size() > kLossWindow * turns) watch.recent.pop_front();
 }
 
 std::optional<Reason> judge_bad_loss(Turn& turn) {
@@ -112,7 +122,7 @@ std::optional<Reason> judge_bad_loss(Turn& turn) {
   // What ended in this turn is judged again by the term that takes the step up.
   if (!state.losses.bad || !is_open(state.run)) return std::nullopt;
   const BadLoss bad = *std::exchange(state.losses.bad, std::nullopt);
-  const Step step = bad.step.step;
+  const Step step = first_turn(turn.options.shape, bad.step.step);
   const Step first = first_left_out_before(turn, step);
   if (!std::isfinite(bad.step.loss) && first < step) {
     return stop(turn, bad, first == 0 ? 0 : first - 1,

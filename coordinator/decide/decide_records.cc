@@ -152,11 +152,12 @@ void complete_steps(Turn& turn, Step resume) {
       break;
     }
     const StepEntry& values = first->second.values;
-    if (auto what = wrong_with_loss(state.losses, turn.options.job.train(), values)) {
+    if (auto what = wrong_with_loss(state.losses, turn.options.job.train(), values,
+                                    turn.options.shape.turns)) {
       state.losses.bad = BadLoss{values, std::move(*what)};  // no later step is of any worth
       return;
     }
-    remember_loss(state.losses, values);
+    remember_loss(state.losses, values, turn.options.shape.turns);
     const bool is_whole = first->first >= certain;
     turn.persist(values);
     if (state.in_history == state.completed) {

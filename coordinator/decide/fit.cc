@@ -93,6 +93,8 @@ void add_facts(const wire::DataFacts& run, const wire::DataFacts& seen, bool of_
       run.eval_fingerprint(), seen.eval_fingerprint());
   add("the number of training samples", std::to_string(run.train_samples()),
       std::to_string(seen.train_samples()));
+  add("the number of phases of a batch", std::to_string(std::max(1u, run.turns())),
+      std::to_string(std::max(1u, seen.turns())));
   add("the number of evaluation samples", std::to_string(run.eval_samples()),
       std::to_string(seen.eval_samples()));
 }

@@ -49,6 +49,7 @@ wire::DataFacts kept_facts(const wire::DataFacts& told) {
   facts.set_train_samples(told.train_samples());
   facts.set_eval_fingerprint(told.eval_fingerprint());
   facts.set_eval_samples(told.eval_samples());
+  if (told.turns() > 1) facts.set_turns(told.turns());
   *facts.mutable_mixed() = told.mixed();
   return facts;
 }
@@ -84,6 +85,8 @@ std::string wrong_facts(const wire::DataFacts& facts) {
   if (facts.train_samples() == 0) return "0 training samples";
   if (std::max(facts.train_samples(), facts.eval_samples()) > limits::kScriptSamples)
     return "more than " + std::to_string(limits::kScriptSamples) + " samples";
+  if (facts.turns() > limits::kTurns)
+    return "more than " + std::to_string(limits::kTurns) + " phases of a batch";
   if (facts.train_fingerprint().empty()) return "no fingerprint of its training data";
   if (facts.eval_samples() > 0 && facts.eval_fingerprint().empty())
     return "no fingerprint of its evaluation data";

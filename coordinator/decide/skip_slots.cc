@@ -10,6 +10,14 @@
 #include "coordinator/decide/decide_internal.h"
 
 namespace lockstep::coordinator {
+namespace {
+
+// An entry is of one step, and what is left out is left out in several turns of a batch.
+bool has_used_all_skips(const Turn& turn) {
+  return turn.state.skips.size() >= limits::kSkips * turn.options.shape.turns;
+}
+
+}  // namespace
 
 void fill_skips(const State& state, wire::Start* start) {
   if (LOCKSTEP_BUG(kSkipNotTold)) return;
@@ -22,22 +30,26 @@ void fill_skips(const State& state, wire::Start* start) {
 }
 
 bool may_skip(const Turn& turn) {
-  return turn.options.job.train().on_bad_samples() == "skip" &&
-         turn.state.skips.size() < limits::kSkips;
+  return turn.options.job.train().on_bad_samples() == "skip" && !has_used_all_skips(turn);
 }
 
 void skip_slots(Turn& turn, SkipEntry entry) {
   std::vector<SkipEntry>& skips = turn.state.skips;
-  turn.persist(entry);
-  const auto after = std::upper_bound(
-      skips.begin(), skips.end(), entry, [](const SkipEntry& a, const SkipEntry& b) {
-        return std::pair(a.step, a.slots.begin) < std::pair(b.step, b.slots.begin);
-      });
-  skips.insert(after, std::move(entry));
+  const RunShape& shape = turn.options.shape;
+  const Step end =
+      LOCKSTEP_BUG(kSkipOfOneTurn) ? entry.step + 1 : first_turn(shape, entry.step) + shape.turns;
+  for (; entry.step < end; ++entry.step) {
+    turn.persist(entry);
+    const auto after = std::upper_bound(
+        skips.begin(), skips.end(), entry, [](const SkipEntry& a, const SkipEntry& b) {
+          return std::pair(a.step, a.slots.begin) < std::pair(b.step, b.slots.begin);
+        });
+    skips.insert(after, entry);
+  }
 }
 
 std::string what_to_do_about_samples(const Turn& turn) {
-  if (turn.state.skips.size() >= limits::kSkips) {
+  if (has_used_all_skips(turn)) {
     return "the run has left out samples " + std::to_string(limits::kSkips) +
            " times, which is the limit: check the data, the learning rate and the machines";
   }

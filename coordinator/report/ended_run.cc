@@ -108,7 +108,7 @@ std::string EndedRun::job() const {
 }
 
 std::string EndedRun::history(size_t points) const {
-  return history_json(stats.curves(), state.evals, points);
+  return history_json(stats.curves(), state.evals, options.shape.turns, points);
 }
 
 std::string EndedRun::events(size_t limit) const {

@@ -66,11 +66,16 @@ json phases_json(const PhaseSums& sums) {
   return out;
 }
 
+// Each of a batch's steps counts its samples; a rate counts them once.
+double once_a_batch(double rate, const Options& options) {
+  return rate / options.shape.turns;
+}
+
 // Its share of the samples, per second that it did not wait for others: what it could do alone.
 double own_rate(const Member& member, const Options& options, const PhaseSums& sums) {
   const double samples = static_cast<double>(sums.samples) *
                          (member.slots.end - member.slots.begin) / options.shape.slots;
-  return samples / seconds_of(sums.own_us());
+  return once_a_batch(samples / seconds_of(sums.own_us()), options);
 }
 
 // A script that a debugger has stopped is a state of its own to whoever looks.
@@ -137,7 +142,8 @@ json recent_json(const StatusDetail& detail, const Options& options, Span span) 
     out[key] = value ? json_number(*value / scale) : json(nullptr);
   };
   const auto predictions = static_cast<double>(predictions_per_sample(options.job.model()));
-  say("samples_per_second", detail.steps.samples_per_second(span, detail.now_ms), 1);
+  say("samples_per_second", detail.steps.samples_per_second(span, detail.now_ms),
+      options.shape.turns);
   say("loss", detail.steps.loss(span, detail.now_ms), 1);
   say("accuracy", detail.steps.correct_per_sample(span, detail.now_ms), predictions);
   return out;
@@ -156,7 +162,7 @@ void add_live(const Options& options, const RunStats& stats, const StatusDetail&
     (*out)["accuracy"] =
         *correct / static_cast<double>(predictions_per_sample(options.job.model()));
   add_metrics(stats.last().metrics, out);
-  (*out)["samples_per_second"] = stats.samples_per_second();
+  (*out)["samples_per_second"] = once_a_batch(stats.samples_per_second(), options);
   for (const char* key : {"loss", "accuracy", "samples_per_second"}) {
     for (const char* span : {"60s", "10s"})
       if (const json& value = recent[span][key]; value.is_number()) (*out)[key] = value;
@@ -273,7 +279,7 @@ std::string summary_json(const State& state, const Options& options, const RunSt
     out["predicts"] = predicts(options.job);
   }
   out.update(legend_json(options.facts.legend()));
-  out["samples_per_second"] = stats.steady_samples_per_second();
+  out["samples_per_second"] = once_a_batch(stats.steady_samples_per_second(), options);
   if (!state.checkpoints.empty()) {
     out["checkpoint"] = state.checkpoints.back().name;
     out["weights_sha256"] = state.checkpoints.back().weights_sha256;

@@ -16,7 +16,7 @@ void add_training(const Options& options, const RunStats& stats, Metrics* metric
     metrics->emplace_back("accuracy", *correct / predictions);
   for (const MetricValue& metric : stats.last().metrics)
     metrics->emplace_back(metric.name, metric.value);
-  metrics->emplace_back("samples_per_second", stats.samples_per_second());
+  metrics->emplace_back("samples_per_second", stats.samples_per_second() / options.shape.turns);
 }
 
 void add_evaluation(const State& state, Metrics* metrics) {

@@ -41,7 +41,7 @@ json evals_json(const std::map<Step, EvalEntry>& evals, size_t points) {
 }  // namespace
 
 std::string history_json(const Curves& curves, const std::map<Step, EvalEntry>& evals,
-                         size_t points) {
+                         uint32_t turns, size_t points) {
   json out;
   for (const char* column : {"first", "loss", "loss_min", "loss_max", "lr", "samples_per_second"}) {
     out[column] = json::array();
@@ -55,7 +55,7 @@ std::string history_json(const Curves& curves, const std::map<Step, EvalEntry>& 
     out["loss_max"].push_back(has_loss ? json_number(bin.loss_max) : json(nullptr));
     out["lr"].push_back(json_number(bin.lr));
     out["samples_per_second"].push_back(
-        ratio(static_cast<double>(bin.samples) * 1e6, static_cast<double>(bin.wall_us)));
+        ratio(static_cast<double>(bin.samples) * 1e6, static_cast<double>(bin.wall_us) * turns));
   }
   const uint64_t width = bins.size() > 1 ? bins[1].first - bins[0].first : curves.width();
   out["width"] = width;

@@ -20,9 +20,10 @@ inline constexpr size_t kListedEvents = 200;   // the default
 
 // /api/v1/history: columns of equal length, a point for every `width` steps:
 //   first (steps applied before it), loss, loss_min, loss_max, lr, samples_per_second;
-// and "evals", the evaluations of the surviving lineage.
+// and "evals", the evaluations of the surviving lineage. `turns`: steps of a batch, whose samples
+// count once.
 std::string history_json(const Curves& curves, const std::map<Step, EvalEntry>& evals,
-                         size_t points);
+                         uint32_t turns, size_t points);
 
 // /api/v1/events: {"events": [...], "generations": [...]}, newest first, at most `limit` of each.
 std::string events_json(const Timeline& timeline, size_t limit);

@@ -100,12 +100,13 @@ void observe_ranks(CoordinatorMetrics& metrics, const State& state, const PhaseW
   metrics.ranks().show(ranks);
 }
 
-void observe_recent(CoordinatorMetrics& metrics, const StepWatch& steps, const PhaseWatch& phases,
-                    int64_t now_ms) {
+void observe_recent(CoordinatorMetrics& metrics, const Options& options, const StepWatch& steps,
+                    const PhaseWatch& phases, int64_t now_ms) {
   for (size_t i = 0; i < kSpans.size(); ++i) {
     const PhaseSums sums = phases.all(kSpans[i], now_ms);
     JobLately lately;
     lately.samples_per_second = steps.samples_per_second(kSpans[i], now_ms);
+    if (lately.samples_per_second) *lately.samples_per_second /= options.shape.turns;
     lately.loss = steps.loss(kSpans[i], now_ms);
     if (sums.total_us() > 0)
       lately.utilization =
@@ -160,15 +161,15 @@ void observe_entry(CoordinatorMetrics& metrics, bool of_tokens, const JournalEnt
   }
 }
 
-void observe_step(CoordinatorMetrics& metrics, const StepEntry& step,
-                  uint64_t predictions_per_sample) {
+void observe_step(CoordinatorMetrics& metrics, const StepEntry& step, const Options& options) {
+  const uint64_t predictions = predictions_per_sample(options.job.model());
   JobStep seen;
   seen.steps_applied = step.step + 1;
   seen.epoch = step.epoch;
-  seen.samples = step.samples;
+  seen.samples = plan_step(options.shape, step.step).last_of_batch ? step.samples : 0;
   seen.seconds = static_cast<double>(step.wall_us) / 1e6;
   seen.loss = step.loss;
-  if (!step.no_accuracy) seen.accuracy = share(step.correct, step.samples * predictions_per_sample);
+  if (!step.no_accuracy) seen.accuracy = share(step.correct, step.samples * predictions);
   for (const MetricValue& metric : step.metrics) seen.metrics[metric.name] = metric.value;
   seen.learning_rate = step.lr;
   seen.skipped = step.skipped;

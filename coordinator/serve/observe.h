@@ -20,15 +20,14 @@ void log_reason(Logger& logger, Reason reason, const Event& event);
 void observe_begin(CoordinatorMetrics& metrics, const State& state);
 // Sets the metrics that need an update only before a scrape.
 void observe_state(CoordinatorMetrics& metrics, const State& state, const Options& options);
-void observe_recent(CoordinatorMetrics& metrics, const StepWatch& steps, const PhaseWatch& phases,
-                    int64_t now_ms);
+void observe_recent(CoordinatorMetrics& metrics, const Options& options, const StepWatch& steps,
+                    const PhaseWatch& phases, int64_t now_ms);
 void observe_ranks(CoordinatorMetrics& metrics, const State& state, const PhaseWatch& phases,
                    int64_t now_ms);
 void observe_reason(CoordinatorMetrics& metrics, Reason reason);
 // `of_tokens`: predicts_tokens() of the job.
 void observe_entry(CoordinatorMetrics& metrics, bool of_tokens, const JournalEntry& entry);
-void observe_step(CoordinatorMetrics& metrics, const StepEntry& step,
-                  uint64_t predictions_per_sample);
+void observe_step(CoordinatorMetrics& metrics, const StepEntry& step, const Options& options);
 void observe_members(CoordinatorMetrics& metrics, const State& state);
 
 }  // namespace lockstep::coordinator

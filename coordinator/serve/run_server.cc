@@ -161,7 +161,7 @@ void RunServer::Impl::perform(Action& action) {
     stats.add(history->step);
     steps.add(parts.loop.now_ms(), history->step);
     goodput.step_survives(stats.useful_seconds() - before);
-    observe_step(parts.metrics, history->step, predictions_per_sample(options.job.model()));
+    observe_step(parts.metrics, history->step, options);
   } else if (const auto* wanted = std::get_if<ReadManifest>(&action)) {
     read_manifest(wanted->name);
   } else if (const auto* line = std::get_if<LogLine>(&action)) {
@@ -241,7 +241,8 @@ std::string RunServer::status(size_t members) const {
 }
 
 std::string RunServer::history(size_t points) const {
-  return history_json(impl_->stats.curves(), impl_->state.evals, points);
+  return history_json(impl_->stats.curves(), impl_->state.evals, impl_->options.shape.turns,
+                      points);
 }
 
 std::string RunServer::job() const {
@@ -258,7 +259,7 @@ std::string RunServer::metrics() {
   observe_state(impl_->parts.metrics, impl_->state, impl_->options);
   observe_members(impl_->parts.metrics, impl_->state);
   const int64_t now_ms = impl_->parts.loop.now_ms();
-  observe_recent(impl_->parts.metrics, impl_->steps, impl_->phases, now_ms);
+  observe_recent(impl_->parts.metrics, impl_->options, impl_->steps, impl_->phases, now_ms);
   observe_ranks(impl_->parts.metrics, impl_->state, impl_->phases, now_ms);
   return impl_->parts.metrics.expose_text();
 }

@@ -33,6 +33,7 @@ void add_facts(const wire::JobSpec& job, const wire::DataFacts& facts,
   entries.push_back({kSamplesKey, std::to_string(facts.train_samples())});
   entries.push_back({kEvalFingerprintKey, facts.eval_fingerprint()});
   entries.push_back({kEvalSamplesKey, std::to_string(facts.eval_samples())});
+  if (facts.turns() > 1) entries.push_back({kTurnsKey, std::to_string(facts.turns())});
   const uint64_t order_version =
       lockstep::order_version({.has_blocks = block_shuffle(job.data()).is_on(),
                                .has_classes = job.data().length_classes() > 0,
@@ -129,6 +130,16 @@ Status check_identity(const std::vector<IdentityEntry>& stored,
                             ". Leave it as it was, or start a new run in another --run-dir"};
 }
 
+Result<uint32_t> stored_turns(const std::vector<IdentityEntry>& identity) {
+  const auto is_of_turns = [](const IdentityEntry& entry) { return entry.key == kTurnsKey; };
+  if (std::none_of(identity.begin(), identity.end(), is_of_turns)) return 1u;
+  uint64_t turns = 0;
+  LOCKSTEP_RETURN_IF_ERROR(read_number(identity, kTurnsKey, &turns));
+  if (turns > 1 && turns <= limits::kTurns) return static_cast<uint32_t>(turns);
+  return Status(Code::kBadData, "the journal says that the run has " + std::to_string(turns) +
+                                    " phases of a batch");
+}
+
 uint32_t resolve_slots(const wire::JobSpec& job, const std::vector<IdentityEntry>& stored) {
   if (job.train().slots() != 0) return job.train().slots();
   uint64_t slots = 0;
@@ -168,6 +179,8 @@ Result<wire::DataFacts> stored_facts(const std::vector<IdentityEntry>& stored) {
   LOCKSTEP_RETURN_IF_ERROR(read_number(stored, kEvalSamplesKey, &eval_samples));
   facts.set_train_samples(samples);
   facts.set_eval_samples(eval_samples);
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t turns, stored_turns(stored));
+  if (turns > 1) facts.set_turns(turns);
   for (const IdentityEntry& entry : stored) {
     if (entry.key == kFingerprintKey) facts.set_train_fingerprint(entry.value);
     if (entry.key == kEvalFingerprintKey) facts.set_eval_fingerprint(entry.value);

@@ -31,6 +31,7 @@ inline constexpr char kWindowBlocksKey[] = "data.window_blocks";
 inline constexpr char kLengthClassesKey[] = "data.length_classes";
 inline constexpr char kGlobalBatchKey[] = "train.global_batch";
 inline constexpr char kSlotsKey[] = "train.slots";
+inline constexpr char kTurnsKey[] = "phases of a batch";  // absent: one
 // Keys of data set `set` of a mixture; data.train comes first.
 std::string mixed_fingerprint_key(size_t set);
 std::string mixed_samples_key(size_t set);
@@ -58,6 +59,9 @@ std::vector<IdentityDifference> identity_diff(const std::vector<IdentityEntry>& 
 // kUsage if they differ; the message names every differing key with both values.
 Status check_identity(const std::vector<IdentityEntry>& stored,
                       const std::vector<IdentityEntry>& wanted);
+
+// How many updates each batch has (comm/run/plan/step_plan.h). kBadData for an impossible number.
+Result<uint32_t> stored_turns(const std::vector<IdentityEntry>& identity);
 
 // V of a job: the stored one on a resume, else the job's, else the number of workers.
 uint32_t resolve_slots(const wire::JobSpec& job, const std::vector<IdentityEntry>& stored);

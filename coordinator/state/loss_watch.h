@@ -15,8 +15,8 @@
 
 namespace lockstep::coordinator {
 
-// A loss is a spike if it is train.loss_spike times the median of so many losses. With fewer losses
-// before it, none is.
+// A loss is a spike if it is train.loss_spike times the median of so many losses of the same turn
+// of a batch. With fewer losses before it, none is.
 inline constexpr size_t kLossWindow = 100;
 
 // A step of the lineage whose loss shows that its samples, or the weights, are damaged.
@@ -31,10 +31,11 @@ struct LossWatch {
 };
 
 // The fault in the loss of the step, in words. Nothing if the loss is like the losses before.
+// `turns`: of a batch (comm/run/plan/step_plan.h).
 std::optional<std::string> wrong_with_loss(const LossWatch& watch, const wire::TrainSpec& train,
-                                           const StepEntry& step);
+                                           const StepEntry& step, uint32_t turns);
 
 // Adds the step to the recent ones.
-void remember_loss(LossWatch& watch, const StepEntry& step);
+void remember_loss(LossWatch& watch, const StepEntry& step, uint32_t turns);
 
 }  // namespace lockstep::coordinator

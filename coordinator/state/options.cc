@@ -15,7 +15,8 @@ Options make_options(const wire::JobSpec& job, const wire::DataFacts& facts, std
   options.run_dir = std::move(run_dir);
   options.identity = identity_of(job, facts);
   const uint64_t batch = options.is_batch_open() ? job.train().slots() : job.train().global_batch();
-  options.shape = {facts.open() ? batch : facts.train_samples(), batch, job.train().slots()};
+  options.shape = {facts.open() ? batch : facts.train_samples(), batch, job.train().slots(),
+                   std::max(1u, facts.turns())};
   options.total_steps = total_steps(options.shape, job.train().epochs(), job.train().max_steps());
   options.workers = job.cluster().workers();
   options.min_workers = std::max(1u, job.cluster().min_workers());

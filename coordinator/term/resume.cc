@@ -96,16 +96,17 @@ Result<std::string> find_bad_loss(Journal& journal, const std::vector<StepEntry>
                                   const Options& options) {
   if (steps.empty()) return std::string();
   const Step first = steps.front().step;
-  const Step window = kLossWindow + limits::kSkips;  // of which some may be left out
+  const uint32_t turns = options.shape.turns;
+  const Step window = (kLossWindow + limits::kSkips) * turns;  // of which some may be left out
   LossWatch watch;
   LOCKSTEP_RETURN_IF_ERROR(
       journal.visit_steps(first - std::min(first, window), first,
-                          [&](const StepEntry& entry) { remember_loss(watch, entry); }));
+                          [&](const StepEntry& entry) { remember_loss(watch, entry, turns); }));
   for (const StepEntry& step : steps) {
-    if (const auto what = wrong_with_loss(watch, options.job.train(), step)) {
+    if (const auto what = wrong_with_loss(watch, options.job.train(), step, turns)) {
       return "it has seen step " + std::to_string(step.step + 1) + ": " + *what;
     }
-    remember_loss(watch, step);
+    remember_loss(watch, step, turns);
   }
   return std::string();
 }

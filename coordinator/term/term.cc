@@ -38,7 +38,7 @@ Status check_run(const JournalContents& contents, CheckpointShelf& shelf, const 
 
 // The steps of the surviving lineage that are complete. Reads the newest ones, and summaries of the
 // others.
-Result<Step> count_steps(Journal& journal, Step end, BegunTerm* begun) {
+Result<Step> count_steps(Journal& journal, Step end, uint32_t turns, BegunTerm* begun) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto all_pieces, journal.pieces());
   const auto pieces = pieces_well_before(std::move(all_pieces), end);
   begun->stats.begin(pieces);
@@ -47,7 +47,7 @@ Result<Step> count_steps(Journal& journal, Step end, BegunTerm* begun) {
     if (entry.step != complete) return;
     ++complete;
     begun->stats.add(entry);
-    remember_loss(begun->beginning.losses, entry);
+    remember_loss(begun->beginning.losses, entry, turns);
   }));
   return complete;
 }
@@ -199,7 +199,8 @@ Result<BegunTerm> take_over(Journal& journal, const JournalContents& contents, c
       LOCKSTEP_BUG(kTermNotCounted) ? contents.last_term : next_term(contents, request);
   begun.earlier_wall_ms = contents.wall_ms;
   begun.beginning = fill(contents, options, request.mode, term, kNoStep);
-  LOCKSTEP_ASSIGN_OR_RETURN(const Step completed, count_steps(journal, kNoStep, &begun));
+  LOCKSTEP_ASSIGN_OR_RETURN(const Step completed,
+                            count_steps(journal, kNoStep, options.shape.turns, &begun));
   begun.beginning.completed = completed;
   begun.beginning.settings = contents.settings;
   LOCKSTEP_ASSIGN_OR_RETURN(begun.beginning.living,
@@ -242,7 +243,8 @@ Result<BegunTerm> from_checkpoint(Journal& journal, const JournalContents& conte
   begun.beginning.base_checkpoint = plan.path;
   begun.beginning.base_fingerprint = std::move(plan.fingerprint);
   LOCKSTEP_ASSIGN_OR_RETURN(begun.beginning.completed,
-                            count_steps(journal, plan.point.step, &begun));
+
+                            count_steps(journal, plan.point.step, options.shape.turns, &begun));
   return begun;
 }
 

@@ -7,7 +7,7 @@ from harness import ROOT
 from script_runs import ScriptTest
 
 LOOPS = ROOT / "deploy/examples/loops"
-GPT, IMAGES = LOOPS / "gpt.py", LOOPS / "images.py"
+GPT, IMAGES, GAN = LOOPS / "gpt.py", LOOPS / "images.py", LOOPS / "gan.py"
 SMALL_GPT = ["--layers", 1, "--heads", 2, "--width", 16, "--context", 16]
 STEPS = 6
 LINES = 15  # at most, that are not plain PyTorch
@@ -21,7 +21,7 @@ class Examples(ScriptTest):
         self.assertEqual(len(run.history()), STEPS)
         self.assertIn(f"weights_sha256 {run.summary()['weights_sha256']}", alone)
         measured = alone.splitlines()[-1]  # of the weights, behind the loop
-        self.assertRegex(measured, r"(held-out loss|accuracy) \d")
+        self.assertRegex(measured, r"(held-out loss|accuracy|brightness) -?\d")
         for rank in range(2):
             log = run.run_dir / "logs" / f"worker-{rank}.stderr"
             self.assertIn(measured, log.read_text().splitlines())
@@ -36,8 +36,13 @@ class Examples(ScriptTest):
         self.assert_same_with_two_workers(IMAGES, ["--samples", 300, "--unseen", 50,
                                                    "--milestones", 2, 4])
 
+    def test_gan_in_phases(self):
+        drawn = self.scratch / "drawn.pgm"
+        self.assert_same_with_two_workers(GAN, ["--samples", 300, "--width", 4, "--save", drawn])
+        self.assertEqual(len(drawn.read_bytes()), len(b"P5 224 224 255\n") + 224 * 224)
+
     def test_few_lines_are_not_plain_pytorch(self):
-        for script in (GPT, IMAGES):
+        for script in (GPT, IMAGES, GAN):
             with self.subTest(script=script.name):
                 text = script.read_text()
                 code = text.split('"""', 2)[2]

@@ -91,6 +91,9 @@ const Scenario* scene(Bug bug) {
     case Bug::kOpenTermTrains:
     case Bug::kOpenAfterTheCommit:
       return scenario_named("dies-with-the-facts");
+    case Bug::kSkipOfOneTurn:
+    case Bug::kEvaluatedWithinBatch:
+      return scenario_named("deadly-sample-of-a-batch-in-turns");
     case Bug::kSkipNotTold:
     case Bug::kSkippedCountExpected:
     case Bug::kSkippedSlotCounted:

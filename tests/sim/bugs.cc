@@ -35,6 +35,8 @@ const char* bug_name(Bug bug) {
       "killed-at-once",
       "skip-not-told",
       "skipped-count-expected",
+      "skip-of-one-turn",
+      "evaluated-within-batch",
       "experience-lost",
       "end-forgotten",
       "best-until-rollback-dropped",

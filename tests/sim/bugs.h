@@ -31,6 +31,8 @@ enum class Bug : uint8_t {
   kKilledAtOnce,              // a hung process has no time to wake up before it is killed
   kSkipNotTold,               // a start does not name the left-out slots
   kSkippedCountExpected,      // a step's record must count the left-out samples
+  kSkipOfOneTurn,             // samples are left out of one of their batch's steps only
+  kEvaluatedWithinBatch,      // what is due by steps comes between two steps of a batch
   kExperienceLost,            // a term forgets whom the previous term kept out for a while
   kEndForgotten,              // a take-over does not know that the run has ended
   kBestUntilRollbackDropped,  // only the best checkpoint of all is kept

@@ -1,5 +1,5 @@
 // sim --seeds A-B | --seed N | --list FILE [--trace] [--faults a,b | --scenario NAME|all]
-//     [--drawing 1|2] [--keep-going] [--contain-all]
+//     [--drawing 1|2|3] [--keep-going] [--contain-all]
 // sim-planted-bugs likewise, and [--bug NAME] or --planted-bugs
 //
 // Simulates whole runs of a cluster. Exit code 0: all was well; 1: a check failed, and the command
@@ -73,7 +73,7 @@ struct Arguments {
   std::string bug;
   std::string scenario;
   std::string list;
-  unsigned drawing = static_cast<unsigned>(Drawing::kOwnStreams);
+  unsigned drawing = static_cast<unsigned>(kUsualDrawing);
 };
 
 void print_trace(const Plan& plan, const Outcome& outcome) {
@@ -146,10 +146,12 @@ class Play {
 
   // False: this one failed, and the rest is not to be played.
   bool play(const ListedSeed& listed) {
-    const Plan plan = arguments_.has_faults ? plan_with(listed.seed, arguments_.faults)
-                                            : plan_of(listed.seed, listed.drawing);
-    const bool is_usual = arguments_.has_faults || listed.drawing == Drawing::kOwnStreams;
-    const std::string extra = is_usual ? extra_ : extra_ + " --drawing 1";
+    const Plan plan = arguments_.has_faults
+                          ? plan_with(listed.seed, arguments_.faults, listed.drawing)
+                          : plan_of(listed.seed, listed.drawing);
+    const bool is_usual = listed.drawing == kUsualDrawing;
+    const std::string drawing = std::to_string(static_cast<unsigned>(listed.drawing));
+    const std::string extra = is_usual ? extra_ : extra_ + " --drawing " + drawing;
     replay_command() = "FAILED by an assertion\nreplay: sim --seed " + std::to_string(listed.seed) +
                        extra + " --trace\n";
     const Outcome outcome = simulate(plan, arguments_.traces);
@@ -238,8 +240,9 @@ int main(int argc, char** argv) {
       ->excludes(range)
       ->excludes(one);
   app.add_option("--drawing", arguments.drawing,
-                 "How faults are drawn: 2, every kind from its own numbers; 1, all from one stream")
-      ->check(CLI::Range(1, 2));
+                 "What is drawn: 3, all there is; 2, worlds as before loops had several steps on a "
+                 "batch; 1, likewise, and faults of all kinds from one stream")
+      ->check(CLI::Range(1, 3));
   app.add_flag("--trace", arguments.traces, "Print every event");
   app.add_flag("--keep-going", arguments.keeps_going, "Do not stop at the first failure");
   app.add_flag("--contain-all", arguments.has_to_contain_all,

@@ -19,11 +19,11 @@ Result<std::vector<ListedSeed>> read_seed_list(const std::string& path) {
       words.clear();
       if (!(words >> rest)) continue;  // empty, or a comment
     }
-    const bool is_known = drawing == static_cast<unsigned>(Drawing::kOneStream) ||
-                          drawing == static_cast<unsigned>(Drawing::kOwnStreams);
+    const bool is_known = drawing >= static_cast<unsigned>(Drawing::kOneStream) &&
+                          drawing <= static_cast<unsigned>(Drawing::kShapes);
     if (!is_known || !(words >> listed.seed) || words >> rest)
       return Status(Code::kUsage, path + ":" + std::to_string(number) +
-                                      ": a line is a drawing (1 or 2) and a seed, not '" + line +
+                                      ": a line is a drawing (1 to 3) and a seed, not '" + line +
                                       "'");
     listed.drawing = static_cast<Drawing>(drawing);
     list.push_back(listed);

@@ -16,7 +16,7 @@ namespace lockstep::sim {
 
 struct ListedSeed {
   uint64_t seed = 0;
-  Drawing drawing = Drawing::kOwnStreams;
+  Drawing drawing = kUsualDrawing;
 };
 
 // kUsage with file and line if a line is none of these, or if the file names no seed.

@@ -60,6 +60,20 @@ TEST(Simulation, TheOldDrawingStaysAsItWas) {
             "seed 45122: 2 x 1 workers, 4 slots, 25 steps; faults: absurd-slot one-ahead");
 }
 
+TEST(Simulation, TheNewDrawingAddsToTheWorldOnly) {
+  uint32_t with_turns = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    const Plan before = plan_of(seed, Drawing::kOwnStreams);
+    const Plan now = plan_of(seed, Drawing::kShapes);
+    EXPECT_EQ(before.options.turns, 1u);
+    if (now.options.turns == 1) EXPECT_EQ(describe(before), describe(now));
+    with_turns += now.options.turns > 1 ? 1 : 0;
+    EXPECT_EQ(now.options.steps % now.options.turns, 0u);
+    ASSERT_EQ(before.faults.size(), now.faults.size());
+  }
+  EXPECT_GT(with_turns, 25u);
+}
+
 TEST(Simulation, AListNamesSeedsAndTheirDrawing) {
   const TemporaryDirectory directory("", "lockstep-seeds-");
   const std::string path = directory.path() + "/seeds.txt";
@@ -74,7 +88,7 @@ TEST(Simulation, AListNamesSeedsAndTheirDrawing) {
   EXPECT_EQ((*list)[0].seed, 7u);
   EXPECT_EQ((*list)[1].drawing, Drawing::kOwnStreams);
   EXPECT_EQ((*list)[1].seed, 1000000u);
-  for (const char* wrong : {"", "# none\n", "3 7\n", "1\n", "1 x\n", "x 7\n", "1 7 8\n"})
+  for (const char* wrong : {"", "# none\n", "4 7\n", "1\n", "1 x\n", "x 7\n", "1 7 8\n"})
     EXPECT_EQ(read(wrong).status().code(), Code::kUsage) << wrong;
 }
 

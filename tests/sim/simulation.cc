@@ -46,6 +46,14 @@ WorldOptions options_of(uint64_t seed) {
   return options;
 }
 
+// Each from a stream of its own, after all other options.
+void draw_shapes(uint64_t seed, WorldOptions& options) {
+  Prng turns(stream_key({seed, 41}));
+  if (turns.below(4) != 0) return;
+  options.turns = static_cast<uint32_t>(2 + turns.below(2));
+  options.is_script = true;
+}
+
 bool has(const std::vector<FaultSpec>& faults, FaultKind kind) {
   return std::any_of(faults.begin(), faults.end(),
                      [kind](const FaultSpec& spec) { return spec.kind == kind; });
@@ -55,8 +63,9 @@ bool has(const std::vector<FaultSpec>& faults, FaultKind kind) {
 void fit(WorldOptions& options, const std::vector<FaultSpec>& faults) {
   if (has(faults, FaultKind::kCorrupt)) {
     if (options.check_every == 0) options.check_every = 3;
-    options.steps -= options.steps % options.check_every;
+    options.steps -= options.steps % (options.check_every * options.turns);
   }
+  options.steps += (options.turns - options.steps % options.turns) % options.turns;
   if (!has(faults, FaultKind::kSlow)) return;
   options.rebalances = true;
   options.steps *= 12;
@@ -126,6 +135,7 @@ std::vector<FaultSpec> draw_faults(uint64_t seed, uint64_t kinds) {
 
 Plan plan_of(uint64_t seed, Drawing drawing) {
   Plan plan{seed, options_of(seed), {}, drawing};
+  if (drawing == Drawing::kShapes) draw_shapes(seed, plan.options);
   plan.faults = drawing == Drawing::kOneStream
                     ? draw_from_one_stream(seed)
                     : draw_faults(seed, static_cast<uint64_t>(FaultKind::kCount));
@@ -134,18 +144,21 @@ Plan plan_of(uint64_t seed, Drawing drawing) {
   return plan;
 }
 
-Plan plan_with(uint64_t seed, const std::vector<FaultSpec>& faults) {
+Plan plan_with(uint64_t seed, const std::vector<FaultSpec>& faults, Drawing drawing) {
   Plan plan{seed, options_of(seed), faults};
+  if (drawing == Drawing::kShapes) draw_shapes(seed, plan.options);
   fit(plan.options, plan.faults);
   return plan;
 }
 
 std::string describe(const Plan& plan) {
-  std::string text = "seed " + std::to_string(plan.seed) + ": " +
-                     std::to_string(plan.options.nodes) + " x " +
-                     std::to_string(plan.options.workers_per_node) + " workers, " +
-                     std::to_string(plan.options.slots) + " slots, " +
-                     std::to_string(plan.options.steps) + " steps; faults:";
+  std::string text =
+      "seed " + std::to_string(plan.seed) + ": " + std::to_string(plan.options.nodes) + " x " +
+      std::to_string(plan.options.workers_per_node) + " workers, " +
+      std::to_string(plan.options.slots) + " slots, " + std::to_string(plan.options.steps) +
+      " steps" +
+      (plan.options.turns == 1 ? "" : ", " + std::to_string(plan.options.turns) + " a batch") +
+      "; faults:";
   for (const FaultSpec& spec : plan.faults) text += " " + fault_name(spec);
   return text + (plan.faults.empty() ? " none" : "");
 }

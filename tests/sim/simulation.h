@@ -21,7 +21,12 @@ enum class Drawing : uint8_t {
   kOneStream = 1,
   // Every kind from a stream of its own: one more kind changes only the seeds in which it strikes.
   kOwnStreams = 2,
+  // Likewise, and worlds have what loops of scripts came to have later, each from a stream of its
+  // own:
+  // several steps on a batch.
+  kShapes = 3,
 };
+inline constexpr Drawing kUsualDrawing = Drawing::kShapes;
 
 struct Plan {
   uint64_t seed = 0;
@@ -31,11 +36,12 @@ struct Plan {
 };
 
 // The simulation of a seed.
-Plan plan_of(uint64_t seed, Drawing drawing = Drawing::kOwnStreams);
+Plan plan_of(uint64_t seed, Drawing drawing = kUsualDrawing);
 // The faults that a seed draws of the first `kinds` kinds, each from its own stream.
 std::vector<FaultSpec> draw_faults(uint64_t seed, uint64_t kinds);
 // The same training with only the given faults.
-Plan plan_with(uint64_t seed, const std::vector<FaultSpec>& faults);
+Plan plan_with(uint64_t seed, const std::vector<FaultSpec>& faults,
+               Drawing drawing = Drawing::kOwnStreams);
 
 std::string describe(const Plan& plan);
 

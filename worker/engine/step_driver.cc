@@ -259,6 +259,7 @@ Result<StepOutcome> StepDriver::report(StepWork& work) {
       !(control[kControlWeight] >= 0 && std::isfinite(control[kControlWeight])))
     record.set_skipped(false);
   for (uint32_t i = 0; i < loss_.metrics.size(); ++i) {
+    if (!loss_.is_given(i, work.plan.turn)) continue;
     wire::Metric& metric = *record.add_metrics();
     metric.set_name(loss_.metrics[i]);
     metric.set_value(control[kControlMetrics + i]);

@@ -74,10 +74,9 @@ Result<Runner::Agreed> Runner::train_step(Life& life, ResumePoint& at) {
     LOCKSTEP_RETURN_IF_ERROR(compare_weights(life, at.step));
   }
 
-  const uint64_t every = life.plan.checkpoint_every;
   // The final one has the same name: one report of it must not be taken for the other.
   const bool is_last = stop || at.step >= life.plan.total_steps;
-  if (life.is_writer && every > 0 && at.step % every == 0 && !is_last)
+  if (life.is_writer && life.plan.is_checkpoint_due(at.step) && !is_last)
     LOCKSTEP_RETURN_IF_ERROR(submit_checkpoint(life, at, /*final=*/false));
   if (stop) return Agreed::kStop;
   return outcome.all_want_switch ? Agreed::kSwitch : Agreed::kNothing;

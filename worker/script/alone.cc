@@ -17,10 +17,10 @@ constexpr int64_t kProgressMs = 2'000;
 
 class ProgressLines {
  public:
-  explicit ProgressLines(uint64_t total) : total_(total) {}
+  ProgressLines(uint64_t total, uint32_t turns) : total_(total), turns_(turns) {}
 
   void show(const wire::StepRecord& record, bool epoch_ended) {
-    samples_ += record.samples();
+    if ((record.step() + 1) % turns_ == 0) samples_ += record.samples();
     const int64_t now_ms = now();
     const int64_t spent_ms = now_ms - since_ms_;
     const bool is_last = record.step() + 1 == total_;
@@ -40,6 +40,7 @@ class ProgressLines {
   int64_t now() const { return clock_.monotonic_ns() / 1'000'000; }
 
   const uint64_t total_;
+  const uint32_t turns_;
   SystemClock clock_;
   int64_t since_ms_ = now();
   uint64_t samples_ = 0;
@@ -60,7 +61,7 @@ void show(const wire::EvalReport& report) {
 // script has voted to stop, as a run of several would end.
 Status train(PhasePlan& plan, ScriptEngine& engine) {
   const uint64_t total = plan.total_steps;
-  ProgressLines progress(total);
+  ProgressLines progress(total, plan.evals.turns);
   EvalTrack track;
   while (engine.applied_steps() < plan.total_steps) {
     LOCKSTEP_ASSIGN_OR_RETURN(const StepOutcome outcome, engine.step());
@@ -108,6 +109,7 @@ Result<AloneEnd> run_alone(const wire::JobSpec& job, const RunShape& shape, Scri
   const uint64_t total = total_steps(shape, job.train().epochs(), job.train().max_steps());
   wire::DataFacts facts;
   facts.set_train_samples(shape.samples);
+  facts.set_turns(shape.turns);
   facts.set_eval_samples(engine.eval().samples);
   PhasePlan plan = make_phase_plan(job, facts, total);
   {

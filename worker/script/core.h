@@ -3,7 +3,8 @@
  * Python's main thread computes; a training thread of C++ decides. They meet at one desk (desk.h):
  * ls_next() hands a reply over and waits for the next order. The two threads never work at once.
  *
- *   ls_open - ls_declare or ls_open_data - trial: ls_task_of - ls_layout - ls_evaluates - ls_begin
+ *   ls_open - [ls_set_turns] - ls_declare or ls_open_data - trial: ls_task_of - ls_layout -
+ * ls_evaluates - ls_begin
  *     - ls_next: an order and its reply, again and again, until END - ls_close
  *
  *   In a SLOT: ls_has_samples or ls_batch_of, ls_backward_begins, ls_take for each gradient,
@@ -61,6 +62,7 @@ typedef struct ls_task {
                           * ls_upcoming() */
   uint32_t slot;
   uint32_t seed; /* of the slot's random numbers */
+  uint32_t turn; /* which update on the batch this is, from 0; steps of a batch differ by it */
 } ls_task;
 
 enum ls_field_role { LS_INPUT = 0, LS_TARGET, LS_WEIGHT };
@@ -100,7 +102,7 @@ enum ls_order_kind { LS_SLOT = 1, LS_APPLY, LS_STATE, LS_INSTALL, LS_EVAL, LS_EN
 typedef struct ls_order {
   int32_t kind;
   int32_t exit_code;        /* END */
-  ls_task task;             /* SLOT. APPLY: its seed, which no slot has, and its epoch.
+  ls_task task;             /* SLOT. APPLY: its seed, which no slot has, its epoch and its turn.
                              * EVAL: [begin, end), seed */
   uint64_t generation;      /* SLOT, APPLY: with another one, upcoming slots are others, too.
                              * STATE: 0: of none */
@@ -123,9 +125,9 @@ typedef struct ls_reply {
   int32_t code;    /* not LS_OK: it failed with this exit code, for `text` */
   int32_t skipped; /* APPLY: the update was left out */
   const char* text;
-  double lr;      /* APPLY, INSTALL: of the next step */
-  double loss;    /* SLOT, EVAL: mean over what the slot or batch counts */
-  uint64_t count; /* SLOT, EVAL: samples, or what the script counts instead */
+  const double* lrs; /* APPLY, INSTALL: of the next step of each turn */
+  double loss;       /* SLOT, EVAL: mean over what the slot or batch counts */
+  uint64_t count;    /* SLOT, EVAL: samples, or what the script counts instead */
   /* SLOT, EVAL: means over the samples, as many as ls_layout(), ls_evaluates() was told. */
   const double* metrics;
   const ls_tensor* tensors; /* STATE */
@@ -154,6 +156,9 @@ LS_API int ls_open_replay(const char* plan, ls_run** run);
 /* The facts of its job that a script may ask for, as "key=value" lines. */
 LS_API const char* ls_job(const ls_run* run);
 
+/* The loop makes so many updates on each batch (comm/run/plan/step_plan.h). Before the data are
+ * declared; else there is one. */
+LS_API int ls_set_turns(ls_run* run, uint32_t turns);
 /* Declares the data. Once. */
 LS_API int ls_declare(ls_run* run, uint64_t samples, const char* fingerprint);
 /* Opens the data that the job names, instead of ls_declare(). `cache`: the directory for inflated
@@ -172,12 +177,13 @@ LS_API int ls_batch_of(ls_run* run, const ls_task* task, ls_batch* batch);
 LS_API void ls_batch_free(ls_batch_handle* handle);
 
 /* Declares what is trained: parameters in registration order, floats that slots change, names of
- * metrics.
- * `has_counts`: the script says what a slot counts. Once. `memory` outlives the run. */
+ * metrics, and bit by bit in which turns of a batch each is given. Slots of other turns reply
+ * anything for it. `has_counts`: the script says what a slot counts. Once. `memory` outlives the
+ * run. */
 LS_API int ls_layout(ls_run* run, const ls_tensor* parameters, uint32_t parameter_count,
                      const ls_tensor* statistics, uint32_t statistic_count,
-                     const char* const* metrics, uint32_t metric_count, int has_counts,
-                     ls_memory* memory);
+                     const char* const* metrics, const uint32_t* metric_turns,
+                     uint32_t metric_count, int has_counts, ls_memory* memory);
 
 /* The script evaluates: so many samples, and what the score of a batch has besides its loss. Once,
  * or not at all. */
@@ -186,10 +192,10 @@ LS_API int ls_evaluates(ls_run* run, uint64_t samples, const char* fingerprint,
 
 /* Threads start; a worker connects and registers with these lines of its numerics ("key=value") and
  * these facts of its identity. `state_hash`: of what the script keeps, as it was made; `code_hash`:
- * of the script and its modules. `lr`: of the first step. Once. */
+ * of the script and its modules. `lrs`: of the first step of each turn. Once. */
 LS_API int ls_begin(ls_run* run, const char* const* fingerprint, uint32_t lines,
                     const char* const* keys, const char* const* values, uint32_t facts,
-                    const char* state_hash, const char* code_hash, double lr);
+                    const char* state_hash, const char* code_hash, const double* lrs);
 
 /* `reply`: to the order before, once; then null until the next order has come. Waits at most
  * `wait_ms`. */
@@ -209,7 +215,7 @@ LS_API int ls_take_statistic(ls_run* run, uint32_t statistic, const float* data,
 
 /* 1: members check each other after `applied` steps because of train.check_every. Else 0, also
  * where they do so only because the run may end there. */
-LS_API int ls_is_check(uint64_t applied, uint64_t check_every);
+LS_API int ls_is_check(const ls_run* run, uint64_t applied);
 
 /* A debugger has stopped the script (1), or lets it go on (0): the run does not take the worker for
  * one that hangs. */

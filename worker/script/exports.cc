@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "comm/base/limits.h"
-#include "comm/run/evaluation/check_after.h"
 #include "worker/script/core.h"
 #include "worker/script/script_run.h"
 #include "worker/script/worker_lines.h"
@@ -102,6 +101,10 @@ const char* ls_job(const ls_run* run) {
   return run->run->job_lines().c_str();
 }
 
+int ls_set_turns(ls_run* run, uint32_t turns) {
+  return guarded([&] { return run->run->set_turns(turns); });
+}
+
 int ls_declare(ls_run* run, uint64_t samples, const char* fingerprint) {
   return guarded([&] { return run->run->declare(samples, fingerprint); });
 }
@@ -144,12 +147,14 @@ int ls_indices(ls_run* run, const ls_task* task, uint64_t* indices) {
 
 int ls_layout(ls_run* run, const ls_tensor* parameters, uint32_t parameter_count,
               const ls_tensor* statistics, uint32_t statistic_count, const char* const* metrics,
-              uint32_t metric_count, int has_counts, ls_memory* memory) {
+              const uint32_t* metric_turns, uint32_t metric_count, int has_counts,
+              ls_memory* memory) {
   return guarded([&]() -> Status {
     LOCKSTEP_RETURN_IF_ERROR(
         run->run->lay_out({.parameters = tensors_of(parameters, parameter_count),
                            .statistics = tensors_of(statistics, statistic_count),
                            .metrics = {metrics, metrics + metric_count},
+                           .metric_turns = {metric_turns, metric_turns + metric_count},
                            .has_counts = has_counts != 0}));
     const ScriptLayout& layout = run->run->layout();
     *memory = {.gradients = layout.gradients().data(),
@@ -175,7 +180,7 @@ int ls_evaluates(ls_run* run, uint64_t samples, const char* fingerprint, const c
 
 int ls_begin(ls_run* run, const char* const* fingerprint, uint32_t lines, const char* const* keys,
              const char* const* values, uint32_t facts, const char* state_hash,
-             const char* code_hash, double lr) {
+             const char* code_hash, const double* lrs) {
   return guarded([&] {
     std::vector<wire::IdentityFact> identity(facts);
     for (uint32_t i = 0; i < facts; ++i) {
@@ -186,7 +191,7 @@ int ls_begin(ls_run* run, const char* const* fingerprint, uint32_t lines, const 
                             .identity = std::move(identity),
                             .state_hash = state_hash,
                             .code_hash = code_hash},
-                           lr);
+                           lrs);
   });
 }
 
@@ -239,8 +244,8 @@ int ls_take_statistic(ls_run* run, uint32_t statistic, const float* data, uint64
   });
 }
 
-int ls_is_check(uint64_t applied, uint64_t check_every) {
-  return check_ordinal(applied, check_every) ? 1 : 0;
+int ls_is_check(const ls_run* run, uint64_t applied) {
+  return run->run->is_check(applied) ? 1 : 0;
 }
 
 void ls_set_paused(ls_run* run, int is_paused) {

@@ -11,21 +11,30 @@
 
 namespace lockstep {
 
-Result<std::unique_ptr<ScriptData>> ScriptData::open(const wire::JobSpec& job, std::string cache) {
+Result<std::unique_ptr<ScriptData>> ScriptData::open(const wire::JobSpec& job, uint32_t turns,
+                                                     std::string cache) {
   const data::QuietSignals quiet;  // for the threads that fetch what is far away
   LOCKSTEP_ASSIGN_OR_RETURN(auto train, data::open_train_data(job, cache));
-  return std::unique_ptr<ScriptData>(new ScriptData(job, std::move(cache), std::move(train)));
+  return std::unique_ptr<ScriptData>(
+      new ScriptData(job, turns, std::move(cache), std::move(train)));
 }
 
-ScriptData::ScriptData(const wire::JobSpec& job, std::string cache,
+ScriptData::ScriptData(const wire::JobSpec& job, uint32_t turns, std::string cache,
                        std::unique_ptr<data::Dataset> train)
     : job_(job),
+      turns_(turns),
       cache_(std::move(cache)),
       train_(std::move(train)),
       tuning_(data::make_job_tuning(job, *train_)) {}
 
+data::LoaderOptions ScriptData::loader_options() const {
+  data::LoaderOptions options = data::job_loader_options(job_, *train_);
+  options.shape.turns = turns_;
+  return options;
+}
+
 RunShape ScriptData::shape() const {
-  return data::job_loader_options(job_, *train_).shape;
+  return loader_options().shape;
 }
 
 OrderSpec ScriptData::order() const {
@@ -39,7 +48,7 @@ wire::DataFacts ScriptData::facts() const {
 Status ScriptData::begin_generation(const GenerationView& view, Step first) {
   end_generation();
   note_ = view.note;
-  data::LoaderOptions options = data::job_loader_options(job_, *train_);
+  data::LoaderOptions options = loader_options();
   options.first_step = first;
   options.end_step = view.total_steps;
   options.slots = view.slot_runs[view.collective->rank()];
@@ -65,7 +74,7 @@ Result<ScriptData::BatchRef> ScriptData::next(Step step, uint32_t slot) {
 }
 
 Result<ScriptData::BatchRef> ScriptData::load(Step step, uint32_t slot) const {
-  data::LoaderOptions options = data::job_loader_options(job_, *train_);
+  data::LoaderOptions options = loader_options();
   options.first_step = step;
   options.end_step = step + 1;
   options.slots = {slot, slot + 1};

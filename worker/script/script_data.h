@@ -26,8 +26,10 @@ class ScriptData {
  public:
   using BatchRef = std::shared_ptr<const data::Batch>;
 
-  // `job` outlives the object. `cache`: where inflated files and indexes are kept.
-  static Result<std::unique_ptr<ScriptData>> open(const wire::JobSpec& job, std::string cache);
+  // `job` outlives the object. `turns`: of a batch. `cache`: where inflated files and indexes are
+  // kept.
+  static Result<std::unique_ptr<ScriptData>> open(const wire::JobSpec& job, uint32_t turns,
+                                                  std::string cache);
 
   const data::Dataset& train() const { return *train_; }
   const std::string& cache() const { return cache_; }
@@ -45,10 +47,13 @@ class ScriptData {
   Result<BatchRef> load(Step step, uint32_t slot) const;
 
  private:
-  ScriptData(const wire::JobSpec& job, std::string cache, std::unique_ptr<data::Dataset> train);
+  ScriptData(const wire::JobSpec& job, uint32_t turns, std::string cache,
+             std::unique_ptr<data::Dataset> train);
+  data::LoaderOptions loader_options() const;
   void note_tuning();
 
   const wire::JobSpec& job_;
+  const uint32_t turns_;
   const std::string cache_;
   const std::unique_ptr<data::Dataset> train_;
   const std::unique_ptr<data::LoaderTuning> tuning_;  // over all generations; null: off

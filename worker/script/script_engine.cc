@@ -38,7 +38,7 @@ Result<std::unique_ptr<ScriptEngine>> ScriptEngine::create(Parts parts,
 ScriptEngine::ScriptEngine(Parts parts, std::unique_ptr<GradientBuffer> buffer)
     : parts_(std::move(parts)),
       buffer_(std::move(buffer)),
-      lr_(parts_.lr),
+      lrs_(parts_.lrs),
       driver_(parts_.job, parts_.shape, parts_.layout.flat(), parts_.layout.loss(), *this) {}
 
 Result<ls_reply> ScriptEngine::ask(const ls_order& order) {
@@ -64,7 +64,7 @@ Status ScriptEngine::install_state(std::span<const StateTensor> state, Step appl
   order.tensor_count = tensors.size();
   has_changed_ = true;  // also where it fails half-way
   LOCKSTEP_ASSIGN_OR_RETURN(const ls_reply reply, ask(order));
-  lr_ = reply.lr;
+  take_lrs(reply);
   applied_ = applied_steps;
   driver_.moved_to(applied_steps);
   return Status::ok();
@@ -96,7 +96,7 @@ Result<wire::EvalReport> ScriptEngine::evaluate() {
                             evaluate_script(parts_.eval, parts_.job, driver_.view(), applied_,
                                             [this](const ls_order& order) { return ask(order); }));
   if (applied_ > 0) report.set_epoch(plan_step(parts_.shape, applied_ - 1).epoch);
-  report.set_lr(lr_);
+  report.set_lr(lr(applied_));
   evaluated_ = lockstep::mark_of(report);
   return report;
 }
@@ -145,8 +145,12 @@ Progress ScriptEngine::progress() const {
   return progress;
 }
 
-double ScriptEngine::lr(Step) const {
-  return lr_;
+double ScriptEngine::lr(Step step) const {
+  return lrs_[step % parts_.shape.turns];
+}
+
+void ScriptEngine::take_lrs(const ls_reply& reply) {
+  lrs_.assign(reply.lrs, reply.lrs + parts_.shape.turns);
 }
 
 uint64_t ScriptEngine::step_labels(const StepPlan&, Step, uint64_t samples) {
@@ -345,6 +349,7 @@ Result<bool> ScriptEngine::are_finite(const StepSums& sums) {
 
 Result<bool> ScriptEngine::apply(const StepSums& sums, uint32_t non_empty_slots, double) {
   const float* control = sums.on_host + flat().buffer.statistics;
+  const StepPlan plan = plan_step(parts_.shape, applied_);
   float factor = 1;
   if (parts_.layout.facts().has_counts) {
     const double counted = parts_.layout.get_count(control);
@@ -352,9 +357,8 @@ Result<bool> ScriptEngine::apply(const StepSums& sums, uint32_t non_empty_slots,
       LOCKSTEP_RETURN_IF_ERROR(pass_over());
       return false;
     }
-    uint64_t samples = 0;
-    const StepPlan plan = plan_step(parts_.shape, applied_);
-    samples = driver_.view().skips.counted_samples(plan, applied_, parts_.shape.slots);
+    const uint64_t samples =
+        driver_.view().skips.counted_samples(plan, applied_, parts_.shape.slots);
     factor = static_cast<float>(static_cast<double>(samples) / counted);
   }
   parts_.layout.take_sums(sums.on_host, non_empty_slots, factor);
@@ -363,7 +367,8 @@ Result<bool> ScriptEngine::apply(const StepSums& sums, uint32_t non_empty_slots,
   order.generation = driver_.view().generation;
   order.is_writer = driver_.view().is_writer;
   order.task.seed = slot_seed(parts_.job.seed(), applied_, parts_.shape.slots);
-  order.task.epoch = plan_step(parts_.shape, applied_).epoch;
+  order.task.epoch = plan.epoch;
+  order.task.turn = plan.turn;
   order.loss = driver_.mean_loss(control);
   const std::vector<double> metrics(control + kControlMetrics,
                                     control + kControlMetrics + driver_.loss().metrics.size());
@@ -371,7 +376,7 @@ Result<bool> ScriptEngine::apply(const StepSums& sums, uint32_t non_empty_slots,
   order.evaluated = {evaluated_.step, evaluated_.loss, evaluated_.correct, evaluated_.samples};
   has_changed_ = true;
   LOCKSTEP_ASSIGN_OR_RETURN(const ls_reply reply, ask(order));
-  lr_ = reply.lr;
+  take_lrs(reply);
   ++applied_;
   return reply.skipped == 0;
 }

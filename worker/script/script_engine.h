@@ -68,7 +68,7 @@ class ScriptEngine final : public Engine, private SlotComputer {
     ScriptLayout& layout;
     Desk& desk;
     std::vector<std::string> fingerprint;  // sorted
-    double lr = 0;                         // of the first step
+    std::vector<double> lrs;               // of the first step of each turn
     ScriptEvalFacts eval = {};
     ScriptData* data = nullptr;  // of the job's own; null: Python reads samples
     // Hears of every slot that was computed for a step. On the training thread.
@@ -132,6 +132,7 @@ class ScriptEngine final : public Engine, private SlotComputer {
   void announce(uint32_t parameter);
   void leave_out(const FlatTensor& place);
   Result<ls_reply> ask(const ls_order& order);
+  void take_lrs(const ls_reply& reply);
   Result<ls_reply> ask_with_slot_in_hand(const ls_order& order);
   PhaseClock& phases() { return *phases_; }
 
@@ -143,7 +144,7 @@ class ScriptEngine final : public Engine, private SlotComputer {
 
   Step applied_ = 0;
   bool has_changed_ = false;  // since the script made its state
-  double lr_ = 0;             // of the next step
+  std::vector<double> lrs_;   // of the next step of each turn
   EvalMark evaluated_;        // the last one that the state has seen
   std::optional<SlotInWork> work_;
   std::vector<float> private_region_;  // once needed

@@ -75,6 +75,7 @@ LossFacts ScriptLayout::loss() const {
   return {.knows_right = false,
           .has_weights = facts_.has_counts,
           .metrics = facts_.metrics,
+          .metric_turns = facts_.metric_turns,
           .labels_per_sample = 1};
 }
 

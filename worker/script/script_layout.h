@@ -33,6 +33,7 @@ struct ScriptFacts {
   std::vector<Tensor> parameters;  // trained, in registration order
   std::vector<Tensor> statistics;  // floats that slots change
   std::vector<std::string> metrics;
+  std::vector<uint32_t> metric_turns = {};  // LossFacts
   bool has_counts = false;
 };
 

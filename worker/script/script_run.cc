@@ -7,10 +7,12 @@
 #include <cstdio>
 
 #include "comm/base/descriptors.h"
+#include "comm/base/limits.h"
 #include "comm/base/thread_name.h"
 #include "comm/collectives/loopback/loopback.h"
 #include "comm/environment/process_limit.h"
 #include "comm/run/directory/layout.h"
+#include "comm/run/evaluation/check_after.h"
 #include "comm/run/plan/job_shuffle.h"
 #include "data/base/quiet_signals.h"
 #include "data/open/job_sample_cut.h"
@@ -132,7 +134,7 @@ Status ScriptRun::declare(uint64_t samples, std::string fingerprint) {
   if (samples == 0 || fingerprint.empty())
     return {Code::kBadData, "the data set has no samples; give batches() one that has"};
   LOCKSTEP_RETURN_IF_ERROR(has_no_data());
-  shape_ = {samples, job_.train().global_batch(), job_.train().slots()};
+  shape_ = {samples, job_.train().global_batch(), job_.train().slots(), turns_};
   order_ = {.seed = job_.seed(),
             .fingerprint = std::move(fingerprint),
             .samples = samples,
@@ -140,6 +142,18 @@ Status ScriptRun::declare(uint64_t samples, std::string fingerprint) {
             .classes = 0,
             .parts = {}};
   return Status::ok();
+}
+
+Status ScriptRun::set_turns(uint32_t turns) {
+  LOCKSTEP_RETURN_IF_ERROR(has_no_data());
+  if (turns == 0 || turns > limits::kTurns)
+    return {Code::kUsage, "a batch has 1 to " + std::to_string(limits::kTurns) + " phases"};
+  turns_ = turns;
+  return Status::ok();
+}
+
+bool ScriptRun::is_check(Step applied) const {
+  return check_ordinal(applied, check_distance(job_.train().check_every(), turns_)).has_value();
 }
 
 Status ScriptRun::has_no_data() const {
@@ -152,7 +166,7 @@ Result<uint64_t> ScriptRun::open_data(const char* cache) {
   const std::string& named = job_.data().cache_dir();
   std::string directory = named.empty() && cache != nullptr ? cache : named;
   if (options_) directory = data::cache_directory(job_.data(), options_->run_dir);
-  LOCKSTEP_ASSIGN_OR_RETURN(data_, ScriptData::open(job_, std::move(directory)));
+  LOCKSTEP_ASSIGN_OR_RETURN(data_, ScriptData::open(job_, turns_, std::move(directory)));
   shape_ = data_->shape();
   order_ = data_->order();
   return shape_.samples;
@@ -207,17 +221,17 @@ Result<std::unique_ptr<ScriptEngine>> ScriptRun::make_engine(
   std::function<void(const ls_task&, double)> on_slot;
   if (replay_ != nullptr)
     on_slot = [this](const ls_task& task, double loss) { replay_->took_slot(task, loss); };
-  return ScriptEngine::create({job_, shape_, order_, *layout_, desk_, said_.fingerprint, lr_, eval_,
-                               data_.get(), std::move(on_slot)},
+  return ScriptEngine::create({job_, shape_, order_, *layout_, desk_, said_.fingerprint, lrs_,
+                               eval_, data_.get(), std::move(on_slot)},
                               make_buffer);
 }
 
-Status ScriptRun::begin(ScriptSaid said, double lr) {
+Status ScriptRun::begin(ScriptSaid said, const double* lrs) {
   if (!layout_ || has_begun_) return {Code::kUsage, "a run begins once, after its layout"};
   LOCKSTEP_RETURN_IF_ERROR(check_script_eval(eval_, job_));
   std::sort(said.fingerprint.begin(), said.fingerprint.end());
   said_ = std::move(said);
-  lr_ = lr;
+  lrs_.assign(lrs, lrs + turns_);
   explain_missing_threads();
   allow_many_descriptors();
   const data::QuietSignals quiet;
@@ -228,6 +242,7 @@ Status ScriptRun::start_worker() {
   wire::DataFacts facts;
   if (data_ != nullptr) facts = data_->facts();
   facts.set_train_samples(shape_.samples);
+  if (turns_ > 1) facts.set_turns(turns_);
   facts.set_train_fingerprint(order_.fingerprint);
   facts.set_eval_samples(eval_.samples);
   facts.set_eval_fingerprint(eval_.fingerprint);

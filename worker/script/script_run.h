@@ -54,6 +54,8 @@ class ScriptRun {
   const wire::JobSpec& job() const { return job_; }
   const std::string& job_lines() const { return job_lines_; }
 
+  Status set_turns(uint32_t turns);
+  bool is_check(Step applied) const;
   Status declare(uint64_t samples, std::string fingerprint);
   // Opens the job's own data, and returns the samples of an epoch. `cache`: of a run without a
   // directory, where the job names none.
@@ -69,7 +71,8 @@ class ScriptRun {
   // The script evaluates, too. Before begin(), once.
   Status evaluate(ScriptEvalFacts facts);
 
-  Status begin(ScriptSaid said, double lr);
+  // `lrs`: one for each turn.
+  Status begin(ScriptSaid said, const double* lrs);
   // kUsage before begin().
   Result<ScriptEngine*> engine();
   Desk& desk() { return desk_; }
@@ -94,13 +97,14 @@ class ScriptRun {
   const std::optional<WorkerOptions> options_;
   const wire::JobSpec job_;
   std::string job_lines_;
+  uint32_t turns_ = 1;
   RunShape shape_;
   OrderSpec order_;
   std::unique_ptr<ScriptData> data_;  // null: the script's own
   std::unique_ptr<ScriptLayout> layout_;
   ScriptEvalFacts eval_;
   ScriptSaid said_;
-  double lr_ = 0;
+  std::vector<double> lrs_;
   Desk desk_;
   std::atomic<ScriptEngine*> engine_{nullptr};  // since it is built
   std::unique_ptr<ScriptReplay> replay_;        // null: it is none

@@ -19,7 +19,8 @@ ls_task task_of(const RunShape& shape, uint64_t run_seed, Step step, uint32_t sl
           .end = range.end,
           .step_samples = samples,
           .slot = slot,
-          .seed = slot_seed(run_seed, step, slot)};
+          .seed = slot_seed(run_seed, step, slot),
+          .turn = plan.turn};
 }
 
 }  // namespace lockstep

@@ -2,16 +2,20 @@
 
 #include <algorithm>
 
+#include "comm/base/planted_bug.h"
 #include "comm/run/evaluation/evaluation_due.h"
 
 namespace lockstep {
 
 PhasePlan make_phase_plan(const wire::JobSpec& job, const wire::DataFacts& facts,
                           uint64_t total_steps) {
-  const RunShape shape{facts.train_samples(), job.train().global_batch(), job.train().slots()};
-  return {evaluations_of(job, facts, shape),   total_steps,
-          best_by(job.checkpoint().best()),    job.train().patience(),
-          keeps_best(job.checkpoint().best()), job.checkpoint().every_steps()};
+  const RunShape shape{facts.train_samples(), job.train().global_batch(), job.train().slots(),
+                       std::max(1u, facts.turns())};
+  PhasePlan plan{evaluations_of(job, facts, shape),   total_steps,
+                 best_by(job.checkpoint().best()),    job.train().patience(),
+                 keeps_best(job.checkpoint().best()), job.checkpoint().every_steps()};
+  if (LOCKSTEP_BUG(kEvaluatedWithinBatch)) plan.evals.turns = 1;
+  return plan;
 }
 
 ResumePoint fit_to_plan(ResumePoint at, const PhasePlan& plan) {

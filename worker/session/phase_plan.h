@@ -47,7 +47,12 @@ struct PhasePlan {
     if (applied == 0) return false;
     const bool is_evaluated = evaluation_due(evals, applied, total_steps);
     return applied >= total_steps || ((keeps_best || patience > 0) && is_evaluated) ||
-           (checkpoint_every > 0 && applied % checkpoint_every == 0);
+           is_checkpoint_due(applied);
+  }
+
+  // By checkpoint.every_steps.
+  bool is_checkpoint_due(Step applied) const {
+    return falls_due(checkpoint_every, applied, evals.turns);
   }
 
   // Where members compare their work because the run, of `steps` steps, may end there.

@@ -1,6 +1,7 @@
 #include "comm/run/evaluation/check_after.h"
 
 #include <bit>
+#include <numeric>
 
 #include "comm/base/prng.h"
 
@@ -9,6 +10,12 @@ namespace lockstep {
 bool PossibleEnds::include(Step applied) const {
   if (last == 0 || applied == 0) return false;
   return applied >= last || (are_at_evals && evaluation_due(evals, applied, last));
+}
+
+uint64_t check_distance(uint64_t every, uint32_t turns) {
+  if (every == 0) return 0;
+  while (std::gcd(every, uint64_t{turns}) != 1) ++every;
+  return every;
 }
 
 std::optional<uint64_t> check_ordinal(Step applied, uint64_t every) {
@@ -22,7 +29,8 @@ std::optional<uint64_t> check_ordinal(Step applied, uint64_t every) {
 }
 
 std::optional<uint64_t> check_turn(Step applied, uint64_t every, const PossibleEnds& ends) {
-  if (const auto ordinal = check_ordinal(applied, every)) return ordinal;
+  if (const auto ordinal = check_ordinal(applied, check_distance(every, ends.evals.turns)))
+    return ordinal;
   if (every == 0 || !ends.include(applied)) return std::nullopt;
   return mix64(applied);
 }

@@ -15,6 +15,7 @@ struct Evaluations {
   bool has_data = false;
   uint64_t steps_per_epoch = 1;  // > 0
   uint64_t every_steps = 0;      // 0: none but those at ends
+  uint32_t turns = 1;            // of a batch: none is evaluated between two of them
 };
 
 // `Job` and `Facts`: wire::JobSpec and wire::DataFacts, which this library does without. A script
@@ -22,7 +23,7 @@ struct Evaluations {
 template <typename Job, typename Facts>
 Evaluations evaluations_of(const Job& job, const Facts& facts, const RunShape& shape) {
   const bool has_data = !job.data().eval().path().empty() || facts.eval_samples() > 0;
-  return {has_data, steps_per_epoch(shape), job.eval().every_steps()};
+  return {has_data, steps_per_epoch(shape), job.eval().every_steps(), shape.turns};
 }
 
 // Whether the state after `applied` steps is evaluated: every `every_steps` of the run, at the end

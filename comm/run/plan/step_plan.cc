@@ -16,15 +16,19 @@ uint64_t share(uint64_t i, uint64_t n, uint64_t parts) {
 }
 
 void check_shape(const RunShape& shape) {
-  LOCKSTEP_CHECK(shape.samples > 0 && shape.global_batch > 0 && shape.slots > 0,
-                 "a run needs samples, a global batch and slots");
+  LOCKSTEP_CHECK(shape.samples > 0 && shape.global_batch > 0 && shape.slots > 0 && shape.turns > 0,
+                 "a run needs samples, a global batch, slots and turns");
+}
+
+uint64_t batches_per_epoch(const RunShape& shape) {
+  check_shape(shape);
+  return (shape.samples - 1) / shape.global_batch + 1;
 }
 
 }  // namespace
 
 uint64_t steps_per_epoch(const RunShape& shape) {
-  check_shape(shape);
-  return (shape.samples - 1) / shape.global_batch + 1;
+  return batches_per_epoch(shape) * shape.turns;
 }
 
 StepPlan plan_step(const RunShape& shape, Step step) {
@@ -33,8 +37,10 @@ StepPlan plan_step(const RunShape& shape, Step step) {
   StepPlan plan;
   plan.epoch = static_cast<Epoch>(step / steps);
   plan.step_in_epoch = step % steps;
-  plan.begin = plan.step_in_epoch * shape.global_batch;
+  plan.turn = static_cast<uint32_t>(step % shape.turns);
+  plan.begin = plan.step_in_epoch / shape.turns * shape.global_batch;
   plan.samples = std::min(shape.global_batch, shape.samples - plan.begin);
+  plan.last_of_batch = plan.turn + 1 == shape.turns;
   plan.last_of_epoch = plan.step_in_epoch + 1 == steps;
   return plan;
 }
@@ -58,12 +64,23 @@ uint64_t max_slot_samples(const RunShape& shape) {
   return (std::min(shape.global_batch, shape.samples) - 1) / shape.slots + 1;
 }
 
+Step first_turn(const RunShape& shape, Step step) {
+  return step - step % shape.turns;
+}
+
+bool falls_due(uint64_t every, Step applied, uint32_t turns) {
+  if (every == 0 || applied < turns || applied % turns != 0) return false;
+  return applied / every != (applied - turns) / every;
+}
+
 uint64_t total_steps(const RunShape& shape, uint32_t epochs, uint64_t max_steps) {
   constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
   const Wide by_epochs = Wide{epochs} * steps_per_epoch(shape);
   const uint64_t limit = by_epochs > kMost ? kMost : static_cast<uint64_t>(by_epochs);
-  if (epochs == 0) return max_steps;
-  return max_steps == 0 ? limit : std::min(limit, max_steps);
+  const Wide whole = (Wide{max_steps} + shape.turns - 1) / shape.turns * shape.turns;
+  const uint64_t most = whole > kMost ? kMost : static_cast<uint64_t>(whole);
+  if (epochs == 0) return most;
+  return most == 0 ? limit : std::min(limit, most);
 }
 
 }  // namespace lockstep

@@ -70,7 +70,7 @@ void keep_resolved(const wire::JobSpec& job, const RunDir& dir, Reporter& report
   found.slots = resolved->train().slots();
   wire::DataFacts facts;
   if (auto stored = read_data_facts(dir.path()); stored.is_ok()) facts = std::move(*stored);
-  found.steps_per_epoch = (facts.train_samples() + batch - 1) / batch;
+  found.steps_per_epoch = (facts.train_samples() + batch - 1) / batch;  // of no script: one turn
   reporter.batch_found(found);
   const Status kept = replace_file(dir.file(rundir::kJobText), job_text(*resolved, facts));
   if (!kept.is_ok()) print_error("lockstep: %s\n", kept.message().c_str());

@@ -17,13 +17,13 @@ from lockstep._state._objects import decode, encode
 def order(step, loss=0.5, metric=0.25, evaluated=(0, 0.0, 0, 0)):
     """Of an apply of `step`, from 0."""
     names = ("step", "loss", "correct", "samples")
-    return SimpleNamespace(step=step, loss=loss, metrics=[metric],
+    return SimpleNamespace(step=step, task=SimpleNamespace(turn=0), loss=loss, metrics=[metric],
                            evaluated=SimpleNamespace(**dict(zip(names, evaluated))))
 
 
 def last_step(knows_right=True):
     last = LastStep()
-    last.begin(["a"], knows_right, steps_per_epoch=3)
+    last.begin(["a"], [["a"]], knows_right, steps_per_epoch=3)
     return last
 
 

@@ -51,7 +51,7 @@ class FakeCore:
 class TrialTest(unittest.TestCase):
     def sizes(self, *shape: int) -> list[tuple[int, int]]:
         return [(task.step, task.end - task.begin)
-                for task in tasks_of(FakeCore(*shape), shape[0]) if task is not None]
+                for task in tasks_of(FakeCore(*shape), shape[0], 1) if task is not None]
 
     def test_the_smallest_slot_of_a_run_is_tried(self) -> None:
         self.assertEqual([(0, 4)], self.sizes(40, 8, 2), "all are alike")

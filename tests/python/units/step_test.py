@@ -17,8 +17,9 @@ from lockstep._core import Memory, Order, Task
 from lockstep._errors import Misuse
 from lockstep._gradients import Gradients
 from lockstep._last import LastStep
+from lockstep._phases import Phases
 from lockstep._scaler import Scaler
-from lockstep._slot import Slot, SlotParts
+from lockstep._slot import Seen, Slot, SlotParts
 from lockstep._state import Kept
 from lockstep._step import Step
 
@@ -58,8 +59,8 @@ class World:
         memory = Memory(self.sums.data_ptr(), self.means.data_ptr(), self.used.data_ptr(), [0], begins,
                         6, self.means.numel())
         last = LastStep()
-        last.begin((), False, 10)
-        self.step = Step(self.kept, self.gradients, self.buffers, memory, None, last)
+        last.begin((), ((),), False, 10)
+        self.step = Step(self.kept, Phases(self.kept), self.gradients, self.buffers, memory, None, last)
         self.number = 0
 
     def compute(self) -> None:
@@ -113,7 +114,8 @@ class SlotTest(unittest.TestCase):
     def test_a_slot_that_changes_another_buffer_hands_nothing_over(self) -> None:
         world, core = World(), mock.Mock()
         core.backward_begins.return_value = True
-        parts = SlotParts(core, world.gradients, world.buffers, Scaler.of(world.kept), (), False)
+        parts = SlotParts(core, world.gradients, world.buffers, Scaler.of(world.kept),
+                          Phases(world.kept), (Seen((), (), False),), ())
         task = Task(begin=0, end=4, step_samples=4)
 
         def slot() -> Slot:

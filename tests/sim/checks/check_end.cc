@@ -19,6 +19,7 @@ class EndCheck final : public Check {
 
   void at_end() override {
     end_ = world_.end();
+    if (end_ % world_.shape.turns != 0) world_.fail("I11", "the run ends within a batch");
     for (Step step = 0; step < end_; ++step) audit(step);
     check_history();
     check_checkpoint();

@@ -87,6 +87,9 @@ class EvaluationCheck final : public Check {
   void check_made(Step step) {
     const auto found = ledger_->evals().find(step);
     const bool is_made = found != ledger_->evals().end();
+    if (is_made && step % world_.options.turns != 0)
+      world_.fail("I11",
+                  "an evaluation was made within a batch, after step " + std::to_string(step));
     if (is_made != evaluation_due(when_, step, world_.options.steps))
       return world_.fail("evaluation", std::string(is_made ? "an" : "no") +
                                            " evaluation is in the journal after step " +

@@ -29,7 +29,8 @@ class SkipCheck final : public Check {
         world_.fail("skips", "generation " + std::to_string(newest_) +
                                  " was told nothing of a skip of step " +
                                  std::to_string(skip->step) + " that holds in it by the journal");
-      if (skip->slots == SlotRun{0, world_.shape.slots}) check_way_back(skip->step);
+      const bool is_of_first = first_turn(world_.shape, skip->step) == skip->step;
+      if (skip->slots == SlotRun{0, world_.shape.slots} && is_of_first) check_way_back(skip->step);
       skips_.push_back(*skip);
       skips_.back().generation = newest_;
       if (!world_.options.skips_bad_samples)
@@ -51,7 +52,10 @@ class SkipCheck final : public Check {
         on_record(from, message.generation(), record);
   }
 
-  void at_end() override { check_victims(); }
+  void at_end() override {
+    check_victims();
+    check_turns();
+  }
 
   // Nobody may go on from what the run was stopped for. Samples may also kill two workers before
   // the journal has a record of the bad loss: its resume judges it, by what the manifests carry.
@@ -71,7 +75,8 @@ class SkipCheck final : public Check {
  private:
   bool is_of_deadly(const SkipEntry& skip) const {
     const uint32_t slot = world_.deadly->slot;
-    return skip.step == world_.deadly->step && skip.slots.begin == slot &&
+    return first_turn(world_.shape, skip.step) == first_turn(world_.shape, world_.deadly->step) &&
+           skip.step >= world_.deadly->step && skip.slots.begin == slot &&
            skip.slots.end == slot + 1;
   }
 
@@ -93,6 +98,18 @@ class SkipCheck final : public Check {
   void check_victims() {
     if (world_.victims > 2)
       world_.fail("skips", std::to_string(world_.victims) + " workers died of the same samples");
+  }
+
+  // What is left out of a turn is left out of the later turns of its batch, too.
+  void check_turns() {
+    SkipSet all;
+    for (const SkipEntry& skip : skips_) all.add(skip.step, skip.slots.begin, skip.slots.end);
+    for (Step step = 1; step < world_.options.steps; ++step)
+      for (uint32_t slot = 0; slot < world_.shape.slots; ++slot)
+        if (first_turn(world_.shape, step) != step && all.contains(step - 1, slot) &&
+            !all.contains(step, slot))
+          world_.fail("I11", "slot " + std::to_string(slot) + " is left out of step " +
+                                 std::to_string(step - 1) + ", and not of the batch's next");
   }
 
   SkipSet set_of(Generation generation) const {

@@ -147,8 +147,7 @@ Task<Status> Trainer::train_step(Life& life, Outcome* outcome) {
 }
 
 Task<Status> Trainer::checkpoint_if_due(Life& life, bool is_last) {
-  const uint64_t every = world_.job.checkpoint().every_steps();
-  if (life.is_writer && every > 0 && state_.step % every == 0 && !is_last)
+  if (life.is_writer && life.plan.is_checkpoint_due(state_.step) && !is_last)
     co_return co_await checkpoint(life, /*is_final=*/false);
   co_return Status::ok();
 }

@@ -19,6 +19,14 @@ WorldOptions some_workers(uint32_t workers, bool skips) {
   return options;
 }
 
+// Several steps on each batch, as a loop with phases makes them.
+WorldOptions in_turns(bool skips) {
+  WorldOptions options = four(skips);
+  options.turns = 3;
+  options.eval_every = 4;
+  return options;
+}
+
 BadSlot some(Script& s) {
   return {static_cast<Step>(s.between(0, 23)), static_cast<uint32_t>(s.between(0, 3))};
 }
@@ -62,6 +70,14 @@ std::string skipped(const Outcome& outcome) {
   return outcome.seen.skips == 1 ? "" : std::to_string(outcome.seen.skips) + " runs are skipped";
 }
 
+// An entry for each of the batch's steps from the first one without the samples on.
+std::string skipped_in_batch(const Outcome& outcome) {
+  if (!outcome.stuck.empty()) return outcome.stuck;
+  if (outcome.starts != 1) return "the run had to be started again";
+  const bool is_right = outcome.seen.skips >= 1 && outcome.seen.skips <= 3;
+  return is_right ? "" : std::to_string(outcome.seen.skips) + " runs are skipped";
+}
+
 // What a slot has done is undone by a rollback, what it would do by none.
 std::string skipped_in_place(const Outcome& outcome) {
   return outcome.seen.rollbacks == 0 ? skipped(outcome) : "the run was rolled back";
@@ -80,6 +96,9 @@ std::vector<Scenario> scenarios_of_samples() {
       {"absurd-loss-stops", four(false), absurd, stopped},
       {"absurd-loss-is-skipped", four(true), absurd, skipped},
       {"checkpoints-overtake-an-absurd-loss", quick(), absurd, skipped},
+      {"deadly-sample-of-a-batch-in-turns", in_turns(true), deadly, skipped_in_batch},
+      {"absurd-loss-of-a-batch-in-turns", in_turns(true), absurd, skipped_in_batch},
+      {"absurd-loss-of-a-turn-stops", in_turns(false), absurd, stopped},
       {"absurd-loss-while-one-joins", four(true), absurd_while_one_joins, skipped},
   };
 }

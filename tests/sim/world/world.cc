@@ -18,7 +18,8 @@ wire::JobSpec make_job(const WorldOptions& options, uint64_t seed) {
   job.set_seed(seed);
   job.mutable_train()->set_global_batch(options.global_batch);
   job.mutable_train()->set_slots(options.slots);
-  job.mutable_train()->set_max_steps(options.steps);
+  job.mutable_train()->set_max_steps(options.steps -
+                                     (options.turns - 1));  // the run ends its last batch
   job.mutable_train()->set_check_every(options.check_every);
   job.mutable_train()->set_on_corruption("rollback");
   job.mutable_train()->set_on_bad_samples(options.skips_bad_samples ? "skip" : "stop");
@@ -49,6 +50,7 @@ wire::DataFacts make_facts(const WorldOptions& options) {
   wire::DataFacts facts;
   facts.set_train_fingerprint("0123456789abcdef");
   facts.set_train_samples(options.samples);
+  if (options.turns > 1) facts.set_turns(options.turns);
   if (options.has_eval) {
     facts.set_eval_fingerprint("fedcba9876543210");
     facts.set_eval_samples(16);
@@ -88,7 +90,7 @@ World::World(uint64_t the_seed, const WorldOptions& the_options, std::string the
       job(make_job(options, seed)),
       facts(make_facts(options)),
       facts_file(make_facts_file(options)),
-      shape{options.samples, options.global_batch, options.slots},
+      shape{options.samples, options.global_batch, options.slots, options.turns},
       prng(stream_key({seed, 7})),
       trace([this] { return loop.now_ms(); }),
       reference(seed, shape) {

@@ -121,6 +121,7 @@ struct WorldOptions {
   uint64_t steps = 24;
   uint64_t samples = 64;
   uint64_t global_batch = 8;
+  uint32_t turns = 1;  // steps on each batch; `steps` is a multiple of it
   uint64_t checkpoint_every = 8;
   bool has_eval = true;
   uint64_t eval_every = 0;  // steps; 0: only at ends

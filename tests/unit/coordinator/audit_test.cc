@@ -33,6 +33,36 @@ TEST_F(AuditTest, EverySampleOfTwoEpochsIsProvenOnceAcrossGenerations) {
   EXPECT_EQ(steps_[6].slots.size(), 2u);  // two samples for three slots
 }
 
+TEST_F(AuditTest, ABatchOfSeveralStepsCountsOnce) {
+  commit({IdentityEntry{kTurnsKey, "2"}});
+  row(1, 0, 14);
+  std::vector<wire::StepRecord> records;
+  for (const wire::StepRecord& record : train(*data_, 0, 7))
+    for (const Step turn : {0, 1}) {
+      records.push_back(record);
+      records.back().set_step(2 * record.step() + turn);
+    }
+  report(1, records);
+  const AuditReport found = checked();
+  EXPECT_TRUE(found.is_clean()) << audit_text(found);
+  EXPECT_THAT(audit_text(found), Names("seed 11, 2 steps a batch\n", "14 steps, 50 samples"));
+  EXPECT_EQ(last_line(found), "epochs 1, samples 50: lost 0, repeated 0\n");
+  EXPECT_THAT(audit_json(found, {}), Names("\"steps_a_batch\": 2"));
+}
+
+TEST_F(AuditTest, OneOfABatchsStepsWithOtherSamplesIsFound) {
+  commit({IdentityEntry{kTurnsKey, "2"}});
+  row(1, 0, 14);
+  const std::vector<wire::StepRecord> batches = train(*data_, 0, 7);
+  std::vector<wire::StepRecord> records;
+  for (Step step = 0; step < 14; ++step) {
+    records.push_back(batches[step == 5 ? 3 : step / 2]);  // the first turn of the next batch
+    records.back().set_step(step);
+  }
+  report(1, records);
+  EXPECT_FALSE(checked().is_clean());
+}
+
 // The ledger is of positions, as ever; the weights say which samples stand there.
 TEST_F(AuditTest, SamplesThatAreDrawnByWeightsAreToldAsDrawn) {
   row(1, 0, 7);

@@ -130,7 +130,7 @@ TEST(OwnMetrics, AnEvaluationWithoutRightPredictionsHasNoAccuracy) {
   EXPECT_EQ(eval_line(eval_with_metrics(), false),
             "{\"step\":2,\"epoch\":0,\"loss\":0.5,\"samples\":100,\"lr\":0.001,"
             "\"metrics\":{\"hit\":0.25,\"iou/mean\":0.5}}\n");
-  const json out = json::parse(history_json({}, {{2, eval_with_metrics()}}, 10));
+  const json out = json::parse(history_json({}, {{2, eval_with_metrics()}}, 1, 10));
   EXPECT_TRUE(out["evals"]["accuracy"][0].is_null());
   EXPECT_EQ(out["evals"]["metrics"]["hit"], json({0.25}));
 }

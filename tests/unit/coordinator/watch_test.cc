@@ -76,9 +76,9 @@ TEST(Curves, AreThinnedToAsManyPointsAsAreAskedFor) {
 TEST(Curves, ALossThatIsNoNumberIsLeftOutOfTheMean) {
   Curves curves;
   curves.add(step_of(0, NAN));
-  EXPECT_TRUE(json::parse(history_json(curves, {}, 10))["loss"][0].is_null());
+  EXPECT_TRUE(json::parse(history_json(curves, {}, 1, 10))["loss"][0].is_null());
   curves.add(step_of(1, 3));
-  const json merged = json::parse(history_json(curves, {}, 1));
+  const json merged = json::parse(history_json(curves, {}, 1, 1));
   EXPECT_EQ(merged["loss"], json({3.0}));
   EXPECT_EQ(merged["loss_min"], json({3.0}));
   EXPECT_EQ(merged["samples_per_second"], json({10'000.0}));
@@ -88,7 +88,7 @@ TEST(Curves, ALossThatIsNoNumberIsLeftOutOfTheMean) {
 TEST(HistoryJson, KeepsTheNewestOfManyEvaluations) {
   std::map<Step, EvalEntry> evals;
   for (Step step = 1; step <= 1'000; ++step) evals[step] = {1, step, 0, 10, 5, 0.25};
-  const json out = json::parse(history_json({}, evals, 7));
+  const json out = json::parse(history_json({}, evals, 1, 7));
   EXPECT_LE(out["evals"]["step"].size(), 7u);
   EXPECT_EQ(out["evals"]["step"].back(), 1'000);
   EXPECT_EQ(out["evals"]["accuracy"].back(), 0.5);

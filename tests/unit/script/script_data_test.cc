@@ -29,7 +29,7 @@ class ScriptDataTest : public ::testing::Test {
     job_.mutable_data()->add_transforms("normalize");
   }
   std::unique_ptr<ScriptData> open() {
-    auto opened = ScriptData::open(job_, dir_.path("cache"));
+    auto opened = ScriptData::open(job_, 1, dir_.path("cache"));
     EXPECT_TRUE(opened.is_ok()) << opened.status().message();
     return std::move(opened).value();
   }
@@ -96,7 +96,7 @@ TEST_F(ScriptDataTest, AHandleKeepsABatchAndTellsItsTensors) {
 
 TEST_F(ScriptDataTest, DataThatAreNotThereAreNamed) {
   job_.mutable_data()->mutable_train()->set_path(dir_.path("none"));
-  EXPECT_THAT(ScriptData::open(job_, dir_.path("cache")),
+  EXPECT_THAT(ScriptData::open(job_, 1, dir_.path("cache")),
               FailsWith(Code::kNoInput, Names(dir_.path("none"))));
 }
 

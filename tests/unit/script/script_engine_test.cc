@@ -96,7 +96,8 @@ class FakeScript {
         weights.assign(static_cast<float*>(order.tensors[0].data),
                        static_cast<float*>(order.tensors[0].data) + weights.size());
         applied = order.step;
-        reply.lr = 0.25;
+        lr_ = 0.25;
+        reply.lrs = &lr_;
     }
   }
 
@@ -135,7 +136,8 @@ class FakeScript {
     std::copy_n(layout_.statistics().begin(), 4, mean.begin());
     used = layout_.used();
     ++applied;
-    reply.lr = 0.5;
+    lr_ = 0.5;
+    reply.lrs = &lr_;
   }
 
   void describe(ls_reply& reply) {
@@ -155,6 +157,7 @@ class FakeScript {
   ScriptEngine& engine_;
   const ScriptLayout& layout_;
   double metric_ = 0;
+  double lr_ = 0;
   ls_tensor tensor_{};
   const int64_t shape_[1] = {40};
 };
@@ -168,7 +171,7 @@ struct Rank {
                                      .has_counts = has_counts},
                                     kSlots)
                    .value()),
-        engine(ScriptEngine::create({job, kShape, order_spec(), layout, desk, {"a=b"}, 0.125},
+        engine(ScriptEngine::create({job, kShape, order_spec(), layout, desk, {"a=b"}, {0.125}},
                                     [&](const BufferLayout& flat, uint32_t regions) {
                                       return Result(make_plain_buffer(
                                           flat, regions, is_alone ? layout.room() : nullptr));

@@ -69,9 +69,10 @@ def check_arguments(job: dict[str, str], data: Any, workers: int | None, collate
 
 def open_batches(core: Core, is_worker: bool, stack: contextlib.ExitStack,
                  evaluation: Evaluation | None, data: Any, workers: int | None, collate: Any,
-                 weights: Any = None) -> tuple[Ahead | JobData, int]:
-    """And the number of samples. REQUIRES: check_arguments(). `stack` closes what is opened. `evaluation` forks its processes
-    here, too: before the core has threads, and before samples are drawn."""
+                 weights: Any = None, turns: int = 1) -> tuple[Ahead | JobData, int]:
+    """And the number of samples. REQUIRES: check_arguments(). `stack` closes what is opened.
+    `evaluation` forks its processes here, too: before the core has threads, and before samples are
+    drawn. `turns`: of a batch."""
     job = core.job
     if data is None:
         if evaluation is not None:
@@ -92,7 +93,7 @@ def open_batches(core: Core, is_worker: bool, stack: contextlib.ExitStack,
     core.declare(known.samples, known.fingerprint)
     if said := source.about_batch_size(int(job["global_batch"]), int(job["slots"])):
         print(f"lockstep: {said}", file=sys.stderr)
-    return Ahead(core, feed, 2 * workers, drawing), known.samples
+    return Ahead(core, feed, 2 * workers, drawing, turns), known.samples
 
 
 def _drawing_of(source: Source, weights: Any) -> Drawing | None:

@@ -9,6 +9,9 @@
 Any other change ends the run by name: each slot begins with what the step before has left, so nobody
 could say what several slots make of such a buffer.
 
+A loop with phases (_phases.py) may change other buffers in each of them: what a phase's slots leave
+alone stays as it is in its steps.
+
 Every slot begins with the buffers of the last step. Of large ones no copy is kept: a slot that writes
 into one moves its version, and on check steps a hash of its bits shows any write.
 """
@@ -28,21 +31,28 @@ from ._state import in_memory, same_bits
 
 _SMALL = 1 << 20  # bytes
 _ROUNDING = 1e-5  # how far the mean of equal numbers may be from them
+_MEAN, _COUNTER, _ALIKE = "mean", "counter", "alike"  # rules
 _OF_NORMS = ("running_mean", "running_var", "num_batches_tracked")
 
 
 class Buffers:
-    """REQUIRES: settle() after the trial's first slot, before anything else."""
+    """REQUIRES: settle() after the trial's first slot of each turn, before anything else. `turn`: of the
+    slot, or the step, in work."""
 
-    def __init__(self, buffers: list[Any]):
+    def __init__(self, buffers: list[Any], turns: int = 1):
         self._all = buffers
+        self.turn = 0
+        self._unsettled = turns
+        self._moved: list[set[str]] = [set() for _ in range(turns)]  # by turn: what its slots change
+        self._rules: dict[str, str] = {}  # of what any slot changes
         self._before = {b.name: b.get().detach().clone() for b in buffers if _has_bits(b.get())}
         self._versions = {b.name: _version_of(b.get()) for b in buffers}
         self.statistics: list[Any] = []  # floats: averaged over the slots of a step
         self.alike: list[Any] = []       # of these, those for which that is right only if all agree
         self.counters: list[Any] = []    # of norms: grow by a number in a slot, and by it in a step
-        self._growth: dict[str, int] = {}
-        self._values: dict[str, torch.Tensor] = {}  # of `alike`, as a slot of this step has left them
+        self._growth: list[dict[str, int]] = [{} for _ in range(turns)]
+        # Of `alike`, by turn and name: as a slot of this step has left them.
+        self._values: dict[tuple[int, str], torch.Tensor] = {}
         self._unlike: str | None = None
         self._of_trained_norms: set[str] = set()  # of batch norms in train() between the trial's slots
         self._watched: list[Any] = []    # small ones that the trial saw unchanged
@@ -51,25 +61,49 @@ class Buffers:
         self._hashes: dict[str, bytes] = {}
 
     def settle(self) -> list[str]:
-        """After the trial's first slot: which buffers it changes. The names of all of them."""
+        """After the first slot of a turn in the trial: which buffers it changes. After the last turn's,
+        the names of all that any changes."""
         for buffer in self._all:
             now, before = buffer.get(), self._before.get(buffer.name)
             is_rewritten = not _is_same(_version_of(now), self._versions[buffer.name])
-            is_same = before is not None and same_bits(before, now)
-            if is_same and is_rewritten and _is_of_spectral_norm(buffer):
-                self.statistics.append(buffer)  # it had converged, and moves with the weights
-                self.alike.append(buffer)
-            elif is_same or before is None and not is_rewritten:
-                self._watch(buffer, now, is_rewritten)
-            elif before is not None and now.dtype == torch.float32 and now.shape == before.shape:
-                self.statistics.append(buffer)
-                if not _is_of_norm(buffer):
-                    self.alike.append(buffer)
-            elif _is_of_norm(buffer) and before is not None and (growth := _growth_of(before, now)):
+            rule = self._rule_of(buffer, before, now, is_rewritten)
+            if rule:
+                self._moved[self.turn].add(buffer.name)
+                self._rules[buffer.name] = rule
+            elif is_rewritten:
+                self._rewritten.add(buffer.name)
+        self._unsettled -= 1
+        if self._unsettled:
+            self._put_back()
+            return []
+        return self._settled()
+
+    def _rule_of(self, buffer: Any, before: torch.Tensor | None, now: torch.Tensor,
+                 is_rewritten: bool) -> str:
+        """By which a step joins what its slots make of it. Empty: this slot has left it as it was."""
+        is_same = before is not None and same_bits(before, now)
+        if is_same and is_rewritten and _is_of_spectral_norm(buffer):
+            return _ALIKE  # it had converged, and moves with the weights
+        if is_same or before is None and not is_rewritten:
+            return ""
+        if before is not None and now.dtype == torch.float32 and now.shape == before.shape:
+            return _MEAN if _is_of_norm(buffer) else _ALIKE
+        if _is_of_norm(buffer) and before is not None and (growth := _growth_of(before, now)):
+            self._growth[self.turn][buffer.name] = growth
+            return _COUNTER
+        raise _without_rule(buffer)
+
+    def _settled(self) -> list[str]:
+        for buffer in self._all:
+            rule = self._rules.get(buffer.name)
+            if rule is None:
+                self._watch(buffer, buffer.get())
+            elif rule == _COUNTER:
                 self.counters.append(buffer)
-                self._growth[buffer.name] = growth
             else:
-                raise _without_rule(buffer)
+                self.statistics.append(buffer)
+                if rule == _ALIKE:
+                    self.alike.append(buffer)
         changing = self.statistics + self.counters
         self._of_trained_norms = {b.name for b in changing
                                   if isinstance(b.module, _NormBase) and b.module.training}
@@ -77,14 +111,25 @@ class Buffers:
         self._note_versions()
         return [b.name for b in changing]
 
+    @torch.no_grad()
+    def _put_back(self) -> None:
+        """What a turn's first slot has changed, for the next turn's."""
+        for buffer in self._all:
+            if buffer.name in self._moved[self.turn]:
+                buffer.get().copy_(self._before[buffer.name])
+        self._versions = {b.name: _version_of(b.get()) for b in self._all}
+
+    def _moves(self, buffer: Any) -> bool:
+        return buffer.name in self._moved[self.turn]
+
     def check_alike(self, is_other: bool) -> None:
         """After two slots of the trial: raises Misuse where they made other values of a buffer, by
         whose rule all slots make the same. `is_other`: the second one had other samples."""
-        for buffer in self.alike:
-            now = buffer.get().detach().clone()
-            if is_other and not same_bits(self._values[buffer.name], now):
+        for buffer in filter(self._moves, self.alike):
+            key, now = (self.turn, buffer.name), buffer.get().detach().clone()
+            if is_other and not same_bits(self._values[key], now):
                 raise _without_rule(buffer)
-            self._values[buffer.name] = now
+            self._values[key] = now
 
     def forget_alike(self) -> None:
         """The next slot is one of another step."""
@@ -102,7 +147,8 @@ class Buffers:
 
     def name_of_changed(self) -> str | None:
         """A small buffer that the trial's slot has left as it was, and that is another now."""
-        for buffer in self._watched:
+        still = [b for b in self.statistics if not self._moves(b)]
+        for buffer in self._watched + still:
             if not same_bits(self._before[buffer.name], buffer.get()):
                 return buffer.name
         return None
@@ -127,28 +173,28 @@ class Buffers:
             raise Misuse(f"a slot changed the buffer {name}, which the trial's slot did not: what a "
                          "slot changes must not depend on the step")
         for buffer in self.counters:
-            growth = 0 if self._rests(buffer) else self._growth[buffer.name]
+            growth = self._growth_in(buffer)
             if not torch.equal(self._before[buffer.name] + growth, buffer.get()):
                 raise Misuse(f"a slot raised the buffer {buffer.name} from "
                              f"{_shown(self._before[buffer.name])} to {_shown(buffer.get())}, and the "
-                             f"trial's slot raised it by {self._growth[buffer.name]}: let every slot "
+                             f"trial's slot raised it by {growth}: let every slot "
                              "call its module equally often")
-        for buffer in self.alike:
-            known, now = self._values.get(buffer.name), buffer.get()
+        for buffer in filter(self._moves, self.alike):
+            key, now = (self.turn, buffer.name), buffer.get()
+            known = self._values.get(key)
             if buffer.name == self._unlike or known is not None and not same_bits(known, now):
                 raise _without_rule(buffer)
-            self._values[buffer.name] = now.detach().clone()
+            self._values[key] = now.detach().clone()
 
     @torch.no_grad()
     def advance(self, means: list[torch.Tensor]) -> None:
         """A step is applied: `means` of the statistics over its slots."""
         for buffer, mean in zip(self.statistics, means):
-            if not self._rests(buffer):
+            if self._moves(buffer) and not self._rests(buffer):
                 self._before[buffer.name].copy_(mean.view(buffer.get().shape))
         self._compare_means()
         for buffer in self.counters:
-            if not self._rests(buffer):
-                self._before[buffer.name] += self._growth[buffer.name]
+            self._before[buffer.name] += self._growth_in(buffer)
         self.restore()
 
     def has_one_slot(self) -> None:
@@ -160,7 +206,7 @@ class Buffers:
         slots of other workers made something else of it. The next slot says so."""
         values, self._values = self._values, {}
         for buffer in self.alike:
-            value, mean = values.get(buffer.name), self._before[buffer.name]
+            value, mean = values.get((self.turn, buffer.name)), self._before[buffer.name]
             if value is not None and not torch.allclose(value, mean, rtol=_ROUNDING, atol=float(
                     _ROUNDING * value.abs().max()) if value.numel() else 0.0, equal_nan=True):
                 self._unlike = buffer.name
@@ -172,13 +218,13 @@ class Buffers:
             self._before[buffer.name] = buffer.get().detach().clone()
         self._note_versions()
 
-    def _watch(self, buffer: Any, now: torch.Tensor, is_rewritten: bool) -> None:
-        if _has_bits(now) and now.numel() * now.element_size() <= _SMALL:
-            self._watched.append(buffer)
-            return
-        self._large.append(buffer)
-        if is_rewritten:
-            self._rewritten.add(buffer.name)
+    def _watch(self, buffer: Any, now: torch.Tensor) -> None:
+        is_small = _has_bits(now) and now.numel() * now.element_size() <= _SMALL
+        (self._watched if is_small else self._large).append(buffer)
+
+    def _growth_in(self, buffer: Any) -> int:
+        """By how much a slot, and a step, of this turn raises a counter."""
+        return 0 if self._rests(buffer) else self._growth[self.turn].get(buffer.name, 0)
 
     def _rests(self, buffer: Any) -> bool:
         """No slot changes it: a batch norm that was frozen since the trial. A mean of equal numbers may

@@ -36,7 +36,7 @@ class Tensor(ctypes.Structure):
 
 class Task(ctypes.Structure):
     _fields_ = [("step", _u64), ("epoch", _u64), ("begin", _u64), ("end", _u64),
-                ("step_samples", _u64), ("slot", _u32), ("seed", _u32)]
+                ("step_samples", _u64), ("slot", _u32), ("seed", _u32), ("turn", _u32)]
 
 
 class Field(ctypes.Structure):
@@ -65,7 +65,7 @@ class Order(ctypes.Structure):
 
 class Reply(ctypes.Structure):
     _fields_ = [("code", _i32), ("skipped", _i32), ("text", ctypes.c_char_p),
-                ("lr", ctypes.c_double), ("loss", ctypes.c_double), ("count", _u64),
+                ("lrs", ctypes.POINTER(ctypes.c_double)), ("loss", ctypes.c_double), ("count", _u64),
                 ("metrics", ctypes.POINTER(ctypes.c_double)),
                 ("tensors", ctypes.POINTER(Tensor)), ("tensor_count", _u64), ("correct", _u64)]
 
@@ -101,6 +101,11 @@ def _library_path() -> pathlib.Path:
 
 def _strings(values: Sequence[str]):
     return (ctypes.c_char_p * len(values))(*[value.encode() for value in values])
+
+
+def doubles_of(values: Sequence[float]):
+    """An array, for a pointer that C++ reads while somebody holds it."""
+    return (ctypes.c_double * max(1, len(values)))(*values)
 
 
 def tensors_of(rows: Sequence[tuple[str, Sequence[int], int, int, int, int, bool]]):
@@ -162,6 +167,10 @@ class Core:
         if code != OK:
             raise CoreError(code if code > AGAIN else 70, self._error())
 
+    def set_turns(self, turns: int) -> None:
+        """Before declare() and open_data()."""
+        self._check(self._stays.ls_set_turns(self._run, _u32(turns)))
+
     def declare(self, samples: int, fingerprint: str) -> None:
         self._check(self._stays.ls_declare(self._run, _u64(samples), fingerprint.encode()))
 
@@ -190,22 +199,25 @@ class Core:
         self._check(code)
         return task
 
-    def is_check(self, applied: int, check_every: int) -> bool:
+    def is_check(self, applied: int) -> bool:
         """Whether members check each other after so many steps."""
-        return self._stays.ls_is_check(_u64(applied), _u64(check_every)) != 0
+        return self._stays.ls_is_check(self._run, _u64(applied)) != 0
 
     def indices(self, task: Task) -> list[int]:
         out = (_u64 * (task.end - task.begin))()
         self._check(self._stays.ls_indices(self._run, ctypes.byref(task), out))
         return list(out)
 
-    def layout(self, parameters, statistics, metrics: Sequence[str], has_counts: bool) -> Memory:
-        """`parameters`, `statistics`: rows of tensors_of()."""
+    def layout(self, parameters, statistics, metrics: Sequence[tuple[str, int]],
+               has_counts: bool) -> Memory:
+        """`parameters`, `statistics`: rows of tensors_of(). `metrics`: names, and bit by bit the turns
+        that give them."""
         first, keeps_first = tensors_of(parameters)
         second, keeps_second = tensors_of(statistics)
         memory = _Memory()
         self._check(self._stays.ls_layout(self._run, first, _u32(len(first)), second,
-                                          _u32(len(second)), _strings(metrics),
+                                          _u32(len(second)), _strings([name for name, _ in metrics]),
+                                          (_u32 * len(metrics))(*[turns for _, turns in metrics]),
                                           _u32(len(metrics)), int(has_counts),
                                           ctypes.byref(memory)))
         del keeps_first, keeps_second
@@ -222,12 +234,13 @@ class Core:
                                              int(knows_right)))
 
     def begin(self, fingerprint: Sequence[str], identity: Sequence[tuple[str, str]],
-              state_hash: str, code_hash: str, lr: float) -> None:
+              state_hash: str, code_hash: str, lrs) -> None:
+        """`lrs`: of doubles_of()."""
         keys, values = [k for k, _ in identity], [v for _, v in identity]
         self._check(self._waits.ls_begin(self._run, _strings(fingerprint), _u32(len(fingerprint)),
                                          _strings(keys), _strings(values), _u32(len(keys)),
                                          state_hash.encode(), code_hash.encode(),
-                                         ctypes.c_double(lr)))
+                                         lrs))
 
     def next(self, reply: Reply | None) -> Order:
         """Waits for the next order, and looks for Python's signals meanwhile."""

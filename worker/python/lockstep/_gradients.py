@@ -37,6 +37,8 @@ class Gradients:
         self.sink: Callable[[int, torch.Tensor], None] = lambda *_: None
         self._handles: list[Any] = []
         self.is_open = False  # only run.backward() may make gradients
+        # By index: whose gradients the loss in work is for; None: all of them.
+        self.wanted: frozenset[int] | None = None
         for index, parameter in enumerate(parameters):
             if parameter.tensor.dtype not in _SUMMED:
                 raise Misuse(f"{parameter.name} is of {parameter.tensor.dtype}, but only float32, "
@@ -56,6 +58,8 @@ class Gradients:
             if not self.is_open:
                 raise Misuse("loss.backward() in the loop's body: call run.backward(loss), which "
                              "divides by the samples of the step and sums while backward goes on")
+            if self.wanted is not None and index not in self.wanted:
+                return
             if grad is None:
                 raise Misuse(f"a hook of the script's frees the gradient of "
                              f"{self._parameters[index].name} before Lockstep has taken it; let it "

@@ -34,8 +34,11 @@ class LastStep:
     def __init__(self) -> None:
         self.value: Last | None = None
 
-    def begin(self, metrics: Sequence[str], knows_right: bool, steps_per_epoch: int) -> None:
+    def begin(self, metrics: Sequence[str], by_turn: Sequence[Sequence[str]], knows_right: bool,
+              steps_per_epoch: int) -> None:
+        """`by_turn`: those of all `metrics` that a turn's slots give."""
         self._metrics = metrics
+        self._by_turn = by_turn
         self._knows_right = knows_right
         self._steps_per_epoch = steps_per_epoch
 
@@ -44,7 +47,8 @@ class LastStep:
         counts nothing the script hears nothing, so it may be those of steps before, too."""
         before = self.value.step if self.value is not None else 0
         step = order.step + 1
-        metrics = {name: order.metrics[i] for i, name in enumerate(self._metrics)}
+        metrics = {name: order.metrics[i] for i, name in enumerate(self._metrics)
+                   if name in self._by_turn[order.task.turn]}
         self.value = Last(step, order.loss, metrics, self._evaluated(order.evaluated))
         return step // self._steps_per_epoch - before // self._steps_per_epoch
 

@@ -14,7 +14,7 @@ import os
 import pathlib
 import sys
 import time
-from typing import Any, Iterator, Mapping
+from typing import Any, Iterator, Mapping, Sequence
 
 import torch
 
@@ -32,6 +32,7 @@ from ._gradients import Gradients, dtype_number
 from ._job_data import JobData
 from ._last import NAME as LAST_NAME, Last, LastStep
 from ._log import Log, Logs
+from ._phases import Phases
 from ._scaler import Scaler
 from ._settings import Settings
 from ._signals import StopSignals
@@ -64,6 +65,7 @@ class Run(Logs, Evaluates, Ends):
         self._watch: Watch | None = None
         self._step = 0
         self._epoch = 0
+        self._turn = 0
 
     # ---- what a script may ask ---------------------------------------------------------------
 
@@ -76,6 +78,12 @@ class Run(Logs, Evaluates, Ends):
     def epoch(self) -> int:
         """The epoch of the slot in work, from 0; in update= and after_step=, of the applied step."""
         return self._epoch
+
+    @property
+    def phase(self) -> str | None:
+        """The phase of the slot in work; in update= and after_step=, of the applied step. None: the loop
+        has none."""
+        return self._phases.name(self._turn) if self._has_looped else None
 
     @property
     def last(self) -> Last | None:
@@ -113,14 +121,17 @@ class Run(Logs, Evaluates, Ends):
         self._is_kept = True
 
     def batches(self, data: Any = None, *, workers: int | None = None, collate: Any = None,
-                weights: Any = None) -> Iterator[Any]:
+                weights: Any = None, phases: Sequence[str] | None = None) -> Iterator[Any]:
         """The batches of this process, a slot of a step each, until the run is complete.
 
         `data`: a map-style Dataset, or a DataLoader that shuffles plainly. None: the data that the
         job names (data.train.path), as Batch. workers: processes that read samples ahead, which
         change no bit; None: the DataLoader's num_workers, else none. weights: one number a sample:
         each position of an epoch draws its sample with replacement, in proportion to the weights;
-        None: every sample once an epoch, or as a WeightedRandomSampler says. Raises SystemExit where the run
+        None: every sample once an epoch, or as a WeightedRandomSampler says. phases: names of kept
+        optimizers, for several updates on each batch: gives (phase, batch), first all slots of a
+        step in the first phase, whose optimizer then steps, and so on. Each phase is a step. What
+        one phase computes, another may not use but for what is kept. Raises SystemExit where the run
         stops or goes on without this worker: only a complete run goes on to code after the loop.
         """
         if not self._is_kept:
@@ -129,13 +140,15 @@ class Run(Logs, Evaluates, Ends):
             raise Misuse("batches() was called before: a run has one loop over its data, and "
                          "train.epochs or train.max_steps say how long it is")
         check_arguments(self._job, data, workers, collate, sys._getframe(1), weights)
+        self._phases = Phases(self._kept, phases)
         self._has_looped = True
         return self._loop(data, workers, collate, weights)
 
-    def backward(self, loss: torch.Tensor, *, count: int | None = None,
+    def backward(self, loss: torch.Tensor | Mapping[str, torch.Tensor], *, count: int | None = None,
                  metrics: Mapping[str, Any] | None = None) -> None:
         """Backward of the slot's mean loss, once in the loop's body.
 
+        loss: or losses by names of kept optimizers, each of which trains only what its optimizer has.
         count: what the slot's mean is over, where that is not its samples (tokens that are no
         padding): the step's loss and gradients are the mean over all that is counted. metrics: means
         over the slot's samples, which the run shows beside the loss.
@@ -157,77 +170,110 @@ class Run(Logs, Evaluates, Ends):
         with contextlib.ExitStack() as stack:
             stack.enter_context(as_ours())
             self._settings = Settings()
+            self._core.set_turns(self._phases.count)
             ahead, samples = open_batches(self._core, self._is_worker, stack, self._evaluation, data,
-                                          workers, collate, weights)
-            self._data_identity = ahead.identity()
-            self._steps_per_epoch = -(-samples // int(self._job["global_batch"]))
+                                          workers, collate, weights, self._phases.count)
+            self._data_identity = ahead.identity() + self._phases.identity()
+            self._steps_per_epoch = -(-samples // int(self._job["global_batch"])) * \
+                self._phases.count
             self._stage = Stage.TRIAL
-            yield from self._try_out(ahead, *_trial.tasks_of(self._core, samples))
+            yield from self._try_out(ahead, *_trial.tasks_of(self._core, samples,
+                                                                   self._phases.count))
             self._stage = Stage.TRAINING
             yield from self._train(ahead)
 
     def _try_out(self, ahead: Ahead | JobData, first: _core.Task,
                  smallest: _core.Task | None) -> Iterator[Any]:
-        """Yields a slot of the first step, twice, and the smallest of the run, if it is another one;
-        then the run has its layout, and begins."""
-        kept = self._kept
+        """Yields a slot of the first batch, twice, and the smallest of the run, if it is another one, in
+        each of its turns; then the run has its layout, and begins."""
+        kept, turns = self._kept, range(self._phases.count)
         kept.guard()
         self._state_hash = kept.hash()  # nothing has touched what the script has made
-        self._parts = parts = SlotParts(self._core, Gradients(kept.parameters),
-                                        Buffers(kept.buffers), Scaler.of(kept), None, False)
-        passes: list[_trial.Observed] = []
-        begun, hidden = time.monotonic(), _trial.Hidden(kept.modules)
+        buffers = Buffers(kept.buffers, len(turns))
+        self._parts = parts = SlotParts(self._core, Gradients(kept.parameters), buffers,
+                                        Scaler.of(kept), self._phases, None, ())
+        other = _trial.other_task(self._core)
+        begun = time.monotonic()
+        if len(turns) > 1:
+            yield from self._try_turns_apart(ahead, first if other is None else other)
+        passes: list[list[_trial.Observed]] = []
+        hidden = [_trial.Hidden(kept.modules) for _ in turns]
         while len(passes) < 2 and (not passes or time.monotonic() - begun < _LONG_TRIAL_S):
-            observed = _trial.Observed()
-            self._log.mute()
-            yield from self._slot_of(ahead, first, observed)
-            if not passes:
-                kept.include_buffers(parts.buffers.settle())
-            hidden.passed("a slot", _trial.AGAINST_HIDDEN)
-            observed.keep_statistics(parts.buffers)
-            parts.buffers.check_alike(is_other=False)
-            parts.buffers.restore()
-            passes.append(observed)
+            passes.append([_trial.Observed() for _ in turns])
+            for turn, observed in enumerate(passes[-1]):
+                yield from self._try_slot(ahead, _trial.turn_of(self._core, first, turn), observed)
+                if len(turns) == 1 and len(passes) == 1:
+                    kept.include_buffers(buffers.settle())
+                hidden[turn].passed("a slot", _trial.AGAINST_HIDDEN)
+                observed.keep_statistics(buffers)
+                buffers.check_alike(is_other=False)
+                buffers.restore()
         if len(passes) == 2 and self._job["exact"] == "1":
-            _trial.compare(passes[0], passes[1], [p.name for p in kept.parameters])
-        if parts.buffers.alike and (other := _trial.other_task(self._core)) is not None:
-            self._log.mute()
-            yield from self._slot_of(ahead, other, _trial.Observed())
-            parts.buffers.check_alike(is_other=True)
-            parts.buffers.restore()
+            for pair in zip(*passes):
+                _trial.compare(*pair, [p.name for p in kept.parameters])
+        if buffers.alike and other is not None:
+            for turn in turns:
+                yield from self._try_slot(ahead, _trial.turn_of(self._core, other, turn))
+                buffers.check_alike(is_other=True)
+                buffers.restore()
         elif int(self._job["slots"]) == 1:
-            parts.buffers.has_one_slot()
-        parts.buffers.forget_alike()
+            buffers.has_one_slot()
+        buffers.forget_alike()
         if smallest is not None:
             self._hint = _trial.hint_of(smallest)
-            self._log.mute()
-            yield from self._slot_of(ahead, smallest, _trial.Observed())
+            for turn in turns:
+                yield from self._try_slot(ahead, _trial.turn_of(self._core, smallest, turn))
+                buffers.restore()
             self._hint = None
-            parts.buffers.restore()
         self._log.close()
         if self._evaluation is not None:
             kept.remember()
-            self._evaluation.try_out(self._core, kept, parts.buffers)
+            self._evaluation.try_out(self._core, kept, buffers)
             kept.check_same("The evaluation")
         kept.note()  # an evaluation may have put other weights in, and the right ones back
         self._begin(passes[0])
 
-    def _begin(self, observed: _trial.Observed) -> None:
+    def _try_turns_apart(self, ahead: Ahead | JobData, task: _core.Task) -> Iterator[Any]:
+        """Each turn of a slot before those that come before it in the run: one that uses what an earlier
+        one has computed fails here, since in a run all slots compute a turn before any the next."""
+        buffers = self._parts.buffers
+        for turn in reversed(range(self._phases.count)):
+            self._hint = _trial.hint_of_phase(self._phases.name(turn))
+            yield from self._try_slot(ahead, _trial.turn_of(self._core, task, turn))
+            self._kept.include_buffers(buffers.settle())
+        self._hint = None
+        buffers.restore()
+
+    def _try_slot(self, ahead: Ahead | JobData, task: _core.Task,
+                  observed: _trial.Observed | None = None) -> Iterator[Any]:
+        self._log.mute()
+        yield from self._slot_of(ahead, task, observed or _trial.Observed())
+
+    def _begin(self, seen: list[_trial.Observed]) -> None:
+        """`seen`: by turn."""
         kept, parts = self._kept, self._parts
+        names = sorted({name for observed in seen for name in observed.seen.metrics})
+        turns_of = [(name, sum((name in observed.seen.metrics) << turn
+                               for turn, observed in enumerate(seen))) for name in names]
+        if len({observed.seen.has_counts for observed in seen}) > 1:
+            raise Misuse("backward(count=...) must be given in every phase or in none")
         memory = self._core.layout(
             [(p.name, p.tensor.shape, 0, 0, 0, dtype_number(p.tensor.dtype),
-              observed.takes.get(i, 0) != 1) for i, p in enumerate(kept.parameters)],
+              max(observed.takes.get(i, 0) for observed in seen) != 1)
+             for i, p in enumerate(kept.parameters)],
             [(b.name, b.get().shape, 0, 0, 1, 0, False) for b in parts.buffers.statistics],
-            observed.metrics, observed.has_counts)
-        self._parts = parts._replace(metrics=observed.metrics, has_counts=observed.has_counts)
+            turns_of, seen[0].seen.has_counts)
+        self._parts = parts._replace(seen=tuple(observed.seen for observed in seen),
+                                     metrics=tuple(names))
         self._signals = StopSignals(self._is_worker)
-        self._last.begin(observed.metrics, self._evaluation is not None and
-                         self._evaluation.knows_right, self._steps_per_epoch)
-        self._applier = Step(kept, parts.gradients, parts.buffers, memory, self._clip_norm,
-                             self._last)
-        self._core.begin(_numerics.fingerprint(observed.hash()),
+        self._last.begin(names, [observed.seen.metrics for observed in seen],
+                         self._evaluation is not None and self._evaluation.knows_right,
+                         self._steps_per_epoch)
+        self._applier = Step(kept, self._phases, parts.gradients, parts.buffers, memory,
+                             self._clip_norm, self._last)
+        self._core.begin(_numerics.fingerprint(_trial.hash_of(seen)),
                          sorted([*kept.identity(), *self._data_identity]), self._state_hash,
-                         CODE.hash(self._script) if self._script else "", self._applier.lr())
+                         CODE.hash(self._script) if self._script else "", self._applier.lrs())
         if self._is_worker:
             self._watch = Watch(self._core.set_paused)
 
@@ -237,14 +283,14 @@ class Run(Logs, Evaluates, Ends):
         batch = ahead.take(task, is_trial=observed is not None)
         if observed is None:
             self._step, self._epoch = task.step, task.epoch
-        is_closely = observed is not None or self._core.is_check(
-            task.step + 1, int(self._job["check_every"]))
+        self._turn = self._parts.buffers.turn = task.turn
+        is_closely = observed is not None or self._core.is_check(task.step + 1)
         if is_closely:
             self._kept.remember()
             self._parts.buffers.remember()
         _seeds.seed_all(task.seed)
         self._slot = Slot(self._parts, task, observed)
-        yield batch
+        yield self._phases.yielded(task.turn, batch)
         self._check_process()
         self._slot.check_done()
         self._settings.check()
@@ -283,6 +329,7 @@ class Run(Logs, Evaluates, Ends):
             return reply
         if order.kind == _core.APPLY:
             self._step, self._epoch = order.step + 1, order.task.epoch
+            self._turn = order.task.turn
             self._log.applies(order)
         elif order.kind == _core.INSTALL:
             self._step = order.step

@@ -11,9 +11,18 @@ from ._buffers import Buffers
 from ._core import Core, Reply, Task
 from ._errors import Misuse
 from ._gradients import Gradients, dtype_number
+from ._phases import Phases
 from ._scaler import Scaler
 from ._state import in_memory
 from ._trial import Observed
+
+
+class Seen(NamedTuple):
+    """What backward() was given in a slot of the trial."""
+
+    metrics: tuple[str, ...]  # sorted
+    losses: tuple[str, ...]  # sorted names of optimizers; empty: one loss for all
+    has_counts: bool
 
 
 class SlotParts(NamedTuple):
@@ -23,8 +32,10 @@ class SlotParts(NamedTuple):
     gradients: Gradients
     buffers: Buffers
     scaler: Scaler | None
-    metrics: tuple[str, ...] | None  # None: the trial finds them out
-    has_counts: bool
+    phases: Phases
+    # None: the trial finds them out. By turn: what its slots must be like.
+    seen: tuple[Seen, ...] | None
+    metrics: tuple[str, ...]  # of all turns
 
 
 class Slot:
@@ -41,26 +52,29 @@ class Slot:
         self._count = task.end - task.begin
         self._metrics: list[float] = []
 
-    def backward(self, loss: torch.Tensor, count: int | None,
+    def backward(self, loss: torch.Tensor | Mapping[str, torch.Tensor], count: int | None,
                  metrics: Mapping[str, Any] | None) -> None:
         """See Run.backward()."""
         if self._has_begun:
             raise Misuse("backward() twice in one slot: call it once. Losses that train the same "
                          "parameters are added. Where each of several optimizers has a loss of its "
-                         "own (a GAN), cut each loss off from the other's parameters before you add "
-                         "them: fake.detach() in the discriminator's, and in the generator's the "
-                         "discriminator by torch.func.functional_call() with detached parameters; "
-                         "else a sum trains all of them with both")
+                         "own, name them: run.backward({\"d\": loss_d, \"g\": loss_g}) trains with each "
+                         "only what the optimizer kept by that name has; and where the second loss "
+                         "is to be computed with what the first has trained (a GAN), take "
+                         "run.batches(data, phases=(\"d\", \"g\"))")
         self._has_begun = True
-        self._check_loss(loss)
+        losses = self._losses_of(loss)
+        for each in losses.values():
+            self._check_loss(each)
+        self._check_seen(losses, count is not None, metrics or {})
         self._take_count(count)
         self._take_metrics(metrics or {})
         if self._observed is None and not self._parts.core.backward_begins():
             self._is_closed = self._is_done = True
             return
-        self._loss = float(loss.detach()) if self._count else 0.0
+        self._loss = sum(float(each.detach()) for each in losses.values()) if self._count else 0.0
         if self._count:
-            self._run_backward(loss)
+            self._run_backward(losses)
         if self._observed is not None:
             self._observed.loss = self._loss
         self._is_done = True
@@ -92,12 +106,35 @@ class Slot:
             raise Misuse("the loss given to backward() does not depend on any parameter that is "
                          "trained (was it computed under no_grad(), or detached?)")
 
-    def _take_count(self, count: int | None) -> None:
-        observed = self._observed
-        if observed is not None:
-            observed.has_counts = count is not None
-        elif (count is not None) != self._parts.has_counts:
+    def _losses_of(self, loss: Any) -> dict[str | None, torch.Tensor]:
+        """By the optimizer that each is for; None: one, for all that step."""
+        if not isinstance(loss, Mapping):
+            return {None: loss}
+        if not loss:
+            raise Misuse("backward() was given no loss")
+        for name in loss:
+            self._parts.phases.owned_by(name, self._task.turn)
+        return dict(loss)
+
+    def _check_seen(self, losses: Mapping[str | None, Any], has_counts: bool,
+                    metrics: Mapping[str, Any]) -> None:
+        now = Seen(tuple(sorted(metrics)), tuple(sorted(name for name in losses if name is not None)),
+                   has_counts)
+        if self._observed is not None:
+            self._observed.seen = now
+            return
+        assert self._parts.seen is not None
+        before = self._parts.seen[self._task.turn]
+        if now.has_counts != before.has_counts:
             raise Misuse("backward(count=...) must be given in every slot or in none")
+        if now.metrics != before.metrics:
+            raise Misuse(f"backward() was given the metrics {list(now.metrics)}, and in the trial "
+                         f"{list(before.metrics)}; give it the same in every slot")
+        if now.losses != before.losses:
+            raise Misuse(f"backward() was given losses for {list(now.losses)}, and in the trial for "
+                         f"{list(before.losses)}; give it the same in every slot")
+
+    def _take_count(self, count: int | None) -> None:
         if count is None:
             return
         try:
@@ -108,14 +145,8 @@ class Slot:
             raise Misuse(f"backward(count={count!r}): a count is a whole number from 0 up")
 
     def _take_metrics(self, metrics: Mapping[str, Any]) -> None:
-        names = tuple(sorted(metrics))
-        if self._observed is not None:
-            self._observed.metrics = names
-        elif names != self._parts.metrics:
-            raise Misuse(f"backward() was given the metrics {list(names)}, and in the trial "
-                         f"{list(self._parts.metrics or ())}; give it the same in every slot")
-        for name in names:
-            value = metrics[name]
+        for name in self._parts.metrics if self._observed is None else sorted(metrics):
+            value = metrics.get(name, 0.0)  # 0: it is one of another turn's
             try:
                 self._metrics.append(float(value.detach() if isinstance(value, torch.Tensor)
                                            else value))
@@ -123,16 +154,22 @@ class Slot:
                 raise Misuse(f"the metric {name} is no number but {value!r}; give its mean over the "
                              "batch") from None
 
-    def _run_backward(self, loss: torch.Tensor) -> None:
-        parts = self._parts
-        scaled = loss.float()  # a share of 1/3 in bf16 is off by a five-hundredth
-        if parts.scaler is not None:
-            scaled = parts.scaler.scale(scaled)
-        share = torch.full_like(scaled, self._count / self._task.step_samples, requires_grad=False)
+    def _run_backward(self, losses: Mapping[str | None, torch.Tensor]) -> None:
+        parts, turn = self._parts, self._task.turn
         parts.gradients.sink = self._observed.take if self._observed is not None else self._send
         parts.gradients.is_open = True
+        left = len(losses)
         try:
-            scaled.backward(gradient=share)
+            for name, loss in losses.items():
+                left -= 1
+                parts.gradients.wanted = parts.phases.owned(turn) if name is None else \
+                    parts.phases.owned_by(name, turn)
+                scaled = loss.float()  # a share of 1/3 in bf16 is off by a five-hundredth
+                if parts.scaler is not None:
+                    scaled = parts.scaler.scale(scaled)
+                share = torch.full_like(scaled, self._count / self._task.step_samples,
+                                        requires_grad=False)
+                scaled.backward(gradient=share, retain_graph=True if left else None)
         finally:
             parts.gradients.is_open = False
 

@@ -12,6 +12,7 @@ from ._core import Memory, Order, Reply
 from ._errors import BAD_DATA, failing_alike, text_of
 from ._gradients import Gradients, dtype_number, floats_at
 from ._last import LastStep
+from ._phases import Phases
 from ._scaler import Scaler
 from ._state import Kept, MisuseError, StateError, times_due
 
@@ -21,9 +22,11 @@ _DTYPES = [getattr(torch, name) for name in _core.DTYPES]
 class Step:
     """Applies steps, describes and installs the state. Main thread only."""
 
-    def __init__(self, kept: Kept, gradients: Gradients, buffers: Buffers, memory: Memory,
-                 clip_norm: float | None, last: LastStep):
+    def __init__(self, kept: Kept, phases: Phases, gradients: Gradients, buffers: Buffers,
+                 memory: Memory, clip_norm: float | None, last: LastStep):
         self._kept = kept
+        self._phases = phases
+        self._turn = 0  # of the step in work, or the last one
         self._last = last
         self._gradients = gradients
         self._buffers = buffers
@@ -37,15 +40,19 @@ class Step:
                        for begin, buffer in zip(memory.statistic_begins, buffers.statistics)]
         self._alive: Any = None  # what the last reply points to
 
-    def lr(self) -> float:
-        """Of the first group of the first optimizer."""
-        for optimizer in self._kept.optimizers.values():
+    def lrs(self) -> Any:
+        """Of each turn's next step: of the first group of the first optimizer that steps in it."""
+        return _core.doubles_of([self._lr(turn) for turn in range(self._phases.count)])
+
+    def _lr(self, turn: int) -> float:
+        for optimizer in self._phases.optimizers(turn).values():
             return float(optimizer.param_groups[0].get("lr") or 0.0)  # Adafactor's may be None
         return 0.0
 
     def answer(self, order: Order) -> Reply:
         if order.kind == _core.APPLY:
             with failing_alike(order.step + 1):
+                self._turn = self._buffers.turn = order.task.turn
                 return self._apply(order.task.seed, self._last.applies(order))
         if order.kind == _core.STATE:
             return self._describe()
@@ -54,13 +61,14 @@ class Step:
     def _apply(self, seed: int, ended_epochs: int) -> Reply:
         """What the script does here must come out alike on every worker, whatever slots it had: so it
         finds the buffers of the step before, and generators that no slot has drawn from."""
-        parameters = self._kept.parameters
+        parameters, owned = self._kept.parameters, self._phases.owned(self._turn)
         self._buffers.restore()
         _seeds.seed_all(seed)
         with self._kept.applying():
-            for parameter, view, used in zip(parameters, self._views, self._used.tolist()):
-                tensor = parameter.tensor
-                tensor.grad = view.to(tensor.dtype) if used > 0 else None
+            for index, (parameter, view, used) in enumerate(
+                    zip(parameters, self._views, self._used.tolist())):
+                tensor, is_ours = parameter.tensor, owned is None or index in owned
+                tensor.grad = view.to(tensor.dtype) if used > 0 and is_ours else None
             was_applied = self._update()
             if was_applied:
                 self._buffers.advance(self._means)
@@ -70,12 +78,13 @@ class Step:
         if self._kept.update is not None or self._kept.after_step is not None:
             self._kept.check_layout()
             self._buffers.adopt()  # they may have changed any
-        return Reply(lr=self.lr(), skipped=not was_applied)
+        self._alive = self.lrs()
+        return Reply(lrs=self._alive, skipped=not was_applied)
 
     def _update(self) -> bool:
         """False: gradients overflowed, and the weights stay as they are."""
         kept, scaler = self._kept, self._scaler
-        optimizers = [optimizer for optimizer in kept.optimizers.values()
+        optimizers = [optimizer for optimizer in self._phases.optimizers(self._turn).values()
                       if scaler is None or _has_gradients(optimizer)]
         if scaler is not None and optimizers:
             scaler.unscale(optimizers)
@@ -95,9 +104,10 @@ class Step:
         return True
 
     def _advance(self, was_applied: bool, ended_epochs: int) -> None:
-        kept = self._kept
+        kept, stepped = self._kept, self._phases.optimizers(self._turn).values()
         for name, scheduler in kept.schedulers.items():
-            for _ in range(times_due(name, scheduler, was_applied, ended_epochs)):
+            has_stepped = was_applied and any(scheduler.optimizer is o for o in stepped)
+            for _ in range(times_due(name, scheduler, has_stepped, ended_epochs)):
                 scheduler.step()
         if was_applied and kept.after_step is not None:
             kept.after_step()
@@ -129,7 +139,8 @@ class Step:
             return _refusal(why)
         torch.clear_autocast_cache()  # it holds casts of the weights before
         self._buffers.adopt()
-        return Reply(lr=self.lr())
+        self._alive = self.lrs()
+        return Reply(lrs=self._alive)
 
 
 def _has_gradients(optimizer: Any) -> bool:

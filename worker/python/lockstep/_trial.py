@@ -11,6 +11,7 @@ import ctypes
 import hashlib
 import itertools
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -30,8 +31,7 @@ class Observed:
     statistics: dict[str, torch.Tensor] = field(default_factory=dict)
     counters: dict[str, torch.Tensor] = field(default_factory=dict)
     loss: float = 0.0
-    metrics: tuple[str, ...] = ()
-    has_counts: bool = False
+    seen: Any = None  # Seen (_slot.py)
 
     def take(self, index: int, grad: torch.Tensor) -> None:
         self.takes[index] = self.takes.get(index, 0) + 1
@@ -53,15 +53,15 @@ class Observed:
         return digest.hexdigest()[:32]
 
 
-def tasks_of(core: Core, samples: int) -> tuple[Task, Task | None]:
+def tasks_of(core: Core, samples: int, turns: int) -> tuple[Task, Task | None]:
     """The run's first slot with samples; and its smallest one, if that has fewer. All sizes that
-    there are occur in the first step and in the last of an epoch, which may be a short one."""
+    there are occur in the first batch and in the last of an epoch, which may be a short one."""
     job = core.job
     last, most = (samples - 1) // int(job["global_batch"]), int(job["max_steps"])
-    if 0 < most <= last:
+    if 0 < most <= last * turns:
         last = 0  # no epoch comes to its end
-    tasks = [task for step in sorted({0, last}) for slot in range(int(job["slots"]))
-             if (task := core.task_of(step, slot)) is not None]
+    tasks = [task for batch in sorted({0, last}) for slot in range(int(job["slots"]))
+             if (task := core.task_of(batch * turns, slot)) is not None]
     smallest = min(tasks, key=_size)
     return tasks[0], smallest if _size(smallest) < _size(tasks[0]) else None
 
@@ -70,6 +70,13 @@ def other_task(core: Core) -> Task | None:
     """The second slot of the first step; None: there is none with samples."""
     tasks = (core.task_of(0, slot) for slot in range(int(core.job["slots"])))
     return next(itertools.islice((task for task in tasks if task is not None), 1, None), None)
+
+
+def turn_of(core: Core, task: Task, turn: int) -> Task:
+    """The same slot of the same batch in another of its turns. REQUIRES: `task` is of turn 0."""
+    found = core.task_of(task.step + turn, task.slot)
+    assert found is not None
+    return found
 
 
 def _size(task: Task) -> int:
@@ -81,6 +88,20 @@ def hint_of(smallest: Task) -> str:
     return (f"this was the run's smallest slot, of {_size(smallest)} samples: step "
             f"{smallest.step + 1} has {smallest.step_samples}; set train.global_batch or train.slots "
             "so that it has more, or let the model take so few")
+
+
+def hint_of_phase(name: str | None) -> str:
+    """What to say where a script fails in one of its phases, tried before those that come first."""
+    return (f"this was phase {name} alone: all slots of a step compute a phase before any computes the "
+            "next, so a phase may use nothing that another has computed but what is kept; compute it "
+            "again in this phase")
+
+
+def hash_of(seen: list[Observed]) -> str:
+    """Of a slot in all its turns."""
+    hashes = [observed.hash() for observed in seen]
+    return hashes[0] if len(hashes) == 1 else \
+        hashlib.sha256(" ".join(hashes).encode()).hexdigest()[:32]
 
 
 def bytes_of(tensor: torch.Tensor) -> bytes:
@@ -98,9 +119,9 @@ _CAUSES = ("It may draw from a random generator of its own, or count or keep som
 
 def compare(first: Observed, second: Observed, names: list[str]) -> None:
     """Raises unless both passes computed the same bits."""
-    if first.metrics != second.metrics or first.has_counts != second.has_counts:
-        raise Misuse("backward() was given other metrics, or a count, in the second slot than in the "
-                     "first; give it the same in every slot")
+    if first.seen != second.seen:
+        raise Misuse("backward() was given other losses, metrics, or a count, in the second slot than "
+                     "in the first; give it the same in every slot")
     differs = [names[i] for i in sorted(first.gradients.keys() | second.gradients.keys())
                if i not in first.gradients or i not in second.gradients
                or not same_bits(first.gradients[i], second.gradients[i])]

@@ -53,6 +53,18 @@ TEST(CheckAfter, IsDueAfterEachEvaluationThatMayEndTheRun) {
   EXPECT_EQ(found, (std::vector<Step>{70, 77, 84, 91, 98, 100, 105, 112, 119, 126, 130}));
 }
 
+TEST(CheckAfter, EveryTurnOfABatchIsChecked) {
+  EXPECT_EQ(check_distance(50, 1), 50u);
+  EXPECT_EQ(check_distance(50, 2), 51u);
+  EXPECT_EQ(check_distance(50, 6), 53u);
+  EXPECT_EQ(check_distance(0, 2), 0u);
+  const PossibleEnds ends{.evals = {false, 100, 0, 2}, .last = 0};
+  std::set<uint64_t> turns;
+  for (Step applied = 65; applied <= 300; ++applied)
+    if (check_turn(applied, 50, ends)) turns.insert((applied - 1) % 2);
+  EXPECT_EQ(turns.size(), 2u);
+}
+
 TEST(CheckAfter, EvaluationsAtAFixedDistanceCompareAllSlots) {
   const PossibleEnds ends{.evals = {true, 1000, 4}, .last = 1000, .are_at_evals = true};
   std::set<uint64_t> slots;

@@ -24,6 +24,10 @@ TEST(Evaluations, AreAlsoDueEverySoManyStepsOfTheRun) {
   EXPECT_EQ(due_steps({true, 20, 1}, 3), (std::vector<Step>{1, 2, 3}));
 }
 
+TEST(Evaluations, AreDueBetweenBatchesOnly) {
+  EXPECT_EQ(due_steps({true, 8, 3, 2}, 20), (std::vector<Step>{4, 6, 8, 10, 12, 16, 18, 20}));
+}
+
 TEST(Evaluations, AreNeverDueWithoutData) {
   EXPECT_TRUE(due_steps({false, 4, 3}, 10).empty());
 }

@@ -4,6 +4,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <limits>
+#include <vector>
 
 namespace lockstep::data {
 namespace {
@@ -47,6 +48,45 @@ TEST(StepPlan, EndsTheRunAtEpochsOrStepsWhicheverComesFirst) {
   EXPECT_EQ(total_steps(shape, 0, 99), 99U);
   EXPECT_EQ(total_steps(shape, 0, 0), 0U);
   EXPECT_EQ(total_steps({kMost, 1, 1}, 3, 0), kMost);
+}
+
+TEST(StepPlan, StepsOfABatchAreItsTurns) {
+  const RunShape shape{10, 4, 2, 3};  // batches of 4, 4 and 2, each in 3 turns
+  EXPECT_EQ(steps_per_epoch(shape), 9U);
+  for (Step step = 0; step < 27; ++step) {
+    const StepPlan plan = plan_step(shape, step);
+    const StepPlan batch = plan_step({10, 4, 2}, step / 3);
+    EXPECT_EQ(plan.turn, step % 3);
+    EXPECT_EQ(plan.begin, batch.begin);
+    EXPECT_EQ(plan.samples, batch.samples);
+    EXPECT_EQ(plan.epoch, batch.epoch);
+    EXPECT_EQ(plan.last_of_batch, step % 3 == 2);
+    EXPECT_EQ(plan.last_of_epoch, step % 9 == 8);
+    EXPECT_EQ(first_turn(shape, step), step / 3 * 3);
+  }
+}
+
+TEST(StepPlan, ARunEndsNoBatchHalfWay) {
+  const RunShape shape{10, 4, 2, 3};
+  EXPECT_EQ(total_steps(shape, 2, 0), 18U);
+  EXPECT_EQ(total_steps(shape, 2, 7), 9U);
+  EXPECT_EQ(total_steps(shape, 0, 6), 6U);
+  EXPECT_EQ(total_steps(shape, 0, kMost), kMost);
+}
+
+TEST(StepPlan, WhatIsDueComesAfterWholeBatches) {
+  const auto due = [](uint64_t every, uint32_t turns) {
+    std::vector<Step> found;
+    for (Step applied = 0; applied <= 12; ++applied)
+      if (falls_due(every, applied, turns)) found.push_back(applied);
+    return found;
+  };
+  EXPECT_EQ(due(4, 1), (std::vector<Step>{4, 8, 12}));
+  EXPECT_EQ(due(4, 2), (std::vector<Step>{4, 8, 12}));
+  EXPECT_EQ(due(4, 3), (std::vector<Step>{6, 9, 12}));
+  EXPECT_EQ(due(1, 3), (std::vector<Step>{3, 6, 9, 12}));
+  EXPECT_EQ(due(5, 2), (std::vector<Step>{6, 10}));
+  EXPECT_TRUE(due(0, 1).empty());
 }
 
 RC_GTEST_PROP(StepPlan, PutsEveryPositionInExactlyOneSlotOfExactlyOneStep, ()) {

@@ -264,8 +264,9 @@ class Kept:
                 raise MisuseError(
                     f"run.keep() cannot keep `{name}`, a {type(kept).__qualname__}, which has no "
                     "state_dict() and load_state_dict(); give each object by a name of its own.")
-        if "model" not in self.modules:
-            raise MisuseError("run.keep() needs model=, a torch.nn.Module.")
+        if not self.modules:
+            raise MisuseError("run.keep() needs model=, a torch.nn.Module, or modules by names of "
+                              "their own.")
         if not self.optimizers and self.update is None:
             raise MisuseError("run.keep() needs an optimizer of torch.optim, or update=, "
                               "a function that changes the weights.")
