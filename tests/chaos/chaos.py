@@ -201,7 +201,7 @@ class Script:
         self.environment = {**os.environ, **variables_of(make_python(scratch), scratch)}
         self.pace = scratch / "pace"
         self.prefix = ()
-        script = [SCRIPTS / "train.py"]
+        script = [SCRIPTS / ("phases.py" if model == "phases" else "train.py")]
         if model == "package":
             model = "drawn"
             script, self.prefix = ["-m", "proj.train"], ("env", "-C", str(scratch))
@@ -285,7 +285,8 @@ def main():
     parser.add_argument("--faults", type=int, default=50)
     parser.add_argument("--model", default="mlp",
                         help="mlp or cnn; with --python also gpt, all (the three in fp32 and bf16), drawn "
-                        "(samples drawn by weights), package (the same, by -m)")
+                        "(samples drawn by weights), package (the same, by -m), phases (several "
+                        "updates on a batch)")
     parser.add_argument("--python", action="store_true", help="a training loop in Python")
     parser.add_argument("--steps", type=int, default=0,
                         help="default: 400 for each fault, 40 with --python")
