@@ -27,10 +27,10 @@ class MessageLite;
 
 namespace lockstep::wire {
 
-inline constexpr uint8_t kWireVersion = 4;
+inline constexpr uint8_t kWireVersion = 5;
 
 // The first bytes of each side, sent once.
-inline constexpr std::string_view kPreamble{"LOCKSTP\x04", 8};
+inline constexpr std::string_view kPreamble{"LOCKSTP\x05", 8};
 
 enum class FrameKind : uint8_t {
   kAuthChallenge = 1,

@@ -59,6 +59,7 @@ void cut_before(Turn& turn, Step limit, const std::string& why) {
   const CheckpointEntry* newest = newest_until(state, limit);
   const Step step = newest == nullptr ? 0 : newest->step;
   const std::string name = newest == nullptr ? "" : newest->name;
+  if (state.script_end && state.script_end->step > step) forget_script_end(turn, why);
   cut_lineage(turn, {step, phase_after(step, state.evals, turn.options)}, name, why);
 }
 
@@ -82,6 +83,7 @@ Reason skip(Turn& turn, const BadLoss& bad) {
   // No generation so far leaves it out, not even a planned one that its members may have begun.
   skip_slots(turn, {state.last_generation, step, {0, turn.options.shape.slots}, bad.what});
   forget_checkpoints_after(state, step);
+  if (state.script_end && state.script_end->step > step) forget_script_end(turn, what);
   turn.note(LogLine::Level::kWarn, "samples_skipped",
             what + "; the run leaves it out (train.on_bad_samples: skip), time " +
                 std::to_string(state.skips.size()) + " of at most " +

@@ -78,6 +78,7 @@ State begin_state(const Beginning& beginning, int64_t now_ms, Experience experie
   state.wanted_workers = number_of(setting("workers"));
   state.code_hash = setting(kCodeSetting);
   state.state_hash = setting(kStateSetting);
+  state.script_end = script_end_in(beginning.settings);
   for (const auto& [key, value] : beginning.settings)
     if (key.starts_with(kNodeSetting))
       state.node_names.restore(key.substr(std::strlen(kNodeSetting)), value);

@@ -73,6 +73,8 @@ Reason judge_body(Turn& turn, Member& member, const Envelope& envelope) {
       return on_checkpoint(turn, member, generation, envelope.checkpoint());
     case Envelope::kCheck:
       return on_check(turn, member, generation, envelope.check());
+    case Envelope::kEnd:
+      return on_end(turn, member, generation, envelope.end());
     case Envelope::kLeave:
       return on_member_leave(turn, member, envelope);
     case Envelope::kPeerSuspect: {

@@ -358,6 +358,15 @@ Reason end_term(Turn& turn, const std::string& message,
 Reason corrupt(Turn& turn, const std::string& what);
 // Whether the journal has a checkpoint of that step in the lineage.
 bool has_checkpoint_of(const State& state, Step step);
+// The script has ended the run (state/script_end.h): keeps the news.
+void end_by_script(Turn& turn, Step step);
+// The run goes back, and what led to the end counts no more. E3
+void forget_script_end(Turn& turn, const std::string& why);
+// Whether members of the last started generation can stand there, and it is no later than another
+// one's end.
+bool can_end_at(const Turn& turn, Step step);
+Reason on_end(Turn& turn, const Member& member, Generation generation,
+              const wire::EndReport& message);
 // Whether only the farewells are left to do.
 bool is_done(const Turn& turn);
 // Whether the checkpoint with which the workers end is there, but not the evaluation before it: the

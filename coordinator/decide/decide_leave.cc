@@ -3,6 +3,7 @@
 
 #include "comm/base/status.h"
 #include "coordinator/decide/decide_internal.h"
+#include "coordinator/state/evaluations.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -41,11 +42,11 @@ Reason on_leave(Turn& turn, Member& member, const wire::Leave& message) {
   const Step step = message.applied().step();
   // With patience the run may end before its last step: judged when the reports of all are there.
   const bool may_end_early = turn.options.job.train().patience() > 0;
-  if (message.reason() == wire::Leave::FINISHED && step != turn.options.total_steps &&
-      !may_end_early) {
+  const Step last = last_step(state, turn.options);
+  if (message.reason() == wire::Leave::FINISHED && step != last && !may_end_early) {
     end_run(turn, 70,
             describe(state, member) + " finished at step " + std::to_string(step) + " of " +
-                std::to_string(turn.options.total_steps) + "; " + what_remains(turn));
+                std::to_string(last) + "; " + what_remains(turn));
     return Reason::kEndedWorkerFailed;
   }
   member.state = MemberState::kLeft;

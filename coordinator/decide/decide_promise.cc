@@ -12,6 +12,7 @@ bool is_possible(const Turn& turn, const wire::Promise& message) {
   if (!is_valid(message.applied(), turn.options) || !is_valid(message.since(), turn.options)) {
     return false;
   }
+  if (message.ends_at() != 0 && message.ends_at() != message.applied().step()) return false;
   return !message.has_state() || message.lived() == 0 ||
          message.since().step() <= message.applied().step();
 }
@@ -38,6 +39,7 @@ Reason on_promise(Turn& turn, Member& member, const wire::Promise& message) {
   answer.lived = message.lived();
   answer.since = from_wire(message.since());
   if (message.has_state()) answer.applied = from_wire(message.applied());
+  answer.is_end = message.has_state() && message.ends_at() != 0;
   member.answer = answer;
   member.lived = std::max(member.lived, answer.lived);
   if (LOCKSTEP_BUG(kStartBeforeAllAnswered)) {

@@ -6,6 +6,7 @@
 #include "comm/base/planted_bug.h"
 #include "comm/run/job/metric_names.h"
 #include "coordinator/decide/decide_internal.h"
+#include "coordinator/state/evaluations.h"
 #include "coordinator/state/skips.h"
 
 namespace lockstep::coordinator {
@@ -21,7 +22,7 @@ void ack(Turn& turn, const Member& member) {
 // Empty when the record is what the plan says about its step in this generation.
 std::string against_plan(const Turn& turn, Generation generation, const wire::StepRecord& record) {
   const StepPlan plan = plan_step(turn.options.shape, record.step());
-  if (record.step() >= turn.options.total_steps) return "lies after the end of the run";
+  if (record.step() >= last_step(turn.state, turn.options)) return "lies after the end of the run";
   if (record.epoch() != plan.epoch) return "names epoch " + std::to_string(record.epoch());
   const uint64_t samples =
       samples_in(turn.state.skips, generation, record.step(), turn.options.shape);

@@ -95,7 +95,8 @@ bool has_ended(const State& state, const wire::Register& m) {
                                        std::pair(m.node(), m.process())) != state.ended.end();
 }
 
-// What the member says of itself may be news: a switch that no member has reported.
+// What the member says of itself may be news: a switch, or an end by the script, that no member has
+// reported.
 std::optional<Reason> learn(Turn& turn, Member& member, const wire::Register& m) {
   State& state = turn.state;
   if (m.generation() == 0) return std::nullopt;
@@ -104,7 +105,11 @@ std::optional<Reason> learn(Turn& turn, Member& member, const wire::Register& m)
       return reason;
     }
   }
-  if (is_source(state, member)) note_lived(turn, member, m.generation());
+  if (!is_source(state, member)) return std::nullopt;
+  note_lived(turn, member, m.generation());
+  const bool is_at_end = m.has_state() && m.ends_at() != 0 && m.ends_at() == m.applied().step();
+  if (is_at_end && m.generation() == state.source_generation && can_end_at(turn, m.ends_at()))
+    end_by_script(turn, m.ends_at());
   return std::nullopt;
 }
 

@@ -40,6 +40,9 @@ std::string how_it_ended(const Turn& turn, Step last) {
           : "; the workers' weights were never compared (train.check_every is 0)";
   if (last == turn.options.total_steps)
     return "all " + std::to_string(last) + " steps are done" + unchecked;
+  if (turn.state.script_end && last == turn.state.script_end->step)
+    return "its script ended the run after step " + std::to_string(last) + " of " +
+           std::to_string(turn.options.total_steps) + " (run.finish())" + unchecked;
   const EvalTrack track = track_until(last, turn.state.evals, turn.state.checkpoints, turn.options);
   return "ended after step " + std::to_string(last) + " of " +
          std::to_string(turn.options.total_steps) +
@@ -120,13 +123,54 @@ Reason corrupt(Turn& turn, const std::string& what) {
   return Reason::kEndedCorruption;
 }
 
+void end_by_script(Turn& turn, Step step) {
+  State& state = turn.state;
+  const ScriptEnd end{step, turn.options.total_steps};
+  if (step >= last_step(state, turn.options)) return;  // known, or the plan's
+  state.script_end = end;
+  if (!LOCKSTEP_BUG(kScriptEndNotKept)) turn.persist(SettingEntry{kEndSetting, text_of(end)});
+  turn.note(LogLine::Level::kInfo, "script_end",
+            "the script ended the run after step " + std::to_string(step) + " of " +
+                std::to_string(end.planned));
+}
+
+void forget_script_end(Turn& turn, const std::string& why) {
+  if (!turn.state.script_end) return;
+  turn.note(LogLine::Level::kInfo, "script_end",
+            "that the script ended the run after step " +
+                std::to_string(turn.state.script_end->step) + " counts no more: " + why);
+  turn.state.script_end.reset();
+  turn.persist(SettingEntry{kEndSetting, ""});
+}
+
+Reason on_end(Turn& turn, const Member& member, Generation generation,
+              const wire::EndReport& message) {
+  const State& state = turn.state;
+  // What an older one said is unknown where a newer one has begun: its members went on without it.
+  if (!is_open(state.run) || generation != state.source_generation || !is_source(state, member)) {
+    push_present(turn, member);
+    return Reason::kRefusedStaleGeneration;
+  }
+  if (!can_end_at(turn, message.step())) return Reason::kRefusedMalformed;
+  const bool is_news = message.step() < last_step(state, turn.options);
+  end_by_script(turn, message.step());
+  return is_news ? Reason::kScriptEnded : Reason::kAlreadyCounted;
+}
+
+bool can_end_at(const Turn& turn, Step step) {
+  const State& state = turn.state;
+  return step > 0 && step >= state.completed && step >= state.resume.step &&
+         step <= last_step(state, turn.options);
+}
+
 bool is_done(const Turn& turn) {
   return turn.state.completed == end_step(turn.state, turn.options) && has_final_checkpoint(turn);
 }
 
 bool lacks_last_evaluation(const Turn& turn) {
   const Step last = turn.state.completed;
-  return has_final_checkpoint(turn) && is_evaluated_after(last, turn.options) &&
+  return has_final_checkpoint(turn) &&
+         is_evaluated_after(last, turn.options, turn.state.script_end) &&
          !turn.state.evals.contains(last);
 }
 

@@ -18,12 +18,14 @@ void choose_resume_point(Turn& turn, const std::optional<ResumePoint>& best, wir
   State& state = turn.state;
   state.resume = best.value_or(state.base);
   const Step step = state.resume.step;
-  if (is_evaluated_after(step, turn.options) && !state.evals.contains(step) &&
+  if (is_evaluated_after(step, turn.options, state.script_end) && !state.evals.contains(step) &&
       !LOCKSTEP_BUG(kEvalReportedByOne)) {
     // Whatever the answers say: its result may have been on its way from those who are dead.
     state.resume.phase = Phase::kEval;
   } else if (state.resume.phase == Phase::kEval) {
     state.resume.phase = step >= end_step(state, turn.options) ? Phase::kEnd : Phase::kTrain;
+  } else if (state.resume.phase == Phase::kTrain && step >= last_step(state, turn.options)) {
+    state.resume.phase = Phase::kCheckpoint;  // it stands at the end, and did not know
   }
   // The members that do not write the last checkpoint are done before it is there; its writer may
   // be dead.
@@ -131,6 +133,14 @@ std::optional<Reason> judge_start(Turn& turn, const std::optional<ResumePoint>& 
                               "from the newest checkpoint");
   }
   return std::nullopt;
+}
+
+// Those who stand where the generation begins say whether the script ended the run there.
+void learn_of_end(Turn& turn, const ResumePoint& best) {
+  for (const MemberId id : turn.state.ranks) {
+    const Member& member = turn.at(id);
+    if (holds(turn, member, best) && member.answer->is_end) end_by_script(turn, best.step);
+  }
 }
 
 void open_generation(Turn& turn, wire::Start start) {
@@ -286,6 +296,7 @@ Reason start_generation(Turn& turn) {
   note_worked(turn);
   const std::optional<ResumePoint> best = best_answer(turn);
   if (const auto reason = judge_start(turn, best)) return *reason;
+  if (best) learn_of_end(turn, *best);
   // Nobody begins with a state that is spoilt, as far as is known.
   if (best) complete_steps(turn, best->step);
   if (const auto reason = judge_bad_loss(turn)) return *reason;
@@ -293,7 +304,7 @@ Reason start_generation(Turn& turn) {
   choose_resume_point(turn, best, &start);
   if (!plan_buckets_of(turn, &start)) return Reason::kEndedLayout;
   place_members(turn, state.ranks, &start);
-  start.set_total_steps(turn.options.total_steps);
+  start.set_total_steps(last_step(state, turn.options));
   start.set_lineage_id(state.lineage_id);
   start.set_writer(writer_of(start));
   fill_skips(state, &start);

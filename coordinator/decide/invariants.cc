@@ -4,6 +4,7 @@
 #include <set>
 
 #include "comm/base/check.h"
+#include "coordinator/state/evaluations.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -142,7 +143,7 @@ void check_ranks(const State& state, const Options& options) {
 void check_steps(const State& state, const Options& options) {
   LOCKSTEP_CHECK(!options.is_open_term() || state.generations.empty(),
                  "G2: no generation is prepared before it is known what the run is");
-  LOCKSTEP_CHECK(state.completed <= options.total_steps, "S2: a run has an end");
+  LOCKSTEP_CHECK(state.completed <= last_step(state, options), "S2, E2: a run has an end");
   LOCKSTEP_CHECK(state.pending.empty() || state.pending.begin()->first >= state.completed,
                  "S2: what is pending is not complete");
   if (state.source_generation == 0) return;

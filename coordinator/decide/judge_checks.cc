@@ -258,8 +258,9 @@ Reason on_check(Turn& turn, Member& member, Generation generation,
   State& state = turn.state;
   const Step step = message.applied();
   const bool has_work = message.has_gradient() || message.has_sum() || message.has_again();
-  const bool may_have_work = compares_work(turn.options) &&
-                             check_after(step, turn.options.job, possible_ends(turn.options));
+  const bool may_have_work =
+      compares_work(turn.options) &&
+      check_after(step, turn.options.job, possible_ends(turn.options, state.script_end));
   if (!is_checking(turn.options) || step == 0 || step > turn.options.total_steps ||
       (has_work && !may_have_work)) {
     return Reason::kRefusedMalformed;

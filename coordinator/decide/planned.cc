@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "coordinator/decide/decide_internal.h"
+#include "coordinator/state/evaluations.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -166,7 +167,7 @@ void plan_change(Turn& turn) {
   wire::Start& start = planned.start;
   place_members(turn, members, &start);
   *start.mutable_buckets() = state.start.buckets();
-  start.set_total_steps(turn.options.total_steps);
+  start.set_total_steps(last_step(state, turn.options));
   start.set_lineage_id(state.lineage_id);
   fill_skips(state, &start);
   for (MemberId id : members) {

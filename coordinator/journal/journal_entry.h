@@ -202,10 +202,12 @@ inline constexpr char kLeavingSetting[] = "leaving ";
 inline constexpr char kStopSetting[] = "stop";           // why the run is to stop
 inline constexpr char kCodeSetting[] = "script code";    // Register.code_hash of the run's workers
 inline constexpr char kStateSetting[] = "script state";  // Register.state_hash; a resume keeps it
+inline constexpr char kEndSetting[] = "script end";      // state/script_end.h; a resume keeps it
 
 // A value that outlives the coordinator until somebody resumes the run.
 struct SettingEntry {
   std::string key;    // "workers": the wanted number. "end": code and message of a run that ended.
+                      // kEndSetting: where its script has ended the run
                       // kNodeSetting and a node: its machine (state/node_names.h).
                       // kEmptiedSetting and a node: State.emptied
                       // kKeptSetting and a node: State.workers_of_node

@@ -153,6 +153,7 @@ Result<EndedRun> read_ended_run(const std::string& run_dir) {
     if (entry.state == CheckpointState::kComplete) state.checkpoints.push_back(entry);
   }
   state.skips = contents.skips;
+  state.script_end = script_end_in(contents.settings);
   LOCKSTEP_RETURN_IF_ERROR(fill_members(*journal, contents, &state));
   LOCKSTEP_RETURN_IF_ERROR(fill_phases(*journal, state, ends, &run.phases));
   fill_end(run_dir, contents, &run);

@@ -21,7 +21,9 @@ EvalTrack track_until(Step step, const EvalEntries& evals,
   return track;
 }
 
-Step end_step(const EvalEntries& evals, Step completed, Step from, const Options& options) {
+Step end_step(const EvalEntries& evals, Step completed, Step from, const Options& options,
+              const std::optional<ScriptEnd>& end) {
+  const Step last = last_step(end, options.total_steps);
   const uint32_t patience = options.job.train().patience();
   const BestBy by = best_by(options.job.checkpoint().best());
   EvalTrack track;
@@ -29,13 +31,14 @@ Step end_step(const EvalEntries& evals, Step completed, Step from, const Options
     if (applied > completed || (applied > from && track.is_over(patience))) break;
     track.add(mark_of(eval), by);
   }
-  if (!track.is_over(patience)) return options.total_steps;
-  return std::min(std::max(track.last.step, from), options.total_steps);
+  if (!track.is_over(patience)) return last;
+  return std::min(std::max(track.last.step, from), last);
 }
 
-Phase phase_after(Step step, const EvalEntries& evals, const Options& options) {
-  if (!evals.contains(step) && is_evaluated_after(step, options)) return Phase::kEval;
-  return step >= end_step(evals, step, step, options) ? Phase::kEnd : Phase::kTrain;
+Phase phase_after(Step step, const EvalEntries& evals, const Options& options,
+                  const std::optional<ScriptEnd>& end) {
+  if (!evals.contains(step) && is_evaluated_after(step, options, end)) return Phase::kEval;
+  return step >= end_step(evals, step, step, options, end) ? Phase::kEnd : Phase::kTrain;
 }
 
 const CheckpointEntry* best_checkpoint(const std::vector<CheckpointEntry>& checkpoints,

@@ -22,19 +22,25 @@ EvalTrack track_until(Step step, const EvalEntries& evals,
                       const std::vector<CheckpointEntry>& checkpoints, const Options& options);
 
 // The number of applied steps after which the run ends, as far as `completed` steps and their
-// evaluations tell: options.total_steps, or where patience is at its end. An evaluation counts once
-// every member has reported the steps before it, because then the evaluations before it are known,
-// too.
+// evaluations tell: by the plan, by its script, or where patience is at its end. An evaluation
+// counts once every member has reported the steps before it, because then the evaluations before it
+// are known, too.
 //
 // The generation began after `from` steps, and the run ends at no earlier step: a resume with less
 // patience than the run had finds past evaluations that would have ended it long ago.
-Step end_step(const EvalEntries& evals, Step completed, Step from, const Options& options);
+Step end_step(const EvalEntries& evals, Step completed, Step from, const Options& options,
+              const std::optional<ScriptEnd>& end = {});
 inline Step end_step(const State& state, const Options& options) {
-  return end_step(state.evals, state.completed, state.resume.step, options);
+  return end_step(state.evals, state.completed, state.resume.step, options, state.script_end);
+}
+// Where the run ends by its plan or its script.
+inline Step last_step(const State& state, const Options& options) {
+  return last_step(state.script_end, options.total_steps);
 }
 
 // The phase after `step` applied steps. Every evaluation before them is known.
-Phase phase_after(Step step, const EvalEntries& evals, const Options& options);
+Phase phase_after(Step step, const EvalEntries& evals, const Options& options,
+                  const std::optional<ScriptEnd>& end = {});
 
 // The complete checkpoint with the best evaluation among those until `step`; null if none has an
 // evaluation. `checkpoints`: ascending by step.

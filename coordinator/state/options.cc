@@ -53,14 +53,14 @@ Result<Options> resolve_options(wire::JobSpec job, wire::DataFacts facts,
   return options;
 }
 
-PossibleEnds possible_ends(const Options& options) {
-  return {evaluations_of(options.job, options.facts, options.shape), options.total_steps,
-          options.job.train().patience() > 0};
+PossibleEnds possible_ends(const Options& options, const std::optional<ScriptEnd>& end) {
+  return {evaluations_of(options.job, options.facts, options.shape),
+          last_step(end, options.total_steps), options.job.train().patience() > 0};
 }
 
-bool is_evaluated_after(Step step, const Options& options) {
+bool is_evaluated_after(Step step, const Options& options, const std::optional<ScriptEnd>& end) {
   return evaluation_due(evaluations_of(options.job, options.facts, options.shape), step,
-                        options.total_steps);
+                        last_step(end, options.total_steps));
 }
 
 }  // namespace lockstep::coordinator

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "comm/run/plan/step_plan.h"
 #include "comm/wire/control.pb.h"
 #include "coordinator/journal/journal_entry.h"
+#include "coordinator/state/script_end.h"
 
 namespace lockstep::coordinator {
 
@@ -58,10 +60,11 @@ Options make_options(const wire::JobSpec& job, const wire::DataFacts& facts, std
 Result<Options> resolve_options(wire::JobSpec job, wire::DataFacts facts,
                                 const std::vector<IdentityEntry>& stored, std::string run_dir);
 
-// Whether the run evaluates after `step` applied steps.
-bool is_evaluated_after(Step step, const Options& options);
+// Whether the run, which its script has ended at `end`, evaluates after `step` applied steps.
+bool is_evaluated_after(Step step, const Options& options,
+                        const std::optional<ScriptEnd>& end = {});
 
 // Where members compare their work because the run may end there.
-PossibleEnds possible_ends(const Options& options);
+PossibleEnds possible_ends(const Options& options, const std::optional<ScriptEnd>& end = {});
 
 }  // namespace lockstep::coordinator

@@ -74,6 +74,8 @@ const char* reason_name(Reason reason) {
       return "expelled";
     case Reason::kStopRequested:
       return "stop_requested";
+    case Reason::kScriptEnded:
+      return "script_ended";
     case Reason::kLeft:
       return "left";
     case Reason::kRefusedUnregistered:

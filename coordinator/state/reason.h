@@ -46,7 +46,8 @@ enum class Reason : uint8_t {
   kChecked,           // all members agree
   kExpelled,          // a place computed wrong, and its workers are gone
   kStopRequested,
-  kLeft,  // waits for the others
+  kScriptEnded,  // the run is complete after this step
+  kLeft,         // waits for the others
 
   // Refusals
   kRefusedUnregistered,  // the connection belongs to no member

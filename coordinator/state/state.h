@@ -29,6 +29,7 @@
 //   StepRecords         of any generation of the lineage, if its row covers the step; records that
 //                       no row covers are acknowledged and not kept
 //   Eval, Checkpoint    the same; only the present writer hears what to delete
+//   EndReport           of the started generation; also while the next one is prepared
 //   CheckReport         of the started generation, or of an older one while its check is pending
 //   Leave, PeerSuspect  kStarted, of exactly the started generation. A member that has not crossed
 //                       the boundary of a switch yet may send them of the one before. FAILED any
@@ -75,6 +76,7 @@
 #include "coordinator/state/event.h"
 #include "coordinator/state/loss_watch.h"
 #include "coordinator/state/node_names.h"
+#include "coordinator/state/script_end.h"
 #include "coordinator/state/speed_watch.h"
 #include "coordinator/state/worked_steps.h"
 
@@ -91,6 +93,7 @@ struct Answer {
   Generation lived = 0;                // newest generation in which it could apply; 0: none
   ResumePoint since;                   // where that generation began for it; valid if lived > 0
   std::optional<ResumePoint> applied;  // none: it holds no state
+  bool is_end = false;                 // the script ended the run where it stands
 };
 
 // How far a worker is, from its heartbeats. Totally ordered.
@@ -303,6 +306,7 @@ struct State {
   bool is_identity_stored = false;
   MemberId writer = 0;
 
+  std::optional<ScriptEnd> script_end;       // none: the script has not ended the run
   Step completed = 0;                        // steps that are in the journal for good
   Step in_history = 0;                       // steps in the history
   std::map<Step, PendingStep> pending;       // from `completed` on

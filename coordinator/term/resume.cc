@@ -88,6 +88,8 @@ struct Chosen {
   std::string spoilt;  // by what: its state is none to go on from
   std::vector<std::string> fingerprint;
   std::vector<LostCheckpoint> lost = {};  // newer ones that the journal has
+  Step ends_at = 0;                       // as in its manifest
+  bool is_before_spoilt = false;          // a newer one was passed over because of a loss
 };
 
 // Nobody has judged the losses of steps that were never complete. The first bad one; empty: none
@@ -124,6 +126,7 @@ Result<Chosen> check(const ListedCheckpoint& listed, CheckpointShelf& shelf, Jou
   }
   LOCKSTEP_ASSIGN_OR_RETURN(chosen.recovered,
                             recover_steps(journal, listed.info.manifest, contents));
+  chosen.ends_at = listed.info.manifest.ends_at;
   LOCKSTEP_ASSIGN_OR_RETURN(chosen.spoilt, find_bad_loss(journal, chosen.recovered.steps, options));
   return chosen;
 }
@@ -185,6 +188,7 @@ Result<Chosen> choose(const std::vector<ListedCheckpoint>& found, CheckpointShel
     auto chosen = check(listed, shelf, journal, contents, options);
     if (chosen.is_ok() && chosen->spoilt.empty()) {
       chosen->lost = lost_after(chosen->step, passed, contents);
+      chosen->is_before_spoilt = !passed.spoilt.empty();
       return chosen;
     }
     if (chosen.is_ok()) {
@@ -231,6 +235,40 @@ bool is_cut_at(const JournalContents& contents, const ResumePoint& to) {
   return !has_later && !newest_sound(contents) && cut_ledger(contents.ledger, to).empty();
 }
 
+// Why an end by the script counts no more (script_end.h, E3); empty: it does.
+std::string why_no_end(const ScriptEnd& end, const Chosen& from, const JournalContents& contents,
+                       const Options& options) {
+  if (!holds_in(end, options.total_steps))
+    return "the run is to have " + counted(options.total_steps, "step") + " now, and was to have " +
+           std::to_string(end.planned);
+  const auto limit = newest_sound(contents);
+  const bool is_undone =
+      from.step < end.step && (from.is_before_spoilt || (limit && *limit < end.step));
+  return is_undone ? "steps that led to it are undone" : "";
+}
+
+// The script ended the run there, as the journal says or, where its report was lost with all
+// processes, the manifest. Adds what is news to `entries`.
+std::optional<ScriptEnd> script_end_of(const Chosen& from, const JournalContents& contents,
+                                       const Options& options, Logger& logger,
+                                       std::vector<JournalEntry>* entries) {
+  const auto known = script_end_in(contents.settings);
+  if (!known && from.ends_at != 0 && from.ends_at < options.total_steps) {
+    const ScriptEnd found{from.ends_at, options.total_steps};
+    entries->push_back(SettingEntry{kEndSetting, text_of(found)});
+    return found;
+  }
+  if (!known) return std::nullopt;
+  const std::string why = why_no_end(*known, from, contents, options);
+  if (why.empty()) return known;
+  const std::string text = "that the script ended the run after step " +
+                           std::to_string(known->step) + " counts no more: " + why;
+  logger.info("script_end", text);
+  entries->push_back(EventEntry{contents.last_generation, "script_end", text});
+  entries->push_back(SettingEntry{kEndSetting, ""});
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::vector<ListedCheckpoint> candidates(const std::vector<ListedCheckpoint>& on_disk,
@@ -270,7 +308,8 @@ Result<ResumePlan> plan_resume(CheckpointShelf& shelf, Journal& journal,
   EvalEntries evals;
   for (const EvalEntry& eval : contents.evals) evals[eval.step] = eval;
   for (const EvalEntry& eval : from.recovered.evals) evals[eval.step] = eval;
-  plan.point.phase = phase_after(plan.point.step, evals, options);
+  const auto end = script_end_of(from, contents, options, logger, &plan.entries);
+  plan.point.phase = phase_after(plan.point.step, evals, options, end);
   if (!is_cut_at(contents, plan.point)) {
     const std::string name = plan.path.substr(plan.path.find_last_of('/') + 1);
     plan.entries.push_back(RollbackEntry{plan.point, name, "resume"});

@@ -6,6 +6,9 @@
 //   - or it is only on disk, and a row that was not rolled back covers its step
 //   - if the members disagreed (corruption.h): it is not newer than the last agreement
 //   - it has not seen a step that is left out now (skips.h), or one with a bad loss
+// An end by the script stays, unless its steps are undone or the run is to be longer
+// (script_end.h).
+//
 // Everything after the chosen checkpoint leaves the lineage, in one journal entry.
 //
 // Thread-safety: free functions.

@@ -231,7 +231,7 @@ Result<BegunTerm> from_checkpoint(Journal& journal, const JournalContents& conte
     end_generations(contents, term, false, &entries);
     if (request.mode == BeginMode::kResume) {  // the job says what is wanted now
       for (const auto& [key, value] : contents.settings)
-        if (key != kStateSetting) entries.push_back(SettingEntry{key, ""});
+        if (key != kStateSetting && key != kEndSetting) entries.push_back(SettingEntry{key, ""});
     }
     entries.push_back(TermEntry{term, request.pid, request.job_json});
     LOCKSTEP_RETURN_IF_ERROR(journal.commit(entries, request.now));

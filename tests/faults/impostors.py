@@ -42,7 +42,7 @@ def closes(line):
 
 def closes_after(count):
     def act(line):
-        line.sendall(b"LOCKSTP\x04\x0e\x00\x00\x00\x01"[:count])
+        line.sendall(b"LOCKSTP\x05\x0e\x00\x00\x00\x01"[:count])
         line.recv(1 << 16)
     return act
 
@@ -51,11 +51,11 @@ def endless(line):
     line.settimeout(3)
     with contextlib.suppress(OSError):
         for _ in range(2000):
-            line.sendall(b"LOCKSTP\x04" + bytes(65_536))
+            line.sendall(b"LOCKSTP\x05" + bytes(65_536))
 
 
 def huge_frame(line):
-    line.sendall(b"LOCKSTP\x04\xff\xff\xff\x7f\x01" + bytes(65_536))
+    line.sendall(b"LOCKSTP\x05\xff\xff\xff\x7f\x01" + bytes(65_536))
     line.recv(1 << 16)
 
 
@@ -117,7 +117,7 @@ def replayed(stage):
     line = socket.create_connection(relayed.listener.getsockname(), timeout=5)
     line.settimeout(2)
     with line, contextlib.suppress(OSError):
-        line.sendall(b"LOCKSTP\x04")
+        line.sendall(b"LOCKSTP\x05")
         while line.recv(1 << 16):
             pass
     words = b"".join(said)

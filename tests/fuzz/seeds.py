@@ -92,8 +92,8 @@ put("token_range", {
     "llmc_version": llmc(20240520, 2, 6, tokens), "npy": npy("<u2", "6,", tokens),
     "npy_signed": npy("<i4", "3,", tokens), "text": "to be or not to be"})
 
-hello = b"\x08\x04\x12\x20" + bytes(range(32))  # fields 1 and 2
-greeting = b"LOCKSTP\x04" + frame(1, hello) + frame(16, b"\x08\x02")
+hello = b"\x08\x05\x12\x20" + bytes(range(32))  # fields 1 and 2
+greeting = b"LOCKSTP\x05" + frame(1, hello) + frame(16, b"\x08\x02")
 put("frames", {
     "greeting": b"\1\3" + greeting, "no_preamble": b"\0\xff" + frame(16, b"\x08\x02") * 3,
     "another_version": b"\1\7LOCKSTP\x07", "unknown_kind": b"\0\1" + frame(9, b"x"),

@@ -6,7 +6,7 @@ import struct
 import threading
 import time
 
-PREAMBLE = b"LOCKSTP\x04"
+PREAMBLE = b"LOCKSTP\x05"
 CHALLENGE, REFUSE = 1, 4
 
 

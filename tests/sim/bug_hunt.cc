@@ -94,6 +94,10 @@ const Scenario* scene(Bug bug) {
     case Bug::kSkipOfOneTurn:
     case Bug::kEvaluatedWithinBatch:
       return scenario_named("deadly-sample-of-a-batch-in-turns");
+    case Bug::kScriptEndNotKept:
+      return scenario_named("all-die-after-the-script-ends");
+    case Bug::kScriptEndNotRepeated:
+      return scenario_named("coordinator-dies-as-the-script-ends");
     case Bug::kSkipNotTold:
     case Bug::kSkippedCountExpected:
     case Bug::kSkippedSlotCounted:

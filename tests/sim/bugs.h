@@ -45,11 +45,13 @@ enum class Bug : uint8_t {
   kOpenAfterTheCommit,        // a term does not look whether the journal has the facts already
   kUndoIgnored,               // a GPU that its agent found fit again stays unfit
   kNoticeNotRepeated,         // an agent tells a coordinator that comes back of no unfit GPU
+  kScriptEndNotKept,          // an end by the script is not journalled
   // worker/session/
   kBatchLostOnReconnect,  // a sent but unacknowledged batch is not sent again
   kClosedGateLetsIn,      // an apply begins in a closed generation
   kNumbersOfOldIdentity,  // a new identity continues the old numbers of batches
   kPromiseBeforeClosed,   // the promise is sent before the host has closed
+  kScriptEndNotRepeated,  // a worker that registers does not say that the script ended the run
   // The model of the training, by the rules of worker/
   kAnswerOutsideGate,         // the answer to prepare does not wait for an apply
   kNewIdentityKeepsState,     // a new identity still claims the old state for the lineage

@@ -240,8 +240,8 @@ int main(int argc, char** argv) {
       ->excludes(range)
       ->excludes(one);
   app.add_option("--drawing", arguments.drawing,
-                 "What is drawn: 3, all there is; 2, worlds as before loops had several steps on a "
-                 "batch; 1, likewise, and faults of all kinds from one stream")
+                 "What is drawn: 3, all there is; 2, worlds without what loops came to have "
+                 "later; 1, likewise, and faults of all kinds from one stream")
       ->check(CLI::Range(1, 3));
   app.add_flag("--trace", arguments.traces, "Print every event");
   app.add_flag("--keep-going", arguments.keeps_going, "Do not stop at the first failure");

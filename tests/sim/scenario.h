@@ -72,5 +72,6 @@ std::vector<Scenario> scenarios_of_samples();
 std::vector<Scenario> scenarios_of_machines();
 std::vector<Scenario> scenarios_of_scripts();
 std::vector<Scenario> scenarios_of_ends();
+std::vector<Scenario> scenarios_of_script_ends();
 
 }  // namespace lockstep::sim

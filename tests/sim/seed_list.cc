@@ -20,7 +20,7 @@ Result<std::vector<ListedSeed>> read_seed_list(const std::string& path) {
       if (!(words >> rest)) continue;  // empty, or a comment
     }
     const bool is_known = drawing >= static_cast<unsigned>(Drawing::kOneStream) &&
-                          drawing <= static_cast<unsigned>(Drawing::kShapes);
+                          drawing <= static_cast<unsigned>(kUsualDrawing);
     if (!is_known || !(words >> listed.seed) || words >> rest)
       return Status(Code::kUsage, path + ":" + std::to_string(number) +
                                       ": a line is a drawing (1 to 3) and a seed, not '" + line +

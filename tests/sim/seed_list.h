@@ -2,6 +2,7 @@
 //
 //   1 8408   # what was wrong
 //   2 1234567
+//   3 1234568
 //
 // Thread-safety: pure functions.
 #pragma once

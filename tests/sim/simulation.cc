@@ -49,9 +49,10 @@ WorldOptions options_of(uint64_t seed) {
 // Each from a stream of its own, after all other options.
 void draw_shapes(uint64_t seed, WorldOptions& options) {
   Prng turns(stream_key({seed, 41}));
-  if (turns.below(4) != 0) return;
-  options.turns = static_cast<uint32_t>(2 + turns.below(2));
-  options.is_script = true;
+  if (turns.below(4) == 0) {
+    options.turns = static_cast<uint32_t>(2 + turns.below(2));
+    options.is_script = true;
+  }
 }
 
 bool has(const std::vector<FaultSpec>& faults, FaultKind kind) {
@@ -119,6 +120,18 @@ void run(World& world, Cluster& cluster, std::vector<std::unique_ptr<Fault>>& fa
   world.fail("liveness", "the training does not finish after the faults are over");
 }
 
+// By the steps that the options are left with. What a script computed wrong until an end that nobody
+// has planned is not compared (coordinator/adr/0018): corrupt strikes in other seeds.
+void draw_script_end(uint64_t seed, Plan& plan) {
+  Prng prng(stream_key({seed, 43}));
+  if (prng.below(4) != 0 || has(plan.faults, FaultKind::kCorrupt)) return;
+  constexpr auto kWays = static_cast<uint64_t>(ScriptEnds::kByClock);
+  WorldOptions& options = plan.options;
+  options.script_ends = static_cast<ScriptEnds>(1 + prng.below(kWays));
+  options.script_steps = 1 + prng.below(options.steps);
+  options.script_ends_ms = static_cast<int64_t>(prng.below(kFaultsLastMs));
+}
+
 }  // namespace
 
 std::vector<FaultSpec> draw_faults(uint64_t seed, uint64_t kinds) {
@@ -141,6 +154,7 @@ Plan plan_of(uint64_t seed, Drawing drawing) {
                     : draw_faults(seed, static_cast<uint64_t>(FaultKind::kCount));
   leave_witnesses(plan.faults);
   fit(plan.options, plan.faults);
+  if (drawing == Drawing::kShapes) draw_script_end(seed, plan);
   return plan;
 }
 
@@ -148,8 +162,22 @@ Plan plan_with(uint64_t seed, const std::vector<FaultSpec>& faults, Drawing draw
   Plan plan{seed, options_of(seed), faults};
   if (drawing == Drawing::kShapes) draw_shapes(seed, plan.options);
   fit(plan.options, plan.faults);
+  if (drawing == Drawing::kShapes) draw_script_end(seed, plan);
   return plan;
 }
+
+namespace {
+
+// ", ended by the script after 7"; empty: it does not end the run.
+std::string end_of(const WorldOptions& options) {
+  if (options.script_ends == ScriptEnds::kNever) return "";
+  const bool is_by_clock = options.script_ends == ScriptEnds::kByClock;
+  return std::string(", ended by the script after ") +
+         (is_by_clock ? std::to_string(options.script_ends_ms) + " ms"
+                      : std::to_string(options.script_steps));
+}
+
+}  // namespace
 
 std::string describe(const Plan& plan) {
   std::string text =
@@ -158,6 +186,7 @@ std::string describe(const Plan& plan) {
       std::to_string(plan.options.slots) + " slots, " + std::to_string(plan.options.steps) +
       " steps" +
       (plan.options.turns == 1 ? "" : ", " + std::to_string(plan.options.turns) + " a batch") +
+      end_of(plan.options) +
       "; faults:";
   for (const FaultSpec& spec : plan.faults) text += " " + fault_name(spec);
   return text + (plan.faults.empty() ? " none" : "");

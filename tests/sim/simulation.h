@@ -22,8 +22,7 @@ enum class Drawing : uint8_t {
   // Every kind from a stream of its own: one more kind changes only the seeds in which it strikes.
   kOwnStreams = 2,
   // Likewise, and worlds have what loops of scripts came to have later, each from a stream of its
-  // own:
-  // several steps on a batch.
+  // own: several steps on a batch, a script that ends the run.
   kShapes = 3,
 };
 inline constexpr Drawing kUsualDrawing = Drawing::kShapes;

@@ -60,8 +60,10 @@ struct GenerationView {
 
 // The gate around apply (worker/session/apply_gate.h). A step calls try_enter() before apply and
 // leave() after it. If try_enter() says no, the step ends with kAborted and nothing has changed.
+// end_here() comes between the two, in the step with which a script ends the run.
 struct StepGate {
   std::function<bool()> try_enter = [] { return true; };
+  std::function<void()> end_here = [] {};
   std::function<void()> leave = [] {};
 };
 
@@ -69,6 +71,7 @@ struct StepOutcome {
   wire::StepRecord record;
   bool epoch_ended = false;
   bool all_want_stop = false;    // every member asked for a stop in this step's last bucket
+  bool ends_here = false;        // the script ends the run with this step, on every member
   bool all_want_switch = false;  // every member knew of the planned change, in the same bucket
   std::optional<wire::CheckReport> check;  // after a step in which members check each other
 };

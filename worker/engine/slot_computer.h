@@ -87,6 +87,10 @@ class SlotComputer {
   // The step has no sums, since all its slots are left out: applied_steps() grows by one.
   virtual Status pass_over() = 0;
 
+  // Whether the step that apply() has just made is the last of the run, since the script says so:
+  // the same on every rank.
+  virtual bool ends_here() const { return false; }
+
   // Whether compute() has computed a slot whose hash is wanted twice, and failed if it differed.
   virtual bool computes_twice() const { return false; }
 

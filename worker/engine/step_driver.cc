@@ -195,6 +195,7 @@ Status StepDriver::apply(StepWork& work) {
   LOCKSTEP_ASSIGN_OR_RETURN(const bool applied, computer_.apply(sums, slots, work.record.lr()));
   clear_in_hand();
   work.record.set_skipped(!applied);
+  if (computer_.ends_here()) gate_.end_here();
   at_step_.store(computer_.applied_steps(), std::memory_order_relaxed);
   gate_.leave();
   return Status::ok();
@@ -280,6 +281,7 @@ Result<StepOutcome> StepDriver::report(StepWork& work) {
   outcome.epoch_ended = work.plan.last_of_epoch;
   outcome.all_want_stop = control[kControlStopVotes] == static_cast<float>(voters_);
   outcome.all_want_switch = control[kControlSwitchVotes] == static_cast<float>(voters_);
+  outcome.ends_here = computer_.ends_here();
   *record.mutable_times() = phase_times(phases().snapshot().since(work.before));
   outcome.record = std::move(record);
   if (work.check) {

@@ -8,7 +8,8 @@
 //
 // INVARIANTS
 //  S1 apply() and pass_over() are called between try_enter() and leave() of the gate, and nothing
-//     else of a SlotComputer changes its state.
+//     else of a SlotComputer changes its state. If apply() ends the run, the gate hears of it
+//     before leave().
 //  S2 A step that ends with an error before the gate has changed nothing. An error of apply() or
 //     pass_over() leaves the gate taken: nothing true can be said of the step, and the process
 //     ends.

@@ -242,6 +242,7 @@ Status Runner::begin_engine(Life& life) {
   view.wants_switch = [this, generation] { return parts_.mailbox.wants_switch(generation); };
   StepGate gate;
   gate.try_enter = [this] { return parts_.gate.try_enter(); };
+  gate.end_here = [this] { parts_.gate.end_here(); };
   gate.leave = [this] { parts_.gate.leave(); };
   return parts_.engine.begin_generation(view, std::move(gate));
 }

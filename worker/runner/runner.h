@@ -27,6 +27,9 @@
 //  (comm/run/evaluation/check_after.h), every
 //     member reports a hash of its state after the step. The copy that is written has that hash,
 //     so what changed in between, during an evaluation, does not become a checkpoint.
+//  U10 Where the script ends the run, no member goes on to what follows before all members of the
+//     generation stand at that step, and each has reported the end first. A planned change does not
+//     take effect there.
 //
 // Thread-safety: run() is the training thread; drop_checkpoints() from any thread.
 #pragma once
@@ -143,6 +146,7 @@ class Runner {
   // runner_plan.cc: the phases.
   Result<Next> follow_plan(Life& life);
   Result<Agreed> train_step(Life& life, ResumePoint& at);
+  Status end_here(Life& life, const ResumePoint& at);
   Status compare_weights(const Life& life, Step applied);
   Status evaluate(Life& life, ResumePoint& at);
   Status keep_if_best(Life& life, const ResumePoint& at);

@@ -9,6 +9,8 @@ namespace {
 
 // In the tag of the barrier before a planned change; no bucket has this number.
 constexpr uint32_t kSwitchBucket = ~uint32_t{0};
+// The same at an end by the script.
+constexpr uint32_t kEndBucket = kSwitchBucket - 1;
 
 Status closed_meanwhile() {
   return Status(Code::kAborted, "the generation was closed while it was not training");
@@ -56,12 +58,15 @@ Result<Runner::Agreed> Runner::train_step(Life& life, ResumePoint& at) {
   parts_.probe.doing(RunnerProbe::Activity::kStep);
   LOCKSTEP_ASSIGN_OR_RETURN(StepOutcome outcome, parts_.engine.step());
   LOCKSTEP_CHECK(outcome.record.step() == at.step, "the engine applies the step that is next");
+  const bool ends_here = outcome.ends_here && at.step + 1 < life.plan.total_steps;
+  if (ends_here) life.plan.end_at(at.step + 1);
   at = {at.step + 1, life.plan.after_step(at.step + 1)};
   trace_.step_applied(at.step, life.rank);
   proof_.add(outcome.record, options_.job.train().slots());
   parts_.probe.step_applied(outcome.record, life.bucket_bounds);
   LOCKSTEP_RETURN_IF_ERROR(
       parts_.port.add_record(life.order.generation, std::move(outcome.record)));
+  if (ends_here) LOCKSTEP_RETURN_IF_ERROR(end_here(life, at));
   // At the last step the run ends by itself, and better than by a stop: with an evaluation.
   const bool stop = outcome.all_want_stop && at.step < life.plan.total_steps;
   if (outcome.check) {
@@ -79,7 +84,20 @@ Result<Runner::Agreed> Runner::train_step(Life& life, ResumePoint& at) {
   if (life.is_writer && life.plan.is_checkpoint_due(at.step) && !is_last)
     LOCKSTEP_RETURN_IF_ERROR(submit_checkpoint(life, at, /*final=*/false));
   if (stop) return Agreed::kStop;
-  return outcome.all_want_switch ? Agreed::kSwitch : Agreed::kNothing;
+  return outcome.all_want_switch && !ends_here ? Agreed::kSwitch : Agreed::kNothing;
+}
+
+// U10. In a body the slots of all ranks vote, so the others come, too. In what a script does while
+// a step is applied every worker does the same, or the members are at odds: one that ends there
+// stays where it is, and the next start, which knows of the end, takes the others there.
+Status Runner::end_here(Life& life, const ResumePoint& at) {
+  const Generation generation = life.order.generation;
+  parts_.port.report_end(generation, at.step);
+  const Status met = life.collective->barrier({generation, at.step, Phase::kEnd, kEndBucket, 0});
+  if (met.is_ok() || met.code() == Code::kAborted) return met;
+  return Status(Code::kAborted, "the script ends the run after step " + std::to_string(at.step) +
+                                    " here, and not in all workers: " + met.message() +
+                                    "; call run.finish() by what all workers know");
 }
 
 // U9
@@ -189,6 +207,7 @@ Manifest Runner::make_manifest(const Life& life, const ResumePoint& at) const {
   const auto& skipped = life.order.start.skipped();
   manifest.skipped.assign(skipped.begin(), skipped.end());
   manifest.proof = proof_;
+  manifest.ends_at = life.plan.ended_at.value_or(0);
   manifest.legend = options_.facts.legend();
   return manifest;
 }

@@ -15,6 +15,7 @@ bool ApplyGate::open(Generation generation, ResumePoint at, const PhasePlan& pla
   since_ = at;
   plan_ = plan;
   applied_ = at;
+  if (at.step != ends_at_) ends_at_ = 0;  // the steps that said so are gone
   return true;
 }
 
@@ -32,6 +33,16 @@ bool ApplyGate::try_enter() {
   return true;
 }
 
+void ApplyGate::end_here() {
+  std::lock_guard lock(mutex_);
+  LOCKSTEP_CHECK(applying_, "end_here() follows try_enter()");
+  if (!applied_) return;  // all was forgotten during the apply
+  const Step step = applied_->step + 1;
+  if (step >= plan_.total_steps) return;  // it ends there anyway
+  plan_.end_at(step);
+  ends_at_ = step;
+}
+
 void ApplyGate::leave() {
   std::vector<Answer> answers;
   Standing standing;
@@ -41,7 +52,7 @@ void ApplyGate::leave() {
     applying_ = false;
     if (applied_)  // else all was forgotten during the apply
       applied_ = {applied_->step + 1, plan_.after_step(applied_->step + 1)};
-    standing = {open_, since_, applied_};
+    standing = standing_locked();
     answers.swap(waiting_);
   }
   for (const Answer& answer : answers) answer(standing);
@@ -63,7 +74,7 @@ void ApplyGate::close(Generation through, Answer answer) {
       waiting_.push_back(std::move(answer));
       return;
     }
-    standing = {open_, since_, applied_};
+    standing = standing_locked();
   }
   answer(standing);
 }
@@ -74,11 +85,19 @@ void ApplyGate::forget() {
   open_ = 0;
   since_ = {};
   applied_.reset();
+  ends_at_ = 0;
+}
+
+// A later generation may have begun before the end.
+Standing ApplyGate::standing_locked() const {
+  const bool stands_there = applied_ && ends_at_ > 0 && applied_->step == ends_at_ &&
+                            !LOCKSTEP_BUG(kScriptEndNotRepeated);
+  return {open_, since_, applied_, stands_there ? ends_at_ : 0};
 }
 
 Standing ApplyGate::standing() const {
   std::lock_guard lock(mutex_);
-  return {open_, since_, applied_};
+  return standing_locked();
 }
 
 bool ApplyGate::is_closed(Generation generation) const {

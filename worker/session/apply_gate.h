@@ -16,12 +16,13 @@
 //  G2 The answer is the state's resume point. It does not change until open() of a later
 //     generation.
 //  G3 Every close() answers exactly once: at once, or from the leave() that it waits for.
-//  G4 After forget() the answers are as for a worker that never was in a generation, even if an
+//  G4 An end by the script becomes part of the answer together with the step that it ends.
+//  G5 After forget() the answers are as for a worker that never was in a generation, even if an
 //     apply was in progress.
 //
-// Thread-safety: open(), try_enter(), leave(), reached() and lost_state() from the training thread;
-// close(), forget(), standing(), is_closed() and is_applying() from any thread. The answer runs on
-// the thread that called close() or leave(), without the gate's lock.
+// Thread-safety: open(), try_enter(), end_here(), leave(), reached() and lost_state() from the
+// training thread; close(), forget(), standing(), is_closed() and is_applying() from any thread.
+// The answer runs on the thread that called close() or leave(), without the gate's lock.
 #pragma once
 
 #include <functional>
@@ -39,6 +40,7 @@ struct Standing {
   Generation lived = 0;                // the newest generation that was opened; 0: none
   ResumePoint since;                   // where `lived` began; valid if lived > 0
   std::optional<ResumePoint> applied;  // none: the worker has no state
+  Step ends_at = 0;  // = applied->step: the script has ended the run there; 0: it has not
   bool operator==(const Standing&) const = default;
 };
 
@@ -55,6 +57,9 @@ class ApplyGate {
   void lost_state();
 
   bool try_enter();
+  // The script ends the run with the step whose apply is in progress. REQUIRES: try_enter() said
+  // yes.
+  void end_here();
   // The apply is over: one more step is applied. REQUIRES: try_enter() said yes.
   void leave();
 
@@ -74,6 +79,8 @@ class ApplyGate {
   bool is_applying() const;
 
  private:
+  Standing standing_locked() const;
+
   mutable std::mutex mutex_;
   Generation open_ = 0;  // 0: none was opened
   ResumePoint since_;
@@ -81,6 +88,7 @@ class ApplyGate {
   bool applying_ = false;
   PhasePlan plan_;
   std::optional<ResumePoint> applied_;
+  Step ends_at_ = 0;             // where the script ended the run in this process; 0: nowhere
   std::vector<Answer> waiting_;  // answered when the apply in progress leaves
 };
 

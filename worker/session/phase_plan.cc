@@ -14,6 +14,8 @@ PhasePlan make_phase_plan(const wire::JobSpec& job, const wire::DataFacts& facts
   PhasePlan plan{evaluations_of(job, facts, shape),   total_steps,
                  best_by(job.checkpoint().best()),    job.train().patience(),
                  keeps_best(job.checkpoint().best()), job.checkpoint().every_steps()};
+  const Step planned = lockstep::total_steps(shape, job.train().epochs(), job.train().max_steps());
+  if (total_steps < planned) plan.ended_at = total_steps;
   if (LOCKSTEP_BUG(kEvaluatedWithinBatch)) plan.evals.turns = 1;
   return plan;
 }

@@ -6,6 +6,9 @@
 //   after an evaluation: checkpoint if the run ended, else train
 //   after checkpoint:    end
 //
+// The run ends after the planned number of steps, or earlier: where train.patience says so, or
+// where its script does (coordinator/PROTOCOL.md, "An end by the script").
+//
 // Thread-safety: values and pure functions.
 #pragma once
 
@@ -25,14 +28,23 @@ namespace lockstep {
 
 struct PhasePlan {
   Evaluations evals;
-  Step total_steps = 0;  // or where train.patience has ended the run
+  Step total_steps = 0;  // or where train.patience or the script has ended the run
   BestBy by = BestBy::kLoss;
   uint32_t patience = 0;
-  bool keeps_best = false;        // checkpoint.best
-  uint64_t checkpoint_every = 0;  // steps; 0: only at the end
+  bool keeps_best = false;            // checkpoint.best
+  uint64_t checkpoint_every = 0;      // steps; 0: only at the end
+  std::optional<Step> ended_at = {};  // by the script, before the planned end
+
+  // The script has ended the run after `step` steps. The planned end is none before that.
+  void end_at(Step step) {
+    if (step >= total_steps) return;
+    ended_at = step;
+    total_steps = step;
+  }
 
   // The evaluations that the state has seen may end a run of `steps` steps earlier.
   void end_with(const EvalTrack& track, Step steps) {
+    steps = std::min(steps, ended_at.value_or(steps));
     total_steps = track.is_over(patience) ? std::min(steps, track.last.step) : steps;
   }
 
@@ -63,7 +75,8 @@ struct PhasePlan {
   }
 };
 
-// The order of phases for this job on these data.
+// The order of phases for this job on these data. With fewer `total_steps` than the job says, its
+// script has ended the run there.
 PhasePlan make_phase_plan(const wire::JobSpec& job, const wire::DataFacts& facts,
                           uint64_t total_steps);
 

@@ -23,6 +23,9 @@ class RunnerPort {
   virtual void report_check(Generation generation, wire::CheckReport report) = 0;
   // `member` 0: a member, but it is not known which.
   virtual void suspect(Generation generation, MemberId member, std::string what) = 0;
+  // The script has ended the run after `step` steps, which this worker has applied. Call it before
+  // reporting any evaluation or checkpoint of that step.
+  virtual void report_end(Generation generation, Step step) = 0;
   // A planned change took effect. From here on this worker lives in `generation`, which began at
   // `since`. Call it before reporting anything of `generation`.
   virtual void switched(Generation generation, ResumePoint since) = 0;

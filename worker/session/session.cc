@@ -114,6 +114,13 @@ void Session::suspect(Generation generation, MemberId member, std::string what) 
   on_loop(impl_, [message](Impl& impl) { impl.suspect(message); });
 }
 
+void Session::report_end(Generation generation, Step step) {
+  ReliableMessage message;
+  message.envelope.set_generation(generation);
+  message.envelope.mutable_end()->set_step(step);
+  on_loop(impl_, [message](Impl& impl) { impl.report_end(message); });
+}
+
 void Session::switched(Generation generation, ResumePoint since) {
   on_loop(impl_, [generation, since](Impl& impl) { impl.switched(generation, since); });
 }

@@ -19,6 +19,7 @@
 //   Register                  connected and hello() is known               always, first
 //   Promise(g)                the host has closed everything older than g  when Prepare(g) is
 //   SwitchReport(g)           switched(), after the records before it      no: Register says it
+//   EndReport(g)              report_end(), before reports of that step    no: Register says it
 //   DrainRequest              drain()                                      until the end
 //   PeerSuspect(g)            suspect()                                    while g is the newest
 //   StepRecords               a batch is full, or kRecordBatchMs old, or   until RecordsAck
@@ -29,7 +30,7 @@
 //                             (a failure does not wait for that)
 //   Heartbeat                 every heartbeat_ms while connected
 //   Register and Promise carry the host's standing: the generation it lived in last, where this
-//   generation began, and what the host has applied.
+//   generation began, what the host has applied, and whether the script has ended the run there.
 //
 // INVARIANTS
 //  N1 Obeys no message of a lower term than the highest term it has seen.
@@ -146,6 +147,7 @@ class Session final : public RunnerPort {
   void report_checkpoint(Generation generation, wire::CheckpointReport report) override;
   void report_check(Generation generation, wire::CheckReport report) override;
   void suspect(Generation generation, MemberId member, std::string what) override;
+  void report_end(Generation generation, Step step) override;
   void switched(Generation generation, ResumePoint since) override;
   void leave(Generation generation, wire::Leave::Reason reason, Status status,
              std::optional<ResumePoint> applied) override;

@@ -49,6 +49,7 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   std::optional<ReliableMessage> leave;
   std::optional<ReliableMessage> drain;
   std::optional<ReliableMessage> switch_report;  // until a Register says the same
+  std::optional<ReliableMessage> end_report;     // the same
   std::optional<ReliableMessage> suspicion;      // until its generation is over
   rpc::TimerId heartbeat_timer = 0;
   rpc::TimerId flush_timer = 0;
@@ -67,6 +68,7 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   void set_drain(std::string reason);
   void suspect(ReliableMessage message);
   void send_once(ReliableMessage& message);
+  void report_end(ReliableMessage message);
   void switched(Generation generation, const ResumePoint& since);
   void schedule_heartbeat();
   void schedule_flush();

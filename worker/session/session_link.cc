@@ -62,8 +62,10 @@ void Session::Impl::send_register() {
   if (standing.applied) {
     message.set_has_state(true);
     *message.mutable_applied() = to_wire(*standing.applied);
+    message.set_ends_at(standing.ends_at);
   }
   switch_report.reset();  // it is said now
+  end_report.reset();
   wire::Envelope envelope;
   *envelope.mutable_register_() = std::move(message);
   send(std::move(envelope), standing.lived);
@@ -89,6 +91,7 @@ void Session::Impl::pump() {
     send(std::move(envelope), (*batch)->generation);
   }
   if (switch_report) send_once(*switch_report);
+  if (end_report) send_once(*end_report);
   for (ReliableMessage& message : outbox) send_once(message);
   if (!leave) return;
   const bool failed = leave->envelope.leave().reason() == wire::Leave::FAILED;
@@ -133,6 +136,15 @@ void Session::Impl::suspect(ReliableMessage message) {
   const Generation generation = message.envelope.generation();
   if (state == State::kEnded || generation < promised || generation <= forgotten) return;
   suspicion = std::move(message);
+  pump();
+}
+
+void Session::Impl::report_end(ReliableMessage message) {
+  if (state == State::kEnded || message.envelope.generation() <= forgotten) return;  // N6
+  logger.info(
+      "run_ended_by_script", "the script ended the run",
+      {{"generation", message.envelope.generation()}, {"step", message.envelope.end().step()}});
+  end_report = std::move(message);
   pump();
 }
 

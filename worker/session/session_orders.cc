@@ -91,6 +91,7 @@ void Session::Impl::become_new() {
   outbox.clear();
   leave.reset();
   switch_report.reset();
+  end_report.reset();
   suspicion.reset();
   const Status cleared = records.clear(forgotten);
   if (!cleared.is_ok()) return fail_if_error(cleared);
@@ -130,7 +131,10 @@ void Session::Impl::on_closed(Generation generation, const Standing& standing) {
   wire::Promise& promise = *envelope.mutable_promise();
   promise.set_generation(generation);
   promise.set_has_state(standing.applied.has_value());
-  if (standing.applied) *promise.mutable_applied() = to_wire(*standing.applied);
+  if (standing.applied) {
+    *promise.mutable_applied() = to_wire(*standing.applied);
+    promise.set_ends_at(standing.ends_at);
+  }
   promise.set_lived(standing.lived);
   if (standing.lived > 0) *promise.mutable_since() = to_wire(standing.since);
   // If the connection is gone, the coordinator prepares again after it came back.

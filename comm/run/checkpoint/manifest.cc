@@ -16,6 +16,7 @@ using Json = nlohmann::json;
 
 constexpr char kSelfHash[] = "self_sha256";
 constexpr char kLegend[] = "legend";
+constexpr char kEndsAt[] = "ends_at";
 constexpr size_t kSha256HexDigits = 64;
 
 Status bad_manifest(const std::string& what) {
@@ -139,6 +140,7 @@ Result<Manifest> from_tree(const Json& root, uint32_t format) {
   if (root.contains(kLegend)) {
     LOCKSTEP_ASSIGN_OR_RETURN(m.legend, legend_from_json(root[kLegend]));
   }
+  if (root.contains(kEndsAt)) LOCKSTEP_RETURN_IF_ERROR(take_whole(root, kEndsAt, m.ends_at));
   if (format >= 2) LOCKSTEP_RETURN_IF_ERROR(take_since_format_2(root, m));
   return m;
 }
@@ -171,6 +173,7 @@ std::string manifest_to_json(const Manifest& m) {
       {"proof", proof_to_json(m.proof)},
       {kLegend, legend_json(m.legend)},
   };
+  if (m.ends_at > 0) root[kEndsAt] = m.ends_at;
   Json& skipped = root["skipped"] = Json::array();
   for (const wire::SkippedSlots& slots : m.skipped) skipped.push_back(message_to_json(slots));
   Json& batches = root["unacknowledged"] = Json::array();

@@ -16,7 +16,8 @@
 // a commit that the journal had when the writer began: a journal without that commit has lost it.
 // Lockstep rebuilds a lost journal from `skipped`, `proof` and `unacknowledged` (term/rebuild.h).
 // Format 1 had none of these, except `unacknowledged`. Format 2 had no evaluations there. `legend`
-// came later and may be missing.
+// came later and may be missing. `ends_at` is there where a script has ended the run
+// (coordinator/PROTOCOL.md, "An end by the script"): the journal may not have it yet.
 //
 // self_sha256 is over the compact JSON of everything else (keys sorted), so that a flipped bit
 // shows without the journal. 64-bit integers inside schedule and unacknowledged are strings, as in
@@ -74,7 +75,8 @@ struct Manifest {
   std::string state_sha256;    // weights_hash(state, true)
   Lineage lineage;
   std::vector<ManifestFile> files;
-  std::vector<wire::SkippedSlots> skipped;        // of the whole run, ascending by step
+  std::vector<wire::SkippedSlots> skipped;  // of the whole run, ascending by step
+  Step ends_at = 0;  // = `resume`: the script ended the run there, before the planned end; 0: no
   StepProof proof = StepProof::unknown();         // of the steps before `resume`
   wire::DataLegend legend;                        // of the training data
   std::vector<wire::StepRecords> unacknowledged;  // batches of `member`, not in the journal yet

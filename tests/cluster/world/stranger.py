@@ -9,7 +9,7 @@ import select
 import socket
 import sys
 
-PREAMBLE = b"LOCKSTP\x04"
+PREAMBLE = b"LOCKSTP\x05"
 AUTH_RESPONSE = b"\x02"
 SECONDS = 300
 

@@ -85,7 +85,7 @@ def slowly(address):
 
 
 def control(address, certificates):
-    return {"clear": in_the_clear(address, b"LOCKSTP\x04" + bytes(64)),
+    return {"clear": in_the_clear(address, b"LOCKSTP\x05" + bytes(64)),
             "bare": with_certificate(address, None),
             "old": with_certificate(address, certificates / "ours", old=True),
             "other": with_certificate(address, certificates / "other"),

@@ -106,6 +106,7 @@ void add_all_checks(World& world, Cluster& cluster) {
   world.checks.push_back(make_skip_check(world, ledger));
   world.checks.push_back(make_evaluation_check(world, ledger, judged));
   world.checks.push_back(make_best_check(world, ledger));
+  world.checks.push_back(make_script_end_check(world));
   world.checks.push_back(make_identity_check(world, cluster));
   world.checks.push_back(make_order_check(world, cluster));
   world.checks.push_back(make_notice_check(world, cluster));

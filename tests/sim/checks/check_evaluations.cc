@@ -90,7 +90,7 @@ class EvaluationCheck final : public Check {
     if (is_made && step % world_.options.turns != 0)
       world_.fail("I11",
                   "an evaluation was made within a batch, after step " + std::to_string(step));
-    if (is_made != evaluation_due(when_, step, world_.options.steps))
+    if (is_made != evaluation_due(when_, step, world_.last()))
       return world_.fail("evaluation", std::string(is_made ? "an" : "no") +
                                            " evaluation is in the journal after step " +
                                            std::to_string(step));

@@ -101,6 +101,9 @@ std::unique_ptr<Check> make_evaluation_check(World& world, SharedLedger ledger,
 // checkpoint.best: for every point that the run may go back to, the best checkpoint up to this
 // point is kept. check_best.cc
 std::unique_ptr<Check> make_best_check(World& world, SharedLedger ledger);
+// An end by the script: every member ends there, no member goes beyond it once it is journalled,
+// and the run ends there only for the script's word. check_script_end.cc
+std::unique_ptr<Check> make_script_end_check(World& world);
 // The identity of a run stands in the journal before any member trains, once and for all.
 // check_identity.cc
 std::unique_ptr<Check> make_identity_check(World& world, Cluster& cluster);

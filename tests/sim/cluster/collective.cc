@@ -122,6 +122,7 @@ Task<Status> Collective::read_partials(uint32_t bucket, Segment::Slice* slice, R
     taken[peer] = partial.slots;
     into->votes.stop &= partial.votes.stop;
     into->votes.change &= partial.votes.change;
+    into->votes.finish &= partial.votes.finish;
     into->digests.insert(partial.digests.begin(), partial.digests.end());
     co_await parts_.waiter.sleep(0, 1);
   }

@@ -51,7 +51,7 @@ class Collective {
   struct Reduced {
     std::vector<uint64_t> sums;
     std::map<uint32_t, uint64_t> digests;  // by slot
-    Votes votes{true, true};
+    Votes votes{true, true, true};
     std::optional<uint64_t> checked_sum;  // hash of the checked rank's slice
   };
   // `checked`: the rank whose slice this rank adds up too (comm/collectives/cross_check.h).

@@ -93,6 +93,7 @@ class Trainer {
   struct Outcome {
     bool stop = false;
     bool change = false;
+    bool ends = false;  // the script ends the run
   };
 
   Task<Status> run();
@@ -105,7 +106,8 @@ class Trainer {
   Task<Status> follow_plan(Life& life);
   Task<Status> train_step(Life& life, Outcome* outcome);
   Task<Status> compute(Life& life, Collective::Reduced* into);
-  Task<Status> apply(Life& life, const std::vector<uint64_t>& sums);
+  Task<Status> apply(Life& life, const Collective::Reduced& reduced, bool* ends);
+  Task<Status> end_here(Life& life);
   Task<Status> switch_generation(Life& life, bool* has_left);
   Task<Status> evaluate(Life& life);
   Task<Status> evaluate_with_all(Life& life);

@@ -23,6 +23,7 @@ Task<Status> Trainer::checkpoint(Life& life, bool is_final) {
   manifest.lineage = {life.order.start.lineage_id(), records->sequence, life.order.run_id,
                       resumed_from_, life.first_step};
   manifest.unacknowledged = std::move(records->batches);
+  manifest.ends_at = life.plan.ended_at.value_or(0);
   const int64_t takes_ms = 1 + static_cast<int64_t>(world_.prng.below(30));
   parts_.process.loop().call_after(
       takes_ms, [this, manifest = std::move(manifest), state = state_, is_final] {

@@ -76,12 +76,16 @@ Segment::Partial Trainer::partial_of(const Life& life, uint32_t bucket) {
   Segment::Partial partial;
   const SlotRun slots = slots_of(life, life.rank);
   const bool is_last = bucket + 1 == kBuckets;
+  bool has_work = false;
   for (uint32_t slot = slots.begin; slot < slots.end; ++slot) {
     if (!is_active(life, slot)) continue;
     for (uint32_t element = 0; element < kElements; ++element)
       partial.slots[slot][element] = contribution_of(slot, bucket, element);
     if (is_last) partial.digests[slot] = world_.digest_of(state_.step, slot);
+    has_work = true;
   }
+  // All slots vote, so a rank whose slots are empty has none (worker/script/script_engine.h, Y4).
+  partial.votes.finish = !has_work || world_.votes_to_end(parts_.process.name(), state_.step);
   // A rank without slots has no say (worker/engine/step_reducer.cc).
   const bool has_say = slots.begin < slots.end;
   partial.votes.stop = !has_say || wants_stop_;

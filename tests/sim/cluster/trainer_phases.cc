@@ -78,18 +78,30 @@ Task<Status> Trainer::compute(Life& life, Collective::Reduced* into) {
   co_return Status::ok();
 }
 
-Task<Status> Trainer::apply(Life& life, const std::vector<uint64_t>& sums) {
+Task<Status> Trainer::apply(Life& life, const Collective::Reduced& reduced, bool* ends) {
   if (!parts_.gate.try_enter()) co_return Status(Code::kAborted, "the gate is closed");
   world_.moment(Moment::kApplying, parts_.process.name());
   co_await waiter_.sleep(0, 2);
   const Step step = state_.step;
-  state_ = next_state(state_, sums);
+  state_ = next_state(state_, reduced.sums);
   world_.note_applied(
       {parts_.process.name(), life.order.member, life.order.generation, step, state_});
+  *ends = (reduced.votes.finish || world_.is_ended_in_apply(state_.step)) &&
+          first_turn(world_.shape, state_.step) == state_.step &&
+          state_.step < life.plan.total_steps;
+  if (*ends) parts_.gate.end_here();
   parts_.gate.leave();
   parts_.in_hand.slots.clear();
+  if (*ends) life.plan.end_at(state_.step);
   life.at = {state_.step, life.plan.after_step(state_.step)};
   co_return Status::ok();
+}
+
+// As Runner::end_here().
+Task<Status> Trainer::end_here(Life& life) {
+  world_.note_ended({parts_.process.name(), life.order.generation, life.at});
+  parts_.port.report_end(life.order.generation, life.at.step);
+  co_return co_await life.collective->barrier();
 }
 
 wire::StepRecord Trainer::record_of(const Life& life, const Collective::Reduced& reduced) const {
@@ -124,9 +136,10 @@ Task<Status> Trainer::train_step(Life& life, Outcome* outcome) {
   std::optional<wire::CheckReport> report;
   if (check) report = check_report(life, *check, reduced);
   world_.moment(Moment::kBeforeApply, parts_.process.name());
-  status = co_await apply(life, reduced.sums);
+  status = co_await apply(life, reduced, &outcome->ends);
   if (!status.is_ok()) co_return status;
   status = parts_.port.add_record(life.order.generation, record_of(life, reduced));
+  if (status.is_ok() && outcome->ends) status = co_await end_here(life);
   if (!status.is_ok()) co_return status;
   take_damage(/*is_after_step=*/true);
   const bool is_end = state_.step >= life.plan.total_steps;
@@ -140,9 +153,10 @@ Task<Status> Trainer::train_step(Life& life, Outcome* outcome) {
   }
   world_.moment(Moment::kApplied, parts_.process.name());
 
-  outcome->change = reduced.votes.change && !outcome->stop;
+  const bool may_change = !outcome->stop && !outcome->ends;
+  outcome->change = reduced.votes.change && may_change;
   if (LOCKSTEP_BUG(kSwitchBeforeAllHaveHeard))
-    outcome->change = !outcome->stop && has_plan_for(life.order.generation);
+    outcome->change = may_change && has_plan_for(life.order.generation);
   co_return co_await checkpoint_if_due(life, outcome->stop || is_end);
 }
 

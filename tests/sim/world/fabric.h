@@ -38,6 +38,7 @@ struct Tag {
 struct Votes {
   bool stop = false;
   bool change = false;
+  bool finish = false;
 };
 
 struct Segment {

@@ -55,6 +55,7 @@ class Reference {
   // The record's content of a step.
   uint64_t record_of(Step step, Generation generation);
   const SkipSet& skips() const { return chains_.back().skips; }  // of the newest
+  const SkipSet& skips_in(Generation generation) { return chain_of(generation).skips; }
 
  private:
   struct Chain {

@@ -168,12 +168,39 @@ wire::EvalReport World::evaluation_of(const ModelState& state) const {
   return report;
 }
 
+bool World::votes_to_end(const std::string& process, Step applied) const {
+  if (options.script_ends == ScriptEnds::kInBody) return applied + 1 >= options.script_steps;
+  if (options.script_ends != ScriptEnds::kByClock) return false;
+  constexpr int64_t kApartMs = 300;
+  Prng own(stream_key({seed, 43, std::hash<std::string>{}(process)}));
+  return loop.now_ms() >= options.script_ends_ms + static_cast<int64_t>(own.below(kApartMs));
+}
+
+bool World::is_ended_in_apply(Step applied) const {
+  return options.script_ends == ScriptEnds::kInApply && applied >= options.script_steps;
+}
+
+// In a step of which all samples are left out no script says anything.
+Step World::last(Generation generation) {
+  if (options.script_ends == ScriptEnds::kByClock) return ended ? ended->at.step : options.steps;
+  if (options.script_ends == ScriptEnds::kNever) return options.steps;
+  const SkipSet& skips = reference.skips_in(generation);
+  const uint64_t turns = options.turns;
+  Step step = (options.script_steps + turns - 1) / turns * turns;  // after a whole batch
+  const auto is_empty = [&](Step s) {
+    return skips.counted_samples(plan_step(shape, s), s, shape.slots) == 0;
+  };
+  while (step < options.steps && is_empty(step - 1)) step += turns;
+  return std::min<Step>(step, options.steps);
+}
+
 EvalTrack World::track_until(Step step, Generation generation) {
   const Evaluations when = evaluations_of(job, facts, shape);
   const BestBy by = best_by(options.best);
+  const Step end = last(generation);
   EvalTrack track;
-  for (Step applied = 1; applied <= std::min<Step>(step, options.steps); ++applied) {
-    if (!evaluation_due(when, applied, options.steps)) continue;
+  for (Step applied = 1; applied <= std::min<Step>(step, end); ++applied) {
+    if (!evaluation_due(when, applied, end)) continue;
     track.add(lockstep::mark_of(evaluation_of(reference.after(applied, generation))), by);
     if (track.is_over(options.patience)) break;
   }
@@ -182,7 +209,7 @@ EvalTrack World::track_until(Step step, Generation generation) {
 
 Step World::end(Generation generation) {
   const EvalTrack track = track_until(options.steps, generation);
-  return track.is_over(options.patience) ? track.last.step : options.steps;
+  return track.is_over(options.patience) ? track.last.step : last(generation);
 }
 
 // So that a step takes about as long whatever the number of workers at the start.
@@ -204,6 +231,9 @@ void World::fail(const std::string& check, const std::string& text) {
 
 void World::note_applied(const Applied& applied) {
   trace.add("applied", applied.process, applied.step, applied.generation);
+  // Who had voted for an end there is dead, and the others have not.
+  if (ended && applied.generation > ended->generation && applied.after.step > ended->at.step)
+    ended.reset();
   for (const auto& check : checks) check->on_applied(applied);
 }
 
@@ -220,6 +250,12 @@ void World::note_evaluated(const Evaluated& evaluated) {
 void World::note_finished(const Finished& finished) {
   trace.add("finished", finished.process, finished.at.step, finished.generation);
   for (const auto& check : checks) check->on_finished(finished);
+}
+
+void World::note_ended(const Finished& end) {
+  trace.add("ended-by-script", end.process, end.at.step, end.generation);
+  ended = end;
+  for (const auto& check : checks) check->on_ended(end);
 }
 
 void World::note_killed(const std::string& process, bool in_evaluation) {

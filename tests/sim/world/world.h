@@ -94,6 +94,8 @@ class Check {
   virtual void on_installed(const Installed&) {}
   virtual void on_evaluated(const Evaluated&) {}
   virtual void on_finished(const Finished&) {}
+  // The script has ended the run there, as this worker knows.
+  virtual void on_ended(const Finished&) {}
   // kill -9 of a worker, or the loss of its machine.
   virtual void on_killed(const std::string& process, bool in_evaluation) {
     (void)process;
@@ -112,6 +114,14 @@ class Check {
 struct Failure {
   std::string check;
   std::string text;
+};
+
+// How the script of a run ends it before its last step (coordinator/PROTOCOL.md).
+enum class ScriptEnds : uint8_t {
+  kNever,
+  kInBody,   // all slots vote for it in the step to `script_steps`, and in later ones
+  kInApply,  // every member says so as it applies that step
+  kByClock,  // each process votes from a time of its own on
 };
 
 struct WorldOptions {
@@ -136,8 +146,11 @@ struct WorldOptions {
   bool skips_bad_samples = false;
   uint32_t read_ahead = 0;  // steps that a loader reads ahead
   bool rebalances = false;
-  bool is_script = false;  // only the workers know the data, and tell what they train
-  double drift = 0;        // clocks of processes drift by at most this share
+  ScriptEnds script_ends = ScriptEnds::kNever;
+  uint64_t script_steps = 0;   // to the end; not kByClock
+  int64_t script_ends_ms = 0;  // kByClock: no process votes before
+  bool is_script = false;      // only the workers know the data, and tell what they train
+  double drift = 0;            // clocks of processes drift by at most this share
 };
 
 // Silent errors of a machine.
@@ -199,6 +212,7 @@ class World {
   std::set<std::string> was_damaged;           // places that were ever damaged
   std::map<std::string, uint64_t> misread;     // by place: samples that a script finds only there
   std::map<std::string, std::string> mistold;  // by place: the lr that a script has only there
+  std::optional<Finished> ended;  // by its script, as the newest member knows that has not gone on
 
   // Fills in what a worker of this place registers with.
   void tell(const std::string& place, wire::Register* hello) const;
@@ -207,6 +221,12 @@ class World {
   uint64_t digest_of(Step step, uint32_t slot);
   bool kills(Step step, uint32_t slot) const;
   double loss_of(Step step, const SkipSet& skips) const;
+  // Whether the script of this process wants the run to end with the step in work, or has just
+  // ended it after `applied` steps.
+  bool votes_to_end(const std::string& process, Step applied) const;
+  bool is_ended_in_apply(Step applied) const;
+  // Where the run ends by its plan or its script.
+  Step last(Generation generation = kNewestGeneration);
   // The evaluations of the undisturbed run until `step`, and the step at which it ends: as
   // `generation` computes them, by default the newest one.
   EvalTrack track_until(Step step, Generation generation = kNewestGeneration);
@@ -223,6 +243,7 @@ class World {
   void note_installed(const Installed& installed);
   void note_evaluated(const Evaluated& evaluated);
   void note_finished(const Finished& finished);
+  void note_ended(const Finished& ended);
   void note_killed(const std::string& process, bool in_evaluation);
 
   // Faults listen here. They must not act at once, but through the loop.

@@ -363,5 +363,22 @@ TEST_F(ResumeTest, OnlyALineageThatGoesOnElsewhereIsCut) {
   EXPECT_EQ(cuts(), 1);
 }
 
+// small_options() has 4 steps, and the newest checkpoint is of step 2.
+TEST_F(ResumeTest, ARunThatItsScriptHasEndedStaysCompleteUnlessItIsToBeLonger) {
+  commit(step_at(1));
+  EvalEntry eval;
+  eval.generation = 1;
+  eval.step = 2;
+  commit(eval);
+  EXPECT_EQ(plan()->point.phase, Phase::kTrain);
+  commit(SettingEntry{kEndSetting, "2 of 4"});
+  EXPECT_EQ(plan()->point.phase, Phase::kEnd);
+  commit(SettingEntry{kEndSetting, "2 of 3"});
+  const auto longer = plan();
+  EXPECT_EQ(longer->point.phase, Phase::kTrain);
+  ASSERT_TRUE(journal_.commit(longer->entries, 0).is_ok());
+  EXPECT_EQ(journal_.load()->settings.count(kEndSetting), 0u);
+}
+
 }  // namespace
 }  // namespace lockstep::coordinator

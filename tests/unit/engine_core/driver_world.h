@@ -70,6 +70,7 @@ class NumberComputer final : public SlotComputer {
     ++applied;
     return true;
   }
+  bool ends_here() const override { return applied == ends_at; }
   Status pass_over() override {
     EXPECT_TRUE(is_gate_taken);
     ++applied;
@@ -90,6 +91,8 @@ class NumberComputer final : public SlotComputer {
   bool fails_to_apply = false;
   bool skips = false;
   bool is_gate_taken = false;
+  Step ends_at = 0;               // the script ends the run there
+  std::vector<Step> told_to_end;  // the gate, while it was taken
   WorkInHand in_hand = WorkInHand::make().value();
 
  private:
@@ -128,6 +131,11 @@ struct Rank {
                 [this] {
                   computer.is_gate_taken = is_open;
                   return is_open;
+                },
+            .end_here =
+                [this] {
+                  EXPECT_TRUE(computer.is_gate_taken);
+                  computer.told_to_end.push_back(computer.applied);
                 },
             .leave = [this] { computer.is_gate_taken = false; }};
   }

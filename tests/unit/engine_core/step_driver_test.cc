@@ -174,6 +174,17 @@ TEST(StepDriver, OnlyAVoteOfAllWithSlotsStops) {
   }
 }
 
+TEST(StepDriver, TheGateHearsOfAnEndByTheScriptWithTheStepThatItEnds) {
+  DriverWorld world({{0, 2}, {2, 5}});
+  for (const auto& rank : world.ranks) rank->computer.ends_at = 2;
+  world.run(2);
+  for (const auto& rank : world.ranks) {
+    EXPECT_EQ(rank->computer.told_to_end, std::vector<Step>{2});
+    EXPECT_FALSE(rank->outcomes[0].ends_here);
+    EXPECT_TRUE(rank->outcomes[1].ends_here);
+  }
+}
+
 TEST(StepDriver, AViewOfAnotherWorldOrModelIsRefused) {
   DriverWorld world(kWorlds[1]);
   Rank& rank = *world.ranks[0];

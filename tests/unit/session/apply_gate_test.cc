@@ -50,6 +50,34 @@ TEST(ApplyGate, AfterTheAnswerNoApplyBegins) {
   gate.leave();
 }
 
+TEST(ApplyGate, AnEndByTheScriptIsPartOfTheAnswerWithItsStepAndNotBefore) {
+  ApplyGate gate;
+  ASSERT_TRUE(gate.open(1, {4, Phase::kTrain}, kPlan));
+  ASSERT_TRUE(gate.try_enter());
+  gate.end_here();
+  EXPECT_EQ(gate.standing().ends_at, 0u);
+  Answers answers;
+  gate.close(1, into(answers));
+  gate.leave();
+  const ResumePoint since{4, Phase::kTrain};
+  EXPECT_EQ(answers, (Answers{{1, since, ResumePoint{5, Phase::kEval}, 5}}));
+  ASSERT_TRUE(gate.open(2, {5, Phase::kEval}, kPlan));  // and it is said again
+  EXPECT_EQ(gate.standing().ends_at, 5u);
+  ASSERT_TRUE(gate.open(3, {3, Phase::kTrain}, kPlan));  // its steps are gone
+  ASSERT_TRUE(gate.open(4, {5, Phase::kTrain}, kPlan));
+  EXPECT_EQ(gate.standing().ends_at, 0u);
+}
+
+TEST(ApplyGate, AtThePlannedEndTheScriptEndsNothing) {
+  ApplyGate gate;
+  ASSERT_TRUE(gate.open(1, {9, Phase::kTrain}, kPlan));
+  ASSERT_TRUE(gate.try_enter());
+  gate.end_here();
+  gate.leave();
+  EXPECT_EQ(gate.standing().applied->step, 10u);
+  EXPECT_EQ(gate.standing().ends_at, 0u);
+}
+
 TEST(ApplyGate, ThePhaseAfterAnEpochsLastStepIsTheEvaluation) {
   ApplyGate gate;
   ASSERT_TRUE(gate.open(1, {3, Phase::kTrain}, kPlan));

@@ -69,6 +69,8 @@ class CountingEngine final : public Engine {
     outcome.record.set_step(applied_);
     outcome.all_want_stop = stop_;
     count_ = static_cast<int64_t>(++applied_);
+    outcome.ends_here = applied_ == script_ends_at;
+    if (outcome.ends_here) gate_.end_here();
     gate_.leave();
     return outcome;
   }
@@ -88,6 +90,7 @@ class CountingEngine final : public Engine {
   std::function<double(Step)> loss_after;  // of an evaluation
   std::function<bool()> is_closed;         // as the view says
   Step fail_at = ~Step{0};
+  Step script_ends_at = 0;
   int64_t count_ = 0;
   PossibleEnds ends_;            // of the last generation
   std::vector<Code> ended_with;  // what the Collective said at the end of each generation
@@ -162,6 +165,7 @@ class NotingPort final : public RunnerPort {
     note("suspect " + std::to_string(member));
     mailbox_.end();
   }
+  void report_end(Generation, Step step) override { note("end " + std::to_string(step)); }
   void switched(Generation generation, ResumePoint since) override {
     note("switched " + std::to_string(generation) + " at " + std::to_string(since.step));
   }

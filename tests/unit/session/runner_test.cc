@@ -105,6 +105,29 @@ TEST_F(RunnerTest, AnAgreedStopLeavesACheckpointOfItsStepAndNoEvaluation) {
   EXPECT_EQ(info->manifest.resume, (ResumePoint{3, Phase::kEval}));  // still to be done
 }
 
+TEST_F(RunnerTest, AnEndByTheScriptIsReportedFirstAndHasItsEvaluationAndCheckpoint) {
+  engine_.script_ends_at = 3;
+  engine_.on_step = [this](Step step) {
+    if (step == 2) engine_.request_stop();  // the run is complete, and that is more
+  };
+  run(order(1, {0, Phase::kTrain}, 100));
+  EXPECT_THAT(port_.events,
+              ElementsAre("step 0", "step 1", "step 2", "end 3", "eval 3", "leave FINISHED 3"));
+  EXPECT_EQ(finished_, 1);
+  const auto info = read_checkpoint_info(temporary_.path() + "/checkpoints/step-0000000003-g1-m4");
+  EXPECT_EQ(info->manifest.resume, (ResumePoint{3, Phase::kCheckpoint}));
+  EXPECT_EQ(info->manifest.ends_at, 3u);
+}
+
+TEST_F(RunnerTest, AtThePlannedEndTheScriptHasNothingToEnd) {
+  engine_.script_ends_at = 3;
+  run(order(1, {0, Phase::kTrain}, 3));
+  EXPECT_THAT(port_.events,
+              ElementsAre("step 0", "step 1", "step 2", "eval 3", "leave FINISHED 3"));
+  const auto info = read_checkpoint_info(temporary_.path() + "/checkpoints/step-0000000003-g1-m4");
+  EXPECT_EQ(info->manifest.ends_at, 0u);
+}
+
 TEST_F(RunnerTest, AResumeLoadsTheCheckpointAndDoesTheEvaluationThatWasMissed) {
   engine_.count_ = 3;
   Manifest manifest = testing::manifest_of(3);

@@ -67,6 +67,7 @@ class WorldPort final : public RunnerPort {
   void suspect(Generation generation, MemberId member, std::string) override {
     note("g" + std::to_string(generation) + " suspect " + std::to_string(member));
   }
+  void report_end(Generation, Step step) override { note("end at " + std::to_string(step)); }
   void switched(Generation generation, ResumePoint since) override {
     note("switched to g" + std::to_string(generation) + " at " + std::to_string(since.step));
   }

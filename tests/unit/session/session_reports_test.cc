@@ -54,6 +54,27 @@ TEST_F(SessionTest, ACheckIsReportedAgainAfterALossUntilTheNextOneIsThere) {
   EXPECT_THAT(reported(), ElementsAre(200, 300));
 }
 
+TEST_F(SessionTest, AnEndByTheScriptIsToldBeforeACheckpointAndAfterALossByTheRegistration) {
+  started();
+  const auto told = [this] {
+    std::vector<Step> steps;
+    for (const auto& m : received(wire::Envelope::kEnd)) steps.push_back(m.end().step());
+    return steps;
+  };
+  session_->report_end(1, 7);
+  loop_.run_for(5);
+  EXPECT_THAT(told(), ElementsAre(7));
+  host_.where = {1, {0, Phase::kTrain}, ResumePoint{7, Phase::kCheckpoint}, 7};
+  (void)received(wire::Envelope::kRegister);
+  network_.cut("worker", "coordinator");
+  loop_.run_for(3'000);
+  const auto registers = received(wire::Envelope::kRegister);
+  ASSERT_FALSE(registers.empty());
+  EXPECT_EQ(registers.back().register_().ends_at(), 7u);
+  take_in();
+  EXPECT_THAT(told(), IsEmpty());
+}
+
 TEST_F(SessionTest, NobodyLeavesBeforeItsRecordsAreAcknowledged) {
   started();
   applied_step(0);

@@ -38,7 +38,7 @@ TEST(Frames, LieOnTheStreamAsWireMdSays) {
   EXPECT_EQ(encode_frame({FrameKind::kEnvelope, "abc"}), std::string("\x03\0\0\0\x10"
                                                                      "abc",
                                                                      8));
-  EXPECT_EQ(kPreamble, std::string_view("LOCKSTP\x04"));
+  EXPECT_EQ(kPreamble, std::string_view("LOCKSTP\x05"));
 }
 
 RC_GTEST_PROP(Frames, AnyChunkingGivesTheSameFrames, ()) {
@@ -126,7 +126,7 @@ TEST(Frames, AnotherVersionIsShownBesideOurs) {
   FrameDecoder decoder(10);
   std::vector<Frame> frames;
   EXPECT_EQ(feed(decoder, std::string_view("LOCKSTP\x07", 8), &frames).message(),
-            "the peer speaks wire version 7, this program version 4");
+            "the peer speaks wire version 7, this program version 5");
 }
 
 TEST(Frames, AStreamCutInsideAFrameIsNotAtABoundary) {

@@ -22,6 +22,7 @@ Manifest full_manifest() {
   m.weights_sha256 = std::string(64, 'a');
   m.state_sha256 = std::string(64, 'b');
   m.lineage = {"0123456789abcdef0123456789abcdef", 17, "run-1", "step-0000000100-g1-m1", 100};
+  m.ends_at = 1500;
   m.files = {{"model.safetensors", 123, std::string(64, '0')}};
   wire::SkippedSlots& skip = m.skipped.emplace_back();
   skip.set_step(70);
@@ -58,6 +59,7 @@ TEST(Manifest, EveryFieldSurvivesTheWayThroughJson) {
   EXPECT_EQ(back->state_sha256, m.state_sha256);
   EXPECT_EQ(back->lineage, m.lineage);
   EXPECT_EQ(back->proof, m.proof);
+  EXPECT_EQ(back->ends_at, m.ends_at);
   ASSERT_EQ(back->skipped.size(), 1u);
   EXPECT_EQ(back->skipped[0].SerializeAsString(), m.skipped[0].SerializeAsString());
   EXPECT_EQ(back->files, m.files);
