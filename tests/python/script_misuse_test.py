@@ -209,7 +209,7 @@ IN_THE_LOOP = {
                 + "    run.backward(loss)\n", 64, "only float32"),
     "a fork that goes on": (LOOP + "    if run.step == 2 and os.fork(): os.wait()\n    run.backward(loss)\n",
                             0, "a process that the loop's body forked goes on"),
-    "exit": (LOOP + "    run.backward(loss)\n    if run.step == 2: sys.exit(3)\n", 64, "left its loop"),
+    "exit": (LOOP + "    run.backward(loss)\n    if run.step == 2: sys.exit(3)\n", 64, "run.finish() ends a run early"),
     "break": (LOOP + "    run.backward(loss)\n    if run.step == 2: break\n", 64, "left its loop"),
 }
 
@@ -227,7 +227,7 @@ class Misuse(ScriptTest):
             "class Data", "G = torch.Generator()\nR = random.Random()\nclass Data")
 
     def test_alone_each_is_one_sentence(self):
-        # Of who is alone, leaving the loop is nobody's business.
+        # A loop that was left ends the process itself: script_finish_test.py.
         cases = {name: case for name, case in IN_THE_LOOP.items() if name not in ("exit", "break")}
         scripts = {name: self.write_script(self.script_of(text), f"case{number}.py")
                    for number, (name, (text, _, _)) in enumerate(cases.items())}

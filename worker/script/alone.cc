@@ -19,11 +19,10 @@ class ProgressLines {
  public:
   ProgressLines(uint64_t total, uint32_t turns) : total_(total), turns_(turns) {}
 
-  void show(const wire::StepRecord& record, bool epoch_ended) {
+  void show(const wire::StepRecord& record, bool epoch_ended, bool is_last) {
     if ((record.step() + 1) % turns_ == 0) samples_ += record.samples();
     const int64_t now_ms = now();
     const int64_t spent_ms = now_ms - since_ms_;
-    const bool is_last = record.step() + 1 == total_;
     if (!is_last && spent_ms < kProgressMs) return;
     std::fprintf(
         stderr, "lockstep: epoch %llu, step %llu/%llu, loss %.4f, %.0f samples/s%s\n",
@@ -57,8 +56,8 @@ void show(const wire::EvalReport& report) {
                static_cast<unsigned long long>(report.step()), text.c_str());
 }
 
-// Until the last step of the plan, which train.patience may bring nearer, or the step at which the
-// script has voted to stop, as a run of several would end.
+// Until the last step of the plan, which train.patience or the script may bring nearer, or the step
+// at which the script has voted to stop, as a run of several would end.
 Status train(PhasePlan& plan, ScriptEngine& engine) {
   const uint64_t total = plan.total_steps;
   ProgressLines progress(total, plan.evals.turns);
@@ -69,7 +68,8 @@ Status train(PhasePlan& plan, ScriptEngine& engine) {
       return {Code::kBadData, "the loss of step " + std::to_string(outcome.record.step() + 1) +
                                   " is not a number; lower the learning rate, or look at the "
                                   "samples of that step"};
-    progress.show(outcome.record, outcome.epoch_ended);
+    if (outcome.ends_here) plan.end_at(engine.applied_steps());
+    progress.show(outcome.record, outcome.epoch_ended, engine.applied_steps() >= plan.total_steps);
     if (outcome.all_want_stop && engine.applied_steps() < plan.total_steps) break;
     if (plan.after_step(engine.applied_steps()) != Phase::kEval) continue;
     LOCKSTEP_ASSIGN_OR_RETURN(const wire::EvalReport report, engine.evaluate());

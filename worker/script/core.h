@@ -117,6 +117,7 @@ typedef struct ls_order {
   uint64_t share_end; /* EVAL: of the samples that this process is asked for in this evaluation */
   /* APPLY: of the step, the same bits in every process of the run. */
   double loss;           /* mean over what the step counts */
+  int32_t ends_run;      /* all slots of the step have said so */
   const double* metrics; /* means over its samples, as many as ls_layout() was told */
   ls_evaluated evaluated;
 } ls_order;
@@ -133,6 +134,10 @@ typedef struct ls_reply {
   const ls_tensor* tensors; /* STATE */
   uint64_t tensor_count;
   uint64_t correct; /* EVAL: right predictions among `count` */
+  /* The run is to end with this step. SLOT: it does if all slots of the step say so. APPLY: it
+   * does, since every process says so. In no other turn than a batch's last one does it end, so what
+   * was said before, Python says again there. */
+  int32_t ends_run;
 } ls_reply;
 
 /* Where the sums of a step are for APPLY. All floats; the run's own memory. */

@@ -29,9 +29,8 @@ ls_order order_of(ls_order_kind kind) {
 Result<std::unique_ptr<ScriptEngine>> ScriptEngine::create(Parts parts,
                                                            const BufferFactory& make_buffer) {
   keep_freed_memory();  // of torch's tensors: they come from the same allocator
-  const uint32_t slots = parts.shape.slots;
-  LOCKSTEP_ASSIGN_OR_RETURN(auto buffer,
-                            make_buffer(parts.layout.flat().buffer, regions_needed(slots, slots)));
+  const uint32_t regions = regions_needed(parts.shape.slots, parts.shape.slots);
+  LOCKSTEP_ASSIGN_OR_RETURN(auto buffer, make_buffer(parts.layout.flat().buffer, regions));
   return std::unique_ptr<ScriptEngine>(new ScriptEngine(std::move(parts), std::move(buffer)));
 }
 
@@ -337,6 +336,7 @@ Status ScriptEngine::finish_region(const ls_reply& reply) {
   if (layout.facts().has_counts) control[kControlWeight] = static_cast<float>(count / of_step);
   for (uint32_t i = 0; i < layout.facts().metrics.size(); ++i)
     control[kControlMetrics + i] = static_cast<float>(reply.metrics[i] * samples / of_step);
+  control[layout.ends_at()] = reply.ends_run == 0 ? 0.0f : 1.0f;
   put_digest(control, work.task.slot, work.digest);
   layout.put_count(control, reply.count);
   if (parts_.on_slot) parts_.on_slot(work.task, reply.loss);
@@ -350,6 +350,8 @@ Result<bool> ScriptEngine::are_finite(const StepSums& sums) {
 Result<bool> ScriptEngine::apply(const StepSums& sums, uint32_t non_empty_slots, double) {
   const float* control = sums.on_host + flat().buffer.statistics;
   const StepPlan plan = plan_step(parts_.shape, applied_);
+  const bool all_end = control[parts_.layout.ends_at()] == static_cast<float>(non_empty_slots);
+  ends_here_ = all_end && plan.last_of_batch;
   float factor = 1;
   if (parts_.layout.facts().has_counts) {
     const double counted = parts_.layout.get_count(control);
@@ -369,6 +371,7 @@ Result<bool> ScriptEngine::apply(const StepSums& sums, uint32_t non_empty_slots,
   order.task.seed = slot_seed(parts_.job.seed(), applied_, parts_.shape.slots);
   order.task.epoch = plan.epoch;
   order.task.turn = plan.turn;
+  order.ends_run = all_end;
   order.loss = driver_.mean_loss(control);
   const std::vector<double> metrics(control + kControlMetrics,
                                     control + kControlMetrics + driver_.loss().metrics.size());
@@ -377,6 +380,7 @@ Result<bool> ScriptEngine::apply(const StepSums& sums, uint32_t non_empty_slots,
   has_changed_ = true;
   LOCKSTEP_ASSIGN_OR_RETURN(const ls_reply reply, ask(order));
   take_lrs(reply);
+  ends_here_ |= reply.ends_run != 0 && plan.last_of_batch;
   ++applied_;
   return reply.skipped == 0;
 }

@@ -12,7 +12,10 @@
 //     gradient that the script did not give is zero. Gradients that nothing asks for by themselves
 //     are added where they would be merged (StepReducer::sum_to_add_to), so the region does not
 //     have them.
-//  Y4 A slot that members check (train.check_every) is computed twice by its owner, too. An owner
+//  Y4 The end of a run by its script does not depend on the ranks: all slots of a step that are not
+//     empty have voted for it, or the script ended the run as the step was applied, where every
+//     rank does the same.
+//  Y5 A slot that members check (train.check_every) is computed twice by its owner, too. An owner
 //     that differs from itself ends the run with kConfig: no innocent member is expelled.
 //
 // train.global_batch auto: not with a script.
@@ -118,6 +121,7 @@ class ScriptEngine final : public Engine, private SlotComputer {
   uint64_t step_labels(const StepPlan& plan, Step step, uint64_t samples) override;
   Result<std::optional<uint64_t>> compute(const SlotTask& task, SlotPort& port) override;
   Result<uint64_t> compute_again(const SlotTask& task) override;
+  bool ends_here() const override { return ends_here_; }
   bool computes_twice() const override { return true; }
   Result<bool> are_finite(const StepSums& sums) override;
   Result<bool> apply(const StepSums& sums, uint32_t non_empty_slots, double lr) override;
@@ -143,6 +147,7 @@ class ScriptEngine final : public Engine, private SlotComputer {
   PhaseClock* phases_ = &own_phases_;
 
   Step applied_ = 0;
+  bool ends_here_ = false;    // the script ended the run with the last applied step
   bool has_changed_ = false;  // since the script made its state
   std::vector<double> lrs_;   // of the next step of each turn
   EvalMark evaluated_;        // the last one that the state has seen

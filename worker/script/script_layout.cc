@@ -51,7 +51,7 @@ Result<ScriptLayout> ScriptLayout::create(ScriptFacts facts, uint32_t slots) {
   LOCKSTEP_ASSIGN_OR_RETURN(const ModelLayout model, model_of(facts));
   ScriptLayout layout;
   layout.own_ = own_control(slots);
-  layout.flat_ = make_flat_layout(model, slots, {}, facts.parameters.size() + 2);
+  layout.flat_ = make_flat_layout(model, slots, {}, facts.parameters.size() + 3);
   layout.has_late_ = std::any_of(facts.parameters.begin(), facts.parameters.end(),
                                  [](const auto& parameter) { return parameter.is_late; });
   layout.facts_ = std::move(facts);

@@ -4,10 +4,11 @@
 // After the digests, the control section (flat_layout.h) has
 //
 //   [used: 1 a slot whose gradient had the parameter, by parameter][count, high][count, low]
+//   [ends: 1 a slot whose body has ended the run]
 //
 // so that the sums say which parameters any slot of the step used (None and zeros are not the same
-// to an optimizer), and what all slots count together: high * 4096 + low, each exact in a float up
-// to 2^24.
+// to an optimizer), what all slots count together: high * 4096 + low, each exact in a float up
+// to 2^24, and whether all slots end the run, whichever ranks have them.
 //
 // Thread-safety: values; the memory belongs to the thread that has the desk's turn (desk.h).
 #pragma once
@@ -51,6 +52,8 @@ class ScriptLayout {
 
   uint64_t used_at(size_t parameter) const { return own_ + parameter; }  // in a control section
   uint64_t count_at() const { return own_ + facts_.parameters.size(); }
+
+  uint64_t ends_at() const { return count_at() + 2; }
 
   // The count of a slot, in its control section, and the sum over slots.
   void put_count(float* control, uint64_t count) const;

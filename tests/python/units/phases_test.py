@@ -15,7 +15,7 @@ from lockstep._buffers import Buffers
 from lockstep._core import Memory, Order, Task
 from lockstep._errors import Misuse
 from lockstep._gradients import Gradients
-from lockstep._last import LastStep
+from lockstep._last import Last, LastStep
 from lockstep._phases import Phases
 from lockstep._slot import Seen, Slot, SlotParts
 from lockstep._state import Kept
@@ -99,6 +99,20 @@ class ApplyTest(unittest.TestCase):
         self.assertTrue(torch.equal(after, D))
         self.assertEqual([0.25, 0.25], reply.lrs[:2], "the scheduler is of the other optimizer")
         self.assertEqual({"a": 0.5, "b": 0.25}, self.last.value.metrics)
+
+
+class EndTest(unittest.TestCase):
+    def test_an_end_waits_for_the_batch_also_in_the_state(self) -> None:
+        last = LastStep()
+        last.value = Last(1, 0.5, {}, None)
+        self.assertFalse(last.ends(True, is_last_turn=False))
+        joined = LastStep()
+        joined.load_state_dict(last.state_dict())
+        for each in (last, joined):
+            self.assertTrue(each.ends(False, is_last_turn=True))
+            self.assertNotIn("ends", each.state_dict())
+            self.assertFalse(each.ends(False, is_last_turn=True))
+        self.assertTrue(last.ends(True, is_last_turn=True))
 
 
 class SlotTest(unittest.TestCase):

@@ -60,6 +60,7 @@ class Order(ctypes.Structure):
                 ("tensors", ctypes.POINTER(Tensor)), ("tensor_count", _u64),
                 ("text", ctypes.c_char_p), ("is_again", _i32), ("is_done", _i32),
                 ("is_writer", _i32), ("share_end", _u64), ("loss", ctypes.c_double),
+                ("ends_run", _i32),
                 ("metrics", ctypes.POINTER(ctypes.c_double)), ("evaluated", Evaluated)]
 
 
@@ -67,7 +68,8 @@ class Reply(ctypes.Structure):
     _fields_ = [("code", _i32), ("skipped", _i32), ("text", ctypes.c_char_p),
                 ("lrs", ctypes.POINTER(ctypes.c_double)), ("loss", ctypes.c_double), ("count", _u64),
                 ("metrics", ctypes.POINTER(ctypes.c_double)),
-                ("tensors", ctypes.POINTER(Tensor)), ("tensor_count", _u64), ("correct", _u64)]
+                ("tensors", ctypes.POINTER(Tensor)), ("tensor_count", _u64), ("correct", _u64),
+                ("ends_run", _i32)]
 
 
 class _Memory(ctypes.Structure):

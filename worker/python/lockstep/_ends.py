@@ -1,10 +1,14 @@
 """The end of a script's process, as its run has to know of it."""
 from __future__ import annotations
 
+import builtins
 import contextlib
+import logging
+import multiprocessing.util
 import os
 import sys
 import time
+from typing import Iterator
 
 from . import _core
 from ._core import CoreError, Reply
@@ -15,6 +19,8 @@ from ._state import Kept
 from ._threads import watch_threads
 from ._translate import ours
 
+_LEFT = ("left its loop, which ends by itself when the run is complete; do not break or return out of "
+         "it: run.finish() ends a run early, as complete")
 _LAST_ORDER_S = 15.0  # after a failure: for the answer of the coordinator
 
 
@@ -28,6 +34,7 @@ class Ends:
     _stage = Stage.BEFORE
     _is_complete = False  # every step is applied
     _has_order = False  # that is not answered
+    _is_left = False  # the loop, by `break`, `return` or an error, before its end
     _hint: str | None = None  # where the script fails now
 
     def end(self, error: BaseException | None) -> int:
@@ -52,14 +59,11 @@ class Ends:
             is_exit = error is None or isinstance(error, (SystemExit, GeneratorExit))
             if not is_exit and not isinstance(error, LockstepError):
                 code = USAGE if fails_alike(error) else INTERNAL
-            text = f"the script {'left its loop' if is_exit else 'failed'}"
-            if error is not None and not is_exit:
-                text += f": {type(error).__name__}: {error}"
-            elif is_exit:
-                text += ", which ends by itself when the run is complete; end a run early by " \
-                        "run.request_stop()"
+            text = f"the script {_LEFT}" if is_exit else f"the script failed: {type(error).__name__}: {error}"
             print(f"lockstep: {text}", file=sys.stderr)
             code = self._fail(code, text + detail_of(error))
+        elif self._is_left and error is None:
+            print(f"lockstep: the script {_LEFT}", file=sys.stderr)
         elif not isinstance(error, LockstepError):
             print(f"lockstep: the script ended {stage.value}"
                   + ("" if error is None else f" ({type(error).__name__})")
@@ -82,6 +86,30 @@ class Ends:
                 self._fail(INTERNAL, "the script ended in its loop")
             self._core.close(INTERNAL)
             self._stage = Stage.ENDED
+
+    @contextlib.contextmanager
+    def _noting_who_leaves(self) -> Iterator[None]:
+        try:
+            yield
+        except GeneratorExit:
+            self._is_left = self._stage is not Stage.ENDED
+            raise
+
+    def at_exit(self) -> None:
+        """Python ends, and the process is a run of one: a loop that was left ends it as it would end a
+        worker. An error has its own exit code."""
+        is_left = self._is_left and self._stage is not Stage.ENDED and os.getpid() == self._pid
+        self.abandon()
+        if not is_left or getattr(sys, "last_value", None) is not None:
+            return
+        print(f"lockstep: the script {_LEFT}", file=sys.stderr)
+        if sys.flags.interactive or hasattr(builtins, "get_ipython") or sys.gettrace() is not None:
+            return  # an interactive Python, or a debugger that a person has left
+        logging.shutdown()
+        multiprocessing.util._exit_function()  # what comes after this handler
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(USAGE)
 
     def give_way(self) -> None:
         """Another script of this process begins a run: nothing of this one watches what it does."""

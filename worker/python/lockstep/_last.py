@@ -33,6 +33,7 @@ class LastStep:
 
     def __init__(self) -> None:
         self.value: Last | None = None
+        self._is_ending = False  # the script has ended the run in a turn of this batch
 
     def begin(self, metrics: Sequence[str], by_turn: Sequence[Sequence[str]], knows_right: bool,
               steps_per_epoch: int) -> None:
@@ -52,6 +53,13 @@ class LastStep:
         self.value = Last(step, order.loss, metrics, self._evaluated(order.evaluated))
         return step // self._steps_per_epoch - before // self._steps_per_epoch
 
+    def ends(self, is_asked: bool, is_last_turn: bool) -> bool:
+        """Whether the run ends with the step in work, after which its batch has no further turn. `is_asked`:
+        the script says so in this turn, alike on every worker."""
+        is_ending = self._is_ending or is_asked
+        self._is_ending = is_ending and not is_last_turn
+        return is_ending and is_last_turn
+
     def _evaluated(self, told: Any) -> Evaluated | None:
         if told.step == 0:
             return None
@@ -62,14 +70,16 @@ class LastStep:
         if self.value is None:
             return {}
         step, loss, metrics, evaluation = self.value
-        return {"step": step, "loss": loss, "metrics": metrics,
-                "evaluation": None if evaluation is None else list(evaluation)}
+        state = {"step": step, "loss": loss, "metrics": metrics,
+                 "evaluation": None if evaluation is None else list(evaluation)}
+        return {**state, "ends": True} if self._is_ending else state
 
     def state_of_before(self) -> dict[str, Any]:
         """What a state without it says: earlier versions wrote none."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._is_ending = state.get("ends", False)
         if not state:
             self.value = None
             return

@@ -28,6 +28,7 @@ from ._debugger import Watch
 from ._ends import Ends
 from ._errors import STOPPED, Left, LockstepError, Misuse, Replayed, Stopped
 from ._eval import Evaluates
+from ._finish import Finishes, Finishing
 from ._gradients import Gradients, dtype_number
 from ._job_data import JobData
 from ._last import NAME as LAST_NAME, Last, LastStep
@@ -46,7 +47,7 @@ from ._translate import as_ours
 _LONG_TRIAL_S = 10.0
 
 
-class Run(Logs, Evaluates, Ends):
+class Run(Logs, Evaluates, Finishes, Ends):
     """What lockstep.start() gives. One for a process."""
 
     def __init__(self, core: _core.Core, is_worker: bool, script: str | None = None):
@@ -58,6 +59,7 @@ class Run(Logs, Evaluates, Ends):
         self._log = Log(pathlib.Path(core.job["script_log"]).absolute() if is_worker else None)
         self._kept = Kept()
         self._last = LastStep()
+        self._finishing = Finishing()
         self._clip_norm: float | None = None
         self._is_kept = False
         self._has_looped = False
@@ -66,6 +68,7 @@ class Run(Logs, Evaluates, Ends):
         self._step = 0
         self._epoch = 0
         self._turn = 0
+        self._phases = Phases(self._kept)  # until batches() names some
 
     # ---- what a script may ask ---------------------------------------------------------------
 
@@ -83,7 +86,7 @@ class Run(Logs, Evaluates, Ends):
     def phase(self) -> str | None:
         """The phase of the slot in work; in update= and after_step=, of the applied step. None: the loop
         has none."""
-        return self._phases.name(self._turn) if self._has_looped else None
+        return self._phases.name(self._turn)
 
     @property
     def last(self) -> Last | None:
@@ -176,6 +179,7 @@ class Run(Logs, Evaluates, Ends):
             self._data_identity = ahead.identity() + self._phases.identity()
             self._steps_per_epoch = -(-samples // int(self._job["global_batch"])) * \
                 self._phases.count
+            stack.enter_context(self._noting_who_leaves())
             self._stage = Stage.TRIAL
             yield from self._try_out(ahead, *_trial.tasks_of(self._core, samples,
                                                                    self._phases.count))
@@ -314,9 +318,11 @@ class Run(Logs, Evaluates, Ends):
                 ahead.ask(order.generation)
                 self._parts.buffers.restore()
                 self._log.slot(order)
+                self._finishing.opens()
                 yield from self._slot_of(ahead, task)
                 self._log.close()
                 reply = self._slot.finish()
+                reply.ends_run = self._finishing.closes()
                 self._slot = None
             else:
                 reply = self._answer(order)
@@ -331,6 +337,7 @@ class Run(Logs, Evaluates, Ends):
             self._step, self._epoch = order.step + 1, order.task.epoch
             self._turn = order.task.turn
             self._log.applies(order)
+            self._finishing.opens()
         elif order.kind == _core.INSTALL:
             self._step = order.step
             self._log.installed()
@@ -339,6 +346,8 @@ class Run(Logs, Evaluates, Ends):
         reply = self._applier.answer(order)
         self._settings.check()
         if order.kind == _core.APPLY:
+            asked = self._finishing.closes() or bool(order.ends_run)
+            reply.ends_run = self._last.ends(asked, self._turn + 1 == self._phases.count)
             self._log.applied(order)
         return reply
 

@@ -119,7 +119,7 @@ def start_run():
     _started = Run(core, is_worker=worker is not None, script=script)
     vars(sys.modules["__main__"])[_MARK] = _started
     if worker is None:
-        atexit.register(_started.abandon)  # of a worker, _script.py knows how the script ended
+        atexit.register(_started.at_exit)  # of a worker, _script.py knows how the script ended
     return _started
 
 
