@@ -159,7 +159,8 @@ Reason on_end(Turn& turn, const Member& member, Generation generation,
 
 bool can_end_at(const Turn& turn, Step step) {
   const State& state = turn.state;
-  return step > 0 && step >= state.completed && step >= state.resume.step &&
+  const bool is_whole = first_turn(turn.options.shape, step) == step;
+  return step > 0 && is_whole && step >= state.completed && step >= state.resume.step &&
          step <= last_step(state, turn.options);
 }
 

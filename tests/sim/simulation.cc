@@ -120,8 +120,8 @@ void run(World& world, Cluster& cluster, std::vector<std::unique_ptr<Fault>>& fa
   world.fail("liveness", "the training does not finish after the faults are over");
 }
 
-// By the steps that the options are left with. What a script computed wrong until an end that nobody
-// has planned is not compared (coordinator/adr/0018): corrupt strikes in other seeds.
+// By the steps that the options are left with. What a script computed wrong until an end that
+// nobody has planned is not compared (coordinator/adr/0018): corrupt strikes in other seeds.
 void draw_script_end(uint64_t seed, Plan& plan) {
   Prng prng(stream_key({seed, 43}));
   if (prng.below(4) != 0 || has(plan.faults, FaultKind::kCorrupt)) return;
@@ -186,8 +186,7 @@ std::string describe(const Plan& plan) {
       std::to_string(plan.options.slots) + " slots, " + std::to_string(plan.options.steps) +
       " steps" +
       (plan.options.turns == 1 ? "" : ", " + std::to_string(plan.options.turns) + " a batch") +
-      end_of(plan.options) +
-      "; faults:";
+      end_of(plan.options) + "; faults:";
   for (const FaultSpec& spec : plan.faults) text += " " + fault_name(spec);
   return text + (plan.faults.empty() ? " none" : "");
 }

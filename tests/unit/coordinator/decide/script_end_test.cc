@@ -45,6 +45,16 @@ std::string kept(const World& w) {
   return found == contents->settings.end() ? "" : found->second;
 }
 
+TEST(ScriptEnds, BetweenTwoStepsOfABatchIsNoEnd) {
+  Options options = ten_steps();
+  options.shape.turns = 2;
+  World w(options);
+  train_to(w, 3);
+  EXPECT_NE(end_at(w, 1, 3), Reason::kScriptEnded);
+  EXPECT_EQ(kept(w), "");
+  EXPECT_EQ(end_at(w, 2, 4), Reason::kScriptEnded);
+}
+
 TEST(ScriptEnds, AReportIsJournalledOnceAndTheRunIsCompleteThere) {
   World w(ten_steps());
   train_to(w, 3);
