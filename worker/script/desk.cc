@@ -54,6 +54,7 @@ Result<bool> Desk::next(const ls_reply* reply, ls_order* order, std::chrono::mil
               .is_writer = 0,
               .share_end = 0,
               .loss = 0,
+              .ends_run = 0,
               .metrics = nullptr,
               .evaluated = {}};
     is_told_ = true;
