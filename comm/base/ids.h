@@ -13,13 +13,46 @@ using Generation = uint64_t;  // one fixed membership; the first is 1; never reu
 using Step = uint64_t;        // optimizer steps since the start of the run; the first is 0
 using Epoch = uint32_t;       // passes over the training data; the first is 0
 
-enum class Phase : uint8_t { kTrain = 0, kEval = 1, kCheckpoint = 2, kEnd = 3 };
+// The numbers are those on disk and on the wire; order_of() says what comes before what.
+enum class Phase : uint8_t { kTrain = 0, kEval = 1, kCheckpoint = 2, kEnd = 3, kEdge = 4 };
+
+constexpr bool is_phase(uint64_t number) {
+  return number <= static_cast<uint64_t>(Phase::kEdge);
+}
+
+// After the same number of steps: evaluation, then the script's code between two epochs, then the
+// next step, or the last checkpoint and the end.
+constexpr int order_of(Phase phase) {
+  switch (phase) {
+    case Phase::kEval:
+      return 0;
+    case Phase::kEdge:
+      return 1;
+    case Phase::kTrain:
+      return 2;
+    case Phase::kCheckpoint:
+      return 3;
+    case Phase::kEnd:
+      break;
+  }
+  return 4;
+}
+
+// Whether the evaluation and the code between two epochs lie behind a state with this phase, if
+// its step has any.
+constexpr bool is_after_edge(Phase phase) {
+  return order_of(phase) > order_of(Phase::kEdge);
+}
 
 // A point of a lineage: `step` steps are applied, and `phase` comes next. Totally ordered.
 struct ResumePoint {
   Step step = 0;
   Phase phase = Phase::kTrain;
-  auto operator<=>(const ResumePoint&) const = default;
+  bool operator==(const ResumePoint&) const = default;
+  constexpr std::strong_ordering operator<=>(const ResumePoint& other) const {
+    if (const auto by_step = step <=> other.step; by_step != 0) return by_step;
+    return order_of(phase) <=> order_of(other.phase);
+  }
 };
 
 }  // namespace lockstep

@@ -1,12 +1,9 @@
 #include "comm/wire/resume_point.h"
 
-#include <algorithm>
-
 namespace lockstep {
 
 ResumePoint from_wire(const wire::ResumePoint& point) {
-  const uint32_t phase = std::min(point.phase(), static_cast<uint32_t>(Phase::kEnd));
-  return {point.step(), static_cast<Phase>(phase)};
+  return {point.step(), is_phase(point.phase()) ? static_cast<Phase>(point.phase()) : Phase::kEnd};
 }
 
 wire::ResumePoint to_wire(const ResumePoint& point) {

@@ -113,8 +113,7 @@ void CheckpointWriter::write(const Job& job) {
   wire::CheckpointReport report;
   report.set_step(job.manifest.resume.step);
   report.set_final(job.final);
-  const CheckpointName name{job.manifest.resume.step, job.manifest.generation, job.manifest.member};
-  report.set_name(checkpoint_name(name));
+  report.set_name(checkpoint_name(name_of(job.manifest)));
   if (info.is_ok()) {
     report.set_manifest_sha256(info->manifest_sha256);
     report.set_weights_sha256(info->manifest.weights_sha256);

@@ -17,6 +17,7 @@ using Json = nlohmann::json;
 constexpr char kSelfHash[] = "self_sha256";
 constexpr char kLegend[] = "legend";
 constexpr char kEndsAt[] = "ends_at";
+constexpr char kAfterEdge[] = "after_edge";
 constexpr size_t kSha256HexDigits = 64;
 
 Status bad_manifest(const std::string& what) {
@@ -115,7 +116,7 @@ Result<Manifest> from_tree(const Json& root, uint32_t format) {
   Manifest m;
   uint32_t phase = 0;
   LOCKSTEP_RETURN_IF_ERROR(take_whole(root, "phase", phase));
-  if (phase > static_cast<uint32_t>(Phase::kEnd)) return bad_manifest("the phase is unknown");
+  if (!is_phase(phase)) return bad_manifest("the phase is unknown");
   m.resume.phase = static_cast<Phase>(phase);
   LOCKSTEP_RETURN_IF_ERROR(take_whole(root, "step", m.resume.step));
   LOCKSTEP_RETURN_IF_ERROR(take_whole(root, "generation", m.generation));
@@ -141,6 +142,7 @@ Result<Manifest> from_tree(const Json& root, uint32_t format) {
     LOCKSTEP_ASSIGN_OR_RETURN(m.legend, legend_from_json(root[kLegend]));
   }
   if (root.contains(kEndsAt)) LOCKSTEP_RETURN_IF_ERROR(take_whole(root, kEndsAt, m.ends_at));
+  m.is_after_edge = root.contains(kAfterEdge) && root[kAfterEdge].get<bool>();
   if (format >= 2) LOCKSTEP_RETURN_IF_ERROR(take_since_format_2(root, m));
   return m;
 }
@@ -174,6 +176,7 @@ std::string manifest_to_json(const Manifest& m) {
       {kLegend, legend_json(m.legend)},
   };
   if (m.ends_at > 0) root[kEndsAt] = m.ends_at;
+  if (m.is_after_edge) root[kAfterEdge] = true;
   Json& skipped = root["skipped"] = Json::array();
   for (const wire::SkippedSlots& slots : m.skipped) skipped.push_back(message_to_json(slots));
   Json& batches = root["unacknowledged"] = Json::array();

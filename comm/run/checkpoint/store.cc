@@ -57,6 +57,8 @@ std::optional<uint64_t> take_number(std::string_view& text, size_t digits) {
   return value;
 }
 
+constexpr char kEdgeSuffix[] = "-edge";
+
 bool take(std::string_view& text, std::string_view what) {
   if (!text.starts_with(what)) return false;
   text.remove_prefix(what.size());
@@ -65,12 +67,16 @@ bool take(std::string_view& text, std::string_view what) {
 
 }  // namespace
 
+CheckpointName name_of(const Manifest& manifest) {
+  return {manifest.resume.step, manifest.generation, manifest.member, manifest.is_after_edge};
+}
+
 std::string checkpoint_name(const CheckpointName& name) {
   char text[96];
-  std::snprintf(text, sizeof text, "step-%010llu-g%llu-m%llu",
-                static_cast<unsigned long long>(name.step),
-                static_cast<unsigned long long>(name.generation),
-                static_cast<unsigned long long>(name.member));
+  std::snprintf(
+      text, sizeof text, "step-%010llu-g%llu-m%llu%s", static_cast<unsigned long long>(name.step),
+      static_cast<unsigned long long>(name.generation),
+      static_cast<unsigned long long>(name.member), name.is_after_edge ? kEdgeSuffix : "");
   return text;
 }
 
@@ -82,8 +88,15 @@ std::optional<CheckpointName> parse_checkpoint_name(std::string_view text) {
   const auto generation = take_number(text, 1);
   if (!generation || !take(text, "-m")) return std::nullopt;
   const auto member = take_number(text, 1);
-  if (!member || !text.empty()) return std::nullopt;
-  return CheckpointName{*step, *generation, *member};
+  if (!member) return std::nullopt;
+  const bool is_after_edge = take(text, kEdgeSuffix);
+  if (!text.empty()) return std::nullopt;
+  return CheckpointName{*step, *generation, *member, is_after_edge};
+}
+
+bool is_after_edge(std::string_view checkpoint) {
+  const auto name = parse_checkpoint_name(checkpoint);
+  return name && name->is_after_edge;
 }
 
 Result<CheckpointInfo> read_checkpoint_info(const std::string& path) {
@@ -110,9 +123,9 @@ Result<CheckpointInfo> read_checkpoint_info(const std::string& path) {
   // A copy under a name of the user's own is fine; one of ours must tell the truth.
   const auto name = parse_checkpoint_name(info.name);
   const Manifest& m = info.manifest;
-  if (name && *name != CheckpointName{m.resume.step, m.generation, m.member})
+  if (name && *name != name_of(m))
     return Status(Code::kBadData, path + ": the manifest is that of another checkpoint, " +
-                                      checkpoint_name({m.resume.step, m.generation, m.member}));
+                                      checkpoint_name(name_of(m)));
   return info;
 }
 

@@ -45,12 +45,16 @@ struct CheckpointName {
   Step step = 0;
   Generation generation = 0;
   MemberId member = 0;
+  bool is_after_edge = false;  // of a step with an edge: the state is the one after it
   auto operator<=>(const CheckpointName&) const = default;
 };
 
+CheckpointName name_of(const Manifest& manifest);
 std::string checkpoint_name(const CheckpointName& name);
 // Nothing unless checkpoint_name() makes exactly `text`.
 std::optional<CheckpointName> parse_checkpoint_name(std::string_view text);
+// False for a name that is none of ours.
+bool is_after_edge(std::string_view checkpoint);
 
 // One complete checkpoint.
 struct CheckpointInfo {

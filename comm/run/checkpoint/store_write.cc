@@ -62,8 +62,7 @@ Status write_all(FileOps& files, const std::string& dir, std::span<const StateTe
 
 Result<CheckpointInfo> write_checkpoint(FileOps& files, const std::string& dir,
                                         std::span<const StateTensor> state, Manifest manifest) {
-  const std::string name =
-      checkpoint_name({manifest.resume.step, manifest.generation, manifest.member});
+  const std::string name = checkpoint_name(name_of(manifest));
   const std::string path = dir + "/" + name;
   const std::string temporary = dir + "/tmp-" + name;
   manifest.files.clear();

@@ -132,7 +132,7 @@ std::unique_ptr<coordinator::CheckpointShelf> Disk::open_shelf() {
 Result<CheckpointInfo> Disk::write_checkpoint(const Manifest& manifest, const ModelState& state) {
   if (is_full) return no_space();
   CheckpointInfo info;
-  info.name = checkpoint_name({manifest.resume.step, manifest.generation, manifest.member});
+  info.name = checkpoint_name(name_of(manifest));
   info.path = kCheckpointDirectory + info.name;
   info.manifest = manifest;
   info.manifest.weights_sha256 = "w" + std::to_string(state.hash);

@@ -40,10 +40,16 @@ TEST(CheckpointName, HasOneTextForEachName) {
   EXPECT_EQ(parse_checkpoint_name("step-0000001500-g2-m4"), (CheckpointName{1500, 2, 4}));
   EXPECT_EQ(parse_checkpoint_name(checkpoint_name({12345678901, 0, 7})),
             (CheckpointName{12345678901, 0, 7}));
+  EXPECT_EQ(checkpoint_name({1500, 2, 4, true}), "step-0000001500-g2-m4-edge");
+  EXPECT_EQ(parse_checkpoint_name("step-0000001500-g2-m4-edge"),
+            (CheckpointName{1500, 2, 4, true}));
+  EXPECT_TRUE(is_after_edge("step-0000001500-g2-m4-edge"));
+  EXPECT_FALSE(is_after_edge("step-0000001500-g2-m4"));
   for (const char* text :
        {"", "step-1500-g2-m4", "step-0000001500-g02-m4", "step-0000001500-g2-m4x",
         "tmp-step-0000001500-g2-m4", "step-00000001500-g2-m4", "step-0000001500-g-m4",
-        "step-99999999999999999999-g1-m1"})
+        "step-99999999999999999999-g1-m1", "step-0000001500-g2-m4-edg",
+        "step-0000001500-g2-m4-edge-edge"})
     EXPECT_FALSE(parse_checkpoint_name(text)) << text;
 }
 

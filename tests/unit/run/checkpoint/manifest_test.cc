@@ -41,11 +41,23 @@ Manifest full_manifest() {
   return m;
 }
 
+TEST(Manifest, OnlyAStateAfterAnEdgeSaysSo) {
+  Manifest m = full_manifest();
+  EXPECT_THAT(manifest_to_json(m), Not(HasSubstr("after_edge")));
+  m.is_after_edge = true;
+  m.resume.phase = Phase::kEdge;
+  const auto back = manifest_from_json(manifest_to_json(m));
+  ASSERT_TRUE(back.is_ok()) << back.status().message();
+  EXPECT_TRUE(back->is_after_edge);
+  EXPECT_EQ(back->resume, m.resume);
+}
+
 TEST(Manifest, EveryFieldSurvivesTheWayThroughJson) {
   const Manifest m = full_manifest();
   const auto back = manifest_from_json(manifest_to_json(m));
   ASSERT_TRUE(back.is_ok()) << back.status().message();
   EXPECT_EQ(back->resume, m.resume);
+  EXPECT_FALSE(back->is_after_edge);
   EXPECT_EQ(back->generation, m.generation);
   EXPECT_EQ(back->member, m.member);
   EXPECT_EQ(back->seed, m.seed);
