@@ -7,6 +7,7 @@
 
 #include "comm/base/limits.h"
 #include "comm/base/text/shell_word.h"
+#include "comm/run/checkpoint/store.h"
 #include "coordinator/decide/decide_internal.h"
 #include "coordinator/state/evaluations.h"
 #include "coordinator/state/loss_watch.h"
@@ -59,8 +60,11 @@ void cut_before(Turn& turn, Step limit, const std::string& why) {
   const CheckpointEntry* newest = newest_until(state, limit);
   const Step step = newest == nullptr ? 0 : newest->step;
   const std::string name = newest == nullptr ? "" : newest->name;
+  const bool after_edge = is_after_edge(name);
   if (state.script_end && state.script_end->step > step) forget_script_end(turn, why);
-  cut_lineage(turn, {step, phase_after(step, state.evals, turn.options)}, name, why);
+  cut_lineage(turn,
+              {step, phase_after(step, state.evals, turn.options, state.script_end, after_edge)},
+              name, why);
 }
 
 Reason stop(Turn& turn, const BadLoss& bad, Step limit, const std::string& why) {

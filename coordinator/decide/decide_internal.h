@@ -176,6 +176,9 @@ void note_progress(Turn& turn, Member& member, const MemberProgress& at);
 // Asks the member for its stack and declares it dead: it hung with `step` steps applied.
 // after_deaths() must follow in the same turn.
 void evict_hung(Turn& turn, Member& member, Step step, const std::string& why);
+// Whether a member that owes its answer to a prepare is in the script's code between two epochs,
+// and not for so long that it hangs. It answers when that is over.
+bool is_busy_in_edge(const Turn& turn, const Member& member);
 // Evicts the member that is behind if no member has made progress for too long.
 std::optional<Reason> judge_hang(Turn& turn);
 // Notes whether a heartbeat says that a debugger has stopped the worker's script.
@@ -367,6 +370,8 @@ void forget_script_end(Turn& turn, const std::string& why);
 bool can_end_at(const Turn& turn, Step step);
 Reason on_end(Turn& turn, const Member& member, Generation generation,
               const wire::EndReport& message);
+// Whether one of them has the state with which a run ends there: the one after its last edge.
+bool has_last_checkpoint(const Turn& turn, Step step);
 // Whether only the farewells are left to do.
 bool is_done(const Turn& turn);
 // Whether the checkpoint with which the workers end is there, but not the evaluation before it: the

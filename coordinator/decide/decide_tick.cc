@@ -121,7 +121,10 @@ Reason on_tick(Turn& turn) {
     return reason;
   }
   if (state.run == RunState::kPrepared && !have_all_promised(state) &&
-      turn.now_ms - state.prepared_ms > turn.options.prepare_timeout_ms && !is_paused(state)) {
+      turn.now_ms - state.prepared_ms > turn.options.prepare_timeout_ms && !is_paused(state) &&
+      !std::all_of(state.ranks.begin(), state.ranks.end(), [&](MemberId id) {
+        return turn.at(id).state == MemberState::kPromised || is_busy_in_edge(turn, turn.at(id));
+      })) {
     return evict_unpromised(turn);
   }
   judge_pace(turn);
@@ -132,12 +135,15 @@ Reason on_tick(Turn& turn) {
 Reason on_heartbeat(Turn& turn, Member& member, Generation generation,
                     const wire::Heartbeat& message) {
   note_pause(turn, member, message.paused());
+  if (turn.state.run == RunState::kPrepared && generation == turn.state.source_generation &&
+      message.step() >= member.step && is_phase(message.phase()))
+    member.phase = static_cast<Phase>(message.phase());
   // It proves that the process lives, whatever it knows; its step counts only in the present.
   if (turn.state.run != RunState::kStarted || generation != turn.state.generation ||
       message.step() > turn.options.total_steps) {
     return Reason::kHeard;
   }
-  if (message.step() >= member.step && message.phase() <= static_cast<uint32_t>(Phase::kEnd)) {
+  if (message.step() >= member.step && is_phase(message.phase())) {
     member.step = message.step();
     member.phase = static_cast<Phase>(message.phase());
     member.enqueued = message.enqueued();

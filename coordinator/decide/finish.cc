@@ -3,6 +3,7 @@
 
 #include "comm/base/planted_bug.h"
 #include "comm/base/text/shell_word.h"
+#include "comm/run/checkpoint/store.h"
 #include "coordinator/decide/decide_internal.h"
 #include "coordinator/state/corruption.h"
 #include "coordinator/state/evaluations.h"
@@ -20,10 +21,16 @@ void close_generations(Turn& turn) {
   turn.state.planned.reset();
 }
 
+bool is_last_state(const Turn& turn, const CheckpointEntry& c) {
+  return !has_edge_after(c.step, c.step, turn.options) || is_after_edge(c.name);
+}
+
 bool has_final_checkpoint(const Turn& turn) {
   const Step last = turn.state.completed;
   return std::any_of(turn.state.checkpoints.begin(), turn.state.checkpoints.end(),
-                     [last](const CheckpointEntry& c) { return c.final && c.step == last; });
+                     [&](const CheckpointEntry& c) {
+                       return c.final && c.step == last && is_last_state(turn, c);
+                     });
 }
 
 Reason fail(Turn& turn, Reason reason, const std::string& message) {
@@ -54,6 +61,12 @@ std::string how_it_ended(const Turn& turn, Step last) {
 bool has_checkpoint_of(const State& state, Step step) {
   return std::any_of(state.checkpoints.begin(), state.checkpoints.end(),
                      [step](const CheckpointEntry& c) { return c.step == step; });
+}
+
+bool has_last_checkpoint(const Turn& turn, Step step) {
+  return std::any_of(
+      turn.state.checkpoints.begin(), turn.state.checkpoints.end(),
+      [&](const CheckpointEntry& c) { return c.step == step && is_last_state(turn, c); });
 }
 
 std::string what_is_lost(const Turn& turn) {
@@ -203,7 +216,8 @@ Reason finish_if_all_left(Turn& turn, Reason otherwise) {
         turn, Reason::kEndedWorkerFailed,
         "the workers finished at step " + std::to_string(last) + " of " + std::to_string(end));
   }
-  if (last > 0 && !has_checkpoint_of(state, last)) {
+  if (last > 0 &&
+      !(is_stopped ? has_checkpoint_of(state, last) : has_last_checkpoint(turn, last))) {
     return fail(turn, Reason::kEndedNoCheckpoint,
                 "all workers left without a checkpoint of the last step, " + std::to_string(last));
   }

@@ -12,24 +12,38 @@
 namespace lockstep::coordinator {
 namespace {
 
+// Whether a member that goes on from `best` has not run the script's code there. Each runs it for
+// itself, so the one that is behind says where all go on.
+bool lacks_edge(const Turn& turn, const ResumePoint& best) {
+  const std::vector<MemberId>& ranks = turn.state.ranks;
+  return std::any_of(ranks.begin(), ranks.end(), [&](MemberId id) {
+    const Member& member = turn.state.members.at(id);
+    return holds(turn, member, best) && !is_after_edge(member.answer->applied->phase);
+  });
+}
+
 // Where to go on; the largest answer of those who hold a state of the lineage wins. Without one the
 // term's own beginning is the state.
 void choose_resume_point(Turn& turn, const std::optional<ResumePoint>& best, wire::Start* start) {
   State& state = turn.state;
   state.resume = best.value_or(state.base);
   const Step step = state.resume.step;
+  const Step end = end_step(state, turn.options);
   if (is_evaluated_after(step, turn.options, state.script_end) && !state.evals.contains(step) &&
       !LOCKSTEP_BUG(kEvalReportedByOne)) {
     // Whatever the answers say: its result may have been on its way from those who are dead.
     state.resume.phase = Phase::kEval;
-  } else if (state.resume.phase == Phase::kEval) {
-    state.resume.phase = step >= end_step(state, turn.options) ? Phase::kEnd : Phase::kTrain;
+  } else if (has_edge_after(step, end, turn.options) &&
+             (best ? lacks_edge(turn, *best) : !is_after_edge(state.resume.phase))) {
+    state.resume.phase = Phase::kEdge;
+  } else if (!is_after_edge(state.resume.phase)) {
+    state.resume.phase = step >= end ? Phase::kEnd : Phase::kTrain;
   } else if (state.resume.phase == Phase::kTrain && step >= last_step(state, turn.options)) {
-    state.resume.phase = Phase::kCheckpoint;  // it stands at the end, and did not know
+    state.resume.phase = Phase::kEnd;  // it stands at the script's end, and did not know
   }
   // The members that do not write the last checkpoint are done before it is there; its writer may
   // be dead.
-  if (state.resume.phase == Phase::kEnd && !has_checkpoint_of(state, state.resume.step)) {
+  if (state.resume.phase == Phase::kEnd && !has_last_checkpoint(turn, state.resume.step)) {
     state.resume.phase = Phase::kCheckpoint;
   }
   *start->mutable_resume() = to_wire(state.resume);
@@ -260,6 +274,7 @@ void take_places(Turn& turn, Generation generation) {
     member.slots = {info.slots().begin(), info.slots().end()};
     member.placed = generation;
     member.step = std::max(member.step, state.resume.step);
+    member.phase = state.resume.phase;
     member.progress = {state.resume.step, state.resume.phase, 0};
     note_copy(state, member);
     map.members.push_back(member.id);

@@ -31,10 +31,11 @@ constexpr int64_t kPatience = 4;
 constexpr int64_t kSlowSteps = 8;
 
 std::string place_text(const MemberProgress& at) {
-  constexpr const char* kNames[] = {"training", "evaluating", "writing a checkpoint", "done"};
+  constexpr const char* kNames[] = {"training", "evaluating", "writing a checkpoint", "done",
+                                    "in the script's code between two epochs"};
   const std::string text =
       std::string(kNames[static_cast<size_t>(at.phase)]) + " after step " + std::to_string(at.step);
-  if (at.phase == Phase::kEval) return text;
+  if (at.phase == Phase::kEval || at.phase == Phase::kEdge) return text;
   return text + ", " + std::to_string(at.bucket) + " buckets done";
 }
 
@@ -127,6 +128,14 @@ void note_pause(Turn& turn, Member& member, bool is_paused) {
   turn.state.prepared_ms = turn.now_ms;
   turn.log(LogLine::Level::kInfo, "worker_continues",
            describe(turn.state, member) + " goes on after a debugger had stopped it");
+}
+
+bool is_busy_in_edge(const Turn& turn, const Member& member) {
+  if (member.phase != Phase::kEdge || turn.state.stood_still) return false;
+  const bool is_heard =
+      member.connection != 0 && turn.now_ms - member.heard_ms <= turn.options.lease_ms;
+  return is_heard && (turn.options.hang_ms == 0 ||
+                      turn.now_ms - turn.state.prepared_ms <= kPatience * turn.options.hang_ms);
 }
 
 std::optional<Reason> judge_hang(Turn& turn) {

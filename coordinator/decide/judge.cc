@@ -224,7 +224,9 @@ Reason evict_unpromised(Turn& turn) {
   State& state = turn.state;
   std::vector<MemberId> dead;
   for (MemberId id : state.ranks) {
-    if (turn.at(id).state != MemberState::kPromised) dead.push_back(id);
+    const Member& member = turn.at(id);
+    if (member.state != MemberState::kPromised && !is_busy_in_edge(turn, member))
+      dead.push_back(id);
   }
   std::string what = describe(state, dead) + " did not answer the prepare of generation " +
                      std::to_string(state.generation) + " within " +

@@ -165,7 +165,7 @@ std::string describe(const State& state, const std::vector<MemberId>& members) {
 }
 
 bool is_valid(const wire::ResumePoint& point, const Options& options) {
-  return point.phase() <= static_cast<uint32_t>(Phase::kEnd) && point.step() <= options.total_steps;
+  return is_phase(point.phase()) && point.step() <= options.total_steps;
 }
 
 void detach(Turn& turn, Member& member) {

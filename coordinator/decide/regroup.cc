@@ -164,7 +164,9 @@ std::optional<Reason> judge_fruitless(Turn& turn, const std::string& why) {
   State& state = turn.state;
   Step step = state.completed;
   for (MemberId id : state.ranks) step = std::max(step, state.members.at(id).step);
-  if (step > state.fruitful_to || state.resume.phase != Phase::kTrain || state.stop_ms) {
+  const bool is_before_step =
+      state.resume.phase == Phase::kTrain || state.resume.phase == Phase::kEdge;
+  if (step > state.fruitful_to || !is_before_step || state.stop_ms) {
     state.fruitful_to = std::max(state.fruitful_to, step);
     state.experience.fruitless = 0;
     return std::nullopt;

@@ -36,9 +36,12 @@ Step end_step(const EvalEntries& evals, Step completed, Step from, const Options
 }
 
 Phase phase_after(Step step, const EvalEntries& evals, const Options& options,
-                  const std::optional<ScriptEnd>& end) {
-  if (!evals.contains(step) && is_evaluated_after(step, options, end)) return Phase::kEval;
-  return step >= end_step(evals, step, step, options, end) ? Phase::kEnd : Phase::kTrain;
+                  const std::optional<ScriptEnd>& end, bool is_after_edge) {
+  if (!is_after_edge && !evals.contains(step) && is_evaluated_after(step, options, end))
+    return Phase::kEval;
+  const Step last = end_step(evals, step, step, options, end);
+  if (!is_after_edge && has_edge_after(step, last, options)) return Phase::kEdge;
+  return step >= last ? Phase::kEnd : Phase::kTrain;
 }
 
 const CheckpointEntry* best_checkpoint(const std::vector<CheckpointEntry>& checkpoints,

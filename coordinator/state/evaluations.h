@@ -38,9 +38,10 @@ inline Step last_step(const State& state, const Options& options) {
   return last_step(state.script_end, options.total_steps);
 }
 
-// The phase after `step` applied steps. Every evaluation before them is known.
+// The phase after `step` applied steps. Every evaluation before them is known. `is_after_edge`: the
+// state is that after the script's code which follows them (comm/run/checkpoint/store.h).
 Phase phase_after(Step step, const EvalEntries& evals, const Options& options,
-                  const std::optional<ScriptEnd>& end = {});
+                  const std::optional<ScriptEnd>& end = {}, bool is_after_edge = false);
 
 // The complete checkpoint with the best evaluation among those until `step`; null if none has an
 // evaluation. `checkpoints`: ascending by step.

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "comm/base/limits.h"
+#include "comm/run/evaluation/edge.h"
 #include "comm/run/job/job_fields.h"
 #include "comm/run/job/job_options.pb.h"
 #include "comm/run/plan/epoch_order.h"
@@ -208,6 +209,12 @@ std::vector<IdentityEntry> script_identity(const std::vector<IdentityEntry>& sto
   for (const IdentityEntry& entry : stored)
     if (entry.key.starts_with(kScriptPrefix)) entries.push_back(entry);
   return entries;
+}
+
+bool has_edges(const std::vector<IdentityEntry>& script) {
+  return std::any_of(script.begin(), script.end(), [](const IdentityEntry& entry) {
+    return entry.key == std::string(kScriptPrefix) + kLoopFact && entry.value == kLoopOverEpochs;
+  });
 }
 
 }  // namespace lockstep::coordinator

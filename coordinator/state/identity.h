@@ -80,5 +80,7 @@ Result<wire::DataFacts> stored_facts(const std::vector<IdentityEntry>& stored);
 std::vector<IdentityEntry> script_identity(const wire::Register& said);
 // The same from the journal, in its order. Empty: no script has said anything yet.
 std::vector<IdentityEntry> script_identity(const std::vector<IdentityEntry>& stored);
+// Whether a script that has said so has edges (comm/run/evaluation/edge.h).
+bool has_edges(const std::vector<IdentityEntry>& script);
 
 }  // namespace lockstep::coordinator

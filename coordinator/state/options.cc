@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "comm/base/planted_bug.h"
+#include "comm/run/evaluation/edge.h"
 #include "comm/run/evaluation/evaluation_due.h"
 #include "coordinator/state/identity.h"
 
@@ -50,7 +51,13 @@ Result<Options> resolve_options(wire::JobSpec job, wire::DataFacts facts,
   if (!is_script(job.model()) || !has_begun) return options;
   options.script = script_identity(stored);
   options.identity.insert(options.identity.end(), options.script.begin(), options.script.end());
+  options.has_edges = has_edges(options.script);
   return options;
+}
+
+bool has_edge_after(Step step, Step end, const Options& options) {
+  return options.has_edges &&
+         edge_due(evaluations_of(options.job, options.facts, options.shape), step, end);
 }
 
 PossibleEnds possible_ends(const Options& options, const std::optional<ScriptEnd>& end) {

@@ -27,6 +27,7 @@ struct Options {
   std::vector<IdentityEntry> script;    // its part that a script says of itself; empty: not known
   RunShape shape;                       // from job and facts
   uint64_t total_steps = 0;             // the run ends after so many applied steps
+  bool has_edges = false;               // the script's loop is over run.epochs()
 
   uint32_t workers = 1;      // members to wait for before the first generation
   uint32_t min_workers = 1;  // with fewer, the run writes a checkpoint and waits for more
@@ -63,6 +64,10 @@ Result<Options> resolve_options(wire::JobSpec job, wire::DataFacts facts,
 // Whether the run, which its script has ended at `end`, evaluates after `step` applied steps.
 bool is_evaluated_after(Step step, const Options& options,
                         const std::optional<ScriptEnd>& end = {});
+
+// Whether the script has code to run after `step` applied steps of a run that ends after `end`
+// (Phase::kEdge).
+bool has_edge_after(Step step, Step end, const Options& options);
 
 // Where members compare their work because the run may end there.
 PossibleEnds possible_ends(const Options& options, const std::optional<ScriptEnd>& end = {});

@@ -57,12 +57,14 @@
 // Thread-safety: a plain value.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -101,7 +103,11 @@ struct MemberProgress {
   Step step = 0;  // applied
   Phase phase = Phase::kTrain;
   uint32_t bucket = 0;  // finished in the step, by a GPU, not its host; or batches that are scored
-  auto operator<=>(const MemberProgress&) const = default;
+  bool operator==(const MemberProgress&) const = default;
+  std::strong_ordering operator<=>(const MemberProgress& other) const {
+    return std::tuple(step, order_of(phase), bucket) <=>
+           std::tuple(other.step, order_of(other.phase), other.bucket);
+  }
 };
 
 struct Member {

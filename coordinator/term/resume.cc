@@ -309,9 +309,9 @@ Result<ResumePlan> plan_resume(CheckpointShelf& shelf, Journal& journal,
   for (const EvalEntry& eval : contents.evals) evals[eval.step] = eval;
   for (const EvalEntry& eval : from.recovered.evals) evals[eval.step] = eval;
   const auto end = script_end_of(from, contents, options, logger, &plan.entries);
-  plan.point.phase = phase_after(plan.point.step, evals, options, end);
+  const std::string name = plan.path.substr(plan.path.find_last_of('/') + 1);
+  plan.point.phase = phase_after(plan.point.step, evals, options, end, is_after_edge(name));
   if (!is_cut_at(contents, plan.point)) {
-    const std::string name = plan.path.substr(plan.path.find_last_of('/') + 1);
     plan.entries.push_back(RollbackEntry{plan.point, name, "resume"});
   }
   if (!from.lost.empty()) {

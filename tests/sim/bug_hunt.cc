@@ -86,6 +86,10 @@ const Scenario* scene(Bug bug) {
       return scenario_named("writer-dies-after-an-evaluation");
     case Bug::kOrderForgotten:
       return scenario_named("dies-after-a-drain");
+    case Bug::kEdgeRunAgain:
+      return scenario_named("one-has-not-crossed-an-edge");
+    case Bug::kEdgeBeforeItsEvaluation:
+      return scenario_named("coordinator-is-away-at-an-edge");
     case Bug::kOpenNotCompared:
       return scenario_named("one-reads-other-data-than-the-first");
     case Bug::kOpenTermTrains:

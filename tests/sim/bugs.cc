@@ -55,6 +55,7 @@ const char* bug_name(Bug bug) {
       "numbers-of-old-identity",
       "promise-before-closed",
       "script-end-not-repeated",
+      "edge-run-again",
       "answer-outside-gate",
       "new-identity-keeps-state",
       "partial-reused-in-redo",
@@ -64,6 +65,7 @@ const char* bug_name(Bug bug) {
       "rewrite-before-all-have-read",
       "track-of-joiner-from-start",
       "eval-reported-by-one",
+      "edge-before-its-evaluation",
       "skipped-slot-counted",
   };
   return kNames[static_cast<size_t>(bug)];

@@ -52,6 +52,7 @@ enum class Bug : uint8_t {
   kNumbersOfOldIdentity,  // a new identity continues the old numbers of batches
   kPromiseBeforeClosed,   // the promise is sent before the host has closed
   kScriptEndNotRepeated,  // a worker that registers does not say that the script ended the run
+  kEdgeRunAgain,          // a member that has run an edge runs it again after a death
   // The model of the training, by the rules of worker/
   kAnswerOutsideGate,         // the answer to prepare does not wait for an apply
   kNewIdentityKeepsState,     // a new identity still claims the old state for the lineage
@@ -63,6 +64,7 @@ enum class Bug : uint8_t {
   kTrackOfJoinerFromStart,    // a joiner knows only the evaluations of its start, which is older
   kEvalReportedByOne,         // only the writer reports an evaluation, after its gate, and no start
                               // repeats it
+  kEdgeBeforeItsEvaluation,   // an edge begins before its evaluation is in the journal
   kSkippedSlotCounted,        // a record counts the samples of a left-out slot
   kCount,
 };

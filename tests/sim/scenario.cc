@@ -75,7 +75,7 @@ const std::vector<Scenario>& scenarios() {
     std::vector<Scenario> all;
     for (auto part : {scenarios_of_deaths(), scenarios_of_coordinators(), scenarios_of_networks(),
                       scenarios_of_samples(), scenarios_of_machines(), scenarios_of_scripts(),
-                      scenarios_of_ends(), scenarios_of_script_ends()})
+                      scenarios_of_ends(), scenarios_of_script_ends(), scenarios_of_edges()})
       std::move(part.begin(), part.end(), std::back_inserter(all));
     return all;
   }();

@@ -73,5 +73,6 @@ std::vector<Scenario> scenarios_of_machines();
 std::vector<Scenario> scenarios_of_scripts();
 std::vector<Scenario> scenarios_of_ends();
 std::vector<Scenario> scenarios_of_script_ends();
+std::vector<Scenario> scenarios_of_edges();
 
 }  // namespace lockstep::sim

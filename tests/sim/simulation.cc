@@ -43,6 +43,10 @@ WorldOptions options_of(uint64_t seed) {
   if (options.has_eval && prng.below(3) == 0)
     options.patience = static_cast<uint32_t>(1 + prng.below(5));
   options.is_script = prng.below(4) == 0;
+  Prng of_edges(stream_key({seed, 41}));
+  options.has_edges = options.is_script && of_edges.below(3) != 0;
+  if (options.has_edges && of_edges.below(4) == 0)
+    options.edge_ms = static_cast<int64_t>(of_edges.below(2'500));
   return options;
 }
 

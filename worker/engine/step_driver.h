@@ -74,7 +74,7 @@ class StepDriver {
   void moved_to(Step applied_steps) { at_step_.store(applied_steps, std::memory_order_relaxed); }
   // An evaluation has scored no batch yet.
   void enters(Phase phase) {
-    if (phase == Phase::kEval) bucket_.store(0, std::memory_order_relaxed);
+    if (phase != Phase::kTrain) bucket_.store(0, std::memory_order_relaxed);
     phase_.store(phase, std::memory_order_release);
   }
   // `bucket` as `enqueued`: where GPUs sum, the engine knows better.

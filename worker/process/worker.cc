@@ -21,6 +21,7 @@
 #include "comm/rpc/asio_transport.h"
 #include "comm/run/directory/layout.h"
 #include "comm/run/directory/run_files.h"
+#include "comm/run/evaluation/edge.h"
 #include "comm/run/job/job.pb.h"
 #include "comm/run/job/predictions.h"
 #include "comm/tls/run_token.h"
@@ -258,6 +259,7 @@ void Worker::Impl::make_runner(uint64_t global_batch) {
     *runner_options.facts.mutable_legend() = stored->legend();
   runner_options.run_dir = options.run_dir;
   runner_options.fingerprint = made.engine->fingerprint();
+  runner_options.has_edges = has_edges(made.identity);
   runner_options.connect_deadline_ms = static_cast<int>(job.cluster().start_timeout_s()) * 1'000;
   runner = std::make_unique<Runner>(
       std::move(runner_options),

@@ -59,6 +59,7 @@ class WorkerHost final : public SessionHost {
   void on_new_identity(Generation through) override;
   void on_stop(const std::string& reason) override { request_stop(reason); }
   void on_checkpoint_ack(const wire::CheckpointAck& ack) override;
+  void on_recorded() override { parts_.mailbox.recorded(); }
   void on_hang() override;
   void on_end(const Status& why, int exit_code) override;
   Heartbeat heartbeat() const override;

@@ -91,6 +91,10 @@ MemberId Runner::broken_member(const Life& life) const {
   return rank >= 0 && rank < members.size() ? members[static_cast<int>(rank)].member() : 0;
 }
 
+PhasePlan Runner::plan_of(const wire::Start& start) const {
+  return make_phase_plan(options_.job, options_.facts, start.total_steps(), options_.has_edges);
+}
+
 Result<Runner::Life> Runner::make_life(const Entry& entry) const {
   const StartOrder& order = entry.order;
   Life life(entry);
@@ -101,7 +105,7 @@ Result<Runner::Life> Runner::make_life(const Entry& entry) const {
                                        std::to_string(order.member));
   life.rank = *rank;
   life.is_writer = order.start.writer() == order.member;
-  life.plan = make_phase_plan(options_.job, options_.facts, order.start.total_steps());
+  life.plan = plan_of(order.start);
   life.begin = entry.since;
   life.track = track_;
   if (order.planned) return life;
@@ -110,7 +114,9 @@ Result<Runner::Life> Runner::make_life(const Entry& entry) const {
   life.track = holds_state(order.start, order.member) ? track_at(order.start, track_, life.plan.by)
                                                       : track_of(order.start.evals());
   life.plan.end_with(life.track, order.start.total_steps());
-  life.begin = fit_to_plan(from_wire(order.start.resume()), life.plan);
+  const bool has_own = holds_state(order.start, order.member);
+  life.begin =
+      begin_of(order.start, has_own ? parts_.gate.standing().applied : std::nullopt, life.plan);
   return life;
 }
 
@@ -198,8 +204,7 @@ Status Runner::connect_devices(Life& life) {
 // From here on the generation counts: this worker answers a prepare as one of its members, and
 // tells the coordinator what it could not know.
 Status Runner::enter(const StartOrder& order, const ResumePoint& at) {
-  const PhasePlan plan = make_phase_plan(options_.job, options_.facts, order.start.total_steps());
-  if (!parts_.gate.open(order.generation, at, plan))
+  if (!parts_.gate.open(order.generation, at, plan_of(order.start)))
     return Status(Code::kAborted, "a newer generation was prepared before this one began");
   if (order.planned) parts_.port.switched(order.generation, at);
   return Status::ok();

@@ -7,6 +7,8 @@
 //     └── any other error: Leave(FAILED)   Leave(DRAINED) if left out     wait for Goodbye ◀─┘
 //
 //   A worker that joins connects as soon as the change is planned, and waits there for the others.
+//   Code of the script between two epochs runs after the evaluation of the epoch's end
+//   (phase_plan.h, "EDGES").
 //
 // INVARIANTS
 //  U1 The gate is opened for a generation only when the state is at its resume point.
@@ -26,7 +28,8 @@
 //  U9 Before a checkpoint is written, and in the steps of a check
 //  (comm/run/evaluation/check_after.h), every
 //     member reports a hash of its state after the step. The copy that is written has that hash,
-//     so what changed in between, during an evaluation, does not become a checkpoint.
+//     so what changed in between, during an evaluation, does not become a checkpoint. Where an
+//     edge follows in this generation, the hash is of the state after it (phase_plan.h, E4).
 //  U10 Where the script ends the run, no member goes on to what follows before all members of the
 //     generation stand at that step, and each has reported the end first. A planned change does not
 //     take effect there.
@@ -69,6 +72,7 @@ class Runner {
     std::string run_dir;
     std::vector<std::string> fingerprint;  // of the numerics
     int connect_deadline_ms = 60'000;
+    bool has_edges = false;  // the script's loop is over run.epochs()
   };
   // All outlive the runner. `on_failure` is called on the training thread after Leave(FAILED).
   struct Parts {
@@ -124,6 +128,7 @@ class Runner {
 
   // runner.cc: a generation from its order to its end.
   Next run_generation(const Entry& entry);
+  PhasePlan plan_of(const wire::Start& start) const;
   Result<Life> make_life(const Entry& entry) const;
   Result<Next> live(Life& life);
   Status connect(Life& life);
@@ -147,7 +152,9 @@ class Runner {
   Result<Next> follow_plan(Life& life);
   Result<Agreed> train_step(Life& life, ResumePoint& at);
   Status end_here(Life& life, const ResumePoint& at);
-  Status compare_weights(const Life& life, Step applied);
+  Status compare_weights(const Life& life, const ResumePoint& at, bool before_edge);
+  void report_check(const Life& life, wire::CheckReport report, bool before_edge);
+  Status cross_edge(Life& life, ResumePoint& at);
   Status evaluate(Life& life, ResumePoint& at);
   Status keep_if_best(Life& life, const ResumePoint& at);
   Status final_checkpoint(Life& life, const ResumePoint& at);
@@ -162,6 +169,7 @@ class Runner {
   EvalTrack track_;                        // of the evaluations that it has seen
   std::pair<Step, Generation> submitted_;  // the newest checkpoint of this process
   std::pair<Step, uint64_t> compared_;     // steps applied, and the hash that was reported last
+  std::optional<wire::CheckReport> held_check_;  // until the edge is over; of this generation
   CheckpointWriter writer_;
   TraceFile trace_;
 };

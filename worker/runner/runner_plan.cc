@@ -1,5 +1,7 @@
 // The phases of a run, one after another: steps, evaluations, checkpoints, the end; and the change
 // to the next generation between two steps.
+#include <utility>
+
 #include "comm/base/check.h"
 #include "comm/run/evaluation/check_after.h"
 #include "worker/runner/runner.h"
@@ -21,10 +23,14 @@ Status closed_meanwhile() {
 Result<Runner::Next> Runner::follow_plan(Life& life) {
   const Generation generation = life.order.generation;
   ResumePoint at = *life.begin;
+  held_check_.reset();
+  const bool is_past_edge = life.plan.is_past_edge(at);
   // The generation before may have ended before all had said it.
-  if (life.plan.may_be_kept(at.step)) LOCKSTEP_RETURN_IF_ERROR(compare_weights(life, at.step));
+  if (life.plan.may_be_kept(at.step))
+    LOCKSTEP_RETURN_IF_ERROR(
+        compare_weights(life, at, life.plan.has_edge(at.step) && !is_past_edge));
   // The member that was to keep it may have died before it did.
-  if (at.phase != Phase::kEval) LOCKSTEP_RETURN_IF_ERROR(keep_if_best(life, at));
+  if (at.phase != Phase::kEval && !is_past_edge) LOCKSTEP_RETURN_IF_ERROR(keep_if_best(life, at));
   for (;;) {
     Agreed agreed = Agreed::kNothing;
     switch (at.phase) {
@@ -34,6 +40,9 @@ Result<Runner::Next> Runner::follow_plan(Life& life) {
       }
       case Phase::kEval:
         LOCKSTEP_RETURN_IF_ERROR(evaluate(life, at));
+        break;
+      case Phase::kEdge:
+        LOCKSTEP_RETURN_IF_ERROR(cross_edge(life, at));
         break;
       case Phase::kCheckpoint:
         LOCKSTEP_RETURN_IF_ERROR(final_checkpoint(life, at));
@@ -69,14 +78,15 @@ Result<Runner::Agreed> Runner::train_step(Life& life, ResumePoint& at) {
   if (ends_here) LOCKSTEP_RETURN_IF_ERROR(end_here(life, at));
   // At the last step the run ends by itself, and better than by a stop: with an evaluation.
   const bool stop = outcome.all_want_stop && at.step < life.plan.total_steps;
+  const bool before_edge = life.plan.has_edge(at.step) && !stop && !outcome.all_want_switch;
   if (outcome.check) {
     compared_ = {at.step, outcome.check->weights_hash()};
-    parts_.port.report_check(life.order.generation, std::move(*outcome.check));
+    report_check(life, std::move(*outcome.check), before_edge);
   } else if (stop || life.plan.may_be_kept(at.step) ||
              (life.collective->world_size() > 1 &&
               check_after(at.step, options_.job,
                           life.plan.possible_ends(life.order.start.total_steps())))) {
-    LOCKSTEP_RETURN_IF_ERROR(compare_weights(life, at.step));
+    LOCKSTEP_RETURN_IF_ERROR(compare_weights(life, at, before_edge));
   }
 
   // The final one has the same name: one report of it must not be taken for the other.
@@ -101,13 +111,43 @@ Status Runner::end_here(Life& life, const ResumePoint& at) {
 }
 
 // U9
-Status Runner::compare_weights(const Life& life, Step applied) {
+Status Runner::compare_weights(const Life& life, const ResumePoint& at, bool before_edge) {
   if (options_.job.train().check_every() == 0) return Status::ok();
   LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t hash, parts_.engine.state_hash());
-  compared_ = {applied, hash};
+  compared_ = {at.step, hash};
   if (life.collective->world_size() == 1) return Status::ok();
   wire::CheckReport report;
-  report.set_applied(applied);
+  report.set_applied(at.step);
+  report.set_weights_hash(hash);
+  report_check(life, std::move(report), before_edge);
+  return Status::ok();
+}
+
+// E4
+void Runner::report_check(const Life& life, wire::CheckReport report, bool before_edge) {
+  if (before_edge)
+    held_check_ = std::move(report);
+  else
+    parts_.port.report_check(life.order.generation, std::move(report));
+}
+
+Status Runner::cross_edge(Life& life, ResumePoint& at) {
+  parts_.probe.doing(RunnerProbe::Activity::kStep);
+  const auto are_recorded = [this] { return parts_.port.are_recorded(); };
+  if (life.plan.is_evaluated(at.step) &&  // E1
+      !parts_.mailbox.wait_recorded(life.order.generation, are_recorded))
+    return closed_meanwhile();
+  if (!parts_.gate.try_enter()) return closed_meanwhile();
+  const Phase next = life.plan.after_edge(at.step);
+  LOCKSTEP_RETURN_IF_ERROR(parts_.engine.cross_edge(next == Phase::kCheckpoint));  // else U8
+  at.phase = next;
+  parts_.gate.leave_at(at);
+  const bool is_kept = life.plan.may_be_kept(at.step);
+  if ((!held_check_ && !is_kept) || options_.job.train().check_every() == 0) return Status::ok();
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t hash, parts_.engine.state_hash());
+  compared_ = {at.step, hash};
+  if (!held_check_) return Status::ok();
+  wire::CheckReport report = *std::exchange(held_check_, std::nullopt);
   report.set_weights_hash(hash);
   parts_.port.report_check(life.order.generation, std::move(report));
   return Status::ok();
@@ -148,7 +188,8 @@ Status Runner::evaluate(Life& life, ResumePoint& at) {
   return keep_if_best(life, at);
 }
 
-// checkpoint.best. At the end of the run the final checkpoint is the same.
+// checkpoint.best. At the end of the run the final checkpoint is the same, unless an edge is before
+// it: the best one has the weights that were evaluated.
 Status Runner::keep_if_best(Life& life, const ResumePoint& at) {
   const bool is_wanted = life.plan.keeps_best && at.step > 0;
   if (!is_wanted || track_.last.step != at.step ||
@@ -156,7 +197,8 @@ Status Runner::keep_if_best(Life& life, const ResumePoint& at) {
     return Status::ok();
   track_.kept = track_.last;
   const bool is_written = submitted_ == std::pair(at.step, life.order.generation);
-  if (!life.is_writer || at.phase != Phase::kTrain || is_written) return Status::ok();
+  const bool is_before_final = at.phase != Phase::kTrain && at.phase != Phase::kEdge;
+  if (!life.is_writer || is_before_final || is_written) return Status::ok();
   return submit_checkpoint(life, at, /*final=*/false);
 }
 
@@ -192,6 +234,7 @@ Status Runner::submit_checkpoint(Life& life, const ResumePoint& at, bool final) 
 Manifest Runner::make_manifest(const Life& life, const ResumePoint& at) const {
   Manifest manifest;
   manifest.resume = at;
+  manifest.is_after_edge = life.plan.is_past_edge(at);
   manifest.generation = life.order.generation;
   manifest.member = life.order.member;
   manifest.seed = options_.job.seed();

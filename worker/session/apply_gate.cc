@@ -44,6 +44,14 @@ void ApplyGate::end_here() {
 }
 
 void ApplyGate::leave() {
+  leave_with(std::nullopt);
+}
+
+void ApplyGate::leave_at(ResumePoint point) {
+  leave_with(point);
+}
+
+void ApplyGate::leave_with(const std::optional<ResumePoint>& point) {
   std::vector<Answer> answers;
   Standing standing;
   {
@@ -51,7 +59,8 @@ void ApplyGate::leave() {
     LOCKSTEP_CHECK(applying_, "leave() follows try_enter()");
     applying_ = false;
     if (applied_)  // else all was forgotten during the apply
-      applied_ = {applied_->step + 1, plan_.after_step(applied_->step + 1)};
+      applied_ =
+          point ? *point : ResumePoint{applied_->step + 1, plan_.after_step(applied_->step + 1)};
     standing = standing_locked();
     answers.swap(waiting_);
   }

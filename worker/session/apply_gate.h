@@ -1,5 +1,6 @@
 // The gate that an apply enters, and that closes a generation (coordinator/PROTOCOL.md, "Change
-// after a death").
+// after a death"). The script's code between two epochs enters it like an apply, as it may change
+// what is kept.
 //
 //                 open(g)                    try_enter / leave, once a step
 //     closed  ──────────────▶  open for g  ◀──────────────────────────────▶  apply in progress
@@ -20,9 +21,9 @@
 //  G5 After forget() the answers are as for a worker that never was in a generation, even if an
 //     apply was in progress.
 //
-// Thread-safety: open(), try_enter(), end_here(), leave(), reached() and lost_state() from the
-// training thread; close(), forget(), standing(), is_closed() and is_applying() from any thread.
-// The answer runs on the thread that called close() or leave(), without the gate's lock.
+// Thread-safety: open(), try_enter(), end_here(), leave(), leave_at(), reached() and lost_state()
+// from the training thread; close(), forget(), standing(), is_closed() and is_applying() from any
+// thread. The answer runs on the thread that called close() or leave(), without the gate's lock.
 #pragma once
 
 #include <functional>
@@ -62,6 +63,8 @@ class ApplyGate {
   void end_here();
   // The apply is over: one more step is applied. REQUIRES: try_enter() said yes.
   void leave();
+  // What entered was no apply: the state has now come to this point. REQUIRES: as leave().
+  void leave_at(ResumePoint point);
 
   // A phase without an apply is over (evaluation, checkpoint). Returns false if the generation was
   // closed, because the answer must stay true.
@@ -80,6 +83,7 @@ class ApplyGate {
 
  private:
   Standing standing_locked() const;
+  void leave_with(const std::optional<ResumePoint>& point);
 
   mutable std::mutex mutex_;
   Generation open_ = 0;  // 0: none was opened

@@ -89,6 +89,17 @@ bool Mailbox::wait_acknowledged(const std::string& checkpoint, Generation genera
   return acknowledged_ == checkpoint;
 }
 
+void Mailbox::recorded() {
+  std::lock_guard lock(mutex_);
+  changed_.notify_all();
+}
+
+bool Mailbox::wait_recorded(Generation generation, const std::function<bool()>& is_recorded) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return is_over(generation) || is_recorded(); });
+  return !is_over(generation);
+}
+
 bool Mailbox::pause(Generation generation, int pause_ms) {
   std::unique_lock lock(mutex_);
   return !changed_.wait_for(lock, std::chrono::milliseconds(pause_ms),

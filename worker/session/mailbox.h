@@ -2,11 +2,12 @@
 // change. Closing a generation voids its orders. So the training thread never begins an older
 // start, and never makes a planned change of a closed generation.
 //
-// Thread-safety: put(), plan(), close(), acknowledge(), resolve() and end() from any thread; the
-// waits from the training thread; wants_switch() from any.
+// Thread-safety: put(), plan(), close(), acknowledge(), recorded(), resolve() and end() from any
+// thread; the waits from the training thread; wants_switch() from any.
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -53,6 +54,12 @@ class Mailbox {
   // Waits until `checkpoint` is in the journal; false: `generation` was closed, or the
   // run is over.
   bool wait_acknowledged(const std::string& checkpoint, Generation generation);
+
+  // Something of this worker's is in the journal: wait_recorded() asks again.
+  void recorded();
+  // Waits until `is_recorded`; false: `generation` was closed, or the run is over. `is_recorded`
+  // must not call the mailbox.
+  bool wait_recorded(Generation generation, const std::function<bool()>& is_recorded);
 
   // Waits `pause_ms`; false at once if `generation` was closed or the run is over.
   bool pause(Generation generation, int pause_ms);

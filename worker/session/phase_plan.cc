@@ -8,12 +8,16 @@
 namespace lockstep {
 
 PhasePlan make_phase_plan(const wire::JobSpec& job, const wire::DataFacts& facts,
-                          uint64_t total_steps) {
+                          uint64_t total_steps, bool has_edges) {
   const RunShape shape{facts.train_samples(), job.train().global_batch(), job.train().slots(),
                        std::max(1u, facts.turns())};
-  PhasePlan plan{evaluations_of(job, facts, shape),   total_steps,
-                 best_by(job.checkpoint().best()),    job.train().patience(),
-                 keeps_best(job.checkpoint().best()), job.checkpoint().every_steps()};
+  PhasePlan plan{evaluations_of(job, facts, shape),
+                 total_steps,
+                 best_by(job.checkpoint().best()),
+                 job.train().patience(),
+                 keeps_best(job.checkpoint().best()),
+                 job.checkpoint().every_steps(),
+                 has_edges};
   const Step planned = lockstep::total_steps(shape, job.train().epochs(), job.train().max_steps());
   if (total_steps < planned) plan.ended_at = total_steps;
   if (LOCKSTEP_BUG(kEvaluatedWithinBatch)) plan.evals.turns = 1;
@@ -21,9 +25,23 @@ PhasePlan make_phase_plan(const wire::JobSpec& job, const wire::DataFacts& facts
 }
 
 ResumePoint fit_to_plan(ResumePoint at, const PhasePlan& plan) {
-  if (at.step < plan.total_steps && at.phase > Phase::kEval) at.phase = Phase::kTrain;
+  if (at.step < plan.total_steps && is_after_edge(at.phase)) at.phase = Phase::kTrain;
   if (at.step >= plan.total_steps && at.phase == Phase::kTrain) at.phase = Phase::kCheckpoint;
   if (at.phase == Phase::kEval && !plan.evals.has_data) at.phase = plan.after_eval(at.step);
+  if (at.phase == Phase::kEdge) at.phase = plan.after_eval(at.step);
+  return at;
+}
+
+ResumePoint begin_of(const wire::Start& start, const std::optional<ResumePoint>& own,
+                     const PhasePlan& plan) {
+  ResumePoint at = fit_to_plan(from_wire(start.resume()), plan);
+  if (!own || own->step != at.step || !plan.has_edge(at.step) || at.phase == Phase::kEval)
+    return at;
+  if (!is_after_edge(own->phase) || LOCKSTEP_BUG(kEdgeRunAgain)) {
+    at.phase = Phase::kEdge;
+  } else if (at.phase == Phase::kEdge) {
+    at.phase = plan.after_edge(at.step);
+  }
   return at;
 }
 

@@ -137,6 +137,10 @@ void Session::leave(Generation generation, wire::Leave::Reason reason, Status st
   on_loop(impl_, [message](Impl& impl) { impl.set_leave(message); });
 }
 
+bool Session::are_recorded() const {
+  return impl_->records.empty();
+}
+
 Result<RecordQueue::Unacknowledged> Session::unacknowledged() const {
   return impl_->records.unacknowledged(limits::kManifestRecordsBytes);
 }

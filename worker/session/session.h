@@ -100,6 +100,8 @@ class SessionHost {
   virtual void on_new_identity(Generation through) = 0;
   virtual void on_stop(const std::string& reason) = 0;
   virtual void on_checkpoint_ack(const wire::CheckpointAck& ack) = 0;
+  // A batch of records is in the journal.
+  virtual void on_recorded() {}
   // This worker hangs, and the coordinator evicts it next. A person will want to know where its
   // threads are.
   virtual void on_hang() = 0;
@@ -151,6 +153,7 @@ class Session final : public RunnerPort {
   void switched(Generation generation, ResumePoint since) override;
   void leave(Generation generation, wire::Leave::Reason reason, Status status,
              std::optional<ResumePoint> applied) override;
+  bool are_recorded() const override;
   Result<RecordQueue::Unacknowledged> unacknowledged() const override;
 
  private:

@@ -43,6 +43,7 @@ void Session::Impl::on_message(wire::Envelope&& message) {
     case wire::Envelope::kRecordsAck:
       fail_if_error(
           records.acknowledge(message.records_ack().batch(), message.records_ack().sequence()));
+      if (state != State::kEnded) host.on_recorded();
       return pump();
     case wire::Envelope::kCheckpointAck:
       return on_checkpoint_ack(message.checkpoint_ack());

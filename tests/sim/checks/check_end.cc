@@ -4,6 +4,7 @@
 #include <fstream>
 #include <string>
 
+#include "comm/run/checkpoint/store.h"
 #include "tests/sim/checks/checks.h"
 
 namespace lockstep::sim {
@@ -73,11 +74,14 @@ class EndCheck final : public Check {
   void check_checkpoint() {
     const CheckpointEntry* last = nullptr;
     for (const auto& [name, entry] : ledger_->checkpoints())
-      if (entry.state == CheckpointState::kComplete && entry.step == end_) last = &entry;
+      if (entry.state == CheckpointState::kComplete && entry.step == end_ &&
+          is_after_edge(name) == world_.has_edge(end_))
+        last = &entry;
     if (last == nullptr) return world_.fail("end", "there is no checkpoint of the last step");
     const auto state = world_.disk.load_checkpoint(last->name);
     if (!state.is_ok()) return world_.fail("end", "the final checkpoint is lost");
-    if (*state != world_.reference.after(end_))
+    if (*state !=
+        (world_.has_edge(end_) ? world_.reference.after_edge(end_) : world_.reference.after(end_)))
       world_.fail("I6", "the final state is not that of the undisturbed run");
   }
 
@@ -105,6 +109,7 @@ void add_all_checks(World& world, Cluster& cluster) {
   world.checks.push_back(make_records_check(world, cluster, ledger));
   world.checks.push_back(make_skip_check(world, ledger));
   world.checks.push_back(make_evaluation_check(world, ledger, judged));
+  if (world.options.has_edges) world.checks.push_back(make_edge_check(world, judged));
   world.checks.push_back(make_best_check(world, ledger));
   world.checks.push_back(make_script_end_check(world));
   world.checks.push_back(make_identity_check(world, cluster));

@@ -40,12 +40,18 @@ class StateCheck final : public Check {
 
   void on_applied(const Applied& applied) override {
     if (!judged_->covers(world_, applied.generation)) return;
-    compare(applied.process, applied.generation, applied.after);
+    compare(applied.process, applied.generation, applied.after, /*is_after_edge=*/false);
+  }
+
+  void on_crossed(const Crossed& crossed) override {
+    if (!judged_->covers(world_, crossed.generation)) return;
+    compare(crossed.process, crossed.generation, crossed.after, /*is_after_edge=*/true);
   }
 
   void on_installed(const Installed& installed) override {
     if (!judged_->covers(world_, installed.generation)) return;
-    compare(installed.process, installed.generation, installed.state);
+    compare(installed.process, installed.generation, installed.state,
+            world_.is_past_edge(installed.at, installed.generation));
   }
 
  private:
@@ -69,11 +75,15 @@ class StateCheck final : public Check {
     });
   }
 
-  void compare(const std::string& process, Generation generation, const ModelState& state) {
-    if (state == world_.reference.after(state.step, generation)) return;
-    world_.fail("I6", process + " has another state after step " + std::to_string(state.step) +
-                          " in generation " + std::to_string(generation) +
-                          " than the undisturbed run");
+  void compare(const std::string& process, Generation generation, const ModelState& state,
+               bool is_after_edge) {
+    const ModelState right = is_after_edge ? world_.reference.after_edge(state.step, generation)
+                                           : world_.reference.after(state.step, generation);
+    if (state == right) return;
+    world_.fail("I6", process + " has another state after " +
+                          (is_after_edge ? "the edge of step " : "step ") +
+                          std::to_string(state.step) + " in generation " +
+                          std::to_string(generation) + " than the undisturbed run");
   }
 
   World& world_;

@@ -98,6 +98,9 @@ std::unique_ptr<Check> make_skip_check(World& world, SharedLedger ledger);
 // where the undisturbed run ends. check_evaluations.cc
 std::unique_ptr<Check> make_evaluation_check(World& world, SharedLedger ledger,
                                              SharedJudged judged);
+// Edges: every member runs the code between two epochs once, in order, after its evaluation is in
+// the journal, and no step follows without it. check_edges.cc
+std::unique_ptr<Check> make_edge_check(World& world, SharedJudged judged);
 // checkpoint.best: for every point that the run may go back to, the best checkpoint up to this
 // point is kept. check_best.cc
 std::unique_ptr<Check> make_best_check(World& world, SharedLedger ledger);

@@ -113,7 +113,8 @@ Trainer::Life Trainer::make_life(StartOrder order) const {
   Life life;
   life.rank = *rank_of(order.start, order.member);
   life.is_writer = order.start.writer() == order.member;
-  life.plan = make_phase_plan(world_.job, world_.facts, order.start.total_steps());
+  life.plan = make_phase_plan(world_.job, world_.facts, order.start.total_steps(),
+                              world_.options.has_edges);
   life.track = track_;
   if (!order.planned) {
     life.track = holds_state(order.start, order.member)
@@ -121,7 +122,9 @@ Trainer::Life Trainer::make_life(StartOrder order) const {
                      : track_of(order.start.evals());
     life.plan.end_with(life.track, order.start.total_steps());
   }
-  life.at = fit_to_plan(from_wire(order.start.resume()), life.plan);
+  const bool has_own = holds_state(order.start, order.member);
+  life.at =
+      begin_of(order.start, has_own ? parts_.gate.standing().applied : std::nullopt, life.plan);
   for (const wire::SkippedSlots& skip : order.start.skipped())
     life.skips.add(skip.step(), skip.slots().begin(), skip.slots().end());
   life.order = std::move(order);

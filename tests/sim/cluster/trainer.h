@@ -56,6 +56,7 @@ class Trainer {
   void end();
   void acknowledge(const std::string& checkpoint);
   void stall(int64_t ms) { waiter_.stall(ms); }
+  void recorded() { waiter_.poke(); }
   void request_stop() { wants_stop_ = true; }
   // From its next step on, memory or a processor here is at fault, in silence.
   void damage(Damage what) { damage_ = what; }
@@ -111,6 +112,7 @@ class Trainer {
   Task<Status> switch_generation(Life& life, bool* has_left);
   Task<Status> evaluate(Life& life);
   Task<Status> evaluate_with_all(Life& life);
+  Task<Status> cross_edge(Life& life);
   Task<Status> keep_if_best(Life& life);
   Task<Status> checkpoint(Life& life, bool is_final);
   void ended_with(const Life& life, const Status& status);
@@ -126,7 +128,8 @@ class Trainer {
   uint64_t gradient_hash(uint32_t slot);
   wire::CheckReport check_report(const Life& life, const Check& check,
                                  const Collective::Reduced& reduced);
-  void compare_weights(const Life& life);
+  void compare_weights(const Life& life, bool before_edge);
+  void say_check(const Life& life, wire::CheckReport report, bool before_edge);
   Task<Status> skip_step(Life& life);
   Task<Status> checkpoint_if_due(Life& life, bool is_last);
   wire::StepRecord record_of(const Life& life, const Collective::Reduced& reduced) const;
@@ -162,6 +165,7 @@ class Trainer {
   std::string resumed_from_;
   EvalTrack track_;
   std::pair<Step, Generation> submitted_;
+  std::optional<wire::CheckReport> held_check_;  // as the Runner's
   bool is_writing_ = false;
   std::string written_;  // newest checkpoint, or the error of writing it
   Status write_status_;

@@ -15,6 +15,7 @@ Task<Status> Trainer::checkpoint(Life& life, bool is_final) {
   submitted_ = {life.at.step, life.order.generation};
   Manifest manifest;
   manifest.resume = life.at;
+  manifest.is_after_edge = life.plan.is_past_edge(life.at);
   manifest.generation = life.order.generation;
   manifest.member = life.order.member;
   manifest.seed = world_.job.seed();
@@ -50,7 +51,7 @@ void Trainer::write_now(const Manifest& manifest, const ModelState& state, bool 
   report.set_step(manifest.resume.step);
   report.set_final(is_final);
   const auto written = world_.disk.write_checkpoint(manifest, state);
-  written_ = checkpoint_name({manifest.resume.step, manifest.generation, manifest.member});
+  written_ = checkpoint_name(name_of(manifest));
   if (world_.disk.is_torn(written_)) {
     world_.trace.add("killed while it writes", parts_.process.name(), manifest.resume.step);
     return parts_.die();

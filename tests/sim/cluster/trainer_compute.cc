@@ -137,13 +137,21 @@ wire::CheckReport Trainer::check_report(const Life& life, const Check& check,
 }
 
 // As Runner::compare_weights().
-void Trainer::compare_weights(const Life& life) {
+void Trainer::compare_weights(const Life& life, bool before_edge) {
   if (world_.job.train().check_every() == 0) return;
   if (life.order.start.members_size() == 1) return;
   wire::CheckReport report;
   report.set_applied(state_.step);
   report.set_weights_hash(state_.hash);
-  parts_.port.report_check(life.order.generation, std::move(report));
+  say_check(life, std::move(report), before_edge);
+}
+
+// As Runner::report_check().
+void Trainer::say_check(const Life& life, wire::CheckReport report, bool before_edge) {
+  if (before_edge)
+    held_check_ = std::move(report);
+  else
+    parts_.port.report_check(life.order.generation, std::move(report));
 }
 
 }  // namespace lockstep::sim

@@ -13,8 +13,11 @@ Status closed_meanwhile() {
 }  // namespace
 
 Task<Status> Trainer::follow_plan(Life& life) {
-  if (life.plan.may_be_kept(life.at.step)) compare_weights(life);
-  if (life.at.phase != Phase::kEval) {
+  held_check_.reset();
+  const bool is_past_edge = life.plan.is_past_edge(life.at);
+  if (life.plan.may_be_kept(life.at.step))
+    compare_weights(life, life.plan.has_edge(life.at.step) && !is_past_edge);
+  if (life.at.phase != Phase::kEval && !is_past_edge) {
     Status status = co_await keep_if_best(life);
     if (!status.is_ok()) co_return status;
   }
@@ -26,6 +29,8 @@ Task<Status> Trainer::follow_plan(Life& life) {
       status = co_await train_step(life, &outcome);
     } else if (life.at.phase == Phase::kEval) {
       status = co_await evaluate(life);
+    } else if (life.at.phase == Phase::kEdge) {
+      status = co_await cross_edge(life);
     } else if (life.at.phase == Phase::kCheckpoint) {
       status = co_await checkpoint(life, /*is_final=*/true);
       if (!status.is_ok()) co_return status;
@@ -144,19 +149,19 @@ Task<Status> Trainer::train_step(Life& life, Outcome* outcome) {
   take_damage(/*is_after_step=*/true);
   const bool is_end = state_.step >= life.plan.total_steps;
   outcome->stop = reduced.votes.stop && !is_end;
-  if (report) {
-    report->set_applied(state_.step);
-    report->set_weights_hash(state_.hash);
-    parts_.port.report_check(life.order.generation, std::move(*report));
-  } else if (outcome->stop || life.plan.may_be_kept(state_.step)) {
-    compare_weights(life);
-  }
-  world_.moment(Moment::kApplied, parts_.process.name());
-
   const bool may_change = !outcome->stop && !outcome->ends;
   outcome->change = reduced.votes.change && may_change;
   if (LOCKSTEP_BUG(kSwitchBeforeAllHaveHeard))
     outcome->change = may_change && has_plan_for(life.order.generation);
+  const bool before_edge = life.plan.has_edge(state_.step) && !outcome->stop && !outcome->change;
+  if (report) {
+    report->set_applied(state_.step);
+    report->set_weights_hash(state_.hash);
+    say_check(life, std::move(*report), before_edge);
+  } else if (outcome->stop || life.plan.may_be_kept(state_.step)) {
+    compare_weights(life, before_edge);
+  }
+  world_.moment(Moment::kApplied, parts_.process.name());
   co_return co_await checkpoint_if_due(life, outcome->stop || is_end);
 }
 
@@ -176,7 +181,7 @@ Task<Status> Trainer::skip_step(Life& life) {
   life.at = {state_.step, life.plan.after_step(state_.step)};
   Status status = parts_.port.add_record(life.order.generation, record_of(life, {}));
   if (!status.is_ok()) co_return status;
-  if (life.plan.may_be_kept(state_.step)) compare_weights(life);
+  if (life.plan.may_be_kept(state_.step)) compare_weights(life, life.plan.has_edge(state_.step));
   world_.moment(Moment::kApplied, parts_.process.name());
   co_return co_await checkpoint_if_due(life, state_.step >= life.plan.total_steps);
 }
@@ -251,6 +256,31 @@ Task<Status> Trainer::evaluate_with_all(Life& life) {
   co_return Status::ok();
 }
 
+// As Runner::cross_edge().
+Task<Status> Trainer::cross_edge(Life& life) {
+  const Generation generation = life.order.generation;
+  if (life.plan.is_evaluated(life.at.step) && !LOCKSTEP_BUG(kEdgeBeforeItsEvaluation)) {
+    const std::function<bool()> is_recorded = [this, generation] {
+      return is_over(generation) || parts_.port.are_recorded();
+    };
+    co_await waiter_.until(is_recorded);
+    if (is_over(generation)) co_return closed_meanwhile();
+  }
+  if (!parts_.gate.try_enter()) co_return closed_meanwhile();
+  world_.moment(Moment::kEdge, parts_.process.name());
+  co_await waiter_.sleep(0, world_.options.edge_ms);
+  const bool is_evaluated = track_.last.step == state_.step;
+  state_ = after_edge(state_, is_evaluated ? 1 + track_.last.correct : 0);
+  world_.note_crossed({parts_.process.name(), generation, state_});
+  life.at.phase = life.plan.after_edge(life.at.step);
+  parts_.gate.leave_at(life.at);
+  if (!held_check_) co_return Status::ok();
+  wire::CheckReport report = *std::exchange(held_check_, std::nullopt);
+  report.set_weights_hash(state_.hash);
+  parts_.port.report_check(generation, std::move(report));
+  co_return Status::ok();
+}
+
 // As Runner::keep_if_best().
 Task<Status> Trainer::keep_if_best(Life& life) {
   const bool is_wanted = keeps_best(world_.job.checkpoint().best()) && life.at.step > 0;
@@ -259,7 +289,8 @@ Task<Status> Trainer::keep_if_best(Life& life) {
     co_return Status::ok();
   track_.kept = track_.last;
   const bool is_written = submitted_ == std::pair(life.at.step, life.order.generation);
-  if (!life.is_writer || life.at.phase != Phase::kTrain || is_written) co_return Status::ok();
+  const bool is_before_final = life.at.phase != Phase::kTrain && life.at.phase != Phase::kEdge;
+  if (!life.is_writer || is_before_final || is_written) co_return Status::ok();
   co_return co_await checkpoint(life, /*is_final=*/false);
 }
 

@@ -158,6 +158,10 @@ void SimWorker::on_checkpoint_ack(const wire::CheckpointAck& ack) {
   trainer_->acknowledge(ack.name());
 }
 
+void SimWorker::on_recorded() {
+  if (trainer_) trainer_->recorded();
+}
+
 void SimWorker::on_end(const Status& why, int exit_code) {
   world_.trace.add("session-end", name(), static_cast<uint64_t>(exit_code), 0, why.message());
   world_.moment(Moment::kLeaving, name());

@@ -48,6 +48,7 @@ class SimWorker final : public Process, public SessionHost {
   void on_stop(const std::string& reason) override;
   void on_hang() override {}
   void on_checkpoint_ack(const wire::CheckpointAck& ack) override;
+  void on_recorded() override;
   void on_end(const Status& why, int exit_code) override;
   Heartbeat heartbeat() const override;
   Standing standing() const override { return gate_.standing(); }

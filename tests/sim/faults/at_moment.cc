@@ -25,8 +25,7 @@ class AtMoment final : public Fault {
  private:
   void choose() {
     moment_ = spec_.moment;
-    if (moment_ == Moment::kCount)
-      moment_ = static_cast<Moment>(prng_.below(static_cast<uint64_t>(Moment::kCount)));
+    if (moment_ == Moment::kCount) moment_ = static_cast<Moment>(prng_.below(kDrawnMoments));
     const bool is_frequent = moment_ <= Moment::kApplied;
     countdown_ = is_frequent ? between(1, 60) : between(1, 4);
   }

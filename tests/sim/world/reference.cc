@@ -30,6 +30,10 @@ ModelState next_state(const ModelState& from, const std::vector<uint64_t>& sums)
   return {from.step + 1, hash};
 }
 
+ModelState after_edge(const ModelState& from, uint64_t seen) {
+  return {from.step, mix64(from.hash ^ stream_key({from.step, seen, 43}))};
+}
+
 void Reference::skip(Generation since, Step step, uint32_t begin, uint32_t end) {
   Chain next{
       std::max(since, chains_.back().since), chains_.back().skips, {initial_state(seed_)}, {}};
@@ -49,6 +53,11 @@ const ModelState& Reference::after(Step steps, Generation generation) {
   return chain.states[steps];
 }
 
+ModelState Reference::after_edge(Step steps, Generation generation) {
+  const ModelState& before = after(steps, generation);
+  return sim::after_edge(before, seen_at_edge(before));
+}
+
 uint64_t Reference::record_of(Step step, Generation generation) {
   Chain& chain = chain_of(generation);
   while (chain.records.size() <= step) append(chain);
@@ -56,7 +65,9 @@ uint64_t Reference::record_of(Step step, Generation generation) {
 }
 
 void Reference::append(Chain& chain) const {
-  const ModelState from = chain.states.back();
+  ModelState from = chain.states.back();
+  const bool has_edge = seen_at_edge && from.step > 0 && from.step % steps_per_epoch(shape_) == 0;
+  if (has_edge) from = sim::after_edge(from, seen_at_edge(from));
   const StepPlan plan = plan_step(shape_, from.step);
   if (chain.skips.counted_samples(plan, from.step, shape_.slots) == 0) {
     chain.states.push_back({from.step + 1, from.hash});

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "comm/base/ids.h"
@@ -43,6 +44,10 @@ uint64_t hash_of(const std::vector<uint64_t>& sums);
 // `sums` by bucket, then element.
 ModelState next_state(const ModelState& from, const std::vector<uint64_t>& sums);
 
+// What the script's code between two epochs makes of a state. It goes by the evaluation before it:
+// `seen`, 0 if none is due.
+ModelState after_edge(const ModelState& from, uint64_t seen);
+
 // Slots that policy leaves out belong to the run. They hold in every generation newer than the one
 // that was given out when their harm was known.
 class Reference {
@@ -50,8 +55,14 @@ class Reference {
   Reference(uint64_t seed, const RunShape& shape) : seed_(seed), shape_(shape) { begin(); }
   void skip(Generation since, Step step, uint32_t begin, uint32_t end);
 
-  // As `generation` computes it; by default the newest generation.
+  // The code between two epochs is told this of the state before it. Empty: there is no such code.
+  std::function<uint64_t(const ModelState&)> seen_at_edge;
+
+  // As `generation` computes it; by default the newest generation. Where an edge follows, before
+  // it.
   const ModelState& after(Step steps, Generation generation = kNewestGeneration);
+  // REQUIRES: seen_at_edge.
+  ModelState after_edge(Step steps, Generation generation = kNewestGeneration);
   // The record's content of a step.
   uint64_t record_of(Step step, Generation generation);
   const SkipSet& skips() const { return chains_.back().skips; }  // of the newest

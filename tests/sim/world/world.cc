@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include "comm/run/evaluation/edge.h"
 #include "comm/run/evaluation/eval_track.h"
 #include "comm/run/evaluation/evaluation_due.h"
 #include "comm/run/plan/digest.h"
@@ -71,7 +72,7 @@ const char* moment_name(Moment moment) {
   static constexpr std::array<const char*, static_cast<size_t>(Moment::kCount)> kNames = {
       "before-publish", "reading",       "before-apply", "applying",  "applied",    "closing",
       "closed",         "started",       "transfer",     "switching", "evaluating", "evaluated",
-      "checkpoint",     "final-written", "leaving",      "planned"};
+      "checkpoint",     "final-written", "leaving",      "planned",   "edge"};
   return kNames[static_cast<size_t>(moment)];
 }
 
@@ -95,6 +96,10 @@ World::World(uint64_t the_seed, const WorldOptions& the_options, std::string the
       trace([this] { return loop.now_ms(); }),
       reference(seed, shape) {
   if (options.is_script) script = {{"model", "linear"}, {kLearningRate, "0.1"}};
+  if (options.has_edges) {
+    script[kLoopFact] = kLoopOverEpochs;
+    reference.seen_at_edge = [this](const ModelState& state) { return seen_at_edge(state); };
+  }
   trace.cut_at(directory);
   network.set_delays([this](const std::string&, const std::string&) {
     return static_cast<int64_t>(prng.below(static_cast<uint64_t>(options.delay_ms) + 1));
@@ -212,6 +217,20 @@ Step World::end(Generation generation) {
   return track.is_over(options.patience) ? track.last.step : last(generation);
 }
 
+bool World::has_edge(Step step, Generation generation) {
+  return options.has_edges && edge_due(evaluations_of(job, facts, shape), step, end(generation));
+}
+
+bool World::is_past_edge(const ResumePoint& at, Generation generation) {
+  return is_after_edge(at.phase) && has_edge(at.step, generation);
+}
+
+uint64_t World::seen_at_edge(const ModelState& state) const {
+  const bool is_evaluated =
+      evaluation_due(evaluations_of(job, facts, shape), state.step, options.steps);
+  return is_evaluated ? 1 + evaluation_of(state).correct() : 0;
+}
+
 // So that a step takes about as long whatever the number of workers at the start.
 int64_t World::slot_ms(const std::string& place) {
   const uint64_t workers = uint64_t{options.nodes} * options.workers_per_node;
@@ -245,6 +264,11 @@ void World::note_installed(const Installed& installed) {
 void World::note_evaluated(const Evaluated& evaluated) {
   trace.add("evaluation", evaluated.process, evaluated.track.last.step, evaluated.generation);
   for (const auto& check : checks) check->on_evaluated(evaluated);
+}
+
+void World::note_crossed(const Crossed& crossed) {
+  trace.add("edge", crossed.process, crossed.after.step, crossed.generation);
+  for (const auto& check : checks) check->on_crossed(crossed);
 }
 
 void World::note_finished(const Finished& finished) {

@@ -45,8 +45,11 @@ enum class Moment : uint8_t {
   kFinalWritten,
   kLeaving,
   kPlanned,
+  kEdge,  // in the script's code between two epochs
   kCount,
 };
+// Random faults strike at the moments before it. A new moment comes last, or it would change them.
+inline constexpr auto kDrawnMoments = static_cast<uint64_t>(Moment::kEdge);
 const char* moment_name(Moment moment);
 
 // The generation whose start this entry gives to its members: at once, or to switch to by
@@ -79,6 +82,13 @@ struct Evaluated {
   EvalTrack track;
 };
 
+// A worker has run the script's code between two epochs. `after` is its new state.
+struct Crossed {
+  std::string process;
+  Generation generation = 0;
+  ModelState after;
+};
+
 // A worker has come to the end of the run.
 struct Finished {
   std::string process;
@@ -93,6 +103,7 @@ class Check {
   virtual void on_applied(const Applied&) {}
   virtual void on_installed(const Installed&) {}
   virtual void on_evaluated(const Evaluated&) {}
+  virtual void on_crossed(const Crossed&) {}
   virtual void on_finished(const Finished&) {}
   // The script has ended the run there, as this worker knows.
   virtual void on_ended(const Finished&) {}
@@ -150,6 +161,8 @@ struct WorldOptions {
   uint64_t script_steps = 0;   // to the end; not kByClock
   int64_t script_ends_ms = 0;  // kByClock: no process votes before
   bool is_script = false;      // only the workers know the data, and tell what they train
+  bool has_edges = false;      // the script has code between two epochs, which changes the state
+  int64_t edge_ms = 2;         // longest time that it takes
   double drift = 0;            // clocks of processes drift by at most this share
 };
 
@@ -231,6 +244,12 @@ class World {
   // `generation` computes them, by default the newest one.
   EvalTrack track_until(Step step, Generation generation = kNewestGeneration);
   Step end(Generation generation = kNewestGeneration);
+  // Whether the script's code follows the state after `step` steps; and whether a state that stands
+  // there has seen it.
+  bool has_edge(Step step, Generation generation = kNewestGeneration);
+  bool is_past_edge(const ResumePoint& at, Generation generation);
+  // What that code is told of this state.
+  uint64_t seen_at_edge(const ModelState& state) const;
   // The result of an evaluation of this state.
   wire::EvalReport evaluation_of(const ModelState& state) const;
   // The time that a worker of this place computes a slot's share of a bucket.
@@ -242,6 +261,7 @@ class World {
   void note_applied(const Applied& applied);
   void note_installed(const Installed& installed);
   void note_evaluated(const Evaluated& evaluated);
+  void note_crossed(const Crossed& crossed);
   void note_finished(const Finished& finished);
   void note_ended(const Finished& ended);
   void note_killed(const std::string& process, bool in_evaluation);

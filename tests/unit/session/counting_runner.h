@@ -81,6 +81,11 @@ class CountingEngine final : public Engine {
     if (loss_after) report.set_loss(loss_after(applied_));
     return report;
   }
+  Status cross_edge(bool is_last) override {
+    if (on_edge) LOCKSTEP_RETURN_IF_ERROR(on_edge(is_last));
+    count_ += 1'000;
+    return Status::ok();
+  }
   void request_stop() override { stop_ = true; }
   Progress progress() const override { return {}; }
 
@@ -88,7 +93,8 @@ class CountingEngine final : public Engine {
   std::function<Status(Step)> on_apply;  // after the gate
   std::function<void(Step)> on_evaluate;
   std::function<double(Step)> loss_after;  // of an evaluation
-  std::function<bool()> is_closed;         // as the view says
+  std::function<Status(bool)> on_edge;
+  std::function<bool()> is_closed;  // as the view says
   Step fail_at = ~Step{0};
   Step script_ends_at = 0;
   int64_t count_ = 0;
@@ -148,6 +154,7 @@ class NotingPort final : public RunnerPort {
   }
   Status report_eval(Generation, wire::EvalReport report) override {
     note("eval " + std::to_string(report.step()));
+    if (on_eval) on_eval();
     return Status::ok();
   }
   void report_checkpoint(Generation, wire::CheckpointReport report) override {
@@ -176,12 +183,15 @@ class NotingPort final : public RunnerPort {
     last = status;
     if (leave_ends) mailbox_.end();
   }
+  bool are_recorded() const override { return has_recorded; }
   Result<RecordQueue::Unacknowledged> unacknowledged() const override {
     return RecordQueue::Unacknowledged{};
   }
 
   std::vector<std::string> events;
   std::vector<wire::CheckpointReport> checkpoints;
+  std::atomic<bool> has_recorded{true};
+  std::function<void()> on_eval;
   Status last;
   std::function<void()> instead_of_ack;
   bool leave_ends = true;  // leave() ends the mailbox, as the session's end does
@@ -224,7 +234,7 @@ class RunnerTest : public ::testing::Test {
   }
 
   void run(StartOrder first) {
-    Runner runner({job_, facts_, temporary_.path(), {}, 1'000},
+    Runner runner({job_, facts_, temporary_.path(), {}, 1'000, has_edges_},
                   {engine_, context_, gate_, mailbox_, port_, *files_, probe_, nullptr, *logger_,
                    [this](const Status& status) { failure_ = status; }, /*in_hand=*/nullptr,
                    /*devices=*/nullptr, /*prefetch=*/nullptr, [this] { ++finished_; }, &flight_});
@@ -250,6 +260,7 @@ class RunnerTest : public ::testing::Test {
   Status failure_;
   SystemClock clock_;
   FlightRecord flight_{clock_};
+  bool has_edges_ = false;
   int finished_ = 0;  // times that nothing was left to do
 };
 

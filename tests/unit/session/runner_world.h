@@ -77,6 +77,7 @@ class WorldPort final : public RunnerPort {
     note("g" + std::to_string(generation) + " leave " + wire::Leave::Reason_Name(reason) + " " +
          std::to_string(applied ? applied->step : 0));
   }
+  bool are_recorded() const override { return true; }
   Result<RecordQueue::Unacknowledged> unacknowledged() const override {
     return RecordQueue::Unacknowledged{};
   }
