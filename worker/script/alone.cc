@@ -71,11 +71,15 @@ Status train(PhasePlan& plan, ScriptEngine& engine) {
     if (outcome.ends_here) plan.end_at(engine.applied_steps());
     progress.show(outcome.record, outcome.epoch_ended, engine.applied_steps() >= plan.total_steps);
     if (outcome.all_want_stop && engine.applied_steps() < plan.total_steps) break;
-    if (plan.after_step(engine.applied_steps()) != Phase::kEval) continue;
-    LOCKSTEP_ASSIGN_OR_RETURN(const wire::EvalReport report, engine.evaluate());
-    show(report);
-    track.add(lockstep::mark_of(report), plan.by);
-    plan.end_with(track, total);
+    const Step applied = engine.applied_steps();
+    if (plan.after_step(applied) == Phase::kEval) {
+      LOCKSTEP_ASSIGN_OR_RETURN(const wire::EvalReport report, engine.evaluate());
+      show(report);
+      track.add(lockstep::mark_of(report), plan.by);
+      plan.end_with(track, total);
+    }
+    if (plan.has_edge(applied))
+      LOCKSTEP_RETURN_IF_ERROR(engine.cross_edge(applied >= plan.total_steps));
   }
   return Status::ok();
 }
@@ -105,13 +109,14 @@ void AloneGeneration::abort() {
   collectives_.front()->abort();
 }
 
-Result<AloneEnd> run_alone(const wire::JobSpec& job, const RunShape& shape, ScriptEngine& engine) {
+Result<AloneEnd> run_alone(const wire::JobSpec& job, const RunShape& shape, ScriptEngine& engine,
+                           bool has_edges) {
   const uint64_t total = total_steps(shape, job.train().epochs(), job.train().max_steps());
   wire::DataFacts facts;
   facts.set_train_samples(shape.samples);
   facts.set_turns(shape.turns);
   facts.set_eval_samples(engine.eval().samples);
-  PhasePlan plan = make_phase_plan(job, facts, total);
+  PhasePlan plan = make_phase_plan(job, facts, total, has_edges);
   {
     AloneGeneration generation(engine);
     LOCKSTEP_RETURN_IF_ERROR(generation.begin(

@@ -44,6 +44,8 @@ struct AloneEnd {
 };
 
 // Prints a line of progress now and then. kBadData for a loss that is no number, naming the step.
-Result<AloneEnd> run_alone(const wire::JobSpec& job, const RunShape& shape, ScriptEngine& engine);
+// `has_edges`: the script's loop is over run.epochs().
+Result<AloneEnd> run_alone(const wire::JobSpec& job, const RunShape& shape, ScriptEngine& engine,
+                           bool has_edges);
 
 }  // namespace lockstep

@@ -97,36 +97,37 @@ typedef struct ls_evaluated {
   uint64_t samples;
 } ls_evaluated;
 
-enum ls_order_kind { LS_SLOT = 1, LS_APPLY, LS_STATE, LS_INSTALL, LS_EVAL, LS_END };
+/* EDGE: the code between two epochs may run, and change what is kept, until the reply. */
+enum ls_order_kind { LS_SLOT = 1, LS_APPLY, LS_STATE, LS_INSTALL, LS_EVAL, LS_END, LS_EDGE };
 
 typedef struct ls_order {
   int32_t kind;
   int32_t exit_code;        /* END */
   ls_task task;             /* SLOT. APPLY: its seed, which no slot has, its epoch and its turn.
-                             * EVAL: [begin, end), seed */
+                             * EVAL: [begin, end), seed. EDGE: its seed, and the epoch that ends */
   uint64_t generation;      /* SLOT, APPLY: with another one, upcoming slots are others, too.
-                             * STATE: 0: of none */
-  uint64_t step;            /* APPLY: that is applied. STATE, INSTALL, EVAL: applied steps of the
-                             * state */
+                             * STATE: 0: of none. EDGE */
+  uint64_t step;            /* APPLY: that is applied. STATE, INSTALL, EVAL, EDGE: applied steps of
+                             * the state */
   const ls_tensor* tensors; /* INSTALL */
   uint64_t tensor_count;
   const char* text;  /* END: why, or what a run of one process ends with; of a replay, its report */
   int32_t is_again;  /* SLOT: the slot was computed before; nothing of it is kept */
-  int32_t is_done;   /* END: every step is applied */
-  int32_t is_writer; /* APPLY, STATE: this process writes what the run keeps */
+  int32_t is_done;   /* END: every step is applied. EDGE: it is the last of the run */
+  int32_t is_writer; /* APPLY, STATE, EDGE: this process writes what the run keeps */
   uint64_t share_end; /* EVAL: of the samples that this process is asked for in this evaluation */
   /* APPLY: of the step, the same bits in every process of the run. */
-  double loss;           /* mean over what the step counts */
-  int32_t ends_run;      /* all slots of the step have said so */
-  const double* metrics; /* means over its samples, as many as ls_layout() was told */
-  ls_evaluated evaluated;
+  double loss;            /* mean over what the step counts */
+  int32_t ends_run;       /* all slots of the step have said so */
+  const double* metrics;  /* means over its samples, as many as ls_layout() was told */
+  ls_evaluated evaluated; /* EDGE, too */
 } ls_order;
 
 typedef struct ls_reply {
   int32_t code;    /* not LS_OK: it failed with this exit code, for `text` */
   int32_t skipped; /* APPLY: the update was left out */
   const char* text;
-  const double* lrs; /* APPLY, INSTALL: of the next step of each turn */
+  const double* lrs; /* APPLY, INSTALL, EDGE: of the next step of each turn */
   double loss;       /* SLOT, EVAL: mean over what the slot or batch counts */
   uint64_t count;    /* SLOT, EVAL: samples, or what the script counts instead */
   /* SLOT, EVAL: means over the samples, as many as ls_layout(), ls_evaluates() was told. */
@@ -135,8 +136,8 @@ typedef struct ls_reply {
   uint64_t tensor_count;
   uint64_t correct; /* EVAL: right predictions among `count` */
   /* The run is to end with this step. SLOT: it does if all slots of the step say so. APPLY: it
-   * does, since every process says so. In no other turn than a batch's last one does it end, so what
-   * was said before, Python says again there. */
+   * does, since every process says so. In no other turn than a batch's last one does it end, so
+   * what was said before, Python says again there. */
   int32_t ends_run;
 } ls_reply;
 

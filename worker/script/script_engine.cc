@@ -100,6 +100,26 @@ Result<wire::EvalReport> ScriptEngine::evaluate() {
   return report;
 }
 
+Status ScriptEngine::cross_edge(bool is_last) {
+  if (applied_ == 0) return {Code::kInternal, "no epoch has ended before the first step"};
+  driver_.enters(Phase::kEdge);
+  const PhaseClock::Scope scope(phases(), WorkPhase::kOptimizer);
+  ls_order order = order_of(LS_EDGE);
+  order.step = applied_;
+  order.generation = driver_.view().generation;
+  order.is_writer = driver_.view().is_writer;
+  order.is_done = is_last;
+  // An apply of this step draws from the slot before.
+  order.task.seed = slot_seed(parts_.job.seed(), applied_, parts_.shape.slots + 1);
+  order.task.epoch = plan_step(parts_.shape, applied_ - 1).epoch;
+  order.evaluated = {evaluated_.step, evaluated_.loss, evaluated_.correct, evaluated_.samples};
+  has_changed_ = true;
+  LOCKSTEP_ASSIGN_OR_RETURN(const ls_reply reply, ask(order));
+  take_lrs(reply);
+  ends_here_ = reply.ends_run != 0;
+  return Status::ok();
+}
+
 Status ScriptEngine::begin_generation(const GenerationView& view, StepGate gate) {
   end_generation();
   if (view.phases != nullptr) phases_ = view.phases;

@@ -5,7 +5,7 @@
 //   apply()     sums ─▶ private memory (script_layout.h) ─▶ APPLY ─▶ optimizer.step ... ─▶ reply
 //
 // INVARIANTS
-//  Y1 Parameters and optimizer are Python's. They change in APPLY and INSTALL only.
+//  Y1 Parameters and optimizer are Python's. They change in APPLY, INSTALL and EDGE only.
 //  Y2 Python never writes where peers read: the sums, which an optimizer may overwrite, are in
 //     memory of this process alone (Collective::sum_into), or a copy.
 //  Y3 A slot's region is written between backward_begins() and the reply, and is whole then: a
@@ -96,6 +96,7 @@ class ScriptEngine final : public Engine, private SlotComputer {
   void end_generation() override;
   Result<StepOutcome> step() override;
   Result<wire::EvalReport> evaluate() override;
+  Status cross_edge(bool is_last) override;
   void request_stop() override { driver_.request_stop(); }
   // A replay makes no evaluations: this one was the last before the next step.
   void was_evaluated(const EvalMark& mark) { evaluated_ = mark; }

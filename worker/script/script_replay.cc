@@ -9,6 +9,7 @@
 #include "comm/run/checkpoint/numerics.h"
 #include "comm/run/checkpoint/store.h"
 #include "comm/run/checkpoint/weights_hash.h"
+#include "comm/run/evaluation/edge.h"
 #include "worker/script/alone.h"
 
 namespace lockstep {
@@ -90,6 +91,7 @@ Status ScriptReplay::compare(const wire::StepRecord& record, const wire::ReplayS
     differs("whether the update was left out", record.skipped() ? "yes" : "no",
             recorded.skipped() ? "yes" : "no");
   if (recorded.checkpoint().empty()) return Status::ok();
+  if (is_after_edge(recorded.checkpoint())) LOCKSTEP_RETURN_IF_ERROR(cross_edge(engine));
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<StateTensor> state, engine.state());
   const std::string hash = weights_hash(state, /*all=*/false);
   if (hash != recorded.weights_sha256())
@@ -97,6 +99,20 @@ Status ScriptReplay::compare(const wire::StepRecord& record, const wire::ReplayS
   else
     add("the weights are those of " + recorded.checkpoint() + ", bit for bit");
   return Status::ok();
+}
+
+void ScriptReplay::tell_evaluations(Step applied, ScriptEngine& engine) const {
+  for (const wire::EvalMark& mark : plan_.evals())
+    if (mark.step() <= applied) engine.was_evaluated(lockstep::mark_of(mark));
+}
+
+Status ScriptReplay::cross_edge(ScriptEngine& engine) {
+  const Step applied = engine.applied_steps();
+  if (!has_edges_ || crossed_ == applied || !edge_due(ends_, applied, plan_.total_steps()))
+    return Status::ok();
+  crossed_ = applied;
+  tell_evaluations(applied, engine);
+  return engine.cross_edge(applied >= plan_.total_steps());
 }
 
 void ScriptReplay::tell_slots(const wire::ReplayStep& recorded, const OrderSpec& order) {
@@ -113,7 +129,10 @@ void ScriptReplay::tell_slots(const wire::ReplayStep& recorded, const OrderSpec&
 }
 
 Result<ScriptReplay::Report> ScriptReplay::run(const RunShape& shape, const OrderSpec& order,
-                                               ScriptEngine& engine) {
+                                               ScriptEngine& engine, bool has_edges) {
+  has_edges_ = has_edges;
+  ends_.steps_per_epoch = steps_per_epoch(shape);
+  if (is_after_edge(plan_.base_name())) crossed_ = plan_.steps(0).step();
   if (order.fingerprint != plan_.train_fingerprint())
     return Status(Code::kBadData,
                   "the data are not those that the run was trained with "
@@ -133,10 +152,14 @@ Result<ScriptReplay::Report> ScriptReplay::run(const RunShape& shape, const Orde
     if (!report_.is_same) break;
     recorded = &step;
     slots_.clear();
-    for (const wire::EvalMark& mark : plan_.evals())
-      if (mark.step() <= step.step()) engine.was_evaluated(lockstep::mark_of(mark));
+    tell_evaluations(step.step(), engine);
+    Status status = cross_edge(engine);
+    if (!status.is_ok()) {
+      generation.abort();
+      return status;
+    }
     const auto outcome = engine.step();
-    Status status = outcome.status();
+    status = outcome.status();
     if (status.is_ok()) status = compare(outcome->record, step, engine);
     if (!status.is_ok()) {
       generation.abort();

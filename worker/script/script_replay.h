@@ -31,7 +31,9 @@ class ScriptReplay {
   const wire::ReplayPlan& plan() const { return plan_; }
   void took_slot(const ls_task& task, double loss);
   // `order`: of the data that the script reads now. kBadData if the data have changed.
-  Result<Report> run(const RunShape& shape, const OrderSpec& order, ScriptEngine& engine);
+  // `has_edges`: the script's loop is over run.epochs().
+  Result<Report> run(const RunShape& shape, const OrderSpec& order, ScriptEngine& engine,
+                     bool has_edges);
 
  private:
   struct SlotLoss {
@@ -44,11 +46,17 @@ class ScriptReplay {
   // Adds what differs to the report.
   Status compare(const wire::StepRecord& record, const wire::ReplayStep& recorded,
                  ScriptEngine& engine);
+  void tell_evaluations(Step applied, ScriptEngine& engine) const;
+  // Runs the script's code between two epochs if it follows the state of the engine.
+  Status cross_edge(ScriptEngine& engine);
   void tell_slots(const wire::ReplayStep& recorded, const OrderSpec& order);
   void add(const std::string& line) { report_.text += line + "\n"; }
 
   const wire::ReplayPlan plan_;
   std::vector<SlotLoss> slots_;  // of the step in work
+  Evaluations ends_;             // of epochs; used if `has_edges_`
+  bool has_edges_ = false;
+  Step crossed_ = 0;  // the newest edge that the state has seen
   Report report_;
 };
 

@@ -13,6 +13,7 @@
 #include "comm/environment/process_limit.h"
 #include "comm/run/directory/layout.h"
 #include "comm/run/evaluation/check_after.h"
+#include "comm/run/evaluation/edge.h"
 #include "comm/run/plan/job_shuffle.h"
 #include "data/base/quiet_signals.h"
 #include "data/open/job_sample_cut.h"
@@ -293,14 +294,14 @@ Status ScriptRun::start_alone() {
 }
 
 DeskEnd ScriptRun::replay() {
-  const auto found = replay_->run(shape_, order_, *own_engine_);
+  const auto found = replay_->run(shape_, order_, *own_engine_, has_edges(said_.identity));
   if (!found.is_ok()) return {exit_code(found.status()), false, found.status().message()};
   return {found->is_same ? 0 : 1, false, found->text};
 }
 
 void ScriptRun::train_alone() {
   if (replay_ != nullptr) return desk_.end(replay());
-  const auto ended = run_alone(job_, shape_, *own_engine_);
+  const auto ended = run_alone(job_, shape_, *own_engine_, has_edges(said_.identity));
   if (!ended.is_ok())
     return desk_.end({exit_code(ended.status()), false, ended.status().message()});
   desk_.end({ended->is_done ? 0 : 75, ended->is_done, ended->weights_sha256});

@@ -120,6 +120,26 @@ class LogTest(unittest.TestCase):
         self.assertEqual(self.steps(), [1, 2, 3, 4])
         self.assertEqual([path.name for path in self.path.parent.iterdir()], [self.path.name])
 
+    def test_what_is_logged_between_two_epochs_has_a_line_after_that_of_its_step(self):
+        self.log.applies(order(1, 4))
+        self.log.put({"a": 1})
+        self.log.applied(order(1, 4))
+        self.cross(self.log, order(1, 5), {"a": 2})
+        self.assertEqual(self.rows(), [{"step": 5, "a": 1}, {"step": 5, "edge": True, "a": 2}])
+        other = self.made()  # the writer has died; this one has the state before the edge, or after
+        self.cross(other, order(2, 5), {"a": 3})
+        self.assertEqual(self.rows(), [{"step": 5, "a": 1}, {"step": 5, "edge": True, "a": 3}])
+        third = self.made()
+        third.applies(order(3, 5))
+        third.put({"a": 4})
+        third.applied(order(3, 5))
+        self.assertEqual(self.rows()[1:], [{"step": 5, "edge": True, "a": 3}, {"step": 6, "a": 4}])
+
+    def cross(self, log, at, values):
+        log.crosses(at)
+        log.put(values)
+        log.crossed(at)
+
     def test_a_checkpoint_brings_what_the_dead_writer_had_not_written_of_the_last_step(self):
         next_one, heard = self.made(), []
         next_one.on_writer(lambda: (heard.append("writer"), next_one.put({"x": "of no step"})))

@@ -43,7 +43,8 @@ def check_one_loop(frame: types.FrameType) -> None:
     if line is not None:
         raise Misuse(f"batches() is called in the body of the loop of line {line}: a run has one loop "
                      "over its data, through all epochs, and train.epochs or train.max_steps say how "
-                     "long it is; take it out of that loop, and read run.epoch in its body")
+                     "long it is; loop over run.epochs() there, or take batches() out of that loop, and "
+                     "read run.epoch in its body")
 
 
 def check_arguments(job: dict[str, str], data: Any, workers: int | None, collate: Any,

@@ -15,7 +15,7 @@ from typing import NamedTuple, Sequence
 from ._errors import CONFIG, INTERNAL, is_of_machine
 
 OK, CLOSED, AGAIN = 0, 1, 2
-SLOT, APPLY, STATE, INSTALL, EVAL, END = 1, 2, 3, 4, 5, 6
+SLOT, APPLY, STATE, INSTALL, EVAL, END, EDGE = 1, 2, 3, 4, 5, 6, 7
 
 # The numbers of DType and StateSection (comm/run/checkpoint/state_tensor.h).
 DTYPES = ("float32", "float64", "int64", "uint8", "float16", "bfloat16", "int32", "int16", "int8",

@@ -12,6 +12,7 @@ from typing import Iterator
 
 from . import _core
 from ._core import CoreError, Reply
+from ._epochs import Epochs
 from ._errors import (INTERNAL, USAGE, LockstepError, detail_of, exit_code_of, fails_alike,
                       is_of_machine, text_of)
 from ._stage import Stage
@@ -31,6 +32,8 @@ class Ends:
     _kept: Kept
     _is_worker: bool
     _pid: int
+    _step: int
+    _epochs: Epochs | None = None  # the script's loop is over run.epochs()
     _stage = Stage.BEFORE
     _is_complete = False  # every step is applied
     _has_order = False  # that is not answered
@@ -45,6 +48,8 @@ class Ends:
             return 0 if error is None else exit_code_of(error)
         watch_threads()
         error = ours(error)
+        if self._epochs is not None:
+            self._epochs.note_failure(error, self._step)
         if stage is Stage.ENDED:
             code = 0 if error is None else exit_code_of(error)
             if self._is_complete and code != 0:  # the agent tells it (deploy/agent/agent.h)

@@ -96,10 +96,15 @@ def failing_alike(step: int) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if not is_of_machine(error) and not _is_of_device(error):
-            with contextlib.suppress(AttributeError):
-                error._lockstep_step = step  # type: ignore[attr-defined]
+        mark_alike(error, step)
         raise
+
+
+def mark_alike(error: Exception, step: int) -> None:
+    """For fails_alike(), unless it is due to this machine."""
+    if not is_of_machine(error) and not _is_of_device(error):
+        with contextlib.suppress(AttributeError):
+            error._lockstep_step = step  # type: ignore[attr-defined]
 
 
 def fails_alike(error: BaseException | None) -> bool:
@@ -115,5 +120,6 @@ def detail_of(error: BaseException | None) -> str:
         begin = begin.tb_next  # what comes before the script's own lines
     trace = "".join(traceback.format_exception(type(error), error, begin))
     return (f", in step {error._lockstep_step}; every worker does the same in update=, "  # type: ignore
-            "after_step=, optimizers and schedulers, so no other one would do better: mend the script"
+            "after_step=, optimizers, schedulers and between two epochs, so no other one would do "
+            "better: mend the script"
             f"\n{trace[-_MOST_OF_TRACE:].rstrip()}")

@@ -7,6 +7,7 @@ same, so the run ends with the step that is applied.
 from __future__ import annotations
 
 from ._core import Core
+from ._epochs import Epochs
 from ._errors import Misuse
 from ._phases import Phases
 
@@ -38,6 +39,7 @@ class Finishes:
     _core: Core
     _job: dict[str, str]
     _finishing: Finishing
+    _epochs: Epochs | None
     _phases: Phases
     _steps_per_epoch: int | None = None  # until the data are known
 
@@ -64,7 +66,7 @@ class Finishes:
         """Ends the run as complete: with its evaluation, summary and final checkpoint.
 
         In the loop's body with the step in work, if every slot of that step calls it; in update= and
-        after_step= with the step that is applied. In a loop with phases the run goes on to the end of
+        after_step= with the step that is applied; between two epochs where it stands. In a loop with phases the run goes on to the end of
         the batch. So decide by what all workers know: run.step,
         run.last. Nothing comes of it in the trial.
         """
@@ -72,5 +74,7 @@ class Finishes:
         if self.is_trial:
             return
         if not self._finishing.ask():
-            raise Misuse("run.finish() belongs into the loop's body, update= or after_step=, where it "
-                         "says with which step the run ends")
+            raise Misuse("run.finish() belongs into the loop's body, between two epochs, or into update= "
+                         "or after_step=, where it says with which step the run ends")
+        if self._epochs is not None:
+            self._epochs.finishes()

@@ -12,7 +12,7 @@ NAME = "run.last"  # among the objects of the state; no name that a script can g
 
 
 class Evaluated(NamedTuple):
-    """The newest evaluation before a step."""
+    """The newest evaluation before a step; between two epochs, that of the end of the epoch."""
 
     step: int  # applied steps of its weights
     loss: float
@@ -59,6 +59,11 @@ class LastStep:
         is_ending = self._is_ending or is_asked
         self._is_ending = is_ending and not is_last_turn
         return is_ending and is_last_turn
+
+    def ends_epoch(self, order: Order) -> None:
+        """The code between two epochs follows, and knows the evaluation after the last step."""
+        if self.value is not None:
+            self.value = self.value._replace(evaluation=self._evaluated(order.evaluated))
 
     def _evaluated(self, told: Any) -> Evaluated | None:
         if told.step == 0:

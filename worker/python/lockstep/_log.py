@@ -11,6 +11,7 @@ INVARIANTS
     writer, which has applied the step, too, writes the line.
  L3 A line is in the file before anything that depends on it: the next slot, or a checkpoint. Before
     a checkpoint the file is on the disk.
+ L4 What is logged between two epochs has a line of its own, after that of the step before it.
 
 Main thread only.
 """
@@ -25,7 +26,7 @@ from typing import Any, Callable, Mapping, NamedTuple
 
 from ._core import Order
 from ._errors import Misuse
-from ._log_file import CHECK_NAME, LogFile, damaged_path, with_check
+from ._log_file import CHECK_NAME, LogFile, Place, damaged_path, with_check
 
 MOST_NAMES = 256    # a step
 NAME_CHARS = 128
@@ -38,10 +39,16 @@ _OUTSIDE = ("log() outside of the loop over run.batches(): a value belongs to a 
 class Logged(NamedTuple):
     step: int  # applied steps with it, as in history.jsonl
     values: dict[str, Any]
+    is_edge: bool = False  # logged between two epochs, after this step
+
+    @property
+    def place(self) -> Place:
+        return self.step, self.is_edge
 
     def line(self) -> bytes:
         values = {name: value if _is_finite(value) else None for name, value in self.values.items()}
-        text = json.dumps({"step": self.step, **values}, allow_nan=False, ensure_ascii=False,
+        head = {"step": self.step, "edge": True} if self.is_edge else {"step": self.step}
+        text = json.dumps({**head, **values}, allow_nan=False, ensure_ascii=False,
                           separators=(",", ":"))
         return with_check(text.encode(errors="replace"))
 
@@ -92,7 +99,7 @@ class Log:
         self.is_muted = False  # nothing is kept of the slot in work
         self._values: dict[str, Any] = {}
         self._held: deque[Logged] = deque(maxlen=_HELD_STEPS)
-        self._written = 0     # on_log() had the steps up to this one
+        self._written: Place = (0, False)  # on_log() had what is up to here
         self._led: int | None = None  # the generation that `_file` was opened for
         self._file: LogFile | None = None
         self._has_warned = False
@@ -129,6 +136,15 @@ class Log:
         self._enter(order.generation, order.step)
         self._is_led_by(order)
 
+    def crosses(self, order: Order) -> None:
+        """The code between two epochs is about to run."""
+        self._enter(order.generation, order.step)
+        self._is_led_by(order)
+
+    def crossed(self, order: Order) -> None:
+        self.close()
+        self._out(Logged(order.step, self._values, is_edge=True), order)
+
     def describes(self, order: Order) -> None:
         """A checkpoint may follow: behind the last step, where no other one brings the lines that a
         dead writer owes."""
@@ -141,11 +157,14 @@ class Log:
 
     def applied(self, order: Order) -> None:
         self.close()
-        if self._values:
-            self._held.append(Logged(order.step + 1, self._values))
+        self._out(Logged(order.step + 1, self._values), order)
+
+    def _out(self, logged: Logged, order: Order) -> None:
+        if logged.values:
+            self._held.append(logged)
             self._values = {}
         if self.is_writer:
-            self._write(order)
+            self._write(order, logged.is_edge)
         else:
             self._let_go()
 
@@ -173,24 +192,25 @@ class Log:
         while self.is_writer and self._on_writer:
             self._on_writer.pop(0)()
 
-    def _write(self, order: Order) -> None:
+    def _write(self, order: Order, in_edge: bool = False) -> None:
         if self._led != order.generation:
-            self._open(order.generation, order.step)
+            self._open(order.generation, (order.step, not in_edge))
         self._append_held()
         for logged in self._held:
-            if logged.step > self._written:
-                self._written = logged.step
+            if logged.place > self._written:
+                self._written = logged.place
                 for function in self._on_log:
                     function(logged.step, dict(logged.values))
 
-    def _open(self, generation: int, applied: int) -> None:
-        """This process has become the writer, or a generation of it has begun."""
+    def _open(self, generation: int, applied: Place) -> None:
+        """This process has become the writer, or a generation of it has begun. `applied`: what the
+        state has seen."""
         self._written = min(self._written, applied)
         if self._path is not None:
             self._let_go()
             try:
                 self._file = LogFile(self._path, generation, applied,
-                                     {logged.step for logged in self._held})
+                                     {logged.place for logged in self._held})
             except OSError as why:  # the next step tries again
                 self._written = applied
                 return self._warn(why)
@@ -208,8 +228,8 @@ class Log:
             return
         try:
             for logged in self._held:
-                if logged.step > self._file.last:
-                    self._file.append(logged.step, logged.line())
+                if logged.place > self._file.last:
+                    self._file.append(logged.place, logged.line())
             self._has_warned = False
         except OSError as why:
             self._warn(why)

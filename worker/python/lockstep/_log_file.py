@@ -1,6 +1,7 @@
 """script_log.jsonl in the run directory: one line for each applied step that logged something.
 
     line := {"step":N,...values...,"crc":"HHHHHHHH"}      CRC-32 of all before ,"crc" in hexadecimal
+            {"step":N,"edge":true,...                     what was logged between two epochs, after step N
 
 The writer of the run writes it. Where another process becomes the writer, it takes a copy without
 the lines beyond its state, and puts the copy in the file's place: a writer before it that is not dead
@@ -18,8 +19,10 @@ import contextlib
 import os
 import pathlib
 import zlib
-from typing import Container, Iterator
+from typing import Container, Iterator, Tuple
 
+Place = Tuple[int, bool]  # a step, and whether it is the code between two epochs that follows it
+_EDGE = b',"edge":true'  # no value is true: log() takes numbers and texts
 _HEAD = b'{"step":'  # of every line
 _CHECK = b',"crc":"'
 CHECK_NAME = "crc"   # so no value has this name
@@ -38,12 +41,14 @@ def _body_of(line: bytes) -> bytes | None:
     return body if with_check(body + b"}") == whole else None
 
 
-def _step_of(text: bytes) -> int | None:
+def _place_of(text: bytes) -> Place | None:
     """None: no line of ours, nor the beginning of one."""
     if not text.startswith(_HEAD):
         return None
     digits = text[len(_HEAD):].split(b",", 1)[0]
-    return int(digits) if digits.isdigit() else None
+    if not digits.isdigit():
+        return None
+    return int(digits), text.startswith(_EDGE, len(_HEAD) + len(digits))
 
 
 class _Lines:
@@ -52,23 +57,23 @@ class _Lines:
     def __init__(self, path: pathlib.Path):
         self._path = path
         self.damaged: list[bytes] = []
-        self.torn: int | None = None  # the step of a last line that somebody died in
+        self.torn: Place | None = None  # that of a last line that somebody died in
         with open(path, "rb") as file:
             self._is_older = all(_body_of(line) is None for line in file)
 
-    def until(self, applied: int) -> Iterator[tuple[int, bytes]]:
-        """Each good line up to this step."""
-        last = 0
+    def until(self, applied: Place) -> Iterator[tuple[Place, bytes]]:
+        """Each good line up to this place."""
+        last = (0, False)
         with open(self._path, "rb") as file:
             for line in file:
                 body = self._good_body(line)
-                step = None if body is None else _step_of(body)
-                if step is not None and last < step <= applied:
-                    last = step
-                    yield step, with_check(body + b"}")
-                elif step is None and not line.endswith(b"\n"):
+                place = None if body is None else _place_of(body)
+                if place is not None and last < place <= applied:
+                    last = place
+                    yield place, with_check(body + b"}")
+                elif place is None and not line.endswith(b"\n"):
                     self._is_torn(line, applied)
-                elif step is None or step <= applied:
+                elif place is None or place <= applied:
                     self.damaged.append(line)
 
     def _good_body(self, line: bytes) -> bytes | None:
@@ -76,26 +81,27 @@ class _Lines:
             return _body_of(line)
         return line[:-2] if line.endswith(b"}\n") else None
 
-    def _is_torn(self, line: bytes, applied: int) -> None:
-        step = _step_of(line)
-        if step is not None and step <= applied:
-            self.torn = step
+    def _is_torn(self, line: bytes, applied: Place) -> None:
+        place = _place_of(line)
+        if place is not None and place <= applied:
+            self.torn = place
             self.damaged.append(line)
 
 
 class LogFile:
-    """The file, while this process is the writer. `last`: the step of its last line; 0: it has none.
+    """The file, while this process is the writer. `last`: the place of its last line.
     `damaged`: how many lines were not whole.
 
     Raises OSError; what append() has not written whole is not in the file then.
     """
 
-    def __init__(self, path: pathlib.Path, generation: int, applied: int, held: Container[int] = ()):
-        """`applied`: steps of the state that the run goes on from. `held`: those that are appended
+    def __init__(self, path: pathlib.Path, generation: int, applied: Place,
+                 held: Container[Place] = ()):
+        """`applied`: what the state that the run goes on from has seen. `held`: what is appended
         next, so a line that a writer before died in is no loss."""
         for left in path.parent.glob(f"{path.name}.tmp.*"):  # of writers that were killed
             left.unlink(missing_ok=True)
-        self.last = 0
+        self.last: Place = (0, False)
         self.damaged = 0
         copy = path.with_name(f"{path.name}.tmp.{generation}")
         self._file = open(copy, "xb", buffering=0)
@@ -110,7 +116,7 @@ class LogFile:
                 copy.unlink()
             raise
 
-    def _copy(self, path: pathlib.Path, applied: int, held: Container[int]) -> int:
+    def _copy(self, path: pathlib.Path, applied: Place, held: Container[Place]) -> int:
         try:
             lines = _Lines(path)
         except FileNotFoundError:
@@ -127,7 +133,7 @@ class LogFile:
         self.damaged = len(lines.damaged)
         return size
 
-    def append(self, step: int, line: bytes) -> None:
+    def append(self, place: Place, line: bytes) -> None:
         written = 0
         try:
             while written < len(line):
@@ -138,7 +144,7 @@ class LogFile:
                 self._file.truncate()
             raise
         self._size += len(line)
-        self.last = step
+        self.last = place
 
     def sync(self) -> None:
         os.fsync(self._file.fileno())

@@ -2,7 +2,7 @@
 
     start ─ keep ─ batches: data ─ trial slot twice ─ begin ─▶ order ⇄ reply ─▶ END
                               SLOT: yield, body, backward · APPLY: optimizer, scheduler, buffers ·
-                              STATE, INSTALL
+                              STATE, INSTALL · EDGE: code between two epochs (_epochs.py)
 
 The loop of the C++ side (worker/script/core.h) decides; this one computes. A step is applied when the
 next batch is asked for. Main thread only, but for request_stop().
@@ -26,6 +26,7 @@ from ._code import CODE
 from ._core import Order, Reply
 from ._debugger import Watch
 from ._ends import Ends
+from ._epochs import EDGE, IDENTITY, Epoch, Epochs
 from ._errors import STOPPED, Left, LockstepError, Misuse, Replayed, Stopped
 from ._eval import Evaluates
 from ._finish import Finishes, Finishing
@@ -123,6 +124,23 @@ class Run(Logs, Evaluates, Finishes, Ends):
         self._clip_norm = clip_norm
         self._is_kept = True
 
+    def epochs(self) -> Iterator[Epoch]:
+        """The epochs of the run, from 0, or from where the run stands. The body has a loop over
+        run.batches(), which ends with each epoch.
+
+        What stands after the inner loop, and before it from the second epoch on, runs in every
+        worker alike, after the epoch's evaluation, which run.last has. It may change what is kept,
+        save, and log. As batches(), it ends by itself where the run is complete. Once.
+        """
+        if self._epochs is not None:
+            raise Misuse("epochs() was called before: a run has one loop over its epochs, and "
+                         "train.epochs or train.max_steps say how long it is")
+        if self._has_looped:
+            raise Misuse("epochs() was called after batches(); the loop over run.epochs() is around "
+                         "the loop over run.batches()")
+        self._epochs = Epochs()
+        return self._epochs
+
     def batches(self, data: Any = None, *, workers: int | None = None, collate: Any = None,
                 weights: Any = None, phases: Sequence[str] | None = None) -> Iterator[Any]:
         """The batches of this process, a slot of a step each, until the run is complete.
@@ -139,13 +157,18 @@ class Run(Logs, Evaluates, Finishes, Ends):
         """
         if not self._is_kept:
             raise Misuse("batches() came before run.keep(model=..., optimizer=...)")
+        given = (data, workers, collate, weights, phases)
+        if self._epochs is not None and self._has_looped:
+            return self._epochs.again(given)
         if self._has_looped:
             raise Misuse("batches() was called before: a run has one loop over its data, and "
                          "train.epochs or train.max_steps say how long it is")
-        check_arguments(self._job, data, workers, collate, sys._getframe(1), weights)
+        frame = None if self._epochs is not None else sys._getframe(1)
+        check_arguments(self._job, data, workers, collate, frame, weights)
         self._phases = Phases(self._kept, phases)
         self._has_looped = True
-        return self._loop(data, workers, collate, weights)
+        loop = self._loop(data, workers, collate, weights)
+        return loop if self._epochs is None else self._epochs.first(loop, given)
 
     def backward(self, loss: torch.Tensor | Mapping[str, torch.Tensor], *, count: int | None = None,
                  metrics: Mapping[str, Any] | None = None) -> None:
@@ -276,7 +299,9 @@ class Run(Logs, Evaluates, Finishes, Ends):
         self._applier = Step(kept, self._phases, parts.gradients, parts.buffers, memory,
                              self._clip_norm, self._last)
         self._core.begin(_numerics.fingerprint(_trial.hash_of(seen)),
-                         sorted([*kept.identity(), *self._data_identity]), self._state_hash,
+                         sorted([*kept.identity(), *self._data_identity,
+                                 *([IDENTITY] if self._epochs is not None else [])]),
+                         self._state_hash,
                          CODE.hash(self._script) if self._script else "", self._applier.lrs())
         if self._is_worker:
             self._watch = Watch(self._core.set_paused)
@@ -287,6 +312,8 @@ class Run(Logs, Evaluates, Finishes, Ends):
         batch = ahead.take(task, is_trial=observed is not None)
         if observed is None:
             self._step, self._epoch = task.step, task.epoch
+            if self._epochs is not None:
+                self._epochs.computes(task.epoch)
         self._turn = self._parts.buffers.turn = task.turn
         is_closely = observed is not None or self._core.is_check(task.step + 1)
         if is_closely:
@@ -324,8 +351,24 @@ class Run(Logs, Evaluates, Finishes, Ends):
                 reply = self._slot.finish()
                 reply.ends_run = self._finishing.closes()
                 self._slot = None
+            elif order.kind == _core.EDGE and self._epochs is not None:
+                yield from self._cross_edge(order, self._epochs)
+                reply = self._applier.end_edge()
+                reply.ends_run = self._finishing.closes()
+                self._log.crossed(order)
             else:
                 reply = self._answer(order)
+
+    def _cross_edge(self, order: Order, epochs: Epochs) -> Iterator[Any]:
+        self._step, self._epoch = order.step, order.task.epoch
+        self._log.crosses(order)
+        self._applier.begin_edge(order)
+        epochs.begins_edge(order.task.epoch, bool(order.is_done))
+        self._finishing.opens()
+        yield EDGE
+        epochs.ends_edge()
+        self._check_process()
+        self._settings.check()
 
     def _answer(self, order: Order) -> Reply:
         if order.kind == _core.EVAL:

@@ -1,6 +1,7 @@
 """What becomes of a step's sums, and the state between two steps: the orders that are no slot."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
 from typing import Any
 
@@ -39,6 +40,7 @@ class Step:
         self._means = [means[begin:begin + buffer.get().numel()]
                        for begin, buffer in zip(memory.statistic_begins, buffers.statistics)]
         self._alive: Any = None  # what the last reply points to
+        self._edge = contextlib.ExitStack()
 
     def lrs(self) -> Any:
         """Of each turn's next step: of the first group of the first optimizer that steps in it."""
@@ -57,6 +59,23 @@ class Step:
         if order.kind == _core.STATE:
             return self._describe()
         return self._install(order)
+
+    def begin_edge(self, order: Order) -> None:
+        """The script's code between two epochs runs now, on every worker alike, whatever slots it
+        had: as in _apply(). end_edge() follows."""
+        self._last.ends_epoch(order)
+        self._buffers.restore()
+        _seeds.seed_all(order.task.seed)
+        self._edge.enter_context(self._kept.applying())
+
+    def end_edge(self) -> Reply:
+        self._edge.close()
+        self._gradients.clear()
+        torch.clear_autocast_cache()
+        self._kept.check_layout()
+        self._buffers.adopt()
+        self._alive = self.lrs()
+        return Reply(lrs=self._alive)
 
     def _apply(self, seed: int, ended_epochs: int) -> Reply:
         """What the script does here must come out alike on every worker, whatever slots it had: so it

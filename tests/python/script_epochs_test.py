@@ -1,0 +1,88 @@
+"""run.epochs(): code between two epochs runs in every worker, once, after the evaluation; the weights are
+those of a plain loop of PyTorch, in every world, through a death, and through resumes from the middle
+of an epoch and from its end."""
+import json
+import os
+import shutil
+import signal
+import unittest
+
+from harness import lockstep
+from script_runs import SCRIPTS, ScriptTest
+
+EPOCHS = SCRIPTS / "epochs.py"
+STEPS, EPOCH = 20, 5
+
+
+class Epochs(ScriptTest):
+    weights = None  # of `python epochs.py` alone
+
+    def setUp(self):
+        super().setUp()
+        self.take_ms(0)
+        cls = type(self)
+        if cls.weights is None:
+            cls.alone_said = self.alone(EPOCHS, "plain")
+            cls.weights = cls.alone_said.split("weights_sha256 ")[1][:64]
+
+    def start_epochs(self, workers, name="run", **more):
+        return self.start_script(EPOCHS, [self.pace], workers, name=name, **more)
+
+    def assert_right(self, run):
+        self.assertEqual(run.wait(), 0, run.text()[-3000:])
+        self.assertEqual(run.summary()["weights_sha256"], self.weights)
+        self.assertEqual(len(run.history()), STEPS)
+        rows = [json.loads(line) for line in (run.run_dir / "script_log.jsonl").read_text().splitlines()]
+        evals = [json.loads(line) for line in (run.run_dir / "evals.jsonl").read_text().splitlines()]
+        self.assertEqual([(row["step"], row["edge"], row["epoch"], f"{row['evaluated']:.6g}") for row in rows],
+                         [(row["step"], True, i, f"{row['loss']:.6g}") for i, row in enumerate(evals)])
+        self.assertEqual(len(rows), STEPS // EPOCH)
+        self.audit(run)
+
+    def test_the_weights_are_those_of_a_plain_loop(self):
+        self.assertIn("the plain loop has the same weights", self.alone_said)
+        self.assertIn(f"behind the loop after {STEPS} steps and 4 epochs", self.alone_said)
+
+    def test_every_world_has_them_and_a_worker_that_is_killed_changes_nothing(self):
+        self.take_ms(150)
+        run = self.start_epochs(3)
+        run.wait_for_step(EPOCH - 1)
+        os.kill(run.worker(0), signal.SIGKILL)
+        run.wait_for(lambda: run.status()["generation"] > 1, "the run went on without it")
+        run.wait_for(lambda: len(run.workers()) == 3, "another had its place")
+        self.take_ms(0)
+        self.assert_right(run)
+
+    def test_a_run_is_resumed_in_an_epoch_and_at_its_end(self):
+        self.take_ms(100)
+        run = self.start_epochs(1)
+        run.wait_for_step(2 * EPOCH + 2)
+        self.succeed("stop", run.run_dir)
+        self.assertEqual(run.wait(), 75, run.text()[-3000:])
+        self.take_ms(0)
+        again = self.start_epochs(2, overrides=["--resume"])
+        self.assert_right(again)
+        # From the state before an edge to that after another one.
+        told = lockstep("replay", run.run_dir, "--step", STEPS, env=self.environment())
+        self.assertEqual(told.returncode, 0, told.stdout + told.stderr)
+        self.assertIn(f"computed from step-00000000{STEPS - EPOCH}", told.stdout)
+        self.assertRegex(told.stdout, rf"the weights are those of step-00000000{STEPS}-\S+-edge,")
+        # The last checkpoint is lost: back to the one before an edge.
+        [last] = (run.run_dir / "checkpoints").glob("step-*-edge")
+        shutil.rmtree(last)
+        back = self.start_epochs(3, overrides=["--resume"])
+        self.assert_right(back)
+        self.assertIn(f"starts after step {STEPS - EPOCH} of {STEPS}", back.coordinator_log())
+
+    def test_what_fails_between_two_epochs_ends_the_run_with_the_traceback(self):
+        text = EPOCHS.read_text()
+        script = self.write_script(text.replace("    drawn = ", "    if epoch == 1: raise ArithmeticError('mine')\n"
+                                                                "    drawn = "))
+        run = self.start_script(script, name="failing")
+        self.assertEqual(run.wait(), 64, run.text()[-3000:])
+        self.assertIn("ArithmeticError: mine, in step 10", run.text())
+        self.assertIn("between two epochs", run.text())
+
+
+if __name__ == "__main__":
+    unittest.main()
