@@ -43,10 +43,6 @@ WorldOptions options_of(uint64_t seed) {
   if (options.has_eval && prng.below(3) == 0)
     options.patience = static_cast<uint32_t>(1 + prng.below(5));
   options.is_script = prng.below(4) == 0;
-  Prng of_edges(stream_key({seed, 41}));
-  options.has_edges = options.is_script && of_edges.below(3) != 0;
-  if (options.has_edges && of_edges.below(4) == 0)
-    options.edge_ms = static_cast<int64_t>(of_edges.below(2'500));
   return options;
 }
 
@@ -57,6 +53,10 @@ void draw_shapes(uint64_t seed, WorldOptions& options) {
     options.turns = static_cast<uint32_t>(2 + turns.below(2));
     options.is_script = true;
   }
+  Prng edges(stream_key({seed, 47}));
+  options.has_edges = options.is_script && edges.below(3) != 0;
+  if (options.has_edges && edges.below(4) == 0)
+    options.edge_ms = static_cast<int64_t>(edges.below(2'500));
 }
 
 bool has(const std::vector<FaultSpec>& faults, FaultKind kind) {
@@ -133,6 +133,7 @@ void draw_script_end(uint64_t seed, Plan& plan) {
   WorldOptions& options = plan.options;
   options.script_ends = static_cast<ScriptEnds>(1 + prng.below(kWays));
   options.script_steps = 1 + prng.below(options.steps);
+  if (options.has_edges && prng.below(2) == 0) options.script_ends = ScriptEnds::kAtEdge;
   options.script_ends_ms = static_cast<int64_t>(prng.below(kFaultsLastMs));
 }
 

@@ -141,10 +141,11 @@ class Engine {
   virtual Result<wire::EvalReport> evaluate() = 0;
 
   // Runs the script's code between two epochs, which may change the boundary state. `is_last`: the
-  // run ends after it. Call it under the gate, as apply runs. An error: it failed half-way.
-  virtual Status cross_edge(bool is_last) {
+  // run ends after it. Call it under the gate, as apply runs. An error: it failed half-way. Gives
+  // whether the script ends the run there, as it does on every member.
+  virtual Result<bool> cross_edge(bool is_last) {
     (void)is_last;
-    return {Code::kInternal, "only the loop of a script has code between two epochs"};
+    return Status(Code::kInternal, "only the loop of a script has code between two epochs");
   }
 
   // Shows the observer the forward of a batch of the next step, as step() computes it. Changes

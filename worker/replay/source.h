@@ -10,6 +10,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "comm/run/plan/skip_set.h"
 #include "coordinator/audit/audit.h"
 #include "coordinator/journal/journal.h"
+#include "coordinator/state/script_end.h"
 
 namespace lockstep {
 
@@ -29,7 +31,7 @@ class ReplaySource {
   const std::string& run_dir() const { return run_dir_; }
   const wire::JobSpec& job() const { return job_; }
   const coordinator::RunOrder& order() const { return order_; }
-  uint64_t total_steps() const;  // length of the run, for the schedule
+  uint64_t total_steps() const;  // length of the run by its plan or its script, for the schedule
   Step step() const { return step_; }
 
   // Checkpoints of the surviving lineage, readable or not, newest first. None is of a step after
@@ -70,6 +72,7 @@ class ReplaySource {
   std::vector<ListedCheckpoint> checkpoints_;
   std::vector<coordinator::SkipEntry> skips_;
   std::vector<coordinator::EvalEntry> evals_;
+  std::optional<coordinator::ScriptEnd> script_end_;
   Step kept_ = 0;                                  // number of steps in the surviving lineage
   std::map<Step, coordinator::StepEntry> undone_;  // the steps from kept_ to step_
 };

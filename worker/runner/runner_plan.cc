@@ -138,10 +138,15 @@ Status Runner::cross_edge(Life& life, ResumePoint& at) {
       !parts_.mailbox.wait_recorded(life.order.generation, are_recorded))
     return closed_meanwhile();
   if (!parts_.gate.try_enter()) return closed_meanwhile();
-  const Phase next = life.plan.after_edge(at.step);
-  LOCKSTEP_RETURN_IF_ERROR(parts_.engine.cross_edge(next == Phase::kCheckpoint));  // else U8
-  at.phase = next;
+  const bool is_last = at.step >= life.plan.total_steps;
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool asks, parts_.engine.cross_edge(is_last));  // else U8
+  const bool ends_here = asks && !is_last;
+  if (ends_here) parts_.gate.end_at_edge();
+  if (ends_here) life.plan.end_at(at.step);
+  at.phase = life.plan.after_edge(at.step);
   parts_.gate.leave_at(at);
+  if (ends_here) LOCKSTEP_RETURN_IF_ERROR(end_here(life, at));
+  if (ends_here && !held_check_) return compare_weights(life, at, /*before_edge=*/false);
   const bool is_kept = life.plan.may_be_kept(at.step);
   if ((!held_check_ && !is_kept) || options_.job.train().check_every() == 0) return Status::ok();
   LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t hash, parts_.engine.state_hash());

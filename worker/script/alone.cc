@@ -78,8 +78,9 @@ Status train(PhasePlan& plan, ScriptEngine& engine) {
       track.add(lockstep::mark_of(report), plan.by);
       plan.end_with(track, total);
     }
-    if (plan.has_edge(applied))
-      LOCKSTEP_RETURN_IF_ERROR(engine.cross_edge(applied >= plan.total_steps));
+    if (!plan.has_edge(applied)) continue;
+    LOCKSTEP_ASSIGN_OR_RETURN(const bool ends_here, engine.cross_edge(applied >= plan.total_steps));
+    if (ends_here) plan.end_at(applied);
   }
   return Status::ok();
 }

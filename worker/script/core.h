@@ -137,7 +137,7 @@ typedef struct ls_reply {
   uint64_t correct; /* EVAL: right predictions among `count` */
   /* The run is to end with this step. SLOT: it does if all slots of the step say so. APPLY: it
    * does, since every process says so. In no other turn than a batch's last one does it end, so
-   * what was said before, Python says again there. */
+   * what was said before, Python says again there. EDGE: it ends where it stands. */
   int32_t ends_run;
 } ls_reply;
 

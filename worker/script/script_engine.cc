@@ -100,8 +100,8 @@ Result<wire::EvalReport> ScriptEngine::evaluate() {
   return report;
 }
 
-Status ScriptEngine::cross_edge(bool is_last) {
-  if (applied_ == 0) return {Code::kInternal, "no epoch has ended before the first step"};
+Result<bool> ScriptEngine::cross_edge(bool is_last) {
+  if (applied_ == 0) return Status(Code::kInternal, "no epoch has ended before the first step");
   driver_.enters(Phase::kEdge);
   const PhaseClock::Scope scope(phases(), WorkPhase::kOptimizer);
   ls_order order = order_of(LS_EDGE);
@@ -116,8 +116,7 @@ Status ScriptEngine::cross_edge(bool is_last) {
   has_changed_ = true;
   LOCKSTEP_ASSIGN_OR_RETURN(const ls_reply reply, ask(order));
   take_lrs(reply);
-  ends_here_ = reply.ends_run != 0;
-  return Status::ok();
+  return reply.ends_run != 0;
 }
 
 Status ScriptEngine::begin_generation(const GenerationView& view, StepGate gate) {

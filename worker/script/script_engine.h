@@ -96,7 +96,7 @@ class ScriptEngine final : public Engine, private SlotComputer {
   void end_generation() override;
   Result<StepOutcome> step() override;
   Result<wire::EvalReport> evaluate() override;
-  Status cross_edge(bool is_last) override;
+  Result<bool> cross_edge(bool is_last) override;
   void request_stop() override { driver_.request_stop(); }
   // A replay makes no evaluations: this one was the last before the next step.
   void was_evaluated(const EvalMark& mark) { evaluated_ = mark; }

@@ -112,7 +112,7 @@ Status ScriptReplay::cross_edge(ScriptEngine& engine) {
     return Status::ok();
   crossed_ = applied;
   tell_evaluations(applied, engine);
-  return engine.cross_edge(applied >= plan_.total_steps());
+  return engine.cross_edge(applied >= plan_.total_steps()).status();
 }
 
 void ScriptReplay::tell_slots(const wire::ReplayStep& recorded, const OrderSpec& order) {

@@ -34,10 +34,18 @@ bool ApplyGate::try_enter() {
 }
 
 void ApplyGate::end_here() {
+  end_after(1);
+}
+
+void ApplyGate::end_at_edge() {
+  end_after(0);
+}
+
+void ApplyGate::end_after(Step steps) {
   std::lock_guard lock(mutex_);
-  LOCKSTEP_CHECK(applying_, "end_here() follows try_enter()");
+  LOCKSTEP_CHECK(applying_, "the end of a run follows try_enter()");
   if (!applied_) return;  // all was forgotten during the apply
-  const Step step = applied_->step + 1;
+  const Step step = applied_->step + steps;
   if (step >= plan_.total_steps) return;  // it ends there anyway
   plan_.end_at(step);
   ends_at_ = step;

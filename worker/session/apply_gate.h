@@ -17,13 +17,15 @@
 //  G2 The answer is the state's resume point. It does not change until open() of a later
 //     generation.
 //  G3 Every close() answers exactly once: at once, or from the leave() that it waits for.
-//  G4 An end by the script becomes part of the answer together with the step that it ends.
+//  G4 An end by the script becomes part of the answer together with the step that it ends, or with
+//     the state after the edge where it stands.
 //  G5 After forget() the answers are as for a worker that never was in a generation, even if an
 //     apply was in progress.
 //
-// Thread-safety: open(), try_enter(), end_here(), leave(), leave_at(), reached() and lost_state()
-// from the training thread; close(), forget(), standing(), is_closed() and is_applying() from any
-// thread. The answer runs on the thread that called close() or leave(), without the gate's lock.
+// Thread-safety: open(), try_enter(), end_here(), end_at_edge(), leave(), leave_at(), reached()
+// and lost_state() from the training thread; close(), forget(), standing(), is_closed() and
+// is_applying() from any thread. The answer runs on the thread that called close() or leave(),
+// without the gate's lock.
 #pragma once
 
 #include <functional>
@@ -61,6 +63,8 @@ class ApplyGate {
   // The script ends the run with the step whose apply is in progress. REQUIRES: try_enter() said
   // yes.
   void end_here();
+  // The same, where what entered is no apply: it ends where the worker stands.
+  void end_at_edge();
   // The apply is over: one more step is applied. REQUIRES: try_enter() said yes.
   void leave();
   // What entered was no apply: the state has now come to this point. REQUIRES: as leave().
@@ -83,6 +87,7 @@ class ApplyGate {
 
  private:
   Standing standing_locked() const;
+  void end_after(Step steps);
   void leave_with(const std::optional<ResumePoint>& point);
 
   mutable std::mutex mutex_;

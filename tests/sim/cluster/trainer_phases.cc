@@ -272,8 +272,17 @@ Task<Status> Trainer::cross_edge(Life& life) {
   const bool is_evaluated = track_.last.step == state_.step;
   state_ = after_edge(state_, is_evaluated ? 1 + track_.last.correct : 0);
   world_.note_crossed({parts_.process.name(), generation, state_});
+  const bool ends_here =
+      world_.is_ended_at_edge(state_.step) && state_.step < life.plan.total_steps;
+  if (ends_here) parts_.gate.end_at_edge();
+  if (ends_here) life.plan.end_at(state_.step);
   life.at.phase = life.plan.after_edge(life.at.step);
   parts_.gate.leave_at(life.at);
+  if (ends_here) {
+    const Status met = co_await end_here(life);
+    if (!met.is_ok()) co_return met;
+    if (!held_check_) compare_weights(life, /*before_edge=*/false);
+  }
   if (!held_check_) co_return Status::ok();
   wire::CheckReport report = *std::exchange(held_check_, std::nullopt);
   report.set_weights_hash(state_.hash);

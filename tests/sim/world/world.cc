@@ -185,10 +185,18 @@ bool World::is_ended_in_apply(Step applied) const {
   return options.script_ends == ScriptEnds::kInApply && applied >= options.script_steps;
 }
 
+bool World::is_ended_at_edge(Step applied) const {
+  return options.script_ends == ScriptEnds::kAtEdge && applied >= options.script_steps;
+}
+
 // In a step of which all samples are left out no script says anything.
 Step World::last(Generation generation) {
   if (options.script_ends == ScriptEnds::kByClock) return ended ? ended->at.step : options.steps;
   if (options.script_ends == ScriptEnds::kNever) return options.steps;
+  if (options.script_ends == ScriptEnds::kAtEdge) {
+    const uint64_t epoch = steps_per_epoch(shape);
+    return std::min<Step>((options.script_steps + epoch - 1) / epoch * epoch, options.steps);
+  }
   const SkipSet& skips = reference.skips_in(generation);
   const uint64_t turns = options.turns;
   Step step = (options.script_steps + turns - 1) / turns * turns;  // after a whole batch
@@ -225,9 +233,8 @@ bool World::is_past_edge(const ResumePoint& at, Generation generation) {
   return is_after_edge(at.phase) && has_edge(at.step, generation);
 }
 
-uint64_t World::seen_at_edge(const ModelState& state) const {
-  const bool is_evaluated =
-      evaluation_due(evaluations_of(job, facts, shape), state.step, options.steps);
+uint64_t World::seen_at_edge(const ModelState& state) {
+  const bool is_evaluated = evaluation_due(evaluations_of(job, facts, shape), state.step, last());
   return is_evaluated ? 1 + evaluation_of(state).correct() : 0;
 }
 

@@ -133,6 +133,7 @@ enum class ScriptEnds : uint8_t {
   kInBody,   // all slots vote for it in the step to `script_steps`, and in later ones
   kInApply,  // every member says so as it applies that step
   kByClock,  // each process votes from a time of its own on
+  kAtEdge,   // every member says so at the first edge after as many steps
 };
 
 struct WorldOptions {
@@ -238,6 +239,7 @@ class World {
   // ended it after `applied` steps.
   bool votes_to_end(const std::string& process, Step applied) const;
   bool is_ended_in_apply(Step applied) const;
+  bool is_ended_at_edge(Step applied) const;
   // Where the run ends by its plan or its script.
   Step last(Generation generation = kNewestGeneration);
   // The evaluations of the undisturbed run until `step`, and the step at which it ends: as
@@ -249,7 +251,7 @@ class World {
   bool has_edge(Step step, Generation generation = kNewestGeneration);
   bool is_past_edge(const ResumePoint& at, Generation generation);
   // What that code is told of this state.
-  uint64_t seen_at_edge(const ModelState& state) const;
+  uint64_t seen_at_edge(const ModelState& state);
   // The result of an evaluation of this state.
   wire::EvalReport evaluation_of(const ModelState& state) const;
   // The time that a worker of this place computes a slot's share of a bucket.

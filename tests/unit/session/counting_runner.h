@@ -81,14 +81,15 @@ class CountingEngine final : public Engine {
     if (loss_after) report.set_loss(loss_after(applied_));
     return report;
   }
-  Status cross_edge(bool is_last) override {
+  Result<bool> cross_edge(bool is_last) override {
     if (on_edge) LOCKSTEP_RETURN_IF_ERROR(on_edge(is_last));
     count_ += 1'000;
-    return Status::ok();
+    return ends_at_edge;
   }
   void request_stop() override { stop_ = true; }
   Progress progress() const override { return {}; }
 
+  bool ends_at_edge = false;
   std::function<void(Step)> on_step;
   std::function<Status(Step)> on_apply;  // after the gate
   std::function<void(Step)> on_evaluate;
