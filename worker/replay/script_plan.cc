@@ -61,7 +61,8 @@ Status add_members(ReplaySource& source, wire::ReplayPlan& plan) {
 Result<wire::ReplayPlan> make_script_plan(ReplaySource& source) {
   wire::ReplayPlan plan;
   *plan.mutable_job() = source.job();
-  plan.set_total_steps(source.total_steps());
+  plan.set_total_steps(
+      coordinator::last_step(coordinator::script_end_in(source.settings()), source.total_steps()));
   plan.set_train_fingerprint(source.order().spec.fingerprint);
   set_base(source, plan);
   LOCKSTEP_ASSIGN_OR_RETURN(const auto recorded, source.recorded(first_step(source, plan)));

@@ -27,7 +27,7 @@ Result<std::unique_ptr<ReplaySource>> ReplaySource::open(const std::string& run_
   if (source->kept_ == 0) LOCKSTEP_RETURN_IF_ERROR(source->journal_->visit_steps(0, step, count));
   source->skips_ = contents.skips;
   source->evals_ = contents.evals;
-  source->script_end_ = coordinator::script_end_in(contents.settings);
+  source->settings_ = contents.settings;
   LOCKSTEP_RETURN_IF_ERROR(source->find_undone(contents));
   if (source->kept_ <= step && !source->undone_.contains(step)) {
     return Status(Code::kUsage, "the run has " + std::to_string(source->kept_) +
@@ -60,9 +60,7 @@ Status ReplaySource::find_undone(const coordinator::JournalContents& contents) {
 }
 
 uint64_t ReplaySource::total_steps() const {
-  return coordinator::last_step(
-      script_end_,
-      lockstep::total_steps(order_.shape, job_.train().epochs(), job_.train().max_steps()));
+  return lockstep::total_steps(order_.shape, job_.train().epochs(), job_.train().max_steps());
 }
 
 const CheckpointInfo* ReplaySource::checkpoint_of(Step steps) const {

@@ -10,7 +10,6 @@
 
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +18,6 @@
 #include "comm/run/plan/skip_set.h"
 #include "coordinator/audit/audit.h"
 #include "coordinator/journal/journal.h"
-#include "coordinator/state/script_end.h"
 
 namespace lockstep {
 
@@ -31,7 +29,7 @@ class ReplaySource {
   const std::string& run_dir() const { return run_dir_; }
   const wire::JobSpec& job() const { return job_; }
   const coordinator::RunOrder& order() const { return order_; }
-  uint64_t total_steps() const;  // length of the run by its plan or its script, for the schedule
+  uint64_t total_steps() const;  // length of the run by its plan, for the schedule
   Step step() const { return step_; }
 
   // Checkpoints of the surviving lineage, readable or not, newest first. None is of a step after
@@ -54,6 +52,7 @@ class ReplaySource {
   std::vector<coordinator::SkipEntry> skips_of_step() const;
   // The evaluations of the surviving lineage, ascending by step.
   const std::vector<coordinator::EvalEntry>& evals() const { return evals_; }
+  const std::map<std::string, std::string>& settings() const { return settings_; }
   // Which rank had which slots in `generation`.
   Result<coordinator::SlotMapEntry> slot_map(Generation generation);
 
@@ -72,7 +71,7 @@ class ReplaySource {
   std::vector<ListedCheckpoint> checkpoints_;
   std::vector<coordinator::SkipEntry> skips_;
   std::vector<coordinator::EvalEntry> evals_;
-  std::optional<coordinator::ScriptEnd> script_end_;
+  std::map<std::string, std::string> settings_;
   Step kept_ = 0;                                  // number of steps in the surviving lineage
   std::map<Step, coordinator::StepEntry> undone_;  // the steps from kept_ to step_
 };

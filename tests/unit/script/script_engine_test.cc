@@ -96,8 +96,7 @@ class FakeScript {
         weights.assign(static_cast<float*>(order.tensors[0].data),
                        static_cast<float*>(order.tensors[0].data) + weights.size());
         applied = order.step;
-        lr_ = 0.25;
-        reply.lrs = &lr_;
+        reply.lrs = &(lr_ = 0.25);
     }
   }
 
@@ -136,8 +135,7 @@ class FakeScript {
     std::copy_n(layout_.statistics().begin(), 4, mean.begin());
     used = layout_.used();
     ++applied;
-    lr_ = 0.5;
-    reply.lrs = &lr_;
+    reply.lrs = &(lr_ = 0.5);
   }
 
   void describe(ls_reply& reply) {
@@ -156,8 +154,7 @@ class FakeScript {
   Desk& desk_;
   ScriptEngine& engine_;
   const ScriptLayout& layout_;
-  double metric_ = 0;
-  double lr_ = 0;
+  double metric_ = 0, lr_ = 0;
   ls_tensor tensor_{};
   const int64_t shape_[1] = {40};
 };
