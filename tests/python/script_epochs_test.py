@@ -74,6 +74,18 @@ class Epochs(ScriptTest):
         self.assert_right(back)
         self.assertIn(f"starts after step {STEPS - EPOCH} of {STEPS}", back.coordinator_log())
 
+    def test_a_script_ends_its_run_between_two_epochs(self):
+        """Early stopping by the evaluation: complete, in every world."""
+        text = EPOCHS.read_text().replace("    run.log(epoch", "    if epoch == 1: run.finish()\n    run.log(epoch")
+        script = self.write_script(text)
+        weights = self.alone(script).split("weights_sha256 ")[1][:64]
+        for workers in (1, 3):
+            run = self.start_script(script, workers=workers, name=f"ended-{workers}")
+            self.assertEqual(run.wait(), 0, run.text()[-3000:])
+            self.assertEqual((run.summary()["steps"], run.summary()["weights_sha256"]), (2 * EPOCH, weights))
+            self.assertIn(f"behind the loop after {2 * EPOCH} steps and 2 epochs",
+                          (run.run_dir / "logs/worker-0.stderr").read_text())
+
     def test_what_fails_between_two_epochs_ends_the_run_with_the_traceback(self):
         text = EPOCHS.read_text()
         script = self.write_script(text.replace("    drawn = ", "    if epoch == 1: raise ArithmeticError('mine')\n"

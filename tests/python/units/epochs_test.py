@@ -10,7 +10,7 @@ from lockstep._epochs import EDGE, Epoch, Epochs
 from lockstep._errors import fails_alike
 
 DATA = object()
-GIVEN = (DATA, None, None, None)
+GIVEN = (DATA, None, None, None, ("d", "g"))
 
 
 class OfRun:
@@ -56,6 +56,16 @@ class EpochsTest(unittest.TestCase):
         epochs = Epochs()
         self.assertEqual([(before, after) for before, _, after, _ in passes(epochs, OfRun(epochs, 1))],
                          [(0, 1), (2, 2)])
+
+    def test_an_edge_at_which_the_script_ends_the_run_is_the_last(self):
+        epochs = Epochs()
+        run = OfRun(epochs, count=1)
+        epochs.finishes()  # in a loop's body it is the step that ends the run
+        for epoch in epochs:
+            self.assertEqual(["trial", "a", "b"], list(epochs.first(run.loop, GIVEN)))
+            epochs._is_last = False  # what the run did not know
+            epochs.finishes()
+        self.assertEqual(run.replies, [0, "end"])
 
     def test_one_that_comes_when_all_is_done_has_no_epoch(self):
         epochs = Epochs()

@@ -90,6 +90,16 @@ TEST(Edges, TheGateAnswersWithTheStateAfterOneThatItHasWaitedFor) {
   EXPECT_EQ(answer->applied, (ResumePoint{4, Phase::kTrain}));
 }
 
+TEST(Edges, TheGateSaysThatTheScriptEndedTheRunThere) {
+  ApplyGate gate;
+  ASSERT_TRUE(gate.open(1, {4, Phase::kEdge}, kEdgePlan));
+  ASSERT_TRUE(gate.try_enter());
+  gate.end_at_edge();
+  gate.leave_at({4, Phase::kCheckpoint});
+  EXPECT_EQ(gate.standing().ends_at, 4u);
+  EXPECT_EQ(gate.standing().applied, (ResumePoint{4, Phase::kCheckpoint}));
+}
+
 class EdgeTest : public RunnerTest {
  protected:
   EdgeTest() {
@@ -107,6 +117,14 @@ TEST_F(EdgeTest, ARunnerCrossesEachAndTheLastCheckpointHasTheStateAfterIt) {
   EXPECT_THAT(edges_, ElementsAre("3", "5 last"));
   EXPECT_THAT(checkpoint_names(), ElementsAre("step-0000000005-g1-m4-edge"));
   EXPECT_EQ(engine_.count_, 1'005);  // the steps set the number
+}
+
+TEST_F(EdgeTest, AScriptMayEndTheRunAtOne) {
+  engine_.ends_at_edge = true;
+  run(order(1, {0, Phase::kTrain}, 5));
+  EXPECT_THAT(edges_, ElementsAre("3"));
+  EXPECT_EQ(gate_.standing().ends_at, 3u);
+  EXPECT_THAT(checkpoint_names(), ElementsAre("step-0000000003-g1-m4-edge"));
 }
 
 TEST_F(EdgeTest, ACheckpointOfTheStepHasTheStateBeforeIt) {
