@@ -56,7 +56,10 @@ class Trainer {
   void end();
   void acknowledge(const std::string& checkpoint);
   void stall(int64_t ms) { waiter_.stall(ms); }
-  void recorded() { waiter_.poke(); }
+  // Only an edge waits for it. A poke draws numbers: elsewhere it would change every seed.
+  void recorded() {
+    if (phase_ == Phase::kEdge) waiter_.poke();
+  }
   void request_stop() { wants_stop_ = true; }
   // From its next step on, memory or a processor here is at fault, in silence.
   void damage(Damage what) { damage_ = what; }
