@@ -68,7 +68,8 @@ bool has(const std::vector<FaultSpec>& faults, FaultKind kind) {
 void fit(WorldOptions& options, const std::vector<FaultSpec>& faults) {
   if (has(faults, FaultKind::kCorrupt)) {
     if (options.check_every == 0) options.check_every = 3;
-    options.steps -= options.steps % (options.check_every * options.turns);
+    const uint64_t checked = options.check_every * options.turns;
+    options.steps = std::max(checked, options.steps - options.steps % checked);
   }
   options.steps += (options.turns - options.steps % options.turns) % options.turns;
   if (!has(faults, FaultKind::kSlow)) return;

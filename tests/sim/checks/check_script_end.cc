@@ -54,7 +54,12 @@ class ScriptEndCheck final : public Check {
   }
 
   void at_end() override {
-    const bool is_early = world_.end() == world_.last() && world_.last() < world_.options.steps;
+    const Step last = world_.last();
+    // At an edge train.patience has had its say before the script has.
+    const bool by_patience = world_.options.script_ends == ScriptEnds::kAtEdge &&
+                             world_.options.patience > 0 &&
+                             world_.track_until(last).is_over(world_.options.patience);
+    const bool is_early = world_.end() == last && last < world_.options.steps && !by_patience;
     if (is_early && (!kept_ || kept_->step != world_.last()))
       world_.fail("script-end", "the run ended after step " + std::to_string(world_.last()) +
                                     " and the journal does not say so");

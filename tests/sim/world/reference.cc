@@ -55,7 +55,7 @@ const ModelState& Reference::after(Step steps, Generation generation) {
 
 ModelState Reference::after_edge(Step steps, Generation generation) {
   const ModelState& before = after(steps, generation);
-  return sim::after_edge(before, seen_at_edge(before));
+  return sim::after_edge(before, seen_at_edge(before, generation));
 }
 
 uint64_t Reference::record_of(Step step, Generation generation) {
@@ -67,7 +67,7 @@ uint64_t Reference::record_of(Step step, Generation generation) {
 void Reference::append(Chain& chain) const {
   ModelState from = chain.states.back();
   const bool has_edge = seen_at_edge && from.step > 0 && from.step % steps_per_epoch(shape_) == 0;
-  if (has_edge) from = sim::after_edge(from, seen_at_edge(from));
+  if (has_edge) from = sim::after_edge(from, seen_at_edge(from, chain.since + 1));
   const StepPlan plan = plan_step(shape_, from.step);
   if (chain.skips.counted_samples(plan, from.step, shape_.slots) == 0) {
     chain.states.push_back({from.step + 1, from.hash});

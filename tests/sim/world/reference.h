@@ -56,7 +56,7 @@ class Reference {
   void skip(Generation since, Step step, uint32_t begin, uint32_t end);
 
   // The code between two epochs is told this of the state before it. Empty: there is no such code.
-  std::function<uint64_t(const ModelState&)> seen_at_edge;
+  std::function<uint64_t(const ModelState&, Generation)> seen_at_edge;
 
   // As `generation` computes it; by default the newest generation. Where an edge follows, before
   // it.

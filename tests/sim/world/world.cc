@@ -98,7 +98,9 @@ World::World(uint64_t the_seed, const WorldOptions& the_options, std::string the
   if (options.is_script) script = {{"model", "linear"}, {kLearningRate, "0.1"}};
   if (options.has_edges) {
     script[kLoopFact] = kLoopOverEpochs;
-    reference.seen_at_edge = [this](const ModelState& state) { return seen_at_edge(state); };
+    reference.seen_at_edge = [this](const ModelState& state, Generation generation) {
+      return seen_at_edge(state, generation);
+    };
   }
   trace.cut_at(directory);
   network.set_delays([this](const std::string&, const std::string&) {
@@ -233,8 +235,9 @@ bool World::is_past_edge(const ResumePoint& at, Generation generation) {
   return is_after_edge(at.phase) && has_edge(at.step, generation);
 }
 
-uint64_t World::seen_at_edge(const ModelState& state) {
-  const bool is_evaluated = evaluation_due(evaluations_of(job, facts, shape), state.step, last());
+uint64_t World::seen_at_edge(const ModelState& state, Generation generation) {
+  const bool is_evaluated =
+      evaluation_due(evaluations_of(job, facts, shape), state.step, last(generation));
   return is_evaluated ? 1 + evaluation_of(state).correct() : 0;
 }
 

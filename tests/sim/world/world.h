@@ -251,7 +251,7 @@ class World {
   bool has_edge(Step step, Generation generation = kNewestGeneration);
   bool is_past_edge(const ResumePoint& at, Generation generation);
   // What that code is told of this state.
-  uint64_t seen_at_edge(const ModelState& state);
+  uint64_t seen_at_edge(const ModelState& state, Generation generation);
   // The result of an evaluation of this state.
   wire::EvalReport evaluation_of(const ModelState& state) const;
   // The time that a worker of this place computes a slot's share of a bucket.

@@ -68,11 +68,11 @@ TEST(Edges, AResumeRunsThatOfACheckpointOfTheStateBeforeIt) {
   EXPECT_EQ(phase_after(kEpoch - 1, evals, o), Phase::kTrain);
   EXPECT_EQ(phase_after(kEpoch, {}, o), Phase::kEval);
   EXPECT_EQ(phase_after(kEpoch, evals, o), Phase::kEdge);
-  EXPECT_EQ(phase_after(kEpoch, evals, o, /*is_after_edge=*/true), Phase::kTrain);
+  EXPECT_EQ(phase_after(kEpoch, evals, o, {}, /*is_after_edge=*/true), Phase::kTrain);
   EXPECT_EQ(phase_after(60, {{60, known}}, o), Phase::kEdge);
-  EXPECT_EQ(phase_after(60, {{60, known}}, o, /*is_after_edge=*/true), Phase::kEnd);
+  EXPECT_EQ(phase_after(60, {{60, known}}, o, {}, /*is_after_edge=*/true), Phase::kEnd);
   // Never an evaluation of the state after it.
-  EXPECT_EQ(phase_after(kEpoch, {}, o, /*is_after_edge=*/true), Phase::kTrain);
+  EXPECT_EQ(phase_after(kEpoch, {}, o, {}, /*is_after_edge=*/true), Phase::kTrain);
 }
 
 TEST(Edges, TheEndNeedsACheckpointOfTheStateAfterTheLast) {
