@@ -13,42 +13,34 @@ import contextlib
 import os
 import pathlib
 import sys
-import time
 from typing import Any, Iterator, Mapping, Sequence
 
 import torch
 
-from . import _core, _numerics, _seeds, _trial
+from . import _core, _seeds, _trial
 from ._ahead import Ahead
 from ._batches import check_arguments, open_batches
-from ._buffers import Buffers
-from ._code import CODE
 from ._core import Order, Reply
 from ._debugger import Watch
 from ._ends import Ends
-from ._epochs import EDGE, IDENTITY, Epoch, Epochs
+from ._epochs import EDGE, Epoch, Epochs
 from ._errors import STOPPED, Left, LockstepError, Misuse, Replayed, Stopped
 from ._eval import Evaluates
 from ._finish import Finishes, Finishing
-from ._gradients import Gradients, dtype_number
 from ._job_data import JobData
 from ._last import NAME as LAST_NAME, Last, LastStep
 from ._log import Log, Logs
 from ._phases import Phases
-from ._scaler import Scaler
 from ._settings import Settings
-from ._signals import StopSignals
-from ._slot import Slot, SlotParts
+from ._slot import Slot
 from ._stage import Stage
 from ._state import Kept, MisuseError
-from ._step import Step
 from ._threads import watch_threads
 from ._translate import as_ours
+from ._tries import Tries
 
-_LONG_TRIAL_S = 10.0
 
-
-class Run(Logs, Evaluates, Finishes, Ends):
+class Run(Tries, Logs, Evaluates, Finishes, Ends):
     """What lockstep.start() gives. One for a process."""
 
     def __init__(self, core: _core.Core, is_worker: bool, script: str | None = None):
@@ -208,103 +200,6 @@ class Run(Logs, Evaluates, Finishes, Ends):
                                                                    self._phases.count))
             self._stage = Stage.TRAINING
             yield from self._train(ahead)
-
-    def _try_out(self, ahead: Ahead | JobData, first: _core.Task,
-                 smallest: _core.Task | None) -> Iterator[Any]:
-        """Yields a slot of the first batch, twice, and the smallest of the run, if it is another one, in
-        each of its turns; then the run has its layout, and begins."""
-        kept, turns = self._kept, range(self._phases.count)
-        kept.guard()
-        self._state_hash = kept.hash()  # nothing has touched what the script has made
-        buffers = Buffers(kept.buffers, len(turns))
-        self._parts = parts = SlotParts(self._core, Gradients(kept.parameters), buffers,
-                                        Scaler.of(kept), self._phases, None, ())
-        other = _trial.other_task(self._core)
-        begun = time.monotonic()
-        if len(turns) > 1:
-            yield from self._try_turns_apart(ahead, first if other is None else other)
-        passes: list[list[_trial.Observed]] = []
-        hidden = [_trial.Hidden(kept.modules) for _ in turns]
-        while len(passes) < 2 and (not passes or time.monotonic() - begun < _LONG_TRIAL_S):
-            passes.append([_trial.Observed() for _ in turns])
-            for turn, observed in enumerate(passes[-1]):
-                yield from self._try_slot(ahead, _trial.turn_of(self._core, first, turn), observed)
-                if len(turns) == 1 and len(passes) == 1:
-                    kept.include_buffers(buffers.settle())
-                hidden[turn].passed("a slot", _trial.AGAINST_HIDDEN)
-                observed.keep_statistics(buffers)
-                buffers.check_alike(is_other=False)
-                buffers.restore()
-        if len(passes) == 2 and self._job["exact"] == "1":
-            for pair in zip(*passes):
-                _trial.compare(*pair, [p.name for p in kept.parameters])
-        if buffers.alike and other is not None:
-            for turn in turns:
-                yield from self._try_slot(ahead, _trial.turn_of(self._core, other, turn))
-                buffers.check_alike(is_other=True)
-                buffers.restore()
-        elif int(self._job["slots"]) == 1:
-            buffers.has_one_slot()
-        buffers.forget_alike()
-        if smallest is not None:
-            self._hint = _trial.hint_of(smallest)
-            for turn in turns:
-                yield from self._try_slot(ahead, _trial.turn_of(self._core, smallest, turn))
-                buffers.restore()
-            self._hint = None
-        self._log.close()
-        if self._evaluation is not None:
-            kept.remember()
-            self._evaluation.try_out(self._core, kept, buffers)
-            kept.check_same("The evaluation")
-        kept.note()  # an evaluation may have put other weights in, and the right ones back
-        self._begin(passes[0])
-
-    def _try_turns_apart(self, ahead: Ahead | JobData, task: _core.Task) -> Iterator[Any]:
-        """Each turn of a slot before those that come before it in the run: one that uses what an earlier
-        one has computed fails here, since in a run all slots compute a turn before any the next."""
-        buffers = self._parts.buffers
-        for turn in reversed(range(self._phases.count)):
-            self._hint = _trial.hint_of_phase(self._phases.name(turn))
-            yield from self._try_slot(ahead, _trial.turn_of(self._core, task, turn))
-            self._kept.include_buffers(buffers.settle())
-        self._hint = None
-        buffers.restore()
-
-    def _try_slot(self, ahead: Ahead | JobData, task: _core.Task,
-                  observed: _trial.Observed | None = None) -> Iterator[Any]:
-        self._log.mute()
-        yield from self._slot_of(ahead, task, observed or _trial.Observed())
-
-    def _begin(self, seen: list[_trial.Observed]) -> None:
-        """`seen`: by turn."""
-        kept, parts = self._kept, self._parts
-        names = sorted({name for observed in seen for name in observed.seen.metrics})
-        turns_of = [(name, sum((name in observed.seen.metrics) << turn
-                               for turn, observed in enumerate(seen))) for name in names]
-        if len({observed.seen.has_counts for observed in seen}) > 1:
-            raise Misuse("backward(count=...) must be given in every phase or in none")
-        memory = self._core.layout(
-            [(p.name, p.tensor.shape, 0, 0, 0, dtype_number(p.tensor.dtype),
-              max(observed.takes.get(i, 0) for observed in seen) != 1)
-             for i, p in enumerate(kept.parameters)],
-            [(b.name, b.get().shape, 0, 0, 1, 0, False) for b in parts.buffers.statistics],
-            turns_of, seen[0].seen.has_counts)
-        self._parts = parts._replace(seen=tuple(observed.seen for observed in seen),
-                                     metrics=tuple(names))
-        self._signals = StopSignals(self._is_worker)
-        self._last.begin(names, [observed.seen.metrics for observed in seen],
-                         self._evaluation is not None and self._evaluation.knows_right,
-                         self._steps_per_epoch)
-        self._applier = Step(kept, self._phases, parts.gradients, parts.buffers, memory,
-                             self._clip_norm, self._last)
-        self._core.begin(_numerics.fingerprint(_trial.hash_of(seen)),
-                         sorted([*kept.identity(), *self._data_identity,
-                                 *([IDENTITY] if self._epochs is not None else [])]),
-                         self._state_hash,
-                         CODE.hash(self._script) if self._script else "", self._applier.lrs())
-        if self._is_worker:
-            self._watch = Watch(self._core.set_paused)
 
     def _slot_of(self, ahead: Ahead | JobData, task: _core.Task,
                  observed: _trial.Observed | None = None) -> Iterator[Any]:
