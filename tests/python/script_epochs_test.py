@@ -86,6 +86,15 @@ class Epochs(ScriptTest):
             self.assertIn(f"behind the loop after {2 * EPOCH} steps and 2 epochs",
                           (run.run_dir / "logs/worker-0.stderr").read_text())
 
+    def test_a_loop_over_epochs_that_is_left_is_refused(self):
+        text = EPOCHS.read_text()
+        for line in ("    if epoch == 1: break\n    run.log(epoch", "    if epoch == 1: sys.exit()\n    run.log(epoch"):
+            script = self.write_script(text.replace("    run.log(epoch", line))
+            self.assertIn("run.finish()", self.alone(script, expect=64))
+        run = self.start_script(script, name="left")
+        self.assertEqual(run.wait(), 64, run.text()[-3000:])
+        self.assertIn("run.finish()", run.text())
+
     def test_what_fails_between_two_epochs_ends_the_run_with_the_traceback(self):
         text = EPOCHS.read_text()
         script = self.write_script(text.replace("    drawn = ", "    if epoch == 1: raise ArithmeticError('mine')\n"

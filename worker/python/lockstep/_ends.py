@@ -103,7 +103,10 @@ class Ends:
     def at_exit(self) -> None:
         """Python ends, and the process is a run of one: a loop that was left ends it as it would end a
         worker. An error has its own exit code."""
-        is_left = self._is_left and self._stage is not Stage.ENDED and os.getpid() == self._pid
+        # A loop over run.epochs() is not closed by who leaves it.
+        is_open = self._epochs is not None and self._stage in (Stage.TRIAL, Stage.TRAINING)
+        is_left = (self._is_left or is_open) and self._stage is not Stage.ENDED and \
+            os.getpid() == self._pid
         self.abandon()
         if not is_left or getattr(sys, "last_value", None) is not None:
             return
