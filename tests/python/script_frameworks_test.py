@@ -87,6 +87,17 @@ class Frameworks(ScriptTest):
         self.assert_evaluated(run, output, [4, 8])
         self.assertEqual([row["learning_rate"] for row in self.logged(run)], found["rates"][0])
 
+    def test_hugging_face_ends_early_as_complete(self):
+        seen = "self.events.append(state.global_step)"
+        script = self.write_script(HF.read_text().replace(
+            seen, f"{seen}\n        control.should_training_stop = state.global_step == 3", 1))
+        output = self.alone(script, 0)
+        self.take_ms(0)
+        run = self.start_script(script, [self.pace], 2)
+        self.assertEqual(run.wait(), 0, run.text()[-3000:])
+        self.assertEqual(run.summary()["steps"], 3)
+        self.assert_same(run, output, "behind train after 3 steps")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -191,7 +191,7 @@ class Trainer(transformers.Trainer):
             if not is_last:
                 self.control = handler.on_epoch_begin(args, self.state, self.control)
         if self.control.should_training_stop and not is_last:
-            self._run.request_stop()
+            self._run.finish()
         if not is_last:
             self.control = handler.on_step_begin(args, self.state, self.control)
 
