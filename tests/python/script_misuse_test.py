@@ -84,7 +84,7 @@ IN_THE_LOOP = {
     "loss.backward": (LOOP + "    loss.backward(); run.backward(loss)\n", 64, "run.backward(loss)"),
     "no backward": (LOOP + "    pass\n", 64, "without run.backward"),
     "two backwards": (LOOP + "    run.backward(loss); run.backward(model(x).sum())\n", 64,
-                      "fake.detach()"),
+                      'phases=("d", "g")'),
     "no scalar": (LOOP + "    run.backward(model(x))\n", 64, ".mean()"),
     "detached": (LOOP + "    run.backward(loss.detach())\n", 64, "detached"),
     "own generator": (LOOP + "    run.backward(loss * (1 + torch.rand((), generator=G)))\n", 78,
