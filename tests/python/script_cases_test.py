@@ -1,7 +1,6 @@
 """What is known to go wrong with training loops elsewhere, each as it was reported of public projects:
 the order of samples changes with a resume, or with the number of workers; the global batch follows the
 number of workers; gradients that were computed are thrown away when somebody else dies."""
-import os
 import signal
 import unittest
 
@@ -73,8 +72,7 @@ class Cases(ScriptTest):
         run.wait_for_step(15)
         before = len(run.history())
         self.take_ms(300)
-        os.kill(run.worker(2), signal.SIGKILL)
-        run.wait_for(lambda: run.status()["generation"] > 1, "the run went on without it")
+        self.kill_and_go_on(run, 2)
         self.assert_same_steps(run)
         found = self.audit(run)
         first, second = found["generations"][:2]

@@ -1,6 +1,5 @@
 """Weighted drawing: run.batches(data, weights=...) in every world, through a kill, a stop and a resume;
 what its journal proves; and other weights, which are another run."""
-import os
 import signal
 import unittest
 
@@ -80,8 +79,7 @@ class Drawing(ScriptTest):
         self.take_ms(100)
         run = self.start_train(3, name="w3")
         run.wait_for_step(5)
-        os.kill(run.worker(1), signal.SIGKILL)
-        run.wait_for(lambda: run.status()["generation"] > 1, "the run went on without it")
+        self.kill_and_go_on(run, 1)
         self.take_ms(0)
         self.assert_drawn(run, weights)
 

@@ -2,9 +2,7 @@
 those of a plain loop of PyTorch, in every world, through a death, and through resumes from the middle
 of an epoch and from its end."""
 import json
-import os
 import shutil
-import signal
 import unittest
 
 from harness import lockstep
@@ -47,8 +45,7 @@ class Epochs(ScriptTest):
         self.take_ms(150)
         run = self.start_epochs(3)
         run.wait_for_step(EPOCH - 1)
-        os.kill(run.worker(0), signal.SIGKILL)
-        run.wait_for(lambda: run.status()["generation"] > 1, "the run went on without it")
+        self.kill_and_go_on(run, 0)
         run.wait_for(lambda: len(run.workers()) == 3, "another had its place")
         self.take_ms(0)
         self.assert_right(run)

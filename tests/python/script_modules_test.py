@@ -1,7 +1,6 @@
 """Scripts that are modules of a package: `lockstep run -m proj.jobs.train` trains what `python -m
 proj.jobs.train` does, with imports within the package, in every world and through every tool."""
 import json
-import os
 import signal
 import subprocess
 import unittest
@@ -35,8 +34,7 @@ class Modules(ModuleTest):
         self.take_ms(200)
         run = self.start_module(f"script.args=[--width, 6, --pace, {self.pace}]", workers=3, name="w3")
         run.wait_for_step(4)
-        os.kill(run.worker(1), signal.SIGKILL)
-        run.wait_for(lambda: run.status()["generation"] > 1, "the run went on without it")
+        self.kill_and_go_on(run, 1)
         self.take_ms(0)
         self.assert_done(run, weights)
 

@@ -1,7 +1,5 @@
 """Phases: several updates on one batch, in every world, through kills, a stop between two of them and a
 resume; what the journal proves; and what is refused by name."""
-import os
-import signal
 import unittest
 
 from harness import lockstep
@@ -108,8 +106,7 @@ class Phases(ScriptTest):
         self.take_ms(100)
         run = self.start_train(3, name="w3")
         run.wait_for_step(5)
-        os.kill(run.worker(1), signal.SIGKILL)
-        run.wait_for(lambda: run.status()["generation"] > 1, "the run went on without it")
+        self.kill_and_go_on(run, 1)
         self.take_ms(0)
         self.assert_done(run, weights)
 

@@ -1,7 +1,9 @@
 """Runs of scripts in Python (scripts/), for tests with real processes."""
 import json
+import os
 import pathlib
 import re
+import signal
 import subprocess
 
 from harness import BIN, DEADLINE_S, LockstepTest, installed, processes_of, scratch_directory
@@ -106,6 +108,11 @@ class ScriptTest(LockstepTest):
         """What the workers have printed."""
         return "".join(path.read_text(errors="replace")
                        for path in (run.run_dir / "logs").glob("worker-*.stderr"))
+
+    def kill_and_go_on(self, run, worker):
+        """Kills it; the others have gone on without it."""
+        os.kill(run.worker(worker), signal.SIGKILL)
+        run.wait_for(lambda: run.status()["generation"] > 1, "the run went on without it")
 
     def start_script(self, script, words=(), workers=1, name="run", overrides=(), **more):
         arguments = [f"script.args={json.dumps([str(word) for word in words])}"] if words else []

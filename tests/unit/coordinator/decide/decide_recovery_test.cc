@@ -1,32 +1,9 @@
 // A death, and what goes on after it.
 #include "comm/run/job/metric_names.h"
-#include "comm/wire/resume_point.h"
 #include "tests/unit/coordinator/decide/recovery.h"
 
 namespace lockstep::coordinator {
 namespace {
-
-// Of 10 samples.
-wire::Envelope eval_after(Step step, uint64_t batch, uint64_t correct = 0) {
-  wire::Envelope envelope;
-  envelope.mutable_step_records()->set_batch(batch);
-  wire::EvalReport& eval = *envelope.mutable_step_records()->add_evals();
-  eval.set_step(step);
-  eval.set_samples(10);
-  eval.set_correct(correct);
-  return envelope;
-}
-
-// To generation 2, of a member that lived in generation 1.
-wire::Envelope promise_after(Step step, Phase phase) {
-  wire::Envelope envelope;
-  wire::Promise& promise = *envelope.mutable_promise();
-  promise.set_generation(2);
-  promise.set_has_state(true);
-  promise.set_lived(1);
-  *promise.mutable_applied() = to_wire(ResumePoint{step, phase});
-  return envelope;
-}
 
 TEST(Recovery, AfterADeathTheOthersGoOnFromTheLargestAnswerAndItsOwnersAreTheSources) {
   World w(small_options(3, 100));

@@ -4,7 +4,7 @@
 #include "comm/wire/resume_point.h"
 #include "coordinator/state/evaluations.h"
 #include "coordinator/state/identity.h"
-#include "tests/unit/coordinator/world.h"
+#include "tests/unit/coordinator/decide/recovery.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -17,24 +17,6 @@ Options with_edges(uint32_t workers = 2, uint64_t max_steps = 100) {
   return options;
 }
 
-wire::Envelope promise_at(Step step, Phase phase) {
-  wire::Envelope envelope;
-  wire::Promise& promise = *envelope.mutable_promise();
-  promise.set_generation(2);
-  promise.set_has_state(true);
-  promise.set_lived(1);
-  *promise.mutable_applied() = to_wire(ResumePoint{step, phase});
-  return envelope;
-}
-
-wire::Envelope evaluated_after(Step step, uint64_t batch) {
-  wire::Envelope envelope;
-  envelope.mutable_step_records()->set_batch(batch);
-  envelope.mutable_step_records()->add_evals()->set_step(step);
-  envelope.mutable_step_records()->mutable_evals(0)->set_samples(10);
-  return envelope;
-}
-
 // Three workers at the end of an epoch; the third one is dead, and `first` and `second` are where
 // the others stand.
 Phase start_of(bool is_evaluated, Phase first, Phase second) {
@@ -42,11 +24,11 @@ Phase start_of(bool is_evaluated, Phase first, Phase second) {
   w.train();
   for (ConnectionId c : {1, 2, 3}) w.report(c, 1, 0, kEpoch);
   if (is_evaluated) {
-    EXPECT_EQ(w.say(1, evaluated_after(kEpoch, 2)), Reason::kRecordsAccepted);
+    EXPECT_EQ(w.say(1, eval_after(kEpoch, 2)), Reason::kRecordsAccepted);
   }
   w.kill(3);
-  EXPECT_EQ(w.say(1, promise_at(kEpoch, first)), Reason::kPromised);
-  EXPECT_EQ(w.say(2, promise_at(kEpoch, second)), Reason::kStarted);
+  EXPECT_EQ(w.say(1, promise_after(kEpoch, first)), Reason::kPromised);
+  EXPECT_EQ(w.say(2, promise_after(kEpoch, second)), Reason::kStarted);
   EXPECT_EQ(w.started().resume().step(), kEpoch);
   EXPECT_EQ(w.started().source().members_size(), 2) << "nobody fetches a state for an edge";
   return from_wire(w.started().resume()).phase;
@@ -80,7 +62,7 @@ TEST(Edges, TheEndNeedsACheckpointOfTheStateAfterTheLast) {
     World w(with_edges(2, 4));
     w.train();
     for (ConnectionId c : {1, 2}) w.report(c, 1, 0, 4);
-    EXPECT_EQ(w.say(2, evaluated_after(4, 2)), Reason::kRecordsAccepted);
+    EXPECT_EQ(w.say(2, eval_after(4, 2)), Reason::kRecordsAccepted);
     wire::Envelope e;
     e.set_generation(1);
     wire::CheckpointReport& report = *e.mutable_checkpoint();
@@ -112,10 +94,10 @@ TEST(Edges, AMemberThatIsInOneMayOweItsAnswerForLongerThanALease) {
     World w(options);
     w.train();
     for (ConnectionId c : {1, 2, 3}) w.report(c, 1, 0, kEpoch);
-    EXPECT_EQ(w.say(1, evaluated_after(kEpoch, 2)), Reason::kRecordsAccepted);
+    EXPECT_EQ(w.say(1, eval_after(kEpoch, 2)), Reason::kRecordsAccepted);
     beat(w, 2, 1, phase);
     w.kill(3);
-    EXPECT_EQ(w.say(1, promise_at(kEpoch, Phase::kTrain)), Reason::kPromised);
+    EXPECT_EQ(w.say(1, promise_after(kEpoch, Phase::kTrain)), Reason::kPromised);
     Reason reason = Reason::kNothingDue;
     int64_t waited_ms = 0;
     while (reason == Reason::kNothingDue && waited_ms < 100'000) {
