@@ -137,8 +137,8 @@ Reason stop_drained(Turn& turn, const std::string& after);
 // ---- judge.cc
 std::optional<Reason> judge_members(Turn& turn);
 std::optional<Reason> judge_suspicion(Turn& turn);
-// Evicts members that have not promised.
-Reason evict_unpromised(Turn& turn);
+// Evicts members that have not promised in time.
+std::optional<Reason> judge_unpromised(Turn& turn);
 // The generation broke without a culprit. The same members try again, once.
 Reason try_again(Turn& turn, const std::string& what);
 // Whether they have, in the step in work: another try_again() ends the term.
@@ -208,7 +208,6 @@ void set_generation_state(Turn& turn, Generation generation, GenerationState to,
 void prepare_generation(Turn& turn, std::vector<MemberId> members, const std::string& why);
 // Starts the prepared generation if all its members have promised and no word of a dead one is due.
 Reason start_if_ready(Turn& turn, Reason otherwise);
-bool have_all_promised(const State& state);
 // Gives ranks and slots to the members of a started generation, and lists them in `start`.
 void place_members(const Turn& turn, const std::vector<MemberId>& ranks, wire::Start* start);
 // The member that writes checkpoints and whatever else one member writes: the first that comes with

@@ -120,13 +120,7 @@ Reason on_tick(Turn& turn) {
       reason != Reason::kNothingDue) {
     return reason;
   }
-  if (state.run == RunState::kPrepared && !have_all_promised(state) &&
-      turn.now_ms - state.prepared_ms > turn.options.prepare_timeout_ms && !is_paused(state) &&
-      !std::all_of(state.ranks.begin(), state.ranks.end(), [&](MemberId id) {
-        return turn.at(id).state == MemberState::kPromised || is_busy_in_edge(turn, turn.at(id));
-      })) {
-    return evict_unpromised(turn);
-  }
+  if (const auto reason = judge_unpromised(turn)) return *reason;
   judge_pace(turn);
   state.change_due = true;  // what stood against a change may have passed
   return Reason::kNothingDue;

@@ -339,13 +339,13 @@ Reason start_generation(Turn& turn) {
   return Reason::kStarted;
 }
 
-}  // namespace
-
 bool have_all_promised(const State& state) {
   return std::all_of(state.ranks.begin(), state.ranks.end(), [&](MemberId id) {
     return state.members.at(id).state == MemberState::kPromised;
   });
 }
+
+}  // namespace
 
 Reason start_if_ready(Turn& turn, Reason otherwise) {
   const bool is_ready = turn.state.run == RunState::kPrepared && have_all_promised(turn.state) &&

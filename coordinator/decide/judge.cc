@@ -220,14 +220,19 @@ std::optional<Reason> judge_suspicion(Turn& turn) {
       who + " is evicted: its peers cannot reach it and nothing proves a death (" + what + ")", 70);
 }
 
-Reason evict_unpromised(Turn& turn) {
+std::optional<Reason> judge_unpromised(Turn& turn) {
   State& state = turn.state;
+  if (state.run != RunState::kPrepared || is_paused(state) ||
+      turn.now_ms - state.prepared_ms <= turn.options.prepare_timeout_ms) {
+    return std::nullopt;
+  }
   std::vector<MemberId> dead;
   for (MemberId id : state.ranks) {
     const Member& member = turn.at(id);
     if (member.state != MemberState::kPromised && !is_busy_in_edge(turn, member))
       dead.push_back(id);
   }
+  if (dead.empty()) return std::nullopt;
   std::string what = describe(state, dead) + " did not answer the prepare of generation " +
                      std::to_string(state.generation) + " within " +
                      std::to_string(turn.options.prepare_timeout_ms) + " ms";
