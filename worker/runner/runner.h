@@ -26,10 +26,10 @@
 //  U8 A worker that has failed to apply a step fails, also where its generation is closed: nothing
 //     true can be said of its state, so it answers no prepare and enters no generation.
 //  U9 Before a checkpoint is written, and in the steps of a check
-//  (comm/run/evaluation/check_after.h), every
-//     member reports a hash of its state after the step. The copy that is written has that hash,
-//     so what changed in between, during an evaluation, does not become a checkpoint. Where an
-//     edge follows in this generation, the hash is of the state after it (phase_plan.h, E4).
+//     (comm/run/evaluation/check_after.h), every member reports a hash of its state after the step.
+//     The copy that is written has that hash, so what changed in between, during an evaluation,
+//     does not become a checkpoint. Where an edge follows in this generation, the hash is of the
+//     state after it (phase_plan.h, E4).
 //  U10 Where the script ends the run, no member goes on to what follows before all members of the
 //     generation stand at that step, and each has reported the end first. A planned change does not
 //     take effect there.

@@ -10,7 +10,7 @@
 //    "files": [{"name": "model.safetensors", "bytes": 206922, "sha256": "..."}, ...],
 //    "skipped": [...SkippedSlots...], "proof": [[1000, 128000, 7...], ...] or null,
 //    "unacknowledged": [...StepRecords...], "self_sha256": "...",
-//    "legend": {...comm/run/job/data_legend.h...}, "after_edge": true}
+//    "legend": {...comm/run/job/data_legend.h...}, "ends_at": 812, "after_edge": true}
 //
 // lineage.id is the id of the journal (coordinator/journal/journal.h), and `sequence` the number of
 // a commit that the journal had when the writer began: a journal without that commit has lost it.
@@ -18,8 +18,8 @@
 // Format 1 had none of these, except `unacknowledged`. Format 2 had no evaluations there. `legend`
 // came later and may be missing. `ends_at` is there where a script has ended the run
 // (coordinator/PROTOCOL.md, "An end by the script"): the journal may not have it yet.
-// `after_edge` is there only where it is true: the state has seen
-// the script's code between two epochs that follows `step` (Phase::kEdge).
+// `after_edge` is there only where it is true: the state has seen the script's code between two
+// epochs that follows `step` (Phase::kEdge).
 //
 // self_sha256 is over the compact JSON of everything else (keys sorted), so that a flipped bit
 // shows without the journal. 64-bit integers inside schedule and unacknowledged are strings, as in

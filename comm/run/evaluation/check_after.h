@@ -2,9 +2,9 @@
 // coordinator ask this one function, so none of them refuses or misses a check that another makes.
 //
 //   every train.check_every steps; where a batch has several turns, every next larger number of
-//   steps that has no factor in common with them, so that no turn is left out of all checks after
-//   1, 2, 4, ... kLastEarlyCheck steps, where errors of a setup show where the run may end, because
-//   no later check finds what was computed wrong until then
+//     steps that has no factor in common with them, so that no turn is left out of all checks
+//   after 1, 2, 4, ... kLastEarlyCheck steps, where errors of a setup show
+//   where the run may end, because no later check finds what was computed wrong until then
 //
 // Thread-safety: pure functions and values.
 #pragma once
@@ -37,8 +37,7 @@ std::optional<uint64_t> check_ordinal(Step applied, uint64_t every);
 
 // The turn of the check after `applied` steps: slots, buckets and ranks come in its order. Where
 // only the end asks for one it is a lot, or evaluations at a fixed distance would always compare
-// the same slot. Nothing: no check is due.
-// `every`: train.check_every.
+// the same slot. Nothing: no check is due. `every`: train.check_every.
 std::optional<uint64_t> check_turn(Step applied, uint64_t every, const PossibleEnds& ends);
 
 // `Job`: wire::JobSpec, which this library does without.

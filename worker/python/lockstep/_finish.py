@@ -1,8 +1,8 @@
 """How long a run is, and the end that its script gives it: run.finish().
 
 The core counts (worker/script/script_engine.h): in the loop's body the run ends with the step in work
-if all its slots say so, whichever worker has them; in update= and after_step= every worker does the
-same, so the run ends with the step that is applied.
+if all its slots say so, whichever worker has them; in update=, in after_step= and between two epochs
+every worker does the same, so the run ends with the step that is applied.
 """
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ class Finishes:
         """Ends the run as complete: with its evaluation, summary and final checkpoint.
 
         In the loop's body with the step in work, if every slot of that step calls it; in update= and
-        after_step= with the step that is applied; between two epochs where it stands. In a loop with phases the run goes on to the end of
-        the batch. So decide by what all workers know: run.step,
+        after_step= with the step that is applied; between two epochs where it stands. In a loop with
+        phases the run goes on to the end of the batch. So decide by what all workers know: run.step,
         run.last. Nothing comes of it in the trial.
         """
         self._check_process()
