@@ -191,6 +191,30 @@ TEST(Hang, WhileADebuggerHasStoppedOneEverybodyWaitsAndAfterwardsFromTheBeginnin
   EXPECT_EQ(w.state.members.at(2).state, MemberState::kDead);
 }
 
+TEST(Hang, AMemberThatADebuggerHasStoppedOwesNoPromiseBeforeItGoesOn) {
+  World w(small_options(3, 100));
+  w.train();
+  w.kill(3);
+  EXPECT_EQ(w.promise_at(1, 5), Reason::kPromised);
+  const auto wait = [&](bool is_paused) {
+    for (ConnectionId c : {1, 2}) {
+      wire::Envelope e;
+      e.mutable_heartbeat()->set_paused(is_paused && c == 2);
+      w.say(c, e);
+    }
+    return w.wait(500);
+  };
+  const int64_t timeout_ms = w.options.prepare_timeout_ms;
+  for (int64_t ms = 0; ms < 3 * timeout_ms; ms += 500) ASSERT_EQ(wait(true), Reason::kNothingDue);
+  // Its time begins when it goes on.
+  Reason reason = Reason::kNothingDue;
+  int64_t waited_ms = 0;
+  for (; reason == Reason::kNothingDue && waited_ms < 3 * timeout_ms; waited_ms += 500)
+    reason = wait(false);
+  EXPECT_EQ(reason, Reason::kEvictedUnpromised);
+  EXPECT_GE(waited_ms, timeout_ms);
+}
+
 TEST(Hang, ZeroMeansNever) {
   World w(with_hang(3, 0));
   w.train();
