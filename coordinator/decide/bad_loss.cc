@@ -91,7 +91,7 @@ Reason skip(Turn& turn, const BadLoss& bad) {
   turn.note(LogLine::Level::kWarn, "samples_skipped",
             what + "; the run leaves it out (train.on_bad_samples: skip), time " +
                 std::to_string(state.skips.size()) + " of at most " +
-                std::to_string(limits::kSkips) + " in this run");
+                std::to_string(most_skips(turn)) + " in this run");
   return end_term(turn, "the run goes back to the newest checkpoint at or before step " +
                             std::to_string(step) + ", to go on without the samples of step " +
                             std::to_string(step + 1));

@@ -237,7 +237,10 @@ void cut_lineage(Turn& turn, const ResumePoint& to, const std::string& checkpoin
 
 // ---- skip_slots.cc
 void fill_skips(const State& state, wire::Start* start);
-// Whether the run leaves bad samples out instead of ending. It does at most limits::kSkips times.
+// How many entries State::skips may have: one for each step, and what is left out of a batch is
+// left out in each of its turns.
+size_t most_skips(const Turn& turn);
+// Whether the run leaves bad samples out instead of ending.
 bool may_skip(const Turn& turn);
 void skip_slots(Turn& turn, SkipEntry entry);
 std::string what_to_do_about_samples(const Turn& turn);  // the hint when bad samples end the run

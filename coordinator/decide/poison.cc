@@ -128,7 +128,7 @@ void leave_out(Turn& turn, const SlotInHand& bad, const std::string& how, const 
   turn.note(LogLine::Level::kWarn, "samples_skipped",
             what + "; the run leaves them out (train.on_bad_samples: skip), time " +
                 std::to_string(state.skips.size()) + " of at most " +
-                std::to_string(limits::kSkips) + " in this run, and training goes on");
+                std::to_string(most_skips(turn)) + " in this run, and training goes on");
 }
 
 // No slot is to blame alone: what hangs may be the script, its data processes, or the machine.

@@ -12,12 +12,15 @@
 namespace lockstep::coordinator {
 namespace {
 
-// An entry is of one step, and what is left out is left out in several turns of a batch.
 bool has_used_all_skips(const Turn& turn) {
-  return turn.state.skips.size() >= limits::kSkips * turn.options.shape.turns;
+  return turn.state.skips.size() >= most_skips(turn);
 }
 
 }  // namespace
+
+size_t most_skips(const Turn& turn) {
+  return limits::kSkips * turn.options.shape.turns;
+}
 
 void fill_skips(const State& state, wire::Start* start) {
   if (LOCKSTEP_BUG(kSkipNotTold)) return;
@@ -50,7 +53,7 @@ void skip_slots(Turn& turn, SkipEntry entry) {
 
 std::string what_to_do_about_samples(const Turn& turn) {
   if (has_used_all_skips(turn)) {
-    return "the run has left out samples " + std::to_string(limits::kSkips) +
+    return "the run has left out samples " + std::to_string(most_skips(turn)) +
            " times, which is the limit: check the data, the learning rate and the machines";
   }
   return "to leave these samples out, add train.on_bad_samples=skip to the command that goes on";

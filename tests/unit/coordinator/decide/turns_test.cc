@@ -72,6 +72,8 @@ TEST_F(Turns, IncidentsAreCountedAndNotTheirSteps) {
     skip_slots(turn, {1, 2 * batch, {0, 1}, "it killed"});
   }
   EXPECT_FALSE(may_skip(turn));
+  EXPECT_THAT(what_to_do_about_samples(turn),
+              ::testing::HasSubstr(std::to_string(w.state.skips.size()) + " times"));
 }
 
 TEST_F(Turns, ASpikeIsOneAmongLossesOfTheSameTurn) {
