@@ -53,21 +53,21 @@ Status WorkerSlots::start(uint32_t place, int64_t now_ms) {
   slot.process = random_id();
   if (slot.is_unfit) slot.unfit_process = slot.process;
   LOCKSTEP_ASSIGN_OR_RETURN(slot.in_hand, WorkInHand::make());
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      ProcessSpec spec,
-      process_of(options_.worker, {{"run-dir", options_.run_dir},
-                                   {"local-rank", std::to_string(local_rank(place))},
-                                   {"gpu", std::to_string(gpu(place))},
-                                   {"log-name", name(place)},
-                                   {"workers-here", std::to_string(wanted_ * options_.agents_here)},
-                                   {"node", options_.node},
-                                   {"process", std::to_string(slot.process)},
-                                   {"in-hand-fd", std::to_string(slot.in_hand->descriptor())}}));
+  std::vector<WorkerOption> told = {
+      {"run-dir", options_.run_dir},
+      {"local-rank", std::to_string(local_rank(place))},
+      {"gpu", std::to_string(gpu(place))},
+      {"log-name", name(place)},
+      {"workers-here", std::to_string(wanted_ * options_.agents_here)},
+      {"node", options_.node},
+      {"process", std::to_string(slot.process)},
+      {"in-hand-fd", std::to_string(slot.in_hand->descriptor())}};
+  if (!slot.gpu_uuid.empty()) told.push_back({"gpu-uuid", slot.gpu_uuid});
+  LOCKSTEP_ASSIGN_OR_RETURN(ProcessSpec spec, process_of(options_.worker, told));
   spec.output_path = output_path(place);
   spec.parent_death_signal = SIGKILL;
   spec.kept_descriptor = slot.in_hand->descriptor();
   spec.preload = options_.preload;
-  if (!slot.gpu_uuid.empty()) spec.argv.insert(spec.argv.end(), {"--gpu-uuid", slot.gpu_uuid});
   const bool enters_mpi = options_.is_mpi_rank && is_mpi_left_;
   if (enters_mpi) spec.argv.push_back("--mpi");
   LOCKSTEP_ASSIGN_OR_RETURN(slot.pid, start_process(spec));

@@ -3,13 +3,15 @@ import sys
 import unittest
 
 from script_runs import HERE, SCRIPTS, ScriptTest
+from stand_in import device_variables
 
 UNITS = HERE / "units"
 
 
 class Units(ScriptTest):
     def environment(self, env=None, slot_ms=None):
-        return {**super().environment(env, slot_ms), "OMP_NUM_THREADS": "1"}
+        return {**super().environment(env, slot_ms), "OMP_NUM_THREADS": "1",
+                **device_variables(self.scratch), "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
 
     def test_every_file(self):
         """Each in a process of its own; torch is imported once."""

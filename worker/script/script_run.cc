@@ -18,6 +18,7 @@
 #include "data/base/quiet_signals.h"
 #include "data/open/job_sample_cut.h"
 #include "worker/process/engine_maker.h"
+#include "worker/process/gpu_identity.h"
 #include "worker/process/last_wait.h"
 #include "worker/process/python_stacks.h"
 #include "worker/process/watch_far_data.h"
@@ -55,6 +56,9 @@ std::string lines_of(const wire::JobSpec& job, const std::optional<WorkerOptions
   add("exact", job.comm().numerics() == "exact" ? "1" : "0");
   add("script_log", worker ? rundir::file_in(worker->run_dir, rundir::kScriptLog) : "");
   add("stack_memory", std::to_string(worker ? worker->stack_memory : -1));
+  add("device", job.cluster().device());
+  add("gpu", std::to_string(worker ? worker->gpu : 0));
+  add("gpu_uuid", worker ? worker->gpu_uuid : "");
   add("has_data", job.data().train().path().empty() ? "0" : "1");
   return lines;
 }
@@ -87,6 +91,8 @@ class ScriptEngineMaker final : public EngineMaker {
     made.identity = said_.identity;
     made.state_hash = said_.state_hash;
     made.code_hash = said_.code_hash;
+    // The one that this process sees, which torch has opened.
+    if (host.job.cluster().device() == "cuda") made.gpu = identity_of_gpu(0);
     return made;
   }
   void has_finished() override { has_finished_.store(true); }

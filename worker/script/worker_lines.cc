@@ -17,6 +17,7 @@ bool read_whole(std::string_view text, Number* out) {
 bool set(std::string_view key, std::string_view value, WorkerOptions& options, bool& has_gpu) {
   if (key == "run_dir") options.run_dir = value;
   if (key == "node") options.node = value;
+  if (key == "gpu_uuid") options.gpu_uuid = value;
   if (key == "log_name") options.log_name = value;
   if (key == "local_rank") return read_whole(value, &options.local_rank);
   if (key == "gpu") return has_gpu = read_whole(value, &options.gpu);

@@ -1,7 +1,7 @@
 // How an agent tells a script's process what worker it is: the environment's LOCKSTEP_WORKER.
 //
-// Lines "key=value": run_dir, local_rank, gpu, log_name, workers_here, node, process, in_hand_fd;
-// as lockstep-worker has options. Unknown keys are left out, so that an older module works with a
+// Lines "key=value": run_dir, local_rank, gpu, gpu_uuid, log_name, workers_here, node, process,
+// in_hand_fd; as lockstep-worker has options. Unknown keys are left out, so that an older module works with a
 // newer agent.
 //
 // Thread-safety: a pure function.

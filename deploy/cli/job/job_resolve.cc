@@ -189,7 +189,7 @@ void resolve_autos(const JobContext& context, wire::JobSpec& job) {
   // Only of a run that was begun before these keys were there.
   if (cluster.min_workers() == 0) cluster.set_min_workers(1);
   if (cluster.min_wait_s() == 0) cluster.set_min_wait_s(600);
-  if (job.comm().backend() == "auto" && !may_try_nccl(job, context))
+  if (job.comm().backend() == "auto" && (is_script(job.model()) || !may_try_nccl(job, context)))
     job.mutable_comm()->set_backend("host");
 }
 

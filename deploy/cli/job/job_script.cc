@@ -26,8 +26,6 @@ std::string_view refused_value(std::string_view key, std::string_view value) {
   if (key == "comm.backend" && (value == "nccl" || value == "mpi"))
     return "the gradients of a script are summed in the host's memory; take host, or leave the "
            "key out";
-  if (key == "cluster.device" && value == "cuda")
-    return "a script computes on the CPU so far; take cpu, or leave the key out";
   return {};
 }
 

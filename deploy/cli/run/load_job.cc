@@ -218,9 +218,11 @@ Result<wire::JobSpec> load_job(const JobRequest& request) {
   context.file_directory = request.file.empty() ? context.working_directory
                                                 : fs::absolute(request.file).parent_path().string();
   context.cores = usable_cores();
-  context.count_gpus = [&request]() -> Result<uint32_t> {
+  const bool is_script = is_script_job(values, request.stored);
+  context.count_gpus = [&request, is_script]() -> Result<uint32_t> {
     if (request.gpus) return *request.gpus;
-    LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t seen, usable_gpus());
+    // A script computes with its own torch.
+    LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t seen, is_script ? count_gpus() : usable_gpus());
     return seen * request.gpu_views;
   };
   context.sees_gpus_of_all_workers = request.launched_workers <= 1;

@@ -65,8 +65,8 @@ class Gpt(nn.Module):
 
     def forward(self, tokens):
         length = tokens.shape[1]
-        mask = nn.Transformer.generate_square_subsequent_mask(length)
-        hidden = self.words(tokens) + self.places(torch.arange(length))
+        mask = nn.Transformer.generate_square_subsequent_mask(length, device=tokens.device)
+        hidden = self.words(tokens) + self.places(torch.arange(length, device=tokens.device))
         return self.head(self.blocks(hidden, mask=mask, is_causal=True)).flatten(0, 1)
 
 
@@ -86,7 +86,8 @@ def make_model(kind):
 
 
 def loss_of(model, precision, inputs, labels):
-    with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+    inputs, labels = inputs.to(run.device), labels.to(run.device)
+    with torch.autocast(run.device.type, torch.bfloat16, enabled=precision == "bf16"):
         return F.cross_entropy(model(inputs).float(), labels.flatten())
 
 
@@ -97,7 +98,7 @@ def loss_of_all(batch):
 
 
 def sha256(model):
-    tensors = b"".join(tensor.numpy().tobytes() for tensor in model.state_dict().values())
+    tensors = b"".join(tensor.cpu().numpy().tobytes() for tensor in model.state_dict().values())
     return hashlib.sha256(tensors).hexdigest()
 
 
@@ -107,10 +108,11 @@ def delay_s():
 
 run = lockstep.start()
 models = nn.ModuleDict({f"{kind}-{precision}": make_model(kind) for kind, precision in CASES})
-model = models if MODEL == "all" else models[f"{MODEL}-{PRECISION}"]
+model = (models if MODEL == "all" else models[f"{MODEL}-{PRECISION}"]).to(run.device)
 optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
 scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=40)
-average = torch.optim.swa_utils.AveragedModel(model, use_buffers=True)
+# torch averages whole numbers on the CPU only.
+average = torch.optim.swa_utils.AveragedModel(model, use_buffers=run.device.type == "cpu")
 
 
 def after_step():
@@ -124,7 +126,7 @@ run.keep(model=model, optimizer=optimizer, scheduler=scheduler, average=average,
 run.on_writer(lambda: print(f"writer since step {run.step}", flush=True))
 data = make_data()
 weights = torch.where(data.labels == 0, 5.0, 1.0) if MODEL == "drawn" else None
-for batch in run.batches(data, workers=int(WORKERS), weights=weights):
+for batch in run.batches(data, workers=int(WORKERS), weights=weights, device=run.device):
     time.sleep(0 if run.is_trial else delay_s())
     loss = loss_of_all(batch) if MODEL == "all" else loss_of(model, PRECISION, *batch)
     run.log(lr=optimizer.param_groups[0]["lr"])

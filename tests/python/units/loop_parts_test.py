@@ -20,6 +20,7 @@ import torch
 from torch import nn
 
 from lockstep import _numerics
+from lockstep._device import HOST
 from lockstep._core import Core, Task
 from lockstep._data import unpack
 from lockstep._errors import (BAD_DATA, USAGE, LockstepError, Misuse, detail_of, failing_alike,
@@ -64,7 +65,7 @@ class TrialTest(unittest.TestCase):
 
 class SettingsTest(unittest.TestCase):
     def test_a_setting_that_the_body_leaves_changed_is_named(self) -> None:
-        settings = Settings()
+        settings = Settings(HOST.place)
         for change, back, name in (
                 (lambda: torch.set_num_threads(3), lambda: torch.set_num_threads(1), "num_threads"),
                 (lambda: torch.set_default_dtype(torch.float64),
@@ -83,9 +84,9 @@ class SettingsTest(unittest.TestCase):
 
     def test_no_loop_trains_on_another_device_or_for_inference(self) -> None:
         with torch.device("meta"), self.assertRaisesRegex(Misuse, "on the device meta by default"):
-            Settings()
+            Settings(HOST.place)
         with torch.inference_mode(), self.assertRaisesRegex(Misuse, "stands in torch.inference_mode"):
-            Settings()
+            Settings(HOST.place)
 
 
 class CompilerTest(unittest.TestCase):

@@ -133,7 +133,7 @@ class RefusalTest(unittest.TestCase):
                 b'{"$n":["f4","0000000000000000"]}', b'{"$a":["f4",[2],"00000000"]}',
                 b'{"$a":["f4",[-1],"00000000"]}', b'{"$a":["f1",[1],"00"]}', b'{"$y":"nn"}',
                 b'{"$y":[]}', b'{"$y":"float32","a":1}', b'{"$y":"zeros"}', b'{"$s":["a"]}',
-                b'{"$v":"cuda"}', b'{"$f":"inf","$f":"inf"}', b"9" * 400, b"-" + b"9" * 5000):
+                b'{"$v":"CUDA"}', b'{"$f":"inf","$f":"inf"}', b"9" * 400, b"-" + b"9" * 5000):
             with self.subTest(text=text[:40]):
                 with self.assertRaisesRegex(StateError, "^source: .*; the state is damaged"):
                     decode(text, "source")

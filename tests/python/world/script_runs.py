@@ -14,7 +14,8 @@ PACKAGE = BIN / "python"
 
 
 def make_python(directory):
-    """A Python with torch and our package: the path of a program. $MORE_MODULES comes behind them."""
+    """A Python with torch and our package: the path of a program. $MORE_MODULES comes after its modules,
+    $MORE_LIBRARIES after its libraries."""
     found = installed("models-python")
     if not found:
         raise AssertionError("there is no Python with torch; run deploy/install_deps.sh")
@@ -22,7 +23,8 @@ def make_python(directory):
     environment = pathlib.Path(found).parents[1]
     python = directory / "python-with-lockstep"
     python.write_text("#!/bin/sh\n"
-                      f"export LD_LIBRARY_PATH='{environment}/stand-ins' CUDA_VISIBLE_DEVICES= "
+                      f"export LD_LIBRARY_PATH='{environment}/stand-ins'"
+                      '"${MORE_LIBRARIES:+:$MORE_LIBRARIES}" CUDA_VISIBLE_DEVICES= '
                       "PYTHONNOUSERSITE=1 "
                       f"PYTHONPATH='{PACKAGE}:{installed('frameworks-root')}'"
                       '"${MORE_MODULES:+:$MORE_MODULES}"\n'

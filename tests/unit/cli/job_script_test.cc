@@ -107,7 +107,6 @@ TEST(JobScript, RefusesWhatTheScriptSays) {
       {"train.global_batch=auto", "take a number"},
       {"comm.backend=nccl", "take host"},
       {"comm.backend=mpi", "take host"},
-      {"cluster.device=cuda", "take cpu"},
   };
   for (const auto& [given, advice] : kCases) {
     const std::string key = std::string(given).substr(0, std::string(given).find('='));
@@ -117,6 +116,18 @@ TEST(JobScript, RefusesWhatTheScriptSays) {
                                                Advises(advice)))
         << given;
   }
+}
+
+TEST(JobScript, ComputesOnAGpuWhereItsJobSaysSoAndSumsOverTheHost) {
+  JobContext with_gpus = context();
+  with_gpus.count_gpus = [] { return Result<uint32_t>(3); };
+  const auto job = script_job({"cluster.device=cuda", "comm.backend=auto"}, kTrainPy, with_gpus);
+  ASSERT_TRUE(job.is_ok()) << job.status().message();
+  EXPECT_EQ(job->cluster().workers(), 3u) << "a worker for each";
+  EXPECT_EQ(job->comm().backend(), "host");
+  EXPECT_EQ(script_job({}, kTrainPy, with_gpus)->cluster().device(), "cpu");
+  EXPECT_THAT(script_job({"cluster.device=cuda"}),
+              FailsWith(Code::kConfig, Names("cluster.device is cuda"), Advises("cpu")));
 }
 
 TEST(JobScript, MayNameItsData) {

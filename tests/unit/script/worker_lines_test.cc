@@ -11,7 +11,7 @@ namespace {
 TEST(WorkerLines, TellWhatAnAgentTells) {
   const auto told = parse_worker_lines(
       "run_dir=/runs/a=b\nlocal_rank=3\ngpu=1\nlog_name=worker-n-3\nworkers_here=4\nnode=n\n"
-      "process=18446744073709551615\nin_hand_fd=7\nof_tomorrow=yes\n");
+      "process=18446744073709551615\nin_hand_fd=7\ngpu_uuid=0123abcd\nof_tomorrow=yes\n");
   ASSERT_TRUE(told.is_ok()) << told.status().message();
   EXPECT_EQ(told->run_dir, "/runs/a=b");
   EXPECT_EQ(told->local_rank, 3U);
@@ -21,6 +21,7 @@ TEST(WorkerLines, TellWhatAnAgentTells) {
   EXPECT_EQ(told->node, "n");
   EXPECT_EQ(told->process, ~uint64_t{0});
   EXPECT_EQ(told->in_hand_fd, 7);
+  EXPECT_EQ(told->gpu_uuid, "0123abcd");
 }
 
 TEST(WorkerLines, AGpuIsTheLocalRankUnlessItIsSaid) {

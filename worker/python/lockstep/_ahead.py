@@ -3,10 +3,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
 from ._core import Core, Task as CoreTask
-from ._data import Drawing, Feed, Task
+from ._data import Drawing, Feed, Task, remade
+from ._device import Sender, Sent
 
 _DRAWN = "batches.weights"  # of the run's identity, by which the audit knows (coordinator/audit/audit.h)
 
@@ -14,10 +13,11 @@ _DRAWN = "batches.weights"  # of the run's identity, by which the audit knows (c
 class Ahead:
     """`ahead`: batches that are asked for and not taken, at most. `drawing`: None: the run's order says
     which sample stands at a position. `turns`: of a batch (_phases.py); it is read for the first of
-    them, and held for the others where it can be copied: a worker holds its share of one batch."""
+    them, and held for the others: a worker holds its share of one batch. `sender`: None: the script
+    gets batches in the host's memory."""
 
     def __init__(self, core: Core, feed: Feed, ahead: int, drawing: Drawing | None = None,
-                 turns: int = 1):
+                 turns: int = 1, sender: Sender | None = None):
         self._core = core
         self._feed = feed
         self._ahead = ahead
@@ -25,8 +25,10 @@ class Ahead:
         self._generation = 0
         self._asked: dict[tuple[int, int], Task] = {}  # by key
         self._turns = turns
-        self._holds = turns > 1  # False: a batch came that cannot be copied
-        self._held: dict[tuple[int, int], tuple[list[int], Any]] = {}  # by key: samples, value
+        # By key: samples, and the value.
+        self._held: dict[tuple[int, int], tuple[list[int], Any]] = {}
+        self._sender = sender
+        self._sent: dict[tuple[int, int], tuple[list[int], Sent]] = {}
 
     def identity(self) -> list[tuple[str, str]]:
         """What of the data may not change in a run, besides its fingerprint."""
@@ -39,8 +41,8 @@ class Ahead:
         return Task(task.step, task.slot, task.epoch, positions, indices)
 
     def _key(self, task: CoreTask) -> tuple[int, int]:
-        """Of the batch of a slot. Turns that hold it share it."""
-        return (task.step - task.turn if self._holds else task.step, task.slot)
+        """Of the batch of a slot, which its turns share."""
+        return (task.step - task.turn, task.slot)
 
     def ask(self, generation: int) -> None:
         """Asks for what comes next in this generation. Batches that were asked for before stay."""
@@ -51,6 +53,7 @@ class Ahead:
             self._generation = generation
             self._asked = {}
             self._held = {}
+            self._sent = {}
         new: dict[tuple[int, int], Task] = {}
         while (room := self._ahead - len(self._asked) - len(new)) > 0:
             upcoming = self._core.upcoming(room)
@@ -58,7 +61,7 @@ class Ahead:
                 break
             for task in upcoming:
                 key = self._key(task)
-                if key not in self._asked and key not in self._held:
+                if not any(key in known for known in (self._asked, self._held, self._sent)):
                     new[key] = new.get(key) or self.task_of(task)
         self._asked |= new
         if is_new:
@@ -71,44 +74,44 @@ class Ahead:
         """The batch of the slot; the run is told what the dataset was asked for. The ledger counts
         positions, so for drawn samples the run is told which samples the order has there."""
         if is_trial:
-            return self._feed.take(self.task_of(task)).value
+            return self._here(self._feed.take(self.task_of(task)).value)
         indices, value = self._batch_of(task)
         self._core.has_samples(indices if self._drawing is None else self._core.indices(task))
         return value
 
     def _batch_of(self, task: CoreTask) -> tuple[list[int], Any]:
         key = self._key(task)
-        is_last = task.turn + 1 == self._turns
         self._held = {k: v for k, v in self._held.items() if k[0] == key[0]}
         held = self._held.pop(key, None)
         if held is None:
-            batch = self._feed.take(self._asked.pop(key, None) or self.task_of(task))
-            held = batch.indices, batch.value
-        if is_last or not self._holds:
-            return held
-        try:
-            mine = copied(held[1])  # a phase may write into its batch
-        except Uncopied:
-            self._holds = False
+            held = self._taken(key, task)
+            self._send_next()
+        if task.turn + 1 == self._turns:
             return held
         self._held[key] = held
-        return held[0], mine
+        return held[0], remade(held[1], _copied)  # a phase may write into its batch
+
+    def _taken(self, key: tuple[int, int], task: CoreTask) -> tuple[list[int], Any]:
+        sent = self._sent.pop(key, None)
+        if sent is not None and self._sender is not None:
+            return sent[0], self._sender.arrived(sent[1])
+        batch = self._feed.take(self._asked.pop(key, None) or self.task_of(task))
+        return batch.indices, self._here(batch.value)
+
+    def _here(self, value: Any) -> Any:
+        """Where the script wants it."""
+        return value if self._sender is None else self._sender.arrived(self._sender.send(value))
+
+    def _send_next(self) -> None:
+        """While the loop's body computes, the batch after this one goes to the device."""
+        if self._sender is None or not self._asked or self._sent:
+            return
+        key, asked = next(iter(self._asked.items()))
+        batch = self._feed.take_ready(asked)
+        if batch is not None:
+            del self._asked[key]
+            self._sent[key] = batch.indices, self._sender.send(batch.value)
 
 
-class Uncopied(Exception):
-    """Something in a batch that is no tensor, and could be changed."""
-
-
-def copied(value: Any) -> Any:
-    """A batch of the same values that shares nothing with `value` that a body could change."""
-    if isinstance(value, (str, bytes, int, float, complex, bool, type(None))):
-        return value
-    if type(value) is torch.Tensor and torch.ops.aten.is_non_overlapping_and_dense.default(value):
-        return value.clone()  # with the same strides, on which a kernel's bits may depend
-    if type(value) is dict:
-        return {key: copied(each) for key, each in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(copied(each) for each in value)
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(copied(each) for each in value))
-    raise Uncopied
+def _copied(tensor: Any) -> Any:
+    return tensor.clone()  # with the same strides, on which a kernel's bits may depend

@@ -11,6 +11,7 @@ from typing import Any
 from ._ahead import Ahead
 from ._core import Core
 from ._data import Drawing, Feed, Source, facts, unpack
+from ._device import Sender
 from ._errors import Misuse
 from ._eval import Evaluation
 from ._job_data import JobData
@@ -70,15 +71,17 @@ def check_arguments(job: dict[str, str], data: Any, workers: int | None, collate
 
 def open_batches(core: Core, is_worker: bool, stack: contextlib.ExitStack,
                  evaluation: Evaluation | None, data: Any, workers: int | None, collate: Any,
-                 weights: Any = None, turns: int = 1) -> tuple[Ahead | JobData, int]:
+                 weights: Any = None, turns: int = 1,
+                 sender: Sender | None = None) -> tuple[Ahead | JobData, int]:
     """And the number of samples. REQUIRES: check_arguments(). `stack` closes what is opened.
     `evaluation` forks its processes here, too: before the core has threads, and before samples are
-    drawn. `turns`: of a batch."""
+    drawn. `turns`: of a batch. `sender`: to the device where the script wants
+    them."""
     job = core.job
     if data is None:
         if evaluation is not None:
             stack.enter_context(evaluation.open(job))
-        batches = JobData(core, is_worker)
+        batches = JobData(core, is_worker, sender)
         return batches, batches.samples
     source = unpack(data, collate)
     drawing = _drawing_of(source, weights)
@@ -94,7 +97,7 @@ def open_batches(core: Core, is_worker: bool, stack: contextlib.ExitStack,
     core.declare(known.samples, known.fingerprint)
     if said := source.about_batch_size(int(job["global_batch"]), int(job["slots"])):
         print(f"lockstep: {said}", file=sys.stderr)
-    return Ahead(core, feed, 2 * workers, drawing, turns), known.samples
+    return Ahead(core, feed, 2 * workers, drawing, turns, sender), known.samples
 
 
 def _drawing_of(source: Source, weights: Any) -> Drawing | None:

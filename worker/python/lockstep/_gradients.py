@@ -5,7 +5,6 @@ gradients are copied once, and sums travel while backward goes on.
 """
 from __future__ import annotations
 
-import ctypes
 from typing import Any, Callable
 
 import torch
@@ -75,21 +74,14 @@ class Gradients:
         strides = self._strides[index]
         if grad.stride() == strides and not grad.is_neg():
             return grad
-        return torch.empty_strided(grad.shape, strides, dtype=grad.dtype, device="cpu").copy_(grad)
+        return torch.empty_strided(grad.shape, strides, dtype=grad.dtype,
+                                   device=grad.device).copy_(grad)
 
     def clear(self) -> None:
         for parameter in self._parameters:
             parameter.tensor.grad = None
 
-    def views_of(self, address: int, floats: int, begins: list[int]) -> list[torch.Tensor]:
+    def views_of(self, flat: torch.Tensor, begins: list[int]) -> list[torch.Tensor]:
         """Views of the summed gradients, in the parameters' shapes and memory order."""
-        flat = floats_at(address, floats)
         return [torch.as_strided(flat, parameter.tensor.shape, strides, begin)
                 for parameter, strides, begin in zip(self._parameters, self._strides, begins)]
-
-
-def floats_at(address: int, floats: int) -> torch.Tensor:
-    """A view of memory that outlives it."""
-    if floats == 0:
-        return torch.empty(0)
-    return torch.frombuffer((ctypes.c_float * floats).from_address(address), dtype=torch.float32)

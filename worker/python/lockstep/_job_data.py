@@ -5,12 +5,13 @@ from __future__ import annotations
 import ctypes
 import os
 import weakref
-from typing import Any, Mapping
+from typing import Any, Callable, Mapping
 
 import torch
 
 from . import _core
 from ._core import Core, Field, Task
+from ._device import Sender
 
 _DTYPES = [getattr(torch, name) for name in _core.DTYPES]
 _INPUT, _TARGET, _WEIGHT = range(3)  # ls_field_role
@@ -26,6 +27,22 @@ class Batch(tuple):
     fields: Mapping[str, torch.Tensor]
     weight: torch.Tensor | None
 
+    def remade(self, each: Callable[[torch.Tensor], torch.Tensor]) -> Batch:
+        """The same batch with each(tensor) for its tensors."""
+        made: dict[int, torch.Tensor] = {}
+
+        def of(value: Any) -> Any:
+            if isinstance(value, dict):
+                return {name: of(tensor) for name, tensor in value.items()}
+            if value is not None and id(value) not in made:  # a tensor may be in several places
+                made[id(value)] = each(value)
+            return None if value is None else made[id(value)]
+
+        batch = Batch(of(value) for value in self)
+        batch.fields = of(dict(self.fields))
+        batch.weight = of(self.weight)
+        return batch
+
     @property
     def x(self) -> Any:
         return self[0]
@@ -38,8 +55,9 @@ class Batch(tuple):
 class JobData:
     """Batches of the job's own data, as Ahead gives those of the script's."""
 
-    def __init__(self, core: Core, is_worker: bool):
+    def __init__(self, core: Core, is_worker: bool, sender: Sender | None = None):
         self._core = core
+        self._sender = sender
         self.samples = core.open_data(None if is_worker else _cache_of_alone())
 
     def identity(self) -> list[tuple[str, str]]:
@@ -53,8 +71,9 @@ class JobData:
         handle, fields = self._core.batch_of(task)
         held = _Held()
         weakref.finalize(held, self._core.free_batch, handle).atexit = False
-        return _batch_of([(field.role, field.name.decode(), _tensor_of(field, held))
-                          for field in fields])
+        batch = _batch_of([(field.role, field.name.decode(), _tensor_of(field, held))
+                           for field in fields])
+        return batch if self._sender is None else self._sender.arrived(self._sender.send(batch))
 
 
 class _Held:

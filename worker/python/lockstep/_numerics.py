@@ -7,9 +7,12 @@ import functools
 import os
 import platform
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._errors import Misuse
+
+if TYPE_CHECKING:
+    from ._device import Device
 
 
 def prepare(threads: int, is_exact: bool) -> None:
@@ -87,7 +90,7 @@ def _build_lines(torch) -> list[str]:
     return lines
 
 
-def fingerprint(trial: str) -> list[str]:
+def fingerprint(trial: str, device: Device) -> list[str]:
     """`trial`: the hash of what the trial computed, which shows code, initial weights, data and
     kernels that differ. The script's text is no part of it: a print may be mended before a resume.
     Sorted."""
@@ -109,5 +112,6 @@ def fingerprint(trial: str) -> list[str]:
         f"onednn_isa={os.environ.get('ONEDNN_MAX_CPU_ISA', '')}",
         f"trial={trial}",
         *_build_lines(torch),
+        *device.lines(),
     ]
     return sorted(lines)

@@ -22,6 +22,7 @@ from ._ahead import Ahead
 from ._batches import check_arguments, open_batches
 from ._core import Order, Reply
 from ._debugger import Watch
+from ._device import Device, Sender, sender_to
 from ._ends import Ends
 from ._epochs import EDGE, Epoch, Epochs
 from ._errors import STOPPED, Left, LockstepError, Misuse, Replayed, Stopped
@@ -43,8 +44,9 @@ from ._tries import Tries
 class Run(Tries, Logs, Evaluates, Finishes, Ends):
     """What lockstep.start() gives. One for a process."""
 
-    def __init__(self, core: _core.Core, is_worker: bool, script: str | None = None):
+    def __init__(self, core: _core.Core, device: Device, is_worker: bool, script: str | None = None):
         self._core = core
+        self._device = device
         self._script = script  # None: an interactive Python
         self._pid = os.getpid()
         self._is_worker = is_worker
@@ -89,6 +91,12 @@ class Run(Tries, Logs, Evaluates, Finishes, Ends):
         return self._last.value
 
     @property
+    def device(self) -> torch.device:
+        """Where the run computes (cluster.device): the CPU, or the GPU of this process, which sees no
+        other one. The model and its batches belong there: model.to(run.device), x.to(run.device)."""
+        return self._device.place
+
+    @property
     def seed(self) -> int:
         return int(self._job["seed"])
 
@@ -108,6 +116,7 @@ class Run(Tries, Logs, Evaluates, Finishes, Ends):
         """
         try:
             self._kept.keep(**objects)
+            self._device.check_kept(self._kept.trained(), self._kept.untrained())
         except MisuseError as why:
             raise Misuse(str(why)) from None
         if clip_norm is not None and not clip_norm > 0:
@@ -134,7 +143,8 @@ class Run(Tries, Logs, Evaluates, Finishes, Ends):
         return self._epochs
 
     def batches(self, data: Any = None, *, workers: int | None = None, collate: Any = None,
-                weights: Any = None, phases: Sequence[str] | None = None) -> Iterator[Any]:
+                weights: Any = None, phases: Sequence[str] | None = None,
+                device: Any = None) -> Iterator[Any]:
         """The batches of this process, a slot of a step each, until the run is complete.
 
         `data`: a map-style Dataset, or a DataLoader that shuffles plainly. None: the data that the
@@ -144,12 +154,13 @@ class Run(Tries, Logs, Evaluates, Finishes, Ends):
         None: every sample once an epoch, or as a WeightedRandomSampler says. phases: names of kept
         optimizers, for several updates on each batch: gives (phase, batch), first all slots of a
         step in the first phase, whose optimizer then steps, and so on. Each phase is a step. What
-        one phase computes, another may not use but for what is kept. Raises SystemExit where the run
+        one phase computes, another may not use but for what is kept. device: run.device: the tensors of
+        a batch come there, sent while the body computes the one before. Raises SystemExit where the run
         stops or goes on without this worker: only a complete run goes on to code after the loop.
         """
         if not self._is_kept:
             raise Misuse("batches() came before run.keep(model=..., optimizer=...)")
-        given = (data, workers, collate, weights, phases)
+        given = (data, workers, collate, weights, phases, device is None)
         if self._epochs is not None and self._has_looped:
             return self._epochs.again(given)
         if self._has_looped:
@@ -159,7 +170,7 @@ class Run(Tries, Logs, Evaluates, Finishes, Ends):
         check_arguments(self._job, data, workers, collate, frame, weights)
         self._phases = Phases(self._kept, phases)
         self._has_looped = True
-        loop = self._loop(data, workers, collate, weights)
+        loop = self._loop(data, workers, collate, weights, sender_to(self._device, device))
         return loop if self._epochs is None else self._epochs.first(loop, given)
 
     def backward(self, loss: torch.Tensor | Mapping[str, torch.Tensor], *, count: int | None = None,
@@ -184,13 +195,14 @@ class Run(Tries, Logs, Evaluates, Finishes, Ends):
 
     # ---- the loop ----------------------------------------------------------------------------
 
-    def _loop(self, data: Any, workers: int | None, collate: Any, weights: Any) -> Iterator[Any]:
+    def _loop(self, data: Any, workers: int | None, collate: Any, weights: Any,
+              sender: Sender | None) -> Iterator[Any]:
         with contextlib.ExitStack() as stack:
             stack.enter_context(as_ours())
-            self._settings = Settings()
+            self._settings = Settings(self._device.place)
             self._core.set_turns(self._phases.count)
             ahead, samples = open_batches(self._core, self._is_worker, stack, self._evaluation, data,
-                                          workers, collate, weights, self._phases.count)
+                                          workers, collate, weights, self._phases.count, sender)
             self._data_identity = ahead.identity() + self._phases.identity()
             self._steps_per_epoch = -(-samples // int(self._job["global_batch"])) * \
                 self._phases.count

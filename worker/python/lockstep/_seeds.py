@@ -1,4 +1,5 @@
-"""The generators that scripts draw from: torch's, numpy's and random's default ones."""
+"""The generators that scripts draw from: torch's, numpy's and random's default ones, and that of the
+device, if there is one."""
 from __future__ import annotations
 
 import random
@@ -23,8 +24,14 @@ def set_generators(of_torch: int, of_numpy: int, of_python: int) -> None:
 
 
 def seed_all(seed: int) -> None:
-    """`seed`: 32 bits."""
+    """`seed`: 32 bits. Of the main process: a forked one may not touch a device."""
+    import torch
+
     set_generators(seed, seed ^ _OTHER_STREAM, seed ^ _OTHER_STREAM)
+    accelerator = torch.accelerator.current_accelerator()
+    if accelerator is not None:  # CUDA has no generator before its first use
+        for generator in torch.get_device_module(accelerator).default_generators:
+            generator.manual_seed(seed)
 
 
 def fold(seed: int) -> int:

@@ -9,6 +9,7 @@ import torch
 
 from ._buffers import Buffers
 from ._core import Core, Reply, Task
+from ._device import Staging
 from ._errors import Misuse
 from ._gradients import Gradients, dtype_number
 from ._phases import Phases
@@ -36,6 +37,7 @@ class SlotParts(NamedTuple):
     # None: the trial finds them out. By turn: what its slots must be like.
     seen: tuple[Seen, ...] | None
     metrics: tuple[str, ...]  # of all turns
+    staging: Staging | None = None  # None: gradients are in the host's memory
 
 
 class Slot:
@@ -68,13 +70,14 @@ class Slot:
             self._check_loss(each)
         self._check_seen(losses, count is not None, metrics or {})
         self._take_count(count)
-        self._take_metrics(metrics or {})
         if self._observed is None and not self._parts.core.backward_begins():
             self._is_closed = self._is_done = True
             return
-        self._loss = sum(float(each.detach()) for each in losses.values()) if self._count else 0.0
         if self._count:
             self._run_backward(losses)
+        # Only now: a GPU would be waited for before backward had begun.
+        self._loss = sum(float(each.detach()) for each in losses.values()) if self._count else 0.0
+        self._take_metrics(metrics or {})
         if self._observed is not None:
             self._observed.loss = self._loss
         self._is_done = True
@@ -159,6 +162,8 @@ class Slot:
         parts.gradients.sink = self._observed.take if self._observed is not None else self._send
         parts.gradients.is_open = True
         left = len(losses)
+        if parts.staging is not None:
+            parts.staging.forget()
         try:
             for name, loss in losses.items():
                 left -= 1
@@ -170,10 +175,15 @@ class Slot:
                 share = torch.full_like(scaled, self._count / self._task.step_samples,
                                         requires_grad=False)
                 scaled.backward(gradient=share, retain_graph=True if left else None)
+            if parts.staging is not None:
+                parts.staging.finish()
         finally:
             parts.gradients.is_open = False
 
     def _send(self, index: int, grad: torch.Tensor) -> None:
+        if self._parts.staging is not None:
+            self._parts.staging.send(index, grad)
+            return
         self._parts.core.take(index, grad.data_ptr(), dtype_number(grad.dtype), grad.numel())
 
     def _send_statistics(self) -> None:

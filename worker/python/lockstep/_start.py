@@ -112,11 +112,15 @@ def start_run():
     _numerics.prepare(int(job["threads"]), job["exact"] == "1")
     import torch
 
+    from ._device import open_device
+
+    device = open_device(job)
+    device.prepare(job["exact"] == "1")
     torch.manual_seed(int(job["seed"]))
     _seeds.seed_all(_seeds.fold(int(job["seed"])))
     from ._run import Run
 
-    _started = Run(core, is_worker=worker is not None, script=script)
+    _started = Run(core, device, is_worker=worker is not None, script=script)
     vars(sys.modules["__main__"])[_MARK] = _started
     if worker is None:
         atexit.register(_started.at_exit)  # of a worker, _script.py knows how the script ended

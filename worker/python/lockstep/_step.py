@@ -10,8 +10,9 @@ import torch
 from . import _core, _seeds
 from ._buffers import Buffers
 from ._core import Memory, Order, Reply
+from ._device import HOST, Device, Sums, floats_at
 from ._errors import BAD_DATA, failing_alike, text_of
-from ._gradients import Gradients, dtype_number, floats_at
+from ._gradients import Gradients, dtype_number
 from ._last import LastStep
 from ._phases import Phases
 from ._scaler import Scaler
@@ -24,7 +25,7 @@ class Step:
     """Applies steps, describes and installs the state. Main thread only."""
 
     def __init__(self, kept: Kept, phases: Phases, gradients: Gradients, buffers: Buffers,
-                 memory: Memory, clip_norm: float | None, last: LastStep):
+                 memory: Memory, clip_norm: float | None, last: LastStep, device: Device = HOST):
         self._kept = kept
         self._phases = phases
         self._turn = 0  # of the step in work, or the last one
@@ -33,8 +34,8 @@ class Step:
         self._buffers = buffers
         self._clip_norm = clip_norm
         self._scaler = Scaler.of(kept)
-        self._views = gradients.views_of(memory.gradients, memory.gradient_floats,
-                                         memory.parameter_begins)
+        self._sums = Sums(device, memory.gradients, memory.gradient_floats)
+        self._views = gradients.views_of(self._sums.flat, memory.parameter_begins)
         self._used = floats_at(memory.used, len(kept.parameters))
         means = floats_at(memory.statistics, memory.statistic_floats)
         self._means = [means[begin:begin + buffer.get().numel()]
@@ -83,6 +84,7 @@ class Step:
         parameters, owned = self._kept.parameters, self._phases.owned(self._turn)
         self._buffers.restore()
         _seeds.seed_all(seed)
+        self._sums.bring()
         with self._kept.applying():
             for index, (parameter, view, used) in enumerate(
                     zip(parameters, self._views, self._used.tolist())):
@@ -97,6 +99,7 @@ class Step:
         if self._kept.update is not None or self._kept.after_step is not None:
             self._kept.check_layout()
             self._buffers.adopt()  # they may have changed any
+        self._sums.give_back()
         self._alive = self.lrs()
         return Reply(lrs=self._alive, skipped=not was_applied)
 
@@ -167,8 +170,8 @@ def _has_gradients(optimizer: Any) -> bool:
 
 
 def _are_finite(parameters: list[Any]) -> bool:
-    return all(bool(torch.isfinite(p.tensor.grad).all())
-               for p in parameters if p.tensor.grad is not None)
+    found = [torch.isfinite(p.tensor.grad).all() for p in parameters if p.tensor.grad is not None]
+    return not found or bool(torch.stack(found).all())  # a GPU is waited for once
 
 
 def _refusal(why: Exception) -> Reply:

@@ -9,6 +9,7 @@ from ._ahead import Ahead
 from ._buffers import Buffers
 from ._code import CODE
 from ._debugger import Watch
+from ._device import Device, Staging
 from ._epochs import IDENTITY, Epochs
 from ._errors import Misuse
 from ._eval import Evaluation
@@ -30,6 +31,7 @@ class Tries:
     """The part of a Run that tries its loop out before it begins."""
 
     _core: _core.Core
+    _device: Device
     _job: dict[str, str]
     _script: str | None
     _is_worker: bool
@@ -61,7 +63,7 @@ class Tries:
         self._state_hash = kept.hash()  # nothing has touched what the script has made
         buffers = Buffers(kept.buffers, len(turns))
         self._parts = SlotParts(self._core, Gradients(kept.parameters), buffers, Scaler.of(kept),
-                                self._phases, None, ())
+                                self._phases, None, (), self._staging())
         other = _trial.other_task(self._core)
         begun = time.monotonic()
         if len(turns) > 1:
@@ -103,6 +105,11 @@ class Tries:
         kept.note()  # an evaluation may have put other weights in, and the right ones back
         self._begin(passes[0])
 
+    def _staging(self) -> Staging | None:
+        core = self._core
+        return None if self._device.is_host else Staging(self._device, lambda index, grad: core.take(
+            index, grad.data_ptr(), dtype_number(grad.dtype), grad.numel()))
+
     def _try_turns_apart(self, ahead: Ahead | JobData, task: _core.Task) -> Iterator[Any]:
         """Each turn of a slot before those that come before it in the run: one that uses what an earlier
         one has computed fails here, since in a run all slots compute a turn before any the next."""
@@ -140,8 +147,8 @@ class Tries:
                          self._evaluation is not None and self._evaluation.knows_right,
                          self._steps_per_epoch)
         self._applier = Step(kept, self._phases, parts.gradients, parts.buffers, memory,
-                             self._clip_norm, self._last)
-        self._core.begin(_numerics.fingerprint(_trial.hash_of(seen)),
+                             self._clip_norm, self._last, self._device)
+        self._core.begin(_numerics.fingerprint(_trial.hash_of(seen), self._device),
                          sorted([*kept.identity(), *self._data_identity,
                                  *([IDENTITY] if self._epochs is not None else [])]),
                          self._state_hash,

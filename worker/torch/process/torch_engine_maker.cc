@@ -9,6 +9,7 @@
 #include "data/open/job_sample_cut.h"
 #include "data/view/run_data.h"
 #include "worker/engine/memory_meter.h"
+#include "worker/process/gpu_identity.h"
 #include "worker/process/model_notes.h"
 #include "worker/process/open_devices.h"
 #include "worker/process/read_weights.h"
@@ -83,14 +84,7 @@ Result<MadeEngine> TorchEngineMaker::build(const EngineMakerHost& host) {
   made.facts = data::make_data_facts(*train_data_, eval_data_.get());
   made.devices = devices_.get();
   LOCKSTEP_ASSIGN_OR_RETURN(made.largest_slot, measure_largest_slot(host));
-  if (gpu_) {
-    // Without it the coordinator cannot tell that two workers share a GPU, and NCCL says so later.
-    if (const auto identity = identify_gpu(gpu); identity.is_ok()) {
-      made.gpu.emplace();
-      made.gpu->set_pci(identity->pci);
-      made.gpu->set_uuid(identity->uuid);
-    }
-  }
+  if (gpu_) made.gpu = identity_of_gpu(gpu);
   return made;
 }
 

@@ -4,7 +4,9 @@ from ._drawing import Drawing
 from ._errors import DataError
 from ._facts import Facts, facts
 from ._feed import Feed
+from ._pack import remade
 from ._source import Source, unpack
 from ._task import Batch, Task
 
-__all__ = ["Batch", "DataError", "Drawing", "Facts", "Feed", "Source", "Task", "facts", "unpack"]
+__all__ = ["Batch", "DataError", "Drawing", "Facts", "Feed", "Source", "Task", "facts", "remade",
+           "unpack"]

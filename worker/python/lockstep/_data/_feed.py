@@ -145,6 +145,15 @@ class Feed:
             self._pump(POLL_MS)
         return self._deliver(work)
 
+    def take_ready(self, task: Task) -> Batch | None:
+        """The batch of a task that was asked for, if a data process has made it. Does not wait."""
+        work = self._works.get(encode_task(task))
+        if not self._workers or work is None:
+            return None
+        self._pump(0)
+        # An error is told where the batch is needed.
+        return self._deliver(work) if work.state == _DONE and work.error is None else None
+
     def _say_where(self, work: _Work) -> None:
         """The batch does not come: which process computes what, and where it stands."""
         for process in self._running().processes:

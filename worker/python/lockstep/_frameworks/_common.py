@@ -22,6 +22,9 @@ def run_for(who: str) -> Run:
     if run is None:
         raise Misuse(f"{who} came before lockstep.start(), which seeds the process; call it before "
                      "the model is made")
+    if run.device.type != "cpu":
+        raise Misuse(f"{who} computes on the CPU for now, and cluster.device is {run.device.type}; leave "
+                     "the key out, or write the loop with run.batches() (SCRIPTS.md)")
     return run
 
 

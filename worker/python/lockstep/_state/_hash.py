@@ -32,7 +32,7 @@ def _add(digest: "hashlib._Hash", name: str, tensor: Tensor) -> None:
         plain = tensor.detach().coalesce()
         _add(digest, "indices", plain.indices())
         _add(digest, "values", plain.values())
-    elif tensor.layout is torch.strided and tensor.is_cpu and not tensor.is_quantized:
+    elif tensor.layout is torch.strided and not tensor.is_meta and not tensor.is_quantized:
         plain = in_memory(tensor)
         size = plain.numel() * plain.element_size()
         if size:

@@ -47,7 +47,7 @@ class Installer:
         extra = self._modules.extra_state()
         self._check_kept(kept, extra)
         self._check_references(entries, kept)
-        tensors = _copies(entries, kept)
+        tensors = _copies(entries, kept, self._modules.device)
         kept = {name: fill(value, lambda ref: tensors[ref.name]) for name, value in kept.items()}
         self._load(kept, extra)
         if self._modes is not None:
@@ -172,10 +172,12 @@ class Installer:
                                  f"{str(error)[:200]})", _SCRIPT) from error
 
 
-def _copies(entries: Entries, kept: dict[str, Any]) -> dict[str, Tensor]:
-    """The tensors that `kept` refers to, as copies with the memory order that they had."""
+def _copies(entries: Entries, kept: dict[str, Any], device: torch.device) -> dict[str, Tensor]:
+    """The tensors that `kept` refers to, as copies with the memory order that they had, where they
+    were. `device`: where the run computes."""
     return {
-        ref.name: copy_in_order(entries["optimizer", ref.name], ref.order, f"`{ref.name}`")
+        ref.name: copy_in_order(entries["optimizer", ref.name], ref.order, f"`{ref.name}`").to(
+            device if ref.is_on_device else "cpu")
         for ref in references(kept)
     }
 

@@ -85,6 +85,15 @@ class Kept:
             raise MisuseError(f"run.keep() cannot keep {error}.") from None
         self.__dict__.update(sorted_out.__dict__)
 
+    def trained(self) -> Iterator[tuple[str, Tensor]]:
+        """What gets gradients, by name."""
+        return ((p.name, p.tensor) for p in self.parameters)
+
+    def untrained(self) -> Iterator[tuple[str, Tensor]]:
+        """Frozen parameters, averages and buffers, by name."""
+        yield from ((p.name, p.tensor) for p in self.frozen)
+        yield from ((b.name, b.get()) for b in self.buffers)
+
     def include_buffers(self, names: Iterable[str]) -> None:
         """Non-persistent buffers that a slot changes are part of the state, too."""
         for name in names:
@@ -315,7 +324,7 @@ class Kept:
                                   "model in float32, and compute under torch.autocast(\"cpu\", "
                                   "torch.float16).")
         self.scaler = self.others[scalers[0]]
-        self.scaler.scale(torch.zeros(()))  # else unscale_() fails where no slot came
+        self.scaler.scale(torch.zeros((), device=self.parameters[0].tensor.device))  # else unscale_() fails where no slot came
 
     def _is_trained(self, module: nn.Module) -> bool:
         """Whether a further module gets gradients: one of its parameters is in an optimizer."""

@@ -55,7 +55,7 @@ class NamedBuffer:
         if now.shape == values.shape and now.dtype == values.dtype and not overlaps_itself(now):
             refill(now, values)
         else:
-            self.module._buffers[self.local] = values.detach().clone()
+            self.module._buffers[self.local] = values.detach().clone().to(now.device)
 
 
 class Modules:
@@ -92,6 +92,11 @@ class Modules:
                 if tensor is not None:
                     self._add_buffer(_clean(prefix + local), module, local, tensor, buffers)
         self._requires = {n: p.requires_grad for n, p in self.parameters.items()}
+
+    @property
+    def device(self) -> torch.device:
+        """Of the parameters, which lie on one."""
+        return next(iter(self.parameters.values())).device
 
     def name_of(self) -> dict[int, str]:
         """The names of all parameters by id()."""

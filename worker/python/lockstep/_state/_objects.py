@@ -6,12 +6,13 @@
 
 Values: None, bool, int, float (nan and inf too), str, list, tuple, torch.Size, dict with scalar
 keys, Counter, OrderedDict, defaultdict of a plain type, numpy scalars and small arrays,
-torch.dtype, the CPU device, and tensors. Lockstep refuses anything else with its path. It neither
+torch.dtype, torch.device, and tensors. Lockstep refuses anything else with its path. It neither
 writes nor reads a pickle.
 
 A dict whose keys are words is a JSON object. All else that JSON lacks is an object of one key:
 `$t` tuple, `$d` dict, `$o` OrderedDict, `$c` Counter, `$dd` defaultdict, `$f` nan or inf,
-`$s` Size, `$n` numpy scalar, `$a` numpy array, `$y` dtype, `$v` device, `$r` tensor.
+`$s` Size, `$n` numpy scalar, `$a` numpy array, `$y` dtype, `$v` device, `$r` tensor, `$g` tensor on
+the device that the run computes on, where that is not the CPU.
 
 A dict is written in the order of its keys, so that a process that installed a state and one that
 came to it by training write the same bytes. An OrderedDict keeps its own order.
@@ -42,6 +43,7 @@ MAX_INT_BITS = 1024
 MAX_ARRAY_BYTES = 64 << 10
 
 _ARRAY_DTYPE = re.compile(r"\A[biuf][1248]\Z")
+_DEVICE = re.compile(r"\A[a-z]{1,16}(:[0-9]{1,3})?\Z")
 _FACTORIES = {f.__name__: f for f in (int, float, str, bool, list, dict, tuple)}
 _STRING = re.compile(rb'"(?:[^"\\]+|\\.)*"?', re.DOTALL)  # matches to the end if open: linear
 _OTHER = "a state holds numbers, words, lists, dicts and tensors; leave it out of state_dict() " \
@@ -53,10 +55,12 @@ class TensorRef:
     """Stands for the tensor `name` of the section "optimizer".
 
     `order`: its dimensions from the outermost to the innermost in memory; None: row-major.
+    `is_on_device`: it lies where the run computes, and not on the CPU.
     """
 
     name: str
     order: Optional[tuple[int, ...]] = None
+    is_on_device: bool = False
 
 
 Refer = Callable[[Any, str], TensorRef]
@@ -95,7 +99,7 @@ def decode(text: bytes, where: str) -> Any:
         value = _value(json.loads(text.decode("ascii"), parse_int=_int, parse_constant=_refuse))
         again = encode(value, where, lambda tensor, path: tensor)
     except (ValueError, TypeError, LookupError, ArithmeticError, ImportError,
-            RecursionError) as error:
+            RecursionError, RuntimeError) as error:  # the last: torch has no such device
         if isinstance(error, StateError) and error.then == then:
             raise
         raise StateError(where, f"no canonical JSON ({str(error)[:200]})", then) from None
@@ -173,21 +177,17 @@ def _rare_tree(value: Any, path: str, refer: Refer) -> Any:
     """_tree() of tensors, of what numpy and torch add, and the refusals."""
     kind = type(value)
     if kind is TensorRef:
-        ref = refer(value, path)
-        return {"$r": ref.name if ref.order is None else [ref.name, list(ref.order)]}
+        return _tree_of(refer(value, path))
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch is not None:
         if isinstance(value, torch.Tensor):
-            ref = refer(value, path)
-            return {"$r": ref.name if ref.order is None else [ref.name, list(ref.order)]}
+            return _tree_of(refer(value, path))
         if kind is torch.dtype:
             return {"$y": str(value).removeprefix("torch.")}
         if kind is torch.Size:
             return {"$s": list(value)}
         if kind is torch.device:
-            if value.type != "cpu":
-                raise StateError(path, f"the device {value}", "scripts compute on the CPU for now")
-            return {"$v": "cpu"}
+            return {"$v": str(value)}
     if numpy is not None and isinstance(value, (numpy.generic, numpy.ndarray)):
         dtype = value.dtype.newbyteorder("=").str[1:]
         if isinstance(value, numpy.generic) and _ARRAY_DTYPE.match(dtype):
@@ -200,6 +200,11 @@ def _rare_tree(value: Any, path: str, refer: Refer) -> Any:
             else "a set, whose order differs between processes" if kind in (set, frozenset)
             else f"a {kind.__qualname__}")
     raise StateError(path, what, _OTHER)
+
+
+def _tree_of(ref: TensorRef) -> Any:
+    return {"$g" if ref.is_on_device else "$r":
+            ref.name if ref.order is None else [ref.name, list(ref.order)]}
 
 
 def _key(key: Any, path: str) -> Any:
@@ -237,11 +242,11 @@ def _tagged(tag: str, body: Any) -> Any:
         return defaultdict(None if name is None else _FACTORIES[name], _dict_of(pairs))
     if tag == "$f":
         return {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[body]
-    if tag == "$r":
+    if tag in ("$r", "$g"):
         name, order = (body, None) if type(body) is str else _listed(body)
         if type(name) is not str:
             raise ValueError("a tensor without a name")
-        return TensorRef(name, None if order is None else _numbers(order))
+        return TensorRef(name, None if order is None else _numbers(order), tag == "$g")
     if tag in ("$n", "$a"):
         return _numpy_value(tag, _listed(body))
     if tag in ("$y", "$s", "$v"):
@@ -249,7 +254,9 @@ def _tagged(tag: str, body: Any) -> Any:
         if tag == "$s":
             return torch.Size(_numbers(body))
         if tag == "$v":
-            return torch.device("cpu")
+            if type(body) is not str or not _DEVICE.match(body):
+                raise ValueError("no device")
+            return torch.device(body)
         dtype = vars(torch).get(body)
         if not isinstance(dtype, torch.dtype):
             raise ValueError("no dtype")

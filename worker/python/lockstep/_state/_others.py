@@ -35,7 +35,8 @@ class Collector:
             while name in self.tensors or name == "objects":
                 name += "'"
             self.tensors[name] = tensor  # stays alive, so that no other gets its id()
-            found = self._refs[id(tensor)] = TensorRef(name, memory_order(tensor))
+            found = self._refs[id(tensor)] = TensorRef(name, memory_order(tensor),
+                                                         not tensor.is_cpu)
         return found
 
 

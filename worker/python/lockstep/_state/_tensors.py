@@ -1,4 +1,4 @@
-"""Tensors as a state has them: on the CPU, of ten dtypes, seen in row-major order."""
+"""Tensors as a state has them: in the host's memory, of ten dtypes, seen in row-major order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Entry:
 
     section: "parameter", "buffer" or "optimizer"; a name occurs once among parameters and buffers,
     and once in the section "optimizer". dtype: safetensors' name, e.g. "BF16".
-    tensor: contiguous, on the CPU, without gradient; the live tensor where that is contiguous.
+    tensor: contiguous, on the CPU, without gradient; the live tensor where that is so.
     """
 
     name: str
@@ -37,8 +37,8 @@ class Entry:
 
 def why_not(tensor: Tensor) -> Optional[str]:
     """What about `tensor` a state cannot hold, as words that follow "is"; None: nothing."""
-    if (type(tensor) in (Tensor, torch.nn.Parameter) and tensor.is_cpu and tensor.dtype in DTYPES
-            and tensor.layout is torch.strided and not tensor.is_inference()
+    if (type(tensor) in (Tensor, torch.nn.Parameter) and not tensor.is_meta
+            and tensor.dtype in DTYPES and tensor.layout is torch.strided and not tensor.is_inference()
             and tensor.dim() <= MAX_DIMENSIONS):
         return None  # nearly all: the rest finds words
     if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
@@ -50,8 +50,6 @@ def why_not(tensor: Tensor) -> Optional[str]:
         return "sparse; use a dense tensor (for an Embedding sparse=False)"
     if tensor.device.type == "meta":
         return "on the device meta and has no values; make it with to_empty() and fill it"
-    if tensor.device.type != "cpu":
-        return f"on the device {tensor.device}; scripts compute on the CPU for now"
     if tensor.dtype not in DTYPES:
         return f"of the dtype {tensor.dtype}; a state holds " + ", ".join(
             str(d).removeprefix("torch.") for d in DTYPES)
@@ -79,10 +77,15 @@ def entry(name: str, section: str, tensor: Tensor) -> Entry:
 
 
 def in_memory(tensor: Tensor) -> Tensor:
-    """`tensor` for who reads its memory: row-major, without gradient; itself where it is so.
+    """`tensor` for who reads its memory: row-major, on the CPU, without gradient; itself where it is so.
 
     A view of the imaginary part of a conjugate has the other sign in memory.
     """
+    plain = _row_major(tensor)
+    return plain if plain.is_cpu else plain.cpu()
+
+
+def _row_major(tensor: Tensor) -> Tensor:
     plain = tensor.detach() if tensor.requires_grad else tensor
     if plain.is_neg() or not plain.is_contiguous():
         plain = plain.resolve_neg().contiguous()
@@ -90,11 +93,13 @@ def in_memory(tensor: Tensor) -> Tensor:
 
 
 def same_bits(a: Tensor, b: Tensor) -> bool:
-    """True also for the same NaN, and false for 0 and -0."""
+    """True also for the same NaN, and false for 0 and -0. Wherever they lie."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
-    return torch.equal(in_memory(a).view(-1).view(torch.uint8),
-                       in_memory(b).view(-1).view(torch.uint8))
+    if a.device != b.device:
+        a, b = in_memory(a), in_memory(b)
+    return torch.equal(_row_major(a).view(-1).view(torch.uint8),
+                       _row_major(b).view(-1).view(torch.uint8))
 
 
 Kind = tuple[torch.dtype, torch.Size]

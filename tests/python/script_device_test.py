@@ -1,0 +1,72 @@
+"""Training loops in Python on a device whose memory the host cannot read, with copies that come late
+(device/memory.h): same weights as on the CPU, alone and with workers, through a kill and a resume."""
+import signal
+import unittest
+
+from harness import lockstep
+from script_runs import ScriptTest
+from script_worlds_test import CASES, TRAIN, weights_in
+from stand_in import device_variables
+
+# What the device computes by the CPU's kernels; attention and autocast are cut into others.
+LIKE_ON_CPU = ("mlp-fp32", "cnn-fp32")
+MOVED = """
+# /// lockstep
+# train: {{global_batch: 8, slots: 2, epochs: 1}}
+# ///
+import lockstep, torch
+run = lockstep.start()
+model = torch.nn.Linear(3, 2)
+run.keep(model=model.to({place}), optimizer=torch.optim.SGD(model.parameters(), 0.1))
+"""
+
+
+class Device(ScriptTest):
+    def setUp(self):
+        super().setUp()
+        self.has_device = True
+
+    def environment(self, env=None, slot_ms=None):
+        more = device_variables(self.scratch) if self.has_device else {}
+        return {**super().environment(env, slot_ms), **more}
+
+    def test_a_run_has_the_weights_of_the_cpu_and_keeps_them_through_a_kill_and_a_resume(self):
+        alone = self.alone(TRAIN, "all", "both", cluster__device="cuda")
+        weights = weights_in(alone)
+        self.has_device = False
+        on_cpu = weights_in(self.alone(TRAIN, "all", "both"))
+        self.has_device = True
+        self.assertEqual([*weights], CASES)
+        self.assertEqual([weights[case] for case in LIKE_ON_CPU],
+                         [on_cpu[case] for case in LIKE_ON_CPU])
+        self.take_ms(150)
+        run = self.start_script(TRAIN, ["all", "both", 1, self.pace], 2,
+                                overrides=["cluster.device=cuda", "checkpoint.every_steps=5"])
+        run.wait_for_step(2)
+        self.kill_and_go_on(run, 0)
+        run.wait_for_workers(2)
+        run.wait_for_step(6)
+        run.process.send_signal(signal.SIGINT)
+        self.assertEqual(run.wait(), 75, run.text()[-3000:])
+        self.take_ms(0)
+        again = self.start("--resume", "--workers", 3)
+        self.assertEqual(again.wait(), 0, again.text()[-3000:])
+        self.assertIn(f"weights_sha256 {again.summary()['weights_sha256']}", alone)
+        self.audit(again)
+        done = lockstep("replay", again.run_dir, "--step", 6, env=self.environment())
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("bit for bit", done.stdout)
+
+    def test_what_lies_elsewhere_is_refused_by_name(self):
+        for place, device, words in (('"cpu"', "cuda", ("weight", "lies on cpu", ".to(run.device)")),
+                                     ('"standin"', "cpu", ("weight", "lies on standin:0",
+                                                           "cluster.device: cuda"))):
+            with self.subTest(device=device):
+                said = self.alone(self.write_script(MOVED.format(place=place)), expect=1,
+                                  cluster__device=device)
+                for word in words:
+                    self.assertIn(word, said)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,14 @@
+"""The device that a script computes on, where it is not the CPU: which one (_place.py), how gradients
+leave it (_staging.py), and how the sums of a step (_sums.py) and batches (_sender.py) come to it.
+
+Nothing here knows CUDA but _place.py: copies, events and pinned memory are torch's own, so the same
+code serves every device that torch has, and that of the tests.
+"""
+
+from ._place import HOST, Device, open_device
+from ._sender import Sender, Sent, sender_to
+from ._staging import Staging
+from ._sums import Sums, floats_at
+
+__all__ = ["HOST", "Device", "Sender", "Sent", "Staging", "Sums", "floats_at", "open_device",
+           "sender_to"]

@@ -1,0 +1,123 @@
+"""Which device a script computes on.
+
+A worker sees the GPU of its place and no other, so that it is cuda:0 in every worker: what names a
+device in what is kept has the same bytes everywhere.
+"""
+from __future__ import annotations
+
+import os
+from typing import Any, Iterable, Mapping
+
+import torch
+
+from .._errors import CONFIG, LockstepError, Misuse
+
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+# Of the tests: torch's device of this name stands for CUDA's.
+_STAND_IN = "LOCKSTEP_STAND_IN_DEVICE"
+# With other workspaces cuBLAS may add in another order; the other two change which numbers it takes.
+_CUBLAS = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8", "CUBLASLT_WORKSPACE_SIZE": None,
+           "NVIDIA_TF32_OVERRIDE": None, "TORCH_BLAS_PREFER_CUBLASLT": None}
+
+
+class Device:
+    """`place`: as torch names it."""
+
+    def __init__(self, place: torch.device):
+        self.place = place
+        self.is_host = place.type == "cpu"
+        self._module: Any = None if self.is_host else torch.get_device_module(place)
+
+    def check_kept(self, trained: Iterable[tuple[str, torch.Tensor]],
+                   others: Iterable[tuple[str, torch.Tensor]]) -> None:
+        """Raises Misuse unless what is trained lies here, and the others here or on the CPU."""
+        here, host = self.place, torch.device("cpu")
+        for name, tensor, places in [*((*pair, (here,)) for pair in trained),
+                                     *((*pair, (here, host)) for pair in others)]:
+            if tensor.device in places:
+                continue
+            if self.is_host:
+                raise Misuse(f"run.keep() cannot keep `{name}`, which lies on {tensor.device}: the run "
+                             "computes on the CPU; set cluster.device: cuda, or leave the model where "
+                             "it was made")
+            raise Misuse(f"run.keep() cannot keep `{name}`, which lies on {tensor.device}: the run "
+                         f"computes on {self.place} (cluster.device); move the model there by "
+                         ".to(run.device), before its optimizer is made")
+
+    def prepare(self, is_exact: bool) -> None:
+        """What the bits depend on, before the script computes anything."""
+        if self.is_host or not is_exact:
+            return
+        for name, value in _CUBLAS.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        # On a GPU an operation that adds in any order is refused, and not only told.
+        torch.use_deterministic_algorithms(True)
+        torch.backends.cudnn.benchmark = False
+        torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cuda.enable_mem_efficient_sdp(False)
+        torch.backends.cuda.enable_cudnn_sdp(False)
+
+    def lines(self) -> list[str]:
+        """Of the fingerprint: what decides the device's bits."""
+        if self.is_host:
+            return []
+        lines = [f"device={self.place.type}"]
+        if self.place.type == "cuda":
+            made = torch.cuda.get_device_properties(self.place)
+            lines += [f"gpu={made.name} {made.major}.{made.minor} {made.multi_processor_count}",
+                      f"cuda={torch.version.cuda}",
+                      f"cudnn={torch.backends.cudnn.version()} "
+                      f"{torch.backends.cudnn.benchmark} {torch.backends.cudnn.allow_tf32}",
+                      f"cublas={os.environ.get('CUBLAS_WORKSPACE_CONFIG', '')}",
+                      f"attention={torch.backends.cuda.flash_sdp_enabled()} "
+                      f"{torch.backends.cuda.mem_efficient_sdp_enabled()} "
+                      f"{torch.backends.cuda.cudnn_sdp_enabled()}"]
+        return lines
+
+    def pin(self, address: int, size: int) -> bool:
+        """From now on copies from this memory of the host need not be waited for. False: they are."""
+        runtime = getattr(self._module, "cudart", None)
+        return size > 0 and runtime is not None and \
+            int(runtime().cudaHostRegister(address, size, 0)) == 0
+
+    def event(self) -> Any:
+        return torch.Event(device=self.place)
+
+
+HOST = Device(torch.device("cpu"))
+
+
+def open_device(job: Mapping[str, str]) -> Device:
+    """That of the job (cluster.device). Before anything has used a GPU."""
+    if job["device"] != "cuda":
+        return HOST
+    if stand_in := os.environ.get(_STAND_IN):
+        return Device(torch.device(stand_in, 0))
+    if not torch.backends.cuda.is_built():
+        raise LockstepError(f"cluster.device is cuda, and torch {torch.__version__} was built without "
+                            "CUDA; install a torch with CUDA, or take cluster.device: cpu", CONFIG)
+    if torch.cuda.is_initialized():
+        raise Misuse("start() came after the script had used a GPU; call it first, since it gives each "
+                     "worker a GPU of its own")
+    os.environ[_VISIBLE] = _name_of_gpu(int(job["gpu"]), job["gpu_uuid"])
+    if torch.cuda.device_count() == 0:
+        raise LockstepError(f"cluster.device is cuda, and torch {torch.__version__} finds no GPU it can "
+                            "use here; look whether `nvidia-smi` shows one and whether its driver is "
+                            f"new enough for CUDA {torch.version.cuda}", CONFIG)
+    return Device(torch.device("cuda", 0))
+
+
+def _name_of_gpu(number: int, uuid: str) -> str:
+    """As CUDA_VISIBLE_DEVICES takes it. `number`: among those that this process sees, modulo how many
+    these are. `uuid`: 32 hex digits, of that GPU wherever it is; empty: it is not known."""
+    given = os.environ.get(_VISIBLE)
+    seen = given.split(",") if given else [str(i) for i in range(torch.cuda.device_count())]
+    if uuid:
+        same = [name for name in seen if name.partition("-")[2].replace("-", "") == uuid]
+        cuts = (0, 8, 12, 16, 20, 32)
+        return same[0] if same else "GPU-" + "-".join(uuid[a:b] for a, b in zip(cuts, cuts[1:]))
+    return seen[number % len(seen)].strip() if seen else ""

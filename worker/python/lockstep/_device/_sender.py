@@ -1,0 +1,62 @@
+"""Batches on their way to a device, one ahead of the loop."""
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+
+from .._data import remade
+from .._errors import Misuse
+from ._place import Device
+
+
+def sender_to(device: Device, wanted: Any) -> Sender | None:
+    """For batches(device=wanted). None: they stay where they are. Raises Misuse for another device than
+    the run's."""
+    if wanted is None:
+        return None
+    place = torch.device(wanted)
+    if place.type != device.place.type or place.index not in (None, device.place.index):
+        raise Misuse(f"batches(device={str(wanted)!r}): the run computes on {device.place} "
+                     "(cluster.device); give it run.device")
+    return None if device.is_host else Sender(device)
+
+
+class Sent(NamedTuple):
+    value: Any  # on the device, once `event` is over
+    event: Any
+
+
+class Sender:
+    """Copies from pinned memory, on a stream of its own, so that the loop's body computes meanwhile.
+    Main thread only."""
+
+    def __init__(self, device: Device):
+        self._device = device
+        self._stream = torch.Stream(device=device.place)
+
+    def send(self, value: Any) -> Sent:
+        """All tensors in a batch; the rest of it stays as it is."""
+        event = self._device.event()
+        current = torch.accelerator.current_stream(self._device.place)
+        torch.accelerator.set_stream(self._stream)
+        try:
+            sent = remade(value, self._moved)
+            event.record()
+        finally:
+            torch.accelerator.set_stream(current)
+        return Sent(sent, event)
+
+    def arrived(self, sent: Sent) -> Any:
+        """For all that is computed from now on."""
+        current = torch.accelerator.current_stream(self._device.place)
+        current.wait_event(sent.event)
+
+        def keep(tensor: torch.Tensor) -> torch.Tensor:
+            tensor.record_stream(current)  # else its memory could go to the next batch too early
+            return tensor
+
+        return remade(sent.value, keep)
+
+    def _moved(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.pin_memory().to(self._device.place, non_blocking=True)
