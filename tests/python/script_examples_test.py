@@ -1,57 +1,77 @@
-"""The loops of deploy/examples/loops at a small size: two workers give the weights of one, and
-few lines of a loop are not plain PyTorch."""
-import re
+"""The loops of deploy/examples/loops at a small size: two workers give the weights of one, also when one
+is killed, and few lines of a loop are not plain PyTorch. The loop that needs peft is in
+script_libraries_test.py."""
+import ast
 import unittest
 
-from harness import ROOT
-from script_runs import ScriptTest
+from examples import LOOPS, ExampleTest, other_lines
 
-LOOPS = ROOT / "deploy/examples/loops"
-GPT, IMAGES, GAN = LOOPS / "gpt.py", LOOPS / "images.py", LOOPS / "gan.py"
-SMALL_GPT = ["--layers", 1, "--heads", 2, "--width", 16, "--context", 16]
-STEPS = 6
+WORDS = {
+    "gpt": ["--n-layer", 1, "--n-head", 2, "--n-embd", 16, "--block-size", 16, "--warmup", 2,
+            "--data-processes", 1],
+    "images": ["--samples", 300, "--auto-augment", "--epochs", 2],
+    "gan": ["--samples", 300, "--width", 4],
+    "diffusion": ["--samples", 200, "--width", 4, "--timesteps", 10],
+    "ctc": ["--samples", 60, "--width", 8],
+}
 LINES = 15  # at most, that are not plain PyTorch
+KILLS = """
+        import os, signal
+        if run.step == 3 and not run.is_trial:
+            try:
+                os.close(os.open({flag!r}, os.O_CREAT | os.O_EXCL))
+                os.kill(os.getpid(), signal.SIGKILL)
+            except FileExistsError:
+                pass
+"""
 
 
-class Examples(ScriptTest):
-    def assert_same_with_two_workers(self, script, words):
-        run = self.start_script(script, words, 2, overrides=[f"train.max_steps={STEPS}"])
-        alone = self.alone(script, *words, TRAIN__MAX_STEPS=str(STEPS))  # meanwhile
-        self.assertEqual(run.wait(), 0, run.text()[-3000:])
-        self.assertEqual(len(run.history()), STEPS)
-        self.assertIn(f"weights_sha256 {run.summary()['weights_sha256']}", alone)
-        measured = alone.splitlines()[-1]  # of the weights, behind the loop
-        self.assertRegex(measured, r"(held-out loss|accuracy|brightness) -?\d")
-        for rank in range(2):
-            log = run.run_dir / "logs" / f"worker-{rank}.stderr"
-            self.assertIn(measured, log.read_text().splitlines())
+class Examples(ExampleTest):
+    alone_of = {}  # made once for the class
 
-    def test_gpt_in_bf16(self):
-        text = self.scratch / "text.txt"
-        text.write_text("every slot of every rank sums the same. " * 200)
-        self.assert_same_with_two_workers(GPT, [text, *SMALL_GPT, "--warmup", 2, "--steps", STEPS,
-                                                "--precision", "bf16", "--data-processes", 1])
+    def alone_output(self, name):
+        if not self.alone_of:
+            self.alone_of.update(self.all_alone(WORDS))
+        return self.alone_of[name]
 
-    def test_images(self):
-        self.assert_same_with_two_workers(IMAGES, ["--samples", 300, "--unseen", 50,
-                                                   "--milestones", 2, 4])
+    def test_gpt_in_bf16_evaluates(self):
+        run = self.assert_same_with_two_workers("gpt", WORDS["gpt"], self.alone_output("gpt"))
+        self.assertEqual((run.run_dir / "evals.jsonl").read_text().count("\n"), 1)
+
+    def test_images_with_mixup_and_an_average(self):
+        run = self.assert_same_with_two_workers("images", WORDS["images"], self.alone_output("images"))
+        self.assertEqual((run.run_dir / "evals.jsonl").read_text().count("ema_acc1"), 2)
 
     def test_gan_in_phases(self):
         drawn = self.scratch / "drawn.pgm"
-        self.assert_same_with_two_workers(GAN, ["--samples", 300, "--width", 4, "--save", drawn])
+        self.assert_same_with_two_workers("gan", [*WORDS["gan"], "--save", drawn], self.alone_output("gan"))
         self.assertEqual(len(drawn.read_bytes()), len(b"P5 224 224 255\n") + 224 * 224)
 
+    def test_diffusion_with_a_killed_worker(self):
+        alone = self.alone_output("diffusion")
+        flag, drawn = self.scratch / "killed", self.scratch / "drawn.pgm"
+        script = self.loops / "diffusion.py"
+        loop = "for x in run.batches(data):\n"
+        self.assertIn(loop, script.read_text())
+        script.write_text(script.read_text().replace(loop, loop + KILLS.format(flag=str(flag))))
+        run = self.assert_same_with_two_workers("diffusion", [*WORDS["diffusion"], "--save", drawn], alone,
+                                                kills=1)
+        self.assertTrue(flag.exists())
+        self.assert_event(run, "member_died", names=["signal 9"])
+        self.assertEqual(len(drawn.read_bytes()), len(b"P5 224 56 255\n") + 224 * 56)
+
+    def test_ctc_with_a_loss_per_letter(self):
+        self.assert_same_with_two_workers("ctc", WORDS["ctc"], self.alone_output("ctc"))
+
     def test_few_lines_are_not_plain_pytorch(self):
-        for script in (GPT, IMAGES, GAN):
+        scripts = [path for path in LOOPS.glob("*.py") if path.name != "pictures.py"]
+        self.assertEqual(len(scripts), 6)
+        for script in scripts:
             with self.subTest(script=script.name):
                 text = script.read_text()
-                code = text.split('"""', 2)[2]
-                block = re.search(r"^# /// lockstep\n(#.*\n)*?# ///\n", code, re.MULTILINE)[0]
-                ours = [line for line in code.replace(block, "").splitlines()
-                        if re.search(r"\b(lockstep|run)\b", line)]
-                count = len(block.splitlines()) + len(ours)
+                count = other_lines(text)
                 self.assertLessEqual(count, LINES)
-                self.assertIn(f" {count} lines are not plain PyTorch", text)
+                self.assertIn(f"{count} lines are not plain PyTorch", ast.get_docstring(ast.parse(text)))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""Libraries around a training loop: hydra, which reads its words; IPython, whose %run starts it. Skipped
-where the Python of the tests lacks them."""
+"""Libraries around a training loop: hydra, which reads its words; IPython, whose %run starts it; peft,
+whose adapters it trains. Skipped where the Python of the tests lacks them."""
+import json
 import re
-import subprocess
 import unittest
 
+from examples import ExampleTest
 from packages import MODULE, TRAIN, ModuleTest
 
 HYDRA = """
@@ -18,12 +19,6 @@ main()
 
 
 class Libraries(ModuleTest):
-    def need(self, library):
-        found = subprocess.run([self.python, "-c", f"import {library}"], stderr=subprocess.DEVNULL,
-                               env=self.environment(), check=False)
-        if found.returncode != 0:
-            self.skipTest(f"the Python of the tests has no {library}")
-
     def test_hydra_finds_its_configuration_beside_the_module(self):
         self.need("hydra")
         self.write("proj/jobs/conf/config.yaml", "width: 8\n")
@@ -46,6 +41,17 @@ class Libraries(ModuleTest):
         self.assertEqual(found, [plain, self.weights_alone_of(MODULE, "--width", 6), plain], said[-3000:])
         self.assertIn("batches() was called before", said)
         self.assertNotIn("were made before lockstep.start()", said)
+
+
+class Adapters(ExampleTest):
+    def test_peft_trains_an_adapter(self):
+        self.need("peft")
+        adapters = [self.scratch / name for name in ("alone", "two")]
+        alone = self.all_alone({"lora": ["--save", adapters[0]]})["lora"]
+        self.assert_same_with_two_workers("lora", ["--save", adapters[1]], alone)
+        one, two = ((path / "adapter_model.safetensors").read_bytes() for path in adapters)
+        self.assertEqual(one, two)
+        self.assertEqual(json.loads((adapters[1] / "adapter_config.json").read_text())["peft_type"], "LORA")
 
 
 if __name__ == "__main__":

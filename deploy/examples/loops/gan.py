@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A DCGAN: a generator learns to draw pictures like Fashion-MNIST's, or like shapes that images.py
+"""A DCGAN: a generator learns to draw pictures like Fashion-MNIST's, or like shapes that the script
 draws. Two networks, each with an optimizer, take turns on every batch.
 
     lockstep run gan.py --workers 2 -- --data /usr/share/datasets/fashion-mnist --save drawn.pgm
     python gan.py --data /usr/share/datasets/fashion-mnist
 
-Both give the same weights. 11 lines are not plain PyTorch: the block, and those that name lockstep
+Both give the same weights. 12 lines are not plain PyTorch: the block, and those that name lockstep
 or `run`.
 """
 # /// lockstep
@@ -18,11 +18,11 @@ import pathlib
 
 import lockstep
 import torch
-from images import fashion, shapes  # the pictures of the example beside this one
+from pictures import pixels, save_sheet
 from torch import nn
-from torch.nn.functional import binary_cross_entropy_with_logits as cross_entropy
+from torch.nn.functional import binary_cross_entropy_with_logits as criterion
 
-LATENT = 32  # numbers from which a picture is drawn
+NZ = 32  # numbers from which a picture is drawn
 
 
 def arguments():
@@ -38,7 +38,7 @@ def arguments():
 
 def generator(width):
     return nn.Sequential(
-        nn.ConvTranspose2d(LATENT, 2 * width, 7, bias=False), nn.BatchNorm2d(2 * width), nn.ReLU(),
+        nn.ConvTranspose2d(NZ, 2 * width, 7, bias=False), nn.BatchNorm2d(2 * width), nn.ReLU(),
         nn.ConvTranspose2d(2 * width, width, 4, 2, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(),
         nn.ConvTranspose2d(width, 1, 4, 2, 1), nn.Tanh())
 
@@ -50,46 +50,35 @@ def discriminator(width):
         nn.Conv2d(2 * width, 1, 7), nn.Flatten(0))
 
 
-def begin_like_dcgan(part):
+def weights_init(part):
     if isinstance(part, (nn.Conv2d, nn.ConvTranspose2d)):
         nn.init.normal_(part.weight, 0.0, 0.02)
 
 
-@torch.no_grad()
-def draw(G, count):
-    G.eval()
-    return G(torch.randn(count, LATENT, 1, 1, generator=torch.Generator().manual_seed(3)))
-
-
-def save(pictures, path):
-    """Eight in a row."""
-    sheet = pictures.view(-1, 8, 28, 28).transpose(1, 2).reshape(-1, 8 * 28)
-    path.write_bytes(b"P5 %d %d 255\n" % (sheet.shape[1], sheet.shape[0])
-                     + ((sheet + 1) * 127.5).to(torch.uint8).numpy().tobytes())
-
-
 def main():
     args = arguments()
-    images = (fashion(args.data, "train") if args.data else shapes(args.samples, 1))[0]
-    data = images[:args.samples].float() / 127.5 - 1
+    data = pixels(args.data, args.samples)
+    fixed_noise = torch.randn(64, NZ, 1, 1, generator=torch.Generator().manual_seed(3))
     run = lockstep.start()
-    G, D = generator(args.width).apply(begin_like_dcgan), discriminator(args.width).apply(begin_like_dcgan)
-    d = torch.optim.Adam(D.parameters(), args.lr, betas=(0.5, 0.999))
-    g = torch.optim.Adam(G.parameters(), args.lr, betas=(0.5, 0.999))
-    run.keep(G=G, D=D, d=d, g=g)
-    for phase, real in run.batches(data, phases=("d", "g")):
-        drawn, real_label = G(torch.randn(len(real), LATENT, 1, 1)), torch.ones(len(real))
-        if phase == "d":
-            run.backward(cross_entropy(D(real), real_label)
-                         + cross_entropy(D(drawn.detach()), 1 - real_label))
+    netG, netD = generator(args.width).apply(weights_init), discriminator(args.width).apply(weights_init)
+    optimizerD = torch.optim.Adam(netD.parameters(), args.lr, betas=(0.5, 0.999))
+    optimizerG = torch.optim.Adam(netG.parameters(), args.lr, betas=(0.5, 0.999))
+    run.keep(netG=netG, netD=netD, D=optimizerD, G=optimizerG)
+    for phase, real in run.batches(data, phases=("D", "G")):
+        fake = netG(torch.randn(len(real), NZ, 1, 1))
+        real_label, fake_label = torch.ones(len(real)), torch.zeros(len(real))
+        if phase == "D":
+            run.backward(criterion(netD(real), real_label) + criterion(netD(fake.detach()), fake_label))
         else:
-            logits = D(drawn)
-            fooled = (logits > 0).float().mean()
-            run.backward(cross_entropy(logits, real_label), metrics={"fooled": fooled})
-    pictures = draw(G, 64)
-    if args.save:
-        save(pictures, args.save)
-    print(f"brightness {pictures.mean():.4f} drawn, {data.mean():.4f} real")
+            output = netD(fake)
+            fooled = (output > 0).float().mean()
+            run.backward(criterion(output, real_label), metrics={"fooled": fooled})
+    netG.eval()
+    with torch.no_grad():
+        fake = netG(fixed_noise)
+    if args.save and run.is_writer:
+        save_sheet(fake, args.save)
+    print(f"brightness {fake.mean():.4f} drawn, {data.mean():.4f} real")
 
 
 if __name__ == "__main__":

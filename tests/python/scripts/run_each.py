@@ -1,7 +1,8 @@
-"""Runs each of the scripts named by its words, by itself, in a process forked from this one, which has
-torch already; writes SCRIPT.out with what it printed, and prints their exit codes."""
+"""Runs each of its words, a script with words of its own, by itself, in a process forked from this one,
+which has torch already; writes SCRIPT.out with what it printed, and prints their exit codes."""
 import os
 import runpy
+import shlex
 import sys
 import traceback
 
@@ -11,11 +12,12 @@ import lockstep  # noqa: F401
 from lockstep import _run  # noqa: F401
 
 
-def run(path):
+def run(path, *words):
     out = os.open(path + ".out", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     os.dup2(out, 1)
     os.dup2(out, 2)
-    sys.argv = [path]
+    sys.argv = [path, *words]
+    sys.path[0] = os.path.dirname(path)
     sys.modules["__main__"].__file__ = path
     code = 0
     try:
@@ -34,9 +36,9 @@ def run(path):
 
 
 codes = []
-for path in sys.argv[1:]:
+for command in sys.argv[1:]:
     pid = os.fork()
     if pid == 0:
-        run(path)
+        run(*shlex.split(command))
     codes.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 print("codes", *codes)

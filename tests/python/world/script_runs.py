@@ -79,6 +79,13 @@ class ScriptTest(LockstepTest):
     def environment(self, env=None, slot_ms=None):
         return {**super().environment(env, slot_ms), **variables_of(self.python, self.scratch)}
 
+    def need(self, library):
+        """Skips the test where the Python of the tests lacks it."""
+        found = subprocess.run([self.python, "-c", f"import {library}"], stderr=subprocess.DEVNULL,
+                               env=self.environment(), check=False)
+        if found.returncode != 0:
+            self.skipTest(f"the Python of the tests has no {library}")
+
     def alone(self, script, *words, expect=0, **sections):
         """`python SCRIPT WORDS`; its output."""
         settings = {f"LOCKSTEP_{key}": value for key, value in sections.items()}
