@@ -1,11 +1,14 @@
 """What pages say of the source is still so: messages that they quote can be said, and what they link
 to is there."""
+import ast
 import pathlib
 import re
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "deploy/TROUBLESHOOTING.md"
+OF_LOOPS = ROOT / "worker/python/FROM_DDP.md"
+PACKAGE = ROOT / "worker/python/lockstep"
 SOURCES = ("comm", "coordinator", "data", "deploy", "worker")
 # Strings, and what only looks like one: characters and comments.
 TOKEN = re.compile(r'R"(\w*)\(.*?\)\1"|"(?P<text>(?:[^"\\\n]|\\.)*)"|'
@@ -39,6 +42,38 @@ def quoted_messages():
             yield [part for part in message.split("…") if re.search(r"\w", part)], message
 
 
+def quoted_of_loops():
+    """What stands in the columns with the head `Lockstep says`."""
+    is_message = False
+    for line in OF_LOOPS.read_text().splitlines():
+        if not line.startswith("|"):
+            is_message = False
+        elif line.endswith("| Lockstep says |"):
+            is_message = True
+        elif is_message and not line.startswith("|---"):
+            yield from (span[1].strip() for span in CODE_SPAN.findall(line.split(" | ", 1)[1]))
+
+
+def triples(text):
+    """Each three words that follow each other, with the place of the first."""
+    words = text.split()
+    return [(place, tuple(words[place:place + 3])) for place in range(len(words) - 2)]
+
+
+def triples_of_package():
+    """Those of its strings; of an f-string, between its values."""
+    trees = (ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py"))
+    return {three for tree in trees for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+            for _, three in triples(node.value)}
+
+
+def share_said(message, said):
+    """Of the words of a message with its values, how many are in three that the source says."""
+    places = {place + i for place, three in triples(message) if three in said for i in range(3)}
+    return len(places) / len(message.split())
+
+
 def heading_ids(page):
     """As GitHub makes them."""
     heads = re.findall(r"(?m)^#+ (.*)$", page)
@@ -66,6 +101,13 @@ class Pages(unittest.TestCase):
 
     def test_there_are_messages(self):
         self.assertGreater(len(list(quoted_messages())), 50)
+
+    def test_every_message_of_a_loop_can_be_said(self):
+        said, quoted = triples_of_package(), [*quoted_of_loops()]
+        self.assertGreater(len(quoted), 20)
+        for message in quoted:
+            with self.subTest(message=message):
+                self.assertGreaterEqual(share_said(message, said), 0.7)
 
     def test_every_link_leads_somewhere(self):
         for page, target in links():
