@@ -24,7 +24,7 @@ from lockstep._frameworks._stand_in import StandIn
 from lockstep._frameworks._validation import score_of, validation_data
 
 JOB = {"global_batch": "24", "slots": "4", "epochs": "2", "max_steps": "0"}
-RUN = types.SimpleNamespace(seed=7, _job=JOB, request_stop=mock.Mock(),
+RUN = types.SimpleNamespace(seed=7, device=torch.device("cpu"), _job=JOB, request_stop=mock.Mock(),
                             log=mock.Mock(), is_writer=False)
 
 
@@ -240,6 +240,9 @@ class HuggingFace(Case):
             def get_train_dataloader(self):
                 return []
 
+        elsewhere = types.SimpleNamespace(device=torch.device("cuda"))
+        with mock.patch.object(_start, "_started", elsewhere):
+            self.assert_refused("computes on the CPU for now", lockstep.Trainer, Module(), self.make())
         with mock.patch.object(_start, "_started", RUN):
             self.assert_refused("Mine overrides get_train_dataloader()", Mine, Module(), self.make())
             with_ = functools.partial(lockstep.Trainer, Module(), self.make(num_train_epochs=2))

@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import unittest
 from typing import Any, Callable
+from unittest import mock
 
 import torch
 from torch import nn
 
 from lockstep import Misuse
-from lockstep._hidden import Hidden
+from lockstep._hidden import Hidden, Unkept
+from lockstep._scaler import refuse_unkept
+from lockstep._state import Kept
+from lockstep._waits import WAITS
 
 
 class Meter(nn.Module):
@@ -74,6 +78,58 @@ class HiddenTest(unittest.TestCase):
             self.apart.update(self.x)
 
         self.assertEqual("", self.said_of(resets))
+
+
+class UnkeptTest(unittest.TestCase):
+    """An average that after_step= moves."""
+
+    def said(self, change: Callable[[nn.Linear], Any], **more: Any) -> str:
+        model, average = nn.Linear(2, 2), nn.Linear(2, 2)
+        kept = Kept()
+        kept.keep(model=model, optimizer=torch.optim.SGD(model.parameters(), 0.1),
+                  after_step=lambda: None, **{name: make(average) for name, make in more.items()})
+        unkept = Unkept(kept)
+        unkept.remember()
+        with torch.no_grad():
+            change(average)
+        with mock.patch.object(WAITS, "say") as say:
+            unkept.say()
+        return say.call_args[0][0] if say.called else ""
+
+    def test_what_after_step_changes_and_nobody_keeps_is_told(self) -> None:
+        self.assertRegex(self.said(lambda average: average.weight.lerp_(torch.ones(2, 2), 0.5)),
+                         "changes `weight` of a Linear that run.keep.. was not given")
+        self.assertEqual("", self.said(lambda average: average(torch.ones(1, 2))))
+
+    def test_what_a_kept_object_has_in_its_state_is_kept(self) -> None:
+        self.assertEqual("", self.said(lambda average: average.weight.zero_(), ema=Holder))
+        self.assertEqual("", self.said(lambda average: average.weight.zero_(), ema=lambda module: module))
+
+
+class Holder:
+    def __init__(self, module: nn.Module):
+        self.module = module
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.module.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.module.load_state_dict(state)
+
+
+class ScalerTest(unittest.TestCase):
+    def test_a_scaler_that_scales_and_is_not_kept_is_refused(self) -> None:
+        model, idle, scaler = nn.Linear(2, 2), torch.amp.GradScaler("cpu"), torch.amp.GradScaler("cpu")
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        apart, together = Kept(), Kept()
+        apart.keep(model=model, optimizer=optimizer)
+        refuse_unkept(apart)
+        scaler.scale(torch.ones(()))
+        with self.assertRaisesRegex(Misuse, r"run.keep\(scaler=…\)"):
+            refuse_unkept(apart)
+        together.keep(model=model, optimizer=optimizer, scaler=scaler)
+        refuse_unkept(together)
+        self.assertIsNone(idle._scale)
 
 
 if __name__ == "__main__":

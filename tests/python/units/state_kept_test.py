@@ -283,7 +283,10 @@ class GuardTest(unittest.TestCase):
             before, bits({(e.section, e.name): e.tensor for e in self.kept.describe()}))
         with self.assertRaises(ZeroDivisionError), self.kept.applying():
             self.optimizer.step()
-            self.scheduler.step()
+            with self.kept.pacing():
+                self.scheduler.step()
+            with self.assertRaisesRegex(MisuseError, r"run.keep\(own_scheduler=…\) to step it yourself"):
+                self.scheduler.step()
             clip_grad_norm_(self.model.parameters(), 1.0)
             1 / 0
         with self.assertRaises(MisuseError):
@@ -346,7 +349,7 @@ class GuardTest(unittest.TestCase):
 
     def test_a_learning_rate_set_in_the_loop_body_is_named(self) -> None:
         self.kept.guard()
-        with self.kept.applying():
+        with self.kept.applying(), self.kept.pacing():
             self.optimizer.step()
             self.scheduler.step()
         self.kept.check_body()

@@ -18,7 +18,8 @@ import torch
 from torch import nn
 
 from ._errors import Misuse
-from ._state import same_bits
+from ._state import Kept, same_bits
+from ._waits import WAITS
 
 _SMALL = 1 << 20  # bytes
 _SECTIONS = ("_parameters", "_buffers", "_modules")  # among a module's attributes
@@ -29,6 +30,7 @@ class _Owner(NamedTuple):
 
     name: str  # for a message, with {} for the tensor's
     values: dict[str, Any]
+    is_attributes: bool = True  # False: its parameters, or its buffers
 
 
 class Hidden:
@@ -57,6 +59,32 @@ class Hidden:
                              f"worker would have other values there; {remedy}")
 
 
+class Unkept:
+    """Parameters and buffers of modules that the script did not give to keep(), which update= or
+    after_step= writes into: an average, for instance. A worker that joins makes its own, without the
+    steps before it."""
+
+    def __init__(self, kept: Kept):
+        self._kept = kept
+
+    def remember(self) -> None:
+        inside = {id(part) for module in self._kept.modules.values() for part in module.modules()}
+        self._owners = [owner for owner in _other_owners(inside) if not owner.is_attributes]
+        self._before = [_versions_in(owner) for owner in self._owners]
+
+    def say(self) -> None:
+        """Tells of one, on the terminal, too: the script may have the rest of its state elsewhere."""
+        held = self._kept.holds()
+        for owner, before in zip(self._owners, self._before):
+            for key, now in _versions_in(owner).items():
+                if not _is_same(before.get(key, []), now) and not any(
+                        tensor.untyped_storage().data_ptr() in held for tensor, _ in now):
+                    WAITS.say(f"update= or after_step= changes {owner.name.format(key)}, so a worker that "
+                              "joins later, and a resume, begin with other values there; give the "
+                              "module to run.keep() by a name of its own")
+                    return
+
+
 def _kept_owners(kept: dict[str, nn.Module]) -> Iterator[_Owner]:
     for name, module in kept.items():
         for path, part in module.named_modules(prefix="" if name == "model" else name):
@@ -69,7 +97,7 @@ def _other_owners(inside: set[int]) -> Iterator[_Owner]:
             name = f"`{{}}` of a {type(found).__qualname__} that run.keep() was not given"
             for values in (found.__dict__, *map(found.__dict__.get, _SECTIONS[:2])):
                 if isinstance(values, dict):  # TorchScript's parameters are in none
-                    yield _Owner(name, values)
+                    yield _Owner(name, values, values is found.__dict__)
 
 
 def _versions_in(owner: _Owner) -> dict[str, list[tuple[torch.Tensor, int]]]:
@@ -85,7 +113,7 @@ def _tensors_of(value: Any) -> list[torch.Tensor]:
         value = list(value.values())
     found = value if isinstance(value, (list, tuple)) else [value]
     return [each for each in found
-            if type(each) in (torch.Tensor, nn.Parameter) and each.is_cpu
+            if type(each) in (torch.Tensor, nn.Parameter) and not each.is_meta
             and each.layout is torch.strided and not each.is_quantized and not each.is_conj()]
 
 

@@ -1,11 +1,25 @@
 """The GradScaler that a script keeps, in Lockstep's hands."""
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import torch
 
+from ._errors import Misuse
 from ._state import Kept
+
+
+def refuse_unkept(kept: Kept) -> None:
+    """After the trial's first slot: raises Misuse for a GradScaler that has scaled a loss and that the
+    script did not give to keep(): nothing would unscale the sums."""
+    for found in gc.get_objects():
+        if (issubclass(type(found), torch.amp.GradScaler) and found.is_enabled()
+                and getattr(found, "_scale", None) is not None
+                and all(found is not other for other in kept.others.values())):
+            raise Misuse("the loop's body scales its loss by a GradScaler that run.keep() was not given, "
+                         "so nothing would unscale the gradients; give it as run.keep(scaler=…), and "
+                         "run.backward() the loss itself")
 
 
 class Scaler:

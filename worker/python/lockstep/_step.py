@@ -13,6 +13,7 @@ from ._core import Memory, Order, Reply
 from ._device import HOST, Device, Sums, floats_at
 from ._errors import BAD_DATA, failing_alike, text_of
 from ._gradients import Gradients, dtype_number
+from ._hidden import Unkept
 from ._last import LastStep
 from ._phases import Phases
 from ._scaler import Scaler
@@ -40,6 +41,8 @@ class Step:
         means = floats_at(memory.statistics, memory.statistic_floats)
         self._means = [means[begin:begin + buffer.get().numel()]
                        for begin, buffer in zip(memory.statistic_begins, buffers.statistics)]
+        has_code = kept.update is not None or kept.after_step is not None
+        self._unkept = Unkept(kept) if has_code else None  # until a step was applied
         self._alive: Any = None  # what the last reply points to
         self._edge = contextlib.ExitStack()
 
@@ -85,6 +88,9 @@ class Step:
         self._buffers.restore()
         _seeds.seed_all(seed)
         self._sums.bring()
+        unkept = self._unkept
+        if unkept is not None:
+            unkept.remember()
         with self._kept.applying():
             for index, (parameter, view, used) in enumerate(
                     zip(parameters, self._views, self._used.tolist())):
@@ -94,6 +100,9 @@ class Step:
             if was_applied:
                 self._buffers.advance(self._means)
             self._advance(was_applied, ended_epochs)
+        if unkept is not None and was_applied:
+            unkept.say()
+            self._unkept = None
         self._gradients.clear()
         torch.clear_autocast_cache()
         if self._kept.update is not None or self._kept.after_step is not None:
@@ -130,7 +139,8 @@ class Step:
         for name, scheduler in kept.schedulers.items():
             has_stepped = was_applied and any(scheduler.optimizer is o for o in stepped)
             for _ in range(times_due(name, scheduler, has_stepped, ended_epochs)):
-                scheduler.step()
+                with kept.pacing():
+                    scheduler.step()
         if was_applied and kept.after_step is not None:
             kept.after_step()
 

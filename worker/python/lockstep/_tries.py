@@ -18,7 +18,7 @@ from ._job_data import JobData
 from ._last import LastStep
 from ._log import Log
 from ._phases import Phases
-from ._scaler import Scaler
+from ._scaler import Scaler, refuse_unkept
 from ._signals import StopSignals
 from ._slot import SlotParts
 from ._state import Kept
@@ -76,6 +76,8 @@ class Tries:
                 yield from self._try_slot(ahead, _trial.turn_of(self._core, first, turn), observed)
                 if len(turns) == 1 and len(passes) == 1:
                     kept.include_buffers(buffers.settle())
+                if turn == 0 and len(passes) == 1:
+                    refuse_unkept(kept)
                 hidden[turn].passed("a slot", _trial.AGAINST_HIDDEN)
                 observed.keep_statistics(buffers)
                 buffers.check_alike(is_other=False)

@@ -23,9 +23,11 @@ class Guard:
     gradients. Main thread only."""
 
     def __init__(self, optimizers: dict[str, Optimizer], schedulers: dict[str, Any],
-                 scalers: dict[str, Any], parameters: set[int]) -> None:
+                 scalers: dict[str, Any], parameters: set[int],
+                 own_schedulers: frozenset[str] = frozenset()) -> None:
         self.is_applying = False
         self.is_scaling = False
+        self.is_pacing = False
         self._optimizers = optimizers
         self._clipping = Clipping(parameters, lambda: self.is_applying)
         self._handles = [
@@ -34,7 +36,8 @@ class Guard:
         ]
         self._classes: list[tuple[Any, type]] = []
         for name, scheduler in schedulers.items():
-            self._guard(scheduler, {"step": _step_of_scheduler(type(scheduler), name, self)})
+            self._guard(scheduler, {"step": _step_of_scheduler(
+                type(scheduler), name, self, is_own=name in own_schedulers)})
         for name, scaler in scalers.items():
             self._guard(scaler, {method: _method_of_scaler(type(scaler), name, method, self)
                                  for method in ("scale", "unscale_", "step", "update")})
@@ -49,6 +52,15 @@ class Guard:
         finally:
             self.is_applying = False
             self.note()
+
+    @contextmanager
+    def pacing(self) -> Iterator[None]:
+        """Lets those schedulers step inside that Lockstep steps."""
+        self.is_pacing = True
+        try:
+            yield
+        finally:
+            self.is_pacing = False
 
     @contextmanager
     def scaling(self) -> Iterator[None]:
@@ -99,12 +111,18 @@ class Guard:
         return refuse
 
 
-def _step_of_scheduler(original: type, name: str, guard: Guard) -> Callable[..., Any]:
+def _step_of_scheduler(original: type, name: str, guard: Guard, is_own: bool) -> Callable[..., Any]:
     def step(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not guard.is_applying:
             raise MisuseError(
                 f"The loop body calls `{name}.step()`: delete the call, Lockstep steps the "
                 "scheduler when a step is applied, after the optimizer.")
+        if not is_own and not guard.is_pacing:
+            rest = "" if name == "scheduler" else f"_{name}"
+            raise MisuseError(
+                f"The script calls `{name}.step()`, and Lockstep steps that scheduler, too, whenever a "
+                f"step is applied: keep it as run.keep(own_scheduler{rest}=…) to step it yourself, or as "
+                f"epoch_scheduler{rest}= to have it stepped as each epoch ends; or delete the call.")
         return original.step(self, *args, **kwargs)
     return step
 

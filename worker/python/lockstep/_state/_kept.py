@@ -94,6 +94,13 @@ class Kept:
         yield from ((p.name, p.tensor) for p in self.frozen)
         yield from ((b.name, b.get()) for b in self.buffers)
 
+    def holds(self) -> set[int]:
+        """The memory of what kept objects that are no modules have in their state, by address."""
+        collector = Collector(self._names)
+        self._objects(collector)
+        return {tensor.untyped_storage().data_ptr() for tensor in collector.tensors.values()
+                if tensor.layout is torch.strided}
+
     def include_buffers(self, names: Iterable[str]) -> None:
         """Non-persistent buffers that a slot changes are part of the state, too."""
         for name in names:
@@ -165,8 +172,10 @@ class Kept:
         self.identity()
         if self._guard is None:
             scalers = {name: kept for name, kept in self.others.items() if _is_scaler(kept)}
+            own = frozenset(name for name, scheduler in self.schedulers.items()
+                            if _is_by_script(name, scheduler))
             self._guard = Guard(self.optimizers, self.schedulers, scalers,
-                                {id(p.tensor) for p in self.parameters})
+                                {id(p.tensor) for p in self.parameters}, own)
             self._read_only = ReadOnly(self.parameters, self.frozen, self.optimizers)
             self._fixed = Layout(self._layout().parameters, self.buffers, self.optimizers)
         return self._guard
@@ -182,6 +191,12 @@ class Kept:
         with self.guard().applying():
             yield
         self.note()
+
+    @contextmanager
+    def pacing(self) -> Iterator[None]:
+        """The context in which Lockstep steps the schedulers."""
+        with self.guard().pacing():
+            yield
 
     @contextmanager
     def scaling(self) -> Iterator[None]:
@@ -353,9 +368,14 @@ class Kept:
 def times_due(name: str, scheduler: Any, was_applied: bool, ended_epochs: int) -> int:
     """How often Lockstep steps a kept scheduler after a step. An epoch ends with its last step, also
     where that one overflowed."""
-    if name.startswith(_BY_SCRIPT) or isinstance(scheduler, ReduceLROnPlateau):
-        return 0  # after_step() steps it
+    if _is_by_script(name, scheduler):
+        return 0
     return ended_epochs if name.startswith(_BY_EPOCH) else int(was_applied)
+
+
+def _is_by_script(name: str, scheduler: Any) -> bool:
+    """after_step=, update= or the code between two epochs steps it."""
+    return name.startswith(_BY_SCRIPT) or isinstance(scheduler, ReduceLROnPlateau)
 
 
 def _check_pace(name: str, kept: Any) -> None:
