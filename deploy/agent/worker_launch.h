@@ -34,7 +34,8 @@ struct WorkerLaunch {
 using VariableFn = std::function<const char*(const char* name)>;
 
 // The program that computes models without a script. `directory`: of the running program, ends with
-// '/'. kConfig if it is not there, as in a wheel.
+// '/'. kConfig if it is not there, or if no Python has its torch where it is installed as a
+// launcher, which is started for that.
 Result<std::string> worker_program(const std::string& directory);
 
 // The Python of a script is $LOCKSTEP_PYTHON, else python3 in PATH; kConfig if there is none.

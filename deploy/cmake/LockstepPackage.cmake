@@ -9,24 +9,32 @@
 # No program keeps a path of the machine that built it, so the tree works wherever it is unpacked.
 set(lockstep_home lib/lockstep)  # not multiarch: it holds programs
 
-# lockstep_needs_wheel(TARGET WHEEL VERSION DIRECTORY): TARGET is installed as TARGET-program, behind
-#   a script that looks for DIRECTORY of the Python package WHEEL, in this version.
+# lockstep_needs_wheel(TARGET WHEEL VERSION DIRECTORY): TARGET is installed as TARGET-program, and a
+#   script as TARGET, which looks for DIRECTORY of the Python package WHEEL in this version; in both
+#   components.
 function(lockstep_needs_wheel target wheel version directory)
+  lockstep_install_launcher(${target} ${wheel} ${version} ${directory} programs ${lockstep_home} ""
+    "or name a Python that has it in LOCKSTEP_PYTHON")
+  lockstep_install_launcher(${target} ${wheel} ${version} ${directory} wheel lockstep/bin
+    EXCLUDE_FROM_ALL "or install Lockstep's wheel into an environment that has it")
+endfunction()
+
+function(lockstep_install_launcher target wheel version directory component home exclude elsewhere)
   set(program ${target}-program)
-  set(launcher ${CMAKE_BINARY_DIR}/package/${target})
+  set(launcher ${CMAKE_BINARY_DIR}/package/${component}/${target})
   configure_file(${CMAKE_SOURCE_DIR}/deploy/package/with_wheel.sh.in ${launcher} @ONLY
                  FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
                                   WORLD_READ WORLD_EXECUTE)
-  install(PROGRAMS ${launcher} DESTINATION ${lockstep_home} COMPONENT programs)
-  install(PROGRAMS $<TARGET_FILE:${target}> DESTINATION ${lockstep_home} RENAME ${program}
-          COMPONENT programs)
+  install(PROGRAMS ${launcher} DESTINATION ${home} COMPONENT ${component} ${exclude})
+  install(PROGRAMS $<TARGET_FILE:${target}> DESTINATION ${home} RENAME ${program}
+          COMPONENT ${component} ${exclude})
   # Such a file is copied as it was linked, so the linker's paths are taken out here.
   install(CODE "
-    file(RPATH_REMOVE FILE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${lockstep_home}/${program}\")
+    file(RPATH_REMOVE FILE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${home}/${program}\")
     if(CMAKE_INSTALL_DO_STRIP)
       execute_process(COMMAND \"${CMAKE_STRIP}\"
-        \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${lockstep_home}/${program}\")
-    endif()" COMPONENT programs)
+        \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${home}/${program}\")
+    endif()" COMPONENT ${component} ${exclude})
 endfunction()
 
 # Everything that users start or that a program opens: what deploy/quickstart.sh builds.
@@ -61,8 +69,8 @@ install(DIRECTORY deploy/examples deploy/grafana deploy/prometheus
         DESTINATION share/doc/lockstep COMPONENT programs
         FILES_MATCHING PATTERN "*.yaml" PATTERN "*.yml" PATTERN "*.json")
 
-# The component wheel: what deploy/wheel.py packs, the package with its library and programs inside it.
-# A wheel has no lockstep-worker and no lockstep-parquet: each needs one version of another wheel.
+# The component wheel: what deploy/wheel.py packs, the package with its library and programs inside it,
+# among them the launchers of lockstep-worker and lockstep-parquet.
 if(TARGET lockstep_core)
   install(TARGETS lockstep_core DESTINATION lockstep COMPONENT wheel EXCLUDE_FROM_ALL)
   install(TARGETS lockstep lockstep-coordinator DESTINATION lockstep/bin COMPONENT wheel EXCLUDE_FROM_ALL)

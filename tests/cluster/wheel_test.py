@@ -1,6 +1,7 @@
 """Lockstep's wheel (deploy/wheel.py): every Python from 3.10 installs it; and where nothing else of ours is
 installed, its programs and its package train with the weights of the build that it was made of."""
 import functools
+import json
 import os
 import pathlib
 import re
@@ -17,6 +18,20 @@ from range_server import RangeServer
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 SCRIPT = ROOT / "tests/python/scripts/train.py"
 WORDS = ["cnn", "fp32", "1"]
+QUICKSTART = ROOT / "deploy/examples/fashion_mnist_cnn.yaml"
+IMAGES = pathlib.Path("/usr/share/datasets/fashion-mnist")
+MOST_BYTES = 40e6
+REPOSITORY = "https://example.org/lockstep"
+# Prints fields of a METADATA file that is right, as package indexes read it.
+READ_METADATA = """
+import json, pathlib, sys
+from packaging.metadata import Metadata
+found = Metadata.from_email(pathlib.Path(sys.argv[1]).read_bytes(), validate=True)
+print(json.dumps({"requires": list(map(str, found.requires_dist)), "extras": found.provides_extra,
+                  "links": found.project_urls, "readme": found.description,
+                  "type": found.description_content_type, "licence": found.license_expression,
+                  "licences": found.license_files}))
+"""
 # A Python, and what every program in C++ expects of the machine.
 PACKAGES = ["python3", "libstdc++6"]
 
@@ -57,7 +72,8 @@ def private(what):
 @functools.cache
 def wheel():
     out = scratch_directory(unittest.addModuleCleanup)
-    succeed([sys.executable, ROOT / "deploy/wheel.py", "--build", BIN.parent, "--out", out])
+    succeed([sys.executable, ROOT / "deploy/wheel.py", "--build", BIN.parent, "--out", out,
+             "--repository", REPOSITORY])
     path, = out.iterdir()
     return path
 
@@ -69,6 +85,27 @@ def install(python, place):
              "--no-deps", "--disable-pip-version-check", wheel()])
 
 
+@functools.cache
+def environment_of(version):
+    """Of that Python with the wheel alone; None where there is no such Python."""
+    python = interpreter(version)
+    if python is None:
+        return None
+    place = scratch_directory(unittest.addModuleCleanup) / version
+    install(python, place)
+    return place
+
+
+def package(directory, name, version):
+    """A directory for PYTHONPATH, with that package."""
+    (directory / name).mkdir(parents=True)
+    (directory / name / "__init__.py").write_text("")
+    info = directory / f"{name}-{version}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    return directory
+
+
 class Wheel(LockstepTest):
     def test_every_python_installs_it_and_its_programs_run_this_python(self):
         script = self.scratch / "train.py"
@@ -76,11 +113,9 @@ class Wheel(LockstepTest):
                           "import lockstep\nlockstep.start()\n")
         for version in PYTHONS:
             with self.subTest(python=version):
-                python = interpreter(version)
-                if python is None:
+                place = environment_of(version)
+                if place is None:
                     self.skipTest(f"there is no Python {version}")
-                place = self.scratch / version
-                install(python, place)
                 run = [place / "bin/lockstep", "run", script, "--run-dir", self.scratch / f"run-{version}"]
                 self.assert_fails(outcome(run), 78, names=str(place / "bin/python"),
                                   advises="pip install torch")
@@ -88,6 +123,46 @@ class Wheel(LockstepTest):
                 code, text = outcome([place / "bin/python", script])
                 self.assertEqual(code, 1, text)
                 self.assertIn("No module named 'torch'", text)
+
+    def test_a_job_wants_the_torch_of_the_build_and_says_so_in_one_sentence(self):
+        place = next(filter(None, map(environment_of, PYTHONS)))
+        torch = re.search(r"torch==([\d.]+)", self.metadata(place)["requires"][1])[1]
+        launcher, = place.glob("lib/python3*/site-packages/lockstep/bin/lockstep-worker")
+        run = [place / "bin/lockstep", "run", self.job(self.small_data(), model={"name": "mlp"}),
+               "--run-dir", self.scratch / "run"]
+        # The working directory is not searched, and no environment of install_deps.sh is there.
+        package(self.scratch, "torch", torch)
+        env = {**os.environ, "LOCKSTEP_DEPS_DIR": "/nowhere", "LOCKSTEP_PYTHON": str(place / "bin/python")}
+        for other, found in ((None, "none"), (f"{torch}.1", f"{torch}.1"), (f"{torch}a0", f"{torch}a0")):
+            with self.subTest(found=found):
+                if other is not None:
+                    env["PYTHONPATH"] = str(package(self.scratch / other, "torch", other))
+                ended = outcome(run, env=env, cwd=self.scratch)
+                self.assert_fails(ended, 78, names=["lockstep-worker", f"torch {torch}", f"has {found}"],
+                                  advises=[f"{place}/bin/python -m pip install torch=={torch}", "script"])
+                self.assertEqual(len(ended[1].strip().splitlines()), 1, ended[1])
+        for build in ("+cpu", "+cu130"):
+            env["PYTHONPATH"] = str(package(self.scratch / build, "torch", torch + build))
+            self.assertEqual(outcome([launcher, "--find-libraries"], env=env), (0, ""))
+
+    def metadata(self, place):
+        info, = place.glob("lib/python3*/site-packages/lockstep-*.dist-info")
+        found = json.loads(succeed([private("wheel"), "-c", READ_METADATA, info / "METADATA"]))
+        self.assertTrue(all((info / "licenses" / name).exists() for name in found["licences"]), found)
+        return found
+
+    def test_an_index_shows_what_it_is_what_it_needs_and_where_its_pages_are(self):
+        found = self.metadata(next(filter(None, map(environment_of, PYTHONS))))
+        self.assertEqual(found["extras"], ["jobs", "parquet"])
+        self.assertRegex(" ".join(found["requires"]), r'^torch>=2\.6 torch==\d\S+; extra == "jobs" '
+                                                      r'pyarrow==\d\S+; extra == "parquet"$')
+        self.assertEqual((found["type"], found["licence"]), ("text/markdown", "Apache-2.0"))
+        self.assertIn("LICENSE", found["licences"])
+        for path in re.findall(rf"\]\({REPOSITORY}/blob/main/(\S+)\)", found["readme"]):
+            self.assertTrue((ROOT / path).exists(), path)
+        self.assertNotRegex(found["readme"], r"\]\((?!https:)|@\w+@")
+        self.assertEqual(found["links"]["Repository"], REPOSITORY)
+        self.assertLess(wheel().stat().st_size, MOST_BYTES)
 
 
 class CleanRoot(LockstepTest):
@@ -107,7 +182,8 @@ class CleanRoot(LockstepTest):
         others, = cls.models.glob("lib/python3*/site-packages")
         site, = cls.place.glob("lib/python3*/site-packages")
         (site / "torch.pth").write_text(f"{others}\n{torch}\n")
-        cls.mounts = [(path, str(path)[1:]) for path in (cls.place, cls.models, torch, SCRIPT.parent)]
+        cls.mounts = [(path, str(path)[1:])
+                      for path in (cls.place, cls.models, torch, SCRIPT.parent, IMAGES, QUICKSTART.parent)]
         cls.env = {"LD_LIBRARY_PATH": str(cls.models / "stand-ins"), "CUDA_VISIBLE_DEVICES": "",
                    "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -141,11 +217,19 @@ class CleanRoot(LockstepTest):
             code, text = self.inside(*inspect, mounts=[(trust, "etc/pki/tls/certs")])  # as in Fedora
         self.assertEqual(code, 0, text[-3000:])
 
-    def test_a_job_of_the_program_that_it_has_not_is_refused_by_name(self):
-        job = self.job("/data", model={"name": "mlp"})
-        ended = self.inside("lockstep", "run", "/job/job.yaml", "--run-dir", "/tmp/run",
-                            mounts=[(self.small_data(), "data"), (job.parent, "job")])
-        self.assert_fails(ended, 78, names="lockstep-worker", says="wheel", advises=["build", "script"])
+    def test_the_quickstarts_job_has_the_weights_of_the_build_alone_and_with_two_workers(self):
+        job = [QUICKSTART, "train.max_steps=3"]
+        build = self.finish(*job, "--workers", 1).summary()["weights_sha256"]
+        runs = self.scratch / "runs"
+        runs.mkdir()
+        for workers in ("1", "2"):
+            code, text = self.inside("lockstep", "run", *job, "--workers", workers, "--run-dir",
+                                     f"/runs/{workers}", mounts=[(runs, "runs")])
+            self.assertEqual(code, 0, text[-3000:])
+            self.assertEqual(json.loads((runs / workers / "summary.json").read_text())["weights_sha256"],
+                             build)
+        code, text = self.inside("lockstep", "replay", "/runs/2", "--step", "2", mounts=[(runs, "runs")])
+        self.assertEqual(code, 0, text[-3000:])
 
     def test_its_files_are_those_of_its_record_and_its_name_says_where_it_runs(self):
         self.assertRegex(wheel().name, r"^lockstep-[\d.]+-py3-none-manylinux_2_35_\w+\.whl$")

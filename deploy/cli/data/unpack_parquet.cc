@@ -106,9 +106,8 @@ Result<pid_t> start_decoder(const std::string& mode, const Source& source, const
   for (const size_t column : columns) spec.argv.push_back(std::to_string(column));
   if (::access(spec.argv[0].c_str(), X_OK) != 0)
     return Status(Code::kConfig,
-                  source.path +
-                      " is Parquet, and this Lockstep has no lockstep-parquet, as its wheel " +
-                      "never has; run deploy/install_deps.sh, and build again");
+                  source.path + " is Parquet, and this Lockstep has no lockstep-parquet; run " +
+                      "deploy/install_deps.sh, and build again");
   spec.output_path = words.path();
   spec.parent_death_signal = SIGKILL;
   spec.kept_descriptor = descriptor;
@@ -122,6 +121,7 @@ Status wait_for(pid_t pid, const Source& source, const std::string& to, const Wo
   const std::string said = words.last();
   if (end.exit_code == 65) return {Code::kBadData, source.path + " is not valid Parquet: " + said};
   if (end.exit_code == 70) return {Code::kInternal, "cannot write " + to + ": " + said};
+  if (end.exit_code == 78) return {Code::kConfig, source.path + " is Parquet: " + last_line(said)};
   return {Code::kInternal, source.path + " was not decoded: lockstep-parquet " + end.text() +
                                (said.empty() ? "" : ", after saying: " + said)};
 }

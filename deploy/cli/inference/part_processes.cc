@@ -83,14 +83,7 @@ class Running {
                                  "--batch"};
   }
 
-  // The last line of its stderr, without the name of the program.
-  std::string said_by(uint32_t part) const {
-    std::string words = last_words(log_of(part));
-    while (words.ends_with('\n')) words.pop_back();
-    words = words.substr(words.rfind('\n') + 1);
-    constexpr std::string_view kName = "lockstep: ";
-    return words.starts_with(kName) ? words.substr(kName.size()) : words;
-  }
+  std::string said_by(uint32_t part) const { return last_line(last_words(log_of(part))); }
 
   void show_progress() {
     unsigned long long done = 0;

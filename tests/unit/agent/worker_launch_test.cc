@@ -65,8 +65,20 @@ TEST_F(WorkerLaunchTest, AModelOfOursIsTrainedByTheProgramBesideThisOne) {
 
 TEST_F(WorkerLaunchTest, AModelOfOursIsRefusedWhereThatProgramIsNotInstalled) {
   job_.mutable_model()->set_name("mlp");
-  EXPECT_THAT(launch(), FailsWith(Code::kConfig, Names(path("bin/lockstep-worker"), "wheel"),
+  EXPECT_THAT(launch(), FailsWith(Code::kConfig, Names(path("bin/lockstep-worker")),
                                   Advises("build Lockstep", "with a script")));
+}
+
+TEST_F(WorkerLaunchTest, ALauncherIsAskedFirstWhetherAPythonHasItsTorch) {
+  job_.mutable_model()->set_name("mlp");
+  make_program("bin/lockstep-worker", "test \"$*\" = --find-libraries");
+  EXPECT_TRUE(launch().is_ok());
+  make_program("bin/lockstep-worker", "echo a hook; echo lockstep: needs torch 7 >&2; exit 78");
+  EXPECT_THAT(launch(), FailsWith(Code::kConfig, Names("needs torch 7"), Advises("a script")));
+  make_program("bin/lockstep-worker", "echo bash: broken; exit 2");
+  EXPECT_THAT(launch(),
+              FailsWith(Code::kConfig, Names(path("bin/lockstep-worker"), "code 2", "bash: broken"),
+                        Advises("install Lockstep again")));
 }
 
 TEST_F(WorkerLaunchTest, AScriptLearnsFromOneVariableWhatItIs) {
