@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, and nothing else: Debian packages, and LibTorch and Arrow from their Python
-# wheels into private directories outside the clone, and moto, torchvision, transformers and Lightning
-# for the tests, auditwheel for a wheel. When nothing is missing it ends within a second.
+# wheels into private directories outside the clone, and moto, torchvision, transformers, Lightning and
+# mypy for the tests, auditwheel for a wheel. When nothing is missing it ends within a second.
 set -euo pipefail
 
 usage() {
@@ -9,13 +9,13 @@ usage() {
 usage: deploy/install_deps.sh [--for build|wheel|tests|bench] [--no-apt] [--print-torch-root]
                               [--print-arrow-root] [--print-moto-python]
                               [--print-models-python] [--print-frameworks-root]
-                              [--print-wheel-python]
+                              [--print-wheel-python] [--print-mypy-python]
 
   --for build   what building and running needs (default)
   --for wheel   that, and auditwheel, with which deploy/wheel.py makes a wheel
   --for tests   that, and clang with its fuzzer, Google Benchmark, Open MPI, Slurm, Prometheus,
                 Chromium, curl, sshd, what validates manifests for Kubernetes, moto, which
-                imitates Amazon's services, torchvision, transformers and Lightning
+                imitates Amazon's services, torchvision, transformers, Lightning and mypy
   --for bench   that, and what `import torch` needs, for the PyTorch side of the comparisons
                 (about 1.5 GB more where there is no CUDA toolkit)
   --no-apt      leave Debian packages alone, e.g. on another distribution
@@ -27,6 +27,7 @@ usage: deploy/install_deps.sh [--for build|wheel|tests|bench] [--no-apt] [--prin
   --print-models-python  likewise, the Python that has torch, torchvision and transformers
   --print-frameworks-root  likewise, the modules of Lightning and accelerate for that Python
   --print-wheel-python  likewise, the Python that has auditwheel
+  --print-mypy-python  likewise, the Python that has mypy
 
 environment:
   Torch_DIR, CMAKE_PREFIX_PATH, LOCKSTEP_TORCH_ROOT   use this LibTorch; none is downloaded
@@ -45,6 +46,7 @@ root=$(dirname "$here")
 . "$here/shell/models.sh"
 . "$here/shell/frameworks.sh"
 . "$here/shell/wheel.sh"
+. "$here/shell/mypy.sh"
 
 build_packages=(g++ cmake ninja-build ccache mold pkg-config python3-venv libboost1.81-dev
   libssl-dev libprotobuf-dev protobuf-compiler libsqlite3-dev prometheus-cpp-dev libyaml-cpp-dev
@@ -70,6 +72,7 @@ while (($# > 0)); do
     --print-models-python) print_root=models_python ;;
     --print-frameworks-root) print_root=frameworks_root ;;
     --print-wheel-python) print_root=wheel_python ;;
+    --print-mypy-python) print_root=mypy_python ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; fail 64 "unknown argument '$1'." ;;
   esac
@@ -154,3 +157,4 @@ install_arrow "$log"
 ((!for_tests)) || install_moto "$log"
 ((!for_tests)) || install_models "$log"
 ((!for_tests)) || install_frameworks "$log"
+((!for_tests)) || install_mypy "$log"

@@ -164,6 +164,13 @@ class Wheel(LockstepTest):
         self.assertEqual(found["links"]["Repository"], REPOSITORY)
         self.assertLess(wheel().stat().st_size, MOST_BYTES)
 
+    def test_mypy_checks_a_users_script_by_the_types_of_the_package(self):
+        place = next(filter(None, map(environment_of, reversed(PYTHONS))))
+        succeed([private("mypy"), "-m", "mypy", "--strict", "--cache-dir", os.devnull, "--python-executable",
+                 place / "bin/python",  # without torch, which takes ten seconds to read
+                 "--disable-error-code", "import-not-found", "--allow-subclassing-any",
+                 SCRIPT.with_name("typed_train.py")])
+
 
 class CleanRoot(LockstepTest):
     """With Python and torch, and nothing else of ours."""

@@ -1,6 +1,7 @@
 """What lockstep.fit() and lockstep.Trainer refuse, by name and in one sentence; and the forms of
 configure_optimizers()."""
 import functools
+import importlib.util
 import pathlib
 import random
 import subprocess
@@ -45,6 +46,24 @@ class Case(unittest.TestCase):
             function(*args, **named)
         self.assertIn(said, str(caught.exception))
         self.assertNotIn(". ", str(caught.exception), "one sentence")
+
+
+class Names(unittest.TestCase):
+    """Of `from lockstep import *`, which asks for all."""
+
+    def names(self):
+        spec = importlib.util.spec_from_file_location("lockstep", lockstep.__file__)
+        again = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(again)
+        return again.__all__
+
+    def test_trainer_is_one_where_transformers_is_installed(self):
+        self.assertIn("Trainer", self.names())
+        with mock.patch.dict(sys.modules), mock.patch("importlib.util.find_spec", return_value=None):
+            del sys.modules["transformers"]
+            self.assertEqual(set(self.names()), set(lockstep.__all__) - {"Trainer"})
+        for name in lockstep.__all__:
+            self.assertTrue(hasattr(lockstep, name), name)
 
 
 class Lightning(Case):

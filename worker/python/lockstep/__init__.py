@@ -19,6 +19,8 @@ same weights.
 """
 from __future__ import annotations
 
+import sys
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from ._errors import Left, LockstepError, Misuse, Stopped
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
     from ._job_data import Batch
     from ._run import Run
 
-__all__ = ["Batch", "Left", "LockstepError", "Misuse", "Run", "Stopped", "export_program", "fit",
-           "start"]
+__all__ = ["Batch", "Left", "LockstepError", "Misuse", "Run", "Stopped", "Trainer", "export_program",
+           "fit", "start"]
 
 
 def start() -> Run:
@@ -89,17 +91,23 @@ def fit(module: Any, data: Any = None, *, workers: int | None = None, collate: A
                gradient_clip_algorithm, options)
 
 
-def __getattr__(name: str) -> Any:
-    if name == "Run":
-        from ._run import Run
+# A type checker takes the names from above: to it, a module with __getattr__ has every name.
+if not TYPE_CHECKING:
+    # `from lockstep import *` asks for each of them, also where there is no Trainer to be had.
+    if "transformers" not in sys.modules and find_spec("transformers") is None:
+        __all__.remove("Trainer")
 
-        return Run
-    if name == "Trainer":
-        from ._frameworks._hf import Trainer
+    def __getattr__(name: str) -> Any:
+        if name == "Run":
+            from ._run import Run
 
-        return Trainer
-    if name == "Batch":
-        from ._job_data import Batch
+            return Run
+        if name == "Trainer":
+            from ._frameworks._hf import Trainer
 
-        return Batch
-    raise AttributeError(f"module 'lockstep' has no attribute {name!r}")
+            return Trainer
+        if name == "Batch":
+            from ._job_data import Batch
+
+            return Batch
+        raise AttributeError(f"module 'lockstep' has no attribute {name!r}")
