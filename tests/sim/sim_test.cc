@@ -2,6 +2,8 @@
 
 #include <fstream>
 
+#include "coordinator/state/script_end.h"
+#include "tests/sim/checks/checks.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/seed_list.h"
 #include "tests/sim/world/disk.h"
@@ -153,6 +155,48 @@ TEST(Simulation, PlansThatOnceFailedHold) {
     EXPECT_TRUE(outcome.failures.empty())
         << describe(plan) << ": " << outcome.failures.front().text;
   }
+}
+
+coordinator::GenerationEntry start_of(Generation generation, Step total_steps) {
+  coordinator::GenerationEntry entry;
+  entry.generation = generation;
+  entry.state = coordinator::GenerationState::kStarted;
+  wire::Start start;
+  start.set_total_steps(total_steps);
+  entry.start = start.SerializeAsString();
+  return entry;
+}
+
+// A member that hears nothing trains on in its generation, and its script ends it there some time.
+TEST(Simulation, AnEndByTheScriptIsThatOfTheNewestStartAfterADeath) {
+  WorldOptions options;
+  options.script_ends = ScriptEnds::kByClock;
+  World world(1, options, "");
+  world.checks.push_back(make_script_end_check(world));
+  const auto journal = world.disk.open_journal();
+  const auto commit = [&](coordinator::JournalEntry entry) {
+    const std::vector<coordinator::JournalEntry> entries{std::move(entry)};
+    EXPECT_TRUE(journal->commit(entries, {}).is_ok());
+  };
+  const auto apply = [&](const char* process, Generation generation, Step step) {
+    world.note_applied({process, 1, generation, step, {step + 1, 7}});
+  };
+
+  commit(start_of(1, options.steps));
+  world.note_ended({"who dies", 1, {9, Phase::kEval}});
+  EXPECT_EQ(world.last(), 9u);
+  commit(start_of(2, options.steps));
+  EXPECT_EQ(world.last(), options.steps) << "none that goes on has heard of it";
+  world.note_ended({"who goes on", 2, {6, Phase::kEval}});
+  commit(coordinator::SettingEntry{coordinator::kEndSetting, coordinator::text_of({6, 24})});
+  apply("who is left behind", 1, 14);
+  world.note_ended({"who is left behind", 1, {16, Phase::kEval}});
+  EXPECT_EQ(world.last(), 6u);
+  commit(start_of(3, 6));
+  EXPECT_EQ(world.last(), 6u);
+  EXPECT_TRUE(world.failures.empty());
+  apply("who goes on", 3, 6);
+  EXPECT_EQ(world.failures.size(), 1u);
 }
 
 TEST(Simulation, EveryFaultHasANameThatReplaysIt) {

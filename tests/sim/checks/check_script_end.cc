@@ -1,6 +1,7 @@
 // An end of the run by its script (coordinator/PROTOCOL.md, "An end by the script").
 //
-//  - no member applies a step beyond an end that the journal has, and no step beyond it is complete
+//  - no member applies a step beyond an end that the journal has, unless it is left behind, and no
+//    step beyond it is complete
 //  - a generation that starts afterwards has it as its length
 //  - where the script says when, by steps, no member ends anywhere else
 //  - at the end of the run the journal has it, or the run came to its last step, or to the end of
@@ -22,7 +23,8 @@ class ScriptEndCheck final : public Check {
   void on_ended(const Finished& ended) override {
     if (world_.options.script_ends == ScriptEnds::kNever)
       return world_.fail("script-end", ended.process + " ends, and no script asked for it");
-    if (world_.options.script_ends == ScriptEnds::kByClock) return;
+    const bool is_by_clock = world_.options.script_ends == ScriptEnds::kByClock;
+    if (is_by_clock || world_.is_left_behind(ended.generation)) return;
     const Step last = world_.last(ended.generation);
     if (ended.at.step != last)
       world_.fail("script-end", ended.process + " ends after step " +
@@ -31,7 +33,7 @@ class ScriptEndCheck final : public Check {
   }
 
   void on_applied(const Applied& applied) override {
-    if (kept_ && applied.after.step > kept_->step)
+    if (kept_ && applied.after.step > kept_->step && !world_.is_left_behind(applied.generation))
       world_.fail("script-end", applied.process + " applies step " +
                                     std::to_string(applied.after.step) +
                                     ", and the journal has that the run ends after step " +

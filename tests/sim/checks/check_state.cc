@@ -3,7 +3,7 @@
 //
 // A member that was evicted may go on with what it had already read of its peers, until it hears of
 // it; what it reads of those that are in a newer generation is torn, and it takes no part any more.
-// So members are judged while no generation is started after a death that is newer than theirs.
+// So members are judged until they are left behind.
 //
 // A damage that nothing reports is in everyone's state after a step; it must be found, its place
 // evicted, nobody else's, and the lineage cut before it.
@@ -28,13 +28,7 @@ class StateCheck final : public Check {
       if (const auto* check = std::get_if<coordinator::CheckEntry>(&entry)) on_check(*check);
       if (std::holds_alternative<coordinator::RollbackEntry>(entry)) on_rollback();
       const auto* generation = std::get_if<coordinator::GenerationEntry>(&entry);
-      if (generation == nullptr) continue;
-      newest_ = std::max(newest_, generation->generation);
-      if (generation->state == coordinator::GenerationState::kPlanned)
-        planned_.insert(generation->generation);
-      if (generation->state == coordinator::GenerationState::kStarted &&
-          planned_.count(generation->generation) == 0)
-        judged_->newest_started = std::max(judged_->newest_started, generation->generation);
+      if (generation != nullptr) newest_ = std::max(newest_, generation->generation);
     }
   }
 
@@ -88,7 +82,6 @@ class StateCheck final : public Check {
 
   World& world_;
   const SharedJudged judged_;
-  std::set<Generation> planned_;
   Generation newest_ = 0;
   bool has_differed_ = false;
   std::set<std::string> expelled_;  // places

@@ -63,13 +63,13 @@ class LedgerView {
 using SharedLedger = std::shared_ptr<LedgerView>;
 
 // Tells which members' state can be compared with the undisturbed run's: no state while a damage is
-// in the lineage, and no state of a member of an older generation than the newest start after a
-// death. The state's check keeps it up to date for the other checks. check_state.cc
+// in the lineage, and none of a member that is left behind. The state's check keeps it up to date
+// for the other checks. check_state.cc
 struct Judged {
-  Generation newest_started = 0;  // after a death
   Generation tainted_through = 0;
   bool covers(const World& world, Generation generation) const {
-    return generation >= newest_started && generation > tainted_through && world.damaged.empty();
+    return !world.is_left_behind(generation) && generation > tainted_through &&
+           world.damaged.empty();
   }
 };
 using SharedJudged = std::shared_ptr<Judged>;

@@ -90,6 +90,34 @@ void other_weights_where_the_script_ends(Script& s) {
   s.damage_at(kEnd - 1, Damage::kWeights);
 }
 
+void order(Script& s, int64_t after_ms, const std::function<void(wire::Command&)>& fill) {
+  wire::Command command;
+  fill(command);
+  s.later(after_ms, [&s, command] { s.cluster().command(command); });
+}
+
+// The only member loses the coordinator, and trains on in its generation. A worker that waited for
+// a place begins again without it, and comes to the end earlier. The last order makes the new term
+// not wait for the lost one.
+void one_trains_beyond_the_end(Script& s) {
+  s.at(Moment::kApplied, 1, [&s](const std::string&) {
+    order(s, 0, [](wire::Command& command) { command.set_scale_to(1); });
+  });
+  s.at(
+      Moment::kApplied, [](const SimWorker& w) { return w.trainer()->generation() == 2; },
+      [&s](const std::string& name) {
+        s.world().disturbed.insert(name);
+        s.world().network.partition(name, s.cluster().coordinator()->name());
+        order(s, 0, [](wire::Command& command) { command.set_scale_to(2); });
+        order(s, 1'200, [](wire::Command& command) { command.set_scale_to(1); });
+      });
+}
+
+std::string ended_by_another(const Outcome& outcome) {
+  if (!outcome.stuck.empty()) return outcome.stuck;
+  return outcome.seen.terms == 2 && outcome.starts == 1 ? "" : "nobody took its place";
+}
+
 std::string one_is_named_at_the_end(const Outcome& outcome) {
   if (!outcome.stuck.empty()) return outcome.stuck;
   return outcome.seen.named.size() == 1 ? "" : "the wrong weights were not found";
@@ -106,6 +134,11 @@ std::vector<Scenario> scenarios_of_script_ends() {
   checked.nodes = 3;
   checked.workers_per_node = 1;
   checked.check_every = 7;
+  WorldOptions of_two = ends(ScriptEnds::kByClock);
+  of_two.workers_per_node = 1;
+  of_two.steps = 400;
+  of_two.checkpoint_every = 0;
+  of_two.script_ends_ms = 1'900;  // before an agent kills who is silent for two leases
   return {
       {"ends-in-its-body", ends_in_body(), [](Script&) {}, ended_in_one_generation},
       {"ends-as-a-step-is-applied", ends(ScriptEnds::kInApply), [](Script&) {},
@@ -124,6 +157,7 @@ std::vector<Scenario> scenarios_of_script_ends() {
       {"only-the-checkpoint-knows-of-the-end", ends_in_body(), only_the_checkpoint_knows_of_the_end,
        ended_by_two_coordinators},
       {"scaled-as-the-script-ends", ends_in_body(), scaled_as_the_script_ends, came_to_its_end},
+      {"one-trains-beyond-the-end", of_two, one_trains_beyond_the_end, ended_by_another},
       {"other-weights-where-the-script-ends", checked, other_weights_where_the_script_ends,
        one_is_named_at_the_end},
   };

@@ -122,9 +122,24 @@ World::World(uint64_t the_seed, const WorldOptions& the_options, std::string the
       newest = std::max(newest, told_by(entry));
       if (const auto* skip = std::get_if<coordinator::SkipEntry>(&entry))
         reference.skip(newest, skip->step, skip->slots.begin, skip->slots.end);
+      if (const auto* generation = std::get_if<coordinator::GenerationEntry>(&entry))
+        follow(*generation);
     }
     for (const auto& check : checks) check->on_commit(entries);
   };
+}
+
+// A start after a death tells all of an end by the script that somebody knows of. Whoever knew of
+// another one is dead, or is left behind.
+void World::follow(const coordinator::GenerationEntry& entry) {
+  if (entry.state == coordinator::GenerationState::kPlanned) planned_.insert(entry.generation);
+  const bool is_new = entry.state == coordinator::GenerationState::kStarted &&
+                      entry.generation > newest_start_ && !planned_.contains(entry.generation);
+  if (!is_new) return;
+  newest_start_ = entry.generation;
+  wire::Start start;
+  if (ended && start.ParseFromString(entry.start) && start.total_steps() != ended->at.step)
+    ended.reset();
 }
 
 uint64_t World::digest_of(Step step, uint32_t slot) {
@@ -260,9 +275,6 @@ void World::fail(const std::string& check, const std::string& text) {
 
 void World::note_applied(const Applied& applied) {
   trace.add("applied", applied.process, applied.step, applied.generation);
-  // Who had voted for an end there is dead, and the others have not.
-  if (ended && applied.generation > ended->generation && applied.after.step > ended->at.step)
-    ended.reset();
   for (const auto& check : checks) check->on_applied(applied);
 }
 
@@ -288,7 +300,7 @@ void World::note_finished(const Finished& finished) {
 
 void World::note_ended(const Finished& end) {
   trace.add("ended-by-script", end.process, end.at.step, end.generation);
-  ended = end;
+  if (!is_left_behind(end.generation)) ended = end;
   for (const auto& check : checks) check->on_ended(end);
 }
 

@@ -226,7 +226,7 @@ class World {
   std::set<std::string> was_damaged;           // places that were ever damaged
   std::map<std::string, uint64_t> misread;     // by place: samples that a script finds only there
   std::map<std::string, std::string> mistold;  // by place: the lr that a script has only there
-  std::optional<Finished> ended;  // by its script, as the newest member knows that has not gone on
+  std::optional<Finished> ended;  // by its script, as a member knows that is not left behind
 
   // Fills in what a worker of this place registers with.
   void tell(const std::string& place, wire::Register* hello) const;
@@ -240,6 +240,9 @@ class World {
   bool votes_to_end(const std::string& process, Step applied) const;
   bool is_ended_in_apply(Step applied) const;
   bool is_ended_at_edge(Step applied) const;
+  // Whether a newer generation has started after a death. What a member does that has not heard of
+  // it takes no effect.
+  bool is_left_behind(Generation generation) const { return generation < newest_start_; }
   // Where the run ends by its plan or its script.
   Step last(Generation generation = kNewestGeneration);
   // The evaluations of the undisturbed run until `step`, and the step at which it ends: as
@@ -273,7 +276,11 @@ class World {
   std::vector<std::function<void(Moment, const std::string&)>> on_moment;
 
  private:
+  void follow(const coordinator::GenerationEntry& entry);
+
   uint32_t last_pid_ = 1'000;
+  std::set<Generation> planned_;
+  Generation newest_start_ = 0;  // after a death
   std::map<std::pair<Step, uint32_t>, uint64_t> digests_;
 };
 
