@@ -17,6 +17,7 @@ SimAgent::SimAgent(World& world, std::string node, uint32_t workers)
     : Process(world, node + "/agent." + std::to_string(world.next_pid())),
       node_(std::move(node)),
       transport_(world.network.transport(name(), loop())) {
+  look_at_gpus();  // before any worker starts
   set_wanted(workers);
   rpc::RpcClient::Options options;
   options.address = [this]() -> Result<rpc::Address> {
@@ -59,21 +60,34 @@ void SimAgent::set_wanted(uint32_t workers) {
   for (auto& [rank, place] : places_)
     if (occupied() > wanted_) place.is_held = false;
   if (workers == 0) forget_restarts();
+  std::vector<uint32_t> ranks;
   for (uint32_t rank = 0; missing > 0; ++rank) {
     Place& place = places_[rank];
-    if (place.worker != nullptr || place.waits || place.is_held) continue;
-    place.is_unfit = world_.unfit_gpus.contains({node_, rank});
+    if (is_occupied(place)) continue;
+    place.waits = true;
+    ranks.push_back(rank);
+    --missing;
+  }
+  tell_news();
+  for (const uint32_t rank : ranks) {
+    Place& place = places_[rank];
+    place.waits = false;
     place.is_held = place.is_unfit;
     if (!place.is_held) start_worker(rank);
-    if (place.is_unfit) tell_gpu(rank);
-    --missing;
   }
 }
 
 void SimAgent::look_at_gpus() {
   if (!is_alive() || has_goodbye_ || is_stopping_) return;
+  seen_unfit_.clear();
+  for (const auto& [node, local_rank] : world_.unfit_gpus)
+    if (node == node_) seen_unfit_.insert(local_rank);
+  tell_news();
+}
+
+void SimAgent::tell_news() {
   for (auto& [rank, place] : places_) {
-    const bool is_unfit = world_.unfit_gpus.contains({node_, rank});
+    const bool is_unfit = is_occupied(place) && seen_unfit_.contains(rank);
     if (place.is_unfit == is_unfit) continue;
     place.is_unfit = is_unfit;
     if (is_unfit && place.worker != nullptr) place.unfit_pid = place.worker->pid();
@@ -103,9 +117,12 @@ bool SimAgent::leaves_for_gpu(const Place& place, const Process& ended) const {
 }
 
 uint32_t SimAgent::occupied() const {
-  return static_cast<uint32_t>(std::count_if(places_.begin(), places_.end(), [](const auto& entry) {
-    return entry.second.worker != nullptr || entry.second.waits || entry.second.is_held;
-  }));
+  return static_cast<uint32_t>(std::count_if(
+      places_.begin(), places_.end(), [](const auto& entry) { return is_occupied(entry.second); }));
+}
+
+bool SimAgent::is_occupied(const Place& place) {
+  return place.worker != nullptr || place.waits || place.is_held;
 }
 
 void SimAgent::start_worker(uint32_t local_rank) {

@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,7 @@ class SimAgent final : public Process {
     const auto place = places_.find(local_rank);
     return place != places_.end() && place->second.is_unfit;
   }
-  // Looks which GPUs of its places are unfit (World::unfit_gpus), and tells what changed.
+  // Looks which GPUs of its node are unfit (World::unfit_gpus), and tells what changed.
   void look_at_gpus();
   // SIGTERM: the agent starts no worker again, and need not hear how the run ended.
   void terminate();
@@ -43,9 +44,9 @@ class SimAgent final : public Process {
   struct Place {
     SimWorker* worker = nullptr;  // living or not yet reaped
     bool waits = false;           // for a restart
-    bool is_unfit = false;
-    bool is_held = false;    // empty until its GPU is fit
-    uint32_t unfit_pid = 0;  // the last worker that was there while it was unfit
+    bool is_unfit = false;        // as was told last
+    bool is_held = false;         // empty until its GPU is fit
+    uint32_t unfit_pid = 0;       // the last worker that was there while it was unfit
     int64_t started_ms = 0;
     uint32_t quick_deaths = 0;
   };
@@ -56,6 +57,10 @@ class SimAgent final : public Process {
   uint32_t occupied() const;
   void start_worker(uint32_t local_rank);
   ExitDecision decide(Place& place, const Ending& ending);
+  static bool is_occupied(const Place& place);
+  // As deploy/agent/gpu_places.h: what the last look says of its places that it has not told yet. A
+  // place that it has no more is fit.
+  void tell_news();
   void tell_gpu(uint32_t local_rank);
   bool leaves_for_gpu(const Place& place, const Process& ended) const;
   void on_worker_ended(uint32_t local_rank, const Process& ended);
@@ -74,6 +79,7 @@ class SimAgent final : public Process {
   // Dead ones stay until the agent ends, because their code may still be on the stack.
   std::vector<std::unique_ptr<SimWorker>> all_;
   std::map<uint32_t, Place> places_;  // by local rank
+  std::set<uint32_t> seen_unfit_;     // by the last look, by local rank
   std::deque<wire::Envelope> exits_;
   bool has_goodbye_ = false;
   bool is_stopping_ = false;

@@ -140,6 +140,26 @@ void unfit_for_a_while(Script& s, const std::set<std::pair<std::string, uint32_t
        });
 }
 
+void scale(Script& s, uint32_t workers) {
+  wire::Command command;
+  command.set_scale_to(workers);
+  s.cluster().command(command);
+}
+
+// While the place is not wanted, its GPU becomes unfit, and fit again just before the place is
+// wanted. The agent has looked in between only.
+void scaled_over_an_unfit_gpu(Script& s) {
+  s.at(Moment::kBeforePublish, static_cast<uint64_t>(s.between(1, 40)), [&s](const std::string&) {
+    s.later(0, [&s] { scale(s, 3); });
+    s.later(600, [&s] { set_unfit(s, {{"n1", 1}}); });
+    s.later(800, [&s] {
+      s.world().unfit_gpus.clear();
+      scale(s, 4);
+    });
+    s.later(s.between(1'000, 1'300), [&s] { set_unfit(s, {}); });
+  });
+}
+
 // Four members, and one that came to the place when its GPU was fit again.
 std::string left_and_came_back(const Outcome& outcome) {
   if (!outcome.stuck.empty()) return outcome.stuck;
@@ -214,6 +234,7 @@ std::vector<Scenario> scenarios_of_machines() {
          unfit_for_a_while(s, {{"n1", 1}}, 2'000, [&s] { s.cluster().coordinator()->kill(); });
        },
        left_and_came_back},
+      {"scaled-over-an-unfit-gpu", lasting(400), scaled_over_an_unfit_gpu, left_and_came_back},
       {"all-gpus-unfit", lasting(400),
        [](Script& s) {
          unfit_for_a_while(s, {{"n0", 0}, {"n0", 1}, {"n1", 0}, {"n1", 1}}, 500, [] {});

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <set>
 
 #include "comm/base/limits.h"
 #include "tests/unit/agent/agent_world.h"
@@ -14,6 +15,7 @@ using testing::HasSubstr;
 
 constexpr char kTwoGpus[] = "devices 2\nwhole_uuids 1\nlinks 3\n";
 constexpr char kSecondWaits[] = "remap_pending.1 1\n";
+constexpr char kBothWait[] = "remap_pending.0 1\nremap_pending.1 1\n";
 
 class AgentGpuTest : public AgentTest {
  protected:
@@ -134,6 +136,36 @@ TEST_F(AgentGpuTest, AHeldPlaceThatTheRunNeedsGetsAWorkerAndIsHeldAgainWhenThatO
   gpus_.say(kTwoGpus);
   while (!next_notice().undo()) continue;
   EXPECT_EQ(living().size(), 2u);
+}
+
+// The first worker's GPU shows when the agent has looked.
+TEST_F(AgentGpuTest, APlaceThatIsNotWantedCountsAsFitAndIsHeldWhenItIsWantedAgain) {
+  start_agent();
+  ASSERT_EQ(next().agent_hello().living_size(), 2);
+  say_workers(1);
+  bid_to_leave(1);
+  ASSERT_EQ(next().worker_exit().local_rank(), 1u);
+  gpus_.say(std::string(kTwoGpus) + kBothWait);
+  EXPECT_EQ(next_notice().local_ranks(0), 0u);
+  say_workers(2);
+  const wire::NodeNotice notice = next_notice();
+  EXPECT_EQ(notice.local_ranks(0), 1u);
+  EXPECT_FALSE(notice.undo());
+  EXPECT_EQ(living().size(), 1u);
+
+  gpus_.say(kTwoGpus);
+  std::set<uint32_t> fit;
+  while (fit.size() < 2)
+    if (const wire::NodeNotice told = next_notice(); told.undo()) fit.insert(told.local_ranks(0));
+  EXPECT_EQ(living().size(), 2u);
+
+  gpus_.say(std::string(kTwoGpus) + kSecondWaits);
+  EXPECT_FALSE(next_notice().undo());
+  say_workers(1);
+  bid_to_leave(1);
+  const wire::NodeNotice gone = next_notice();
+  EXPECT_EQ(gone.local_ranks(0), 1u);
+  EXPECT_TRUE(gone.undo());
 }
 
 // An exit may end the run, unless the coordinator knows of a held place by then.
