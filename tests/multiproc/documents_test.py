@@ -40,27 +40,15 @@ class Documents(LockstepTest):
     def assert_replays(self, run):
         self.succeed("replay", run.run_dir, "--step", 7)
 
-    def check_any_number_of_workers(self, **keys):
-        job = self.document_job({"global_batch": 16, "slots": 4, "epochs": 4}, **keys)
+    def test_padded_ones_by_length(self):
+        job = self.document_job({"global_batch": 16, "slots": 4, "epochs": 4}, documents="pad",
+                                shuffle="length", block_samples=32)
         one = self.finish(job, "--workers", 1, name="one")
         three = self.finish(job, "--workers", 3, name="three")
         self.assert_same_result(three, one)
         self.assert_accuracy(one)
-        return one, self.audit(three)
-
-    def test_packed_ones_give_the_same_with_any_number_of_workers(self):
-        one, _ = self.check_any_number_of_workers(documents="pack")
+        self.assertEqual(self.audit(three)["block_samples"], 32)
         self.assert_replays(one)
-
-    def test_padded_ones_by_length(self):
-        one, found = self.check_any_number_of_workers(documents="pad", shuffle="length",
-                                                     block_samples=32)
-        self.assertEqual(found["block_samples"], 32)
-        self.assert_replays(one)
-
-    def test_padded_ones_from_short_to_long(self):
-        _, found = self.check_any_number_of_workers(documents="pad", length_classes=5)
-        self.assertEqual(found["length_classes"], 5)
 
     def test_of_held_out_ones_the_same_are_evaluated_on_padded_by_length_and_packed(self):
         still = "optimizer.lr=1e-12"  # so that all evaluate the same weights
@@ -73,16 +61,17 @@ class Documents(LockstepTest):
             one = self.finish(job, still, "--workers", 1, name=f"{name}-one")
             three = self.finish(job, still, "--workers", 3, name=f"{name}-three")
             self.assert_same_result(three, one)
+            self.assertEqual(self.audit(three).get("length_classes"), keys.get("length_classes"))
             self.assert_replays(three)
             losses.append(one.summary()["eval_loss"])
         self.assertAlmostEqual(losses[1], losses[0], places=6)
         self.assertAlmostEqual(losses[2], losses[0], places=6)
 
-    def test_a_killed_worker_and_a_resume_with_others_change_nothing(self):
-        train = {"global_batch": 16, "slots": 4, "epochs": 30}
+    def test_packed_ones_are_the_same_through_a_kill_and_a_resume_with_others(self):
+        train = {"global_batch": 16, "slots": 4, "epochs": 20}
         job = self.document_job(train, documents="pack")
         whole = self.finish(job, "--workers", 1, name="whole")
-        run = self.start(job, "--workers", 3, slot_ms=20)
+        run = self.start(job, "--workers", 3, slot_ms=30)
         run.wait_for_workers(3)
         run.wait_for_more_steps(5)
         os.kill(run.worker(1), signal.SIGKILL)
@@ -94,6 +83,8 @@ class Documents(LockstepTest):
                           names=["data.documents", "pack", "pad"])
         self.succeed(*resume)
         self.assert_same_result(run, whole)
+        self.assert_accuracy(run)
+        self.assert_replays(whole)
 
     def test_what_cannot_be_told_apart_is_refused_with_the_key_that_helps(self):
         tokens = self.scratch / "tokens"

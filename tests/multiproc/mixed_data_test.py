@@ -28,15 +28,14 @@ class MixedData(LockstepTest):
         self.assertEqual([(part["weight"], part["samples"]) for part in found["mixture"]],
                          [(7, 300), (2, 90), (1, 20)])
 
-    def test_any_number_of_workers_gives_the_same_weights_and_every_sample_is_proven(self):
+    def test_two_workers_give_the_weights_of_one_and_every_sample_is_proven(self):
         job = self.mixed_job(TRAIN)
         one = self.finish(job, "--workers", 1, name="one")
         self.assertEqual([step["samples"] for step in one.history()[:14]],
                          [32] * 13 + [UNITS - 13 * 32])
-        for count in (2, 3):
-            run = self.finish(job, "--workers", count, name=f"with-{count}")
-            self.assert_same_result(run, one)
-            self.assert_proven(run, 3 * UNITS)
+        run = self.finish(job, "--workers", 2)
+        self.assert_same_result(run, one)
+        self.assert_proven(run, 3 * UNITS)
         self.succeed("replay", run.run_dir, "--step", 20)
         other = self.finish(job, "--workers", 1, "data.mix.1.weight=2", name="other")
         self.assertNotEqual(other.summary()["weights_sha256"], one.summary()["weights_sha256"])

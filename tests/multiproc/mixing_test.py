@@ -21,12 +21,10 @@ class Mixing(LockstepTest):
         job.write_text(json.dumps(text))
         return job
 
-    def test_one_to_four_workers_give_the_same_bits_and_others_than_plain_images(self):
+    def test_three_workers_give_the_bits_of_one_and_others_than_plain_images(self):
         job = self.mixed_job({**SHORT, "label_smoothing": 0.1})
         one = self.finish(job, "--workers", 1, name="w1")
-        for workers in (2, 3, 4):
-            run = self.finish(job, "--workers", workers, name=f"w{workers}")
-            self.assert_same_result(run, one)
+        self.assert_same_result(self.finish(job, "--workers", 3, name="w3"), one)
         plain = self.finish(self.mixed_job(SHORT, MIXED[:2], name="plain.yaml"), name="plain")
         self.assertNotEqual(plain.summary()["weights_sha256"], one.summary()["weights_sha256"])
         self.assertGreater(one.history()[-1]["loss"], plain.history()[-1]["loss"])

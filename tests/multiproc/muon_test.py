@@ -32,10 +32,9 @@ class Muon(LockstepTest):
     def test_any_world_a_death_and_a_resume_in_another_world_give_the_same_weights(self):
         one = self.finish(self.file, "--workers", 1, name="one")
         self.assertLess(one.history()[-1]["loss"], one.history()[0]["loss"])
-        for workers in (2, 3, 4):
-            run = self.finish(self.file, "--workers", workers, name=f"of-{workers}")
-            self.assert_same_result(run, one)
-            self.assertEqual(run.summary()["eval_loss"], one.summary()["eval_loss"])
+        four = self.finish(self.file, "--workers", 4, name="four")
+        self.assert_same_result(four, one)
+        self.assertEqual(four.summary()["eval_loss"], one.summary()["eval_loss"])
 
         killed = self.start(self.file, "--workers", 2, name="killed", slot_ms=40)
         killed.wait_for_step(5)

@@ -60,7 +60,6 @@ class NamedArrays(LockstepTest):
         self.assertEqual(len(history), STEPS)
         self.assertLess(history[-1]["loss"], history[0]["loss"])
         self.assertIn("eval_loss", one.summary(), "val.npz is for evaluation")
-        self.assert_same_result(self.finish(job, "--workers", 3, name="three"), one)
         self.goes_on_in_another_world(job, one)
 
     def test_what_is_wrong_is_refused_by_name(self):

@@ -66,14 +66,10 @@ class OwnFiles(DisturbedTest):
         self.assert_as_if_nothing_had_happened(run)
         self.assertEqual(run.summary()["generations"], 1, "the workers trained on")
 
-    def test_a_lost_address_comes_back(self):
+    def test_a_lost_address_comes_back_and_the_loss_of_a_lock_hides_no_run(self):
         run = self.start_run(2)
         (run.run_dir / "coordinator.json").unlink()
         run.wait_for(run.coordinator, "the address was there again")
-        self.assert_as_if_nothing_had_happened(run)
-
-    def test_the_loss_of_a_lock_hides_no_run(self):
-        run = self.start_run(2)
         self.assert_as_if_nothing_had_happened(run)
         (run.run_dir / "lock").unlink()
         audited = lockstep("audit", run.run_dir)

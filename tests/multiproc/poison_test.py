@@ -11,16 +11,16 @@ from harness import BIN, LockstepTest, write_idx
 SIDE = 12
 SAMPLE_BYTES = SIDE * SIDE
 HEADER_BYTES = 16
-PAGES = 2000
+PAGES = 600
 # The last sample alone reaches beyond so many pages.
 SAMPLES = (PAGES * 4096 - HEADER_BYTES) // SAMPLE_BYTES + 1
 UNREADABLE = BIN.parent / "tests" / "liblockstep_unreadable.so"
 
 # In the order of this seed the last sample lies well inside of the first epoch.
-SEED, STEP = 8, 2800
+SEED, STEP = 8, 713
 SECTIONS = {"seed": SEED, "model": {"name": "mlp"}, "optimizer": {"name": "adamw", "lr": 0.0001},
             "train": {"global_batch": 16, "slots": 8, "epochs": 1},
-            "checkpoint": {"every_steps": 500, "keep": 2}}
+            "checkpoint": {"every_steps": 125, "keep": 2}}
 
 
 class Poison(LockstepTest):

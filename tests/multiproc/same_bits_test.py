@@ -63,8 +63,15 @@ class StoppedAndResumed(LockstepTest):
         self.assertEqual(rest.summary()["weights_sha256"], whole.summary()["weights_sha256"])
         self.assertEqual(trace(rest), trace(whole))
 
-    def test_another_identity_is_refused_on_resume_and_both_values_are_shown(self):
-        self.finish(self.file, "train.max_steps=13", "--workers", 2, name="run")
+    def test_what_a_resume_cannot_be_is_refused_and_leaves_the_run_as_it_is(self):
+        run = self.finish(self.file, "train.max_steps=13", "--workers", 2)
+        self.refuse_another_identity()
+        self.refuse_another_data_set()
+        self.refuse_fewer_steps_than_are_done()
+        self.leave_what_is_finished(run)
+
+    def refuse_another_identity(self):
+        """Both values are shown."""
         for override, old, new in (("seed=99", "11", "99"), ("train.global_batch=60", "64", "60"),
                                    ("train.slots=2", "4", "2"), ("model.dropout=0.5", "0.25", "0.5"),
                                    ("optimizer.name=sgd", "adamw", "sgd")):
@@ -74,23 +81,20 @@ class StoppedAndResumed(LockstepTest):
                 self.assert_fails(run, 64, names=[override.split("=")[0], old, new])
                 self.assertEqual(contents(run.run_dir), before)
 
-    def test_another_data_set_is_refused_on_resume(self):
-        self.finish(self.file, "train.max_steps=13", "--workers", 2, name="run")
+    def refuse_another_data_set(self):
         other = synthetic_dataset(self.scratch / "other", seed=6)
         before = contents(self.scratch / "run")
         run = self.start(self.file, "--resume", f"data.train.path={other}")
         self.assert_fails(run, 64, names="fingerprint")
         self.assertEqual(contents(run.run_dir), before)
 
-    def test_fewer_steps_than_are_done_are_refused_and_nothing_is_changed(self):
-        run = self.finish(self.file, "train.max_steps=13", "--workers", 2)
-        before = contents(run.run_dir)
+    def refuse_fewer_steps_than_are_done(self):
+        before = contents(self.scratch / "run")
         again = self.start(self.file, "train.max_steps=12", "--resume")
         self.assert_fails(again, 64, names=["train.max_steps", 13, 12])
-        self.assertEqual(contents(run.run_dir), before)
+        self.assertEqual(contents(again.run_dir), before)
 
-    def test_a_finished_run_is_left_as_it_is(self):
-        run = self.finish(self.file, "train.max_steps=13", "--workers", 2)
+    def leave_what_is_finished(self, run):
         before = contents(run.run_dir)
         again = self.finish(self.file, "train.max_steps=13", "--resume")
         self.assertIn(run.summary()["weights_sha256"], again.text())
