@@ -22,21 +22,17 @@ main()
 
 
 class Modules(ModuleTest):
-    def test_it_trains_as_python_does_in_every_world_and_through_a_kill(self):
+    def test_three_workers_train_as_python_does_and_the_two_that_a_kill_leaves_too(self):
         weights = self.weights_alone_of(MODULE, "--width", 6)
-        words = ("script.args=[--width, 6]",)
-        for workers in (1, 2):
-            run = self.start_module(*words, workers=workers, name=f"w{workers}")
-            self.assert_done(run, weights)
-            self.assertIn(f"as __main__ proj.jobs {MODULE} {self.folder}/proj/jobs/train.py",
-                          self.log_of(run))
-            self.assertIn(f"module {MODULE}", run.text())
         self.take_ms(200)
-        run = self.start_module(f"script.args=[--width, 6, --pace, {self.pace}]", workers=3, name="w3")
+        run = self.start_module(f"script.args=[--width, 6, --pace, {self.pace}]", workers=3)
         run.wait_for_step(4)
         self.kill_and_go_on(run, 1)
         self.take_ms(0)
         self.assert_done(run, weights)
+        self.assertIn(f"as __main__ proj.jobs {MODULE} {self.folder}/proj/jobs/train.py",
+                      self.log_of(run))
+        self.assertIn(f"module {MODULE}", run.text())
 
     def test_it_is_stopped_resumed_elsewhere_and_computed_again(self):
         weights = self.weights_alone_of(MODULE)
