@@ -76,6 +76,7 @@ class Modules(ModuleTest):
         run = self.start_module(f"script.args=[--pace, {self.pace}]")
         run.wait_for_step(2)
         self.write("proj/common.py", COMMON + "# edited\n")
+        self.take_ages()
         self.succeed("scale", run.run_dir, 2)
         run.wait_for(lambda: "runs other code than this run" in run.text(), "the second one was refused")
         self.take_ms(0)
