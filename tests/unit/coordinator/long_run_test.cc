@@ -13,6 +13,7 @@
 #include "coordinator/report/ended_run.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/files.h"
+#include "tests/support/sanitized.h"
 #include "tests/unit/coordinator/journal_world.h"
 
 namespace lockstep::coordinator {
@@ -93,7 +94,7 @@ TEST_F(LongRun, BeginsFromSummariesAsFromAllItsSteps) {
       make_version_6(std::string(kept) + "/journal.db");
     return;
   }
-  constexpr Step kSteps = 43'210;
+  constexpr Step kSteps = 23'210;
   make_long_run(dir_, kSteps);
   const auto begun = begin(BeginMode::kTakeOver);
   ASSERT_TRUE(begun.is_ok()) << begun.status().message();
@@ -151,6 +152,7 @@ Reading reading_of(Step steps) {
 
 // Both have as many steps after their last closed piece.
 TEST_F(LongRun, ATermReadsLittleMoreOfALongerRun) {
+  if (kIsSanitized) GTEST_SKIP() << "a sanitizer changes no count of bytes that are read";
   const Reading some = reading_of(45'000);
   const Reading more = reading_of(95'000);
   for (const uint64_t read : {some.take_over, some.resume, some.report})
@@ -162,7 +164,7 @@ TEST_F(LongRun, ATermReadsLittleMoreOfALongerRun) {
 }
 
 TEST_F(LongRun, DamageInAClosedPieceIsFoundByWhoeverReadsIt) {
-  make_long_run(dir_, 25'000);
+  make_long_run(dir_, 12'000);
   edit("UPDATE steps SET loss = 0.5 WHERE step = 4321");
   EXPECT_TRUE(peek_journal(path_, JournalCheck::kOpenPart).is_ok());
   EXPECT_THAT(peek_journal(path_), FailsWith(Code::kBadData, Names(path_)));
@@ -175,13 +177,13 @@ TEST_F(LongRun, DamageInAClosedPieceIsFoundByWhoeverReadsIt) {
 }
 
 TEST_F(LongRun, DamageElsewhereIsFoundWhenItIsOpened) {
-  make_long_run(dir_, 25'000);
+  make_long_run(dir_, 20'500);
   for (const char* sql :
        {"UPDATE step_pieces SET samples = 1 WHERE first_step = 0",
         "UPDATE step_pieces SET content = content + 1 WHERE first_step = 10000",
         "DELETE FROM step_pieces WHERE first_step = 10000",
         "DELETE FROM step_pieces WHERE first_step = 0",
-        "UPDATE steps SET loss = 1 WHERE step=20001", "DELETE FROM steps WHERE step = 24999",
+        "UPDATE steps SET loss = 1 WHERE step=20001", "DELETE FROM steps WHERE step = 20499",
         "UPDATE checks SET agreed = 0 WHERE step = 100"}) {
     const std::string before = slurp(path_);
     edit(sql);
@@ -255,7 +257,7 @@ TEST_F(LongRun, AnOlderJournalGetsItsSummariesOnce) {
 
 // Of the newest lines all are compared with the journal at a resume; older ones at the end.
 TEST_F(LongRun, OldLinesOfTheHistoryAreComparedAtTheEnd) {
-  make_long_run(dir_, 25'000);
+  make_long_run(dir_, 20'500);
   const std::string path = dir_ + "/history.jsonl";
   const std::string whole = slurp(path);
   std::string changed = whole;
@@ -267,16 +269,16 @@ TEST_F(LongRun, OldLinesOfTheHistoryAreComparedAtTheEnd) {
   };
   const auto pieces = *journal->pieces();
   ASSERT_EQ(pieces.size(), 2u);
-  const auto history = History::open(path, 25'000, pieces).value();
-  EXPECT_EQ(history->lines(), 25'000u);
-  EXPECT_FALSE(*history->correct(25'000, steps, pieces, /*reads_all=*/false));
-  EXPECT_TRUE(*history->correct(25'000, steps, pieces));
+  const auto history = History::open(path, 20'500, pieces).value();
+  EXPECT_EQ(history->lines(), 20'500u);
+  EXPECT_FALSE(*history->correct(20'500, steps, pieces, /*reads_all=*/false));
+  EXPECT_TRUE(*history->correct(20'500, steps, pieces));
   EXPECT_EQ(slurp(path), whole);
-  EXPECT_FALSE(*history->correct(25'000, steps, pieces));
+  EXPECT_FALSE(*history->correct(20'500, steps, pieces));
 }
 
 TEST_F(LongRun, AHistoryThatIsNotWhereItShouldBeIsCountedLineByLine) {
-  make_long_run(dir_, 25'000);
+  make_long_run(dir_, 12'000);
   const std::string path = dir_ + "/history.jsonl";
   const std::string whole = slurp(path);
   const auto journal = open();
@@ -290,9 +292,9 @@ TEST_F(LongRun, AHistoryThatIsNotWhereItShouldBeIsCountedLineByLine) {
         whole.substr(0, line) + whole.substr(whole.find("{\"step\":5002,")), whole + whole,
         std::string(whole.size(), '\n')}) {
     write_file(path, other);
-    const auto history = History::open(path, 25'000, pieces).value();
-    EXPECT_TRUE(history->fill(25'000, steps).is_ok());
-    (void)*history->correct(25'000, steps, pieces, /*reads_all=*/false);
+    const auto history = History::open(path, 12'000, pieces).value();
+    EXPECT_TRUE(history->fill(12'000, steps).is_ok());
+    (void)*history->correct(12'000, steps, pieces, /*reads_all=*/false);
     EXPECT_EQ(slurp(path), whole);
   }
 }

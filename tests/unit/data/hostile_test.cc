@@ -118,18 +118,17 @@ TEST_P(EveryFormat, ATruncatedFileIsRefusedByName) {
   }
 }
 
-// Every byte of the beginning, where headers lie, and of the end, where a list of files may be.
+// Every byte of the beginning, where headers lie, and of the end, where a list of files may be: one
+// of its bits is another, or all. The fuzzers try more.
 TEST_P(EveryFormat, AHeaderThatLiesIsReadOrRefusedAndNothingElse) {
   const std::string good = slurp(victim());
   const size_t span = std::min<size_t>(good.size(), 80);
   for (size_t i = 0; i < 2 * span; ++i) {
     const size_t at = i < span ? i : good.size() - 1 - (i - span);
-    for (const int flip : {0x01, 0xff}) {
-      std::string damaged = good;
-      damaged[at] = static_cast<char>(good[at] ^ flip);
-      write_file(victim(), damaged);
-      (void)said();
-    }
+    std::string damaged = good;
+    damaged[at] = static_cast<char>(good[at] ^ (i % 2 == 0 ? 0x01 : 0xff));
+    write_file(victim(), damaged);
+    (void)said();
   }
 }
 

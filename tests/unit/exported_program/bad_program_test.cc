@@ -200,6 +200,7 @@ TEST_F(BadProgram, JsonInATextHasTheSameLimits) {
 }
 
 TEST_F(BadProgram, OperatorsAreCounted) {
+  if (kIsSanitized) GTEST_SKIP() << "a sanitizer reads so many operators in a quarter of a minute";
   const std::string node =
       R"({"target":"torch.ops.aten.relu.default","inputs":[],"outputs":[],"metadata":{}})";
   std::string nodes = node;

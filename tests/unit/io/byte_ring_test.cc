@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <utility>
@@ -23,7 +24,8 @@ RC_GTEST_PROP(ByteRing, RunsLieInOnePieceAndDoNotOverlap, ()) {
   const auto check_and_free = [&] {
     const Run run = runs.front();
     runs.pop_front();
-    for (uint64_t i = 0; i < run.bytes; ++i) RC_ASSERT(ring->at(run.place)[i] == run.mark);
+    const auto* bytes = ring->at(run.place);
+    RC_ASSERT(std::all_of(bytes, bytes + run.bytes, [&](auto byte) { return byte == run.mark; }));
     ring->free_to(run.place, run.bytes);
   };
   for (uint8_t step = 0; step < 200; ++step) {

@@ -40,7 +40,7 @@ inline void put_pictures(const std::string& dir) {
   for (uint32_t i = 0; i < 24; ++i) {
     const std::string below = dir + "/" + std::string(1, static_cast<char>('a' + i % 3));
     std::filesystem::create_directories(below);
-    write_file(below + "/" + std::to_string(i) + ".jpg", jpeg_picture(300 + i, 400 - i, i));
+    write_file(below + "/" + std::to_string(i) + ".jpg", jpeg_picture(80 + i, 110 - i, i));
   }
 }
 
@@ -48,11 +48,11 @@ inline void put_masked_pictures(const std::string& dir) {
   for (const char* below : {"/images", "/masks"}) std::filesystem::create_directories(dir + below);
   for (uint32_t i = 0; i < 24; ++i) {
     const std::string name = std::to_string(i);
-    write_file(dir + "/images/" + name + ".jpg", jpeg_picture(300 + i, 400 - i, i));
+    write_file(dir + "/images/" + name + ".jpg", jpeg_picture(80 + i, 110 - i, i));
     std::vector<uint8_t> values;
-    for (uint32_t at = 0; at < (300 + i) * (400 - i); ++at)
+    for (uint32_t at = 0; at < (80 + i) * (110 - i); ++at)
       values.push_back(static_cast<uint8_t>(at / 40 * (i + 1) % 21));
-    write_file(dir + "/masks/" + name + ".png", mask_png(values, 300 + i, 400 - i));
+    write_file(dir + "/masks/" + name + ".png", mask_png(values, 80 + i, 110 - i));
   }
 }
 
@@ -61,7 +61,7 @@ inline void put_tars(const std::string& dir) {
     std::string archive;
     for (uint32_t i = 0; i < 8; ++i) {
       const std::string name = std::to_string(i);
-      archive += tar_entry({name + ".jpg", jpeg_picture(300 + i, 400, 8 * shard + i)});
+      archive += tar_entry({name + ".jpg", jpeg_picture(80 + i, 110, 8 * shard + i)});
       archive += tar_entry({name + ".cls", std::to_string(i % 3)});
     }
     write_file(dir + "/train-" + std::to_string(shard) + ".tar", archive + kTarEnd);

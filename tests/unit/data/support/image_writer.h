@@ -35,6 +35,7 @@ struct JpegKind {
 // Smooth, with a little noise; another one for every `kind_of_picture`.
 inline std::vector<uint8_t> picture(uint32_t width, uint32_t height, uint32_t kind_of_picture = 0) {
   std::vector<uint8_t> bytes;
+  bytes.reserve(size_t{3} * width * height);
   uint32_t noise = 12'345 + kind_of_picture;
   for (uint32_t y = 0; y < height; ++y) {
     for (uint32_t x = 0; x < width; ++x) {

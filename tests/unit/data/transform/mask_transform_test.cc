@@ -10,6 +10,7 @@
 #include "data/open/open_dataset.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/data/support/image_writer.h"
 #include "tests/unit/data/support/mask_writer.h"
@@ -22,7 +23,7 @@ using MaskPlane = std::vector<uint8_t>;
 
 constexpr uint32_t kMaskWide = 96;
 constexpr uint32_t kMaskHigh = 72;
-constexpr uint64_t kMaskStreams = 300;
+constexpr uint64_t kMaskStreams = kIsSanitized ? 60 : 300;
 
 struct ReadSample {
   MaskPlane image;  // (C, H, W)
