@@ -42,9 +42,6 @@ if(LOCKSTEP_SANITIZE)
     add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>")
   endif()
 endif()
-if(LOCKSTEP_FUZZ)
-  add_compile_options(-fsanitize=fuzzer-no-link)
-endif()
 
 # Warnings as errors, for our targets only (see lockstep_library).
 set(LOCKSTEP_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
