@@ -138,12 +138,13 @@ TEST_F(AgentGpuTest, AHeldPlaceThatTheRunNeedsGetsAWorkerAndIsHeldAgainWhenThatO
   EXPECT_EQ(living().size(), 2u);
 }
 
-// The first worker's GPU shows when the agent has looked.
+// The first worker's GPU shows when the agent has looked. The agent takes the two orders in turn.
 TEST_F(AgentGpuTest, APlaceThatIsNotWantedCountsAsFitAndIsHeldWhenItIsWantedAgain) {
   start_agent();
-  ASSERT_EQ(next().agent_hello().living_size(), 2);
+  const wire::AgentHello hello = next().agent_hello();
+  ASSERT_EQ(hello.living_size(), 2);
   say_workers(1);
-  bid_to_leave(1);
+  order_to_kill(hello.living(1));
   ASSERT_EQ(next().worker_exit().local_rank(), 1u);
   gpus_.say(std::string(kTwoGpus) + kBothWait);
   EXPECT_EQ(next_notice().local_ranks(0), 0u);
