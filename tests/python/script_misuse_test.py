@@ -161,13 +161,13 @@ IN_THE_LOOP = {
     "another mode": (LOOP + "    run.backward(loss)\n    if run.step == 2: model.eval()\n", 64,
                      "leaves `model` in eval() and found it in train()"),
     "a buffer of its own": (BUFFER + "    model.b.sub_(1); run.backward(loss)\n", 64,
-                            "rules for running_mean"),
+                            "buffers="),
     # As MoCo's pointer: the first slot raises it by as much as many others.
     "a counter of its own": (BUFFER + "    model.b.add_(len(x)); run.backward(loss)\n", 64,
-                             "rules for running_mean"),
+                             "buffers="),
     "a mean of its own": (BUFFER.replace("torch.ones(2, dtype=torch.int64)", "torch.ones(4)")
                           + "    model.b.mul_(.9).add_(x.mean(0)); run.backward(loss)\n", 64,
-                          "rules for running_mean"),
+                          "buffers="),
     "spectral norm": (LOOP.replace("run.keep(", "model = torch.nn.utils.parametrizations.spectral_norm("
                                    "model)\noptimizer = torch.optim.SGD(model.parameters(), 0.1)\n"
                                    "run.keep(") + "    run.backward(loss)\nprint(run.step, 'steps')\n",

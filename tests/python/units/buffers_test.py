@@ -113,7 +113,7 @@ class BuffersTest(unittest.TestCase):
         self.buffers.check_alike(is_other=False)
         self.buffers.restore()
         self.model.small.add_(2)  # for other samples
-        with self.assertRaisesRegex(Misuse, "the buffer small .*rules for running_mean"):
+        with self.assertRaisesRegex(Misuse, r"the buffer small .*buffers=\{\"small\": \"mean\"\}"):
             self.buffers.check_alike(is_other=True)
 
     def test_a_float_that_another_slot_makes_otherwise_is_named_here_or_by_the_mean(self) -> None:

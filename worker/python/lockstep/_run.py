@@ -20,6 +20,7 @@ import torch
 from . import _core, _seeds, _trial
 from ._ahead import Ahead
 from ._batches import check_arguments, open_batches
+from ._buffers import rules_of
 from ._core import Order, Reply
 from ._debugger import Watch
 from ._device import Device, Sender, sender_to
@@ -56,6 +57,7 @@ class Run(Tries, Logs, Evaluates, Finishes, Ends):
         self._last = LastStep()
         self._finishing = Finishing()
         self._clip_norm: float | None = None
+        self._buffer_rules: dict[str, str] = {}
         self._is_kept = False
         self._has_looped = False
         self._slot: Slot | None = None
@@ -105,14 +107,17 @@ class Run(Tries, Logs, Evaluates, Finishes, Ends):
         """The slot in work gets to know the script, or is compared: nothing of it is kept."""
         return self._stage is Stage.TRIAL or self._log.is_muted
 
-    def keep(self, *, clip_norm: float | None = None, **objects: Any) -> None:
+    def keep(self, *, clip_norm: float | None = None, buffers: Mapping[str, str] | None = None,
+             **objects: Any) -> None:
         """What is the state of the run: model=, optimizer=, and all else with state_dict().
 
         Schedulers step once an applied step; one kept as epoch_scheduler= at the end of an epoch, one
         as own_scheduler= when after_step= steps it. A GradScaler scales and unscales by itself.
         clip_norm: gradients are clipped to this norm before the optimizer steps. update=fn replaces
         clipping and optimizer.step(); after_step=fn is called after an applied step (averages of
-        weights). Before batches(), once. Raises Misuse for what cannot be kept.
+        weights). buffers={"seen": "sum", "codebook.*": "mean"}: what a step makes of the values that its
+        slots leave in these buffers; sum, max, min or mean. Before batches(), once. Raises Misuse for
+        what cannot be kept.
         """
         try:
             self._kept.keep(**objects)
@@ -121,6 +126,8 @@ class Run(Tries, Logs, Evaluates, Finishes, Ends):
             raise Misuse(str(why)) from None
         if clip_norm is not None and not clip_norm > 0:
             raise Misuse(f"keep(clip_norm={clip_norm!r}): a norm is above 0")
+        if buffers is not None:
+            self._buffer_rules = rules_of(buffers, self._kept.buffers, int(self._job["slots"]))
         self._kept.others[LAST_NAME] = self._last
         self._clip_norm = clip_norm
         self._is_kept = True

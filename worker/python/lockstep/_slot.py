@@ -14,7 +14,6 @@ from ._errors import Misuse
 from ._gradients import Gradients, dtype_number
 from ._phases import Phases
 from ._scaler import Scaler
-from ._state import in_memory
 from ._trial import Observed
 
 
@@ -187,6 +186,5 @@ class Slot:
         self._parts.core.take(index, grad.data_ptr(), dtype_number(grad.dtype), grad.numel())
 
     def _send_statistics(self) -> None:
-        for index, buffer in enumerate(self._parts.buffers.statistics):
-            now = in_memory(buffer.get())
-            self._parts.core.take_statistic(index, now.data_ptr(), now.numel())
+        for index, floats in enumerate(self._parts.buffers.sent(self._task.slot)):
+            self._parts.core.take_statistic(index, floats.data_ptr(), floats.numel())

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 from typing import Any
 
 import torch
@@ -39,8 +40,8 @@ class Step:
         self._views = gradients.views_of(self._sums.flat, memory.parameter_begins)
         self._used = floats_at(memory.used, len(kept.parameters))
         means = floats_at(memory.statistics, memory.statistic_floats)
-        self._means = [means[begin:begin + buffer.get().numel()]
-                       for begin, buffer in zip(memory.statistic_begins, buffers.statistics)]
+        self._means = [means[begin:begin + math.prod(shape)]
+                       for begin, (_, shape) in zip(memory.statistic_begins, buffers.rows())]
         has_code = kept.update is not None or kept.after_step is not None
         self._unkept = Unkept(kept) if has_code else None  # until a step was applied
         self._alive: Any = None  # what the last reply points to

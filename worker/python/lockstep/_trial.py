@@ -29,7 +29,7 @@ class Observed:
     takes: dict[int, int] = field(default_factory=dict)  # by parameter
     gradients: dict[int, torch.Tensor] = field(default_factory=dict)
     statistics: dict[str, torch.Tensor] = field(default_factory=dict)
-    counters: dict[str, torch.Tensor] = field(default_factory=dict)
+    counters: dict[str, torch.Tensor] = field(default_factory=dict)  # and buffers by rule
     loss: float = 0.0
     seen: Any = None  # Seen (_slot.py)
 
@@ -41,9 +41,9 @@ class Observed:
             self.gradients[index] = grad.detach().clone()
 
     def keep_statistics(self, buffers: Buffers) -> None:
-        self.statistics, self.counters = (
-            {b.name: b.get().detach().clone() for b in found}
-            for found in (buffers.statistics, buffers.counters))
+        values = buffers.values()
+        self.statistics = {b.name: values.pop(b.name) for b in buffers.statistics}
+        self.counters = values
 
     def hash(self) -> str:
         digest = hashlib.sha256(repr(self.loss).encode())

@@ -6,7 +6,7 @@ from typing import Any, Iterator
 
 from . import _core, _numerics, _trial
 from ._ahead import Ahead
-from ._buffers import Buffers
+from ._buffers import Buffers, identity_of
 from ._code import CODE
 from ._debugger import Watch
 from ._device import Device, Staging
@@ -42,6 +42,7 @@ class Tries:
     _epochs: Epochs | None
     _evaluation: Evaluation | None
     _clip_norm: float | None
+    _buffer_rules: dict[str, str]
     _data_identity: list[tuple[str, str]]
     _steps_per_epoch: int | None
     _parts: SlotParts
@@ -61,7 +62,7 @@ class Tries:
         kept, turns = self._kept, range(self._phases.count)
         kept.guard()
         self._state_hash = kept.hash()  # nothing has touched what the script has made
-        buffers = Buffers(kept.buffers, len(turns))
+        buffers = Buffers(kept.buffers, len(turns), self._buffer_rules, int(self._job["slots"]))
         self._parts = SlotParts(self._core, Gradients(kept.parameters), buffers, Scaler.of(kept),
                                 self._phases, None, (), self._staging())
         other = _trial.other_task(self._core)
@@ -140,7 +141,7 @@ class Tries:
             [(p.name, p.tensor.shape, 0, 0, 0, dtype_number(p.tensor.dtype),
               max(observed.takes.get(i, 0) for observed in seen) != 1)
              for i, p in enumerate(kept.parameters)],
-            [(b.name, b.get().shape, 0, 0, 1, 0, False) for b in parts.buffers.statistics],
+            [(name, shape, 0, 0, 1, 0, False) for name, shape in parts.buffers.rows()],
             turns_of, seen[0].seen.has_counts)
         self._parts = parts._replace(seen=tuple(observed.seen for observed in seen),
                                      metrics=tuple(names))
@@ -152,6 +153,7 @@ class Tries:
                              self._clip_norm, self._last, self._device)
         self._core.begin(_numerics.fingerprint(_trial.hash_of(seen), self._device),
                          sorted([*kept.identity(), *self._data_identity,
+                                *identity_of(self._buffer_rules),
                                  *([IDENTITY] if self._epochs is not None else [])]),
                          self._state_hash,
                          CODE.hash(self._script) if self._script else "", self._applier.lrs())

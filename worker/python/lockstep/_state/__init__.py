@@ -9,7 +9,7 @@ installation (_install.py), what may not change in a run (_identity.py, _fixed.p
 from ._errors import MisuseError, StateError
 from ._kept import Kept, times_due
 from ._modules import NamedBuffer, NamedParameter
-from ._tensors import Entry, in_memory, same_bits
+from ._tensors import Entry, in_memory, same_bits, why_not
 
 __all__ = ["Entry", "Kept", "MisuseError", "NamedBuffer", "NamedParameter", "StateError",
-           "in_memory", "same_bits", "times_due"]
+           "in_memory", "same_bits", "times_due", "why_not"]

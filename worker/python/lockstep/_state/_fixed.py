@@ -96,9 +96,11 @@ class Layout:
         kinds = self._kinds_now()
         for name, before in self._kinds.items():
             if kinds[name] != before:
+                how = "change the model before" if name in self._parameters else \
+                    "let it have this kind before, for example by one batch through the model"
                 raise MisuseError(f"`{name}` was {words_of(before)} at run.keep() and is "
                                   f"{words_of(kinds[name])} now, so no checkpoint could be resumed; "
-                                  "change the model before.")
+                                  f"{how}.")
         for name, groups in self._groups_now().items():
             if groups != self._groups[name]:
                 raise MisuseError(f"The groups of parameters of `{name}` were changed after "

@@ -1,13 +1,17 @@
 """Buffers of the model, which slots change: joined by rule where they do, watched where they do not.
 
     rule     of which buffers                                       a step makes of it
+    ruled    those that the script gave a rule by name, and parts   what the rule says (_ruled.py)
+             of fake quantisation
     norms    running_mean, running_var of batch and instance norms  the mean over its slots
              num_batches_tracked of these                           more by what each slot adds
     alike    float32 that every slot changes to the same            that
              (spectral norm's), or that has one slot a step
+    caches   non-persistent ones that a slot makes longer, or       nothing: each process has its own
+             shorter, with the same values where both reach
 
-Any other change ends the run by name: each slot begins with what the step before has left, so nobody
-could say what several slots make of such a buffer.
+Any other change ends the run by name: each slot begins with what the step before has left, so no slot's
+value could be taken for what several slots make of such a buffer.
 
 A loop with phases (_phases.py) may change other buffers in each of them: what a phase's slots leave
 alone stays as it is in its steps.
@@ -19,15 +23,18 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-from typing import Any
+from typing import Any, Mapping, Sequence
 
 import torch
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.utils import parametrizations
 from torch.nn.utils.spectral_norm import SpectralNorm
 
-from ._errors import Misuse
-from ._state import in_memory, same_bits
+from .._errors import Misuse
+from .._state import in_memory, same_bits
+from ._quantisation import quantisation_rules
+from ._ruled import Ruled
+from ._rules import advice_for
 
 _SMALL = 1 << 20  # bytes
 _ROUNDING = 1e-5  # how far the mean of equal numbers may be from them
@@ -37,10 +44,13 @@ _OF_NORMS = ("running_mean", "running_var", "num_batches_tracked")
 
 class Buffers:
     """REQUIRES: settle() after the trial's first slot of each turn, before anything else. `turn`: of the
-    slot, or the step, in work."""
+    slot, or the step, in work. `rules`: of rules_of()."""
 
-    def __init__(self, buffers: list[Any], turns: int = 1):
-        self._all = buffers
+    def __init__(self, buffers: list[Any], turns: int = 1, rules: Mapping[str, str] | None = None,
+                 slots: int = 1):
+        rules = {**quantisation_rules(buffers), **(rules or {})}
+        self._ruled = Ruled(buffers, rules, slots)
+        self._all = [b for b in buffers if b.name not in rules]
         self.turn = 0
         self._unsettled = turns
         self._moved: list[set[str]] = [set() for _ in range(turns)]  # by turn: what its slots change
@@ -63,6 +73,7 @@ class Buffers:
     def settle(self) -> list[str]:
         """After the first slot of a turn in the trial: which buffers it changes. After the last turn's,
         the names of all that any changes."""
+        self._ruled.check_kinds(self._before)
         for buffer in self._all:
             now, before = buffer.get(), self._before.get(buffer.name)
             is_rewritten = not _is_same(_version_of(now), self._versions[buffer.name])
@@ -70,7 +81,7 @@ class Buffers:
             if rule:
                 self._moved[self.turn].add(buffer.name)
                 self._rules[buffer.name] = rule
-            elif is_rewritten:
+            elif is_rewritten and now.shape == self._versions[buffer.name][0].shape:
                 self._rewritten.add(buffer.name)
         self._unsettled -= 1
         if self._unsettled:
@@ -84,7 +95,7 @@ class Buffers:
         is_same = before is not None and same_bits(before, now)
         if is_same and is_rewritten and _is_of_spectral_norm(buffer):
             return _ALIKE  # it had converged, and moves with the weights
-        if is_same or before is None and not is_rewritten:
+        if is_same or before is None and not is_rewritten or _is_cache(buffer, before, now):
             return ""
         if before is not None and now.dtype == torch.float32 and now.shape == before.shape:
             return _MEAN if _is_of_norm(buffer) else _ALIKE
@@ -107,16 +118,33 @@ class Buffers:
         changing = self.statistics + self.counters
         self._of_trained_norms = {b.name for b in changing
                                   if isinstance(b.module, _NormBase) and b.module.training}
-        self._before = {b.name: self._before[b.name] for b in changing + self._watched}
+        self._before = {**{b.name: self._before[b.name] for b in self._moving()},
+                        **{b.name: _copy_of(b) for b in self._watched}}
         self._note_versions()
-        return [b.name for b in changing]
+        return [b.name for b in self._moving()]
+
+    def _moving(self) -> list[Any]:
+        """What slots change, and a step joins."""
+        return [*self.statistics, *self.counters, *self._ruled.buffers]
+
+    def values(self) -> dict[str, torch.Tensor]:
+        """Copies of what a slot has made of all that a step joins."""
+        return {b.name: _copy_of(b) for b in self._moving()}
+
+    def rows(self) -> list[tuple[str, Sequence[int]]]:
+        """The floats of which the core takes the mean over the slots: names for messages, and shapes."""
+        return [*((b.name, b.get().shape) for b in self.statistics), *self._ruled.rows()]
+
+    def sent(self, slot: int) -> list[torch.Tensor]:
+        """Of rows(), what a slot has made: contiguous, and valid until the next call."""
+        return [*(in_memory(b.get()) for b in self.statistics), *self._ruled.sent(slot, self._before)]
 
     @torch.no_grad()
     def _put_back(self) -> None:
         """What a turn's first slot has changed, for the next turn's."""
-        for buffer in self._all:
-            if buffer.name in self._moved[self.turn]:
-                buffer.get().copy_(self._before[buffer.name])
+        moved = [b for b in self._all if b.name in self._moved[self.turn]]
+        for buffer in moved + self._ruled.buffers:
+            buffer.get().copy_(self._before[buffer.name])
         self._versions = {b.name: _version_of(b.get()) for b in self._all}
 
     def _moves(self, buffer: Any) -> bool:
@@ -137,7 +165,7 @@ class Buffers:
 
     @torch.no_grad()
     def restore(self) -> None:
-        for buffer in self.statistics + self.counters:
+        for buffer in self._moving():
             buffer.get().copy_(self._before[buffer.name])
         self._note_versions()
 
@@ -148,9 +176,15 @@ class Buffers:
     def name_of_changed(self) -> str | None:
         """A small buffer that the trial's slot has left as it was, and that is another now."""
         still = [b for b in self.statistics if not self._moves(b)]
-        for buffer in self._watched + still:
-            if not same_bits(self._before[buffer.name], buffer.get()):
+        for buffer in still + list(self._watched):
+            before, now = self._before[buffer.name], buffer.get()
+            if same_bits(before, now):
+                continue
+            if buffer in still or not _is_cache(buffer, before, now):
                 return buffer.name
+            self._watched.remove(buffer)
+            self._watch(buffer, now)
+            self._before[buffer.name] = _copy_of(buffer)
         return None
 
     def _name_of_changed_large(self) -> str | None:
@@ -162,23 +196,32 @@ class Buffers:
             else:
                 is_changed = name not in self._rewritten and not _is_same(
                     _version_of(now), self._versions[name])
-            if is_changed:
+            if not is_changed:
+                continue
+            before, version = self._versions[name]
+            is_before = before is not now and _version_of(before)[1] == version
+            if not is_before or not _is_cache(buffer, before, now):
                 return name
+            self._versions[name] = _version_of(now)
         return None
 
     def check_unchanged(self) -> None:
         """After a slot: raises Misuse where it changed a buffer otherwise than its rule says."""
         name = self.name_of_changed() or self._name_of_changed_large()
         if name is not None:
+            buffer = next(b for b in self._all if b.name == name)
             raise Misuse(f"a slot changed the buffer {name}, which the trial's slot did not: what a "
-                         "slot changes must not depend on the step")
+                         "slot changes must not depend on the step, unless the buffer has a rule: "
+                         + advice_for(buffer))
+        self._ruled.check_kinds(self._before)
         for buffer in self.counters:
             growth = self._growth_in(buffer)
             if not torch.equal(self._before[buffer.name] + growth, buffer.get()):
                 raise Misuse(f"a slot raised the buffer {buffer.name} from "
                              f"{_shown(self._before[buffer.name])} to {_shown(buffer.get())}, and the "
                              f"trial's slot raised it by {growth}: let every slot "
-                             "call its module equally often")
+                             "call its module equally often, or give the buffer the rule sum "
+                             f"(run.keep(buffers={{\"{buffer.name}\": \"sum\"}}))")
         for buffer in filter(self._moves, self.alike):
             key, now = (self.turn, buffer.name), buffer.get()
             known = self._values.get(key)
@@ -188,14 +231,16 @@ class Buffers:
 
     @torch.no_grad()
     def advance(self, means: list[torch.Tensor]) -> None:
-        """A step is applied: `means` of the statistics over its slots."""
+        """A step is applied: `means` of rows() over its slots."""
         for buffer, mean in zip(self.statistics, means):
             if self._moves(buffer) and not self._rests(buffer):
                 self._before[buffer.name].copy_(mean.view(buffer.get().shape))
         self._compare_means()
         for buffer in self.counters:
             self._before[buffer.name] += self._growth_in(buffer)
+        changed = self._ruled.join(self._before, means[len(self.statistics):])
         self.restore()
+        self._ruled.derive(self._before, changed)
 
     def has_one_slot(self) -> None:
         """A step has a single slot, so what that makes of a buffer is what the step makes of it."""
@@ -214,8 +259,8 @@ class Buffers:
     def adopt(self) -> None:
         """Another state was installed."""
         self._values = {}
-        for buffer in self.statistics + self.counters + self._watched:
-            self._before[buffer.name] = buffer.get().detach().clone()
+        for buffer in self._moving() + self._watched:
+            self._before[buffer.name] = _copy_of(buffer)
         self._note_versions()
 
     def _watch(self, buffer: Any, now: torch.Tensor) -> None:
@@ -248,14 +293,29 @@ def _is_of_spectral_norm(buffer: Any) -> bool:
                for hook in buffer.module._forward_pre_hooks.values())
 
 
+def _is_cache(buffer: Any, before: torch.Tensor | None, now: torch.Tensor) -> bool:
+    """Whether `now` is `before` with another length, as a cache of what follows from lengths alone (rotary
+    embeddings, masks): each slot finds there what it would have computed itself."""
+    if buffer.persistent or before is None or now.shape == before.shape or \
+            now.dtype != before.dtype or now.dim() != before.dim() or \
+            not (_has_bits(now) and _has_bits(before)):
+        return False
+    both = tuple(slice(min(pair)) for pair in zip(before.shape, now.shape))
+    return same_bits(before[both], now[both])
+
+
+def _copy_of(buffer: Any) -> torch.Tensor:
+    return buffer.get().detach().clone()
+
+
 def _without_rule(buffer: Any) -> Misuse:
-    return Misuse(f"a slot changes the buffer {buffer.name} ({buffer.get().dtype}), and Lockstep has no "
-                  "rule by which it joins what the slots of a step make of it; there are rules for "
-                  "running_mean, running_var and num_batches_tracked of torch's batch and instance "
-                  "norms (mean over the slots; counted), and for float32 buffers that every slot "
-                  "changes to the same values (spectral norm's). Change the buffer in "
-                  "run.keep(after_step=...), from what is kept and run.last, or take it out of the "
-                  "model")
+    return Misuse(f"a slot changes the buffer {buffer.name} ({buffer.get().dtype}), and nothing says what "
+                  "a step makes of the values that its slots leave there. Give the buffer a rule: "
+                  f"{advice_for(buffer)}; or change it in run.keep(after_step=...), from what is kept "
+                  "and run.last. Without a rule a slot may change running_mean, running_var and "
+                  "num_batches_tracked of torch's batch and instance norms, float32 buffers that every "
+                  "slot changes to the same values (spectral norm's), and a non-persistent buffer's "
+                  "length")
 
 
 def _shown(tensor: torch.Tensor) -> str:

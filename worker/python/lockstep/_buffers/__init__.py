@@ -1,0 +1,11 @@
+"""Buffers of the kept modules: what a step makes of the values that its slots leave in them.
+
+Buffers (_buffers.py) is the whole of it. _rules.py: the rules that a script gives by name; _ruled.py:
+buffers that have one; _joining.py: the arithmetic of the rules; _quantisation.py: rules for torch's
+observers and fake quantisation.
+"""
+
+from ._buffers import Buffers
+from ._rules import identity_of, rules_of
+
+__all__ = ["Buffers", "identity_of", "rules_of"]

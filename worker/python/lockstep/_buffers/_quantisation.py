@@ -1,0 +1,57 @@
+"""Rules for torch.ao.quantization: what observers have seen, and the scales that follow from it.
+
+The least and greatest values of a moving average are joined by their mean, those of an observer that
+keeps extremes by min and max. Scale and zero point are computed again from the joined values.
+"""
+from __future__ import annotations
+
+import sys
+from typing import Any, Sequence
+
+import torch
+
+from ._rules import MAX, MEAN, MIN
+
+DERIVED = "derived"
+_EXTREMES = {"min_val": MIN, "max_val": MAX}
+_FOLLOW = ("scale", "zero_point")
+
+
+def quantisation_rules(buffers: Sequence[Any]) -> dict[str, str]:
+    """By name, of all buffers that have one."""
+    observers = sys.modules.get("torch.ao.quantization.observer")
+    fakes = sys.modules.get("torch.ao.quantization.fake_quantize")
+    if observers is None or fakes is None:
+        return {}  # so no module is one
+    averages = (observers.MovingAverageMinMaxObserver,
+                observers.MovingAveragePerChannelMinMaxObserver)
+    extremes = (observers.MinMaxObserver, observers.PerChannelMinMaxObserver)
+    rules = {}
+    for buffer in buffers:
+        module, local = buffer.module, buffer.local
+        if isinstance(module, extremes) and local in _EXTREMES:
+            rules[buffer.name] = MEAN if isinstance(module, averages) else _EXTREMES[local]
+        elif isinstance(module, fakes.FakeQuantize) and local in _FOLLOW and \
+                isinstance(module.activation_post_process, extremes):
+            rules[buffer.name] = DERIVED
+    return rules
+
+
+class Derived:
+    """Scales and zero points, each as its module computes it from what its observer has seen.
+    `observed`: buffers, those of the observers among them."""
+
+    def __init__(self, buffers: Sequence[Any], observed: Sequence[Any]):
+        names = {(id(b.module), b.local): b.name for b in observed}
+        self._buffers = [(b, {names.get((id(b.module.activation_post_process), local))
+                              for local in _EXTREMES}) for b in buffers]
+
+    @torch.no_grad()
+    def follow(self, before: dict[str, torch.Tensor], changed: set[str]) -> None:
+        """A frozen observer's scale may be from elsewhere, and stays."""
+        for buffer, sources in self._buffers:
+            if not changed & sources:
+                continue
+            value = buffer.module.calculate_qparams()[_FOLLOW.index(buffer.local)]
+            before[buffer.name].copy_(value.view(before[buffer.name].shape))
+            buffer.get().copy_(before[buffer.name])
