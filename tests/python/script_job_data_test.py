@@ -50,13 +50,13 @@ class JobData(ScriptTest):
             self.assertAlmostEqual(a, b, delta=1e-5 * b)
 
     def of_a_model_of_lockstep(self, name):
-        """The losses of the job without a script, begun with the same weights."""
+        """The job without a script, begun with the same weights."""
         job = self.job(self.data, f"{name}.json", seed=7,
                        model={"name": name, "init": str(self.weights)},
                        data={"train": {"path": str(self.data)}},
                        train={"global_batch": 48, "slots": 6, "epochs": 2},
                        optimizer={"name": "sgd", "lr": 0.05, "momentum": 0})
-        return self.losses(self.finish(job, "--workers", 1, name=name))
+        return self.finish(job, "--workers", 1, name=name)
 
     def in_eager_pytorch(self, name):
         seen = lockstep("data", "inspect", self.data, "--json", "--cache-dir", self.cache)
@@ -72,7 +72,7 @@ class JobData(ScriptTest):
         self.assertEqual(whole.wait(), 0, whole.text()[-3000:])
         self.assertEqual(whole.summary()["weights_sha256"], alone)
         losses = self.losses(whole)
-        self.assert_close(losses, self.of_a_model_of_lockstep("cnn"))
+        self.assert_close(losses, self.losses(self.of_a_model_of_lockstep("cnn")))
         self.assert_close(losses, self.in_eager_pytorch("cnn"))
 
         self.take_ms(1000)
@@ -83,10 +83,26 @@ class JobData(ScriptTest):
         self.assertEqual(killed.wait(), 0, killed.text()[-3000:])
         self.assert_same_result(killed, whole)
 
-    def test_an_mlp_trains_as_lockstep_does(self):
-        run = self.start_script(TRAIN, ["mlp", self.weights], 1, overrides=self.keys)
-        self.assertEqual(run.wait(), 0, run.text()[-3000:])
-        self.assert_close(self.losses(run), self.of_a_model_of_lockstep("mlp"))
+    def test_an_mlp_trains_and_evaluates_as_lockstep_does(self):
+        for what, array in zip(("images", "labels"), channels_last(70)):
+            (self.data / f"test_{what}.npy").write_bytes(array)
+        one, two = (self.start_script(TRAIN, ["mlp", self.weights, 0, "evaluate"], workers,
+                                      name=f"w{workers}", overrides=[*self.keys, "train.eval_batch=16"])
+                    for workers in (1, 2))
+        for run in (one, two):
+            self.assertEqual(run.wait(), 0, run.text()[-3000:])
+        self.assert_same_result(two, one)
+        self.assertEqual(self.evals(two), self.evals(one))
+        model = self.of_a_model_of_lockstep("mlp")
+        self.assert_close(self.losses(one), self.losses(model))
+        mine, theirs = self.evals(one), self.evals(model)
+        self.assert_close([row["loss"] for row in mine], [row["loss"] for row in theirs])
+        for key in ("step", "correct", "samples"):
+            self.assertEqual([row[key] for row in mine], [row[key] for row in theirs])
+        self.assertEqual([(row["step"], row["samples"]) for row in mine], [(5, 70), (10, 70)])
+
+    def evals(self, run):
+        return [json.loads(line) for line in (run.run_dir / "evals.jsonl").read_text().splitlines()]
 
     def test_a_mixture_with_samples_held_out_is_resumed_and_far_away_it_is_the_same(self):
         def keys(first, second):
@@ -100,17 +116,18 @@ class JobData(ScriptTest):
             shard_files.tar(shards / name / "train-000.tar", list(images(pictures, 1)))
         self.take_ms(1000)
         near = keys(shards / "a", shards / "b")
-        run = self.start_script(TRAIN, ["cnn", "", self.pace], 2, overrides=near)
+        run = self.start_script(TRAIN, ["cnn", "", self.pace, "evaluate"], 2, overrides=near)
         run.wait_for_step(3)
         run.process.send_signal(signal.SIGINT)
         self.assertEqual(run.wait(), 75, run.text()[-3000:])
         self.take_ms(0)
         run = self.finish("--resume", "--workers", 1)
         self.audit(run)
+        self.assertEqual([row["samples"] for row in self.evals(run)], 3 * [18], "a fifth of 90")
         with RangeServer(shards / "a") as a, RangeServer(shards / "b") as b:
             for server in (a, b):
                 server.write_manifest()
-            far = self.train_alone(TRAIN, "cnn", keys=keys(a.url, b.url))
+            far = self.train_alone(TRAIN, "cnn", "", "0", "evaluate", keys=keys(a.url, b.url))
         self.assertEqual(run.summary()["weights_sha256"], far)
 
     def test_several_fields_and_tokens_come_as_the_job_names_them(self):

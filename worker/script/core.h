@@ -8,7 +8,7 @@
  *     - ls_next: an order and its reply, again and again, until END - ls_close
  *
  *   In a SLOT: ls_has_samples or ls_batch_of, ls_backward_begins, ls_take for each gradient,
- *   ls_take_statistic.
+ *   ls_take_statistic. In an EVAL: ls_eval_batch.
  *
  * Codes: LS_OK; LS_CLOSED: the generation of this slot is over, the slot is asked for again;
  * LS_AGAIN: no order yet; else an exit code of sysexits, and ls_error() says why, on the thread
@@ -170,8 +170,9 @@ LS_API int ls_set_turns(ls_run* run, uint32_t turns);
 LS_API int ls_declare(ls_run* run, uint64_t samples, const char* fingerprint);
 /* Opens the data that the job names, instead of ls_declare(). `cache`: the directory for inflated
  * files and indexes, where the job names none; null: the one in the run directory. `samples`: of an
- * epoch. */
-LS_API int ls_open_data(ls_run* run, const char* cache, uint64_t* samples);
+ * epoch. `eval_samples`: of the job's evaluation data, which are opened, too; null: they are not.
+ */
+LS_API int ls_open_data(ls_run* run, const char* cache, uint64_t* samples, uint64_t* eval_samples);
 /* LS_CLOSED: the slot has no samples. */
 LS_API int ls_task_of(ls_run* run, uint64_t step, uint32_t slot, ls_task* task);
 /* `indices`: end - begin of them. */
@@ -180,6 +181,9 @@ LS_API int ls_indices(ls_run* run, const ls_task* task, uint64_t* indices);
 /* After ls_open_data(): the samples of this slot, before ls_begin() or in its SLOT. There, they
  * count as had (ls_has_samples()). */
 LS_API int ls_batch_of(ls_run* run, const ls_task* task, ls_batch* batch);
+/* After ls_open_data() with evaluation data: samples [begin, end) of them, in their own order.
+ * Before ls_begin() or in its EVAL. */
+LS_API int ls_eval_batch(ls_run* run, uint64_t begin, uint64_t end, ls_batch* batch);
 /* Any thread. */
 LS_API void ls_batch_free(ls_batch_handle* handle);
 
@@ -193,7 +197,7 @@ LS_API int ls_layout(ls_run* run, const ls_tensor* parameters, uint32_t paramete
                      uint32_t metric_count, int has_counts, ls_memory* memory);
 
 /* The script evaluates: so many samples, and what the score of a batch has besides its loss. Once,
- * or not at all. */
+ * or not at all. `fingerprint`: of the data; empty: they are the job's. */
 LS_API int ls_evaluates(ls_run* run, uint64_t samples, const char* fingerprint,
                         const char* const* metrics, uint32_t metric_count, int knows_right);
 

@@ -109,9 +109,11 @@ int ls_declare(ls_run* run, uint64_t samples, const char* fingerprint) {
   return guarded([&] { return run->run->declare(samples, fingerprint); });
 }
 
-int ls_open_data(ls_run* run, const char* cache, uint64_t* samples) {
+int ls_open_data(ls_run* run, const char* cache, uint64_t* samples, uint64_t* eval_samples) {
   return guarded([&]() -> Status {
-    LOCKSTEP_ASSIGN_OR_RETURN(*samples, run->run->open_data(cache));
+    const auto of_eval = eval_samples == nullptr ? EvalData::kLeave : EvalData::kOpen;
+    LOCKSTEP_ASSIGN_OR_RETURN(*samples, run->run->open_data(cache, of_eval));
+    if (eval_samples != nullptr) *eval_samples = run->run->eval_samples();
     return Status::ok();
   });
 }
@@ -119,6 +121,15 @@ int ls_open_data(ls_run* run, const char* cache, uint64_t* samples) {
 int ls_batch_of(ls_run* run, const ls_task* task, ls_batch* batch) {
   return guarded([&]() -> Status {
     LOCKSTEP_ASSIGN_OR_RETURN(auto handle, run->run->batch(*task));
+    *batch = handle->view();
+    handle.release();
+    return Status::ok();
+  });
+}
+
+int ls_eval_batch(ls_run* run, uint64_t begin, uint64_t end, ls_batch* batch) {
+  return guarded([&]() -> Status {
+    LOCKSTEP_ASSIGN_OR_RETURN(auto handle, run->run->eval_batch(begin, end));
     *batch = handle->view();
     handle.release();
     return Status::ok();

@@ -1,30 +1,52 @@
 #include "worker/script/script_data.h"
 
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "comm/base/check.h"
 #include "data/base/quiet_signals.h"
 #include "data/dataset/facts.h"
+#include "data/loader/batch_memory.h"
+#include "data/loader/cut_padding.h"
 #include "data/loader/job_loader.h"
 #include "data/loader/job_order.h"
-#include "data/view/run_data.h"
+#include "data/loader/sample_reader.h"
+#include "data/loader/sample_team.h"
 
 namespace lockstep {
+namespace {
+
+struct EvalBatch {
+  data::BatchMemory memory;
+  data::Batch batch;  // in that memory
+};
+
+}  // namespace
 
 Result<std::unique_ptr<ScriptData>> ScriptData::open(const wire::JobSpec& job, uint32_t turns,
-                                                     std::string cache) {
+                                                     std::string cache, EvalData eval) {
   const data::QuietSignals quiet;  // for the threads that fetch what is far away
-  LOCKSTEP_ASSIGN_OR_RETURN(auto train, data::open_train_data(job, cache));
-  return std::unique_ptr<ScriptData>(
-      new ScriptData(job, turns, std::move(cache), std::move(train)));
+  data::RunData data;
+  if (eval == EvalData::kOpen) {
+    LOCKSTEP_ASSIGN_OR_RETURN(data, data::open_run_data(job, cache));
+    if (data.eval == nullptr)
+      return Status(Code::kUsage,
+                    "the job names no evaluation data; name some with data.eval.path, or hold some "
+                    "out with data.holdout");
+  } else {
+    LOCKSTEP_ASSIGN_OR_RETURN(data.train, data::open_train_data(job, cache));
+  }
+  return std::unique_ptr<ScriptData>(new ScriptData(job, turns, std::move(cache), std::move(data)));
 }
 
 ScriptData::ScriptData(const wire::JobSpec& job, uint32_t turns, std::string cache,
-                       std::unique_ptr<data::Dataset> train)
+                       data::RunData data)
     : job_(job),
       turns_(turns),
       cache_(std::move(cache)),
-      train_(std::move(train)),
+      train_(std::move(data.train)),
+      eval_(std::move(data.eval)),
       tuning_(data::make_job_tuning(job, *train_)) {}
 
 data::LoaderOptions ScriptData::loader_options() const {
@@ -83,6 +105,41 @@ Result<ScriptData::BatchRef> ScriptData::load(Step step, uint32_t slot) const {
   LOCKSTEP_ASSIGN_OR_RETURN(BatchRef batch, loader->take());
   LOCKSTEP_CHECK(batch != nullptr, "the slot has samples");
   return batch;
+}
+
+Result<ScriptData::BatchRef> ScriptData::read_eval(uint64_t begin, uint64_t end) const {
+  if (begin >= end || end > eval_->samples())
+    return Status(Code::kInternal, "an evaluation batch lies outside of its data");
+  const data::QuietSignals quiet;
+  const auto& words = job_.data().transforms();
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const data::SampleReader reader,
+      data::SampleReader::create(*eval_, {words.begin(), words.end()}, train_->statistics()));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const auto team,
+      data::SampleTeam::start(data::job_decode_threads(job_, *eval_), data::Augmenter()));
+  const uint64_t samples = end - begin;
+  const auto read = std::make_shared<EvalBatch>();
+  data::SampleShape shape = reader.shape();
+  LOCKSTEP_ASSIGN_OR_RETURN(read->memory,
+                            data::BatchMemory::make(1, samples, reader.input_bytes(),
+                                                    shape.label_words() * sizeof(int64_t)));
+  std::byte* const inputs = read->memory.inputs(0);
+  int64_t* const labels = read->memory.labels(0);
+  LOCKSTEP_RETURN_IF_ERROR(team->read_range(reader, begin, end, inputs, labels));
+  if (shape.is_padded) {
+    std::vector<uint64_t> indices(samples);
+    std::iota(indices.begin(), indices.end(), begin);
+    data::cut_padding(*eval_->as<data::Sequences>(), indices, inputs, labels, &shape);
+  }
+  data::Batch& batch = read->batch;
+  batch.samples = static_cast<uint32_t>(samples);
+  const bool are_ids = shape.is_sequence() || shape.has_ids();
+  batch.tokens = are_ids ? reinterpret_cast<const int64_t*>(inputs) : nullptr;
+  batch.images = are_ids ? nullptr : reinterpret_cast<const float*>(inputs);
+  batch.labels = labels;
+  batch.shape = std::move(shape);
+  return BatchRef(read, &read->batch);
 }
 
 void ScriptData::note_tuning() {

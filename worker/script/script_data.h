@@ -1,10 +1,11 @@
 // The training data that a script's job names (data.train.path), and their batches: opened, ordered
-// and loaded as for the models of Lockstep's own.
+// and loaded as for the models of Lockstep's own. And its evaluation data, if the script evaluates
+// on them.
 //
-// Errors: from open_train_data() and Loader.
+// Errors: from open_run_data(), Loader and SampleTeam.
 //
-// Thread-safety: open() and load() on any one thread, before a generation or in one; next() and the
-// generation on the training thread. A batch may be let go on any thread.
+// Thread-safety: open(), load() and read_eval() on any one thread, before a generation or in one;
+// next() and the generation on the training thread. A batch may be let go on any thread.
 #pragma once
 
 #include <memory>
@@ -18,20 +19,25 @@
 #include "data/loader/batch.h"
 #include "data/loader/loader.h"
 #include "data/loader/loader_tuning.h"
+#include "data/view/run_data.h"
 #include "worker/engine/generation_view.h"
 
 namespace lockstep {
+
+enum class EvalData { kLeave, kOpen };
 
 class ScriptData {
  public:
   using BatchRef = std::shared_ptr<const data::Batch>;
 
   // `job` outlives the object. `turns`: of a batch. `cache`: where inflated files and indexes are
-  // kept.
+  // kept. kUsage if evaluation data are to be opened and the job names none.
   static Result<std::unique_ptr<ScriptData>> open(const wire::JobSpec& job, uint32_t turns,
-                                                  std::string cache);
+                                                  std::string cache,
+                                                  EvalData eval = EvalData::kLeave);
 
   const data::Dataset& train() const { return *train_; }
+  const data::Dataset* eval() const { return eval_.get(); }  // null: not open
   const std::string& cache() const { return cache_; }
   RunShape shape() const;
   OrderSpec order() const;
@@ -45,10 +51,12 @@ class ScriptData {
   Result<BatchRef> next(Step step, uint32_t slot);
   // The batch of any slot that has samples, apart from the batches that the generation loads.
   Result<BatchRef> load(Step step, uint32_t slot) const;
+  // Samples [begin, end) of the evaluation data, in their own order. kInternal if there are no such
+  // samples. REQUIRES: eval().
+  Result<BatchRef> read_eval(uint64_t begin, uint64_t end) const;
 
  private:
-  ScriptData(const wire::JobSpec& job, uint32_t turns, std::string cache,
-             std::unique_ptr<data::Dataset> train);
+  ScriptData(const wire::JobSpec& job, uint32_t turns, std::string cache, data::RunData data);
   data::LoaderOptions loader_options() const;
   void note_tuning();
 
@@ -56,6 +64,7 @@ class ScriptData {
   const uint32_t turns_;
   const std::string cache_;
   const std::unique_ptr<data::Dataset> train_;
+  const std::unique_ptr<data::Dataset> eval_;
   const std::unique_ptr<data::LoaderTuning> tuning_;  // over all generations; null: off
   bool tuning_is_noted_ = false;
   std::function<void(const std::string&)> note_;  // of the generation

@@ -21,6 +21,8 @@ std::string asks(const wire::JobSpec& job) {
   if (keeps_best(job.checkpoint().best())) return "checkpoint.best is " + job.checkpoint().best();
   if (job.train().patience() > 0)
     return "train.patience is " + std::to_string(job.train().patience());
+  if (where_eval_data_are(job.data()) == "named")
+    return "data.eval.path is " + job.data().eval().path();
   return {};
 }
 
@@ -36,6 +38,12 @@ Status add(const ls_reply& reply, uint64_t samples, size_t metrics, EvalScore& s
 }
 
 }  // namespace
+
+std::string_view where_eval_data_are(const wire::DataSpec& data) {
+  if (data.train().path().empty()) return "";
+  if (data.holdout() > 0 || data.eval().path() == data.train().path()) return "found";
+  return data.eval().path().empty() ? "" : "named";
+}
 
 Status check_script_eval(const ScriptEvalFacts& facts, const wire::JobSpec& job) {
   const std::string key = asks(job);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/base/status.h"
@@ -24,6 +25,10 @@ struct ScriptEvalFacts {
   std::vector<std::string> metrics;  // names
   bool knows_right = false;          // it counts right predictions
 };
+
+// Where the job has evaluation data for the script: "named" by data.eval.path, "found" in the
+// training data or held out from them; empty: nowhere.
+std::string_view where_eval_data_are(const wire::DataSpec& data);
 
 // kUsage if a key of the job asks for what the script does not evaluate, for metrics that a
 // report does not hold, and for more samples than are evaluated.

@@ -60,6 +60,7 @@ std::string lines_of(const wire::JobSpec& job, const std::optional<WorkerOptions
   add("gpu", std::to_string(worker ? worker->gpu : 0));
   add("gpu_uuid", worker ? worker->gpu_uuid : "");
   add("has_data", job.data().train().path().empty() ? "0" : "1");
+  add("eval_data", std::string(where_eval_data_are(job.data())));
   return lines;
 }
 
@@ -84,7 +85,7 @@ class ScriptEngineMaker final : public EngineMaker {
     LOCKSTEP_ASSIGN_OR_RETURN(engine_, make_(host.make_buffer));
     shown_.store(engine_.get());
     if (is_stopped_.load()) engine_->request_stop();
-    if (data_ != nullptr) watch_far_data(data_->train(), nullptr, data_->cache(), host);
+    if (data_ != nullptr) watch_far_data(data_->train(), data_->eval(), data_->cache(), host);
     MadeEngine made;
     made.engine = engine_.get();
     made.facts = facts_;
@@ -168,12 +169,12 @@ Status ScriptRun::has_no_data() const {
   return {Code::kUsage, "the data of a run are declared once"};
 }
 
-Result<uint64_t> ScriptRun::open_data(const char* cache) {
+Result<uint64_t> ScriptRun::open_data(const char* cache, EvalData eval) {
   LOCKSTEP_RETURN_IF_ERROR(has_no_data());
   const std::string& named = job_.data().cache_dir();
   std::string directory = named.empty() && cache != nullptr ? cache : named;
   if (options_) directory = data::cache_directory(job_.data(), options_->run_dir);
-  LOCKSTEP_ASSIGN_OR_RETURN(data_, ScriptData::open(job_, turns_, std::move(directory)));
+  LOCKSTEP_ASSIGN_OR_RETURN(data_, ScriptData::open(job_, turns_, std::move(directory), eval));
   shape_ = data_->shape();
   order_ = data_->order();
   return shape_.samples;
@@ -187,6 +188,13 @@ Result<std::unique_ptr<ls_batch_handle>> ScriptRun::batch(const ls_task& task) {
   ScriptEngine* const engine = engine_.load();
   LOCKSTEP_ASSIGN_OR_RETURN(
       auto batch, engine != nullptr ? engine->take_batch() : data_->load(task.step, task.slot));
+  return std::make_unique<ls_batch_handle>(job_.data(), std::move(batch));
+}
+
+Result<std::unique_ptr<ls_batch_handle>> ScriptRun::eval_batch(uint64_t begin, uint64_t end) {
+  if (data_ == nullptr || data_->eval() == nullptr)
+    return Status(Code::kUsage, "the job's evaluation data are not open");
+  LOCKSTEP_ASSIGN_OR_RETURN(auto batch, data_->read_eval(begin, end));
   return std::make_unique<ls_batch_handle>(job_.data(), std::move(batch));
 }
 
@@ -215,6 +223,8 @@ Status ScriptRun::lay_out(ScriptFacts facts) {
 }
 
 Status ScriptRun::evaluate(ScriptEvalFacts facts) {
+  if (facts.fingerprint.empty() && data_ != nullptr && data_->eval() != nullptr)
+    facts.fingerprint = data_->eval()->fingerprint();
   if (facts.samples == 0 || facts.fingerprint.empty())
     return {Code::kBadData, "the evaluation data have no samples; give evaluate() some"};
   if (eval_.samples != 0 || has_begun_)

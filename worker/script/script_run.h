@@ -59,16 +59,20 @@ class ScriptRun {
   Status declare(uint64_t samples, std::string fingerprint);
   // Opens the job's own data, and returns the samples of an epoch. `cache`: of a run without a
   // directory, where the job names none.
-  Result<uint64_t> open_data(const char* cache);
+  Result<uint64_t> open_data(const char* cache, EvalData eval);
+  // Of the job's evaluation data. REQUIRES: they are open.
+  uint64_t eval_samples() const { return data_->eval()->samples(); }
   // Nothing: the slot has no samples.
   Result<std::optional<ls_task>> task(Step step, uint32_t slot) const;
   Status indices(const ls_task& task, std::span<uint64_t> out) const;
   // After open_data(). The caller's, until ls_batch_free().
   Result<std::unique_ptr<ls_batch_handle>> batch(const ls_task& task);
+  // The same of the job's evaluation data.
+  Result<std::unique_ptr<ls_batch_handle>> eval_batch(uint64_t begin, uint64_t end);
 
   Status lay_out(ScriptFacts facts);
   const ScriptLayout& layout() const { return *layout_; }
-  // The script evaluates, too. Before begin(), once.
+  // The script evaluates, too; without a fingerprint on the job's data. Before begin(), once.
   Status evaluate(ScriptEvalFacts facts);
 
   // `lrs`: one for each turn.

@@ -19,10 +19,12 @@ struct Evaluations {
 };
 
 // `Job` and `Facts`: wire::JobSpec and wire::DataFacts, which this library does without. A script
-// names no data in its job.
+// may leave the evaluation data of its job alone, or bring its own: its facts say whether it
+// evaluates.
 template <typename Job, typename Facts>
 Evaluations evaluations_of(const Job& job, const Facts& facts, const RunShape& shape) {
-  const bool has_data = !job.data().eval().path().empty() || facts.eval_samples() > 0;
+  const bool are_named = job.model().name() != "script" && !job.data().eval().path().empty();
+  const bool has_data = are_named || facts.eval_samples() > 0;
   return {has_data, steps_per_epoch(shape), job.eval().every_steps(), shape.turns};
 }
 

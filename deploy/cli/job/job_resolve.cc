@@ -133,7 +133,7 @@ Status set_paths(const JobValues& values, const JobContext& context, wire::JobSp
 Status find_eval(const JobValues& values, const JobContext& context, wire::JobSpec& job) {
   wire::DataSpec& data = *job.mutable_data();
   const bool eval_said = values.count("data.eval.path") > 0 || context.stored != nullptr;
-  if (eval_said || is_script(job.model()) || data.train().path().empty()) return Status::ok();
+  if (eval_said || data.train().path().empty()) return Status::ok();
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string train, context.local_path(data, data.train().path()));
   if (context.has_eval_files(data, train)) data.mutable_eval()->set_path(data.train().path());
   return Status::ok();

@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "comm/run/job/predictions.h"
 #include "deploy/cli/job/job_told.h"
 
 namespace lockstep {
@@ -27,7 +26,6 @@ Status resolve_split(const JobValues& values, wire::JobSpec& job) {
   if (eval.fraction() != 0 && eval.fraction() != 1)
     return refused("data.eval.fraction",
                    "evaluation uses all held-out samples; hold out fewer instead");
-  if (is_script(job.model())) return Status::ok();  // nothing evaluates on them
   data.mutable_eval()->set_path(data.train().path());
   data.mutable_eval()->set_format(data.train().format());
   return Status::ok();

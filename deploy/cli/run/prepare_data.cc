@@ -89,14 +89,13 @@ Result<PreparedData> prepare_data(const wire::JobSpec& job, const std::string& r
                    : percent(static_cast<double>(done) / static_cast<double>(total), 0);
     progress("preparing data: " + what + " " + share);
   };
-  if (is_script(job.model())) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const auto train, data::open_train_data(job, cache_dir, show));
-    LOCKSTEP_RETURN_IF_ERROR(check_transforms(job.data(), *train));
-    return prepare_script(job.script(), describe(*train, nullptr));
-  }
   LOCKSTEP_ASSIGN_OR_RETURN(const data::RunData opened, data::open_run_data(job, cache_dir, show));
   const data::Dataset& train = *opened.train;
   const data::Dataset* eval = opened.eval.get();
+  if (is_script(job.model())) {
+    LOCKSTEP_RETURN_IF_ERROR(check_transforms(job.data(), train));
+    return prepare_script(job.script(), describe(train, eval));
+  }
   PreparedData prepared{data::make_data_facts(train, eval),
                         describe_model(job.model(), train.shape()), describe(train, eval)};
   LOCKSTEP_RETURN_IF_ERROR(check_transforms(job.data(), train));

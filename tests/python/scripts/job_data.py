@@ -1,6 +1,6 @@
 """A loop over the data that its job names, as its words say: MODEL (mlp or cnn, as Lockstep's own are),
 WEIGHTS (a file that gets those that it begins with) and DELAY of a slot in ms (a number, or a file that
-has it)."""
+has it). With a fourth, `evaluate`, it evaluates on the job's evaluation data."""
 # /// lockstep
 # job: job-data
 # seed: 7
@@ -20,6 +20,7 @@ from torch.nn import functional as F
 import lockstep
 
 MODEL, WEIGHTS, DELAY = [*sys.argv[1:4], *("cnn", "", "0")[len(sys.argv) - 1:]]
+EVALUATES = sys.argv[4:] == ["evaluate"]
 CLASSES, LR, KEPT = 4, 0.05, 12
 
 
@@ -50,6 +51,11 @@ def make_model():
     return {"mlp": Mlp, "cnn": Cnn}[MODEL](torch.Size((3, 12, 12)))
 
 
+def score(model, batch):
+    logits = model(batch.x)
+    return {"loss": F.cross_entropy(logits, batch.y), "correct": (logits.argmax(1) == batch.y).sum()}
+
+
 def train():
     run = lockstep.start()
     model = make_model()
@@ -57,6 +63,8 @@ def train():
         save_file(model.state_dict(), f"{WEIGHTS}.{os.getpid()}")
         os.rename(f"{WEIGHTS}.{os.getpid()}", WEIGHTS)
     run.keep(model=model, optimizer=torch.optim.SGD(model.parameters(), LR))
+    if EVALUATES:
+        run.evaluate(lambda batch: score(model, batch))
     kept = []
     for x, y in run.batches():
         time.sleep(0 if run.is_trial else

@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from lockstep import LockstepError, Misuse
 from lockstep import _core
 from lockstep._data import DataError
-from lockstep._eval import Evaluation, score_of
+from lockstep._eval import Evaluation, check_eval_data, score_of
 from lockstep._buffers import Buffers
 from lockstep._state import Kept
 
@@ -54,6 +54,27 @@ class EvaluationTest(unittest.TestCase):
             reply = evaluation.answer(order(begin), self.kept, self.buffers)
             found.append((reply.loss, reply.count, reply.correct, reply.metrics[0]))
         return found
+
+    def test_the_jobs_data_are_read_by_the_core(self):
+        evaluation = Evaluation(lambda batch: {"loss": float(sum(batch)), "m": 1.0}, None, None, None)
+        self.assertTrue(evaluation.is_of_job)
+        with evaluation.open({"seed": "3", "eval_batch": str(BATCH), "exact": "1"}):
+            evaluation.read_from(SimpleNamespace(eval_samples=SAMPLES, take_eval=range))
+            self.core = Core()
+            evaluation.try_out(self.core, self.kept, self.buffers)
+        self.assertEqual(self.core.told, (SAMPLES, "", ("m",), False))
+        self.assertEqual([loss for loss, *_ in self.replies(evaluation)], [6.0, 22.0, 27.0])
+
+    def test_data_are_the_scripts_or_the_jobs(self):
+        for has, data in (("named", None), ("found", None), ("found", 3), ("", [1])):
+            check_eval_data({"eval_data": has}, data)
+        for has, data, says in (("", None, "data.eval.path or data.holdout"),
+                                ("named", [1], "leave one of the two out")):
+            with self.assertRaisesRegex(Misuse, says):
+                check_eval_data({"eval_data": has}, data)
+        for more in ({"workers": 2}, {"collate": list}):
+            with self.assertRaisesRegex(Misuse, "data.threads"):
+                Evaluation(print, None, more.get("workers"), more.get("collate"))
 
     def test_what_a_function_may_return(self):
         self.assertEqual(score_of(torch.tensor([2.0], requires_grad=True), 4), (2.0, 4, None, ()))

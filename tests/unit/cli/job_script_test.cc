@@ -134,11 +134,25 @@ TEST(JobScript, MayNameItsData) {
   const auto job = script_job({"data.train.path=d", "data.holdout=0.1", "data.threads=2"});
   ASSERT_TRUE(job.is_ok()) << job.status().message();
   EXPECT_EQ(job->data().train().path(), "/home/me/d");
-  EXPECT_EQ(job->data().eval().path(), "");
+  EXPECT_EQ(job->data().eval().path(), "/home/me/d") << "what is held out";
   EXPECT_THAT(job->data().transforms(), ::testing::ElementsAre("normalize"));
   const auto again = resolve_job(*parse_job_yaml(job_yaml(*job), "job.yaml"), context());
   ASSERT_TRUE(again.is_ok()) << again.status().message();
   EXPECT_EQ(again->SerializeAsString(), job->SerializeAsString());
+}
+
+TEST(JobScript, MayNameItsEvaluationData) {
+  const auto job = script_job({"data.train.path=d", "data.eval.path=e", "data.eval.fraction=0.5"});
+  ASSERT_TRUE(job.is_ok()) << job.status().message();
+  EXPECT_EQ(job->data().eval().path(), "/home/me/e");
+  JobContext where = context();
+  where.has_eval_files = [](const wire::DataSpec&, const std::string&) { return true; };
+  const auto found = resolve_job(*parse_job_overrides(std::vector<std::string>{
+                                     "script.path=train.py", "train.global_batch=8",
+                                     "train.slots=2", "train.epochs=1", "data.train.path=d"}),
+                                 where);
+  ASSERT_TRUE(found.is_ok()) << found.status().message();
+  EXPECT_EQ(found->data().eval().path(), found->data().train().path());
 }
 
 TEST(JobScript, CutsTokensAsItsBlockSays) {
@@ -154,8 +168,9 @@ TEST(JobScript, CutsTokensAsItsBlockSays) {
 }
 
 TEST(JobScript, RefusesWhatItCannotDoWithItsData) {
-  EXPECT_THAT(script_job({"data.train.path=d", "data.eval.path=e"}),
-              FailsWith(Code::kUsage, Names("data.eval.path", "script")));
+  EXPECT_THAT(
+      script_job({"data.eval.path=e"}),
+      FailsWith(Code::kUsage, Names("data.eval.path", "script"), Advises("data.train.path")));
   EXPECT_THAT(script_job({"data.train.path=d", "data.transforms=[mixup=0.2]"}),
               FailsWith(Code::kUsage, Names("data.transforms", "mixup"), Advises("in the script")));
   EXPECT_THAT(script_job({"data.train.path=d", "data.train.format=idx",
@@ -270,10 +285,10 @@ TEST(JobScript, LeavesOutWholeSectionsOrSingleKeys) {
     EXPECT_EQ(said_by_script("model.name", has_data), "");
     EXPECT_EQ(said_by_script("train.global_batch", has_data), "");
     EXPECT_NE(said_by_script("optimizer.groups", has_data), "");
-    EXPECT_NE(said_by_script("data.eval.path", has_data), "");
     EXPECT_EQ(said_by_script("script.path", has_data), "");
   }
-  for (const char* key : {"data.mix.0.path", "data.train.path", "model.block"}) {
+  for (const char* key : {"data.mix.0.path", "data.train.path", "data.eval.path",
+                          "data.eval.fraction", "model.block"}) {
     EXPECT_NE(said_by_script(key, false), "");
     EXPECT_EQ(said_by_script(key, true), "");
   }

@@ -94,6 +94,36 @@ TEST_F(ScriptDataTest, AHandleKeepsABatchAndTellsItsTensors) {
   EXPECT_EQ(y.bytes, 5 * sizeof(int64_t));
 }
 
+TEST_F(ScriptDataTest, EvaluationDataAreReadInTheirOwnOrder) {
+  EXPECT_THAT(ScriptData::open(job_, 1, dir_.path("cache"), EvalData::kOpen),
+              FailsWith(Code::kUsage, Advises("data.eval.path")));
+  write_file(dir_.path("t10k-images-idx3-ubyte"), data::some_images(30, 2, 3));
+  write_file(dir_.path("t10k-labels-idx1-ubyte"), data::some_labels(30, 4));
+  *job_.mutable_data()->mutable_eval() = data::spec_of(dir_.path(), "idx");
+  EXPECT_EQ(open()->eval(), nullptr) << "the script does not evaluate";
+  auto opened = ScriptData::open(job_, 1, dir_.path("cache"), EvalData::kOpen);
+  ASSERT_TRUE(opened.is_ok()) << opened.status().message();
+  ASSERT_EQ((*opened)->eval()->samples(), 30u);
+  const auto whole = (*opened)->read_eval(0, 30);
+  ASSERT_TRUE(whole.is_ok()) << whole.status().message();
+  const auto part = (*opened)->read_eval(7, 12);
+  ASSERT_TRUE(part.is_ok()) << part.status().message();
+  const std::vector<float> all = pixels_of(**whole);
+  EXPECT_EQ(pixels_of(**part), (std::vector<float>(all.begin() + 7 * 6, all.begin() + 12 * 6)));
+  EXPECT_TRUE(std::equal((*part)->labels, (*part)->labels + 5, (*whole)->labels + 7));
+  for (const auto& [begin, end] : {std::pair{5, 5}, std::pair{29, 31}})
+    EXPECT_EQ((*opened)->read_eval(begin, end).status().code(), Code::kInternal);
+}
+
+TEST_F(ScriptDataTest, SamplesThatAreHeldOutAreEvaluationData) {
+  job_.mutable_data()->set_holdout(0.2);
+  auto opened = ScriptData::open(job_, 1, dir_.path("cache"), EvalData::kOpen);
+  ASSERT_TRUE(opened.is_ok()) << opened.status().message();
+  EXPECT_EQ((*opened)->eval()->samples(), 10u);
+  EXPECT_EQ((*opened)->shape().samples, 40u);
+  EXPECT_EQ(open()->shape().samples, 40u) << "whether the script evaluates or not";
+}
+
 TEST_F(ScriptDataTest, DataThatAreNotThereAreNamed) {
   job_.mutable_data()->mutable_train()->set_path(dir_.path("none"));
   EXPECT_THAT(ScriptData::open(job_, 1, dir_.path("cache")),

@@ -142,9 +142,29 @@ TEST(ScriptEval, AFailureOrNothingThatCountsIsSaid) {
   EXPECT_THAT(evaluate(reply), FailsWith(Code::kInternal, Says("malformed")));
 }
 
+TEST(ScriptEval, TheJobsDataAreNamedFoundOrNowhere) {
+  wire::DataSpec data;
+  EXPECT_EQ(where_eval_data_are(data), "");
+  data.mutable_train()->set_path("d");
+  EXPECT_EQ(where_eval_data_are(data), "");
+  data.mutable_eval()->set_path("e");
+  EXPECT_EQ(where_eval_data_are(data), "named");
+  data.mutable_eval()->set_path("d");
+  EXPECT_EQ(where_eval_data_are(data), "found");
+  data.mutable_eval()->clear_path();
+  data.set_holdout(0.1);
+  EXPECT_EQ(where_eval_data_are(data), "found");
+}
+
 TEST(ScriptEval, KeysThatAskForWhatTheScriptDoesNotGiveAreRefused) {
   EXPECT_TRUE(check_script_eval({}, job_of()).is_ok());
   wire::JobSpec job = job_of();
+  job.mutable_data()->mutable_train()->set_path("d");
+  job.mutable_data()->mutable_eval()->set_path("d");
+  EXPECT_TRUE(check_script_eval({}, job).is_ok()) << "they were found, not named";
+  job.mutable_data()->mutable_eval()->set_path("e");
+  EXPECT_THAT(check_script_eval({}, job),
+              FailsWith(Code::kUsage, Names("data.eval.path is e"), Advises("run.evaluate")));
   job.mutable_train()->set_patience(2);
   EXPECT_THAT(check_script_eval({}, job),
               FailsWith(Code::kUsage, Names("train.patience is 2"), Advises("run.evaluate")));

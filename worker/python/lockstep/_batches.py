@@ -81,7 +81,10 @@ def open_batches(core: Core, is_worker: bool, stack: contextlib.ExitStack,
     if data is None:
         if evaluation is not None:
             stack.enter_context(evaluation.open(job))
-        batches = JobData(core, is_worker, sender)
+        has_eval = evaluation is not None and evaluation.is_of_job
+        batches = JobData(core, is_worker, has_eval, sender)
+        if evaluation is not None and has_eval:
+            evaluation.read_from(batches)
         return batches, batches.samples
     source = unpack(data, collate)
     drawing = _drawing_of(source, weights)

@@ -176,18 +176,26 @@ class Core:
     def declare(self, samples: int, fingerprint: str) -> None:
         self._check(self._stays.ls_declare(self._run, _u64(samples), fingerprint.encode()))
 
-    def open_data(self, cache: str | None) -> int:
-        """Of the job, instead of declare(). The number of samples."""
-        samples = _u64()
+    def open_data(self, cache: str | None, has_eval: bool) -> tuple[int, int]:
+        """Of the job, instead of declare(). The numbers of samples: to train, and to evaluate if these
+        data are opened, too."""
+        samples, eval_samples = _u64(), _u64()
         self._check(self._waits.ls_open_data(self._run,
                                              None if cache is None else os.fsencode(cache),
-                                             ctypes.byref(samples)))
-        return samples.value
+                                             ctypes.byref(samples),
+                                             ctypes.byref(eval_samples) if has_eval else None))
+        return samples.value, eval_samples.value
 
     def batch_of(self, task: Task) -> tuple[int, list[Field]]:
         """A handle for free_batch(), and tensors that are valid until then."""
         batch = _Batch()
         self._check(self._waits.ls_batch_of(self._run, ctypes.byref(task), ctypes.byref(batch)))
+        return batch.handle, batch.fields[:batch.field_count]
+
+    def eval_batch(self, begin: int, end: int) -> tuple[int, list[Field]]:
+        """The same of these samples of the job's evaluation data."""
+        batch = _Batch()
+        self._check(self._waits.ls_eval_batch(self._run, _u64(begin), _u64(end), ctypes.byref(batch)))
         return batch.handle, batch.fields[:batch.field_count]
 
     def free_batch(self, handle: int) -> None:

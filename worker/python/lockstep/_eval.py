@@ -22,6 +22,7 @@ from ._core import Core, Order, Reply, Task as CoreTask
 from ._data import DataError, Feed, Source, Task, facts, unpack
 from ._errors import CONFIG, LockstepError, Misuse
 from ._hidden import Hidden
+from ._job_data import JobData
 from ._state import Kept
 
 _LONG_TRIAL_S = 10.0
@@ -88,6 +89,16 @@ def _source_of(data: Any, collate: Any) -> Source:
                   workers)
 
 
+def check_eval_data(job: Mapping[str, str], data: Any) -> None:
+    """Raises Misuse unless the script or its job names evaluation data, and not both."""
+    if data is None and not job["eval_data"]:
+        raise Misuse("evaluate() was given no data, and the job names none to evaluate on; give it a data "
+                     "set, or name data.train.path with data.eval.path or data.holdout")
+    if data is not None and job["eval_data"] == "named":
+        raise Misuse("evaluate() was given data, and the job names evaluation data, too "
+                     "(data.eval.path); leave one of the two out")
+
+
 class Evaluation:
     """One evaluation, as run.evaluate() was given it."""
 
@@ -96,7 +107,14 @@ class Evaluation:
             raise Misuse("evaluate(fn, data): fn takes a batch and returns its mean loss")
         self._function = function
         self._source: Source | None = None
-        if isinstance(data, int) and not isinstance(data, bool):
+        self._job_data: JobData | None = None
+        self.is_of_job = data is None
+        self.samples = 0  # of the job's data: known once they are open
+        if data is None:
+            if workers is not None or collate is not None:
+                raise Misuse("evaluate(workers=, collate=) are for a data set of the script's own; the "
+                             "job's data are read by threads (data.threads), as its keys say")
+        elif isinstance(data, int) and not isinstance(data, bool):
             if data < 1:
                 raise Misuse(f"evaluate(fn, {data}): the number of samples is 1 or more")
             if workers or collate is not None:
@@ -109,7 +127,7 @@ class Evaluation:
         self._workers = workers if workers is not None else \
             (self._source.workers or 0 if self._source is not None else 0)
         self._feed: Feed | None = None
-        self._fingerprint = f"{self.samples} samples"
+        self._fingerprint = "" if data is None else f"{self.samples} samples"
         self._names: tuple[str, ...] = ()
         self.knows_right = False
 
@@ -126,6 +144,10 @@ class Evaluation:
             feed.start()
             self._fingerprint = facts(self._source, seed, exact=self._is_exact).fingerprint
         return closing
+
+    def read_from(self, data: JobData) -> None:
+        """The job's data are open. REQUIRES: is_of_job."""
+        self._job_data, self.samples = data, data.eval_samples
 
     def try_out(self, core: Core, kept: Kept, buffers: Buffers) -> None:
         """Scores the first batch, twice: which scores there are, and that they come out alike."""
@@ -170,6 +192,8 @@ class Evaluation:
 
     def _take(self, task: CoreTask, share_end: int) -> Any:
         """The batch; those behind it are asked for."""
+        if self._job_data is not None:
+            return self._job_data.take_eval(task.begin, task.end)
         if self._feed is None:
             return range(task.begin, task.end)
         tasks = [self._task(begin, min(begin + self._batch, share_end)) for begin in
@@ -217,14 +241,15 @@ class Evaluates:
 
     _evaluation: Evaluation | None = None
 
-    def evaluate(self, function: Callable[[Any], Any], data: Any, *, workers: int | None = None,
-                 collate: Any = None) -> None:
+    def evaluate(self, function: Callable[[Any], Any], data: Any = None, *,
+                 workers: int | None = None, collate: Any = None) -> None:
         """`function(batch)` gives the score of a batch of evaluation data: its mean loss, or a dict
         with "loss", and beside it "correct" (right predictions), "count" (what the loss is the mean
         over, where that is not the batch's samples), and metrics by name (means over the samples).
 
         data: a map-style Dataset or a DataLoader, read in its order in batches of train.eval_batch;
-        or a number of samples, and the function gets a range of their numbers. Before batches(), once.
+        or a number of samples, and the function gets a range of their numbers. None: the evaluation data
+        that the job names (data.eval.path, data.holdout), as Batch. Before batches(), once.
         The run then evaluates at the end of every epoch, after every eval.every_steps steps, and at
         its end. The kept modules are in eval() meanwhile, under no_grad().
         """
@@ -233,4 +258,5 @@ class Evaluates:
                          "all metrics")
         if self._has_looped:  # type: ignore[attr-defined]
             raise Misuse("evaluate() came after batches(); call it before the loop")
+        check_eval_data(self._job, data)  # type: ignore[attr-defined]
         self._evaluation = Evaluation(function, data, workers, collate)

@@ -53,12 +53,14 @@ class Batch(tuple):
 
 
 class JobData:
-    """Batches of the job's own data, as Ahead gives those of the script's."""
+    """Batches of the job's own data, as Ahead gives those of the script's. `has_eval`: its evaluation
+    data are opened, too; they stay in the host's memory, whatever `sender`."""
 
-    def __init__(self, core: Core, is_worker: bool, sender: Sender | None = None):
+    def __init__(self, core: Core, is_worker: bool, has_eval: bool, sender: Sender | None = None):
         self._core = core
         self._sender = sender
-        self.samples = core.open_data(None if is_worker else _cache_of_alone())
+        self.samples, self.eval_samples = core.open_data(None if is_worker else _cache_of_alone(),
+                                                         has_eval)
 
     def identity(self) -> list[tuple[str, str]]:
         return []
@@ -68,12 +70,18 @@ class JobData:
 
     def take(self, task: Task, *, is_trial: bool) -> Batch:
         """The batch stays as it is for as long as somebody holds it."""
-        handle, fields = self._core.batch_of(task)
+        batch = self._held(*self._core.batch_of(task))
+        return batch if self._sender is None else self._sender.arrived(self._sender.send(batch))
+
+    def take_eval(self, begin: int, end: int) -> Batch:
+        """These samples of the evaluation data. REQUIRES: has_eval."""
+        return self._held(*self._core.eval_batch(begin, end))
+
+    def _held(self, handle: int, fields: list[Field]) -> Batch:
         held = _Held()
         weakref.finalize(held, self._core.free_batch, handle).atexit = False
-        batch = _batch_of([(field.role, field.name.decode(), _tensor_of(field, held))
-                           for field in fields])
-        return batch if self._sender is None else self._sender.arrived(self._sender.send(batch))
+        return _batch_of([(field.role, field.name.decode(), _tensor_of(field, held))
+                          for field in fields])
 
 
 class _Held:
