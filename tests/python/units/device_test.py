@@ -13,7 +13,7 @@ import torch
 from torch import nn, optim
 
 from lockstep._ahead import Ahead
-from lockstep._buffers import Buffers
+from lockstep._buffers import Buffers, rules_of
 from lockstep._core import Task
 from lockstep._data import Batch
 from lockstep._device import HOST, Device, Sender, Staging, Sums, sender_to
@@ -233,6 +233,49 @@ class StateTest(unittest.TestCase):
         for text in (b'{"$v":"nothing"}', b'{"$v":"cpu:x"}', b'{"$v":7}', b'{"$v":"cuda:1000"}'):
             with self.assertRaises(StateError):
                 decode(text, "there")
+
+
+class BuffersTest(unittest.TestCase):
+    """A step of two slots on the device, as the core takes it: means of floats over the slots."""
+
+    def step(self, buffers: Buffers, slot_does: Any) -> None:
+        sent = []
+        for slot in range(2):
+            buffers.restore()
+            slot_does(slot)
+            buffers.check_unchanged()
+            sent.append([floats.clone().view(-1) for floats in buffers.sent(slot)])
+        self.assertTrue(all(floats.is_cpu for of_slot in sent for floats in of_slot))
+        buffers.advance([(a + b) / 2 for a, b in zip(*sent)])
+
+    def test_they_are_joined_where_the_core_s_means_are_and_stay_on_the_device(self) -> None:
+        model = nn.Sequential(nn.BatchNorm1d(2), nn.Linear(2, 1))
+        for name, value in (("seen", torch.tensor([5, 7])), ("peak", torch.zeros(2)),
+                            ("mean", torch.ones(2))):
+            model.register_buffer(name, value)
+        model.to(PLACE)
+        kept = Kept()
+        kept.keep(model=model, optimizer=optim.SGD(model.parameters(), 0.1))
+        rules = rules_of({"seen": "sum", "peak": "max", "mean": "mean"}, kept.buffers, 2)
+        buffers = Buffers(kept.buffers, 1, rules, 2)
+
+        def slot_does(slot: int) -> None:
+            with torch.no_grad():
+                model(torch.full((3, 2), float(slot), device=PLACE))
+                model.seen += 1 + slot
+                model.peak[slot] = 3.0
+                if slot:
+                    model.mean += 1
+
+        slot_does(1)
+        buffers.settle()
+        buffers.restore()
+        self.step(buffers, slot_does)
+        self.assertEqual(([8, 10], [3.0, 3.0], [1.5, 1.5]),
+                         (model.seen.tolist(), model.peak.tolist(), model.mean.tolist()))
+        self.assertAlmostEqual(0.05, float(model[0].running_mean[0]), places=6)
+        self.assertEqual(1, int(model[0].num_batches_tracked))
+        self.assertTrue(all(b.get().device == PLACE for b in kept.buffers))
 
 
 class PlaceTest(unittest.TestCase):

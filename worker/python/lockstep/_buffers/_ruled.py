@@ -48,12 +48,14 @@ class Ruled:
     def join(self, before: dict[str, torch.Tensor], means: Sequence[torch.Tensor]) -> set[str]:
         """A step is applied: `means` of rows() over its slots. Writes into `before`, and gives the names
         of the buffers that have changed."""
+        # On the CPU, where the core's means are, whatever device the buffer lies on.
+        old = {b.name: before[b.name].cpu() for b in [*self._means, *self._slot_by_slot]}
         now = {}
         for buffer, mean in zip(self._means, means):
-            now[buffer.name] = _of_mean(before[buffer.name], mean)
+            now[buffer.name] = _of_mean(old[buffer.name], mean)
         if self._slot_by_slot:
             for buffer, values in zip(self._slot_by_slot, self._apart.of_step(means[-1])):
-                now[buffer.name] = joined(self._rules[buffer.name], before[buffer.name], values)
+                now[buffer.name] = joined(self._rules[buffer.name], old[buffer.name], values)
         changed = {name for name, value in now.items() if not same_bits(before[name], value)}
         for name in changed:
             before[name].copy_(now[name])
