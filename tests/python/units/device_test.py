@@ -295,6 +295,21 @@ class PlaceTest(unittest.TestCase):
         self.assertEqual(f"GPU-{dashed}", self.name("5,7", 1, uuid), "numbers move")
         self.assertEqual(f"MIG-{dashed}", self.name(f"MIG-x,MIG-{dashed}", 0, uuid))
 
+    def test_exact_takes_no_setting_of_the_site_that_changes_bits(self) -> None:
+        given = {"CUBLAS_WORKSPACE_CONFIG": ":16:8", "NVIDIA_TF32_OVERRIDE": "1"}
+        was = torch.are_deterministic_algorithms_enabled(), torch.backends.cuda.matmul.allow_tf32
+        try:
+            for device, expected in ((HOST, given), (ON, {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"})):
+                with mock.patch.dict(os.environ, given):
+                    device.prepare(is_exact=False)
+                    device.prepare(is_exact=True)
+                    self.assertEqual(expected, {k: os.environ[k] for k in given if k in os.environ})
+            self.assertTrue(torch.are_deterministic_algorithms_enabled())
+            self.assertFalse(torch.is_deterministic_algorithms_warn_only_enabled())
+        finally:
+            torch.use_deterministic_algorithms(was[0])
+            torch.backends.cuda.matmul.allow_tf32 = was[1]
+
     def test_the_device_draws_by_the_slot_s_seed(self) -> None:
         drawn = []
         for seed in (5, 6, 5):

@@ -6,6 +6,7 @@ device in what is kept has the same bytes everywhere.
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any, Iterable, Mapping
 
 import torch
@@ -15,9 +16,11 @@ from .._errors import CONFIG, LockstepError, Misuse
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 # Of the tests: torch's device of this name stands for CUDA's.
 _STAND_IN = "LOCKSTEP_STAND_IN_DEVICE"
-# With other workspaces cuBLAS may add in another order; the other two change which numbers it takes.
-_CUBLAS = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8", "CUBLASLT_WORKSPACE_SIZE": None,
-           "NVIDIA_TF32_OVERRIDE": None, "TORCH_BLAS_PREFER_CUBLASLT": None}
+# With other workspaces cuBLAS may add in another order, and by other libraries with other numbers. The
+# compiler would choose kernels by the clock. All are read when they are first used.
+_EXACT = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8", "CUBLASLT_WORKSPACE_SIZE": None,
+          "NVIDIA_TF32_OVERRIDE": None, "TORCH_BLAS_PREFER_CUBLASLT": None,
+          "TORCHINDUCTOR_DETERMINISTIC": "1"}
 
 
 class Device:
@@ -48,11 +51,13 @@ class Device:
         """What the bits depend on, before the script computes anything."""
         if self.is_host or not is_exact:
             return
-        for name, value in _CUBLAS.items():
+        for name, value in _EXACT.items():
             if value is None:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+        if (compiler := sys.modules.get("torch._inductor.config")) is not None:
+            compiler.deterministic = True
         # On a GPU an operation that adds in any order is refused, and not only told.
         torch.use_deterministic_algorithms(True)
         torch.backends.cudnn.benchmark = False
