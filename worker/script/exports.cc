@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <exception>
+#include <memory>
 #include <new>
 #include <span>
 #include <string>
@@ -71,6 +72,13 @@ Result<std::unique_ptr<ScriptRun>> open(const char* worker, const void* job, siz
   return ScriptRun::open(std::move(options), std::move(spec));
 }
 
+// The caller's from here on, until ls_batch_free().
+ls_batch given(std::unique_ptr<ls_batch_handle> handle) {
+  ls_batch batch = handle->view();
+  static_cast<void>(handle.release());
+  return batch;
+}
+
 }  // namespace
 }  // namespace lockstep
 
@@ -121,8 +129,7 @@ int ls_open_data(ls_run* run, const char* cache, uint64_t* samples, uint64_t* ev
 int ls_batch_of(ls_run* run, const ls_task* task, ls_batch* batch) {
   return guarded([&]() -> Status {
     LOCKSTEP_ASSIGN_OR_RETURN(auto handle, run->run->batch(*task));
-    *batch = handle->view();
-    handle.release();
+    *batch = given(std::move(handle));
     return Status::ok();
   });
 }
@@ -130,8 +137,7 @@ int ls_batch_of(ls_run* run, const ls_task* task, ls_batch* batch) {
 int ls_eval_batch(ls_run* run, uint64_t begin, uint64_t end, ls_batch* batch) {
   return guarded([&]() -> Status {
     LOCKSTEP_ASSIGN_OR_RETURN(auto handle, run->run->eval_batch(begin, end));
-    *batch = handle->view();
-    handle.release();
+    *batch = given(std::move(handle));
     return Status::ok();
   });
 }

@@ -69,8 +69,11 @@ class Exchange {
     }
     if (value.isOptionalTensorList()) {
       c10::List<std::optional<at::Tensor>> list;
-      for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorList())
+      const auto given = value.toOptionalTensorList();
+      for (size_t i = 0; i < given.size(); ++i) {
+        const std::optional<at::Tensor> tensor = given.get(i);
         list.push_back(tensor ? std::optional(host_of(*tensor)) : std::nullopt);
+      }
       return list;
     }
     if (value.isDevice() && value.toDevice().type() == DeviceType::PrivateUse1)
@@ -97,7 +100,7 @@ class Exchange {
   static void adopt(const at::Tensor& ours, const at::Tensor& host) {
     const size_t bytes = host.storage().nbytes();
     if (bytes > ours.storage().nbytes()) {
-      c10::Storage storage = ours.storage();
+      const c10::Storage& storage = ours.storage();
       storage.set_data_ptr_noswap(device_allocator()->allocate(bytes));
       storage.set_nbytes(bytes);
     }
@@ -214,7 +217,7 @@ const at::Tensor& resize(const at::Tensor& self, at::IntArrayRef sizes,
     const at::Tensor before = on_host(self);
     if (before.numel() > 0)
       on_host(grown).view(-1).slice(0, 0, before.numel()).copy_(before.reshape(-1));
-    c10::Storage storage = self.storage();
+    const c10::Storage& storage = self.storage();
     storage.set_data_ptr_noswap(device_allocator()->allocate(grown.storage().nbytes()));
     storage.set_nbytes(grown.storage().nbytes());
     own->set_sizes_and_strides(sizes, strides);

@@ -113,6 +113,7 @@ TORCH_LIBRARY(lockstep_stand_in, library) {
     drawn.set_current_seed(static_cast<uint64_t>(seed));
   });
   library.def("pin(int address, int bytes) -> ()", [](int64_t address, int64_t bytes) {
+    // Python knows addresses as numbers. NOLINTNEXTLINE(performance-no-int-to-ptr)
     pin(reinterpret_cast<const void*>(address), static_cast<size_t>(bytes));
   });
   library.def("synchronize() -> ()", [] { wait_for(asked_for()); });
