@@ -10,6 +10,7 @@ from stand_in import device_variables
 
 # What the device computes by the CPU's kernels; attention and autocast are cut into others.
 LIKE_ON_CPU = ("mlp-fp32", "cnn-fp32")
+STEPS = 12  # a kernel of the device costs ten of the CPU's
 MOVED = """
 # /// lockstep
 # train: {{global_batch: 8, slots: 2, epochs: 1}}
@@ -31,17 +32,18 @@ class Device(ScriptTest):
         return {**super().environment(env, slot_ms), **more}
 
     def test_a_run_has_the_weights_of_the_cpu_and_keeps_them_through_a_kill_and_a_resume(self):
-        alone = self.alone(TRAIN, "all", "both", cluster__device="cuda")
+        alone = self.alone(TRAIN, "all", "both", cluster__device="cuda", train__max_steps=str(STEPS))
         weights = weights_in(alone)
         self.has_device = False
-        on_cpu = weights_in(self.alone(TRAIN, "all", "both"))
+        on_cpu = weights_in(self.alone(TRAIN, "all", "both", train__max_steps=str(STEPS)))
         self.has_device = True
         self.assertEqual([*weights], CASES)
         self.assertEqual([weights[case] for case in LIKE_ON_CPU],
                          [on_cpu[case] for case in LIKE_ON_CPU])
         self.take_ms(150)
         run = self.start_script(TRAIN, ["all", "both", 1, self.pace], 2,
-                                overrides=["cluster.device=cuda", "checkpoint.every_steps=5"])
+                                overrides=["cluster.device=cuda", "checkpoint.every_steps=5",
+                                           f"train.max_steps={STEPS}"])
         run.wait_for_step(2)
         self.kill_and_go_on(run, 0)
         run.wait_for_workers(2)
