@@ -93,7 +93,8 @@ class Training:
                 if isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
                     scheduler.step(1.0 + (step % 3))
                 elif scheduler:
-                    scheduler.step()
+                    with self.kept.pacing():
+                        scheduler.step()
                 if "ema" in self.objects:
                     self.objects["ema"].update_parameters(model)
             optimizer.zero_grad()
