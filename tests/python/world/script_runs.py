@@ -90,7 +90,8 @@ class ScriptTest(LockstepTest):
         """`python SCRIPT WORDS`; its output."""
         settings = {f"LOCKSTEP_{key}": value for key, value in sections.items()}
         done = subprocess.run([self.python, str(script), *map(str, words)], text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=DEADLINE_S,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              timeout=2 * DEADLINE_S,  # run_each.py runs tens of scripts
                               env={**self.environment(), **settings}, cwd=self.scratch)
         self.assertEqual(done.returncode, expect, done.stdout[-3000:])
         return done.stdout
