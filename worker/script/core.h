@@ -17,10 +17,9 @@
  * Memory: the memory that an order points to is valid until the next ls_next() that brings an
  * order. The memory that a reply points to is the caller's, and stays as it is until then.
  *
- * Thread-safety: one thread, the main one; ls_take() also on autograd's thread of a device, while the
- * main one waits for backward. ls_error(): any thread. ls_request_stop() and
- * ls_set_paused(): any thread, but not during ls_close() or after it. Before ls_begin() no thread
- * is started.
+ * Thread-safety: one thread, the main one; ls_take() also on autograd's thread of a device, while
+ * the main one waits for backward. ls_error(): any thread. ls_request_stop() and ls_set_paused():
+ * any thread, but not during ls_close() or after it. Before ls_begin() no thread is started.
  */
 #pragma once
 
