@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <vector>
 
 namespace lockstep::data {
 namespace {
@@ -27,6 +29,14 @@ void cut_padding(const As<Sequences>& sequences, std::span<const uint64_t> sampl
   narrow_rows(reinterpret_cast<int64_t*>(inputs), samples.size(), shape->tokens, width);
   narrow_rows(labels, samples.size(), shape->tokens, width);
   shape->tokens = static_cast<uint32_t>(width);
+}
+
+void cut_padding(const Dataset& data, uint64_t begin, uint64_t end, std::byte* inputs,
+                 int64_t* labels, SampleShape* shape) {
+  if (!shape->is_padded) return;
+  std::vector<uint64_t> samples(end - begin);
+  std::iota(samples.begin(), samples.end(), begin);
+  cut_padding(*data.as<Sequences>(), samples, inputs, labels, shape);
 }
 
 }  // namespace lockstep::data

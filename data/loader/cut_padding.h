@@ -19,5 +19,8 @@ inline constexpr uint32_t kWidthStep = 32;  // tokens
 // shape->tokens to T'. REQUIRES: shape->is_padded.
 void cut_padding(const As<Sequences>& sequences, std::span<const uint64_t> samples,
                  std::byte* inputs, int64_t* labels, SampleShape* shape);
+// The same of samples [begin, end). Does nothing unless shape->is_padded.
+void cut_padding(const Dataset& data, uint64_t begin, uint64_t end, std::byte* inputs,
+                 int64_t* labels, SampleShape* shape);
 
 }  // namespace lockstep::data

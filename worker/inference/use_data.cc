@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <numeric>
 #include <system_error>
 
 #include "comm/base/file.h"
@@ -274,11 +273,7 @@ Status UsedData::read_batch(uint64_t begin, uint64_t end, UsedBatch* out) {
   out->labels.resize(count * out->shape.label_words());
   LOCKSTEP_RETURN_IF_ERROR(
       team_->read_range(*reader_, begin, end, out->inputs.data(), out->labels.data()));
-  if (!out->shape.is_padded) return Status::ok();
-  std::vector<uint64_t> samples(count);
-  std::iota(samples.begin(), samples.end(), begin);
-  data::cut_padding(*dataset_->as<data::Sequences>(), samples, out->inputs.data(),
-                    out->labels.data(), &out->shape);
+  data::cut_padding(*dataset_, begin, end, out->inputs.data(), out->labels.data(), &out->shape);
   return Status::ok();
 }
 

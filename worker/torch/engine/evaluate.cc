@@ -2,7 +2,6 @@
 // ranks.
 #include <ATen/core/grad_mode.h>
 
-#include <numeric>
 #include <span>
 
 #include "comm/run/job/predictions.h"
@@ -58,12 +57,7 @@ Status EngineImpl::score_batch(const data::SampleReader& reader, data::SampleTea
   LOCKSTEP_RETURN_IF_ERROR(
       team.read_range(reader, begin, end, eval_inputs_.data(), eval_labels_.data()));
   data::SampleShape shape = reader.shape();
-  if (shape.is_padded) {
-    std::vector<uint64_t> read(n);
-    std::iota(read.begin(), read.end(), begin);
-    const auto sequences = eval_->as<data::Sequences>();
-    data::cut_padding(*sequences, read, eval_inputs_.data(), eval_labels_.data(), &shape);
-  }
+  data::cut_padding(*eval_, begin, end, eval_inputs_.data(), eval_labels_.data(), &shape);
   LOCKSTEP_RETURN_IF_ERROR(check_targets(shape, eval_labels_.data(), n));
   LOCKSTEP_RETURN_IF_ERROR(
       device_->send(shape, eval_inputs_.data(), eval_labels_.data(), n, SlotValues{}));
