@@ -1,8 +1,6 @@
 #include "worker/script/script_data.h"
 
-#include <numeric>
 #include <utility>
-#include <vector>
 
 #include "comm/base/check.h"
 #include "data/base/quiet_signals.h"
@@ -11,8 +9,6 @@
 #include "data/loader/cut_padding.h"
 #include "data/loader/job_loader.h"
 #include "data/loader/job_order.h"
-#include "data/loader/sample_reader.h"
-#include "data/loader/sample_team.h"
 
 namespace lockstep {
 namespace {
@@ -107,17 +103,26 @@ Result<ScriptData::BatchRef> ScriptData::load(Step step, uint32_t slot) const {
   return batch;
 }
 
-Result<ScriptData::BatchRef> ScriptData::read_eval(uint64_t begin, uint64_t end) const {
-  if (begin >= end || end > eval_->samples())
-    return Status(Code::kInternal, "an evaluation batch lies outside of its data");
+// Its threads stay for all batches of all evaluations.
+Status ScriptData::start_eval() {
+  if (eval_team_ != nullptr) return Status::ok();
   const data::QuietSignals quiet;
   const auto& words = job_.data().transforms();
   LOCKSTEP_ASSIGN_OR_RETURN(
-      const data::SampleReader reader,
+      data::SampleReader reader,
       data::SampleReader::create(*eval_, {words.begin(), words.end()}, train_->statistics()));
   LOCKSTEP_ASSIGN_OR_RETURN(
-      const auto team,
+      eval_team_,
       data::SampleTeam::start(data::job_decode_threads(job_, *eval_), data::Augmenter()));
+  eval_reader_.emplace(std::move(reader));
+  return Status::ok();
+}
+
+Result<ScriptData::BatchRef> ScriptData::read_eval(uint64_t begin, uint64_t end) {
+  if (begin >= end || end > eval_->samples())
+    return Status(Code::kInternal, "an evaluation batch lies outside of its data");
+  LOCKSTEP_RETURN_IF_ERROR(start_eval());
+  const data::SampleReader& reader = *eval_reader_;
   const uint64_t samples = end - begin;
   const auto read = std::make_shared<EvalBatch>();
   data::SampleShape shape = reader.shape();
@@ -126,12 +131,8 @@ Result<ScriptData::BatchRef> ScriptData::read_eval(uint64_t begin, uint64_t end)
                                                     shape.label_words() * sizeof(int64_t)));
   std::byte* const inputs = read->memory.inputs(0);
   int64_t* const labels = read->memory.labels(0);
-  LOCKSTEP_RETURN_IF_ERROR(team->read_range(reader, begin, end, inputs, labels));
-  if (shape.is_padded) {
-    std::vector<uint64_t> indices(samples);
-    std::iota(indices.begin(), indices.end(), begin);
-    data::cut_padding(*eval_->as<data::Sequences>(), indices, inputs, labels, &shape);
-  }
+  LOCKSTEP_RETURN_IF_ERROR(eval_team_->read_range(reader, begin, end, inputs, labels));
+  data::cut_padding(*eval_, begin, end, inputs, labels, &shape);
   data::Batch& batch = read->batch;
   batch.samples = static_cast<uint32_t>(samples);
   const bool are_ids = shape.is_sequence() || shape.has_ids();

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "comm/run/job/job.pb.h"
@@ -19,6 +20,8 @@
 #include "data/loader/batch.h"
 #include "data/loader/loader.h"
 #include "data/loader/loader_tuning.h"
+#include "data/loader/sample_reader.h"
+#include "data/loader/sample_team.h"
 #include "data/view/run_data.h"
 #include "worker/engine/generation_view.h"
 
@@ -53,18 +56,21 @@ class ScriptData {
   Result<BatchRef> load(Step step, uint32_t slot) const;
   // Samples [begin, end) of the evaluation data, in their own order. kInternal if there are no such
   // samples. REQUIRES: eval().
-  Result<BatchRef> read_eval(uint64_t begin, uint64_t end) const;
+  Result<BatchRef> read_eval(uint64_t begin, uint64_t end);
 
  private:
   ScriptData(const wire::JobSpec& job, uint32_t turns, std::string cache, data::RunData data);
   data::LoaderOptions loader_options() const;
   void note_tuning();
+  Status start_eval();
 
   const wire::JobSpec& job_;
   const uint32_t turns_;
   const std::string cache_;
   const std::unique_ptr<data::Dataset> train_;
   const std::unique_ptr<data::Dataset> eval_;
+  std::optional<data::SampleReader> eval_reader_;  // both since the first read_eval()
+  std::unique_ptr<data::SampleTeam> eval_team_;
   const std::unique_ptr<data::LoaderTuning> tuning_;  // over all generations; null: off
   bool tuning_is_noted_ = false;
   std::function<void(const std::string&)> note_;  // of the generation
