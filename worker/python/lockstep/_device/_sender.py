@@ -24,6 +24,7 @@ def sender_to(device: Device, wanted: Any) -> Sender | None:
 
 class Sent(NamedTuple):
     value: Any  # on the device, once `event` is over
+    tensors: list[torch.Tensor]  # in it
     event: Any
 
 
@@ -37,26 +38,25 @@ class Sender:
 
     def send(self, value: Any) -> Sent:
         """All tensors in a batch; the rest of it stays as it is."""
-        event = self._device.event()
+        event, tensors = self._device.event(), []
+
+        def moved(tensor: torch.Tensor) -> torch.Tensor:
+            tensors.append(tensor.pin_memory().to(self._device.place, non_blocking=True))
+            return tensors[-1]
+
         current = torch.accelerator.current_stream(self._device.place)
         torch.accelerator.set_stream(self._stream)
         try:
-            sent = remade(value, self._moved)
+            sent = remade(value, moved)
             event.record()
         finally:
             torch.accelerator.set_stream(current)
-        return Sent(sent, event)
+        return Sent(sent, tensors, event)
 
     def arrived(self, sent: Sent) -> Any:
         """For all that is computed from now on."""
         current = torch.accelerator.current_stream(self._device.place)
         current.wait_event(sent.event)
-
-        def keep(tensor: torch.Tensor) -> torch.Tensor:
+        for tensor in sent.tensors:
             tensor.record_stream(current)  # else its memory could go to the next batch too early
-            return tensor
-
-        return remade(sent.value, keep)
-
-    def _moved(self, tensor: torch.Tensor) -> torch.Tensor:
-        return tensor.pin_memory().to(self._device.place, non_blocking=True)
+        return sent.value
