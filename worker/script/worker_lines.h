@@ -1,8 +1,8 @@
 // How an agent tells a script's process what worker it is: the environment's LOCKSTEP_WORKER.
 //
 // Lines "key=value": run_dir, local_rank, gpu, gpu_uuid, log_name, workers_here, node, process,
-// in_hand_fd; as lockstep-worker has options. Unknown keys are left out, so that an older module works with a
-// newer agent.
+// in_hand_fd; as lockstep-worker has options. Unknown keys are left out, so that an older module
+// works with a newer agent.
 //
 // Thread-safety: a pure function.
 #pragma once

@@ -75,8 +75,7 @@ def open_batches(core: Core, is_worker: bool, stack: contextlib.ExitStack,
                  sender: Sender | None = None) -> tuple[Ahead | JobData, int]:
     """And the number of samples. REQUIRES: check_arguments(). `stack` closes what is opened.
     `evaluation` forks its processes here, too: before the core has threads, and before samples are
-    drawn. `turns`: of a batch. `sender`: to the device where the script wants
-    them."""
+    drawn. `turns`: of a batch. `sender`: to the device where the script wants them."""
     job = core.job
     if data is None:
         if evaluation is not None:

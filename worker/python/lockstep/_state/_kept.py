@@ -339,7 +339,8 @@ class Kept:
                                   "model in float32, and compute under torch.autocast(\"cpu\", "
                                   "torch.float16).")
         self.scaler = self.others[scalers[0]]
-        self.scaler.scale(torch.zeros((), device=self.parameters[0].tensor.device))  # else unscale_() fails where no slot came
+        # Else unscale_() fails where no slot came.
+        self.scaler.scale(torch.zeros((), device=self.parameters[0].tensor.device))
 
     def _is_trained(self, module: nn.Module) -> bool:
         """Whether a further module gets gradients: one of its parameters is in an optimizer."""
