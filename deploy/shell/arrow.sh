@@ -4,18 +4,14 @@
 
 arrow_packages=(pyarrow==26.0.1)
 
-arrow_environment() { private_environment "arrow-${arrow_packages[0]#*==}"; }
-
 # The directory with include/, libarrow.so.* and libparquet.so.*; nothing where it is not complete.
 arrow_root() {
-  local environment
-  environment=$(arrow_environment) && has_stamp "$environment" .complete "${arrow_packages[@]}" &&
-    printf '%s\n' "$environment"/lib/python3*/site-packages/pyarrow || true
+  local modules
+  modules=$(pinned_modules arrow "${arrow_packages[@]}")
+  [[ -z $modules ]] || printf '%s\n' "$modules/pyarrow"
 }
 
 install_arrow() {  # install_arrow LOG
-  local environment
-  environment=$(arrow_environment) || fail 78 "there is no python3 here (Debian: python3-venv)."
-  install_wheels Arrow "Parquet files" "45 MB to download, 200 MB on disk" 500 "$environment" "$1" \
-    "${arrow_packages[@]}"
+  install_wheels Arrow "Parquet files" "45 MB to download, 200 MB on disk" 500 "$1" \
+    arrow "${arrow_packages[@]}"
 }

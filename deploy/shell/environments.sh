@@ -24,8 +24,27 @@ has_stamp() {  # has_stamp ENVIRONMENT NAME PACKAGE...
   [[ -r $1/$2 && $(<"$1/$2") == "${*:3}" ]]
 }
 
-environment_python() {  # environment_python ENVIRONMENT PACKAGE...: nothing where it is not complete
-  ! has_stamp "$1" .complete "${@:2}" || printf '%s\n' "$1/bin/python"
+# One of pinned wheels and nothing else, NAME and the version of the first of them.
+pinned_environment() {  # pinned_environment NAME PACKAGE...
+  private_environment "$1-${2#*==}"
+}
+
+complete_environment() {  # complete_environment NAME PACKAGE...: nothing where it is not complete
+  local environment
+  environment=$(pinned_environment "$@") || return 0
+  ! has_stamp "$environment" .complete "${@:2}" || printf '%s\n' "$environment"
+}
+
+pinned_python() {  # pinned_python NAME PACKAGE...: its Python; nothing where it is not complete
+  local environment
+  environment=$(complete_environment "$@")
+  [[ -z $environment ]] || printf '%s\n' "$environment/bin/python"
+}
+
+pinned_modules() {  # pinned_modules NAME PACKAGE...: its site-packages; nothing where it is not complete
+  local environment
+  environment=$(complete_environment "$@")
+  [[ -z $environment ]] || echo "$environment"/lib/python3*/site-packages
 }
 
 check_room() {  # check_room ENVIRONMENT MIB WHAT
@@ -56,9 +75,11 @@ pip_install() {  # pip_install LOG WHAT ENVIRONMENT PACKAGE...
 }
 
 # One of pinned wheels, unless it is there already; one process at a time.
-# install_wheels WHAT PURPOSE SIZE MIB ENVIRONMENT LOG PACKAGE...
+# install_wheels WHAT PURPOSE SIZE MIB LOG NAME PACKAGE...
 install_wheels() {
-  local what=$1 purpose=$2 size=$3 mib=$4 environment=$5 log=$6
+  local what=$1 purpose=$2 size=$3 mib=$4 log=$5 environment
+  environment=$(pinned_environment "${@:6}") ||
+    fail 78 "there is no python3 here (Debian: python3-venv)."
   shift 6
   ! has_stamp "$environment" .complete "$@" || return 0
   mkdir -p "$(dirname "$environment")"

@@ -6,19 +6,10 @@
 frameworks_packages=(pytorch-lightning==2.6.1 torchmetrics==1.9.0 lightning-utilities==0.15.3
   accelerate==1.15.0 psutil==7.2.2)
 
-frameworks_environment() { private_environment "frameworks-${frameworks_packages[0]#*==}"; }
-
 # The directory of their modules, for PYTHONPATH; nothing where it is not complete.
-frameworks_root() {
-  local environment
-  environment=$(frameworks_environment) || return 0
-  ! has_stamp "$environment" .complete "${frameworks_packages[@]}" ||
-    echo "$environment"/lib/python3*/site-packages
-}
+frameworks_root() { pinned_modules frameworks "${frameworks_packages[@]}"; }
 
 install_frameworks() {  # install_frameworks LOG
-  local environment
-  environment=$(frameworks_environment) || fail 78 "there is no python3 here (Debian: python3-venv)."
-  install_wheels "PyTorch Lightning and accelerate" "the tests" "3 MB to download, 45 MB on disk" 150 \
-    "$environment" "$1" "${frameworks_packages[@]}"
+  install_wheels "PyTorch Lightning and accelerate" "the tests" "3 MB to download, 45 MB on disk" 150 "$1" \
+    frameworks "${frameworks_packages[@]}"
 }

@@ -9,18 +9,10 @@ moto_packages=(moto==5.2.5 boto3==1.44.8 botocore==1.44.8 s3transfer==0.19.3 jme
   Jinja2==3.1.6 MarkupSafe==3.0.4 Flask==3.1.3 flask-cors==6.0.5 blinker==1.9.0 click==8.5.1
   itsdangerous==2.2.0)
 
-moto_environment() { private_environment "moto-${moto_packages[0]#*==}"; }
-
 # Its Python; nothing where it is not complete.
-moto_python() {
-  local environment
-  environment=$(moto_environment) || return 0
-  environment_python "$environment" "${moto_packages[@]}"
-}
+moto_python() { pinned_python moto "${moto_packages[@]}"; }
 
 install_moto() {  # install_moto LOG
-  local environment
-  environment=$(moto_environment) || fail 78 "there is no python3 here (Debian: python3-venv)."
-  install_wheels moto "the tests" "40 MB to download, 140 MB on disk" 300 "$environment" "$1" \
-    "${moto_packages[@]}"
+  install_wheels moto "the tests" "40 MB to download, 140 MB on disk" 300 "$1" \
+    moto "${moto_packages[@]}"
 }

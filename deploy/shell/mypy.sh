@@ -5,18 +5,10 @@
 mypy_packages=(mypy==2.4.1 mypy_extensions==1.2.0 pathspec==1.1.1 librt==0.17.0 ast_serialize==0.13.1
   typing_extensions==4.16.0)
 
-mypy_environment() { private_environment "mypy-${mypy_packages[0]#*==}"; }
-
 # Its Python; nothing where it is not complete.
-mypy_python() {
-  local environment
-  environment=$(mypy_environment) || return 0
-  environment_python "$environment" "${mypy_packages[@]}"
-}
+mypy_python() { pinned_python mypy "${mypy_packages[@]}"; }
 
 install_mypy() {  # install_mypy LOG
-  local environment
-  environment=$(mypy_environment) || fail 78 "there is no python3 here (Debian: python3-venv)."
-  install_wheels mypy "the tests" "17 MB to download, 95 MB on disk" 200 "$environment" "$1" \
-    "${mypy_packages[@]}"
+  install_wheels mypy "the tests" "17 MB to download, 95 MB on disk" 200 "$1" \
+    mypy "${mypy_packages[@]}"
 }
