@@ -29,29 +29,29 @@ def strings_of(source):
     return found
 
 
+def rows_of_tables(page, is_head):
+    """The lines of the tables that begin with such a line."""
+    is_inside = False
+    for line in page.read_text().splitlines():
+        if not line.startswith("|"):
+            is_inside = False
+        elif is_head(line):
+            is_inside = True
+        elif is_inside and not line.startswith("|---"):
+            yield line
+
+
 def quoted_messages():
     """First column of the tables whose head is `message`: (fixed parts, the message)."""
-    is_message = False
-    for line in PAGE.read_text().splitlines():
-        if not line.startswith("|"):
-            is_message = False
-        elif line.startswith("| message |"):
-            is_message = True
-        elif is_message and not line.startswith("|---"):
-            message = CODE_SPAN.search(line.split(" | ")[0]).group(2).strip()
-            yield [part for part in message.split("…") if re.search(r"\w", part)], message
+    for line in rows_of_tables(PAGE, lambda head: head.startswith("| message |")):
+        message = CODE_SPAN.search(line.split(" | ")[0]).group(2).strip()
+        yield [part for part in message.split("…") if re.search(r"\w", part)], message
 
 
 def quoted_of_loops():
     """What stands in the columns with the head `Lockstep says`."""
-    is_message = False
-    for line in OF_LOOPS.read_text().splitlines():
-        if not line.startswith("|"):
-            is_message = False
-        elif line.endswith("| Lockstep says |"):
-            is_message = True
-        elif is_message and not line.startswith("|---"):
-            yield from (span[1].strip() for span in CODE_SPAN.findall(line.split(" | ", 1)[1]))
+    for line in rows_of_tables(OF_LOOPS, lambda head: head.endswith("| Lockstep says |")):
+        yield from (span[1].strip() for span in CODE_SPAN.findall(line.split(" | ", 1)[1]))
 
 
 def triples(text):

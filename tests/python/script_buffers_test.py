@@ -1,10 +1,8 @@
 """Buffers by rule: the same bits alone and with workers, through a kill, a stop, a resume in another
 world and a replay; and what they count is what the samples hold."""
 import re
-import signal
 import unittest
 
-from harness import lockstep
 from script_runs import ScriptTest
 
 # Its word: plain, or a file of milliseconds that a slot takes.
@@ -94,8 +92,7 @@ class BuffersByRule(ScriptTest):
         run.wait_for_step(2)
         self.kill_and_go_on(run, 1)
         run.wait_for_step(5)
-        run.process.send_signal(signal.SIGINT)
-        self.assertEqual(run.wait(), 75, run.text()[-3000:])
+        self.stop(run)
         self.take_ms(0)
         rest = self.start("--resume", "--workers", 2)
         self.assertEqual(rest.wait(), 0, rest.text()[-3000:])
@@ -104,9 +101,7 @@ class BuffersByRule(ScriptTest):
         self.assertEqual(of(self.log_of(rest)), of(said))
         audit = self.audit(rest)
         self.assertEqual((audit["lost"], audit["repeated"], audit["samples"]), (0, 0, 216))
-        done = lockstep("replay", run.run_dir, "--step", 10, env=self.environment())
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn("the weights are those of step-0000000010", done.stdout)
+        self.assertIn("the weights are those of step-0000000010", self.replayed(run, 10))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,7 @@
 """Training loops in Python on a device whose memory the host cannot read, with copies that come late
 (device/memory.h): same weights as on the CPU, alone and with workers, through a kill and a resume."""
-import signal
 import unittest
 
-from harness import lockstep
 from script_runs import ScriptTest
 from script_worlds_test import CASES, TRAIN, weights_in
 from stand_in import device_variables
@@ -48,16 +46,13 @@ class Device(ScriptTest):
         self.kill_and_go_on(run, 0)
         run.wait_for_workers(2)
         run.wait_for_step(6)
-        run.process.send_signal(signal.SIGINT)
-        self.assertEqual(run.wait(), 75, run.text()[-3000:])
+        self.stop(run)
         self.take_ms(0)
         again = self.start("--resume", "--workers", 3)
         self.assertEqual(again.wait(), 0, again.text()[-3000:])
         self.assertIn(f"weights_sha256 {again.summary()['weights_sha256']}", alone)
         self.audit(again)
-        done = lockstep("replay", again.run_dir, "--step", 6, env=self.environment())
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn("bit for bit", done.stdout)
+        self.assertIn("bit for bit", self.replayed(again, 6))
 
     def test_what_lies_elsewhere_is_refused_by_name(self):
         for place, device, words in (('"cpu"', "cuda", ("weight", "lies on cpu", ".to(run.device)")),

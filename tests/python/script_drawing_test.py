@@ -1,9 +1,7 @@
 """Weighted drawing: run.batches(data, weights=...) in every world, through a kill, a stop and a resume;
 what its journal proves; and other weights, which are another run."""
-import signal
 import unittest
 
-from harness import lockstep
 from script_runs import ScriptTest
 
 # Its first word: plain, or a file of milliseconds that a slot takes. Its second: the weight of class 0.
@@ -92,8 +90,7 @@ class Drawing(ScriptTest):
         self.take_ms(100)
         run = self.start_train(2)
         run.wait_for_step(7)
-        run.process.send_signal(signal.SIGINT)
-        self.assertEqual(run.wait(), 75, run.text()[-3000:])
+        self.stop(run)
         self.take_ms(0)
         other = self.start("--resume", f"script.args=[{self.pace}, 9]")
         self.assertEqual(other.wait(), 64, other.text()[-3000:])
@@ -103,9 +100,7 @@ class Drawing(ScriptTest):
         text = self.printed("audit", run.run_dir)
         self.assertIn(", drawn with replacement by 200 weights, ", text)
         self.assertIn("epochs 3, drawn samples 600: lost 0, repeated 0\n", text)
-        done = lockstep("replay", run.run_dir, "--step", 20, env=self.environment())
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn("bit for bit", done.stdout)
+        self.assertIn("bit for bit", self.replayed(run, 20))
 
     def test_without_weights_nothing_of_it_is_told(self):
         self.take_ms(0)

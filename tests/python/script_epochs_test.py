@@ -5,7 +5,6 @@ import json
 import shutil
 import unittest
 
-from harness import lockstep
 from script_runs import SCRIPTS, ScriptTest
 
 EPOCHS = SCRIPTS / "epochs.py"
@@ -61,10 +60,9 @@ class Epochs(ScriptTest):
         again = self.start_epochs(2, overrides=["--resume"])
         self.assert_right(again)
         # From the state before an edge to that after another one.
-        told = lockstep("replay", run.run_dir, "--step", STEPS, env=self.environment())
-        self.assertEqual(told.returncode, 0, told.stdout + told.stderr)
-        self.assertIn(f"computed from step-00000000{STEPS - EPOCH}", told.stdout)
-        self.assertRegex(told.stdout, rf"the weights are those of step-00000000{STEPS}-\S+-edge,")
+        told = self.replayed(run, STEPS)
+        self.assertIn(f"computed from step-00000000{STEPS - EPOCH}", told)
+        self.assertRegex(told, rf"the weights are those of step-00000000{STEPS}-\S+-edge,")
         # The last checkpoint is lost: back to the one before an edge.
         [last] = (run.run_dir / "checkpoints").glob("step-*-edge")
         shutil.rmtree(last)

@@ -7,7 +7,6 @@ import re
 import signal
 import unittest
 
-from harness import lockstep
 from script_runs import SCRIPTS, ScriptTest
 
 EVALUATED = SCRIPTS / "evaluated.py"
@@ -57,8 +56,7 @@ class Evaluations(ScriptTest):
         self.assert_told_in_the_summary(steady.summary(), rows[-1])
         self.assertEqual(steady.summary()["weights_sha256"], disturbed.summary()["weights_sha256"])
         self.go_back_to_the_best(disturbed, rows, self.logged(steady))
-        again = lockstep("replay", steady.run_dir, "--step", 15, env=self.environment())
-        self.assertIn("gave the recorded losses again", again.stdout, again.stderr)
+        self.assertIn("gave the recorded losses again", self.replayed(steady, 15))
 
     def assert_logged_what_the_run_recorded(self, run):
         logged, history = self.logged(run), run.history()

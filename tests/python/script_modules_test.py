@@ -1,11 +1,10 @@
 """Scripts that are modules of a package: `lockstep run -m proj.jobs.train` trains what `python -m
 proj.jobs.train` does, with imports within the package, in every world and through every tool."""
 import json
-import signal
 import subprocess
 import unittest
 
-from harness import BIN, DEADLINE_S, lockstep
+from harness import BIN, DEADLINE_S
 from packages import COMMON, MODULE, TRAIN, ModuleTest
 
 CLICK = """
@@ -39,14 +38,11 @@ class Modules(ModuleTest):
         self.take_ms(200)
         run = self.start_module(f"script.args=[--pace, {self.pace}]", workers=2)
         run.wait_for_step(7)
-        run.process.send_signal(signal.SIGINT)
-        self.assertEqual(run.wait(), 75, run.text()[-3000:])
+        self.stop(run)
         self.take_ms(0)
         rest = self.start("--resume", "--workers", 1, prefix=("env", "-C", "/"))
         self.assert_done(rest, weights)
-        done = lockstep("replay", run.run_dir, "--step", 18, env=self.environment())
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn("bit for bit", done.stdout)
+        self.assertIn("bit for bit", self.replayed(run, 18))
 
     def test_ranks_of_a_launcher_train_it(self):
         """As mpirun, srun and pods start them: the rank that prepares the run finds the module."""

@@ -2,7 +2,6 @@
 resume; what the journal proves; and what is refused by name."""
 import unittest
 
-from harness import lockstep
 from script_runs import ScriptTest
 
 # Its first word: plain, or a file of milliseconds that a slot takes. Its second: workers that read.
@@ -127,9 +126,7 @@ class Phases(ScriptTest):
         rest = self.start("--resume", f"script.args=[{self.pace}, 1]", "--workers", 1)
         self.assert_done(rest, weights)
         self.assertIn("2 steps a batch", self.printed("audit", run.run_dir))
-        done = lockstep("replay", run.run_dir, "--step", step + 1, env=self.environment())
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn("bit for bit", done.stdout)
+        self.assertIn("bit for bit", self.replayed(run, step + 1))
         other = self.start("--resume", "script.args=[plain, 1]", "train.epochs=3")
         self.assertEqual(other.wait(), 0, other.text()[-3000:])
 

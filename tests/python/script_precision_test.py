@@ -3,7 +3,6 @@ same slots: the same bits."""
 import json
 import unittest
 
-from harness import lockstep
 from script_runs import SCRIPTS, ScriptTest
 
 MIXED = SCRIPTS / "mixed.py"
@@ -35,9 +34,7 @@ class Precision(ScriptTest):
         self.assertEqual(run.summary()["weights_sha256"], weights)
         self.assertEqual([row["step"] for row in run.history()[:-1] if row.get("skipped")], skipped)
         # From the checkpoint of step 8, where the batch norm is frozen.
-        done = lockstep("replay", run.run_dir, "--step", STEPS, env=self.environment())
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn("steps 9 to 12 gave the recorded losses again", done.stdout)
+        self.assertIn("steps 9 to 12 gave the recorded losses again", self.replayed(run, STEPS))
 
     def test_weights_of_bf16(self):
         self.assert_as_plain("bf16")

@@ -2,21 +2,12 @@
 that comes out otherwise is named."""
 import unittest
 
-from harness import lockstep
 from script_runs import SCRIPTS, ScriptTest
 
 PLANTED = "    run.backward(loss)\n"
 
 
 class Replay(ScriptTest):
-    def answer(self, run, *words):
-        return lockstep("replay", run.run_dir, *words, env=self.environment())
-
-    def replay(self, run, step, expect=0):
-        done = self.answer(run, "--step", step)
-        self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
-        return done.stdout
-
     def test_steps_of_a_run_are_computed_again_and_the_first_that_differs_is_named(self):
         text = (SCRIPTS / "train.py").read_text()
         self.assertIn(PLANTED, text)
@@ -24,7 +15,7 @@ class Replay(ScriptTest):
         run = self.start_script(script, ["mlp"], 2)
         self.assertEqual(run.wait(), 0, run.text()[-3000:])
 
-        told = self.replay(run, 22)  # the newest checkpoint before it is of step 20
+        told = self.replayed(run, 22)  # the newest checkpoint before it is of step 20
         self.assertIn("computed from step-0000000020", told)
         self.assertIn("steps 21 to 22 gave the recorded losses again, bit for bit", told)
         self.assertIn("the weights are those of step-0000000022", told)
@@ -35,8 +26,8 @@ class Replay(ScriptTest):
         self.write_script(text.replace(
             PLANTED, "    run.request_stop()\n"
                      "    run.backward(loss * (1.5 if run.step >= 12 else 1))\n"))
-        self.assertIn("steps 1 to 10 gave", self.replay(run, 10))
-        told = self.replay(run, 20, expect=1)
+        self.assertIn("steps 1 to 10 gave", self.replayed(run, 10))
+        told = self.replayed(run, 20, expect=1)
         self.assertEqual(told.count("DIFFERS"), 1, told)
         self.assertIn("DIFFERS: the loss of step 13 is", told)
         self.assertIn("no step behind it was computed", told)
@@ -44,7 +35,7 @@ class Replay(ScriptTest):
 
         for words, names in ((("--step", 23), "step 23"), (("--step", 0), "counted from 1"),
                              (("--step", 3, "--slot", 1), "--slot")):
-            self.assert_fails(self.answer(run, *words), 64, names=names)
+            self.assert_fails(self.try_replay(run, *words), 64, names=names)
 
 
 if __name__ == "__main__":

@@ -57,6 +57,12 @@ at::Tensor copied_to_device(const at::Tensor& host) {
   return made;
 }
 
+// Other memory, with nothing in it.
+void give_memory(const c10::Storage& storage, size_t bytes) {
+  storage.set_data_ptr_noswap(device_allocator()->allocate(bytes));
+  storage.set_nbytes(bytes);
+}
+
 // The arguments of a call that are ours, beside what stands for them on the host.
 class Exchange {
  public:
@@ -99,11 +105,7 @@ class Exchange {
   // A kernel has given the tensor that it writes into (out=) another size.
   static void adopt(const at::Tensor& ours, const at::Tensor& host) {
     const size_t bytes = host.storage().nbytes();
-    if (bytes > ours.storage().nbytes()) {
-      const c10::Storage& storage = ours.storage();
-      storage.set_data_ptr_noswap(device_allocator()->allocate(bytes));
-      storage.set_nbytes(bytes);
-    }
+    if (bytes > ours.storage().nbytes()) give_memory(ours.storage(), bytes);
     ours.unsafeGetTensorImpl()->set_sizes_and_strides(host.sizes(), host.strides());
     if (host.numel() > 0) on_host(ours).copy_(host);
   }
@@ -217,9 +219,7 @@ const at::Tensor& resize(const at::Tensor& self, at::IntArrayRef sizes,
     const at::Tensor before = on_host(self);
     if (before.numel() > 0)
       on_host(grown).view(-1).slice(0, 0, before.numel()).copy_(before.reshape(-1));
-    const c10::Storage& storage = self.storage();
-    storage.set_data_ptr_noswap(device_allocator()->allocate(grown.storage().nbytes()));
-    storage.set_nbytes(grown.storage().nbytes());
+    give_memory(self.storage(), grown.storage().nbytes());
     own->set_sizes_and_strides(sizes, strides);
     if (grown.numel() > 0) on_host(self).copy_(on_host(grown));
     return self;

@@ -25,6 +25,7 @@ from lockstep._phases import Phases
 from lockstep._seeds import seed_all
 from lockstep._slot import Seen, Slot, SlotParts
 from lockstep._state import Kept, StateError, same_bits
+from lockstep._state._objects import decode, encode
 
 lockstep_stand_in.load()
 PLACE = torch.device(lockstep_stand_in.NAME, 0)
@@ -227,7 +228,6 @@ class StateTest(unittest.TestCase):
                 device.check_kept(trained, others)
 
     def test_a_device_in_a_text_is_a_name_and_nothing_else(self) -> None:
-        from lockstep._state._objects import decode, encode
         for value in (torch.device("cpu"), PLACE):
             self.assertEqual({"at": value}, decode(encode({"at": value}, ""), "there"))
         for text in (b'{"$v":"nothing"}', b'{"$v":"cpu:x"}', b'{"$v":7}', b'{"$v":"cuda:1000"}'):

@@ -6,7 +6,8 @@ import re
 import signal
 import subprocess
 
-from harness import BIN, DEADLINE_S, LockstepTest, installed, processes_of, scratch_directory
+from harness import (BIN, DEADLINE_S, LockstepTest, installed, lockstep, processes_of,
+                     scratch_directory)
 
 HERE = pathlib.Path(__file__).resolve().parents[1]
 SCRIPTS = HERE / "scripts"
@@ -123,6 +124,21 @@ class ScriptTest(LockstepTest):
         """Kills it; the others have gone on without it."""
         os.kill(run.worker(worker), signal.SIGKILL)
         run.wait_for(lambda: run.status()["generation"] > 1, "the run went on without it")
+
+    def stop(self, run):
+        """As Ctrl-C does: it has written a checkpoint."""
+        run.process.send_signal(signal.SIGINT)
+        self.assertEqual(run.wait(), 75, run.text()[-3000:])
+
+    def try_replay(self, run, *words):
+        """What becomes of `lockstep replay` of the run, which starts its script."""
+        return lockstep("replay", run.run_dir, *words, env=self.environment())
+
+    def replayed(self, run, step, expect=0):
+        """What it says of this step."""
+        done = self.try_replay(run, "--step", step)
+        self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
+        return done.stdout
 
     def start_script(self, script, words=(), workers=1, name="run", overrides=(), **more):
         arguments = [f"script.args={json.dumps([str(word) for word in words])}"] if words else []
