@@ -39,9 +39,11 @@ inline constexpr int64_t kOldTokenMs = 600'000;   // a replaced token still hold
 inline constexpr size_t kCertificateBytes = 256 * kKib;  // a file of certificates or keys
 inline constexpr size_t kMembers = 65'536;
 inline constexpr size_t kSlots = 65'536;
-inline constexpr uint32_t kTurns = 16;        // updates on one batch
-inline constexpr size_t kCasualties = 1'024;  // deaths whose samples are still suspects
-inline constexpr size_t kSkips = 64;          // times that policy leaves slots out, in a run
+inline constexpr uint32_t kTurns = 16;            // updates on one batch
+inline constexpr size_t kCasualties = 1'024;      // deaths whose samples are still suspects
+inline constexpr size_t kSkips = 64;              // times that policy leaves slots out, in a run
+inline constexpr size_t kErrorBytes = 1'000;      // an error that a script raised, as compared,
+inline constexpr size_t kTraceBytes = 16 * kKib;  // and its traceback
 
 // Restarts of processes
 inline constexpr int64_t kRestartWindowMs = 3'600'000;  // the window that restarts count in

@@ -28,6 +28,8 @@ const char* code_name(Code code) {
       return "timeout";
     case Code::kNoMemory:
       return "no memory";
+    case Code::kRaised:
+      return "raised";
   }
   return "unknown";
 }

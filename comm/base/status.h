@@ -30,6 +30,7 @@ enum class Code {
   kRefused,      // authentication or fencing refused; another attempt will not help
   kTimeout,      // a deadline passed
   kNoMemory,     // a device has no memory left for this; less may fit
+  kRaised,       // a script's own code raised this: in the first line the error, then its traceback
 };
 
 // The obstacle to a connection, for callers that advise people.

@@ -15,7 +15,7 @@
 //   regroup           after a death: the next generation, the next term, or the end
 //   generation        prepares and starts; resume_point: from which step, and whether every step is
 //                     provable
-//   poison            a step that kills every process that computes it
+//   poison            a step that kills every process that computes it: samples, or the script
 //   planned           joins and leaves without a pause
 //   unfit             places whose GPU an agent finds unfit
 //   expel             places that computed wrong

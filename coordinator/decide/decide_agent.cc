@@ -85,6 +85,7 @@ Casualty casualty_of(Turn& turn, const KnownAgent& agent, const wire::WorkerExit
   Casualty casualty{member == nullptr ? agent_name(agent, message) : describe(turn.state, *member),
                     from_wire(message.in_hand()),
                     {},
+                    {},
                     {}};
   auto& hung = turn.state.experience.hung;
   if (const auto found = hung.find({agent.node, message.pid()}); found != hung.end()) {

@@ -251,6 +251,10 @@ std::string positions_of(const Turn& turn, Step step, const SlotRun& slots);
 // Notes that a process ended with these slots in hand, or after a hang. The report may come again,
 // also to a later term.
 void note_casualty(Turn& turn, Casualty casualty);
+// Keeps what the script raised, if it did.
+void note_error(const wire::Leave& message, Casualty& casualty);
+// Ends the run if the script has raised the same at two slots of a step.
+std::optional<Reason> judge_raised(Turn& turn);
 // Whether a process has hung in this step before.
 bool has_hung_in(const State& state, Step step);
 // Whether a process died with slots in hand that are still to be computed.

@@ -1,5 +1,6 @@
 // A member is done, was stopped, or failed. It waits for the answer before it leaves.
 #include <algorithm>
+#include <utility>
 
 #include "comm/base/status.h"
 #include "coordinator/decide/decide_internal.h"
@@ -8,27 +9,51 @@
 namespace lockstep::coordinator {
 namespace {
 
+// Its connection, which nothing else closes from here on.
+ConnectionId take_connection(Turn& turn, Member& member) {
+  turn.state.by_connection.erase(member.connection);
+  member.disconnected_ms = turn.now_ms;
+  return std::exchange(member.connection, 0);
+}
+
+// It has said its last word. If it was not told so, its process would register again, as a new
+// member that only fails again.
+void let_go(Turn& turn, ConnectionId connection, int code, const std::string& what) {
+  const State& state = turn.state;
+  const bool is_over = state.run == RunState::kEnded;
+  say_goodbye(turn, connection, is_over ? state.exit_code : code, is_over ? state.message : what);
+  turn.actions.push_back(CloseConnection{connection});
+}
+
 Reason leave_failed(Turn& turn, Member& member, const wire::Leave& message) {
-  const auto code = message.code() <= static_cast<uint32_t>(Code::kTimeout)
+  const auto code = message.code() <= static_cast<uint32_t>(Code::kRaised)
                         ? static_cast<Code>(message.code())
                         : Code::kInternal;
   const State& state = turn.state;
   const int exit = exit_code(Status(code, ""));
+  // What stands below the first line is the traceback of a script.
+  const size_t line_end = std::min(message.message().find('\n'), message.message().size());
   const std::string what = describe(state, member) + " failed after step " +
-                           std::to_string(member.step) + ": " + message.message();
+                           std::to_string(member.step) + ": " +
+                           message.message().substr(0, line_end);
   if (ends_the_run(turn, member, exit)) {
-    // What stands below the first line is the traceback of a script.
-    const size_t line_end = std::min(message.message().find('\n'), message.message().size());
     end_run(turn, exit,
             describe(state, member) + ": " + message.message().substr(0, line_end) +
                 (state.checkpoints.empty() ? "" : "; " + what_remains(turn)) +
                 message.message().substr(line_end));
     return Reason::kEndedWorkerFailed;
   }
-  note_casualty(turn, {describe(state, member), from_wire(message.in_hand()), {}, {}});
+  Casualty casualty{describe(state, member), from_wire(message.in_hand()), {}, {}, {}};
+  note_error(message, casualty);
+  note_casualty(turn, std::move(casualty));
+  if (const auto over = judge_raised(turn)) return *over;
   member.has_told = true;
+  const ConnectionId connection = take_connection(turn, member);
   declare_dead(turn, member);
-  return after_deaths(turn, {member.id}, what, is_verdict(exit) ? exit : 70);
+  const int verdict = is_verdict(exit) ? exit : 70;
+  const Reason reason = after_deaths(turn, {member.id}, what, verdict);
+  let_go(turn, connection, verdict, what);
+  return reason;
 }
 
 }  // namespace

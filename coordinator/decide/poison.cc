@@ -7,20 +7,50 @@
 // tells it with the exit. So it does not matter how far a loader reads ahead, nor whether a worker
 // is left: a run of one worker learns it from its second death. The process clears a slot when the
 // sums of its step are there: every process that computed it lives.
+//
+// A process may also end because the script's own code raised an error in the loop's body
+// (Code::kRaised). Then samples are at fault, or the script is:
+//
+//   raised twice, at one slot of a step           samples, as far as can be told
+//   raised twice, at two slots of a step          the script
+//   raised at a slot of a step that goes without  the script, and what was left out comes back
+//   another slot, since two raised the same there
+//
+// Two errors are the same if their types and the first lines of their messages are. Slots have no
+// samples in common, so the same error at two of them is not due to samples.
+//
+// INVARIANTS
+//  S1 The run ends with such a second error, with code 64 and the script's traceback, whatever
+//     train.on_bad_samples says.
+//  S2 No slot is left out of a step that has raised the same at two slots.
+//  S3 The error is in the reason of a SkipEntry, so every later coordinator knows it. Casualties
+//     are not journalled: a coordinator that dies between two errors needs one more of them.
+//
+// Two slots of a step may also have bad samples on which a model raises alike. The run then ends,
+// too. Such a pair is rare, and a run that leaves good samples out and ends well deceives.
+//
+// An error of the data set (__getitem__, collate) does not come here: it names its sample, and ends
+// the run with code 65. A process that a signal ends, or that hangs, has raised nothing.
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 #include "comm/base/limits.h"
+#include "comm/base/status.h"
+#include "comm/run/plan/step_plan.h"
 #include "coordinator/decide/decide_internal.h"
 
 namespace lockstep::coordinator {
 namespace {
 
+constexpr std::string_view kBothSaid = "; both said: ";
+
 struct Culprit {
   Step step = 0;
   std::optional<SlotInHand> slot;  // none: two hung in the step, at no slot in common
   std::string how;                 // "it killed ... and then ..."
-  std::string stood;               // where the two that hung stood; empty: nobody hung
+  std::string stood;               // where those that hung stood, or the traceback of `error`
+  std::string error;               // that both raised; empty: none
 };
 
 const SlotInHand* find_same(const Casualty& casualty, const SlotInHand& slot) {
@@ -39,7 +69,7 @@ std::string at_what(const Casualty& casualty, const SlotInHand& slot) {
 std::string where_stood(const Casualty& a, const Casualty& b) {
   std::string text;
   for (const Casualty* casualty : {&a, &b})
-    if (!casualty->stood.empty())
+    if (casualty->hang && !casualty->stood.empty())
       text += "\nwhere " + casualty->who + " stood:\n" + casualty->stood;
   return text;
 }
@@ -50,10 +80,11 @@ std::optional<Culprit> find_common(const Casualty& a, const Casualty& b, Step ne
     const SlotInHand* x = y.step < next ? nullptr : find_same(a, y);
     if (x == nullptr) continue;
     const bool kills_again = a.hang && !b.hang;
+    const bool is_same = !a.error.empty() && a.error == b.error;
     return Culprit{y.step, y,
                    (a.hang ? "" : "it killed ") + at_what(a, *x) + " and then " +
                        (kills_again ? "it killed " : "") + at_what(b, y),
-                   where_stood(a, b)};
+                   is_same ? b.stood : where_stood(a, b), is_same ? b.error : ""};
   }
   return std::nullopt;
 }
@@ -76,7 +107,7 @@ std::optional<Culprit> find_hangs(const Turn& turn, const Casualty& a, const Cas
   if (!a.hang || !b.hang || b.hang->member < a.hang->next_member) return std::nullopt;
   if (a.hang->step != b.hang->step || b.hang->step < next) return std::nullopt;
   return Culprit{b.hang->step, std::nullopt, hung_at(turn, a) + ", and then " + hung_at(turn, b),
-                 where_stood(a, b)};
+                 where_stood(a, b), ""};
 }
 
 std::optional<Culprit> find_culprit(const Turn& turn, Step next) {
@@ -118,6 +149,16 @@ bool is_explained(const State& state, const Casualty& casualty) {
   });
 }
 
+// The reason of a skip where two processes raised `error`, which may be empty; and back.
+std::string with_error(const std::string& how, const std::string& error) {
+  return error.empty() ? how : how + std::string(kBothSaid) + error;
+}
+
+std::string error_in(const SkipEntry& skip) {
+  const size_t at = skip.reason.find(kBothSaid);
+  return at == std::string::npos ? "" : skip.reason.substr(at + kBothSaid.size());
+}
+
 void leave_out(Turn& turn, const SlotInHand& bad, const std::string& how, const std::string& what) {
   State& state = turn.state;
   // Nobody computes it in the generation that is being prepared, nor in any later one.
@@ -140,7 +181,82 @@ Reason end_of_hangs(Turn& turn, const Culprit& culprit) {
   return Reason::kEndedPoison;
 }
 
+bool is_inside_character(char c) {
+  return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
+}
+
+std::string first_of(std::string text, size_t most) {
+  if (text.size() <= most) return text;
+  while (most > 0 && is_inside_character(text[most])) --most;
+  return text.substr(0, most);
+}
+
+std::string last_of(std::string text, size_t most) {
+  if (text.size() <= most) return text;
+  size_t begin = text.size() - most;
+  while (begin < text.size() && is_inside_character(text[begin])) ++begin;
+  return "\n" + text.substr(begin);
+}
+
+// The slot in which it raised: the one that it computed. A loader may read ahead of it.
+const SlotInHand* raised_at(const Casualty& casualty, Step next) {
+  if (casualty.error.empty()) return nullptr;
+  const auto& slots = casualty.in_hand.slots;
+  const auto found = std::find_if(slots.begin(), slots.end(), [next](const SlotInHand& s) {
+    return !s.is_read && s.step >= next;
+  });
+  return found == slots.end() ? nullptr : &*found;
+}
+
+// Slots that are left out of the step's batch because of `error` count again.
+void take_back_skips(Turn& turn, Step step, const std::string& error) {
+  const RunShape& shape = turn.options.shape;
+  std::erase_if(turn.state.skips, [&](const SkipEntry& skip) {
+    const bool is_of_batch = first_turn(shape, skip.step) == first_turn(shape, step);
+    if (!is_of_batch || error_in(skip) != error) return false;
+    turn.persist(UnskipEntry{skip.step, skip.slots});
+    return true;
+  });
+}
+
+std::string at_slot(uint32_t slot) {
+  return " at slot " + std::to_string(slot);
+}
+
+// Who has raised the same at another slot of the step, for people. Empty: nobody has.
+std::string said_before(const Turn& turn, const Casualty& casualty, const SlotInHand& at) {
+  for (const Casualty& other : turn.state.experience.casualties) {
+    const SlotInHand* slot = raised_at(other, at.step);
+    const bool is_same = slot != nullptr && slot->step == at.step && other.error == casualty.error;
+    if (is_same && slot->slot != at.slot) return other.who + at_slot(slot->slot);
+  }
+  for (const SkipEntry& skip : turn.state.skips)
+    if (skip.step == at.step && error_in(skip) == casualty.error)
+      return "two workers" + at_slot(skip.slots.begin) + ", whose samples count again,";
+  return {};
+}
+
+Reason end_of_script(Turn& turn, const Casualty& casualty, const SlotInHand& at,
+                     const std::string& before) {
+  take_back_skips(turn, at.step, casualty.error);
+  end_run(turn, exit_code(Status(Code::kUsage, "")),
+          "step " + std::to_string(at.step + 1) + ": " + casualty.error + "; " + casualty.who +
+              " raised it" + at_slot(at.slot) + ", and " + before +
+              " before. These slots have no samples in common, so the script is at fault: mend it, "
+              "then resume; " +
+              what_remains(turn) + casualty.stood);
+  return Reason::kEndedWorkerFailed;
+}
+
 }  // namespace
+
+void note_error(const wire::Leave& message, Casualty& casualty) {
+  if (message.code() != static_cast<uint32_t>(Code::kRaised)) return;
+  const std::string& text = message.message();
+  const size_t line_end = std::min(text.find('\n'), text.size());
+  casualty.error = first_of(text.substr(0, line_end), limits::kErrorBytes);
+  casualty.stood = last_of(text.substr(line_end), limits::kTraceBytes);
+}
 
 void note_casualty(Turn& turn, Casualty casualty) {
   std::vector<Casualty>& casualties = turn.state.experience.casualties;
@@ -201,15 +317,30 @@ std::optional<Reason> judge_poison(Turn& turn, Step next) {
                              ", the samples at " +
                              positions_of(turn, bad.step, {bad.slot, bad.slot + 1});
     if (may_skip(turn)) {
-      leave_out(turn, bad, culprit->how, what);
+      leave_out(turn, bad, with_error(culprit->how, culprit->error), what);
       continue;
     }
+    const std::string& error = culprit->error;
     end_run(turn, 65,
             what + ", and Lockstep does not risk a third worker on them; " +
+                (error.empty()
+                     ? ""
+                     : "both said: " + error + "; if all samples raise it, mend the script; ") +
                 what_to_do_about_samples(turn) +
                 ". Look at these samples and at the last words of both workers; " +
                 what_remains(turn) + culprit->stood);
     return Reason::kEndedPoison;
+  }
+  return std::nullopt;
+}
+
+std::optional<Reason> judge_raised(Turn& turn) {
+  const auto& casualties = turn.state.experience.casualties;
+  for (auto it = casualties.rbegin(); it != casualties.rend(); ++it) {
+    const SlotInHand* at = raised_at(*it, turn.state.completed);
+    if (at == nullptr) continue;
+    const std::string before = said_before(turn, *it, *at);
+    if (!before.empty()) return end_of_script(turn, *it, *at, before);
   }
   return std::nullopt;
 }

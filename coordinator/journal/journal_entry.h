@@ -183,6 +183,12 @@ struct SkipEntry {
   std::string reason;
 };
 
+// The slots are left out of the step no more. No step that survives has gone without them.
+struct UnskipEntry {
+  Step step = 0;  // 0-based
+  SlotRun slots;
+};
+
 // The records of steps [first, last) of one generation agreed with the plan, and one hash replaces
 // them. The journal deletes them from their batches, and keeps only the number of a batch without
 // records. A rollback does not change a fold: like the batches, the fold says what the generation
@@ -225,6 +231,6 @@ struct EventEntry {
 using JournalEntry =
     std::variant<IdentityEntry, TermEntry, MemberEntry, GenerationEntry, SlotMapEntry, LedgerEntry,
                  RecordsEntry, StepEntry, EvalEntry, CheckpointEntry, RollbackEntry, CheckEntry,
-                 WitnessEntry, SkipEntry, FoldEntry, SettingEntry, EventEntry>;
+                 WitnessEntry, SkipEntry, UnskipEntry, FoldEntry, SettingEntry, EventEntry>;
 
 }  // namespace lockstep::coordinator

@@ -51,6 +51,11 @@ void MemoryJournal::apply(const JournalEntry& entry, BothClocks now) {
   if (const auto* e = std::get_if<SkipEntry>(&entry)) {
     skips_[{e->step, e->slots.begin, e->slots.end, e->generation}] = *e;
   }
+  if (const auto* e = std::get_if<UnskipEntry>(&entry)) {
+    std::erase_if(skips_, [e](const auto& item) {
+      return item.second.step == e->step && item.second.slots == e->slots;
+    });
+  }
   if (const auto* e = std::get_if<FoldEntry>(&entry)) fold(*e);
   if (const auto* e = std::get_if<SettingEntry>(&entry)) set(*e);
   if (const auto* e = std::get_if<EventEntry>(&entry)) events_.push_back(*e);

@@ -35,6 +35,7 @@ constexpr std::pair<const char*, const char*> kStatements[] = {
     {"rollback_evals", "UPDATE evals SET rolled_back=1 WHERE step>?"},
     {"witness", "INSERT OR REPLACE INTO witnesses VALUES(?,?,?,?,?,?)"},
     {"skip", "INSERT OR REPLACE INTO skips VALUES(?,?,?,?,?)"},
+    {"unskip", "DELETE FROM skips WHERE step=? AND slot_begin=? AND slot_end=?"},
     {"fold", "INSERT INTO folds VALUES(?,?,?,?,?)"},
     {"setting", "INSERT OR REPLACE INTO settings VALUES(?,?)"},
     {"event", "INSERT INTO events VALUES(NULL,?,?,?,?)"},
@@ -227,6 +228,13 @@ struct JournalWriter::Visitor {
         .bind(uint64_t{e.slots.end})
         .bind(e.generation)
         .bind(e.reason)
+        .run();
+  }
+  Status operator()(const UnskipEntry& e) const {
+    return statement("unskip")
+        .bind(e.step)
+        .bind(uint64_t{e.slots.begin})
+        .bind(uint64_t{e.slots.end})
         .run();
   }
   Status operator()(const FoldEntry& e) const {

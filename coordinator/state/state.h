@@ -221,7 +221,8 @@ struct Casualty {
   std::string who;  // for people
   InHand in_hand;
   std::optional<Hang> hang;  // none: it died by itself
-  std::string stood;         // where its threads and processes stood, in its own words
+  std::string stood;         // where its threads and processes stood, or the traceback of `error`
+  std::string error;         // that the script raised (decide/poison.cc); empty: none
 };
 
 // A checkpoint that its writer has reported and that does not count yet

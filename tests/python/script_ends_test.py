@@ -52,7 +52,34 @@ for x in run.batches([torch.ones(4)] * 8):
 """
 
 
+RAISING = """
+# /// lockstep
+# train: {global_batch: 4, slots: 2, max_steps: 9, on_bad_samples: skip}
+# cluster: {lease_s: 120}
+# ///
+import torch, lockstep
+run = lockstep.start()
+model = torch.nn.Linear(4, 1)
+run.keep(model=model, optimizer=torch.optim.SGD(model.parameters(), 0.1))
+settings = {}
+for x in run.batches([torch.ones(4)] * 8):
+    if run.step == 3: settings["conf"]
+    run.backward(model(x).square().mean())
+"""
+
+
 class Ends(ScriptTest):
+    def test_what_the_body_raises_at_two_slots_of_a_step_is_no_samples_fault(self):
+        run = self.start_script(self.write_script(RAISING), workers=2)
+        self.assertEqual(run.wait(), 64, run.text()[-3000:])
+        said = run.text()
+        self.assertIn("step 4: the script failed: KeyError: 'conf'; ", said)
+        self.assertIn("the script is at fault", said)
+        self.assertEqual(said.count("Traceback (most recent call last)"), 1, said[-3000:])
+        self.assertRegex(said, r'train.py", line \d+, in <module>')
+        self.assertEqual(self.audit(run)["skipped_by_policy"], [])
+        self.assertNotIn("killed", said)
+
     def test_what_fails_in_every_worker_alike_ends_the_run_at_once_with_the_traceback(self):
         script = self.write_script(FAILING)
         for workers, where, words in ((1, "after_step", "after the step"),

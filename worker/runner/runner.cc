@@ -41,7 +41,7 @@ void Runner::run() {
   while (auto order = parts_.mailbox.next()) {
     Next next = Entry{std::move(*order), std::nullopt};
     while (next) next = run_generation(*next);
-    if (parts_.gate.is_applying()) return;  // U8
+    if (parts_.gate.is_applying() || has_raised_) return;  // U8
     parts_.probe.doing(RunnerProbe::Activity::kIdle);
   }
 }
@@ -70,9 +70,10 @@ Runner::Next Runner::run_generation(const Entry& entry) {
 
 void Runner::ended_with(const StartOrder& order, const Status& status, MemberId broken) {
   // Once the generation is closed, every error is a consequence of that, but for U8.
-  const bool has_failed_to_apply = parts_.gate.is_applying();
+  has_raised_ = status.code() == Code::kRaised;
+  const bool has_failed = parts_.gate.is_applying() || has_raised_;
   const bool closed = parts_.gate.is_closed(order.generation);
-  if (!has_failed_to_apply && (closed || status.code() == Code::kAborted)) {
+  if (!has_failed && (closed || status.code() == Code::kAborted)) {
     parts_.logger.info("generation_over", "generation over: " + status.message(),
                        {{"generation", order.generation}, {"broken", broken}});
     if (!closed) parts_.port.suspect(order.generation, broken, status.message());

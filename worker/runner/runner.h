@@ -24,7 +24,9 @@
 //  U7 Every member reports every evaluation, before it answers a prepare with a point after it: so
 //     no evaluation dies with one member.
 //  U8 A worker that has failed to apply a step fails, also where its generation is closed: nothing
-//     true can be said of its state, so it answers no prepare and enters no generation.
+//     true can be said of its state, so it answers no prepare and enters no generation. A worker
+//     whose script has raised fails so, too, and enters no generation: Python is gone, and would be
+//     asked for other slots, which had no part in it (coordinator/decide/poison.cc).
 //  U9 Before a checkpoint is written, and in the steps of a check
 //     (comm/run/evaluation/check_after.h), every member reports a hash of its state after the step.
 //     The copy that is written has that hash, so what changed in between, during an evaluation,
@@ -167,6 +169,7 @@ class Runner {
   std::string resumed_from_;               // name of the checkpoint the lineage's state began with
   StepProof proof_;                        // of the steps that the engine's state has seen
   EvalTrack track_;                        // of the evaluations that it has seen
+  bool has_raised_ = false;                // the script has
   std::pair<Step, Generation> submitted_;  // the newest checkpoint of this process
   std::pair<Step, uint64_t> compared_;     // steps applied, and the hash that was reported last
   std::optional<wire::CheckReport> held_check_;  // until the edge is over; of this generation

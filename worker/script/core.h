@@ -139,6 +139,9 @@ typedef struct ls_reply {
    * does, since every process says so. In no other turn than a batch's last one does it end, so
    * what was said before, Python says again there. EDGE: it ends where it stands. */
   int32_t ends_run;
+  /* With a code: the script's own code raised `text`, the error and then its traceback. Another
+   * slot may raise the same. */
+  int32_t has_raised;
 } ls_reply;
 
 /* Where the sums of a step are for APPLY. All floats; the run's own memory. */

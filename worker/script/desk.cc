@@ -8,6 +8,7 @@ namespace lockstep {
 
 Status status_of(const ls_reply& reply) {
   if (reply.code == LS_OK) return Status::ok();
+  if (reply.has_raised != 0 && reply.text != nullptr) return {Code::kRaised, reply.text};
   return status_from_exit_code(reply.code,
                                reply.text == nullptr ? "the script failed" : reply.text);
 }

@@ -24,7 +24,7 @@ from lockstep._device import HOST
 from lockstep._core import Core, Task
 from lockstep._data import unpack
 from lockstep._errors import (BAD_DATA, USAGE, LockstepError, Misuse, detail_of, failing_alike,
-                              fails_alike, is_of_machine)
+                              fails_alike, is_of_machine, is_of_script)
 from lockstep._forks import Forks
 from lockstep._gradients import Gradients
 from lockstep._settings import Settings
@@ -261,6 +261,21 @@ class MachineTest(unittest.TestCase):
                     detail = detail_of(raised)
                     self.assertEqual("step 7" in detail and "in test_what_fails" in detail, alike)
         self.assertEqual((fails_alike(None), detail_of(None)), (False, ""))
+
+
+    def test_what_the_body_raises_is_told_with_its_traceback_unless_it_is_not_the_scripts(self) -> None:
+        for of_script, error in ((True, KeyError("conf")), (True, RuntimeError("shapes")),
+                                 (False, MemoryError()), (False, OSError(errno.EIO, "")),
+                                 (False, RuntimeError("CUDA error: an illegal memory access")),
+                                 (False, LockstepError("a sample", BAD_DATA)), (False, KeyboardInterrupt()),
+                                 (False, SystemExit(3)), (False, GeneratorExit())):
+            with self.subTest(error):
+                try:
+                    raise error
+                except BaseException as raised:
+                    self.assertEqual(is_of_script(raised), of_script)
+                    self.assertEqual("in test_what_the_body_raises" in detail_of(raised), of_script)
+        self.assertFalse(is_of_script(None))
 
 
 class BatchSizeTest(unittest.TestCase):

@@ -94,9 +94,10 @@ void Trainer::ended_with(const Life& life, const Status& status) {
   world_.trace.add("generation-over", parts_.process.name(), generation, life.at.step,
                    status.message());
   if (status.is_ok()) return;
-  // Once the generation is closed, every error is a consequence of that.
+  // Once the generation is closed, every error is a consequence of that, but for a script's own.
   const bool is_closed = parts_.gate.is_closed(generation) || has_ended_;
-  if (is_closed || status.code() == Code::kAborted) {
+  const bool is_own = status.code() == Code::kRaised && !has_ended_;
+  if (!is_own && (is_closed || status.code() == Code::kAborted)) {
     parts_.in_hand.slots.clear();
     const MemberId culprit = life.collective ? life.collective->culprit() : 0;
     if (!is_closed) parts_.port.suspect(generation, culprit, status.message());

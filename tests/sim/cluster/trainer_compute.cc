@@ -58,6 +58,9 @@ Task<Status> Trainer::compute_slots(const Life& life) {
     if (!is_active(life, slot)) continue;
     ms += world_.slot_ms(parts_.place);
     parts_.in_hand.slots = {{state_.step, slot}};
+    if (world_.raises != state_.step) continue;
+    co_await waiter_.sleep(ms);
+    co_return Status(Code::kRaised, "the script failed: KeyError: 'conf'\nTraceback");
   }
   if (const auto deadly = deadly_slot(life)) {
     world_.trace.add("killed by a sample", parts_.process.name(), deadly->step, deadly->slot);

@@ -39,6 +39,11 @@ void absurd(Script& s) {
   s.world().absurd = some(s);
 }
 
+// Whichever slot is asked for, the script raises.
+void raises(Script& s) {
+  s.world().raises = static_cast<Step>(s.between(0, 23));
+}
+
 // So fast that all checkpoints are written before the first records leave.
 WorldOptions quick() {
   WorldOptions options = four(true);
@@ -70,6 +75,12 @@ std::string skipped(const Outcome& outcome) {
   return outcome.seen.skips == 1 ? "" : std::to_string(outcome.seen.skips) + " runs are skipped";
 }
 
+// At most one slot is left out before it is clear, and it comes back.
+std::string script_at_fault(const Outcome& outcome) {
+  if (outcome.stuck != "the run ended with 64") return "it was not ended: " + outcome.stuck;
+  return outcome.seen.skips <= 1 ? "" : std::to_string(outcome.seen.skips) + " slots are skipped";
+}
+
 // An entry for each of the batch's steps from the first one without the samples on.
 std::string skipped_in_batch(const Outcome& outcome) {
   if (!outcome.stuck.empty()) return outcome.stuck;
@@ -93,6 +104,9 @@ std::vector<Scenario> scenarios_of_samples() {
       {"deadly-sample-of-two-is-skipped", some_workers(2, true), deadly, skipped},
       {"deadly-sample-stops-one", some_workers(1, false), deadly, stopped},
       {"deadly-sample-of-one-is-skipped", some_workers(1, true), deadly, skipped},
+      {"script-raises-at-all-slots", four(true), raises, script_at_fault},
+      {"script-raises-at-all-slots-of-two", some_workers(2, true), raises, script_at_fault},
+      {"script-raises-at-all-slots-of-one", some_workers(1, true), raises, script_at_fault},
       {"absurd-loss-stops", four(false), absurd, stopped},
       {"absurd-loss-is-skipped", four(true), absurd, skipped},
       {"checkpoints-overtake-an-absurd-loss", quick(), absurd, skipped},

@@ -220,6 +220,7 @@ class World {
   std::optional<BadSlot> deadly;                          // kills its readers
   uint32_t victims = 0;                                   // the number of these readers
   std::optional<BadSlot> absurd;                          // makes the loss NaN or infinite
+  std::optional<Step> raises;                             // at which the script raises, at any slot
   std::map<std::string, int64_t> slowness;                // by place: times as slow as the others
   std::set<std::pair<std::string, uint32_t>> unfit_gpus;  // by node and local rank
   std::map<std::string, Damage> damaged;       // by place: not yet found and cut out of the lineage

@@ -171,6 +171,10 @@ TEST_F(JournalTest, WitnessesSkipsAndTheWordThatTheRunGoesOnAreRemembered) {
     EXPECT_EQ(contents->skips[1].slots, (SlotRun{2, 4}));
     EXPECT_EQ(contents->skips[1].generation, 3u);
     EXPECT_EQ(contents->skips[1].reason, "killed two workers");
+    commit(journal, {UnskipEntry{70, {2, 4}}, UnskipEntry{60, {0, 4}}});
+    const auto later = journal.load();
+    ASSERT_EQ(later->skips.size(), 1u);
+    EXPECT_EQ(later->skips[0].step, 60u);
   });
 }
 

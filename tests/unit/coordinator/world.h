@@ -175,11 +175,13 @@ class World {
   }
 
   // It says itself that it cannot go on.
-  Reason fail(ConnectionId c, const std::vector<SlotInHand>& in_hand) {
+  Reason fail(ConnectionId c, const std::vector<SlotInHand>& in_hand, const std::string& what = "",
+              Code code = Code::kInternal) {
     wire::Envelope e;
     wire::Leave& leave = *e.mutable_leave();
     leave.set_reason(wire::Leave::FAILED);
-    leave.set_code(static_cast<uint32_t>(Code::kInternal));
+    leave.set_code(static_cast<uint32_t>(code));
+    leave.set_message(what);
     *leave.mutable_in_hand() = to_wire({process_of(999 + static_cast<uint32_t>(c)), in_hand});
     return say(c, e);
   }

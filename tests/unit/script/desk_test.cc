@@ -55,6 +55,18 @@ TEST(Desk, WhoLeavesWithAnOrderInHandHasFailedIt) {
   training.join();
 }
 
+TEST(Desk, WhatTheScriptRaisedIsToldApartFromOtherFailures) {
+  ls_reply reply{};
+  reply.code = 70;
+  reply.text = "KeyError\nTraceback";
+  EXPECT_EQ(status_of(reply).code(), Code::kInternal);
+  reply.has_raised = 1;
+  EXPECT_THAT(status_of(reply), FailsWith(Code::kRaised, Says("KeyError")));
+  EXPECT_EQ(exit_code(status_of(reply)), 70);
+  reply.code = LS_OK;
+  EXPECT_TRUE(status_of(reply).is_ok());
+}
+
 TEST(Desk, WhoWaitsLooksUpNowAndThen) {
   Desk desk;
   ls_order order{};

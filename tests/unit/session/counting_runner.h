@@ -61,7 +61,7 @@ class CountingEngine final : public Engine {
     collective_ = nullptr;
   }
   Result<StepOutcome> step() override {
-    if (applied_ == fail_at) return Status(Code::kBadData, "cannot read the sample");
+    if (applied_ == fail_at) return fail_with;
     if (on_step) on_step(applied_);
     if (!gate_.try_enter()) return Status(Code::kAborted, "closed");
     if (on_apply) LOCKSTEP_RETURN_IF_ERROR(on_apply(applied_));
@@ -97,6 +97,7 @@ class CountingEngine final : public Engine {
   std::function<Status(bool)> on_edge;
   std::function<bool()> is_closed;  // as the view says
   Step fail_at = ~Step{0};
+  Status fail_with{Code::kBadData, "cannot read the sample"};
   Step script_ends_at = 0;
   int64_t count_ = 0;
   PossibleEnds ends_;            // of the last generation

@@ -40,6 +40,21 @@ TEST_F(RunnerTest, AFailedApplyIsAFailureAlsoWhereTheGenerationWasClosedMeanwhil
   EXPECT_FALSE(is_answered);
 }
 
+// In the next generation it would be raised at the first slot that is asked for there.
+TEST_F(RunnerTest, WhatAScriptRaisesIsAFailureAlsoWhereTheGenerationWasClosedMeanwhile) {
+  engine_.on_apply = [&](Step) {
+    gate_.close(1, [](const Standing&) {});
+    mailbox_.put(order(2, {1, Phase::kTrain}, 4));
+    return Status::ok();
+  };
+  engine_.fail_at = 1;
+  engine_.fail_with = Status(Code::kRaised, "KeyError");
+  run(order(1, {0, Phase::kTrain}, 4));
+  EXPECT_THAT(port_.events, ElementsAre("step 0", "leave FAILED 1"));
+  EXPECT_EQ(failure_.code(), Code::kRaised);
+  EXPECT_EQ(engine_.ended_with.size(), 1u) << "it began generation 2";
+}
+
 TEST_F(RunnerTest, AnApplyThatIsAbortedIsAFailureToo) {
   engine_.on_apply = [](Step) { return Status(Code::kAborted, "the script is gone"); };
   run(order(1, {0, Phase::kTrain}, 4));

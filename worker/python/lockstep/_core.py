@@ -69,7 +69,7 @@ class Reply(ctypes.Structure):
                 ("lrs", ctypes.POINTER(ctypes.c_double)), ("loss", ctypes.c_double), ("count", _u64),
                 ("metrics", ctypes.POINTER(ctypes.c_double)),
                 ("tensors", ctypes.POINTER(Tensor)), ("tensor_count", _u64), ("correct", _u64),
-                ("ends_run", _i32)]
+                ("ends_run", _i32), ("has_raised", _i32)]
 
 
 class _Memory(ctypes.Structure):

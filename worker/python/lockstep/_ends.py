@@ -14,7 +14,7 @@ from . import _core
 from ._core import CoreError, Reply
 from ._epochs import Epochs
 from ._errors import (INTERNAL, USAGE, LockstepError, detail_of, exit_code_of, fails_alike,
-                      is_of_machine, text_of)
+                      is_of_machine, is_of_script, text_of)
 from ._stage import Stage
 from ._state import Kept
 from ._threads import watch_threads
@@ -66,7 +66,8 @@ class Ends:
                 code = USAGE if fails_alike(error) else INTERNAL
             text = f"the script {_LEFT}" if is_exit else f"the script failed: {type(error).__name__}: {error}"
             print(f"lockstep: {text}", file=sys.stderr)
-            code = self._fail(code, text + detail_of(error))
+            code = self._fail(code, text + detail_of(error),
+                              has_raised=is_of_script(error) and not fails_alike(error))
         elif self._is_left and error is None:
             print(f"lockstep: the script {_LEFT}", file=sys.stderr)
         elif not isinstance(error, LockstepError):
@@ -124,9 +125,9 @@ class Ends:
         self.abandon()
         self._kept.remove_guard()
 
-    def _fail(self, code: int, text: str) -> int:
+    def _fail(self, code: int, text: str, has_raised: bool = False) -> int:
         """Hands the failure over as the answer to the order in hand, and waits for the end."""
-        failed = Reply(code=code, text=text_of(text))
+        failed = Reply(code=code, text=text_of(text), has_raised=has_raised)
         deadline = time.monotonic() + _LAST_ORDER_S
         if not self._has_order and not self._is_worker:
             return code

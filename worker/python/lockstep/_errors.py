@@ -111,15 +111,28 @@ def fails_alike(error: BaseException | None) -> bool:
     return hasattr(error, "_lockstep_step")
 
 
-def detail_of(error: BaseException | None) -> str:
-    """What the run's end says of an error that fails alike, with its traceback; else nothing."""
-    if error is None or not fails_alike(error):
-        return ""
+def is_of_script(error: BaseException | None) -> bool:
+    """Whether the script's own code raised it in the loop's body: not a part of Lockstep, a person, this
+    machine or its device. Another slot of the step may raise the same (coordinator/decide/poison.cc)."""
+    return isinstance(error, Exception) and not isinstance(error, LockstepError) and \
+        not is_of_machine(error) and not _is_of_device(error)
+
+
+def _trace_of(error: BaseException) -> str:
     begin = error.__traceback__
     while begin is not None and begin.tb_frame.f_globals.get("__name__") == "lockstep._script":
         begin = begin.tb_next  # what comes before the script's own lines
     trace = "".join(traceback.format_exception(type(error), error, begin))
+    return f"\n{trace[-_MOST_OF_TRACE:].rstrip()}"
+
+
+def detail_of(error: BaseException | None) -> str:
+    """What the run's end says of an error that fails alike, or that the script raised, with its
+    traceback; else nothing."""
+    if error is None:
+        return ""
+    if not fails_alike(error):
+        return _trace_of(error) if is_of_script(error) else ""
     return (f", in step {error._lockstep_step}; every worker does the same in update=, "  # type: ignore
             "after_step=, optimizers, schedulers and between two epochs, so no other one would do "
-            "better: mend the script"
-            f"\n{trace[-_MOST_OF_TRACE:].rstrip()}")
+            f"better: mend the script{_trace_of(error)}")

@@ -3,7 +3,8 @@ has to know and an exit code:
 
     ended by itself behind its loop       0
     stopped, left out                     75, 0 (SystemExit, so `finally` runs)
-    an exception in the loop's body       70: restarted, and the samples in hand are told
+    an exception in the loop's body       70: restarted, and the samples in hand are told; 64 if
+                                          two slots of a step raise the same (_errors.is_of_script)
     an exception while a step is applied  64: every worker does the same there
     an exception before the worker has    64: every attempt would end so; 70 if the machine is
     registered, no start(), a loop left       short of something
