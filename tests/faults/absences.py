@@ -8,7 +8,7 @@ import signal
 import time
 
 from case import Case
-from jobs import SCRIPT_STEPS, check_script_log, start_script, use_table
+from jobs import OTHER_JOBS, SCRIPT_STEPS, check_script_log, start_far, start_script, use_other_job
 from kills import pids_of, send
 from stage import STEPS, Defect, Skip, log_events, poll
 from verdict import expect_next_step, judge, note_first_step
@@ -21,17 +21,24 @@ def start_arrays(stage, step_ms):
     return stage.start(slot_ms=step_ms / 2)  # two workers with two slots each
 
 
-def start_table(stage, step_ms):
-    use_table(stage)
-    return stage.start(slot_ms=step_ms / 2)
+def starts_other(kind):
+    def start(stage, step_ms):
+        use_other_job(stage, kind)
+        return stage.start(slot_ms=step_ms / 2)
+    return start
+
+
+def start_from_server(stage, step_ms):
+    return start_far(stage, slot_ms=step_ms / 2)
 
 
 def start_loop(stage, step_ms):
     return start_script(stage, slot_ms=step_ms / 2)
 
 
-KINDS = {"arrays": (start_arrays, STEPS), "table": (start_table, STEPS),
-         "script": (start_loop, SCRIPT_STEPS)}
+KINDS = {"arrays": (start_arrays, STEPS), "server": (start_from_server, STEPS),
+         "script": (start_loop, SCRIPT_STEPS),
+         **{kind: (starts_other(kind), STEPS) for kind in OTHER_JOBS}}
 
 
 def stand_still(run, is_over, timeout_s=60):

@@ -1,5 +1,5 @@
 """Small jobs of other kinds than the suite's own, and the undisturbed run of each: a training loop in
-Python, and a table that no cache is made of.
+Python, a table, tokens, a mixture, images, and data that a server has.
 """
 import contextlib
 import fcntl
@@ -7,11 +7,17 @@ import json
 import os
 import pathlib
 import random
+import shutil
+import struct
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python" / "world"))
 from script_runs import make_python, variables_of  # noqa: E402
-from stage import HANG_S, SECTIONS, Defect, Skip, Started, harness  # noqa: E402
+from stage import HANG_S, SECTIONS, Defect, Skip, Started, harness, write_job  # noqa: E402
+from image_files import EACH, images  # noqa: E402
+from range_server import RangeServer  # noqa: E402
+
+GPT2 = {"name": "gpt2", "n_layer": 1, "n_head": 2, "n_embd": 16, "block": 16}
 
 SCRIPT_STEPS, SCRIPT_EVERY = 120, 10
 # Its words: what stands still, and in which step, or at which sample.
@@ -110,21 +116,69 @@ def check_script_log(run, steps=SCRIPT_STEPS):
         raise Defect(f"script_log.jsonl has the steps {[row['step'] for row in rows]}")
 
 
-def use_table(stage):
+def write_table(directory):
     """A CSV, which is read where it lies."""
+    rows = random.Random(1)
+    with open(directory / "train.csv", "w") as table:
+        table.write("a,b,c,label\n")
+        for _ in range(2000):
+            x = [rows.gauss(0, 1) for _ in range(3)]
+            table.write(",".join(f"{v:.3f}" for v in x) + f",{int(x[0] * x[1] > 0)}\n")
+    return {"data": {"train": {"path": str(directory)}}}
+
+
+def write_tokens(directory, seed=1):
+    """One stream."""
+    rows = random.Random(seed)
+    (directory / "train.bin").write_bytes(
+        struct.pack("<40000H", *(rows.randrange(200) for _ in range(40000))))
+    return {"model": GPT2, "data": {"train": {"path": str(directory)}}}
+
+
+def write_mixture(directory):
+    for name, seed in (("web", 1), ("books", 2)):
+        (directory / name).mkdir()
+        write_tokens(directory / name, seed)
+    return {"model": GPT2, "data": {"train": {"path": str(directory / "web")}, "mix_weight": 3,
+                                    "mix": [{"path": str(directory / "books"), "weight": 2}]}}
+
+
+def write_images(directory):
+    """JPEG and PNG files in directories of classes, decoded and varied."""
+    if not shutil.which("cjpeg"):
+        raise Skip("cjpeg is not installed (Debian: libjpeg-turbo-progs)")
+    for name, _, content in images(EACH, seed=1):
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_bytes(content)
+    return {"model": {"name": "cnn"},
+            "data": {"train": {"path": str(directory)},
+                     "transforms": ["random_resized_crop=16", "flip", "normalize"]}}
+
+
+OTHER_JOBS = {"table": write_table, "tokens": write_tokens, "mixture": write_mixture,
+              "images": write_images}
+
+
+def use_other_job(stage, kind):
+    """The runs of this case train a job of OTHER_JOBS."""
     world = stage.world
-    job = world.directory / "table.json"
-    with made_once(world, "table") as must_make:
+    job = world.directory / f"{kind}.json"
+    with made_once(world, kind) as must_make:
         if must_make:
-            rows = random.Random(1)
-            with open(world.directory / "table.csv", "w") as table:
-                table.write("a,b,c,label\n")
-                for _ in range(2000):
-                    x = [rows.gauss(0, 1) for _ in range(3)]
-                    table.write(",".join(f"{v:.3f}" for v in x) + f",{int(x[0] * x[1] > 0)}\n")
-            job.write_text(json.dumps({**SECTIONS, "data": {
-                "train": {"path": str(world.directory / "table.csv")}}}))
-            whole = Started([job, "--workers", 1], world.directory / "table")
+            data = world.directory / f"{kind}-data"
+            data.mkdir()
+            job.write_text(json.dumps({**SECTIONS, **OTHER_JOBS[kind](data)}))
+            whole = Started([job, "--workers", 1], world.directory / kind)
             if whole.wait(HANG_S) != 0:
-                raise Defect("the undisturbed run of the table failed:\n" + whole.text())
-    stage.reference, stage.job = "table", job
+                raise Defect(f"the undisturbed run of {kind} failed:\n" + whole.text())
+    stage.reference, stage.job = kind, job
+
+
+def start_far(stage, slot_ms):
+    """The suite's own data, which a server has and which come into a cache along the order."""
+    server = RangeServer(stage.world.directory / "far")
+    server.__enter__()
+    stage.cleanups.append(lambda: server.__exit__(None, None, None))
+    job = write_job(stage.scratch / "far.yaml", server.url,
+                    data={"cache_dir": str(stage.scratch / "cache")})
+    return stage.start(job=job, slot_ms=slot_ms)

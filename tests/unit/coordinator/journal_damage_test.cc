@@ -1,4 +1,6 @@
 // What a journal says of itself when bytes of it were changed or lost.
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <random>
 
@@ -123,6 +125,23 @@ TEST_F(JournalDamage, ACopyGoesOnAsTheSameLineageAndAnotherFileNever) {
 
   const auto other = open_sqlite_journal(dir_ + "/other.db");
   EXPECT_NE((*other)->mark().lineage_id, mark_.lineage_id);
+}
+
+TEST_F(JournalDamage, ACopyIsWholeWhateverFileSystemItsSourceLiesOnAndWhoeverMayReadIt) {
+  restore();
+  std::string elsewhere = "/dev/shm/lockstep-journal-XXXXXX";  // no file system of disks
+  ASSERT_NE(::mkdtemp(elsewhere.data()), nullptr);
+  for (const auto& [end, bytes] : kept_) write_bytes(elsewhere + "/journal.db" + end, bytes);
+  for (const std::string& from : {path_, elsewhere + "/journal.db"}) {
+    const auto rights = std::filesystem::perms::owner_read | std::filesystem::perms::owner_write |
+                        std::filesystem::perms::group_read;
+    std::filesystem::permissions(from, rights);
+    const std::string to = dir_ + "/journal-8.db";
+    ASSERT_TRUE(copy_journal(from, to, mark_).is_ok()) << from;
+    EXPECT_EQ(std::filesystem::status(to).permissions(), rights) << from;
+    EXPECT_EQ(peek_journal(to)->mark, mark_) << from;
+  }
+  std::filesystem::remove_all(elsewhere);
 }
 
 TEST_F(JournalDamage, TheDigestTellsTwoHistoriesOfOneLengthApart) {
