@@ -15,7 +15,8 @@ usage: deploy/install_deps.sh [--for build|wheel|tests|bench] [--no-apt] [--prin
   --for wheel   that, and auditwheel, with which deploy/wheel.py makes a wheel
   --for tests   that, and clang with its fuzzer, Google Benchmark, Open MPI, Slurm, Prometheus,
                 Chromium, curl, sshd, what validates manifests for Kubernetes, moto, which
-                imitates Amazon's services, torchvision, transformers, Lightning and mypy
+                imitates Amazon's services, torchvision, transformers, libraries around loops in
+                Python (Lightning, peft, hydra, IPython, pandas) and mypy
   --for bench   that, and what `import torch` needs, for the PyTorch side of the comparisons
                 (about 1.5 GB more where there is no CUDA toolkit)
   --no-apt      leave Debian packages alone, e.g. on another distribution
@@ -25,7 +26,8 @@ usage: deploy/install_deps.sh [--for build|wheel|tests|bench] [--no-apt] [--prin
   --print-arrow-root  likewise, of Arrow's include/ and libraries
   --print-moto-python  likewise, the Python that has moto
   --print-models-python  likewise, the Python that has torch, torchvision and transformers
-  --print-frameworks-root  likewise, the modules of Lightning and accelerate for that Python
+  --print-frameworks-root  likewise, the modules of Lightning, peft, pandas and others for that
+                      Python
   --print-wheel-python  likewise, the Python that has auditwheel
   --print-mypy-python  likewise, the Python that has mypy
 

@@ -18,10 +18,11 @@ from preloaded import run_code
 from trained_runs import TrainedRunsTest
 
 
-LIBRARIES = installed("models-python")
+LIBRARIES, MODULES = installed("models-python"), installed("frameworks-root")
 # The logits of DATA by the net that README.md makes, from an input that lockstep.json describes.
 BY_HAND = """
-import csv, json, pathlib
+import json, pathlib, sys
+sys.path.append(MODULES)
 facts = json.load(open("lockstep.json"))
 given, normalize = facts["input"], facts["normalize"]
 def tensor_of(path):
@@ -37,8 +38,9 @@ def tensor_of(path):
 if given["kind"] == "images":
     x = torch.stack([tensor_of(path) for path in sorted(pathlib.Path(DATA).iterdir())])
 else:
-    rows = list(csv.DictReader(open(DATA, encoding="utf-8")))
-    x = torch.tensor([[float(row[name]) for name in given["columns"]] for row in rows])
+    import pandas
+    rows = pandas.read_csv(DATA)[given["columns"]]
+    x = torch.tensor(rows.to_numpy(), dtype=getattr(torch, given["dtype"]))
     x = (x - torch.tensor(normalize["mean"])) / torch.tensor(normalize["std"])
 assert str(x.dtype) == "torch." + given["dtype"]
 with torch.no_grad():
@@ -51,13 +53,14 @@ def is_not_tall(png):
     return height <= 2 * width
 
 
-@unittest.skipUnless(LIBRARIES, "torchvision is not installed (deploy/install_deps.sh --for tests)")
+@unittest.skipUnless(LIBRARIES and MODULES,
+                     "torchvision or pandas is not installed (deploy/install_deps.sh --for tests)")
 class InputsByHand(TrainedRunsTest):
     def assert_same_logits(self, run, data, *words):
         _, shape, wanted = self.array(run.run_dir, data, "--logits", *words)
         exported = self.export(run)
         lines = re.search(r"```python\n(.*?)```", (exported / "README.md").read_text(), re.S).group(1)
-        done = run_code(LIBRARIES, f"DATA = {str(data)!r}\n{lines}{BY_HAND}", exported,
+        done = run_code(LIBRARIES, f"DATA, MODULES = {str(data)!r}, {MODULES!r}\n{lines}{BY_HAND}", exported,
                         ("torch", "torchvision.transforms"))
         self.assertEqual(done.returncode, 0, done.stderr)
         found = json.loads(done.stdout.splitlines()[-1])
