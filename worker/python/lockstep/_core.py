@@ -151,6 +151,7 @@ class Core:
         waits.ls_backward_begins.argtypes = [ctypes.c_void_p]
         waits.ls_close.argtypes = [ctypes.c_void_p, ctypes.c_int]
         self._waits, self._stays = waits, stays
+        self._ls_take = stays.ls_take
         self._closing = threading.RLock()  # request_stop() comes from any thread, and from handlers
         self._run = ctypes.c_void_p()
         self._order = Order()
@@ -291,7 +292,9 @@ class Core:
         return True
 
     def take(self, parameter: int, address: int, dtype: int, elements: int) -> None:
-        self._check(self._stays.ls_take(self._run, parameter, address, dtype, elements))
+        code = self._ls_take(self._run, parameter, address, dtype, elements)
+        if code:  # a call less for each of thousands of gradients
+            self._check(code)
 
     def take_statistic(self, statistic: int, address: int, elements: int) -> None:
         self._check(self._stays.ls_take_statistic(self._run, statistic, address, elements))

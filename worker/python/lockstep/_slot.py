@@ -158,7 +158,8 @@ class Slot:
 
     def _run_backward(self, losses: Mapping[str | None, torch.Tensor]) -> None:
         parts, turn = self._parts, self._task.turn
-        parts.gradients.sink = self._observed.take if self._observed is not None else self._send
+        parts.gradients.sink = self._observed.take if self._observed is not None else \
+            parts.staging.send if parts.staging is not None else self._send
         parts.gradients.is_open = True
         left = len(losses)
         if parts.staging is not None:
@@ -180,9 +181,6 @@ class Slot:
             parts.gradients.is_open = False
 
     def _send(self, index: int, grad: torch.Tensor) -> None:
-        if self._parts.staging is not None:
-            self._parts.staging.send(index, grad)
-            return
         self._parts.core.take(index, grad.data_ptr(), dtype_number(grad.dtype), grad.numel())
 
     def _send_statistics(self) -> None:

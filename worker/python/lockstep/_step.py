@@ -96,7 +96,10 @@ class Step:
             for index, (parameter, view, used) in enumerate(
                     zip(parameters, self._views, self._used.tolist())):
                 tensor, is_ours = parameter.tensor, owned is None or index in owned
-                tensor.grad = view.to(tensor.dtype) if used > 0 and is_ours else None
+                if used <= 0 or not is_ours:
+                    tensor.grad = None
+                else:
+                    tensor.grad = view if tensor.dtype is view.dtype else view.to(tensor.dtype)
             was_applied = self._update()
             if was_applied:
                 self._buffers.advance(self._means)

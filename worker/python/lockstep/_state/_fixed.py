@@ -7,6 +7,8 @@ installed by a new process, whose script has only built what it builds before th
 
 from __future__ import annotations
 
+from itertools import chain
+from operator import attrgetter
 from typing import Any, Iterable, Optional
 
 from torch import Tensor
@@ -18,6 +20,7 @@ from ._objects import decode, encode
 from ._tensors import Entry, Kind, kind_of, same_bits, words_of
 
 _OBJECTS = ("optimizer", "objects")
+_VERSION = attrgetter("_version")
 _MOST_COPIED = 4  # bytes of frozen parameters for one that is trained: averages have one or two
 
 
@@ -32,6 +35,7 @@ class ReadOnly:
     def __init__(self, trained: list[NamedParameter], frozen: list[NamedParameter],
                  optimizers: dict[str, Optimizer]) -> None:
         self._parameters = [*trained, *frozen]
+        self._tensors = [p.tensor for p in self._parameters]
         self._optimizers = optimizers
         # A frozen model with a small adapter is not copied, either.
         is_large = _bytes_of(frozen) > _MOST_COPIED * _bytes_of(trained)
@@ -41,9 +45,8 @@ class ReadOnly:
 
     def note(self) -> None:
         """The state is right as it is now."""
-        self._states = [(name, value) for name, optimizer in self._optimizers.items()
-                        for values in optimizer.state.values() if isinstance(values, dict)
-                        for value in values.values() if isinstance(value, Tensor)]
+        self._states = [value for optimizer in self._optimizers.values()
+                        for value in _tensors_of(optimizer)]
         self._versions = self._versions_now()
 
     def check(self) -> None:
@@ -54,7 +57,10 @@ class ReadOnly:
         at = next(i for i, pair in enumerate(zip(now, self._versions)) if pair[0] != pair[1])
         if at < len(self._parameters):
             raise _written(f"the parameter `{self._parameters[at].name}`")
-        raise _written(f"the state of `{self._states[at - len(self._parameters)][0]}`")
+        written = self._states[at - len(self._parameters)]
+        name = next((name for name, optimizer in self._optimizers.items()
+                     if any(value is written for value in _tensors_of(optimizer))), "optimizer")
+        raise _written(f"the state of `{name}`")
 
     def remember(self, entries: Iterable[Entry]) -> None:
         """The state before a slot, of which a copy is kept."""
@@ -69,15 +75,14 @@ class ReadOnly:
                 raise _written(_name_of(key, before.get(key), tensor), who)
 
     def _compared(self, entries: Iterable[Entry]) -> Iterable[tuple[tuple[str, str], Tensor]]:
-        states = {id(tensor) for _, tensor in self._states}
+        states = {id(tensor) for tensor in self._states}
         for e in entries:
             if (e.section != "buffer" and e.name not in self._not_copied
                     and id(e.tensor) not in states):
                 yield (e.section, e.name), e.tensor
 
     def _versions_now(self) -> list[int]:
-        return ([p.tensor._version for p in self._parameters]
-                + [tensor._version for _, tensor in self._states])
+        return [*map(_VERSION, self._tensors), *map(_VERSION, self._states)]
 
 
 class Layout:
@@ -115,6 +120,14 @@ class Layout:
     def _groups_now(self) -> dict[str, list[list[int]]]:
         return {name: [[id(p) for p in group["params"]] for group in optimizer.param_groups]
                 for name, optimizer in self._optimizers.items()}
+
+
+def _tensors_of(optimizer: Optimizer) -> list[Tensor]:
+    """Of its state, as it is now: an optimizer may replace them in every step. Of thousands of parameters
+    this runs once a step, so the loops are the interpreter's own."""
+    values = chain.from_iterable(map(dict.values, (kept for kept in optimizer.state.values()
+                                                   if isinstance(kept, dict))))
+    return [value for value in values if isinstance(value, Tensor)]
 
 
 def _bytes_of(parameters: list[NamedParameter]) -> int:
