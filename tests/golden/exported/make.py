@@ -132,7 +132,7 @@ def made(kind):
 def make_refused(folder):
     plain = program_of(made(refused.Linear), IMAGES, (1, 64))
     for name in ("ForeignOperator", "WeightViews", "Branches", "DoubleWeight",
-                 "WritesWeight", "Periodic"):
+                 "WritesWeight", "Periodic", "DoubleStatistics"):
         file = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
         program = program_of(made(getattr(refused, name)), IMAGES, (1, 64))
         write(folder / f"refused_{file}.pt2", contents(program))

@@ -283,8 +283,16 @@ TEST(RefusedProgram, ForEvaluationThatIsStillInTraining) {
 }
 
 TEST(RefusedProgram, ThatChangesAParameter) {
-  EXPECT_THAT(made("refused_writes_weight"),
-              FailsWith(Code::kConfig, Names("refused_writes_weight.pt2", "embed.weight")));
+  EXPECT_THAT(
+      made("refused_writes_weight"),
+      FailsWith(Code::kConfig, Names("refused_writes_weight.pt2", "embed.weight", "refused.py"),
+                Says("aten.embedding_renorm_")));
+}
+
+TEST(RefusedProgram, ThatChangesABufferOfAnotherType) {
+  EXPECT_THAT(made("refused_double_statistics"),
+              FailsWith(Code::kConfig, Names("refused_double_statistics.pt2", "peak", "refused.py"),
+                        Says("aten.copy_"), Advises("float32 statistics")));
 }
 
 // Every slot and every evaluation batch, the last ones too.

@@ -48,6 +48,11 @@ class Examination {
   Status try_counts(const std::function<int64_t(int64_t)>& other);
   void try_one_sample();
 
+  std::string place_of_write(size_t tensor) const {
+    const std::string writer = model_.writer_of(tensor);
+    return " in forward" + (writer.empty() ? "" : ", in " + writer);
+  }
+
   // The model's own tensors stay as the file has them; forward gets copies.
   void reset() {
     for (size_t i = 0; i < initial_.size(); ++i)
@@ -73,8 +78,8 @@ Status Examination::watch_a_step() {
     const bool is_touched = !now.is_same(before[i].first) || now._version() != before[i].second;
     if (model_.is_trained(i)) {
       if (is_touched)
-        return refuse("changes its parameter " + model_.name(i) +
-                      " in forward; only the optimizer may do that");
+        return refuse("changes its parameter " + model_.name(i) + place_of_write(i) +
+                      "; only the optimizer may do that");
       kinds_.parameters.push_back(i);
     } else if (!is_touched && same_bits(now, initial_[i])) {
       // A batch norm changes its statistics without counting it as a version.
@@ -102,8 +107,8 @@ Status Examination::sort(size_t tensor) {
     return Status::ok();
   }
   return refuse("changes its buffer " + model_.name(tensor) + " of type " + type_of(then) +
-                " in forward; only float32 statistics of one shape may change, and int64 counters "
-                "of steps");
+                place_of_write(tensor) +
+                "; only float32 statistics of one shape may change, and int64 counters of steps");
 }
 
 // A counter is the same on every rank after a step, not within it: nothing may depend on it.

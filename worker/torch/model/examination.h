@@ -39,6 +39,10 @@ class ExaminedModel {
   // Empty: nowhere. None: that cannot be seen, and examine() tries several counts.
   virtual std::optional<std::string> reader_of(size_t /*tensor*/) const { return std::nullopt; }
 
+  // Where the last forward wrote to a tensor: "aten.add_ (model.py, line 9)". Empty: that cannot be
+  // seen.
+  virtual std::string writer_of(size_t /*tensor*/) const { return ""; }
+
   // A forward in training mode of `batch` random samples, the same each time. Throws what the model
   // throws.
   virtual at::Tensor train(uint64_t batch) = 0;

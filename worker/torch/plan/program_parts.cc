@@ -61,6 +61,10 @@ class ExaminedProgram final : public ExaminedModel {
     }
     return "";
   }
+  std::string writer_of(size_t tensor) const override {
+    const ProgramNode* const node = writer(tensor);
+    return node == nullptr ? "" : text_of(*node);
+  }
   at::Tensor train(uint64_t batch) override;
 
   // The operator that wrote last to a tensor, other than a norm. Null: no operator did.
