@@ -120,8 +120,10 @@ class Bits(unittest.TestCase):
 
     def test_samples_of_one_epoch_draw_different_numbers_and_those_of_the_next_do_too(self):
         feed = started(Noisy(), 0)
-        seen = [feed.take(task(0, epoch=e)).value["x"][k, 0, 0] % 1 for e in (0, 1) for k in (0, 1)]
-        self.assertEqual(len({float(x) for x in seen}), 4)
+        batches = [feed.take(task(0, epoch=epoch)).value for epoch in (0, 1)]
+        for drawn in ([value["sum"][k] for value in batches for k in (0, 1)],
+                      *([value["y"][of][k] for value in batches for k in (0, 1)] for of in (0, 1))):
+            self.assertEqual(len(set(map(float, drawn))), 4)
 
     def test_a_sample_is_seeded_by_its_position_whatever_slot_it_is_in(self):
         feed = started(Noisy(), 0)

@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from lockstep import LockstepError, Misuse
 from lockstep import _core
-from lockstep._data import DataError
+from lockstep._data import DataError, Feed, Task, unpack
 from lockstep._eval import Evaluation, check_eval_data, score_of
 from lockstep._buffers import Buffers
 from lockstep._state import Kept
@@ -134,6 +134,20 @@ class EvaluationTest(unittest.TestCase):
         drawn = [evaluation.answer(order(0, seed), self.kept, self.buffers).loss for seed in (5, 6, 5)]
         self.assertEqual(drawn[0], drawn[2])
         self.assertNotEqual(drawn[0], drawn[1])
+
+    def test_evaluation_data_draw_other_numbers_than_training_data(self):
+        class Drawn(torch.utils.data.Dataset):
+            def __len__(self):
+                return SAMPLES
+
+            def __getitem__(self, index):
+                return torch.rand(())
+
+        seen = []
+        self.opened(lambda batch: seen.append(batch) or 0.0, Drawn())
+        places = list(range(BATCH))
+        trained = Feed(unpack(Drawn(), None), seed=3).take(Task(0, 0, 0, places, places)).value
+        self.assertFalse(torch.equal(seen[0], trained))
 
     def test_what_is_no_evaluation_is_said(self):
         for arguments, text in (((1, self.data), "fn takes a batch"), ((len, 0), "1 or more"),

@@ -20,7 +20,7 @@ from lockstep._last import LastStep
 from lockstep._phases import Phases
 from lockstep._scaler import Scaler
 from lockstep._slot import Seen, Slot, SlotParts
-from lockstep._state import Kept
+from lockstep._state import Kept, MisuseError
 from lockstep._step import Step
 
 
@@ -38,10 +38,11 @@ class Model(nn.Module):
 class World:
     """A kept model whose trial is over, and the memory of a step's sums."""
 
-    def __init__(self, **objects: Any) -> None:
+    def __init__(self, of_optimizer: Any = lambda _: {}, **objects: Any) -> None:
         torch.manual_seed(1)
         self.model = Model()
         self.optimizer = optim.SGD(self.model.parameters(), 0.5)
+        objects |= of_optimizer(self.optimizer)
         self.kept = Kept()
         self.kept.keep(model=self.model, optimizer=self.optimizer, **objects)
         self.kept.guard()
@@ -108,6 +109,64 @@ class ApplyTest(unittest.TestCase):
         world.sums.fill_(256.0)
         self.assertFalse(world.apply().skipped)
         self.assertTrue(torch.equal(before - 0.5, world.model.weight), "unscaled")
+
+    def test_after_an_overflow_neither_the_scheduler_nor_the_script_nor_a_norm_has_moved(self) -> None:
+        called: list[int] = []
+        world = World(lambda o: {"scheduler": optim.lr_scheduler.StepLR(o, 1, 0.5)},
+                      scaler=torch.amp.GradScaler("cpu"), after_step=lambda: called.append(1))
+        world.means.fill_(3.0)
+        world.sums.fill_(float("inf"))
+        self.assertTrue(world.apply().skipped)
+        self.assertEqual((0.5, [], [0.0, 0.0]), (world.optimizer.param_groups[0]["lr"], called,
+                                                 world.model.norm.running_mean.tolist()))
+        world.sums.fill_(1.0)
+        world.apply()
+        self.assertEqual((0.25, [1], [3.0, 3.0]), (world.optimizer.param_groups[0]["lr"], called,
+                                                   world.model.norm.running_mean.tolist()))
+
+    def test_a_parameter_that_no_slot_used_is_left_alone(self) -> None:
+        """Zeros would decay it, and move what an optimizer remembers of it."""
+        world = World()
+        world.optimizer.param_groups[0]["weight_decay"] = 0.5
+        world.kept.guard().note()
+        world.used.zero_()
+        world.apply()
+        self.assertEqual(6.0, float(world.model.weight.sum()))
+
+    def test_a_state_has_nothing_of_a_slot_that_was_broken_off(self) -> None:
+        world = World()
+        world.compute()
+        world.step.answer(Order(kind=_core.STATE))
+        self.assertEqual([0.0, 0.0], world.model.norm.running_mean.tolist())
+
+
+class EdgeTest(unittest.TestCase):
+    def edge(self, world: World, code: Any, seed: int = 7) -> None:
+        world.step.begin_edge(Order(kind=_core.EDGE, task=Task(seed=seed)))
+        code()
+        world.step.end_edge()
+
+    def test_the_code_between_two_epochs_finds_the_same_in_every_worker(self) -> None:
+        found: list[list[float]] = []
+        for slots in (0, 3):
+            world = World()
+            for _ in range(slots):
+                world.compute()
+            self.edge(world, lambda: found.append([float(torch.rand(())),
+                                                   *world.model.norm.running_mean.tolist()]))
+        self.assertEqual(found[0], found[1])
+
+    def test_what_it_leaves_in_a_buffer_is_what_slots_begin_with(self) -> None:
+        world = World()
+        self.edge(world, lambda: world.model.norm.running_mean.fill_(4.0))
+        world.compute()
+        world.buffers.restore()
+        self.assertEqual([4.0, 4.0], world.model.norm.running_mean.tolist())
+
+    def test_it_may_not_change_of_what_the_state_consists(self) -> None:
+        world = World()
+        with self.assertRaisesRegex(MisuseError, "groups of parameters"):
+            self.edge(world, world.optimizer.param_groups.clear)
 
 
 class SlotTest(unittest.TestCase):
