@@ -145,6 +145,18 @@ TEST(RunnerRecovery, AWorkerJoinsBetweenTwoStepsWithTheStateOfTheOthers) {
   EXPECT_EQ(world[2].gate.standing().since, (ResumePoint{10, Phase::kEval}));
 }
 
+// Else it would train on alone: the evaluation after step 10 was the best, two worse ones end the
+// run.
+TEST(RunnerRecovery, AWorkerThatJoinsCountsTheEvaluationsThatTheStateHasPassed) {
+  RunnerWorld world(3, 4, 0, 0, /*patience=*/2);
+  const wire::Start next = world.plan({0, 2, 1}, 100, {0, 1});
+  world.tell_plan(2, next, 0);
+  world.tell_plan(2, next, 2);
+  tell_at_step(world, 14, next, {1});
+  world.start(1, world.fresh({0, 1}, 100), {0, 1});
+  world.expect_undisturbed({0, 1, 2}, "g2", 30);
+}
+
 TEST(RunnerRecovery, WhoIsLeftOutLeavesAtTheBoundaryAndTheOthersGoOn) {
   RunnerWorld world(3);
   const wire::Start next = world.plan({1, 2}, kSteps, {1, 2});

@@ -203,7 +203,7 @@ class RunnerWorld {
  public:
   // `slots` of the run; an evaluation after every 10 steps.
   explicit RunnerWorld(size_t members, uint32_t slots = 4, double bucket_mb = 0,
-                       uint64_t check_every = 0)
+                       uint64_t check_every = 0, uint32_t patience = 0)
       : slots_(slots) {
     // Protobuf makes its descriptors when they are first asked for, in a library that the thread
     // sanitizer does not see into: here, before there are threads.
@@ -212,6 +212,7 @@ class RunnerWorld {
     job_.mutable_train()->set_global_batch(10);
     job_.mutable_train()->set_slots(slots);
     job_.mutable_train()->set_check_every(check_every);
+    job_.mutable_train()->set_patience(patience);
     job_.mutable_checkpoint()->set_keep(2);
     job_.mutable_comm()->set_bucket_mb(bucket_mb);
     job_.mutable_data()->mutable_eval()->set_path("somewhere");
