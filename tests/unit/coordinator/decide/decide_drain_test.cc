@@ -106,6 +106,28 @@ TEST(Planned, DrainedWorkersThatGoOnAloneAfterADeathStopTheRunUnlessOthersCome) 
   }
 }
 
+// It is in a generation that has not started: nothing of the run is lost with it.
+TEST(Planned, AWorkerThatIsToldToGoBeforeItHasTrainedIsNotTakenAfterADeath) {
+  World w(small_options(3, 100));
+  w.train();
+  w.join(4);
+  EXPECT_EQ(w.kill(3), Reason::kRegrouped);
+  EXPECT_EQ(w.state.ranks, (std::vector<MemberId>{1, 2, 4}));
+  EXPECT_EQ(w.drain(4), Reason::kDrainRequested);
+  EXPECT_EQ(w.kill(2), Reason::kRegrouped);
+  EXPECT_EQ(w.state.ranks, std::vector<MemberId>{1});
+}
+
+TEST(Planned, AWorkerThatIsToldToGoBeforeARunsFirstStartGoesWhenThatFails) {
+  World w(small_options(3, 100));
+  for (ConnectionId c = 1; c <= 3; ++c) w.join(c);
+  ASSERT_EQ(w.state.run, RunState::kPrepared);
+  EXPECT_EQ(w.drain(2), Reason::kDrainRequested);
+  w.kill(3, /*will_restart=*/true);
+  EXPECT_EQ(w.state.run, RunState::kGathering);
+  EXPECT_EQ(w.state.members.at(2).state, MemberState::kGone);
+}
+
 TEST(Planned, WhenAllMustGoAndOthersComeTheyJoinFirst) {
   World w(small_options(2, 100));
   w.train();

@@ -85,6 +85,16 @@ TEST_F(Raised, AtOneSlotTwiceItIsTheSamplesAndTheErrorIsKept) {
   EXPECT_THAT(kept()[0].reason, EndsWith("; both said: " + std::string(kError)));
 }
 
+TEST_F(Raised, OtherErrorsAtOneSlotAreItsSamplesAndNoErrorIsKept) {
+  train_nine_steps();
+  raises(4, {{9, 3}});
+  all_promise(3);
+  raises(3, {{9, 3}}, "another");
+  all_promise(2);
+  ASSERT_EQ(kept().size(), 1u);
+  EXPECT_THAT(kept()[0].reason, Not(HasSubstr("both said")));
+}
+
 TEST_F(Raised, ByPolicyStopBothAreNamedTheSamplesAndTheError) {
   policy("stop");
   train_nine_steps();
@@ -114,6 +124,23 @@ TEST_F(Raised, WhatWasLeftOutComesBackWhenAnotherSlotRaisesTheSame) {
   expect_script_at_fault();
   ASSERT_EQ(w.ends.size(), 1u);
   EXPECT_THAT(w.ends[0].message, HasSubstr("two workers at slot 3, whose samples count again"));
+}
+
+TEST_F(Raised, WhatIsLeftOutForAnotherErrorOrOfAnotherBatchStaysSo) {
+  for (const Step later : {0, 1}) {
+    w = World(small_options(5, 100));
+    policy("skip");
+    train_nine_steps();
+    raises(4, {{9, 3}});
+    for (ConnectionId c : {1, 2, 3, 5}) w.promise_at(c, 9);
+    raises(3, {{9, 3}});
+    for (ConnectionId c : {1, 2, 5}) w.promise_at(c, 9);
+    ASSERT_EQ(kept().size(), 1u);
+    const std::string error = later == 0 ? "another" : kError;
+    EXPECT_EQ(raises(2, {{9 + later, 2}}, error), Reason::kRegrouped);
+    EXPECT_EQ(raises(1, {{9 + later, 1}}, error), Reason::kEndedWorkerFailed);
+    EXPECT_EQ(kept().size(), 1u);
+  }
 }
 
 // Its two deaths at the first slot are those of any bad sample.
