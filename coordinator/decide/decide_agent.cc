@@ -132,6 +132,12 @@ Reason exit_of_stranger(Turn& turn, const KnownAgent& agent, const wire::WorkerE
   return Reason::kIgnored;
 }
 
+// It was let go before. Now it is known whether another one comes.
+Reason exit_of_gone(Turn& turn, Member& member, const std::string& what) {
+  member.has_exited = true;
+  return turn.state.lost_ms ? total_loss(turn, what, 70) : Reason::kIgnored;
+}
+
 // It was declared dead before; now it is known how, and whether another one comes.
 Reason exit_of_dead(Turn& turn, Member& member, const std::string& what) {
   State& state = turn.state;
@@ -210,6 +216,10 @@ Reason on_agent_hello(Turn& turn, ConnectionId connection, const wire::AgentHell
   note_living(turn, state.agents[connection]);
   await_notices(turn, state.agents[connection]);
   send_set_workers(turn);
+  for (auto& [id, member] : state.members) {
+    const bool is_gone = member.state == MemberState::kGone && member.node == m.node();
+    if (is_gone && !lists(m, member.pid, member.process)) member.has_exited = true;
+  }
   std::vector<MemberId> dead;
   for (MemberId id : living_on(state, m.node())) {
     Member& member = turn.at(id);
@@ -254,7 +264,7 @@ Reason on_worker_exit(Turn& turn, KnownAgent& agent, const wire::WorkerExit& mes
     forget_process(state, *member);
     if (message.will_restart()) expect_replacement(turn, place);
   }
-  if (member->state == MemberState::kGone) return Reason::kIgnored;
+  if (member->state == MemberState::kGone) return exit_of_gone(turn, *member, what);
   if (member->state == MemberState::kDead) return exit_of_dead(turn, *member, what);
   if (member->has_exited) return Reason::kIgnored;
   member->has_exited = true;

@@ -206,7 +206,7 @@ Reason on_records(Turn& turn, Member& member, Generation generation,
   if (!LOCKSTEP_BUG(kBatchNotKept)) turn.persist(std::move(kept));
   complete_steps(turn);
   ack(turn, member);
-  return reason;
+  return finish_if_all_left(turn, reason);
 }
 
 }  // namespace lockstep::coordinator

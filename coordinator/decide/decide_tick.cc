@@ -60,9 +60,13 @@ std::optional<Reason> judge_endings(Turn& turn) {
   // Before that the others wait for the writer, whose last checkpoint may take its time as long as
   // its heartbeats come.
   if (state.end_ms && turn.now_ms - *state.end_ms > options.end_timeout_ms) {
+    const std::string names = not_left(state);
     end_run(turn, 70,
-            "the writer was done, and " + not_left(state) + " did not leave within " +
-                std::to_string(options.end_timeout_ms / 1000) + " s; " + what_remains(turn));
+            "the writer was done, and " +
+                (names.empty() ? "nobody told of step " + std::to_string(state.completed + 1)
+                               : names + " did not leave") +
+                " within " + std::to_string(options.end_timeout_ms / 1000) + " s; " +
+                what_remains(turn));
     return Reason::kEndedLeaveTimeout;
   }
   return std::nullopt;

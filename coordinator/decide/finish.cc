@@ -188,8 +188,24 @@ bool lacks_last_evaluation(const Turn& turn) {
          !turn.state.evals.contains(last);
 }
 
+namespace {
+
+// After deaths of the coordinator one that a planned change left out may be the only one that has
+// reports of the steps before; it has not told them yet.
+bool may_others_report(const State& state) {
+  return std::any_of(state.members.begin(), state.members.end(), [&](const auto& entry) {
+    const Member& member = entry.second;
+    const bool has_trained = member.lived > 0 || !member.worked.empty();
+    const bool is_unheard = member.connection == 0;
+    return is_alive(member) && !contains(state.ranks, member.id) && (has_trained || is_unheard);
+  });
+}
+
+}  // namespace
+
 Reason finish_if_all_left(Turn& turn, Reason otherwise) {
   State& state = turn.state;
+  if (state.ranks.empty() || !is_open(state.run)) return otherwise;
   bool is_stopped = false;
   const wire::Leave* first = nullptr;
   for (MemberId id : state.ranks) {
@@ -205,6 +221,9 @@ Reason finish_if_all_left(Turn& turn, Reason otherwise) {
     is_stopped |= member.leave->reason() == wire::Leave::STOPPED;
   }
   const Step last = first->applied().step();
+  if (state.completed < last && may_others_report(state)) return otherwise;
+  if (const std::string what = unprovable_step(turn, last); !what.empty())
+    return end_term(turn, what + "; the run goes on from the newest checkpoint");
   if (state.completed != last) {
     return fail(turn, Reason::kEndedCorruption,
                 "the workers left after step " + std::to_string(last) + " but reported only " +

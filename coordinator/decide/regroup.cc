@@ -107,15 +107,18 @@ bool matter(const Turn& turn, const std::vector<MemberId>& dead) {
   });
 }
 
-// An agent has a process whose death is not proven: it is stopped for a while, or still on its way.
+// An agent has a process whose end is not proven: it is stopped for a while, or still on its way.
+// If it was left out, it ends now, and its agent may start another one in its place, since the one
+// that was to stay has died.
 bool may_come_back(const State& state) {
   const bool is_there = std::any_of(state.agents.begin(), state.agents.end(),
                                     [](const auto& e) { return !e.second.living.empty(); });
   return is_there ||
          std::any_of(state.members.begin(), state.members.end(), [&](const auto& entry) {
            const Member& member = entry.second;
-           return member.state == MemberState::kDead && !member.has_exited &&
-                  has_agent(state, member.node);
+           const bool is_over =
+               member.state == MemberState::kDead || member.state == MemberState::kGone;
+           return is_over && !member.has_exited && has_agent(state, member.node);
          });
 }
 
@@ -195,7 +198,8 @@ Reason after_deaths(Turn& turn, const std::vector<MemberId>& dead, const std::st
   const bool is_needed = matter(turn, dead) || !is_open(state.run);
   for (MemberId id : dead) state.leavers.erase(id);
   const size_t before = turn.actions.size();
-  const Reason reason = is_needed ? regroup(turn, what, code) : Reason::kStandbyDied;
+  const Reason reason =
+      is_needed ? regroup(turn, what, code) : finish_if_all_left(turn, Reason::kStandbyDied);
   if (state.run == RunState::kStarted) state.change_due = true;
   // Told first, although it is known only now what follows.
   std::vector<Action> following(

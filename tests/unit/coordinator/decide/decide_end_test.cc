@@ -27,6 +27,39 @@ TEST(Decide, OnlyOlderCheckpointsBeyondKeepAreDropped) {
   EXPECT_EQ(w.checkpoint(1, 3), Reason::kAlreadyCounted);
 }
 
+// Member 2 joined after step 4. The reports of the steps before are with member 1, which is left
+// out.
+TEST(Decide, ARunWhoseLastWorkersHaveLeftWaitsForTheReportsOfOneThatWasLeftOut) {
+  const auto tell = [](World& w, ConnectionId c, uint64_t batch, Generation g, Step from, Step to) {
+    wire::Envelope e = w.records(c, batch, from, to);
+    e.set_generation(g);
+    return w.say(c, e);
+  };
+  for (const bool dies : {false, true}) {
+    World w(small_options(1, 8));
+    w.hello(World::kAgent, {});
+    w.train();
+    EXPECT_EQ(w.scale(2), Reason::kCommandDone);
+    w.join(2);
+    w.switched(1, 2, 4);
+    w.switched(2, 2, 4);
+    EXPECT_EQ(w.drain(1), Reason::kDrainRequested);
+    w.switched(2, 3, 6);
+    tell(w, 2, 1, 2, 4, 6);
+    tell(w, 2, 2, 3, 6, 8);
+    EXPECT_EQ(w.checkpoint(2, 8, true), Reason::kCheckpointAccepted);
+    EXPECT_EQ(w.leave(2, wire::Leave::FINISHED, 8), Reason::kLeft);
+    EXPECT_TRUE(w.ends.empty());
+    if (dies) {
+      EXPECT_EQ(w.exit(World::kAgent, 1000, -1, 9), Reason::kEndedTerm);
+    } else {
+      EXPECT_EQ(tell(w, 1, 1, 1, 0, 4), Reason::kEndedFinished);
+      ASSERT_EQ(w.ends.size(), 1u);
+      EXPECT_EQ(w.ends[0].exit_code, 0);
+    }
+  }
+}
+
 TEST(Decide, ADroppedCheckpointThatIsReportedAgainIsDroppedAgainAndNeverCountsAgain) {
   World w;
   w.train();

@@ -70,6 +70,28 @@ TEST(Scale, ADeathOfTheLastWorkerWaitsForThoseThatAScaleHasJustStarted) {
   }
 }
 
+// The agent starts one again in the place of whom the scale has let go, once that process has
+// ended: the one that was to stay died before, when more lived than were wanted (worker_slots.h).
+TEST(Scale, ADeathOfTheLastWorkerWaitsForTheEndOfWhomTheScaleHasLetGo) {
+  for (const bool will_restart : {true, false}) {
+    World w(small_options(2, 100));
+    w.hello(World::kAgent, {});  // before its workers are there
+    w.train();
+    w.report(1, 1, 0, 3);
+    w.report(2, 1, 0, 3);
+    EXPECT_EQ(w.scale(1), Reason::kCommandDone);
+    w.switched(1, 2, 4);
+    wire::Envelope e;
+    e.mutable_leave()->set_reason(wire::Leave::DRAINED);
+    e.mutable_leave()->mutable_applied()->set_step(4);
+    w.say(2, e);
+    ASSERT_EQ(w.state.members.at(2).state, MemberState::kGone);
+    EXPECT_EQ(w.exit(World::kAgent, 1000, -1, 9), Reason::kAwaitsProof);
+    EXPECT_EQ(w.exit(World::kAgent, 1001, 0, 0, "", will_restart),
+              will_restart ? Reason::kEndedTerm : Reason::kEndedDeath);
+  }
+}
+
 TEST(Scale, AScaleTakesThePlaceOfAnExpelledWorkerFirst) {
   World w = two_nodes_with_an_empty_place("o");
   w.state.checks.expelled.insert(Place{"n", 0});
