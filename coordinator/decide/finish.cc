@@ -206,21 +206,21 @@ bool may_others_report(const State& state) {
 Reason finish_if_all_left(Turn& turn, Reason otherwise) {
   State& state = turn.state;
   if (state.ranks.empty() || !is_open(state.run)) return otherwise;
+  const auto has_left = [&](MemberId id) {
+    return state.members.at(id).state == MemberState::kLeft;
+  };
+  if (!std::all_of(state.ranks.begin(), state.ranks.end(), has_left)) return otherwise;
   bool is_stopped = false;
-  const wire::Leave* first = nullptr;
+  const Step last = state.members.at(state.ranks.front()).leave->applied().step();
   for (MemberId id : state.ranks) {
-    const Member& member = state.members.at(id);
-    if (member.state != MemberState::kLeft) return otherwise;
-    if (first == nullptr) first = &*member.leave;
-    if (member.leave->applied().step() != first->applied().step()) {
+    const wire::Leave& leave = *state.members.at(id).leave;
+    if (leave.applied().step() != last) {
       return fail(turn, Reason::kEndedCorruption,
-                  "the workers left at different steps, " +
-                      std::to_string(first->applied().step()) + " and " +
-                      std::to_string(member.leave->applied().step()));
+                  "the workers left at different steps, " + std::to_string(last) + " and " +
+                      std::to_string(leave.applied().step()));
     }
-    is_stopped |= member.leave->reason() == wire::Leave::STOPPED;
+    is_stopped |= leave.reason() == wire::Leave::STOPPED;
   }
-  const Step last = first->applied().step();
   if (state.completed < last && may_others_report(state)) return otherwise;
   if (const std::string what = unprovable_step(turn, last); !what.empty())
     return end_term(turn, what + "; the run goes on from the newest checkpoint");
