@@ -132,12 +132,6 @@ Reason exit_of_stranger(Turn& turn, const KnownAgent& agent, const wire::WorkerE
   return Reason::kIgnored;
 }
 
-// It was let go before. Now it is known whether another one comes.
-Reason exit_of_gone(Turn& turn, Member& member, const std::string& what) {
-  member.has_exited = true;
-  return turn.state.lost_ms ? total_loss(turn, what, 70) : Reason::kIgnored;
-}
-
 // It was declared dead before; now it is known how, and whether another one comes.
 Reason exit_of_dead(Turn& turn, Member& member, const std::string& what) {
   State& state = turn.state;
@@ -264,12 +258,13 @@ Reason on_worker_exit(Turn& turn, KnownAgent& agent, const wire::WorkerExit& mes
     forget_process(state, *member);
     if (message.will_restart()) expect_replacement(turn, place);
   }
-  if (member->state == MemberState::kGone) return exit_of_gone(turn, *member, what);
   if (member->state == MemberState::kDead) return exit_of_dead(turn, *member, what);
   if (member->has_exited) return Reason::kIgnored;
   member->has_exited = true;
-  // A member that has left may end.
+  // A member that has left may end. Of one that was let go it is known now whether another comes.
   if (member->state == MemberState::kLeft) return Reason::kIgnored;
+  if (member->state == MemberState::kGone)
+    return state.lost_ms ? total_loss(turn, what, 70) : Reason::kIgnored;
   declare_dead(turn, *member);
   if (ends_the_run(turn, *member, message.exit_code())) {
     end_run(turn, message.exit_code(), what + "; " + what_remains(turn));

@@ -248,6 +248,8 @@ std::string what_to_do_about_samples(const Turn& turn);  // the hint when bad sa
 std::string positions_of(const Turn& turn, Step step, const SlotRun& slots);
 
 // ---- poison.cc
+// The first line, and what stands from its end on: last words, or the traceback of a script.
+std::pair<std::string, std::string> split_line(const std::string& text);
 // Notes that a process ended with these slots in hand, or after a hang. The report may come again,
 // also to a later term.
 void note_casualty(Turn& turn, Casualty casualty);

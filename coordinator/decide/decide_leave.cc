@@ -31,16 +31,13 @@ Reason leave_failed(Turn& turn, Member& member, const wire::Leave& message) {
                         : Code::kInternal;
   const State& state = turn.state;
   const int exit = exit_code(Status(code, ""));
-  // What stands below the first line is the traceback of a script.
-  const size_t line_end = std::min(message.message().find('\n'), message.message().size());
-  const std::string what = describe(state, member) + " failed after step " +
-                           std::to_string(member.step) + ": " +
-                           message.message().substr(0, line_end);
+  const auto [error, trace] = split_line(message.message());
+  const std::string what =
+      describe(state, member) + " failed after step " + std::to_string(member.step) + ": " + error;
   if (ends_the_run(turn, member, exit)) {
     end_run(turn, exit,
-            describe(state, member) + ": " + message.message().substr(0, line_end) +
-                (state.checkpoints.empty() ? "" : "; " + what_remains(turn)) +
-                message.message().substr(line_end));
+            describe(state, member) + ": " + error +
+                (state.checkpoints.empty() ? "" : "; " + what_remains(turn)) + trace);
     return Reason::kEndedWorkerFailed;
   }
   Casualty casualty{describe(state, member), from_wire(message.in_hand()), {}, {}, {}};

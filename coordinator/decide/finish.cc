@@ -33,6 +33,17 @@ bool has_final_checkpoint(const Turn& turn) {
                      });
 }
 
+// After deaths of the coordinator one that a planned change left out may be the only one that has
+// reports of the steps before; it has not told them yet.
+bool may_others_report(const State& state) {
+  return std::any_of(state.members.begin(), state.members.end(), [&](const auto& entry) {
+    const Member& member = entry.second;
+    const bool has_trained = member.lived > 0 || !member.worked.empty();
+    const bool is_unheard = member.connection == 0;
+    return is_alive(member) && !contains(state.ranks, member.id) && (has_trained || is_unheard);
+  });
+}
+
 Reason fail(Turn& turn, Reason reason, const std::string& message) {
   end_run(turn, 70, message + "; " + what_remains(turn));
   return reason;
@@ -187,21 +198,6 @@ bool lacks_last_evaluation(const Turn& turn) {
          is_evaluated_after(last, turn.options, turn.state.script_end) &&
          !turn.state.evals.contains(last);
 }
-
-namespace {
-
-// After deaths of the coordinator one that a planned change left out may be the only one that has
-// reports of the steps before; it has not told them yet.
-bool may_others_report(const State& state) {
-  return std::any_of(state.members.begin(), state.members.end(), [&](const auto& entry) {
-    const Member& member = entry.second;
-    const bool has_trained = member.lived > 0 || !member.worked.empty();
-    const bool is_unheard = member.connection == 0;
-    return is_alive(member) && !contains(state.ranks, member.id) && (has_trained || is_unheard);
-  });
-}
-
-}  // namespace
 
 Reason finish_if_all_left(Turn& turn, Reason otherwise) {
   State& state = turn.state;

@@ -43,6 +43,11 @@ bool natural_less(std::string_view a, std::string_view b) {
   return a < b;
 }
 
+std::pair<std::string, std::string> split_line(const std::string& text) {
+  const size_t line_end = std::min(text.find('\n'), text.size());
+  return {text.substr(0, line_end), text.substr(line_end)};
+}
+
 bool is_open(RunState run) {
   return run == RunState::kPrepared || run == RunState::kStarted;
 }

@@ -252,10 +252,9 @@ Reason end_of_script(Turn& turn, const Casualty& casualty, const SlotInHand& at,
 
 void note_error(const wire::Leave& message, Casualty& casualty) {
   if (message.code() != static_cast<uint32_t>(Code::kRaised)) return;
-  const std::string& text = message.message();
-  const size_t line_end = std::min(text.find('\n'), text.size());
-  casualty.error = first_of(text.substr(0, line_end), limits::kErrorBytes);
-  casualty.stood = last_of(text.substr(line_end), limits::kTraceBytes);
+  auto [error, trace] = split_line(message.message());
+  casualty.error = first_of(std::move(error), limits::kErrorBytes);
+  casualty.stood = last_of(std::move(trace), limits::kTraceBytes);
 }
 
 void note_casualty(Turn& turn, Casualty casualty) {

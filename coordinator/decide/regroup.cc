@@ -220,15 +220,13 @@ Reason regroup(Turn& turn, const std::string& why, int code) {
   if (!has_state) return total_loss(turn, why, code);
   if (const auto over = judge_fruitless(turn, why)) return *over;
   shrink(turn, members.size());
-  const size_t line_end = why.find('\n');
-  prepare_generation(turn, std::move(members), why.substr(0, line_end));
+  prepare_generation(turn, std::move(members), split_line(why).first);
   return Reason::kRegrouped;
 }
 
 Reason total_loss(Turn& turn, const std::string& why, int code) {
   State& state = turn.state;
-  const size_t line_end = why.find('\n');
-  const std::string what = why.substr(0, line_end);
+  const auto [what, words] = split_line(why);
   if (lacks_last_evaluation(turn)) {
     return end_term(turn, what +
                               ", and the last checkpoint is written, but only it has the last "
@@ -239,7 +237,6 @@ Reason total_loss(Turn& turn, const std::string& why, int code) {
     return Reason::kEndedFinished;
   }
   if (const auto reason = judge_poison(turn, state.completed)) return *reason;
-  const std::string words = line_end == std::string::npos ? "" : why.substr(line_end);
   const bool is_awaited = may_come_back(state);
   const bool is_proven =
       !is_awaited &&
