@@ -174,6 +174,15 @@ class World {
     return say(c, e);
   }
 
+  // It has left the generation (0: the newest) at a planned change.
+  Reason drained(ConnectionId c, Step step, Generation g = 0) {
+    wire::Envelope e;
+    e.set_generation(g);
+    e.mutable_leave()->set_reason(wire::Leave::DRAINED);
+    e.mutable_leave()->mutable_applied()->set_step(step);
+    return say(c, e);
+  }
+
   // It says itself that it cannot go on.
   Reason fail(ConnectionId c, const std::vector<SlotInHand>& in_hand, const std::string& what = "",
               Code code = Code::kInternal) {

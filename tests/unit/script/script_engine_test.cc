@@ -13,6 +13,7 @@
 #include "comm/collectives/loopback/loopback.h"
 #include "comm/run/plan/digest.h"
 #include "tests/support/fails_with.h"
+#include "tests/unit/script/serve_desk.h"
 
 namespace lockstep {
 namespace {
@@ -45,19 +46,7 @@ class FakeScript {
       : desk_(desk), engine_(engine), layout_(layout) {}
 
   void run() {
-    ls_order order{};
-    ls_reply reply{};
-    bool has_reply = false;
-    for (;;) {
-      const bool has_order =
-          desk_.next(has_reply ? &reply : nullptr, &order, std::chrono::milliseconds(100)).value();
-      has_reply = false;
-      if (!has_order) continue;
-      if (order.kind == LS_END) return;
-      reply = {};
-      answer(order, reply);
-      has_reply = true;
-    }
+    serve_desk(desk_, [this](const ls_order& order, ls_reply& reply) { answer(order, reply); });
   }
 
   std::vector<float> weights = std::vector<float>(40, 1.0f);  // of both parameters

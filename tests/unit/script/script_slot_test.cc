@@ -8,6 +8,7 @@
 #include "comm/collectives/bucket_plan.h"
 #include "comm/collectives/loopback/loopback.h"
 #include "tests/support/fails_with.h"
+#include "tests/unit/script/serve_desk.h"
 #include "worker/script/script_engine.h"
 
 namespace lockstep {
@@ -105,22 +106,12 @@ class ScriptSlot : public ::testing::Test {
 
  private:
   void serve(const std::function<void(const ls_order&, ls_reply&)>& script) {
-    ls_order order{};
-    ls_reply reply{};
-    bool has_reply = false;
-    for (;;) {
-      const bool has_order =
-          desk_.next(has_reply ? &reply : nullptr, &order, std::chrono::milliseconds(100)).value();
-      has_reply = false;
-      if (!has_order) continue;
-      if (order.kind == LS_END) return;
-      reply = {};
+    serve_desk(desk_, [&](const ls_order& order, ls_reply& reply) {
       reply.count = 4;
       reply.metrics = &metric_;
       reply.lrs = lrs_.data();
       script(order, reply);
-      has_reply = true;
-    }
+    });
   }
 };
 

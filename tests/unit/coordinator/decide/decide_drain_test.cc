@@ -82,10 +82,7 @@ TEST(Planned, TheLastOneThatWasToldToLeaveStopsTheRunAlsoAfterAChangeThatWasPlan
   EXPECT_EQ(w.drain(1), Reason::kDrainRequested);
   EXPECT_FALSE(w.state.stop_ms);
   w.switched(1, 2, 4);
-  wire::Envelope e;
-  e.mutable_leave()->set_reason(wire::Leave::DRAINED);
-  e.mutable_leave()->mutable_applied()->set_step(4);
-  w.say(2, e);
+  w.drained(2, 4);
   EXPECT_TRUE(w.state.stop_ms);
 }
 
@@ -140,10 +137,7 @@ TEST(Planned, WhenAllMustGoAndOthersComeTheyJoinFirst) {
   EXPECT_EQ(w.state.planned->ranks, (std::vector<MemberId>{2, 3}));
   w.switched(2, 2, 4);
   w.switched(3, 2, 4);
-  wire::Envelope e;
-  e.mutable_leave()->set_reason(wire::Leave::DRAINED);
-  e.mutable_leave()->mutable_applied()->set_step(4);
-  w.say(1, e);
+  w.drained(1, 4);
   ASSERT_TRUE(w.state.planned);
   EXPECT_EQ(w.state.planned->ranks, (std::vector<MemberId>{3, 4}));
 }

@@ -68,11 +68,7 @@ World with_a_lost_goodbye(bool is_preempted) {
     EXPECT_EQ(w.command(command), Reason::kCommandDone);
   }
   w.switched(1, 2, 4);
-  wire::Envelope e;
-  e.set_generation(1);
-  e.mutable_leave()->set_reason(wire::Leave::DRAINED);
-  e.mutable_leave()->mutable_applied()->set_step(4);
-  EXPECT_EQ(w.say(3, e), Reason::kDrained);
+  EXPECT_EQ(w.drained(3, 4, 1), Reason::kDrained);
   w.happen(ConnectionClosed{3, "reset"});
   w.switched(2, 2, 4);
   EXPECT_EQ(w.state.members.at(3).state, MemberState::kGone);

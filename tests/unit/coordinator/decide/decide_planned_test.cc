@@ -148,11 +148,7 @@ TEST(Planned, ScalingDownLetsTheLastRanksGoOnceAllAreOverTheBoundary) {
   ASSERT_TRUE(w.state.planned);
   EXPECT_EQ(w.state.planned->ranks, (std::vector<MemberId>{1, 2}));
   EXPECT_EQ(w.switched(1, 2, 4), Reason::kSwitched);
-  wire::Envelope e;
-  e.set_generation(1);
-  e.mutable_leave()->set_reason(wire::Leave::DRAINED);
-  e.mutable_leave()->mutable_applied()->set_step(4);
-  EXPECT_EQ(w.say(3, e), Reason::kDrained);
+  EXPECT_EQ(w.drained(3, 4, 1), Reason::kDrained);
   EXPECT_TRUE(w.sent(3).empty());  // member 2 is not known to be over it
   w.switched(2, 2, 4);
   EXPECT_EQ(w.sent(3).back().goodbye().exit_code(), 0u);
@@ -164,11 +160,7 @@ TEST(Planned, ALeaverThatIsReadyProvesNoSwitchAndIsNeededAgainAfterADeath) {
   World w(small_options(3, 100));
   w.train();
   w.scale(2);
-  wire::Envelope e;
-  e.set_generation(1);
-  e.mutable_leave()->set_reason(wire::Leave::DRAINED);
-  e.mutable_leave()->mutable_applied()->set_step(4);
-  EXPECT_EQ(w.say(3, e), Reason::kDrained);
+  EXPECT_EQ(w.drained(3, 4, 1), Reason::kDrained);
   EXPECT_EQ(w.state.source_generation, 1u);
   World v = w;
   EXPECT_EQ(v.kill(2), Reason::kRegrouped);  // before the others were over the boundary
@@ -247,11 +239,7 @@ TEST(Planned, APreemptedWorkerIsSentAwayWithTheWishForAnotherOne) {
   EXPECT_EQ(w.say(3, preempted), Reason::kDrainRequested);
   ASSERT_TRUE(w.state.planned);
   w.switched(1, 2, 4);
-  wire::Envelope e;
-  e.set_generation(1);
-  e.mutable_leave()->set_reason(wire::Leave::DRAINED);
-  e.mutable_leave()->mutable_applied()->set_step(4);
-  EXPECT_EQ(w.say(3, e), Reason::kDrained);
+  EXPECT_EQ(w.drained(3, 4, 1), Reason::kDrained);
   w.switched(2, 2, 4);
   EXPECT_EQ(w.sent(3).back().goodbye().exit_code(), 75u);
 }

@@ -81,10 +81,7 @@ TEST(Scale, ADeathOfTheLastWorkerWaitsForTheEndOfWhomTheScaleHasLetGo) {
     w.report(2, 1, 0, 3);
     EXPECT_EQ(w.scale(1), Reason::kCommandDone);
     w.switched(1, 2, 4);
-    wire::Envelope e;
-    e.mutable_leave()->set_reason(wire::Leave::DRAINED);
-    e.mutable_leave()->mutable_applied()->set_step(4);
-    w.say(2, e);
+    w.drained(2, 4);
     ASSERT_EQ(w.state.members.at(2).state, MemberState::kGone);
     EXPECT_EQ(w.exit(World::kAgent, 1000, -1, 9), Reason::kAwaitsProof);
     EXPECT_EQ(w.exit(World::kAgent, 1001, 0, 0, "", will_restart),

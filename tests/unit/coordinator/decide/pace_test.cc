@@ -56,11 +56,7 @@ class Race {
     for (MemberId id : planned.ranks) w.switched(id, planned.generation, step);
     for (MemberId id : before) {
       if (stay.contains(id)) continue;
-      wire::Envelope e;
-      e.set_generation(old);
-      e.mutable_leave()->set_reason(wire::Leave::DRAINED);
-      e.mutable_leave()->mutable_applied()->set_step(step);
-      EXPECT_EQ(w.say(id, e), Reason::kDrained);
+      EXPECT_EQ(w.drained(id, step, old), Reason::kDrained);
       goodbyes[id] = w.sent(id);
     }
     ASSERT_EQ(w.state.generation, planned.generation);

@@ -33,6 +33,19 @@ class Raised : public BadSamples {
   void all_promise(ConnectionId last) {
     for (ConnectionId c = 1; c <= last; ++c) w.promise_at(c, 9);
   }
+  // It dies twice at the first slot of step 9, which is left out.
+  void train_alone_past_two_deaths() {
+    w = World(small_options(1, 100));
+    policy("skip");
+    train_nine_steps();
+    w.hello(World::kAgent, {1000});
+    for (const uint32_t slot : {0, 0}) {
+      raises(1, {{9, slot}});
+      EXPECT_EQ(w.exit(World::kAgent, 1000, 70, 0, "", true, {{9, slot}}), Reason::kEndedTerm);
+      next_term();
+      w.hello(World::kAgent, {1000});
+    }
+  }
   void expect_script_at_fault() {
     ASSERT_EQ(w.ends.size(), 1u);
     EXPECT_EQ(w.ends[0].exit_code, 64);
@@ -145,32 +158,14 @@ TEST_F(Raised, WhatIsLeftOutForAnotherErrorOrOfAnotherBatchStaysSo) {
 
 // Its two deaths at the first slot are those of any bad sample.
 TEST_F(Raised, AWorkerAloneIsNotTakenThroughTheWholeStep) {
-  w = World(small_options(1, 100));
-  policy("skip");
-  train_nine_steps();
-  w.hello(World::kAgent, {1000});
-  for (const uint32_t slot : {0, 0}) {
-    raises(1, {{9, slot}});
-    EXPECT_EQ(w.exit(World::kAgent, 1000, 70, 0, "", true, {{9, slot}}), Reason::kEndedTerm);
-    next_term();
-    w.hello(World::kAgent, {1000});
-  }
+  train_alone_past_two_deaths();
   ASSERT_EQ(kept().size(), 1u);
   EXPECT_EQ(raises(1, {{9, 1}}), Reason::kEndedWorkerFailed);
   expect_script_at_fault();
 }
 
 TEST_F(Raised, AnotherCoordinatorKnowsForWhatASlotIsLeftOut) {
-  w = World(small_options(1, 100));
-  policy("skip");
-  train_nine_steps();
-  w.hello(World::kAgent, {1000});
-  for (const uint32_t slot : {0, 0}) {
-    raises(1, {{9, slot}});
-    w.exit(World::kAgent, 1000, 70, 0, "", true, {{9, slot}});
-    next_term();
-    w.hello(World::kAgent, {1000});
-  }
+  train_alone_past_two_deaths();
   w.state.experience = {};
   next_term();
   EXPECT_EQ(raises(1, {{9, 1}}), Reason::kEndedWorkerFailed);

@@ -43,10 +43,7 @@ struct UnfitGpus : testing::Test {
     const Generation next = w.state.planned->generation;
     const std::vector<MemberId> ranks = w.state.planned->ranks;
     for (MemberId id : ranks) w.switched(w.state.members.at(id).connection, next, 4);
-    wire::Envelope e;
-    e.mutable_leave()->set_reason(wire::Leave::DRAINED);
-    e.mutable_leave()->mutable_applied()->set_step(4);
-    w.say(w.state.members.at(leaver).connection, e);
+    w.drained(w.state.members.at(leaver).connection, 4);
     EXPECT_EQ(w.state.members.at(leaver).state, MemberState::kGone);
     w.exit(World::kAgent, w.state.members.at(leaver).pid, 0, 0);
   }
