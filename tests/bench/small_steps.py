@@ -15,10 +15,10 @@ turns, and of the rounds' own ratios.
 import argparse
 import os
 import re
-import statistics
-import subprocess
 import sys
 import time
+
+from script_loops import output_of, shown
 
 STEPS = {"tiny": 3000, "many": 60}
 
@@ -73,16 +73,10 @@ def train(mode, kind):
 
 
 def measure(python, mode, kind):
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "LOCKSTEP_TRAIN__MAX_STEPS": str(STEPS[kind])}
-    done = subprocess.run([python, __file__, mode, kind], env=environment, text=True, check=False,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    if done.returncode != 0:
-        sys.exit(done.stdout[-3000:])
-    return float(re.findall(r"cpu_ms ([0-9.]+)", done.stdout)[-1])
-
-
-def spread(values):
-    return f"{statistics.median(values):.3f} ({min(values):.3f} to {max(values):.3f})"
+    text = output_of([python, __file__, mode, kind],
+                     env={**os.environ, "OMP_NUM_THREADS": "1",
+                          "LOCKSTEP_TRAIN__MAX_STEPS": str(STEPS[kind])})
+    return float(re.findall(r"cpu_ms ([0-9.]+)", text)[-1])
 
 
 def main():
@@ -94,9 +88,9 @@ def main():
     for kind in STEPS:
         rounds = [{mode: measure(options.python, mode, kind) for mode in ("bare", "alone")}
                   for _ in range(options.rounds)]
-        print(f"{kind}: bare {spread([r['bare'] for r in rounds])} ms, alone "
-              f"{spread([r['alone'] for r in rounds])} ms, alone to bare "
-              f"{spread([r['alone'] / r['bare'] for r in rounds])}", flush=True)
+        print(f"{kind}: bare {shown([r['bare'] for r in rounds])} ms, alone "
+              f"{shown([r['alone'] for r in rounds])} ms, alone to bare "
+              f"{shown([r['alone'] / r['bare'] for r in rounds])}", flush=True)
 
 
 if sys.argv[1:2] in (["bare"], ["alone"]):

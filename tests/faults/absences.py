@@ -8,7 +8,7 @@ import signal
 import time
 
 from case import Case
-from jobs import OTHER_JOBS, SCRIPT_STEPS, check_script_log, start_far, start_script, use_other_job
+from jobs import OTHER_JOBS, SCRIPT_STEPS, check_script_log, far_job, start_script, use_other_job
 from kills import pids_of, send
 from stage import STEPS, Defect, Skip, log_events, poll
 from verdict import expect_next_step, judge, note_first_step
@@ -29,7 +29,7 @@ def starts_other(kind):
 
 
 def start_from_server(stage, step_ms):
-    return start_far(stage, slot_ms=step_ms / 2)
+    return stage.start(job=far_job(stage)[1], slot_ms=step_ms / 2)
 
 
 def start_loop(stage, step_ms):

@@ -16,10 +16,10 @@ import time
 
 from case import Case
 from impostor import Impostor, refuse
+from jobs import far_job
 from kills import MOMENTS, pids_of
 from ports import held_port
-from range_server import RangeServer
-from stage import BIN, Defect, contextlib, kill_at_once, poll, write_job
+from stage import BIN, Defect, contextlib, kill_at_once, poll
 from verdict import check_no_crash, expect_next_step, judge
 import sockets
 
@@ -239,9 +239,7 @@ def dials_a_worker(act, times):
 
 def at_the_store(fault, times):
     def on(stage):
-        server = RangeServer(stage.world.directory / "far")
-        server.__enter__()
-        stage.cleanups.append(lambda: server.__exit__(None, None, None))
+        server, job = far_job(stage)
         left = [times]
 
         def faulty(*_):
@@ -249,8 +247,6 @@ def at_the_store(fault, times):
             return fault if left[0] >= 0 else None
         server.fault = faulty
         server.elsewhere = "http://127.0.0.1:1/"
-        job = write_job(stage.scratch / "far.yaml", server.url,
-                        data={"cache_dir": str(stage.scratch / "cache")})
 
         def mend():
             left[0] = 0

@@ -14,7 +14,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python" / "world"))
 from script_runs import make_python, variables_of  # noqa: E402
 from stage import HANG_S, SECTIONS, Defect, Skip, Started, harness, write_job  # noqa: E402
-from image_files import EACH, images  # noqa: E402
+import image_files  # noqa: E402
 from range_server import RangeServer  # noqa: E402
 
 GPT2 = {"name": "gpt2", "n_layer": 1, "n_head": 2, "n_embd": 16, "block": 16}
@@ -147,9 +147,7 @@ def write_images(directory):
     """JPEG and PNG files in directories of classes, decoded and varied."""
     if not shutil.which("cjpeg"):
         raise Skip("cjpeg is not installed (Debian: libjpeg-turbo-progs)")
-    for name, _, content in images(EACH, seed=1):
-        (directory / name).parent.mkdir(parents=True, exist_ok=True)
-        (directory / name).write_bytes(content)
+    image_files.write_images(directory, image_files.EACH, seed=1)
     return {"model": {"name": "cnn"},
             "data": {"train": {"path": str(directory)},
                      "transforms": ["random_resized_crop=16", "flip", "normalize"]}}
@@ -174,11 +172,10 @@ def use_other_job(stage, kind):
     stage.reference, stage.job = kind, job
 
 
-def start_far(stage, slot_ms):
-    """The suite's own data, which a server has and which come into a cache along the order."""
+def far_job(stage):
+    """A server that has the suite's own data, and a job that trains on them through a cache."""
     server = RangeServer(stage.world.directory / "far")
     server.__enter__()
     stage.cleanups.append(lambda: server.__exit__(None, None, None))
-    job = write_job(stage.scratch / "far.yaml", server.url,
-                    data={"cache_dir": str(stage.scratch / "cache")})
-    return stage.start(job=job, slot_ms=slot_ms)
+    return server, write_job(stage.scratch / "far.yaml", server.url,
+                             data={"cache_dir": str(stage.scratch / "cache")})

@@ -30,6 +30,15 @@ def jpeg(width, height, colours):
                           check=True).stdout
 
 
+def write_images(directory, each, seed):
+    """images() as files, in directories of classes. Returns `directory`."""
+    for name, _, content in images(each, seed):
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return directory
+
+
 def images(each, seed):
     """Name, label and content of images of several sizes, every fourth one PNG."""
     rng = random.Random(seed)

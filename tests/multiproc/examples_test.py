@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 from harness import BIN, DEADLINE_S, ROOT, LockstepTest, installed
-from image_files import images
+from image_files import write_images
 from preloaded import run_code
 from tokenizer_test import MERGES, vocabulary
 from weight_files import newest_weights, tensors_in
@@ -22,10 +22,7 @@ class ExamplesTest(LockstepTest):
     def photos(self):
         directory = self.scratch / "photos"
         for split, each, seed in (("train", 8, 1), ("val", 4, 2)):
-            for name, _, content in images(each, seed):
-                path = directory / split / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
+            write_images(directory / split, each, seed)
         return directory
 
     def text(self):

@@ -11,7 +11,7 @@ import arrow_files
 import shard_files
 from fails_with import events, is_named, lacking, told
 from harness import LockstepTest, lockstep
-from image_files import CLASSES, EACH, EVALUATION, images
+from image_files import CLASSES, EACH, EVALUATION, images, write_images
 
 TRAIN = {"global_batch": 24, "slots": 4, "epochs": 3}
 # With slow slots a disturbance comes in its middle.
@@ -24,10 +24,7 @@ class Images(LockstepTest):
     def folder(self):
         data = self.scratch / "data"
         for split, each, seed in (("train", EACH, 1), ("val", EVALUATION, 2)):
-            for name, _, content in images(each, seed):
-                path = data / split / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
+            write_images(data / split, each, seed)
         return data
 
     def shards(self, write, ending):

@@ -6,7 +6,7 @@ import unittest
 
 from documents_test import MODEL, WORDS
 from harness import LockstepTest
-from image_files import images
+from image_files import write_images
 from images_test import TRANSFORMS
 
 TEXT = {"global_batch": 16, "slots": 4, "epochs": 2}
@@ -30,11 +30,7 @@ class MixedKinds(LockstepTest):
         return str(path)
 
     def folder(self, name, each, seed):
-        directory = self.scratch / name
-        for file, _, content in images(each, seed):
-            (directory / file).parent.mkdir(parents=True, exist_ok=True)
-            (directory / file).write_bytes(content)
-        return str(directory)
+        return str(write_images(self.scratch / name, each, seed))
 
     def mixed_job(self, first, second, train, model, **keys):
         return self.job("unused", model=model, train=train,

@@ -12,7 +12,7 @@ import unittest
 
 import harness
 from harness import BIN, DEADLINE_S, LockstepTest, installed, lockstep
-from image_files import CLASSES, EACH, EVALUATION, images
+from image_files import CLASSES, EACH, EVALUATION, write_images
 from pack_test import GPT2, contents, kill_once
 
 WRITER = pathlib.Path(harness.__file__).with_name("parquet_files.py")
@@ -67,10 +67,7 @@ class Parquet(LockstepTest):
                          "cjpeg is not installed (Debian: libjpeg-turbo-progs)")
     def test_images_and_labels_come_out_as_they_went_in(self):
         for split, each, seed in (("train", EACH, 1), ("val", EVALUATION, 2)):
-            for name, _, content in images(each, seed):
-                path = self.scratch / "folder" / split / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
+            write_images(self.scratch / "folder" / split, each, seed)
         source, packed = self.scratch / "parquet", self.scratch / "packed"
         self.write("images", self.scratch / "folder", source)
         self.pack(source, packed)

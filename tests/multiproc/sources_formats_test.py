@@ -7,7 +7,7 @@ import arrow_files
 import shard_files
 import small_data
 from harness import synthetic_dataset
-from image_files import images
+from image_files import images, write_images
 from range_server import RangeServer
 from sources_test import SourcesTest
 
@@ -16,10 +16,7 @@ class EveryFormat(SourcesTest):
     def test_every_kind_of_format_has_the_fingerprint_of_its_local_copy(self):
         folder = self.far / "folder"
         for split, each, seed in (("train", 4, 1), ("val", 2, 2)):
-            for name, _, content in images(each, seed):
-                path = folder / split / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
+            write_images(folder / split, each, seed)
         shard_files.mds(self.far / "mds", list(images(8, 1)))
         (self.far / "tfrecord").mkdir()
         shard_files.tfrecord(self.far / "tfrecord/train.tfrecord", list(images(4, 1)))

@@ -13,7 +13,7 @@ import unittest
 
 from array_files import table
 from harness import BIN, ROOT, installed, lockstep, synthetic_dataset
-from image_files import images
+from image_files import images, write_images
 from preloaded import run_code
 from trained_runs import TrainedRunsTest
 
@@ -156,10 +156,7 @@ class Eval(TrainedRunsTest):
 
     def test_labels_go_by_the_names_of_classes(self):
         directory = self.scratch / "photos"
-        for name, _, content in images(12, seed=1):
-            path = directory / "train" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+        write_images(directory / "train", 12, seed=1)
         run = self.train(directory / "train", {"name": "resnet18"},
                          train={"global_batch": 8, "slots": 2},
                          data={"train": {"path": str(directory / "train")},

@@ -9,7 +9,7 @@ import zipfile
 import array_files
 import shard_files
 from harness import LockstepTest, lockstep
-from image_files import CLASSES, EACH, images
+from image_files import CLASSES, EACH, images, write_images
 
 SAMPLES = len(CLASSES) * EACH
 
@@ -36,10 +36,7 @@ class Verify(LockstepTest):
                          "cjpeg is not installed (Debian: libjpeg-turbo-progs)")
     def test_damaged_images_among_many_are_named(self):
         data = self.scratch / "data"
-        for name, _, content in images(EACH, 1):
-            path = data / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+        write_images(data, EACH, 1)
         self.verify(data, "--full", expect=0)
         bad = random.Random(5).sample(sorted(data.glob("*/*")), 7)
         for path in bad:
