@@ -37,6 +37,7 @@
 
 #include "comm/base/limits.h"
 #include "comm/base/status.h"
+#include "comm/base/text/utf8.h"
 #include "comm/run/plan/step_plan.h"
 #include "coordinator/decide/decide_internal.h"
 
@@ -181,20 +182,16 @@ Reason end_of_hangs(Turn& turn, const Culprit& culprit) {
   return Reason::kEndedPoison;
 }
 
-bool is_inside_character(char c) {
-  return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
-}
-
 std::string first_of(std::string text, size_t most) {
   if (text.size() <= most) return text;
-  while (most > 0 && is_inside_character(text[most])) --most;
+  while (most > 0 && is_inside_utf8_character(text[most])) --most;
   return text.substr(0, most);
 }
 
 std::string last_of(std::string text, size_t most) {
   if (text.size() <= most) return text;
   size_t begin = text.size() - most;
-  while (begin < text.size() && is_inside_character(text[begin])) ++begin;
+  while (begin < text.size() && is_inside_utf8_character(text[begin])) ++begin;
   return "\n" + text.substr(begin);
 }
 

@@ -13,6 +13,11 @@ namespace lockstep {
 // The bytes of the first character; 0 if it is not UTF-8 or the text is empty.
 size_t utf8_character_bytes(std::string_view text);
 
+// Whether a character of UTF-8 text goes on with this byte: a text is not cut before it.
+inline bool is_inside_utf8_character(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xc0) == 0x80;
+}
+
 // The place of the first byte that is not UTF-8.
 std::optional<size_t> find_no_utf8(std::string_view text);
 

@@ -54,7 +54,7 @@ class Cutter {
   bool may_cut(size_t at) const {
     if (!is_ascii_blank(text_[at])) return false;
     size_t before = at - 1;
-    while ((static_cast<uint8_t>(text_[before]) & 0xc0) == 0x80) --before;
+    while (is_inside_utf8_character(text_[before])) --before;
     return !is_blank_at(text_, before) && !crosses_token(at);
   }
   bool crosses_token(size_t at) const {
