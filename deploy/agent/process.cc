@@ -10,10 +10,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "comm/base/file.h"
+#include "comm/environment/blocked_signals.h"
 #include "comm/environment/process_limit.h"
 
 namespace lockstep {
@@ -32,12 +34,16 @@ StartFailure become(const ProcessSpec& spec, char* const* argv, char* const* var
     if (::prctl(PR_SET_PDEATHSIG, spec.parent_death_signal) != 0) return {errno};
     if (::getppid() != parent) ::_exit(0);  // it died before the line above
   }
+  // What came since fork went to the group that this process has just left, and its parent has got
+  // it. To ignore a signal drops it. A run that ignores hang-ups (nohup) has children that do, too.
+  for (const int signal :
+       {SIGPIPE, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD, SIGHUP}) {
+    const bool was_ignored = ::signal(signal, SIG_IGN) == SIG_IGN;
+    if (!was_ignored || signal != SIGHUP) ::signal(signal, SIG_DFL);
+  }
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  // A run that ignores hang-ups (nohup) has children that do, too.
-  for (const int signal : {SIGPIPE, SIGINT, SIGTERM, SIGUSR1, SIGTSTP, SIGCHLD})
-    ::signal(signal, SIG_DFL);
   const int null = ::open("/dev/null", O_RDONLY);
   if (null < 0 || ::dup2(null, STDIN_FILENO) < 0) return {errno};
   if (!spec.output_path.empty()) {
@@ -104,6 +110,9 @@ Result<pid_t> start_process(const ProcessSpec& spec) {
   if (::pipe2(error_pipe, O_CLOEXEC) != 0)
     return Status(Code::kInternal, "cannot make a pipe: " + errno_text(errno));
   const pid_t parent = ::getpid();
+  // Before the child has dropped its parent's handlers they must not run there, where they would
+  // write to the parent's loop; and what the child says must be read whole.
+  std::optional<BlockedSignals> blocked(std::in_place);
   const pid_t pid = ::fork();
   if (pid == 0) {
     const StartFailure failure = become(spec, argv.data(), variables.data(), parent);
@@ -115,6 +124,7 @@ Result<pid_t> start_process(const ProcessSpec& spec) {
   StartFailure failure;
   const bool failed = pid > 0 && ::read(error_pipe[0], &failure, sizeof failure) > 0;
   ::close(error_pipe[0]);
+  blocked.reset();
   if (pid < 0)
     return Status(Code::kInternal, "cannot start a process for " + spec.argv[0] + ": " +
                                        errno_text(fork_error) + "; " + kRaiseProcessLimit);

@@ -222,7 +222,7 @@ function(lockstep_test_in_parts program labels)
   foreach(part RANGE 1 ${parts})
     math(EXPR index "${part} - 1")
     add_test(NAME ${program}.${part} COMMAND ${program})
-    set_tests_properties(${program}.${part} PROPERTIES LABELS "${labels}" TIMEOUT 1200
+    set_tests_properties(${program}.${part} PROPERTIES LABELS "${labels}" TIMEOUT 600
       ENVIRONMENT "GTEST_TOTAL_SHARDS=${parts};GTEST_SHARD_INDEX=${index}")
   endforeach()
 endfunction()
@@ -263,7 +263,7 @@ function(lockstep_python_tests label)
              COMMAND ${Python3_EXECUTABLE} -m unittest -v ${name}
              WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
     # One wait may take 300 s (DEADLINE_S in harness.py), and a file has several tests.
-    set_tests_properties(${label}.${name} PROPERTIES LABELS ${label} TIMEOUT 2400
+    set_tests_properties(${label}.${name} PROPERTIES LABELS ${label} TIMEOUT 1200
       SKIP_REGULAR_EXPRESSION "OK \\(skipped="
       ENVIRONMENT
       "LOCKSTEP_BIN=${CMAKE_BINARY_DIR}/bin;PYTHONPATH=${path};PYTHONDONTWRITEBYTECODE=1")

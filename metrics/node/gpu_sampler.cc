@@ -12,27 +12,9 @@
 #include "comm/base/clock.h"
 #include "comm/base/limits.h"
 #include "comm/base/thread_name.h"
+#include "comm/environment/blocked_signals.h"
 
 namespace lockstep {
-namespace {
-
-// New threads inherit the mask. Signals go to the thread that waits for them.
-class AllSignalsBlocked {
- public:
-  AllSignalsBlocked() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_BLOCK, &all, &before_);
-  }
-  ~AllSignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
-
- private:
-  sigset_t before_{};
-};
-
-}  // namespace
 
 // The place of questions and answers. The thread also holds it, because it may outlive the sampler.
 struct GpuSampler::Desk {
@@ -92,7 +74,7 @@ GpuSampler::GpuSampler(const std::string& nvml_library, GpuReader::Detail detail
   const Result<nvml::NvmlApi> api = nvml::open_nvml(nvml_library);
   desk_->status = api.status();
   if (!api.is_ok()) return;
-  const AllSignalsBlocked blocked;
+  const BlockedSignals inherited;
   try {
     desk_->is_over = false;
     std::thread([desk = desk_, api = *api, detail] {

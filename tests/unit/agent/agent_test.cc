@@ -101,7 +101,7 @@ TEST_F(AgentTest, OneThatNeverReachedTheCoordinatorEndsWhenItHearsThatThatOneHas
   start_agent();
   pump_until([this] { return read_file(directory_ + "/logs/worker-1.stderr", 65'536).is_ok(); });
   ::pthread_kill(thread_.native_handle(), SIGUSR2);
-  thread_.join();
+  join();
 }
 
 TEST_F(AgentTest, OneThatMissedTheEndEndsWhenItHearsOfIt) {
@@ -109,7 +109,7 @@ TEST_F(AgentTest, OneThatMissedTheEndEndsWhenItHearsOfIt) {
   next();
   server_.reset();
   ::pthread_kill(thread_.native_handle(), SIGUSR2);
-  thread_.join();
+  join();
 }
 
 TEST_F(AgentTest, OneThatIsConnectedGoesOnWhenItHearsThatACoordinatorHasEnded) {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <deque>
 #include <filesystem>
+#include <iostream>
 #include <stdexcept>
 #include <thread>
 
@@ -42,7 +43,10 @@ class AgentTest : public testing::Test {
     serve();
   }
   void TearDown() override {
-    if (thread_.joinable()) end_with(0);
+    if (thread_.joinable()) {
+      ASSERT_NE(server_, nullptr) << "the agent cannot be told to end\n" << where_threads_stand();
+      end_with(0);
+    }
     server_.reset();
   }
 
@@ -128,15 +132,33 @@ class AgentTest : public testing::Test {
     return join();
   }
 
+  // A test with an agent that does not end cannot go on.
   int join() {
     std::atomic<bool> joined = false;
     std::thread joiner([&] {
       thread_.join();
       joined = true;
     });
-    pump_until([&] { return joined.load(); });
+    try {
+      pump_until([&] { return joined.load(); });
+    } catch (const std::runtime_error&) {
+      std::cerr << "the agent does not end\n" << where_threads_stand() << std::flush;
+      ::_exit(1);
+    }
     joiner.join();
     return code_;
+  }
+
+  // The system call that each thread of this process is in, and its signals.
+  static std::string where_threads_stand() {
+    std::string text;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task"))
+      for (const char* file : {"/wchan", "/syscall", "/status"}) {
+        const std::string path = task.path().string() + file;
+        const Result<std::string> words = read_file(path, 4096);
+        text += path + ": " + (words.is_ok() ? *words : words.status().message()) + "\n";
+      }
+    return text;
   }
 
   TemporaryDirectory temporary_;

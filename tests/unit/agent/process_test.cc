@@ -9,8 +9,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
+#include <set>
+#include <thread>
 
 #include "comm/base/file.h"
 #include "tests/support/temporary_directory.h"
@@ -183,6 +187,45 @@ TEST_F(Process, ItDiesWithItsParent) {
   }
   ::close(pipe[0]);
   ::close(pipe[1]);
+}
+
+// Signals to a process's group while it starts others. Gives the pids in which its handler ran.
+std::set<pid_t> pids_of_handlers_while(const std::function<void()>& start) {
+  static int handled[2];
+  if (::pipe2(handled, O_NONBLOCK) != 0) return {};
+  struct sigaction tell {};
+  tell.sa_handler = [](int) {
+    const pid_t pid = ::getpid();
+    [[maybe_unused]] const ssize_t n = ::write(handled[1], &pid, sizeof pid);
+  };
+  ::sigaction(SIGTERM, &tell, nullptr);
+  ::setpgid(0, 0);
+  std::atomic<bool> has_ended = false;
+  std::set<pid_t> pids;
+  std::thread sender([&] {
+    while (!has_ended) {
+      ::kill(0, SIGTERM);
+      pid_t pid = 0;
+      while (::read(handled[0], &pid, sizeof pid) == sizeof pid) pids.insert(pid);
+    }
+  });
+  start();
+  has_ended = true;
+  sender.join();
+  return pids;
+}
+
+TEST_F(Process, SignalsNeitherHideThatAStartFailedNorReachTheParentsHandlersInTheChild) {
+  const pid_t child = ::fork();  // a group of its own
+  if (child == 0) {
+    int hidden = 0;
+    const std::set<pid_t> pids = pids_of_handlers_while([&] {
+      for (int i = 0; i < 200; ++i)
+        hidden += start_process({{directory_ + "/absent"}, output(), 0}).is_ok() ? 1 : 0;
+    });
+    ::_exit((hidden == 0 ? 0 : 1) + (pids == std::set<pid_t>{::getpid()} ? 0 : 2));
+  }
+  EXPECT_EQ(wait_for(child).exit_code, 0) << "1: starts that failed were hidden; 2: handlers ran";
 }
 
 TEST_F(Process, ControlBytesInLastWordsBecomeBlanks) {
