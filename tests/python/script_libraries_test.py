@@ -1,11 +1,12 @@
 """Libraries around a training loop: hydra, which reads its words; IPython, whose %run starts it; peft,
-whose adapters it trains. Skipped where the Python of the tests lacks them."""
+whose adapters it trains; torchmetrics, which counts. Skipped where the Python of the tests lacks them."""
 import json
 import re
 import unittest
 
 from examples import ExampleTest
 from packages import MODULE, TRAIN, ModuleTest
+from script_runs import SCRIPTS, ScriptTest
 
 HYDRA = """
 import hydra, sys
@@ -52,6 +53,32 @@ class Adapters(ExampleTest):
         one, two = ((path / "adapter_model.safetensors").read_bytes() for path in adapters)
         self.assertEqual(one, two)
         self.assertEqual(json.loads((adapters[1] / "adapter_config.json").read_text())["peft_type"], "LORA")
+
+
+class Metrics(ScriptTest):
+    script = SCRIPTS / "counted.py"
+
+    def test_kept_ones_count_every_sample_once_whoever_dies_and_in_a_resume(self):
+        self.need("torchmetrics")
+        self.take_ms(0)
+        # Compares with metrics that saw all.
+        plain = self.start_script(self.script, [self.pace, "plain"], name="plain")
+        self.assertEqual(plain.wait(), 0, plain.text()[-3000:])
+        self.take_ms(150)
+        run = self.start_script(self.script, [self.pace], workers=2)
+        run.wait_for_step(6)
+        self.kill_and_go_on(run, 1)
+        self.stop(run)
+        self.take_ms(0)
+        again = self.start_script(self.script, [self.pace], overrides=["--resume"])
+        self.assertEqual(again.wait(), 0, again.text()[-3000:])
+        rows = self.rows_of(plain)
+        self.assertEqual([row["samples"] for row in rows], [72] * 4)
+        self.assertEqual(self.rows_of(run), rows)
+
+    def rows_of(self, run):
+        rows = map(json.loads, (run.run_dir / "script_log.jsonl").read_text().splitlines())
+        return [{key: row[key] for key in ("step", "accuracy", "peak", "samples")} for row in rows]
 
 
 if __name__ == "__main__":

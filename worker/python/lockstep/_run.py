@@ -126,8 +126,8 @@ class Run(Tries, Logs, Evaluates, Finishes, Ends):
             raise Misuse(str(why)) from None
         if clip_norm is not None and not clip_norm > 0:
             raise Misuse(f"keep(clip_norm={clip_norm!r}): a norm is above 0")
-        if buffers is not None:
-            self._buffer_rules = rules_of(buffers, self._kept.buffers, int(self._job["slots"]))
+        self._buffer_rules = rules_of({} if buffers is None else buffers, self._kept.buffers,
+                                      int(self._job["slots"]))
         self._kept.others[LAST_NAME] = self._last
         self._clip_norm = clip_norm
         self._is_kept = True

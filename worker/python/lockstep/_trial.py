@@ -109,8 +109,9 @@ def bytes_of(tensor: torch.Tensor) -> bytes:
     return ctypes.string_at(plain.data_ptr(), plain.numel() * plain.element_size())
 
 
-AGAINST_HIDDEN = ("for a metric, reset it before each use and give run.backward(metrics=...) the slot's "
-                  "value, of which Lockstep takes the mean; anything else belongs into a buffer, which "
+AGAINST_HIDDEN = ("a metric of torchmetrics counts over all slots if it is kept, as run.keep(accuracy=...); "
+                  "or reset it before each use and give run.backward(metrics=...) the slot's value, of which "
+                  "Lockstep takes the mean; anything else belongs into a buffer, which "
                   "run.keep(after_step=...) changes")
 _CAUSES = ("It may draw from a random generator of its own, or count or keep something from slot to "
            "slot; draw from the default generators of torch, numpy or random, which Lockstep seeds "

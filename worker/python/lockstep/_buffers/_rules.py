@@ -1,4 +1,5 @@
-"""The rules that run.keep(buffers=...) gives, by names with wildcards.
+"""The rules that run.keep(buffers=...) gives, by names with wildcards, and those that states of metrics
+have from the start.
 
     sum        the value before, and what each slot added to it
     max, min   over the values that the slots left, element by element
@@ -22,11 +23,11 @@ _MOST_NAMES = 8  # in a message
 
 
 def rules_of(given: Mapping[str, str], buffers: Sequence[Any], slots: int) -> dict[str, str]:
-    """By the name of a buffer: of the first pattern that fits it. Raises Misuse for a rule that there is
-    not, a pattern that fits no buffer, and a buffer that its rule cannot join."""
+    """By the name of a buffer: its own, else that of the first pattern that fits it. Raises Misuse for a
+    rule that there is not, a pattern that fits no buffer, and a buffer that its rule cannot join."""
     if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
         raise Misuse('keep(buffers=...) takes rules by names of buffers, as {"seen": "sum"}')
-    names = [buffer.name for buffer in buffers]
+    names = [buffer.name for buffer in buffers if buffer.rule is None]
     for pattern, rule in given.items():
         if rule not in _RULES:
             raise Misuse(f"keep(buffers=...) gives {pattern!r} the rule {rule!r}; the rules are sum, "
@@ -37,8 +38,8 @@ def rules_of(given: Mapping[str, str], buffers: Sequence[Any], slots: int) -> di
                          f"name; there are: {shown or 'none'}")
     found = {}
     for buffer in buffers:
-        rule = next((rule for pattern, rule in given.items()
-                     if fnmatch.fnmatchcase(buffer.name, pattern)), None)
+        rule = buffer.rule or next((rule for pattern, rule in given.items()
+                                    if fnmatch.fnmatchcase(buffer.name, pattern)), None)
         if rule is not None:
             _check(buffer, rule)
             found[buffer.name] = rule

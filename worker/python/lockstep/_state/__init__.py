@@ -1,6 +1,7 @@
 """The state of a run whose training loop is a script: what is kept, described and installed.
 
-Kept (_kept.py) is the whole of it. Below: names of tensors (_modules.py), values of optimizers
+Kept (_kept.py) is the whole of it. Below: names of tensors (_named.py,
+_modules.py, _metrics.py), values of optimizers
 (_optimizers.py) and of all else (_others.py), their canonical JSON (_objects.py), all-or-nothing
 installation (_install.py), what may not change in a run (_identity.py, _fixed.py), and the guards
 (_guard.py).
@@ -8,7 +9,7 @@ installation (_install.py), what may not change in a run (_identity.py, _fixed.p
 
 from ._errors import MisuseError, StateError
 from ._kept import Kept, times_due
-from ._modules import NamedBuffer, NamedParameter
+from ._named import NamedBuffer, NamedParameter
 from ._tensors import Entry, in_memory, same_bits, why_not
 
 __all__ = ["Entry", "Kept", "MisuseError", "NamedBuffer", "NamedParameter", "StateError",

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from ._errors import MisuseError
-from ._modules import NamedBuffer, NamedParameter
+from ._named import NamedBuffer, NamedParameter
 from ._objects import decode, encode
 from ._tensors import Entry, Kind, kind_of, same_bits, words_of
 

@@ -15,7 +15,8 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from ._errors import StateError
-from ._modules import Modules, NamedBuffer
+from ._modules import Modules
+from ._named import NamedBuffer
 from ._objects import TensorRef, decode, fill, references
 from ._optimizers import DAMAGED, check_value, put_value
 from ._others import came_later, copied, other_value

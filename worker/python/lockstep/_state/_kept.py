@@ -34,7 +34,8 @@ from ._fixed import Layout, ReadOnly
 from ._guard import Guard
 from ._hash import hash_of
 from ._install import Installer
-from ._modules import Modules, NamedBuffer, NamedParameter, averages
+from ._modules import Modules, averages
+from ._named import NamedBuffer, NamedParameter
 from ._objects import encode
 from ._others import Collector, came_later, other_value
 from ._optimizers import check_optimizer, value_of

@@ -6,14 +6,15 @@ the module that it wraps: "_orig_mod." is left out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Iterator
 
 import torch
 from torch import Tensor, nn
 
 from ._errors import MisuseError
-from ._tensors import check_kept, overlaps_itself, refill
+from ._metrics import is_metric, metric_states
+from ._named import NamedBuffer, NamedParameter
+from ._tensors import check_kept, overlaps_itself
 
 _REFUSED = {
     "DistributedDataParallel": "keep the module inside; Lockstep sums the gradients",
@@ -22,40 +23,6 @@ _REFUSED = {
     "FSDPModule": "keep a module that fully_shard() was not called on",
     "SyncBatchNorm": "use BatchNorm, whose statistics Lockstep averages over the step",
 }
-
-
-@dataclass(frozen=True)
-class NamedParameter:
-    """A parameter under its name in the state."""
-
-    name: str
-    tensor: nn.Parameter
-
-
-@dataclass(frozen=True)
-class NamedBuffer:
-    """A buffer under its name in the state, reached through its module: it may be rebound."""
-
-    name: str
-    persistent: bool
-    module: nn.Module
-    local: str
-
-    def get(self) -> Tensor:
-        """The tensor that is the buffer now."""
-        found = self.module._buffers.get(self.local)
-        if found is None:
-            raise MisuseError(f"The buffer `{self.name}` was removed after run.keep(); "
-                              "let it stay, or make it with persistent=False.")
-        return found
-
-    def set(self, values: Tensor) -> None:
-        """Copies `values` into the buffer, or rebinds it where it has another shape or dtype."""
-        now = self.get()
-        if now.shape == values.shape and now.dtype == values.dtype and not overlaps_itself(now):
-            refill(now, values)
-        else:
-            self.module._buffers[self.local] = values.detach().clone().to(now.device)
 
 
 class Modules:
@@ -91,6 +58,12 @@ class Modules:
             for local, tensor in module._buffers.items():
                 if tensor is not None:
                     self._add_buffer(_clean(prefix + local), module, local, tensor, buffers)
+        for kept, root in self.named.items():
+            if kept != "model" and is_metric(root):
+                for state in metric_states(kept, root):
+                    check_kept(state.get(), state.name)
+                    self._check_free(state.name)
+                    self.buffers[state.name] = state
         self._requires = {n: p.requires_grad for n, p in self.parameters.items()}
 
     @property

@@ -1,0 +1,142 @@
+"""torchmetrics' metrics that are kept: a step adds what its slots have counted, as one metric that saw all of it
+would; what Lockstep cannot join is refused by name."""
+
+from __future__ import annotations
+
+import unittest
+import warnings
+from typing import Any
+
+import torch
+import torchmetrics
+from torch import nn, optim
+from torchmetrics.classification import MulticlassAccuracy, MulticlassAUROC
+
+from lockstep._buffers import Buffers, rules_of
+from lockstep._state import Kept, MisuseError
+
+SLOTS, CLASSES = 3, 4
+
+
+def metrics() -> dict[str, Any]:
+    return {"accuracy": MulticlassAccuracy(CLASSES, average="micro"), "peak": torchmetrics.MaxMetric(),
+            "low": torchmetrics.MinMetric(), "mean": torchmetrics.MeanMetric(),
+            "auroc": MulticlassAUROC(CLASSES, thresholds=9),
+            "errors": torchmetrics.MetricCollection(
+                [torchmetrics.MeanSquaredError(), torchmetrics.MeanAbsoluteError()], compute_groups=False)}
+
+
+def kept_of(**modules: nn.Module) -> Kept:
+    model = nn.Linear(2, 2)
+    kept = Kept()
+    kept.keep(model=model, optimizer=optim.SGD(model.parameters(), 0.1), **modules)
+    return kept
+
+
+def feed(found: dict[str, Any], seed: int, by_call: bool = False) -> None:
+    """One batch, whose numbers are whole: no sum of them is rounded."""
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randint(-8, 8, (5, CLASSES), generator=generator).float()
+    labels = torch.randint(CLASSES, (5,), generator=generator)
+    for name, metric in found.items():
+        words = {"accuracy": (scores, labels), "auroc": (scores.softmax(-1), labels),
+                 "errors": (scores[:, 0], labels.float())}.get(name, (scores[:, 0],))
+        metric(*words) if by_call else metric.update(*words)
+
+
+def values(found: dict[str, Any]) -> dict[str, Any]:
+    return {name: {k: v.item() for k, v in value.items()} if isinstance(value, dict) else value.item()
+            for name, value in ((name, metric.compute()) for name, metric in found.items())}
+
+
+class Steps:
+    """Steps of slots, of which each counts into the same kept metrics."""
+
+    def __init__(self, kept: Kept):
+        self.kept, self.metrics = kept, {name: kept.modules[name] for name in metrics()}
+        self.buffers = Buffers(kept.buffers, 1, rules_of({}, kept.buffers, SLOTS), SLOTS)
+        feed(self.metrics, 99)  # the trial's slot
+        self.buffers.settle()
+        self.buffers.restore()
+
+    def take(self, step: int, by_call: bool = False) -> None:
+        sent = []
+        for slot in range(SLOTS):
+            self.buffers.restore()
+            feed(self.metrics, step * SLOTS + slot, by_call)
+            self.buffers.check_unchanged()
+            sent.append([floats.clone().view(-1) for floats in self.buffers.sent(slot)])
+        self.buffers.advance([sum(of_row[1:], of_row[0]) / SLOTS for of_row in zip(*sent)])
+
+    def reset(self) -> None:
+        """As after_step= may do it."""
+        for metric in self.metrics.values():
+            metric.reset()
+        self.buffers.adopt()
+
+
+class MetricsTest(unittest.TestCase):
+    def setUp(self) -> None:
+        warnings.simplefilter("ignore")
+
+    def plain(self, steps: range) -> dict[str, Any]:
+        found = metrics()
+        for seed in range(steps.start * SLOTS, steps.stop * SLOTS):
+            feed(found, seed)
+        return values(found)
+
+    def test_steps_count_what_one_metric_would_that_saw_all_slots(self) -> None:
+        for by_call in (False, True):
+            run = Steps(kept_of(**metrics()))
+            for step in range(3):
+                run.take(step, by_call)
+                self.assertEqual(self.plain(range(step + 1)), values(run.metrics))
+
+    def test_reset_between_two_steps_begins_again(self) -> None:
+        run = Steps(kept_of(**metrics()))
+        run.take(0)
+        run.reset()
+        run.take(1)
+        run.take(2)
+        self.assertEqual(self.plain(range(1, 3)), values(run.metrics))
+
+    def test_who_takes_over_the_state_has_the_values_though_it_has_computed_others(self) -> None:
+        run, other = Steps(kept_of(**metrics())), Steps(kept_of(**metrics()))
+        run.take(0)
+        other.take(5)
+        values(other.metrics)
+        other.kept.install({(e.section, e.name): e.tensor.clone() for e in run.kept.describe()})
+        other.buffers.adopt()
+        self.assertEqual(values(run.metrics), values(other.metrics))
+        for steps in (run, other):
+            steps.take(1)
+        self.assertEqual(self.plain(range(2)), values(other.metrics))
+        self.assertEqual(run.kept.hash(), other.kept.hash())
+
+    def test_one_that_has_counted_nothing_takes_a_state_without_a_warning(self) -> None:
+        run, fresh = Steps(kept_of(**metrics())), kept_of(**metrics())
+        run.take(0)
+        fresh.install({(e.section, e.name): e.tensor.clone() for e in run.kept.describe()})
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.assertEqual(self.plain(range(1)), values({name: fresh.modules[name] for name in metrics()}))
+
+    def test_rules_of_the_script_are_for_its_own_buffers(self) -> None:
+        kept = kept_of(accuracy=metrics()["accuracy"], other=nn.BatchNorm1d(2))
+        rules = rules_of({"*": "max"}, kept.buffers, SLOTS)
+        self.assertEqual({"sum"}, {rule for name, rule in rules.items() if name.startswith("accuracy.")})
+        self.assertEqual("max", rules["other.running_mean"])
+
+    def test_what_cannot_be_joined_is_refused_by_name(self) -> None:
+        for metric, words in (
+                (MulticlassAUROC(CLASSES), "`metric`.*`preds` is a list.*thresholds="),
+                (torchmetrics.CatMetric(), "`metric`, a CatMetric.*is a list.*reset"),
+                (torchmetrics.PearsonCorrCoef(), "`mean_x` is no sum, maximum or minimum"),
+                (torchmetrics.MinMaxMetric(MulticlassAccuracy(CLASSES)), "MinMaxMetric.*keep the metric inside"),
+                (torchmetrics.MetricCollection([torchmetrics.MeanSquaredError()]), "compute_groups=False")):
+            with self.assertRaisesRegex(MisuseError, words):
+                kept_of(metric=metric)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,50 @@
+"""A parameter or buffer, and its name in the state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional
+
+from torch import Tensor, nn
+
+from ._errors import MisuseError
+from ._tensors import overlaps_itself, refill
+
+
+@dataclass(frozen=True)
+class NamedParameter:
+    """A parameter under its name in the state."""
+
+    name: str
+    tensor: nn.Parameter
+
+
+@dataclass(frozen=True)
+class NamedBuffer:
+    """A buffer under its name in the state, reached through its module: it may be rebound."""
+
+    name: str
+    persistent: bool
+    module: nn.Module
+    local: str
+
+    @property
+    def rule(self) -> Optional[str]:
+        """What a step makes of its slots' values (_buffers/_rules.py). None: the script may say it."""
+        return None
+
+    def get(self) -> Tensor:
+        """The tensor that is the buffer now."""
+        found = self.module._buffers.get(self.local)
+        if found is None:
+            raise MisuseError(f"The buffer `{self.name}` was removed after run.keep(); "
+                              "let it stay, or make it with persistent=False.")
+        return found
+
+    def set(self, values: Tensor) -> None:
+        """Copies `values` into the buffer, or rebinds it where it has another shape or dtype."""
+        now = self.get()
+        if now.shape == values.shape and now.dtype == values.dtype and not overlaps_itself(now):
+            refill(now, values)
+        else:
+            self.module._buffers[self.local] = values.detach().clone().to(now.device)
