@@ -6,6 +6,8 @@
 #include <sys/random.h>
 #include <xxhash.h>
 
+#include <cerrno>
+
 #include "comm/base/check.h"
 
 namespace lockstep {
@@ -100,6 +102,7 @@ std::string random_bytes(size_t bytes) {
   size_t done = 0;
   while (done < bytes) {
     const ssize_t n = ::getrandom(out.data() + done, bytes - done, 0);
+    if (n < 0 && errno == EINTR) continue;
     LOCKSTEP_CHECK(n > 0, "getrandom");
     done += static_cast<size_t>(n);
   }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -68,7 +69,9 @@ History::Lines History::lines_of(const std::vector<StepPiece>& pieces, Step limi
   constexpr off_t kLongestLine = 64 * 1024;
   const off_t from = std::max<off_t>(0, lines.bytes - kLongestLine);
   std::string end(static_cast<size_t>(lines.bytes - from), '\0');
-  if (::pread(fd_, end.data(), end.size(), from) != static_cast<ssize_t>(end.size())) return {};
+  if (read_at(fd_, static_cast<uint64_t>(from), end.size(), end.data()) !=
+      static_cast<ssize_t>(end.size()))
+    return {};
   if (end.empty() || end.back() != '\n') return {};
   const size_t before = end.size() < 2 ? std::string::npos : end.rfind('\n', end.size() - 2);
   const size_t begin = before == std::string::npos ? 0 : before + 1;
@@ -84,7 +87,7 @@ Result<History::Lines> History::right_lines(const std::vector<StepPiece>& pieces
   for (const StepPiece& piece : pieces) {
     if (piece.last > limit) break;
     text.resize(piece.text_bytes);
-    const ssize_t got = ::pread(fd_, text.data(), text.size(), right.bytes);
+    const ssize_t got = read_at(fd_, static_cast<uint64_t>(right.bytes), text.size(), text.data());
     if (got < 0) return derived_file_error("cannot read", path_);
     if (static_cast<size_t>(got) != text.size() || xxh3_64(text) != piece.text_hash) break;
     right = {piece.last, right.bytes + got};
@@ -105,6 +108,7 @@ Status History::cut(Step keep_steps, const std::vector<StepPiece>& pieces) {
       text.erase(0, begin);
       begin = 0;
       const ssize_t got = ::read(fd_, buffer, sizeof(buffer));
+      if (got < 0 && errno == EINTR) continue;
       if (got < 0) return derived_file_error("cannot read", path_);
       if (got == 0) break;
       text.append(buffer, static_cast<size_t>(got));

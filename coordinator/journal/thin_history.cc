@@ -53,7 +53,7 @@ Status for_each_line(int fd, const std::string& path, off_t begin, off_t end, co
   std::string buffer(kReadBytes, '\0');
   for (off_t at = begin; at < end;) {
     const size_t wanted = std::min(kReadBytes, static_cast<size_t>(end - at));
-    const ssize_t got = ::pread(fd, buffer.data(), wanted, at);
+    const ssize_t got = read_at(fd, static_cast<uint64_t>(at), wanted, buffer.data());
     if (got < 0) return derived_file_error("cannot read", path);
     if (got == 0) return Status::ok();
     at += got;
