@@ -160,6 +160,9 @@ IN_THE_LOOP = {
                            64, "the gradients that update= finds are unscaled"),
     "another mode": (LOOP + "    run.backward(loss)\n    if run.step == 2: model.eval()\n", 64,
                      "leaves `model` in eval() and found it in train()"),
+    "the first batch in another mode": (
+        LOOP + "    loss = F.cross_entropy(F.dropout(model(x), training=model.training), y)\n"
+        "    run.backward(loss); model.eval()\n", 78, "leaves `model` in eval() and found it in train(): set"),
     "a buffer of its own": (BUFFER + "    model.b.sub_(1); run.backward(loss)\n", 64,
                             "buffers="),
     # As MoCo's pointer: the first slot raises it by as much as many others.

@@ -118,8 +118,8 @@ _CAUSES = ("It may draw from a random generator of its own, or count or keep som
            "for each slot, and let run.step be all that the body knows of its progress")
 
 
-def compare(first: Observed, second: Observed, names: list[str]) -> None:
-    """Raises unless both passes computed the same bits."""
+def compare(first: Observed, second: Observed, names: list[str], mode_left: str = "") -> None:
+    """Raises unless both passes computed the same bits. `mode_left`: what the first left for the second."""
     if first.seen != second.seen:
         raise Misuse("backward() was given other losses, metrics, or a count, in the second slot than "
                      "in the first; give it the same in every slot")
@@ -131,5 +131,6 @@ def compare(first: Observed, second: Observed, names: list[str]) -> None:
     if not differs and first.loss == second.loss or (first.loss != first.loss and not differs):
         return
     what = f"the gradient or buffer {differs[0]}" if differs else "the loss"
+    left = f"{mode_left}: set the mode where each batch begins, or set it back. " if mode_left else ""
     raise LockstepError(f"the script computed the same slot twice, and {what} came out different. "
-                        + _CAUSES, CONFIG)
+                        + left + _CAUSES, CONFIG)

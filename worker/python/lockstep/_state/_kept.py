@@ -233,6 +233,14 @@ class Kept:
             self._read_only.check()
         self._check_modes()
 
+    def modes(self) -> list[bool]:
+        """Of each module, for mode_left()."""
+        return self._layout().training()
+
+    def mode_left(self, found: list[bool]) -> str:
+        """In words, a module that a body has left in another mode than `found`, or nothing."""
+        return self._layout().mode_left(found)
+
     def note(self) -> None:
         """What the loop body reads is right as it is now."""
         if self._read_only is not None:
@@ -240,15 +248,11 @@ class Kept:
         self._modes = self._layout().training()
 
     def _check_modes(self) -> None:
-        now = self._layout().training()
-        if self._modes is None or now == self._modes:
-            return
-        at = next(i for i, pair in enumerate(zip(now, self._modes)) if pair[0] != pair[1])
-        left, found = ("train()", "eval()") if now[at] else ("eval()", "train()")
-        raise MisuseError(f"The loop body leaves `{self._layout().name_of_part(at)}` in {left} and "
-                          f"found it in {found}, which would differ between workers, since each "
-                          "computes other slots; set it back in the same batch, or set it in "
-                          "run.keep(after_step=…).")
+        left = "" if self._modes is None else self.mode_left(self._modes)
+        if left:
+            raise MisuseError(f"{left}, which would differ between workers, since each computes other "
+                              "slots; set it back in the same batch, or set it in "
+                              "run.keep(after_step=…).")
 
     def _layout(self) -> Modules:
         if self._tensors is None:

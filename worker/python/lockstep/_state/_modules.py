@@ -116,10 +116,13 @@ class Modules:
         """The mode of each module, for comparing."""
         return [module.training for _, _, module in self._parts]
 
-    def name_of_part(self, number: int) -> str:
-        """The module at this place of training()."""
-        kept, path, _ = self._parts[number]
-        return _join(kept, path)
+    def mode_left(self, found: list[bool]) -> str:
+        """In words, a module whose mode is not that of training() before a body; empty: there is none."""
+        for (kept, path, module), before in zip(self._parts, found):
+            if module.training != before:
+                left, then = ("train()", "eval()") if module.training else ("eval()", "train()")
+                return f"The loop body leaves `{_join(kept, path)}` in {left} and found it in {then}"
+        return ""
 
     def check(self) -> None:
         """Raises MisuseError, with the name, if a parameter or buffer is not what it was."""
