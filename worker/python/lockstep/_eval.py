@@ -228,12 +228,13 @@ def _evaluating(kept: Kept) -> Iterator[None]:
     try:
         for module in kept.modules.values():
             module.eval()
+        torch.clear_autocast_cache()  # the function may put other weights in than slots have cast
         with torch.no_grad():
             yield
     finally:
         for part, was in zip(modules, were):
             part.training = was
-        torch.clear_autocast_cache()  # casts that were made here have no gradient
+        torch.clear_autocast_cache()  # and the right ones back
 
 
 class Evaluates:

@@ -70,6 +70,7 @@ class Step:
         had: as in _apply(). end_edge() follows."""
         self._last.ends_epoch(order)
         self._buffers.restore()
+        torch.clear_autocast_cache()
         _seeds.seed_all(order.task.seed)
         self._edge.enter_context(self._kept.applying())
 
@@ -84,9 +85,11 @@ class Step:
 
     def _apply(self, seed: int, ended_epochs: int) -> Reply:
         """What the script does here must come out alike on every worker, whatever slots it had: so it
-        finds the buffers of the step before, and generators that no slot has drawn from."""
+        finds the buffers of the step before, generators that no slot has drawn from, and no casts of the
+        weights before."""
         parameters, owned = self._kept.parameters, self._phases.owned(self._turn)
         self._buffers.restore()
+        torch.clear_autocast_cache()
         _seeds.seed_all(seed)
         self._sums.bring()
         unkept = self._unkept
