@@ -17,7 +17,7 @@ import torch
 from data_support import Noisy, Numbers, flat, numpy, started, task
 from torch.utils.data import Subset, TensorDataset, default_collate
 
-from lockstep._data import Task, facts, unpack
+from lockstep._data import DataError, Task, _seeds, facts, unpack
 from lockstep._data._rows import Rows
 
 Pair = collections.namedtuple("Pair", "left right")
@@ -138,10 +138,25 @@ class Bits(unittest.TestCase):
     def test_torch_and_numpy_do_not_draw_the_same_numbers(self):
         class Both(Numbers):
             def __getitem__(self, index):
-                return torch.tensor([torch.rand((), dtype=torch.double), numpy.random.rand()])
+                whole = int(numpy.random.randint(1 << 32, dtype="uint32"))
+                return torch.tensor([int(torch.rand(()) * (1 << 24)), whole & 0xFFFFFF])  # torch's 24 bits
 
         value = started(Both(), 0).take(task(0)).value
-        self.assertFalse(torch.isclose(value[:, 0], value[:, 1]).any())
+        self.assertFalse((value[:, 0] == value[:, 1]).any())
+
+    def test_a_run_draws_the_same_for_ever(self):
+        """Another seed of a sample would be another run: a resume, and every other machine, has these."""
+        self.assertEqual([0x6A43257A4BA62FC2, 0x8EFDA9E1371F7F02, 0xAB03565EDCB53BCF, 0x9991F78168A0A37E,
+                          0x78BC1F9975E91647], [_seeds.epoch_key(7, 2, purpose) for purpose in (
+                              _seeds.SAMPLE, _seeds.SLOT, _seeds.COLLATE, _seeds.EPOCH, _seeds.DRAW)])
+
+    def test_a_slot_of_getitems_has_all_its_samples(self):
+        class Short(WholeSlots):
+            def __getitems__(self, indices):
+                return super().__getitems__(indices[1:])
+
+        with self.assertRaisesRegex(DataError, "returns 3 samples .* one for each of 4"):
+            started(Short(), 0).take(task(0))
 
     def test_getitems_is_seeded_once_a_slot(self):
         alone = self.batches(WholeSlots(), 0)

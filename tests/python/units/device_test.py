@@ -14,18 +14,20 @@ from torch import nn, optim
 
 from lockstep._ahead import Ahead
 from lockstep._buffers import Buffers, rules_of
-from lockstep._core import Task
+from lockstep._core import APPLY, Memory, Order, Task
 from lockstep._data import Batch
 from lockstep._device import HOST, Device, Sender, Staging, Sums, sender_to
 from lockstep._device._place import _name_of_gpu
 from lockstep._errors import Misuse
 from lockstep._gradients import Gradients
 from lockstep._job_data import Batch as JobBatch
+from lockstep._last import LastStep
 from lockstep._phases import Phases
 from lockstep._seeds import seed_all
 from lockstep._slot import Seen, Slot, SlotParts
 from lockstep._state import Kept, StateError, same_bits
 from lockstep._state._objects import decode, encode
+from lockstep._step import Step
 
 lockstep_stand_in.load()
 PLACE = torch.device(lockstep_stand_in.NAME, 0)
@@ -98,6 +100,28 @@ class SumsTest(unittest.TestCase):
     def test_on_the_host_they_are_the_core_s_own(self) -> None:
         core = torch.ones(4)
         self.assertEqual(core.data_ptr(), Sums(HOST, core.data_ptr(), 4).flat.data_ptr())
+
+
+class StepTest(unittest.TestCase):
+    def test_a_step_has_its_own_sums_on_the_device_whatever_the_core_writes_after_the_reply(self) -> None:
+        model = nn.Linear(2, 1, bias=False).to(PLACE)
+        kept = Kept()
+        kept.keep(model=model, optimizer=optim.SGD(model.parameters(), 1.0))
+        with torch.no_grad():
+            model.weight.zero_()
+        kept.guard()
+        sums, used, last = torch.zeros(2), torch.ones(1), LastStep()
+        last.begin((), ((),), False, 10)
+        memory = Memory(sums.data_ptr(), 0, used.data_ptr(), [0], [], 2, 0)
+        buffers = Buffers([])
+        step = Step(kept, Phases(kept), Gradients(kept.parameters), buffers, memory, None, last, ON)
+        for number in (0, 1):
+            sums.fill_(1 + number)
+            with mock.patch.object(Sums, "give_back", autospec=True, side_effect=Sums.give_back) as waits_for:
+                step.answer(Order(kind=APPLY, step=number, task=Task(step=number)))
+            waits_for.assert_called_once()
+            sums.fill_(-9)
+        self.assertEqual([[-3.0, -3.0]], model.weight.tolist())
 
 
 class SlotTest(unittest.TestCase):

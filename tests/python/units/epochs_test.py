@@ -112,6 +112,11 @@ class EpochsTest(unittest.TestCase):
         error = MemoryError()
         epochs.note_failure(error, 3)
         self.assertFalse(fails_alike(error))
+        next(epochs)
+        next(epochs.again(GIVEN))
+        error = ValueError("in the next epoch")
+        epochs.note_failure(error, 3)
+        self.assertFalse(fails_alike(error))
 
 
 class EpochTest(unittest.TestCase):

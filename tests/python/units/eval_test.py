@@ -129,6 +129,30 @@ class EvaluationTest(unittest.TestCase):
         whole = self.opened(lambda places: {"loss": float(places[0]), "n": len(places)}, SAMPLES)
         self.assertEqual(self.replies(whole), [(0, 4, 0, 4), (4, 4, 0, 4), (8, 3, 0, 3)])
 
+    def test_a_batch_finds_the_buffers_of_the_last_step_and_not_of_a_slot_that_was_broken_off(self):
+        found = []
+        evaluation = self.opened(lambda places: found.append(self.model[1].running_mean.tolist()) or 0.0,
+                                 SAMPLES)
+        self.model(torch.randn(4, 2))
+        evaluation.answer(order(0), self.kept, self.buffers)
+        self.assertEqual([[0.0] * 3] * 3, found)
+
+    def test_it_leaves_the_statistics_of_the_last_step_whatever_its_function_does(self):
+        evaluation = self.opened(lambda batch: self.model[1].train()(torch.randn(4, 3)).sum())
+        evaluation.answer(order(0), self.kept, self.buffers)
+        self.assertEqual([0.0] * 3, self.model[1].running_mean.tolist())
+
+    def test_data_have_their_fingerprint_and_batches_their_own_samples_and_right_predictions(self):
+        told = [(self.opened(lambda batch: 0.0, data), self.core.told[1])[1] for data in (
+            self.data, self.data, TensorDataset(self.data.tensors[0] + 1))]
+        self.assertEqual(told[0], told[1])
+        self.assertNotEqual(told[0], told[2])
+        right = self.opened(lambda places: {"loss": 0.0, "correct": len(places) - 1}, SAMPLES)
+        self.assertEqual([3, 3, 2], [correct for _, _, correct, _ in self.replies(right)])
+        sizes = []
+        self.opened(lambda places: sizes.append(len(places)) or 0.0, BATCH - 1)
+        self.assertEqual([BATCH - 1] * 2, sizes)
+
     def test_what_a_function_draws_is_the_batches(self):
         evaluation = self.opened(lambda places: torch.rand(()), SAMPLES)
         drawn = [evaluation.answer(order(0, seed), self.kept, self.buffers).loss for seed in (5, 6, 5)]
@@ -171,6 +195,9 @@ class EvaluationTest(unittest.TestCase):
         evaluation = self.opened(moody)
         with self.assertRaisesRegex(Misuse, "the same for every batch"):
             evaluation.answer(order(0), self.kept, self.buffers)
+        self.model.total = torch.zeros(())
+        with self.assertRaisesRegex(Misuse, "the evaluation of a batch goes on with .*`total`"):
+            self.opened(lambda batch: setattr(self.model, "total", self.model.total + 1) or 0.0)
         with self.assertRaisesRegex(Misuse, "changed the buffer steady"):
             self.opened(lambda batch: self.model.steady.add_(1).sum())
 

@@ -38,6 +38,8 @@ class FinishTest(unittest.TestCase):
         run._finishing.opens()
         run.finish()
         self.assertTrue(run._finishing.closes())
+        with self.assertRaisesRegex(Misuse, "belongs into the loop's body"):
+            run.finish()  # no order is in hand
         run._finishing.opens()  # the next slot has not asked
         self.assertFalse(run._finishing.closes())
 

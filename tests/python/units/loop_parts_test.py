@@ -73,7 +73,9 @@ class SettingsTest(unittest.TestCase):
                 (lambda: torch.set_default_device("meta"), lambda: torch.set_default_device(None),
                  "default_device"),
                 (lambda: torch.set_grad_enabled(False), lambda: torch.set_grad_enabled(True),
-                 "grad_enabled")):
+                 "grad_enabled"),
+                (lambda: torch.set_float32_matmul_precision("high"),
+                 lambda: torch.set_float32_matmul_precision("highest"), "float32_matmul_precision")):
             settings.check()
             change()
             try:
@@ -82,11 +84,33 @@ class SettingsTest(unittest.TestCase):
             finally:
                 back()
 
+    def test_an_autocast_or_a_determinism_that_begins_in_the_loop_is_named(self) -> None:
+        settings = Settings(HOST.place)
+        with torch.autocast("cpu", torch.bfloat16), self.assertRaisesRegex(Misuse, "torch.autocast"):
+            settings.check()
+        before = torch.are_deterministic_algorithms_enabled()
+        self.addCleanup(torch.use_deterministic_algorithms, before)
+        torch.use_deterministic_algorithms(not before, warn_only=True)
+        with self.assertRaisesRegex(Misuse, "torch.use_deterministic_algorithms"):
+            settings.check()
+
     def test_no_loop_trains_on_another_device_or_for_inference(self) -> None:
         with torch.device("meta"), self.assertRaisesRegex(Misuse, "on the device meta by default"):
             Settings(HOST.place)
         with torch.inference_mode(), self.assertRaisesRegex(Misuse, "stands in torch.inference_mode"):
             Settings(HOST.place)
+
+
+class NumericsTest(unittest.TestCase):
+    def test_a_process_computes_as_its_fingerprint_says(self) -> None:
+        before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+        self.addCleanup(torch.set_num_threads, before[0])
+        self.addCleanup(torch.use_deterministic_algorithms, before[1])
+        torch.use_deterministic_algorithms(False)
+        _numerics.prepare(3, True)
+        lines = _numerics.fingerprint("abc", HOST)
+        self.assertEqual(sorted(lines), lines)
+        self.assertLessEqual({"threads=3", "deterministic=True", "trial=abc", "matmul=highest"}, {*lines})
 
 
 class CompilerTest(unittest.TestCase):
@@ -140,6 +164,26 @@ class GradientsTest(unittest.TestCase):
         LazyMinus.apply(weight).backward()
         self.assertFalse(taken[0].is_neg())
         self.assertEqual([1.0, 2.0, 3.0], taken[0].numpy().tolist())
+
+    def test_a_gradient_that_a_hook_has_turned_comes_in_the_order_of_its_parameter(self) -> None:
+        weight = nn.Parameter(torch.zeros(2, 3))
+
+        def turn(parameter: torch.Tensor) -> None:
+            parameter.grad = parameter.grad.t().contiguous().t()
+        weight.register_post_accumulate_grad_hook(turn)
+        gradients = Gradients([NamedParameter("w", weight)])
+        taken: list[torch.Tensor] = []
+        gradients.sink, gradients.is_open = lambda _, grad: taken.append(grad), True
+        (weight * torch.arange(6.0).view(2, 3)).sum().backward()
+        self.assertEqual(((3, 1), torch.arange(6.0).view(2, 3).tolist()),
+                         (taken[0].stride(), taken[0].tolist()))
+
+    def test_a_sparse_gradient_is_named(self) -> None:
+        rows = nn.Embedding(4, 2, sparse=True)
+        gradients = Gradients([NamedParameter("rows", rows.weight)])
+        gradients.is_open = True
+        with self.assertRaisesRegex(Misuse, "the gradient of rows is sparse"):
+            rows(torch.tensor([1])).sum().backward()
 
 
 class TranslationTest(unittest.TestCase):

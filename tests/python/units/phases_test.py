@@ -88,7 +88,8 @@ class ApplyTest(unittest.TestCase):
 
     def test_each_optimizer_steps_in_its_phase_with_its_scheduler(self) -> None:
         D, G = self.nets.D.weight, self.nets.G.weight
-        before = D.detach().clone(), G.detach().clone()
+        before, found = (D.detach().clone(), G.detach().clone()), []
+        self.nets.g.register_step_pre_hook(lambda *_: found.append(D.grad))
         reply = self.apply(0)
         self.assertTrue(torch.equal(before[0] - 0.5, D))
         self.assertTrue(torch.equal(before[1], G), "its phase comes later")
@@ -98,6 +99,7 @@ class ApplyTest(unittest.TestCase):
         reply = self.apply(1)
         self.assertTrue(torch.equal(before[1] - 0.25, G))
         self.assertTrue(torch.equal(after, D))
+        self.assertEqual([None], found, "a norm of gradients would count them")
         self.assertEqual([0.25, 0.25], reply.lrs[:2], "the scheduler is of the other optimizer")
         self.assertEqual({"a": 0.5, "b": 0.25}, self.last.value.metrics)
 
@@ -114,6 +116,9 @@ class EndTest(unittest.TestCase):
             self.assertNotIn("ends", each.state_dict())
             self.assertFalse(each.ends(False, is_last_turn=True))
         self.assertTrue(last.ends(True, is_last_turn=True))
+        last.ends(True, is_last_turn=False)
+        last.load_state_dict(joined.state_dict())
+        self.assertFalse(last.ends(False, is_last_turn=True), "the state is one of another batch")
 
 
 class SlotTest(unittest.TestCase):

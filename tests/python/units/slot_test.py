@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
+import random
 import unittest
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+import numpy
 import torch
 from torch import nn, optim
 
 from lockstep._buffers import Buffers
-from lockstep._core import Task
+from lockstep._core import DTYPES, Task
 from lockstep._errors import Misuse
 from lockstep._gradients import Gradients
 from lockstep._phases import Phases
 from lockstep._run import Run
+from lockstep._seeds import fold
 from lockstep._slot import Seen, Slot, SlotParts
 from lockstep._state import Kept
 from lockstep._trial import Observed, compare, hash_of
@@ -79,12 +82,48 @@ class SlotTest(unittest.TestCase):
         slot.backward(self.loss(), 3, {"m": 5})
         with self.assertRaisesRegex(Misuse, "twice in one slot"):
             slot.backward(self.loss(), 3, {"m": 5})
+        with self.assertRaisesRegex(Misuse, "call run.backward"):
+            self.loss().backward()
+
+    def test_a_backward_that_fails_leaves_no_slot_to_go_on_with(self) -> None:
+        slot, loss = self.slot(), self.loss()
+        loss.register_hook(lambda _: 1 / 0)
+        with self.assertRaises(ZeroDivisionError):
+            slot.backward(loss, 3, {"m": 5})
+        with self.assertRaisesRegex(Misuse, "failed in this slot, and the loop's body went on"):
+            slot.finish()
+
+    def test_a_device_forgets_a_broken_slot_before_and_has_sent_all_behind_backward(self) -> None:
+        staging = mock.Mock()
+        self.parts = self.parts._replace(staging=staging)
+        self.slot().backward(self.loss(), 3, {"m": 5})
+        self.assertEqual(["forget", "send", "finish"], [name for name, *_ in staging.method_calls])
+
+    def test_a_gradient_is_taken_with_its_own_type(self) -> None:
+        self.weight.bfloat16()
+        self.parts = self.parts._replace(staging=None)
+        self.slot().backward(self.weight(torch.ones(1, 2).bfloat16()).sum(), 3, {"m": 5})
+        (index, _, dtype, elements), = (call.args for call in self.core.take.call_args_list)
+        self.assertEqual((0, "bfloat16", 2), (index, DTYPES[dtype], elements))
+
+    def test_what_is_no_loss_or_no_count_is_refused(self) -> None:
+        for loss, count, says in ((self.loss().detach(), 3, "does not depend on any parameter"),
+                                  (self.loss().expand(2), 3, "a tensor of .2,."), (1.0, 3, "given float"),
+                                  *((self.loss(), count, "from 0 up") for count in (-1, 1.5, 1 << 32)),
+                                  ({"optimizer": self.loss()}, 3, "losses for .'optimizer'., and")):
+            with self.assertRaisesRegex(Misuse, says):
+                self.slot().backward(loss, count, {"m": 5})
+
+
+def bits_of_torch_and_numpy() -> tuple[int, int]:
+    """24 bits of what both draw next. They have the same generator: with one seed these are alike."""
+    return int(torch.rand(()) * (1 << 24)), int(numpy.random.randint(1 << 32, dtype="uint32")) & 0xFFFFFF
 
 
 class BodyTest(unittest.TestCase):
     """Run._slot_of(): what is around the body."""
 
-    def run_slot(self, is_check: bool, body: Any = lambda: None) -> Any:
+    def run_slot(self, is_check: bool, body: Any = lambda: None, seed: int = 11) -> Any:
         run = Run.__new__(Run)
         run._epochs, run._pid = None, os.getpid()
         run._phases = SimpleNamespace(yielded=lambda turn, batch: batch)
@@ -92,16 +131,20 @@ class BodyTest(unittest.TestCase):
             setattr(run, name, mock.MagicMock())
         run._core.is_check.return_value = is_check
         with mock.patch("lockstep._run.Slot"):
-            for _ in run._slot_of(mock.Mock(), Task(step=4, epoch=2, seed=11)):
+            for _ in run._slot_of(mock.Mock(), Task(step=4, epoch=2, seed=seed)):
                 body()
         return run
 
     def test_what_a_body_draws_is_its_slots(self) -> None:
-        drawn = []
-        for skipped in (0, 3):
-            torch.rand(skipped)
-            self.run_slot(False, lambda: drawn.append(float(torch.rand(()))))
+        def draw() -> list[float]:
+            return [float(torch.rand((), dtype=torch.double)), numpy.random.rand(), random.random()]
+        drawn: list[list[float]] = []
+        for seed in (11, 11, 12):
+            self.run_slot(False, lambda: drawn.append(draw()), seed)
+            draw()
         self.assertEqual(drawn[0], drawn[1])
+        self.assertEqual(6, len({*drawn[0], *drawn[2]}), drawn)
+        self.run_slot(False, lambda: self.assertNotEqual(*bits_of_torch_and_numpy()))
 
     def test_a_check_looks_at_every_bit_that_the_body_may_have_written(self) -> None:
         for is_check in (False, True):
@@ -110,6 +153,9 @@ class BodyTest(unittest.TestCase):
                 self.assertEqual(is_check, looks.called)
             run._kept.check_body.assert_called()
             self.assertEqual((4, 2), (run.step, run.epoch))
+
+    def test_all_bits_of_a_run_s_seed_count(self) -> None:
+        self.assertEqual(4, len({fold(seed) for seed in (0, 1, 2 << 32, 1 << 63)}))
 
     def test_a_forked_process_does_not_go_on_with_the_loop(self) -> None:
         with mock.patch("lockstep._run.os.getpid", return_value=os.getpid() + 1):

@@ -180,6 +180,13 @@ class AllOrNothingTest(unittest.TestCase):
             tensor.zero_()
         self.assertEqual(end, bits(self.target.state()))
 
+    def test_nothing_that_the_optimizer_had_stays_whether_it_is_a_parameters_or_not(self) -> None:
+        fresh, optimizer = Training(make).state(), self.target.objects["optimizer"]
+        optimizer.state["total"] = 3
+        self.target.kept.install(fresh)
+        self.assertEqual({}, dict(optimizer.state))
+        self.assertEqual(bits(fresh), bits(self.target.state()))
+
     def test_each_module_gets_its_mode(self) -> None:
         def modes(training: Training) -> list[bool]:
             model = training.objects["model"]

@@ -133,6 +133,13 @@ class ApplyTest(unittest.TestCase):
         world.apply()
         self.assertEqual(6.0, float(world.model.weight.sum()))
 
+    def test_a_scaler_has_nothing_to_do_where_no_slot_made_a_gradient(self) -> None:
+        scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=1)
+        world = World(scaler=scaler)
+        world.used.zero_()
+        self.assertFalse(world.apply().skipped)
+        self.assertEqual((6.0, 1024.0), (float(world.model.weight.sum()), scaler.get_scale()))
+
     def test_a_state_has_nothing_of_a_slot_that_was_broken_off(self) -> None:
         world = World()
         world.compute()
@@ -186,6 +193,10 @@ class SlotTest(unittest.TestCase):
         slot().finish()
         core.take_statistic.assert_called()
         core.take_statistic.reset_mock()
+        core.backward_begins.return_value = False  # its generation is over
+        slot().finish()
+        core.take_statistic.assert_not_called()
+        core.backward_begins.return_value = True
         wrong = slot()
         world.model.steady.add_(1)
         with self.assertRaisesRegex(Misuse, "the buffer steady"):
