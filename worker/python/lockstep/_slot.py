@@ -169,7 +169,9 @@ class Slot:
                 left -= 1
                 parts.gradients.wanted = parts.phases.owned(turn) if name is None else \
                     parts.phases.owned_by(name, turn)
-                scaled = loss.float()  # a share of 1/3 in bf16 is off by a five-hundredth
+                # Autograd rounds the share to the dtype of the loss: 1/3 in bf16 is off by a
+                # five-hundredth, as it is where a loop of PyTorch's divides its loss.
+                scaled = loss.float()
                 if parts.scaler is not None:
                     scaled = parts.scaler.scale(scaled)
                 share = torch.full_like(scaled, self._count / self._task.step_samples,
