@@ -235,6 +235,18 @@ TEST_P(EveryBackend, DifferentTagsAreAnErrorAndNeverAHang) {
   });
 }
 
+// No rank may wait for data that will not come.
+TEST_P(EveryBackend, AnOperationThatFailedEndsTheGeneration) {
+  World world(GetParam(), 2, layout_of(1600, 0), 1);
+  world.start(1);
+  std::vector<Status> ends(2);
+  world.run([&](uint32_t r) {
+    EXPECT_FALSE(world.collectives[r]->barrier(tag_of(1, r)).is_ok());
+    ends[r] = world.collectives[r]->barrier(tag_of(1, 2));
+  });
+  for (const Status& status : ends) EXPECT_EQ(status.code(), Code::kAborted) << status.message();
+}
+
 TEST_P(EveryBackend, AbortEndsABlockedOperationAtOnceAndEveryLaterOne) {
   World world(GetParam(), 2, layout_of(1600, 0), 1);
   world.start(1);

@@ -6,11 +6,14 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <thread>
 
 #include "comm/collectives/loopback/loopback.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/idx_writer.h"
+#include "tests/unit/script/serve_desk.h"
 #include "worker/script/batch_handle.h"
+#include "worker/script/script_engine.h"
 
 namespace lockstep {
 namespace {
@@ -73,6 +76,44 @@ TEST_F(ScriptDataTest, AGenerationGivesTheBatchesThatEachSlotHasByItself) {
     EXPECT_EQ(pixels_of(**alone), pixels_of(*batch));
   }
   EXPECT_EQ(data->next(6, 1).status().code(), Code::kInternal) << "there is no generation";
+}
+
+// The loader is ahead of the state then, by the slot that failed.
+TEST_F(ScriptDataTest, AfterAStepThatFailedNoBatchComesBeforeTheNextGeneration) {
+  const auto data = open();
+  Desk desk;
+  ScriptLayout layout =
+      ScriptLayout::create({.parameters = {{"a", {3}}}, .statistics = {}, .metrics = {}}, 4)
+          .value();
+  const auto engine =
+      ScriptEngine::create(
+          {job_, data->shape(), data->order(), layout, desk, {"a=b"}, {0.125}, {}, data.get()},
+          [&](const BufferLayout& flat, uint32_t regions) {
+            return Result(make_plain_buffer(flat, regions, layout.room()));
+          })
+          .value();
+  std::vector<uint32_t> slots;
+  std::thread python([&] {
+    serve_desk(desk, [&](const ls_order& order, ls_reply& reply) {
+      slots.push_back(order.task.slot);
+      EXPECT_TRUE(engine->take_batch().is_ok());
+      reply.code = 65;
+      reply.text = "a planted failure";
+    });
+  });
+  const auto collectives = make_loopback(1, {&engine->gradient_buffer()});
+  GenerationView own = view({0, 4});
+  own.collective = collectives.front().get();
+  own.bucket_bounds = {0, layout.flat().buffer.elements};
+  for (int generation = 0; generation < 2; ++generation) {
+    EXPECT_TRUE(engine->begin_generation(own, {}).is_ok());
+    EXPECT_THAT(engine->step(), FailsWith(Code::kBadData, Says("planted")));
+    EXPECT_THAT(engine->step(), FailsWith(Code::kInternal, Says("in no generation")));
+    engine->end_generation();
+  }
+  desk.end({});
+  python.join();
+  EXPECT_EQ(slots, (std::vector<uint32_t>{0, 0}));
 }
 
 TEST_F(ScriptDataTest, AHandleKeepsABatchAndTellsItsTensors) {

@@ -63,6 +63,24 @@ TEST_F(RecordQueueTest, UnacknowledgedBatchesAreHandedOutAgainUnchangedAfterALos
   EXPECT_TRUE(queue_.empty());
 }
 
+// It was under way when the connection was lost.
+TEST_F(RecordQueueTest, AnAcknowledgementAfterALossCountsThoughNothingWasHandedOutAgain) {
+  for (const Step step : {0, 1, 2}) add_batch(step);
+  EXPECT_EQ(next(), 1u);
+  EXPECT_EQ(next(), 2u);
+  queue_.rewind();
+  ASSERT_TRUE(queue_.acknowledge(2).is_ok());
+  EXPECT_EQ(next(), 3u);
+}
+
+// A coordinator that was started again may repeat an older one.
+TEST_F(RecordQueueTest, TheJournalsSequenceThatIsKnownNeverGoesBack) {
+  for (const Step step : {0, 1}) add_batch(step);
+  ASSERT_TRUE(queue_.acknowledge(1, 9).is_ok());
+  ASSERT_TRUE(queue_.acknowledge(1, 7).is_ok());
+  EXPECT_EQ(queue_.unacknowledged(1 << 20)->sequence, 9u);
+}
+
 TEST_F(RecordQueueTest, RecordsOfTwoGenerationsNeverShareABatch) {
   queue_.add(1, record(0));
   queue_.add(2, record(0));

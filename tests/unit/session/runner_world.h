@@ -58,7 +58,8 @@ class WorldPort final : public RunnerPort {
     note("eval " + std::to_string(report.step()));
     return Status::ok();
   }
-  void report_checkpoint(Generation, wire::CheckpointReport report) override {
+  void report_checkpoint(Generation generation, wire::CheckpointReport report) override {
+    note("g" + std::to_string(generation) + " checkpoint " + std::to_string(report.step()));
     mailbox_.acknowledge(report.name());
   }
   void report_check(Generation, wire::CheckReport report) override {
@@ -203,7 +204,8 @@ class RunnerWorld {
  public:
   // `slots` of the run; an evaluation after every 10 steps.
   explicit RunnerWorld(size_t members, uint32_t slots = 4, double bucket_mb = 0,
-                       uint64_t check_every = 0, uint32_t patience = 0)
+                       uint64_t check_every = 0, uint32_t patience = 0,
+                       const std::string& best = "")
       : slots_(slots) {
     // Protobuf makes its descriptors when they are first asked for, in a library that the thread
     // sanitizer does not see into: here, before there are threads.
@@ -214,6 +216,7 @@ class RunnerWorld {
     job_.mutable_train()->set_check_every(check_every);
     job_.mutable_train()->set_patience(patience);
     job_.mutable_checkpoint()->set_keep(2);
+    job_.mutable_checkpoint()->set_best(best);
     job_.mutable_comm()->set_bucket_mb(bucket_mb);
     job_.mutable_data()->mutable_eval()->set_path("somewhere");
     facts_.set_train_samples(100);
@@ -225,6 +228,16 @@ class RunnerWorld {
     members_.push_back(
         std::make_unique<Member>(10 + members_.size(), job_, facts_, temporary_.path()));
     return *members_.back();
+  }
+
+  // Of the checkpoint that this member has written.
+  Manifest manifest(Step step, Generation generation, size_t member) const {
+    const auto info = read_checkpoint_info(path_of({step, generation, members_[member]->id}));
+    EXPECT_TRUE(info.is_ok()) << info.status().message();
+    return info.is_ok() ? info->manifest : Manifest{};
+  }
+  std::string path_of(const CheckpointName& name) const {
+    return temporary_.path() + "/checkpoints/" + checkpoint_name(name);
   }
 
   // Every start from here on leaves these slots out.

@@ -56,6 +56,18 @@ TEST_F(SessionTest, ANewIdentityForgetsEverythingOfTheOldOne) {
   EXPECT_THAT(host_.starts, ElementsAre(1, 3));
 }
 
+// The training thread said so between the registration and its answer.
+TEST_F(SessionTest, AnEndByTheScriptOfTheOldIdentityIsNotToldByTheNewOne) {
+  started();
+  network_.cut("worker", "coordinator");
+  loop_.run_for(3'000);
+  got_.clear();
+  session_->report_end(1, 7);
+  take_in(9);
+  loop_.run_for(500);
+  EXPECT_THAT(received(wire::Envelope::kEnd), IsEmpty());
+}
+
 TEST_F(SessionTest, AnAnswerOfTheOldIdentityIsNotGivenByTheNewOne) {
   started();
   host_.hold_close = true;

@@ -101,6 +101,47 @@ TEST_F(SessionTest, AFailureIsToldAtOnce) {
   EXPECT_EQ(leaves[0].leave().code(), static_cast<uint32_t>(Code::kBadData));
 }
 
+// The agent's word of it may come too late, or never.
+TEST_F(SessionTest, AFailureTellsTheSamplesInHandAndAnotherEndDoesNot) {
+  for (const auto reason : {wire::Leave::DRAINED, wire::Leave::FAILED}) {
+    if (session_->state() == Session::State::kJoining) started();
+    host_.held_samples = {.process = 9, .slots = {{.step = 3, .slot = 2, .is_read = false}}};
+    session_->leave(1, reason, Status(Code::kBadData, "bad file"), std::nullopt);
+    loop_.run_for(50);
+    const auto leaves = received(wire::Envelope::kLeave);
+    ASSERT_EQ(leaves.size(), 1u);
+    const wire::InHand& told = leaves[0].leave().in_hand();
+    ASSERT_EQ(told.slots_size(), reason == wire::Leave::FAILED ? 1 : 0);
+    for (const wire::SlotInHand& slot : told.slots()) EXPECT_EQ(slot.step(), 3u);
+  }
+}
+
+// It was finished while the order to close was under way, and the next generation may need it.
+TEST_F(SessionTest, NobodyLeavesAGenerationAfterANewerOneIsPrepared) {
+  started();
+  prepare(2);
+  session_->leave(1, wire::Leave::FINISHED, Status::ok(), ResumePoint{1, Phase::kEnd});
+  loop_.run_for(500);
+  EXPECT_THAT(received(wire::Envelope::kLeave), IsEmpty());
+}
+
+// The word is about another report of the same name, if it comes before this one is sent.
+TEST_F(SessionTest, ACheckpointThatWasNotSentSinceALossIsSentWhateverWasAcknowledged) {
+  started();
+  wire::CheckpointReport report;
+  report.set_name("step-0000000010-g1-m4");
+  session_->report_checkpoint(1, report);
+  loop_.run_for(50);
+  EXPECT_EQ(received(wire::Envelope::kCheckpoint).size(), 1u);
+  network_.cut("worker", "coordinator");
+  loop_.run_for(3'000);
+  wire::Envelope ack;
+  ack.mutable_checkpoint_ack()->set_name(report.name());
+  say(ack, 1);
+  take_in();
+  EXPECT_EQ(received(wire::Envelope::kCheckpoint).size(), 1u);
+}
+
 TEST_F(SessionTest, ACheckpointIsReportedAgainUntilItIsInTheJournal) {
   started();
   wire::CheckpointReport report;

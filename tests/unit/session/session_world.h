@@ -49,11 +49,13 @@ class NotingHost final : public SessionHost {
   }
   Heartbeat heartbeat() const override { return {7, Phase::kEval, 2, 5, true}; }
   Standing standing() const override { return where; }
+  InHand in_hand() const override { return held_samples; }
 
   Status fits;
   bool hold_close = false;
   Closed held;
   Standing where;
+  InHand held_samples;
   std::vector<Generation> closed_through;
   std::vector<Generation> plans;
   std::vector<Generation> forgotten_through;

@@ -35,10 +35,12 @@ class ToyEngine final : public Engine {
   std::function<Status(Step)> on_step = [](Step) { return Status::ok(); };
   std::function<void(Step)> before_apply = [](Step) {};
   std::function<Status(Step)> on_evaluate = [](Step) { return Status::ok(); };
+  std::function<void()> on_install = [] {};
 
   // For the thread that reads when the runner is done.
   const std::vector<float>& values() const { return values_; }
   const std::vector<uint64_t>& bucket_bounds() const { return bucket_bounds_; }
+  const EvalMark& evaluated() const { return evaluated_; }
 
   GradientBuffer& gradient_buffer() override { return *buffer_; }
   std::vector<uint64_t> tensor_bounds() const override { return {0, 16, 32, kLayout.gradients}; }
@@ -46,6 +48,7 @@ class ToyEngine final : public Engine {
   Result<std::vector<StateTensor>> state() override { return tensors(); }
   Result<uint64_t> state_hash() override { return hash_of(tensors()); }
   Status install_state(std::span<const StateTensor> state, Step applied_steps) override {
+    on_install();
     LOCKSTEP_RETURN_IF_ERROR(install_tensors(state, tensors()));
     applied_ = applied_steps;
     return Status::ok();
@@ -63,6 +66,7 @@ class ToyEngine final : public Engine {
   Status begin_generation(const GenerationView& view, StepGate gate) override {
     view_ = view;
     bucket_bounds_ = view.bucket_bounds;
+    evaluated_ = view.evaluated;
     gate_ = std::move(gate);
     voters_ = std::count_if(view.slot_runs.begin(), view.slot_runs.end(),
                             [](const SlotRun& run) { return run.begin < run.end; });
@@ -156,6 +160,7 @@ class ToyEngine final : public Engine {
   const uint32_t slots_;
   const std::unique_ptr<GradientBuffer> buffer_;
   std::vector<uint64_t> bucket_bounds_;  // of the last generation
+  EvalMark evaluated_;                   // as it was told
   std::vector<float> values_;
   Step applied_ = 0;
   GenerationView view_;
