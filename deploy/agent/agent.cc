@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <deque>
 #include <set>
 #include <utility>
 
@@ -241,8 +240,7 @@ struct Agent::Impl {
 
   void tell(wire::Envelope exit) {
     send(exit);
-    exits.push_back(std::move(exit));
-    if (exits.size() > limits::kExitsTold) exits.pop_front();
+    exits.add(std::move(exit));
   }
 
   void connect() {
@@ -317,8 +315,7 @@ struct Agent::Impl {
     (void)client->send(envelope);
     // Before the exits: an exit may end the run where no place is known that could be called.
     if (gpus != nullptr) gpus->repeat();
-    for (const wire::Envelope& exit : exits)
-      if (living.count(exit.worker_exit().pid()) == 0) (void)client->send(exit);
+    exits.repeat(living, [this](const wire::Envelope& exit) { (void)client->send(exit); });
   }
 
   void on_message(const wire::Envelope& envelope) {
@@ -369,9 +366,9 @@ struct Agent::Impl {
   HostedCoordinator coordinator;
   std::unique_ptr<AgentMetrics> metrics;
   std::unique_ptr<http::HttpServer> http;
-  std::unique_ptr<GpuPlaces> gpus;   // null: nobody looks
-  std::deque<wire::Envelope> exits;  // told again to a coordinator that comes back
-  uint64_t deaths = 0;               // of workers, but for those that were told to go
+  std::unique_ptr<GpuPlaces> gpus;  // null: nobody looks
+  ToldExits exits;
+  uint64_t deaths = 0;  // of workers, but for those that were told to go
   rpc::TimerId end_timer = 0;
   StopSignalWatch stop_signals;
   bool was_ready = false;  // the coordinator has been there

@@ -1,5 +1,7 @@
 #include "deploy/agent/agent_messages.h"
 
+#include <utility>
+
 #include "comm/base/limits.h"
 #include "comm/wire/in_hand.h"
 
@@ -28,6 +30,17 @@ wire::Envelope exit_message(const WorkerEnd& worker) {
   exit.set_local_rank(worker.local_rank);
   *exit.mutable_in_hand() = to_wire(worker.in_hand);
   return envelope;
+}
+
+void ToldExits::add(wire::Envelope exit) {
+  exits_.push_back(std::move(exit));
+  if (exits_.size() > limits::kExitsTold) exits_.pop_front();
+}
+
+void ToldExits::repeat(const std::set<uint32_t>& living,
+                       const std::function<void(const wire::Envelope&)>& tell) const {
+  for (const wire::Envelope& exit : exits_)
+    if (living.count(exit.worker_exit().pid()) == 0) tell(exit);
 }
 
 std::set<uint32_t> list_living(const std::vector<WorkerSlots::Living>& workers,

@@ -1,8 +1,10 @@
 // What an agent tells the coordinator about its workers and GPUs, as messages.
 //
-// Thread-safety: pure functions.
+// Thread-safety: pure functions; ToldExits belongs to one thread.
 #pragma once
 
+#include <deque>
+#include <functional>
 #include <set>
 #include <vector>
 
@@ -13,6 +15,18 @@
 namespace lockstep {
 
 wire::Envelope exit_message(const WorkerEnd& worker);
+
+// The newest exits that were told, for a coordinator that comes back.
+class ToldExits {
+ public:
+  void add(wire::Envelope exit);
+  // Oldest first, those whose pids are not of workers that live now.
+  void repeat(const std::set<uint32_t>& living,
+              const std::function<void(const wire::Envelope&)>& tell) const;
+
+ private:
+  std::deque<wire::Envelope> exits_;
+};
 
 // Lists the workers that live. Returns their pids: the kernel may have given a dead one's to
 // another.

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstring>
 #include <deque>
 #include <filesystem>
 #include <iostream>
@@ -149,15 +150,20 @@ class AgentTest : public testing::Test {
     return code_;
   }
 
-  // The system call that each thread of this process is in, and its signals.
+  // A line for each thread of this process: the system call that it is in, and its signals.
   static std::string where_threads_stand() {
     std::string text;
-    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task"))
-      for (const char* file : {"/wchan", "/syscall", "/status"}) {
-        const std::string path = task.path().string() + file;
-        const Result<std::string> words = read_file(path, 4096);
-        text += path + ": " + (words.is_ok() ? *words : words.status().message()) + "\n";
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+      const auto call = read_file(task.path().string() + "/syscall", 4096);
+      text += "thread " + task.path().filename().string() + ": in system call " +
+              (call.is_ok() ? call->substr(0, call->find(' ')) : "unknown");
+      const auto status = read_file(task.path().string() + "/status", 65'536);
+      for (const char* word : {"SigPnd:\t", "ShdPnd:\t", "SigBlk:\t"}) {
+        const size_t at = status.is_ok() ? status->find(word) : std::string::npos;
+        if (at != std::string::npos) text += ", " + status->substr(at, std::strlen(word) + 16);
       }
+      text += "\n";
+    }
     return text;
   }
 
