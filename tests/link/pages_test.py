@@ -1,5 +1,5 @@
-"""What pages say of the source is still so: messages that they quote can be said, and what they link
-to is there."""
+"""What pages say of the source is still so: messages that they quote can be said, what they link to is
+there, and what they say to be in a file is in it."""
 import ast
 import pathlib
 import re
@@ -89,7 +89,25 @@ def links():
                 yield page, target
 
 
+def places():
+    """As a page says "`a` and `b` in [file](file)": page, file, each name."""
+    names = r"((?:`[A-Za-z_][\w:.]*`(?:, | and | or )?)+)"
+    for page, target in set(links()):
+        where = (page.parent / target).resolve()
+        if where.is_file() and where.suffix != ".md":
+            for found in re.finditer(names + r" in \[[^\]]*\]\(" + re.escape(target) + r"\)", page.read_text()):
+                for name in CODE_SPAN.findall(found[1]):
+                    yield page, where, name[1]
+
+
 class Pages(unittest.TestCase):
+    def test_what_is_said_to_be_in_a_file_is_in_it(self):
+        said = [*places()]
+        self.assertGreater(len(said), 50)
+        for page, where, name in said:
+            with self.subTest(page=str(page.relative_to(ROOT)), file=where.name, name=name):
+                self.assertRegex(where.read_text(), rf"\b{re.split('::|[.]', name)[-1]}\b")
+
     def test_every_message_can_be_said(self):
         files = [path for top in SOURCES for path in sorted((ROOT / top).rglob("*.cc"))]
         strings = ["\0".join(strings_of(path.read_text())) for path in files]
