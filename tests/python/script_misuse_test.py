@@ -163,6 +163,8 @@ IN_THE_LOOP = {
     "the first batch in another mode": (
         LOOP + "    loss = F.cross_entropy(F.dropout(model(x), training=model.training), y)\n"
         "    run.backward(loss); model.eval()\n", 78, "leaves `model` in eval() and found it in train(): set"),
+    "frozen in the body": (LOOP + "    run.backward(loss)\n    if run.step == 2: model.bias.requires_grad_(False)\n",
+                           64, "The loop body changes requires_grad of `bias`"),
     "a buffer of its own": (BUFFER + "    model.b.sub_(1); run.backward(loss)\n", 64,
                             "buffers="),
     # As MoCo's pointer: the first slot raises it by as much as many others.

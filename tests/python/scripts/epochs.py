@@ -31,7 +31,7 @@ model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
 
 
 def made_for(net):
-    # The last layer waits.
+    # The last layer waits; its weight is frozen, and the first bias in the last epoch.
     optimizer = torch.optim.SGD([{"params": net[0].parameters()}, {"params": net[2].parameters(), "lr": 0.0}],
                                 0.1, momentum=0.9)
     return optimizer, torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=0)
@@ -45,6 +45,8 @@ def score(batch, net=model):
 def between(epoch, evaluated, drawn, net, optimizer, scheduler):
     if epoch == 1:
         optimizer.param_groups[1]["lr"] = 0.05
+    net[2].weight.requires_grad_(epoch > 0)
+    net[0].bias.requires_grad_(epoch != 2)
     scheduler.step(evaluated)
     with torch.no_grad():
         net[0].bias += drawn * (1 + epoch) * 0.01
@@ -53,6 +55,7 @@ def between(epoch, evaluated, drawn, net, optimizer, scheduler):
 optimizer, scheduler = made_for(model)
 first = copy.deepcopy(model)
 run.keep(model=model, optimizer=optimizer, own_scheduler=scheduler)
+model[2].weight.requires_grad_(False)
 run.evaluate(score, held_out)
 epochs, batches = [], []
 for epoch in run.epochs():
@@ -76,14 +79,17 @@ print(f"behind the loop after {run.step} steps and {len(epochs)} epochs", flush=
 
 if IS_PLAIN:
     optimizer, scheduler = made_for(first)
+    first[2].weight.requires_grad_(False)
     given = iter(batches)
     for epoch, loss, drawn in epochs:
         for step in range(5):
             slots = [next(given) for _ in range(4)]
             samples = sum(len(y) for _, y in slots)
-            a, b, c, d = (torch.autograd.grad(F.cross_entropy(first(x), y) * (len(y) / samples),
-                                              list(first.parameters())) for x, y in slots)
-            for i, parameter in enumerate(first.parameters()):
+            trained = [parameter for parameter in first.parameters() if parameter.requires_grad]
+            a, b, c, d = (torch.autograd.grad(F.cross_entropy(first(x), y) * (len(y) / samples), trained)
+                          for x, y in slots)
+            optimizer.zero_grad()
+            for i, parameter in enumerate(trained):
                 parameter.grad = (a[i] + b[i]) + (c[i] + d[i])
             optimizer.step()
         between(epoch, loss, drawn, first, optimizer, scheduler)

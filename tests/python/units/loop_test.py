@@ -14,6 +14,7 @@ from torch.nn.functional import linear
 from lockstep import Misuse, _core
 from lockstep._ahead import Ahead
 from lockstep._core import Order
+from lockstep._run import Run
 
 from loop_world import BATCH, DATA, Core, Model, Script, alone, running, steps, whole
 
@@ -46,6 +47,28 @@ class StepsTest(unittest.TestCase):
         script.train(steps(0))
         self.assertEqual((before - 0.5 * torch.tensor([[1.5, 1.0]]).bfloat16()).tolist(),
                          script.model.weight.tolist())
+
+    def test_what_is_frozen_between_two_steps_rests_until_it_is_not(self) -> None:
+        """So does what is frozen when the loop begins. Momentum would move both."""
+        def freeze(model: Any, step: int) -> None:
+            model.weight.requires_grad_(step % 2 == 1)
+            model.bias.requires_grad_(step != 1)
+
+        script = Script(after_step=lambda: freeze(script.model, script.run.step))
+        plain = Script()
+        for step in range(3):
+            freeze(plain.model, step)
+            plain.optimizer.zero_grad()
+            plain.model(torch.stack(DATA[BATCH * step:BATCH * (step + 1)])).mean().backward()
+            plain.optimizer.step()
+        begin = Run.batches
+        with mock.patch.object(Run, "batches", lambda run, data: (freeze(script.model, 0),
+                                                                  begin(run, data))[1]):
+            script.train(steps(0, 1, 2))
+        for mine, expected in zip(script.model.parameters(), plain.model.parameters()):
+            torch.testing.assert_close(mine, expected, rtol=0, atol=1e-6)
+        self.assertEqual([True, True], [bool((p != q).any()) for p, q in zip(
+            plain.model.parameters(), Script().model.parameters())])
 
     def test_each_slot_of_a_step_begins_with_the_buffers_of_the_step_before(self) -> None:
         """And the script, in after_step=, finds and may change what the next step's slots begin with."""

@@ -111,6 +111,28 @@ class BodyTest(unittest.TestCase):
             model.a.eval()
         result.check_body()
 
+    def test_a_body_freezes_nothing_and_a_step_or_the_code_before_the_loop_may(self) -> None:
+        model = Plain()
+        result = kept(model=model)
+        model.a.weight.requires_grad_(False)
+        result.guard()
+        for _ in range(2):  # in the trial, and later
+            model.a.weight.requires_grad_(True)
+            with self.assertRaisesRegex(MisuseError, "changes requires_grad of `a.weight`.*after_step="):
+                result.check_body()
+            model.a.weight.requires_grad_(False)
+            result.check_body()
+            result.note()
+        with result.applying():
+            model.a.weight.requires_grad_(True)
+            model.b.bias.requires_grad_(False)
+        result.check_body()
+        result.remember()
+        model.b.bias.requires_grad_(True)
+        result.check_same()  # of switches check_body() speaks
+        with self.assertRaisesRegex(MisuseError, "changes requires_grad of `b.bias`"):
+            result.check_body()
+
     def test_a_large_frozen_model_is_not_copied(self) -> None:
         model = nn.Sequential(nn.Linear(1, 1), nn.Linear(99, 99).requires_grad_(False))
         result = kept(model=model, optimizer=optim.SGD(model[0].parameters(), 0.1))
@@ -145,7 +167,7 @@ class LayoutTest(unittest.TestCase):
                 (order, "The groups of parameters of `optimizer` were changed"),
                 (grow, r"`a.weight` was float32 \(11, 7\) at run.keep.. and is float32 \(12, 7\)"),
                 (lambda o: o.model.double(), "`a.weight` was float32 .* and is float64"),
-                (lambda o: o.model.b.bias.requires_grad_(True), "requires_grad of `b.bias`"),
+                (lambda o: o.model.b.bias.requires_grad_(True), "requires_grad of `b.bias`.*freeze it"),
                 (lambda o: o.model.add_module("c", nn.Linear(1, 1)), "`model.c.weight` was added"),
                 (lambda o: setattr(o.ema, "n_averaged", torch.zeros(2)),
                  r"`ema.n_averaged` was int64 \(\)")):

@@ -140,6 +140,9 @@ DAMAGES: list[tuple[str, Callable[[State], None]]] = [
     ("`modes` of the state: they are not", put(["modes", "model"], "norm")),
     ("`modes` of the state: they are not", put(["modes", "model"], [1])),
     ("`model`: the state says whether its module `c` is in", put(["modes", "model"], ["c"])),
+    ("`frozen` of the state: they are not trained", put(["frozen"], ["a.weigh"])),
+    ("`frozen` of the state: they are not trained", put(["frozen"], [1])),
+    ("`frozen` of the state: they are not trained", put(["frozen"], 1)),
     (r"the extra state of modules: it does not take its state \(ValueError: level\)",
      put(["kept", "model", ""], 11)),
     (r"tracker: it does not take its state \(KeyError: 'second'\)",
@@ -186,6 +189,16 @@ class AllOrNothingTest(unittest.TestCase):
         self.target.kept.install(fresh)
         self.assertEqual({}, dict(optimizer.state))
         self.assertEqual(bits(fresh), bits(self.target.state()))
+
+    def test_each_trained_parameter_is_frozen_or_not_as_it_was(self) -> None:
+        model, other = self.source.objects["model"], self.target.objects["model"]
+        model.a.weight.requires_grad_(False)
+        other.b.bias.requires_grad_(False)
+        self.target.kept.install(self.source.state())
+        self.assertEqual((False, True), (other.a.weight.requires_grad, other.b.bias.requires_grad))
+        self.assertEqual(bits(self.source.state()), bits(self.target.state()))
+        self.target.kept.install(self.state)  # of a step before
+        self.assertTrue(all(p.requires_grad for p in other.parameters()))
 
     def test_each_module_gets_its_mode(self) -> None:
         def modes(training: Training) -> list[bool]:

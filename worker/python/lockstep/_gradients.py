@@ -43,13 +43,20 @@ class Gradients:
                 raise Misuse(f"{parameter.name} is of {parameter.tensor.dtype}, but only float32, "
                              "bfloat16 and float16 are trained; convert the model")
             parameter.tensor.grad = None
-            self._handles.append(
-                parameter.tensor.register_post_accumulate_grad_hook(self._hook(index)))
+            self._handles.append(self._hooked(parameter.tensor, self._hook(index)))
 
     def remove(self) -> None:
         """Behind the loop the script may compute gradients of its own."""
         for handle in self._handles:
             handle.remove()
+
+    @staticmethod
+    def _hooked(tensor: torch.Tensor, hook: Callable[[torch.Tensor], None]) -> Any:
+        """One that is frozen now, too: its hook waits until it is not."""
+        requires = tensor.requires_grad
+        handle = tensor.requires_grad_(True).register_post_accumulate_grad_hook(hook)
+        tensor.requires_grad_(requires)
+        return handle
 
     def _hook(self, index: int):
         def take(tensor: torch.Tensor) -> None:

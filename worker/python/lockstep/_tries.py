@@ -70,13 +70,13 @@ class Tries:
         if len(turns) > 1:
             yield from self._try_turns_apart(ahead, first if other is None else other)
         passes: list[list[_trial.Observed]] = []
-        modes, left = kept.modes(), ""
+        modes, left = kept.switches.modes(), ""
         hidden = [_trial.Hidden(kept.modules) for _ in turns]
         while len(passes) < 2 and (not passes or time.monotonic() - begun < _LONG_TRIAL_S):
             passes.append([_trial.Observed() for _ in turns])
             for turn, observed in enumerate(passes[-1]):
                 yield from self._try_slot(ahead, _trial.turn_of(self._core, first, turn), observed)
-                left = left or kept.mode_left(modes)
+                left = left or kept.switches.mode_left(modes)
                 if len(turns) == 1 and len(passes) == 1:
                     kept.include_buffers(buffers.settle())
                 if turn == 0 and len(passes) == 1:

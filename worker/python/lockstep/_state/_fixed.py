@@ -144,8 +144,8 @@ def _decoded(objects: Tensor) -> dict[str, Any]:
 
 
 def _are_alike(before: Tensor, now: Tensor) -> bool:
-    """True where only modes differ, of which Kept.check_body() speaks."""
-    texts = [encode({**_decoded(text), "modes": None}, "", lambda ref, _: ref)
+    """True where only switches differ, of which Kept.check_body() speaks."""
+    texts = [encode({**_decoded(text), "modes": None, "frozen": None}, "", lambda ref, _: ref)
              for text in (before, now)]
     return texts[0] == texts[1]
 

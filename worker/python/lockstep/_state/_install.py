@@ -20,6 +20,7 @@ from ._named import NamedBuffer
 from ._objects import TensorRef, decode, fill, references
 from ._optimizers import DAMAGED, check_value, put_value
 from ._others import came_later, copied, other_value
+from ._switches import Switches
 from ._tensors import copy_in_order, kind_of, refill, why_not, words_of
 
 Entries = Mapping[tuple[str, str], Tensor]
@@ -33,12 +34,14 @@ class Installer:
 
     def __init__(self, modules: Modules, buffers: dict[str, NamedBuffer],
                  optimizers: dict[str, Optimizer], others: dict[str, Any],
-                 names: dict[int, str]) -> None:
+                 names: dict[int, str], switches: Switches) -> None:
         self._modules = modules
         self._buffers = buffers
         self._optimizers = optimizers
         self._others = others
         self._names = names
+        self._switches = switches
+        self._frozen: list[str] = []
         self._modes: Optional[dict[str, list[str]]] = None  # the state does not say
 
     def install(self, entries: Entries) -> None:
@@ -53,6 +56,7 @@ class Installer:
         self._load(kept, extra)
         if self._modes is not None:
             self._modules.set_modes(self._modes)
+        self._switches.freeze(self._frozen)
         for name, parameter in self._modules.parameters.items():
             refill(parameter, entries["parameter", name])
         for name, buffer in self._buffers.items():
@@ -89,7 +93,7 @@ class Installer:
         if text is None or text.dtype != torch.uint8 or text.dim() != 1:
             raise StateError("`objects` of the state", "there is none, of dtype U8", DAMAGED)
         root = decode(_bytes(text), "`objects` of the state")
-        if type(root) is not dict or set(root) - {"modes"} != {"classes", "kept", "version"}:
+        if type(root) is not dict or set(root) - {"modes", "frozen"} != {"classes", "kept", "version"}:
             raise StateError("`objects` of the state", "it has no version and objects", DAMAGED)
         if root["version"] != 1 or type(root["version"]) is not int:
             raise StateError("`objects` of the state", f"it has version {root['version']!s:.20}",
@@ -102,6 +106,10 @@ class Installer:
                 classes[name], kept[name] = type(other).__qualname__, other.state_of_before()
         self._check_classes(classes)
         self._modes = self._checked_modes(root.get("modes"))
+        self._frozen = root.get("frozen", [])
+        if not self._switches.can_freeze(self._frozen):
+            raise StateError("`frozen` of the state", "they are not trained parameters of the script",
+                             _SCRIPT)
         return kept
 
     def _checked_modes(self, modes: Any) -> Optional[dict[str, list[str]]]:

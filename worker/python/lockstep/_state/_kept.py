@@ -39,6 +39,7 @@ from ._named import NamedBuffer, NamedParameter
 from ._objects import encode
 from ._others import Collector, came_later, other_value
 from ._optimizers import check_optimizer, value_of
+from ._switches import Switches
 from ._tensors import Entry, entry
 
 _FUNCTIONS = ("update", "after_step")
@@ -66,7 +67,7 @@ class Kept:
         self._names: dict[int, str] = {}
         self._included: set[str] = set()
         self._identity: Optional[list[tuple[str, str]]] = None
-        self._modes: Optional[list[bool]] = None  # that a body has to leave; None: any
+        self._switches: Optional[Switches] = None
 
     def keep(self, **objects: Any) -> None:
         """Keeps `model`, at least one optimizer (or `update=fn`), and all else that has a state.
@@ -138,8 +139,8 @@ class Kept:
         self.identity()
         self._layout().check()
         buffers = {b.name: b for b in self.buffers if self._is_state(b)}
-        Installer(self._layout(), buffers, self.optimizers, self.others, self._names).install(
-            entries)
+        Installer(self._layout(), buffers, self.optimizers, self.others, self._names,
+                  self.switches).install(entries)
         if self._guard is not None:
             self._guard.note()
         self.note()
@@ -179,6 +180,7 @@ class Kept:
                                 {id(p.tensor) for p in self.parameters}, own)
             self._read_only = ReadOnly(self.parameters, self.frozen, self.optimizers)
             self._fixed = Layout(self._layout().parameters, self.buffers, self.optimizers)
+            self.switches.begin()
         return self._guard
 
     def remove_guard(self) -> None:
@@ -231,28 +233,19 @@ class Kept:
         if self._guard is not None and self._read_only is not None:
             self._guard.check()
             self._read_only.check()
-        self._check_modes()
+        self.switches.check()
 
-    def modes(self) -> list[bool]:
-        """Of each module, for mode_left()."""
-        return self._layout().training()
-
-    def mode_left(self, found: list[bool]) -> str:
-        """In words, a module that a body has left in another mode than `found`, or nothing."""
-        return self._layout().mode_left(found)
+    @property
+    def switches(self) -> Switches:
+        """Modes, and what is frozen. REQUIRES: keep()."""
+        assert self._switches is not None
+        return self._switches
 
     def note(self) -> None:
         """What the loop body reads is right as it is now."""
         if self._read_only is not None:
             self._read_only.note()
-        self._modes = self._layout().training()
-
-    def _check_modes(self) -> None:
-        left = "" if self._modes is None else self.mode_left(self._modes)
-        if left:
-            raise MisuseError(f"{left}, which would differ between workers, since each computes other "
-                              "slots; set it back in the same batch, or set it in "
-                              "run.keep(after_step=…).")
+        self.switches.note()
 
     def _layout(self) -> Modules:
         if self._tensors is None:
@@ -324,6 +317,8 @@ class Kept:
         if not self.parameters:
             raise MisuseError("run.keep(model=…) has no parameter with requires_grad.")
         self.buffers = list(modules.buffers.values())
+        self._switches = Switches(modules, self.parameters)
+        modules.fix(p.name for p in self.frozen)
         self._take_scaler()
 
     def _take_scaler(self) -> None:
@@ -367,8 +362,10 @@ class Kept:
             kept[name] = extra
         classes = {name: type(o).__qualname__ for name, o in
                    [*self.optimizers.items(), *self.others.items()]}
-        return b'{"classes":%s,"kept":%s,"modes":%s,"version":1}' % (
-            encode(classes, ""), encode(kept, "", collector), encode(self._layout().modes(), ""))
+        frozen = self.switches.frozen()
+        return b'{"classes":%s,%s"kept":%s,"modes":%s,"version":1}' % (
+            encode(classes, ""), b'"frozen":%s,' % encode(frozen, "") if frozen else b"",
+            encode(kept, "", collector), encode(self._layout().modes(), ""))
 
 
 def times_due(name: str, scheduler: Any, was_applied: bool, ended_epochs: int) -> int:

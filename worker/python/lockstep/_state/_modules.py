@@ -6,7 +6,7 @@ the module that it wraps: "_orig_mod." is left out.
 
 from __future__ import annotations
 
-from typing import Any, Iterator
+from typing import Any, Iterable, Iterator
 
 import torch
 from torch import Tensor, nn
@@ -64,7 +64,11 @@ class Modules:
                     check_kept(state.get(), state.name)
                     self._check_free(state.name)
                     self.buffers[state.name] = state
-        self._requires = {n: p.requires_grad for n, p in self.parameters.items()}
+        self._fixed: dict[str, bool] = {}  # requires_grad of what is never trained
+
+    def fix(self, untrained: Iterable[str]) -> None:
+        """From now on check() refuses that these parameters get gradients, or none."""
+        self._fixed = {name: self.parameters[name].requires_grad for name in untrained}
 
     @property
     def device(self) -> torch.device:
@@ -136,11 +140,11 @@ class Modules:
                 name = _join(*place[:2])
                 raise MisuseError(f"The {kind} `{name}.{place[2]}` was {how} after run.keep(); "
                                   "change the model before.")
-        for name, parameter in self.parameters.items():
-            if parameter.requires_grad != self._requires[name]:
-                raise MisuseError(f"requires_grad of `{name}` was changed after run.keep(); change "
-                                  "it before. To freeze a parameter from some step on, set its "
-                                  ".grad to None in run.keep(update=…), before optimizer.step().")
+        for name, requires in self._fixed.items():
+            if self.parameters[name].requires_grad != requires:
+                raise MisuseError(f"requires_grad of `{name}` was changed after run.keep(), which found "
+                                  "it frozen for good; let it require gradients there, and freeze it "
+                                  "afterwards, before the loop.")
         for first, second in self._tied_buffers:
             if first.get() is not second.get():
                 raise MisuseError(f"The buffers `{first.name}` and `{second.name}` were one "
