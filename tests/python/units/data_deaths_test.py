@@ -15,6 +15,9 @@ from data_support import Numbers, eventually, flat, is_alive, started, task
 
 from lockstep._data import DataError
 
+# A shell without job control starts commands with it ignored, and children would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 class Shared:
     """A few numbers that all processes share."""
