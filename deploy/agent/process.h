@@ -4,7 +4,8 @@
 //   1. A child runs in a process group of its own, so that a terminal's Ctrl-C reaches its parent
 //      only, and gets `parent_death_signal` when its parent dies, however it dies.
 //   2. A child inherits no descriptor but stdin (/dev/null), stdout, stderr and `kept_descriptor`,
-//      no signal mask, and no ignored signal but SIGHUP.
+//      no signal mask, and of the signals that a program here handles none that is ignored but
+//      SIGHUP.
 //   3. When start_process() returns ok, the program runs. A program that cannot be executed is an
 //      error of start_process(), not of the child.
 //

@@ -8,6 +8,7 @@ from typing import Any, Callable
 from unittest import mock
 
 import torch
+import torchmetrics
 from torch import nn
 
 from lockstep import Misuse
@@ -32,6 +33,16 @@ class Meter(nn.Module):
         self.total = torch.zeros(())
 
 
+class Counted(torchmetrics.SumMetric):
+    """Counts in a plain number, too."""
+
+    calls = 0
+
+    def update(self, value: torch.Tensor) -> None:
+        super().update(value)
+        self.calls += 1
+
+
 class HiddenTest(unittest.TestCase):
     def setUp(self) -> None:
         self.model = nn.Linear(2, 2)
@@ -50,6 +61,31 @@ class HiddenTest(unittest.TestCase):
             except Misuse as why:
                 return str(why)
         return ""
+
+    def test_a_metric_that_is_no_state_is_named_whatever_it_holds(self) -> None:
+        """A maximum is the same after the same slot."""
+        self.model.peak, apart = torchmetrics.MaxMetric(), torchmetrics.MaxMetric()
+        self.assertIn("`peak._update_count`", self.said_of(lambda: self.model.peak.update(self.x)))
+        self.assertIn("`_update_count` of a MaxMetric", self.said_of(lambda: apart.update(self.x)))
+
+        def reset_before_use() -> None:
+            for metric in (self.model.peak, apart):
+                metric.reset()
+                metric.update(self.x)
+        self.assertEqual("", self.said_of(reset_before_use))
+
+    def test_plain_numbers_of_a_kept_metric_are_no_state(self) -> None:
+        counted = Counted()
+
+        def slot() -> None:
+            counted.reset()  # as its states are put back before each slot
+            counted.update(self.x)
+        hidden = Hidden({"model": self.model, "counted": counted})
+        slot()
+        hidden.passed("a slot", "do otherwise")
+        slot()
+        with self.assertRaisesRegex(Misuse, "`counted.calls`"):
+            hidden.passed("a slot", "do otherwise")
 
     def test_what_a_slot_goes_on_with_is_named_inside_of_the_model_and_outside(self) -> None:
         self.assertIn("`meter.total`", self.said_of(lambda: self.model.meter.update(self.x)))

@@ -171,7 +171,7 @@ def running(orders: Callable[[Core], Iterator[Order]], **job: str) -> Iterator[t
     core = Core(orders, **job)
     with mock.patch("lockstep._run.watch_threads"), mock.patch("lockstep._tries.StopSignals"), \
             mock.patch("lockstep._tries.refuse_unkept"), \
-            mock.patch("lockstep._hidden._other_owners", return_value=()), \
+            mock.patch("lockstep._hidden._other_modules", return_value=()), \
             contextlib.redirect_stderr(io.StringIO()):
         yield Run(core, HOST, is_worker=False), core
 

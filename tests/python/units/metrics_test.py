@@ -12,6 +12,7 @@ import torchmetrics
 from torch import nn, optim
 from torchmetrics.classification import MulticlassAccuracy, MulticlassAUROC
 
+from lockstep import Misuse
 from lockstep._buffers import Buffers, rules_of
 from lockstep._state import Kept, MisuseError
 
@@ -121,6 +122,47 @@ class MetricsTest(unittest.TestCase):
             warnings.simplefilter("error")
             self.assertEqual(self.plain(range(1)), values({name: fresh.modules[name] for name in metrics()}))
 
+    def test_a_slot_that_resets_one_is_refused(self) -> None:
+        """The step would add what all slots have counted less than the step before."""
+        for order in (("reset", "count"), ("count", "reset")):
+            run = Steps(kept_of(**metrics()))
+            run.take(0)
+            run.buffers.restore()
+            for what in order:
+                run.metrics["accuracy"].reset() if what == "reset" else feed(run.metrics, 7)
+            with self.assertRaisesRegex(Misuse, r"resets the metric of accuracy\.tp.*after_step="):
+                run.buffers.check_unchanged()
+
+    def test_what_an_evaluation_counts_is_put_back_inference_or_not(self) -> None:
+        for mode in (torch.no_grad, torch.inference_mode):
+            run = Steps(kept_of(**metrics()))
+            run.take(0)
+            with mode():
+                for metric in run.metrics.values():
+                    metric.reset()
+                feed(run.metrics, 50)
+                values(run.metrics)
+            run.buffers.restore()
+            run.take(1)
+            self.assertEqual(self.plain(range(2)), values(run.metrics))
+
+    def test_all_in_a_kept_container_count_and_a_wrapped_one_once(self) -> None:
+        wrapped = torchmetrics.ClasswiseWrapper(MulticlassAccuracy(CLASSES, average=None))
+        kept = kept_of(box=nn.ModuleDict({"peak": torchmetrics.MaxMetric(), "classes": wrapped}))
+        self.assertEqual({"box.peak.max_value": "max", **{f"box.classes.metric.{name}": "sum"
+                                                          for name in ("tp", "fp", "tn", "fn")}},
+                         rules_of({}, kept.buffers, SLOTS))
+
+    def test_one_that_gets_its_shape_from_a_batch_is_named_with_what_helps(self) -> None:
+        kept = kept_of(r2=torchmetrics.R2Score())
+        kept.guard()
+        buffers = Buffers(kept.buffers, 1, rules_of({}, kept.buffers, SLOTS), SLOTS)
+        kept.modules["r2"].update(torch.rand(5, 2), torch.rand(5, 2))
+        with self.assertRaisesRegex(Misuse, r"r2\..*where it is made \(num_classes="):
+            buffers.settle()
+        with self.assertRaisesRegex(MisuseError, r"r2\..*where it is made \(num_classes="):
+            kept.check_layout()
+
     def test_rules_of_the_script_are_for_its_own_buffers(self) -> None:
         kept = kept_of(accuracy=metrics()["accuracy"], other=nn.BatchNorm1d(2))
         rules = rules_of({"*": "max"}, kept.buffers, SLOTS)
@@ -131,8 +173,9 @@ class MetricsTest(unittest.TestCase):
         for metric, words in (
                 (MulticlassAUROC(CLASSES), "`metric`.*`preds` is a list.*thresholds="),
                 (torchmetrics.CatMetric(), "`metric`, a CatMetric.*is a list.*reset"),
-                (torchmetrics.PearsonCorrCoef(), "`mean_x` is no sum, maximum or minimum"),
+                (torchmetrics.PearsonCorrCoef(), "`mean_x` is joined by no sum"),
                 (torchmetrics.MinMaxMetric(MulticlassAccuracy(CLASSES)), "MinMaxMetric.*keep the metric inside"),
+                (torchmetrics.MetricTracker(MulticlassAccuracy(CLASSES)), "MetricTracker.*keep the metric inside"),
                 (torchmetrics.MetricCollection([torchmetrics.MeanSquaredError()]), "compute_groups=False")):
             with self.assertRaisesRegex(MisuseError, words):
                 kept_of(metric=metric)

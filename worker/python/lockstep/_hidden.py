@@ -6,8 +6,11 @@ else of it in every worker, since each computes other slots. The trial finds tha
 computed twice, such a tensor has other values after the second time. What is only overwritten (a cache,
 a mask) has the same.
 
-Not seen: numbers that are no tensors, tensors outside of modules, and writes through `.data` into
-large ones.
+So does a metric of torchmetrics with numbers that are no tensors: a maximum that two passes leave alike
+was still counted twice.
+
+Not seen: such numbers of other modules, tensors outside of modules, and writes through `.data` into large
+ones.
 """
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ import torch
 from torch import nn
 
 from ._errors import Misuse
-from ._state import Kept, same_bits
+from ._state import Kept, numbers_of, same_bits
 from ._waits import WAITS
 
 _SMALL = 1 << 20  # bytes
@@ -39,6 +42,9 @@ class Hidden:
     def __init__(self, kept: dict[str, nn.Module]):
         inside = {id(part) for module in kept.values() for part in module.modules()}
         self._owners = [*_kept_owners(kept), *_other_owners(inside)]
+        self._metrics = [(name, module) for name, module in (*_kept_modules(kept), *_other_modules(inside))
+                         if numbers_of(module)]
+        self._numbers: list[dict[str, float]] = []
         self._before = [_versions_in(owner) for owner in self._owners]
         self._after: list[tuple[_Owner, str, list[torch.Tensor]]] | None = None
 
@@ -50,13 +56,16 @@ class Hidden:
                            for owner, before in zip(self._owners, self._before)
                            for key, now in _versions_in(owner).items()
                            if _are_small(now) or not _is_same(before.get(key, []), now)]
+            self._numbers = [numbers_of(module) for _, module in self._metrics]
             return
         for owner, key, values in self._after:
             now = _tensors_of(owner.values.get(key))
             if len(now) != len(values) or not all(map(same_bits, now, values)):
-                raise Misuse(f"{who} goes on with what the one before has left in "
-                             f"{owner.name.format(key)}, which the run's state does not have, so each "
-                             f"worker would have other values there; {remedy}")
+                raise _went_on(who, owner.name.format(key), remedy)
+        for (name, module), numbers in zip(self._metrics, self._numbers):
+            moved = [key for key, value in numbers_of(module).items() if numbers.get(key) != value]
+            if moved:
+                raise _went_on(who, name.format(moved[0]), remedy)
 
 
 class Unkept:
@@ -85,19 +94,34 @@ class Unkept:
                     return
 
 
-def _kept_owners(kept: dict[str, nn.Module]) -> Iterator[_Owner]:
+def _went_on(who: str, where: str, remedy: str) -> Misuse:
+    return Misuse(f"{who} goes on with what the one before has left in {where}, which the run's state does "
+                  f"not have, so each worker would have other values there; {remedy}")
+
+
+def _kept_modules(kept: dict[str, nn.Module]) -> Iterator[tuple[str, nn.Module]]:
+    """With names for messages, as an owner's."""
     for name, module in kept.items():
         for path, part in module.named_modules(prefix="" if name == "model" else name):
-            yield _Owner(f"`{path}.{{}}`" if path else "`{}`", part.__dict__)
+            yield f"`{path}.{{}}`" if path else "`{}`", part
+
+
+def _other_modules(inside: set[int]) -> Iterator[tuple[str, nn.Module]]:
+    for found in gc.get_objects():
+        if issubclass(type(found), nn.Module) and id(found) not in inside:
+            yield f"`{{}}` of a {type(found).__qualname__} that run.keep() was not given", found
+
+
+def _kept_owners(kept: dict[str, nn.Module]) -> Iterator[_Owner]:
+    for name, part in _kept_modules(kept):
+        yield _Owner(name, part.__dict__)
 
 
 def _other_owners(inside: set[int]) -> Iterator[_Owner]:
-    for found in gc.get_objects():
-        if issubclass(type(found), nn.Module) and id(found) not in inside:
-            name = f"`{{}}` of a {type(found).__qualname__} that run.keep() was not given"
-            for values in (found.__dict__, *map(found.__dict__.get, _SECTIONS[:2])):
-                if isinstance(values, dict):  # TorchScript's parameters are in none
-                    yield _Owner(name, values, values is found.__dict__)
+    for name, found in _other_modules(inside):
+        for values in (found.__dict__, *map(found.__dict__.get, _SECTIONS[:2])):
+            if isinstance(values, dict):  # TorchScript's parameters are in none
+                yield _Owner(name, values, values is found.__dict__)
 
 
 def _versions_in(owner: _Owner) -> dict[str, list[tuple[torch.Tensor, int]]]:

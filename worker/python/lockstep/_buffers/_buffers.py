@@ -56,6 +56,8 @@ class Buffers:
         self._moved: list[set[str]] = [set() for _ in range(turns)]  # by turn: what its slots change
         self._rules: dict[str, str] = {}  # of what any slot changes
         self._before = {b.name: b.get().detach().clone() for b in buffers if _has_bits(b.get())}
+        for buffer in self._ruled.buffers:
+            buffer.put_back(self._before[buffer.name])
         self._versions = {b.name: _version_of(b.get()) for b in buffers}
         self.statistics: list[Any] = []  # floats: averaged over the slots of a step
         self.alike: list[Any] = []       # of these, those for which that is right only if all agree
@@ -73,7 +75,7 @@ class Buffers:
     def settle(self) -> list[str]:
         """After the first slot of a turn in the trial: which buffers it changes. After the last turn's,
         the names of all that any changes."""
-        self._ruled.check_kinds(self._before)
+        self._ruled.check_slot(self._before)
         for buffer in self._all:
             now, before = buffer.get(), self._before.get(buffer.name)
             is_rewritten = not _is_same(_version_of(now), self._versions[buffer.name])
@@ -144,7 +146,7 @@ class Buffers:
         """What a turn's first slot has changed, for the next turn's."""
         moved = [b for b in self._all if b.name in self._moved[self.turn]]
         for buffer in moved + self._ruled.buffers:
-            buffer.get().copy_(self._before[buffer.name])
+            buffer.put_back(self._before[buffer.name])
         self._versions = {b.name: _version_of(b.get()) for b in self._all}
 
     def _moves(self, buffer: Any) -> bool:
@@ -166,7 +168,7 @@ class Buffers:
     @torch.no_grad()
     def restore(self) -> None:
         for buffer in self._moving():
-            buffer.get().copy_(self._before[buffer.name])
+            buffer.put_back(self._before[buffer.name])
         self._note_versions()
 
     def remember(self) -> None:
@@ -213,7 +215,7 @@ class Buffers:
             raise Misuse(f"a slot changed the buffer {name}, which the trial's slot did not: what a "
                          "slot changes must not depend on the step, unless the buffer has a rule: "
                          + advice_for(buffer))
-        self._ruled.check_kinds(self._before)
+        self._ruled.check_slot(self._before)
         for buffer in self.counters:
             growth = self._growth_in(buffer)
             if not torch.equal(self._before[buffer.name] + growth, buffer.get()):

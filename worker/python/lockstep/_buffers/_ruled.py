@@ -65,15 +65,19 @@ class Ruled:
         """After join(), when the buffers have the values of `before`."""
         self._derived.follow(before, changed)
 
-    def check_kinds(self, before: Mapping[str, torch.Tensor]) -> None:
-        """After a slot: raises Misuse where a buffer has another shape or dtype."""
+    def check_slot(self, before: Mapping[str, torch.Tensor]) -> None:
+        """After a slot: raises Misuse where a buffer has another shape or dtype, or was reset."""
         for buffer in self.buffers:
             now, was = buffer.get(), before[buffer.name]
             if now.shape != was.shape or now.dtype != was.dtype:
                 raise Misuse(f"a slot makes the buffer {buffer.name} {now.dtype} {tuple(now.shape)}, and "
                              f"it was {was.dtype} {tuple(was.shape)}: its rule joins values of one kind; "
-                             "let it have its last shape before run.keep(), for example by one batch "
-                             "through the model")
+                             + buffer.remedy)
+            if buffer.was_reset():
+                raise Misuse(f"a slot resets the metric of {buffer.name}, which counts over all slots of "
+                             "a step: reset it in run.keep(after_step=...) or between two epochs; or do "
+                             "not keep it, reset it before each use, and give its value to "
+                             "run.backward(metrics=...)")
 
 
 def _with_change(before: torch.Tensor, now: torch.Tensor) -> torch.Tensor:

@@ -76,7 +76,8 @@ def _check(buffer: Any, rule: str) -> None:
     why = why_not(buffer.get())
     if why:
         raise Misuse(f"keep(buffers=...) gives {buffer.name} the rule {rule}, and it is {why}")
-    if rule == MEAN and not dtype.is_floating_point or rule == SUM and dtype == torch.bool:
+    if buffer.rule is None and (rule == MEAN and not dtype.is_floating_point
+                                or rule == SUM and dtype == torch.bool):
         raise Misuse(f"keep(buffers=...) gives {buffer.name} the rule {rule}, which numbers of {dtype} "
                      f"do not have; take {advice_for(buffer)}")
 
@@ -86,6 +87,7 @@ def _check_size(apart: Sequence[Any], slots: int) -> None:
     if size * 2 * slots <= _MOST_APART:
         return
     largest = max(apart, key=lambda b: b.get().numel() * b.get().element_size())
+    instead = "give large ones the rule mean" if largest.rule is None else "keep no metric of that size"
     raise Misuse(f"the buffers with the rules sum, max and min, {largest.name} above all, have {size} "
                  f"bytes; they travel {slots} times, once for each slot, and may have at most "
-                 f"{_MOST_APART // (2 * slots)}: give large ones the rule mean, or take fewer slots")
+                 f"{_MOST_APART // (2 * slots)}: {instead}, or take fewer slots")

@@ -8,8 +8,9 @@ change in a run (_identity.py, _fixed.py), and the guards (_guard.py).
 
 from ._errors import MisuseError, StateError
 from ._kept import Kept, times_due
+from ._metrics import numbers_of
 from ._named import NamedBuffer, NamedParameter
 from ._tensors import Entry, in_memory, same_bits, why_not
 
 __all__ = ["Entry", "Kept", "MisuseError", "NamedBuffer", "NamedParameter", "StateError",
-           "in_memory", "same_bits", "times_due", "why_not"]
+           "in_memory", "numbers_of", "same_bits", "times_due", "why_not"]

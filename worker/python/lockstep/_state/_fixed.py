@@ -102,7 +102,7 @@ class Layout:
         for name, before in self._kinds.items():
             if kinds[name] != before:
                 how = "change the model before" if name in self._parameters else \
-                    "let it have this kind before, for example by one batch through the model"
+                    next(b.remedy for b in self._buffers if b.name == name)
                 raise MisuseError(f"`{name}` was {words_of(before)} at run.keep() and is "
                                   f"{words_of(kinds[name])} now, so no checkpoint could be resumed; "
                                   f"{how}.")
@@ -110,7 +110,7 @@ class Layout:
             if groups != self._groups[name]:
                 raise MisuseError(f"The groups of parameters of `{name}` were changed after "
                                   "run.keep(), so no checkpoint could be resumed; make them "
-                                  "before, and let a part wait with a learning rate of 0.")
+                                  "before, and freeze what waits, by requires_grad_(False).")
 
     def _kinds_now(self) -> dict[str, Kind]:
         kinds = {name: kind_of(p) for name, p in self._parameters.items()}

@@ -13,57 +13,68 @@ from torch import Tensor, nn
 
 from ._errors import MisuseError
 from ._named import NamedBuffer
-from ._tensors import overlaps_itself, refill
 
 _RULES = {"dim_zero_sum": "sum", "dim_zero_max": "max", "dim_zero_min": "min"}
-_INSTEAD = "reset() it before each use, and give its value to run.backward(metrics=…)"
+_INSTEAD = "do not keep it, reset() it before each use, and give its value to run.backward(metrics=…)"
+# A metric counts its updates, and reset() begins again at 0. Nothing else that is kept reads the number
+# but a warning of compute().
+_MANY_UPDATES = 1 << 30
 
 
 class MetricState(NamedBuffer):
     """A number, or several, that a metric counts in; always a part of the run's state."""
 
+    @property
+    def rule(self) -> str:
+        return _RULES[_reduction(self.module, self.local)]
+
+    @property
+    def remedy(self) -> str:
+        return "give it its size and dtype where it is made (num_classes=, set_dtype()); or " + _INSTEAD
+
+    def was_reset(self) -> bool:
+        return self.module._update_count < _MANY_UPDATES
+
     def get(self) -> Tensor:
         """The tensor that is the state now: reset() makes another one."""
         return getattr(self.module, self.local)
 
+    def put_back(self, values: Tensor) -> None:
+        self.set(values)
+
     def set(self, values: Tensor) -> None:
-        """Copies `values` into the state. Whatever they are: something was counted."""
-        now = self.get()
-        if now.shape == values.shape and now.dtype == values.dtype and not overlaps_itself(now):
-            refill(now, values)
-        else:
-            setattr(self.module, self.local, values.detach().clone().to(now.device))
-        self.module._update_count = max(1, self.module._update_count)
-
-    @property
-    def rule(self) -> str:
-        """What a step makes of the values that its slots leave."""
-        return _RULES[_reduction(self.module, self.local)]
+        """Makes a copy of `values` the state: what is there may be an inference tensor, or shared."""
+        setattr(self.module, self.local, values.detach().clone().to(self.get().device))
+        self.module._update_count = _MANY_UPDATES
 
 
-def is_metric(kept: nn.Module) -> bool:
-    """A metric, or a collection of some."""
-    return _is_a(kept, "Metric") or _is_a(kept, "MetricCollection")
-
-
-def metric_states(name: str, metric: nn.Module) -> Iterator[MetricState]:
-    """Of all that is in `metric`, kept under `name`. Raises MisuseError, with the name, where a state
-    has no rule."""
-    for path, part in metric.named_modules(prefix=name):
+def metric_states(name: str, kept: nn.Module) -> Iterator[MetricState]:
+    """Of all metrics in `kept`, which is kept under `name`. Raises MisuseError, with the name, where a
+    state has no rule."""
+    for path, part in kept.named_modules(prefix=name):
         if _is_a(part, "MetricCollection") and part._enable_compute_groups:
             raise MisuseError(f"run.keep() cannot keep `{path}`, whose metrics share states once they "
                               "have counted; make it with compute_groups=False.")
-        if _is_a(part, "WrapperMetric") and type(part).__name__ != "ClasswiseWrapper":
+        is_wrapper = _is_a(part, "WrapperMetric")
+        if is_wrapper and type(part).__name__ != "ClasswiseWrapper" or _is_a(part, "MetricTracker"):
             raise MisuseError(f"run.keep() cannot keep `{path}`, a {type(part).__name__}, which has "
                               "numbers that are no state of it; keep the metric inside, and compute "
                               "the rest from its value.")
         if not _is_a(part, "Metric"):
             continue
-        for local in part._defaults:
-            _check_state(path, part, local)
-            yield MetricState(f"{path}.{local}", True, part, local)
         # What it has computed before Lockstep wrote other values into its states does not count.
         part.compute_with_cache, part._computed = False, None
+        for local in () if is_wrapper else part._defaults:  # the wrapper's are those of the metric inside
+            _check_state(path, part, local)
+            yield MetricState(f"{path}.{local}", True, part, local)
+
+
+def numbers_of(module: nn.Module) -> dict[str, float]:
+    """Plain numbers of a metric, how often it was updated among them. They are no state, so no slot may
+    go on with what the one before has left there. Of other modules none: they may count what they like."""
+    if not _is_a(module, "Metric") or _is_a(module, "WrapperMetric") or not module._defaults:
+        return {}
+    return {key: value for key, value in vars(module).items() if type(value) in (int, float)}
 
 
 def _check_state(path: str, metric: Any, local: str) -> None:
@@ -74,7 +85,7 @@ def _check_state(path: str, metric: Any, local: str) -> None:
                           + ("give it thresholds=, or " if has_bins else "") + _INSTEAD + ".")
     if _reduction(metric, local) not in _RULES:
         raise MisuseError(f"run.keep() cannot keep `{path}`, a {type(metric).__name__}: what several "
-                          f"processes count in its `{local}` is no sum, maximum or minimum; "
+                          f"processes have in its `{local}` is joined by no sum, maximum or minimum; "
                           + _INSTEAD + ".")
 
 

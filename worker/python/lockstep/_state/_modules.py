@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ._errors import MisuseError
-from ._metrics import is_metric, metric_states
+from ._metrics import metric_states
 from ._named import NamedBuffer, NamedParameter
 from ._tensors import check_kept, overlaps_itself
 
@@ -59,11 +59,10 @@ class Modules:
                 if tensor is not None:
                     self._add_buffer(_clean(prefix + local), module, local, tensor, buffers)
         for kept, root in self.named.items():
-            if kept != "model" and is_metric(root):
-                for state in metric_states(kept, root):
-                    check_kept(state.get(), state.name)
-                    self._check_free(state.name)
-                    self.buffers[state.name] = state
+            for state in () if kept == "model" else metric_states(kept, root):
+                check_kept(state.get(), state.name)
+                self._check_free(state.name)
+                self.buffers[state.name] = state
         self._fixed: dict[str, bool] = {}  # requires_grad of what is never trained
 
     def fix(self, untrained: Iterable[str]) -> None:

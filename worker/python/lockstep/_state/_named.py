@@ -33,6 +33,19 @@ class NamedBuffer:
         """What a step makes of its slots' values (_buffers/_rules.py). None: the script may say it."""
         return None
 
+    @property
+    def remedy(self) -> str:
+        """What a script should do where it has another shape or dtype later on."""
+        return "let it have its last shape before run.keep(), for example by one batch through the model"
+
+    def was_reset(self) -> bool:
+        """Whether something that has to be left to steps has put the buffer back since put_back()."""
+        return False
+
+    def put_back(self, values: Tensor) -> None:
+        """Before a slot, and after a step."""
+        self.get().copy_(values)
+
     def get(self) -> Tensor:
         """The tensor that is the buffer now."""
         found = self.module._buffers.get(self.local)
