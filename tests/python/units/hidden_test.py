@@ -36,7 +36,7 @@ class Meter(nn.Module):
 class Counted(torchmetrics.SumMetric):
     """Counts in a plain number, too."""
 
-    calls = 0
+    calls, last = 0, float("nan")
 
     def update(self, value: torch.Tensor) -> None:
         super().update(value)

@@ -219,6 +219,23 @@ class EvaluationTest(unittest.TestCase):
         self.train(score, script)
         self.assertEqual([0, 0, 3], numbers)
 
+    def test_what_it_leaves_frozen_or_not_is_as_it_was_before(self) -> None:
+        """Only workers with a share of it run its function. Before the loop, too, where the trial runs it."""
+        script, found = Script(), []
+
+        def body(x: torch.Tensor) -> None:
+            found.append((script.model.weight.requires_grad, script.model.bias.requires_grad))
+            Script.body(script, x)
+        script.body = body
+
+        def score(places: Any) -> float:
+            script.model.requires_grad_(False)
+            script.model.bias.requires_grad_(True)
+            return 1.0
+        self.train(score, script)
+        self.assertEqual({(True, True)}, set(found))
+        self.assertEqual([True, True], [p.requires_grad for p in script.model.parameters()])
+
     def test_one_that_changes_a_weight_is_refused_in_the_trial(self) -> None:
         script = Script()
         with self.assertRaisesRegex(Misuse, "The evaluation changes the parameter `bias`"):
@@ -271,6 +288,21 @@ class PhasesTest(unittest.TestCase):
         self.train(orders)
         self.assertEqual(1, int(self.D.norm.num_batches_tracked))
         self.assertNotEqual([5.0, 5.0], self.D.norm.running_mean.tolist())
+
+    def test_a_phase_whose_parameters_are_all_frozen_rests(self) -> None:
+        rests: list[Any] = []
+
+        def after() -> None:
+            rests.append(self.G.weight.tolist())
+            self.G.requires_grad_(not 2 <= self.run.step < 4)
+        self.train(steps(0, 1, 2, 3, 4, 5), after_step=after)
+        self.assertEqual(rests[1], rests[4], "frozen in the second batch")
+        self.assertNotEqual(rests[0], rests[1])
+        self.assertNotEqual(rests[4], rests[5])
+        self.body = lambda run, phase, x: run.backward(  # type: ignore[method-assign]
+            (self.D if phase == "d" else self.G)(x).mean().detach())
+        with self.assertRaisesRegex(Misuse, "does not depend on any parameter"):
+            self.train(steps(0, 1))
 
     def test_an_end_waits_for_the_last_phase_of_its_batch(self) -> None:
         core = self.train(steps(0, 1), after_step=lambda: self.run.step == 1 and self.run.finish())

@@ -153,6 +153,11 @@ class MetricsTest(unittest.TestCase):
                                                           for name in ("tp", "fp", "tn", "fn")}},
                          rules_of({}, kept.buffers, SLOTS))
 
+    def test_what_a_kept_network_has_is_no_state(self) -> None:
+        """It comes with the network, counted in or not: what is not reset is found by the trial."""
+        net = nn.Sequential(nn.Linear(2, 2), MulticlassAUROC(CLASSES), metrics()["accuracy"])
+        self.assertEqual({}, rules_of({}, kept_of(net=net).buffers, SLOTS))
+
     def test_one_that_gets_its_shape_from_a_batch_is_named_with_what_helps(self) -> None:
         kept = kept_of(r2=torchmetrics.R2Score())
         kept.guard()

@@ -133,6 +133,14 @@ class BodyTest(unittest.TestCase):
         with self.assertRaisesRegex(MisuseError, "changes requires_grad of `b.bias`"):
             result.check_body()
 
+    def test_what_no_optimizer_has_may_be_frozen_but_what_was_frozen_stays_so(self) -> None:
+        objects = Objects()
+        objects.ema.requires_grad_(False)
+        objects.kept.check_layout()
+        objects.ema.requires_grad_(True)
+        with self.assertRaisesRegex(MisuseError, "requires_grad of `ema.module.b.bias`.*frozen for good"):
+            objects.kept.check_layout()
+
     def test_a_large_frozen_model_is_not_copied(self) -> None:
         model = nn.Sequential(nn.Linear(1, 1), nn.Linear(99, 99).requires_grad_(False))
         result = kept(model=model, optimizer=optim.SGD(model[0].parameters(), 0.1))

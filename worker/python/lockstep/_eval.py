@@ -222,9 +222,12 @@ class Evaluation:
 
 @contextlib.contextmanager
 def _evaluating(kept: Kept) -> Iterator[None]:
-    """All kept modules in eval(), without gradients; afterwards each as it was."""
+    """All kept modules in eval(), without gradients; afterwards modes, and what is frozen, as they were:
+    only workers with a share of the evaluation run its function."""
     modules = [part for module in kept.modules.values() for part in module.modules()]
     were = [part.training for part in modules]
+    parameters = [parameter for module in kept.modules.values() for parameter in module.parameters()]
+    required = [parameter.requires_grad for parameter in parameters]
     try:
         for module in kept.modules.values():
             module.eval()
@@ -234,6 +237,8 @@ def _evaluating(kept: Kept) -> Iterator[None]:
     finally:
         for part, was in zip(modules, were):
             part.training = was
+        for parameter, was in zip(parameters, required):
+            parameter.requires_grad_(was)
         torch.clear_autocast_cache()  # and the right ones back
 
 

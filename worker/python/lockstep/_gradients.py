@@ -84,6 +84,11 @@ class Gradients:
         return torch.empty_strided(grad.shape, strides, dtype=grad.dtype,
                                    device=grad.device).copy_(grad)
 
+    def are_frozen(self, wanted: frozenset[int] | None) -> bool:
+        """Whether none of these parameters gets a gradient now. `wanted`: as above."""
+        return not any(p.tensor.requires_grad for i, p in enumerate(self._parameters)
+                       if wanted is None or i in wanted)
+
     def clear(self) -> None:
         for parameter in self._parameters:
             parameter.tensor.grad = None

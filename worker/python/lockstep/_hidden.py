@@ -63,7 +63,8 @@ class Hidden:
             if len(now) != len(values) or not all(map(same_bits, now, values)):
                 raise _went_on(who, owner.name.format(key), remedy)
         for (name, module), numbers in zip(self._metrics, self._numbers):
-            moved = [key for key, value in numbers_of(module).items() if numbers.get(key) != value]
+            moved = [key for key, value in numbers_of(module).items()
+                     if repr(numbers.get(key)) != repr(value)]  # NaN is as it was, too
             if moved:
                 raise _went_on(who, name.format(moved[0]), remedy)
 

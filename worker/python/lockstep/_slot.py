@@ -65,8 +65,8 @@ class Slot:
                          "run.batches(data, phases=(\"d\", \"g\"))")
         self._has_begun = True
         losses = self._losses_of(loss)
-        for each in losses.values():
-            self._check_loss(each)
+        for name, each in losses.items():
+            self._check_loss(each, self._wanted(name))
         self._check_seen(losses, count is not None, metrics or {})
         self._take_count(count)
         if self._observed is None and not self._parts.core.backward_begins():
@@ -98,13 +98,18 @@ class Slot:
             raise Misuse("the loop's body ended without run.backward(loss), so this slot's samples "
                          "would count for nothing; call it once for each batch")
 
-    def _check_loss(self, loss: Any) -> None:
+    def _wanted(self, name: str | None) -> frozenset[int] | None:
+        """The parameters that this loss is for."""
+        phases, turn = self._parts.phases, self._task.turn
+        return phases.owned(turn) if name is None else phases.owned_by(name, turn)
+
+    def _check_loss(self, loss: Any, wanted: frozenset[int] | None) -> None:
         if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
             what = f"a tensor of {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else \
                 type(loss).__name__
             raise Misuse(f"backward() takes the mean loss of the batch, one number, and was given "
                          f"{what}; call .mean() on it")
-        if not loss.requires_grad:
+        if not loss.requires_grad and not self._parts.gradients.are_frozen(wanted):
             raise Misuse("the loss given to backward() does not depend on any parameter that is "
                          "trained (was it computed under no_grad(), or detached?)")
 
@@ -157,7 +162,7 @@ class Slot:
                              "batch") from None
 
     def _run_backward(self, losses: Mapping[str | None, torch.Tensor]) -> None:
-        parts, turn = self._parts, self._task.turn
+        parts = self._parts
         parts.gradients.sink = self._observed.take if self._observed is not None else \
             parts.staging.send if parts.staging is not None else self._send
         parts.gradients.is_open = True
@@ -167,8 +172,9 @@ class Slot:
         try:
             for name, loss in losses.items():
                 left -= 1
-                parts.gradients.wanted = parts.phases.owned(turn) if name is None else \
-                    parts.phases.owned_by(name, turn)
+                if not loss.requires_grad:
+                    continue  # all that it is for is frozen
+                parts.gradients.wanted = self._wanted(name)
                 # Autograd rounds the share to the dtype of the loss: 1/3 in bf16 is off by a
                 # five-hundredth, as it is where a loop of PyTorch's divides its loss.
                 scaled = loss.float()

@@ -318,7 +318,7 @@ class Kept:
             raise MisuseError("run.keep(model=…) has no parameter with requires_grad.")
         self.buffers = list(modules.buffers.values())
         self._switches = Switches(modules, self.parameters)
-        modules.fix(p.name for p in self.frozen)
+        modules.note_frozen(p.name for p in self.frozen)
         self._take_scaler()
 
     def _take_scaler(self) -> None:

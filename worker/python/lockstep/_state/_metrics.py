@@ -48,6 +48,14 @@ class MetricState(NamedBuffer):
         self.module._update_count = _MANY_UPDATES
 
 
+def is_network(kept: nn.Module) -> bool:
+    """Whether it has parameters outside of metrics. A network's metrics are no state, so it has to reset
+    them before each use: they come with it, whether this run needs them or not."""
+    if _is_a(kept, "Metric") or _is_a(kept, "MetricCollection"):
+        return False
+    return bool(kept._parameters) or any(map(is_network, kept.children()))
+
+
 def metric_states(name: str, kept: nn.Module) -> Iterator[MetricState]:
     """Of all metrics in `kept`, which is kept under `name`. Raises MisuseError, with the name, where a
     state has no rule."""

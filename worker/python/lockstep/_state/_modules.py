@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ._errors import MisuseError
-from ._metrics import metric_states
+from ._metrics import is_network, metric_states
 from ._named import NamedBuffer, NamedParameter
 from ._tensors import check_kept, overlaps_itself
 
@@ -59,15 +59,16 @@ class Modules:
                 if tensor is not None:
                     self._add_buffer(_clean(prefix + local), module, local, tensor, buffers)
         for kept, root in self.named.items():
-            for state in () if kept == "model" else metric_states(kept, root):
+            for state in () if kept == "model" or is_network(root) else metric_states(kept, root):
                 check_kept(state.get(), state.name)
                 self._check_free(state.name)
                 self.buffers[state.name] = state
-        self._fixed: dict[str, bool] = {}  # requires_grad of what is never trained
+        self._found_frozen: list[str] = []
 
-    def fix(self, untrained: Iterable[str]) -> None:
-        """From now on check() refuses that these parameters get gradients, or none."""
-        self._fixed = {name: self.parameters[name].requires_grad for name in untrained}
+    def note_frozen(self, untrained: Iterable[str]) -> None:
+        """From now on check() refuses that those of these get gradients that have none now. The others,
+        in no kept optimizer, may have some: nobody asks for them."""
+        self._found_frozen = [name for name in untrained if not self.parameters[name].requires_grad]
 
     @property
     def device(self) -> torch.device:
@@ -139,8 +140,8 @@ class Modules:
                 name = _join(*place[:2])
                 raise MisuseError(f"The {kind} `{name}.{place[2]}` was {how} after run.keep(); "
                                   "change the model before.")
-        for name, requires in self._fixed.items():
-            if self.parameters[name].requires_grad != requires:
+        for name in self._found_frozen:
+            if self.parameters[name].requires_grad:
                 raise MisuseError(f"requires_grad of `{name}` was changed after run.keep(), which found "
                                   "it frozen for good; let it require gradients there, and freeze it "
                                   "afterwards, before the loop.")
