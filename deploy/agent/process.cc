@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -112,7 +111,7 @@ Result<pid_t> start_process(const ProcessSpec& spec) {
   const pid_t parent = ::getpid();
   // Before the child has dropped its parent's handlers they must not run there, where they would
   // write to the parent's loop; and what the child says must be read whole.
-  std::optional<BlockedSignals> blocked(std::in_place);
+  const BlockedSignals blocked;
   const pid_t pid = ::fork();
   if (pid == 0) {
     const StartFailure failure = become(spec, argv.data(), variables.data(), parent);
@@ -124,7 +123,6 @@ Result<pid_t> start_process(const ProcessSpec& spec) {
   StartFailure failure;
   const bool failed = pid > 0 && ::read(error_pipe[0], &failure, sizeof failure) > 0;
   ::close(error_pipe[0]);
-  blocked.reset();
   if (pid < 0)
     return Status(Code::kInternal, "cannot start a process for " + spec.argv[0] + ": " +
                                        errno_text(fork_error) + "; " + kRaiseProcessLimit);

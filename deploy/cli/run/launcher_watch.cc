@@ -16,6 +16,7 @@
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
+#include "comm/environment/blocked_signals.h"
 
 namespace lockstep {
 namespace {
@@ -62,9 +63,6 @@ struct LauncherWatch::Impl {
   std::thread thread;
 
   void watch() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
     pollfd looks[] = {{launcher, POLLIN, 0}, {end, POLLIN, 0}};
     while (::poll(looks, std::size(looks), -1) < 0 && errno == EINTR) {
     }
@@ -78,6 +76,7 @@ LauncherWatch::LauncherWatch(pid_t launcher, std::function<void()> tell) {
   const int fd = launcher == 0 ? -1 : static_cast<int>(::syscall(SYS_pidfd_open, launcher, 0));
   if (fd < 0) return;
   impl_.reset(new Impl{fd, ::eventfd(0, EFD_CLOEXEC), std::move(tell), {}});
+  const BlockedSignals inherited;
   impl_->thread = std::thread([this] { impl_->watch(); });
 }
 
