@@ -238,8 +238,9 @@ def _evaluating(kept: Kept) -> Iterator[None]:
         for part, was in zip(modules, were):
             part.training = was
         for parameter, was in zip(parameters, required):
-            parameter.requires_grad_(was)
-        torch.clear_autocast_cache()  # and the right ones back
+            if parameter.requires_grad != was:
+                parameter.requires_grad_(was)
+        torch.clear_autocast_cache()  # casts that were made here have no gradient, or are of others
 
 
 class Evaluates:

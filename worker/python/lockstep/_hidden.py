@@ -15,7 +15,7 @@ ones.
 from __future__ import annotations
 
 import gc
-from typing import Any, Iterator, NamedTuple
+from typing import Any, Iterable, Iterator, NamedTuple
 
 import torch
 from torch import nn
@@ -40,10 +40,9 @@ class Hidden:
     """Of the modules that there are now. REQUIRES: keep() was called."""
 
     def __init__(self, kept: dict[str, nn.Module]):
-        inside = {id(part) for module in kept.values() for part in module.modules()}
-        self._owners = [*_kept_owners(kept), *_other_owners(inside)]
-        self._metrics = [(name, module) for name, module in (*_kept_modules(kept), *_other_modules(inside))
-                         if numbers_of(module)]
+        inside, others = [*_kept_modules(kept)], [*_other_modules(kept)]
+        self._owners = [*(_Owner(name, module.__dict__) for name, module in inside), *_owners_of(others)]
+        self._metrics = [(name, module) for name, module in inside + others if numbers_of(module)]
         self._numbers: list[dict[str, float]] = []
         self._before = [_versions_in(owner) for owner in self._owners]
         self._after: list[tuple[_Owner, str, list[torch.Tensor]]] | None = None
@@ -78,8 +77,8 @@ class Unkept:
         self._kept = kept
 
     def remember(self) -> None:
-        inside = {id(part) for module in self._kept.modules.values() for part in module.modules()}
-        self._owners = [owner for owner in _other_owners(inside) if not owner.is_attributes]
+        self._owners = [owner for owner in _owners_of(_other_modules(self._kept.modules))
+                        if not owner.is_attributes]
         self._before = [_versions_in(owner) for owner in self._owners]
 
     def say(self) -> None:
@@ -107,19 +106,15 @@ def _kept_modules(kept: dict[str, nn.Module]) -> Iterator[tuple[str, nn.Module]]
             yield f"`{path}.{{}}`" if path else "`{}`", part
 
 
-def _other_modules(inside: set[int]) -> Iterator[tuple[str, nn.Module]]:
+def _other_modules(kept: dict[str, nn.Module]) -> Iterator[tuple[str, nn.Module]]:
+    inside = {id(part) for module in kept.values() for part in module.modules()}
     for found in gc.get_objects():
         if issubclass(type(found), nn.Module) and id(found) not in inside:
             yield f"`{{}}` of a {type(found).__qualname__} that run.keep() was not given", found
 
 
-def _kept_owners(kept: dict[str, nn.Module]) -> Iterator[_Owner]:
-    for name, part in _kept_modules(kept):
-        yield _Owner(name, part.__dict__)
-
-
-def _other_owners(inside: set[int]) -> Iterator[_Owner]:
-    for name, found in _other_modules(inside):
+def _owners_of(others: Iterable[tuple[str, nn.Module]]) -> Iterator[_Owner]:
+    for name, found in others:
         for values in (found.__dict__, *map(found.__dict__.get, _SECTIONS[:2])):
             if isinstance(values, dict):  # TorchScript's parameters are in none
                 yield _Owner(name, values, values is found.__dict__)

@@ -65,15 +65,16 @@ class Slot:
                          "run.batches(data, phases=(\"d\", \"g\"))")
         self._has_begun = True
         losses = self._losses_of(loss)
+        wanted = {name: self._wanted(name) for name in losses}
         for name, each in losses.items():
-            self._check_loss(each, self._wanted(name))
+            self._check_loss(each, wanted[name])
         self._check_seen(losses, count is not None, metrics or {})
         self._take_count(count)
         if self._observed is None and not self._parts.core.backward_begins():
             self._is_closed = self._is_done = True
             return
         if self._count:
-            self._run_backward(losses)
+            self._run_backward(losses, wanted)
         # Only now: a GPU would be waited for before backward had begun.
         self._loss = sum(float(each.detach()) for each in losses.values()) if self._count else 0.0
         self._take_metrics(metrics or {})
@@ -99,7 +100,7 @@ class Slot:
                          "would count for nothing; call it once for each batch")
 
     def _wanted(self, name: str | None) -> frozenset[int] | None:
-        """The parameters that this loss is for."""
+        """The parameters that this loss is for; None: all. Raises Misuse for a name of no optimizer."""
         phases, turn = self._parts.phases, self._task.turn
         return phases.owned(turn) if name is None else phases.owned_by(name, turn)
 
@@ -119,8 +120,6 @@ class Slot:
             return {None: loss}
         if not loss:
             raise Misuse("backward() was given no loss")
-        for name in loss:
-            self._parts.phases.owned_by(name, self._task.turn)
         return dict(loss)
 
     def _check_seen(self, losses: Mapping[str | None, Any], has_counts: bool,
@@ -161,7 +160,8 @@ class Slot:
                 raise Misuse(f"the metric {name} is no number but {value!r}; give its mean over the "
                              "batch") from None
 
-    def _run_backward(self, losses: Mapping[str | None, torch.Tensor]) -> None:
+    def _run_backward(self, losses: Mapping[str | None, torch.Tensor],
+                      wanted: Mapping[str | None, frozenset[int] | None]) -> None:
         parts = self._parts
         parts.gradients.sink = self._observed.take if self._observed is not None else \
             parts.staging.send if parts.staging is not None else self._send
@@ -174,7 +174,7 @@ class Slot:
                 left -= 1
                 if not loss.requires_grad:
                     continue  # all that it is for is frozen
-                parts.gradients.wanted = self._wanted(name)
+                parts.gradients.wanted = wanted[name]
                 # Autograd rounds the share to the dtype of the loss: 1/3 in bf16 is off by a
                 # five-hundredth, as it is where a loop of PyTorch's divides its loss.
                 scaled = loss.float()

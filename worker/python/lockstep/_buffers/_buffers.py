@@ -56,7 +56,7 @@ class Buffers:
         self._moved: list[set[str]] = [set() for _ in range(turns)]  # by turn: what its slots change
         self._rules: dict[str, str] = {}  # of what any slot changes
         self._before = {b.name: b.get().detach().clone() for b in buffers if _has_bits(b.get())}
-        for buffer in self._ruled.buffers:
+        for buffer in self._ruled.buffers:  # so was_reset() tells of the trial's first slot, too
             buffer.put_back(self._before[buffer.name])
         self._versions = {b.name: _version_of(b.get()) for b in buffers}
         self.statistics: list[Any] = []  # floats: averaged over the slots of a step

@@ -43,7 +43,7 @@ class NamedBuffer:
         return False
 
     def put_back(self, values: Tensor) -> None:
-        """Before a slot, and after a step."""
+        """Copies `values`, of the buffer's own kind, into it: before a slot, and after a step."""
         self.get().copy_(values)
 
     def get(self) -> Tensor:

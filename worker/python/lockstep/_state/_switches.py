@@ -64,8 +64,9 @@ class Switches:
 
     def freeze(self, names: list[str]) -> None:
         """The opposite of frozen(): all others get gradients."""
+        frozen = set(names)
         for parameter in self._trained:
-            parameter.tensor.requires_grad_(parameter.name not in names)
+            parameter.tensor.requires_grad_(parameter.name not in frozen)
 
     def _requires_now(self) -> list[bool]:
         return [p.tensor.requires_grad for p in self._trained]
