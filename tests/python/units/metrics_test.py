@@ -9,14 +9,16 @@ from typing import Any
 
 import torch
 import torchmetrics
-from torch import nn, optim
+from torch import nn
 from torchmetrics.classification import MulticlassAccuracy, MulticlassAUROC
 
 from lockstep import Misuse
 from lockstep._buffers import Buffers, rules_of
 from lockstep._state import Kept, MisuseError
 
-SLOTS, CLASSES = 3, 4
+from buffer_steps import SLOTS, Step, kept_of
+
+CLASSES = 4
 
 
 def metrics() -> dict[str, Any]:
@@ -25,13 +27,6 @@ def metrics() -> dict[str, Any]:
             "auroc": MulticlassAUROC(CLASSES, thresholds=9),
             "errors": torchmetrics.MetricCollection(
                 [torchmetrics.MeanSquaredError(), torchmetrics.MeanAbsoluteError()], compute_groups=False)}
-
-
-def kept_of(**modules: nn.Module) -> Kept:
-    model = nn.Linear(2, 2)
-    kept = Kept()
-    kept.keep(model=model, optimizer=optim.SGD(model.parameters(), 0.1), **modules)
-    return kept
 
 
 def feed(found: dict[str, Any], seed: int, by_call: bool = False) -> None:
@@ -50,24 +45,16 @@ def values(found: dict[str, Any]) -> dict[str, Any]:
             for name, value in ((name, metric.compute()) for name, metric in found.items())}
 
 
-class Steps:
-    """Steps of slots, of which each counts into the same kept metrics."""
+class Steps(Step):
+    """Of slots that count into the same kept metrics."""
 
     def __init__(self, kept: Kept):
         self.kept, self.metrics = kept, {name: kept.modules[name] for name in metrics()}
-        self.buffers = Buffers(kept.buffers, 1, rules_of({}, kept.buffers, SLOTS), SLOTS)
-        feed(self.metrics, 99)  # the trial's slot
-        self.buffers.settle()
+        super().__init__(kept, {}, trial=lambda: feed(self.metrics, 99))
         self.buffers.restore()
 
-    def take(self, step: int, by_call: bool = False) -> None:
-        sent = []
-        for slot in range(SLOTS):
-            self.buffers.restore()
-            feed(self.metrics, step * SLOTS + slot, by_call)
-            self.buffers.check_unchanged()
-            sent.append([floats.clone().view(-1) for floats in self.buffers.sent(slot)])
-        self.buffers.advance([sum(of_row[1:], of_row[0]) / SLOTS for of_row in zip(*sent)])
+    def count(self, step: int, by_call: bool = False) -> None:
+        self.take(lambda _, slot: feed(self.metrics, step * SLOTS + slot, by_call))
 
     def reset(self) -> None:
         """As after_step= may do it."""
@@ -90,33 +77,33 @@ class MetricsTest(unittest.TestCase):
         for by_call in (False, True):
             run = Steps(kept_of(**metrics()))
             for step in range(3):
-                run.take(step, by_call)
+                run.count(step, by_call)
                 self.assertEqual(self.plain(range(step + 1)), values(run.metrics))
 
     def test_reset_between_two_steps_begins_again(self) -> None:
         run = Steps(kept_of(**metrics()))
-        run.take(0)
+        run.count(0)
         run.reset()
-        run.take(1)
-        run.take(2)
+        run.count(1)
+        run.count(2)
         self.assertEqual(self.plain(range(1, 3)), values(run.metrics))
 
     def test_who_takes_over_the_state_has_the_values_though_it_has_computed_others(self) -> None:
         run, other = Steps(kept_of(**metrics())), Steps(kept_of(**metrics()))
-        run.take(0)
-        other.take(5)
+        run.count(0)
+        other.count(5)
         values(other.metrics)
         other.kept.install({(e.section, e.name): e.tensor.clone() for e in run.kept.describe()})
         other.buffers.adopt()
         self.assertEqual(values(run.metrics), values(other.metrics))
         for steps in (run, other):
-            steps.take(1)
+            steps.count(1)
         self.assertEqual(self.plain(range(2)), values(other.metrics))
         self.assertEqual(run.kept.hash(), other.kept.hash())
 
     def test_one_that_has_counted_nothing_takes_a_state_without_a_warning(self) -> None:
         run, fresh = Steps(kept_of(**metrics())), kept_of(**metrics())
-        run.take(0)
+        run.count(0)
         fresh.install({(e.section, e.name): e.tensor.clone() for e in run.kept.describe()})
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -126,7 +113,7 @@ class MetricsTest(unittest.TestCase):
         """The step would add what all slots have counted less than the step before."""
         for order in (("reset", "count"), ("count", "reset")):
             run = Steps(kept_of(**metrics()))
-            run.take(0)
+            run.count(0)
             run.buffers.restore()
             for what in order:
                 run.metrics["accuracy"].reset() if what == "reset" else feed(run.metrics, 7)
@@ -136,14 +123,14 @@ class MetricsTest(unittest.TestCase):
     def test_what_an_evaluation_counts_is_put_back_inference_or_not(self) -> None:
         for mode in (torch.no_grad, torch.inference_mode):
             run = Steps(kept_of(**metrics()))
-            run.take(0)
+            run.count(0)
             with mode():
                 for metric in run.metrics.values():
                     metric.reset()
                 feed(run.metrics, 50)
                 values(run.metrics)
             run.buffers.restore()
-            run.take(1)
+            run.count(1)
             self.assertEqual(self.plain(range(2)), values(run.metrics))
 
     def test_all_in_a_kept_container_count_and_a_wrapped_one_once(self) -> None:

@@ -27,6 +27,7 @@ class HostedCoordinatorTest : public testing::Test {
   void SetUp() override {
     std::filesystem::create_directory(directory_ + "/logs");
     is("echo \"$@\"; exit 75");
+    use(/*may_claim=*/true);
     EXPECT_TRUE(write_pulse(directory_, {.term = 3, .count = 5, .exit_code = {}}).is_ok());
     EXPECT_TRUE(claim_term(directory_, {.term = 3, .seat = "other", .journal = "j"}).is_ok());
   }
@@ -87,13 +88,7 @@ class HostedCoordinatorTest : public testing::Test {
   std::string directory_ = temporary_.path();
   std::unique_ptr<Logger> logger_ = null_logger();
   int64_t now_ms_ = 1'000'000;
-  std::optional<HostedCoordinator> hosted_{
-      std::in_place,
-      HostedCoordinatorOptions{.program = directory_ + "/coordinator",
-                               .run_dir = directory_,
-                               .node = "here",
-                               .log_node = "here"},
-      *logger_};
+  std::optional<HostedCoordinator> hosted_;
 };
 
 TEST_F(HostedCoordinatorTest, AfterAPulseThatStandsStillItTakesTheRunAfterTheNewestTerm) {

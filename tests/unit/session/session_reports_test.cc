@@ -125,38 +125,42 @@ TEST_F(SessionTest, NobodyLeavesAGenerationAfterANewerOneIsPrepared) {
   EXPECT_THAT(received(wire::Envelope::kLeave), IsEmpty());
 }
 
+class CheckpointReports : public SessionTest {
+ protected:
+  static constexpr const char* kName = "step-0000000010-g1-m4";
+
+  // It is told once, and then the connection is lost.
+  void report_and_lose() {
+    started();
+    wire::CheckpointReport report;
+    report.set_name(kName);
+    session_->report_checkpoint(1, report);
+    loop_.run_for(50);
+    EXPECT_EQ(received(wire::Envelope::kCheckpoint).size(), 1u);
+    network_.cut("worker", "coordinator");
+    loop_.run_for(3'000);
+  }
+  void acknowledge() {
+    wire::Envelope ack;
+    ack.mutable_checkpoint_ack()->set_name(kName);
+    say(ack, 1);
+  }
+};
+
 // The word is about another report of the same name, if it comes before this one is sent.
-TEST_F(SessionTest, ACheckpointThatWasNotSentSinceALossIsSentWhateverWasAcknowledged) {
-  started();
-  wire::CheckpointReport report;
-  report.set_name("step-0000000010-g1-m4");
-  session_->report_checkpoint(1, report);
-  loop_.run_for(50);
-  EXPECT_EQ(received(wire::Envelope::kCheckpoint).size(), 1u);
-  network_.cut("worker", "coordinator");
-  loop_.run_for(3'000);
-  wire::Envelope ack;
-  ack.mutable_checkpoint_ack()->set_name(report.name());
-  say(ack, 1);
+TEST_F(CheckpointReports, OneThatWasNotSentSinceALossIsSentWhateverWasAcknowledged) {
+  report_and_lose();
+  acknowledge();
   take_in();
   EXPECT_EQ(received(wire::Envelope::kCheckpoint).size(), 1u);
 }
 
-TEST_F(SessionTest, ACheckpointIsReportedAgainUntilItIsInTheJournal) {
-  started();
-  wire::CheckpointReport report;
-  report.set_name("step-0000000010-g1-m4");
-  session_->report_checkpoint(1, report);
-  loop_.run_for(50);
-  EXPECT_EQ(received(wire::Envelope::kCheckpoint).size(), 1u);
-  network_.cut("worker", "coordinator");
-  loop_.run_for(3'000);
+TEST_F(CheckpointReports, OneIsToldAgainUntilItIsInTheJournal) {
+  report_and_lose();
   take_in();
   EXPECT_EQ(received(wire::Envelope::kCheckpoint).size(), 1u);
-  wire::Envelope ack;
-  ack.mutable_checkpoint_ack()->set_name(report.name());
-  say(ack, 1);
-  EXPECT_THAT(host_.acks, ElementsAre(report.name()));
+  acknowledge();
+  EXPECT_THAT(host_.acks, ElementsAre(kName));
   network_.cut("worker", "coordinator");
   loop_.run_for(3'000);
   take_in();
