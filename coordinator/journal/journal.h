@@ -69,10 +69,12 @@ struct JournalContents {
   std::vector<LedgerRow> ledger;             // ascending
   std::vector<CheckpointEntry> checkpoints;  // ascending by step, all states
   std::vector<EvalEntry> evals;              // of the surviving lineage, ascending by step
-  std::vector<CheckEntry> checks;            // ascending by step
-  std::vector<WitnessEntry> witnesses;       // ascending by step
-  std::vector<SkipEntry> skips;              // ascending by step and slot
-  std::vector<FoldEntry> folds;              // ascending by generation and step
+  // Ascending by step. All that differed, and of those that agreed each generation's newest, unless
+  // it was rolled back: nothing asks for the others, and they grow with the run.
+  std::vector<CheckEntry> checks;
+  std::vector<WitnessEntry> witnesses;  // ascending by step
+  std::vector<SkipEntry> skips;         // ascending by step and slot
+  std::vector<FoldEntry> folds;         // ascending by generation and step
 };
 
 class Journal {

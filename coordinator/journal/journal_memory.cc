@@ -140,7 +140,14 @@ Result<JournalContents> MemoryJournal::load() {
   std::stable_sort(contents.checkpoints.begin(), contents.checkpoints.end(),
                    [](const auto& a, const auto& b) { return a.step < b.step; });
   for (const auto& [step, entry] : evals_) contents.evals.push_back(entry);
-  for (const auto& [key, entry] : checks_) contents.checks.push_back(entry);
+  std::map<Generation, Step> newest;
+  for (const auto& [key, entry] : checks_) {
+    if (entry.agreed && !entry.rolled_back) newest[entry.generation] = entry.step;
+  }
+  for (const auto& [key, entry] : checks_) {
+    const bool is_newest = !entry.rolled_back && newest[entry.generation] == entry.step;
+    if (!entry.agreed || is_newest) contents.checks.push_back(entry);
+  }
   for (const auto& [key, entry] : witnesses_) contents.witnesses.push_back(entry);
   for (const auto& [key, entry] : skips_) contents.skips.push_back(entry);
   for (const auto& [key, entry] : folds_) contents.folds.push_back(entry);

@@ -97,7 +97,9 @@ Status read_results(Database& database, JournalContents& contents) {
   LOCKSTEP_RETURN_IF_ERROR(for_each_row(
       database,
       "SELECT generation, step, agreed, node, local_rank, rolled_back, goes_on FROM checks "
-      "ORDER BY step, generation",
+      "WHERE agreed = 0 UNION ALL "
+      "SELECT generation, max(step), agreed, node, local_rank, rolled_back, goes_on FROM checks "
+      "WHERE agreed = 1 AND rolled_back = 0 GROUP BY generation ORDER BY 2, 1",
       [&](const Statement& row) {
         contents.checks.push_back({row.integer(0), row.integer(1), row.integer(2) != 0, row.text(3),
                                    static_cast<uint32_t>(row.integer(4)), row.integer(5) != 0,

@@ -178,6 +178,28 @@ TEST_F(JournalTest, WitnessesSkipsAndTheWordThatTheRunGoesOnAreRemembered) {
   });
 }
 
+TEST_F(JournalTest, OfChecksThatAgreedEachGenerationsNewestIsRead) {
+  check_all([](Journal& journal) {
+    using Read = std::vector<std::pair<Generation, Step>>;
+    const auto read = [&] {
+      const auto contents = journal.load();
+      Read checks;
+      for (const CheckEntry& check : contents->checks) {
+        checks.emplace_back(check.generation, check.step);
+      }
+      return checks;
+    };
+    commit(journal,
+           {LedgerEntry{{1, {0, Phase::kTrain}, std::nullopt, false, "start"}},
+            CheckEntry{1, 100, true, {}, 0, false}, CheckEntry{1, 200, true, {}, 0, false},
+            CheckEntry{1, 250, false, "n", 3, false}, CheckEntry{1, 300, true, {}, 0, false}});
+    EXPECT_EQ(read(), (Read{{1, 250}, {1, 300}}));
+    commit(journal, {RollbackEntry{{200, Phase::kTrain}, "c1-200", "resume"},
+                     CheckEntry{2, 220, true, {}, 0, false}});
+    EXPECT_EQ(read(), (Read{{1, 200}, {2, 220}, {1, 250}}));
+  });
+}
+
 // A step that harmed must not come back with the rollback that it caused, nor must what was said of
 // it be forgotten.
 TEST_F(JournalTest, ARollbackLeavesWitnessesSkipsAndFolds) {
