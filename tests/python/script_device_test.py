@@ -2,6 +2,7 @@
 (device/memory.h): same weights as on the CPU, alone and with workers, through a kill and a resume."""
 import unittest
 
+from framework_runs import FIT, HF, FrameworkTest
 from script_runs import ScriptTest
 from script_worlds_test import CASES, TRAIN, weights_in
 from stand_in import device_variables
@@ -20,15 +21,17 @@ run.keep(model=model.to({place}), optimizer=torch.optim.SGD(model.parameters(), 
 """
 
 
-class Device(ScriptTest):
-    def setUp(self):
-        super().setUp()
-        self.has_device = True
+class OnDevice:
+    """Of a ScriptTest."""
+
+    has_device = True
 
     def environment(self, env=None, slot_ms=None):
         more = device_variables(self.scratch) if self.has_device else {}
         return {**super().environment(env, slot_ms), **more}
 
+
+class Device(OnDevice, ScriptTest):
     def test_a_run_has_the_weights_of_the_cpu_and_keeps_them_through_a_kill_and_a_resume(self):
         alone = self.alone(TRAIN, "all", "both", cluster__device="cuda", train__max_steps=str(STEPS))
         weights = weights_in(alone)
@@ -63,6 +66,26 @@ class Device(ScriptTest):
                                   cluster__device=device)
                 for word in words:
                     self.assertIn(word, said)
+
+
+class Frameworks(OnDevice, FrameworkTest):
+    """fit() and Trainer bring model and batches there. The plain loop computes on the CPU."""
+
+    def assert_trains_there(self, script, *words, evaluated):
+        output, found = self.alone_beside_a_plain_loop(script, *words, cluster__device="cuda")
+        run = self.with_a_killed_worker(script, *words, overrides=["cluster.device=cuda"])
+        self.assertIn(f"weights_sha256 {run.summary()['weights_sha256']}", output)
+        self.assert_close([row["loss"] for row in run.history()], found["plain"])
+        self.assert_evaluated(run, output, evaluated)
+        return found
+
+    def test_a_lightning_module(self):
+        # Not its weights: a bias before BatchNorm has a gradient of rounding errors alone.
+        self.assert_trains_there(FIT, "lightning", evaluated=[5, 10, 15])
+
+    def test_hugging_faces_trainer(self):
+        found = self.assert_trains_there(HF, evaluated=[4, 8])
+        self.assertLess(found["weights"], 1e-4, "tied weights stayed tied")
 
 
 if __name__ == "__main__":

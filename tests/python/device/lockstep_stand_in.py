@@ -45,5 +45,7 @@ def load():
     module.get_amp_supported_dtype = lambda: [torch.bfloat16, torch.float16]
     module.default_generators = (_Generator(),)
     module.cudart = _Driver
+    # A parameter that moves stays the same object, as on CUDA: else tied ones would come apart.
+    torch.__future__.set_swap_module_params_on_conversion(True)
     torch._register_device_module(NAME, module)
     torch.utils.generate_methods_for_privateuse1_backend()

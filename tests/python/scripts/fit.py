@@ -83,7 +83,7 @@ class Classifier(LightningModule):
         loss = F.cross_entropy(logits, labels, label_smoothing=0.01 * batch_idx)
         self.log("accuracy", (logits.argmax(1) == labels).float().mean(), prog_bar=True)
         if PLAIN and not run.is_trial:
-            self.slots.append((run.step, inputs.clone(), labels.clone(), float(loss.detach())))
+            self.slots.append((run.step, inputs.clone().cpu(), labels.cpu(), float(loss.detach())))
         return {"loss": loss}
 
     def val_dataloader(self):
@@ -156,7 +156,8 @@ fresh = copy.deepcopy(model)
 lockstep.fit(model, torch.utils.data.DataLoader(Data(), batch_size=8, shuffle=True),
              gradient_clip_val=0.5, max_epochs=3)
 with torch.no_grad():
-    held_out = F.cross_entropy(model.eval().net(HELD_OUT.tensors[0]), HELD_OUT.tensors[1])
+    inputs, labels = (tensor.to(run.device) for tensor in HELD_OUT.tensors)
+    held_out = F.cross_entropy(model.eval().net(inputs), labels)
 print(f"behind fit after {run.step} steps, {model.clipped} clipped, held out {held_out:.5f}", flush=True)
 if PLAIN:
     step_losses = [0.0] * 15
@@ -165,6 +166,6 @@ if PLAIN:
     samples = [24, 24, 24, 24, 6] * 3
     found = {"fit": [loss / n for loss, n in zip(step_losses, samples)],
              "plain": plain_loop(fresh, model.slots),
-             "weights": max(float((a - b).abs().max()) for a, b in
+             "weights": max(float((a.cpu() - b).abs().max()) for a, b in
                             zip(model.state_dict().values(), fresh.state_dict().values()))}
     pathlib.Path(PLAIN).write_text(json.dumps(found))

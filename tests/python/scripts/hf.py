@@ -124,7 +124,8 @@ transformers.integrations.integration_utils.INTEGRATION_TO_CALLBACK["test"] = Re
 trainer = trainer_of(lockstep.Trainer, model, told, num_train_epochs=2, eval_strategy="epoch")
 output = trainer.train()
 with torch.no_grad():
-    held_out = model.eval()(**collate(HELD_OUT)).loss
+    held_out = model.eval()(**{name: tensor.to(run.device)
+                               for name, tensor in collate(HELD_OUT).items()}).loss
 print(f"behind train after {output.global_step} steps, told {told.events[-2:]}, "
       f"held out {held_out:.5f}", flush=True)
 if PLAIN:
@@ -139,6 +140,6 @@ if PLAIN:
     found = {"train": losses,
              "plain": [row["loss"] for row in plain.state.log_history if "loss" in row],
              "rates": [told.rates, told_too.rates],
-             "weights": max(float((a - b).detach().abs().max())
+             "weights": max(float((a.cpu() - b).detach().abs().max())
                             for a, b in zip(model.parameters(), fresh.parameters()))}
     pathlib.Path(PLAIN).write_text(json.dumps(found))

@@ -17,6 +17,7 @@ from transformers import TrainingArguments
 
 import lockstep
 from lockstep import Misuse, _start
+from lockstep._device import HOST
 from lockstep._frameworks import _hf_arguments, _module_hooks, _options
 from lockstep._frameworks._common import Length
 from lockstep._frameworks._configured import Configured
@@ -25,8 +26,8 @@ from lockstep._frameworks._stand_in import StandIn
 from lockstep._frameworks._validation import score_of, validation_data
 
 JOB = {"global_batch": "24", "slots": "4", "epochs": "2", "max_steps": "0"}
-RUN = types.SimpleNamespace(seed=7, device=torch.device("cpu"), _job=JOB, request_stop=mock.Mock(),
-                            log=mock.Mock(), is_writer=False)
+RUN = types.SimpleNamespace(seed=7, device=torch.device("cpu"), _device=HOST, _job=JOB,
+                            request_stop=mock.Mock(), log=mock.Mock(), is_writer=False)
 
 
 class Module(torch.nn.Linear):
@@ -84,19 +85,22 @@ class Lightning(Case):
         self.assertFalse(_module_hooks.takes_batch_idx(lambda batch: 0))
 
     def test_options(self):
+        cpu, cuda = torch.device("cpu"), torch.device("cuda", 0)
         _options.check_options({"max_epochs": 2, "accelerator": "cpu", "devices": 1, "logger": False,
-                                "enable_progress_bar": True})
+                                "enable_progress_bar": True}, cpu)
+        _options.check_options({"accelerator": "gpu"}, cuda)
+        self.assert_refused("cluster.device", _options.check_options, {"accelerator": "cpu"}, cuda)
         for name, value, said in (("strategy", "ddp", "sums the gradients"),
                                   ("devices", 4, "--workers N"), ("devices", True, "--workers N"),
                                   ("accumulate_grad_batches", 2, "train.global_batch"),
                                   ("callbacks", [], "hooks"), ("overfit_batches", 3, "once an epoch"),
-                                  ("accelerator", "gpu", "CPUs"), ("max_time", "00:01:00:00", "job"),
+                                  ("accelerator", "gpu", "cluster.device"), ("max_time", "00:01:00:00", "job"),
                                   ("val_check_interval", 5, "eval.every_steps"),
                                   ("limit_val_batches", 3, "every sample once")):
-            self.assert_refused(f"({name}={value!r})", _options.check_options, {name: value})
-            self.assert_refused(said, _options.check_options, {name: value})
+            self.assert_refused(f"({name}={value!r})", _options.check_options, {name: value}, cpu)
+            self.assert_refused(said, _options.check_options, {name: value}, cpu)
         with self.assertRaisesRegex(TypeError, "max_epoch'"):
-            _options.check_options({"max_epoch": 2})
+            _options.check_options({"max_epoch": 2}, cpu)
         self.assertEqual(_options.precision_of("bf16"), "bf16-mixed")
         self.assert_refused("precision='16-mixed'", _options.precision_of, "16-mixed")
 
@@ -259,9 +263,10 @@ class HuggingFace(Case):
             def get_train_dataloader(self):
                 return []
 
-        elsewhere = types.SimpleNamespace(device=torch.device("cuda"))
+        elsewhere = types.SimpleNamespace(**{**vars(RUN), "device": torch.device("cuda")})
         with mock.patch.object(_start, "_started", elsewhere):
-            self.assert_refused("computes on the CPU for now", lockstep.Trainer, Module(), self.make())
+            self.assert_refused("cluster.device", lockstep.Trainer, Module(),
+                                self.make(num_train_epochs=2, use_cpu=True))
         with mock.patch.object(_start, "_started", RUN):
             self.assert_refused("Mine overrides get_train_dataloader()", Mine, Module(), self.make())
             with_ = functools.partial(lockstep.Trainer, Module(), self.make(num_train_epochs=2))

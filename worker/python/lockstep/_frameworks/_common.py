@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Iterator
 
 from .._data import unpack
+from .._device import Sender
 from .._errors import Misuse
 
 if TYPE_CHECKING:
@@ -22,10 +23,16 @@ def run_for(who: str) -> Run:
     if run is None:
         raise Misuse(f"{who} came before lockstep.start(), which seeds the process; call it before "
                      "the model is made")
-    if run.device.type != "cpu":
-        raise Misuse(f"{who} computes on the CPU for now, and cluster.device is {run.device.type}; leave "
-                     "the key out, or write the loop with run.batches() (SCRIPTS.md)")
     return run
+
+
+def mover(run: Run) -> Callable[[Any], Any]:
+    """Brings a batch to the run's device. Nothing waits for it: the copy has a stream of its own, and
+    what computed before it may still run."""
+    if run._device.is_host:
+        return lambda batch: batch
+    sender = Sender(run._device)
+    return lambda batch: sender.arrived(sender.send(batch))
 
 
 @dataclass(frozen=True)

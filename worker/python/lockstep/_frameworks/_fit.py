@@ -22,7 +22,7 @@ def fit(module: Any, data: Any, workers: int | None, collate: Any, precision: An
     """See lockstep.fit()."""
     run = run_for("lockstep.fit()")
     data = options.pop("datamodule", None) if data is None else data
-    check_options(options)
+    check_options(options, run.device)
     check_module(module)
     trainer = StandIn(run)
     trainer.precision = precision_of(precision)
@@ -37,6 +37,7 @@ def fit(module: Any, data: Any, workers: int | None, collate: Any, precision: An
         length.check(steps_of(options, length.steps_per_epoch), "lockstep.fit(max_epochs=, max_steps=)")
         trainer.measure(length)
         call(module, "configure_model")
+        module.to(run.device)
         call(module, "on_fit_start")
         loop.keep(Configured.of(module.configure_optimizers(), overrides(module, "lr_scheduler_step")))
         call(module, "on_train_start")

@@ -17,9 +17,10 @@ from transformers.trainer_utils import TrainOutput
 
 from .._errors import Misuse
 from .._translate import as_ours
-from ._common import Length, one_at_a_time, run_for
-from ._hf_arguments import check_arguments, check_length
+from ._common import Length, mover, one_at_a_time, run_for
+from ._hf_arguments import check_arguments, check_length, compute_on
 
+_HOST = torch.device("cpu")  # where items are counted, so that no slot waits for the one before
 _DATA = ("Lockstep asks for samples by number, in the job's order; pass train_dataset= and "
          "data_collator=")
 
@@ -36,6 +37,8 @@ class Trainer(transformers.Trainer):
         if args is None:
             args = transformers.TrainingArguments("tmp_trainer", seed=self._run.seed)
         check_arguments(args, self._run)
+        compute_on(args, self._run.device)
+        self._moved = mover(self._run)
         for name in ("get_train_dataloader", "_get_train_sampler"):
             if getattr(type(self), name) is not getattr(transformers.Trainer, name):
                 raise Misuse(f"{type(self).__name__} overrides {name}(): {_DATA}")
@@ -138,12 +141,12 @@ class Trainer(transformers.Trainer):
     def _compute(self, model: Any, inputs: Any) -> None:
         """The body of the loop: one slot, as one batch without gradient accumulation."""
         self._note(self._run.step)
-        _, items = self.get_batch_samples(iter([inputs]), 1, self.args.device)
+        _, items = self.get_batch_samples(iter([inputs]), 1, _HOST)
         # The loss is the mean over these items, unless compute_loss() says that it is over samples.
         is_of_samples = getattr(self, "loss_is_scaled_for_ga", None) is False
         self._count = None if items is None or is_of_samples else int(items)
         self.current_gradient_accumulation_steps = 1
-        self.training_step(model, inputs, items)
+        self.training_step(model, self._moved(inputs), items)
 
     def _backward(self, loss: torch.Tensor, **_: Any) -> None:
         self._run.backward(loss, count=self._count)
@@ -156,8 +159,9 @@ class Trainer(transformers.Trainer):
     def _score(self, inputs: Any) -> dict[str, Any]:
         """Of one batch: its loss, which is a mean over the same items as in training."""
         self._note(self._run.step)  # a worker that has just come has seen no slot yet
-        items = self.get_batch_samples(iter([inputs]), 1, self.args.device)[1]
-        loss, _, _ = self.prediction_step(self.model_wrapped, inputs, prediction_loss_only=True)
+        items = self.get_batch_samples(iter([inputs]), 1, _HOST)[1]
+        loss, _, _ = self.prediction_step(self.model_wrapped, self._moved(inputs),
+                                          prediction_loss_only=True)
         if loss is None:
             raise Misuse("eval_strategy=\"epoch\", and the model gave no loss for a batch of eval_dataset; "
                          "give it labels")
@@ -169,10 +173,10 @@ class Trainer(transformers.Trainer):
         args, model, optimizer = self.args, self.model, self.optimizer
         assert model is not None and optimizer is not None  # _prepare()
         self._note(self._run.step - 1)
-        self._logs: dict[str, float] = {}
+        self._logs: dict[str, float | torch.Tensor] = {}
         if args.max_grad_norm is not None and args.max_grad_norm > 0:
-            norm = torch.nn.utils.clip_grad_norm_(model.parameters(), args.max_grad_norm)
-            self._logs["grad_norm"] = float(norm)
+            self._logs["grad_norm"] = torch.nn.utils.clip_grad_norm_(model.parameters(),
+                                                                     args.max_grad_norm)
         self._logs["learning_rate"] = self._get_learning_rate()
         handler = self.callback_handler
         self.control = handler.on_pre_optimizer_step(args, self.state, self.control)
@@ -235,5 +239,5 @@ class Trainer(transformers.Trainer):
             raise Misuse("a callback asked for an evaluation: a run evaluates with "
                          "eval_strategy=\"epoch\", and as eval.every_steps of the job says")
         if control.should_log:
-            self.log(dict(self._logs))
+            self.log({name: float(value) for name, value in self._logs.items()})
         control.should_log = control.should_save = control.should_evaluate = False

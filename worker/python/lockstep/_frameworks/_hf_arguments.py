@@ -4,6 +4,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from .._errors import Misuse
 from ._common import Length, refuse
 
@@ -17,7 +19,6 @@ _EVALUATION = ("a run evaluates at the end of every epoch, and as eval.every_ste
 _BEST = "checkpoint.best of the job says which checkpoint is kept"
 _PARALLEL = "Lockstep sums the gradients itself, and keeps parameters whole"
 _COUNTS = "every sample counts once an epoch"
-_CPU = "scripts train on CPUs for now"
 
 # The default first.
 _RULES: dict[str, tuple[Any, str]] = {
@@ -26,7 +27,7 @@ _RULES: dict[str, tuple[Any, str]] = {
     "parallelism_config": ((None,), _PARALLEL),
     "gradient_accumulation_steps": ((1,), _BATCH),
     "auto_find_batch_size": ((False,), _BATCH),
-    "fp16": ((False,), f"{_CPU}, where bf16=True is the faster one"),
+    "fp16": ((False,), "bf16=True needs no scaling of the loss"),
     "torch_compile": ((False,), "give the Trainer a model whose parts are compiled"),
     "group_by_length": ((False,), "the job's seed orders the samples"),
     "train_sampling_strategy": (("random",), "the job's seed orders the samples"),
@@ -67,6 +68,14 @@ def check_length(args: Any, length: Length) -> None:
         math.ceil(args.num_train_epochs * length.steps_per_epoch)
     length.check(steps, f"TrainingArguments(num_train_epochs={args.num_train_epochs}, "
                         f"max_steps={args.max_steps})")
+
+
+def compute_on(args: Any, device: torch.device) -> None:
+    """The Trainer computes on the run's device, whatever else transformers has found."""
+    if device.type != "cpu" and args.use_cpu:
+        raise _refused(args, "use_cpu", "cluster.device of the job is cuda; leave out one of the two")
+    args.__dict__["_setup_devices"] = args.distributed_state.device = device  # what args.device gives
+    args._n_gpu = 0 if device.type == "cpu" else 1
 
 
 def _plain(value: Any) -> Any:

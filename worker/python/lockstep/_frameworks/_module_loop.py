@@ -16,6 +16,7 @@ import torch
 
 from .._data._seeds import EPOCH, epoch_key, generators_kept, seed_generators
 from .._errors import Misuse
+from ._common import mover
 from ._configured import Configured
 from ._module_hooks import call, overrides, takes_batch_idx
 from ._stand_in import StandIn
@@ -53,6 +54,7 @@ class ModuleLoop:
         self._trainer = trainer
         self._owns_scheduling = overrides(module, "lr_scheduler_step")
         self._takes_batch_idx = takes_batch_idx(module.training_step)
+        self._moved = mover(run)
         self._owner_of = {hook: trainer.datamodule if overrides(trainer.datamodule, hook) else module
                           for hook in ("on_before_batch_transfer", "transfer_batch_to_device",
                                        "on_after_batch_transfer")}
@@ -114,15 +116,17 @@ class ModuleLoop:
             trainer.training, trainer.validating, self._logged = True, False, None
 
     def _autocast(self) -> torch.autocast:
-        return torch.autocast("cpu", torch.bfloat16,
+        return torch.autocast(self._run.device.type, torch.bfloat16,
                               enabled=self._trainer.precision == "bf16-mixed")
 
     def _transferred(self, batch: Any) -> Any:
         for hook, more in (("on_before_batch_transfer", (0,)),
-                           ("transfer_batch_to_device", (torch.device("cpu"), 0)),
+                           ("transfer_batch_to_device", (self._run.device, 0)),
                            ("on_after_batch_transfer", (0,))):
             if overrides(self._owner_of[hook], hook):
                 batch = getattr(self._owner_of[hook], hook)(batch, *more)
+            elif hook == "transfer_batch_to_device":
+                batch = self._moved(batch)
         return batch
 
     def _at(self, step: int) -> None:

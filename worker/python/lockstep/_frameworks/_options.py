@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from .._errors import Misuse
 from ._common import refuse
 
@@ -14,7 +16,6 @@ _VALIDATION = "a run evaluates at the end of every epoch, and as eval.every_step
 
 # The default first.
 _RULES: dict[str, tuple[Any, str]] = {
-    "accelerator": (("auto", "cpu"), "scripts train on CPUs for now"),
     "strategy": (("auto",), "Lockstep sums the gradients itself, and keeps parameters whole"),
     "devices": (("auto", 1), _WORKERS),
     "num_nodes": ((1,), _WORKERS),
@@ -47,12 +48,14 @@ _IDLE = {"enable_progress_bar", "enable_model_summary", "enable_autolog_hparams"
 _OURS = {"max_epochs", "max_steps", "val_dataloaders"}
 
 
-def check_options(given: dict[str, Any]) -> None:
-    """Raises Misuse, or TypeError for an option that Lightning does not have."""
-    unknown = sorted(given.keys() - _RULES.keys() - _IDLE - _OURS)
+def check_options(given: dict[str, Any], device: torch.device) -> None:
+    """Raises Misuse, or TypeError for an option that Lightning does not have. `device`: the run's."""
+    names = ("cpu",) if device.type == "cpu" else ("gpu", "cuda")
+    rules = {**_RULES, "accelerator": (("auto", *names), "cluster.device of the job says what computes")}
+    unknown = sorted(given.keys() - rules.keys() - _IDLE - _OURS)
     if unknown:
         raise TypeError(f"fit() got an unexpected keyword argument {unknown[0]!r}")
-    refuse("lockstep.fit", given.get, _RULES)
+    refuse("lockstep.fit", given.get, rules)
 
 
 def steps_of(given: dict[str, Any], steps_per_epoch: int) -> int | None:
