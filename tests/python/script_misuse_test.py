@@ -115,7 +115,7 @@ IN_THE_LOOP = {
         "ReduceLROnPlateau(optimizer))"), 64, "by the numbers of run.last"),
     "a loss of no number": (LOOP + "    run.backward(loss * (float('nan') if run.step == 2 else 1))\n", 65,
                             "the loss of step 3 is not a number"),
-    "a stop": (STOPS, 75, "ended after step 4"),
+    "a stop": (STOPS, 75, "lockstep: stopped after step 4; no checkpoint"),
     "gradients read behind the loop": (KEPT_GRADIENTS, 0, "there are gradients: True"),
     "Ctrl-C with an order in hand": (INTERRUPTED + "    run.backward(loss)\n", 70, "in the buffer"),
     "a key and no evaluation": (keyed(LOOP, "eval: {every_steps: 2}") + "    run.backward(loss)\n", 64,

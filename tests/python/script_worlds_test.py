@@ -42,6 +42,9 @@ class Worlds(ScriptTest):
                 self.assertEqual(self.log_of(run).count(f"behind the loop after {STEPS} steps"), workers)
                 self.assertEqual(self.log_of(run).count("writer since step 1\n"), 1)
                 self.assert_whole_log(run)
+                # A good run says nothing of trouble, nor do its workers when the first term ends.
+                self.assertNotIn("Connection refused", run.text())
+                self.assertNotIn("lost the coordinator", self.log_of(run))
 
 
 if __name__ == "__main__":

@@ -219,7 +219,8 @@ Result<std::optional<uint64_t>> ScriptEngine::compute(const SlotTask& task, Slot
                 "the script computed slot " + std::to_string(task.slot) + " of step " +
                     std::to_string(task.step) +
                     " twice, and the gradients differ. It may use a random generator of its own, "
-                    "or something that it counts or keeps from slot to slot; draw from torch's, "
+                    "or something that it counts or keeps from slot to slot, or compute something "
+                    "else where run.is_trial is true, as it is the second time; draw from torch's, "
                     "numpy's or random's default generators, which Lockstep seeds for each slot");
 }
 

@@ -43,8 +43,10 @@ void Session::Impl::on_ready() {
 }
 
 void Session::Impl::on_lost(const Status& why) {
-  logger.warn("connection_lost", "lost the coordinator (" + why.message() + "); trying again",
-              {{"member", member}, {"generation", started}});
+  // Before a generation it costs nothing, and the run may be between two terms.
+  logger.write(started > 0 ? "warn" : "info", "connection_lost",
+               "lost the coordinator (" + why.message() + "); trying again",
+               {{"member", member}, {"generation", started}});
   registered = false;
   if (!LOCKSTEP_BUG(kBatchLostOnReconnect)) records.rewind();
   for (ReliableMessage& message : outbox) message.sent = false;

@@ -338,6 +338,9 @@ class Run(Tries, Logs, Evaluates, Finishes, Ends):
         if code == 0:
             raise Left()
         if code == STOPPED:
+            if not self._is_worker:
+                print(f"lockstep: stopped after step {self._step}; no checkpoint is written here, "
+                      "`lockstep run` writes one and goes on from it", file=sys.stderr)
             raise Stopped()
         raise LockstepError(text or f"the run ended here with exit code {code}; the lines above, and "
                             "the logs in its directory, say why", code)
