@@ -92,6 +92,15 @@ Result<Network> parse_network(std::string_view text) {
   return network;
 }
 
+bool is_of_one_machine(std::string_view network) {
+  const auto parsed = parse_network(network);
+  if (!parsed.is_ok()) return false;
+  if (parsed->is_loopback() || parsed->interface == "lo") return true;
+  if (parsed->address_bytes == 4) return parsed->bits >= 8 && parsed->prefix[0] == 127;
+  const auto own = numbers_of("::1");
+  return parsed->address_bytes == 16 && parsed->bits == 128 && parsed->prefix == own->bytes;
+}
+
 Result<std::string> choose_address(const Network& network,
                                    const std::vector<InterfaceAddress>& addresses) {
   if (network.is_loopback()) return std::string("127.0.0.1");

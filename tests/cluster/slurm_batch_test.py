@@ -79,6 +79,14 @@ class Batch(SlurmTest):
         self.assertEqual(done.returncode, 78, done.stderr)
         self.assertEqual(self.cluster.command("squeue", "-h"), "")
 
+    def test_a_network_that_reaches_no_other_node_is_told(self):
+        for network in ("loopback", "lo", "127.0.0.0/8"):
+            with self.subTest(network):
+                done = self.lockstep("sbatch", self.job_of(), f"comm.network={network}", "--run-dir",
+                                     self.scratch / "run", "--nodes", "2")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn(f"warning: comm.network is {network}", done.stderr)
+
 
 class Array(SlurmTest):
     """One task's SLURM_JOB_ID is the number of the whole array, and would stand for all tasks."""

@@ -5,6 +5,7 @@
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
 #include "comm/environment/standard_streams.h"
+#include "comm/net/network.h"
 #include "data/source/url.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
@@ -60,8 +61,7 @@ void warn_of(const JobValues& values, const k8s::ManifestRequest& request) {
   for (const auto& [key, value] : values) {
     const JobKey* const row = find_job_key(key);
     const std::string path = value.items.empty() ? "" : value.items[0];
-    const bool is_loopback = path == "loopback" || path == "lo" || path.starts_with("127.");
-    if (key == "comm.network" && is_loopback && request.pods() > 1)
+    if (key == "comm.network" && rpc::is_of_one_machine(path) && request.pods() > 1)
       print_error("warning: %s is %s (%s), which reaches no other pod; leave it out\n", key.c_str(),
                   path.c_str(), value.origin.c_str());
     if (row == nullptr || !row->is_path || path.empty() || source::is_url(path)) continue;

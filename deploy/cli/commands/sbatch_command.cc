@@ -7,6 +7,7 @@
 
 #include "comm/base/file.h"
 #include "comm/environment/standard_streams.h"
+#include "comm/net/network.h"
 #include "deploy/agent/process.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
@@ -65,10 +66,12 @@ Result<std::string> script_of(const SbatchArguments& arguments) {
         word.replace(at, 2, "1");
   LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec job, job_to_submit(request, batch));
   batch.name = job.job();
-  if (batch.nodes > 1 && job.comm().network() == "loopback")
+  if (const std::string& network = job.comm().network();
+      batch.nodes > 1 && rpc::is_of_one_machine(network))
     print_error(
-        "lockstep: comm.network is loopback, which does not reach other machines: name the network "
-        "that the nodes share, as in comm.network=10.2.0.0/16\n");
+        "warning: comm.network is %s, which reaches no other node; name the network that the nodes "
+        "share, as in comm.network=10.2.0.0/16\n",
+        network.c_str());
   return batch_script(batch);
 }
 

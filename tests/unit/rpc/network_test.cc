@@ -31,6 +31,13 @@ TEST(Network, IsLoopbackUnlessItIsAskedFor) {
     EXPECT_FALSE(parse_network(text)->is_loopback()) << text;
 }
 
+TEST(Network, IsOfOneMachineHoweverThatIsSaid) {
+  for (const char* text : {"", "loopback", "lo", "127.0.0.0/8", "127.0.0.1/32", "::1/128"})
+    EXPECT_TRUE(is_of_one_machine(text)) << text;
+  for (const char* text : {"eth0", "10.2.0.0/16", "127.0.0.1", "126.0.0.0/7", "fd00::/8", "::/64"})
+    EXPECT_FALSE(is_of_one_machine(text)) << text;
+}
+
 TEST(Network, OfAPrefixIsTheAddressThatHasItToTheLastBit) {
   EXPECT_EQ(chosen("10.2.0.0/16"), "10.2.3.4");
   EXPECT_EQ(chosen("10.2.192.0/18"), "10.2.200.1");
