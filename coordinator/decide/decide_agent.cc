@@ -108,10 +108,13 @@ void tell_exit(Turn& turn, const wire::WorkerExit& message, const std::string& w
 Reason exit_of_stranger(Turn& turn, const KnownAgent& agent, const wire::WorkerExit& message) {
   State& state = turn.state;
   const bool never_was = message.pid() == 0;
+  // An exit of the term before may be told again.
+  const std::string when = is_first_start(turn) ? "" : " in term " + std::to_string(state.term);
   const std::string what =
-      never_was ? "worker " + std::to_string(message.local_rank()) + " of node " + agent.node +
-                      " could not be started: " + message.last_words()
-                : agent_name(agent, message) + " " + cause_of(message) + " before it registered";
+      never_was
+          ? "worker " + std::to_string(message.local_rank()) + " of node " + agent.node +
+                " could not be started: " + message.last_words()
+          : agent_name(agent, message) + " " + cause_of(message) + " before it registered" + when;
   const std::string whole = never_was ? what : with_last_words(what, message);
   const std::string& words = message.last_words();
   state.early_death =

@@ -58,13 +58,15 @@
   const metricFacts = (whose, metrics) =>
     Object.entries(metrics || {}).map(([name, value]) => [`${whose} ${name}`, short(value)]);
 
-  // Of a run with checkpoint.best.
+  // The best checkpoint or, where none is kept, the best evaluation if it is not the last.
   const bestFacts = (status) => {
-    const best = status.best_checkpoint;
+    const best = status.best_checkpoint || status.best_evaluation;
     if (!best || !isNumber(best.step)) return [];
+    const isKept = Boolean(status.best_checkpoint);
+    if (!isKept && status.eval && status.eval.step === best.step) return [];
     const result = isNumber(best.accuracy) && !isOfTokens(status)
       ? percent(best.accuracy, 2) : `loss ${short(best.loss)}`;
-    return [['best', `${result} (step ${grouped(best.step)})`]];
+    return [['best', `${result} (step ${grouped(best.step)}${isKept ? '' : ', not kept'})`]];
   };
 
   const epochText = (status) =>

@@ -42,10 +42,15 @@ json eval_json(const EvalEntry& eval) {
   return out;
 }
 
-// Adds the best checkpoint that is there, where the job says what is best.
+// Adds the best checkpoint that is there, where the job says what is best. Else the best
+// evaluation, whose weights nobody has kept.
 void add_best(const State& state, const Options& options, json* out) {
   const std::string& best = options.job.checkpoint().best();
-  if (!keeps_best(best)) return;
+  if (!keeps_best(best)) {
+    const EvalMark mark = best_evaluation(state.evals, best_by(best), kNoStep);
+    if (mark.step > 0) (*out)["best_evaluation"] = eval_json(state.evals.at(mark.step));
+    return;
+  }
   const auto* entry = best_checkpoint(state.checkpoints, state.evals, best_by(best), kNoStep);
   if (entry == nullptr) return;
   json& shown = (*out)["best_checkpoint"] = eval_json(state.evals.at(entry->step));

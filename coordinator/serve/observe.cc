@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "coordinator/report/model_flops.h"
+#include "coordinator/state/evaluations.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -59,7 +60,7 @@ void observe_begin(CoordinatorMetrics& metrics, const State& state) {
 void observe_state(CoordinatorMetrics& metrics, const State& state, const Options& options) {
   const uint32_t workers = state.wanted_workers != 0 ? state.wanted_workers : options.workers;
   metrics.membership().wanted(workers);
-  metrics.job().planned({.steps = options.is_open_term() ? 0 : options.total_steps,
+  metrics.job().planned({.steps = options.is_open_term() ? 0 : end_step(state, options),
                          .checkpoint_every = options.job.checkpoint().every_steps(),
                          .flops_per_sample = flops_per_sample(options.job.model()),
                          .peak_flops = options.job.metrics().peak_tflops() * 1e12 * workers});

@@ -34,9 +34,9 @@ std::string counted(const json& summary, const char* key, const char* word) {
   return plural(summary[key].get<uint64_t>(), word);
 }
 
-// "90.82 %, loss 0.2571, after step 1,876"; "" where the run keeps no best checkpoint.
-std::string best_text(const json& summary) {
-  const auto best = summary.find("best_checkpoint");
+// "90.82 %, loss 0.2571, after step 1,876", of what the summary has under `key`; "" if it has none.
+std::string best_text(const json& summary, const char* key) {
+  const auto best = summary.find(key);
   if (best == summary.end() || !best->is_object() || !has_number(*best, "step")) return "";
   const bool is_of_tokens = summary.value("predicts", json()) == "tokens";
   std::string out;
@@ -46,10 +46,22 @@ std::string best_text(const json& summary) {
   return out + "after step " + count_text(*best, "step");
 }
 
+// The best evaluation of a run that keeps no best checkpoint; "" if it is the last one.
+std::string better_text(const json& summary) {
+  const std::string text = best_text(summary, "best_evaluation");
+  const bool is_last = text.empty() || summary["best_evaluation"]["step"] == summary["eval_step"];
+  return is_last ? "" : text + " (not kept: checkpoint.best is none)";
+}
+
+bool is_unchecked(const json& summary) {
+  const auto checks = summary.find("checks");
+  return checks != summary.end() && checks->is_object() && checks->value("every", json()) == 0;
+}
+
 }  // namespace
 
 bool has_best(const json& summary) {
-  return !best_text(summary).empty();
+  return !best_text(summary, "best_checkpoint").empty();
 }
 
 Result<json> read_summary(const std::string& run_dir) {
@@ -76,7 +88,8 @@ std::string summary_table(const json& summary, const std::string& run_dir) {
       metrics != summary.end() && metrics->is_object())
     for (const auto& [name, value] : metrics->items())
       if (value.is_number()) out += row("test " + name, fixed(value.get<double>(), 4));
-  if (const std::string best = best_text(summary); !best.empty()) out += row("best", best);
+  if (has_best(summary)) out += row("best", best_text(summary, "best_checkpoint"));
+  if (const std::string best = better_text(summary); !best.empty()) out += row("best", best);
   out +=
       row("steps", count_text(summary, "steps") + " (" + counted(summary, "epochs", "whole epoch") +
                        "), " + counted(summary, "generations", "generation"));
@@ -86,6 +99,8 @@ std::string summary_table(const json& summary, const std::string& run_dir) {
     out += row("goodput", percent(summary["goodput"].get<double>(), 1));
   if (summary.contains("weights_sha256") && summary["weights_sha256"].is_string())
     out += row("weights", summary["weights_sha256"].get<std::string>());
+  if (is_unchecked(summary))
+    out += row("checks", "none: the workers' weights were never compared (train.check_every is 0)");
   out += row("results", run_dir);
   return out;
 }

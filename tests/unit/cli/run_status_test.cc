@@ -50,6 +50,25 @@ TEST(RunSummary, TheBestResultStandsBesideTheLast) {
   EXPECT_FALSE(has_best(nlohmann::json::parse(R"({"steps": 2345})")));
 }
 
+TEST(RunSummary, TheBestOfARunThatKeepsNoneIsNamedWhereItIsNotTheLast) {
+  auto summary = nlohmann::json::parse(
+      R"({"eval_step": 1876, "best_evaluation": {"step": 680, "loss": 0.4753, "accuracy": 0.8342}})");
+  EXPECT_FALSE(has_best(summary));
+  EXPECT_THAT(
+      summary_table(summary, "/runs/x"),
+      testing::HasSubstr("  best            83.42 %, loss 0.4753, after step 680 (not kept: "
+                         "checkpoint.best is none)\n"));
+  summary["eval_step"] = 680;
+  EXPECT_THAT(summary_table(summary, "/runs/x"), testing::Not(testing::HasSubstr("  best ")));
+}
+
+TEST(RunSummary, ARunWithoutChecksSaysSo) {
+  auto summary = nlohmann::json::parse(R"({"checks": {"every": 0, "agreed_step": 0}})");
+  EXPECT_THAT(summary_table(summary, "/runs/x"), testing::HasSubstr("  checks          none: "));
+  summary["checks"]["every"] = 100;
+  EXPECT_THAT(summary_table(summary, "/runs/x"), testing::Not(testing::HasSubstr("checks")));
+}
+
 TEST(RunSummary, ALongNameOfAMetricIsWholeAndApartFromItsValue) {
   const auto summary = nlohmann::json::parse(R"({"eval_metrics": {"ema_accuracy": 0.9118}})");
   EXPECT_THAT(summary_table(summary, "/runs/x"),

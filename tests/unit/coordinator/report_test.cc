@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "coordinator/serve/observe.h"
+
 namespace lockstep::coordinator {
 namespace {
 
@@ -22,6 +24,34 @@ TEST(StatusReport, TellsOfSkippedSamplesAndOfATaintedLineage) {
   state.checks.tainted = 4;
   EXPECT_EQ(status_of(state)["skipped_by_policy"], 1);
   EXPECT_EQ(status_of(state)["tainted_from_step"], 4);
+}
+
+TEST(StatusReport, NamesTheBestEvaluationOfARunThatKeepsNoBestCheckpoint) {
+  State state;
+  EXPECT_FALSE(status_of(state).contains("best_evaluation"));
+  state.evals[14] = {.step = 14, .samples = 100, .correct = 80, .loss = 0.25};
+  state.evals[21] = {.step = 21, .samples = 100, .correct = 79, .loss = 0.5};
+  EXPECT_EQ(status_of(state)["best_evaluation"]["step"], 14);
+  EXPECT_EQ(status_of(state)["best_evaluation"]["accuracy"], 0.8);
+}
+
+// Else the alert on runs that are gone (deploy/prometheus/alerts.yml) fires after a good end.
+TEST(Metrics, AScriptThatEndsTheRunHasPlannedTheStepsUntilThere) {
+  Options options;
+  options.shape = {50, 8, 3};
+  options.total_steps = 70;
+  options.job.mutable_train()->set_global_batch(8);
+  State state;
+  const auto planned = [&] {
+    CoordinatorMetrics metrics("r", BuildInfo());
+    observe_state(metrics, state, options);
+    const std::string text = metrics.expose_text();
+    const size_t at = text.find("\nlockstep_job_steps_planned{");
+    return std::stod(text.substr(text.find("} ", at) + 2));
+  };
+  EXPECT_EQ(planned(), 70);
+  state.script_end = ScriptEnd{30, 70};
+  EXPECT_EQ(planned(), 30);
 }
 
 TEST(StatusReport, TellsWhereAWorkerWithAGpuIsBound) {
