@@ -27,4 +27,10 @@ Status DamagedFiles::status() const {
   return {Code::kBadData, text};
 }
 
+Status joined_damage(const Status& first, const Status& second) {
+  if (second.code() != Code::kBadData || second.message() == first.message()) return first;
+  if (first.is_ok()) return second;
+  return {Code::kBadData, first.message() + "\n" + second.message()};
+}
+
 }  // namespace lockstep::data

@@ -14,6 +14,10 @@
 
 namespace lockstep::data {
 
+// The damage of two sets of files: what both say if both are kBadData. REQUIRES: `first` is ok or
+// kBadData.
+Status joined_damage(const Status& first, const Status& second);
+
 class DamagedFiles {
  public:
   // If `status` is kBadData, keeps it as what is wrong with file number i, and returns ok. Returns

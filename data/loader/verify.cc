@@ -1,7 +1,5 @@
 #include "data/loader/verify.h"
 
-#include <unistd.h>
-
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -85,25 +83,10 @@ Status decode_whole(const IndexedMasks& masks, uint64_t i) {
   return status.is_ok() ? status : Status(status.code(), masks.name_of(i) + " " + status.message());
 }
 
-// Of what is not damaged, where some files are; that one is not kept.
-Result<ExtentIndex> index_to_verify(const EncodedSource& source, const Work& work,
-                                    DamagedFiles& damaged) {
-  auto whole = open_index(source, work.cache_dir, work.progress);
-  if (whole.is_ok() || whole.status().code() != Code::kBadData) return whole;
-  auto looked = source.look(work.team.threads(), &damaged);
-  if (!looked.is_ok()) return whole.status();
-  IndexContent rest = std::move(looked).value();
-  rest.fingerprint = std::string(32, '0');
-  const std::string path = work.cache_dir + "/verify-" + std::to_string(::getpid()) + ".idx";
-  LOCKSTEP_RETURN_IF_ERROR(write_extent_index(path, rest));
-  auto index = ExtentIndex::open(path, source.directory);
-  ::unlink(path.c_str());
-  return index;
-}
-
 Status verify_images(const EncodedSource& source, const Work& work, Verification& out) {
   DamagedFiles damaged;
-  LOCKSTEP_ASSIGN_OR_RETURN(const ExtentIndex index, index_to_verify(source, work, damaged));
+  LOCKSTEP_ASSIGN_OR_RETURN(const ExtentIndex index,
+                            open_sound_index(source, work.cache_dir, work.progress, damaged));
   const EncodedFiles files(index, source.directory, source.far, source.copied);
   out.left_out = index.notes().left_out;
   std::vector<std::shared_ptr<const IndexedMasks>> masks;
@@ -128,8 +111,7 @@ Status verify_images(const EncodedSource& source, const Work& work, Verification
     shown.one_done(thread);
     return Status::ok();
   }));
-  // After all samples: what has no number among them.
-  for (const auto& [i, message] : damaged.messages()) faults.add(index.samples() + i, message);
+  for (const auto& [i, message] : damaged.messages()) faults.add(i, message);
   out.samples = index.samples() + damaged.messages().size();
   for (uint64_t i = 0; i < index.samples(); ++i) {
     out.bytes += index.extent(i).bytes;

@@ -9,6 +9,7 @@
 #include <optional>
 #include <system_error>
 
+#include "data/base/damaged_files.h"
 #include "data/base/modified_ns.h"
 #include "data/base/split.h"
 #include "data/base/thread_team.h"
@@ -101,6 +102,8 @@ Result<IndexedData> index_data(const wire::DatasetSpec& wanted, const std::strin
         open_any_size(spec, i == 0 ? Split::kTrain : Split::kEval, cache_dir, one_at_a_time, cut);
     return Status::ok();
   }));
+  if (const Status train = opened[0]->status(); train.code() == Code::kBadData && splits > 1)
+    return joined_damage(train, opened[1]->status());
   IndexedData out;
   for (uint32_t i = 0; i < splits; ++i) {
     const Opened& dataset = *opened[i];

@@ -6,6 +6,7 @@
 #include "comm/base/text/printable.h"
 #include "comm/run/job/data_formats.h"
 #include "comm/run/job/data_legend.h"
+#include "data/base/damaged_files.h"
 #include "data/dataset/float_image.h"
 #include "data/dataset/id_row.h"
 #include "data/formats/images/image_tree.h"
@@ -179,6 +180,19 @@ void finish(Inspection& inspection, const Dataset& train, const DataPlace& place
     inspection.warnings.push_back(inspection.splits.front().split + ": " + empty);
 }
 
+// `train`: the error of the training data. With the damage of the data for evaluation.
+Status damage_of_both(const Status& train, const DataPlace& place, const std::string& cache_dir,
+                      const ProgressFn& progress) {
+  const auto& [spec, cut] = place;
+  if (train.code() != Code::kBadData) return train;
+  const auto format = resolve_format(spec.path(), spec.format(), cut.columns);
+  if (!format.is_ok()) return train;
+  const auto is_both = serves_both(spec.path(), *format, cut.columns);
+  if (!is_both.is_ok() || *is_both) return train;
+  const auto eval = open_any_size(spec, Split::kEval, cache_dir, progress, cut);
+  return joined_damage(train, eval.status());
+}
+
 }  // namespace
 
 Result<Inspection> inspect_data(const wire::DatasetSpec& wanted, const std::string& cache_dir,
@@ -188,8 +202,9 @@ Result<Inspection> inspect_data(const wire::DatasetSpec& wanted, const std::stri
   LOCKSTEP_ASSIGN_OR_RETURN(const DataPlace place,
                             find_place(wanted, cache_dir, progress, wanted_cut));
   const auto& [spec, cut] = place;
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto train,
-                            open_any_size(spec, Split::kTrain, cache_dir, progress, cut));
+  const auto opened = open_any_size(spec, Split::kTrain, cache_dir, progress, cut);
+  if (!opened.is_ok()) return damage_of_both(opened.status(), place, cache_dir, progress);
+  const std::unique_ptr<Dataset>& train = *opened;
   LOCKSTEP_ASSIGN_OR_RETURN(const bool is_both,
                             serves_both(spec.path(), train->format(), cut.columns));
   inspection.splits.push_back(look_at(*train, is_both ? "data" : "train"));

@@ -1,6 +1,7 @@
 #include "data/formats/images/encoded_dataset.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -52,12 +53,23 @@ Result<std::string> index_path(const EncodedSource& source, const std::string& c
          ".index";
 }
 
+// The files that are not damaged, if some are, and what is wrong with those.
+struct SoundFiles {
+  IndexContent content;
+  DamagedFiles damaged;
+};
+
 // `kept`: the fingerprint of the index that is there, or empty. Where nothing but times changed, a
 // cache that cannot be written does not matter.
 Status make_index(const EncodedSource& source, const std::string& path, const std::string& kept,
-                  const ProgressFn& progress) {
+                  const ProgressFn& progress, SoundFiles* sound) {
   const uint32_t threads = threads_to_look();
-  LOCKSTEP_ASSIGN_OR_RETURN(IndexContent content, source.look(threads, nullptr));
+  auto looked = source.look(threads, sound == nullptr ? nullptr : &sound->damaged);
+  if (sound != nullptr && !sound->damaged.empty()) {
+    if (looked.is_ok()) sound->content = std::move(*looked);
+    return sound->damaged.status();
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(IndexContent content, std::move(looked));
   LOCKSTEP_ASSIGN_OR_RETURN(content.fingerprint,
                             fingerprint_of(content, source.directory, threads, progress,
                                            kWholeContentBytes, source.far.get()));
@@ -114,6 +126,29 @@ Result<WantedImage> wanted_of(const EncodedSource& source, const ExtentIndex& in
   return wanted;
 }
 
+// After sums_of(), which does not decode all of a large data set.
+Status damage_of(const ExtentIndex& index, const DamagedFiles& damaged) {
+  const Status status = damaged.status();
+  if (status.is_ok() || index.samples() <= kStatisticsImages) return status;
+  return {status.code(), status.message() + "\n" + std::to_string(kStatisticsImages) + " of " +
+                             std::to_string(index.samples()) +
+                             " images were decoded; lockstep data verify decodes all"};
+}
+
+// `index` has the files that are not in `damaged`. Returns all damage that indexes and statistics
+// show; ok: there is none.
+Status all_damage(const EncodedSource& source, const ExtentIndex& index, const ImageFrame& frame,
+                  const std::string& cache_dir, const ProgressFn& progress, DamagedFiles& damaged) {
+  auto wanted = wanted_of(source, index, frame);
+  if (!wanted.is_ok()) wanted = wanted_of(source, index, {CropKind::kCenter, 224, 256});
+  const EncodedFiles files(index, source.directory, source.far, source.copied);
+  const auto sums = sums_of(index, files, *wanted, threads_to_look(), progress, damaged);
+  Status status = sums.is_ok() ? damage_of(index, damaged) : damaged.status();
+  for (const EncodedSource& mask : source.masks)
+    status = joined_damage(status, open_index(mask, cache_dir, progress).status());
+  return status;
+}
+
 class IndexedImages : public EncodedImages {
  public:
   IndexedImages(const EncodedSource& source, ExtentIndex index, WantedImage wanted)
@@ -137,12 +172,13 @@ class IndexedImages : public EncodedImages {
         facts.class_names.emplace_back(index_.class_name(i));
     if (source.far != nullptr) facts.far.push_back(source.far);
     const std::string frame = to_text(wanted_.frame);
+    DamagedFiles damaged;
     Status failure;
     facts.statistics = stored_statistics(
         facts.fingerprint + (frame.empty() ? "" : "-" + frame), wanted_.channels, cache_dir, [&] {
-          auto sums = sums_of(index_, files_, wanted_, threads_to_look(), progress);
-          if (!sums.is_ok()) failure = sums.status();
-          return sums.is_ok() ? *sums : std::vector<ChannelSums>();
+          auto sums = sums_of(index_, files_, wanted_, threads_to_look(), progress, damaged);
+          failure = sums.is_ok() ? damage_of(index_, damaged) : sums.status();
+          return failure.is_ok() ? *sums : std::vector<ChannelSums>();
         });
     LOCKSTEP_RETURN_IF_ERROR(failure);
     return facts;
@@ -211,10 +247,9 @@ void add_fields(const EncodedSource& source, const MaskList& masks, DatasetFacts
   facts.fingerprint = fingerprint_of(*facts.shape.fields, content);
 }
 
-}  // namespace
-
-Result<ExtentIndex> open_index(const EncodedSource& source, const std::string& cache_dir,
-                               const ProgressFn& progress, IndexUse use) {
+// As open_index(). With `sound`, an error for damaged files leaves the others there.
+Result<ExtentIndex> open_or_leave(const EncodedSource& source, const std::string& cache_dir,
+                                  const ProgressFn& progress, IndexUse use, SoundFiles* sound) {
   if (cache_dir.empty())
     return Status(Code::kUsage, "no cache directory for the index of " + source.shown_directory +
                                     "; set data.cache_dir");
@@ -230,7 +265,7 @@ Result<ExtentIndex> open_index(const EncodedSource& source, const std::string& c
   auto kept = find();
   if (is_valid(kept)) return std::move(kept->index);
   const std::string fingerprint(kept.is_ok() ? kept->index.fingerprint() : std::string_view());
-  LOCKSTEP_RETURN_IF_ERROR(make_index(source, path, fingerprint, progress));
+  LOCKSTEP_RETURN_IF_ERROR(make_index(source, path, fingerprint, progress, sound));
   auto made = find();
   if (made.is_ok()) {
     if (!made->marks.empty()) keep_text(cache_dir, note_of(path), made->marks);
@@ -242,16 +277,48 @@ Result<ExtentIndex> open_index(const EncodedSource& source, const std::string& c
                     " changed while Lockstep indexed it; start again when it is complete");
 }
 
+}  // namespace
+
+Result<ExtentIndex> open_index(const EncodedSource& source, const std::string& cache_dir,
+                               const ProgressFn& progress, IndexUse use) {
+  return open_or_leave(source, cache_dir, progress, use, nullptr);
+}
+
+Result<ExtentIndex> open_sound_index(const EncodedSource& source, const std::string& cache_dir,
+                                     const ProgressFn& progress, DamagedFiles& damaged) {
+  SoundFiles sound;
+  auto whole = open_or_leave(source, cache_dir, progress, IndexUse::kValid, &sound);
+  if (whole.is_ok() || sound.content.extents.empty()) return whole;
+  sound.content.fingerprint = std::string(32, '0');
+  LOCKSTEP_ASSIGN_OR_RETURN(std::string path, index_path(source, cache_dir));
+  path += ".tmp." + std::to_string(::getpid());  // not kept
+  if (!write_extent_index(path, sound.content).is_ok()) return whole;
+  auto index = ExtentIndex::open(path, source.directory);
+  ::unlink(path.c_str());
+  const uint64_t samples = sound.content.extents.size();
+  for (const auto& [i, message] : sound.damaged.messages())
+    LOCKSTEP_RETURN_IF_ERROR(damaged.take(samples + i, {Code::kBadData, message}));
+  return index;
+}
+
 Result<std::unique_ptr<Dataset>> open_encoded_dataset(const EncodedSource& source,
                                                       const ImageFrame& frame,
                                                       const std::string& cache_dir,
                                                       const ProgressFn& progress) {
-  LOCKSTEP_ASSIGN_OR_RETURN(ExtentIndex index, open_index(source, cache_dir, progress));
+  DamagedFiles damaged;
+  LOCKSTEP_ASSIGN_OR_RETURN(ExtentIndex index,
+                            open_sound_index(source, cache_dir, progress, damaged));
+  if (!damaged.empty()) return all_damage(source, index, frame, cache_dir, progress, damaged);
   LOCKSTEP_ASSIGN_OR_RETURN(const WantedImage wanted, wanted_of(source, index, frame));
   MaskList masks;
   for (size_t i = 0; i < source.masks.size(); ++i) {
-    LOCKSTEP_ASSIGN_OR_RETURN(auto mask, IndexedMasks::open(source, i, index, cache_dir, progress));
-    masks.push_back(std::move(mask));
+    auto mask = IndexedMasks::open(source, i, index, cache_dir, progress);
+    if (mask.status().code() == Code::kBadData) {
+      const Status all = all_damage(source, index, frame, cache_dir, progress, damaged);
+      return all.is_ok() ? mask.status() : all;
+    }
+    if (!mask.is_ok()) return mask.status();
+    masks.push_back(std::move(*mask));
   }
   std::shared_ptr<const IndexedImages> images;
   if (masks.empty())

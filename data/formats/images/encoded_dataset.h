@@ -7,6 +7,7 @@
 #include <string>
 
 #include "comm/base/status.h"
+#include "data/base/damaged_files.h"
 #include "data/base/progress.h"
 #include "data/dataset/dataset.h"
 #include "data/formats/images/encoded_source.h"
@@ -20,8 +21,13 @@ enum class IndexUse { kValid, kMakeAnew };
 Result<ExtentIndex> open_index(const EncodedSource& source, const std::string& cache_dir,
                                const ProgressFn& progress, IndexUse use = IndexUse::kValid);
 
-// Uses open_index(). Errors as open_dataset(); kUsage if images differ in size and there is no
-// frame.
+// As open_index(), but leaves out damaged files, if there are sound ones, and tells `damaged` of
+// them. Their numbers come after those of the samples.
+Result<ExtentIndex> open_sound_index(const EncodedSource& source, const std::string& cache_dir,
+                                     const ProgressFn& progress, DamagedFiles& damaged);
+
+// Uses open_index(). Errors as open_dataset(), naming all damaged files that it meets; kUsage if
+// images differ in size and there is no frame.
 Result<std::unique_ptr<Dataset>> open_encoded_dataset(const EncodedSource& source,
                                                       const ImageFrame& frame,
                                                       const std::string& cache_dir,

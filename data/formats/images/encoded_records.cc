@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "comm/base/hash.h"
 #include "comm/base/prng.h"
@@ -83,7 +84,7 @@ Result<std::string> fingerprint_of(IndexContent& content, const std::string& dir
 
 Result<std::vector<ChannelSums>> sums_of(const ExtentIndex& index, const EncodedFiles& files,
                                          const WantedImage& wanted, uint32_t threads,
-                                         const ProgressFn& progress) {
+                                         const ProgressFn& progress, DamagedFiles& damaged) {
   struct Hand {  // of one thread
     ImageDecoder decoder;
     std::vector<uint8_t> encoded;
@@ -101,12 +102,14 @@ Result<std::vector<ChannelSums>> sums_of(const ExtentIndex& index, const Encoded
   const auto look = [&](uint32_t thread, uint64_t i) -> Status {
     Hand& hand = hands[thread];
     const uint64_t sample = i * index.samples() / images;
-    LOCKSTEP_RETURN_IF_ERROR(files.read(sample, hand.encoded));
+    shown.one_done(thread);
+    if (Status read = files.read(sample, hand.encoded); !read.is_ok())
+      return damaged.take(sample, std::move(read));
     const Status decoded =
         hand.decoder.decode(hand.encoded, wanted, std::nullopt, hand.image.data());
-    if (!decoded.is_ok()) return about(files.name_of(index.extent(sample)), decoded);
+    if (!decoded.is_ok())
+      return damaged.take(sample, about(files.name_of(index.extent(sample)), decoded));
     add_image(hand.image.data(), {wanted.channels, wanted.height, wanted.width}, hand.sums);
-    shown.one_done(thread);
     return Status::ok();
   };
   LOCKSTEP_RETURN_IF_ERROR(team->run(images, look));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "data/base/damaged_files.h"
 #include "data/base/progress.h"
 #include "data/dataset/content_hash.h"
 #include "data/dataset/statistics.h"
@@ -32,10 +33,10 @@ Result<std::string> fingerprint_of(IndexContent& content, const std::string& dir
                                    source::RemoteFiles* far = nullptr);
 
 // Sums over pixels as models see them, cut in the middle. Uses at most kStatisticsImages samples at
-// equal distances.
+// equal distances. Tells `damaged` of all among them that cannot be decoded, by their numbers.
 inline constexpr uint64_t kStatisticsImages = 1'024;
 Result<std::vector<ChannelSums>> sums_of(const ExtentIndex& index, const EncodedFiles& files,
                                          const WantedImage& wanted, uint32_t threads,
-                                         const ProgressFn& progress);
+                                         const ProgressFn& progress, DamagedFiles& damaged);
 
 }  // namespace lockstep::data

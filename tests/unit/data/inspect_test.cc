@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/fails_with.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"
@@ -15,6 +16,7 @@ namespace lockstep::data {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(InspectData, ShowsBothSplits) {
   const TemporaryDirectory dir;
@@ -101,6 +103,58 @@ TEST(InspectData, ReportsDamageOfEitherSplit) {
   write_file(dir.path("t10k-images-idx3-ubyte"), "garbage");
   write_file(dir.path("t10k-labels-idx1-ubyte"), some_labels(5, 3));
   EXPECT_EQ(inspect_data(spec_of(dir.path()), dir.path("cache")).status().code(), Code::kBadData);
+}
+
+class InspectDamaged : public testing::Test {
+ protected:
+  void put(const std::string& name, const std::string& content) {
+    std::filesystem::create_directories(std::filesystem::path(dir_.path(name)).parent_path());
+    write_file(dir_.path(name), content);
+  }
+  Status inspected() { return inspect_data(spec_of(dir_.path("d")), dir_.path("cache")).status(); }
+
+  const std::string image_ = jpeg_picture(64, 64, 3);
+  const std::string cut_ = image_.substr(0, image_.size() - 400);  // its header is whole
+  TemporaryDirectory dir_;
+};
+
+TEST_F(InspectDamaged, EveryImageThatCannotBeDecodedIsNamed) {
+  for (const char* name : {"0", "2", "4"}) put(std::string("d/a/") + name + ".jpg", cut_);
+  for (const char* name : {"1", "3", "5"}) put(std::string("d/a/") + name + ".jpg", image_);
+  EXPECT_THAT(inspected(),
+              FailsWith(Code::kBadData, Names("a/0.jpg", "a/2.jpg", "a/4.jpg"), Says("JPEG")));
+  EXPECT_THAT(inspected().message(), Not(HasSubstr("a/1.jpg")));
+}
+
+TEST_F(InspectDamaged, AmongManyImagesItSaysHowManyWereLookedAt) {
+  put("d/a/0000.jpg", cut_);
+  const std::string small = jpeg_picture(64, 64, 1);
+  for (int i = 1; i < 1'100; ++i) put("d/a/" + std::to_string(9'000 + i) + ".jpg", small);
+  EXPECT_THAT(inspected(), FailsWith(Code::kBadData, Names("a/0000.jpg"),
+                                     Says("1024 of 1100", "lockstep data verify")));
+}
+
+TEST_F(InspectDamaged, ImagesWithoutAHeaderDoNotHideOthers) {
+  put("d/a/0.jpg", cut_);
+  put("d/a/1.jpg", "no image at all");
+  put("d/a/2.jpg", image_);
+  put("d/b/3.png", "nor is this one");
+  put("d/b/4.jpg", cut_);
+  EXPECT_THAT(inspected(),
+              FailsWith(Code::kBadData, Names("a/0.jpg", "b/4.jpg", "a/1.jpg", "b/3.png")));
+  put("d/a/2.jpg", jpeg_picture(300, 70, 3));  // no crop is known, and their sizes differ
+  EXPECT_THAT(inspected(),
+              FailsWith(Code::kBadData, Names("a/0.jpg", "b/4.jpg", "a/1.jpg", "b/3.png")));
+}
+
+TEST_F(InspectDamaged, ThoseOfEvaluationAreNamedWithThoseOfTraining) {
+  put("d/train/a/0.jpg", cut_);
+  put("d/train/a/1.jpg", image_);
+  put("d/val/a/2.jpg", "no image at all");
+  put("d/val/a/3.jpg", image_);
+  put("d/val/a/4.jpg", cut_);
+  EXPECT_THAT(inspected(),
+              FailsWith(Code::kBadData, Names("train/a/0.jpg", "val/a/2.jpg", "val/a/4.jpg")));
 }
 
 TEST(InspectData, ShowsTokensWithTheirVocabularyAndBothSplits) {

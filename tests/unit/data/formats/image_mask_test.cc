@@ -220,6 +220,23 @@ TEST_F(ImageMaskTest, AMaskThatIsRewrittenAndGetsItsOldTimeAgainIsNamed) {
   EXPECT_NE((*open())->fingerprint(), (*dataset)->fingerprint());
 }
 
+// With damage of each kind: headers of images and of masks, and what follows them.
+TEST_F(ImageMaskTest, DamagedImagesAndMasksAreNamedTogether) {
+  SampleCut cut{.frame = kMaskCut};
+  cut.columns.targets = {"masks"};
+  const auto inspected = [&] {
+    return inspect_data(spec_of(dir_.path("data")), dir_.path("cache"), {}, cut).status();
+  };
+  put_pairs();
+  const std::string image = jpeg_picture(41, 49, 1);
+  put("images/1.jpg", image.substr(0, image.size() - 600));
+  put("masks/3.png", "no mask");
+  EXPECT_THAT(inspected(), FailsWith(Code::kBadData, Names("images/1.jpg", "masks/3.png")));
+  put("images/x/2.jpg", "no image");
+  EXPECT_THAT(inspected(),
+              FailsWith(Code::kBadData, Names("images/1.jpg", "images/x/2.jpg", "masks/3.png")));
+}
+
 TEST_F(ImageMaskTest, ADamagedMaskIsNamedWithItsFile) {
   put_pairs();
   std::string damaged = mask_png(std::vector<uint8_t>(41 * 49, 9), 41, 49);
