@@ -10,6 +10,14 @@ bool is_url(std::string_view path) {
   return path.starts_with("http://") || path.starts_with("https://") || path.starts_with("s3://");
 }
 
+bool has_scheme(std::string_view path) {
+  const std::string_view scheme = path.substr(0, std::min(path.find("://"), path.size()));
+  return !scheme.empty() && scheme.size() < path.size() &&
+         std::ranges::all_of(scheme, [](unsigned char c) {
+           return std::isalnum(c) != 0 || c == '+' || c == '-' || c == '.';
+         });
+}
+
 std::string percent_encoded(std::string_view text, bool keeps_slashes) {
   constexpr std::string_view kPlain =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";

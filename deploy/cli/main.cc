@@ -67,7 +67,8 @@ int run(int argc, char** argv) {
     return report(explain_usage(app, error, words));
   }
   const CLI::App* command = chosen(app);
-  if (const Status checked = check_run_dirs(*command); !checked.is_ok()) return report(checked);
+  if (const Status checked = check_written_paths(*command); !checked.is_ok())
+    return report(checked);
   const int code = commands.at(command)();
   return trains(*command) ? code : finish_output(code);
 }

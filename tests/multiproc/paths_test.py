@@ -82,20 +82,62 @@ class Quota(LockstepTest):
         self.assertEqual(out.returncode, 0, out.stderr)
         self.assertRegex(out.stdout, r"(?m)^  workers: 1$")
 
+
+class Urls(LockstepTest):
+    """As a path, a URL would make a folder called s3:."""
+
+    def assert_refused(self, words, url):
+        with self.subTest(words):
+            self.assert_fails(lockstep(*words, cwd=self.scratch), 64, names=url, advises="path")
+            self.assertEqual([*self.scratch.glob("*:")], [])
+
+    def a_job(self):
+        return self.job(self.small_data(), model={"name": "mlp"}, train=SHORT)
+
     def test_a_run_directory_that_is_a_url_is_refused_and_makes_no_folder(self):
-        job = self.job(self.small_data(), model={"name": "mlp"}, train={"max_steps": 1})
+        job = self.a_job()
         url = "s3://bucket/runs/first"
         for words in (["run", job, "--run-dir"], ["run", "--resume", "--run-dir"],
                       ["agent", job, "--run-dir"], ["agent", "--run-dir"],
                       ["sbatch", job, "--run-dir"], ["preflight", job, "--run-dir"], ["status"],
                       ["top"], ["stop"], ["scale", "--run-dir"], ["eval"], ["export", "model"],
                       ["ckpt", "ls"], ["runs"], ["report"], ["audit"], ["replay", "--step", "1"]):
-            with self.subTest(words):
-                more = ["2"] if words[0] == "scale" else [self.scratch / "out"] \
-                    if words[0] == "export" else []
-                done = lockstep(*words, url, *more, cwd=self.scratch)
-                self.assert_fails(done, 64, names=url, advises="path")
-        self.assertEqual([*self.scratch.glob("s3*")], [])
+            more = ["2"] if words[0] == "scale" else [self.scratch / "out"] \
+                if words[0] == "export" else []
+            self.assert_refused([*words, url, *more], url)
+
+    def test_what_a_command_writes_is_no_url_and_makes_no_folder(self):
+        job = self.a_job()
+        data = self.small_data()
+        run = self.scratch / "run"
+        self.succeed("run", job, "--run-dir", run, "--workers", 1)
+        for url in ("s3://bucket/out", "https://host/out.csv", "gs://bucket/out.svg"):
+            for words in (["export", "model", run, url], ["report", run, "-o", url],
+                          ["report", run, f"--output={url}"], ["data", "pack", data, url],
+                          ["data", "index", data, "--cache-dir", url],
+                          ["data", "inspect", data, "--cache-dir", url],
+                          ["data", "verify", data, "--cache-dir", url],
+                          ["data", "pack", data, self.scratch / "p", "--cache-dir", url],
+                          ["certs", url], ["certs", "--dir", url],
+                          ["predict", run, data, "--out", url],
+                          ["eval", run, data, "--confusion", url],
+                          ["replay", run, "--step", "1", "--batch-file", url],
+                          ["sbatch", job, "--run-dir", run, "-o", url],
+                          ["export", "tensorboard", url]):
+                self.assert_refused(words, url)
+
+    def test_a_cache_that_is_a_url_is_refused_before_a_run_begins(self):
+        job = self.a_job()
+        run = self.scratch / "run"
+        for url in ("s3://bucket/cache", "https://host/cache", "gs://bucket/cache"):
+            key = f"data.cache_dir={url}"
+            for words in (["run", job, key, "--run-dir", run], ["agent", job, key, "--run-dir", run],
+                          ["sbatch", job, key, "--run-dir", run], ["doctor", job, key],
+                          ["k8s", "render", job, key, "--image", "i", "--run-claim", "c"],
+                          ["preflight", job, key, "--run-dir", run],
+                          ["run", job, key, "--print-config"]):
+                self.assert_refused(words, url)
+            self.assertFalse(run.exists())
 
 
 if __name__ == "__main__":

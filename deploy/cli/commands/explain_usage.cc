@@ -6,6 +6,7 @@
 #include "comm/base/log.h"
 #include "comm/base/text/nearest.h"
 #include "comm/base/text/shell_word.h"
+#include "data/source/url.h"
 #include "deploy/cli/script/script_block.h"
 
 namespace lockstep {
@@ -15,13 +16,10 @@ namespace {
 constexpr const char* kRunDirOptions[] = {"--run-dir", "run-dir", "run-or-dir", "directory",
                                           "run-or-checkpoint"};
 
-bool is_any_url(std::string_view text) {
-  const std::string_view scheme = text.substr(0, std::min(text.find("://"), text.size()));
-  return !scheme.empty() && scheme.size() < text.size() &&
-         std::ranges::all_of(scheme, [](unsigned char c) {
-           return std::isalnum(c) != 0 || c == '+' || c == '-' || c == '.';
-         });
-}
+// As commands call what they write: files of export, report, predict, eval, replay and sbatch;
+// directories of export, pack and certs; caches.
+constexpr const char* kWrittenOptions[] = {"dir",   "to",          "--output",     "--out",
+                                           "--dir", "--confusion", "--batch-file", "--cache-dir"};
 
 // Words by which people look for a command that has another name here.
 struct OtherName {
@@ -198,17 +196,24 @@ Status explain_usage(const CLI::App& app, const CLI::ParseError& error,
   return Status(Code::kUsage, error.what() + more);
 }
 
-Status check_run_dirs(const CLI::App& command) {
-  for (const CLI::Option* option : command.get_options()) {
-    const bool is_run_dir = std::ranges::any_of(
-        kRunDirOptions, [&](const char* name) { return option->check_name(name); });
-    if (!is_run_dir) continue;
-    for (const std::string& given : option->results())
-      if (is_any_url(given))
+Status check_written_paths(const CLI::App& command) {
+  for (const CLI::Option* option : options_of(command)) {
+    const auto is_one_of = [option](const auto& names) {
+      return std::ranges::any_of(names, [&](const char* name) { return option->check_name(name); });
+    };
+    const bool is_run_dir = is_one_of(kRunDirOptions);
+    if (!is_run_dir && !is_one_of(kWrittenOptions)) continue;
+    for (const std::string& given : option->results()) {
+      if (!source::has_scheme(given)) continue;
+      if (is_run_dir)
         return Status(Code::kUsage,
                       "the run directory " + shell_word(given) +
                           " is a URL, and Lockstep keeps runs in directories; name a path that all "
                           "machines of the run see, such as /shared/runs/first");
+      return Status(Code::kUsage, option->get_name() + " is " + shell_word(given) +
+                                      ", a URL, and Lockstep writes no objects of a store; name a "
+                                      "path of this machine, and copy from there");
+    }
   }
   return Status::ok();
 }

@@ -17,8 +17,9 @@ namespace lockstep {
 Status explain_usage(const CLI::App& app, const CLI::ParseError& error,
                      const std::vector<std::string>& words);
 
-// kUsage for a run directory that is a URL: as a path it would make a folder called s3:.
-Status check_run_dirs(const CLI::App& command);
+// kUsage for a run directory, or for another file or directory that the command writes, that is a
+// URL (data/source/url.h).
+Status check_written_paths(const CLI::App& command);
 
 // The error for `words`, of which `command` is the last that is a command.
 Status no_such_command(const CLI::App& command, const std::vector<std::string>& words);

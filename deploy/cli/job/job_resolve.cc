@@ -114,6 +114,16 @@ std::string mix_key(int element, const char* leaf) {
   return "data.mix." + std::to_string(element) + "." + leaf;
 }
 
+// Before the path is made absolute, which would make one slash of two.
+Status check_cache_dir(const JobValues& values, const wire::JobSpec& job) {
+  const std::string_view key = "data.cache_dir";
+  if (values.count(std::string(key)) == 0 || !source::has_scheme(job.data().cache_dir()))
+    return Status::ok();
+  return {Code::kUsage, told(values, key, job) +
+                            ": it is a URL, and Lockstep keeps caches in directories; name a path "
+                            "of the machines that train"};
+}
+
 // Makes the given paths absolute.
 Status set_paths(const JobValues& values, const JobContext& context, wire::JobSpec& job) {
   for (const JobKey& row : job_keys()) {
@@ -344,6 +354,7 @@ Result<wire::JobSpec> resolve_job(const JobValues& values, const JobContext& con
   // A resume that asks for auto keeps the batch that the run has.
   if (context.stored != nullptr && job.train().global_batch() == 0)
     job.mutable_train()->set_global_batch(context.stored->train().global_batch());
+  LOCKSTEP_RETURN_IF_ERROR(check_cache_dir(values, job));
   LOCKSTEP_RETURN_IF_ERROR(set_paths(values, context, job));
   LOCKSTEP_RETURN_IF_ERROR(check_script(values, context, job));
   LOCKSTEP_RETURN_IF_ERROR(find_eval(values, context, job));

@@ -34,6 +34,14 @@ TEST(JobResolve, AMinimalJobGetsSensibleDefaults) {
   EXPECT_EQ(job.checkpoint().keep(), 2u);
 }
 
+// As a path it would make a folder called s3: or gs:.
+TEST(JobResolve, WhatLockstepWritesIsNoUrl) {
+  for (const char* url : {"s3://b/cache", "https://h/cache", "gs://b/cache"})
+    EXPECT_THAT(error_of({std::string("data.cache_dir=") + url}),
+                AllOf(HasSubstr("data.cache_dir"), HasSubstr(url), HasSubstr("path")));
+  EXPECT_EQ(resolved({"data.cache_dir=s3:b"}).data().cache_dir(), "/home/me/s3:b");
+}
+
 constexpr char kGpt2[] =
     "job: text\nmodel: {name: gpt2}\ndata: {train: {path: a.txt}}\n"
     "train: {global_batch: 8, epochs: 2}\n";
