@@ -6,6 +6,7 @@
 #include "comm/run/job/data_formats.h"
 #include "comm/run/job/predictions.h"
 #include "data/transform/transform_list.h"
+#include "deploy/cli/export/markdown.h"
 
 namespace lockstep {
 namespace {
@@ -88,7 +89,7 @@ std::string rows_text(const ModelFacts& model) {
   if (!columns.empty()) {
     text += "Columns, in this order:";
     for (int i = 0; i < columns.size(); ++i)
-      text += std::string(i > 0 ? "," : "") + " `" + columns.Get(i) + "`";
+      text += (i > 0 ? ", " : " ") + code_span(columns.Get(i));
     text += ". ";
   }
   return text + "\n\n" + normalize_text(model, "column");
@@ -122,7 +123,7 @@ std::string pictures_text(const ModelFacts& model) {
         "Only training and evaluation take them; a prediction takes the image.\n\n";
   if (model.job.data().transforms_size() > 0) {
     text += "Transforms of the job:";
-    for (const std::string& word : model.job.data().transforms()) text += " `" + word + "`";
+    for (const std::string& word : model.job.data().transforms()) text += " " + code_span(word);
     text += "; augmentation belongs to training only.\n\n";
   }
   return text;
@@ -137,7 +138,7 @@ std::string tokens_text(const ModelFacts& model) {
     return text + "A token is a byte of the text.\n\n";
   if (model.tokenizer_files.empty()) return text + "Tokens are those of the training data.\n\n";
   text += "The tokenizer is beside the weights:";
-  for (const std::string& file : model.tokenizer_files) text += " `" + file + "`";
+  for (const std::string& file : model.tokenizer_files) text += " " + code_span(file);
   return text + ".\n\n";
 }
 

@@ -4,8 +4,10 @@
 
 #include <cstdio>
 
+#include "comm/base/text/printable.h"
 #include "comm/run/job/data_legend.h"
 #include "deploy/cli/export/input_card.h"
+#include "deploy/cli/export/markdown.h"
 
 namespace lockstep {
 namespace {
@@ -112,7 +114,8 @@ std::string figure_rows(const ModelFacts& model) {
   if (!facts.eval_fingerprint().empty())
     rows += "| fingerprint of the evaluation data | `" + facts.eval_fingerprint() + "` |\n";
   return rows + "| SHA-256 of the checkpoint's weights in Lockstep | `" +
-         model.manifest.weights_sha256 + "` |\n| checkpoint | `" + model.checkpoint + "` |\n";
+         model.manifest.weights_sha256 + "` |\n| checkpoint | " + code_span(model.checkpoint) +
+         " |\n";
 }
 
 std::string int8_text(const ModelFacts& model) {
@@ -170,7 +173,8 @@ std::string measured_section(const ModelFacts& model) {
   std::string text = "## Before and after\n\n";
   const bool is_known = measured.why_not.empty();
   text += is_known ? "Measured by the export on " + measured_on(measured) + ".\n\n"
-                   : "Loss, accuracy and speed were not measured: " + measured.why_not + ".\n\n";
+                   : "Loss, accuracy and speed were not measured: " + plain_text(measured.why_not) +
+                         ".\n\n";
   text += is_known ? "| weights | bytes of the file | loss | accuracy, of 1 | samples/s |\n"
                      "|---|---|---|---|---|\n"
                    : "| weights | bytes of the file |\n|---|---|\n";
@@ -296,7 +300,7 @@ std::string readme_text(const ModelFacts& model) {
          loading_lines(model) + "```\n\n" + input_text(model) +
          "`lockstep.json` says the same for programs, with class names and hashes.\n\n" +
          int8_text(model) + measured_section(model) + "## Figures\n\n" + figure_rows(model) +
-         "\nMade by:\n\n```\n" + model.command + "\n```\n";
+         "\nMade by:\n\n```\n" + printable_line(model.command) + "\n```\n";
 }
 
 }  // namespace lockstep

@@ -7,7 +7,9 @@
 namespace lockstep {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Json = nlohmann::json;
 
 ModelFacts facts_of(const std::string& model, const std::string& format,
@@ -52,6 +54,33 @@ TEST(InputCard, RowsHaveTheirColumnsInOrder) {
   EXPECT_THAT(small_net_lines(facts), HasSubstr("fc3.weight"));
 }
 
+// Names come from files of others, and a page of ours holds them.
+TEST(InputCard, NamesNeitherEndNorBeginAnythingInThePage) {
+  ModelFacts facts = facts_of("mlp", "csv");
+  for (const char* name : {"two\n## lines", "a`b", "``", "\x1b[31mred", "<b>&amp;", "  "})
+    facts.facts.mutable_legend()->add_columns(name);
+  const std::string text = input_text(facts);
+  for (const char* shown :
+       {R"(`two\n## lines`)", "``a`b``", "``` `` ```", R"(`\x1b[31mred`)", "`<b>&amp;`", "`  `"})
+    EXPECT_THAT(text, HasSubstr(shown));
+  EXPECT_THAT(text, Not(AnyOf(HasSubstr("\n## lines"), HasSubstr("\x1b"))));
+
+  facts.command = "lockstep export model 'a\n```\n# title\x1b[0m' out";
+  facts.checkpoint = "a`b\n# c";
+  facts.measured = Measurement();
+  facts.measured->why_not = "/d/a`b<script>\n# title is not *there*";
+  facts.tokenizer_files = {"to`ken\n.json"};
+  const std::string page = readme_text(facts);
+  EXPECT_THAT(page, HasSubstr(R"('a\n```\n# title\x1b[0m')"));
+  EXPECT_THAT(page, HasSubstr(R"(``a`b\n# c``)"));
+  EXPECT_THAT(page, HasSubstr(R"(/d/a\`b\<script\>\\n\# title is not \*there\*)"));
+  EXPECT_THAT(page, Not(AnyOf(HasSubstr("\n# title"), HasSubstr("\n# c"), HasSubstr("\x1b"))));
+  facts.job.mutable_model()->set_name("gpt2");
+  facts.job.mutable_model()->set_block(16);
+  facts.job.mutable_data()->mutable_train()->set_format("text");
+  EXPECT_THAT(input_text(facts), HasSubstr(R"(``to`ken\n.json``)"));
+}
+
 TEST(InputCard, MasksAndTokensSayWhatTheyAre) {
   ModelFacts masks = facts_of("exported", "image_mask");
   masks.job.mutable_data()->add_targets("masks");
@@ -71,7 +100,7 @@ TEST(ModelCard, AFileThat8BitsMakeLargerIsTold) {
   facts.measured = Measurement();
   facts.measured->models = {{.what = "the checkpoint's", .file_bytes = 1000},
                             {.what = "in 8 bits", .file_bytes = 900}};
-  EXPECT_THAT(figures_text(facts), ::testing::Not(HasSubstr("larger")));
+  EXPECT_THAT(figures_text(facts), Not(HasSubstr("larger")));
   facts.measured->models[1].file_bytes = 1200;
   EXPECT_THAT(figures_text(facts), HasSubstr("1200 bytes in place of 1000"));
   EXPECT_THAT(readme_text(facts), HasSubstr("without --int8"));
