@@ -21,6 +21,18 @@ bool differ(const std::vector<std::string>& names, const std::vector<std::string
   return !names.empty() && !others.empty() && names != others;
 }
 
+// The first sample of `eval` with the largest label, by its file, with the label.
+std::string largest_label_text(const Dataset& eval) {
+  const uint32_t largest = eval.classes() - 1;
+  const std::string text = " has label " + std::to_string(largest);
+  const auto labels = eval.as<Labels>();
+  for (uint64_t i = 0; labels && i < eval.samples(); ++i) {
+    const auto [from, number] = labels->at(i);
+    if (from.label(number) == largest) return eval.label_name_of(i) + text;
+  }
+  return first_file(eval) + text;
+}
+
 }  // namespace
 
 std::string first_file(const Dataset& dataset) {
@@ -91,7 +103,7 @@ Status check_eval_fits_train(const Dataset& train, const Dataset& eval) {
   if (!(train.shape() == shape))
     return Status(
         Code::kBadData,
-        "evaluation samples are " + shape_text(shape) + ", training samples " +
+        first_file(eval) + ": evaluation samples are " + shape_text(shape) + ", training samples " +
             shape_text(train.shape()) + "; bring both to one shape" +
             (train.shape().fields == nullptr ? ""
                                              : ", and their targets to one kind: all classes, or "
@@ -107,8 +119,7 @@ Status check_eval_fits_train(const Dataset& train, const Dataset& eval) {
                                       "class directories, empty ones too");
   if (eval.classes() > train.classes())
     return Status(Code::kBadData,
-                  "evaluation data have label " + std::to_string(eval.classes() - 1) +
-                      ", the largest in the training data is " +
+                  largest_label_text(eval) + ", the largest in the training data is " +
                       std::to_string(train.classes() - 1) +
                       (shape.is_sequence() ? "; set model.vocab to the number of all tokens"
                                            : "; they do not belong together"));

@@ -5,6 +5,11 @@
 
 #include "comm/run/job/job.pb.h"
 #include "data/dataset/memory_dataset.h"
+#include "data/open/open_dataset.h"
+#include "tests/support/fails_with.h"
+#include "tests/support/files.h"
+#include "tests/support/idx_writer.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep::data {
 namespace {
@@ -34,6 +39,30 @@ TEST(EvalData, MustHaveTheShapeAndTheClassesOfTheTrainingData) {
   const Status classes = check_eval_fits_train(*train, *memory({1, 2, 2}, {3}));
   EXPECT_EQ(classes.code(), Code::kBadData);
   EXPECT_THAT(classes.message(), testing::HasSubstr("label 3"));
+}
+
+TEST(EvalData, WhatDoesNotFitIsToldWithItsFile) {
+  const TemporaryDirectory dir;
+  const auto put = [&](const std::string& images, const std::string& labels) {
+    write_file(dir.path("t10k-images-idx3-ubyte"), images);
+    write_file(dir.path("t10k-labels-idx1-ubyte"), labels);
+  };
+  const auto checked = [&] {
+    const auto open = [&](Split split) {
+      return open_dataset(spec_of(dir.path()), split, dir.path("cache"));
+    };
+    const auto train = open(Split::kTrain);
+    const auto eval = open(Split::kEval);
+    return check_eval_fits_train(**train, **eval);
+  };
+  write_file(dir.path("train-images-idx3-ubyte"), some_images(20, 3, 4));
+  write_file(dir.path("train-labels-idx1-ubyte"), some_labels(20, 3));
+  put(some_images(8, 3, 4), some_labels(8, 7));
+  EXPECT_THAT(checked(), FailsWith(Code::kBadData, Names(dir.path("t10k-labels-idx1-ubyte"),
+                                                         "sample 6", "label 6", "data is 2")));
+  put(some_images(8, 3, 5), some_labels(8, 3));
+  EXPECT_THAT(checked(), FailsWith(Code::kBadData, Names(dir.path("t10k-images-idx3-ubyte")),
+                                   Says("1x3x5", "1x3x4")));
 }
 
 }  // namespace
