@@ -40,7 +40,8 @@ struct ColumnNames {
 struct TakenColumns {
   std::string input{};  // empty: the format has no columns, or all but the label
   std::string label{};
-  std::string note{};  // what was guessed, for people; empty: nothing
+  std::string note{};    // what was guessed, for people; empty: nothing
+  std::string header{};  // of tables: what a first line of 0, 1 ... was taken for, for people
 };
 
 // Best first. TensorFlow's ImageNet scripts have the last one.

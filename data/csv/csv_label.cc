@@ -25,18 +25,16 @@ std::string share_text(uint64_t classes, uint64_t rows) {
 
 }  // namespace
 
-// 0, 1, 2 and so on, which is what pandas calls the columns of an array. A row of a table can be
-// that, too, if it is short.
-bool is_numbered_header(const CsvRecord& record) {
-  constexpr size_t kFewest = 3;
-  const size_t fields = record.fields.size();
-  for (size_t i = 0; i < fields; ++i)
+bool counts_columns(const CsvRecord& record) {
+  for (size_t i = 0; i < record.fields.size(); ++i)
     if (csv_text(record.fields[i]) != std::to_string(i)) return false;
-  return fields >= kFewest;
+  return true;
 }
 
+// A row of a table can count, too, if it is short.
 bool is_csv_header(const CsvRecord& record) {
-  return is_numbered_header(record) ||
+  constexpr size_t kFewestCounted = 3;
+  return (record.fields.size() >= kFewestCounted && counts_columns(record)) ||
          std::none_of(record.fields.begin(), record.fields.end(), is_csv_number);
 }
 

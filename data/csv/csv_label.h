@@ -53,10 +53,11 @@ class CsvLabelGuess {
   Column last_;
 };
 
-// Whether a record is 0, 1, 2 and so on, for three columns and more.
-bool is_numbered_header(const CsvRecord& record);
+// Whether a record is 0, 1, 2 and so on, which is what pandas calls the columns of an array.
+bool counts_columns(const CsvRecord& record);
 
-// Whether a record is a header: none of its fields is a number, or it numbers the columns from 0.
+// Whether a record is a header: none of its fields is a number, or it counts three columns or more
+// from 0.
 bool is_csv_header(const CsvRecord& record);
 
 }  // namespace lockstep::data

@@ -82,6 +82,16 @@ Result<CsvColumns> read_header(const CsvRecord& record) {
   return columns;
 }
 
+// Of a first record that counts the columns.
+std::string header_text(const CsvRecord& first, bool is_header) {
+  const size_t last = first.fields.size() - 1;
+  return "line " + std::to_string(first.line) + ", 0" +
+         (last > 0 ? " to " + std::to_string(last) : "") + ", is taken for a " +
+         (is_header ? "header, as pandas writes it; if it is a row, put a line of names before it"
+                    : "row; if it is a header, as pandas writes it, name the columns there, or "
+                      "take the line away");
+}
+
 }  // namespace
 
 std::vector<std::string> input_names(const ColumnNames& wanted) {
@@ -110,6 +120,7 @@ CsvTableReader::CsvTableReader(const CsvTable* training, ColumnNames wanted)
       labels_(training == nullptr ? nullptr : &training->classes) {
   if (training_ == nullptr) return;
   table_.columns = training_->columns;
+  table_.columns.header.clear();
   follow();
 }
 
@@ -165,13 +176,15 @@ Status CsvTableReader::begin(const CsvRecord& first, bool* is_header) {
   columns.fields = fields;
   if (*is_header) {
     LOCKSTEP_ASSIGN_OR_RETURN(columns, read_header(first));
-    columns.is_numbered = is_numbered_header(first);
   }
+  const bool is_told = !wanted_.has_header && counts_columns(first);
+  if (is_told) columns.header = header_text(first, *is_header);
   if (table_.columns.fields == 0) return choose(std::move(columns));
   if (columns.fields != table_.columns.fields || columns.names != table_.columns.names)
     return bad(
         "has columns that differ from those of the first table; give all tables, also those of "
         "training, the same columns in the same order, and all a header or none");
+  if (table_.columns.header.empty()) table_.columns.header = columns.header;
   return Status::ok();
 }
 
@@ -208,9 +221,6 @@ Status CsvTableReader::choose_label(CsvColumns* columns) {
     LOCKSTEP_ASSIGN_OR_RETURN(const GuessedLabel guessed, guess.label(!columns->names.empty()));
     label = std::min(guessed.column, columns->fields - 1);
     columns->note = guessed.note;
-    if (columns->is_numbered)
-      columns->note += "; line " + std::to_string(first_line_) + ", 0 to " +
-                       std::to_string(columns->fields - 1) + ", is taken for a header";
   }
   columns->label = *label;
   return Status::ok();

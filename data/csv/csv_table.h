@@ -1,7 +1,8 @@
 // Rows of features with one label, from one or several tables of text (csv_records.h).
 //
-// The first record is a header if none of its fields is a number, or if it numbers the columns from
-// 0, as pandas does (the note of a guessed label says so), or if the caller knows that it is one.
+// The first record is a header if none of its fields is a number, or if it counts three columns or
+// more from 0, as pandas does, or if the caller knows that it is one. CsvColumns::header says what
+// was made of a first record that counts.
 // The label is in the column that the job names, else in the one whose name says so
 // (column_names.h), else in the one that CsvLabelGuess finds. The features are the other columns,
 // in their order, or the columns that the job names.
@@ -50,7 +51,7 @@ struct CsvColumns {
   size_t weight = kNoCsvColumn;    // as the job names it
   std::vector<size_t> ignored;     // of a table without answers: columns that would be answers
   std::string note;                // if the label was guessed
-  bool is_numbered = false;        // the header is 0, 1, 2 ...
+  std::string header;              // what 0, 1 ... in the first line was taken for, or empty
 
   // True if the column is the label or a target, or would be one.
   bool is_answer(size_t column) const {

@@ -242,6 +242,7 @@ std::string to_text(const Inspection& inspection) {
     text += columns_line("label", split.notes.columns.label);
     if (!split.notes.columns.note.empty())
       text += "  guessed      label is in " + printable_line(split.notes.columns.note) + "\n";
+    text += columns_line("header", split.notes.columns.header);
     if (split.documents) text += documents_text(split);
     if (split.shape.has_label())
       text += (split.shape.is_sequence() ? "  vocabulary   " : "  classes      ") +
@@ -287,6 +288,7 @@ nlohmann::json to_json(const Inspection& inspection) {
                       {"input", split.notes.columns.input},
                       {"label", split.notes.columns.label},
                       {"guessed", split.notes.columns.note},
+                      {"header", split.notes.columns.header},
                       {"classes", split.classes},
                       {"class_counts", split.class_counts},
                       {"class_names", split.class_names},

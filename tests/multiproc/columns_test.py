@@ -26,6 +26,18 @@ class Columns(LockstepTest):
     def inspect(self, path, *args):
         return json.loads(self.succeed("data", "inspect", path, "--json", *args))["splits"][0]
 
+    def test_a_first_line_that_may_be_a_header_is_told_where_a_run_starts(self):
+        data = self.scratch / "two.csv"
+        data.write_text("0,1\n" + "".join(f"{i / 90},{i % 2}\n" for i in range(90)))
+        job = self.job(data, model={"name": "mlp"}, train={**TRAIN, "max_steps": 1})
+        told = "0 to 1, is taken for a row"
+        self.assertIn(told, self.inspect(data)["header"])
+        run = self.finish(job, "--workers", 1, name="counted")
+        self.assertIn(f"note: in the training data line 1, {told}", run.text())
+        data.write_text(data.read_text().replace("0,1", "width,label", 1))
+        run = self.finish(job, "--workers", 1, name="named")
+        self.assertNotIn("note:", run.text())
+
     def test_a_job_names_the_label_and_a_resume_keeps_it(self):
         data = self.table("t.csv")
         job = self.job(data, model={"name": "mlp"}, train=TRAIN)

@@ -37,13 +37,13 @@ class CsvRows final : public StoredSamples, public Labels, public SampleFields {
   Result<DatasetFacts> facts() const {
     const TableRows& rows = loaded_.rows;
     const CsvTable& table = rows.table;
-    DatasetFacts facts{
-        .samples = rows.size(),
-        .shape = {static_cast<uint32_t>(table.features()), 1, 1},
-        .format = "csv",
-        .files = loaded_.paths,
-        .class_names = table.classes,
-        .notes = {.columns = {wanted_input_, shown_label(table.columns), table.columns.note}}};
+    DatasetFacts facts{.samples = rows.size(),
+                       .shape = {static_cast<uint32_t>(table.features()), 1, 1},
+                       .format = "csv",
+                       .files = loaded_.paths,
+                       .class_names = table.classes,
+                       .notes = {.columns = {wanted_input_, shown_label(table.columns),
+                                             table.columns.note, table.columns.header}}};
     facts.shape.is_row = true;
     facts.shape.fields = fields_;
     facts.classes = table.classes.empty() ? std::ranges::max(rows.labels) + 1

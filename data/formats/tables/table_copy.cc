@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr char kVersion[] = "table 1";  // of what is kept; another one is made anew
+constexpr char kVersion[] = "table 2";  // of what is kept; another one is made anew
 constexpr size_t kNumberBytes = sizeof(float);
 constexpr int kDepth = 2;  // of the JSON: lists in an object
 
@@ -30,12 +30,10 @@ std::span<const uint8_t> bytes_of(std::span<const T> numbers) {
 
 Json json_of(const CsvTable& table, const std::vector<uint64_t>& first_rows) {
   const CsvColumns& columns = table.columns;
-  return {{"rows", table.lines.size()},   {"first_rows", first_rows},
-          {"classes", table.classes},     {"fields", columns.fields},
-          {"label", columns.label},       {"names", columns.names},
-          {"features", columns.features}, {"targets", columns.targets},
-          {"weight", columns.weight},     {"ignored", columns.ignored},
-          {"note", columns.note},         {"is_numbered", columns.is_numbered}};
+  return {{"rows", table.lines.size()},   {"first_rows", first_rows},   {"classes", table.classes},
+          {"fields", columns.fields},     {"label", columns.label},     {"names", columns.names},
+          {"features", columns.features}, {"targets", columns.targets}, {"weight", columns.weight},
+          {"ignored", columns.ignored},   {"note", columns.note},       {"header", columns.header}};
 }
 
 // nlohmann's types say what is wrong by exceptions, which end here.
@@ -54,7 +52,7 @@ bool read_json(std::string_view text, TableRows* rows, uint64_t* count) {
     json.at("weight").get_to(columns.weight);
     json.at("ignored").get_to(columns.ignored);
     json.at("note").get_to(columns.note);
-    json.at("is_numbered").get_to(columns.is_numbered);
+    json.at("header").get_to(columns.header);
     return true;
   } catch (const Json::exception&) {
     return false;

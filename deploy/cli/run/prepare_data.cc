@@ -45,6 +45,9 @@ std::string describe(const data::Dataset& train, const data::Dataset* eval) {
   const data::TakenColumns& columns = train.notes().columns;
   if (!columns.note.empty()) text += ", labels in " + columns.label + " (" + columns.note + ")";
   if (eval != nullptr) text += ", " + grouped(eval->samples()) + " for evaluation";
+  if (!columns.header.empty()) text += "\nnote: in the training data " + columns.header;
+  if (eval != nullptr && !eval->notes().columns.header.empty())
+    text += "\nnote: in the evaluation data " + eval->notes().columns.header;
   if (const std::string empty = data::empty_classes_text(train); !empty.empty())
     text += "\nwarning: " + empty;
   return text;

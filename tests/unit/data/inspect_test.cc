@@ -105,6 +105,30 @@ TEST(InspectData, ReportsDamageOfEitherSplit) {
   EXPECT_EQ(inspect_data(spec_of(dir.path()), dir.path("cache")).status().code(), Code::kBadData);
 }
 
+// pandas writes 0,1 for an array of two columns, and a row of numbers can be the same.
+TEST(InspectData, AFirstLineThatMayBeAHeaderIsTold) {
+  const TemporaryDirectory dir;
+  const auto text_of = [&](const std::string& table, const wire::DatasetSpec& spec,
+                           const std::string& label = "") {
+    write_file(dir.path("t.csv"), table);
+    SampleCut cut;
+    cut.columns.label = label;
+    const auto seen = inspect_data(spec, dir.path("cache"), {}, cut);
+    EXPECT_TRUE(seen.is_ok()) << seen.status().message();
+    return seen.is_ok() ? to_text(*seen) + to_json(*seen).dump() : "";
+  };
+  const wire::DatasetSpec spec = spec_of(dir.path("t.csv"));
+  constexpr char kRow[] = "line 1, 0 to 1, is taken for a row";
+  const std::string two = "0,1\n5,0\n6,1\n7,1\n";
+  EXPECT_THAT(text_of(two, spec),
+              testing::AllOf(HasSubstr(kRow), HasSubstr("\"header\":\"line 1")));
+  EXPECT_THAT(text_of(two, spec, "2"), HasSubstr(kRow)) << "nothing is guessed";
+  EXPECT_THAT(text_of("\n0;1\n5;0\n6;1\n7;1\n", spec), HasSubstr("line 2, 0 to 1"));
+  EXPECT_THAT(text_of("5,0\n0,1\n7,1\n", spec), Not(HasSubstr("is taken for")));
+  EXPECT_THAT(text_of("0,1,2\n5,8,0\n6,8,1\n7,8,1\n", spec, "2"),
+              HasSubstr("line 1, 0 to 2, is taken for a header"));
+}
+
 class InspectDamaged : public testing::Test {
  protected:
   void put(const std::string& name, const std::string& content) {

@@ -129,8 +129,15 @@ TEST(CsvTable, WhatPandasWritesIsTakenAsItIsMeant) {
   ASSERT_TRUE(numbered.is_ok()) << numbered.status().message();
   EXPECT_THAT(numbered->columns.names, ElementsAre("0", "1", "2"));
   EXPECT_THAT(numbered->labels, ElementsAre(1, 0, 0));
-  EXPECT_THAT(numbered->columns.note, HasSubstr("line 1, 0 to 2, is taken for a header"));
-  EXPECT_EQ(read({"0,1\n5,0\n6,1\n"})->labels.size(), 3U) << "two columns may be a row";
+  EXPECT_THAT(numbered->columns.header, HasSubstr("line 1, 0 to 2, is taken for a header"));
+  const auto two = read({"0,1\n5,0\n6,1\n"});
+  EXPECT_EQ(two->labels.size(), 3U) << "two columns may be a row";
+  EXPECT_THAT(two->columns.header,
+              AllOf(HasSubstr("line 1, 0 to 1, is taken for a row"), Advises("name the columns")));
+  EXPECT_THAT(read({"7,1\n5,0\n"}, &*two)->columns.header, IsEmpty()) << "of evaluation";
+  EXPECT_THAT(read({"7,1\n5,0\n6,0\n", "0,1\n"})->columns.header, HasSubstr("taken for a row"));
+  EXPECT_THAT(read({"0,1\n5,0\n6,1\n7,1\n"}, nullptr, {.has_header = true})->columns.header,
+              IsEmpty());
 }
 
 TEST(CsvTable, LabelsAreAllNumbersOrAllNames) {
