@@ -260,8 +260,10 @@ Json input_json(const ModelFacts& model) {
   add_all("inputs", keys.inputs());
   add_all("targets", keys.targets());
   add("weight_column", keys.weight());
-  add("documents", keys.documents());
-  add("document_end", keys.document_end());
+  if (takes_tokens(model) || is_token_format(format_of(model))) {
+    add("documents", keys.documents());
+    add("document_end", keys.document_end());
+  }
   return out;
 }
 

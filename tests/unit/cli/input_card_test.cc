@@ -81,6 +81,24 @@ TEST(InputCard, NamesNeitherEndNorBeginAnythingInThePage) {
   EXPECT_THAT(input_text(facts), HasSubstr(R"(``to`ken\n.json``)"));
 }
 
+// What lockstep.json says of documents is for tokens: a table has none.
+TEST(InputCard, OnlyTokensHaveDocuments) {
+  for (const auto& [model, format] :
+       {std::pair("mlp", "csv"), std::pair("cnn", "idx"), std::pair("resnet18", "image_folder"),
+        std::pair("exported", "arrow"), std::pair("mlp", "npy")}) {
+    ModelFacts facts = facts_of(model, format);
+    facts.job.mutable_data()->set_documents("stream");
+    facts.job.mutable_data()->set_document_end("3");
+    EXPECT_FALSE(input_json(facts).contains("documents")) << format;
+    EXPECT_FALSE(input_json(facts).contains("document_end")) << format;
+  }
+  for (const auto& [model, format] : {std::pair("gpt2", "text"), std::pair("exported", "tokens")}) {
+    ModelFacts facts = facts_of(model, format);
+    facts.job.mutable_data()->set_documents("pack");
+    EXPECT_EQ(input_json(facts)["documents"], "pack") << model;
+  }
+}
+
 TEST(InputCard, MasksAndTokensSayWhatTheyAre) {
   ModelFacts masks = facts_of("exported", "image_mask");
   masks.job.mutable_data()->add_targets("masks");
