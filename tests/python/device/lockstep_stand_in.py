@@ -27,6 +27,21 @@ class _Driver:
         return 0
 
 
+def _let_parameters_stay(torch):
+    """One that moves stays the same object, as on CUDA: else tied ones would come apart."""
+    apply, future = torch.nn.Module._apply, torch.__future__
+
+    def swapping(module, *args, **named):
+        before = future.get_swap_module_params_on_conversion()
+        future.set_swap_module_params_on_conversion(True)
+        try:
+            return apply(module, *args, **named)
+        finally:
+            future.set_swap_module_params_on_conversion(before)
+
+    torch.nn.Module._apply = swapping
+
+
 def load():
     """torch's entry point for backends."""
     import torch
@@ -45,7 +60,6 @@ def load():
     module.get_amp_supported_dtype = lambda: [torch.bfloat16, torch.float16]
     module.default_generators = (_Generator(),)
     module.cudart = _Driver
-    # A parameter that moves stays the same object, as on CUDA: else tied ones would come apart.
-    torch.__future__.set_swap_module_params_on_conversion(True)
+    _let_parameters_stay(torch)
     torch._register_device_module(NAME, module)
     torch.utils.generate_methods_for_privateuse1_backend()
