@@ -195,6 +195,12 @@ class AheadTest(unittest.TestCase):
         self.assertIs(moved.fields["b"], moved.y["b"])
         self.assertIsNone(moved.weight)
 
+    def test_what_lies_there_already_stays(self) -> None:
+        there, sender = torch.arange(4.0).to(PLACE), Sender(ON)
+        moved = sender.arrived(sender.send((there, torch.ones(2))))
+        self.assertEqual(moved[0].data_ptr(), there.data_ptr())
+        self.assertEqual(moved[1].device, PLACE)
+
     def test_another_device_than_the_run_s_is_refused(self) -> None:
         self.assertIsNone(sender_to(HOST, "cpu"))
         self.assertIsNone(sender_to(ON, None))

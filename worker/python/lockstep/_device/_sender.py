@@ -41,7 +41,9 @@ class Sender:
         event, tensors = self._device.event(), []
 
         def moved(tensor: torch.Tensor) -> torch.Tensor:
-            tensors.append(tensor.pin_memory().to(self._device.place, non_blocking=True))
+            if tensor.device.type == "cpu":  # a data set may lie on the device as a whole
+                tensor = tensor.pin_memory()
+            tensors.append(tensor.to(self._device.place, non_blocking=True))
             return tensors[-1]
 
         current = torch.accelerator.current_stream(self._device.place)
