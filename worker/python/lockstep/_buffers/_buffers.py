@@ -313,8 +313,8 @@ def _copy_of(buffer: Any) -> torch.Tensor:
 def _without_rule(buffer: Any) -> Misuse:
     return Misuse(f"a slot changes the buffer {buffer.name} ({buffer.get().dtype}), and nothing says what "
                   "a step makes of the values that its slots leave there. Give the buffer a rule: "
-                  f"{advice_for(buffer)}; or change it in run.keep(after_step=...), from what is kept "
-                  "and run.last. Without a rule a slot may change running_mean, running_var and "
+                  f"{advice_for(buffer)}; where it follows from other buffers, compute it from them in "
+                  "run.keep(after_step=...). Without a rule a slot may change running_mean, running_var and "
                   "num_batches_tracked of torch's batch and instance norms, float32 buffers that every "
                   "slot changes to the same values (spectral norm's), and a non-persistent buffer's "
                   "length")
