@@ -15,6 +15,8 @@ class Frameworks(FrameworkTest):
         self.assert_close([row["loss"] for row in run.history()], found["plain"])
         self.assertTrue(all(0 <= row["metrics"]["accuracy"] <= 1 for row in run.history()))
         self.assert_evaluated(run, output, [5, 10, 15])
+        self.assert_close([row["counted"] for row in self.logged(run) if "counted" in row],
+                          found["counted"])
         clipped = [row["step"] for row in self.logged(run) if row["norm"] > 0.5]
         self.assertIn(f"{len(clipped)} clipped", output)
 

@@ -17,6 +17,7 @@ import sys
 import time
 
 import torch
+import torchmetrics
 from torch import nn
 from torch.nn import functional as F
 
@@ -55,9 +56,11 @@ class Classifier(LightningModule):
         super().__init__()
         self.net = nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 2))
         self.average = copy.deepcopy(self.net[3]).requires_grad_(False)
+        self.counted = torchmetrics.Accuracy(task="multiclass", num_classes=2)
         self.noise = 0.0
         self.clipped = 0  # steps whose gradient was
         self.slots = []  # that a plain loop computes again
+        self.right = []  # by slot: its epoch, and how many predictions were right
 
     def configure_optimizers(self):
         assert self.trainer.estimated_stepping_batches == 15 and self.trainer.max_epochs == 3
@@ -82,7 +85,10 @@ class Classifier(LightningModule):
         logits = self.net(inputs)
         loss = F.cross_entropy(logits, labels, label_smoothing=0.01 * batch_idx)
         self.log("accuracy", (logits.argmax(1) == labels).float().mean(), prog_bar=True)
+        self.counted.update(logits, labels)
+        self.log("counted", self.counted, on_step=False, on_epoch=True)
         if PLAIN and not run.is_trial:
+            self.right.append((self.current_epoch, int((logits.argmax(1) == labels).sum())))
             self.slots.append((run.step, inputs.clone().cpu(), labels.cpu(), float(loss.detach())))
         return {"loss": loss}
 
@@ -154,7 +160,7 @@ run = lockstep.start()
 model = Classifier()
 fresh = copy.deepcopy(model)
 lockstep.fit(model, torch.utils.data.DataLoader(Data(), batch_size=8, shuffle=True),
-             gradient_clip_val=0.5, max_epochs=3)
+             gradient_clip_val=0.5, max_epochs=3, metrics=["counted"])
 with torch.no_grad():
     inputs, labels = (tensor.to(run.device) for tensor in HELD_OUT.tensors)
     held_out = F.cross_entropy(model.eval().net(inputs), labels)
@@ -165,6 +171,8 @@ if PLAIN:
         step_losses[step] += loss * len(labels)
     samples = [24, 24, 24, 24, 6] * 3
     found = {"fit": [loss / n for loss, n in zip(step_losses, samples)],
+             "counted": [sum(right for at, right in model.right if at == epoch) / SAMPLES
+                         for epoch in range(3)],
              "plain": plain_loop(fresh, model.slots),
              "weights": max(float((a.cpu() - b).abs().max()) for a, b in
                             zip(model.state_dict().values(), fresh.state_dict().values()))}

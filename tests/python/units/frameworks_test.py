@@ -13,6 +13,7 @@ from unittest import mock
 
 import torch
 from torch.optim.lr_scheduler import ExponentialLR, ReduceLROnPlateau
+from torchmetrics import Accuracy, MeanMetric, MetricCollection
 from transformers import TrainingArguments
 
 import lockstep
@@ -21,6 +22,7 @@ from lockstep._device import HOST
 from lockstep._frameworks import _hf_arguments, _module_hooks, _options
 from lockstep._frameworks._common import Length
 from lockstep._frameworks._configured import Configured
+from lockstep._frameworks._epoch_metrics import EpochMetrics
 from lockstep._frameworks._module_loop import ModuleLoop
 from lockstep._frameworks._stand_in import StandIn
 from lockstep._frameworks._validation import score_of, validation_data
@@ -162,12 +164,51 @@ class Lightning(Case):
         self.assert_refused("reduce_fx='max'", loop.log, "a", 1.0, reduce_fx="max")
         self.assert_refused("rank_zero_only", loop.log, "a", 1.0, rank_zero_only=True)
         metric = types.SimpleNamespace(update=print, compute=print)
-        self.assert_refused("the batch's value", loop.log, "a", metric)
+        self.assert_refused("lockstep.fit(metrics=[…])", loop.log, "a", metric)
         self.assert_refused("rank", getattr, trainer, "global_rank")
         self.assert_refused("configure_optimizers()", getattr, trainer, "max_epochs")
         self.assertFalse(hasattr(trainer, "anything_else"))
         trainer.should_stop = True
         RUN.request_stop.assert_called_once()
+
+    def test_a_metric_that_fit_was_told_of_counts_over_an_epoch(self):
+        module = Module()
+        module.seen = Accuracy(task="multiclass", num_classes=2)
+        module.parts = MetricCollection([MeanMetric()], prefix="of_", compute_groups=False)
+        metrics = EpochMetrics(module, ["seen", "parts"])
+        self.assertEqual(metrics.kept(), {"metric_seen": module.seen, "metric_parts": module.parts})
+        run = types.SimpleNamespace(**{**vars(RUN), "keep": mock.Mock(), "log": mock.Mock()})
+        loop = ModuleLoop(run, module, StandIn(run))
+        loop.keep(metrics, Configured.of(module.configure_optimizers(), False))
+        self.assertIs(run.keep.call_args.kwargs["metric_seen"], module.seen)
+        loop._logged = {}
+        module.seen.update(torch.tensor([0, 1]), torch.tensor([0, 0]))
+        self.assert_refused("on_step=False", loop.log, "seen", module.seen)
+        loop.log("seen", module.seen, on_step=False, on_epoch=True)
+        self.assertEqual(loop._logged, {})
+        module.seen(torch.tensor([1, 1]), torch.tensor([1, 1]))
+        module.parts(torch.tensor([2.0, 4.0]))
+        loop.log("both", module.seen, on_epoch=True)
+        loop.log_dict(module.parts)
+        self.assertEqual({k: float(v) for k, v in loop._logged.items()},
+                         {"both_step": 1.0, "of_MeanMetric": 3.0})
+        loop._logged = None
+        loop.log("now", module.seen)
+        run.log.assert_called_once_with({"now": 0.75})
+        self.assertEqual(metrics.end_epoch(), {"seen": 0.75, "both_epoch": 0.75})
+        self.assertEqual(module.seen._update_count + module.parts["MeanMetric"]._update_count, 0)
+        loop._trainer.validating = True
+        self.assert_refused("as in a validation", loop.log, "seen", module.seen)
+
+    def test_a_metric_that_fit_cannot_count(self):
+        module = Module()
+        module.many = Accuracy(task="multiclass", num_classes=2, average="none")
+        for name in ("seen", "weight", "many.tp"):
+            self.assert_refused("has no metric of this name", EpochMetrics, module, [name])
+        metrics = EpochMetrics(module, "many")
+        metrics.log("a", module.many, False, True)
+        module.many.update(torch.tensor([0, 1]), torch.tensor([0, 0]))
+        self.assert_refused("compute() gives no number", metrics.end_epoch)
 
     def test_what_a_module_draws_at_the_start_of_an_epoch_depends_on_the_epoch(self):
         class Drawing(Module):

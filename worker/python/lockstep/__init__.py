@@ -77,18 +77,20 @@ def export_program(model: nn.Module, example: Any, path: str | os.PathLike[str],
 
 def fit(module: Any, data: Any = None, *, workers: int | None = None, collate: Any = None,
         precision: Any = "32-true", gradient_clip_val: float | None = None,
-        gradient_clip_algorithm: str | None = None, **options: Any) -> None:
+        gradient_clip_algorithm: str | None = None, metrics: Sequence[str] = (),
+        **options: Any) -> None:
     """Trains a LightningModule; between start() and here the module is made.
 
     data: a map-style Dataset, a DataLoader or a LightningDataModule; None: the module's
-    train_dataloader(). workers, collate: as for Run.batches(). options: those of Lightning's Trainer,
+    train_dataloader(). workers, collate: as for Run.batches(). metrics: names of the module's metrics of
+    torchmetrics that it gives to self.log() as objects: they count over an epoch. options: those of Lightning's Trainer,
     which are refused by name where a run says it otherwise. Raises Misuse for a module that a run
     cannot train, and SystemExit where the run stops (FRAMEWORKS.md).
     """
     from ._frameworks._fit import fit as fit_module
 
     fit_module(module, data, workers, collate, precision, gradient_clip_val,
-               gradient_clip_algorithm, options)
+               gradient_clip_algorithm, metrics, options)
 
 
 # A type checker takes the names from above: to it, a module with __getattr__ has every name.

@@ -109,7 +109,8 @@ def bytes_of(tensor: torch.Tensor) -> bytes:
     return ctypes.string_at(plain.data_ptr(), plain.numel() * plain.element_size())
 
 
-AGAINST_HIDDEN = ("a metric of torchmetrics counts over all slots if it is kept, as run.keep(accuracy=...); "
+AGAINST_HIDDEN = ("a metric of torchmetrics counts over all slots if it is kept, as run.keep(accuracy=...) "
+                  "or by lockstep.fit(metrics=[...]); "
                   "or reset it before each use and give run.backward(metrics=...) the slot's value, of which "
                   "Lockstep takes the mean; anything else belongs into a buffer, which "
                   "run.keep(after_step=...) changes")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, Sequence
 
 from .._errors import Misuse
 from .._translate import as_ours
 from ._common import Length, one_at_a_time, run_for
 from ._configured import Configured
+from ._epoch_metrics import EpochMetrics
 from ._module_hooks import call, check_module, overrides
 from ._module_loop import ModuleLoop
 from ._options import check_options, precision_of, steps_of
@@ -18,7 +19,8 @@ from ._validation import score_of, validation_data
 
 
 def fit(module: Any, data: Any, workers: int | None, collate: Any, precision: Any,
-        gradient_clip_val: Any, gradient_clip_algorithm: Any, options: dict[str, Any]) -> None:
+        gradient_clip_val: Any, gradient_clip_algorithm: Any, metrics: Sequence[str],
+        options: dict[str, Any]) -> None:
     """See lockstep.fit()."""
     run = run_for("lockstep.fit()")
     data = options.pop("datamodule", None) if data is None else data
@@ -39,7 +41,7 @@ def fit(module: Any, data: Any, workers: int | None, collate: Any, precision: An
         call(module, "configure_model")
         module.to(run.device)
         call(module, "on_fit_start")
-        loop.keep(Configured.of(module.configure_optimizers(), overrides(module, "lr_scheduler_step")))
+        loop.keep(EpochMetrics(module, metrics), Configured.of(module.configure_optimizers(), overrides(module, "lr_scheduler_step")))
         call(module, "on_train_start")
         validation = validation_data(module, trainer.datamodule, options)
         if validation is not None:

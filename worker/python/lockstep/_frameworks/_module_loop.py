@@ -18,6 +18,7 @@ from .._data._seeds import EPOCH, epoch_key, generators_kept, seed_generators
 from .._errors import Misuse
 from ._common import mover
 from ._configured import Configured
+from ._epoch_metrics import EpochMetrics, number_of
 from ._module_hooks import call, overrides, takes_batch_idx
 from ._stand_in import StandIn
 
@@ -58,6 +59,7 @@ class ModuleLoop:
         self._owner_of = {hook: trainer.datamodule if overrides(trainer.datamodule, hook) else module
                           for hook in ("on_before_batch_transfer", "transfer_batch_to_device",
                                        "on_after_batch_transfer")}
+        self._metrics = EpochMetrics(module, ())
         self._begun_epoch = -1
         self._logged: dict[str, Any] | None = None  # None: outside of a slot
 
@@ -67,8 +69,9 @@ class ModuleLoop:
                 "clip_gradients": self.clip, "optimizers": lambda *_, **__: self._optimizer,
                 "lr_schedulers": self._lr_schedulers}
 
-    def keep(self, configured: Configured) -> None:
+    def keep(self, metrics: EpochMetrics, configured: Configured) -> None:
         """Names the state."""
+        self._metrics = metrics
         self._optimizer, self._schedules = configured.optimizer, configured.schedules
         self._trainer.optimizers = [self._optimizer]
         self._trainer.lr_scheduler_configs = list(self._schedules)
@@ -80,7 +83,7 @@ class ModuleLoop:
                       for number, (one, name) in enumerate(zip(self._schedules, names))}
         has_own = overrides(self._module, "on_save_checkpoint")
         self._run.keep(model=self._module, optimizer=self._optimizer, update=self._update,
-                       after_step=self._after_step, **schedulers,
+                       after_step=self._after_step, **schedulers, **metrics.kept(),
                        module_state=_ModuleState(self._module) if has_own else None)
 
     def compute(self, batch: Any) -> None:
@@ -173,6 +176,8 @@ class ModuleLoop:
         call(self._module, "on_before_zero_grad", self._optimizer)
         if ends_epoch:
             call(self._module, "on_train_epoch_end")
+            if values := self._metrics.end_epoch():
+                self._run.log(values)
 
     def clip(self, optimizer: Any, gradient_clip_val: Any = None,
              gradient_clip_algorithm: Any = None) -> None:
@@ -187,8 +192,9 @@ class ModuleLoop:
         else:
             torch.nn.utils.clip_grad_norm_(parameters, limit)
 
-    def log(self, name: str, value: Any, *_: Any, reduce_fx: Any = "mean",
-            rank_zero_only: bool = False, **__: Any) -> None:
+    def log(self, name: str, value: Any, prog_bar: Any = False, logger: Any = None,
+            on_step: bool | None = None, on_epoch: bool | None = None, reduce_fx: Any = "mean",
+            *_: Any, rank_zero_only: bool = False, **__: Any) -> None:
         """log() of the module. In a slot, a metric; elsewhere, a value of the step (Run.log())."""
         if reduce_fx not in ("mean", torch.mean):
             raise Misuse(f"self.log({name!r}, reduce_fx={reduce_fx!r}): a step's metric is the mean "
@@ -196,14 +202,20 @@ class ModuleLoop:
         if rank_zero_only:
             raise Misuse(f"self.log({name!r}, rank_zero_only=True): every slot gives the same metrics, "
                          "whoever computes it; leave it out")
-        if hasattr(value, "update") and hasattr(value, "compute"):
+        if self._metrics.has(value) and not self._trainer.validating:
+            values = {name: number_of(name, value)} if self._logged is None else \
+                self._metrics.log(name, value, on_step, on_epoch)
+        elif hasattr(value, "update") and hasattr(value, "compute"):
             raise Misuse(f"self.log({name!r}) was given a {type(value).__name__}, which gathers what "
-                         "one process has seen; reset() it before each use, and log the batch's "
-                         "value, which calling it returns")
-        if self._logged is None:
-            self._run.log({name: value})
+                         "one process has seen; name it in lockstep.fit(metrics=[…]), and it counts over "
+                         "an epoch; or, as in a validation, reset() it before each use and log the "
+                         "batch's value, which calling it returns")
         else:
-            self._logged[name] = value
+            values = {name: value}
+        if self._logged is None:
+            self._run.log(values)
+        else:
+            self._logged.update(values)
 
     def _lr_schedulers(self) -> Any:
         found = [one.scheduler for one in self._schedules]
