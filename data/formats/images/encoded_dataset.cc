@@ -128,7 +128,7 @@ Result<WantedImage> wanted_of(const EncodedSource& source, const ExtentIndex& in
 
 // After sums_of(), which does not decode all of a large data set.
 Status damage_of(const ExtentIndex& index, const DamagedFiles& damaged) {
-  const Status status = damaged.status();
+  Status status = damaged.status();
   if (status.is_ok() || index.samples() <= kStatisticsImages) return status;
   return {status.code(), status.message() + "\n" + std::to_string(kStatisticsImages) + " of " +
                              std::to_string(index.samples()) +
