@@ -49,7 +49,8 @@ std::string best_text(const json& summary, const char* key) {
 // The best evaluation of a run that keeps no best checkpoint; "" if it is the last one.
 std::string better_text(const json& summary) {
   const std::string text = best_text(summary, "best_evaluation");
-  const bool is_last = text.empty() || summary["best_evaluation"]["step"] == summary["eval_step"];
+  if (text.empty()) return "";
+  const bool is_last = summary["best_evaluation"]["step"] == summary.value("eval_step", json());
   return is_last ? "" : text + " (not kept: checkpoint.best is none)";
 }
 
@@ -88,8 +89,8 @@ std::string summary_table(const json& summary, const std::string& run_dir) {
       metrics != summary.end() && metrics->is_object())
     for (const auto& [name, value] : metrics->items())
       if (value.is_number()) out += row("test " + name, fixed(value.get<double>(), 4));
-  if (has_best(summary)) out += row("best", best_text(summary, "best_checkpoint"));
-  if (const std::string best = better_text(summary); !best.empty()) out += row("best", best);
+  for (const std::string& best : {best_text(summary, "best_checkpoint"), better_text(summary)})
+    if (!best.empty()) out += row("best", best);
   out +=
       row("steps", count_text(summary, "steps") + " (" + counted(summary, "epochs", "whole epoch") +
                        "), " + counted(summary, "generations", "generation"));
