@@ -46,7 +46,7 @@ EncodedSource arrow_source(const Shards& shards, const ColumnNames& columns,
       plain_shard_source("arrow_images", shards, columns, read, progress, nullptr);
   source.has_class_names = are_names(classes);
   source.look = [look = source.look, classes](uint32_t threads,
-                                              DamagedFiles* damaged) -> Result<IndexContent> {
+                                              DamagedFiles& damaged) -> Result<IndexContent> {
     LOCKSTEP_ASSIGN_OR_RETURN(IndexContent content, look(threads, damaged));
     // Fewer names than labels are names of something else.
     if (classes.size() >= content.classes.size()) content.classes = classes;

@@ -62,12 +62,12 @@ struct SoundFiles {
 // `kept`: the fingerprint of the index that is there, or empty. Where nothing but times changed, a
 // cache that cannot be written does not matter.
 Status make_index(const EncodedSource& source, const std::string& path, const std::string& kept,
-                  const ProgressFn& progress, SoundFiles* sound) {
+                  const ProgressFn& progress, SoundFiles& sound) {
   const uint32_t threads = threads_to_look();
-  auto looked = source.look(threads, sound == nullptr ? nullptr : &sound->damaged);
-  if (sound != nullptr && !sound->damaged.empty()) {
-    if (looked.is_ok()) sound->content = std::move(*looked);
-    return sound->damaged.status();
+  auto looked = source.look(threads, sound.damaged);
+  if (!sound.damaged.empty()) {
+    if (looked.is_ok()) sound.content = std::move(*looked);
+    return sound.damaged.status();
   }
   LOCKSTEP_ASSIGN_OR_RETURN(IndexContent content, std::move(looked));
   LOCKSTEP_ASSIGN_OR_RETURN(content.fingerprint,
@@ -247,9 +247,9 @@ void add_fields(const EncodedSource& source, const MaskList& masks, DatasetFacts
   facts.fingerprint = fingerprint_of(*facts.shape.fields, content);
 }
 
-// As open_index(). With `sound`, an error for damaged files leaves the others there.
+// As open_index(). An error for damaged files leaves the others in `sound`.
 Result<ExtentIndex> open_or_leave(const EncodedSource& source, const std::string& cache_dir,
-                                  const ProgressFn& progress, IndexUse use, SoundFiles* sound) {
+                                  const ProgressFn& progress, IndexUse use, SoundFiles& sound) {
   if (cache_dir.empty())
     return Status(Code::kUsage, "no cache directory for the index of " + source.shown_directory +
                                     "; set data.cache_dir");
@@ -281,13 +281,14 @@ Result<ExtentIndex> open_or_leave(const EncodedSource& source, const std::string
 
 Result<ExtentIndex> open_index(const EncodedSource& source, const std::string& cache_dir,
                                const ProgressFn& progress, IndexUse use) {
-  return open_or_leave(source, cache_dir, progress, use, nullptr);
+  SoundFiles unused;
+  return open_or_leave(source, cache_dir, progress, use, unused);
 }
 
 Result<ExtentIndex> open_sound_index(const EncodedSource& source, const std::string& cache_dir,
                                      const ProgressFn& progress, DamagedFiles& damaged) {
   SoundFiles sound;
-  auto whole = open_or_leave(source, cache_dir, progress, IndexUse::kValid, &sound);
+  auto whole = open_or_leave(source, cache_dir, progress, IndexUse::kValid, sound);
   if (whole.is_ok() || sound.content.extents.empty()) return whole;
   sound.content.fingerprint = std::string(32, '0');
   LOCKSTEP_ASSIGN_OR_RETURN(std::string path, index_path(source, cache_dir));

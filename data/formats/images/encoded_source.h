@@ -41,9 +41,9 @@ struct EncodedSource {
   std::vector<EncodedSource> masks = {};
   // Masks and images belong together by their names without ending. False: by their numbers.
   bool joins_by_stem = false;
-  // Looks at all samples; returns everything but the fingerprint. With `damaged`, leaves damaged
-  // files out and reports them there. Without, returns an error that names all of them.
-  std::function<Result<IndexContent>(uint32_t threads, DamagedFiles* damaged)> look;
+  // Looks at all samples; returns everything but the fingerprint. Leaves damaged files out and
+  // reports them in `damaged`; an error that names them if none is sound.
+  std::function<Result<IndexContent>(uint32_t threads, DamagedFiles& damaged)> look;
   // Set if samples may be compressed once more. Returns what inflated() returns.
   std::function<Result<EncodedSource>(const std::string& cache_dir)> inflate;
 };

@@ -195,9 +195,9 @@ Status write_extent_index(const std::string& path, const IndexContent& content) 
   return Status::ok();
 }
 
-Status leave_out_damaged(const DamagedFiles& found, DamagedFiles* damaged, IndexContent& content) {
+Status leave_out_damaged(const DamagedFiles& found, DamagedFiles& damaged, IndexContent& content) {
   if (found.empty()) return Status::ok();
-  if (damaged == nullptr || found.messages().size() == content.files.size()) return found.status();
+  if (found.messages().size() == content.files.size()) return found.status();
   std::vector<uint32_t> numbers(content.files.size());  // by the old ones
   size_t kept = 0;
   for (size_t i = 0; i < content.files.size(); ++i) {
@@ -210,7 +210,7 @@ Status leave_out_damaged(const DamagedFiles& found, DamagedFiles* damaged, Index
   std::erase_if(content.extents, [&](const Extent& e) { return found.has(e.file); });
   for (Extent& extent : content.extents) extent.file = numbers[extent.file];
   for (const auto& [i, message] : found.messages())
-    LOCKSTEP_RETURN_IF_ERROR(damaged->take(i, {Code::kBadData, message}));
+    LOCKSTEP_RETURN_IF_ERROR(damaged.take(i, {Code::kBadData, message}));
   return Status::ok();
 }
 

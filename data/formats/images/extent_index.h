@@ -112,9 +112,9 @@ class ExtentIndex {
 Status write_extent_index(const std::string& path, const IndexContent& content);
 
 // Takes the samples of damaged files out of `content`, and tells `damaged` of the files. `found`
-// has the files by their numbers in `content`. Returns what was found as the error if `damaged` is
-// null or no file is left.
-Status leave_out_damaged(const DamagedFiles& found, DamagedFiles* damaged, IndexContent& content);
+// has the files by their numbers in `content`. Returns what was found as the error if no file
+// is left.
+Status leave_out_damaged(const DamagedFiles& found, DamagedFiles& damaged, IndexContent& content);
 
 // Size and time of a file or directory; kNoInput if it is not there.
 Result<IndexContent::Path> stamp_of(const std::string& directory, const std::string& name);

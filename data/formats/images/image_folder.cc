@@ -111,7 +111,7 @@ std::string doubt_of_classes(const std::string& path) {
 
 Result<IndexContent> look_at_image_folder(const std::string& directory, uint32_t threads,
                                           const ProgressFn& progress, source::RemoteFiles* far,
-                                          DamagedFiles* damaged) {
+                                          DamagedFiles& damaged) {
   IndexContent content;
   ImageTree found;
   LOCKSTEP_ASSIGN_OR_RETURN(ImageNames root, names_in(directory));
@@ -191,7 +191,7 @@ Result<EncodedSource> find_folder_source(const EncodedRequest& request) {
   source.has_class_names = true;
   source.far = request.far;
   source.look = [directory = source.directory, &progress = request.progress, at = source.far](
-                    uint32_t threads, DamagedFiles* damaged) {
+                    uint32_t threads, DamagedFiles& damaged) {
     return look_at_image_folder(directory, threads, progress, at.get(), damaged);
   };
   return source;

@@ -41,6 +41,6 @@ std::string doubt_of_classes(const std::string& path);
 // `damaged`: EncodedSource::look.
 Result<IndexContent> look_at_image_folder(const std::string& directory, uint32_t threads,
                                           const ProgressFn& progress, source::RemoteFiles* far,
-                                          DamagedFiles* damaged);
+                                          DamagedFiles& damaged);
 
 }  // namespace lockstep::data

@@ -23,7 +23,7 @@ Result<EncodedSource> stem_source(const EncodedRequest& request, const std::stri
   source.far = request.far;
   if (kind == PictureKind::kMask) source.variant = "mask";
   source.look = [directory = source.directory, kind, &progress = request.progress,
-                 far = source.far](uint32_t threads, DamagedFiles* damaged) {
+                 far = source.far](uint32_t threads, DamagedFiles& damaged) {
     return look_at_stems(directory, kind, threads, progress, far.get(), damaged);
   };
   return source;

@@ -61,7 +61,7 @@ bool has_stem_splits(const std::string& path) {
 
 Result<IndexContent> look_at_stems(const std::string& directory, PictureKind kind, uint32_t threads,
                                    const ProgressFn& progress, source::RemoteFiles* far,
-                                   DamagedFiles* damaged) {
+                                   DamagedFiles& damaged) {
   IndexContent content;
   ImageTree found;
   LOCKSTEP_RETURN_IF_ERROR(walk_images(directory, "", 0, found));

@@ -38,6 +38,6 @@ bool has_stem_splits(const std::string& path);
 // look_at_image_folder(). `damaged`: EncodedSource::look.
 Result<IndexContent> look_at_stems(const std::string& directory, PictureKind kind, uint32_t threads,
                                    const ProgressFn& progress, source::RemoteFiles* far,
-                                   DamagedFiles* damaged);
+                                   DamagedFiles& damaged);
 
 }  // namespace lockstep::data

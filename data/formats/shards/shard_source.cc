@@ -22,7 +22,7 @@ EncodedSource plain_shard_source(const std::string& format, Shards shards,
   source.files = shards.names;
   for (const auto& [i, packed] : shards.packed) source.files.push_back(packed.file);
   source.look = [shards = std::move(shards), read = std::move(read), &progress](
-                    uint32_t threads, DamagedFiles* damaged) {
+                    uint32_t threads, DamagedFiles& damaged) {
     return look_at_shards(shards, read, threads, progress, damaged);
   };
   return source;

@@ -100,7 +100,7 @@ Result<Shards> find_shards(const std::string& path, Split split, const std::stri
 }
 
 Result<IndexContent> look_at_shards(const Shards& shards, const ReadShardFn& read, uint32_t threads,
-                                    const ProgressFn& progress, DamagedFiles* damaged) {
+                                    const ProgressFn& progress, DamagedFiles& damaged) {
   IndexContent content;
   for (const std::string& name : shards.sources) {
     LOCKSTEP_ASSIGN_OR_RETURN(IndexContent::Path stamp, stamp_of(shards.directory, name));

@@ -70,7 +70,7 @@ using ReadShardFn = std::function<Result<std::vector<Extent>>(
 // open_dataset(), naming shard and sample. kBadData if all shards together have no sample.
 // `damaged`: EncodedSource::look.
 Result<IndexContent> look_at_shards(const Shards& shards, const ReadShardFn& read, uint32_t threads,
-                                    const ProgressFn& progress, DamagedFiles* damaged);
+                                    const ProgressFn& progress, DamagedFiles& damaged);
 
 // The image in `bytes` bytes from `offset` on of its shard, without its label. kBadData: the
 // message goes on after the image's name with "is an image of ..., " or with another fault.
