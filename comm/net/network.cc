@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "comm/base/host_name.h"
+#include "comm/net/address.h"
 
 namespace lockstep::rpc {
 namespace {
@@ -96,9 +97,8 @@ bool is_of_one_machine(std::string_view network) {
   const auto parsed = parse_network(network);
   if (!parsed.is_ok()) return false;
   if (parsed->is_loopback() || parsed->interface == "lo") return true;
-  if (parsed->address_bytes == 4) return parsed->bits >= 8 && parsed->prefix[0] == 127;
-  const auto own = numbers_of("::1");
-  return parsed->address_bytes == 16 && parsed->bits == 128 && parsed->prefix == own->bytes;
+  const bool is_whole = parsed->bits >= (parsed->address_bytes == 4 ? 8 : 128);
+  return is_whole && is_loopback_host(network.substr(0, network.find('/')));
 }
 
 Result<std::string> choose_address(const Network& network,
