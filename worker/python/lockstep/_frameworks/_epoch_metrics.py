@@ -16,6 +16,7 @@ class EpochMetrics:
     def __init__(self, module: Any, names: Iterable[str] | str):
         names = [names] if isinstance(names, str) else [*names]
         self._metrics = {name: _metric_in(module, name) for name in names}
+        self._parts = [part for metric in self._metrics.values() for part in metric.modules()]
         self._logged: dict[str, Any] = {}  # for the epoch, by name
 
     def kept(self) -> dict[str, Any]:
@@ -24,7 +25,7 @@ class EpochMetrics:
 
     def has(self, value: Any) -> bool:
         """It is one of them, or of a collection among them."""
-        return any(value is part for metric in self._metrics.values() for part in metric.modules())
+        return any(value is part for part in self._parts)
 
     def log(self, name: str, metric: Any, on_step: bool | None, on_epoch: bool | None
             ) -> dict[str, Any]:

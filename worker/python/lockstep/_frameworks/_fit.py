@@ -41,7 +41,8 @@ def fit(module: Any, data: Any, workers: int | None, collate: Any, precision: An
         call(module, "configure_model")
         module.to(run.device)
         call(module, "on_fit_start")
-        loop.keep(EpochMetrics(module, metrics), Configured.of(module.configure_optimizers(), overrides(module, "lr_scheduler_step")))
+        loop.keep(EpochMetrics(module, metrics),
+                  Configured.of(module.configure_optimizers(), overrides(module, "lr_scheduler_step")))
         call(module, "on_train_start")
         validation = validation_data(module, trainer.datamodule, options)
         if validation is not None:
