@@ -36,7 +36,7 @@
 namespace lockstep::coordinator {
 namespace {
 
-// What the log and the status page tell beside the server's own answers; of all terms.
+// Data for the log and the status page besides the server's own answers, kept across all terms.
 struct Watch {
   std::string run;
   RunServer* server = nullptr;  // while a term is served
@@ -166,7 +166,7 @@ Status Program::serve_term(BeginMode mode) {
     logger_.info("complete", "nothing is left to do: " + server.state().message +
                                  ", and checkpoint " + begun.term.beginning.base_checkpoint +
                                  " is complete");
-    if (mode == BeginMode::kResume) {  // every process is new: nobody waits for a word
+    if (mode == BeginMode::kResume) {  // every process is new: none waits for an answer
       exit_code_ = 0;
       return Status::ok();
     }

@@ -24,7 +24,7 @@ class Auditor {
   Result<AuditReport> run();
 
  private:
-  // What is known of one step of the present row.
+  // Facts about one step of the present row.
   struct Known {
     const RecordedStep* recorded = nullptr;
     const StepEntry* complete = nullptr;
@@ -50,7 +50,7 @@ class Auditor {
   const std::function<void(const AuditedStep&)>& on_step_;
   OrderedPlan plan_;
   AuditReport report_;
-  // Of the present row.
+  // State of the present row.
   std::vector<MemberId> member_of_slot_;
   std::vector<uint32_t> rank_of_slot_;
   SkipSet skips_;
@@ -108,7 +108,7 @@ Status Auditor::begin_row(const LedgerRow& row) {
 
 Status Auditor::check_row(const LedgerRow& row, Step end) {
   LOCKSTEP_RETURN_IF_ERROR(begin_row(row));
-  // The rows of a lineage follow each other; what lies between two was done by nobody.
+  // The rows of a lineage follow each other. No generation did the steps between two rows.
   skips_ = {};
   for (Step step = report_.steps; step < row.first.step; ++step) check_step(step, 0, {}, false);
   skips_ = skips_in(contents_.skips, row.generation);
@@ -137,7 +137,7 @@ Status Auditor::check_steps(const LedgerRow& row, Step from, Step to) {
   return Status::ok();
 }
 
-// What a generation reported beyond where its row ends was done again by a later one.
+// Finds the steps that a generation reported beyond its row: a later generation did them again.
 Status Auditor::find_undone(const LedgerRow& row) {
   if (!row.last) return Status::ok();
   const Step end = row.last->step;

@@ -1,4 +1,4 @@
-// What an audit found, for tools.
+// The findings of an audit as JSON, for tools.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 

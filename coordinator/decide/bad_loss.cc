@@ -23,8 +23,8 @@ std::string loss_text(double value) {
   return text;
 }
 
-// Of the newest steps that were the same turn of their batches: phases of a loop have losses of
-// their own.
+// The losses of the newest steps that were the same turn of their batches: the phases of a loop
+// have losses of their own.
 std::vector<double> losses_like(const LossWatch& watch, Step step, uint32_t turns) {
   std::vector<double> losses;
   for (const auto& [before, loss] : watch.recent)
@@ -125,7 +125,7 @@ void remember_loss(LossWatch& watch, const StepEntry& step, uint32_t turns) {
 
 std::optional<Reason> judge_bad_loss(Turn& turn) {
   State& state = turn.state;
-  // What ended in this turn is judged again by the term that takes the step up.
+  // If the run or the term ended in this turn, the term that takes the step up judges it again.
   if (!state.losses.bad || !is_open(state.run)) return std::nullopt;
   const BadLoss bad = *std::exchange(state.losses.bad, std::nullopt);
   const Step step = first_turn(turn.options.shape, bad.step.step);

@@ -14,7 +14,7 @@ uint32_t number_of(const std::string& text) {
   return static_cast<uint32_t>(std::strtoul(text.c_str(), nullptr, 10));
 }
 
-// What people ordered, and were told would happen. Later terms obey it, too.
+// Takes the orders that people gave and were told would be carried out. Later terms obey them, too.
 void take_orders(const Beginning& beginning, int64_t now_ms, State& state) {
   if (LOCKSTEP_BUG(kOrderForgotten)) return;
   for (const auto& [key, value] : beginning.settings) {
@@ -30,7 +30,7 @@ void take_orders(const Beginning& beginning, int64_t now_ms, State& state) {
   state.stop_reason = stop->second;
 }
 
-// A coordinator that died after it had ended the run has not told everybody.
+// A coordinator that died after it had ended the run may not have told all members.
 void take_end(const Beginning& beginning, State& state) {
   const auto end = beginning.settings.find("end");
   if (end == beginning.settings.end()) return;

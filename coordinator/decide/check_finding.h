@@ -32,10 +32,9 @@ struct CheckFinding {
   std::vector<WitnessEntry> wrong_then;  // wrong in an earlier attempt at the step
 
   bool is_difference() const { return !values.empty(); }
-  // The members with another value than the right one, but for copies; all of them without a
-  // majority.
+  // The members whose value is not the right one, except copies; without a majority, all members.
   std::vector<MemberId> odd() const;
-  // The values without those of copies.
+  // The values of the members that are no copies.
   std::map<MemberId, uint64_t> voices() const;
   bool has_wrong_copy() const;
 };

@@ -1,4 +1,4 @@
-// What agents prove about processes, and closed connections.
+// Handles agents' proofs about processes, and closed connections.
 #include <algorithm>
 #include <csignal>
 #include <cstring>
@@ -17,8 +17,8 @@ std::string cause_of(const wire::WorkerExit& message) {
          (name == nullptr ? "" : " (SIG" + std::string(name) + ")");
 }
 
-// It ended because it was told to, or says what is wrong. What it still had begun to read is at no
-// fault.
+// The process ended because it was told to, or its exit code says what is wrong. The samples that
+// it had begun to read are not at fault.
 bool is_orderly(const wire::WorkerExit& message) {
   return message.signal() == 0 && (message.exit_code() == 0 || message.exit_code() == kRunMeAgain ||
                                    is_verdict(message.exit_code()));
@@ -97,7 +97,7 @@ Casualty casualty_of(Turn& turn, const KnownAgent& agent, const wire::WorkerExit
   return casualty;
 }
 
-// Whoever was told that a worker is started again is told, too, when that comes to nothing.
+// A failed start becomes an event, because an earlier event has announced that start.
 void tell_exit(Turn& turn, const wire::WorkerExit& message, const std::string& what) {
   const std::string next = message.will_restart() ? "; it is tried again" : "; the run goes on";
   if (message.pid() == 0)
@@ -264,7 +264,8 @@ Reason on_worker_exit(Turn& turn, KnownAgent& agent, const wire::WorkerExit& mes
   if (member->state == MemberState::kDead) return exit_of_dead(turn, *member, what);
   if (member->has_exited) return Reason::kIgnored;
   member->has_exited = true;
-  // A member that has left may end. Of one that was let go it is known now whether another comes.
+  // A member that has left may end. The exit of a member that was let go tells whether another
+  // comes.
   if (member->state == MemberState::kLeft) return Reason::kIgnored;
   if (member->state == MemberState::kGone)
     return state.lost_ms ? total_loss(turn, what, 70) : Reason::kIgnored;

@@ -1,6 +1,6 @@
 // A checkpoint counts once its manifest's hash is in the journal; only then may older ones go. The
-// hash goes there when the coordinator itself has read the manifest: a writer that sees another
-// directory would report checkpoints that nobody finds.
+// coordinator journals the hash when it has read the manifest itself: a writer that sees another
+// directory would report checkpoints that are not there.
 #include <algorithm>
 #include <set>
 
@@ -38,10 +38,10 @@ auto first_after(const std::vector<CheckpointEntry>& all, Step step) {
                           [](Step s, const CheckpointEntry& c) { return s < c.step; });
 }
 
-// The newest `keep`, and those to which a run goes back whose members disagree, or one of whose
-// steps shows a bad loss: two, because a disk may damage the newer one. Reports of checkpoints
-// overtake records, and a coordinator that was away gets many of them first: the bad step may come
-// behind any checkpoint whose steps are not complete.
+// The newest `keep`, and the checkpoints to which a run goes back if its members disagree or a step
+// shows a bad loss: two for each, because a disk may damage the newer one. Reports of checkpoints
+// overtake records, and a coordinator that was away gets many reports first: the bad step may
+// follow any checkpoint whose steps are not complete.
 std::vector<const CheckpointEntry*> to_go_back_to(const Turn& turn, size_t keep) {
   const State& state = turn.state;
   const std::vector<CheckpointEntry>& all = state.checkpoints;
@@ -59,9 +59,10 @@ std::vector<const CheckpointEntry*> to_go_back_to(const Turn& turn, size_t keep)
   return found;
 }
 
-// With checkpoint.best: the best one and the way to the best evaluation, of the whole lineage and
-// until each checkpoint that stays, because after a rollback to it that is the lineage. Those whose
-// evaluation is still on its way stay anyway, since their steps are not judged.
+// With checkpoint.best: also the best checkpoint and the way to the best evaluation, for the whole
+// lineage and for its part up to each checkpoint that stays, because a rollback to that checkpoint
+// makes this part the lineage. A checkpoint whose evaluation is still on its way stays anyway,
+// since its steps are not judged.
 std::set<std::string> names_to_keep(const Turn& turn, size_t keep) {
   const State& state = turn.state;
   const std::vector<CheckpointEntry>& all = state.checkpoints;
@@ -198,8 +199,8 @@ Reason give_up_unseen(Turn& turn, const std::string& name, const std::string& er
   return checkpoint_failed(turn, member, unseen.generation, unseen.report, what);
 }
 
-// C4 (corruption.h). A generation that is over, and whose check nobody can complete, answers no
-// more: its checkpoints count without an answer.
+// C4 (corruption.h). If a generation is over and no member can complete its check, no answer comes
+// any more: its checkpoints count without one.
 bool awaits_check(const Turn& turn, const WrittenCheckpoint& written) {
   const State& state = turn.state;
   const Step step = written.report.step();

@@ -1,5 +1,5 @@
-// What people and schedulers want: more or fewer workers, a node or a worker that has to go, the
-// end.
+// Handles commands of people and schedulers: more or fewer workers, a node or a worker that has to
+// go, the end.
 #include <algorithm>
 #include <utility>
 

@@ -319,7 +319,7 @@ size_t least_workers(const Turn& turn);
 // Unfit places where no worker is and none comes.
 size_t empty_unfit(const Turn& turn);
 // Asks agents to start workers at unfit places that they keep empty, as many as cluster.min_workers
-// lacks. False: there is no such place, or nobody is lacking.
+// lacks. False: there is no such place, or no worker is lacking.
 bool call_unfit(Turn& turn);
 // ". GPUs that are not fit: local rank 1 of node a (REASON)"; empty: none is.
 std::string what_is_unfit(const State& state);
@@ -382,8 +382,8 @@ Reason on_end(Turn& turn, const Member& member, Generation generation,
 bool has_last_checkpoint(const Turn& turn, Step step);
 // Whether only the farewells are left to do.
 bool is_done(const Turn& turn);
-// Whether the checkpoint with which the workers end is there, but not the evaluation before it: the
-// reports of checkpoints overtake those of steps and evaluations.
+// Whether the checkpoint with which the workers end is there, but not the evaluation before it:
+// reports of checkpoints overtake reports of steps and evaluations.
 bool lacks_last_evaluation(const Turn& turn);
 // Ends the run if every member has left and the final checkpoint is in the journal.
 Reason finish_if_all_left(Turn& turn, Reason otherwise);

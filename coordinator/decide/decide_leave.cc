@@ -125,7 +125,7 @@ Reason on_stop(Turn& turn, const std::string& why) {
     return Reason::kEndedStopped;
   }
   if (state.lost_ms) return total_loss(turn, "all workers died", 70);
-  // Whoever has to see another start hears of it then.
+  // Members that wait for another start hear of the stop with that start.
   if (state.run == RunState::kStarted) {
     for (MemberId id : state.ranks) push_stop(turn, turn.at(id));
   }

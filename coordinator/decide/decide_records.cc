@@ -1,4 +1,4 @@
-// What the workers did, step by step. A step joins the history when every rank has reported it.
+// Takes the workers' records of steps. A step joins the history when every rank has reported it.
 #include <algorithm>
 #include <bit>
 
@@ -45,7 +45,7 @@ std::optional<Step> due(const Member& member, Generation generation, const Ledge
   return member.record_generation == generation ? member.next_record : row.first.step;
 }
 
-// What an earlier report of the step said, if there was one that can still be compared with.
+// The common hash in an earlier report of the step, if one is left to compare with.
 std::optional<uint64_t> known_hash(const State& state, Step step) {
   if (const auto it = state.pending.find(step); it != state.pending.end()) {
     return it->second.common_hash;
@@ -166,7 +166,7 @@ void complete_steps(Turn& turn, Step resume) {
       ++state.in_history;
     }
     if (is_whole) {
-      state.early.clear();  // everybody is past the older generations
+      state.early.clear();  // every member is past the older generations
     } else {
       state.early[first->first] = first->second.common_hash;
     }

@@ -95,8 +95,7 @@ bool has_ended(const State& state, const wire::Register& m) {
                                        std::pair(m.node(), m.process())) != state.ended.end();
 }
 
-// What the member says of itself may be news: a switch, or an end by the script, that no member has
-// reported.
+// A registration may bring news: a switch, or an end by the script, that no member has reported.
 std::optional<Reason> learn(Turn& turn, Member& member, const wire::Register& m) {
   State& state = turn.state;
   if (m.generation() == 0) return std::nullopt;
@@ -144,7 +143,7 @@ Reason reconnect(Turn& turn, Member& member, ConnectionId connection, const wire
   return is_duplicate ? Reason::kAlreadyCounted : Reason::kReconnected;
 }
 
-// What a newcomer can expect.
+// Tells a newcomer what to expect.
 std::string standing_of(const State& state, const Member& member) {
   if (is_expelled(state, member)) {
     return "; it takes no part: a worker there has computed wrong in this run";

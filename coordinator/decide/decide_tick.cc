@@ -11,9 +11,9 @@ namespace {
 // that everyone else was: what they sent meanwhile is still in our sockets.
 constexpr int64_t kAsleepMs = 2'000;
 
-// What came between the end of the pause and this tick bears the time of now already: a moment
-// moves to now at most, or a worker that stops soon after would be thought alive for the whole
-// pause again.
+// Moves moments by the length of the pause, but to now at most. Messages between the end of the
+// pause and this tick already bear the present time. A moment beyond now would make a worker that
+// stops soon after look alive for the whole pause again.
 void forgive(Turn& turn, int64_t asleep_ms) {
   State& state = turn.state;
   const auto move = [&](int64_t& since_ms) {

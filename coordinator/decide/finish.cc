@@ -170,7 +170,7 @@ void forget_script_end(Turn& turn, const std::string& why) {
 Reason on_end(Turn& turn, const Member& member, Generation generation,
               const wire::EndReport& message) {
   const State& state = turn.state;
-  // What an older one said is unknown where a newer one has begun: its members went on without it.
+  // Members of a newer generation went on without the report of an older one.
   if (!is_open(state.run) || generation != state.source_generation || !is_source(state, member)) {
     push_present(turn, member);
     return Reason::kRefusedStaleGeneration;

@@ -40,7 +40,7 @@ Reason refuse_misfit(Turn& turn, ConnectionId connection, Reason reason, int cod
   return Reason::kRefusedMisfit;
 }
 
-// A value on one line. Of a long one the part where it begins to differ from the other.
+// A value on one line, or the part of a long value that begins to differ from the other.
 std::string shown(const std::string& value, const std::string& other) {
   constexpr size_t kShown = 160;
   constexpr size_t kBefore = 40;
@@ -122,7 +122,7 @@ void add_open(const Turn& turn, const wire::Register& m, Comparisons& list) {
       list);
 }
 
-// What a run is, as its journal has it.
+// Compares with what the journal knows of the run.
 void add_stored(const Turn& turn, const wire::Register& m, Comparisons& list) {
   const Options& options = turn.options;
   if (options.facts.open()) return;
@@ -140,8 +140,8 @@ void add_stored(const Turn& turn, const wire::Register& m, Comparisons& list) {
                list);
 }
 
-// What all processes of a script have in common before they compute anything. It holds in fast,
-// too, where nobody compares what is computed.
+// Compares what all processes of a script have in common before they compute anything: in fast
+// mode, too, where no results are compared.
 void add_hashes(const Turn& turn, const wire::Register& m, Comparisons& list) {
   if (!is_script(turn.options.job.model())) return;
   const State& state = turn.state;
@@ -207,7 +207,7 @@ constexpr char kTrialAdvice[] =
 constexpr char kKindAdvice[] =
     "Use machines and libraries of one kind, or comm.numerics=fast in a new run";
 
-// What decides the bits. The first member of a term speaks for those to come.
+// Compares what decides the bits. The first member of a term speaks for all later ones.
 void add_numerics(const Turn& turn, const wire::Register& m, Comparisons& list) {
   if (!turn.options.exact() || !turn.state.layout) return;
   const Layout& layout = *turn.state.layout;

@@ -27,8 +27,9 @@ bool has_waited(const Turn& turn) {
          turn.now_ms - turn.state.gathered_ms > turn.options.lease_ms;
 }
 
-// A process here whose place has computed wrong stands for one of the wanted workers, and takes no
-// part: nobody comes in its stead, and a wait for one would only cost a lease.
+// Counts the processes here whose place has computed wrong. Each stands for one of the wanted
+// workers and takes no part: no other worker comes in its stead, and a wait for one would only cost
+// a lease.
 size_t put_out(const State& state) {
   return static_cast<size_t>(
       std::count_if(state.waiting.begin(), state.waiting.end(), [&](MemberId id) {

@@ -12,8 +12,8 @@
 namespace lockstep::coordinator {
 namespace {
 
-// Whether a member that goes on from `best` has not run the script's code there. Each runs it for
-// itself, so the one that is behind says where all go on.
+// Whether some member that goes on from `best` has not run the script's code there. Each member
+// runs it for itself, so the one that is behind says where all go on.
 bool lacks_edge(const Turn& turn, const ResumePoint& best) {
   const std::vector<MemberId>& ranks = turn.state.ranks;
   return std::any_of(ranks.begin(), ranks.end(), [&](MemberId id) {
@@ -31,7 +31,7 @@ void choose_resume_point(Turn& turn, const std::optional<ResumePoint>& best, wir
   const Step end = end_step(state, turn.options);
   if (is_evaluated_after(step, turn.options, state.script_end) && !state.evals.contains(step) &&
       !LOCKSTEP_BUG(kEvalReportedByOne)) {
-    // Whatever the answers say: its result may have been on its way from those who are dead.
+    // Overrides the answers: the evaluation's result may have been on its way from dead members.
     state.resume.phase = Phase::kEval;
   } else if (has_edge_after(step, end, turn.options) &&
              (best ? lacks_edge(turn, *best) : !is_after_edge(state.resume.phase))) {
@@ -95,7 +95,7 @@ void push_prepare(Turn& turn, const std::vector<ConnectionId>& to) {
   turn.send_to(to, turn.state.generation, std::move(envelope));
 }
 
-// What the members did by themselves, as long as it has to be proven.
+// Notes the steps that each member has computed itself, as long as they have to be proven.
 void note_worked(Turn& turn) {
   State& state = turn.state;
   for (MemberId id : state.ranks) {
@@ -293,7 +293,7 @@ void turn_page(Turn& turn, Generation next, const ResumePoint& at, const std::st
       row.last = at;
       turn.persist(LedgerEntry{row});
     }
-    // Of a step that nobody else had applied, and whose writer is dead.
+    // Such a checkpoint holds a step that only its writer had applied, and the writer is dead.
     void_checkpoints(turn, [&](const CheckpointEntry& entry) { return entry.step > at.step; });
   }
   const LedgerRow row{next, at, std::nullopt, false, reason};
@@ -312,7 +312,7 @@ Reason start_generation(Turn& turn) {
   const std::optional<ResumePoint> best = best_answer(turn);
   if (const auto reason = judge_start(turn, best)) return *reason;
   if (best) learn_of_end(turn, *best);
-  // Nobody begins with a state that is spoilt, as far as is known.
+  // No member begins with a state that is known to be spoilt.
   if (best) complete_steps(turn, best->step);
   if (const auto reason = judge_bad_loss(turn)) return *reason;
   wire::Start start;

@@ -153,7 +153,7 @@ std::optional<Reason> judge_hang(Turn& turn) {
   state.progress_ms = turn.now_ms;
   const std::string since = "for " + std::to_string(still_ms / 1000) + " s (cluster.hang_s is " +
                             std::to_string(turn.options.hang_ms / 1000) + ")";
-  // More than half of them behind: what they wait for is not one of them.
+  // If more than half are behind, they wait for something that is not a member.
   const bool is_nobodys = front.last == front.first || front.behind.size() * 2 > front.members;
   const bool are_stuck =
       front.members == 1 || has_tried_again(state) || has_hung_in(state, front.last.step);

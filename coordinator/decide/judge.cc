@@ -37,8 +37,8 @@ bool is_named(const State& state, MemberId id) {
   return std::any_of(named.begin(), named.end(), [id](const auto& e) { return e.second == id; });
 }
 
-// Nobody speaks for them any more, and the data plane has lost a worker there: it is named by a
-// peer and has closed its connection, or it has just died.
+// The nodes that have no agent connected and where the data plane has lost a worker: a peer names
+// it and its connection is closed, or it has just died.
 std::set<std::string> lost_nodes(const Turn& turn, const std::set<std::string>& agents) {
   std::set<std::string> lost;
   for (const auto& [id, member] : turn.state.members) {

@@ -16,8 +16,7 @@ bool all_have_reported(const State& state, const PendingCheck& check) {
   });
 }
 
-// Everybody who still can has reported; of a generation that is over nothing more is waited for
-// beyond a lease.
+// Every member that still can has reported. For a generation that is over, a lease is the limit.
 bool is_ripe(const Turn& turn, Generation generation, const PendingCheck& check) {
   const bool is_over = generation != turn.state.source_generation;
   if (is_over && turn.now_ms - check.since_ms > turn.options.lease_ms) return true;
@@ -57,7 +56,7 @@ void keep_agreement(Turn& turn, Generation generation, Step step) {
   std::erase_if(state.pending_checks, [step](const auto& e) { return e.first.second <= step; });
 }
 
-// Nobody can tell who is right; when the step is computed again, what they said now may.
+// No majority tells who is right. When the step is computed again, these values may tell it.
 void keep_witnesses(Turn& turn, Generation generation, Step step, const CheckFinding& finding) {
   CheckHistory& checks = turn.state.checks;
   checks.unexplained.insert(step);

@@ -66,7 +66,7 @@ std::vector<MemberId> desired_members(const Turn& turn) {
     members.push_back(*it);
     stay += contains(state.ranks, *it) ? 1 : 0;
   }
-  // Somebody has to hand the state over: first the others join, then the last ones leave.
+  // A member has to hand the state over: first the others join, then the last ones leave.
   if (stay == 0 && !members.empty()) {
     members.insert(members.end(), state.ranks.begin(), state.ranks.end());
   }
@@ -74,7 +74,7 @@ std::vector<MemberId> desired_members(const Turn& turn) {
   return members;
 }
 
-// A process is on its way that may take the place of one that has to leave.
+// Whether a process is on its way that may take the place of a member that has to leave.
 bool comes_somebody(const State& state) {
   return std::any_of(state.agents.begin(), state.agents.end(), [&](const auto& entry) {
     const KnownAgent& agent = entry.second;

@@ -162,7 +162,7 @@ std::string error_in(const SkipEntry& skip) {
 
 void leave_out(Turn& turn, const SlotInHand& bad, const std::string& how, const std::string& what) {
   State& state = turn.state;
-  // Nobody computes it in the generation that is being prepared, nor in any later one.
+  // No worker computes the slot in the generation that is being prepared, nor in any later one.
   const Generation last =
       state.run == RunState::kPrepared ? state.generation - 1 : state.last_generation;
   skip_slots(turn, {last, bad.step, {bad.slot, bad.slot + 1}, how});
@@ -220,7 +220,7 @@ std::string at_slot(uint32_t slot) {
   return " at slot " + std::to_string(slot);
 }
 
-// Who has raised the same at another slot of the step, for people. Empty: nobody has.
+// Names the worker that raised the same error at another slot of the step. Empty: none did.
 std::string said_before(const Turn& turn, const Casualty& casualty, const SlotInHand& at) {
   for (const Casualty& other : turn.state.experience.casualties) {
     const SlotInHand* slot = raised_at(other, at.step);

@@ -122,8 +122,8 @@ bool may_come_back(const State& state) {
          });
 }
 
-// The agents keep more workers than are there or have ended for good: a `scale` has just started
-// processes of which nobody knows yet.
+// Whether the agents keep more workers than are there or have ended for good: a `scale` has just
+// started processes that the coordinator does not know yet.
 bool are_some_started(const Turn& turn) {
   const State& state = turn.state;
   size_t kept = 0;

@@ -11,8 +11,8 @@
 // INVARIANTS
 //  N1 A planned change lists a member at an unfit place only if fewer than cluster.min_workers
 //     would take part without it, or if it is needed to hand the state over.
-//  N2 A notice stops no run: it takes no worker that cluster.min_workers needs, and where fewer are
-//     left after a death that nobody makes good, the agents are asked to start workers at unfit
+//  N2 A notice stops no run: it takes no worker that cluster.min_workers needs. Where fewer are
+//     left after a death and no replacement comes, the agents are asked to start workers at unfit
 //     places all the same. Only a first start ends, if so few places are fit that it could not
 //     begin.
 //  N3 The agent is the witness. The journal has events about it, and a new term knows no unfit
@@ -46,7 +46,7 @@ bool is_unfit_place(const Turn& turn, const Place& place) {
   return acts(turn) && unfit != turn.state.unfit.end() && unfit->second.is_current;
 }
 
-// Who takes part, or may, at a fit place.
+// How many members take part, or may, at fit places.
 size_t fit_members(const Turn& turn) {
   const State& state = turn.state;
   size_t fit = 0;
@@ -67,7 +67,7 @@ bool has_worker(const State& state, const Place& place) {
   });
 }
 
-// Nobody computes there, and nobody comes.
+// No worker is there, and none comes.
 bool is_empty_unfit(const Turn& turn, const Place& place) {
   return is_unfit_place(turn, place) && !has_worker(turn.state, place) &&
          !turn.state.replacements.contains(place);
@@ -79,7 +79,7 @@ bool is_held(const Turn& turn, const Place& place) {
          !keeps_none(turn.state, place.node);
 }
 
-// Who takes part or may come, at any place.
+// How many members take part or may come, at any place.
 size_t expected_members(const Turn& turn) {
   const State& state = turn.state;
   size_t count = state.replacements.size();

@@ -50,7 +50,7 @@ Status shorten(Database& database, const FoldEntry& fold, const RecordsEntry& ba
 
 Status fold_batches(Database& database, const FoldEntry& fold) {
   LOCKSTEP_RETURN_IF_ERROR(delete_whole(database, fold));
-  // What is left reaches beyond one end of the fold.
+  // The batches that are left reach beyond one end of the fold.
   LOCKSTEP_ASSIGN_OR_RETURN(const auto batches,
                             read_batches(database, fold.generation, fold.first, fold.last));
   for (const RecordsEntry& batch : batches) {

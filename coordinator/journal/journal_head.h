@@ -28,7 +28,7 @@
 
 namespace lockstep::coordinator {
 
-std::string head_path(const std::string& journal);  // beside the journal
+std::string head_path(const std::string& journal);  // next to the journal
 
 std::optional<JournalMark> read_head(const std::string& path);
 

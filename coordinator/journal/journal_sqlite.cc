@@ -58,7 +58,7 @@ class SqliteJournal final : public Journal {
 
  private:
   Status transaction(std::span<const JournalEntry> entries, BothClocks now) {
-    // So that the head of an earlier journal never stands beside a commit of this one.
+    // Else the head of an earlier journal could stand next to a commit of this one.
     if (chain_->mark().sequence == 0 && head_) head_->write(chain_->mark());
     LOCKSTEP_RETURN_IF_ERROR(database_->execute("BEGIN IMMEDIATE"));
     for (const JournalEntry& entry : entries) {

@@ -70,8 +70,8 @@ Status fill_phases(Journal& journal, const State& state, const StepTimes& ends,
   return Status::ok();
 }
 
-// The end as summary.json tells it, if it is the end of these steps. Of a run that was killed the
-// journal tells it, up to the last commit.
+// Takes the end from summary.json, if that is the end of these steps. If the run was killed, takes
+// it from the journal, up to the last commit.
 void fill_end(const std::string& run_dir, const JournalContents& contents, EndedRun* run) {
   run->times.wall_seconds = static_cast<double>(contents.wall_ms) / 1e3;
   Goodput goodput(0);

@@ -43,7 +43,7 @@ class RecentSums {
     return all;
   }
 
-  // The time that of() covers.
+  // How long a time of() covers.
   double seconds(Span span, int64_t now_ms) const {
     if (first_ms_ < 0) return 0;
     const int64_t begin_ms = (now_ms / part_ms(span) - kParts) * part_ms(span);

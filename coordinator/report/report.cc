@@ -42,8 +42,8 @@ json eval_json(const EvalEntry& eval) {
   return out;
 }
 
-// Adds the best checkpoint that is there, where the job says what is best. Else the best
-// evaluation, whose weights nobody has kept.
+// Adds the best checkpoint that is there, if the job says what is best. Else adds the best
+// evaluation, whose weights were not kept.
 void add_best(const State& state, const Options& options, json* out) {
   const std::string& best = options.job.checkpoint().best();
   if (!keeps_best(best)) {
@@ -140,7 +140,7 @@ void add_members(const State& state, const Options& options, const StatusDetail&
   (*out)["phases_60s"] = phases_json(detail.phases.all(Span::kMinute, detail.now_ms));
 }
 
-// What happened within one span: {"samples_per_second", "loss", "accuracy"}, as far as it is known.
+// Speed and results of one span: {"samples_per_second", "loss", "accuracy"}; null: not known.
 json recent_json(const StatusDetail& detail, const Options& options, Span span) {
   json out = json::object();
   const auto say = [&](const char* key, const std::optional<double>& value, double scale) {

@@ -70,7 +70,7 @@ Status Folder::read_records(int64_t* budget) {
   return Status::ok();
 }
 
-// As many slots of the next step as the budget allows. What is not as planned is told.
+// Checks as many slots of the next step as the budget allows. Returns what is not as planned.
 std::optional<std::string> Folder::check_step(int64_t* budget) {
   Block& block = *block_;
   const StepPlan plan = plan_.step(block.step);

@@ -223,7 +223,7 @@ void RunServer::stop(const std::string& why) {
 }
 
 void RunServer::beat() {
-  if (impl_->rpc == nullptr) return;  // the run is over, and everybody has gone
+  if (impl_->rpc == nullptr) return;  // the run is over, and all members have gone
   impl_->look_after_files();
   wire::Envelope envelope;
   envelope.set_term(impl_->state.term);

@@ -7,8 +7,8 @@
 namespace lockstep::coordinator {
 namespace {
 
-// The lineage was cut since, or went on by policy. What a later generation says of an earlier one
-// (who was wrong in an attempt before) needs no cut: that it was reached proves one.
+// The lineage was cut since, or went on by policy. A later generation may find who was wrong in an
+// earlier attempt. This entry needs no cut: the later generation was only reached through one.
 bool is_settled(const JournalContents& contents, const CheckEntry& difference) {
   return difference.rolled_back || difference.goes_on ||
          std::any_of(contents.checks.begin(), contents.checks.end(), [&](const CheckEntry& check) {

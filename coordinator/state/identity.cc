@@ -27,7 +27,7 @@ std::string mixed_key(size_t set, const char* what) {
   return "data set " + std::to_string(set) + " of the mixture, " + what;
 }
 
-// The data behind the keys, as who reads them tells.
+// The data that the keys name, as reported by the process that reads them.
 void add_facts(const wire::JobSpec& job, const wire::DataFacts& facts,
                std::vector<IdentityEntry>& entries) {
   entries.push_back({kFingerprintKey, facts.train_fingerprint()});
@@ -49,8 +49,8 @@ void add_facts(const wire::JobSpec& job, const wire::DataFacts& facts,
   }
 }
 
-// Keys that only count beside others; nullopt: this one selects nothing in this job. `value` for
-// all other keys.
+// The value of a key that counts only together with others; nullopt: it selects nothing in this
+// job. All other keys keep `value`.
 std::optional<std::string> what_counts(const std::string& key, std::string value,
                                        const wire::DataSpec& data) {
   const BlockShuffle blocks = block_shuffle(data);

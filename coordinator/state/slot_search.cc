@@ -86,7 +86,7 @@ class PartialSearch {
     return found;
   }
 
-  // `lacks`: what the owner lacks, by what is lacked behind it; may be null.
+  // `lacks`: how many slots the owner lacks, by how many are lacked up to its end; may be null.
   std::vector<Price> with_owner(const std::vector<Price>& best, size_t owner, Sizes* lacks) {
     std::vector<Price> next(slack_ + 1);
     for (uint32_t behind = 0; behind <= slack_; ++behind) {
@@ -129,7 +129,7 @@ class PartialSearch {
   Sizes nodes_;
   const uint32_t slots_;
   const uint32_t longest_;
-  Sizes most_end_;  // by owner: where its run ends if nobody lacks anything
+  Sizes most_end_;  // where the first n owners end if none lacks a slot
   uint32_t slack_ = 0;
   std::vector<uint32_t> partials_;  // by begin and size; 0: not counted yet
 };

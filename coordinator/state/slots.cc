@@ -45,7 +45,7 @@ uint64_t shortest_time(const Costs& costs, uint32_t slots, uint64_t least) {
   return low;
 }
 
-// Who has slots, in ascending order.
+// The ranks that have slots, in ascending order.
 std::vector<uint32_t> owners_of(const Costs& costs, uint32_t slots) {
   std::vector<uint32_t> owners(costs.size());
   std::iota(owners.begin(), owners.end(), 0u);

@@ -12,7 +12,7 @@
 namespace lockstep::coordinator {
 namespace {
 
-// Everyone reads the resolved job, so that the number of slots is one number, and the global batch.
+// All processes read the resolved job, so that they have one number of slots and one global batch.
 Status store_job(const std::string& run_dir, const wire::JobSpec& given, const wire::JobSpec& job) {
   if (given.train().slots() == job.train().slots() &&
       given.train().global_batch() == job.train().global_batch())
@@ -20,15 +20,15 @@ Status store_job(const std::string& run_dir, const wire::JobSpec& given, const w
   return write_job_spec(run_dir, job);
 }
 
-// What the workers of a script have told and the journal has. A coordinator that dies before it has
-// written the file reads them from the journal again.
+// Writes the facts that a script's workers have reported and the journal has. A coordinator that
+// dies before that reads them from the journal again.
 Status store_facts(const std::string& run_dir, const wire::DataFacts& given,
                    const wire::DataFacts& facts) {
   return given.open() && !facts.open() ? write_data_facts(run_dir, facts) : Status::ok();
 }
 
-// While nobody had the run, anybody may have changed the file. Old lines are compared at the run's
-// end.
+// Anything may have changed the file while no process had the run. A resume compares the newest
+// lines, and the run's end the old ones.
 Status open_history(Begun& begun, const std::string& run_dir, BeginMode mode) {
   const Step keep = begun.term.beginning.completed;
   LOCKSTEP_ASSIGN_OR_RETURN(const auto pieces, begun.journal->pieces());

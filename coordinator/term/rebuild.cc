@@ -65,7 +65,7 @@ std::vector<IdentityEntry> known_identity(uint64_t seed, const std::string& fing
           {kGlobalBatchKey, std::to_string(global_batch)}};
 }
 
-// What was open in the job the checkpoint knows.
+// Takes from the checkpoint what was open in the job.
 Result<Options> options_of(const Manifest& manifest, wire::JobSpec job,
                            const wire::DataFacts& facts, const std::string& run_dir) {
   if (facts.open())
@@ -187,7 +187,7 @@ Status write_journal(const std::string& path, const std::vector<JournalEntry>& e
   return read_sqlite_journal(path).status();
 }
 
-// journal.db, journal-7.db, and what SQLite keeps beside them.
+// journal.db, journal-7.db, and the files that SQLite keeps next to them.
 std::vector<fs::path> journal_files(const std::string& run_dir) {
   std::vector<fs::path> found;
   std::error_code error;

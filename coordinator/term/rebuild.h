@@ -1,6 +1,6 @@
 // Makes a new journal from one checkpoint, for a run whose journal is lost (lineage.h).
 //
-// What the new journal knows of the steps before the checkpoint:
+// The new journal knows this about the steps before the checkpoint:
 //   that they used every sample once   from the proof in the manifest, one fold for each block
 //   what was left out                  from the manifest
 //   losses and learning rates          from history.jsonl as far as it reaches, and from records

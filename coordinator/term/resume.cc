@@ -92,8 +92,8 @@ struct Chosen {
   bool is_before_spoilt = false;          // a newer one was passed over because of a loss
 };
 
-// Nobody has judged the losses of steps that were never complete. The first bad one; empty: none
-// is.
+// The first bad loss among steps that were never complete, so that no coordinator has judged them.
+// Empty: none is bad.
 Result<std::string> find_bad_loss(Journal& journal, const std::vector<StepEntry>& steps,
                                   const Options& options) {
   if (steps.empty()) return std::string();
@@ -119,7 +119,7 @@ Result<Chosen> check(const ListedCheckpoint& listed, CheckpointShelf& shelf, Jou
   LOCKSTEP_RETURN_IF_ERROR(shelf.verify(listed));
   Chosen chosen{listed.info.manifest.resume.step,         listed.path, {}, {}, {},
                 listed.info.manifest.numerics_fingerprint};
-  // One that was dropped, and that nobody has deleted, counts again.
+  // A checkpoint that was dropped and is still on the disk counts again.
   const CheckpointEntry* known = find(contents, listed.info.name);
   if (known == nullptr || known->state == CheckpointState::kDropped) {
     chosen.entries.push_back(entry_of(listed, listed.info));
@@ -138,7 +138,8 @@ struct PassedOver {
 };
 
 // Whether the surviving lineage went through the state of a checkpoint. A cut at the very step
-// where a generation began leaves no row of it, and what it wrote there is what it began with.
+// where a generation began leaves no row of it. A checkpoint that it wrote there has the state that
+// it began with.
 bool is_of_lineage(const JournalContents& contents, Generation generation, Step step,
                    const CheckpointEntry* known) {
   if (lineage_contains(contents.ledger, generation, step)) return true;
@@ -148,8 +149,8 @@ bool is_of_lineage(const JournalContents& contents, Generation generation, Step 
          });
 }
 
-// What the surviving lineage should have on disk by the journal and cannot be taken, ascending by
-// step; with `after` only those of more steps.
+// The checkpoints that the surviving lineage should have on disk by the journal, and that cannot be
+// taken, ascending by step. With `after`, only checkpoints of more steps.
 std::vector<LostCheckpoint> lost_after(std::optional<Step> after, const PassedOver& passed,
                                        const JournalContents& contents) {
   std::vector<LostCheckpoint> lost;
@@ -179,7 +180,7 @@ std::string names_with_reasons(const std::vector<LostCheckpoint>& lost) {
   return text;
 }
 
-// The newest that can be taken; the default when there is none at all.
+// The newest checkpoint that can be taken; an empty Chosen if the journal has none, either.
 Result<Chosen> choose(const std::vector<ListedCheckpoint>& found, CheckpointShelf& shelf,
                       Journal& journal, const JournalContents& contents, const Options& options,
                       Logger& logger) {

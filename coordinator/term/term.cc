@@ -85,7 +85,7 @@ void add_connected(const JournalContents& contents, const LivingGeneration& livi
   }
 }
 
-// What ranks have reported of steps that are not complete yet, and the rows that did them.
+// Adds the reports of steps that are not complete yet, and the closed rows that did them.
 Status add_unfinished(Journal& journal, const JournalContents& contents, Step completed,
                       LivingGeneration* living) {
   for (const LedgerRow& row : contents.ledger) {
@@ -146,7 +146,7 @@ void end_generations(const JournalContents& contents, Term term, bool is_take_ov
   }
 }
 
-// Of the last term in which anybody has registered.
+// The members of the last term in which any registered.
 std::vector<MemberEntry> newest_members(const JournalContents& contents) {
   Term newest = 0;
   for (const MemberEntry& entry : contents.members) newest = std::max(newest, entry.term);
@@ -156,9 +156,9 @@ std::vector<MemberEntry> newest_members(const JournalContents& contents) {
   return members;
 }
 
-// What the journal says, whatever the mode; `end`: the lineage goes on from there. And what only
-// processes of the term before can still tell, and, for a coordinator that was not there, who they
-// are: after a resume all processes are new.
+// Takes what the journal says, whatever the mode. The lineage goes on from `end`. After a resume
+// all processes are new. Else it also takes what only processes of the term before can still tell;
+// in a take-over also who they are, because the new coordinator was not there.
 Beginning fill(const JournalContents& contents, const Options& options, BeginMode mode, Term term,
                Step end) {
   Beginning beginning;
@@ -255,8 +255,8 @@ Result<BegunTerm> begin_term(Journal& journal, const JournalContents& contents,
                              const TermRequest& request, Logger& logger) {
   LOCKSTEP_RETURN_IF_ERROR(check_run(contents, shelf, options, request.mode));
   const LedgerRow* row = open_row(contents);
-  // What the members hold cannot be trusted while a difference between them is open, nor when they
-  // have seen what is to be left out.
+  // The members' states cannot be trusted while a difference between them is open, nor when they
+  // have seen samples that are to be left out.
   if (request.mode == BeginMode::kTakeOver && row != nullptr && !newest_sound(contents)) {
     return take_over(journal, contents, *row, options, request);
   }

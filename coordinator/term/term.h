@@ -46,10 +46,10 @@ struct BegunTerm {
   bool is_complete = false;     // the last step is done and its checkpoint verified
 };
 
-// `contents` is the content of `journal`. `options` are those of this term, with resolved slots.
-// kBadData if the journal may not go on with the checkpoints on disk (lineage.h). kUsage if there
-// is a run already (kFirst), if the identity differs, or if the run should end before the steps
-// that are done. A take-over without a started generation begins like a resume.
+// `contents` is the content of `journal`. `options` are this term's, with resolved slots. kBadData
+// if the journal may not go on with the checkpoints on disk (lineage.h). kUsage if there is a run
+// already (kFirst), if the identity differs, or if the run should end before the steps that are
+// done. A take-over without a started generation begins like a resume.
 Result<BegunTerm> begin_term(Journal& journal, const JournalContents& contents,
                              CheckpointShelf& shelf, const Options& options,
                              const TermRequest& request, Logger& logger);

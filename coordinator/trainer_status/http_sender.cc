@@ -25,7 +25,7 @@ Result<std::string> read_token(const std::string& path) {
   return Status(Code::kConfig, path + " holds no token; check how the pod mounts it");
 }
 
-// What the server says about a failure: Kubernetes' Status has it in `message`.
+// The server's words about a failure: Kubernetes' Status has them in `message`.
 std::string said_in(const std::string& body) {
   const auto parsed = nlohmann::json::parse(body, nullptr, false);
   const bool is_status =
@@ -84,7 +84,7 @@ void HttpSender::send(std::string body, int64_t timeout_ms, Done done) {
 
 void HttpSender::post(const rpc::Address& where, std::string body, int64_t timeout_ms,
                       const Done& done) {
-  if (thread_.joinable()) thread_.join();  // that of the last report has said its outcome
+  if (thread_.joinable()) thread_.join();  // the last report's thread has posted its outcome
   try {
     thread_ = std::thread([this, weak = std::weak_ptr<bool>(alive_), where, timeout_ms, done,
                            body = std::move(body)] {

@@ -7,7 +7,7 @@
 // Invariants
 //   1. Every report reads the files again, because the kubelet replaces both during a run. Unlike
 //      for Lockstep's own secrets, the sender does not check their permissions: the kubelet mounts
-//      them as links to files that a group can read, and nobody else is in the pod.
+//      them as links to files that a group can read, and no other user is in the pod.
 //   2. The token goes over TLS to a server that proves to be the host of the URL, or stays on this
 //      machine. A redirect is a failure.
 //   3. Except for reading the two files, nothing takes longer than the report's timeout.
