@@ -8,8 +8,8 @@ its library, and the programs; lockstep-worker and lockstep-parquet need one tor
     pip install dist/lockstep-*.whl
 
 auditwheel puts the libraries that these need into the wheel, but for torch's and pyarrow's own: launchers
-look for them in the Python that `lockstep` is installed in (deploy/package). It runs where the C library and
-libstdc++ are at least those of the machine that built it.
+look for them in the Python that `lockstep` is installed in (deploy/package). The wheel runs if the
+C library and libstdc++ are at least as new as on the machine that built it.
 """
 import argparse
 import base64
@@ -56,7 +56,7 @@ Requires-Dist: pyarrow=={pyarrow}; extra == "parquet"
 LINKS = {"Repository": "", "Issues": "/issues",
          "Documentation": f"/blob/{DEFAULT_BRANCH}/README.md"}
 README = ROOT / "deploy/package/WHEEL.md"
-# What the launchers find at run time: torch's libraries, and pyarrow's.
+# The launchers find these at run time: torch's libraries, and pyarrow's.
 NOT_OURS = ("libtorch*.so", "libc10.so", "libarrow.so.*", "libparquet.so.*")
 WHEEL = """\
 Wheel-Version: 1.0
@@ -115,7 +115,7 @@ def licences_of_libraries(tree):
 
 
 def version_that_needs(program):
-    """Of the package that the launcher of `program` looks for; None where the build has no such program."""
+    """The version of the package that `program`'s launcher looks for; None: no such program."""
     try:
         return re.search(r"^wanted=(\S+)$", program.read_text(), re.M)[1]
     except FileNotFoundError:

@@ -14,7 +14,7 @@ bool write_pieces(std::string_view content, const Write& write) {
   while (!content.empty()) {
     const ssize_t n = write(content);
     if (n < 0 && errno == EINTR) continue;
-    if (n == 0) errno = EIO;  // else it would be tried for ever
+    if (n == 0) errno = EIO;  // else the loop would never end
     if (n <= 0) return false;
     content.remove_prefix(static_cast<size_t>(n));
   }

@@ -61,7 +61,7 @@ int create_own_file(const std::string& path, int mode) {
   constexpr int kFlags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   const int fd = ::open(path.c_str(), kFlags, static_cast<mode_t>(mode));
   if (fd >= 0 || errno != EEXIST) return fd;
-  // A killed process with our pid has left it, or somebody waits for us to follow it.
+  // A killed process with our pid has left it, or an attacker waits for us to follow it.
   if (::unlink(path.c_str()) != 0) return -1;
   return ::open(path.c_str(), kFlags, static_cast<mode_t>(mode));
 }

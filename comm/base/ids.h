@@ -38,7 +38,7 @@ constexpr int order_of(Phase phase) {
   return 4;
 }
 
-// Whether the evaluation and the code between two epochs lie behind a state with this phase, if
+// Whether a state with this phase comes after the evaluation and the code between two epochs, if
 // its step has any.
 constexpr bool is_after_edge(Phase phase) {
   return order_of(phase) > order_of(Phase::kEdge);

@@ -196,10 +196,10 @@ inline constexpr int kNcclLookMs = 100;          // between two looks at a call 
 inline constexpr int kNcclStuckLooks = 300;      // in a closed generation: then it is
 inline constexpr int64_t kNcclEndMs = 5'000;  // to end a connection where the host sums after all
 
-// What a worker says of its NUMA node
+// A worker's words about its NUMA node
 inline constexpr size_t kNumaBytes = 400;
 
-// What is kept for the report of a hang
+// Kept for the report of a hang
 inline constexpr size_t kFlightLines = 256;             // operations that a worker remembers
 inline constexpr size_t kHangLines = 200;               // of these, and of NCCL's log, in a file
 inline constexpr size_t kHangLineBytes = 400;           // of a line of NCCL's log
@@ -223,8 +223,8 @@ inline constexpr uint64_t kDeviceTrialElements = 8 * 1024 * 1024;
 inline constexpr uint64_t kAutoSlotSamples = 1'024;  // the largest slot that a worker tries
 inline constexpr uint64_t kAutoMemoryPercent = 80;  // share of the free memory that a step may take
 inline constexpr uint64_t kNcclBytes = 512 * kMib;  // of a GPU, whatever the world
-// Of a GPU, for each peer: of its own node, to which up to 32 channels of 10 MiB lead (a site may
-// raise kNcclBlocks by NCCL_MAX_CTAS); and of another one.
+// Memory of a GPU for each peer: on its own node, to which up to 32 channels of 10 MiB lead (a site
+// may raise kNcclBlocks by NCCL_MAX_CTAS); and on another node.
 inline constexpr uint64_t kNcclPeerBytes = 320 * kMib;
 inline constexpr uint64_t kNcclFarPeerBytes = 16 * kMib;
 inline constexpr uint32_t kNcclRingPeers = 2;     // of its node, to which fast sums connect a GPU

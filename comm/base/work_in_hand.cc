@@ -20,7 +20,7 @@
 namespace lockstep {
 namespace {
 
-// A mark is one word, so nobody reads half a mark. 0: nothing; else 1 + step * slots + slot.
+// A mark is one word, so no reader sees half a mark. 0: nothing; else 1 + step * slots + slot.
 constexpr uint64_t kSlots = limits::kSlots;
 
 uint64_t mark_of(Step step, uint32_t slot) {

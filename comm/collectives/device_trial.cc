@@ -46,7 +46,7 @@ std::string named(size_t rank, const DeviceGeneration& in) {
   return "rank " + std::to_string(rank) + " (member " + std::to_string(in.members[rank]) + ")";
 }
 
-// What a rank knows of an earlier trial that failed. Empty: no rank knows of one.
+// The failure of an earlier trial, if a rank knows of one. Empty: none does.
 std::string known_among(const std::vector<Answer>& all) {
   const auto found = std::find_if(all.begin(), all.end(), [](const Answer& answer) {
     return answer.was_tried == 1 && answer.why[0] != '\0';
@@ -170,7 +170,7 @@ std::vector<float> values_of(uint32_t rank, uint64_t elements, bool is_exact) {
   return values;
 }
 
-// What a trial shares with the connection that it makes, whose waits ask is_over().
+// State that a trial shares with the connection that it makes, whose waits ask is_over().
 struct Trial {
   Trial(Collective& host, const Clock& of, int64_t limit_ms, std::function<bool()> closed)
       : control(host),
@@ -289,7 +289,7 @@ Status DeviceTrial::sum_one_bucket(DeviceCollective& devices, Generation generat
   std::vector<float> found(elements);
   const Status status = exchange(devices, generation, merge,
                                  values_of(devices.rank(), elements, parts_.is_exact), found);
-  // What lies between parameters is zero for good, and no backward writes there.
+  // The gaps between parameters are zero for good, and no backward writes there.
   const std::vector<float> zeros(elements);
   const uint32_t region = merge.ranks[devices.rank()].partials.front().region;
   const Status cleared = parts_.memory.upload(parts_.buffer->partial(region), zeros);

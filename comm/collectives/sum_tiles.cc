@@ -1,4 +1,4 @@
-// The additions behind reduction_tree.h. They work element by element, so the bits do not depend on
+// The additions of reduction_tree.h. They work element by element, so the bits do not depend on
 // vector width, tile size or alignment. (The sum of two NaNs may have the payload of either; it is
 // NaN all the same.)
 #include <algorithm>

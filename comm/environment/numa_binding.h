@@ -2,10 +2,10 @@
 // device: to the node's cores, and memory to the node's memory as far as it goes. Memory that is
 // pinned for copies to a GPU lies next to it then.
 //
-// What the site has set stays (taskset, numactl, cpuset, Slurm's --cpu-bind): the thread keeps only
-// cores that it has already, and a memory policy that is not the default is not changed. Where no
-// core would be left, where the machine names no node, or where the kernel refuses, nothing is
-// bound, and the words say so.
+// Settings of the site stay (taskset, numactl, cpuset, Slurm's --cpu-bind): the thread keeps only
+// cores that it has already, and a memory policy that is not the default. If no core would be left,
+// if the machine names no node, or if the kernel refuses, the thread is not bound, and the words
+// say so.
 //
 // Thread-safety: any thread; it changes the calling thread.
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace lockstep {
 
-// What the binding asks of the kernel. Each error is an errno; 0: none.
+// The binding's calls to the kernel. Each error is an errno; 0: none.
 class NumaSystem {
  public:
   virtual ~NumaSystem() = default;

@@ -1,4 +1,4 @@
-// What the kernel says of the devices of this machine.
+// Reads what the kernel says of the devices of this machine.
 //
 // Thread-safety: free functions; any thread.
 #pragma once
@@ -12,7 +12,7 @@ namespace lockstep {
 // Without newlines and blanks at its end.
 std::string_view without_end(std::string_view text);
 
-// What a file of one line has, without its end; nothing if it cannot be read.
+// The content of a file of one line, without its end; nothing if it cannot be read.
 std::optional<std::string> sysfs_line(const std::string& path);
 
 // The directory of a PCI device ("0000:3B:00.0", in letters of either case) below `sysfs`, which is

@@ -24,7 +24,8 @@ double number_in(const std::string& path) {
   return file >> number ? number : 0;
 }
 
-// Of one group: version 2 has "max 100000" or "150000 100000" in one file, version 1 two files.
+// The quota of one group. Version 2 has "max 100000" or "150000 100000" in one file, version 1 two
+// files.
 Quota quota_of(const std::string& group, bool is_version_2) {
   Quota quota;
   if (is_version_2) {

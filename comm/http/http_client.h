@@ -1,10 +1,10 @@
 // Requests over HTTP and HTTPS, with libcurl.
 //
 // INVARIANTS
-//  H1 Every certificate is verified: by the request's own authorities, or by those of
-//     SSL_CERT_FILE, AWS_CA_BUNDLE or CURL_CA_BUNDLE, else those of this machine's distribution.
-//     The client follows at most limits::kHttpRedirects redirects, none from https to http, and
-//     none that leads inside of a network where the named server is not (redirect_rule.h).
+//  H1 Every certificate is verified: by the request's own authorities, or by the authorities in
+//     SSL_CERT_FILE, AWS_CA_BUNDLE or CURL_CA_BUNDLE, else by the distribution's. The client
+//     follows at most limits::kHttpRedirects redirects, none from https to http, and none that
+//     leads inside of a network where the named server is not (redirect_rule.h).
 //  H2 The client takes no more of an answer than was asked for, and of all headers no more than
 //     limits::kHttpAllHeaderBytes.
 //  H3 Every request ends: after its `timeout_ms`, or else when it stalls (less than 1 KiB/s for

@@ -55,7 +55,7 @@ curl_socket_t on_socket(void* raw, curlsocktype, curl_sockaddr* to) {
 // Before a request is sent, also over a connection that was there before.
 int on_request(void* raw, char* to, char* from, int to_port, int from_port) {
   auto& transfer = *static_cast<HttpTransfer*>(raw);
-  // The kernel may take the very port that nobody listens on for our own end.
+  // If no program listens on the port, the kernel may take this very port for our own end.
   if (to_port == from_port && std::string_view(to) == from) {
     transfer.broken_off = {Code::kUnavailable, "cannot connect: " + errno_text(ECONNREFUSED)};
     return CURL_PREREQFUNC_ABORT;
@@ -84,7 +84,7 @@ size_t on_body(char* data, size_t one, size_t bytes, void* raw) {
   return 0;  // breaks it off
 }
 
-// Of the last answer, where there were redirects before.
+// Takes the last answer's headers: a redirect's answer before it does not count.
 size_t on_header(char* data, size_t one, size_t bytes, void* raw) {
   auto& transfer = *static_cast<HttpTransfer*>(raw);
   HttpAnswer& answer = transfer.answer;

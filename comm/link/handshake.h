@@ -28,11 +28,11 @@ namespace lockstep::link {
 
 using Nonce = std::array<uint8_t, 32>;
 
-// What connections are for. A proof for one purpose opens no connection of another.
+// The purpose of a connection. A proof for one purpose opens no connection of another.
 struct Purpose {
   uint64_t magic = 0;
   uint32_t version = 0;  // of all messages
-  // What the HMACs begin with.
+  // The beginnings of the HMACs.
   std::string_view acceptor_role;
   std::string_view initiator_role;
 };

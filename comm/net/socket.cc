@@ -22,7 +22,7 @@ constexpr int kProbeS = 5;  // at this interval,
 constexpr int kProbes = 3;  // this many times
 constexpr unsigned kUnansweredMs = 1000 * (kIdleS + kProbes * kProbeS);  // for sent bytes
 
-// A lost machine sends no word. Without the last four settings its connections would stay for ever.
+// A lost machine sends no word. Without the last four settings its connections would never end.
 void set_options(int fd) {
   const auto set = [fd](int level, int name, auto value) {
     (void)::setsockopt(fd, level, name, &value, sizeof value);

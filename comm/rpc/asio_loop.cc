@@ -75,7 +75,7 @@ TimerId AsioLoop::call_after(int64_t delay_ms, std::function<void()> fn) {
   if (impl_->is_dying) return id;
   auto timer = std::make_unique<boost::asio::steady_timer>(impl_->context,
                                                            std::chrono::milliseconds(delay_ms));
-  // The map decides, not Asio's error code: somebody may cancel an expired timer while its handler
+  // The map decides, not Asio's error code: a caller may cancel an expired timer while its handler
   // already waits in the queue.
   timer->async_wait([impl = impl_.get(), id](const boost::system::error_code&) {
     const auto entry = impl->timers.extract(id);

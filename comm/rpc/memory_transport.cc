@@ -46,7 +46,7 @@ class MemoryListener final : public Listener {
   Handler handler_;
 };
 
-// Reaches the listener's node: makes a pipe if somebody listens there now.
+// Reaches the listener's node: makes a pipe if a program listens there now.
 Result<std::shared_ptr<MemoryEnd>> knock(const StatePtr& network, const std::string& from,
                                          const Address& address) {
   const auto door = network->doors.find(to_string(address));

@@ -15,7 +15,7 @@
 namespace lockstep::rpc {
 namespace {
 
-// The state that the lookup and its thread share: the loop, while somebody waits there.
+// The state that the lookup and its thread share: the loop, until the lookup has left.
 struct Desk {
   std::mutex mutex;
   Loop* loop = nullptr;

@@ -83,7 +83,7 @@ void TlsDoor::on_word(CallerId id) {
   call_next();
 }
 
-// Takes the knock out of the socket, right or wrong: TLS begins behind it. It comes as one piece,
+// Takes the knock out of the socket, right or wrong: TLS begins after it. It comes as one piece,
 // because it is the first thing that is sent; half of one is no TLS either.
 bool TlsDoor::has_knocked(int fd) {
   char bytes[kKnockBytes];

@@ -12,7 +12,7 @@
 namespace lockstep::rpc {
 namespace {
 
-// Checks owner and mode on the open file, so that nobody can exchange it in between.
+// Checks owner and mode on the open file, so that it cannot be exchanged in between.
 Status check_private(int fd, const std::string& path, const std::string& what) {
   struct stat info;
   if (::fstat(fd, &info) != 0)

@@ -4,8 +4,8 @@
 //   DIR/tls.crt  its own certificate, then those between it and the authority
 //   DIR/tls.key  its private key, which its owner alone may read
 //
-// TLS 1.3 and nothing older, without tickets or early data: nobody can replay anything of an
-// earlier connection.
+// TLS 1.3 and nothing older, without tickets or early data: nothing of an earlier connection can be
+// replayed.
 //
 // Thread-safety: immutable; any thread.
 #pragma once

@@ -366,7 +366,7 @@ struct Agent::Impl {
   HostedCoordinator coordinator;
   std::unique_ptr<AgentMetrics> metrics;
   std::unique_ptr<http::HttpServer> http;
-  std::unique_ptr<GpuPlaces> gpus;  // null: nobody looks
+  std::unique_ptr<GpuPlaces> gpus;  // null: no GPU is watched
   ToldExits exits;
   uint64_t deaths = 0;  // of workers, but for those that were told to go
   rpc::TimerId end_timer = 0;

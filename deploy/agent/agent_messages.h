@@ -1,4 +1,4 @@
-// What an agent tells the coordinator about its workers and GPUs, as messages.
+// The messages that tell the coordinator about an agent's workers and GPUs.
 //
 // Thread-safety: pure functions; ToldExits belongs to one thread.
 #pragma once

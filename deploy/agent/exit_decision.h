@@ -20,7 +20,7 @@ namespace lockstep {
 
 inline constexpr int kCheckpointedExit = 75;  // stopped with a checkpoint; run again to go on
 
-// Of a run, a coordinator or an agent: neither done nor stopped with a checkpoint.
+// Whether a run, a coordinator or an agent was neither done nor stopped with a checkpoint.
 inline bool is_failure(int exit_code) {
   return exit_code != 0 && exit_code != kCheckpointedExit;
 }

@@ -48,7 +48,7 @@ class GpuWatch {
 
   GpuVerdict verdict_of(const WorkerSlots::GpuPlace& place) const;
 
-  // Of each GPU of this machine that a look has seen, by NVML's UUID.
+  // The verdict on each GPU of this machine that a look has seen, by NVML's UUID.
   std::map<std::string, Fitness> verdicts() const;
 
   Status status() const { return sampler_.status(); }  // why there is no NVML

@@ -33,8 +33,9 @@ StartFailure become(const ProcessSpec& spec, char* const* argv, char* const* var
     if (::prctl(PR_SET_PDEATHSIG, spec.parent_death_signal) != 0) return {errno};
     if (::getppid() != parent) ::_exit(0);  // it died before the line above
   }
-  // What came since fork went to the group that this process has just left, and its parent has got
-  // it. To ignore a signal drops it. A run that ignores hang-ups (nohup) has children that do, too.
+  // Signals since fork went to the group that this process has just left, and its parent has got
+  // them. To ignore a signal drops it. A run that ignores hang-ups (nohup) has children that do,
+  // too.
   for (const int signal :
        {SIGPIPE, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD, SIGHUP}) {
     const bool was_ignored = ::signal(signal, SIG_IGN) == SIG_IGN;

@@ -72,7 +72,7 @@ std::string sibling_program(const std::string& name);
 // The last lines that a process wrote before it died: of a text file from `begin` on, at most
 // `limit_bytes`, without control characters. "" if there are none.
 std::string last_words(const std::string& path, int64_t begin = 0, size_t limit_bytes = 2000);
-// Of these words the last line, without the "lockstep: " that our programs begin an error with.
+// The last line of these words, without the "lockstep: " that our programs begin an error with.
 std::string last_line(const std::string& words);
 // The offset where the output of the next process will begin; 0 if there is no such file yet.
 int64_t end_of_file(const std::string& path);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes Lockstep's Grafana dashboards: python3 dashboards.py [DIRECTORY], by default this one.
 
-Needs `pip install -r requirements.txt`. The JSON files are what is used; they are kept beside this,
-and tests/cluster/grafana_test.py checks that they are what this writes.
+Needs `pip install -r requirements.txt`. Grafana uses the JSON files next to this one.
+tests/cluster/grafana_test.py checks that this program writes the same.
 """
 import json
 import pathlib

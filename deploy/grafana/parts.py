@@ -1,4 +1,4 @@
-"""What the dashboards are made of: variables, panels and their layout, typed by Grafana's SDK."""
+"""The parts of the dashboards: variables, panels and their layout, typed by Grafana's SDK."""
 import itertools
 
 from grafana_foundation_sdk.builders import common, dashboard, prometheus, stat, table, timeseries

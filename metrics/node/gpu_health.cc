@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// What a finding looks at: this look, and the links that were active before.
+// The input of a finding: this look, and the links that were active before.
 struct Facts {
   const GpuLook& look;
   uint32_t links = 0;

@@ -34,7 +34,7 @@ struct GpuVerdict {
   bool operator==(const GpuVerdict&) const = default;
 };
 
-// What is known of one GPU at a look.
+// Facts about one GPU at a look.
 struct GpuLook {
   GpuSample sample;
   // Processes that compute there and are not the run's; none: not known.
@@ -43,7 +43,7 @@ struct GpuLook {
 
 inline constexpr size_t kGpuFindings = 13;
 
-// What the looks so far have left.
+// The outcome of the looks so far.
 struct GpuHistory {
   GpuVerdict verdict;
   std::array<uint32_t, kGpuFindings> in_a_row = {};  // looks with each finding

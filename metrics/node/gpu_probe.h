@@ -21,8 +21,8 @@ class GpuProbe {
   GpuProbe(Families& families, const std::string& nvml_library);
   ~GpuProbe();
 
-  // What somebody who looks (gpu_health.h) has found of the GPUs, by NVML's UUID. A GPU that it
-  // does not name has no verdict.
+  // Takes the verdicts of a watch (gpu_health.h) on the GPUs, by NVML's UUID. A GPU that it does
+  // not name has no verdict.
   void judge(std::map<std::string, Fitness> verdicts) { verdicts_ = std::move(verdicts); }
 
   void refresh();  // call before writing the exposition

@@ -51,7 +51,7 @@ struct GpuSample {
   std::optional<double> ecc_uncorrected_errors = {};        // since the driver was loaded
   std::optional<unsigned long long> throttle_reasons = {};  // bits of nvml_api.h
   std::optional<XidErrors> xid_errors = {};
-  // What only gpu_health.h asks for (Detail::kHealth).
+  // Only gpu_health.h asks for these (Detail::kHealth).
   std::optional<RowRemaps> row_remaps = {};
   std::optional<uint32_t> active_links = {};  // a bit for each NVLink; absent: it has none
   std::optional<GpuFabric> fabric = {};       // absent: it is on no switch

@@ -1,5 +1,5 @@
-// What an XID, an error number in the driver's log, says about the GPU. Source: NVIDIA's catalog,
-// https://docs.nvidia.com/deploy/xid-errors, and its guide to memory errors,
+// Tells what an XID, an error number in the driver's log, says about the GPU. Source: NVIDIA's
+// catalog, https://docs.nvidia.com/deploy/xid-errors, and its guide to memory errors,
 // https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt.
 //
 // Thread-safety: pure.

@@ -53,7 +53,7 @@ void read_disks(const std::string& root, NodeUsage& usage) {
     double skipped = 0, read = 0, written = 0;
     words >> skipped >> skipped >> name >> skipped >> skipped >> read;
     words >> skipped >> skipped >> skipped >> written;
-    // Only a disk has a device behind it: no partition, loop, memory disk, RAID or volume has one.
+    // Only a disk has a device: no partition, loop, memory disk, RAID or volume has one.
     std::error_code error;
     if (!words || !std::filesystem::exists(root + "sys/block/" + name + "/device", error)) continue;
     usage.disk_read_bytes += read * kSectorBytes;

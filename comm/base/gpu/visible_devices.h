@@ -11,8 +11,8 @@
 namespace lockstep {
 
 struct VisibleDevices {
-  // What the process sees if there is a GPU for each entry: the entries before the first that is no
-  // name of a GPU, each once. A process sees one MIG slice at most, and no GPU after it.
+  // The devices that the process sees if there is a GPU for each entry: the entries before the
+  // first that names no GPU, each once. A process sees one MIG slice at most, and no GPU after it.
   std::vector<std::string> seen;
   bool has_twice = false;  // an entry comes again
 };

@@ -22,7 +22,7 @@ bool steers(std::string_view character) {
   return is_old_turn || is_mark || is_turn || is_line;
 }
 
-// What stands before the colon in lines of our programs.
+// The words before the colon in lines of our programs.
 constexpr std::string_view kSpeakers[] = {"lockstep", "coordinator", "agent", "worker"};
 
 bool looks_like_ours(std::string_view line) {

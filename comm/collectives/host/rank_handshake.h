@@ -1,4 +1,4 @@
-// What two ranks exchange over a data connection that has come through comm/link/handshake.h:
+// Two ranks exchange this over a data connection that has come through comm/link/handshake.h:
 //
 //     Offer     layout; on the Unix socket with the segments' descriptors, both ways
 //

@@ -118,7 +118,7 @@ void TcpLink::flush_locked() {
   while (!outgoing_.empty() && send_front_locked()) outgoing_.pop_front();
 }
 
-// Hashes what send_front_locked() offers next: a piece behind the bytes that are sent.
+// Hashes the piece that send_front_locked() offers next, which follows the bytes that are sent.
 void TcpLink::hash_ahead(Outgoing* message) {
   const size_t sent = message->sent - std::min(message->sent, sizeof message->header);
   const size_t until = std::min<size_t>(message->header.payload_bytes, sent + kHashedAtOnce);

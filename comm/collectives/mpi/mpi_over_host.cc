@@ -37,7 +37,7 @@ uint32_t first_outside(const std::vector<Standing>& all) {
   return 0;
 }
 
-// The host's connections live as long as the generation: nobody sees them end early.
+// The host's connections live as long as the generation, so no rank sees them end early.
 class OverMpi final : public Forwarding<Collective> {
  public:
   OverMpi(std::unique_ptr<Collective> mpi, std::unique_ptr<Collective> host)
@@ -71,7 +71,7 @@ class MpiOverHost final : public HostContext {
                                               int deadline_ms) override {
     LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<Collective> host,
                               host_->connect(generation, rank, member, peers, deadline_ms));
-    if (peers.size() == 1) return host;  // nobody to send to
+    if (peers.size() == 1) return host;  // no peer to send to
     const std::vector<Standing> mine = {standing()};
     std::vector<Standing> all(peers.size());
     LOCKSTEP_RETURN_IF_ERROR(host->all_gather({.generation = generation, .bytes = sizeof(Standing)},

@@ -30,7 +30,7 @@ class AdapterLinks {
 
   // From here on a lost link is trouble.
   void begin();
-  // Of a near adapter, if one has any.
+  // The trouble of one adapter: of a near one, if a near one has any.
   std::optional<AdapterTrouble> trouble() const;
 
  private:

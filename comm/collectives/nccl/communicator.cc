@@ -15,9 +15,9 @@ ncclConfig_t non_blocking() {
   return config;
 }
 
-// What only this worker can have caused. A peer that dies while ranks connect, at init or at the
-// first operation with it, may look like everything else: its socket breaks (system error), its
-// answer is no answer (internal error), or NCCL finds out (remote error).
+// Whether only this worker can have caused the result. A peer that dies while ranks connect, at
+// init or at the first operation with it, may look like everything else: its socket breaks (system
+// error), its answer is no answer (internal error), or NCCL finds out (remote error).
 bool is_own(ncclResult_t result) {
   return result == ncclUnhandledCudaError || result == ncclInvalidArgument ||
          result == ncclInvalidUsage;

@@ -167,7 +167,7 @@ Status NcclContext::make(DeviceGeneration& next, const Wait& wait) {
   ncclUniqueId id = {};
   const bool makes_id = next.control->rank() == 0;
   const ncclResult_t result = makes_id ? api_.get_unique_id(&id) : ncclSuccess;
-  if (result != ncclSuccess) id = {};  // nobody waits for an id that will not come
+  if (result != ncclSuccess) id = {};  // no peer waits for an id that will not come
   const auto bytes = std::as_writable_bytes(std::span(&id, 1));
   LOCKSTEP_RETURN_IF_ERROR(
       next.control->broadcast(setup_tag(next.generation, bytes.size()), bytes, 0));
@@ -182,8 +182,9 @@ Status NcclContext::make(DeviceGeneration& next, const Wait& wait) {
   return status;
 }
 
-// A peer's death changes the members. What fails between the same ones again and again (too little
-// shared memory, an interface that is not there) would go on for ever as a peer's death.
+// A peer's death changes the members. A failure that comes again and again between the same members
+// (too little shared memory, an interface that is not there) would be taken for a peer's death
+// every time, without end.
 Status NcclContext::count_failure(const DeviceGeneration& next, const Status& why) {
   failures_ = next.members == failed_between_ ? failures_ + 1 : 1;
   failed_between_ = next.members;

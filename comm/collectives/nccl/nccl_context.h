@@ -17,11 +17,11 @@
 //     context whose window failed asks for none again. Nothing else is ever registered: a transfer
 //     between registered and other memory hangs.
 //  X4 A communicator whose making failed is stopped and freed like any other.
-//  X5 A rank whose own side fails under load, again and again between the same members, is not
-//     tried for ever: the ranks say at connect() how often each one's did, and the one with the
-//     most fails for good (limits::kNcclSumFailures). Its side has failed if NCCL says so, or if an
-//     adapter of its machine has lost its link meanwhile (adapter_links.h). Of two ranks of such a
-//     machine the one whose GPU is near the adapter counts more.
+//  X5 If a rank's own side fails under load, again and again between the same members, the attempts
+//     end: at connect() each rank says how often its own side has failed, and the rank with the
+//     most failures fails for good (limits::kNcclSumFailures). Its side has failed if NCCL says so,
+//     or if an adapter of its machine has lost its link meanwhile (adapter_links.h). If two ranks
+//     share such a machine, the one whose GPU is near the adapter counts more.
 //  X6 The WatchOptions (call_watch.h) hear of a call of this rank that does not return in a closed
 //     generation, also while it is inside connect().
 //

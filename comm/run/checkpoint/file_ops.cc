@@ -65,7 +65,7 @@ class PosixFileOps final : public FileOps {
   Status sync_directory(const std::string& path) override { return lockstep::sync_directory(path); }
 
   Status remove_directory(const std::string& path) override {
-    std::error_code error;  // somebody may have put other things there; links are not followed
+    std::error_code error;  // other things may lie there, too; links are not followed
     std::filesystem::remove_all(path, error);
     return error
                ? Status(Code::kInternal, "cannot remove " + path + ": " + errno_text(error.value()))

@@ -102,7 +102,7 @@ Status proof_from_json(const Json& list, StepProof& proof) {
   return Status::ok();
 }
 
-// What format 1 lacks. Throws as take_whole().
+// Takes the fields that format 1 lacks. Throws as take_whole().
 Status take_since_format_2(const Json& root, Manifest& m) {
   m.lineage.id = root.at("lineage").at("id");
   LOCKSTEP_RETURN_IF_ERROR(take_whole(root.at("lineage"), "sequence", m.lineage.sequence));

@@ -6,7 +6,7 @@
 namespace lockstep {
 namespace {
 
-// What versions computed that did not write a key yet.
+// The values that versions computed with before they wrote the key.
 constexpr std::string_view kMeantByAbsence[] = {"decay=all"};
 
 std::string_view key_of(std::string_view line) {

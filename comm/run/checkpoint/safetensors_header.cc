@@ -21,7 +21,7 @@ constexpr Type kTypes[] = {
     {"I32", 4, 'i'},     {"U32", 4, 'u'}, {"F32", 4, 'f'}, {"C64", 8, 'c'},     {"F64", 8, 'f'},
     {"I64", 8, 'i'},     {"U64", 8, 'u'},
 };
-constexpr size_t kShownBytes = 32;  // of a name that nobody knows
+constexpr size_t kShownBytes = 32;  // of an unknown name
 // {"name": {"shape": [1]}}: nothing legal is deeper, and a bomb of brackets stops here.
 constexpr int kMaxDepth = 3;
 

@@ -147,7 +147,7 @@ Result<std::vector<ListedCheckpoint>> list_checkpoints(const std::string& dir) {
 }
 
 Result<std::string> see_manifest(const std::string& dir, const std::string& name) {
-  // A network file system may remember that a file is not there, but looks anew when its directory
+  // A network file system may remember that a file is not there, but looks again when its directory
   // is listed.
   std::error_code ignored;
   const std::filesystem::directory_iterator listed(dir, ignored);

@@ -87,7 +87,7 @@ class Walk {
   Status check_link(const Place& link) {
     struct stat target {};
     if (link.is_cache || ::stat(link.path.c_str(), &target) != 0)
-      return Status::ok();  // nobody follows one that leads nowhere
+      return Status::ok();  // no program follows one that leads nowhere
     if (target.st_uid != ::geteuid()) return foreign(link.path, target.st_uid);
     if ((target.st_mode & kWritableByOthers) != 0) return writable(link.path, link.path);
     if (S_ISDIR(target.st_mode)) enter(target, link, /*is_closed=*/false);

@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// What a script says of itself (Register.identity) if it has edges; else it says nothing.
+// A script that has edges says this of itself (Register.identity); else it says nothing.
 inline constexpr char kLoopFact[] = "loop";
 inline constexpr char kLoopOverEpochs[] = "epochs";
 

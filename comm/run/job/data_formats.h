@@ -27,7 +27,7 @@ enum class FormatColumns : uint8_t {
   kBoth,
 };
 
-// Whether samples may have fields beside the input and the label (data/dataset/fields.h).
+// Whether samples may have fields besides the input and the label (data/dataset/fields.h).
 enum class FormatFields : uint8_t {
   kNone,
   kTargets,  // data.targets and data.weight; data.inputs lists the columns of the one input

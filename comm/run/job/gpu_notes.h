@@ -1,4 +1,4 @@
-// What a job computes on a GPU in slow ways, and what to set instead.
+// Names what a job computes on a GPU in slow ways, and what to set instead.
 //
 // Thread-safety: pure functions.
 #pragma once

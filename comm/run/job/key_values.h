@@ -1,5 +1,5 @@
-// What the tables of the code say of the values of a key (KeyOptions::values_of), and of keys that
-// only some models have (KeyOptions::by_model).
+// Tells what the tables of the code say about the values of a key (KeyOptions::values_of), and
+// about keys that only some models have (KeyOptions::by_model).
 //
 // Thread-safety: pure functions.
 #pragma once

@@ -7,7 +7,7 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;
 
-// Orders of passes that are made once an epoch; those behind are made for every sample.
+// Orders of passes that are made once an epoch. Orders of later passes are made for every sample.
 constexpr uint64_t kPassesKept = 16;
 
 }  // namespace

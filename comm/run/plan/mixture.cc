@@ -36,8 +36,9 @@ struct Waiting {
   int64_t debt(int64_t place, int64_t sum) const { return (place + 1) * weight - sum * used; }
 };
 
-// Among the sets that are due at least 1 / (2k - 2) of a unit, the one whose debt would first be
-// more than 1 less that: so all debts stay between the two (Tijdeman). Of equals the first.
+// Takes, among the sets that are due at least 1 / (2k - 2) of a unit, the one whose debt would
+// first be more than 1 less that, so all debts stay between the two (Tijdeman). The first of equal
+// ones.
 size_t next_set(const std::vector<Waiting>& sets, int64_t place, int64_t sum) {
   const int64_t parts = std::max<int64_t>(1, 2 * static_cast<int64_t>(sets.size()) - 2);
   size_t soonest = sets.size();
@@ -57,7 +58,7 @@ size_t next_set(const std::vector<Waiting>& sets, int64_t place, int64_t sum) {
 
 struct Length {
   uint64_t blocks = 0;  // whole ones
-  uint64_t places = 0;  // of the one behind them
+  uint64_t places = 0;  // of the one after them
 };
 
 // Until the first set has had all of its samples.

@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// What `job` is to a command that takes scripts, and their words behind "--".
+// Describes `job` for a command that takes scripts, and their words after "--".
 inline constexpr char kJobWords[] =
     "JOB.yaml or SCRIPT.py, overrides of its keys (train.epochs=3), and behind -- the script's own "
     "words";

@@ -44,7 +44,7 @@ std::string speed_of(const nlohmann::json& member, const char* key) {
   return it == member.end() || !it->is_number() ? "-" : rate_text(it->get<double>());
 }
 
-// Where a worker with a GPU is bound stands beside its node.
+// The member's node, and where a worker with a GPU is bound.
 std::string node_of(const nlohmann::json& member) {
   const std::string numa = member.contains("numa") ? ", " + text_of(member, "numa") : "";
   return printable_line(text_of(member, "node") + numa);

@@ -39,7 +39,7 @@ constexpr char kFloatProgram[] = "float.pt2";  // while the export is made
 constexpr char kInt8File[] = "model.int8.safetensors";
 constexpr char kUsageName[] = "lockstep.json";
 constexpr char kChosenWeights[] = "chosen";      // a directory, while the export is made
-constexpr char kFiguresFile[] = "figures.json";  // likewise
+constexpr char kFiguresFile[] = "figures.json";  // while the export is made
 
 Status check_target(const std::string& target) {
   std::error_code error;
@@ -317,7 +317,7 @@ class Export {
   HalfMade& out_;
   ModelFacts model_;
   uint64_t float_bytes_ = 0;  // of the weights, or of the program for evaluation
-  uint64_t int8_bytes_ = 0;   // likewise, with --int8
+  uint64_t int8_bytes_ = 0;   // the same with --int8
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ struct JobRequest {
   std::string launcher;                // its name, for messages
   uint32_t mpi_ranks = 0;              // ranks of one MPI world (launch_env.h)
   uint32_t gpu_views = 1;        // processes that each see as many GPUs as this one, but others
-  std::optional<uint32_t> gpus;  // GPUs where the job will run; none: count those of this machine
+  std::optional<uint32_t> gpus;  // GPUs where the job will run; none: count this machine's
   const wire::JobSpec* stored = nullptr;  // the job of the run to resume; null: a new run
 };
 

@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// What the fields on the way to a key say of it; the one nearest to the key holds.
+// The fields on the way to a key say this of it; the field nearest to the key holds.
 struct Said {
   std::optional<std::string_view> by_script;
   std::optional<std::string_view> with_data;

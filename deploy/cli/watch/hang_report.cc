@@ -108,7 +108,8 @@ std::optional<RankNotes> read_notes(const std::string& path, size_t& bytes_left)
   return notes;
 }
 
-// Of the newest generation that is there, by rank; a rank that another file has too is taken once.
+// The notes of the newest generation that is there, by rank. If two files have a rank, the first by
+// name counts.
 NotesByRank newest_notes(const std::string& run_dir) {
   NotesByRank newest;
   std::error_code error;

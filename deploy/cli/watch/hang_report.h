@@ -1,4 +1,4 @@
-// What the workers of a run noted when their collectives last stood still
+// The notes that the workers of a run took when their collectives last stood still
 // (worker/process/hang_notes.h), as JSON for the report:
 //
 //   {"generation":3,"world":3,"findings":["rank 1 did not come to the sum of bucket 2 ..."],
@@ -7,7 +7,7 @@
 //              "stands":"...","lines":["..."],"nccl":["..."]}, ...]}
 //
 // Lines are there for the first limits::kHangRanksShown ranks, those that others wait for first.
-// The files are outside input: what is no such file is left out, texts are printable, numbers and
+// The files are outside input: a file of another kind is left out, texts are printable, numbers and
 // lists have limits.
 //
 // Thread-safety: pure functions; they read files.

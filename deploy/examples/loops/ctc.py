@@ -122,7 +122,7 @@ def distance(one, other):
 
 
 def wrong_letters(log_probs, letters, lengths, letter_lengths):
-    """Of the best path: letters without repeats and blanks."""
+    """Counts wrong letters of the best path, without repeats and blanks."""
     wrong = 0
     for best, length, text, count in zip(log_probs.argmax(-1), lengths, letters, letter_lengths):
         read = [c for c in best[:length].unique_consecutive().tolist() if c]

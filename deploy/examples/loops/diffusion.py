@@ -57,7 +57,7 @@ class Residual(nn.Module):
 
 
 class UNet(nn.Module):
-    """Of pictures whose sides are multiples of 4."""
+    """Takes pictures whose sides are multiples of 4."""
 
     def __init__(self, width):
         super().__init__()

@@ -31,7 +31,7 @@ struct ModelRow {
   ModelTakes takes = ModelTakes::kImages;
   bool is_from_file = false;           // the user's own: model.path
   bool is_script = false;              // a process in Python trains it: script.path
-  bool tells_documents_apart = false;  // takes positions beside tokens: data.documents: pack
+  bool tells_documents_apart = false;  // takes positions besides tokens: data.documents: pack
   // Null: nothing to do, nothing to check, not known.
   void (*resolve)(wire::ModelSpec*) = nullptr;  // replaces the zeros that stand for a default
   Status (*check)(const wire::ModelSpec&) = nullptr;
