@@ -178,7 +178,7 @@ Status Program::serve_term(BeginMode mode) {
   return status;
 }
 
-// The address of the term before, so that whoever knows it finds us; else any free port.
+// Takes the address of the term before, so that callers that know it find us; else any free port.
 template <typename Listen>
 Status listen_again(rpc::Address address, const Listen& listen) {
   Status status = listen(address);

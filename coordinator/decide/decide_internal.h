@@ -190,7 +190,7 @@ bool is_paused(const State& state);
 // Declares the member dead. after_deaths() must follow in the same turn.
 void declare_dead(Turn& turn, Member& member);
 // A beginning has come to its end, whatever ended it: counts it if no step was completed since the
-// last one. Ends the run if that was so too often in a row, over all terms of this process.
+// last one. Ends the run if too many in a row completed none, over all terms of this process.
 // Nothing: the run goes on.
 std::optional<Reason> judge_fruitless(Turn& turn, const std::string& why);
 // Decides what follows. Messages tell `what` ("worker … was killed …"). `code`: the exit code of

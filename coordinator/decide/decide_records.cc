@@ -79,7 +79,7 @@ Reason take(Turn& turn, Member& member, Generation generation, const wire::StepR
   if (record.step() >= state.completed) count_report(state, member.id, generation, record);
   note_pace(turn, member, generation, record);
   kept->records.push_back(record);
-  // The digests of a step are the same from everyone: the first ones are kept.
+  // All ranks report the same digests of a step: the first ones are kept.
   if (hash || record.step() < state.completed) kept->records.back().clear_slots();
   return Reason::kRecordsAccepted;
 }

@@ -7,8 +7,8 @@
 namespace lockstep::coordinator {
 namespace {
 
-// Ticks come every 100 ms. A pause this long, or of half a lease, means that we were stopped, not
-// that everyone else was: what they sent meanwhile is still in our sockets.
+// Ticks come every 100 ms. A pause this long, or of half a lease, means that we were stopped, and
+// no other process: messages of that time are still in our sockets.
 constexpr int64_t kAsleepMs = 2'000;
 
 // Moves moments by the length of the pause, but to now at most. Messages between the end of the

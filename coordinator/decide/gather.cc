@@ -95,7 +95,7 @@ Reason too_few(Turn& turn) {
   return Reason::kEndedTooFew;
 }
 
-// Before the first step nothing is lost by an end, and whoever started the run is still there.
+// Before the first step an end loses nothing, and the user who started the run is still there.
 bool has_too_few_gpus(const Turn& turn) {
   const size_t empty = empty_unfit(turn);
   return is_first_start(turn) && empty > 0 &&

@@ -280,8 +280,9 @@ Reason on_switched(Turn& turn, Member& member, Generation generation,
   return Reason::kAlreadyCounted;
 }
 
-// A leaver is ready to go, whatever became of the others: that proves no switch. Until one of those
-// who go on has said so, it may be needed once more, and its word is void with the next prepare.
+// A leaver is ready to go, whatever became of the others: that proves no switch. Until a member
+// that goes on has said so, the leaver may be needed once more, and the next prepare voids its
+// word.
 Reason on_drained(Turn& turn, Member& member, const wire::Leave& message) {
   State& state = turn.state;
   if (!is_valid(message.applied(), turn.options)) return Reason::kRefusedMalformed;

@@ -10,8 +10,8 @@
 namespace lockstep::coordinator {
 namespace {
 
-// Those who may hold the state first, and all of them, whatever number is wanted: one of them may
-// be the only one ahead. Then who was to join, then who waits, up to the wanted number.
+// First all members that may hold the state, whatever number is wanted: one of them may be the only
+// one ahead. Then the members that were to join, then the waiting ones, up to the wanted number.
 std::vector<MemberId> next_members(const Turn& turn) {
   const State& state = turn.state;
   std::vector<MemberId> members;

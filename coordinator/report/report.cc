@@ -83,7 +83,7 @@ double own_rate(const Member& member, const Options& options, const PhaseSums& s
   return once_a_batch(samples / seconds_of(sums.own_us()), options);
 }
 
-// A script that a debugger has stopped is a state of its own to whoever looks.
+// People see a script that a debugger has stopped as a state of its own.
 const char* shown_state(const Member& member) {
   return member.is_paused ? "paused" : member_state_name(member.state);
 }
@@ -109,7 +109,7 @@ json member_json(const Member& member, const Options& options, const StatusDetai
   return out;
 }
 
-// By rank; before there are ranks, whoever has registered.
+// The members by rank; before there are ranks, all that have registered.
 std::vector<const Member*> members_of(const State& state) {
   std::vector<const Member*> members;
   for (MemberId id : state.ranks) members.push_back(&state.members.at(id));

@@ -77,8 +77,8 @@ void RunServer::Impl::end_when_alone() {
   parts.on_end(final_code);
 }
 
-// The journal or the history cannot be written. Nothing more may be promised, so nothing more is
-// decided; that the coordinator stops is true whatever reached the disk.
+// The journal or the history cannot be written. The coordinator may promise nothing more, so it
+// decides nothing more. That it stops is true whatever reached the disk.
 void RunServer::Impl::stop_broken(const Status& status) {
   is_broken = true;
   is_over = true;

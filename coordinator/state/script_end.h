@@ -3,8 +3,8 @@
 //
 // INVARIANTS
 //  E1 It is journalled before any start with it, and before a checkpoint of its step counts.
-//  E2 No member goes beyond it: whoever reported it stood there, and no member of its generation
-//     had applied more.
+//  E2 No member goes beyond it: the member that reported it stood there, and no member of its
+//     generation had applied more.
 //  E3 It goes only with the steps that led to it: where the run goes back for their sake (a bad
 //     loss, a machine that computed wrong), and where a resume wants more steps than the run was to
 //     have.

@@ -25,7 +25,7 @@ std::string against_checkpoints(const JournalContents& contents,
     const std::string witness = "checkpoint " + listed.info.name;
     if (lineage.sequence > contents.mark.sequence)
       return lost_end(contents.mark, lineage.sequence, witness);
-    // A generation is journalled before anybody hears of it.
+    // A generation is journalled before any worker hears of it.
     if (listed.name.generation > contents.last_generation)
       return "has lost its end: it does not know generation " +
              std::to_string(listed.name.generation) + ", of which " + witness + " is";

@@ -102,7 +102,7 @@ class Walk {
 
   Status check_entries(const Place& place) {
     DIR* handle = ::opendir(place.path.c_str());
-    if (handle == nullptr) return Status::ok();  // whoever needs it says why it cannot be read
+    if (handle == nullptr) return Status::ok();  // its reader says why it cannot be read
     Status status;
     while (const dirent* entry = ::readdir(handle)) {
       const std::string name = entry->d_name;

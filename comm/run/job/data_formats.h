@@ -52,8 +52,8 @@ struct NamedFormat {
   FormatFields fields = FormatFields::kNone;
 };
 
-// "cifar.tfrecord", "x.tfrec", "train.record", or "train-00000-of-01024", whatever says that it is
-// one.
+// Whether the name looks like a TFRecord file's: "cifar.tfrecord", "x.tfrec", "train.record", or
+// "train-00000-of-01024".
 inline bool may_be_tfrecord(std::string_view leaf) {
   if (leaf.find("tfrec") != std::string_view::npos) return true;
   if (leaf.ends_with(".record") || leaf.ends_with(".records")) return true;

@@ -40,8 +40,8 @@ Json list_of(const Floats& values) {
   return list;
 }
 
-// As it stands on a line of its own, whatever is in it: YAML ends lines at more characters than
-// JSON escapes.
+// The name as it stands on a line of its own, whatever it holds: YAML ends lines at more characters
+// than JSON escapes.
 std::string quoted(const std::string& name) {
   const bool is_plain = printable(name) == name && name.find('\n') == std::string::npos;
   return Json(name).dump(-1, ' ', !is_plain, Json::error_handler_t::replace);

@@ -240,7 +240,7 @@ struct Supervisor::Impl {
     note_loss(coordinator);
     agent.forget_restart();
     if (!agent.is_running()) return;
-    // It ended before anybody could find it: agent and workers only wait for it, and hold nothing.
+    // It ended before any process could find it: agent and workers only wait for it, without state.
     if (!was_ready()) return kill_all();
     if (coordinator.died()) {
       agent.send(SIGTERM);  // no other process will tell the workers
