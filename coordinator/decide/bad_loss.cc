@@ -79,7 +79,7 @@ Reason stop(Turn& turn, const BadLoss& bad, Step limit, const std::string& why) 
   return Reason::kEndedBadLoss;
 }
 
-// The whole batch: what its earlier turns made of the samples is what this one began with.
+// Leaves out the whole batch: this turn began with what the earlier turns made of its samples.
 Reason skip(Turn& turn, const BadLoss& bad) {
   State& state = turn.state;
   const Step step = first_turn(turn.options.shape, bad.step.step);
@@ -101,7 +101,7 @@ Reason skip(Turn& turn, const BadLoss& bad) {
 
 std::optional<std::string> wrong_with_loss(const LossWatch& watch, const wire::TrainSpec& train,
                                            const StepEntry& step, uint32_t turns) {
-  // Where the loss scaler has left a step out, nothing of it was applied.
+  // If the loss scaler has left a step out, nothing of it was applied.
   if (step.samples == 0 || step.skipped) return std::nullopt;
   if (!std::isfinite(step.loss))
     return "its loss is not a finite number (" + loss_text(step.loss) + ")";

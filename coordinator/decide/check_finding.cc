@@ -73,7 +73,7 @@ std::vector<WitnessEntry> of(const std::vector<WitnessEntry>& witnesses, Step st
   return found;
 }
 
-// Those who said another value, if one of them said this one.
+// The witnesses with another value than `right`, if one of them has `right`.
 std::vector<WitnessEntry> contradicting(std::vector<WitnessEntry> witnesses, uint64_t right) {
   const bool is_known = std::any_of(witnesses.begin(), witnesses.end(),
                                     [right](const auto& w) { return w.hash == right; });

@@ -24,7 +24,7 @@ Reason fence_present(Turn& turn, const Member& member, Generation generation) {
   return state.run == RunState::kStarted ? Reason::kHeard : Reason::kRefusedFuture;
 }
 
-// Where a generation began at the latest for a member whose first batch of it this is.
+// The latest point where a generation can have begun for a member whose first batch of it this is.
 std::optional<ResumePoint> first_of(const wire::StepRecords& batch) {
   if (batch.records_size() > 0) return ResumePoint{batch.records(0).step(), Phase::kTrain};
   if (batch.evals_size() > 0) return ResumePoint{batch.evals(0).step(), Phase::kEval};
@@ -50,10 +50,11 @@ std::optional<Reason> learn_of_switch(Turn& turn, Member& member, const Envelope
 
 Reason on_member_leave(Turn& turn, Member& member, const Envelope& envelope) {
   const wire::Leave& leave = envelope.leave();
-  // It does not come again, and may run code after its loop. One that failed just ends, or hangs.
+  // The process does not come again, and may run code after its loop. A failed one just ends, or
+  // hangs.
   if (leave.reason() != wire::Leave::FAILED)
     turn.state.experience.known.erase({member.node, member.pid});
-  // That a process failed is a fact of no generation.
+  // The failure of a process belongs to no generation.
   if (leave.reason() == wire::Leave::DRAINED) return on_drained(turn, member, leave);
   if (leave.reason() != wire::Leave::FAILED) {
     const Reason reason = fence_present(turn, member, envelope.generation());

@@ -135,7 +135,7 @@ Reason exit_of_stranger(Turn& turn, const KnownAgent& agent, const wire::WorkerE
   return Reason::kIgnored;
 }
 
-// It was declared dead before; now it is known how, and whether another one comes.
+// The member was declared dead before. The exit tells how it died, and whether another one comes.
 Reason exit_of_dead(Turn& turn, Member& member, const std::string& what) {
   State& state = turn.state;
   if (member.has_exited) return Reason::kIgnored;
@@ -143,15 +143,15 @@ Reason exit_of_dead(Turn& turn, Member& member, const std::string& what) {
   turn.log(LogLine::Level::kInfo, "worker_exited", what);
   if (state.lost_ms) return total_loss(turn, what, 70);
   if (state.source_generation == 0) return regroup(turn, what, 70);
-  // The next generation began before it was known of what this one died.
+  // The next generation began before the cause of this death was known.
   if (state.run == RunState::kStarted && is_poisoned(turn, state.completed)) {
     return regroup(turn, what, 70);
   }
   return start_if_ready(turn, Reason::kIgnored);
 }
 
-// True if the process (Register.process) is among those that the agent names. Its number alone may
-// be another one's by now.
+// True if the agent names the process (Register.process). Its pid alone may belong to another
+// process by now.
 bool lists(const wire::AgentHello& hello, uint32_t pid, uint64_t process) {
   for (int i = 0; i < hello.living_size(); ++i) {
     if (hello.living(i) != pid) continue;
@@ -169,7 +169,7 @@ void note_ended(State& state, const std::string& node, uint64_t process) {
   if (state.ended.size() > kMost) state.ended.pop_front();
 }
 
-// Whom the agent does not list is gone.
+// A process that the agent does not list is gone.
 void forget_unlisted(State& state, const wire::AgentHello& hello) {
   std::erase_if(state.experience.known, [&](const auto& entry) {
     const auto& [node, pid] = entry.first;

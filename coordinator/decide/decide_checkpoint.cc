@@ -165,8 +165,8 @@ Reason take_void(Turn& turn, const Member& member, const wire::CheckpointReport&
   return Reason::kCheckpointVoid;
 }
 
-// Its writer was away for so long that later ones have taken its place, and what a run that went
-// back to it would need, such as its best one, may be deleted.
+// Its writer was away for so long that later ones have taken its place. A run that went back to it
+// may miss checkpoints that are deleted by now, such as its best one.
 Reason take_late(Turn& turn, const Member& member, const wire::CheckpointReport& message,
                  CheckpointEntry entry) {
   remember_dropped(turn.state, entry.name);
@@ -282,8 +282,8 @@ void note_lost_best(Turn& turn) {
   const std::string& metric = turn.options.job.checkpoint().best();
   if (!keeps_best(metric)) return;
   const EvalMark best = best_evaluation(state.evals, best_by(metric), state.resume.step);
-  // Nothing is lost if a member holds that very state, because it writes it now, or if its writer
-  // lives, because that one is at work.
+  // Nothing is lost if a member holds that very state, because it writes the state now, or if the
+  // writer lives, because it is at work.
   if (best.step == 0 || best.step >= state.resume.step || has_checkpoint_of(state, best.step))
     return;
   const auto era = state.lineage.find(state.evals.at(best.step).generation);

@@ -261,10 +261,10 @@ Reason on_drain(Turn& turn, Member& member, const std::string& why, int farewell
   turn.note(LogLine::Level::kInfo, "drain_requested",
             describe(state, member) + " is to leave: " + why);
   if (!is_listed(state, member) && !state.leavers.contains(member.id)) {
-    // It takes part in nothing; whom a planned change has, the one after it leaves out.
+    // It takes part in nothing. If a planned change has it, the change after that leaves it out.
     if (!state.planned || !contains(state.planned->ranks, member.id)) {
       bid_farewell(turn, member, "it was drained before it took part");
-      // It may have been the one for whom another one that leaves was to wait.
+      // Another member that leaves may have had to wait for this one.
       const bool leaves_another = std::any_of(state.ranks.begin(), state.ranks.end(),
                                               [&](MemberId id) { return turn.at(id).is_draining; });
       if (!leaves_another) return Reason::kDrainRequested;

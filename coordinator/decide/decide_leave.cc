@@ -16,8 +16,8 @@ ConnectionId take_connection(Turn& turn, Member& member) {
   return std::exchange(member.connection, 0);
 }
 
-// It has said its last word. If it was not told so, its process would register again, as a new
-// member that only fails again.
+// The process has said its last word. Without an answer it would register again, as a new member
+// that only fails again.
 void let_go(Turn& turn, ConnectionId connection, int code, const std::string& what) {
   const State& state = turn.state;
   const bool is_over = state.run == RunState::kEnded;

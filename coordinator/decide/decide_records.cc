@@ -19,7 +19,7 @@ void ack(Turn& turn, const Member& member) {
   turn.send(member.connection, std::move(envelope));
 }
 
-// Empty when the record is what the plan says about its step in this generation.
+// Empty if the record is as the plan says for its step in this generation.
 std::string against_plan(const Turn& turn, Generation generation, const wire::StepRecord& record) {
   const StepPlan plan = plan_step(turn.options.shape, record.step());
   if (record.step() >= last_step(turn.state, turn.options)) return "lies after the end of the run";
@@ -38,8 +38,8 @@ const LedgerRow* row_of(const State& state, Generation generation) {
   return era == state.lineage.end() || era->second.row.rolled_back ? nullptr : &era->second.row;
 }
 
-// The next step that `member` can have a record of in `generation`: it reports every step from
-// where that began for it, in order. Nothing if it is not known.
+// The next step that `member` can have a record of in `generation`: it reports every step in order,
+// from where the generation began for it. Nothing: that is not known.
 std::optional<Step> due(const Member& member, Generation generation, const LedgerRow& row) {
   if (member.record_generation == 0) return std::nullopt;
   return member.record_generation == generation ? member.next_record : row.first.step;
@@ -99,8 +99,8 @@ bool is_malformed(const Turn& turn, const wire::StepRecords& message) {
          });
 }
 
-// All ranks made it together and report it; the first one is kept. kRecordsAccepted, kRecordsVoid,
-// or the end of the run.
+// All ranks made the evaluation together and report it. The first report is kept. Returns
+// kRecordsAccepted, kRecordsVoid, or the end of the run.
 Reason take(Turn& turn, const Member& member, Generation generation, const wire::EvalReport& eval) {
   State& state = turn.state;
   if (!is_in_lineage(state, generation, eval.step())) return Reason::kRecordsVoid;

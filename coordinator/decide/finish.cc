@@ -33,8 +33,8 @@ bool has_final_checkpoint(const Turn& turn) {
                      });
 }
 
-// After deaths of the coordinator one that a planned change left out may be the only one that has
-// reports of the steps before; it has not told them yet.
+// After deaths of the coordinator, only a member that a planned change left out may have reports of
+// the steps before, and it may not have sent them yet.
 bool may_others_report(const State& state) {
   return std::any_of(state.members.begin(), state.members.end(), [&](const auto& entry) {
     const Member& member = entry.second;
@@ -126,7 +126,7 @@ void say_goodbye(Turn& turn, ConnectionId to, int code, const std::string& messa
 Reason end_term(Turn& turn, const std::string& message, LogLine::Level level) {
   State& state = turn.state;
   if (state.stop_ms && !state.is_shrinking) {
-    // Without a checkpoint, too: who asked for the stop may begin the run again.
+    // Without a checkpoint, too: the user who asked for the stop may begin the run again.
     end_run(turn, 75,
             message + ", but the run was to stop (" + state.stop_reason +
                 "): " + what_is_lost(turn) + "; " + what_remains(turn));

@@ -1,4 +1,4 @@
-// Whether a process fits to the run and to those who are in it: one list of what must be alike.
+// Whether a process fits the run and its members: one list of what must be alike.
 #include <algorithm>
 #include <map>
 
@@ -105,7 +105,7 @@ void add_identity(const std::vector<IdentityEntry>& run, const wire::Register& m
     list.push_back({d.key, d.stored, d.wanted, 64, Reason::kEndedScript, verb, advice});
 }
 
-// While it is open what a run is, the first member of the term speaks for those to come.
+// As long as the run's facts are open, the first member of the term speaks for all later ones.
 void add_open(const Turn& turn, const wire::Register& m, Comparisons& list) {
   const State& state = turn.state;
   if (!turn.options.is_script_open() || !state.layout || LOCKSTEP_BUG(kOpenNotCompared)) return;
@@ -246,7 +246,7 @@ void add_layout(const Turn& turn, const wire::Register& m, Comparisons& list) {
                   Reason::kEndedLayout, verb, advice});
 }
 
-// The first of a term speaks for those to come: they must be as it is.
+// The first member of a term speaks for all later ones: they must be like it.
 Reason check_as_before(Turn& turn, ConnectionId connection, const wire::Register& m) {
   const std::string differs = numerics_difference(fingerprint_of(m), turn.state.base_fingerprint);
   if (turn.state.layout || !turn.options.exact() || differs.empty()) return Reason::kRegistered;

@@ -1,4 +1,4 @@
-// The first generation of a term: who has to be there.
+// The first generation of a term: which members have to be there.
 #include <algorithm>
 #include <map>
 
@@ -8,7 +8,7 @@
 namespace lockstep::coordinator {
 namespace {
 
-// Those at unfit places only where too few are ready without them.
+// Takes members at unfit places only if too few are ready without them.
 std::vector<MemberId> ready_members(const Turn& turn) {
   std::vector<MemberId> members;
   std::vector<MemberId> unfit;

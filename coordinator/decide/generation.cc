@@ -22,8 +22,8 @@ bool lacks_edge(const Turn& turn, const ResumePoint& best) {
   });
 }
 
-// Where to go on; the largest answer of those who hold a state of the lineage wins. Without one the
-// term's own beginning is the state.
+// Chooses where to go on: the largest answer of the members that hold a state of the lineage wins.
+// Without one the term's own beginning is the state.
 void choose_resume_point(Turn& turn, const std::optional<ResumePoint>& best, wire::Start* start) {
   State& state = turn.state;
   state.resume = best.value_or(state.base);
@@ -149,7 +149,7 @@ std::optional<Reason> judge_start(Turn& turn, const std::optional<ResumePoint>& 
   return std::nullopt;
 }
 
-// Those who stand where the generation begins say whether the script ended the run there.
+// Members that stand where the generation begins say whether the script ended the run there.
 void learn_of_end(Turn& turn, const ResumePoint& best) {
   for (const MemberId id : turn.state.ranks) {
     const Member& member = turn.at(id);

@@ -97,7 +97,7 @@ void judge(const Turn& turn, const Member& member, const std::set<std::string>& 
   }
 }
 
-// When many fall silent together the network is more likely to be at fault than they: they get one
+// If many fall silent together, the network is more likely to be at fault than they: they get one
 // more lease.
 bool is_braked(Turn& turn, const Verdicts& verdicts) {
   State& state = turn.state;

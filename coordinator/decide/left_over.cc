@@ -47,8 +47,8 @@ void kill_dead(Turn& turn, Member& member) {
   }
 }
 
-// One that the term before knew has its lease, as within a term; others may still load what they
-// train.
+// A process that the term before knew has its lease, as within a term. Others may still load what
+// they train.
 int64_t patience_ms(const Turn& turn, const std::pair<std::string, uint32_t>& process) {
   const Experience& experience = turn.state.experience;
   if (!experience.known.contains(process)) return turn.options.start_timeout_ms;

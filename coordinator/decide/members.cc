@@ -94,7 +94,7 @@ bool is_other_process(uint64_t a, uint64_t b) {
 
 std::string node_of(Turn& turn, const std::string& name, const std::string& machine) {
   State& state = turn.state;
-  // Whom an earlier coordinator knew is given the time to come back.
+  // A member that an earlier coordinator knew has time to come back.
   const bool may_come_back = turn.now_ms - state.started_ms <= turn.options.lease_ms;
   const auto is_vacant = [&](const std::string& node) {
     return !may_come_back && !has_agent(state, node) &&

@@ -1,5 +1,5 @@
-// Planned changes: who joins and who leaves between two steps, without a pause. The members switch
-// by themselves when all of them know of the change; the coordinator only learns of it.
+// Planned changes: members join and leave between two steps, without a pause. The members switch by
+// themselves when all of them know of the change; the coordinator only learns of it.
 #include <algorithm>
 
 #include "coordinator/decide/decide_internal.h"
@@ -40,8 +40,8 @@ void replace_slow(const State& state, const std::vector<MemberId>& spare,
 }
 
 // The members of the next generation: the present ones without those that drain, and without the
-// last ranks if there are more than wanted; then the waiting ones, up to the wanted number. Those
-// at unfit places only where too few would take part without them.
+// last ranks if there are more than wanted; then the waiting ones, up to the wanted number. Members
+// at unfit places take part only if too few would without them.
 std::vector<MemberId> desired_members(const Turn& turn) {
   const State& state = turn.state;
   std::vector<MemberId> members;
@@ -85,8 +85,8 @@ bool comes_somebody(const State& state) {
   });
 }
 
-// Those who were to stay when others were told to leave may be gone since then, by a death or by
-// a change that was planned before.
+// The members that were to stay when others were told to leave may be gone since then, by a death
+// or by a change that was planned before.
 bool has_to_stop(const Turn& turn) {
   const State& state = turn.state;
   return is_too_much(turn) && !comes_somebody(state) &&
@@ -125,7 +125,7 @@ void push_planned_to_all(Turn& turn) {
   turn.send_to(to, planned.generation, std::move(envelope));
 }
 
-// Those of `left_out` go, as soon as the others are over the boundary.
+// Members that the switch left out go, as soon as the others are over the boundary.
 void let_go(Turn& turn, const std::vector<MemberId>& old_members) {
   State& state = turn.state;
   for (MemberId id : old_members) {

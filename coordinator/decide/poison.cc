@@ -135,12 +135,13 @@ void forget_before(std::vector<Casualty>& casualties, Step next) {
   std::erase_if(casualties, [next](const Casualty& c) { return !is_suspect(c, next); });
 }
 
-// Their deaths are explained; what else they had in hand is not suspected any more.
+// The deaths are explained. The coordinator no longer suspects what else these processes had in
+// hand.
 void forget_victims(std::vector<Casualty>& casualties, const SlotInHand& slot) {
   std::erase_if(casualties, [&](const Casualty& c) { return find_same(c, slot) != nullptr; });
 }
 
-// It had in hand what is left out by now.
+// The run leaves out by now what the process had in hand.
 bool is_explained(const State& state, const Casualty& casualty) {
   return std::any_of(state.skips.begin(), state.skips.end(), [&](const SkipEntry& skip) {
     return std::any_of(

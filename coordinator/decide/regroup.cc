@@ -201,7 +201,7 @@ Reason after_deaths(Turn& turn, const std::vector<MemberId>& dead, const std::st
   const Reason reason =
       is_needed ? regroup(turn, what, code) : finish_if_all_left(turn, Reason::kStandbyDied);
   if (state.run == RunState::kStarted) state.change_due = true;
-  // Told first, although it is known only now what follows.
+  // The death is told first, although its consequence is known only now.
   std::vector<Action> following(
       std::make_move_iterator(turn.actions.begin() + static_cast<long>(before)),
       std::make_move_iterator(turn.actions.end()));

@@ -8,8 +8,8 @@
 namespace lockstep::coordinator {
 namespace {
 
-// An answer counts if it is of the last started generation's members and its state is one that the
-// surviving lineage went through: else it is unknown what it holds.
+// An answer counts if its member is one of the last started generation and the surviving lineage
+// went through its state. Otherwise it is unknown what the member holds.
 bool counts(const Turn& turn, const Member& member) {
   const State& state = turn.state;
   if (!member.answer || !member.answer->applied || !is_source(state, member)) return false;

@@ -40,7 +40,7 @@ constexpr std::pair<const char*, const char*> kStatements[] = {
     {"setting", "INSERT OR REPLACE INTO settings VALUES(?,?)"},
     {"event", "INSERT INTO events VALUES(NULL,?,?,?,?)"},
     {"event_limit", "DELETE FROM events WHERE id <= (SELECT max(id) FROM events) - ?"},
-    // Those that have steps from the given one on.
+    // The pieces that have steps from the given one on.
     {"open_pieces", "DELETE FROM step_pieces WHERE first_step > ? - 10000"},
     {"committed", "UPDATE terms SET last_wall_ms=? WHERE term=(SELECT max(term) FROM terms)"},
 };

@@ -35,7 +35,7 @@ CheckpointEntry entry_of(const ListedCheckpoint& listed, const CheckpointInfo& i
   return entry;
 }
 
-// It will be no better next time. Every other error may pass, or a newer program may know better.
+// A retry would find the same. Every other error may pass, or a newer program may know better.
 bool is_lost(const Status& status) {
   return status.code() == Code::kBadData || status.code() == Code::kNoInput;
 }
@@ -282,7 +282,8 @@ std::vector<ListedCheckpoint> candidates(const std::vector<ListedCheckpoint>& on
     const CheckpointEntry* known = find(contents, checkpoint_name(it->name));
     const bool is_same = known == nullptr || !it->status.is_ok() ||
                          known->manifest_sha256 == it->info.manifest_sha256;
-    // A rollback marks only what counted then. One that was dropped before may still be there.
+    // A rollback marks only what counted then. A checkpoint that was dropped before may still be
+    // there.
     const bool is_in_lineage =
         (is_of_lineage(contents, it->name.generation, it->name.step, known) ||
          (LOCKSTEP_BUG(kDroppedCounts) && known != nullptr)) &&

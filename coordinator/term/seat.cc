@@ -32,7 +32,7 @@ Result<std::unique_ptr<Seat>> Seat::take(const SeatRequest& request) {
     const std::string whole = journal_path(request.run_dir);
     seat->journal_ = follows_itself && newest ? request.run_dir + "/" + newest->journal : whole;
     LOCKSTEP_ASSIGN_OR_RETURN(seat->lock_, RunLock::take(seat->journal_));
-    // It may have died before its copy was whole.
+    // The seat's earlier coordinator may have died before its copy was whole.
     if (seat->journal_ != whole) LOCKSTEP_RETURN_IF_ERROR(seat->begin_copy());
     return seat;
   }
@@ -64,8 +64,9 @@ Status Seat::claim(Term term) {
 }
 
 Result<Term> Seat::next_term(Term last) {
-  // The one after the newest that was there when we looked, which no other seat may have claimed
-  // since; more than the journal knows, whose writer may have died between claim and commit.
+  // Claims the term after the newest that was there when we looked, which fails if another seat has
+  // claimed it since. The journal may know less, because a writer may have died between claim and
+  // commit.
   if (is_used_) LOCKSTEP_RETURN_IF_ERROR(claim(std::max(last, term_) + 1));
   is_used_ = true;
   return term_;
