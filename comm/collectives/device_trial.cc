@@ -61,7 +61,7 @@ std::string failure_among(const std::vector<Answer>& all, const DeviceGeneration
   return "";
 }
 
-// Whether what failed is that some were not done in time.
+// Whether the only failure is that some ranks were not done in time.
 bool is_only_late(const std::vector<Answer>& all) {
   return std::all_of(all.begin(), all.end(), [](const Answer& answer) {
     return answer.why[0] == '\0' || answer.is_late == 1;

@@ -43,8 +43,8 @@ struct Network {
 // Empty text is loopback. kUsage with the accepted forms.
 Result<Network> parse_network(std::string_view text);
 
-// Whether what listens there is reached from its own machine only, however that is said: loopback,
-// lo, 127.0.0.0/8, ::1/128. False for what is no network.
+// Whether only its own machine reaches a listener there, however that is said: loopback, lo,
+// 127.0.0.0/8, ::1/128. False for text that is no network.
 bool is_of_one_machine(std::string_view network);
 
 // In numbers. kConfig, with the list of addresses, if none of `addresses` fits.

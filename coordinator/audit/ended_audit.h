@@ -1,7 +1,7 @@
 // The audit of a run directory that no coordinator writes to any more.
 //
-// Thread-safety: a free function. It holds the journal's lock while it reads, as others may that
-// only read.
+// Thread-safety: a free function. It holds the journal's lock while it reads, shared with other
+// readers.
 #pragma once
 
 #include <functional>

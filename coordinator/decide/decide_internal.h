@@ -131,7 +131,7 @@ bool call_others(Turn& turn);
 size_t given_up_on(const State& state, const std::string& node);
 // No process is left, and no agent that is here starts one, because a user emptied its node.
 bool are_all_drained(const State& state);
-// Ends the run so. `after` says what happened before; it may be empty.
+// Ends the run because all nodes were drained. `after` says what happened before; it may be empty.
 Reason stop_drained(Turn& turn, const std::string& after);
 
 // ---- judge.cc
@@ -323,7 +323,7 @@ size_t empty_unfit(const Turn& turn);
 bool call_unfit(Turn& turn);
 // ". GPUs that are not fit: local rank 1 of node a (REASON)"; empty: none is.
 std::string what_is_unfit(const State& state);
-// Says goodbye to those that wait at unfit places while enough others take part.
+// Says goodbye to members that wait at unfit places while enough others take part.
 void turn_away_unfit(Turn& turn);
 
 // ---- planned.cc
@@ -345,8 +345,8 @@ void release_leavers(Turn& turn, bool all);
 void settle_checkpoints(Turn& turn);
 // Drops the written checkpoints that `is_void` names: they will never count.
 void void_written(Turn& turn, const std::function<bool(const WrittenCheckpoint&)>& is_void);
-// Checkpoints that count, and of which `is_gone` is true, leave the lineage; the next writer that
-// is told to delete deletes them.
+// Takes checkpoints that count, and for which `is_gone` is true, out of the lineage. The next
+// writer that is told to delete deletes them.
 void void_checkpoints(Turn& turn, const std::function<bool(const CheckpointEntry&)>& is_gone);
 // Asks again for manifests that were not there.
 void look_for_manifests(Turn& turn);
@@ -371,14 +371,13 @@ Reason corrupt(Turn& turn, const std::string& what);
 bool has_checkpoint_of(const State& state, Step step);
 // The script has ended the run (state/script_end.h): keeps the news.
 void end_by_script(Turn& turn, Step step);
-// The run goes back, and what led to the end counts no more. E3
+// Drops the end: the run goes back, and the steps that led to it count no more. E3
 void forget_script_end(Turn& turn, const std::string& why);
-// Whether members of the last started generation can stand there, and it is no later than another
-// one's end.
+// Whether members of the last started generation can stand at `step`, and no earlier end is known.
 bool can_end_at(const Turn& turn, Step step);
 Reason on_end(Turn& turn, const Member& member, Generation generation,
               const wire::EndReport& message);
-// Whether one of them has the state with which a run ends there: the one after its last edge.
+// Whether a checkpoint of `step` has the state with which a run ends there: after its last edge.
 bool has_last_checkpoint(const Turn& turn, Step step);
 // Whether only the farewells are left to do.
 bool is_done(const Turn& turn);

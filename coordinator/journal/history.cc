@@ -221,7 +221,7 @@ std::vector<StepEntry> read_history(const std::string& path, Step limit) {
     if (const auto metrics = line.find("metrics"); metrics != line.end() && metrics->is_object())
       for (const auto& [name, value] : metrics->items())
         entry.metrics.push_back({name, real_of(*metrics, name.c_str())});
-    // Not as it was written: nothing in the line is believed.
+    // The line is not as it was written, so nothing in it is believed.
     if (history_line(entry) != text + "\n") entry = unknown_step(entry.step);
   }
   return steps;

@@ -69,8 +69,8 @@ struct JournalContents {
   std::vector<LedgerRow> ledger;             // ascending
   std::vector<CheckpointEntry> checkpoints;  // ascending by step, all states
   std::vector<EvalEntry> evals;              // of the surviving lineage, ascending by step
-  // Ascending by step. All that differed, and of those that agreed each generation's newest, unless
-  // it was rolled back: nothing asks for the others, and they grow with the run.
+  // Ascending by step: all that differed, and each generation's newest that agreed, unless it was
+  // rolled back. Nothing asks for the others, and their number grows with the run.
   std::vector<CheckEntry> checks;
   std::vector<WitnessEntry> witnesses;  // ascending by step
   std::vector<SkipEntry> skips;         // ascending by step and slot

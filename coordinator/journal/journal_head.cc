@@ -61,7 +61,7 @@ std::string against_head(const JournalMark& mark, const std::optional<JournalMar
   if (head->lineage_id != mark.lineage_id)
     return "is another one (lineage " + mark.lineage_id + ") than the one that was written here " +
            "last (lineage " + head->lineage_id + ")";
-  // One that another coordinator has replaced may have written last, for an older term.
+  // A coordinator that another one has replaced may have written last, for an older term.
   if (head->term < std::max(mark.term, first_term)) return {};
   if (head->term > mark.term || head->sequence > mark.sequence)
     return lost_end(mark, head->sequence, rundir::kHead);

@@ -58,7 +58,7 @@ void add_best(const State& state, const Options& options, json* out) {
   shown["weights_sha256"] = entry->weights_sha256;
 }
 
-// Steps applied as far as anyone has said: heartbeats run ahead of records.
+// The steps applied, as far as any member has reported: heartbeats run ahead of records.
 Step newest_step(const State& state) {
   Step step = state.completed;
   for (MemberId id : state.ranks) step = std::max(step, state.members.at(id).step);

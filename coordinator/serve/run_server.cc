@@ -31,7 +31,7 @@ void RunServer::Impl::enqueue(Event event) {
   queue.push_back(std::move(event));
   if (is_turn_posted) return;
   is_turn_posted = true;
-  // Posted, not called: what else has arrived by then shares the commit.
+  // Posted, not called: events that have arrived by then share the commit.
   parts.loop.post([this, weak = std::weak_ptr<bool>(alive)] {
     if (!weak.expired()) turn();
   });
@@ -117,7 +117,8 @@ bool RunServer::Impl::commit(const std::vector<JournalEntry>& entries) {
     return false;
   }
   state.sequence = parts.journal.mark().sequence;
-  // It may have lasted: a process that is stopped, or a file system that is away, knows no clock.
+  // The commit may have taken long: a stopped process, or a file system that is away, knows no
+  // clock.
   if (end_if_superseded()) return false;
   parts.metrics.journal().committed(
       static_cast<double>(parts.clock.monotonic_ns() - begin_ns) / 1e9, entries.size());

@@ -18,9 +18,9 @@ struct Price {
   auto operator<=>(const Price&) const = default;
 };
 
-// Searches over where each owner's run ends. The end of the first r owners is told by how many
-// slots they lack to the most that they can have. All together lack `slack`, so the first r never
-// lack more.
+// Searches over where each owner's run ends. How many slots the first r owners lack to the most
+// that they can have tells where the last of them ends. All together lack `slack`, so the first r
+// never lack more.
 class PartialSearch {
  public:
   // `node_sizes`: by node, the number of its owners, who are neighbours.

@@ -24,7 +24,7 @@ uint32_t count_subtrees(uint32_t node_begin, uint32_t node_end, const SlotRun& r
          count_subtrees(node_begin + half, node_end, run);
 }
 
-// So many slots fit into `time`, with at least `least` on every rank.
+// How many slots fit into `time`, with at least `least` on every rank.
 uint64_t slots_within(uint64_t time, const Costs& costs, uint64_t least) {
   uint64_t sum = 0;
   for (const uint32_t cost : costs) sum += std::max<uint64_t>(least, time / cost);
@@ -70,7 +70,7 @@ Sizes most_slots(const Costs& costs, uint32_t slots) {
   return most;
 }
 
-// One slot for each, the others in proportion to what each can take besides.
+// Gives each rank one slot, and the others in proportion to what each can take besides.
 Sizes even_sizes(const Sizes& most, uint32_t slots) {
   const uint64_t owners = most.size();
   const uint64_t room = std::accumulate(most.begin(), most.end(), uint64_t{0}) - owners;

@@ -180,7 +180,7 @@ Status write_journal(const std::string& path, const std::vector<JournalEntry>& e
     LOCKSTEP_ASSIGN_OR_RETURN(const auto journal, open_sqlite_journal(path, options));
     LOCKSTEP_RETURN_IF_ERROR(journal->commit(entries, wall_ms));
   }
-  // Its end has moved the log into the file. Looks whether all of it is there.
+  // Closing the journal has moved the log into the file. Looks whether all of it is there.
   std::error_code error;
   if (fs::exists(path + "-wal", error))
     return {Code::kInternal, "the rebuilt journal " + path + " could not be closed"};

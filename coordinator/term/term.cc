@@ -128,8 +128,8 @@ Result<LivingGeneration> living_generation(Journal& journal, const JournalConten
   return living;
 }
 
-// A term that begins from disk leaves no generation of an earlier one open; a take-over leaves
-// those which its members may live in.
+// A term that begins from disk leaves no generation of an earlier one open. A take-over leaves the
+// generations that its members may live in.
 void end_generations(const JournalContents& contents, Term term, bool is_take_over,
                      std::vector<JournalEntry>* entries) {
   for (const GenerationEntry& entry : contents.generations) {

@@ -153,7 +153,7 @@ struct Agent::Impl {
     });
   }
 
-  // Without a Goodbye all here would wait in vain. One that has arrived is read first.
+  // Without a Goodbye all here would wait in vain. A Goodbye that has arrived is read first.
   void on_coordinator_end() {
     loop.call_after(kReadFirstMs, [this] {
       if (goodbye || stopping || client->is_ready()) return;
@@ -162,7 +162,7 @@ struct Agent::Impl {
     });
   }
 
-  // Nothing of the run goes on here without its agent: Ctrl-Z in a terminal.
+  // Without its agent the run does not go on here: Ctrl-Z in a terminal.
   void suspend() {
     signal_all(SIGSTOP);
     ::raise(SIGSTOP);
@@ -265,7 +265,7 @@ struct Agent::Impl {
             [this](const Status& why) { on_trouble(why); }});
   }
 
-  // One that said goodbye is gone for good; workers may still run code after their loop.
+  // A coordinator that said goodbye is gone for good; workers may still run code after their loop.
   void on_trouble(const Status& why) {
     if (goodbye) return;
     const std::string what = "the agent of " + options.node + " " + why.message();
@@ -273,7 +273,7 @@ struct Agent::Impl {
     if (options.tell) options.tell(what);
   }
 
-  // Once it is known whose series they are.
+  // Called once the run is known, since the series name it.
   void open_metrics(const std::string& run) {
     metrics = std::make_unique<AgentMetrics>(
         AgentTarget{run, options.node, options.run_dir, options.nvml_library}, build_info());
@@ -290,7 +290,7 @@ struct Agent::Impl {
                       expose, "agent", logger);
   }
 
-  // Once, that NVML is here and of no use. Where it is not, there is mostly no GPU.
+  // Tells once that NVML is here and of no use. A machine without NVML has mostly no GPU.
   void tell_of_nvml() {
     const Status status = metrics->gpus().status();
     if (status.code() == Code::kConfig && !std::exchange(told_of_nvml, true))
@@ -313,7 +313,7 @@ struct Agent::Impl {
     hello.set_machine(machine_id());
     const std::set<uint32_t> living = list_living(workers.living(), &hello);
     (void)client->send(envelope);
-    // Before the exits: an exit may end the run where no place is known that could be called.
+    // Before the exits: an exit may end the run if no place is known that could be called.
     if (gpus != nullptr) gpus->repeat();
     exits.repeat(living, [this](const wire::Envelope& exit) { (void)client->send(exit); });
   }

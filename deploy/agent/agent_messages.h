@@ -20,7 +20,7 @@ wire::Envelope exit_message(const WorkerEnd& worker);
 class ToldExits {
  public:
   void add(wire::Envelope exit);
-  // Oldest first, those whose pids are not of workers that live now.
+  // Tells the exits again, oldest first, except exits with the pid of a worker that lives now.
   void repeat(const std::set<uint32_t>& living,
               const std::function<void(const wire::Envelope&)>& tell) const;
 

@@ -22,8 +22,8 @@ bool is_preemption(const ProcessEnd& end) {
   return end.exit_code == kCheckpointedExit || end.signal == SIGTERM;
 }
 
-// A worker that chose to end may have heard of the end of the run before this agent has: the
-// coordinator's word, which is under way then, comes first.
+// A worker that chose to end may have heard of the end of the run before this agent has. The pause
+// lets the coordinator's word, which is under way then, come first.
 int64_t pause_after(const ExitFacts& facts) {
   const bool chose_to_end =
       facts.end.exit_code == kInternalExit || facts.end.exit_code == kCheckpointedExit;

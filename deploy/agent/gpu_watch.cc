@@ -90,7 +90,7 @@ GpuVerdict GpuWatch::verdict_of(const WorkerSlots::GpuPlace& place) const {
   return history == histories_.end() ? GpuVerdict() : history->second.verdict;
 }
 
-// Numbers move when a GPU falls off the bus, so what a number was at first counts.
+// GPUs change numbers when one falls off the bus, so the GPU that had the number first counts.
 std::string GpuWatch::uuid_of(const WorkerSlots::GpuPlace& place) const {
   if (!place.uuid.empty()) return place.uuid;
   const auto known = of_number_.find(place.gpu);

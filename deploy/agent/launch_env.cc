@@ -38,8 +38,8 @@ constexpr OtherLauncher kOthers[] = {{"PALS_RANKID", "PALS_SIZE"},
                                      {"MPI_RANKID", "MPI_NRANKS"},
                                      {"PMIX_RANK", "PMIX_SIZE"}};
 
-// Beginnings and whole names of what is_launch_variable() knows. Sites, not Slurm, set
-// SLURM_TMPDIR.
+// Beginnings and whole names of the variables that is_launch_variable() knows. Sites, not Slurm,
+// set SLURM_TMPDIR.
 constexpr std::string_view kPrefixes[] = {"OMPI_", "PMI_",  "PMIX_",      "SLURM_", "TORCHELASTIC_",
                                           "PET_",  "PALS_", "JSM_",       "FLUX_",  "MV2_",
                                           "ALPS_", "HYDI_", "I_MPI_HYDRA"};
@@ -236,7 +236,7 @@ Status read_slurm_local_size(const Variables& variables, LaunchEnv& env) {
   return Status::ok();
 }
 
-// 0 where nothing is said of GPUs, or all of the node's can be seen.
+// 0 if nothing is said of GPUs, or if all of the node's can be seen.
 uint32_t own_gpus_of(const Variables& variables) {
   const auto all = variables.number("SLURM_GPUS_ON_NODE", 1, limits::kMembers);
   if (!all.is_ok()) return 0;
@@ -244,7 +244,7 @@ uint32_t own_gpus_of(const Variables& variables) {
   return seen < *all ? static_cast<uint32_t>(seen) : 0;
 }
 
-// As Open MPI reads its parameters.
+// Reads a parameter as Open MPI does.
 bool is_on(std::string_view value) {
   return value == "1" || value == "true" || value == "yes";
 }

@@ -110,8 +110,8 @@ Result<pid_t> start_process(const ProcessSpec& spec) {
   if (::pipe2(error_pipe, O_CLOEXEC) != 0)
     return Status(Code::kInternal, "cannot make a pipe: " + errno_text(errno));
   const pid_t parent = ::getpid();
-  // Before the child has dropped its parent's handlers they must not run there, where they would
-  // write to the parent's loop; and what the child says must be read whole.
+  // Until the child has dropped its parent's handlers they must not run there, where they would
+  // write to the parent's loop. And the parent must read whole what the child says.
   const BlockedSignals blocked;
   const pid_t pid = ::fork();
   if (pid == 0) {

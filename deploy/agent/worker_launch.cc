@@ -51,7 +51,7 @@ bool is_program(const std::string& file) {
   return std::filesystem::is_regular_file(file, error) && ::access(file.c_str(), X_OK) == 0;
 }
 
-// As a shell finds a program; empty: it is not there.
+// Finds a program as a shell does; empty: it is not there.
 std::string find_program(const std::string& name, std::string_view path) {
   if (name.find('/') != std::string::npos) return is_program(name) ? name : "";
   while (!path.empty()) {
@@ -92,7 +92,7 @@ std::vector<std::string> script_env(const wire::JobSpec& job, const std::string&
   return env;
 }
 
-// As `python -m` takes it, before the file and the script's own words.
+// The words for `python -m`, before the file and the script's own words.
 std::vector<std::string> words_of_script(const wire::ScriptSpec& script) {
   std::vector<std::string> words;
   if (!script.module().empty()) words = {"-m", script.module()};
@@ -126,7 +126,7 @@ bool is_launcher(const std::string& program) {
   return mark == std::array<char, 2>{'#', '!'};
 }
 
-// It knows which Python has the torch that the program needs.
+// The launcher knows which Python has the torch that the program needs.
 Status check_libraries(const std::string& launcher) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Heard heard, hear({launcher, "--find-libraries"}));
   if (heard.end.is_success()) return Status::ok();

@@ -133,7 +133,7 @@ ExitDecision WorkerSlots::decide(Slot& slot, const ProcessEnd& end, bool run_is_
   return decision;
 }
 
-// As the coordinator leaves a member out, or turns it away.
+// Whether the worker left because the coordinator left it out, or turned it away.
 bool WorkerSlots::leaves_for_gpu(const Slot& slot, const ProcessEnd& end) const {
   const bool has_left =
       end.signal == 0 && (end.exit_code == 0 || end.exit_code == kCheckpointedExit);

@@ -48,8 +48,8 @@ bool is_sha256(const std::string& text) {
          text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-// A whole number: the library would cast what is a fraction or does not fit. Throws nlohmann's
-// exceptions for what is missing or of the wrong type.
+// Takes a whole number: the library would cast a fraction, or a number that does not fit. Throws
+// nlohmann's exceptions for a value that is missing or of the wrong type.
 template <typename T>
 Status take_whole(const Json& object, const char* key, T& out) {
   const uint64_t value = object.at(key).get_ref<const Json::number_unsigned_t&>();

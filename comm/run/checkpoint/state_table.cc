@@ -49,7 +49,7 @@ Status bad_table(const std::string& what) {
   return Status(Code::kBadData, "the table of a state is malformed: " + what);
 }
 
-// One tensor, with all that can be said of it alone.
+// Parses one tensor, and checks what can be checked without the others.
 Result<StateTensor> parse_tensor(TableBytes& bytes, uint64_t number) {
   StateTensor tensor;
   tensor.name = bytes.take(bytes.number(2));

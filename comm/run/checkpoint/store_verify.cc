@@ -43,7 +43,7 @@ Status hash_tensors(const std::vector<SafetensorsEntry>& tensors, WeightsHasher*
   return Status::ok();
 }
 
-// Where the tensors lie in the order of their names, as in files of one dtype, one pass is enough.
+// If the tensors lie in the order of their names, as in files of one dtype, one pass is enough.
 Status hash_file(CheckpointFile& file, WeightsHasher& hasher, std::vector<std::byte>& room) {
   const std::vector<SafetensorsEntry>& tensors = file.header().tensors;
   const std::vector<SafetensorsEntry> named = by_name(tensors);

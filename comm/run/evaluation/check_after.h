@@ -35,9 +35,9 @@ uint64_t check_distance(uint64_t every, uint32_t turns);
 // Nothing: no such check is due. `every`: check_distance(); 0: none ever is.
 std::optional<uint64_t> check_ordinal(Step applied, uint64_t every);
 
-// The turn of the check after `applied` steps: slots, buckets and ranks come in its order. Where
-// only the end asks for one it is a lot, or evaluations at a fixed distance would always compare
-// the same slot. Nothing: no check is due. `every`: train.check_every.
+// The turn of the check after `applied` steps: slots, buckets and ranks come in its order. If only
+// a possible end asks for the check, its turn is drawn by lot: with evaluations at a fixed distance
+// it would else always compare the same slot. Nothing: no check is due. `every`: train.check_every.
 std::optional<uint64_t> check_turn(Step applied, uint64_t every, const PossibleEnds& ends);
 
 // `Job`: wire::JobSpec, which this library does without.

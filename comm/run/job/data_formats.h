@@ -164,7 +164,7 @@ inline bool is_open_format(std::string_view format) {
   const NamedFormat* named = named_format(format);
   return named != nullptr && !named->may_be[0].empty();
 }
-// Whether `other` is one of those.
+// Whether `other` is one of these formats.
 inline bool may_be_format(std::string_view format, std::string_view other) {
   const NamedFormat* named = named_format(format);
   return named != nullptr && !other.empty() &&

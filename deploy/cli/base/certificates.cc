@@ -163,7 +163,7 @@ Result<Authority> read_authority(const std::string& directory) {
   return authority;
 }
 
-// For whom the certificate that is there was made; empty if there is none.
+// The hosts of the certificate that is there; empty if there is none.
 std::vector<std::string> hosts_before(const std::string& directory) {
   std::vector<std::string> hosts;
   const auto text = read_file(directory + "/tls.crt", limits::kCertificateBytes);

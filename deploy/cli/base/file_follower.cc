@@ -27,7 +27,7 @@ std::vector<std::string> FileFollower::new_lines(size_t limit, bool with_last) {
   while (start < text.size() && lines.size() < limit) {
     size_t end = text.find('\n', start);
     const bool unfinished = end == std::string::npos;
-    // A line longer than the buffer is cut, so that it cannot hold up what follows.
+    // A line longer than the buffer is cut, so that it cannot hold up the lines after it.
     if (unfinished && !with_last && !(full && start == 0)) break;
     if (unfinished) end = text.size();
     std::string line = text.substr(start, end - start);

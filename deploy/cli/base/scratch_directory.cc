@@ -20,7 +20,7 @@ namespace {
 [[noreturn]] void remove_at_the_end(const std::string& path, int pipe_end) {
   ::setpgid(0, 0);  // a terminal's Ctrl-C is not for it, nor what ends all processes of a job
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_IGN);
-  // Nothing else is held up by it, such as the pipe of another one.
+  // The child holds no other descriptor, such as a pipe that another process waits for.
   if (pipe_end > STDERR_FILENO + 1) ::close_range(STDERR_FILENO + 1, pipe_end - 1, 0);
   ::close_range(pipe_end + 1, ~0U, 0);
   char nothing = 0;

@@ -12,12 +12,12 @@
 namespace lockstep {
 namespace {
 
-// As every command calls the place of a run.
+// The names by which commands take the place of a run.
 constexpr const char* kRunDirOptions[] = {"--run-dir", "run-dir", "run-or-dir", "directory",
                                           "run-or-checkpoint"};
 
-// As commands call what they write: files of export, report, predict, eval, replay and sbatch;
-// directories of export, pack and certs; caches.
+// The names by which commands take what they write: files of export, report, predict, eval, replay
+// and sbatch; directories of export, pack and certs; caches.
 constexpr const char* kWrittenOptions[] = {"dir",   "to",          "--output",     "--out",
                                            "--dir", "--confusion", "--batch-file", "--cache-dir"};
 

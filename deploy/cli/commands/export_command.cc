@@ -46,7 +46,7 @@ std::string share_text(double share) {
   return text;
 }
 
-// As the user can type it again.
+// The command as the user can type it again.
 std::string command_text(const ExportRequest& request) {
   std::string text = "lockstep export model " + shell_word(request.run_dir) + " ";
   if (request.checkpoint != "last") text += "--checkpoint " + shell_word(request.checkpoint) + " ";

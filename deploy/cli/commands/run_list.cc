@@ -74,7 +74,7 @@ ListedRun look_at(const std::string& path) {
     return run;
   }
   run.job = *job;
-  // It is there from the end of a run until the run is resumed.
+  // The summary is there from the end of a run until the run is resumed.
   if (const auto summary = read_summary(path); summary.is_ok()) {
     fill_from_summary(*summary, run);
     return run;

@@ -31,8 +31,8 @@ struct DrainArguments {
   bool is_local = false;
 };
 
-// Until none of them is left here, or the job's grace time is over: who asks takes the machine away
-// afterwards. A run that can spare no worker ends, and its agents here with it.
+// Waits until the workers are gone from here, or the job's grace time is over: the user takes the
+// machine away afterwards. A run that can spare no worker ends, and its agents here with it.
 int wait_until_gone(const std::string& run_dir) {
   const auto job = read_job_spec(run_dir);
   if (!job.is_ok()) return report(job.status());

@@ -146,7 +146,7 @@ int show_once(const StatusArguments& arguments) {
   return 0;
 }
 
-// Until the coordinator is gone, or Ctrl-C, which may simply end us: we own nothing.
+// Watches until the coordinator is gone, or until Ctrl-C, which may simply end us: we own nothing.
 int watch(const StatusArguments& arguments) {
   Reporter reporter(Screen::of_stdout());
   const SystemClock clock;

@@ -53,7 +53,7 @@ Result<data::PackReport> pack_parquet(const wire::DatasetSpec& spec, const std::
   // The copy of a large table takes as much room as the table does.
   auto packed = data::pack_data(decoded, to, how,
                                 unpacked.is_table() ? unpacked.cache() : cache_dir, progress);
-  // A second call would find the same in what is damaged.
+  // A second call would find the same in damaged data.
   const bool is_over = packed.is_ok() || packed.status().code() == Code::kBadData;
   if (is_over) unpacked.remove();
   if (packed.is_ok()) return packed;

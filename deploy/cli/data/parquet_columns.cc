@@ -38,7 +38,7 @@ std::vector<std::string> answers_of(const ColumnNames& wanted) {
   return names;
 }
 
-// Nothing where the caller does not name all of input and answers by their names.
+// Nothing unless the caller names all of input and answers by their names.
 std::optional<std::vector<size_t>> named_columns(const ArrowSchema& schema,
                                                  const ColumnNames& wanted) {
   std::vector<std::string> names = data::input_names(wanted);

@@ -168,7 +168,7 @@ Result<ParquetColumns> columns_of(const Source& source, const data::ColumnNames&
   return columns;
 }
 
-// So that after a power cut, too, what has its name is whole.
+// After a power cut, too, a file that has its name is whole.
 Status sync_file(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() >= 0 && ::fsync(file.get()) == 0) return Status::ok();

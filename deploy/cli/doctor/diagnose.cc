@@ -39,7 +39,7 @@ Status cannot_read() {
           "version"};
 }
 
-// Seconds of a step, by window; nothing for what is not such a list.
+// Seconds of a step, by window; nothing for a value that is no such list.
 Result<std::vector<double>> seconds_of(const nlohmann::json& times, const char* name) {
   const auto list = times.find(name);
   if (list == times.end() || !list->is_array() || list->size() > kMostWindows) return cannot_read();
@@ -100,7 +100,7 @@ Status failure_of(const ProcessEnd& end, const std::string& log, int64_t log_beg
   return {Code::kInternal, message};
 }
 
-// Nothing if it was still at work when it had to end: the steps of its model last that long.
+// Nothing if the process was still at work when it had to end: its model's steps last that long.
 Result<std::optional<ProcessEnd>> run_to_the_end(const ProcessSpec& spec,
                                                  const std::function<bool()>& is_over) {
   constexpr auto kPoll = std::chrono::milliseconds(20);

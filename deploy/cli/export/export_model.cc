@@ -162,7 +162,7 @@ class Export {
     return replace_file(out_.file(name), content);
   }
 
-  // It names all files but itself and the page.
+  // lockstep.json names all files but itself and the page.
   Status put_usage() {
     model_.files.erase(kUsageName);
     return put(kUsageName, usage_json(model_).dump(2) + "\n");
@@ -237,8 +237,8 @@ class Export {
     return Status::ok();
   }
 
-  // The program for evaluation, which is what most want, the one that training can go on with, and
-  // the one for predictions alone, if the job has one.
+  // Writes the program for evaluation, which most users want, the program that training can go on
+  // with, and, if the job has one, the program for predictions alone.
   Status write_programs(const ExportedWeights& weights) {
     const wire::ModelSpec& spec = model_.job.model();
     LOCKSTEP_RETURN_IF_ERROR(check_same_file(spec.path(), spec.sha256(), kModelFileKeys));

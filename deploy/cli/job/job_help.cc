@@ -17,13 +17,13 @@ constexpr size_t kColumns = 100;
 constexpr size_t kKeyColumn = 34;  // of the default
 constexpr size_t kMeaningColumn = 45;
 
-// Keys that stand together: those that belong to the same models or optimizers.
+// Keys that stand together, because they belong to the same models or optimizers.
 struct Group {
   std::string_view under;  // empty: of all
   std::vector<const JobKey*> rows;
 };
 
-// In the order of their first keys, what belongs to all first.
+// In the order of their first keys. The group that belongs to all comes first.
 std::vector<Group> groups_of(const std::string& section) {
   std::vector<Group> groups = {Group{}};
   for (const JobKey& row : job_keys()) {

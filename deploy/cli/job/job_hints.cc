@@ -14,7 +14,7 @@ std::string_view last_part(std::string_view key) {
   return key.substr(key.rfind('.') + 1);
 }
 
-// The key for which other programs have this one.
+// Our key for a name that other programs use.
 std::string_view known_elsewhere(std::string_view key) {
   for (const JobKey& row : job_keys())
     for (const std::string_view word : row.elsewhere) {

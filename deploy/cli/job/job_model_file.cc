@@ -16,7 +16,7 @@ bool takes_tokens(const wire::JobSpec& job) {
 
 namespace {
 
-// Defaults of a job whose data decide what they are of.
+// The data decide which defaults such a job has.
 void leave_out_what_is_for_images(const JobValues& values, const JobContext& context,
                                   wire::JobSpec& job) {
   if (context.stored != nullptr || !takes_tokens(job)) return;

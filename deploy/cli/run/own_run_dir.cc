@@ -161,7 +161,7 @@ std::string lack_of_room(const std::string& path, uint64_t needed_bytes) {
 Result<RunDir> RunDir::open(const std::string& path, bool resume) {
   std::string absolute = fs::absolute(path).lexically_normal().string();
   if (absolute.size() > 1 && absolute.back() == '/') absolute.pop_back();
-  // It is told to every process of the run, in messages whose text is UTF-8.
+  // Every process of the run gets the path, in messages whose text is UTF-8.
   if (!is_printable_utf8(absolute))
     return usage("run directory " + json_escape(absolute) +
                  " has a name that is not printable UTF-8; choose another --run-dir");

@@ -108,7 +108,8 @@ struct Supervisor::Impl {
     return has_claimed && !is_ours;
   }
 
-  // One that serves beats (comm/run/directory/pulse.h), and what stands still for so long hangs.
+  // A coordinator that serves beats (comm/run/directory/pulse.h). One that stands still for so long
+  // hangs.
   bool stands_still() {
     const auto file = read_coordinator_file(options.run_dir);
     if (!coordinator.is_running() || !file.is_ok() || file->pid != coordinator.pid()) {
@@ -152,7 +153,7 @@ struct Supervisor::Impl {
     coordinator.forget_restart();
     agent.forget_restart();
     for (const pid_t pid : children()) ::kill(pid, SIGKILL);
-    // One that has just begun has no command line yet, by which it would be found.
+    // A process that has just begun has no command line yet by which it could be found.
     coordinator.send(SIGKILL);
     agent.send(SIGKILL);
   }
@@ -246,7 +247,7 @@ struct Supervisor::Impl {
       agent.send(SIGTERM);  // no other process will tell the workers
       return kill_after(options.grace_ms, "workers were still there after the coordinator's death");
     }
-    // One that was started meanwhile, or of a coordinator that could not begin, has not heard.
+    // An agent that was started meanwhile, or whose coordinator could not begin, has not heard.
     loop.call_after(kOrphansMs, [this] { agent.send(SIGUSR2); });
     // An agent or worker that missed the end would wait for a coordinator that never returns.
     const int64_t orphans_ms = kOrphansMs + options.more_for_workers_ms;

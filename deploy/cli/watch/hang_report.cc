@@ -65,7 +65,7 @@ std::optional<int64_t> time_in(const Json& object, const char* key) {
   return static_cast<int64_t>(std::min(it->get<uint64_t>(), kMost));
 }
 
-// The last of the list, of which each has to be of this kind.
+// Gives the last entries of the list to `take`, which checks their kind.
 template <typename Take>
 void last_of(const Json& object, const char* key, const Take& take) {
   const auto it = object.find(key);
@@ -212,7 +212,7 @@ std::vector<uint64_t> without_notes(const NotesByRank& all) {
   return ranks;
 }
 
-// Where ranks are that others wait for. An operation that all of them have begun is named, too.
+// The places of ranks that others wait for. An operation that all of them have begun is named, too.
 Finding findings_of(const NotesByRank& all) {
   std::map<Place, std::vector<uint64_t>> waiting;
   std::map<Place, std::set<uint64_t>> came;

@@ -28,7 +28,8 @@ Tree exit_codes_rule(const char* action, const std::vector<uint32_t>& codes) {
                                    {"values", list(values)}})}});
 }
 
-// Preemptions, and runs that stopped at a checkpoint, go on; what would fail again does not.
+// Preempted runs, and runs that stopped at a checkpoint, go on. A failure that would recur ends a
+// run.
 Tree pod_failure_policy() {
   const Tree disruption = map({{"type", text("DisruptionTarget")}, {"status", text("True")}});
   return map(

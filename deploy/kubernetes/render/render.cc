@@ -17,7 +17,7 @@ Tree pods_variable(const ManifestRequest& r) {
   return variable("LOCKSTEP_PODS", std::to_string(r.pods()));
 }
 
-// The same for pods of both Jobs, another one when JobSet begins all of them again.
+// The same text for pods of both Jobs, and another one when JobSet begins all of them again.
 std::vector<Tree> jobset_env(const ManifestRequest& r, const char* role) {
   return {node_variable(),
           pods_variable(r),
