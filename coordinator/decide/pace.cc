@@ -24,7 +24,7 @@ bool is_on(const Turn& turn) {
   return turn.options.job.cluster().rebalance();
 }
 
-// Of two workers the faster one says what is usual, so this is the lower one of two.
+// The lower one of two, because the faster of two workers says what is usual.
 double median(std::vector<double> costs) {
   const auto middle = costs.begin() + static_cast<long>((costs.size() - 1) / 2);
   std::nth_element(costs.begin(), middle, costs.end());

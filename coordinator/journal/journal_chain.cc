@@ -132,8 +132,8 @@ Status JournalChain::sum_rows(const Table& table, const std::string& where, cons
   }
 }
 
-// Runs SQLite's own check of its pages. Skips tables with closed rows: a start reads only those of
-// their pages that lead to the open rows, and the sums tell whether they led there.
+// Runs SQLite's own check of its pages. Skips tables with closed rows: a start reads only the pages
+// there that lead to the open rows, and the sums tell whether they led there.
 Status JournalChain::check_pages(const std::vector<Table>& tables, Step closed) {
   const auto check = [this](const std::string& what) -> Status {
     LOCKSTEP_ASSIGN_OR_RETURN(const auto whole,

@@ -30,7 +30,7 @@ Place place_of(const Located& located) {
   return {located.node, located.local_rank};
 }
 
-// The results of all checks so far, including those of earlier terms.
+// The results of all checks so far, including checks of earlier terms.
 struct CheckHistory {
   Step agreed = 0;              // applied steps at the newest check where all members agreed
   Step same_weights = 0;        // the same of this term, where only weights may have been compared

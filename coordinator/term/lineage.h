@@ -8,7 +8,7 @@
 //                                      of another lineage
 //   has lost its end: the head or a    any                            refused
 //   checkpoint has seen a later commit
-//   new: no file, or no commit         none                           begins anew
+//   new: no file, or no commit         none                           starts over
 //   new                                any                            refused
 //   new, and workers train             any                            refused
 //   damaged (journal_chain.h)          any                            refused
