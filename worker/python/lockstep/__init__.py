@@ -79,13 +79,14 @@ def fit(module: Any, data: Any = None, *, workers: int | None = None, collate: A
         precision: Any = "32-true", gradient_clip_val: float | None = None,
         gradient_clip_algorithm: str | None = None, metrics: Sequence[str] = (),
         **options: Any) -> None:
-    """Trains a LightningModule; between start() and here the module is made.
+    """Trains a LightningModule. Make the module after start() and before this call.
 
     data: a map-style Dataset, a DataLoader or a LightningDataModule; None: the module's
-    train_dataloader(). workers, collate: as for Run.batches(). metrics: names of the module's metrics
-    of torchmetrics that it gives to self.log() as objects: they count over an epoch. options: those of
-    Lightning's Trainer, which are refused by name where a run says it otherwise. Raises Misuse for a
-    module that a run cannot train, and SystemExit where the run stops (FRAMEWORKS.md).
+    train_dataloader(). workers, collate: as for Run.batches(). metrics: names of the module's
+    metrics of torchmetrics that it gives to self.log() as objects: they count over an epoch.
+    options: options of Lightning's Trainer; Lockstep refuses by name those that a run sets in
+    another way. Raises Misuse for a module that a run cannot train, and SystemExit where the run
+    stops (FRAMEWORKS.md).
     """
     from ._frameworks._fit import fit as fit_module
 

@@ -31,7 +31,7 @@ class Ahead:
         self._sent: dict[tuple[int, int], tuple[list[int], Sent]] = {}
 
     def identity(self) -> list[tuple[str, str]]:
-        """What of the data may not change in a run, besides its fingerprint."""
+        """Facts about the data, besides its fingerprint, that may not change in a run."""
         return [] if self._drawing is None else [(_DRAWN, self._drawing.hash())]
 
     def task_of(self, task: CoreTask) -> Task:
@@ -41,7 +41,7 @@ class Ahead:
         return Task(task.step, task.slot, task.epoch, positions, indices)
 
     def _key(self, task: CoreTask) -> tuple[int, int]:
-        """Of the batch of a slot, which its turns share."""
+        """The key of a slot's batch: all turns of the slot share one batch."""
         return (task.step - task.turn, task.slot)
 
     def ask(self, generation: int) -> None:

@@ -106,7 +106,7 @@ def _strings(values: Sequence[str]):
 
 
 def doubles_of(values: Sequence[float]):
-    """An array, for a pointer that C++ reads while somebody holds it."""
+    """An array for a pointer of C++, valid while the caller holds the array."""
     return (ctypes.c_double * max(1, len(values)))(*values)
 
 
@@ -178,8 +178,8 @@ class Core:
         self._check(self._stays.ls_declare(self._run, _u64(samples), fingerprint.encode()))
 
     def open_data(self, cache: str | None, has_eval: bool) -> tuple[int, int]:
-        """Of the job, instead of declare(). The numbers of samples: to train, and to evaluate if these
-        data are opened, too."""
+        """Opens the job's data; replaces declare(). Returns the number of samples to train on, and
+        to evaluate on if these data are opened, too."""
         samples, eval_samples = _u64(), _u64()
         self._check(self._waits.ls_open_data(self._run,
                                              None if cache is None else os.fsencode(cache),

@@ -1,4 +1,4 @@
-"""The end of a script's process, as its run has to know of it."""
+"""Reports the end of a script's process to its run."""
 from __future__ import annotations
 
 import builtins
@@ -41,8 +41,8 @@ class Ends:
     _hint: str | None = None  # where the script fails now
 
     def end(self, error: BaseException | None) -> int:
-        """The script has ended, with this error or without: lets the run know what it must, and
-        gives the exit code of the process."""
+        """The script has ended, with this error or without: tells the run, and returns the exit
+        code of the process."""
         stage, self._stage = self._stage, Stage.ENDED
         if os.getpid() != self._pid:  # a process that the script forked
             return 0 if error is None else exit_code_of(error)
@@ -85,7 +85,7 @@ class Ends:
             print(f"lockstep: {self._hint}", file=sys.stderr)
 
     def abandon(self) -> None:
-        """The process ends; a run of one has nobody to tell."""
+        """The process ends without end(); a run of one process has no agent to tell."""
         if self._stage is not Stage.ENDED and os.getpid() == self._pid:
             self._say_hint()
             if self._has_order:

@@ -84,7 +84,7 @@ numbers.Integral.register(Epoch)
 
 
 class Epochs:
-    """What Run.epochs() gives."""
+    """The iterator that Run.epochs() returns."""
 
     def __init__(self) -> None:
         self._epoch: Epoch | None = None
@@ -92,7 +92,7 @@ class Epochs:
         self._given: tuple[Any, ...] = ()
         self._is_inside = False  # an inner loop was opened and has not ended
         self.is_at_edge = False  # the order EDGE is in hand
-        self._is_last = False    # that of the run's end
+        self._is_last = False    # the run ends at this edge
 
     # ---- the script's loops ------------------------------------------------------------------
 
@@ -164,7 +164,7 @@ class Epochs:
         self._is_last = self._is_last or self.is_at_edge
 
     def note_failure(self, error: BaseException | None, step: int) -> None:
-        """What the code between two epochs raises, it raises in every worker."""
+        """The code between two epochs raises the same error in every worker."""
         if self.is_at_edge and isinstance(error, Exception):
             mark_alike(error, step)
 

@@ -1,4 +1,4 @@
-"""What ends a script, and with which exit code (deploy/TROUBLESHOOTING.md)."""
+"""The errors that end a script, with their exit codes (deploy/TROUBLESHOOTING.md)."""
 from __future__ import annotations
 
 import contextlib
@@ -48,7 +48,7 @@ class Replayed(SystemExit):
 
 
 def text_of(error: object) -> bytes:
-    """Of whatever somebody wrote, as the core takes it."""
+    """The text of an error as the core takes it, whatever characters a script put into it."""
     return str(error).encode(errors="replace")[:65536]
 
 
@@ -127,8 +127,8 @@ def _trace_of(error: BaseException) -> str:
 
 
 def detail_of(error: BaseException | None) -> str:
-    """What the run's end says of an error that fails alike, or that the script raised, with its
-    traceback; else nothing."""
+    """The words with which a run ends by an error that every worker raises alike, or that the
+    script raised, with its traceback; else nothing."""
     if error is None:
         return ""
     if not fails_alike(error):

@@ -2,7 +2,7 @@
 
 The core cuts the evaluation data into batches (train.eval_batch), gives each worker a contiguous run
 of them, and adds the scores in the order of batches, so the result has the same bits in every world.
-What is computed here is the score of one batch: from the weights, the batch, and seeds of the batch.
+This module computes the score of one batch, from the weights, the batch, and seeds of the batch.
 
 Main thread only.
 """
@@ -60,7 +60,7 @@ def _whole(name: str, value: Any, most: int) -> int:
 
 
 def score_of(result: Any, samples: int) -> Score:
-    """What the script's function returned for a batch of `samples`."""
+    """The score that the script's function returned for a batch of `samples`."""
     found = dict(result) if isinstance(result, Mapping) else {"loss": result}
     if "loss" not in found:
         raise Misuse("the evaluation returned no loss; return the batch's mean loss, or a dict with "
@@ -73,7 +73,7 @@ def score_of(result: Any, samples: int) -> Score:
 
 
 def _source_of(data: Any, collate: Any) -> Source:
-    """Of a DataLoader the dataset, collate and workers: the order is the dataset's."""
+    """Takes dataset, collate and workers from a DataLoader: the order is the dataset's."""
     workers = None
     if isinstance(data, torch.utils.data.DataLoader):
         plain = (torch.utils.data.SequentialSampler, torch.utils.data.RandomSampler)
@@ -191,7 +191,7 @@ class Evaluation:
         return score_of(result, task.end - task.begin)
 
     def _take(self, task: CoreTask, share_end: int) -> Any:
-        """The batch; those behind it are asked for."""
+        """The batch; requests the ones after it."""
         if self._job_data is not None:
             return self._job_data.take_eval(task.begin, task.end)
         if self._feed is None:
@@ -251,7 +251,7 @@ class Evaluates:
     def evaluate(self, function: Callable[[Any], Any], data: Any = None, *,
                  workers: int | None = None, collate: Any = None) -> None:
         """`function(batch)` gives the score of a batch of evaluation data: its mean loss, or a dict
-        with "loss", and beside it "correct" (right predictions), "count" (what the loss is the mean
+        with "loss" and optionally "correct" (right predictions), "count" (what the loss is the mean
         over, where that is not the batch's samples), and metrics by name (means over the samples).
 
         data: a map-style Dataset or a DataLoader, read in its order in batches of train.eval_batch;

@@ -13,7 +13,7 @@ from ._phases import Phases
 
 
 class Finishing:
-    """What the script says while an order is in its hands. Main thread only."""
+    """Whether the script asked for the run's end while it works on an order. Main thread only."""
 
     def __init__(self) -> None:
         self._is_open = False

@@ -1,13 +1,13 @@
-"""Tensors that modules hold and no state has: plain attributes, as torchmetrics' metrics count in, and
-all tensors of modules that the script did not give to keep().
+"""Tensors that modules hold and no state has: plain attributes, in which torchmetrics' metrics
+count, and all tensors of modules that the script did not give to keep().
 
-A slot that goes on with what the one before has left there (a mean so far, a queue) makes something
-else of it in every worker, since each computes other slots. The trial finds that: of the same slot,
-computed twice, such a tensor has other values after the second time. What is only overwritten (a cache,
-a mask) has the same.
+If a slot continues from such a tensor as the slot before left it (a mean so far, a queue), its
+values differ between workers, since each computes other slots. The trial computes the same slot
+twice: such a tensor has other values after the second time, while one that is only overwritten (a
+cache, a mask) has the same.
 
-So does a metric of torchmetrics with numbers that are no tensors: a maximum that two passes leave alike
-was still counted twice.
+Plain numbers of a torchmetrics metric show it, too: a maximum that two passes leave alike was still
+counted twice.
 
 Not seen: such numbers of other modules, tensors outside of modules, and writes through `.data` into large
 ones.
@@ -29,7 +29,7 @@ _SECTIONS = ("_parameters", "_buffers", "_modules")  # among a module's attribut
 
 
 class _Owner(NamedTuple):
-    """Tensors by name: those of a module, or its attributes."""
+    """Tensors by name: a module's parameters or buffers, or its attributes."""
 
     name: str  # for a message, with {} for the tensor's
     values: dict[str, Any]
@@ -37,7 +37,7 @@ class _Owner(NamedTuple):
 
 
 class Hidden:
-    """Of the modules that there are now. REQUIRES: keep() was called."""
+    """Watches the modules that exist when it is made. REQUIRES: keep() was called."""
 
     def __init__(self, kept: dict[str, nn.Module]):
         inside, others = [*_kept_modules(kept)], [*_other_modules(kept)]

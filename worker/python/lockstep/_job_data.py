@@ -53,8 +53,9 @@ class Batch(tuple):
 
 
 class JobData:
-    """Batches of the job's own data, as Ahead gives those of the script's. `has_eval`: its evaluation
-    data are opened, too; they stay in the host's memory, whatever `sender`."""
+    """Batches of the job's own data, by the methods that Ahead has for the script's data.
+    `has_eval`: opens the evaluation data, too; they stay in the host's memory, whatever
+    `sender`."""
 
     def __init__(self, core: Core, is_worker: bool, has_eval: bool, sender: Sender | None = None):
         self._core = core
@@ -69,7 +70,7 @@ class JobData:
         """The loader asks for itself."""
 
     def take(self, task: Task, *, is_trial: bool) -> Batch:
-        """The batch stays as it is for as long as somebody holds it."""
+        """The batch keeps its values as long as the caller holds it."""
         batch = self._held(*self._core.batch_of(task))
         return batch if self._sender is None else self._sender.arrived(self._sender.send(batch))
 
@@ -85,11 +86,11 @@ class JobData:
 
 
 class _Held:
-    """What every tensor of a batch keeps alive."""
+    """Every tensor of a batch keeps one alive, which holds the batch's memory."""
 
 
 def _cache_of_alone() -> str:
-    """A run of one has no directory: beside those of other programs."""
+    """The user's cache directory: a run of one process has no run directory."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     cache = os.path.join(home, "lockstep")
     os.makedirs(cache, mode=0o700, exist_ok=True)

@@ -1,6 +1,6 @@
-"""Run.last: what a run knows of its last applied step, alike in every worker.
+"""Run.last: facts about the run's last applied step, alike in every worker.
 
-It is part of the state: a worker that joins, and a run that is resumed, find what the others have.
+It is part of the state: a worker that joins, and a run that is resumed, find the same facts.
 """
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NAME = "run.last"  # among the objects of the state; no name that a script can g
 
 
 class Evaluated(NamedTuple):
-    """The newest evaluation before a step; between two epochs, that of the end of the epoch."""
+    """The newest evaluation before a step; between two epochs, the one at the epoch's end."""
 
     step: int  # applied steps of its weights
     loss: float
@@ -37,15 +37,16 @@ class LastStep:
 
     def begin(self, metrics: Sequence[str], by_turn: Sequence[Sequence[str]], knows_right: bool,
               steps_per_epoch: int) -> None:
-        """`by_turn`: those of all `metrics` that a turn's slots give."""
+        """`by_turn`: the metrics, out of `metrics`, that the slots of each turn give."""
         self._metrics = metrics
         self._by_turn = by_turn
         self._knows_right = knows_right
         self._steps_per_epoch = steps_per_epoch
 
     def applies(self, order: Order) -> int:
-        """A step is about to be applied. Gives the number of epochs that end with it: of a step that
-        counts nothing the script hears nothing, so it may be those of steps before, too."""
+        """A step is about to be applied. Returns the number of epochs that end with it. This
+        includes epochs that ended with steps before it that counted nothing: the script does not
+        hear of those."""
         before = self.value.step if self.value is not None else 0
         step = order.step + 1
         metrics = {name: order.metrics[i] for i, name in enumerate(self._metrics)
@@ -80,7 +81,7 @@ class LastStep:
         return {**state, "ends": True} if self._is_ending else state
 
     def state_of_before(self) -> dict[str, Any]:
-        """What a state without it says: earlier versions wrote none."""
+        """The value for a state of an earlier version, which has no such object."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

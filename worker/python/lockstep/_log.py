@@ -1,4 +1,4 @@
-"""What a script says of its steps, and what the writer alone does with it.
+"""Values that a script logs about its steps, and how the writer alone puts them out.
 
     body, update, after_step ── log() ─▶ the step in work ── applied ─▶ the newest steps
                                                                              │ writer
@@ -11,7 +11,7 @@ INVARIANTS
     writer, which has applied the step, too, writes the line.
  L3 A line is in the file before anything that depends on it: the next slot, or a checkpoint. Before
     a checkpoint the file is on the disk.
- L4 What is logged between two epochs has a line of its own, after that of the step before it.
+ L4 Values logged between two epochs have a line of their own, after the line of the step before.
 
 Main thread only.
 """
@@ -123,7 +123,7 @@ class Log:
         self._tell_of({name for name, value in checked.items() if not _is_finite(value)})
 
     def mute(self) -> None:
-        """What is logged in the next slot does not count."""
+        """Values logged in the next slot do not count."""
         self._is_open = self.is_muted = True
 
     def slot(self, order: Order) -> None:
@@ -146,8 +146,8 @@ class Log:
         self._out(Logged(order.step, self._values, is_edge=True), order)
 
     def describes(self, order: Order) -> None:
-        """A checkpoint may follow: behind the last step, where no other one brings the lines that a
-        dead writer owes."""
+        """A checkpoint may follow. After the last step no later step writes the lines that a dead
+        writer owes, so the writer writes them here."""
         if order.is_writer:
             self.mute()  # values of no step
             self._is_led_by(order)
@@ -169,16 +169,17 @@ class Log:
             self._let_go()
 
     def close(self) -> None:
-        """Nothing is in work."""
+        """Nothing is in progress."""
         self._is_open = self.is_muted = False
 
     def installed(self) -> None:
-        """The state is another one: its steps before are in the file, or were nobody's here."""
+        """Another state is in place. The lines of the steps before it are in the file, or this
+        process never had them."""
         self._held.clear()
         self._values = {}
 
     def end(self) -> None:
-        """The run is over here."""
+        """The run has ended in this process."""
         self.close()
         self._let_go()
 
@@ -286,8 +287,8 @@ class Logs:
         return function
 
     def log(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
-        """Values of the step in work, by name: numbers and texts. They go out once the step is
-        applied: of the writer, to script_log.jsonl and on_log(). A step that is computed again
-        replaces them. Of a name that is logged twice in a step, the last value counts.
+        """Logs values of the step in work, by name: numbers and texts. Once the step is applied,
+        the writer puts them into script_log.jsonl and gives them to on_log(). A step that is
+        computed again replaces them. If a step logs a name twice, the last value counts.
         """
         self._log.put({**(values or {}), **named})

@@ -3,15 +3,16 @@
     line := {"step":N,...values...,"crc":"HHHHHHHH"}      CRC-32 of all before ,"crc" in hexadecimal
             {"step":N,"edge":true,...                     what was logged between two epochs, after step N
 
-The writer of the run writes it. Where another process becomes the writer, it takes a copy without
-the lines beyond its state, and puts the copy in the file's place: a writer before it that is not dead
-after all goes on in a file that nobody sees.
+The run's writer writes it. A process that becomes the writer makes a copy without the lines beyond
+its state and puts the copy in the file's place. A former writer that is not dead after all goes on
+in the old file, which no longer has a name.
 
 INVARIANTS
- F1 A line that is damaged costs that line alone. It is kept in script_log.jsonl.damaged and named.
- F2 In a file of an older version no line has a check, and all are taken; the copy gives them checks.
-    Where one line has a valid check, a line without one is damaged.
- F3 What sync() has returned for survives a power cut, and so does a copy that replaces the file.
+ F1 A damaged line costs that line alone. script_log.jsonl.damaged keeps it, and a message names it.
+ F2 A file of an older version has no checks: all its lines are taken, and the copy gives them
+    checks. Where one line has a valid check, a line without one is damaged.
+ F3 Lines written before sync() returned survive a power cut, and so does a copy that replaces the
+    file.
 """
 from __future__ import annotations
 
@@ -29,20 +30,21 @@ CHECK_NAME = "crc"   # so no value has this name
 
 
 def with_check(text: bytes) -> bytes:
-    """A line of the file. `text`: an object in JSON, without spaces behind its last brace."""
+    """A line of the file. `text`: an object in JSON, without spaces after its last brace."""
     body = text[:-1]
     return b'%s%s%08x"}\n' % (body, _CHECK, zlib.crc32(body))
 
 
 def _body_of(line: bytes) -> bytes | None:
-    """What a valid check stands behind; None: there is none. A lost newline does not matter."""
+    """The part of a line before its check, if the check is valid; else None. A lost newline does
+    not matter."""
     body = line[:line.rfind(_CHECK)]
     whole = line if line.endswith(b"\n") else line + b"\n"
     return body if with_check(body + b"}") == whole else None
 
 
 def _place_of(text: bytes) -> Place | None:
-    """None: no line of ours, nor the beginning of one."""
+    """None: the text is neither a line of ours nor the beginning of one."""
     if not text.startswith(_HEAD):
         return None
     digits = text[len(_HEAD):].split(b",", 1)[0]
@@ -52,12 +54,12 @@ def _place_of(text: bytes) -> Place | None:
 
 
 class _Lines:
-    """The lines of a file, judged. `damaged`: what is no line of ours, as it is."""
+    """The lines of a file, checked. `damaged`: the lines that are not ours, unchanged."""
 
     def __init__(self, path: pathlib.Path):
         self._path = path
         self.damaged: list[bytes] = []
-        self.torn: Place | None = None  # that of a last line that somebody died in
+        self.torn: Place | None = None  # of the last line, if its writer died in it
         with open(path, "rb") as file:
             self._is_older = all(_body_of(line) is None for line in file)
 

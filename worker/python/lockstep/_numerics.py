@@ -1,6 +1,6 @@
-"""What decides the bits of a script's process, as lines "key=value" (the lines of the C++ engine are
-in worker/torch/engine/numerics_fingerprint.cc). Workers with other lines do not train together, where
-comm.numerics is exact."""
+"""The settings that decide the bits of a script's process, as lines "key=value" (the lines of the
+C++ engine are in worker/torch/engine/numerics_fingerprint.cc). With comm.numerics exact, workers
+whose lines differ do not train together."""
 from __future__ import annotations
 
 import functools
@@ -37,7 +37,7 @@ _BY_THE_CLOCK = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise",
 
 
 def _prepare_compiler() -> None:
-    """What torch.compile() has met before must not decide how it computes a slot: a program for each
+    """Makes torch.compile() compute a slot the same way, whatever it met before: a program for each
     shape, and never the uncompiled function in its place, which rounds otherwise."""
     import torch
     import torch._dynamo.config  # which the first optimizer imports anyway

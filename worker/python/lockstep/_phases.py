@@ -53,11 +53,11 @@ class Phases:
         return [] if self.names is None else [(_NAME, ",".join(self.names))]
 
     def yielded(self, turn: int, batch: Any) -> Any:
-        """What the loop's body gets."""
+        """The value that the loop's body gets."""
         return batch if self.names is None else (self.names[turn], batch)
 
     def optimizers(self, turn: int) -> dict[str, Any]:
-        """Those that step in this turn, by name."""
+        """The optimizers that step in this turn, by name."""
         kept = self._kept.optimizers
         return kept if self.names is None else {self.names[turn]: kept[self.names[turn]]}
 

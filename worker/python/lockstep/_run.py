@@ -43,7 +43,7 @@ from ._tries import Tries
 
 
 class Run(Tries, Logs, Evaluates, Finishes, Ends):
-    """What lockstep.start() gives. One for a process."""
+    """The run that lockstep.start() returns; one for a process."""
 
     def __init__(self, core: _core.Core, device: Device, is_worker: bool, script: str | None = None):
         self._core = core
@@ -109,15 +109,15 @@ class Run(Tries, Logs, Evaluates, Finishes, Ends):
 
     def keep(self, *, clip_norm: float | None = None, buffers: Mapping[str, str] | None = None,
              **objects: Any) -> None:
-        """What is the state of the run: model=, optimizer=, and all else with state_dict().
+        """Names the state of the run: model=, optimizer=, and all else with state_dict().
 
-        Schedulers step once an applied step; one kept as epoch_scheduler= at the end of an epoch, one
-        as own_scheduler= when after_step= steps it. A GradScaler scales and unscales by itself.
+        Schedulers step once an applied step; one kept as epoch_scheduler= at the end of an epoch,
+        one as own_scheduler= when after_step= steps it. A GradScaler scales and unscales by itself.
         clip_norm: gradients are clipped to this norm before the optimizer steps. update=fn replaces
         clipping and optimizer.step(); after_step=fn is called after an applied step (averages of
-        weights). buffers={"seen": "sum", "codebook.*": "mean"}: what a step makes of the values that its
-        slots leave in these buffers; sum, max, min or mean. Before batches(), once. Raises Misuse for
-        what cannot be kept.
+        weights). buffers={"seen": "sum", "codebook.*": "mean"}: how a step joins the values that
+        its slots leave in these buffers; sum, max, min or mean. Call it once, before batches().
+        Raises Misuse for an object that cannot be kept.
         """
         try:
             self._kept.keep(**objects)
@@ -136,9 +136,10 @@ class Run(Tries, Logs, Evaluates, Finishes, Ends):
         """The epochs of the run, from 0, or from where the run stands. The body has a loop over
         run.batches(), which ends with each epoch.
 
-        What stands after the inner loop, and before it from the second epoch on, runs in every
-        worker alike, after the epoch's evaluation, which run.last has. It may change what is kept,
-        save, and log. As batches(), it ends by itself where the run is complete. Once.
+        Every worker runs the code after the inner loop, and from the second epoch on the code
+        before it, after the epoch's evaluation, which run.last has. This code may change what is
+        kept, save, and log. Like batches(), the loop ends by itself when the run is complete. Call
+        it once.
         """
         if self._epochs is not None:
             raise Misuse("epochs() was called before: a run has one loop over its epochs, and "
@@ -160,10 +161,11 @@ class Run(Tries, Logs, Evaluates, Finishes, Ends):
         each position of an epoch draws its sample with replacement, in proportion to the weights;
         None: every sample once an epoch, or as a WeightedRandomSampler says. phases: names of kept
         optimizers, for several updates on each batch: gives (phase, batch), first all slots of a
-        step in the first phase, whose optimizer then steps, and so on. Each phase is a step. What
-        one phase computes, another may not use but for what is kept. device: run.device: the tensors of
-        a batch come there, sent while the body computes the one before. Raises SystemExit where the run
-        stops or goes on without this worker: only a complete run goes on to code after the loop.
+        step in the first phase, whose optimizer then steps, and so on. Each phase is a step. A
+        phase may use nothing that another computed, except what is kept. device: run.device: the
+        tensors of a batch come there, sent while the body computes the one before. Raises
+        SystemExit where the run stops or goes on without this worker: only a complete run goes on
+        to code after the loop.
         """
         if not self._is_kept:
             raise Misuse("batches() came before run.keep(model=..., optimizer=...)")
@@ -187,7 +189,7 @@ class Run(Tries, Logs, Evaluates, Finishes, Ends):
         loss: or losses by names of kept optimizers, each of which trains only what its optimizer has.
         count: what the slot's mean is over, where that is not its samples (tokens that are no
         padding): the step's loss and gradients are the mean over all that is counted. metrics: means
-        over the slot's samples, which the run shows beside the loss.
+        over the slot's samples, which the run shows with the loss.
         """
         self._check_process()
         if self._slot is None:

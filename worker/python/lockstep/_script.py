@@ -1,7 +1,7 @@
-"""A script from its first line to its end. Runs it as __main__, and turns its end into what the run
-has to know and an exit code:
+"""Runs a script as __main__, from its first line to its end, and turns its end into a message to
+the run and an exit code:
 
-    ended by itself behind its loop       0
+    ended by itself after its loop        0
     stopped, left out                     75, 0 (SystemExit, so `finally` runs)
     an exception in the loop's body       70: restarted, and the samples in hand are told; 64 if
                                           two slots of a step raise the same (_errors.is_of_script)

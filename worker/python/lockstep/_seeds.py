@@ -1,5 +1,5 @@
-"""The generators that scripts draw from: torch's, numpy's and random's default ones, and that of the
-device, if there is one."""
+"""The generators that scripts draw from: the default ones of torch, numpy and random, and the
+device's, if there is one."""
 from __future__ import annotations
 
 import random
@@ -24,7 +24,7 @@ def set_generators(of_torch: int, of_numpy: int, of_python: int) -> None:
 
 
 def seed_all(seed: int) -> None:
-    """`seed`: 32 bits. Of the main process: a forked one may not touch a device."""
+    """`seed`: 32 bits. Main process only: a forked one may not touch a device."""
     import torch
 
     set_generators(seed, seed ^ _OTHER_STREAM, seed ^ _OTHER_STREAM)

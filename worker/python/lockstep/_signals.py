@@ -1,7 +1,7 @@
 """SIGTERM and SIGUSR1 of a worker, by which its run hears that it should stop.
 
-While the loop lasts, the run's own handler has them: a C function, which Python does not know of. A
-handler of the script's is named, and has them again behind the loop.
+During the loop the run's own handler, a C function that Python does not know of, has them. A
+message names a handler of the script's, which gets them back after the loop.
 """
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from ._trial import Observed
 
 
 class Seen(NamedTuple):
-    """What backward() was given in a slot of the trial."""
+    """The arguments of backward() in a slot of the trial."""
 
     metrics: tuple[str, ...]  # sorted
     losses: tuple[str, ...]  # sorted names of optimizers; empty: one loss for all
@@ -26,7 +26,7 @@ class Seen(NamedTuple):
 
 
 class SlotParts(NamedTuple):
-    """What all slots of a run have together."""
+    """The parts that all slots of a run share."""
 
     core: Core
     gradients: Gradients
@@ -83,7 +83,8 @@ class Slot:
         self._is_done = True
 
     def finish(self) -> Reply:
-        """What the loop's body has done. REQUIRES: a slot of the run, not of the trial."""
+        """The reply with the results of the loop's body. REQUIRES: a slot of the run, not of the
+        trial."""
         self.check_done()
         if not self._is_closed:
             self._parts.buffers.check_unchanged()

@@ -54,7 +54,7 @@ def _job_of_alone(script: str | None) -> bytes:
 
 
 def _refuse_other_launchers() -> None:
-    # Of a child by spawn, while it runs the script's top level.
+    # True in a child by spawn, while it runs the script's top level.
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise Misuse("start() in a process that multiprocessing has started: a child by spawn runs the "
                      "script's top level again; put start() and what follows under "

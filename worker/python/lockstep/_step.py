@@ -1,4 +1,4 @@
-"""What becomes of a step's sums, and the state between two steps: the orders that are no slot."""
+"""Applies a step's sums, and handles the state between two steps: all orders except slots."""
 from __future__ import annotations
 
 import contextlib
@@ -48,7 +48,8 @@ class Step:
         self._edge = contextlib.ExitStack()
 
     def lrs(self) -> Any:
-        """Of each turn's next step: of the first group of the first optimizer that steps in it."""
+        """The rate of each turn's next step: of the first group of the first optimizer that steps
+        in it."""
         return _core.doubles_of([self._lr(turn) for turn in range(self._phases.count)])
 
     def _lr(self, turn: int) -> float:
@@ -84,9 +85,9 @@ class Step:
         return Reply(lrs=self._alive)
 
     def _apply(self, seed: int, ended_epochs: int) -> Reply:
-        """What the script does here must come out alike on every worker, whatever slots it had: so it
-        finds the buffers of the step before, generators that no slot has drawn from, and no casts of the
-        weights before."""
+        """The script's code here must come out alike on every worker, whatever slots it had. So it
+        finds the buffers of the step before, generators that no slot has drawn from, and no casts
+        of the weights before."""
         parameters, owned = self._kept.parameters, self._phases.owned(self._turn)
         self._buffers.restore()
         torch.clear_autocast_cache()

@@ -24,7 +24,7 @@ def ours(error: BaseException | None) -> BaseException | None:
 
 @contextlib.contextmanager
 def as_ours() -> Iterator[None]:
-    """What is raised within, likewise."""
+    """Translates errors that are raised within, as ours() does."""
     try:
         yield
     except MisuseError as why:

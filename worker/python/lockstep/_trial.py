@@ -1,9 +1,9 @@
-"""The trial: a slot of the first step, computed before the worker registers, and nothing of it kept.
+"""The trial: a slot of the first step, computed before the worker registers; none of it is kept.
 
 It finds out what the run must know of the script (which buffers a slot changes, how often each
-gradient comes, which metrics there are), and that the script computes the same slot twice alike. What
-could break the promises of a run is found here, where only this process waits. A third pass, over
-the run's smallest slot, finds what so few samples cannot be trained with.
+gradient comes, which metrics there are), and that the script computes the same slot twice alike. So
+a script that would break the promises of a run fails here, where only this process waits. A third
+pass, over the run's smallest slot, finds a model that cannot train on so few samples.
 """
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ._state import in_memory, same_bits
 
 @dataclass
 class Observed:
-    """What one pass of the trial has shown."""
+    """The observations of one pass of the trial."""
 
     takes: dict[int, int] = field(default_factory=dict)  # by parameter
     gradients: dict[int, torch.Tensor] = field(default_factory=dict)
@@ -84,21 +84,22 @@ def _size(task: Task) -> int:
 
 
 def hint_of(smallest: Task) -> str:
-    """What to say where a script fails in its smallest slot and not in the first."""
+    """Advice for a script that fails in its smallest slot and not in the first."""
     return (f"this was the run's smallest slot, of {_size(smallest)} samples: step "
             f"{smallest.step + 1} has {smallest.step_samples}; set train.global_batch or train.slots "
             "so that it has more, or let the model take so few")
 
 
 def hint_of_phase(name: str | None) -> str:
-    """What to say where a script fails in one of its phases, tried before those that come first."""
+    """Advice for a script that fails in one of its phases, tried alone before the phases ahead of
+    it."""
     return (f"this was phase {name} alone: all slots of a step compute a phase before any computes the "
             "next, so a phase may use nothing that another has computed but what is kept; compute it "
             "again in this phase")
 
 
 def hash_of(seen: list[Observed]) -> str:
-    """Of a slot in all its turns."""
+    """A hash of a slot in all its turns."""
     hashes = [observed.hash() for observed in seen]
     return hashes[0] if len(hashes) == 1 else \
         hashlib.sha256(" ".join(hashes).encode()).hexdigest()[:32]

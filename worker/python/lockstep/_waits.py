@@ -1,7 +1,8 @@
-"""Tells a person what a script's process has waited for so long that it may be for ever.
+"""Tells a person what a script's process has waited for so long that it may never come.
 
-On stderr, which of a worker is a file; so a worker writes the sentence into logs/waits.txt of the run
-directory, too, and `lockstep run` shows it (deploy/cli/run/shown_notes.h). Any thread.
+Writes to stderr. A worker's stderr is a file, so a worker also writes the sentence into
+logs/waits.txt of the run directory, and `lockstep run` shows it (deploy/cli/run/shown_notes.h). Any
+thread.
 """
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ class Waits:
             self._path = pathlib.Path(script_log).absolute().parent / "logs" / "waits.txt"
 
     def say(self, text: str) -> None:
-        """`text`: a sentence. What stands below it on stderr comes from the caller."""
+        """`text`: a sentence. The caller writes to stderr what follows it there."""
         print(f"lockstep: {text}", file=sys.stderr, flush=True)
         if self._path is None:
             return
@@ -31,7 +32,7 @@ class Waits:
         with contextlib.suppress(OSError):  # it is on stderr
             file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
             try:
-                os.write(file, line.encode(errors="replace"))  # one call, beside other workers
+                os.write(file, line.encode(errors="replace"))  # one call: other workers append, too
             finally:
                 os.close(file)
 

@@ -10,14 +10,14 @@
     caches   non-persistent ones that a slot makes longer, or       nothing: each process has its own
              shorter, with the same values where both reach
 
-Any other change ends the run by name: each slot begins with what the step before has left, so no slot's
-value could be taken for what several slots make of such a buffer.
+Any other change ends the run, which names the buffer: each slot begins with the buffers that the
+step before left, so no slot's value stands for the changes of several slots.
 
-A loop with phases (_phases.py) may change other buffers in each of them: what a phase's slots leave
-alone stays as it is in its steps.
+Each phase of a loop (_phases.py) may change other buffers. Buffers that the slots of a phase leave
+alone keep their values in its steps.
 
-Every slot begins with the buffers of the last step. Of large ones no copy is kept: a slot that writes
-into one moves its version, and on check steps a hash of its bits shows any write.
+Every slot begins with the buffers of the last step. Large buffers are not copied: a write by a slot
+moves the buffer's version, and on check steps a hash of its bits shows any write.
 """
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Buffers:
         self.turn = 0
         self._unsettled = turns
         self._moved: list[set[str]] = [set() for _ in range(turns)]  # by turn: what its slots change
-        self._rules: dict[str, str] = {}  # of what any slot changes
+        self._rules: dict[str, str] = {}  # for each buffer that any slot changes
         self._before = {b.name: b.get().detach().clone() for b in buffers if _has_bits(b.get())}
         for buffer in self._ruled.buffers:  # so was_reset() tells of the trial's first slot, too
             buffer.put_back(self._before[buffer.name])
@@ -126,24 +126,24 @@ class Buffers:
         return [b.name for b in self._moving()]
 
     def _moving(self) -> list[Any]:
-        """What slots change, and a step joins."""
+        """The buffers that slots change and a step joins."""
         return [*self.statistics, *self.counters, *self._ruled.buffers]
 
     def values(self) -> dict[str, torch.Tensor]:
-        """Copies of what a slot has made of all that a step joins."""
+        """Copies of the values that a slot left in the buffers that a step joins."""
         return {b.name: _copy_of(b) for b in self._moving()}
 
     def rows(self) -> list[tuple[str, Sequence[int]]]:
-        """The floats of which the core takes the mean over the slots: names for messages, and shapes."""
+        """The floats that the core averages over the slots: names for messages, and shapes."""
         return [*((b.name, b.get().shape) for b in self.statistics), *self._ruled.rows()]
 
     def sent(self, slot: int) -> list[torch.Tensor]:
-        """Of rows(), what a slot has made: contiguous, and valid until the next call."""
+        """The slot's values for rows(): contiguous, and valid until the next call."""
         return [*(in_memory(b.get()) for b in self.statistics), *self._ruled.sent(slot, self._before)]
 
     @torch.no_grad()
     def _put_back(self) -> None:
-        """What a turn's first slot has changed, for the next turn's."""
+        """Undoes the changes of a turn's first slot before the next turn's begins."""
         moved = [b for b in self._all if b.name in self._moved[self.turn]]
         for buffer in moved + self._ruled.buffers:
             buffer.put_back(self._before[buffer.name])
@@ -176,7 +176,7 @@ class Buffers:
         self._hashes = {b.name: _hash_of(b.get()) for b in self._large if _has_bits(b.get())}
 
     def name_of_changed(self) -> str | None:
-        """A small buffer that the trial's slot has left as it was, and that is another now."""
+        """The name of a small buffer that has changed now, and that the trial's slot left alone."""
         still = [b for b in self.statistics if not self._moves(b)]
         for buffer in still + list(self._watched):
             before, now = self._before[buffer.name], buffer.get()
@@ -274,12 +274,13 @@ class Buffers:
         return 0 if self._rests(buffer) else self._growth[self.turn].get(buffer.name, 0)
 
     def _rests(self, buffer: Any) -> bool:
-        """No slot changes it: a batch norm that was frozen since the trial. A mean of equal numbers may
-        be another one. (A body may set train() for itself, and the mode between slots says nothing.)"""
+        """True for a batch norm that was frozen after the trial: no slot changes it, and the mean
+        of equal numbers may differ from them. (A body may set train() itself, so the mode between
+        slots says nothing.)"""
         return buffer.name in self._of_trained_norms and not buffer.module.training
 
     def _note_versions(self) -> None:
-        """What the next slot begins with. Hashes of one that was broken off count no more."""
+        """Resets versions for the next slot, and drops the hashes of an aborted slot."""
         self._hashes = {}
         self._versions = {b.name: _version_of(b.get()) for b in self._large}
 

@@ -1,8 +1,8 @@
-"""What a step makes of its slots' values of a buffer, and how they travel.
+"""How a step joins the values that its slots left in a buffer, and how they travel.
 
-The sums of a step are sums of floats, exact for whole numbers up to 2^24, and their means. A value that
-has to arrive bit for bit travels in pieces of 16 bits, each in a float, at the place of its slot, where
-all other slots have zeros.
+The core sums floats, exactly for whole numbers up to 2^24, and takes means of them. A value that
+has to arrive bit for bit travels in pieces of 16 bits. Each piece is a float at the place of its
+slot, where all other slots have zeros.
 """
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _total(values: Sequence[torch.Tensor]) -> torch.Tensor:
 
 
 class Apart:
-    """Values of tensors, by slot, as floats of which the core takes the mean over the slots."""
+    """Values of tensors, by slot, as floats that the core averages over the slots."""
 
     def __init__(self, tensors: Sequence[torch.Tensor], slots: int):
         self._kinds = [(tensor.dtype, tensor.shape, tensor.numel() * tensor.element_size())

@@ -1,7 +1,7 @@
-"""Rules for torch.ao.quantization: what observers have seen, and the scales that follow from it.
+"""Rules for torch.ao.quantization: the values that observers have seen, and the scales that follow.
 
-The least and greatest values of a moving average are joined by their mean, those of an observer that
-keeps extremes by min and max. Scale and zero point are computed again from the joined values.
+A step takes the mean of the least and greatest values that moving averages keep, and min and max of
+those that other observers keep. It then computes scale and zero point from the joined values.
 """
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def quantisation_rules(buffers: Sequence[Any]) -> dict[str, str]:
 
 class Derived:
     """Scales and zero points, each as its module computes it from what its observer has seen.
-    `observed`: buffers, those of the observers among them."""
+    `observed`: buffers, which include the observers' own."""
 
     def __init__(self, buffers: Sequence[Any], observed: Sequence[Any]):
         names = {(id(b.module), b.local): b.name for b in observed}

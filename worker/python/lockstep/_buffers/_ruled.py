@@ -31,14 +31,14 @@ class Ruled:
                                 self.buffers)
 
     def rows(self) -> list[tuple[str, Sequence[int]]]:
-        """What travels: names for messages, and shapes of floats."""
+        """The floats that travel: names for messages, and shapes."""
         rows: list[tuple[str, Sequence[int]]] = [(b.name, (b.get().numel() + 1,)) for b in self._means]
         if self._slot_by_slot:
             rows.append(("buffers by rule", (self._apart.floats,)))
         return rows
 
     def sent(self, slot: int, before: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
-        """Of rows(), what a slot has made."""
+        """The slot's values for rows()."""
         rows = [_with_change(before[b.name], b.get().detach()) for b in self._means]
         if self._slot_by_slot:
             rows.append(self._apart.of_slot(slot, [b.get() for b in self._slot_by_slot]))

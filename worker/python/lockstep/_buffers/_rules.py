@@ -23,8 +23,9 @@ _MOST_NAMES = 8  # in a message
 
 
 def rules_of(given: Mapping[str, str], buffers: Sequence[Any], slots: int) -> dict[str, str]:
-    """By the name of a buffer: its own, else that of the first pattern that fits it. Raises Misuse for a
-    rule that there is not, a pattern that fits no buffer, and a buffer that its rule cannot join."""
+    """The rule of each buffer, by name: its own, else the rule of the first pattern that fits it.
+    Raises Misuse for an unknown rule, a pattern that fits no buffer, and a buffer that its rule
+    cannot join."""
     if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
         raise Misuse('keep(buffers=...) takes rules by names of buffers, as {"seen": "sum"}')
     names = [buffer.name for buffer in buffers if buffer.rule is None]
@@ -48,7 +49,7 @@ def rules_of(given: Mapping[str, str], buffers: Sequence[Any], slots: int) -> di
 
 
 def identity_of(rules: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Of a run whose script gives rules: a resume with others would train otherwise."""
+    """The script's rules as a part of the run's identity: with others it would train otherwise."""
     if not rules:
         return []
     text = ", ".join(f"{name}: {rule}" for name, rule in sorted(rules.items()))

@@ -75,7 +75,7 @@ class _DataProcess:
                 text = f"a data process failed on its own account:\n{traceback.format_exc()}"
                 self._put_error(number, INTERNAL, text)
             self._channel.drain()
-            sys.stdout.flush()  # What samples print appears, even if the process is killed.
+            sys.stdout.flush()  # Output of samples appears, even if the process is killed.
 
     def _put_error(self, number: int, code: int, text: str) -> None:
         encoded = text.encode("utf-8", "backslashreplace")

@@ -1,8 +1,8 @@
 """Weighted drawing: which sample stands at a position of an epoch, where run.batches() has weights.
 
-Positions are those of the order, each once an epoch; the sample at one is drawn with replacement. The
-draw is integer arithmetic on (seed, epoch, position), so it is the same in every world, in a resume, and
-on every machine.
+The order has each position once an epoch; the sample at a position is drawn with replacement. The
+draw is integer arithmetic on (seed, epoch, position), so it is the same in every world, in a
+resume, and on every machine.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _refuse(what: str) -> DataError:
 def _as_floats(weights: Any, samples: int) -> torch.Tensor:
     """Raises DataError(64) unless they are a finite number of at least 0 for each sample."""
     try:
-        plain = None if hasattr(weights, "dtype") else torch.float64  # Of a list: as Python's floats.
+        plain = None if hasattr(weights, "dtype") else torch.float64  # A list: as Python's floats.
         found = torch.as_tensor(weights, dtype=plain, device="cpu").detach()
         if found.is_complex() or found.layout is not torch.strided:
             raise TypeError(f"they are {found.dtype}, {found.layout}")
@@ -61,8 +61,8 @@ class Drawing:
     def __init__(self, weights: Any, samples: int) -> None:
         """Raises DataError(64) for weights that are none."""
         floats = _as_floats(weights, samples)
-        # Powers of two scale exactly; two of them, since one may be larger than a float. What is too
-        # small beside the largest weight can still be drawn.
+        # Powers of two scale exactly; two of them, since one may be larger than a float. A weight
+        # that is tiny compared with the largest can still be drawn.
         _, exponent = math.frexp(float(floats.max()))
         scale = _BITS - samples.bit_length() - exponent
         first = scale // 2
@@ -71,7 +71,7 @@ class Drawing:
         self._total = int(self._ends[-1])
 
     def hash(self) -> str:
-        """Of all that decides a draw."""
+        """A hash of everything that decides a draw."""
         size = self._ends.numel() * self._ends.element_size()
         digest = hashlib.blake2b(digest_size=16)
         digest.update((ctypes.c_uint8 * size).from_address(self._ends.data_ptr()))

@@ -1,4 +1,4 @@
-"""What goes wrong with data, with the exit code of the worker that it happens to."""
+"""Errors of data, each with the exit code of the worker that meets it."""
 
 from __future__ import annotations
 

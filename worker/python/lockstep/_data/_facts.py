@@ -1,4 +1,4 @@
-"""What a run knows of its data before it begins: length, fingerprint, whether it repeats itself."""
+"""Facts about data before a run begins: length, fingerprint, whether samples come out alike."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Hash:
 
     Numbers, strings, bytes, tensors, numpy arrays and nested containers count by type and
     content. Dataclasses and other objects count by class and fields; objects with the array
-    interface (images of PIL) by their pixels. Of what has none of these only the class counts.
+    interface (images of PIL) by their pixels. Any other object counts by its class alone.
     """
 
     def __init__(self) -> None:
@@ -156,10 +156,10 @@ def facts(source: Source, seed: int, exact: bool = True) -> Facts:
     shared, with its offset, by all data processes.
 
     The fingerprint is the dataset's own `fingerprint` (a str), or a hash of class, length and the
-    samples. Not its `_fingerprint`: that of Hugging Face's datasets is drawn where a function of
-    map() cannot be hashed, and differs in each process. A sample that comes out differently with
-    the same seeds raises DataError(78) in exact; otherwise the hash leaves it out. A sample that
-    fails raises DataError(65).
+    samples. It is not `_fingerprint`: Hugging Face's datasets draw theirs at random where they
+    cannot hash a function of map(), so it differs in each process. A sample that comes out
+    differently with the same seeds raises DataError(78) in exact; otherwise the hash leaves it
+    out. A sample that fails raises DataError(65).
     """
     import_numpy()
     fetcher = Fetcher(source, seed)

@@ -25,9 +25,9 @@ from ._source import Source
 from ._task import Batch, Task, encode_task
 from ._wire import BATCH, BATCH_HEAD, ERROR_HEAD, NUMBER, TASK
 
-_IN_WORK = 2  # Tasks a process has in work: it goes on with one while the other is taken.
+_IN_WORK = 2  # Tasks a process has in work: it computes one while the other is taken.
 _LONG_WAIT_S = 15.0  # for a batch, until it is said
-_MAX_DEATHS = 2  # The same task may kill one process: somebody else's kill -9 hits any.
+_MAX_DEATHS = 2  # One death proves nothing about a task: a kill -9 from outside hits any process.
 
 _QUEUED, _SENT, _DONE = range(3)
 
@@ -43,7 +43,7 @@ class _Work:
         self.wanted = True  # False: forgotten while in work; the answer is dropped.
         self.deaths = 0
         self.error: DataError | None = None
-        self.process: DataProcess | None = None  # Who has the batch in its slab.
+        self.process: DataProcess | None = None  # The process that has the batch in its slab.
         self.written: Written | None = None
         self.indices: list[int] = []
 
@@ -116,7 +116,7 @@ class Feed:
                     self._drop(work)
 
     def take(self, task: Task) -> Batch:
-        """The batch of the task; waits for it, and asks for it first if nobody has.
+        """The batch of the task; waits for it, and requests it first if that was not done before.
 
         Raises DataError: 65 if the sample, collate or len(dataset) is at fault or the task killed
         two data processes, 70 if the data processes cannot go on. Ctrl-C is seen within 50 ms.
@@ -139,7 +139,7 @@ class Feed:
             if asked is not None and time.monotonic() - asked > _LONG_WAIT_S:
                 asked = None
                 self._say_where(work)
-            if work.state == _QUEUED:  # Whatever else is computed and not taken.
+            if work.state == _QUEUED:  # However many other batches are computed and not taken.
                 self._queue.remove(work)
                 self._send(work)
             self._pump(POLL_MS)

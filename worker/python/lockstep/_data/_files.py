@@ -17,7 +17,7 @@ _KEPT = os.O_ACCMODE | os.O_APPEND | os.O_NONBLOCK | os.O_DIRECT | os.O_NOATIME
 
 
 class OpenFile(NamedTuple):
-    """A regular file that somebody may read from."""
+    """A regular file that is open for reading."""
 
     descriptor: int
     flags: int
@@ -38,7 +38,7 @@ def _inode(found: os.stat_result) -> tuple[int, int]:
 
 
 def open_files() -> list[OpenFile]:
-    """Of this process; not its standard streams, nor files that are only written."""
+    """This process's open files, without standard streams and files that are only written."""
     found = []
     for name in os.listdir("/proc/self/fd"):
         descriptor = int(name)
@@ -50,7 +50,7 @@ def open_files() -> list[OpenFile]:
             if descriptor > 2 and is_file and is_read:
                 offset = os.lseek(descriptor, 0, os.SEEK_CUR)
                 found.append(OpenFile(descriptor, flags & _KEPT, offset, _inode(about)))
-        except OSError:  # that of listdir() is closed again
+        except OSError:  # listdir() has closed its own descriptor again
             continue
     return found
 

@@ -1,4 +1,4 @@
-"""Libraries that draw from generators of their own, which nobody could seed for a sample.
+"""Seeds libraries that draw from generators of their own, which a sample cannot seed.
 
 albumentations (from 1.4.19 on): every transform and every composition of them has a pair of
 generators, seeded by the clock when it is made. From seed_libraries() on, a call of one from outside
@@ -27,7 +27,7 @@ _INSIDE = _Inside()
 
 
 def seed_libraries() -> None:
-    """Of those that are imported. A second call does nothing."""
+    """Seeds the libraries that are imported. A second call does nothing."""
     library = sys.modules.get("albumentations")
     for name in _BASES:
         base = getattr(library, name, None)

@@ -19,7 +19,7 @@ import torch
 
 from ._errors import BAD_DATA, DataError
 
-MAX_TEXT_BYTES = 4 << 20  # Of all that is no tensor.
+MAX_TEXT_BYTES = 4 << 20  # For everything that is no tensor.
 _MAX_DEPTH = 64
 _PLAIN = (type(None), bool, int, float, str)
 

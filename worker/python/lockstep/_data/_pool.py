@@ -104,8 +104,8 @@ class Pool:
         return DataProcess(pid, next(self._serials), channel, self.returned), status
 
     def _check_zygote(self) -> None:
-        """No new zygote is forked: the main process has threads by now, and a lock that one of
-        them holds would stay locked in the child for ever. The worker is restarted instead."""
+        """Never forks a new zygote: the main process has threads by now, and a lock that one of
+        them holds would stay locked in the child forever. The worker is restarted instead."""
         if self._control.closed:
             raise DataError(
                 INTERNAL,

@@ -1,4 +1,4 @@
-"""What Lockstep's own child processes set for themselves after a fork."""
+"""Settings that Lockstep's own child processes make after a fork."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RESET = (signal.SIGALRM, signal.SIGCHLD, signal.SIGQUIT)
 
 
 def fork_quietly() -> int:
-    """os.fork() without the warning about threads: torch's OpenMP threads compute for nobody."""
+    """os.fork() without the warning about threads: torch's OpenMP threads are idle then."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         return os.fork()

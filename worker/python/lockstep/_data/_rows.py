@@ -1,6 +1,6 @@
 """Datasets that are rows of tensors: the batch of a slot is one selection from each tensor.
 
-Sample by sample each would be seeded and stacked, which takes longer than a small model's step.
+To seed and stack them sample by sample takes longer than a small model's step.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from torch.utils import data as torch_data
 class Rows:
     """A TensorDataset, or a Subset of one (of one ...), that torch's default_collate makes batches of.
 
-    The same bits as sample by sample: neither draws a random number.
+    A batch has the same bits as sample by sample: neither way draws a random number.
     """
 
     def __init__(self, tensors: list[torch.Tensor], rows: torch.Tensor | None) -> None:
         self._tensors = tensors
-        self._rows = rows  # Of each sample; None: its own number.
+        self._rows = rows  # The row of each sample; None: its own number.
 
     @staticmethod
     def of(dataset: Any, collate: Callable[[list[Any]], Any]) -> Rows | None:
-        """None: it is none, or holds what only its own functions know how to take."""
+        """None if `dataset` is neither, or if only its own functions can read what it holds."""
         if collate is not torch_data.default_collate:
             return None
         rows: torch.Tensor | None = None
@@ -54,7 +54,7 @@ class Rows:
         return found
 
     def take(self, indices: Sequence[int]) -> list[torch.Tensor]:
-        """What collate returns for these samples, in memory that nobody else has."""
+        """The value that collate returns for these samples, in memory that nothing else uses."""
         rows = torch.tensor(indices, dtype=torch.int64)
         if self._rows is not None:
             rows = self._rows[rows]

@@ -21,7 +21,7 @@ _GOLDEN = 0x9E3779B97F4A7C15
 SAMPLE = 1  # One sample, by __getitem__.
 SLOT = 2  # All samples of a slot, by __getitems__: the first position counts.
 COLLATE = 3  # The collate function: the first position counts.
-EPOCH = 4  # What the script draws at the start of an epoch.
+EPOCH = 4  # The script's draws at the start of an epoch.
 DRAW = 5  # Which sample stands at a position, where samples are drawn by weights.
 
 
@@ -56,7 +56,7 @@ def import_numpy() -> None:
 
 @contextlib.contextmanager
 def in_process() -> Iterator[None]:
-    """What samples find in whichever process computes them.
+    """Gives samples the same settings in whichever process computes them.
 
     Within, torch uses one thread, without autocast and with gradients. Generators stay as the
     samples leave them.
@@ -72,8 +72,8 @@ def in_process() -> Iterator[None]:
 
 @contextlib.contextmanager
 def generators_kept() -> Iterator[None]:
-    """Puts the states of the generators back, so that who comes behind draws what it would have
-    drawn. Takes 0.2 ms."""
+    """Restores the states of the generators afterwards, so that later code draws the same numbers
+    as without this block. Takes 0.2 ms."""
     numpy = sys.modules.get("numpy")
     of_torch = torch.default_generator.get_state()
     of_numpy = numpy.random.get_state() if numpy is not None else None

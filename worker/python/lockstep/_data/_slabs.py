@@ -28,7 +28,7 @@ class Written(NamedTuple):
 
     slab: int
     descriptor: int | None
-    bytes: int  # Of the slab.
+    bytes: int  # The size of the slab.
     tail: int  # Offset in the slab.
     table_bytes: int
     text_bytes: int

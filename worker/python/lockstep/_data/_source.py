@@ -25,7 +25,7 @@ class Source:
     whole_slots: bool  # Samples come by one __getitems__ a slot.
     workers: int | None = None  # num_workers of the DataLoader, if there was one.
     batch_size: int | None = None  # batch_size of the DataLoader, if there was one.
-    weights: Any = None  # Of the WeightedRandomSampler of the DataLoader, if it had one.
+    weights: Any = None  # From the DataLoader's WeightedRandomSampler, if it had one.
 
     @cached_property
     def rows(self) -> Rows | None:
@@ -33,8 +33,8 @@ class Source:
         return Rows.of(self.dataset, self.collate)
 
     def about_batch_size(self, global_batch: int, slots: int) -> str | None:
-        """What to say where the DataLoader's batch_size is neither of the job's. 1 is what a
-        DataLoader has that was given none."""
+        """A warning if the DataLoader's batch_size is neither of the job's two sizes. 1 is the
+        default of a DataLoader that was given none."""
         if self.batch_size in (None, 1, global_batch, global_batch // slots):
             return None
         return (
@@ -163,10 +163,10 @@ def _check_weighted(sampler: torch_data.WeightedRandomSampler, samples: int) -> 
 def unpack(data: Any, collate: Callable[[list[Any]], Any] | None = None) -> Source:
     """Takes a map-style dataset or a DataLoader apart.
 
-    Of a DataLoader Lockstep takes `dataset`, `collate_fn`, `num_workers` and the weights of a
-    WeightedRandomSampler; `batch_size` is only compared with the job's. Settings that only affect speed (pin_memory,
-    prefetch_factor, persistent_workers, timeout) are ignored. Anything that asks for another
-    order of samples raises DataError(64), which names the nearest way.
+    Lockstep takes `dataset`, `collate_fn`, `num_workers` and the weights of a WeightedRandomSampler
+    from a DataLoader; it only compares `batch_size` with the job's. Settings that only affect speed
+    (pin_memory, prefetch_factor, persistent_workers, timeout) are ignored. Anything that asks for
+    another order of samples raises DataError(64), which names the nearest way.
     """
     workers = None
     batch_size = None

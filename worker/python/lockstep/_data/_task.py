@@ -1,4 +1,4 @@
-"""What a rank computes next, and the batch that comes of it."""
+"""The next task of a rank, and the batch that it yields."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Task(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What collate returned, and the indices that the dataset was asked for."""
+    """The value that collate returned, and the indices that were read from the dataset."""
 
     value: Any
     indices: list[int]

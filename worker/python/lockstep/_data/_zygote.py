@@ -82,12 +82,12 @@ class _Zygote:
         set_name("lockstep-data")
         set_signals(ends_on_sigterm=True)
         show_stack_on_demand()
-        open_again(open_files())  # those of the zygote, which reads none
+        open_again(open_files())  # the zygote's files, which it does not read
         self._body(Channel(end))
 
 
 def _run_and_exit(body: Callable[[], None]) -> None:
-    """Ends the process behind `body`: none of the main process's own code may run here."""
+    """Ends the process after `body`: none of the main process's own code may run here."""
     code = INTERNAL
     try:
         body()
@@ -96,7 +96,7 @@ def _run_and_exit(body: Callable[[], None]) -> None:
         traceback.print_exc()
     finally:
         try:
-            sys.stdout.flush()  # What samples printed; the fork brought no unwritten text along.
+            sys.stdout.flush()  # Output of samples; the fork brought no unwritten text along.
             sys.stderr.flush()
         finally:
             os._exit(code)

@@ -1,8 +1,8 @@
 """The device that a script computes on, where it is not the CPU: which one (_place.py), how gradients
-leave it (_staging.py), and how the sums of a step (_sums.py) and batches (_sender.py) come to it.
+leave it (_staging.py), and how the sums of a step (_sums.py) and batches (_sender.py) reach it.
 
-Nothing here knows CUDA but _place.py: copies, events and pinned memory are torch's own, so the same
-code serves every device that torch has, and that of the tests.
+Only _place.py knows CUDA: copies, events and pinned memory are torch's own, so the same code serves
+every device that torch has, and the device of the tests.
 """
 
 from ._place import HOST, Device, open_device

@@ -14,7 +14,7 @@ import torch
 from .._errors import CONFIG, LockstepError, Misuse
 
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
-# Of the tests: torch's device of this name stands for CUDA's.
+# Tests set this: torch's device of this name stands in for CUDA's.
 _STAND_IN = "LOCKSTEP_STAND_IN_DEVICE"
 # With other workspaces cuBLAS may add in another order, and by other libraries with other numbers. The
 # compiler would choose kernels by the clock. All are read when they are first used.
@@ -48,7 +48,7 @@ class Device:
                          ".to(run.device), before its optimizer is made")
 
     def prepare(self, is_exact: bool) -> None:
-        """What the bits depend on, before the script computes anything."""
+        """Fixes the settings that decide the bits, before the script computes anything."""
         if self.is_host or not is_exact:
             return
         for name, value in _EXACT.items():
@@ -67,7 +67,7 @@ class Device:
         torch.backends.cuda.enable_cudnn_sdp(False)
 
     def lines(self) -> list[str]:
-        """Of the fingerprint: what decides the device's bits."""
+        """The fingerprint's lines about what decides the device's bits."""
         if self.is_host:
             return []
         lines = [f"device={self.place.type}"]

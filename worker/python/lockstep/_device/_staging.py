@@ -1,7 +1,7 @@
 """Gradients on their way from a device to the core, which reads the host's memory.
 
-Backward does not wait for a copy: a hook asks for one into pinned memory, behind what made the
-gradient on the same stream, and records an event there. Each later hook hands over what has come
+Backward does not wait for a copy: a hook enqueues one into pinned memory, on the stream that made
+the gradient, and records an event after it. Each later hook hands over the copies that have arrived
 meanwhile, so sums travel while backward goes on. finish() waits for the rest.
 
 INVARIANTS

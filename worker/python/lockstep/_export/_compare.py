@@ -116,7 +116,7 @@ def _distances(mine: Computed, my_buffers: dict[str, torch.Tensor], theirs: Comp
         return {"the number of outputs": float("inf")}
     apart = {f"output {i}" if len(mine.tensors) > 1 else "the output": distance(one, other)
              for i, (one, other) in enumerate(zip(mine.tensors, theirs.tensors, strict=True))}
-    # Some gradients are zero but for rounding, such as that of the bias of attention's keys.
+    # Some gradients are zero but for rounding, such as the one of the bias of attention's keys.
     most = max((float(gradient.abs().max()) for gradient in mine.gradients.values()
                 if gradient is not None and gradient.numel()), default=0.0)
     apart |= {f"the gradient of {name}": distance(gradient, theirs.gradients.get(name), 1e-4 * most)

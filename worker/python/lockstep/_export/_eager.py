@@ -107,7 +107,7 @@ def _check_output(output: Any, mode: str) -> None:
 
 def _check_repeats(model: nn.Module, example: Example, kept: Kept, first: Computed,
                    mode: str) -> None:
-    """What the first forward has left in attributes is there when the second begins."""
+    """Raises unless a second forward, with the attributes of the first, gives the same."""
     kept.put_back_buffers()
     before = numbers(model)
     second, generators = generators_used(

@@ -1,4 +1,4 @@
-"""What a module itself shows before it runs: models that no program can stand for."""
+"""Finds models that no exported program can replace, by looking at the module before it runs."""
 from __future__ import annotations
 
 from typing import Any

@@ -105,7 +105,7 @@ def _exported(model: nn.Module, example: Example, least: int, most: int, mode: s
     args, kwargs = example.copied(example.samples)
     try:
         with warnings.catch_warnings():
-            # Of attributes that forward assigns: check_training() has looked at them.
+            # About attributes that forward assigns: check_training() has looked at them.
             warnings.filterwarnings("ignore", message=".*assigned during export")
             return torch.export.export(model, args, kwargs,
                                        dynamic_shapes=example.dynamic_shapes(least, most))

@@ -16,7 +16,7 @@ from ._example import Example
 from ._lines import line_of_caller
 
 _SEED = 1
-# What nn.Module keeps in __dict__ for itself.
+# Attributes that nn.Module keeps in __dict__ for itself.
 _OF_MODULE = frozenset(nn.Module().__dict__) - {"training"}
 
 
@@ -169,7 +169,7 @@ def seen_hooks() -> Iterator[list[str]]:
 
 
 def generators_used(call: Callable[[], Any]) -> tuple[Any, list[str]]:
-    """What `call` gives, and the generators besides torch's that it draws from."""
+    """Returns the result of `call`, and the generators besides torch's that it draws from."""
     states: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
         "Python's random": (random.getstate, random.setstate)}
     numpy = sys.modules.get("numpy")
@@ -194,7 +194,7 @@ def numbers(model: nn.Module) -> dict[str, Any]:
 
 
 def _inside(value: Any) -> list[Any]:
-    """What an attribute holds: the value, or the parts of a list, a tuple or a dictionary."""
+    """The value of an attribute, or the parts of a list, a tuple or a dictionary."""
     if isinstance(value, (list, tuple)):
         return list(value)
     return list(value.values()) if isinstance(value, dict) else [value]

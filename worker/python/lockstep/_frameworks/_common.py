@@ -1,4 +1,4 @@
-"""What both frameworks need of a run."""
+"""Parts that both frameworks need."""
 from __future__ import annotations
 
 import contextlib
@@ -37,7 +37,7 @@ def mover(run: Run) -> Callable[[Any], Any]:
 
 @dataclass(frozen=True)
 class Length:
-    """How long a run is. Of data, only how many there are counts."""
+    """How long a run is. Depends on the number of samples alone."""
 
     steps_per_epoch: int
     steps: int

@@ -1,4 +1,4 @@
-"""What configure_optimizers() of a LightningModule returned: one optimizer, and when schedulers step."""
+"""The result of a module's configure_optimizers(): one optimizer, and when schedulers step."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Schedule:
     frequency: int = 1
 
     def kept_as(self, module_steps_it: bool) -> str:
-        """What its name in Run.keep() begins with."""
+        """The beginning of its name in Run.keep()."""
         if not isinstance(self.scheduler, LRScheduler):
             return "scheduler"
         if module_steps_it or self.frequency != 1:

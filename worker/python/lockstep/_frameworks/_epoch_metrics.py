@@ -1,7 +1,7 @@
 """Metrics of torchmetrics that a module logs as objects: fit(metrics=) names them.
 
-They are kept, so that a step adds what all its slots have counted (BUFFERS.md). The value of an epoch is
-computed behind its last step, alike on every worker, and then they begin again.
+They are kept, so a step adds what all its slots have counted (BUFFERS.md). Every worker computes
+the value of an epoch after its last step, and then resets them.
 """
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .._errors import Misuse
 
 
 class EpochMetrics:
-    """Of one module."""
+    """The metrics of one module."""
 
     def __init__(self, module: Any, names: Iterable[str] | str):
         names = [names] if isinstance(names, str) else [*names]
@@ -51,7 +51,7 @@ class EpochMetrics:
 
 
 def number_of(name: str, metric: Any) -> float:
-    """What it has counted so far."""
+    """The metric's value so far."""
     value = metric.compute()
     try:
         return float(value)

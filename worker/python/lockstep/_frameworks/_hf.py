@@ -66,7 +66,7 @@ class Trainer(transformers.Trainer):
             super().save_model(*args, **named)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Values of the step, which only the writer shows; behind the loop, as in transformers."""
+        """Values of the step, which only the writer shows; after the loop, as in transformers."""
         if not self.is_in_train:
             return super().log(logs, start_time)
         self._run.log({name: value for name, value in logs.items()
@@ -157,7 +157,7 @@ class Trainer(transformers.Trainer):
         return self.args.eval_strategy != "no"
 
     def _score(self, inputs: Any) -> dict[str, Any]:
-        """Of one batch: its loss, which is a mean over the same items as in training."""
+        """Scores one batch. Its loss is a mean over the same items as in training."""
         self._note(self._run.step)  # a worker that has just come has seen no slot yet
         items = self.get_batch_samples(iter([inputs]), 1, _HOST)[1]
         loss, _, _ = self.prediction_step(self.model_wrapped, self._moved(inputs),
@@ -233,7 +233,7 @@ class Trainer(transformers.Trainer):
             self._run.on_writer(begin)
 
     def _heed(self) -> None:
-        """What callbacks ask for. Checkpoints are Lockstep's."""
+        """Obeys requests of callbacks, except for checkpoints, which are Lockstep's."""
         control = self.control
         if control.should_evaluate and not self._evaluates():
             raise Misuse("a callback asked for an evaluation: a run evaluates with "

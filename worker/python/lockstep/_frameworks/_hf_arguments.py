@@ -58,7 +58,7 @@ def check_arguments(args: Any, run: Run) -> None:
                                    f"same into both (`# seed: {getattr(args, name)}` in the block, or "
                                    "seed=run.seed)")
     per_slot = -(-int(run._job["global_batch"]) // int(run._job["slots"]))
-    if args.per_device_train_batch_size not in (8, per_slot):  # 8 is what nobody has set
+    if args.per_device_train_batch_size not in (8, per_slot):  # 8 is the default
         raise _refused(args, "per_device_train_batch_size", f"a slot has {per_slot} samples: {_BATCH}")
 
 

@@ -5,8 +5,8 @@
     apply  on_after_backward · on_before_optimizer_step · clipping · optimizer_step
            schedulers · on_before_zero_grad · on_train_epoch_end
 
-In apply, `.grad` are the sums of the step. What a hook changes there is alike on all workers; what it
-should find again after a resume belongs into on_save_checkpoint().
+In apply, `.grad` holds the sums of the step. A change by a hook there is alike on all workers;
+values that it needs after a resume belong into on_save_checkpoint().
 """
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class _ModuleState:
-    """What on_save_checkpoint() keeps beside the tensors, as an object of run.keep()."""
+    """The values that on_save_checkpoint() keeps besides tensors, as an object of run.keep()."""
 
     def __init__(self, module: Any):
         self._module = module
@@ -64,7 +64,7 @@ class ModuleLoop:
         self._logged: dict[str, Any] | None = None  # None: outside of a slot
 
     def methods(self) -> dict[str, Callable[..., Any]]:
-        """What replaces methods of a LightningModule that need Lightning's own Trainer."""
+        """Replacements for methods of a LightningModule that need Lightning's own Trainer."""
         return {"log": self.log, "log_dict": self.log_dict, "print": print,
                 "clip_gradients": self.clip, "optimizers": lambda *_, **__: self._optimizer,
                 "lr_schedulers": self._lr_schedulers}
@@ -105,7 +105,7 @@ class ModuleLoop:
         self._run.backward(loss, metrics=logged)
 
     def validate(self, batch: Any) -> tuple[Any, dict[str, Any]]:
-        """What validation_step() returned and logged. Which batch it is, nobody is told."""
+        """Returns what validation_step() returned and logged; it never gets the batch's number."""
         trainer, step = self._trainer, self._module.validation_step
         self._at(max(self._run.step - 1, 0))  # in the epoch that may be over
         trainer.global_step = self._run.step
@@ -162,7 +162,7 @@ class ModuleLoop:
             optimizer.step()
 
     def _after_step(self) -> None:
-        """In apply, behind the optimizer and the schedulers that Lockstep steps."""
+        """In apply, after the optimizer and the schedulers that Lockstep steps."""
         step = self._run.step - 1
         step_in_epoch = step % self._trainer.length.steps_per_epoch
         ends_epoch = step_in_epoch + 1 == self._trainer.length.steps_per_epoch

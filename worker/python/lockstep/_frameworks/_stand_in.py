@@ -1,4 +1,4 @@
-"""What a LightningModule finds as self.trainer: how far the run is, and a sentence for all else."""
+"""A LightningModule's self.trainer: tells how far the run is, and refuses all else by name."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -14,7 +14,7 @@ _HOOKS = ("on_validation_start", "on_validation_epoch_start", "on_validation_bat
 
 
 def validation_data(module: Any, datamodule: Any, options: dict[str, Any]) -> Any:
-    """What validation_step() is to see; None: there is none, or limit_val_batches=0."""
+    """The data for validation_step(); None: there is none, or limit_val_batches=0."""
     if not overrides(module, "validation_step") or options.get("limit_val_batches") in (0, 0.0):
         return None
     data = options.get("val_dataloaders")
@@ -37,7 +37,7 @@ def validation_data(module: Any, datamodule: Any, options: dict[str, Any]) -> An
 
 
 def score_of(loop: ModuleLoop, batch: Any) -> dict[str, Any]:
-    """What Run.evaluate() wants to know of a batch."""
+    """The score of a batch, in the form that Run.evaluate() takes."""
     output, logged = loop.validate(batch)
     loss = output.get("loss") if isinstance(output, dict) else output
     if loss is None:

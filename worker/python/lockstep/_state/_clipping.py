@@ -15,14 +15,14 @@ from torch.nn import utils
 
 from ._errors import MisuseError
 
-# Or those of them that torch has.
+# torch may lack some of them.
 _FUNCTIONS = ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_")
 
 
 class Clipping:
     """Stands before torch's functions wherever a module has them by their names, until remove().
 
-    `parameters`: the ids of those that are refused, unless `may_clip()`. Main thread only.
+    `parameters`: ids of the parameters that it refuses, unless `may_clip()`. Main thread only.
     """
 
     def __init__(self, parameters: set[int], may_clip: Callable[[], bool]) -> None:

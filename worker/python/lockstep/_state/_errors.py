@@ -1,4 +1,4 @@
-"""What goes wrong with a script's state: two exceptions, each with one message."""
+"""Errors of a script's state: two exceptions, each with one message."""
 
 from __future__ import annotations
 

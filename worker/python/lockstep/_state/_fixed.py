@@ -1,8 +1,8 @@
-"""What a script may not do to the state: its loop's body may not write into it, and no part of the
-script may change of what it consists.
+"""Limits on what a script does to the state: its loop's body may not write into it, and no part of
+the script may change its composition.
 
-Each worker computes other slots, so what a body writes would differ between workers. A checkpoint is
-installed by a new process, whose script has only built what it builds before the loop.
+Each worker computes other slots, so values that a body writes would differ between workers. The
+process that installs a checkpoint is new: its script has only built what it builds before the loop.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ class ReadOnly:
         raise _written(f"the state of `{name}`")
 
     def remember(self, entries: Iterable[Entry]) -> None:
-        """The state before a slot, of which a copy is kept."""
+        """Keeps a copy of the state before a slot."""
         self._before = {key: tensor.clone() for key, tensor in self._compared(entries)}
 
     def compare(self, entries: Iterable[Entry], who: str) -> None:
-        """The state behind the slot: raises MisuseError unless it has the same bits."""
+        """After the slot: raises MisuseError unless the state has the same bits."""
         before, self._before = self._before or {}, None
         for key, tensor in self._compared(entries):
             if key not in before or not (same_bits(before[key], tensor)
@@ -86,7 +86,7 @@ class ReadOnly:
 
 
 class Layout:
-    """Of what the state consists."""
+    """The composition of the state."""
 
     def __init__(self, parameters: dict[str, Tensor], buffers: list[NamedBuffer],
                  optimizers: dict[str, Optimizer]) -> None:
@@ -123,8 +123,8 @@ class Layout:
 
 
 def _tensors_of(optimizer: Optimizer) -> list[Tensor]:
-    """Of its state, as it is now: an optimizer may replace them in every step. Of thousands of parameters
-    this runs once a step, so the loops are the interpreter's own."""
+    """The tensors that its state has now: an optimizer may replace them in every step. This runs
+    once a step over thousands of parameters, so the loops are the interpreter's own."""
     values = chain.from_iterable(map(dict.values, (kept for kept in optimizer.state.values()
                                                    if isinstance(kept, dict))))
     return [value for value in values if isinstance(value, Tensor)]

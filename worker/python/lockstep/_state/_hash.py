@@ -14,7 +14,7 @@ from ._tensors import Entry, in_memory
 
 
 def hash_of(entries: Iterable[Entry], buffers: Iterable[NamedBuffer]) -> str:
-    """Of names, kinds and bits. `buffers`: those that no entry is of count, too."""
+    """A hash of names, kinds and bits. Includes `buffers` that have no entry."""
     digest = hashlib.blake2b(digest_size=16)
     seen = set()
     for entry in entries:

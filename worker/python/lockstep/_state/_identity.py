@@ -1,8 +1,8 @@
-"""What a script says of itself that may not change in a run, as lines of key and value.
+"""Facts about a script that may not change in a run, as lines of key and value.
 
-Two processes of one script say the same: no address, no order of a set, floats by repr(). The
-functions of a scheduler count by their code, defaults and closed-over scalars, not by globals that
-they read.
+Two processes of one script give the same lines: no address, no order of a set, floats by repr().
+The functions of a scheduler count by their code, defaults and closed-over scalars, not by globals
+that they read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What run.keep() was given: the state of a run between two steps.
+"""The objects that run.keep() was given: the state of a run between two steps.
 
     kept = Kept()
     kept.keep(model=model, optimizer=optimizer, scheduler=scheduler)
@@ -6,9 +6,9 @@
     kept.install({(e.section, e.name): e.tensor for e in entries})   # in another process, too
 
 A process that installed a state continues bit for bit like the one that described it. Parameters
-and buffers have the names that the model gives them. Tensors of the first optimizer are named
-"exp_avg.fc.weight", those of a further one kept as `d` "d.exp_avg.fc.weight". All that is no tensor
-is one entry "objects" of the section "optimizer": canonical JSON in U8 (_objects.py).
+and buffers have the names that the model gives them. A tensor of the first optimizer has a name
+like "exp_avg.fc.weight", one of a further optimizer kept as `d` "d.exp_avg.fc.weight". Everything
+else is one entry "objects" of the section "optimizer": canonical JSON in U8 (_objects.py).
 
 INVARIANTS
  K1 describe() depends on the state alone: processes that agree describe the same bytes.
@@ -88,7 +88,7 @@ class Kept:
         self.__dict__.update(sorted_out.__dict__)
 
     def trained(self) -> Iterator[tuple[str, Tensor]]:
-        """What gets gradients, by name."""
+        """Parameters that get gradients, by name."""
         return ((p.name, p.tensor) for p in self.parameters)
 
     def untrained(self) -> Iterator[tuple[str, Tensor]]:
@@ -126,15 +126,15 @@ class Kept:
         return [*entries, entry("objects", "optimizer", objects)]
 
     def hash(self) -> str:
-        """Of every value, buffers that no checkpoint has among them. Processes that have made the
-        same have the same hash."""
+        """A hash of every value, including buffers that no checkpoint has. Processes with the same
+        values have the same hash."""
         return hash_of(self.describe(), self.buffers)
 
     def install(self, entries: Mapping[tuple[str, str], Tensor]) -> None:
-        """Makes the state that of `entries`, by (section, name); copies their tensors.
+        """Replaces the state by `entries`, by (section, name); copies their tensors.
 
-        All or nothing: raises StateError before the first write. Also for a process whose
-        optimizer has made no step, and for one that goes back.
+        All or nothing: raises StateError before the first write. Works in a process whose optimizer
+        has made no step, and in one that goes back, too.
         """
         self.identity()
         self._layout().check()
@@ -228,7 +228,7 @@ class Kept:
 
     def check_body(self) -> None:
         """Raises MisuseError if the loop body replaced a part of the model, or changed a learning
-        rate, a parameter, or the mode of a module. What it costs comes on top of every slot."""
+        rate, a parameter, or the mode of a module. Its cost comes on top of every slot."""
         self._layout().check()
         if self._guard is not None and self._read_only is not None:
             self._guard.check()
@@ -242,7 +242,7 @@ class Kept:
         return self._switches
 
     def note(self) -> None:
-        """What the loop body reads is right as it is now."""
+        """Notes the values that the loop body reads now, as the right ones."""
         if self._read_only is not None:
             self._read_only.note()
         self.switches.note()

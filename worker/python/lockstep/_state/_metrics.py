@@ -1,8 +1,8 @@
 """The states of torchmetrics' metrics that a script gives to run.keep(): what they have counted so far.
 
-A metric has its numbers in plain attributes, and says for each how those of several processes become
-one. What they are here is buffers with that rule (_buffers/_rules.py): each slot goes on with what the
-step before has left, and a step adds what all its slots have counted.
+A metric has its numbers in plain attributes, and a rule for each that joins the numbers of several
+processes. Here they are buffers with this rule (_buffers/_rules.py): each slot goes on with the
+numbers that the step before left, and a step adds what all its slots have counted.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def is_network(kept: nn.Module) -> bool:
 
 
 def metric_states(name: str, kept: nn.Module) -> Iterator[MetricState]:
-    """Of all metrics in `kept`, which is kept under `name`. Raises MisuseError, with the name, where a
-    state has no rule."""
+    """The states of all metrics in `kept`, which is kept under `name`. Raises MisuseError, with the
+    name, where a state has no rule."""
     for path, part in kept.named_modules(prefix=name):
         if _is_a(part, "MetricCollection") and part._enable_compute_groups:
             raise MisuseError(f"run.keep() cannot keep `{path}`, whose metrics share states once they "
@@ -70,16 +70,17 @@ def metric_states(name: str, kept: nn.Module) -> Iterator[MetricState]:
                               "the rest from its value.")
         if not _is_a(part, "Metric"):
             continue
-        # What it has computed before Lockstep wrote other values into its states does not count.
+        # Drops a value that it computed before Lockstep wrote other values into its states.
         part.compute_with_cache, part._computed = False, None
-        for local in () if is_wrapper else part._defaults:  # the wrapper's are those of the metric inside
+        for local in () if is_wrapper else part._defaults:  # a wrapper has the states of its metric
             _check_state(path, part, local)
             yield MetricState(f"{path}.{local}", True, part, local)
 
 
 def numbers_of(module: nn.Module) -> dict[str, float]:
-    """Plain numbers of a metric, how often it was updated among them. They are no state, so no slot may
-    go on with what the one before has left there. Of other modules none: they may count what they like."""
+    """Plain numbers of a metric, including how often it was updated. They are no state, so no slot
+    may go on with what the one before left there. Empty for other modules: they may count what they
+    like."""
     if not _is_a(module, "Metric") or _is_a(module, "WrapperMetric") or not module._defaults:
         return {}
     return {key: value for key, value in vars(module).items() if type(value) in (int, float)}

@@ -66,13 +66,13 @@ class Modules:
         self._found_frozen: list[str] = []
 
     def note_frozen(self, untrained: Iterable[str]) -> None:
-        """From now on check() refuses that those of these get gradients that have none now. The others,
-        in no kept optimizer, may have some: nobody asks for them."""
+        """From now on check() raises if one of these that is frozen now gets requires_grad. The
+        others are in no kept optimizer: they may have gradients, which Lockstep ignores."""
         self._found_frozen = [name for name in untrained if not self.parameters[name].requires_grad]
 
     @property
     def device(self) -> torch.device:
-        """Of the parameters, which lie on one."""
+        """The device of all parameters."""
         return next(iter(self.parameters.values())).device
 
     def name_of(self) -> dict[int, str]:
@@ -80,7 +80,7 @@ class Modules:
         return {id(p): n for n, p in self.parameters.items()}
 
     def extra_state(self) -> dict[str, dict[str, Any]]:
-        """What modules with get_extra_state() say, by kept module and path."""
+        """The values of get_extra_state(), by kept module and path."""
         found: dict[str, dict[str, Any]] = {}
         for kept, path, module in self._extras:
             found.setdefault(kept, {})[path] = module.get_extra_state()
@@ -110,7 +110,7 @@ class Modules:
             bits[kept, path] = module.training
 
     def paths(self) -> dict[str, set[str]]:
-        """Of all modules, by kept module."""
+        """The paths of all modules, by kept module."""
         found: dict[str, set[str]] = {kept: set() for kept in self.named}
         for kept, path, _ in self._parts:
             found[kept].add(path)
@@ -121,7 +121,8 @@ class Modules:
         return [module.training for _, _, module in self._parts]
 
     def mode_left(self, found: list[bool]) -> str:
-        """In words, a module whose mode is not that of training() before a body; empty: there is none."""
+        """Names, in words, a module whose mode differs from `found`, from training() before a body;
+        empty: there is none."""
         for (kept, path, module), before in zip(self._parts, found):
             if module.training != before:
                 left, then = ("train()", "eval()") if module.training else ("eval()", "train()")

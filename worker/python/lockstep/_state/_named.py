@@ -30,16 +30,17 @@ class NamedBuffer:
 
     @property
     def rule(self) -> Optional[str]:
-        """What a step makes of its slots' values (_buffers/_rules.py). None: the script may say it."""
+        """The rule by which a step joins its slots' values (_buffers/_rules.py). None: the script
+        may give one."""
         return None
 
     @property
     def remedy(self) -> str:
-        """What a script should do where it has another shape or dtype later on."""
+        """Advice for a script in which the buffer later gets another shape or dtype."""
         return "let it have its last shape before run.keep(), for example by one batch through the model"
 
     def was_reset(self) -> bool:
-        """Whether something that has to be left to steps has put the buffer back since put_back()."""
+        """Whether the buffer was reset since put_back(), which only steps may do."""
         return False
 
     def put_back(self, values: Tensor) -> None:

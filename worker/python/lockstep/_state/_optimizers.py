@@ -42,7 +42,7 @@ def check_optimizer(name: str, optimizer: Optimizer, names: dict[int, str],
                     f"number {p}) that no kept module has; give its module to run.keep(), too.")
             if (type(optimizer) is SGD and group.get("fused")
                     and parameter.dtype in (torch.bfloat16, torch.float16)):
-                # pytorch issue 191763: it skips updates and reads memory that nobody set
+                # pytorch issue 191763: it skips updates and reads uninitialized memory
                 raise MisuseError(f"`{name}` is an SGD with fused=True, which PyTorch computes "
                                   f"wrongly for {parameter.dtype} on the CPU; leave fused out.")
     for attribute, inner in vars(optimizer).items():
@@ -63,7 +63,7 @@ def value_of(optimizer: Optimizer, name: str, prefix: str, names: dict[int, str]
              preferred: dict[int, str]) -> dict[str, Any]:
     """The state of `optimizer`, tensors included.
 
-    Notes in `preferred`, by id(), the names of its tensors: "exp_avg.fc.weight" behind `prefix`.
+    Notes in `preferred`, by id(), the names of its tensors: `prefix`, then "exp_avg.fc.weight".
     Parameters without state and with an empty one are the same, as for optimizers.
     """
     state: dict[str, dict[str, Any]] = {}
@@ -140,7 +140,7 @@ def difference(theirs: Any, ours: list[str]) -> str:
 def put_value(optimizer: Optimizer, value: dict[str, Any], names: dict[int, str]) -> None:
     """Makes `optimizer` whole again with a value that check_value() let pass.
 
-    Values of groups that the state lacks, those of a newer torch, stay as they are.
+    Values of groups that the state lacks, because a newer torch added them, stay as they are.
     """
     optimizer.state.clear()
     for group, saved in zip(optimizer.param_groups, value["groups"]):

@@ -1,7 +1,7 @@
-"""What is switched between two steps, and in no slot: the mode of each module, and which of the trained
-parameters are frozen (requires_grad).
+"""Switches that a script changes between two steps, and in no slot: the mode of each module, and
+which of the trained parameters are frozen (requires_grad).
 
-A slot's body finds the switches as the step before has left them, and leaves them so: each worker
+A slot's body finds the switches as the step before left them, and leaves them so: each worker
 computes other slots. The state has them, so a worker that joins finds them, too.
 """
 
@@ -18,7 +18,7 @@ _BETWEEN = ("which would differ between workers, since each computes other slots
 
 
 class Switches:
-    """`trained`: what gets gradients where it is not frozen."""
+    """`trained`: the parameters that get gradients unless they are frozen."""
 
     def __init__(self, modules: Modules, trained: list[NamedParameter]) -> None:
         self._modules = modules
@@ -27,16 +27,16 @@ class Switches:
         self._requires: Optional[list[bool]] = None
 
     def begin(self) -> None:
-        """The loop begins: which parameters are frozen is right as it is. Its first body may still set
+        """The loop begins: notes which parameters are frozen now. Its first body may still set
         modes."""
         self._requires = self._requires_now()
 
     def note(self) -> None:
-        """All is right as it is now."""
+        """Notes all switches as they are now."""
         self._modes, self._requires = self.modes(), self._requires_now()
 
     def check(self) -> None:
-        """After a body: raises MisuseError, with the name, for what it has left otherwise."""
+        """After a body: raises MisuseError, with the name, for a switch that it changed."""
         left = "" if self._modes is None else self.mode_left(self._modes)
         if left:
             raise MisuseError(f"{left}, {_BETWEEN}")
@@ -46,11 +46,12 @@ class Switches:
             raise MisuseError(f"The loop body changes requires_grad of `{self._trained[at].name}`, {_BETWEEN}")
 
     def modes(self) -> list[bool]:
-        """Of each module, for mode_left()."""
+        """The mode of each module, for mode_left()."""
         return self._modules.training()
 
     def mode_left(self, found: list[bool]) -> str:
-        """In words, a module that a body has left in another mode than `found`, or nothing."""
+        """Names, in words, a module that a body left in another mode than `found`; empty: there is
+        none."""
         return self._modules.mode_left(found)
 
     def frozen(self) -> list[str]:

@@ -36,7 +36,7 @@ class Entry:
 
 
 def why_not(tensor: Tensor) -> Optional[str]:
-    """What about `tensor` a state cannot hold, as words that follow "is"; None: nothing."""
+    """Why a state cannot hold `tensor`, as words that follow "is"; None: it can."""
     if (type(tensor) in (Tensor, torch.nn.Parameter) and not tensor.is_meta
             and tensor.dtype in DTYPES and tensor.layout is torch.strided and not tensor.is_inference()
             and tensor.dim() <= MAX_DIMENSIONS):
@@ -106,7 +106,7 @@ Kind = tuple[torch.dtype, torch.Size]
 
 
 def kind_of(tensor: Tensor) -> Kind:
-    """What two tensors that stand for each other have alike."""
+    """Two tensors that replace each other are of the same kind."""
     return tensor.dtype, tensor.shape
 
 
