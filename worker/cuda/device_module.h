@@ -1,7 +1,7 @@
 // The services of a device to the engine besides LibTorch's operators: memory, copies and their
 // order, and our own kernels. It is an interface of plain values, because two binaries meet here
 // that share nothing else. The worker links no CUDA. It opens liblockstep-cuda.so if it finds a
-// driver. Tests put plain memory behind the interface.
+// driver. Tests implement the interface with plain memory.
 //
 // LANES are queues of work. Each lane keeps its own order, and all lanes run side by side. Kernels
 // run on kCompute, except add(). The operators of threads that have called

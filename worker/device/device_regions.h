@@ -28,8 +28,8 @@ class DeviceRegions final : public GradientBuffer {
   // Gives back all but the first region. REQUIRES: nothing uses them.
   void drop();
 
-  // Region 0 lies in this memory of the caller's, of the size of a region, until the next call;
-  // null: in its own. What was in it stays behind.
+  // Until the next call, region 0 lies in this memory of the caller's, of the size of a region;
+  // null: in its own. Does not copy the region's content.
   void lay_first_at(float* memory) { lent_ = memory; }
 
   const BufferLayout& layout() const override { return layout_; }

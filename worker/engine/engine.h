@@ -103,7 +103,7 @@ class Engine {
   // next begin_generation(). Errors as install_tensors(), and nothing has changed then.
   virtual Status install_state(std::span<const StateTensor> state, Step applied_steps) = 0;
   virtual Step applied_steps() const = 0;
-  // Resets to the initial weights, at step 0: those that the seed draws, and those of model.init.
+  // Resets to the initial weights, at step 0: drawn from the seed, and read from model.init.
   // Errors as load_initial_weights().
   virtual Status start_afresh() = 0;
   // False if start_afresh() would change the state: a new engine has not opened model.init yet.

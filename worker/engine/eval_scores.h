@@ -51,7 +51,7 @@ EvalShare share_of(const EvalTask& task, uint64_t rank, uint64_t world);
 using ScoreBatch = std::function<Status(uint64_t begin, uint64_t end, std::span<EvalScore> scores)>;
 
 // The report of the state after `applied` steps, without epoch and lr; the same on every rank.
-// Errors: those of `score`, and kAborted if the generation ends, which is seen between two batches.
+// Errors: as `score`, and kAborted if the generation ends, which it checks between two batches.
 // REQUIRES: every rank calls it with the same task, and the view has a Collective.
 Result<wire::EvalReport> evaluate_together(const GenerationView& view, const LossFacts& loss,
                                            Step applied, const EvalTask& task,

@@ -18,7 +18,7 @@ constexpr uint64_t kBlock = 1024;  // floats; REQUIRED: a multiple of kLanes
 // e^x for x <= 0; a NaN stays one.
 inline float exp_below_zero(float x) {
   constexpr float kLeast = -87;
-  constexpr float kToInteger = 12582912;  // 1.5 * 2^23: behind it a float has no places left
+  constexpr float kToInteger = 12582912;  // 1.5 * 2^23: above it a float has no places left
   const float shifted = x * 1.44269504f + kToInteger;
   const float n = shifted - kToInteger;  // x / ln 2, rounded
   const float r = (x - n * 0.693359375f) - n * -2.12194440e-4f;

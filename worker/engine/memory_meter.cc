@@ -40,7 +40,7 @@ std::optional<uint64_t> number_of(const std::string& text, const std::string& ke
 struct GroupFiles {
   const char* limit;
   const char* usage;
-  const char* idle;  // in memory.stat: cached files that nobody has touched for long
+  const char* idle;  // in memory.stat: cached files not touched for long
 };
 constexpr GroupFiles kVersion1 = {"/memory.limit_in_bytes", "/memory.usage_in_bytes",
                                   "total_inactive_file"};

@@ -30,7 +30,7 @@ wire::PhaseTimes phase_times(const PhaseTotals& spent) {
   return times;
 }
 
-// What all ranks must agree on.
+// Hashes the fields that all ranks must agree on.
 void sign(wire::StepRecord& record) {
   record.set_common_hash(stream_key(
       {record.step(), record.epoch(), record.samples(), record.skipped(), record.correct(),
@@ -148,7 +148,7 @@ Status StepDriver::compute_slot(const SlotWork& slot, StepWork& work) {
 }
 
 // Does a piece of another rank's work again, or of its own if this rank is alone. Runs after the
-// sums are there and before anything is applied, while the weights are still those of the step.
+// sums are there and before anything is applied, while the step's weights are still in place.
 Status StepDriver::check_others(StepWork& work) {
   phases().switch_to(WorkPhase::kOther);
   const CheckPlan& check = *work.check;

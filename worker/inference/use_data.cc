@@ -121,7 +121,7 @@ Status UsedData::open_dataset_at(const TrainedModel& model, const UsedDataPlace&
   const bool is_table =
       place.is_unlabelled && (place.format == "csv" || data::has_csv_ending(place.path));
   cut.columns.may_lack_answers = lacks_answers_ = is_table;
-  const bool has_inputs = cut.columns.inputs.size() > 1;  // beside the picture
+  const bool has_inputs = cut.columns.inputs.size() > 1;  // besides the picture
   if (!has_inputs &&
       ((place.is_unlabelled && !is_table) || (place.format == "auto" && holds_images(place.path))))
     return open_pictures(place.path, set, cut, /*looks=*/false);

@@ -2,7 +2,7 @@
 
 #include "comm/base/target_clones.h"
 
-// Clang cannot clone templates: its builds are those of tests and sanitizers.
+// Clang cannot clone templates. Only tests and sanitizers build with it.
 #if defined(__clang__)
 #define LOCKSTEP_RULE_CLONES
 #else

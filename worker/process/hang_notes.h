@@ -4,14 +4,15 @@
 //
 // WHO WRITES. Each worker writes its own file: the thread of its control connection does, or has it
 // done. The training thread of a worker that hangs does not come back, but its heartbeats show that
-// this thread is alive (a worker without heartbeats is dead by its lease, and hangs for nobody).
+// this thread is alive. (A worker without heartbeats is dead by its lease and does not count as
+// hanging.)
 //   - the worker that is told to leave because it hangs: save(), before it leaves
 //   - each other worker: look(), when its generation is closed after an operation has stood still
-//     for half of cluster.hang_s. Nobody tells it of a hang, so no message can be lost, and a peer
-//     that was killed leaves no file. A thread of its own writes, so that storage that hangs keeps
-//     no worker from its answer.
-// Files in the run directory, and no messages: the report has them after the run has ended, and
-// whatever became of the coordinator.
+//     for half of cluster.hang_s. No message tells it of a hang, so none can be lost, and a peer
+//     that was killed leaves no file. A thread of its own writes, so that hanging storage delays no
+//     worker's answer.
+// The report reads files in the run directory instead of messages, so it has them after the run has
+// ended, whatever became of the coordinator.
 //
 // Thread-safety: one thread at a time, any for the FlightRecord.
 #pragma once

@@ -18,7 +18,7 @@
 namespace lockstep {
 namespace {
 
-// Another name of the file would be somebody's, whose content NCCL would remove.
+// A second hard link means that a person keeps the file, and NCCL would truncate it.
 bool is_plain(const struct stat& there) {
   return S_ISREG(there.st_mode) && there.st_nlink == 1;
 }

@@ -1,6 +1,6 @@
 // The file of NCCL's warnings: RUN_DIR/logs/worker-0.nccl.txt, one for each place of an agent, so
-// workers that are started again leave no more files. What the worker before wrote there goes to
-// worker-0.nccl.txt.1, in the place of an older one.
+// workers that are started again leave no more files. The text of the worker before goes to
+// worker-0.nccl.txt.1, which replaces an older one.
 //
 // NCCL opens the file itself and does not append, so it may hold bytes of any kind, and holes where
 // the agent has cut it (deploy/agent/log_bound.h).

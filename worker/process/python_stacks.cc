@@ -31,7 +31,7 @@ std::string proc_file(pid_t pid, const char* name) {
   return text.is_ok() ? *text : std::string();
 }
 
-// What follows `key` in /proc/PID/status.
+// The text after `key` in /proc/PID/status.
 std::string status_of(pid_t pid, std::string_view key) {
   std::istringstream lines(proc_file(pid, "status"));
   for (std::string line; std::getline(lines, line);) {

@@ -1,7 +1,7 @@
 // The steps of a script's run that its process computes again. `lockstep replay` resolves them, and
 // the process only carries them out (worker/script/script_replay.h).
 //
-// Errors: kConfig if checkpoints cannot be read at all, else those of ReplaySource.
+// Errors: kConfig if checkpoints cannot be read at all, else as ReplaySource.
 //
 // Thread-safety: one thread.
 #pragma once

@@ -17,7 +17,7 @@ ls_field_role role_of(data::FieldRole role) {
   return role == data::FieldRole::kTarget ? LS_TARGET : LS_WEIGHT;
 }
 
-// From the first element to behind the last.
+// From the first element to one past the last.
 uint64_t span_bytes(const data::BatchTensor& tensor) {
   int64_t of_sample = 1;
   for (size_t d = 1; d < tensor.sizes.size(); ++d) of_sample *= tensor.sizes[d];

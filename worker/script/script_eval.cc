@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// Every evaluation has the same seeds, those of a step that no run has.
+// Every evaluation has the same seeds, from a step that no run has.
 constexpr Step kSeedStep = ~Step{0};
 
 // The key that asks for evaluations, with its value; empty: none does.

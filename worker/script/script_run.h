@@ -57,10 +57,10 @@ class ScriptRun {
   Status set_turns(uint32_t turns);
   bool is_check(Step applied) const;
   Status declare(uint64_t samples, std::string fingerprint);
-  // Opens the job's own data, and returns the samples of an epoch. `cache`: of a run without a
-  // directory, where the job names none.
+  // Opens the job's own data, and returns the samples of an epoch. `cache`: for a run without a
+  // directory, if the job names no cache.
   Result<uint64_t> open_data(const char* cache, EvalData eval);
-  // Of the job's evaluation data. REQUIRES: they are open.
+  // The number of the job's evaluation samples. REQUIRES: open_data() opened them.
   uint64_t eval_samples() const { return data_->eval()->samples(); }
   // Nothing: the slot has no samples.
   Result<std::optional<ls_task>> task(Step step, uint32_t slot) const;

@@ -1,4 +1,4 @@
-// What Python says within a slot (script_engine.h): its samples, its gradients, and what it counts.
+// Calls of Python within a slot (script_engine.h): its samples, its gradients, and its counts.
 #include <algorithm>
 #include <utility>
 

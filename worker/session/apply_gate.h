@@ -63,11 +63,11 @@ class ApplyGate {
   // The script ends the run with the step whose apply is in progress. REQUIRES: try_enter() said
   // yes.
   void end_here();
-  // The same, where what entered is no apply: it ends where the worker stands.
+  // The same for an entry that is no apply: the run ends where the worker stands.
   void end_at_edge();
   // The apply is over: one more step is applied. REQUIRES: try_enter() said yes.
   void leave();
-  // What entered was no apply: the state has now come to this point. REQUIRES: as leave().
+  // Leaves after an entry that was no apply: the state is now at this point. REQUIRES: as leave().
   void leave_at(ResumePoint point);
 
   // A phase without an apply is over (evaluation, checkpoint). Returns false if the generation was

@@ -13,7 +13,7 @@
 //     So no state after an edge is ever evaluated in place of the one before it, and a member that
 //     dies takes no evaluation with it that the others' code has seen.
 //  E2 Every member that holds the state before an edge runs the edge itself, once, under the gate.
-//     Nobody waits for another one there, and nobody fetches a state for it.
+//     No member waits for another one there, and none fetches a state for it.
 //  E3 Only the phase of a member's own standing says whether its state is the one after the edge,
 //     and for a state from elsewhere the phase that came with it: from a peer, or a checkpoint.
 //  E4 Members compare the state after the edge. Where none follows in their generation, because

@@ -94,8 +94,8 @@ class SessionHost {
   // a generation yet. It is void once `generation` or a later one is closed. The same change may
   // come again.
   virtual void on_planned(Generation generation, const wire::Start& next) = 0;
-  // The coordinator took this worker in as a new member. What the worker holds belongs to no
-  // lineage, and nothing of a generation <= `through` may take effect. Called before
+  // The coordinator took this worker in as a new member. The worker's state belongs to no lineage,
+  // and nothing of a generation <= `through` may take effect. Called before
   // on_registered() of the new identity.
   virtual void on_new_identity(Generation through) = 0;
   virtual void on_stop(const std::string& reason) = 0;

@@ -1,4 +1,4 @@
-// The state behind Session, and the functions that its two halves share: session_link.cc sends,
+// The members of Session, and the functions that its two halves share: session_link.cc sends,
 // session_orders.cc obeys. Only the sources of Session include this header.
 //
 // Thread-safety: the loop's thread, except `records`, which locks itself.

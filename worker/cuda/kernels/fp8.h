@@ -89,7 +89,7 @@ LOCKSTEP_HOST_DEVICE float float_of_fp8(uint8_t bits) {
   return float_of_bits(sign | float_bits(rescaled));
 }
 
-// |x| as the bits of a float. Of two numbers the larger has the larger bits; infinity is above all
+// |x| as the bits of a float. The bits have the order of the numbers; infinity is above all
 // numbers, and NaN above infinity.
 LOCKSTEP_HOST_DEVICE uint32_t magnitude_bits(Bf16 x) {
   return static_cast<uint32_t>(x.bits & 0x7fffu) << 16;

@@ -42,7 +42,7 @@ enum class ProgramMemoryFormat : uint8_t {
 };
 
 struct ProgramDevice {
-  std::string type;  // "cpu", "cuda": that of the export
+  std::string type;  // of the export: "cpu", "cuda"
   std::optional<int64_t> index;
 };
 

@@ -22,8 +22,8 @@ constexpr std::array kPythonFunctions{
     "torch._sym_sqrt"sv, "round"sv,         "torch.sym_ite"sv,
 };
 
-// Each opens files, shares memory that it does not own, or changes a tensor's storage behind
-// autograd's back.
+// Each opens files, shares memory that it does not own, or changes a tensor's storage without
+// autograd noticing.
 constexpr std::array kDenied{
     "from_file"sv,       "record_stream"sv,  "to_mkldnn"sv,      "to_mkldnn_backward"sv,
     "data_ptr"sv,        "resize"sv,         "resize_as"sv,      "set"sv,

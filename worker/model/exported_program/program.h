@@ -138,7 +138,7 @@ struct ProgramOutput {
 
 struct Program {
   ProgramGraph graph;
-  std::vector<ProgramInput> inputs;  // as graph.inputs, with those of kFixed
+  std::vector<ProgramInput> inputs;  // as graph.inputs, and kFixed ones
   std::vector<ProgramTensor> tensors;
   std::vector<UserInput> user_inputs;
   std::vector<ProgramOutput> outputs;

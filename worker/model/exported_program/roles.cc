@@ -15,7 +15,7 @@ static_assert(kMostMetrics == kMetricsOfAModel);
 constexpr std::array<std::string_view, 5> kLabelNames = {"label", "labels", "target", "targets",
                                                          "y"};
 
-// What stands beside metrics in TensorBoard's tags.
+// Names that TensorBoard's tags already use for other values.
 constexpr std::array<std::string_view, 4> kTakenNames = {"loss", "lr", "samples_per_second",
                                                          "perplexity"};
 

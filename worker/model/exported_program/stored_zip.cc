@@ -53,7 +53,7 @@ uint32_t crc_of(std::span<const uint8_t> content) {
   return static_cast<uint32_t>(crc);
 }
 
-// What local header and directory share, from flags to the length of the name.
+// The fields that local header and directory share, from flags to the length of the name.
 std::string common_fields(uint32_t crc, uint64_t bytes, const std::string& name) {
   std::string out;
   put(out, kUtf8Names, 2);

@@ -341,7 +341,7 @@ Status load_own_weights(const std::string& path, const wire::ModelSpec& model,
   LOCKSTEP_ASSIGN_OR_RETURN(auto from, name_tensors(model.name(), path, floats->tensors));
   wire::ModelSpec whole = model;
   whole.clear_init_skip();
-  const ModelLayout no_layout;  // names and shapes are those of the state
+  const ModelLayout no_layout;  // names and shapes come from the state
   Matching matching(whole, no_layout, state, std::move(from));
   const WeightTable table = matching.compare();
   if (has_wrong(table) || table.count(WeightFate::kCut) > 0)

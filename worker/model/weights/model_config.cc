@@ -64,7 +64,7 @@ class Comparison {
   bool is_hopeless_ = false;
 };
 
-// Defaults are those of transformers' GPT2Config.
+// The defaults are from transformers' GPT2Config.
 void compare_gpt2(const wire::ModelSpec& model, Comparison& keys) {
   keys.compare("model_type", "gpt2", {"gpt2"}, "");
   keys.compare_size("n_head", 12, model.n_head());

@@ -49,7 +49,7 @@ Status is_a_pickle(WeightSource source, const std::string& path) {
                              shell_word(code) + " " + shell_word(path) + " " + shell_word(target)};
 }
 
-// What a directory holds: the file to open.
+// Chooses the file to open in a directory.
 Result<std::string> file_in_directory(WeightSource source, const std::string& path) {
   std::vector<std::string> weights;
   std::vector<std::string> indexes;

@@ -7,7 +7,7 @@
 //
 // Rules use only +, -, *, / and sqrt on floats, without contraction. IEEE fixes every result, so
 // the bits depend neither on the instruction set nor on where a range is cut. The order of rounding
-// equals that of PyTorch's single-tensor code (torch/optim/*.py).
+// is the same as in PyTorch's single-tensor code (torch/optim/*.py).
 //
 // Factors are computed in double once a step, and rounded once. In single precision beta^t would be
 // off by 1e-4 after a few thousand steps.

@@ -1,5 +1,5 @@
-// A Device with memory of its own, behind a DeviceModule. LibTorch's operators run on the device by
-// themselves. This class moves the data and ends the step.
+// A Device with memory of its own, reached through a DeviceModule. LibTorch's operators run on the
+// device by themselves. This class moves the data and ends the step.
 //
 //   kInputs     values and batch ─▶ stage of the device (device_inputs.h)
 //   kCompute    forward, loss, backward ─▶ region 0 here, one slot's gradients and statistics

@@ -122,13 +122,13 @@ class Device {
   virtual Result<DeviceSums*> sums(uint32_t /*regions*/) {
     return static_cast<DeviceSums*>(nullptr);
   }
-  // The number of buckets of the step in flight whose sums() the device has come to. Any thread.
+  // The number of buckets of the step in flight whose sums() the device has reached. Any thread.
   virtual uint32_t finished_buckets() const { return 0; }
-  // The memory behind sums(), for a DeviceCollective. Null: the host's memory is the device's.
+  // The memory that sums() uses, for a DeviceCollective. Null: the host's memory is the device's.
   virtual Result<GradientBuffer*> regions(uint32_t /*regions*/) {
     return static_cast<GradientBuffer*>(nullptr);
   }
-  // Gives back what regions() took, but for what a step without it needs.
+  // Frees the memory that regions() took, except what a step without it needs.
   virtual void drop_regions() {}
   // The hashes that members compare: hash_gradients() of what backward wrote to `gradients`, and
   // hash_of() the present boundary state (comm/run/checkpoint/state_hash.h).

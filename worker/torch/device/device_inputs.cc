@@ -55,7 +55,7 @@ Status DeviceInputs::send(const data::SampleShape& shape, const void* inputs, co
     LOCKSTEP_RETURN_IF_ERROR(module_.wait(kInputsSent + turn_));  // N1
     LOCKSTEP_RETURN_IF_ERROR(reserve(&stage, bytes()));
   }
-  std::memcpy(stage.host, &values, sizeof values);  // what was sent ahead lies behind them
+  std::memcpy(stage.host, &values, sizeof values);  // the batch sent ahead follows them
   at_ = stage.device;
   if (is_there || (keeps_ && stage.sent == bytes())) return copy_stage(sizeof values);
   fill(&stage, batch_);

@@ -48,7 +48,7 @@ struct GraphChoice {
 };
 GraphChoice choose_graphs(const wire::JobSpec& job, const TorchQueue* queue);
 
-// What slots must have alike to share a graph.
+// Slots share a graph only if these are equal.
 struct SlotSize {
   uint64_t samples = 0;
   uint32_t most_documents = 0;  // Device::most_documents()

@@ -108,7 +108,7 @@ Status Trainer::warm_up(double most_s) {
   return Status::ok();
 }
 
-// What the threads of this process have computed so far, whatever else the machine did meanwhile.
+// The CPU time of this process's threads so far, whatever else the machine did meanwhile.
 double core_seconds() {
   timespec spent{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spent);

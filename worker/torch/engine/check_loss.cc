@@ -1,4 +1,4 @@
-// What a job may ask of its loss, once data and model are known.
+// Checks that a job's loss fits its data and model, once both are known.
 #include <ATen/ops/lt.h>
 
 #include <string>
@@ -17,7 +17,7 @@ Status not_with(const std::string& key, const std::string& why) {
 
 }  // namespace
 
-// Whether the loss can use what the job names beside one class a sample.
+// Whether the loss can use the targets that the job names besides one class a sample.
 Status EngineImpl::check_fields() const {
   const auto& fields = train_.shape().fields;
   if (fields == nullptr || model_->layout().own_loss) return Status::ok();

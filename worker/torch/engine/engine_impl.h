@@ -1,4 +1,4 @@
-// The engine behind engine.h: its members, and the parts of a slot as functions.
+// The implementation of engine.h: its members, and the parts of a slot as functions.
 //
 // Thread-safety: as engine.h says.
 #pragma once

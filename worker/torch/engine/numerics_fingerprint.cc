@@ -1,6 +1,6 @@
-// What decides the bits of this worker, as text. `results` shows that bits differ, whatever the
-// cause (numerics_effect.h); the other lines tell people what differs. Lines are sorted, so that
-// known causes mostly come before `results`.
+// Describes, as text, everything that decides the bits of this worker. `results` shows that bits
+// differ, whatever the cause (numerics_effect.h); the other lines tell people what differs. Lines
+// are sorted, so that known causes mostly come before `results`.
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
 #include <ATen/cpu/Utils.h>

@@ -3,8 +3,8 @@
 //
 // `.grad` stays undefined between slots. So autograd hands over its fresh tensor without an
 // addition, and one copy brings the gradient to the region. Gradients that accumulate into views of
-// the region would cost a zeroing and a read-add-write. They would also add to -0.0 and to what an
-// aborted backward left behind.
+// the region would cost a zeroing and a read-add-write. They would also add to -0.0 and to the rest
+// of an aborted backward.
 //
 // A weight that the forward casts (GradientSink) is shorter yet: its gradient is cast while it is
 // copied to the region, and autograd gets none for the weight.

@@ -78,7 +78,7 @@ Status write_text(const GenerateWords& words, Generator& generator, TokenText& t
   return Status::ok();
 }
 
-// What one checkpoint gives.
+// The parts of one checkpoint that generation needs.
 struct TextModel {
   wire::ModelSpec spec;
   std::optional<TokenText> text;

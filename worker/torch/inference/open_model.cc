@@ -44,7 +44,8 @@ const FileTensor* find_tensor(const WeightFiles& files, std::string_view name) {
   return at == all.end() ? nullptr : &*at;
 }
 
-// What the weights of a built-in model show: its classes, and the stem that the job left open.
+// Reads facts from the weights of a built-in model: its classes, and the stem that the job left
+// open.
 Result<uint32_t> learn_from_weights(const std::string& path, wire::ModelSpec& spec) {
   LOCKSTEP_ASSIGN_OR_RETURN(const WeightFiles files, WeightFiles::open(path, WeightSource::kRun));
   const FileTensor* first = find_tensor(files, "conv1.weight");
@@ -132,7 +133,7 @@ Result<OpenModel> OpenModel::open(const TrainedModel& model, const DataKind& dat
     made.classes_ = classes;
     break;
   }
-  // What is wrong with the file itself is no fault of the data.
+  // An error of the file itself is no fault of the data.
   const bool is_of_predictions =
       !spec.predict_path().empty() &&
       refused.message().find(shell_word(spec.predict_path())) != std::string::npos;

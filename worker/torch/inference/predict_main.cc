@@ -68,7 +68,7 @@ std::string text_of(const std::vector<int64_t>& shape) {
   return text + ")";
 }
 
-// What to write of samples whose logits have this shape.
+// Chooses what to write for samples whose logits have this shape.
 Result<PredictionContent> content_of(const PredictWords& words, const ModelAndData& opened,
                                      const std::vector<int64_t>& shape) {
   PredictionContent content;

@@ -42,9 +42,9 @@ class VarlenAttention {
 inline constexpr uint32_t kLeastDocuments = 256;
 uint32_t most_documents(const data::SampleShape& shape, const void* inputs, uint64_t samples);
 
+// Returns the begins of the documents, (most + 1) int32; entries after the last document are B * T.
 // `position`: (B, T), the place of each token in its document. A document begins where it is 0, and
-// with each row. The begins of the documents, (most + 1) int32: behind the last document all are
-// B * T. REQUIRES: at most `most` documents. Waits for nothing.
+// with each row. REQUIRES: at most `most` documents. Waits for nothing.
 at::Tensor begins_of_documents(const at::Tensor& position, uint32_t most);
 
 // The mask as numbers to add to the scores of queries like this one, (B, 1, T, T): 0 where

@@ -94,7 +94,7 @@ class Gpt2 final : public LogitsModel {
     const auto body = [this, mode = f.mode, documents, &block, layer,
                        end](std::span<const at::Tensor> given) {
       const size_t count = end - block.norm1;
-      std::vector<at::Tensor> parameters(end);  // those of other blocks are undefined
+      std::vector<at::Tensor> parameters(end);  // other blocks' are undefined
       std::copy_n(given.begin(), count, parameters.begin() + block.norm1);
       const Flow flow{given[count], given.size() > count + 1 ? given[count + 1] : at::Tensor()};
       const Flow out = half_blocks({parameters, {}, mode}, flow, *documents, block, layer);

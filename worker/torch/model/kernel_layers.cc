@@ -64,7 +64,7 @@ struct Rows {
   uint32_t rows;
 };
 
-// What backward needs besides tensors. A context keeps addresses as numbers.
+// Keeps the kernels for backward. A context keeps addresses as numbers.
 template <typename Kernels>
 void keep(AutogradContext* ctx, Kernels* kernels) {
   ctx->saved_data["kernels"] = reinterpret_cast<int64_t>(kernels);

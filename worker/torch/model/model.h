@@ -49,8 +49,8 @@ struct ForwardMode {
   const Observer* observer = nullptr;  // to look into a step; null while training
   LayerKernels kernels = {};           // of the device; not used with an observer
   GradientSink* sink = nullptr;        // outlives backward; null: every weight gets its gradient
-  // Packed documents (document_attention.h): the device's attention over them, or null; and the
-  // most that are in x, or 0 if nobody has counted them.
+  // Packed documents (document_attention.h): the device's attention over them, or null; and an
+  // upper bound of their number in x, or 0 if they are not counted.
   const VarlenAttention* varlen = nullptr;
   uint32_t most_documents = 0;
   bool is_fp8 = false;        // linear layers multiply in fp8 (fp8_linear.h)

@@ -56,7 +56,7 @@ void add_all(ScriptObjects& objects, const c10::intrusive_ptr<c10::ivalue::Objec
   for (const size_t i : children_of(*object)) add_all(objects, object->getSlot(i).toObject());
 }
 
-// From the first element's byte to behind the last one's.
+// From the first element's byte to one past the last element's.
 std::pair<const char*, const char*> extent(const at::Tensor& t) {
   if (t.numel() == 0 || t.layout() != at::kStrided) return {nullptr, nullptr};
   int64_t last = 0;
@@ -145,7 +145,7 @@ void ScriptModule::save_for_evaluation(const std::string& path) {
 size_t ScriptModule::inputs() const {
   const auto& arguments = module_.get_method("forward").function().getSchema().arguments();
   return static_cast<size_t>(
-      std::count_if(arguments.begin() + 1, arguments.end(),  // behind the module itself
+      std::count_if(arguments.begin() + 1, arguments.end(),  // after the module itself
                     [](const c10::Argument& argument) { return !argument.default_value(); }));
 }
 

@@ -75,8 +75,7 @@ class ScriptModule {
   // `content`: a file that torch.jit.save wrote.
   explicit ScriptModule(const std::string& content);
 
-  // In the order of PyTorch's named_parameters(): a module's own tensors before those of its
-  // children.
+  // In the order of PyTorch's named_parameters(): a module's own tensors before its children's.
   const std::vector<ScriptTensor>& tensors() const { return tensors_; }
   // All values except the modes (`training`) of the modules.
   const std::vector<ScriptValue>& values() const { return values_; }
@@ -88,7 +87,7 @@ class ScriptModule {
   ScriptOutputs forward(const std::vector<at::Tensor>& inputs, bool training);
 
   // Loads the same content again, with all of its tensors on the device: also those in lists, and
-  // the constants of its code. tensors() and values() are then those of the new module.
+  // the constants of its code. From then on tensors() and values() belong to the new module.
   void load_on(const std::string& content, at::Device where);
 
   // Writes the module in evaluation mode, with the tensors that it has now.

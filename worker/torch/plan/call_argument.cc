@@ -13,7 +13,7 @@ namespace {
 using c10::IValue;
 using c10::TypeKind;
 
-// A number beside a tensor does not decide the type of the result, as in Python.
+// As in Python, a number that is combined with a tensor does not decide the type of the result.
 IValue wrapped(const at::Scalar& number) {
   at::Tensor t = c10::scalar_to_tensor(number);
   t.unsafeGetTensorImpl()->set_wrapped_number(true);

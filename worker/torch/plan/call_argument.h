@@ -34,7 +34,7 @@ class CallArgument {
 
   c10::IValue of(const Values& values) const;
 
-  // Null for what depends on a run.
+  // Null if the argument depends on a run.
   const c10::IValue* constant() const { return kind_ == Kind::kConstant ? &constant_ : nullptr; }
   // The slots that of() reads.
   std::span<const Slot> slots() const { return slots_; }

@@ -166,7 +166,7 @@ Result<std::shared_ptr<const Program>> open_program(const std::string& path,
   return program;
 }
 
-// What `roles` gives, if the program fits the data.
+// Returns `roles` if the program fits the data.
 Result<ProgramRoles> fitting(const std::string& path, const Program& program,
                              Result<ProgramRoles> roles, const data::SampleShape& shape,
                              uint32_t classes) {

@@ -21,8 +21,8 @@ namespace lockstep::exported {
 std::vector<InputSource> sources_of(const Program& program, const ProgramParts& parts,
                                     const ProgramRoles& roles, bool is_evaluation);
 
-// The sources of another program. Its parameters, statistics and counters are those of the training
-// program with the same names and shapes.
+// The sources of another program, which shares parameters, statistics and counters of the same
+// names and shapes with the training program.
 class EvalSources {
  public:
   // `notes` gets a sentence about each tensor with another value than in the training program. All

@@ -47,7 +47,7 @@ class LogitsProgram final : public Predictor {
     }
   }
 
-  // What is wrong with the logits of some samples; empty: nothing.
+  // The error in the logits of some samples; empty: none.
   std::string tried(const data::SampleShape& shape, const ModelLayout& layout) const {
     const at::NoGradGuard no_grad;
     const auto samples = static_cast<int64_t>(batch_near(program_.program(), kTriedSamples));

@@ -46,7 +46,7 @@ class AutocastAgain {
   const AutocastState before_;
 };
 
-// What a context keeps besides tensors.
+// The values that a context keeps besides tensors.
 struct Segment final : torch::CustomClassHolder {
   SegmentBody body;
   at::DeviceType device = at::kCPU;
@@ -73,7 +73,7 @@ struct Recompute : torch::autograd::Function<Recompute> {
       if (needs_gradient) differentiated.push_back(input);
     }
     const variable_list found = gradients_of(*segment, inputs, differentiated, gradients);
-    variable_list out(inputs.size() + 1);  // the last one is that of the segment: none
+    variable_list out(inputs.size() + 1);  // the last belongs to the segment, which has none
     for (size_t i = 0, at = 0; i < inputs.size(); ++i)
       if (inputs[i].requires_grad()) out[i] = found[at++];
     return out;
