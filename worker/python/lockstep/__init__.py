@@ -40,11 +40,11 @@ __all__ = ["Batch", "Left", "LockstepError", "Misuse", "Run", "Stopped", "Traine
 
 
 def start() -> Run:
-    """Begins the run of this process, and seeds it: before the model is made.
+    """Begins the run of this process, and seeds it. Call it before you make the model.
 
     Under `lockstep run train.py` the process is one of the run's workers; started by itself, it is a
-    run of one. Raises LockstepError for a job that cannot be, and where another launcher or another
-    run already has the process.
+    run of one. Raises LockstepError for an impossible job, and if another launcher or another run
+    already has the process.
     """
     from ._start import start_run
 
@@ -59,14 +59,14 @@ def export_program(model: nn.Module, example: Any, path: str | os.PathLike[str],
     names: `model.path` and `model.eval_path` of a job with `model.name: exported`.
 
     example: a batch of at least two samples in the shape of the data; a tuple or a dictionary if
-    forward() takes more. eval_example: the same for evaluation, if its shape is another.
+    forward() takes more. eval_example: the same for evaluation, if its shape differs.
     least_samples, most_samples: sizes of slots and of evaluation batches. derivatives: classes of
     torch.autograd.Function whose backward is nothing but the derivatives of their forward. classes,
-    transforms: kept in both files for whoever opens them, as lockstep.json.
+    transforms: both files keep them, as lockstep.json, for people who open the files.
 
-    A model in training mode is exported as it is, so modules in it that are in evaluation mode stay
-    so; one in evaluation mode is put into training mode first. The model is left as it was. Raises
-    Misuse where a job could not train the program, or would train otherwise than the model does.
+    Exports a model in training mode as it is, so its modules in evaluation mode stay so; puts a
+    model in evaluation mode into training mode first. Leaves the model as it was. Raises Misuse if
+    a job could not train the program, or would train it otherwise than the model.
     """
     from ._export import save_programs
 
@@ -96,7 +96,7 @@ def fit(module: Any, data: Any = None, *, workers: int | None = None, collate: A
 
 # A type checker takes the names from above: to it, a module with __getattr__ has every name.
 if not TYPE_CHECKING:
-    # `from lockstep import *` asks for each of them, also where there is no Trainer to be had.
+    # `from lockstep import *` asks for each of them, even if transformers is not installed.
     if "transformers" not in sys.modules and find_spec("transformers") is None:
         __all__.remove("Trainer")
 

@@ -1,4 +1,4 @@
-"""Asks for the batches that a worker computes next, ahead of need."""
+"""Requests the batches that a worker computes next, ahead of need."""
 from __future__ import annotations
 
 from typing import Any
@@ -11,10 +11,10 @@ _DRAWN = "batches.weights"  # of the run's identity, by which the audit knows (c
 
 
 class Ahead:
-    """`ahead`: batches that are asked for and not taken, at most. `drawing`: None: the run's order says
-    which sample stands at a position. `turns`: of a batch (_phases.py); it is read for the first of
-    them, and held for the others: a worker holds its share of one batch. `sender`: None: the script
-    gets batches in the host's memory."""
+    """`ahead`: the most batches that are requested and not taken. `drawing`: None: the run's order
+    says which sample stands at a position. `turns`: of a batch (_phases.py), which is read for the
+    first turn and held for the others: a worker holds its share of one batch. `sender`: None: the
+    script gets batches in the host's memory."""
 
     def __init__(self, core: Core, feed: Feed, ahead: int, drawing: Drawing | None = None,
                  turns: int = 1, sender: Sender | None = None):
@@ -45,7 +45,7 @@ class Ahead:
         return (task.step - task.turn, task.slot)
 
     def ask(self, generation: int) -> None:
-        """Asks for what comes next in this generation. Batches that were asked for before stay."""
+        """Requests the next batches of this generation. Batches that were requested before stay."""
         if self._ahead == 0:
             return
         is_new = generation != self._generation
@@ -71,8 +71,8 @@ class Ahead:
             self._feed.request(task)
 
     def take(self, task: CoreTask, *, is_trial: bool) -> Any:
-        """The batch of the slot; the run is told what the dataset was asked for. The ledger counts
-        positions, so for drawn samples the run is told which samples the order has there."""
+        """The batch of the slot. Tells the run which samples were read. The ledger counts
+        positions, so for drawn samples it tells which samples the order has there."""
         if is_trial:
             return self._here(self._feed.take(self.task_of(task)).value)
         indices, value = self._batch_of(task)
@@ -99,11 +99,11 @@ class Ahead:
         return batch.indices, self._here(batch.value)
 
     def _here(self, value: Any) -> Any:
-        """Where the script wants it."""
+        """The value, where the script wants it."""
         return value if self._sender is None else self._sender.arrived(self._sender.send(value))
 
     def _send_next(self) -> None:
-        """While the loop's body computes, the batch after this one goes to the device."""
+        """Sends the next batch to the device while the loop's body computes this one."""
         if self._sender is None or not self._asked or self._sent:
             return
         key, asked = next(iter(self._asked.items()))

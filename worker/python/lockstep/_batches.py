@@ -50,8 +50,8 @@ def check_one_loop(frame: types.FrameType) -> None:
 
 def check_arguments(job: dict[str, str], data: Any, workers: int | None, collate: Any,
                     frame: types.FrameType | None = None, weights: Any = None) -> None:
-    """Raises Misuse unless exactly one of both names the data, and if `frame`, which calls batches(),
-    does so in an epoch loop."""
+    """Raises Misuse unless either the script or the job names the data, and if `frame` calls
+    batches() in an epoch loop."""
     has_data = job["has_data"] == "1"
     if data is None and not has_data:
         raise Misuse("batches() was given no data set, and the job names no data; give it one, or "
@@ -73,9 +73,10 @@ def open_batches(core: Core, is_worker: bool, stack: contextlib.ExitStack,
                  evaluation: Evaluation | None, data: Any, workers: int | None, collate: Any,
                  weights: Any = None, turns: int = 1,
                  sender: Sender | None = None) -> tuple[Ahead | JobData, int]:
-    """And the number of samples. REQUIRES: check_arguments(). `stack` closes what is opened.
-    `evaluation` forks its processes here, too: before the core has threads, and before samples are
-    drawn. `turns`: of a batch. `sender`: to the device where the script wants them."""
+    """Returns the batches and the number of samples. REQUIRES: check_arguments(). `stack` closes
+    everything that this opens. `evaluation` forks its processes here, too: before the core has
+    threads, and before samples are drawn. `turns`: of a batch. `sender`: to the device where the
+    script wants them."""
     job = core.job
     if data is None:
         if evaluation is not None:

@@ -1,7 +1,7 @@
 """The code of a script, as this process runs it: its file, and the modules below its folder. The folder
-of a module of a package is the one that holds the package.
+of a script in a package is the folder that holds the package.
 
-A worker that is started later imports what lies there then. Its hash shows a file that was edited
+A worker that starts later imports the files as they are then. Its hash shows if one was edited
 meanwhile, so the run does not train with two versions of its code.
 """
 from __future__ import annotations
@@ -15,12 +15,12 @@ _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}"
 
 
 def is_installed(path: str) -> bool:
-    """Among the libraries of a Python."""
+    """Whether `path` lies among the libraries of a Python."""
     return any(part in os.path.join(path, "") for part in _INSTALLED)
 
 
 class Code:
-    """note() early and often: what is hashed should be what was imported."""
+    """Call note() early and often, so that it hashes the files as they were imported."""
 
     def __init__(self) -> None:
         self._files: dict[str, str] = {}  # path → hash
@@ -32,7 +32,7 @@ class Code:
         self._package, self._folder = package, os.path.abspath(folder)
 
     def note_file(self, path: str, text: bytes) -> None:
-        """`text`: of the file, as it runs."""
+        """`text`: the file's text, as it runs."""
         self._files.setdefault(os.path.abspath(path), _hash(text))
 
     def note(self, script: str) -> None:
@@ -56,7 +56,7 @@ class Code:
 
 def _modules_below(folder: str, package: str | None) -> list[str]:
     """Files of imported modules. Libraries that are installed there (a virtual environment) and
-    Lockstep's own do not count, but for the script's own `package`."""
+    Lockstep's own do not count, except the script's own `package`."""
     begin = os.path.join(os.path.abspath(folder), "")
     own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
     library = tuple(os.path.join(path, "") for name in ("stdlib", "platstdlib")

@@ -1,6 +1,6 @@
 """The library of the worker (worker/script/core.h), by ctypes.
 
-Calls that wait let Python's lock go; the others keep it, since none waits.
+Calls that wait release Python's lock; the others never wait, and keep it.
 """
 from __future__ import annotations
 
@@ -111,8 +111,8 @@ def doubles_of(values: Sequence[float]):
 
 
 def tensors_of(rows: Sequence[tuple[str, Sequence[int], int, int, int, int, bool]]):
-    """An array of Tensor, and what keeps its memory: (name, shape, address, bytes, section, dtype,
-    is_late) of each."""
+    """An array of Tensor, and the objects that own its memory. `rows`: (name, shape, address,
+    bytes, section, dtype, is_late) of each."""
     array = (Tensor * len(rows))()
     kept = []
     for out, (name, shape, address, size, section, dtype, is_late) in zip(array, rows):
@@ -284,7 +284,7 @@ class Core:
                                                len(indices)))
 
     def backward_begins(self) -> bool:
-        """False: the generation is over, and the slot will be asked for again."""
+        """False: the generation is over, and the run will ask for the slot again."""
         code = self._waits.ls_backward_begins(self._run)
         if code == CLOSED:
             return False

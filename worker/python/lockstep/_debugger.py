@@ -1,5 +1,5 @@
-"""Looks whether a debugger has stopped the main thread, so that the run does not take a worker whose
-script waits for a person for one that hangs."""
+"""Looks whether a debugger has stopped the main thread, so that the run does not treat a worker
+whose script waits for a person as one that hangs."""
 from __future__ import annotations
 
 import sys
@@ -8,7 +8,7 @@ from types import FrameType
 from typing import Callable
 
 _PERIOD_S = 0.5
-# Whose frames stand on top of the script's while they wait: pdb and what is made of it, debugpy.
+# Modules whose frames are on top of the script's while they wait: pdb and its descendants, debugpy.
 _DEBUGGERS = ("bdb", "pdb", "IPython", "debugpy", "pydevd", "_pydevd_bundle", "remote_pdb")
 
 
@@ -19,7 +19,7 @@ def is_stopped(frame: FrameType | None) -> bool:
         name = frame.f_globals.get("__name__") or ""
         if name.split(".")[0] in _DEBUGGERS:
             return True
-        if name == "__main__":  # below the script stands who started it
+        if name == "__main__":  # below the script are the frames of its starter
             return False
         caller = frame.f_back
         if caller is not None and frame.f_code is _code_of(caller.f_trace):

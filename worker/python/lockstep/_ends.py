@@ -85,7 +85,7 @@ class Ends:
             print(f"lockstep: {self._hint}", file=sys.stderr)
 
     def abandon(self) -> None:
-        """The process ends without end(); a run of one process has no agent to tell."""
+        """Closes the run without end(). A run of one process has no agent to tell."""
         if self._stage is not Stage.ENDED and os.getpid() == self._pid:
             self._say_hint()
             if self._has_order:
@@ -102,9 +102,9 @@ class Ends:
             raise
 
     def at_exit(self) -> None:
-        """Python ends, and the process is a run of one: a loop that was left ends it as it would end a
-        worker. An error has its own exit code."""
-        # A loop over run.epochs() is not closed by who leaves it.
+        """Python ends, and the process is a run of one: if the loop was left, the process ends as a
+        worker would. An error has its own exit code."""
+        # A script that leaves a loop over run.epochs() does not close it.
         is_open = self._epochs is not None and self._stage in (Stage.TRIAL, Stage.TRAINING)
         is_left = (self._is_left or is_open) and self._stage is not Stage.ENDED and \
             os.getpid() == self._pid
@@ -121,12 +121,12 @@ class Ends:
         os._exit(USAGE)
 
     def give_way(self) -> None:
-        """Another script of this process begins a run: nothing of this one watches what it does."""
+        """Another script of this process begins a run: this run stops watching the process."""
         self.abandon()
         self._kept.remove_guard()
 
     def _fail(self, code: int, text: str, has_raised: bool = False) -> int:
-        """Hands the failure over as the answer to the order in hand, and waits for the end."""
+        """Reports the failure as the answer to the order in hand, and waits for the end."""
         failed = Reply(code=code, text=text_of(text), has_raised=has_raised)
         deadline = time.monotonic() + _LAST_ORDER_S
         if not self._has_order and not self._is_worker:

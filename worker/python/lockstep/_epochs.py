@@ -11,8 +11,8 @@ INVARIANTS
     batch, or epochs() for what comes after the last. Only then may the code change what is kept.
  P3 All inner loops are parts of one loop over the same data: the feed, and what it has read ahead,
     goes on.
- P4 What is known of the epoch is the run's (the order in hand), not a count of this process: it may
-    join the run in any epoch, and a state that is installed may be of another one.
+ P4 The number of the epoch comes from the run (the order in hand), not from a count of this
+    process, which may join the run in any epoch and may install a state of another one.
 
 Main thread only.
 """
@@ -33,8 +33,8 @@ _LEFT = ("the loop over run.batches() was left before its epoch ended; end a run
 
 
 class Epoch:
-    """The number of an epoch, from 0, where an int is needed. A process that joins a run knows the
-    epoch only once it has the state, so the number may change at the first batch after it."""
+    """The number of an epoch, from 0; stands in for an int. A process that joins a run knows the
+    epoch only once it has the state, so the number may change at the first batch after that."""
 
     def __init__(self) -> None:
         self.now = 0
@@ -122,7 +122,7 @@ class Epochs:
         return self._part()
 
     def again(self, given: tuple[Any, ...]) -> Iterator[Any]:
-        """The next part of it."""
+        """The next part of the loop over all batches."""
         if self._is_inside or not self.is_at_edge:
             raise Misuse("batches() was called twice in one epoch; the body of the loop over "
                          "run.epochs() has one loop over run.batches()")

@@ -12,7 +12,7 @@ USAGE, BAD_DATA, INTERNAL, STOPPED, CONFIG = 64, 65, 70, 75, 78
 
 
 class LockstepError(Exception):
-    """Something cannot go on; `code` is the exit code of the process."""
+    """The process cannot go on; `code` is its exit code."""
 
     code = INTERNAL
 
@@ -23,14 +23,14 @@ class LockstepError(Exception):
 
 
 class Misuse(LockstepError):
-    """The script does what a run cannot keep its promises with. Another attempt fails alike."""
+    """The script does something that would break a run's promises. Another attempt fails alike."""
 
     code = USAGE
 
 
 class Stopped(SystemExit):
     """The run was asked to stop, and has written a checkpoint, from which `lockstep run --resume`
-    goes on. Of `python train.py` alone nothing is left."""
+    goes on. `python train.py` alone leaves no checkpoint."""
 
     def __init__(self):
         super().__init__(STOPPED)
@@ -91,8 +91,8 @@ def _is_of_device(error: Exception) -> bool:
 
 @contextlib.contextmanager
 def failing_alike(step: int) -> Iterator[None]:
-    """Within, every worker computes the same: what raises here would raise again in whoever comes
-    next, unless it is due to this machine. fails_alike() and detail_of() know such an error later."""
+    """Within, every worker computes the same, so an error would come again in a new worker, unless
+    it is due to this machine. fails_alike() and detail_of() know such an error later."""
     try:
         yield
     except Exception as error:
@@ -101,7 +101,7 @@ def failing_alike(step: int) -> Iterator[None]:
 
 
 def mark_alike(error: Exception, step: int) -> None:
-    """For fails_alike(), unless it is due to this machine."""
+    """Marks the error for fails_alike(), unless it is due to this machine."""
     if not is_of_machine(error) and not _is_of_device(error):
         with contextlib.suppress(AttributeError):
             error._lockstep_step = step  # type: ignore[attr-defined]

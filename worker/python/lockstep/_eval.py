@@ -90,7 +90,7 @@ def _source_of(data: Any, collate: Any) -> Source:
 
 
 def check_eval_data(job: Mapping[str, str], data: Any) -> None:
-    """Raises Misuse unless the script or its job names evaluation data, and not both."""
+    """Raises Misuse unless either the script or its job names evaluation data."""
     if data is None and not job["eval_data"]:
         raise Misuse("evaluate() was given no data, and the job names none to evaluate on; give it a data "
                      "set, or name data.train.path with data.eval.path or data.holdout")
@@ -100,7 +100,7 @@ def check_eval_data(job: Mapping[str, str], data: Any) -> None:
 
 
 class Evaluation:
-    """One evaluation, as run.evaluate() was given it."""
+    """One evaluation, from the arguments of run.evaluate()."""
 
     def __init__(self, function: Callable[[Any], Any], data: Any, workers: int | None, collate: Any):
         if not callable(function):
@@ -132,7 +132,7 @@ class Evaluation:
         self.knows_right = False
 
     def open(self, job: Mapping[str, str]) -> contextlib.AbstractContextManager[Any]:
-        """Starts data processes, before there are threads, and gets to know the data."""
+        """Starts data processes, before there are threads, and computes the data's fingerprint."""
         seed = int(job["seed"]) ^ _SEED
         self._batch, self._is_exact = int(job["eval_batch"]), job["exact"] == "1"
         if self._source is None:
@@ -150,7 +150,7 @@ class Evaluation:
         self._job_data, self.samples = data, data.eval_samples
 
     def try_out(self, core: Core, kept: Kept, buffers: Buffers) -> None:
-        """Scores the first batch, twice: which scores there are, and that they come out alike."""
+        """Scores the first batch twice: learns which scores there are, and whether they agree."""
         task = CoreTask(begin=0, end=min(self._batch, self.samples))
         begun, hidden = time.monotonic(), Hidden(kept.modules)
         first = self._score(task, task.end, kept, buffers)
@@ -179,7 +179,7 @@ class Evaluation:
 
     def _score(self, task: CoreTask, share_end: int, kept: Kept, buffers: Buffers) -> Score:
         batch = self._take(task, share_end)
-        buffers.restore()  # a slot may have been broken off
+        buffers.restore()  # a slot may have been aborted
         with _evaluating(kept):
             _seeds.seed_all(task.seed)
             result = self._function(batch)
@@ -222,8 +222,8 @@ class Evaluation:
 
 @contextlib.contextmanager
 def _evaluating(kept: Kept) -> Iterator[None]:
-    """All kept modules in eval(), without gradients; afterwards modes, and what is frozen, as they were:
-    only workers with a share of the evaluation run its function."""
+    """Puts all kept modules into eval(), without gradients. Afterwards restores modes and frozen
+    parameters, since only workers with a share of the evaluation run its function."""
     modules = [part for module in kept.modules.values() for part in module.modules()]
     were = [part.training for part in modules]
     parameters = [parameter for module in kept.modules.values() for parameter in module.parameters()]

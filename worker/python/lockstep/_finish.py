@@ -23,7 +23,7 @@ class Finishing:
         self._is_open, self._is_asked = True, False
 
     def ask(self) -> bool:
-        """False: it cannot be asked now."""
+        """False: a script cannot ask now."""
         self._is_asked = self._is_open
         return self._is_open
 
@@ -53,8 +53,8 @@ class Finishes:
 
     @property
     def total_steps(self) -> int:
-        """As train.epochs and train.max_steps say; run.finish() or train.patience may end the run
-        earlier. With train.epochs it is known in the loop."""
+        """The number of steps by train.epochs and train.max_steps; run.finish() or train.patience
+        may end the run earlier. With train.epochs it is known in the loop."""
         epochs, turns = int(self._job["epochs"]), self._phases.count
         most = -(-int(self._job["max_steps"]) // turns) * turns  # a batch that has begun is finished
         if epochs == 0:
@@ -67,8 +67,8 @@ class Finishes:
 
         In the loop's body with the step in work, if every slot of that step calls it; in update= and
         after_step= with the step that is applied; between two epochs where it stands. In a loop with
-        phases the run goes on to the end of the batch. So decide by what all workers know: run.step,
-        run.last. Nothing comes of it in the trial.
+        phases the run goes on to the end of the batch. So decide by values that all workers know:
+        run.step, run.last. Has no effect in the trial.
         """
         self._check_process()
         if self.is_trial:

@@ -1,8 +1,8 @@
 """Forks that a script makes of its training process, by os.fork() or multiprocessing.
 
-A fork inherits the handlers by which the run hears of SIGTERM and SIGUSR1, and the pipe that they
-write to: the run would hear of a signal to the child. So these signals wait while a fork is made, and
-the child has the handlers that Python knows of before it takes any.
+A fork inherits the run's handlers of SIGTERM and SIGUSR1, and the pipe that they write to, so the
+run would hear of a signal to the child. So these signals wait during a fork, and the child restores
+the handlers that Python knows of before it takes any.
 """
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 
 
 class Forks:
-    """From now on, until stop(). A process makes one: Python forgets no function of a fork."""
+    """Active until stop(). A process makes one, because Python never forgets a fork's functions."""
 
     def __init__(self) -> None:
         self._is_on = True
@@ -23,7 +23,7 @@ class Forks:
                             after_in_child=self._in_child)
 
     def stop(self) -> None:
-        """The run has no handlers any more."""
+        """The run no longer has handlers."""
         self._is_on = False
 
     def _before(self) -> None:

@@ -1,7 +1,7 @@
-"""The gradients that the loop's body makes, which hooks take as backward makes them.
+"""Hooks that take the gradients of the loop's body while backward makes them.
 
-In a slot every parameter's gradient is taken as soon as it is complete, and `.grad` is None again. So
-gradients are copied once, and sums travel while backward goes on.
+In a slot a hook takes every parameter's gradient as soon as it is complete, and sets `.grad` to
+None. So gradients are copied once, and sums travel while backward goes on.
 """
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def dtype_number(dtype: torch.dtype) -> int:
 
 
 def dense_strides(tensor: torch.Tensor) -> tuple[int, ...]:
-    """The strides of its gradients: its own where it is dense, else row-major."""
+    """The strides of its gradients: its own if it is dense, else row-major."""
     if torch.ops.aten.is_non_overlapping_and_dense.default(tensor):
         return tensor.stride()
     return torch.empty(tensor.shape, device="meta").stride()
@@ -36,7 +36,7 @@ class Gradients:
         self.sink: Callable[[int, torch.Tensor], None] = lambda *_: None
         self._handles: list[Any] = []
         self.is_open = False  # only run.backward() may make gradients
-        # By index: whose gradients the loss in work is for; None: all of them.
+        # Indices of the parameters that the present loss is for; None: all of them.
         self.wanted: frozenset[int] | None = None
         for index, parameter in enumerate(parameters):
             if parameter.tensor.dtype not in _SUMMED:
@@ -46,13 +46,13 @@ class Gradients:
             self._handles.append(self._hooked(parameter.tensor, self._hook(index)))
 
     def remove(self) -> None:
-        """Behind the loop the script may compute gradients of its own."""
+        """After the loop the script may compute gradients of its own."""
         for handle in self._handles:
             handle.remove()
 
     @staticmethod
     def _hooked(tensor: torch.Tensor, hook: Callable[[torch.Tensor], None]) -> Any:
-        """One that is frozen now, too: its hook waits until it is not."""
+        """Hooks a parameter, even one that is frozen now: its hook waits until it is not."""
         requires = tensor.requires_grad
         handle = tensor.requires_grad_(True).register_post_accumulate_grad_hook(hook)
         tensor.requires_grad_(requires)

@@ -9,8 +9,8 @@ cache, a mask) has the same.
 Plain numbers of a torchmetrics metric show it, too: a maximum that two passes leave alike was still
 counted twice.
 
-Not seen: such numbers of other modules, tensors outside of modules, and writes through `.data` into large
-ones.
+The trial does not see such numbers of other modules, tensors outside of modules, and writes through
+`.data` into large tensors.
 """
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class Hidden:
         self._after: list[tuple[_Owner, str, list[torch.Tensor]]] | None = None
 
     def passed(self, who: str, remedy: str) -> None:
-        """After a slot: notes what it may have written. After the same slot again: raises Misuse if it went
-        on with what the first has left."""
+        """After a slot: notes the tensors that it may have written. After the same slot again:
+        raises Misuse if it continued from the values that the first left."""
         if self._after is None:
             self._after = [(owner, key, [tensor.detach().clone() for tensor, _ in now])
                            for owner, before in zip(self._owners, self._before)
@@ -69,9 +69,9 @@ class Hidden:
 
 
 class Unkept:
-    """Parameters and buffers of modules that the script did not give to keep(), which update= or
-    after_step= writes into: an average, for instance. A worker that joins makes its own, without the
-    steps before it."""
+    """Finds parameters and buffers of modules that the script did not give to keep(), into which
+    update= or after_step= writes: an average, for instance. A worker that joins makes its own,
+    without the steps before it."""
 
     def __init__(self, kept: Kept):
         self._kept = kept
@@ -82,7 +82,7 @@ class Unkept:
         self._before = [_versions_in(owner) for owner in self._owners]
 
     def say(self) -> None:
-        """Tells of one, on the terminal, too: the script may have the rest of its state elsewhere."""
+        """Reports one, on the terminal, too. No error: the script may keep this state elsewhere."""
         held = self._kept.holds()
         for owner, before in zip(self._owners, self._before):
             for key, now in _versions_in(owner).items():
@@ -100,7 +100,7 @@ def _went_on(who: str, where: str, remedy: str) -> Misuse:
 
 
 def _kept_modules(kept: dict[str, nn.Module]) -> Iterator[tuple[str, nn.Module]]:
-    """With names for messages, as an owner's."""
+    """The kept modules, with names for messages, as in _Owner."""
     for name, module in kept.items():
         for path, part in module.named_modules(prefix="" if name == "model" else name):
             yield f"`{path}.{{}}`" if path else "`{}`", part
@@ -121,14 +121,14 @@ def _owners_of(others: Iterable[tuple[str, nn.Module]]) -> Iterator[_Owner]:
 
 
 def _versions_in(owner: _Owner) -> dict[str, list[tuple[torch.Tensor, int]]]:
-    """By name. Most writes make another version."""
+    """Tensors and their versions, by name. Most writes change the version."""
     found = {key: _tensors_of(value) for key, value in owner.values.items() if key not in _SECTIONS}
     return {key: [(tensor, 0 if tensor.is_inference() else tensor._version) for tensor in tensors]
             for key, tensors in found.items() if tensors}
 
 
 def _tensors_of(value: Any) -> list[torch.Tensor]:
-    """A tensor, or those that a list, tuple or dict holds, as far as their bits can be compared."""
+    """A tensor, or the tensors in a list, tuple or dict, if their bits can be compared."""
     if isinstance(value, dict):
         value = list(value.values())
     found = value if isinstance(value, (list, tuple)) else [value]
@@ -138,7 +138,7 @@ def _tensors_of(value: Any) -> list[torch.Tensor]:
 
 
 def _are_small(tensors: list[tuple[torch.Tensor, int]]) -> bool:
-    """Their bits are compared, since batch norms write without another version."""
+    """Small tensors are compared by bits, since batch norms write without changing the version."""
     return sum(tensor.numel() * tensor.element_size() for tensor, _ in tensors) <= _SMALL
 
 

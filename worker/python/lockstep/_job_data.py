@@ -67,7 +67,7 @@ class JobData:
         return []
 
     def ask(self, generation: int) -> None:
-        """The loader asks for itself."""
+        """Nothing to do: the loader reads ahead by itself."""
 
     def take(self, task: Task, *, is_trial: bool) -> Batch:
         """The batch keeps its values as long as the caller holds it."""

@@ -55,14 +55,14 @@ class LastStep:
         return step // self._steps_per_epoch - before // self._steps_per_epoch
 
     def ends(self, is_asked: bool, is_last_turn: bool) -> bool:
-        """Whether the run ends with the step in work, after which its batch has no further turn. `is_asked`:
-        the script says so in this turn, alike on every worker."""
+        """Whether the run ends with the step in progress: it does so only after a batch's last
+        turn. `is_asked`: the script asks in this turn, alike on every worker."""
         is_ending = self._is_ending or is_asked
         self._is_ending = is_ending and not is_last_turn
         return is_ending and is_last_turn
 
     def ends_epoch(self, order: Order) -> None:
-        """The code between two epochs follows, and knows the evaluation after the last step."""
+        """The code between two epochs follows: gives it the evaluation after the last step."""
         if self.value is not None:
             self.value = self.value._replace(evaluation=self._evaluated(order.evaluated))
 

@@ -5,8 +5,8 @@
                                                           script_log.jsonl ◀─┴─▶ on_log(step, values)
 
 INVARIANTS
- L1 Values count once their step is applied: what is logged by a slot of a generation that is over
-    does not go out.
+ L1 Values count once their step is applied: values that a slot of an ended generation logged do not
+    go out.
  L2 Every worker holds the newest steps. If the writer dies between a step and its line, the next
     writer, which has applied the step, too, writes the line.
  L3 A line is in the file before anything that depends on it: the next slot, or a checkpoint. Before
@@ -63,7 +63,7 @@ def checked_name(name: Any) -> str:
 
 
 def checked_value(name: str, value: Any) -> int | float | str:
-    """The number or text that `value` is; of a tensor or array its only element."""
+    """`value` as a number or text; takes the only element of a tensor or array."""
     if isinstance(value, str):
         if len(value) > TEXT_CHARS:
             raise Misuse(f"log() was given {len(value)} characters for {name}, and takes {TEXT_CHARS}")
@@ -96,10 +96,10 @@ class Log:
         self.is_writer = False
         self._place: tuple[int, int] | None = None  # generation and step in work
         self._is_open = False  # a slot or an applied step is in work
-        self.is_muted = False  # nothing is kept of the slot in work
+        self.is_muted = False  # the slot in progress is not kept
         self._values: dict[str, Any] = {}
         self._held: deque[Logged] = deque(maxlen=_HELD_STEPS)
-        self._written: Place = (0, False)  # on_log() had what is up to here
+        self._written: Place = (0, False)  # on_log() has had all lines up to here
         self._led: int | None = None  # the generation that `_file` was opened for
         self._file: LogFile | None = None
         self._has_warned = False
@@ -127,7 +127,7 @@ class Log:
         self._is_open = self.is_muted = True
 
     def slot(self, order: Order) -> None:
-        """A slot begins. One that is computed again to be compared says nothing new."""
+        """A slot begins. A slot that is computed again for a comparison is muted."""
         self._enter(order.generation, order.task.step)
         self.is_muted = bool(order.is_again)
 
@@ -204,8 +204,8 @@ class Log:
                     function(logged.step, dict(logged.values))
 
     def _open(self, generation: int, applied: Place) -> None:
-        """This process has become the writer, or a generation of it has begun. `applied`: what the
-        state has seen."""
+        """This process has become the writer, or a new generation has begun. `applied`: the last
+        place that the state includes."""
         self._written = min(self._written, applied)
         if self._path is not None:
             self._let_go()
@@ -268,21 +268,21 @@ class Logs:
 
     @property
     def is_writer(self) -> bool:
-        """This process writes what the run keeps, since the last applied step. One of a run does at a
-        time; another one where it dies."""
+        """True if this process writes the run's files, since the last applied step. A run has one
+        writer at a time; if it dies, another takes over."""
         return self._log.is_writer
 
     def on_writer(self, function: Callable[[], Any]) -> Callable[[], Any]:
-        """`function()` is called once in each process that is or becomes the writer, before the first
-        step that it applies as one: what should be open in one place (W&B, MLflow, a file) is opened
-        there. The other workers wait for it in that step. Works as a decorator, too."""
+        """Calls `function()` once in each process that is or becomes the writer, before the first
+        step that it applies as the writer. Open things there that one process should have (W&B,
+        MLflow, a file). The other workers wait for it in that step. Works as a decorator, too."""
         self._log.on_writer(function)
         return function
 
     def on_log(self, function: Callable[[int, dict[str, Any]], Any]) \
             -> Callable[[int, dict[str, Any]], Any]:
-        """`function(step, values)` is called in the writer for each applied step that logged
-        something. Works as a decorator, too."""
+        """Calls `function(step, values)` in the writer for each applied step that logged something.
+        Works as a decorator, too."""
         self._log.on_log(function)
         return function
 

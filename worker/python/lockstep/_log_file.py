@@ -94,13 +94,13 @@ class LogFile:
     """The file, while this process is the writer. `last`: the place of its last line.
     `damaged`: how many lines were not whole.
 
-    Raises OSError; what append() has not written whole is not in the file then.
+    Raises OSError; the file then has nothing of a line that append() could not write whole.
     """
 
     def __init__(self, path: pathlib.Path, generation: int, applied: Place,
                  held: Container[Place] = ()):
-        """`applied`: what the state that the run goes on from has seen. `held`: what is appended
-        next, so a line that a writer before died in is no loss."""
+        """`applied`: the last place that the run's state includes. `held`: the lines to append
+        next, so a line in which a former writer died is no loss."""
         for left in path.parent.glob(f"{path.name}.tmp.*"):  # of writers that were killed
             left.unlink(missing_ok=True)
         self.last: Place = (0, False)

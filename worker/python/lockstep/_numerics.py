@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def prepare(threads: int, is_exact: bool) -> None:
-    """Sets what the bits depend on, before the script computes anything."""
+    """Fixes the settings that decide the bits, before the script computes anything."""
     import torch
 
     torch.set_num_threads(threads)
@@ -70,7 +70,7 @@ def _without_clock(compile_graph: Any) -> Any:
 
 
 def misuse_of_compiler(error: BaseException | None) -> Misuse | None:
-    """An error of the compiler's that comes of the above, in our words."""
+    """The compiler's error that follows from these settings, in our words."""
     while error is not None:
         if isinstance(error, Misuse):
             return error
@@ -91,9 +91,9 @@ def _build_lines(torch) -> list[str]:
 
 
 def fingerprint(trial: str, device: Device) -> list[str]:
-    """`trial`: the hash of what the trial computed, which shows code, initial weights, data and
-    kernels that differ. The script's text is no part of it: a print may be mended before a resume.
-    Sorted."""
+    """The lines, sorted. `trial`: the hash of the trial's results, which shows code, initial
+    weights, data and kernels that differ. The script's text is not among them: a user may edit a
+    print before a resume."""
     import torch
 
     numpy = sys.modules.get("numpy")

@@ -1,4 +1,4 @@
-"""The phases of a loop: several updates on one batch, each of another optimizer.
+"""The phases of a loop: several updates on one batch, each by another optimizer.
 
     run.keep(G=G, D=D, d=..., g=...)
     for phase, (x, y) in run.batches(data, phases=("d", "g")):

@@ -1,5 +1,5 @@
-"""The command `lockstep` of the wheel: becomes the program inside the package, whose scripts run in
-this Python."""
+"""The command `lockstep` of the wheel: executes the program inside the package, which runs scripts
+in this Python."""
 import os
 import pathlib
 import sys

@@ -5,7 +5,7 @@
                               STATE, INSTALL · EDGE: code between two epochs (_epochs.py)
 
 The loop of the C++ side (worker/script/core.h) decides; this one computes. A step is applied when the
-next batch is asked for. Main thread only, but for request_stop().
+loop asks for the next batch. Main thread only, except request_stop().
 """
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Run(Tries, Logs, Evaluates, Finishes, Ends):
 
     @property
     def step(self) -> int:
-        """Applied steps. All that a loop's body may know of its progress; 0 in the trial."""
+        """Applied steps; 0 in the trial. A loop's body may know nothing else of its progress."""
         return self._step
 
     @property
@@ -104,7 +104,7 @@ class Run(Tries, Logs, Evaluates, Finishes, Ends):
 
     @property
     def is_trial(self) -> bool:
-        """The slot in work gets to know the script, or is compared: nothing of it is kept."""
+        """True in a slot of the trial, or one computed for a comparison: neither is kept."""
         return self._stage is Stage.TRIAL or self._log.is_muted
 
     def keep(self, *, clip_norm: float | None = None, buffers: Mapping[str, str] | None = None,
@@ -199,7 +199,7 @@ class Run(Tries, Logs, Evaluates, Finishes, Ends):
 
     def request_stop(self) -> None:
         """Ends the run, with a checkpoint, after the step at which all workers with slots have asked
-        for it: so ask by what all of them know, best in keep(after_step=...). Any thread."""
+        for it. So ask by values that all of them know, best in keep(after_step=...). Any thread."""
         self._core.request_stop()
 
     # ---- the loop ----------------------------------------------------------------------------
@@ -224,7 +224,7 @@ class Run(Tries, Logs, Evaluates, Finishes, Ends):
 
     def _slot_of(self, ahead: Ahead | JobData, task: _core.Task,
                  observed: _trial.Observed | None = None) -> Iterator[Any]:
-        """Yields the batch of a slot; afterwards the body has done what it must."""
+        """Yields the batch of a slot; afterwards checks that the body did its part."""
         batch = ahead.take(task, is_trial=observed is not None)
         if observed is None:
             self._step, self._epoch = task.step, task.epoch
@@ -318,7 +318,7 @@ class Run(Tries, Logs, Evaluates, Finishes, Ends):
         return order
 
     def _ended(self, order: Order) -> None:
-        """The loop ends where every step is applied; else what a script should see is raised."""
+        """Returns if every step is applied, so the loop ends; else raises for the script."""
         code, is_done, text = order.exit_code, bool(order.is_done), (order.text or b"").decode()
         self._stage = Stage.ENDED
         watch_threads()

@@ -11,8 +11,8 @@ from ._state import Kept
 
 
 def refuse_unkept(kept: Kept) -> None:
-    """After the trial's first slot: raises Misuse for a GradScaler that has scaled a loss and that the
-    script did not give to keep(): nothing would unscale the sums."""
+    """After the trial's first slot: raises Misuse if a GradScaler that the script did not give to
+    keep() has scaled a loss: nothing would unscale the sums."""
     for found in gc.get_objects():
         if (issubclass(type(found), torch.amp.GradScaler) and found.is_enabled()
                 and getattr(found, "_scale", None) is not None
@@ -31,7 +31,7 @@ class Scaler:
 
     @staticmethod
     def of(kept: Kept) -> Scaler | None:
-        """None: there is none among what is kept, or it is switched off."""
+        """None: the script keeps none, or it is disabled."""
         return None if kept.scaler is None else Scaler(kept, kept.scaler)
 
     def scale(self, loss: torch.Tensor) -> torch.Tensor:

@@ -69,7 +69,7 @@ def _package_of(path: str, tree: ast.Module) -> tuple[str | None, str]:
 
 
 def _run_script(module: str | None, path: str) -> None:
-    """In the module __main__, so that what the script defines there can be pickled."""
+    """Runs it in the module __main__, so that pickle finds what the script defines there."""
     spec = None if module is None else _spec_of(module, path)
     with open(path, "rb") as file:
         text = file.read()
@@ -105,7 +105,7 @@ def _end_of(error: BaseException | None) -> int:
 
 
 def _without_ours(trace: types.TracebackType | None) -> types.TracebackType | None:
-    """Without what comes before the script's own lines: this file, and Python's import of packages."""
+    """Cuts the frames above the script's own: this file, and Python's import of packages."""
     while trace is not None and (trace.tb_frame.f_code.co_filename == __file__ or
                                  trace.tb_frame.f_globals.get("__name__", "").startswith("importlib.")):
         trace = trace.tb_next

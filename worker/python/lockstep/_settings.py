@@ -1,4 +1,4 @@
-"""Settings of torch that decide what a process computes, and that hold for all of it."""
+"""Settings of torch that hold for a whole process and decide what it computes."""
 from __future__ import annotations
 
 from typing import Any
@@ -21,8 +21,8 @@ def _now(place: torch.device) -> dict[str, Any]:
 
 
 class Settings:
-    """As they were when the loop began. Raises Misuse for those with which no loop trains. `place`: where
-    the run computes."""
+    """The settings when the loop began. Raises Misuse for settings with which no loop trains.
+    `place`: where the run computes."""
 
     def __init__(self, place: torch.device) -> None:
         self._place = place
@@ -37,7 +37,7 @@ class Settings:
                          "nothing is trained; take it from around the loop")
 
     def check(self) -> None:
-        """A worker that is started later would compute without the change."""
+        """Raises for a change: a worker that starts later would compute without it."""
         now = _now(self._place)
         if now == self._values:
             return

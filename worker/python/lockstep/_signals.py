@@ -18,11 +18,11 @@ _POINTER_BYTES = ctypes.sizeof(ctypes.c_void_p)
 
 
 class StopSignals:
-    """From before the run begins until stop(). Main thread only."""
+    """Active from before the run begins until stop(). Main thread only."""
 
     def __init__(self, is_worker: bool) -> None:
         self._forks = Forks()
-        self._is_on = is_worker  # who is alone has the handlers of the script
+        self._is_on = is_worker  # a run of one process keeps the script's handlers
         self._of_run: dict[int, Any] = {}
         self._named: set[tuple[int, str]] = set()
         if is_worker:
@@ -30,7 +30,7 @@ class StopSignals:
                 self._name(number)
 
     def check(self) -> None:
-        """With every order. With the first one the run has its handlers."""
+        """Call it with every order. From the first one on the run has its handlers."""
         for number in SIGNALS if self._is_on else ():
             now = ctypes.create_string_buffer(_ACTION_BYTES)
             _LIBC.sigaction(number, None, now)
@@ -40,7 +40,7 @@ class StopSignals:
                 self._name(number)
 
     def stop(self) -> None:
-        """The run has no handlers any more."""
+        """The run no longer has handlers."""
         self._forks.stop()
         for number in SIGNALS if self._is_on else ():
             handler = signal.getsignal(number)

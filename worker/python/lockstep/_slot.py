@@ -33,14 +33,14 @@ class SlotParts(NamedTuple):
     buffers: Buffers
     scaler: Scaler | None
     phases: Phases
-    # None: the trial finds them out. By turn: what its slots must be like.
+    # None: the trial finds them out. By turn: the properties that its slots must have.
     seen: tuple[Seen, ...] | None
     metrics: tuple[str, ...]  # of all turns
     staging: Staging | None = None  # None: gradients are in the host's memory
 
 
 class Slot:
-    """`observed`: of the trial; else gradients go to the run."""
+    """`observed`: set in the trial; else gradients go to the run."""
 
     def __init__(self, parts: SlotParts, task: Task, observed: Observed | None = None):
         self._parts = parts
@@ -75,7 +75,7 @@ class Slot:
             return
         if self._count:
             self._run_backward(losses, wanted)
-        # Only now: a GPU would be waited for before backward had begun.
+        # Only now: earlier, this would wait for the GPU before backward had begun.
         self._loss = sum(float(each.detach()) for each in losses.values()) if self._count else 0.0
         self._take_metrics(metrics or {})
         if self._observed is not None:
@@ -116,7 +116,7 @@ class Slot:
                          "trained (was it computed under no_grad(), or detached?)")
 
     def _losses_of(self, loss: Any) -> dict[str | None, torch.Tensor]:
-        """By the optimizer that each is for; None: one, for all that step."""
+        """Losses by the optimizer that each is for; None: one loss for all that step."""
         if not isinstance(loss, Mapping):
             return {None: loss}
         if not loss:
@@ -174,7 +174,7 @@ class Slot:
             for name, loss in losses.items():
                 left -= 1
                 if not loss.requires_grad:
-                    continue  # all that it is for is frozen
+                    continue  # all its parameters are frozen
                 parts.gradients.wanted = wanted[name]
                 # Autograd rounds the share to the dtype of the loss: 1/3 in bf16 is off by a
                 # five-hundredth, as it is where a loop of PyTorch's divides its loss.

@@ -76,7 +76,7 @@ def _end_former(run) -> None:
 
 
 def _say_made_before() -> None:
-    """The generators are seeded by start(): what was drawn before is another model in each process."""
+    """start() seeds the generators: a model that was drawn before differs in each process."""
     torch = sys.modules.get("torch")
     parameter = getattr(getattr(torch, "nn", None), "Parameter", None)
     if parameter is None:
@@ -99,7 +99,7 @@ def start_run():
     script = _script()
     if script is not None:
         CODE.note(script)
-    worker = os.environ.pop(_WORKER, None)  # whatever the script starts is no worker
+    worker = os.environ.pop(_WORKER, None)  # processes that the script starts are no workers
     replay = os.environ.pop(_REPLAY, None)
     has_job = worker is not None or replay is not None
     try:

@@ -43,7 +43,7 @@ class Step:
         self._means = [means[begin:begin + math.prod(shape)]
                        for begin, (_, shape) in zip(memory.statistic_begins, buffers.rows())]
         has_code = kept.update is not None or kept.after_step is not None
-        self._unkept = Unkept(kept) if has_code else None  # until a step was applied
+        self._unkept = Unkept(kept) if has_code else None  # until a step is applied
         self._alive: Any = None  # what the last reply points to
         self._edge = contextlib.ExitStack()
 
@@ -67,8 +67,8 @@ class Step:
         return self._install(order)
 
     def begin_edge(self, order: Order) -> None:
-        """The script's code between two epochs runs now, on every worker alike, whatever slots it
-        had: as in _apply(). end_edge() follows."""
+        """Prepares for the script's code between two epochs, which runs alike on every worker,
+        whatever slots it had, as in _apply(). end_edge() follows."""
         self._last.ends_epoch(order)
         self._buffers.restore()
         torch.clear_autocast_cache()
@@ -153,7 +153,7 @@ class Step:
             kept.after_step()
 
     def _describe(self) -> Reply:
-        self._buffers.restore()  # a slot may have been broken off
+        self._buffers.restore()  # a slot may have been aborted
         try:
             entries = self._kept.describe()
         except (MisuseError, StateError) as why:
@@ -189,7 +189,7 @@ def _has_gradients(optimizer: Any) -> bool:
 
 def _are_finite(parameters: list[Any]) -> bool:
     found = [torch.isfinite(p.tensor.grad).all() for p in parameters if p.tensor.grad is not None]
-    return not found or bool(torch.stack(found).all())  # a GPU is waited for once
+    return not found or bool(torch.stack(found).all())  # waits for a GPU once
 
 
 def _refusal(why: Exception) -> Reply:

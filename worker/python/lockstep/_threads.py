@@ -12,7 +12,7 @@ WAIT_S = 10.0  # from the last line on
 
 
 def watch_threads() -> None:
-    """From the end of the loop on; a second call does nothing."""
+    """Call it at the end of the loop; a second call does nothing."""
     if not any(thread.name == _NAME for thread in threading.enumerate()):
         threading.Thread(target=_watch, name=_NAME, daemon=True).start()
 

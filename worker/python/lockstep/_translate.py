@@ -1,4 +1,4 @@
-"""Errors of the parts, and of the compiler, as those that lockstep/__init__.py names."""
+"""Translates errors of the parts, and of the compiler, into those of lockstep/__init__.py."""
 from __future__ import annotations
 
 import contextlib

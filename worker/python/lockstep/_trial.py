@@ -54,12 +54,12 @@ class Observed:
 
 
 def tasks_of(core: Core, samples: int, turns: int) -> tuple[Task, Task | None]:
-    """The run's first slot with samples; and its smallest one, if that has fewer. All sizes that
-    there are occur in the first batch and in the last of an epoch, which may be a short one."""
+    """The run's first slot with samples; and its smallest one, if that has fewer. All sizes occur
+    in the first batch of an epoch and in the last, which may be short."""
     job = core.job
     last, most = (samples - 1) // int(job["global_batch"]), int(job["max_steps"])
     if 0 < most <= last * turns:
-        last = 0  # no epoch comes to its end
+        last = 0  # the run ends before that batch
     tasks = [task for batch in sorted({0, last}) for slot in range(int(job["slots"]))
              if (task := core.task_of(batch * turns, slot)) is not None]
     smallest = min(tasks, key=_size)
@@ -73,7 +73,7 @@ def other_task(core: Core) -> Task | None:
 
 
 def turn_of(core: Core, task: Task, turn: int) -> Task:
-    """The same slot of the same batch in another of its turns. REQUIRES: `task` is of turn 0."""
+    """The same slot of the same batch in another turn. REQUIRES: `task` is of turn 0."""
     found = core.task_of(task.step + turn, task.slot)
     assert found is not None
     return found
@@ -121,7 +121,7 @@ _CAUSES = ("It may draw from a random generator of its own, or count or keep som
 
 
 def compare(first: Observed, second: Observed, names: list[str], mode_left: str = "") -> None:
-    """Raises unless both passes computed the same bits. `mode_left`: what the first left for the second."""
+    """Raises unless both passes computed the same bits. `mode_left`: the first one's, in words."""
     if first.seen != second.seen:
         raise Misuse("backward() was given other losses, metrics, or a count, in the second slot than "
                      "in the first; give it the same in every slot")

@@ -1,4 +1,4 @@
-"""The trial of a run: the slots of its loop that nothing is kept of, and what begins with them (_trial.py)."""
+"""The trial of a run: slots of its loop that are not kept, and the run's beginning (_trial.py)."""
 from __future__ import annotations
 
 import time
@@ -57,11 +57,11 @@ class Tries:
 
     def _try_out(self, ahead: Ahead | JobData, first: _core.Task,
                  smallest: _core.Task | None) -> Iterator[Any]:
-        """Yields a slot of the first batch, twice, and the smallest of the run, if it is another one, in
-        each of its turns; then the run has its layout, and begins."""
+        """Yields a slot of the first batch, twice, and the run's smallest slot, if that is another,
+        in each of its turns; then the run has its layout, and begins."""
         kept, turns = self._kept, range(self._phases.count)
         kept.guard()
-        self._state_hash = kept.hash()  # nothing has touched what the script has made
+        self._state_hash = kept.hash()  # of the script's objects as they were made
         buffers = Buffers(kept.buffers, len(turns), self._buffer_rules, int(self._job["slots"]))
         self._parts = SlotParts(self._core, Gradients(kept.parameters), buffers, Scaler.of(kept),
                                 self._phases, None, (), self._staging())
@@ -116,8 +116,8 @@ class Tries:
             index, grad.data_ptr(), dtype_number(grad.dtype), grad.numel()))
 
     def _try_turns_apart(self, ahead: Ahead | JobData, task: _core.Task) -> Iterator[Any]:
-        """Each turn of a slot before those that come before it in the run: one that uses what an earlier
-        one has computed fails here, since in a run all slots compute a turn before any the next."""
+        """Tries each turn of a slot before the turns ahead of it. In a run all slots compute a turn
+        before any computes the next, so a turn that uses results of an earlier one fails here."""
         buffers = self._parts.buffers
         for turn in reversed(range(self._phases.count)):
             self._hint = _trial.hint_of_phase(self._phases.name(turn))

@@ -19,7 +19,7 @@ class Waits:
         self._path: pathlib.Path | None = None
 
     def begin(self, script_log: str) -> None:
-        """`script_log`: a worker's, in the run directory; empty of `python train.py` alone."""
+        """`script_log`: a worker's, in the run directory; empty for `python train.py` alone."""
         if script_log:
             self._path = pathlib.Path(script_log).absolute().parent / "logs" / "waits.txt"
 

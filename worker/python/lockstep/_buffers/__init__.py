@@ -1,8 +1,8 @@
-"""Buffers of the kept modules: what a step makes of the values that its slots leave in them.
+"""Buffers of the kept modules: how a step joins the values that its slots leave in them.
 
-Buffers (_buffers.py) is the whole of it. _rules.py: the rules that a script gives by name; _ruled.py:
-buffers that have one; _joining.py: the arithmetic of the rules; _quantisation.py: rules for torch's
-observers and fake quantisation.
+Buffers (_buffers.py) combines the parts. _rules.py: the rules that a script gives by name;
+_ruled.py: buffers that have one; _joining.py: the arithmetic of the rules; _quantisation.py: rules
+for torch's observers and fake quantisation.
 """
 
 from ._buffers import Buffers

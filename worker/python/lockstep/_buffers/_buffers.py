@@ -43,8 +43,8 @@ _OF_NORMS = ("running_mean", "running_var", "num_batches_tracked")
 
 
 class Buffers:
-    """REQUIRES: settle() after the trial's first slot of each turn, before anything else. `turn`: of the
-    slot, or the step, in work. `rules`: of rules_of()."""
+    """REQUIRES: settle() after the trial's first slot of each turn, before anything else. `turn`:
+    of the slot or step in progress. `rules`: from rules_of()."""
 
     def __init__(self, buffers: list[Any], turns: int = 1, rules: Mapping[str, str] | None = None,
                  slots: int = 1):
@@ -60,21 +60,21 @@ class Buffers:
             buffer.put_back(self._before[buffer.name])
         self._versions = {b.name: _version_of(b.get()) for b in buffers}
         self.statistics: list[Any] = []  # floats: averaged over the slots of a step
-        self.alike: list[Any] = []       # of these, those for which that is right only if all agree
+        self.alike: list[Any] = []       # a part of them: the mean is right only if all slots agree
         self.counters: list[Any] = []    # of norms: grow by a number in a slot, and by it in a step
         self._growth: list[dict[str, int]] = [{} for _ in range(turns)]
-        # Of `alike`, by turn and name: as a slot of this step has left them.
+        # The values of `alike` that a slot of this step left, by turn and name.
         self._values: dict[tuple[int, str], torch.Tensor] = {}
         self._unlike: str | None = None
         self._of_trained_norms: set[str] = set()  # of batch norms in train() between the trial's slots
         self._watched: list[Any] = []    # small ones that the trial saw unchanged
         self._large: list[Any] = []      # others, and sparse ones
-        self._rewritten: set[str] = set()  # of these, those to which the trial wrote what they were
+        self._rewritten: set[str] = set()  # a part of them: the trial wrote their old values again
         self._hashes: dict[str, bytes] = {}
 
     def settle(self) -> list[str]:
-        """After the first slot of a turn in the trial: which buffers it changes. After the last turn's,
-        the names of all that any changes."""
+        """After the first slot of a turn in the trial: notes which buffers it changes. After the
+        last turn's, returns the names of all buffers that any turn changes."""
         self._ruled.check_slot(self._before)
         for buffer in self._all:
             now, before = buffer.get(), self._before.get(buffer.name)
@@ -93,7 +93,7 @@ class Buffers:
 
     def _rule_of(self, buffer: Any, before: torch.Tensor | None, now: torch.Tensor,
                  is_rewritten: bool) -> str:
-        """By which a step joins what its slots make of it. Empty: this slot has left it as it was."""
+        """The rule by which a step joins the slots' values. Empty: this slot changed nothing."""
         is_same = before is not None and same_bits(before, now)
         if is_same and is_rewritten and _is_of_spectral_norm(buffer):
             return _ALIKE  # it had converged, and moves with the weights
@@ -153,8 +153,8 @@ class Buffers:
         return buffer.name in self._moved[self.turn]
 
     def check_alike(self, is_other: bool) -> None:
-        """After two slots of the trial: raises Misuse where they made other values of a buffer, by
-        whose rule all slots make the same. `is_other`: the second one had other samples."""
+        """After two slots of the trial: raises Misuse if they left different values in a buffer
+        whose rule wants the same from all slots. `is_other`: the second one had other samples."""
         for buffer in filter(self._moves, self.alike):
             key, now = (self.turn, buffer.name), buffer.get().detach().clone()
             if is_other and not same_bits(self._values[key], now):
@@ -162,7 +162,7 @@ class Buffers:
             self._values[key] = now
 
     def forget_alike(self) -> None:
-        """The next slot is one of another step."""
+        """The next slot belongs to another step."""
         self._values = {}
 
     @torch.no_grad()
@@ -172,7 +172,7 @@ class Buffers:
         self._note_versions()
 
     def remember(self) -> None:
-        """Before a slot that is looked at closely: large buffers are compared by their bits, too."""
+        """Before a slot of the trial or of a check step: notes the hashes of large buffers."""
         self._hashes = {b.name: _hash_of(b.get()) for b in self._large if _has_bits(b.get())}
 
     def name_of_changed(self) -> str | None:
@@ -208,7 +208,7 @@ class Buffers:
         return None
 
     def check_unchanged(self) -> None:
-        """After a slot: raises Misuse where it changed a buffer otherwise than its rule says."""
+        """After a slot: raises Misuse if it changed a buffer against its rule."""
         name = self.name_of_changed() or self._name_of_changed_large()
         if name is not None:
             buffer = next(b for b in self._all if b.name == name)
@@ -245,12 +245,12 @@ class Buffers:
         self._ruled.derive(self._before, changed)
 
     def has_one_slot(self) -> None:
-        """A step has a single slot, so what that makes of a buffer is what the step makes of it."""
+        """A step has a single slot, so the slot's value of a buffer is the step's."""
         self.alike = []
 
     def _compare_means(self) -> None:
-        """The mean of what all slots left is what this process's slot left, but for rounding: else
-        slots of other workers made something else of it. The next slot says so."""
+        """The mean over all slots must equal this process's slot, except for rounding: else slots
+        of other workers left other values. The next slot says so."""
         values, self._values = self._values, {}
         for buffer in self.alike:
             value, mean = values.get((self.turn, buffer.name)), self._before[buffer.name]
@@ -270,7 +270,7 @@ class Buffers:
         (self._watched if is_small else self._large).append(buffer)
 
     def _growth_in(self, buffer: Any) -> int:
-        """By how much a slot, and a step, of this turn raises a counter."""
+        """How much a slot, and a step, of this turn adds to a counter."""
         return 0 if self._rests(buffer) else self._growth[self.turn].get(buffer.name, 0)
 
     def _rests(self, buffer: Any) -> bool:
@@ -297,8 +297,8 @@ def _is_of_spectral_norm(buffer: Any) -> bool:
 
 
 def _is_cache(buffer: Any, before: torch.Tensor | None, now: torch.Tensor) -> bool:
-    """Whether `now` is `before` with another length, as a cache of what follows from lengths alone (rotary
-    embeddings, masks): each slot finds there what it would have computed itself."""
+    """Whether `now` is `before` with another length. A cache that follows from lengths alone is
+    (rotary embeddings, masks): each slot finds the values there that it would compute."""
     if buffer.persistent or before is None or now.shape == before.shape or \
             now.dtype != before.dtype or now.dim() != before.dim() or \
             not (_has_bits(now) and _has_bits(before)):
@@ -326,12 +326,12 @@ def _shown(tensor: torch.Tensor) -> str:
 
 
 def _has_bits(tensor: torch.Tensor) -> bool:
-    """False: it is sparse, and has no memory that could be compared."""
+    """False for a sparse tensor, which has no memory to compare."""
     return tensor.layout is torch.strided
 
 
 def _growth_of(before: torch.Tensor, now: torch.Tensor) -> int:
-    """By how much every number of a counter has grown; 0: this is no counter."""
+    """How much every number of a counter has grown; 0: this is no counter."""
     if now.dtype != torch.int64 or now.shape != before.shape:
         return 0
     growth = int((now - before).flatten()[0])
@@ -339,7 +339,7 @@ def _growth_of(before: torch.Tensor, now: torch.Tensor) -> int:
 
 
 def _version_of(tensor: torch.Tensor) -> tuple[torch.Tensor, int]:
-    """Another one after every write but those through `.data` and numpy(), or where it was replaced."""
+    """Changes with every write, except through `.data` and numpy(), and with every replacement."""
     return tensor, 0 if tensor.is_inference() else tensor._version
 
 

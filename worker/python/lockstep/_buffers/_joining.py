@@ -60,7 +60,7 @@ class Apart:
         return self._sent
 
     def of_step(self, means: torch.Tensor) -> list[list[torch.Tensor]]:
-        """By tensor, what each slot sent, in the order of the slots."""
+        """For each tensor, the values of all slots, in their order."""
         rows = means.view(self._sent.shape)
         rows = rows[rows[:, 0] > 0]
         # A mean is off by a part in 2^24, and a piece is below 2^16.

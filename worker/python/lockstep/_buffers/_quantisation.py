@@ -18,7 +18,7 @@ _FOLLOW = ("scale", "zero_point")
 
 
 def quantisation_rules(buffers: Sequence[Any]) -> dict[str, str]:
-    """By name, of all buffers that have one."""
+    """The rules of all buffers that have one, by name."""
     observers = sys.modules.get("torch.ao.quantization.observer")
     fakes = sys.modules.get("torch.ao.quantization.fake_quantize")
     if observers is None or fakes is None:
@@ -48,7 +48,8 @@ class Derived:
 
     @torch.no_grad()
     def follow(self, before: dict[str, torch.Tensor], changed: set[str]) -> None:
-        """A frozen observer's scale may be from elsewhere, and stays."""
+        """Computes the scales whose observers changed. A frozen observer's scale may be loaded: it
+        stays as it is."""
         for buffer, sources in self._buffers:
             if not changed & sources:
                 continue

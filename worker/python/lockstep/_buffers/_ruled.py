@@ -15,9 +15,9 @@ from ._rules import is_apart
 class Ruled:
     """`before`, in every call: by name, the values that the slots of a step begin with.
 
-    Floats with the rule mean travel as the statistics of norms do, together with a float that says
-    whether the slot has changed them: the mean of equal numbers may be another number. All others travel
-    slot by slot.
+    Floats with the rule mean travel like the statistics of norms, together with a float that says
+    whether the slot changed them: the mean of equal numbers may be another number. All others
+    travel slot by slot.
     """
 
     def __init__(self, buffers: Sequence[Any], rules: Mapping[str, str], slots: int):
@@ -48,7 +48,7 @@ class Ruled:
     def join(self, before: dict[str, torch.Tensor], means: Sequence[torch.Tensor]) -> set[str]:
         """A step is applied: `means` of rows() over its slots. Writes into `before`, and gives the names
         of the buffers that have changed."""
-        # On the CPU, where the core's means are, whatever device the buffer lies on.
+        # Join on the CPU, where the core's means are, even if the buffer lies on a device.
         old = {b.name: before[b.name].cpu() for b in [*self._means, *self._slot_by_slot]}
         now = {}
         for buffer, mean in zip(self._means, means):

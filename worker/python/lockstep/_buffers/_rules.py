@@ -1,5 +1,5 @@
-"""The rules that run.keep(buffers=...) gives, by names with wildcards, and those that states of metrics
-have from the start.
+"""The rules that run.keep(buffers=...) gives, by names with wildcards, and the rules that states of
+metrics have from the start.
 
     sum        the value before, and what each slot added to it
     max, min   over the values that the slots left, element by element

@@ -1,4 +1,4 @@
-"""Datasets of a script: what they are, and how their batches come to the training loop."""
+"""Datasets of a script, and how their batches reach the training loop."""
 
 from ._drawing import Drawing
 from ._errors import DataError

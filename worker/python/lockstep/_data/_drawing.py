@@ -59,7 +59,7 @@ class Drawing:
     """Draws the samples of one data set, with probabilities in proportion to their weights."""
 
     def __init__(self, weights: Any, samples: int) -> None:
-        """Raises DataError(64) for weights that are none."""
+        """Raises DataError(64) for invalid weights."""
         floats = _as_floats(weights, samples)
         # Powers of two scale exactly; two of them, since one may be larger than a float. A weight
         # that is tiny compared with the largest can still be drawn.

@@ -26,14 +26,14 @@ from ._task import Batch, Task, encode_task
 from ._wire import BATCH, BATCH_HEAD, ERROR_HEAD, NUMBER, TASK
 
 _IN_WORK = 2  # Tasks a process has in work: it computes one while the other is taken.
-_LONG_WAIT_S = 15.0  # for a batch, until it is said
+_LONG_WAIT_S = 15.0  # for a batch, before a message
 _MAX_DEATHS = 2  # One death proves nothing about a task: a kill -9 from outside hits any process.
 
 _QUEUED, _SENT, _DONE = range(3)
 
 
 class _Work:
-    """A task that was asked for. It is in `Feed._works` until it is taken or forgotten."""
+    """A requested task. It is in `Feed._works` until it is taken or forgotten."""
 
     def __init__(self, task: Task, key: bytes) -> None:
         self.task = task
@@ -55,7 +55,7 @@ class Feed:
     With `__getitems__` the slot is seeded once, by its first position; so is collate. Data
     processes see the dataset as it was at start(); they compute with one thread. Batches are
     contiguous CPU tensors that stay valid as long as they are held, also after close(). take() may
-    leave the generators of the main process in any state: who takes a batch seeds them afterwards.
+    leave the generators of the main process in any state, so the caller seeds them afterwards.
 
     For the main thread only. Batches may be dropped by any thread.
     """
@@ -68,7 +68,7 @@ class Feed:
         workers: int = 0,
         ahead: int | None = None,
     ) -> None:
-        """`ahead`: batches that are computed and not yet taken, at most; 2 a worker if None."""
+        """`ahead`: the most batches that are computed and not yet taken; 2 a worker if None."""
         if workers < 0:
             raise DataError(USAGE, f"workers={workers}; set 0 or more data processes")
         self._source = source
@@ -99,7 +99,7 @@ class Feed:
             self._pool = Pool(self._workers, lambda channel: serve_tasks(fetcher, channel))
 
     def request(self, task: Task) -> None:
-        """Asks for a task ahead of need. A task that was asked for already is computed once.
+        """Requests a task ahead of need. A task that is requested twice is computed once.
 
         Raises DataError(70) if the data processes cannot go on.
         """
@@ -146,16 +146,16 @@ class Feed:
         return self._deliver(work)
 
     def take_ready(self, task: Task) -> Batch | None:
-        """The batch of a task that was asked for, if a data process has made it. Does not wait."""
+        """The batch of a requested task, if a data process has made it. Does not wait."""
         work = self._works.get(encode_task(task))
         if not self._workers or work is None:
             return None
         self._pump(0)
-        # An error is told where the batch is needed.
+        # take() raises the error, where the batch is needed.
         return self._deliver(work) if work.state == _DONE and work.error is None else None
 
     def _say_where(self, work: _Work) -> None:
-        """The batch does not come: which process computes what, and where it stands."""
+        """Says, for a batch that does not come, which process computes it and where that stands."""
         for process in self._running().processes:
             if work in process.in_work:
                 at_work = process.in_work[0]
@@ -208,7 +208,7 @@ class Feed:
         process.in_work.append(work)
 
     def _pump(self, timeout_ms: int) -> None:
-        """Returns slabs, sends what there is room for, takes answers in, replaces the dead."""
+        """Returns slabs, sends tasks while there is room, takes answers, replaces dead ones."""
         pool = self._running()
         self._held -= pool.free_returned()
         self._send_queued()
@@ -257,7 +257,7 @@ class Feed:
             self._drop(work)
 
     def _replace(self, pool: Pool, process: DataProcess) -> None:
-        """Asks for the tasks of a dead process again. It died of the first, if of any."""
+        """Queues the tasks of a dead process again. If a task killed it, it was the first."""
         works: list[_Work] = list(process.in_work)
         ending = pool.replace(process)
         self._busy -= len(works)
@@ -279,7 +279,7 @@ class Feed:
                 )
 
     def _drop(self, work: _Work) -> None:
-        """Forgets a work that no process has in work, and frees its slab."""
+        """Forgets a work that no process computes, and frees its slab."""
         del self._works[work.key]
         if work.state == _QUEUED:
             if work in self._queue:

@@ -1,4 +1,4 @@
-"""Computes one task: seeds, samples, collate. The same in data processes and in process."""
+"""Computes one task, alike in data processes and in process: seeds, samples, collate."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Fetcher:
 
     @property
     def makes_memory(self) -> bool:
-        """No tensor of a batch is the dataset's own."""
+        """True if no tensor of a batch is the dataset's own."""
         return self._rows is not None
 
     def samples(self, task: Task) -> list[Any]:

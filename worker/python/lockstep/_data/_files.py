@@ -1,7 +1,7 @@
 """Files that were opened before a fork.
 
-A fork shares their offsets: of two processes that seek and read, one reads where the other has gone
-to. So Lockstep's own forks open them again, each at the offset that it had.
+A fork shares their offsets: if two processes seek and read, one reads at the place of the other. So
+Lockstep's own forks open the files again, each at its offset.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class OpenFile(NamedTuple):
 
     @property
     def is_there(self) -> bool:
-        """Another thread may have closed it since, and opened another one under its number."""
+        """False if a thread has closed it since, and perhaps opened another under its number."""
         try:
             return _inode(os.fstat(self.descriptor)) == self.inode
         except OSError:

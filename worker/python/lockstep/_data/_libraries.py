@@ -1,8 +1,8 @@
 """Seeds libraries that draw from generators of their own, which a sample cannot seed.
 
-albumentations (from 1.4.19 on): every transform and every composition of them has a pair of
-generators, seeded by the clock when it is made. From seed_libraries() on, a call of one from outside
-of another one first takes a seed from Python's default generator, which Lockstep seeds for each sample.
+albumentations (from 1.4.19 on): every transform, and every composition of transforms, has a pair of
+generators, seeded by the clock when it is made. From seed_libraries() on, an outermost call of one
+first takes a seed from Python's default generator, which Lockstep seeds for each sample.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BASES = ("BaseCompose", "BasicTransform")
 
 
 class _Inside(threading.local):
-    """A call is inside of another one: the outer one has seeded what the inner one draws from."""
+    """Whether a call is inside of another, which has seeded the generators of the inner one."""
 
     value = False
 

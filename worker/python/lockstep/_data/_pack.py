@@ -1,9 +1,10 @@
 """A batch as a list of tensors and a JSON text, and back.
 
 Tensors, numpy arrays and bytes travel as blobs; None, bool, int, float, str, list, tuple, named
-tuple, dataclass and dict as JSON with a tag for what JSON does not have. Every other mapping arrives
-as a dict, a subclass of str or tuple as a str or tuple. Anything else is refused with its place in
-the batch. Nothing is pickled; a dataclass arrives field by field, without a call of its __init__().
+tuple, dataclass and dict as JSON with a tag for what JSON does not have. Every other mapping
+arrives as a dict, a subclass of str or tuple as a str or tuple. pack() refuses anything else, with
+its place in the batch. It pickles nothing; a dataclass arrives field by field, without a call of
+__init__().
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ def _find_class(module: str, qualname: str) -> Any:
 def pack(value: Any) -> tuple[bytes, list[torch.Tensor]]:
     """Takes a batch apart: a text of its structure, and the tensors that the text counts.
 
-    Raises DataError(65) for what does not travel, naming its place in the batch.
+    Raises DataError(65) for a value that cannot travel, naming its place in the batch.
     """
     packer = _Packer()
     text = json.dumps(packer.value(value, "batch"), separators=(",", ":")).encode()
@@ -152,8 +153,8 @@ def pack(value: Any) -> tuple[bytes, list[torch.Tensor]]:
 
 
 def remade(value: Any, each: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """A batch with each(tensor) for its tensors; it shares nothing else that could be changed with
-    `value`. As pack(), it raises DataError for what does not travel."""
+    """A batch with each(tensor) for its tensors; it shares nothing else mutable with `value`. Like
+    pack(), it raises DataError for a value that cannot travel."""
     if hasattr(value, "remade"):
         return value.remade(each)
     packer = _Packer(takes_any_device=True)

@@ -26,7 +26,7 @@ _LOG = logging.getLogger("lockstep.data")
 
 
 class DataProcess:
-    """One data process: `in_work` holds what it was asked for, in the order of its answers."""
+    """One data process: `in_work` holds its tasks, in the order of its answers."""
 
     def __init__(
         self, pid: int, serial: int, channel: Channel, returned: deque[tuple[int, int]]
@@ -34,7 +34,7 @@ class DataProcess:
         self.pid = pid
         self.serial = serial  # Unlike a pid, never used again.
         self.channel = channel
-        # A process that someone else's fork shares the socket with would never be seen to hang up.
+        # If another fork inherited the socket, it would never show that the process hung up.
         self.exit_descriptor = os.pidfd_open(pid)
         self.slabs = SlabReader(serial, returned)
         self.in_work: deque[Any] = deque()
@@ -164,8 +164,8 @@ class Pool:
         return ending
 
     def close(self) -> None:
-        """Ends all processes. Batches that were handed out stay valid. In a fork of the main process:
-        nothing, they are not its own."""
+        """Ends all processes. Batches that were handed out stay valid. Does nothing in a fork of
+        the main process, which does not own them."""
         if os.getpid() != self._owner:
             return
         self._control.close()

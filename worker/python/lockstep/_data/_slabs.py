@@ -2,8 +2,8 @@
 
 A slab is a memfd that both processes map. The data process writes one batch into it; the main
 process makes tensors over it without a copy. When the last tensor is gone, the slab returns to
-its data process, which writes the next batch there. A slab that is too small is replaced by a
-larger one of the same number.
+its data process, which writes the next batch there. A larger slab of the same number replaces
+one that is too small.
 
     slab = blobs, each at a multiple of 64; tail: table of the blobs (JSON), text of pack()
 """
@@ -92,8 +92,8 @@ class SlabWriter:
 class SlabReader:
     """The slabs of one data process, on the side of the main process.
 
-    (owner, slab) is added to `returned` when the last tensor over a slab is gone, by whichever
-    thread drops it, perhaps within a garbage collection.
+    When the last tensor over a slab is gone, the thread that drops it, perhaps within a garbage
+    collection, adds (owner, slab) to `returned`.
     """
 
     def __init__(self, owner: int, returned: deque[tuple[int, int]]) -> None:

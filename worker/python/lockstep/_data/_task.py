@@ -12,8 +12,8 @@ _HEAD = struct.Struct("<qqqI")
 class Task(NamedTuple):
     """The samples of one slot of one step.
 
-    `positions` are places in the order of the epoch; `indices` are what the dataset is asked for,
-    one for each position.
+    `positions` are places in the order of the epoch; `indices` are the dataset's samples there, one
+    for each position.
     """
 
     step: int

@@ -48,7 +48,7 @@ class Channel:
 
     @property
     def has_output(self) -> bool:
-        """Whether a part of what was put waits for room in the socket."""
+        """Whether a part of the frames that were put waits for room in the socket."""
         return bool(self._output) and not self.closed
 
     def put(self, kind: int, payload: bytes) -> None:

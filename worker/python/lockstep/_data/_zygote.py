@@ -108,7 +108,7 @@ def fork_zygote(body: Callable[[Channel], None]) -> tuple[int, Channel]:
     REQUIRES: the main thread, before any C++ thread exists. Raises OSError, and DataError(64) for
     an open file that the data processes cannot have for themselves.
     """
-    files = open_files()  # here: who goes on meanwhile may read on
+    files = open_files()  # before the fork: the main process may read on meanwhile
     check_files(files)
     ours, theirs = socket.socketpair()
     for stream in (sys.stdout, sys.stderr):

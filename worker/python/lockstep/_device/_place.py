@@ -1,7 +1,7 @@
-"""Which device a script computes on.
+"""Chooses the device that a script computes on.
 
-A worker sees the GPU of its place and no other, so that it is cuda:0 in every worker: what names a
-device in what is kept has the same bytes everywhere.
+A worker sees the GPU of its place and no other, so it is cuda:0 in every worker: kept values that
+name a device have the same bytes everywhere.
 """
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Device:
 
     def check_kept(self, trained: Iterable[tuple[str, torch.Tensor]],
                    others: Iterable[tuple[str, torch.Tensor]]) -> None:
-        """Raises Misuse unless what is trained lies here, and the others here or on the CPU."""
+        """Raises Misuse unless trained parameters lie here, and the others here or on the CPU."""
         here, host = self.place, torch.device("cpu")
         for name, tensor, places in [*((*pair, (here,)) for pair in trained),
                                      *((*pair, (here, host)) for pair in others)]:
@@ -58,7 +58,7 @@ class Device:
                 os.environ[name] = value
         if (compiler := sys.modules.get("torch._inductor.config")) is not None:
             compiler.deterministic = True
-        # On a GPU an operation that adds in any order is refused, and not only told.
+        # On a GPU, refuse an operation that adds in any order, instead of only warning.
         torch.use_deterministic_algorithms(True)
         torch.backends.cudnn.benchmark = False
         torch.backends.cudnn.allow_tf32 = False
@@ -84,7 +84,7 @@ class Device:
         return lines
 
     def pin(self, address: int, size: int) -> bool:
-        """From now on copies from this memory of the host need not be waited for. False: they are."""
+        """Pins this memory of the host, so that copies from it need no wait. False: they do."""
         runtime = getattr(self._module, "cudart", None)
         return size > 0 and runtime is not None and \
             int(runtime().cudaHostRegister(address, size, 0)) == 0
@@ -97,7 +97,7 @@ HOST = Device(torch.device("cpu"))
 
 
 def open_device(job: Mapping[str, str]) -> Device:
-    """That of the job (cluster.device). Before anything has used a GPU."""
+    """The job's device (cluster.device). Call it before anything has used a GPU."""
     if job["device"] != "cuda":
         return HOST
     if stand_in := os.environ.get(_STAND_IN):
@@ -117,8 +117,8 @@ def open_device(job: Mapping[str, str]) -> Device:
 
 
 def _name_of_gpu(number: int, uuid: str) -> str:
-    """As CUDA_VISIBLE_DEVICES takes it. `number`: among those that this process sees, modulo how many
-    these are. `uuid`: 32 hex digits, of that GPU wherever it is; empty: it is not known."""
+    """The GPU as CUDA_VISIBLE_DEVICES takes it. `number`: among the GPUs that this process sees,
+    modulo their number. `uuid`: 32 hex digits, of that GPU wherever it is; empty: unknown."""
     given = os.environ.get(_VISIBLE)
     seen = given.split(",") if given else [str(i) for i in range(torch.cuda.device_count())]
     if uuid:

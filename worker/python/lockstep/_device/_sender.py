@@ -11,8 +11,8 @@ from ._place import Device
 
 
 def sender_to(device: Device, wanted: Any) -> Sender | None:
-    """For batches(device=wanted). None: they stay where they are. Raises Misuse for another device than
-    the run's."""
+    """The sender for batches(device=wanted); None: batches stay where they are. Raises Misuse for
+    another device than the run's."""
     if wanted is None:
         return None
     place = torch.device(wanted)
@@ -37,7 +37,7 @@ class Sender:
         self._stream = torch.Stream(device=device.place)
 
     def send(self, value: Any) -> Sent:
-        """All tensors in a batch; the rest of it stays as it is."""
+        """Starts to send all tensors in a batch; the rest of it stays as it is."""
         event, tensors = self._device.event(), []
 
         def moved(tensor: torch.Tensor) -> torch.Tensor:
@@ -56,7 +56,7 @@ class Sender:
         return Sent(sent, tensors, event)
 
     def arrived(self, sent: Sent) -> Any:
-        """For all that is computed from now on."""
+        """The batch, for everything that is computed from now on."""
         current = torch.accelerator.current_stream(self._device.place)
         current.wait_event(sent.event)
         for tensor in sent.tensors:

@@ -46,7 +46,7 @@ class Staging:
             self._hand_over()
 
     def forget(self) -> None:
-        """A slot was broken off."""
+        """A slot was aborted."""
         self._on_the_way.clear()
 
     def _hand_over(self) -> None:

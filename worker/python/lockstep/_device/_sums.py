@@ -9,8 +9,8 @@ from ._place import Device
 
 
 class Sums:
-    """`floats` of them lie at `address`, in the core's memory: it writes the next step's there once it
-    has the reply to APPLY."""
+    """`floats` sums lie at `address`, in the core's memory. The core writes the next step's sums
+    there once it has the reply to APPLY."""
 
     def __init__(self, device: Device, address: int, floats: int):
         self._at_core = floats_at(address, floats)
@@ -22,13 +22,13 @@ class Sums:
             self._arrival = device.event()
 
     def bring(self) -> None:
-        """`flat` has this step's sums, for all that is computed on the device from now on."""
+        """Brings this step's sums into `flat`, for all that the device computes from now on."""
         if self._arrival is not None:
             self.flat.copy_(self._at_core, non_blocking=self._is_pinned)
             self._arrival.record()
 
     def give_back(self) -> None:
-        """Before the reply: the device has read them all."""
+        """Before the reply: waits until the device has read all sums."""
         if self._arrival is not None:
             self._arrival.synchronize()
 

@@ -1,9 +1,9 @@
 """Compares a program with its model: outputs, gradients and buffers after a forward.
 
-On CPUs the program calls the model's operators in the model's order, so the bits are the same. They
-are not where forward asks whether it is being exported and then takes other operators (attention in
-transformers), and where PyTorch itself adds in an order that changes (index_add on several threads,
-atomics on GPUs): there sums of float32 in another order are allowed to differ by TOLERANCE.
+On CPUs the program calls the model's operators in the model's order, so the bits are the same.
+There are two exceptions: forward takes other operators during an export (attention in
+transformers), or PyTorch itself adds in a changing order (index_add on several threads, atomics on
+GPUs). There, sums of float32 may differ by TOLERANCE.
 """
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ TOLERANCE = 1e-3  # of a tensor's largest value
 
 
 def distance(mine: torch.Tensor | None, theirs: torch.Tensor | None, least: float = 0.0) -> float:
-    """0: the same bits, or both not finite in the same places. Else as a share of the largest value,
-    or of `least` if that is more. A gradient that is not there is zero."""
+    """0: the same bits, or both not finite in the same places. Else a share of the largest value,
+    or of `least` if that is more. A missing gradient counts as zero."""
     if mine is None or theirs is None:
         one = mine if theirs is None else theirs
         return 0.0 if one is None or not bool(one.any()) else float("inf")
@@ -48,8 +48,8 @@ def _buffers(module: nn.Module) -> dict[str, torch.Tensor]:
 
 def compare(model: nn.Module, program: Any, example: Example, sizes: list[int], kept: Kept,
             mode: str) -> None:
-    """With batches of `sizes`, from the largest on. Raises Misuse; warns where only the bits differ.
-    REQUIRES: the model is in the program's mode."""
+    """Compares batches of `sizes`, from the largest on. Raises Misuse; warns if only the bits
+    differ. REQUIRES: the model is in the program's mode."""
     shapes: list[torch.Size] = []
     for samples in sizes:
         output = _compare(model, program, example, samples, kept, mode)

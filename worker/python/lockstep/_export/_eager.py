@@ -1,4 +1,4 @@
-"""Refuses a model whose own forward shows that no program can compute what it does."""
+"""Refuses a model whose own forward shows that no program can compute the same."""
 from __future__ import annotations
 
 import warnings

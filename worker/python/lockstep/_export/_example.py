@@ -1,4 +1,4 @@
-"""The example of an export: what forward() takes, by position or by name."""
+"""The example of an export: the arguments of forward(), by position or by name."""
 from __future__ import annotations
 
 import inspect
@@ -62,7 +62,7 @@ class Example:
         return samples
 
     def inputs(self) -> list[dict[str, Any]]:
-        """Name in forward(), type and shape of a batch, for whoever opens a program."""
+        """Name in forward(), type and shape of a batch, for people who open a program."""
         names = [name for name, _ in zip(self._bound.signature.parameters, self.args)]  # noqa: B905
         return [{"name": name, "dtype": str(value.dtype).removeprefix("torch."),
                  "shape": ["batch", *value.shape[1:]]}
@@ -81,7 +81,7 @@ class Example:
         return shapes
 
     def copied(self, samples: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """As arguments for a call, which may write to them; the samples begin again where there are
+        """Copies as arguments for a call, which may write to them; repeats the samples if there are
         too few."""
         def copy(value: torch.Tensor) -> torch.Tensor:
             rows = torch.arange(samples, device=value.device) % len(value)

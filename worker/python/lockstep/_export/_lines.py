@@ -1,4 +1,4 @@
-"""Where in the user's code something happened."""
+"""Finds the line of the user's code at which something happened."""
 from __future__ import annotations
 
 import pathlib
@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-# Frames of these say nothing to whoever wrote the model.
+# Frames of these mean nothing to the author of the model.
 _OF_LIBRARIES = (str(pathlib.Path(torch.__file__).parent), str(pathlib.Path(__file__).parent))
 
 

@@ -66,6 +66,6 @@ def _check_parameters(model: nn.Module) -> None:
 
 
 def trained(model: nn.Module) -> dict[str, nn.Parameter]:
-    """By their first names."""
+    """The trained parameters, by their first names."""
     return {name: parameter for name, parameter in model.named_parameters()
             if parameter.requires_grad}

@@ -1,4 +1,4 @@
-"""Exports both programs, and refuses what a job could not train or would train otherwise."""
+"""Exports both programs, and refuses models that jobs could not train or would train otherwise."""
 from __future__ import annotations
 
 import contextlib
@@ -88,13 +88,13 @@ def _check_sizes(least: int, most: int, *examples: Example) -> None:
 
 
 def _sizes(example: Example, least: int, most: int) -> list[int]:
-    """The example's, the smallest, and another that shows what has kept the example's size."""
+    """The example's size, the smallest, and a third, which shows constants of the example."""
     samples = example.samples
     return sorted({samples, least, samples + 1 if samples < most else samples - 1}, reverse=True)
 
 
 def _eval_program(model: nn.Module, example: Example, least: int, most: int) -> Any:
-    """From one sample on where that works: the last batch of an evaluation may be small."""
+    """Takes batches from one sample on if that works: an evaluation's last batch may be small."""
     if least > 1:
         with contextlib.suppress(Misuse):
             return _exported(model, example, 1, most, "evaluation")

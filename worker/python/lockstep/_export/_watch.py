@@ -1,4 +1,4 @@
-"""Runs the model itself, and notes what torch.export would drop or keep as it was at the export."""
+"""Runs the model itself, and notes what torch.export would drop or freeze."""
 from __future__ import annotations
 
 import contextlib
@@ -28,9 +28,9 @@ class Computed(NamedTuple):
 
 def computed(forward: Callable[..., Any], parameters: dict[str, nn.Parameter], example: Example,
              samples: int, before_backward: Callable[[torch.Tensor], None] | None = None) -> Computed:
-    """With the generators seeded, so that dropout draws the same each time. Without `parameters`
-    there are no gradients, and no graph. before_backward: gets the number that depends on every
-    output."""
+    """Runs forward with the generators seeded, so that dropout draws the same each time. Without
+    `parameters` there are no gradients, and no graph. before_backward: gets the number that depends
+    on every output."""
     args, kwargs = example.copied(samples)
     with torch.random.fork_rng(), torch.set_grad_enabled(bool(parameters)), _no_fused_encoder():
         torch.manual_seed(_SEED)
@@ -72,7 +72,7 @@ def _score(output: Any) -> torch.Tensor:
 
 
 class Kept:
-    """The model's modes, buffers and attributes, which come back at the end."""
+    """Keeps the model's modes, buffers and attributes, and restores them at the end."""
 
     def __init__(self, model: nn.Module) -> None:
         self._modules = [(module, module.training, _attributes(module)) for module in model.modules()]
@@ -100,7 +100,7 @@ class Kept:
                 yield f"{names[module]}.{name}".lstrip("."), value, now, module
 
     def put_back(self) -> None:
-        """All but the modes."""
+        """Restores all but the modes."""
         self.put_back_buffers()
         for module, _mode, before in self._modules:
             for name in _attributes(module).keys() - before.keys():

@@ -28,7 +28,7 @@ def run_for(who: str) -> Run:
 
 def mover(run: Run) -> Callable[[Any], Any]:
     """Brings a batch to the run's device. Nothing waits for it: the copy has a stream of its own, and
-    what computed before it may still run."""
+    earlier computation may still run."""
     if run._device.is_host:
         return lambda batch: batch
     sender = Sender(run._device)
@@ -64,9 +64,10 @@ class Length:
 
 @contextlib.contextmanager
 def one_at_a_time() -> Iterator[None]:
-    """Workers of a machine that run the same script come in one after the other.
+    """Lets workers of a machine that run the same script enter one after the other.
 
-    For what a framework does in one process only, such as a download: the second finds it done.
+    For work that a framework does in one process only, such as a download: the second finds it
+    done.
     """
     script = getattr(sys.modules.get("__main__"), "__file__", None)
     with contextlib.ExitStack() as stack:
@@ -80,7 +81,7 @@ def one_at_a_time() -> Iterator[None]:
 def refuse(owner: str, found: Callable[[str, Any], Any], rules: dict[str, tuple[Any, str]]) -> None:
     """Raises Misuse for the first setting that has none of its allowed values.
 
-    `rules`: by name, the allowed values, the first of which is the default, and why no other is.
+    `rules`: by name, the allowed values, with the default first, and why no other is allowed.
     """
     for name, (allowed, why) in rules.items():
         value = found(name, allowed[0])

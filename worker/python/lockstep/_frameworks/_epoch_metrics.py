@@ -24,12 +24,12 @@ class EpochMetrics:
         return {"metric_" + name.replace(".", "_"): metric for name, metric in self._metrics.items()}
 
     def has(self, value: Any) -> bool:
-        """It is one of them, or of a collection among them."""
+        """Whether `value` is one of the metrics, or belongs to a collection among them."""
         return any(value is part for part in self._parts)
 
     def log(self, name: str, metric: Any, on_step: bool | None, on_epoch: bool | None
             ) -> dict[str, Any]:
-        """self.log() in a slot: what the slot tells. Defaults and names are Lightning's."""
+        """self.log() in a slot: returns the slot's values. Defaults and names are Lightning's."""
         on_step, on_epoch = on_step is None or on_step, bool(on_epoch)
         if on_epoch:
             self._logged[f"{name}_epoch" if on_step else name] = metric
@@ -43,7 +43,7 @@ class EpochMetrics:
         return {f"{name}_step" if on_epoch else name: value}
 
     def end_epoch(self) -> dict[str, float]:
-        """The values of the epoch, by name. The metrics begin again."""
+        """Returns the values of the epoch, by name, and resets the metrics."""
         values = {name: number_of(name, metric) for name, metric in self._logged.items()}
         for metric in self._metrics.values():
             metric.reset()

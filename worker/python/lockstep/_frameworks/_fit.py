@@ -1,5 +1,5 @@
-"""lockstep.fit(): a LightningModule trains as a script's loop does (_module_loop.py). The package
-lightning is not needed: whatever has the interface will do."""
+"""lockstep.fit(): trains a LightningModule as a script's loop does (_module_loop.py). It does not
+need the package lightning: any object with the interface will do."""
 from __future__ import annotations
 
 import contextlib
@@ -58,7 +58,7 @@ def fit(module: Any, data: Any, workers: int | None, collate: Any, precision: An
 @contextlib.contextmanager
 def _attached(module: Any, trainer: StandIn, replaced: dict[str, Callable[..., Any]]
               ) -> Iterator[None]:
-    """The module, and modules of Lightning inside it, find our trainer and our methods."""
+    """Gives our trainer and our methods to the module, and to modules of Lightning inside it."""
     ours = [one for one in module.modules()
             if one is module or (hasattr(one, "training_step") and hasattr(one, "log_dict"))]
     for one in ours:
@@ -75,7 +75,7 @@ def _attached(module: Any, trainer: StandIn, replaced: dict[str, Callable[..., A
 
 
 def _data_of(module: Any, data: Any) -> Any:
-    """The data set or DataLoader; of a LightningDataModule or the module itself, what it makes."""
+    """The data set or DataLoader; a LightningDataModule's, or the module's own, if need be."""
     owner = data if overrides(data, "train_dataloader") else module
     for one in {id(o): o for o in (owner, module)}.values():
         with one_at_a_time():

@@ -1,7 +1,7 @@
-"""lockstep.Trainer: Hugging Face's Trainer whose loop is that over run.batches().
+"""lockstep.Trainer: Hugging Face's Trainer with a loop over run.batches().
 
 It keeps transformers' own parts: training_step(), compute_loss(), the optimizer, the schedule, the
-collator and train(), whose inner loop this one replaces. accelerator.backward() is run.backward().
+collator and train(), except the inner loop. accelerator.backward() is run.backward().
 """
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _DATA = ("Lockstep asks for samples by number, in the job's order; pass train_da
 class Trainer(transformers.Trainer):
     """Trains as transformers.Trainer does, with the job's batch, data order and recovery.
 
-    Made between lockstep.start() and the end of the script; the model may be made before it or by
-    model_init=. Raises Misuse for arguments that a run cannot honour (FRAMEWORKS.md).
+    Make it after lockstep.start(), and the model before it or by model_init=. Raises Misuse for
+    arguments that a run cannot honour (FRAMEWORKS.md).
     """
 
     def __init__(self, model: Any = None, args: Any = None, *more: Any, **named: Any):
@@ -124,7 +124,7 @@ class Trainer(transformers.Trainer):
     def _prepare(self) -> Any:
         """Optimizer and schedule as the Trainer makes them; the model as it computes a slot."""
         self.create_optimizer()
-        # Autocast only: nothing of Accelerate wraps a model that is evaluated.
+        # Only autocast: Accelerate does not wrap a model in evaluation.
         model = self.accelerator.prepare_model(self.model, device_placement=False,
                                                evaluation_mode=True)
         self.create_scheduler(num_training_steps=self._length.steps)
@@ -218,7 +218,7 @@ class Trainer(transformers.Trainer):
         self.state.is_world_process_zero = self.state.is_local_process_zero = self._run.is_writer
 
     def _hold_back(self, reporting: list[type]) -> None:
-        """Callbacks of report_to= are the writer's: elsewhere they would open a report, too."""
+        """Keeps callbacks of report_to= to the writer: other workers would open reports, too."""
         handler = self.callback_handler
         held = [one for one in handler.callbacks if type(one) in reporting]
         handler.callbacks = [one for one in handler.callbacks if type(one) not in reporting]

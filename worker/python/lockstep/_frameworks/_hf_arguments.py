@@ -1,4 +1,4 @@
-"""TrainingArguments that a run cannot honour, or that its job says."""
+"""TrainingArguments that a run cannot honour, or that its job sets."""
 from __future__ import annotations
 
 import math
@@ -48,7 +48,7 @@ _RULES: dict[str, tuple[Any, str]] = {
 
 
 def check_arguments(args: Any, run: Run) -> None:
-    """Raises Misuse for the first that does not fit the run."""
+    """Raises Misuse for the first argument that does not fit the run."""
     refuse("TrainingArguments", lambda name, default: _plain(getattr(args, name, default)), _RULES)
     if _plain(getattr(args, "save_strategy", "no")) == "best":
         raise _refused(args, "save_strategy", _BEST)

@@ -1,4 +1,4 @@
-"""The hooks of a LightningModule: which it overrides, and which cannot keep a run's promises."""
+"""The hooks of a LightningModule: which it overrides, and which break a run's promises."""
 from __future__ import annotations
 
 import inspect
@@ -20,20 +20,20 @@ _REFUSED = {
 
 
 def overrides(owner: Any, name: str) -> bool:
-    """The object has this method, and not from Lightning's own base classes."""
+    """Whether the object has this method, and not from Lightning's own base classes."""
     method = getattr(owner, name, None)
     home = (getattr(method, "__module__", None) or "").partition(".")[0]
     return callable(method) and home not in ("lightning", "pytorch_lightning")
 
 
 def call(owner: Any, name: str, *args: Any) -> Any:
-    """A hook that the owner may not have."""
+    """Calls a hook that the owner may lack."""
     method = getattr(owner, name, None)
     return method(*args) if callable(method) else None
 
 
 def check_module(module: Any) -> None:
-    """Raises Misuse for what is no LightningModule, or one that a run cannot train."""
+    """Raises Misuse unless `module` is a LightningModule that a run can train."""
     name = type(module).__name__
     for wanted in ("training_step", "configure_optimizers"):
         if not overrides(module, wanted):
@@ -55,6 +55,6 @@ def check_module(module: Any) -> None:
 
 
 def takes_batch_idx(training_step: Callable[..., Any]) -> bool:
-    """Lightning passes batch_idx only where training_step() has it, or a second argument."""
+    """Lightning passes batch_idx only if training_step() has it, or a second argument."""
     parameters = list(inspect.signature(training_step).parameters.values())
     return len(parameters) > 1 or any(p.kind is p.VAR_POSITIONAL for p in parameters)

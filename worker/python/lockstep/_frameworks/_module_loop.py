@@ -1,4 +1,4 @@
-"""A LightningModule in the loop over run.batches(): when its hooks are called.
+"""A LightningModule in the loop over run.batches(), which calls its hooks:
 
     body   on_train_epoch_start · batch transfer · on_train_batch_start · training_step
            on_before_backward · run.backward
@@ -47,7 +47,7 @@ class _ModuleState:
 
 
 class ModuleLoop:
-    """One call of fit(). `trainer` is what the module finds as self.trainer."""
+    """One call of fit(). `trainer`: the module's self.trainer."""
 
     def __init__(self, run: Run, module: Any, trainer: StandIn):
         self._run = run
@@ -76,7 +76,7 @@ class ModuleLoop:
         self._trainer.optimizers = [self._optimizer]
         self._trainer.lr_scheduler_configs = list(self._schedules)
         names = [one.kept_as(self._owns_scheduling) for one in self._schedules]
-        # Those that Lockstep does not step.
+        # The schedules that Lockstep does not step.
         self._own = [one for one, name in zip(self._schedules, names)
                      if self._owns_scheduling or name == "own_scheduler"]
         schedulers = {f"{name}{number or ''}": one.scheduler

@@ -1,5 +1,5 @@
-"""Options of Lightning's Trainer that lockstep.fit() is given: what it does, what changes nothing, and
-why it refuses the others."""
+"""Options of Lightning's Trainer in lockstep.fit(): which ones it obeys, which ones change nothing,
+and why it refuses the others."""
 from __future__ import annotations
 
 from typing import Any
@@ -40,7 +40,7 @@ _RULES: dict[str, tuple[Any, str]] = {
     "sync_batchnorm": ((False,), "Lockstep averages the statistics of BatchNorm over the step"),
     "reload_dataloaders_every_n_epochs": ((0,), "the data of a run are declared once"),
 }
-# They change neither the weights nor what a run promises.
+# They change neither the weights nor a run's promises.
 _IDLE = {"enable_progress_bar", "enable_model_summary", "enable_autolog_hparams", "benchmark",
          "deterministic", "inference_mode", "barebones", "log_every_n_steps", "default_root_dir",
          "num_sanity_val_steps", "limit_test_batches", "limit_predict_batches",

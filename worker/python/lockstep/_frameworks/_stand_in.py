@@ -25,7 +25,7 @@ _NOT_HERE = {
 
 
 class StandIn:
-    """The trainer of a module in lockstep.fit(). Raises Misuse for what a run cannot answer."""
+    """The trainer of a module in lockstep.fit(). Raises Misuse if a run cannot answer."""
 
     training = True
     validating = testing = predicting = sanity_checking = evaluating = barebones = False
@@ -50,7 +50,7 @@ class StandIn:
         self.callbacks: list[Any] = []
 
     def measure(self, length: Length) -> None:
-        """The data are known, and so is how long the run is."""
+        """Sets the length of the run, once the data are known."""
         self.length = length
         self.estimated_stepping_batches = self.max_steps = length.steps
         self.num_training_batches = length.steps_per_epoch
@@ -58,7 +58,7 @@ class StandIn:
 
     @property
     def is_global_zero(self) -> bool:
-        """The writer: one worker at a time, another one where it dies."""
+        """True in the writer: one worker at a time, and another if it dies."""
         return self._run.is_writer
 
     @property
@@ -67,7 +67,7 @@ class StandIn:
 
     @should_stop.setter
     def should_stop(self, stops: bool) -> None:
-        """A vote: the run ends when all workers with slots have asked."""
+        """Votes for the end: the run ends when all workers with slots have asked."""
         self._stops = bool(stops)
         if self._stops:
             self._run.request_stop()

@@ -1,9 +1,10 @@
-"""The state of a run whose training loop is a script: what is kept, described and installed.
+"""The state of a run whose training loop is a script.
 
-Kept (_kept.py) is the whole of it. Below: names of tensors (_named.py, _modules.py, _metrics.py), values
-of optimizers (_optimizers.py) and of all else (_others.py), their canonical JSON (_objects.py),
-all-or-nothing installation (_install.py), what is switched between two steps (_switches.py), what may not
-change in a run (_identity.py, _fixed.py), and the guards (_guard.py).
+Kept (_kept.py) keeps, describes and installs it, from these parts: names of tensors (_named.py,
+_modules.py, _metrics.py), values of optimizers (_optimizers.py) and of all else (_others.py), their
+canonical JSON (_objects.py), all-or-nothing installation (_install.py), switches between two steps
+(_switches.py), facts that may not change in a run (_identity.py, _fixed.py), and guards
+(_guard.py).
 """
 
 from ._errors import MisuseError, StateError

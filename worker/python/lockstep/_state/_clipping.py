@@ -20,7 +20,7 @@ _FUNCTIONS = ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_")
 
 
 class Clipping:
-    """Stands before torch's functions wherever a module has them by their names, until remove().
+    """Replaces torch's functions in every module that has them by their names, until remove().
 
     `parameters`: ids of the parameters that it refuses, unless `may_clip()`. Main thread only.
     """
@@ -35,8 +35,8 @@ class Clipping:
                 self._replace(name, original, self._guarded(name, original))
 
     def remove(self) -> None:
-        """Each module has again what it had. One that was imported meanwhile keeps ours, which then
-        refuses nothing."""
+        """Restores each module's functions. A module that was imported meanwhile keeps ours, which
+        then refuse nothing."""
         self._parameters = set()
         for namespace, name, original in self._replaced:
             namespace[name] = original

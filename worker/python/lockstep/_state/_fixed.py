@@ -27,9 +27,9 @@ _MOST_COPIED = 4  # bytes of frozen parameters for one that is trained: averages
 class ReadOnly:
     """Sees what a loop's body writes into parameters, averages and the optimizers' tensors.
 
-    Every write moves a tensor's version, but for one through `.data` or numpy(). remember() and
-    compare() see these, too, and writes into other kept objects, for the price of a copy; the
-    optimizers' tensors are not copied, since there might be no room. Buffers are the body's.
+    Every write moves a tensor's version, except one through `.data` or numpy(). remember() and
+    compare() see these, too, and writes into other kept objects, for the price of a copy. They do
+    not copy the optimizers' tensors, since there might be no room. The body may write into buffers.
     """
 
     def __init__(self, trained: list[NamedParameter], frozen: list[NamedParameter],
@@ -44,13 +44,13 @@ class ReadOnly:
         self.note()
 
     def note(self) -> None:
-        """The state is right as it is now."""
+        """Notes the state as it is now."""
         self._states = [value for optimizer in self._optimizers.values()
                         for value in _tensors_of(optimizer)]
         self._versions = self._versions_now()
 
     def check(self) -> None:
-        """Raises MisuseError if any of them was written into since note()."""
+        """Raises MisuseError if a tensor was written into since note()."""
         now = self._versions_now()
         if now == self._versions:
             return
@@ -97,7 +97,7 @@ class Layout:
         self._groups = self._groups_now()
 
     def check(self) -> None:
-        """Raises MisuseError if a shape, a dtype or a group of parameters is another one."""
+        """Raises MisuseError if a shape, a dtype or a group of parameters has changed."""
         kinds = self._kinds_now()
         for name, before in self._kinds.items():
             if kinds[name] != before:
@@ -144,7 +144,7 @@ def _decoded(objects: Tensor) -> dict[str, Any]:
 
 
 def _are_alike(before: Tensor, now: Tensor) -> bool:
-    """True where only switches differ, of which Kept.check_body() speaks."""
+    """True if only switches differ, which Kept.check_body() reports."""
     texts = [encode({**_decoded(text), "modes": None, "frozen": None}, "", lambda ref, _: ref)
              for text in (before, now)]
     return texts[0] == texts[1]

@@ -1,4 +1,4 @@
-"""Says at once, in one sentence, that a loop body does what only Lockstep may do.
+"""Raises at once, with one sentence, if a loop body does what only Lockstep may do.
 
 A worker may own no slot of a step, and computes a slot twice after a failure. So optimizers,
 schedulers and scalers move in apply alone, on all workers alike; a step in the loop body would make
@@ -55,7 +55,7 @@ class Guard:
 
     @contextmanager
     def pacing(self) -> Iterator[None]:
-        """Lets those schedulers step inside that Lockstep steps."""
+        """Lets the schedulers that Lockstep steps step inside."""
         self.is_pacing = True
         try:
             yield
@@ -72,7 +72,7 @@ class Guard:
             self.is_scaling = False
 
     def note(self) -> None:
-        """The settings of the optimizers are right as they are now."""
+        """Notes the settings of the optimizers as they are now."""
         self._settings = {name: settings(o) for name, o in self._optimizers.items()}
 
     def check(self) -> None:
@@ -146,7 +146,7 @@ def _method_of_scaler(original: type, name: str, method: str, guard: Guard) -> C
 
 
 def _guarded(original: type, methods: dict[str, Callable[..., Any]]) -> type:
-    """A subclass that looks and pickles like `original`, and whose `methods` are others.
+    """A subclass that looks and pickles like `original`, with other `methods`.
 
     A wrapper in the instance would stand in its __dict__, which is a scheduler's state_dict().
     """

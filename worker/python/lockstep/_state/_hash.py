@@ -1,4 +1,4 @@
-"""A hash of values, to compare what processes have made."""
+"""A hash of values, to compare the states of processes."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def optimizer_lines(name: str, optimizer: Optimizer, names: dict[int, str]) -> L
 
 
 def object_lines(name: str, kept: Any) -> Lines:
-    """The class; of schedulers and scalers also what their constructors got."""
+    """The class; for schedulers and scalers also the arguments of their constructors."""
     lines = {name: type(kept).__qualname__}
     if isinstance(kept, LRScheduler):
         lines.update(_scheduler_lines(name, kept))

@@ -45,7 +45,7 @@ class Installer:
         self._modes: Optional[dict[str, list[str]]] = None  # the state does not say
 
     def install(self, entries: Entries) -> None:
-        """Raises StateError, and then has changed nothing."""
+        """Raises StateError before it changes anything."""
         self._check_tensors(entries)
         kept = self._objects(entries)
         extra = self._modules.extra_state()
@@ -129,7 +129,7 @@ class Installer:
         return modes
 
     def _check_references(self, entries: Entries, kept: dict[str, Any]) -> None:
-        """Each of the optimizers' tensors is referred to, and there."""
+        """Checks that each of the optimizers' tensors is there, and that something refers to it."""
         named: dict[str, TensorRef] = {}
         for ref in references(kept):
             if named.setdefault(ref.name, ref) != ref:
@@ -182,8 +182,8 @@ class Installer:
 
 
 def _copies(entries: Entries, kept: dict[str, Any], device: torch.device) -> dict[str, Tensor]:
-    """The tensors that `kept` refers to, as copies with the memory order that they had, where they
-    were. `device`: where the run computes."""
+    """Copies of the tensors that `kept` refers to, in their memory order and on their devices.
+    `device`: where the run computes."""
     return {
         ref.name: copy_in_order(entries["optimizer", ref.name], ref.order, f"`{ref.name}`").to(
             device if ref.is_on_device else "cpu")

@@ -72,9 +72,9 @@ class Kept:
     def keep(self, **objects: Any) -> None:
         """Keeps `model`, at least one optimizer (or `update=fn`), and all else that has a state.
 
-        Schedulers, scalers, averages, further modules, and any object with state_dict() and
-        load_state_dict(). None is left out. Raises MisuseError, and keeps nothing, for what
-        cannot be kept.
+        Takes schedulers, scalers, averages, further modules, and any object with state_dict() and
+        load_state_dict(). Leaves out objects that are None. Raises MisuseError, and keeps nothing,
+        if it cannot keep an object.
         """
         if self._tensors is not None:
             raise MisuseError("run.keep() was called before: give it all objects in one call.")
@@ -97,14 +97,14 @@ class Kept:
         yield from ((b.name, b.get()) for b in self.buffers)
 
     def holds(self) -> set[int]:
-        """The memory of what kept objects that are no modules have in their state, by address."""
+        """Addresses of the memory in the states of kept objects that are no modules."""
         collector = Collector(self._names)
         self._objects(collector)
         return {tensor.untyped_storage().data_ptr() for tensor in collector.tensors.values()
                 if tensor.layout is torch.strided}
 
     def include_buffers(self, names: Iterable[str]) -> None:
-        """Non-persistent buffers that a slot changes are part of the state, too."""
+        """Includes non-persistent buffers that a slot changes in the state."""
         for name in names:
             if name not in self._layout().buffers:
                 raise MisuseError(f"The model has no buffer `{name}` at run.keep().")
@@ -113,8 +113,8 @@ class Kept:
     def describe(self) -> list[Entry]:
         """Every tensor of the state: parameters, buffers, the optimizers' tensors, "objects".
 
-        Contiguous tensors are the live ones, others copies. Valid until the next call, and until
-        the state changes. Raises StateError, or MisuseError where the model changed its layout.
+        Contiguous tensors are the live ones, others are copies. Valid until the next call, and
+        until the state changes. Raises StateError, or MisuseError if the model changed its layout.
         """
         self._layout().check()
         collector = Collector(self._names)
@@ -169,7 +169,7 @@ class Kept:
 
     def guard(self) -> Guard:
         """From now on optimizers and schedulers that step outside of applying() raise MisuseError,
-        and what check_body() and check_layout() say is about what is there now.
+        and check_body() and check_layout() compare with the present state.
         """
         self.identity()
         if self._guard is None:
@@ -184,7 +184,7 @@ class Kept:
         return self._guard
 
     def remove_guard(self) -> None:
-        """Optimizers and schedulers step again as they like."""
+        """Optimizers and schedulers may step anywhere again."""
         if self._guard is not None:
             self._guard.remove()
 
@@ -208,20 +208,20 @@ class Kept:
             yield
 
     def check_layout(self) -> None:
-        """Raises MisuseError where a part of the state was added, removed, or made another kind.
+        """Raises MisuseError if a part of the state was added, removed, or changed in kind.
         REQUIRES: guard()."""
         self._layout().check()
         if self._fixed is not None:
             self._fixed.check()
 
     def remember(self) -> None:
-        """Before a slot whose body is looked at closely: check_same() takes what it is compared to.
+        """Before a slot of the trial or of a check step: copies the state for check_same().
         REQUIRES: guard()."""
         if self._read_only is not None:
             self._read_only.remember(self.describe())
 
     def check_same(self, who: str = "The loop body") -> None:
-        """Raises MisuseError if `who` has changed a bit of the state, buffers apart."""
+        """Raises MisuseError if `who` has changed a bit of the state, except buffers."""
         self.check_layout()
         if self._read_only is not None:
             self._read_only.compare(self.describe(), who)
@@ -237,7 +237,7 @@ class Kept:
 
     @property
     def switches(self) -> Switches:
-        """Modes, and what is frozen. REQUIRES: keep()."""
+        """Modes and frozen parameters. REQUIRES: keep()."""
         assert self._switches is not None
         return self._switches
 
@@ -339,7 +339,7 @@ class Kept:
                                   "model in float32, and compute under torch.autocast(\"cpu\", "
                                   "torch.float16).")
         self.scaler = self.others[scalers[0]]
-        # Else unscale_() fails where no slot came.
+        # Else unscale_() fails in a process that had no slot.
         self.scaler.scale(torch.zeros((), device=self.parameters[0].tensor.device))
 
     def _is_trained(self, module: nn.Module) -> bool:
@@ -369,15 +369,15 @@ class Kept:
 
 
 def times_due(name: str, scheduler: Any, was_applied: bool, ended_epochs: int) -> int:
-    """How often Lockstep steps a kept scheduler after a step. An epoch ends with its last step, also
-    where that one overflowed."""
+    """How often Lockstep steps a kept scheduler after a step. An epoch ends with its last step,
+    even if that step overflowed."""
     if _is_by_script(name, scheduler):
         return 0
     return ended_epochs if name.startswith(_BY_EPOCH) else int(was_applied)
 
 
 def _is_by_script(name: str, scheduler: Any) -> bool:
-    """after_step=, update= or the code between two epochs steps it."""
+    """Whether after_step=, update= or the code between two epochs steps it."""
     return name.startswith(_BY_SCRIPT) or isinstance(scheduler, ReduceLROnPlateau)
 
 

@@ -16,8 +16,8 @@ from ._named import NamedBuffer
 
 _RULES = {"dim_zero_sum": "sum", "dim_zero_max": "max", "dim_zero_min": "min"}
 _INSTEAD = "do not keep it, reset() it before each use, and give its value to run.backward(metrics=…)"
-# A metric counts its updates, and reset() begins again at 0. Nothing else that is kept reads the number
-# but a warning of compute().
+# A metric counts its updates, and reset() sets the count to 0. Only a warning of compute() reads
+# it.
 _MANY_UPDATES = 1 << 30
 
 
@@ -36,21 +36,21 @@ class MetricState(NamedBuffer):
         return self.module._update_count < _MANY_UPDATES
 
     def get(self) -> Tensor:
-        """The tensor that is the state now: reset() makes another one."""
+        """The present tensor of the state: reset() makes another one."""
         return getattr(self.module, self.local)
 
     def put_back(self, values: Tensor) -> None:
         self.set(values)
 
     def set(self, values: Tensor) -> None:
-        """Makes a copy of `values` the state: what is there may be an inference tensor, or shared."""
+        """Sets the state to a copy of `values`: the old one may be of inference mode, or shared."""
         setattr(self.module, self.local, values.detach().clone().to(self.get().device))
         self.module._update_count = _MANY_UPDATES
 
 
 def is_network(kept: nn.Module) -> bool:
-    """Whether it has parameters outside of metrics. A network's metrics are no state, so it has to reset
-    them before each use: they come with it, whether this run needs them or not."""
+    """Whether it has parameters outside of metrics. A network's metrics come with it, needed or
+    not. So they are no state, and the script has to reset them before each use."""
     if _is_a(kept, "Metric") or _is_a(kept, "MetricCollection"):
         return False
     return bool(kept._parameters) or any(map(is_network, kept.children()))

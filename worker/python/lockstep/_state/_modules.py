@@ -92,8 +92,8 @@ class Modules:
             module.set_extra_state(values[kept][path])
 
     def modes(self) -> dict[str, list[str]]:
-        """The modules that are not in the mode of the module around them, by kept module and path.
-        Around the outermost one all is in train()."""
+        """The modules whose mode differs from the module around them, by kept module and path. The
+        outermost counts as inside of one in train()."""
         found: dict[str, list[str]] = {kept: [] for kept in self.named}
         bits: dict[tuple[str, str], bool] = {}
         for kept, path, module in self._parts:
@@ -130,7 +130,7 @@ class Modules:
         return ""
 
     def check(self) -> None:
-        """Raises MisuseError, with the name, if a parameter or buffer is not what it was."""
+        """Raises MisuseError, with the name, if a parameter or buffer was replaced."""
         found = self._scan()
         for place in (*self._places, *found):
             before, now = self._places.get(place), found.get(place)
@@ -157,7 +157,7 @@ class Modules:
                 yield kept, path, module
 
     def _scan(self) -> dict[tuple[str, str, str], Any]:
-        """Where every parameter is, and the module of every persistent buffer."""
+        """The place of every parameter, and the module of every persistent buffer."""
         found: dict[tuple[str, str, str], Any] = {}
         for kept, path, module in self._walk():
             for local, parameter in module._parameters.items():

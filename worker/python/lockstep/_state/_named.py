@@ -48,7 +48,7 @@ class NamedBuffer:
         self.get().copy_(values)
 
     def get(self) -> Tensor:
-        """The tensor that is the buffer now."""
+        """The buffer's present tensor."""
         found = self.module._buffers.get(self.local)
         if found is None:
             raise MisuseError(f"The buffer `{self.name}` was removed after run.keep(); "
@@ -56,7 +56,7 @@ class NamedBuffer:
         return found
 
     def set(self, values: Tensor) -> None:
-        """Copies `values` into the buffer, or rebinds it where it has another shape or dtype."""
+        """Copies `values` into the buffer, or rebinds it if its shape or dtype differs."""
         now = self.get()
         if now.shape == values.shape and now.dtype == values.dtype and not overlaps_itself(now):
             refill(now, values)

@@ -1,4 +1,4 @@
-"""The canonical JSON of what is no tensor: one value has one text, and one text has one value.
+"""Canonical JSON of everything but tensors: one value has one text, and one text has one value.
 
     encode(value, path, refer) -> bytes     sorted, without spaces, ASCII
     decode(text, where) -> value            with a TensorRef where a tensor stood
@@ -14,13 +14,13 @@ A dict whose keys are words is a JSON object. All else that JSON lacks is an obj
 `$s` Size, `$n` numpy scalar, `$a` numpy array, `$y` dtype, `$v` device, `$r` tensor, `$g` tensor on
 the device that the run computes on, where that is not the CPU.
 
-A dict is written in the order of its keys, so that a process that installed a state and one that
-came to it by training write the same bytes. An OrderedDict keeps its own order.
+encode() writes a dict in the order of its keys, so that a process that installed a state and one
+that reached it by training write the same bytes. An OrderedDict keeps its own order.
 
 INVARIANTS of decode(), whatever the bytes were
  O1 It returns a value or raises StateError: no other exception, no code of the text's choice.
- O2 encode(decode(text)) == text, so a text with spaces, keys twice or in another order, or a number
-    in another spelling is refused.
+ O2 encode(decode(text)) == text, so decode() refuses a text with spaces, with keys twice or in
+    another order, or with a number in another spelling.
  O3 At most MAX_BYTES, MAX_DEPTH brackets deep.
 """
 
@@ -110,7 +110,7 @@ def decode(text: bytes, where: str) -> Any:
 
 
 def fill(value: Any, tensor_of: Callable[[TensorRef], Any]) -> Any:
-    """A copy of `value` with tensor_of(ref) for each TensorRef: the containers are new ones."""
+    """A copy of `value` with tensor_of(ref) for each TensorRef, in new containers."""
     kind = type(value)
     if kind is TensorRef:
         return tensor_of(value)
@@ -174,7 +174,7 @@ def _tree(value: Any, path: str, refer: Refer, depth: int) -> Any:
 
 
 def _rare_tree(value: Any, path: str, refer: Refer) -> Any:
-    """_tree() of tensors, of what numpy and torch add, and the refusals."""
+    """_tree() of tensors and of types of numpy and torch, and the refusals."""
     kind = type(value)
     if kind is TensorRef:
         return _tree_of(refer(value, path))

@@ -94,7 +94,7 @@ def value_of(optimizer: Optimizer, name: str, prefix: str, names: dict[int, str]
 
 
 def _check_own(tensor: Tensor, name: str, memory: dict[int, Tensor]) -> None:
-    """Raises StateError where two tensors are views of one memory: install() would part them."""
+    """Raises StateError if two tensors are views of one memory: install() would separate them."""
     if tensor.layout is torch.strided and tensor.numel():
         first = memory.setdefault(tensor.untyped_storage().data_ptr(), tensor)
         if first is not tensor:
@@ -103,7 +103,7 @@ def _check_own(tensor: Tensor, name: str, memory: dict[int, Tensor]) -> None:
 
 
 def check_value(name: str, optimizer: Optimizer, value: Any, names: dict[int, str]) -> None:
-    """Raises StateError where `value`, of another process, does not fit `optimizer`."""
+    """Raises StateError if `value`, from another process, does not fit `optimizer`."""
     if type(value) is not dict or set(value) != {"groups", "state", "others"}:
         raise StateError(name, "the state has no optimizer of this name", DAMAGED)
     groups, state = value["groups"], value["state"]
@@ -128,7 +128,7 @@ def check_value(name: str, optimizer: Optimizer, value: Any, names: dict[int, st
 
 
 def difference(theirs: Any, ours: list[str]) -> str:
-    """Where two lists of names part, in words."""
+    """The first difference of two lists of names, in words."""
     if type(theirs) is not list:
         return "the state has no list of parameters"
     for a, b in zip(theirs, ours):
@@ -138,7 +138,7 @@ def difference(theirs: Any, ours: list[str]) -> str:
 
 
 def put_value(optimizer: Optimizer, value: dict[str, Any], names: dict[int, str]) -> None:
-    """Makes `optimizer` whole again with a value that check_value() let pass.
+    """Restores `optimizer` from a value that check_value() let pass.
 
     Values of groups that the state lacks, because a newer torch added them, stay as they are.
     """
@@ -167,7 +167,7 @@ def settings(optimizer: Optimizer) -> list[tuple[int, str, Any]]:
 
 
 def changed(before: list[tuple[int, str, Any]], now: list[tuple[int, str, Any]]) -> Optional[str]:
-    """The first setting that is not what it was; None: all are."""
+    """The first setting that has changed; None: none has."""
     for (g, key, a), (other_g, other, b) in zip(before, now):
         if (g, key) != (other_g, other) or (a is not b and repr(a) != repr(b)):
             return f"param_groups[{other_g}][{other!r}]"

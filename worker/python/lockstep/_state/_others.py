@@ -41,14 +41,14 @@ class Collector:
 
 
 def other_value(kept: Any) -> Any:
-    """state_dict(), of torch's own classes without functions: their constructors make them."""
+    """state_dict(); without functions for torch's own classes, whose constructors make them."""
     value = kept.state_dict()
     return _without_functions(value) if type(kept).__module__.startswith("torch.") else value
 
 
 def came_later(kept: Any) -> bool:
-    """It is Lockstep's own, and runs of earlier versions have none: neither its state, for which
-    state_of_before() stands, nor a line in their identity."""
+    """Whether it is an object of Lockstep's own that runs of earlier versions lack: they have
+    neither its state, for which state_of_before() stands in, nor a line in their identity."""
     return hasattr(kept, "state_of_before")
 
 

@@ -59,7 +59,7 @@ class Switches:
         return [p.name for p in self._trained if not p.tensor.requires_grad]
 
     def can_freeze(self, names: Any) -> bool:
-        """Whether `names` is what frozen() may say."""
+        """Whether `names` is a possible result of frozen()."""
         trained = {p.name for p in self._trained}
         return type(names) is list and all(type(name) is str and name in trained for name in names)
 

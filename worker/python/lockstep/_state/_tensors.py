@@ -1,4 +1,4 @@
-"""Tensors as a state has them: in the host's memory, of ten dtypes, seen in row-major order."""
+"""The form of tensors in a state: in the host's memory, of ten dtypes, in row-major order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Entry:
 
     section: "parameter", "buffer" or "optimizer"; a name occurs once among parameters and buffers,
     and once in the section "optimizer". dtype: safetensors' name, e.g. "BF16".
-    tensor: contiguous, on the CPU, without gradient; the live tensor where that is so.
+    tensor: contiguous, on the CPU, without gradient; the live tensor if it already is.
     """
 
     name: str
@@ -77,7 +77,8 @@ def entry(name: str, section: str, tensor: Tensor) -> Entry:
 
 
 def in_memory(tensor: Tensor) -> Tensor:
-    """`tensor` for who reads its memory: row-major, on the CPU, without gradient; itself where it is so.
+    """`tensor` for a reader of its memory: row-major, on the CPU, without gradient; itself if it is
+    so.
 
     A view of the imaginary part of a conjugate has the other sign in memory.
     """
@@ -93,7 +94,7 @@ def _row_major(tensor: Tensor) -> Tensor:
 
 
 def same_bits(a: Tensor, b: Tensor) -> bool:
-    """True also for the same NaN, and false for 0 and -0. Wherever they lie."""
+    """True also for the same NaN, and false for 0 and -0. The tensors may lie on any device."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     if a.device != b.device:
