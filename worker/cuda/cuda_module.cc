@@ -198,7 +198,7 @@ Result<void*> CudaModule::keep(void* memory, size_t bytes,
   }
   LOCKSTEP_RETURN_IF_ERROR(
       cuda_status(cudaMemsetAsync(memory, 0, bytes, stream(DeviceLane::kCompute)), "clear memory"));
-  // Whichever lane uses it first finds it cleared.
+  // The lane that uses it first finds it cleared.
   LOCKSTEP_RETURN_IF_ERROR(
       cuda_status(cudaStreamSynchronize(stream(DeviceLane::kCompute)), "clear memory"));
   return memory;
@@ -220,7 +220,7 @@ Result<void*> CudaModule::allocate_host(size_t bytes) {
 
 void CudaModule::release(void* memory) {
   if (memory == nullptr || !here().is_ok()) return;
-  (void)cudaDeviceSynchronize();  // what fails there, the next call reports, too
+  (void)cudaDeviceSynchronize();  // the next call reports its error, too
   std::lock_guard lock(mutex_);
   if (const auto of_device = memory_.extract(memory); !of_device.empty()) {
     allocated_bytes_ -= of_device.mapped();

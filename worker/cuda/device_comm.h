@@ -4,8 +4,8 @@
 // INVARIANTS
 //  D1 The connect() of a newer generation ends the work that an older generation left unfinished on
 //     the device, before it connects. The destructor ends it for a worker that leaves, whether its
-//     peers have closed or not: no rank applies what this worker has not agreed to (step_reducer.h,
-//     R6).
+//     peers have closed or not: no rank applies a step to which this worker has not agreed
+//     (step_reducer.h, R6).
 //  D2 The destructor blocks as long as the device's library does. A process that must leave
 //     meanwhile leaves with _exit, and frees no memory of the device.
 //

@@ -1,4 +1,4 @@
-// Which GPUs have matrix products in fp8 (train.precision).
+// Checks that a GPU has matrix products in fp8 (train.precision).
 //
 // Thread-safety: a pure function.
 #pragma once

@@ -13,7 +13,7 @@ namespace lockstep::cuda {
 // How far CUDAGraph came with a capture that failed.
 enum class CaptureFailed {
   kAtBegin,  // each allocator uses the pool, or not yet
-  kAtEnd,    // each allocator uses the pool still, or has left it and counts a user who is none
+  kAtEnd,    // each allocator uses the pool still, or has left it and counts a user too many
   kLater,    // all have left it; CUDAGraph's destructor says that its user is gone
 };
 

@@ -10,8 +10,8 @@
 
 namespace lockstep::cuda {
 
-// Memory without pages of its own stays as it is. So does all memory where the system allows no
-// more locked memory: it copies more slowly, and as rightly.
+// Does nothing for memory without pages of its own, or if the system allows no more locked memory:
+// copies are then slower, and still right.
 void pin(int device, void* memory, size_t bytes);
 void unpin(int device, void* memory);
 

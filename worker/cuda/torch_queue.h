@@ -47,7 +47,7 @@ class TorchQueue {
   // (worker/torch/model/document_attention.h); null: none. It lasts as long as the queue.
   virtual const VarlenAttention* varlen_attention() const { return nullptr; }
 
-  // How many requests for memory LibTorch's allocator has refused for good so far. Any thread.
+  // The number of memory requests that LibTorch's allocator has finally refused so far. Any thread.
   virtual int64_t refused_allocations() const { return 0; }
 
   // True if the queue can record.

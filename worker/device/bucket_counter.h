@@ -1,9 +1,9 @@
-// How many buckets of the step in flight the DEVICE has finished, for heartbeats. The host enqueues
-// a whole step at once, so what the host has done says nothing of a kernel that never ends.
+// Counts the buckets of the step in flight that the DEVICE has finished, for heartbeats. The host
+// enqueues a whole step at once, so the host's progress does not show a kernel that never ends.
 //
 // After a bucket's partials the lane kGradients copies a constant from a table on the device to a
-// word of pinned host memory. A copy, because it needs no kernel of its own and takes its place in
-// the order of the lane; a callback to the host would stop the lane for a thread of the driver.
+// word of pinned host memory. A copy needs no kernel of its own and keeps the order of the lane; a
+// callback to the host would stop the lane for a thread of the driver.
 // The lane is never recorded into a CUDA graph (slot_graphs.h), so no value is frozen. Reading the
 // word calls nothing of the device: a heartbeat never waits for a lock that a stuck call holds.
 //

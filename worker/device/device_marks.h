@@ -1,4 +1,4 @@
-// Which part of the engine uses which marks of a DeviceModule.
+// The marks of a DeviceModule, by the part of the engine that uses them.
 //
 // Thread-safety: constants.
 #pragma once

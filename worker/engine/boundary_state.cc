@@ -157,8 +157,8 @@ bool BoundaryState::apply(const float* reduced, uint32_t non_empty_slots, double
   return true;
 }
 
-// The optimizer counts its updates, not the steps: a moment that took part in none of those that
-// were skipped is to be corrected for none of them.
+// Gives the optimizer the number of its updates, not of steps: skipped steps moved no moment, so
+// the bias correction must not count them.
 OptimizerStep BoundaryState::next_update(double lr, float grad_scale) const {
   return {applied_steps_ - static_cast<Step>(scaler_.state().skipped_steps), lr, grad_scale,
           keeps_zeros_at(prune_, applied_steps_)};

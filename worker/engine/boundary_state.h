@@ -35,7 +35,7 @@ struct UpdatePlan {
   std::vector<OptimizerGroup> groups;
   std::vector<NormRange> norm_ranges;
   double clip_norm = 0;  // 0: none
-  // A parameter is left out for want of a gradient that weight decay would have changed.
+  // Weight decay would change a parameter that is left out because it gets no gradient.
   bool spares_decay = false;
   bool has_weights = false;  // the sums are to be divided by the samples' weight (kControlWeight)
 };

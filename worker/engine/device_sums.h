@@ -32,8 +32,8 @@ class DeviceSums {
   // Makes everything requested so far visible to all later work of the device.
   virtual Status finish() = 0;
 
-  // A step begins, in which this rank computes so many slots. Nothing of it is done. It comes
-  // before the rank's Collectives hear of the step, and no region moves until the next call.
+  // A step begins in which this rank computes so many slots; none is done yet. Called before the
+  // rank's Collectives hear of the step. No region moves until the next call.
   virtual void begin_step(uint32_t /*slots*/) {}
 
   // The device's progress, for heartbeats. count(): everything requested so far belongs to the

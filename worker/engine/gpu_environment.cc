@@ -24,8 +24,8 @@ std::vector<EnvironmentSetting> gpu_environment(const wire::JobSpec& job,
          {"CUBLASLT_WORKSPACE_SIZE", "NVIDIA_TF32_OVERRIDE", "TORCH_BLAS_PREFER_CUBLASLT"})
       settings.push_back({name, std::nullopt, true});
   }
-  // A kernel that is loaded at its first launch may wait for all that runs: also for NCCL's kernel,
-  // which waits for a peer that waits for this launch.
+  // To load a kernel at its first launch may wait for every running kernel, including NCCL's, which
+  // waits for a peer that waits for this launch.
   if (comm.backend() == "nccl" || comm.backend() == "auto") {
     settings.push_back({"CUDA_MODULE_LOADING", "EAGER"});
     settings.push_back({"NCCL_DEBUG", "WARN"});

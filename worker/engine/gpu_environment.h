@@ -1,5 +1,5 @@
 // The environment variables with which a process uses a GPU: cuBLAS's for exact numerics, and
-// NCCL's, by which NCCL stays where the job allows it to be.
+// NCCL's, which keep NCCL on the networks that the job allows.
 //
 //   not trusted  NCCL's sockets stay on loopback, and NCCL uses no InfiniBand or RoCE adapter and
 //                no network plug-in. The site's settings of the same variables are overwritten
@@ -7,7 +7,7 @@
 //                comm.nccl_hca. A variable that the site has set stays, whatever it is, except
 //                that comm.nccl_hca wins over NCCL_IB_HCA
 //
-// Exact numerics fix what cuBLAS reads from the environment, whatever the site has set.
+// Exact numerics fix the variables that cuBLAS reads, whatever the site has set.
 //
 // Where NCCL may sum, the driver loads all kernels at the start (CUDA_MODULE_LOADING), unless the
 // site has set the variable. That takes seconds, and memory of the GPU.

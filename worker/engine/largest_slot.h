@@ -32,17 +32,17 @@ using SlotTrial = std::function<Result<std::optional<uint64_t>>(uint64_t samples
 // evaluations and checkpoints need memory too.
 uint64_t usable_bytes(const SlotSearch& search);
 
-// Whom a GPU sums with over NCCL.
+// The workers with which a GPU sums over NCCL.
 struct NcclPeers {
   uint32_t workers = 1;       // of the run
   uint32_t workers_here = 1;  // of these on this node
   bool is_exact = true;       // partials go to all peers, not around a ring
 };
 
-// The memory of a GPU that sums over NCCL take beyond the gradient buffers: NCCL's own buffers,
-// which are an estimate from its source (limits::kNcclBytes, kNcclPeerBytes, kNcclFarPeerBytes; not
-// measured), and the stages for the largest bucket. A stage that grows at least doubles, and
-// outgrown ones stay: three stages. No rank sends more partials than a run of slots has subtrees.
+// The GPU memory that sums over NCCL take beyond the gradient buffers: NCCL's own buffers, an
+// estimate from its source (limits::kNcclBytes, kNcclPeerBytes, kNcclFarPeerBytes; not measured),
+// and the stages for the largest bucket. A stage that grows at least doubles, and outgrown ones
+// stay: three stages. No rank sends more partials than a run of slots has subtrees.
 uint64_t nccl_bytes(const NcclPeers& peers, uint32_t slots, uint64_t bucket_bytes);
 
 // A bound for the size of a bucket, in bytes: the first cut after `bucket_bytes` closes it

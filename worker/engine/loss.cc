@@ -83,7 +83,7 @@ void subtract(float* __restrict values, uint64_t n, float amount) {
   for (uint64_t i = 0; i < n; ++i) values[i] -= amount;
 }
 
-// Whether the label's is the first of the largest logits.
+// Whether the label's logit is the first of the largest.
 bool is_right(const float* row, uint64_t label, float largest) {
   return row[label] == largest && std::find(row, row + label, largest) == row + label;
 }
@@ -103,7 +103,7 @@ double loss_of(const float* row, const RowTarget& target, uint64_t classes, floa
   return loss;
 }
 
-// `gradient` is the softmax times `scale`, and becomes what it is more than what is wanted.
+// Subtracts the target times `scale` from `gradient`, which holds the softmax times `scale`.
 void subtract_wanted(const RowTarget& target, uint64_t classes, float scale, float* gradient) {
   gradient[target.label] -= scale * target.label_weight();
   if (target.share < 1) gradient[target.other] -= scale * target.other_weight();

@@ -50,8 +50,8 @@ struct SampleRows {
 // Adds up each row in the order of its samples. `rows`: count() times `samples` floats.
 SlotScore add_samples(const SampleRows& has, const float* rows, uint64_t samples);
 
-// The mean loss of samples with weights. Without any weight there is nothing to be the mean of: 0,
-// and the step is skipped; not a number if the weights are none.
+// The mean loss of samples with weights. 0 if their sum is 0, and the step is skipped; NaN if the
+// sum is negative or not finite.
 inline double weighted_mean(double sum, double weight) {
   if (weight > 0 && std::isfinite(weight)) return sum / weight;
   return weight == 0 ? 0 : std::numeric_limits<double>::quiet_NaN();

@@ -26,7 +26,7 @@ class MemoryMeter {
   virtual void settle() = 0;
 };
 
-// Where the system tells of memory. Tests have files of their own.
+// The files in which the system reports memory. Tests have files of their own.
 struct HostMemoryFiles {
   std::string proc = "/proc";
   std::string cgroup = "/sys/fs/cgroup";

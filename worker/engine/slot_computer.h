@@ -1,4 +1,4 @@
-// Does what a StepDriver leaves open: computes a slot, and decides what becomes of the sums.
+// The part of a step that a StepDriver leaves open: computes a slot, and applies the sums.
 //
 // Thread-safety: the training thread only.
 #pragma once
@@ -38,7 +38,7 @@ class SlotPort {
   Status open() { return reducer_.open(); }
   // Layout of the gradient buffer. REQUIRES: open() has returned ok.
   float* region() { return reducer_.region(work_); }
-  // As of StepReducer: where gradients may be added instead; null: nowhere.
+  // As StepReducer::sum_to_add_to(): where gradients may be added instead; null: nowhere.
   float* sum_to_add_to() { return reducer_.sum_to_add_to(work_); }
   // Where gradients and statistics go on the device; null: to region(). Control goes to region().
   float* region_on_device() { return reducer_.region_on_device(work_); }
@@ -79,7 +79,7 @@ class SlotComputer {
   // True if the sums hold no infinity and no NaN.
   virtual Result<bool> are_finite(const StepSums& sums) = 0;
 
-  // Makes the step of its sums; applied_steps() grows by one. `non_empty_slots` contributed. False
+  // Applies the step's sums; applied_steps() grows by one. `non_empty_slots` contributed. False
   // if the sums overflowed or no sample had any weight: the update was left out. After an error the
   // state is unknown.
   virtual Result<bool> apply(const StepSums& sums, uint32_t non_empty_slots, double lr) = 0;

@@ -40,7 +40,7 @@ void sign(wire::StepRecord& record) {
         stream_key({record.common_hash(), std::bit_cast<uint64_t>(metric.value())}));
 }
 
-// Where some labels do not count, as large a share of all as is right of those that do.
+// Scales the correct count from counted labels to all labels.
 uint64_t correct_of_all(uint64_t correct, uint64_t counted, uint64_t all) {
   if (counted == all) return correct;
   return static_cast<uint64_t>(std::llround(
@@ -97,7 +97,7 @@ void StepDriver::end_generation() {
 
 Result<StepOutcome> StepDriver::step() {
   auto outcome = run_step();
-  // Samples are at fault only in what went wrong here.
+  // Samples can be at fault only for this rank's own errors.
   if (outcome.status().code() == Code::kAborted) clear_in_hand();
   return outcome;
 }
@@ -129,7 +129,7 @@ Result<StepOutcome> StepDriver::run_step() {
   LOCKSTEP_RETURN_IF_ERROR(reducer_->finish([this] {
     return Votes{stop_requested_.load(std::memory_order_relaxed), view_.wants_switch()};
   }));
-  // Samples have done no harm, whatever fails from here on. A GPU may still compute them.
+  // From here on no failure is the samples' fault, except on a GPU, which may still compute them.
   if (reducer_->step_sums().on_device == nullptr) clear_in_hand();
   if (work.check) LOCKSTEP_RETURN_IF_ERROR(check_others(work));
   phases().switch_to(WorkPhase::kOptimizer);
@@ -152,7 +152,7 @@ Status StepDriver::compute_slot(const SlotWork& slot, StepWork& work) {
 Status StepDriver::check_others(StepWork& work) {
   phases().switch_to(WorkPhase::kOther);
   const CheckPlan& check = *work.check;
-  // The bits of a NaN are whichever operand's came first: members that are right may differ.
+  // A NaN has the bits of the operand that came first, so correct members may differ.
   LOCKSTEP_ASSIGN_OR_RETURN(const bool are_finite, computer_.are_finite(reducer_->step_sums()));
   if (!are_finite) {
     work.found = {};
@@ -186,8 +186,8 @@ Status StepDriver::check_others(StepWork& work) {
   return Status::ok();
 }
 
-// From here on the step counts. The gate keeps a generation from closing half-way. A computer
-// that fails leaves it taken: nothing true can be said of the step, and the process ends.
+// From here on the step counts. The gate keeps a generation from closing half-way. If the computer
+// fails, the gate stays taken: the state is unknown, and the process ends.
 Status StepDriver::apply(StepWork& work) {
   if (!gate_.try_enter()) return closed_before(work.step);
   const StepSums sums = reducer_->step_sums();
@@ -255,7 +255,7 @@ Result<StepOutcome> StepDriver::report(StepWork& work) {
   const float* control = reducer_->sums() + layout_.buffer.statistics;
   wire::StepRecord& record = work.record;
   record.set_loss(mean_loss(control));
-  // Weights that are none are no overflow: the samples are at fault, and the loss says so.
+  // Invalid weights are no overflow: the samples are at fault, and the loss shows it.
   if (loss_.has_weights &&
       !(control[kControlWeight] >= 0 && std::isfinite(control[kControlWeight])))
     record.set_skipped(false);

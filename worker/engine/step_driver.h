@@ -1,4 +1,4 @@
-// One training step, from its plan to its record, whoever computes the slots.
+// One training step, from its plan to its record, with any SlotComputer.
 //
 //   plan ─ compute (every slot of this rank; buckets leave meanwhile) ─ finish: sums, votes
 //        ─ [check: a slot of another rank again] ─ gate ─ apply ─ record
@@ -11,12 +11,11 @@
 //     else of a SlotComputer changes its state. If apply() ends the run, the gate hears of it
 //     before leave().
 //  S2 A step that ends with an error before the gate has changed nothing. An error of apply() or
-//     pass_over() leaves the gate taken: nothing true can be said of the step, and the process
-//     ends.
-//  S3 What a record says of the step, but for its times, is the same on every rank (common_hash).
-//  S4 Samples stay in hand (WorkInHand) only where the step failed by this rank's own fault, and
-//     before its sums were there: what apply() does with sums is no sample's fault. Where a device
-//     sums, its kernels may fail as late as in apply().
+//     pass_over() leaves the gate taken: the state is unknown, and the process ends.
+//  S3 The record of a step is the same on every rank, except for its times (common_hash).
+//  S4 Samples stay in hand (WorkInHand) only if the step failed by this rank's own fault and before
+//     its sums were there: a failure of apply() is no sample's fault. Where a device sums, its
+//     kernels may fail as late as in apply().
 //
 // Errors: kAborted if the generation's Collective was aborted before the gate, or the gate did not
 // open; errors of the SlotComputer.
@@ -53,11 +52,11 @@ class StepDriver {
   StepDriver(const wire::JobSpec& job, const RunShape& shape, const FlatLayout& layout,
              LossFacts loss, SlotComputer& computer);
 
-  // `view.phases` is not null. `buffer` and what `path` names live until end_generation().
+  // `view.phases` is not null. `buffer` and the objects in `path` live until end_generation().
   // kInternal if the view is of another world or model, and there is no generation then.
   Status begin_generation(GenerationView view, StepGate gate, GradientBuffer& buffer,
                           const GradientPath& path);
-  // Waits for what is still in the Collective; may be called at any time.
+  // Waits for operations that are still in the Collective; may be called at any time.
   void end_generation();
   // Without a generation: an empty one, without a Collective.
   const GenerationView& view() const { return view_; }
@@ -70,7 +69,7 @@ class StepDriver {
   double mean_loss(const float* control) const;
 
   void request_stop() { stop_requested_.store(true, std::memory_order_relaxed); }
-  // Where the state is, when something else than a step has moved it.
+  // Something other than a step has moved the state to this point.
   void moved_to(Step applied_steps) { at_step_.store(applied_steps, std::memory_order_relaxed); }
   // An evaluation has scored no batch yet.
   void enters(Phase phase) {

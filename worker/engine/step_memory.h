@@ -9,11 +9,11 @@
 
 namespace lockstep {
 
-// Pieces beyond 32 MiB are mapped and unmapped by themselves all the same.
+// The allocator still maps and unmaps pieces beyond 32 MiB one by one.
 void keep_freed_memory();
 
-// The larger pieces, too, so that memory which is taken again has no page to fault in. Free memory
-// between pieces in use stays taken as well: a third more in all for batches of 250 of a resnet18.
+// Keeps the larger pieces, too, so that reused memory faults in no page. Free memory between pieces
+// in use stays taken as well: a third more in all for batches of 250 of a resnet18.
 // For programs that compute the same batch over and over, and end.
 void keep_all_freed_memory();
 

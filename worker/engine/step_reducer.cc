@@ -60,7 +60,7 @@ void StepReducer::begin_step(Step step, const StepMerge& merge) {
       last_region_ = work.region;
       final_merges_.clear();
     }
-    // Behind the last slot that computes, even a merge that an empty slot's place carries.
+    // The merges after the last slot that computes, including those at an empty slot's place.
     final_merges_.insert(final_merges_.end(), work.merges.begin(), work.merges.end());
   }
   missing_ = tensors_in_bucket_;
@@ -156,7 +156,7 @@ Status StepReducer::finish(const std::function<Votes()>& votes) {
     launch_ready();
     LOCKSTEP_RETURN_IF_ERROR(lane_->drain());
   }
-  // The last one here: no thread to wake, and nothing left to overlap with.
+  // The last bucket leaves on this thread: there is nothing left to overlap with.
   for (; launched_ < buckets(); ++launched_) {
     const bool is_last = launched_ + 1 == buckets();
     note_queued(FlightOperation::kSum, launched_);
@@ -173,7 +173,7 @@ Status StepReducer::merge_on_device(const std::vector<RegionMerge>& merges,
   return Status::ok();
 }
 
-// Enqueued, on the thread of backward: a lane of its own would only wait for the device.
+// Enqueues on the thread of backward: a lane of its own would only wait for the device.
 Status StepReducer::sum_on_device(uint32_t position) {
   const ElementRange whole = range_of(order_.at(position));
   const ElementRange range{std::min(whole.begin, layout_.buffer.statistics),
@@ -191,7 +191,7 @@ Status StepReducer::sum_on_device(uint32_t position) {
   return status;
 }
 
-// The sums of this step that the device was given have ended with it.
+// Notes the end of every sum that the device was given in this step.
 Result<uint64_t> StepReducer::wait_for_devices() {
   Flight flight(flight_, FlightOperation::kGpuWait, {generation_, step_, 0});
   Result<uint64_t> operations = devices_->wait_for_sums();
@@ -208,8 +208,8 @@ Status StepReducer::finish_on_device(const std::function<Votes()>& votes) {
   LOCKSTEP_RETURN_IF_ERROR(device_sums_->finish());
   uint64_t operations = 0;
   if (devices_ != nullptr) {
-    LOCKSTEP_ASSIGN_OR_RETURN(operations, wait_for_devices());  // before R6's word
-    device_sums_->has_seen(buckets() + 1);                      // further than who waits for sums
+    LOCKSTEP_ASSIGN_OR_RETURN(operations, wait_for_devices());  // before the agreement (R6)
+    device_sums_->has_seen(buckets() + 1);  // one more than a rank that waits for sums
     progress_.store(buckets() + 1, std::memory_order_relaxed);
   }
   merge(final_merges_, control());
@@ -230,7 +230,7 @@ StepSums StepReducer::step_sums() const {
   return {on_host, device_sums_->partial(schedule_->partials.front().region)};
 }
 
-// `merged` is called between the two; may be empty.
+// Calls `merged` between the two; may be empty.
 Status StepReducer::merge_and_reduce(uint32_t position, const std::function<void()>& merged) {
   if (transfer_ != nullptr && last_slot_ >= 0) LOCKSTEP_RETURN_IF_ERROR(transfer_->wait(position));
   const int64_t begin_ns = trace_ == nullptr ? 0 : trace_->now_ns();
@@ -259,7 +259,7 @@ Status StepReducer::note_end(uint32_t position, Status status) {
   return status;
 }
 
-// Progress is what peers compare: the place, which only grows, and not the bucket in it.
+// Peers compare progress, so it is the place, which only grows, and not the bucket in it.
 Status StepReducer::reduce(Collective& collective, uint32_t position, const ElementRange& range,
                            uint64_t device_operations) {
   const uint32_t bucket = order_.at(position);

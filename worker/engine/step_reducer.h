@@ -20,9 +20,9 @@
 //  R6 With a DeviceCollective, the control section is this rank's agreement to the step: the rank
 //     reduces it only after all its sums are there, and a step is applied only after every rank's
 //     control section has come. A rank that aborts its device's work while sums are missing has
-//     not agreed, and never will. So whatever its peers take for sums, they apply nothing of it
-//     (comm/collectives/nccl/README.md, "Agreeing, closing, aborting"). Its tag carries the hash of
-//     the device's operations, so ranks that were in different ones are told so (C4).
+//     not agreed, and never will. So its peers apply no sums of this step, whatever they hold
+//     (comm/collectives/nccl/README.md, "Agreeing, closing, aborting"). The tag carries the hash of
+//     the device's operations, so ranks in different operations get an error (C4).
 //
 // Thread-safety: the training thread only. Reductions run on the lane if there is one.
 #pragma once
@@ -171,7 +171,7 @@ class StepReducer {
   int64_t last_slot_ = -1;                 // the last slot that is not empty; -1: all are
   uint32_t last_region_ = 0;               // its region
   std::vector<RegionMerge> final_merges_;  // the merges that need the last slot
-  bool is_added_ = false;                  // sum_to_add_to() of the slot in work has been given
+  bool is_added_ = false;                  // sum_to_add_to() was called for the slot in progress
   std::vector<uint32_t> missing_;          // by bucket: missing gradients of the last slot
   uint32_t sent_ = 0;      // place in the order; transfers have set out for all before it
   uint32_t launched_ = 0;  // place in the order; all buckets before it have left

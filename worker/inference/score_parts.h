@@ -1,6 +1,6 @@
-// The scores of one part of the batches, as a process for that part writes them, and how they
-// become the scores of all: sums of doubles are added batch by batch in the order of batches, as an
-// evaluation of the run adds them. So the figures are the same bits, whatever the parts.
+// The scores of one part of the batches, as a process for that part writes them, and their sum over
+// all parts: joined() adds doubles batch by batch in the order of batches, as an evaluation of the
+// run does. So the figures have the same bits for any parts.
 //
 // Thread-safety: values and pure functions.
 #pragma once

@@ -1,4 +1,4 @@
-// How well a model does on labelled data: loss, right predictions, and by class.
+// The scores of a model on labelled data: loss, right predictions, and by class.
 //
 // Thread-safety: values.
 #pragma once

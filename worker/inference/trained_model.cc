@@ -136,7 +136,7 @@ class ExportedDirectory {
     train.set_loss(word(evaluation, "loss"));
   }
 
-  // Takes what decides how files become samples.
+  // Takes the settings that decide how files become samples.
   void take_input(const Json& input) {
     wire::DataSpec& keys = *model_.job.mutable_data();
     for (const auto& [key, list] : {std::pair("transforms", keys.mutable_transforms()),

@@ -1,5 +1,5 @@
-// A trained model where it lies, and all that using it needs: a checkpoint of a run, or a directory
-// that `lockstep export model` made. The directory needs neither the run nor its data.
+// A trained model on disk, with all that its use needs: a checkpoint of a run, or a directory that
+// `lockstep export model` made. The directory needs neither the run nor its data.
 //
 // Errors: from reading the files; kUsage for a directory that is neither; kBadData for a directory
 // with other files than lockstep.json tells.

@@ -38,8 +38,8 @@ bool holds_images(const std::string& path) {
   return false;
 }
 
-// A model that was trained with masks says so in the shape of its samples. Pictures without masks
-// get the same shape, and no prediction reads what they lack.
+// A model that was trained with masks has them in the shape of its samples. Pictures without masks
+// get the same shape, and no prediction reads the missing masks.
 data::SampleShape with_lacking_targets(data::SampleShape shape, const wire::DataSpec& keys) {
   std::vector<data::FieldSpec> fields;
   if (shape.fields != nullptr) fields = shape.fields->specs();

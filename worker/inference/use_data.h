@@ -76,7 +76,7 @@ class UsedData {
   Status open_without_targets(const UsedDataPlace& place, const wire::DatasetSpec& set,
                               data::SampleCut cut);
   Status read_batch(uint64_t begin, uint64_t end, UsedBatch* out);
-  // With the user's name for what was linked.
+  // The status with the user's names for linked files.
   Status told(const Status& status) const;
   Status make_reader(const TrainedModel& model, const UsedDataPlace& place);
   Result<std::string> make_scratch(const std::string& where);

@@ -1,7 +1,7 @@
-// Builds what a worker trains with. A Worker knows neither the formats of data nor the library that
-// computes; the program that makes the worker does.
+// Builds the engine and the data of a worker. A Worker knows neither the formats of data nor the
+// library that computes; the program that makes the worker does.
 //
-// Thread-safety: the training thread, but for creation and destruction.
+// Thread-safety: the training thread, except for creation and destruction.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ struct MadeEngine {
   uint64_t largest_slot = 0;             // measured if train.global_batch is auto; else 0
   DeviceComm* devices = nullptr;         // null: gradients are summed in the host's memory
   std::optional<wire::GpuIdentity> gpu;  // none: the CPU, or a GPU that cannot be told from others
-  std::vector<wire::IdentityFact> identity;  // of a script: what may not change; sorted by key
+  std::vector<wire::IdentityFact> identity;  // of a script: facts that may not change, by key
   std::string state_hash;                    // these two of a script: Register
   std::string code_hash;
 };
@@ -54,13 +54,13 @@ class EngineMaker {
   // worker.
   virtual Result<MadeEngine> build(const EngineMakerHost& host) = 0;
 
-  // Nothing of the run is left to do for this worker: it has come to its end, and not only gone. On
-  // the training thread, before the coordinator hears of it.
+  // The run is complete for this worker, which has not merely left it. Called on the training
+  // thread, before the coordinator hears of it.
   virtual void has_finished() {}
 
-  // The worker has trained. An implementation releases what may block here, and not in the
-  // destructor: the process waits only so long for this thread (last_wait.h). `devices` is not used
-  // any more.
+  // The worker has trained. An implementation releases resources that may block here, and not in
+  // the destructor: the process waits only so long for this thread (last_wait.h). `devices` is no
+  // longer used.
   virtual void has_trained() {}
 };
 

@@ -1,4 +1,4 @@
-// Which GPU a worker computes on, as it tells the coordinator.
+// The identity of a worker's GPU, as the worker tells it to the coordinator.
 //
 // Thread-safety: any thread.
 #pragma once

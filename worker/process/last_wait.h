@@ -1,5 +1,5 @@
-// How a process of a worker ends: how long it waits for its training thread when the run is over
-// for it, and what it leaves to the kernel.
+// Ends a worker's process: waits for its training thread when the run is over for it, and leaves
+// the rest to the kernel.
 //
 // Thread-safety: the main thread.
 #pragma once
@@ -14,9 +14,9 @@ namespace lockstep {
 // NCCL that does not return, and destructors would wait for either.
 void wait_or_leave(std::future<void>& training_over, std::chrono::milliseconds may_take, int code);
 
-// Writes what streams of C still hold, and ends the process with `code` without destructors of
-// static objects and functions of atexit(). In a process with LibTorch those take a quarter of the
-// time of a short command: they unregister its thousands of operators, one by one.
+// Flushes the streams of C, and ends the process with `code` without destructors of static objects
+// and functions of atexit(). In a process with LibTorch those take a quarter of the time of a short
+// command: they unregister its thousands of operators, one by one.
 // REQUIRES: other threads of ours have ended.
 [[noreturn]] void end_process(int code);
 

@@ -1,4 +1,4 @@
-// Records what the training thread does in metrics, and where it stands in the log.
+// Records the training thread's activity in metrics, and its step in the log.
 // Thread-safety: as RunnerProbe.
 #pragma once
 

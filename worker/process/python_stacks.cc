@@ -67,7 +67,7 @@ off_t size_of(int memory) {
   return ::fstat(memory, &info) == 0 ? info.st_size : 0;
 }
 
-// Waits until what was written has stayed the same for a look. Empty: nothing came.
+// Waits until the text has not grown between two looks. Empty: no text came.
 std::string answer_of(pid_t pid, int memory) {
   const off_t begin = size_of(memory);
   if (::kill(pid, python_stack_signal()) != 0) return "";

@@ -10,7 +10,7 @@
 // A process that does not answer is listed with the state that the kernel tells: T is stopped, D
 // waits inside the kernel.
 //
-// Errors: none; what cannot be found out is left out.
+// Errors: none; facts that cannot be found are left out.
 // Thread-safety: one call at a time.
 #pragma once
 
@@ -36,7 +36,7 @@ struct PythonStacks {
 // Asks this process and those below it, one after the other. Takes up to a second for each.
 PythonStacks take_python_stacks(int memory);
 
-// The innermost frames, three at most, of the last thread in what faulthandler wrote; frames of
+// The innermost frames, three at most, of the last thread in faulthandler's text; frames of
 // Lockstep's own package only if there are no others. Empty: there are none.
 std::string innermost_frames(const std::string& dump);
 

@@ -13,8 +13,8 @@
 namespace lockstep {
 
 // Does nothing without model.init, or in a run that has checkpoints: its workers get their state
-// from there or from each other. Else logs what was read, and writes logs/model-init.txt, a line a
-// tensor. Errors of Engine::start_afresh().
+// from there or from each other. Else logs the weights that it read, and writes
+// logs/model-init.txt, a line a tensor. Errors of Engine::start_afresh().
 Status read_weights(const wire::JobSpec& job, const std::string& run_dir, Engine& engine,
                     Logger& logger);
 

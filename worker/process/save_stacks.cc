@@ -32,7 +32,7 @@ int stack_signal() {
 
 // A signal handler has no other way to its data. Valid while save_stacks() runs.
 std::atomic<int> output_fd{-1};
-std::atomic<pid_t> asked_thread{0};  // who answers late, after its turn, writes nothing
+std::atomic<pid_t> asked_thread{0};  // a thread that answers after its turn writes nothing
 sem_t answered;
 
 void write_own_stack(int) {

@@ -1,11 +1,11 @@
-// Writes where all threads of this process are right now, as text to a file: a person needs it of a
-// worker that hangs, before the worker is evicted.
+// Writes the present stacks of all threads of this process to a file, as text: a person needs them
+// of a worker that hangs, before the worker is evicted.
 //
 // Frames are addresses in a program or library; the file says how to turn them into names. A thread
 // that does not answer (stopped, or inside the kernel for good) is listed with its kernel state.
 //
 // Errors: kInternal when the file cannot be written.
-// Thread-safety: one call at a time. It takes a signal, SIGRTMIN + 5, for good.
+// Thread-safety: one call at a time. It keeps the signal SIGRTMIN + 5 forever.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Notes what a trial of NCCL (comm/collectives/device_trial.h) found on one GPU for good, in a file
-// of the run. A worker that computes on this GPU later in the run does not try again.
+// Notes the lasting result of a trial of NCCL (comm/collectives/device_trial.h) on one GPU in a
+// file of the run. A worker that computes on this GPU later in the run does not try again.
 //
 // Thread-safety: one thread at a time; several processes may have notes in one directory.
 #pragma once
@@ -13,7 +13,7 @@ namespace lockstep {
 class TrialNote {
  public:
   // `gpu`: the text that tells it from all others; empty: nothing is noted, and nothing is known.
-  // `library`: the version of NCCL; another one has to be tried.
+  // `library`: the version of NCCL; another version needs a trial of its own.
   TrialNote(const std::string& directory, const std::string& gpu, std::string library);
 
   // Why the trial failed, and the file to remove to try again. Empty: it has not.

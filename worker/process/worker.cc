@@ -89,8 +89,8 @@ Status prepare_environment(const wire::JobSpec& job, const std::string& nccl_log
   return Status::ok();
 }
 
-// Half of cluster.hang_s: what a hang ends has stood still for longer, and what a death ends, as a
-// rule, for less.
+// Half of cluster.hang_s: operations that a hang ends have stood still for longer, and operations
+// that a death ends usually for less.
 int64_t standstill_ms(const wire::JobSpec& job) {
   const uint32_t hang_s = job.cluster().hang_s();
   return hang_s == 0 ? limits::kStandstillMs : int64_t{hang_s} * 500;

@@ -32,8 +32,8 @@ Status WorkerHost::on_registered(const wire::Registered& registered) {
   return Status::ok();
 }
 
-// The gate first: after its answer no apply of these generations begins, so what the collective's
-// abort leaves in the buffers is never used.
+// The gate first: after its answer no apply of these generations begins, so nothing uses the
+// buffers that the collective's abort leaves.
 void WorkerHost::on_close(Generation through, Closed closed) {
   look_for_hang();
   parts_.mailbox.close(through);
@@ -100,7 +100,7 @@ void WorkerHost::on_end(const Status& why, int exit_code) {
   else
     parts_.logger.error("end", why.message(), {{"exit_code", exit_code}});
   look_for_hang();
-  // Makes the training thread come back from whatever it does.
+  // Makes the training thread return, whatever it waits for.
   constexpr Generation kAll = std::numeric_limits<Generation>::max();
   parts_.mailbox.end();
   parts_.gate.close(kAll, [](const Standing&) {});

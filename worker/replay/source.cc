@@ -43,7 +43,7 @@ Result<std::unique_ptr<ReplaySource>> ReplaySource::open(const std::string& run_
   return source;
 }
 
-// Takes for each step what its newest generation said.
+// Takes the entry of each step's newest generation.
 Status ReplaySource::find_undone(const coordinator::JournalContents& contents) {
   if (kept_ > step_) return Status::ok();
   for (const coordinator::GenerationEntry& entry : contents.generations) {

@@ -53,7 +53,7 @@ class ReplaySource {
   // The evaluations of the surviving lineage, ascending by step.
   const std::vector<coordinator::EvalEntry>& evals() const { return evals_; }
   const std::map<std::string, std::string>& settings() const { return settings_; }
-  // Which rank had which slots in `generation`.
+  // The slots of each rank in `generation`.
   Result<coordinator::SlotMapEntry> slot_map(Generation generation);
 
  private:

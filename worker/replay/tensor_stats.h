@@ -1,4 +1,4 @@
-// The figures of many floats that help to find what went wrong.
+// Figures of many floats, which help to find a wrong value.
 //
 // Thread-safety: values.
 #pragma once

@@ -44,7 +44,7 @@ class CheckpointWriter {
   void submit(std::span<const StateTensor> state, Manifest manifest, bool final,
               std::optional<uint64_t> hash = std::nullopt);
 
-  // Waits for what was submitted last; its outcome. REQUIRES: something was submitted.
+  // Waits for the checkpoint that was submitted last; returns its outcome. REQUIRES: submit().
   Result<CheckpointInfo> wait();
 
   // Waits until the checkpoint in flight is written and reported.
@@ -53,7 +53,7 @@ class CheckpointWriter {
   // Lets the side thread delete these: the coordinator needs them no longer.
   void drop(std::vector<std::string> names);
 
-  // Lets the side thread delete first what crashed writers of earlier generations left.
+  // Lets the side thread first delete the files that crashed writers of earlier generations left.
   void clean_up(Generation generation);
 
  private:

@@ -14,8 +14,8 @@ namespace {
 // Between two attempts of a worker that joins.
 constexpr int kConnectPauseMs = 100;
 
-// The peers cannot be reached: they are gone, or already in a newer generation, and which of it is
-// true is the coordinator's to find out.
+// The peers cannot be reached: they are gone, or already in a newer generation. The coordinator
+// finds out which.
 bool is_about_peers(Code code) {
   return code == Code::kUnavailable || code == Code::kTimeout || code == Code::kRefused;
 }
@@ -69,7 +69,7 @@ Runner::Next Runner::run_generation(const Entry& entry) {
 }
 
 void Runner::ended_with(const StartOrder& order, const Status& status, MemberId broken) {
-  // Once the generation is closed, every error is a consequence of that, but for U8.
+  // Once the generation is closed, every error follows from that, except for U8.
   has_raised_ = status.code() == Code::kRaised;
   const bool has_failed = parts_.gate.is_applying() || has_raised_;
   const bool closed = parts_.gate.is_closed(order.generation);
@@ -203,7 +203,7 @@ Status Runner::connect_devices(Life& life) {
 }
 
 // From here on the generation counts: this worker answers a prepare as one of its members, and
-// tells the coordinator what it could not know.
+// reports a planned change, which the coordinator could not see.
 Status Runner::enter(const StartOrder& order, const ResumePoint& at) {
   if (!parts_.gate.open(order.generation, at, plan_of(order.start)))
     return Status(Code::kAborted, "a newer generation was prepared before this one began");
@@ -211,8 +211,8 @@ Status Runner::enter(const StartOrder& order, const ResumePoint& at) {
   return Status::ok();
 }
 
-// The coordinator has planned for the host where only the workers know who sums. All members cut
-// the same layout in the same way.
+// The coordinator has planned buckets for the host, since only the workers know who sums. All
+// members cut the same layout in the same way.
 Result<std::vector<uint64_t>> Runner::plan_buckets_of(const Life& life) const {
   const wire::CommSpec& comm = options_.job.comm();
   const auto& planned = life.order.start.buckets().bounds();

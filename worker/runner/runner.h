@@ -18,23 +18,22 @@
 //  U4 A generation is over in this order: closed when it failed, let go by the engine, its
 //     Collective freed. A step that failed may have left the engine's lane inside the Collective.
 //  U5 A planned change takes effect only after every member of the old generation has come to its
-//     barrier: until then one of them may still read what the next step overwrites.
-//  U6 A state of its own counts only for a member that the start names as a source; every other
-//     member gets it, from a checkpoint, from the seed, or from the first source.
+//     barrier: until then one of them may still read memory that the next step overwrites.
+//  U6 Only a member that the start names as a source uses its own state; every other member gets
+//     the state from a checkpoint, from the seed, or from the first source.
 //  U7 Every member reports every evaluation, before it answers a prepare with a point after it: so
 //     no evaluation dies with one member.
-//  U8 A worker that has failed to apply a step fails, also where its generation is closed: nothing
-//     true can be said of its state, so it answers no prepare and enters no generation. A worker
-//     whose script has raised fails so, too, and enters no generation: Python is gone, and would be
-//     asked for other slots, which had no part in it (coordinator/decide/poison.cc).
+//  U8 A worker that has failed to apply a step fails, even if its generation is closed: its state
+//     is unknown, so it answers no prepare and enters no generation. A worker whose script has
+//     raised fails, too, and enters no generation: Python is gone, and would be asked for other
+//     slots, which had no part in it (coordinator/decide/poison.cc).
 //  U9 Before a checkpoint is written, and in the steps of a check
 //     (comm/run/evaluation/check_after.h), every member reports a hash of its state after the step.
-//     The copy that is written has that hash, so what changed in between, during an evaluation,
-//     does not become a checkpoint. Where an edge follows in this generation, the hash is of the
-//     state after it (phase_plan.h, E4).
-//  U10 Where the script ends the run, no member goes on to what follows before all members of the
-//     generation stand at that step, and each has reported the end first. A planned change does not
-//     take effect there.
+//     The copy that is written has that hash, so a change in between, during an evaluation, does
+//     not reach a checkpoint. If an edge follows in this generation, the hash is of the state after
+//     it (phase_plan.h, E4).
+//  U10 If the script ends the run, no member goes on before all members of the generation stand at
+//     that step, and each reports the end first. A planned change does not take effect there.
 //
 // Thread-safety: run() is the training thread; drop_checkpoints() from any thread.
 #pragma once

@@ -25,7 +25,7 @@ Result<Runner::Next> Runner::follow_plan(Life& life) {
   ResumePoint at = *life.begin;
   held_check_.reset();
   const bool is_past_edge = life.plan.is_past_edge(at);
-  // The generation before may have ended before all had said it.
+  // The generation before may have ended before all members had reported it.
   if (life.plan.may_be_kept(at.step))
     LOCKSTEP_RETURN_IF_ERROR(
         compare_weights(life, at, life.plan.has_edge(at.step) && !is_past_edge));
@@ -97,9 +97,9 @@ Result<Runner::Agreed> Runner::train_step(Life& life, ResumePoint& at) {
   return outcome.all_want_switch && !ends_here ? Agreed::kSwitch : Agreed::kNothing;
 }
 
-// U10. In a body the slots of all ranks vote, so the others come, too. In what a script does while
-// a step is applied every worker does the same, or the members are at odds: one that ends there
-// stays where it is, and the next start, which knows of the end, takes the others there.
+// U10. In a body the slots of all ranks vote, so the others come, too. While a step is applied the
+// script does the same in every worker, or the members are at odds: one that ends there stays where
+// it is, and the next start, which knows of the end, takes the others there.
 Status Runner::end_here(Life& life, const ResumePoint& at) {
   const Generation generation = life.order.generation;
   parts_.port.report_end(generation, at.step);
@@ -158,8 +158,8 @@ Status Runner::cross_edge(Life& life, ResumePoint& at) {
   return Status::ok();
 }
 
-// Everyone has agreed, also who owns no slots and could not vote: it may have to wait for the order
-// that the others have.
+// All members have agreed, including those without slots, which could not vote. Such a member may
+// have to wait for the order that the others have.
 Result<Runner::Next> Runner::switch_over(Life& life, const ResumePoint& at) {
   const Generation generation = life.order.generation;
   parts_.probe.doing(RunnerProbe::Activity::kRecovery);
@@ -168,8 +168,8 @@ Result<Runner::Next> Runner::switch_over(Life& life, const ResumePoint& at) {
   const Status met =
       life.collective->barrier({generation, at.step, Phase::kTrain, kSwitchBucket, 0});
   if (!rank_of(plan->start, plan->member)) {
-    // That it came is all that the others need; they may be gone before it has seen them come. Its
-    // last checkpoint is reported before it says that everything is.
+    // The others only need this member to reach the barrier, and may be gone before it sees them
+    // there, so `met` does not matter. It reports its last checkpoint before it leaves.
     writer_.settle();
     parts_.port.leave(generation, wire::Leave::DRAINED, Status::ok(), at);
     return Next();
@@ -207,7 +207,7 @@ Status Runner::keep_if_best(Life& life, const ResumePoint& at) {
   return submit_checkpoint(life, at, /*final=*/false);
 }
 
-// U3. An error of this checkpoint is one of the run: its end would be lost.
+// U3. An error of this checkpoint is an error of the run: its end would be lost.
 Status Runner::final_checkpoint(Life& life, const ResumePoint& at) {
   if (!life.is_writer) return Status::ok();
   parts_.probe.doing(RunnerProbe::Activity::kCheckpoint);

@@ -68,7 +68,7 @@ Status Runner::receive_state_from(Life& life, uint32_t root) {
   LOCKSTEP_ASSIGN_OR_RETURN(const ReceivedState received,
                             receive_state(*life.collective, life.order.generation, root));
   const ResumePoint at = received.origin.at;
-  // Its phase is what the peer's evaluations say, of which the start may not have all.
+  // The peer's evaluations decide its phase; the start may lack some of them.
   if (life.begin && at.step != life.begin->step)
     return Status(Code::kInternal, "the state of rank " + std::to_string(root) + " is of step " +
                                        std::to_string(at.step) +

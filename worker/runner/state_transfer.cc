@@ -36,7 +36,7 @@ std::string xxh3_of(std::string_view bytes) {
   return hash.hex();
 }
 
-// Over what the bytes mean and the bytes.
+// Covers the description of the bytes, and the bytes.
 std::string hash_of(const TransferHeader& header, std::string_view table, std::string_view proof,
                     std::span<const StateTensor> state) {
   Xxh3 hash;
@@ -75,7 +75,7 @@ class Stream {
     return Status::ok();
   }
 
-  // The beginning of a state, for who does not send it.
+  // Receives the beginning of a state, in a member that does not send it.
   Status receive_beginning() {
     LOCKSTEP_RETURN_IF_ERROR(chunk(std::as_writable_bytes(std::span(&header, 1))));
     header.resumed_from[sizeof header.resumed_from - 1] = '\0';

@@ -56,8 +56,8 @@ void show(const wire::EvalReport& report) {
                static_cast<unsigned long long>(report.step()), text.c_str());
 }
 
-// Until the last step of the plan, which train.patience or the script may bring nearer, or the step
-// at which the script has voted to stop, as a run of several would end.
+// Trains until the last step of the plan, which train.patience or the script may bring nearer, or
+// until the step at which the script has voted to stop, as a run of several would end.
 Status train(PhasePlan& plan, ScriptEngine& engine) {
   const uint64_t total = plan.total_steps;
   ProgressLines progress(total, plan.evals.turns);

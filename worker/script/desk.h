@@ -1,5 +1,5 @@
-// Where the training thread, which decides, and Python's main thread, which computes, meet. One
-// order lies on the desk at a time.
+// The meeting place of the training thread, which decides, and Python's main thread, which
+// computes. One order lies on the desk at a time.
 //
 //            ask()                next()               next(reply)
 //   free ─────────▶ ordered ─────────────▶ in hand ─────────────▶ replied ──▶ free
@@ -7,8 +7,8 @@
 //    └───── end() ─────┴──────────────────────┴──▶ over: next() gives the end
 //
 // INVARIANTS
-//  K1 Between an order and its reply the training thread does nothing, so what it owns is Python's
-//     to use; between a reply and the next order Python does nothing.
+//  K1 Between an order and its reply the training thread does nothing, so Python may use what it
+//     owns; between a reply and the next order Python does nothing.
 //  K2 ask() of an order that was taken returns only with its reply: nothing that Python uses is
 //     freed under it. After end() Python takes no order that it has not taken by then.
 //  K3 After end() there is no order but the end.
@@ -46,7 +46,7 @@ class Desk {
   // kUsage for a reply without an order, and for a wait with an order in hand.
   Result<bool> next(const ls_reply* reply, ls_order* order, std::chrono::milliseconds wait);
 
-  // Python goes without a reply to what it may have in hand: the order has failed.
+  // Python ends without a reply to the order that it may have in hand: the order has failed.
   void fail_in_hand(int exit_code);
 
   // The run is over. The first end counts.

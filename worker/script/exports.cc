@@ -1,4 +1,4 @@
-// The C interface over ScriptRun: checks what came over the border, and turns errors into codes.
+// The C interface over ScriptRun: checks arguments, and turns errors into codes.
 #include <signal.h>
 
 #include <chrono>
@@ -277,8 +277,8 @@ void ls_close(ls_run* run, int exit_code) {
   if (run == nullptr) return;
   run->run->close(exit_code);
   run->run->leave_layout();
-  // The loop's end holds signals back on the thread that ends it, as a program that is about to end
-  // wants; a script goes on.
+  // The end of the loop blocks signals on this thread, as a program that is about to end wants. A
+  // script goes on, and gets its mask back.
   sigset_t before;
   ::pthread_sigmask(SIG_SETMASK, nullptr, &before);
   delete run;

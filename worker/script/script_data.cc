@@ -22,7 +22,7 @@ struct EvalBatch {
 
 Result<std::unique_ptr<ScriptData>> ScriptData::open(const wire::JobSpec& job, uint32_t turns,
                                                      std::string cache, EvalData eval) {
-  const data::QuietSignals quiet;  // for the threads that fetch what is far away
+  const data::QuietSignals quiet;  // for the threads that fetch remote data
   data::RunData data;
   if (eval == EvalData::kOpen) {
     LOCKSTEP_ASSIGN_OR_RETURN(data, data::open_run_data(job, cache));

@@ -156,7 +156,7 @@ class ScriptEngine final : public Engine, private SlotComputer {
   std::vector<float> private_region_;  // once needed
 
   StepDriver driver_;
-  std::optional<BatchSequence> ahead_;  // of the generation: what upcoming() has not told
+  std::optional<BatchSequence> ahead_;  // of the generation: slots that upcoming() has not given
 };
 
 }  // namespace lockstep

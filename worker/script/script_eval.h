@@ -30,8 +30,8 @@ struct ScriptEvalFacts {
 // training data or held out from them; empty: nowhere.
 std::string_view where_eval_data_are(const wire::DataSpec& data);
 
-// kUsage if a key of the job asks for what the script does not evaluate, for metrics that a
-// report does not hold, and for more samples than are evaluated.
+// kUsage if a key of the job needs a value that the script does not evaluate, for metrics that a
+// report cannot hold, and for too many samples.
 Status check_script_eval(const ScriptEvalFacts& facts, const wire::JobSpec& job);
 
 // Gives an order to Python. An error: the script failed, or the run is over.

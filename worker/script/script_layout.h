@@ -7,8 +7,8 @@
 //   [ends: 1 a slot whose body has ended the run]
 //
 // so that the sums say which parameters any slot of the step used (None and zeros are not the same
-// to an optimizer), what all slots count together: high * 4096 + low, each exact in a float up
-// to 2^24, and whether all slots end the run, whichever ranks have them.
+// to an optimizer), the count of all slots (high * 4096 + low, each exact in a float up to 2^24),
+// and whether all slots end the run, whichever ranks have them.
 //
 // Thread-safety: values; the memory belongs to the thread that has the desk's turn (desk.h).
 #pragma once

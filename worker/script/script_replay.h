@@ -1,7 +1,6 @@
-// Steps of a script's run, computed again in one process as `lockstep replay` has planned them
-// (worker/replay/script_plan.h), and compared with what the run recorded. Ends at the first step
-// that differs. Where the script asks for a stop, as it may have done in the run, the replay goes
-// on.
+// Computes steps of a script's run again in one process, as `lockstep replay` has planned them
+// (worker/replay/script_plan.h), and compares them with the run's records. Ends at the first step
+// that differs. If the script asks for a stop, as it may have done in the run, the replay goes on.
 //
 // Thread-safety: run() on the training thread; took_slot() there, too.
 #pragma once
@@ -43,7 +42,7 @@ class ScriptReplay {
 
   Status load_base(ScriptEngine& engine);
   void compare_machines(const ScriptEngine& engine);
-  // Adds what differs to the report.
+  // Adds differences to the report.
   Status compare(const wire::StepRecord& record, const wire::ReplayStep& recorded,
                  ScriptEngine& engine);
   void tell_evaluations(Step applied, ScriptEngine& engine) const;

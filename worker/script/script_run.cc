@@ -64,7 +64,7 @@ std::string lines_of(const wire::JobSpec& job, const std::optional<WorkerOptions
   return lines;
 }
 
-// The engine is built from what the script has said already.
+// Builds the engine from the facts that the script has given already.
 class ScriptEngineMaker final : public EngineMaker {
  public:
   using Make = std::function<Result<std::unique_ptr<ScriptEngine>>(

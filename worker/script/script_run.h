@@ -8,7 +8,7 @@
 //
 // Errors: kUsage for a call in the wrong stage.
 //
-// Thread-safety: Python's main thread, but for request_stop(): any.
+// Thread-safety: Python's main thread; request_stop() from any.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // A state's tensors as they cross the C interface (core.h), in both directions. They point to the
-// memory of what they were made of.
+// memory of their sources.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-// kInternal for a type or a section that there is not.
+// kInternal for an unknown type or section.
 Result<std::vector<StateTensor>> state_of(const ls_reply& reply);
 std::vector<ls_tensor> tensors_of(std::span<const StateTensor> state);
 

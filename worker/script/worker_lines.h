@@ -1,4 +1,4 @@
-// How an agent tells a script's process what worker it is: the environment's LOCKSTEP_WORKER.
+// The text in LOCKSTEP_WORKER with which an agent tells a script's process which worker it is.
 //
 // Lines "key=value": run_dir, local_rank, gpu, gpu_uuid, log_name, workers_here, node, process,
 // in_hand_fd; as lockstep-worker has options. Unknown keys are left out, so that an older module
@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-// kUsage, naming the line, for what is no such text, and without a run_dir.
+// kUsage, naming the line, for any other text, and without a run_dir.
 Result<WorkerOptions> parse_worker_lines(std::string_view text);
 
 }  // namespace lockstep

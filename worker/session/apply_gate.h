@@ -1,13 +1,13 @@
 // The gate that an apply enters, and that closes a generation (coordinator/PROTOCOL.md, "Change
-// after a death"). The script's code between two epochs enters it like an apply, as it may change
-// what is kept.
+// after a death"). The script's code between two epochs enters it like an apply, since it may
+// change the kept state.
 //
 //                 open(g)                    try_enter / leave, once a step
 //     closed  ──────────────▶  open for g  ◀──────────────────────────────▶  apply in progress
 //        ▲                         │ close(g)                                    │ close(g)
 //        └─────────────────────────┴──────────────◀── leave() ── closing ◀───────┘
 //
-// The gate also keeps where this worker stands, because the answer to a prepare must be exactly
+// The gate also keeps this worker's standing, because the answer to a prepare must match exactly
 // what the gate let through. The critical section that ends an apply counts the step. The critical
 // section that opens the gate notes the generation. A planned change opens the gate for the next
 // generation while the generation before is still open.
@@ -77,12 +77,12 @@ class ApplyGate {
   // Closes all generations up to and including `through`.
   void close(Generation through, Answer answer);
 
-  // Closes the open generation, and forgets what this worker was and holds.
+  // Closes the open generation, and forgets this worker's generations and state.
   void forget();
 
   Standing standing() const;
   bool is_closed(Generation generation) const;
-  // An apply is in progress, or has failed: then it stays so, and no generation may follow.
+  // True while an apply is in progress, and forever after one failed: no generation may follow.
   bool is_applying() const;
 
  private:

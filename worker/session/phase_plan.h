@@ -6,7 +6,7 @@
 //   after an edge:       checkpoint if the run ended, else train
 //   after checkpoint:    end
 //
-// EDGES. The script's code between two epochs may change what is kept, so a step with an edge has
+// EDGES. The script's code between two epochs may change the kept state, so a step with an edge has
 // two states: one before it and one after it.
 //
 //  E1 A member begins an edge only when the evaluation before it, if one is due, is in the journal.
@@ -14,8 +14,8 @@
 //     dies takes no evaluation with it that the others' code has seen.
 //  E2 Every member that holds the state before an edge runs the edge itself, once, under the gate.
 //     No member waits for another one there, and none fetches a state for it.
-//  E3 Only the phase of a member's own standing says whether its state is the one after the edge,
-//     and for a state from elsewhere the phase that came with it: from a peer, or a checkpoint.
+//  E3 Only the phase of a member's own standing says whether its state is the one after the edge.
+//     For a state from a peer or a checkpoint, the phase that came with it says so.
 //  E4 Members compare the state after the edge. Where none follows in their generation, because
 //     they stop or switch at this step, they compare the state before it.
 //
@@ -50,7 +50,7 @@ struct PhasePlan {
   bool has_edges = false;             // the script's loop is over run.epochs()
   std::optional<Step> ended_at = {};  // by the script, before the planned end
 
-  // The script has ended the run after `step` steps. The planned end is none before that.
+  // The script has ended the run after `step` steps. Does nothing if the planned end comes first.
   void end_at(Step step) {
     if (step >= total_steps) return;
     ended_at = step;

@@ -53,7 +53,7 @@ void RecordQueue::end() {
 Status RecordQueue::close_batch() {
   if (!is_open()) return Status::ok();
   open_.records.set_batch(last_closed_ + 1);
-  // Behind a spilled batch comes the file only, or the order would be lost.
+  // After a spilled batch all others go to the file, or the order would be lost.
   if (spill_.size() > 0 || memory_.size() >= limits::kRecordBatchesInMemory) {
     LOCKSTEP_RETURN_IF_ERROR(spill_.push(open_.generation, open_.records));
   } else {

@@ -12,8 +12,7 @@
 //  R3 Records of two generations never share a batch.
 //  R4 Memory holds at most kRecordBatchesInMemory batches; the spill file holds the later ones, in
 //     order. At most kRecordBatchesInFlight are unacknowledged on the wire.
-//  R5 Nothing is lost where the spill file can take no more (its limit, a full disk): the open
-//  batch
+//  R5 Nothing is lost if the spill file can take no more (its limit, a full disk): the open batch
 //     stays open, and a thread that adds to a full one waits until the coordinator has acknowledged
 //     enough.
 //
@@ -44,7 +43,7 @@ struct RecordBatch {
 
 class RecordQueue {
  public:
-  // Called when a thread begins to wait, with what the spill file says. Must not call the queue.
+  // Called when a thread begins to wait, with the spill file's error. Must not call the queue.
   using OnFull = std::function<void(const Status&)>;
 
   // `spill_path`: created when first needed, deleted at the end.
@@ -90,7 +89,7 @@ class RecordQueue {
   Result<Unacknowledged> unacknowledged(size_t limit_bytes) const;
 
  private:
-  // Makes `open_` one of `generation` with room. False: nothing of it counts any more.
+  // Makes `open_` a batch of `generation` with room. False: its records no longer count.
   bool make_room(std::unique_lock<std::mutex>& lock, Generation generation);
   bool is_open() const;
   Status close_batch();

@@ -32,7 +32,7 @@ class RunnerPort {
   // FINISHED, STOPPED and DRAINED carry an ok status.
   virtual void leave(Generation generation, wire::Leave::Reason reason, Status status,
                      std::optional<ResumePoint> applied) = 0;
-  // Whether all records and evaluations are in the journal that were added so far.
+  // Whether the journal has all records and evaluations that were added so far.
   virtual bool are_recorded() const = 0;
   // The records that a checkpoint's manifest must carry.
   virtual Result<RecordQueue::Unacknowledged> unacknowledged() const = 0;

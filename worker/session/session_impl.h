@@ -55,14 +55,14 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   rpc::TimerId flush_timer = 0;
   rpc::TimerId join_timer = 0;
 
-  // ---- session_link.cc: the connection and what leaves
+  // ---- session_link.cc: the connection and messages that leave
   void start(rpc::Transport& transport);
   void on_ready();
   std::string how_it_failed() const;  // part of a sentence; empty: it did not
   void on_lost(const Status& why);
   void send_register();
   void send(wire::Envelope envelope, Generation generation);
-  void pump();  // sends whatever may be sent now
+  void pump();  // sends every message that may go now
   void report(ReliableMessage message);
   void set_leave(ReliableMessage message);
   void set_drain(std::string reason);
@@ -80,7 +80,7 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   // On the training thread, which waits for room among the records from here on.
   void wait_for_coordinator(const Status& why) const;
 
-  // ---- session_orders.cc: what the coordinator says
+  // ---- session_orders.cc: the coordinator's messages
   void on_message(wire::Envelope&& message);
   bool fence_term(const wire::Envelope& message);
   void on_registered(const wire::Registered& message);

@@ -76,7 +76,7 @@ void Session::Impl::send_register() {
 void Session::Impl::send(wire::Envelope envelope, Generation generation) {
   envelope.set_term(term);
   envelope.set_generation(generation);
-  // An error is a lost connection: on_lost comes, and what is reliable is sent again.
+  // An error is a lost connection: on_lost() follows, and reliable messages go out again.
   (void)rpc->send(envelope);
 }
 
@@ -106,7 +106,7 @@ void Session::Impl::send_once(ReliableMessage& message) {
 
 void Session::Impl::report(ReliableMessage message) {
   if (state == State::kEnded || message.envelope.generation() <= forgotten) return;  // N6
-  // Nothing answers a check, and they come as long as the run lasts: one that was sent goes.
+  // No message answers a check, and checks come as long as the run lasts: drop one that was sent.
   if (message.envelope.has_check()) {
     std::erase_if(outbox, [](const auto& m) { return m.envelope.has_check() && m.sent; });
   }

@@ -102,7 +102,7 @@ void Session::Impl::become_new() {
 void Session::Impl::on_prepare(Generation generation) {
   if (generation < promised || generation <= started) return stale("prepare", generation);
   if (generation == promised) {
-    // Said again after a reconnect: the answer is the same, once there is one.
+    // The coordinator repeats it after a reconnect: the answer is the same, once there is one.
     if (!closing) on_closed(generation, host.standing());
     return;
   }
@@ -111,7 +111,7 @@ void Session::Impl::on_prepare(Generation generation) {
   suspicion.reset();
   closing = true;
   state = State::kClosing;
-  // N4. A failure is one whatever comes after.
+  // N4. A failure stays a failure, whatever comes after it.
   if (leave && leave->envelope.leave().reason() != wire::Leave::FAILED) leave.reset();
   logger.info("closing", "closing everything before generation " + std::to_string(generation),
               {{"generation", generation}});
@@ -143,7 +143,7 @@ void Session::Impl::on_closed(Generation generation, const Standing& standing) {
 }
 
 void Session::Impl::on_planned(Generation generation, const wire::Start& next) {
-  // One of those who vote, or one that would join.
+  // A member that votes, or a worker that would join.
   const bool may = state == State::kStarted || state == State::kMember || state == State::kPromised;
   if (!may || generation <= promised || generation <= started || generation < planned)
     return stale("planned change", generation);

@@ -1,5 +1,5 @@
-// bfloat16 as 16 bits: the upper half of a float. Host and device round alike: the device with its
-// own instruction, which turns every NaN into 0x7fff, and so does the host.
+// bfloat16 as 16 bits: the upper half of a float. Host and device round alike. The device's own
+// instruction turns every NaN into 0x7fff, so the host does the same.
 //
 // Thread-safety: pure functions.
 #pragma once

@@ -6,8 +6,8 @@
 // tree of the same kind. So the bits depend only on the number of rows. `partials` is (sums,
 // chunks, columns) floats.
 //
-// A TILE is a chunk of rows and a warp of groups (groups.h) of columns. A SOURCE says what is
-// summed in a tile, and may write results on the way:
+// A TILE is a chunk of rows and a warp of groups (groups.h) of columns. A SOURCE gives the terms of
+// a tile's sums, and may write results on the way:
 //
 //   kSums                      sums for each column; may be 0
 //   Columns                    what a row lane keeps for one group of columns, with
@@ -40,7 +40,7 @@ LOCKSTEP_HOST_DEVICE uint64_t chunk_end(uint64_t chunk, uint64_t rows) {
   return end < rows ? end : rows;
 }
 
-// Tiles are numbered along a chunk first. Their number may exceed what CUDA allows in y of a grid.
+// Tiles are numbered along a chunk first. Their number may exceed CUDA's limit in y of a grid.
 struct ColumnTile {
   uint64_t chunk = 0;
   uint32_t first_group = 0;

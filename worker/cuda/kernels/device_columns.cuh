@@ -1,5 +1,5 @@
-// How the row lanes of a block add their columns (column_sums.h). A block has kRowLanes warps; each
-// is a row lane, and its threads hold columns.
+// Adds the columns of a block's row lanes (column_sums.h). A block has kRowLanes warps; each is a
+// row lane, and its threads hold columns.
 //
 // REQUIRES: all threads of the block call together.
 #pragma once

@@ -3,7 +3,7 @@
 // A tensor has one scale, a power of two: the largest with which no value exceeds the type. So the
 // scale follows from the exponent of the largest magnitude, the product with the scale is exact,
 // and the largest magnitude does not depend on the order in which values are seen. All of it is
-// arithmetic of integers but for one exact float addition: every processor gives the same bits.
+// integer arithmetic, except one exact float addition: every processor gives the same bits.
 //
 //   x (rows, columns) ─ largest magnitude ─▶ scale ─ tiles of 32 x 32 ─▶ plain (padded_rows,
 //   columns)
@@ -25,8 +25,8 @@
 
 namespace lockstep::cuda {
 
-// Part of the fingerprint of fp8 runs. Changes with the arithmetic of this file, or with what of a
-// layer is computed in fp8 (torch/model/fp8_linear.h).
+// Part of the fingerprint of fp8 runs. Changes with the arithmetic of this file, or with the parts
+// of a layer that are computed in fp8 (torch/model/fp8_linear.h).
 inline constexpr char kFp8Recipe[] = "tensor-pow2-1";
 
 // The largest value of both types is 1.75 * 2^kLargestExponent.

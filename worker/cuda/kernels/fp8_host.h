@@ -1,4 +1,4 @@
-// The cast of fp8.h in the host's memory: what the kernels compute, in one thread.
+// The cast of fp8.h in the host's memory: the kernels' arithmetic, in one thread.
 //
 // Thread-safety: pure functions.
 #pragma once

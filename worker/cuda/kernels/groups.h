@@ -1,4 +1,4 @@
-// Rows in groups of 16 bytes: 8 Bf16 or 4 floats, what one thread loads and stores at once.
+// Rows in groups of 16 bytes: 8 Bf16 or 4 floats, which one thread loads and stores at once.
 //
 // A group keeps its elements as they lie in memory, so a row of Bf16 takes half the registers that
 // its floats would take. The last group of a row may be short. Its missing elements are zeros.

@@ -21,7 +21,7 @@ LOCKSTEP_TEAM_CODE void layer_norm_wide_row(const Team& team, const LayerNormFor
   team.lane_loop(n, [&](uint32_t i) {
     stream[i] = branch == nullptr ? x[i] : from_float<T>(to_float(x[i]) + to_float(branch[i]));
   });
-  // A lane reads only what it has written itself, so it waits for nothing.
+  // A lane reads only elements that it wrote itself, so it waits for nothing.
   const auto elements = static_cast<float>(n);
   const float mean = team.sum(n, [&](uint32_t i) { return to_float(stream[i]); }) / elements;
   const float variance = team.sum(n, [&](uint32_t i) {

@@ -117,12 +117,12 @@ Status start_backward(const LayerNormBackward<T>& op, uint32_t rows, uint32_t n,
   return cuda_status(cudaGetLastError(), "launch layer normalisation's backward");
 }
 
-// Rows of which a warp cannot hold the sums as well.
+// For rows whose sums a warp cannot hold as well.
 template <typename T>
 Status start_wide_backward(const LayerNormBackward<T>& op, uint32_t rows, uint32_t n,
                            bool is_aligned, float* partials, cudaStream_t stream) {
   constexpr uint32_t kEach = held_groups<T>(kWidestWithoutSums);
-  // First what reads dy, which dx may overwrite.
+  // First the launch that reads dy, which dx may overwrite.
   LOCKSTEP_RETURN_IF_ERROR(launch_norm_partials(op, rows, n, partials, stream));
   const uint32_t blocks = blocks_for(rows, kRows);
   if (!is_held<T>(n, is_aligned))

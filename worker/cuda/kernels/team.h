@@ -5,7 +5,7 @@
 //
 // A row function is a template over its team. On the device a team is a warp or a block
 // (device_team.cuh). SerialTeam, here, does the same additions in the same order in one thread. So
-// a test on the CPU sees what the kernel computes, except for the device's own exp and log.
+// a test on the CPU sees the kernel's results, except for the device's own exp and log.
 //
 // A team has:  kLanes
 //              lane_loop(n, body)     body(i) for every i < n, split among the lanes

@@ -1,5 +1,5 @@
 // The archive that torch.export.save() writes: a ZIP of one root folder whose files are stored as
-// they are. Checksums are verified when a file is read.
+// they are. read() verifies checksums.
 //
 // Messages go on after the archive's name.
 // Thread-safety: immutable; any thread may read.

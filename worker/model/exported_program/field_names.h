@@ -1,6 +1,6 @@
-// The names of what a job gives a model besides its first input: further inputs and the targets, as
-// data.inputs and data.targets list them (data/dataset/fields.h). Without such keys there is one
-// label, which has no name.
+// The names of the fields that a job gives a model besides its first input: further inputs and the
+// targets, as data.inputs and data.targets list them (data/dataset/fields.h). Without such keys
+// there is one label, which has no name.
 //
 // Thread-safety: values and pure functions.
 #pragma once

@@ -139,7 +139,7 @@ std::optional<ValueRef> GraphReader::read_result(const json& output, const Graph
                     *value_kind == ValueKind::kTensor);
 }
 
-// A region passes its last arguments to its graph and gives what the graph gives.
+// A region passes its last arguments to its graph and returns the graph's results.
 void GraphReader::check_region(const ProgramNode& node, const std::string& who) {
   using Graph = std::shared_ptr<const ProgramGraph>;
   const bool is_region = node.kind == NodeKind::kAutocast || node.kind == NodeKind::kSetGradEnabled;

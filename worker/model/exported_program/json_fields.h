@@ -1,5 +1,5 @@
-// Reads JSON from an untrusted source. JsonFields keeps the first thing that is wrong and goes on
-// with empty values, so that a reader asks for everything and looks for the error once, at its end.
+// Reads JSON from an untrusted source. JsonFields keeps the first error and goes on with empty
+// values, so that a reader asks for everything and looks for the error once, at its end.
 //
 // Only sources include this, because nlohmann/json is large.
 // Thread-safety: one thread for each object.

@@ -30,7 +30,7 @@ std::string frame_text(std::string_view frame) {
   return printable(std::string_view(text).substr(0, kLongestLine));
 }
 
-// How near a frame is to what the user wrote. Code that PyTorch generates while it traces, as of
+// How near a frame is to the user's code. Code that PyTorch generates while it traces, as of
 // torch.while_loop, has a name like <eval_with_key>.5 and stands in no file.
 enum class FrameOf : uint8_t { kGenerated, kPyTorch, kInstalledPackage, kUser };
 

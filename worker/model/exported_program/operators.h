@@ -1,5 +1,5 @@
-// Which operators an exported program may call: aten's, but those that open files, share memory or
-// leave it unset, and a few functions of Python on numbers.
+// The operators that an exported program may call: aten's, except those that open files, share
+// memory or leave it unset, and a few functions of Python on numbers.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace lockstep::exported {
 
-// Empty: the operator is refused.
+// Empty: Lockstep refuses the operator.
 std::optional<NodeKind> kind_of_target(std::string_view target);
 
 // Why Lockstep refuses the operator, and what to do: "is not an operator of aten; ...".

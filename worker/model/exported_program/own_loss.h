@@ -1,4 +1,4 @@
-// A model that gives losses instead of logits: one loss for each sample, and what comes with it.
+// A model that gives losses instead of logits: one loss for each sample, with weights and metrics.
 //
 // Thread-safety: a value.
 #pragma once

@@ -1,5 +1,5 @@
 // Reads the file of an exported program (model.name: exported), which torch.export.save() wrote.
-// Every byte is believed to be hostile.
+// The reader assumes that every byte is hostile.
 //
 // PyTorch does not verify the checksums of the archive. Lockstep does, of everything that it reads.
 // It never opens a pickle.

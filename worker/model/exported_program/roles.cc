@@ -27,7 +27,7 @@ bool is_label_name(const std::string& name) {
   return std::find(kLabelNames.begin(), kLabelNames.end(), name) != kLabelNames.end();
 }
 
-// Which shifts the labels by one itself, and gives their mean. Empty: no module does.
+// The module that shifts the labels by one itself, and gives their mean. Empty: no module does.
 std::string shifting_module(const Program& program) {
   for (const ProgramNode& node : program.graph.nodes)
     for (const ModuleOfNode& module : node.modules)
@@ -43,7 +43,7 @@ std::string list_of(const std::vector<std::string>& names) {
   return text;
 }
 
-// Which of the job's fields each input of the program is; empty: it is the first input.
+// For each input of the program, the job's field that it is; empty: it is the first input.
 using FieldOfInput = std::vector<std::optional<uint32_t>>;
 
 // By the names, if the program has any of them.

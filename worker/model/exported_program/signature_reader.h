@@ -1,4 +1,4 @@
-// Reads what a program takes and gives: inputs, outputs with their names, and the sizes of a batch.
+// Reads a program's inputs, its outputs with their names, and the sizes of a batch.
 //
 // Only sources include this, because nlohmann/json is large.
 // Thread-safety: one thread for each object.

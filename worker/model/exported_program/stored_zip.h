@@ -15,9 +15,9 @@
 
 namespace lockstep::exported {
 
-// A new file that appears under its name when finish() returns ok. Until then, and for good if
-// finish() is not called, an old file of this name stays. A temporary file lies next to it, which
-// the destructor removes. After an error of add() the others return it, too.
+// A new file that appears under its name when finish() returns ok. Until then, and forever without
+// finish(), an old file of this name stays. The destructor removes the temporary file next to it.
+// After an error of add() all other functions return it, too.
 class StoredZip {
  public:
   explicit StoredZip(std::string path);

@@ -22,8 +22,7 @@ namespace {
 using nlohmann::json;
 using TensorsByEntry = std::map<std::string, const ProgramTensor*>;
 
-// `graph` is what `json_graph` describes: their nodes are the same ones. Switches them, and takes
-// the step counters out.
+// Switches the nodes of `json_graph`, and takes the step counters out. `graph` has the same nodes.
 void switch_graph(const ProgramGraph& graph, const IsCounter& is_counter, json& json_graph) {
   json& nodes = json_graph["nodes"];
   for (size_t i = graph.nodes.size(); i-- > 0;) {
@@ -87,7 +86,7 @@ class ProgramWriter {
   Status write(const std::string& to, const std::string& graph) {
     StoredZip zip(to);
     for (const auto& [name, entry] : archive_.files()) {
-      if (name == ".data/serialization_id") continue;  // a hash of what was there
+      if (name == ".data/serialization_id") continue;  // a hash of the old content
       LOCKSTEP_RETURN_IF_ERROR(write_file(name, graph, zip));
     }
     return zip.finish();

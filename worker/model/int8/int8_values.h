@@ -37,8 +37,8 @@ struct Int8Values {
   std::vector<float> scales;    // extents.channels; 1 for a channel of zeros, never 0
 };
 
-// Whether 8 bits are worth it for a tensor of this shape: a matrix, kernel or embedding, and not so
-// narrow that the scales take what the numbers save.
+// Whether 8 bits are worth it for a tensor of this shape: a matrix, kernel or embedding that is not
+// so narrow that the scales take the bytes that the numbers save.
 bool is_worth_int8(std::span<const int64_t> shape, size_t dim);
 
 // `name` is the tensor's, for the message. kBadData if a weight is not finite.

@@ -25,8 +25,8 @@ namespace lockstep {
 Result<std::string> find_initial_weights(const wire::JobSpec& job,
                                          const data::ProgressFn& progress = {});
 
-// load_weights() from there, after check_model_config(). kUsage if the content is another than
-// model.init_sha256 says.
+// load_weights() from there, after check_model_config(). kUsage if the content does not match
+// model.init_sha256.
 Result<WeightTable> load_initial_weights(const wire::JobSpec& job, const ModelLayout& layout,
                                          std::span<const StateTensor> state);
 

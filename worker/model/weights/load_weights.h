@@ -1,8 +1,8 @@
-// Fills a model's state with the weights of files (model.init), after a look at all of it: what
-// matches, what is missing in the files, what is left over there, what has another shape or type.
+// Fills a model's state with the weights of files (model.init), after it compares all tensors:
+// which match, which the files lack, which are left over there, which have another shape or type.
 //
-// Nothing but a full match is taken in silence. model.init_skip names what the files shall not
-// give: such a tensor of the model keeps its value, such a tensor of the files is left out.
+// Lockstep takes only a full match in silence. model.init_skip names exceptions: such a tensor of
+// the model keeps its value, such a tensor of the files is left out.
 //
 // Values are F32, or F16 and BF16, which become float32 exactly. A counter (I64) that the files
 // lack keeps its value. A tied tensor may have any of its names. A constant of the model must have

@@ -34,7 +34,7 @@ class Comparison {
  public:
   explicit Comparison(const Json& config) : config_(config) {}
 
-  // `usual`: what a file without the key means. `remedy`: what makes it fit; empty: nothing does.
+  // `usual`: the value of a file without the key. `remedy`: advice to make it fit; empty: none.
   void compare(const char* key, const Json& usual, std::initializer_list<Json> fits,
                const std::string& remedy) {
     const auto found = config_.find(key);

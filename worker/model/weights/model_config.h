@@ -1,5 +1,5 @@
-// The config.json that Hugging Face's libraries write next to weights. It says what the weights do
-// not show: two models may have tensors of the same names and shapes, and compute something else.
+// The config.json that Hugging Face's libraries write next to weights. Two models may have tensors
+// of the same names and shapes and compute differently: the config.json tells them apart.
 //
 // Thread-safety: a free function.
 #pragma once

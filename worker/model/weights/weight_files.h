@@ -5,8 +5,8 @@
 // Lockstep never opens pickles (.pth, .pt, .bin): opening one runs code from the file. The error
 // has the line of Python that converts it.
 //
-// Errors name the file: kNoInput if it is not there; kBadData if it is damaged; kConfig if it is
-// another kind of file.
+// Errors name the file: kNoInput if it is missing; kBadData if it is damaged; kConfig if it is not
+// a safetensors file.
 //
 // Thread-safety: immutable; any thread.
 #pragma once
@@ -24,7 +24,7 @@ namespace lockstep {
 
 enum class WeightSource : uint8_t {
   kInit,  // model.init
-  kRun,   // a checkpoint, or what lockstep export model wrote
+  kRun,   // a checkpoint, or the files of lockstep export model
 };
 
 // "model.init names PATH, which", or "PATH": a message goes on with "is ..." or "has ...".
@@ -49,7 +49,7 @@ class WeightFiles {
   // `sha256sum *.safetensors`. kBadData if a file changed since open().
   Result<std::string> sha256() const;
 
-  // kBadData if a file changed since open(). Ask before you trust what you read.
+  // kBadData if a file changed since open(). Ask before you trust values that you read.
   Status unchanged() const;
 
  private:

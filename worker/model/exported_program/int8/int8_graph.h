@@ -26,7 +26,7 @@ struct Int8Inputs {
 
 class Int8Graph {
  public:
-  // `graph` is what program.graph was read from: their nodes are the same. It outlives this.
+  // `graph`: the JSON that program.graph was read from, with the same nodes. It outlives this.
   Int8Graph(const Program& program, nlohmann::json& graph, Int8Form form);
 
   // A weight of the program. REQUIRES: before write().

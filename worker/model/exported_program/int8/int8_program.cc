@@ -123,7 +123,7 @@ class Int8Archive {
         {{"buffer", {{"arg", {{"name", value}}}, {"buffer_name", name}, {"persistent", true}}}});
   }
 
-  // Behind the last parameter or buffer: PyTorch lists the kinds one after another.
+  // After the last parameter or buffer: PyTorch lists the kinds one after another.
   void add_inputs() {
     json& inputs = root_["graph_module"]["graph"]["inputs"];
     json& specs = root_["graph_module"]["signature"]["input_specs"];

@@ -16,7 +16,7 @@
 
 namespace lockstep::exported {
 
-// {"as_int": 6}, or {"as_expr": ...} for what depends on the batch.
+// {"as_int": 6}, or {"as_expr": ...} for a size that depends on the batch.
 using JsonSizes = std::vector<nlohmann::json>;
 
 JsonSizes sizes_of_shape(std::span<const int64_t> shape);

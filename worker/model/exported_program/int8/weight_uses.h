@@ -1,4 +1,4 @@
-// Which weights of an exported program can be held in 8 bits, and what the program does with them.
+// Finds the weights of an exported program that can be held in 8 bits, and their uses.
 //
 // Thread-safety: pure functions.
 #pragma once
