@@ -119,7 +119,7 @@ Status ScriptEngine::begin_generation(const GenerationView& view, StepGate gate)
   end_generation();
   if (view.phases != nullptr) phases_ = view.phases;
   evaluated_ = view.evaluated;
-  if (view.in_hand != nullptr) view.in_hand->has_computed();  // what an earlier one broke off in
+  if (view.in_hand != nullptr) view.in_hand->has_computed();  // left by an aborted step
   view.collective->sum_into(parts_.layout.room());
   GenerationView with_phases = view;
   with_phases.phases = phases_;

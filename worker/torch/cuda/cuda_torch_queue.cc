@@ -86,8 +86,8 @@ class CudaTorchQueue final : public TorchQueue {
   const FlashAttention flash_;
 };
 
-// Thread-local: what other threads do meanwhile (waits of the communication thread, NCCL's) neither
-// breaks the capture nor is drawn into it.
+// Thread-local: work of other threads meanwhile (waits of the communication thread, NCCL's) neither
+// breaks the capture nor becomes a part of it.
 Status CudaTorchQueue::capture(Graph& graph, const std::function<Status()>& body) {
   try {
     graph.capture_begin(pool_, cudaStreamCaptureModeThreadLocal);

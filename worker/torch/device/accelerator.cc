@@ -17,7 +17,7 @@ namespace lockstep {
 namespace {
 
 // In exact mode NCCL only carries partials, and our kernel adds them (exact_plan.h), so its version
-// decides no bit. `nccl` names it all the same, because members of two versions cannot connect.
+// decides no bit. `nccl` still names it, because members of two versions cannot connect.
 // With `auto` such members go on over the host (device_trial.h).
 bool needs_one_comm_library(const wire::CommSpec& comm) {
   return comm.backend() != "auto" || comm.numerics() == "fast";
@@ -129,7 +129,7 @@ Status Accelerator::start_losses(const ModelOutput& output, at::Tensor* gradient
   return Status::ok();
 }
 
-// The begin of what LibTorch computes for a slot, also after a recording that failed.
+// LibTorch's computation of a slot begins here, also after a recording that failed.
 Status Accelerator::reset_statistics() {
   refused_before_ = refused_allocations();
   return module_.copy(DeviceLane::kCompute, slot_statistics_, statistics_,
@@ -140,7 +140,7 @@ int64_t Accelerator::refused_allocations() const {
   return module_.torch_queue() == nullptr ? 0 : module_.torch_queue()->refused_allocations();
 }
 
-// The end of what LibTorch computes for a slot.
+// LibTorch's computation of a slot ends here.
 Status Accelerator::take_statistics(float* gradients) {
   const int64_t refused = refused_allocations() - refused_before_;
   if (is_exact_ && refused > 0)

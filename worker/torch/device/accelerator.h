@@ -24,7 +24,7 @@
 //  A2 The host's gate decides whether a step is applied, because the host has all sums or has seen
 //     that they are there. Before each apply the device's gate word is set to the step.
 //  A3 With exact numerics no library goes on in a slot with less memory than it asked for: cuDNN's
-//     next algorithm would have other bits. The slot fails, whatever it has computed.
+//     next algorithm would have other bits. The slot fails instead.
 //
 // Thread-safety: as Device.
 #pragma once
@@ -103,7 +103,7 @@ class Accelerator final : public Device {
               const wire::JobSpec& job);
   Status init(const wire::JobSpec& job, const data::Dataset& train);
   Status copy_state(bool to_device);
-  // The device's memory that the BoundaryState has at `on_host`; null: the host's is the newest.
+  // The device's memory for the BoundaryState's at `on_host`; null: the host's is the newest.
   const void* place_of(const std::byte* on_host) const;
   Status finish(DeviceLane lane);
   int64_t refused_allocations() const;

@@ -76,17 +76,16 @@ class Device {
   // directly, so the caller keeps the memory until loss().
   virtual Status send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
                       uint64_t samples, const SlotValues& values) = 0;
-  // Sends ahead the samples that the next send() will be given, so that they travel while the
-  // device still computes. The values of that slot need not be known yet. REQUIRES: all that
-  // computes with what was sent last has been enqueued. A send() of other memory sends everything
-  // itself.
+  // Sends the samples of the next send() ahead, so that they travel while the device still
+  // computes. The values of that slot need not be known yet. REQUIRES: all computation with the
+  // last send() is enqueued. A send() of other memory sends everything itself.
   virtual Status send_ahead(const data::SampleShape& /*shape*/, const void* /*inputs*/,
                             const int64_t* /*labels*/, uint64_t /*samples*/) {
     return Status::ok();
   }
   virtual bool sends_ahead() const { return false; }  // else send_ahead() does nothing
   // With `keeps`, send() leaves the samples of an earlier send() on the device if their number is
-  // the same. It then sends the values only. Also forgets what was sent ahead.
+  // the same. It then sends the values only. Also forgets samples that were sent ahead.
   virtual void keep_inputs(bool /*keeps*/) {}
   // The samples that were sent, as forward() takes them. Also puts the key where kernels() read it.
   virtual Result<at::Tensor> inputs() = 0;
@@ -102,8 +101,8 @@ class Device {
   // loss_scale; null: no gradient. With `in_place` the caller needs the logits no more, and the
   // gradient may overwrite them. Does not wait for the device.
   virtual Status start_loss(const at::Tensor& logits, bool in_place, at::Tensor* gradient) = 0;
-  // Starts to add up losses that are there for each sample, with what comes with them. `gradient`
-  // as in start_loss(), with respect to the losses: loss_scale / step_labels for each.
+  // Starts to add up the losses of samples, with their weights and metrics. `gradient` as in
+  // start_loss(), with respect to the losses: loss_scale / step_labels for each.
   virtual Status start_losses(const ModelOutput& output, at::Tensor* gradient) = 0;
   // The result of the last start. Members beyond SlotLoss are zero, unless that was start_losses().
   virtual Result<SlotScore> loss() = 0;
@@ -130,8 +129,8 @@ class Device {
   }
   // Frees the memory that regions() took, except what a step without it needs.
   virtual void drop_regions() {}
-  // The hashes that members compare: hash_gradients() of what backward wrote to `gradients`, and
-  // hash_of() the present boundary state (comm/run/checkpoint/state_hash.h).
+  // The hashes that members compare: hash_gradients() of the gradients that backward wrote to
+  // `gradients`, and hash_of() the present boundary state (comm/run/checkpoint/state_hash.h).
   virtual Result<uint64_t> gradient_hash(const float* gradients) = 0;
   virtual Result<uint64_t> state_hash() = 0;
 

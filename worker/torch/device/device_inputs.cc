@@ -79,7 +79,7 @@ Status DeviceInputs::send_ahead(const data::SampleShape& shape, const void* inpu
   return Status::ok();
 }
 
-// So many bytes of it, from its begin.
+// Copies so many bytes of the stage, from its begin.
 Status DeviceInputs::copy_stage(size_t bytes) {
   const Stage& stage = stages_[turn_];
   // All that computes with the other stage has been enqueued by now.

@@ -36,7 +36,7 @@ class DeviceInputs {
   // Sends images as stored, or tokens, with their labels and the slot's values, to a stage.
   Status send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
               uint64_t samples, const SlotValues& values);
-  // As Device::send_ahead(). Does nothing where the stage has to grow first, or keeps its samples.
+  // As Device::send_ahead(). Does nothing if the stage has to grow first, or keeps its samples.
   Status send_ahead(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
                     uint64_t samples);
   // From here on a stage whose samples have as many bytes as the new ones keeps its samples. Only
@@ -82,7 +82,7 @@ class DeviceInputs {
   static BatchPlace place_of(const data::SampleShape& shape, const void* inputs,
                              const int64_t* labels, uint64_t samples);
   static void fill(Stage* stage, const BatchPlace& batch);
-  // Frees what the stage has outgrown. After an error the stage is empty.
+  // Frees memory that the stage has outgrown. After an error the stage is empty.
   Status reserve(Stage* stage, size_t bytes);
   Status copy_stage(size_t bytes);
   Result<at::Tensor> transformed(const std::byte* stored);

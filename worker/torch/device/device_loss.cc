@@ -11,8 +11,8 @@
 namespace lockstep {
 namespace {
 
-// Logits as (rows, classes). The kernel also writes to what lies beyond the classes of a row: where
-// it may not write in place it gets rows that lie densely, and so nothing lies there.
+// Logits as (rows, classes). The kernel also writes beyond the classes of a row. If it may not
+// write in place, it gets dense rows, which have nothing there.
 at::Tensor as_rows(const at::Tensor& logits, bool in_place) {
   return (in_place ? logits : logits.contiguous()).reshape({-1, logits.size(-1)});
 }

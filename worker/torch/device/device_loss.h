@@ -26,7 +26,8 @@ class DeviceLoss {
                at::Tensor* gradient);
   // As Device::start_losses(), for the rows of sample_rows().
   Status start_rows(const at::Tensor& rows, const SampleRows& has);
-  // The loss of the last start, or of a replay of what a start() with as many rows enqueued.
+  // The loss of the last start, or of a replay of the work that a start() with as many rows
+  // enqueued.
   Result<SlotScore> wait();
   size_t rows() const { return rows_; }
   void expect(size_t rows) { rows_ = rows; }

@@ -1,5 +1,5 @@
 // The version of a library that this process has loaded. LibTorch brings cuBLAS and cuDNN as
-// packages of their own, and what a site puts before them in the loader's path wins.
+// packages of their own, and a library that a site puts before them in the loader's path wins.
 //
 // Thread-safety: a function without state.
 #pragma once

@@ -31,7 +31,7 @@ std::string directory_of(const char* library) {
   return std::filesystem::path(path).parent_path().string();
 }
 
-// Global, so that LibTorch finds what registers itself there.
+// Loads globally, so that LibTorch finds the parts that register themselves there.
 Status load_torch_cuda() {
   const std::string path = directory_of("libtorch_cpu.so") + "/libtorch_cuda.so";
   std::error_code error;
@@ -44,12 +44,12 @@ Status load_torch_cuda() {
   return Status::ok();
 }
 
-// Exact: the same bits whenever a slot is computed again. Fast: whatever is
-// quick on this GPU, but for TF32 in matrix products, which is LibTorch's default as well.
+// Exact: the same bits whenever a slot is computed again. Fast: the quickest kernels on this GPU,
+// except TF32 in matrix products, which LibTorch's default excludes as well.
 void set_numerics(bool is_exact) {
   at::Context& context = at::globalContext();
   context.setDeterministicAlgorithms(is_exact, /*warn_only=*/false);
-  context.setDeterministicFillUninitializedMemory(false);  // nothing reads what it has not written
+  context.setDeterministicFillUninitializedMemory(false);  // nothing reads unwritten memory
   context.setDeterministicCuDNN(is_exact);
   context.setBenchmarkCuDNN(!is_exact);
   context.setAllowTF32CuBLAS(false);
@@ -82,7 +82,7 @@ Status give_torch_queue(const std::string& module_path, DeviceModule& module) {
 
 constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
 
-// In use is what LibTorch's allocator has taken from the device, tensors or not, and what we have.
+// Memory in use: all that LibTorch's allocator has taken from the device, tensors or not, and ours.
 class DeviceMeter final : public MemoryMeter {
  public:
   DeviceMeter(const DeviceModule& module, uint32_t workers)

@@ -3,7 +3,7 @@
 // so the same worker starts on a machine without a driver.
 //
 // Thread-safety: call once in a process, before any other call of LibTorch. LibTorch looks for
-// devices once and remembers the answer for good.
+// devices once and remembers the answer forever.
 #pragma once
 
 #include <memory>

@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// Which rows the output has.
+// The rows that the output has.
 SampleRows rows_of(const ModelOutput& output);
 // The rows as one tensor of floats, without gradient: (rows, samples).
 at::Tensor sample_rows(const ModelOutput& output);

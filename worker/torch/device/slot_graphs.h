@@ -1,9 +1,9 @@
 // Slots as CUDA graphs. A graph records forward, loss and backward of one slot. There is one for
 // each of the two commonest sizes of slots, and one call enqueues it from then on.
 //
-// A recording must not hold what changes from slot to slot. Values and batch lie in a place of
-// their own (device_inputs.h), and are copied there before each replay. Results lie in fixed places
-// as well: gradients and statistics in place(), losses where DeviceLoss expects them.
+// A recording must not hold values that change from slot to slot. Values and batch lie in a place
+// of their own (device_inputs.h), and are copied there before each replay. Results lie in fixed
+// places as well: gradients and statistics in place(), losses where DeviceLoss expects them.
 //
 // Merges, sums, gate and apply are not recorded, so neither a new generation nor another plan of
 // buckets needs a new recording. A recording sets a mark wherever a bucket of its own plan is

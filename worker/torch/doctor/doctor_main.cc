@@ -29,7 +29,7 @@ nlohmann::json json_of(const StepTimes& times) {
           {"why_none", times.why_none}};
 }
 
-// Of "gpu_capability=8.9" among the facts of a GPU: 89. 0: it is not told.
+// 89 for "gpu_capability=8.9" among the facts of a GPU. 0: no fact has it.
 uint32_t capability_of(const DeviceModule& gpu) {
   for (const std::string& line : gpu.fingerprint()) {
     unsigned major = 0, minor = 0;

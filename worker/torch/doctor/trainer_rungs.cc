@@ -72,7 +72,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const wire::JobSpec& job,
   own.mutable_train()->set_slots(share.slots);
   own.mutable_train()->set_check_every(0);
   own.mutable_cluster()->set_workers(1);
-  // Images are cut and decoded already, and the loader does all else to them.
+  // Images are cut and decoded already, and the loader does the rest.
   own.mutable_data()->clear_transforms();
   const auto make_buffer = [](const BufferLayout& layout, uint32_t regions) {
     return Result<std::unique_ptr<GradientBuffer>>(make_plain_buffer(layout, regions));
@@ -164,7 +164,7 @@ std::unique_ptr<Trainer> create_resident(const wire::JobSpec& job, const data::D
 Result<TrainerTimes> time_trainer(const wire::JobSpec& job, const data::Dataset& dataset,
                                   double seconds, DeviceModule* module) {
   constexpr double kWarmUpShare = 0.2;  // of the time, for each trainer
-  constexpr double kCheapS = 1;         // what is measured even if no time is left
+  constexpr double kCheapS = 1;         // measured even if no time is left
   constexpr double kLargerSteps = 2;  // that the larger trainer needs at least, of twice the length
   const double end_s = seconds_now() + seconds;
   const double warm_up_s = kWarmUpShare * seconds;

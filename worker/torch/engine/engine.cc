@@ -45,12 +45,12 @@ int threads_of(const wire::JobSpec& job) {
 }
 
 // For a CPU; open_gpu() does it for a GPU. Several threads add to one element in any order, as in
-// backward of x[i], unless LibTorch is asked not to. It then refuses what it cannot do otherwise.
+// backward of x[i], unless LibTorch is told not to. It then refuses operators with no fixed order.
 void set_exact_sums(const wire::JobSpec& job) {
   at::Context& context = at::globalContext();
   context.setDeterministicAlgorithms(job.comm().numerics() != "fast" && threads_of(job) > 1,
                                      /*warn_only=*/false);
-  context.setDeterministicFillUninitializedMemory(false);  // nothing reads what it has not written
+  context.setDeterministicFillUninitializedMemory(false);  // nothing reads unwritten memory
 }
 
 }  // namespace
@@ -214,8 +214,8 @@ Status EngineImpl::check_eval_batches() const {
   return Status::ok();
 }
 
-// OpenMP keeps the number per calling thread, so whichever thread drives the engine asks here
-// first: with another number the bits differ, and nothing would say so.
+// OpenMP keeps the number per calling thread, so every thread that drives the engine calls this
+// first: with another number the bits differ, and no error would show it.
 void EngineImpl::set_threads() const {
   const int threads = threads_of(job_);
   if (at::get_num_threads() != threads) at::set_num_threads(threads);
@@ -294,7 +294,7 @@ Status EngineImpl::begin_generation(const GenerationView& view, StepGate gate) {
   if (state_is_new_) LOCKSTEP_RETURN_IF_ERROR(device_->to_device());
   state_is_new_ = false;
   device_->keep_inputs(view.keeps_inputs);
-  if (view.in_hand != nullptr) view.in_hand->has_computed();  // what an earlier one broke off in
+  if (view.in_hand != nullptr) view.in_hand->has_computed();  // left by an aborted step
   GradientPath path{.transfer = device_->transfer(), .sums = nullptr, .devices = view.devices};
   if (view.collective->world_size() == 1 || view.devices != nullptr) {
     LOCKSTEP_ASSIGN_OR_RETURN(path.sums, device_->sums(buffer_->regions()));

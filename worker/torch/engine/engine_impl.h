@@ -77,7 +77,7 @@ class EngineImpl final : public Engine, private SlotComputer {
   Progress progress() const override;
 
  private:
-  // A slot, and what becomes of the sums; slot.cc.
+  // A slot, and the update from the sums; slot.cc.
   double lr(Step step) const override { return schedule_.lr(step, driver_.view().total_steps); }
   uint64_t step_labels(const StepPlan& plan, Step step, uint64_t samples) override;
   Result<std::optional<uint64_t>> compute(const SlotTask& task, SlotPort& port) override;
@@ -86,7 +86,7 @@ class EngineImpl final : public Engine, private SlotComputer {
   Result<bool> apply(const StepSums& sums, uint32_t non_empty_slots, double lr) override;
   Status pass_over() override;
 
-  // Where the results of a slot go.
+  // The places for the results of a slot.
   struct SlotMemory {
     float* region = nullptr;     // of the host: control, and gradients if they travel
     float* gradients = nullptr;  // where backward writes
@@ -126,7 +126,7 @@ class EngineImpl final : public Engine, private SlotComputer {
   }
   LossFacts loss_facts() const;
   std::span<const std::string> metrics() const { return driver_.loss().metrics; }
-  // kUsage for a job that asks of the loss what it does not have.
+  // kUsage if the loss cannot do what the job asks for.
   Status check_loss() const;
   Status check_fields() const;
   // kBadData for targets of a batch that the loss cannot take.

@@ -1,5 +1,4 @@
-// How a batch of evaluation data is scored; engine/eval_scores.h spreads the batches over the
-// ranks.
+// Scores a batch of evaluation data; engine/eval_scores.h spreads the batches over the ranks.
 #include <ATen/core/grad_mode.h>
 
 #include <span>

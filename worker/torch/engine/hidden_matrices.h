@@ -1,4 +1,4 @@
-// Which parameters of a model are matrices of hidden layers (optimizer.name muon).
+// Finds the parameters of a model that are matrices of hidden layers (optimizer.name muon).
 //
 // Built-in models say it (ParameterSpec::is_hidden). A model from a file runs once, and its graph
 // of derivatives tells. A matrix that a product of matrices multiplies with is hidden, except

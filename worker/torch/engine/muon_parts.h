@@ -1,5 +1,5 @@
-// The facts that optimizer.name muon needs besides the flat buffers: which parameters it updates as
-// matrices, and with what arithmetic.
+// The facts that optimizer.name muon needs besides the flat buffers: the parameters that it updates
+// as matrices, and the arithmetic.
 //
 // Thread-safety: a free function; the model belongs to one thread.
 #pragma once

@@ -55,7 +55,7 @@ void add_results(std::string& bytes, const at::TensorOptions& of) {
   add(bytes, values.sum(0));
 }
 
-// Which of LibTorch's kernels compute it depends on the type, the GPU and its settings.
+// LibTorch chooses its kernels by the type, the GPU and its settings.
 void add_attention(std::string& bytes, const at::TensorOptions& of) {
   const at::AutoGradMode with_gradients(true);
   std::vector<at::Tensor> inputs;

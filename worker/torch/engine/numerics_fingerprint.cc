@@ -37,7 +37,7 @@ std::string one_line(std::string text) {
   return text;
 }
 
-// Which of them oneDNN finds decides how it multiplies bf16 and fp16.
+// oneDNN chooses by these how it multiplies bf16 and fp16.
 std::string short_type_instructions() {
   const auto found = at::cpu::get_cpu_capabilities();
   std::string names;

@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-// LibTorch's hooks are plain functions, of one thread here: so is what they find their log by.
+// LibTorch's hooks are plain functions, here of one thread, which find their log in this variable.
 thread_local TraceLog* operator_log = nullptr;
 
 struct Begun final : at::ObserverContext {

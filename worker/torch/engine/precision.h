@@ -1,5 +1,5 @@
 // The precision of forward and backward (train.precision): LibTorch's autocast around the forward
-// of one slot. fp8 is bf16 but for the products of some linear layers while training
+// of one slot. fp8 is bf16, except for the products of some linear layers while training
 // (torch/model/fp8_linear.h). Convolutions and matrix products compute in the short type. Operators
 // that need the range of fp32 stay in fp32, by LibTorch's own lists. Weights are fp32 and are cast
 // once a slot. Their gradients are cast back to fp32 (slot_gradients.h).

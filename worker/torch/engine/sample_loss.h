@@ -1,6 +1,6 @@
-// The losses of train.loss for each sample of a slot: the mean over what the model gives for the
-// sample, as PyTorch's functions of the same name with reduction "none". They compute in float32,
-// whatever train.precision is. Cross-entropy is computed here only where samples have weights.
+// The losses of train.loss for each sample of a slot: the mean over the sample's outputs, as
+// PyTorch's functions of the same name with reduction "none". They compute in float32 for any
+// train.precision. This computes cross-entropy only if samples have weights.
 //
 // Thread-safety: a free function.
 #pragma once

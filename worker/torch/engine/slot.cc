@@ -1,4 +1,4 @@
-// How a slot is computed, and what becomes of a step's sums.
+// Computes a slot, and the update from a step's sums.
 #include <algorithm>
 #include <utility>
 
@@ -155,8 +155,8 @@ Status EngineImpl::write_slot_results(const data::Batch& batch, const SlotValues
   return Status::ok();
 }
 
-// After every step, whatever became of it: else a step that overflows or is passed over would leave
-// the run with fewer zeros than the job says.
+// Called after every step, even one that overflows or is passed over: else the run would have fewer
+// zeros than the job says.
 Status EngineImpl::prune_if_due() {
   if (!state_->is_to_prune()) return Status::ok();
   LOCKSTEP_RETURN_IF_ERROR(device_->to_host());

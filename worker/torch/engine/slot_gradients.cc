@@ -71,7 +71,7 @@ bool SlotGradients::take_cast(uint32_t parameter, const at::Tensor& gradient) {
 
 void SlotGradients::take(uint32_t parameter) {
   at::Tensor& gradient = parameters_[parameter].mutable_grad();
-  if (!gradient.defined()) return;  // autograd calls all the same where take_cast() was given it
+  if (!gradient.defined()) return;  // autograd still calls the hook if take_cast() got the gradient
   put(parameter, gradient);
   gradient.reset();
   deliver(parameter);

@@ -15,7 +15,7 @@
 namespace lockstep {
 namespace {
 
-// Keeps a generator's state, so that it goes on afterwards as if nothing had been drawn.
+// Restores a generator's state afterwards, as if nothing had been drawn.
 class KeptGenerator {
  public:
   explicit KeptGenerator(at::Device device)
@@ -35,7 +35,7 @@ class KeptGenerator {
   at::Tensor state_;
 };
 
-// Not even the first trial fits: `what` says what it asked for.
+// Not even the first trial fits: `what` names the memory that it asked for.
 Status nothing_fits(const std::string& what) {
   return {
       Code::kConfig,
@@ -45,10 +45,13 @@ Status nothing_fits(const std::string& what) {
 
 }  // namespace
 
-// Gradients of the most slots this rank may own, and their sums: on the host they have addresses,
-// but no memory before they are written, and a device gets them when it is alone or connected to
-// others (DeviceRegions), and one more for slots that are graphs. NCCL's buffers and stages. And on
-// the host the state, a copy of which is made for every checkpoint; on a device it is allocated.
+// The bytes that the search leaves free for
+//   - gradients of the most slots this rank may own, and their sums. On the host they have
+//     addresses, but no memory before they are written. A device gets them when it is alone or
+//     connected to others (DeviceRegions), and one more for slots that are graphs;
+//   - NCCL's buffers and stages;
+//   - on the host, the state and the copy that every checkpoint makes of it. A device has allocated
+//     its state.
 uint64_t EngineImpl::reserved_bytes(uint32_t workers_here) {
   uint64_t bytes = (uint64_t{buffer_->regions()} + 1) * layout_.buffer.elements * sizeof(float);
   if (device_->graphs() != nullptr) bytes += device_->graphs()->bytes();
@@ -101,7 +104,7 @@ Result<uint64_t> EngineImpl::largest_slot(MemoryMeter& meter, uint32_t workers_h
   if (search.smallest > range.max) search.smallest = range.max;
   search.largest = std::min({limits::kAutoSlotSamples, shape_.samples / shape_.slots, range.max});
   search.reserved_bytes = reserved_bytes(workers_here);
-  // Loads what only the first step needs, libraries above all, before anything is measured.
+  // Loads everything that only the first step needs, libraries above all, before any measurement.
   const Status first = trial_step(search.smallest);
   if (first.code() == Code::kNoMemory) return nothing_fits(first.message());
   LOCKSTEP_RETURN_IF_ERROR(first);

@@ -11,7 +11,7 @@
 namespace lockstep {
 
 // Reads model.path, sets every tensor that the checkpoint has, calls eval() and saves.
-// `checkpoint`: the directory. kNoInput or kUsage if the file of the run is gone or another one;
+// `checkpoint`: the directory. kNoInput or kUsage if the run's file is gone or was replaced;
 // kBadData if the checkpoint does not fit it.
 Status export_script(const wire::ModelSpec& model, const std::string& checkpoint,
                      const std::string& file);

@@ -1,5 +1,5 @@
-// `lockstep-worker eval`: how well a trained model does on one part of labelled data, in a file.
-// `lockstep eval` starts one for each part and adds the scores up.
+// `lockstep-worker eval`: writes the scores of a trained model on one part of labelled data to a
+// file. `lockstep eval` starts one for each part and adds the scores up.
 #pragma once
 
 namespace lockstep {

@@ -1,4 +1,4 @@
-// `lockstep-worker generate`: goes on with a text, token by token, on stdout.
+// `lockstep-worker generate`: continues a text, token by token, on stdout.
 #pragma once
 
 namespace lockstep {

@@ -1,4 +1,4 @@
-// Goes on with tokens by a GPT-2. When the block is full, it starts over from the last half of a
+// Continues tokens by a GPT-2. When the block is full, it starts over from the last half of a
 // block: the model knows no position beyond.
 //
 // Errors: LibTorch's exceptions pass through. kBadData if the weights give a logit that is no

@@ -1,5 +1,5 @@
-// `lockstep-worker measure`: accuracy and speed of what `lockstep export model` changes, compared
-// with the weights of the checkpoint, on the run's own evaluation data.
+// `lockstep-worker measure`: accuracy and speed of a model that `lockstep export model` has
+// changed, compared with the weights of the checkpoint, on the run's own evaluation data.
 #pragma once
 
 namespace lockstep {

@@ -1,8 +1,8 @@
-// Models side by side on the same batches: how well each does, and how fast.
+// Compares the scores and the speed of models on the same batches.
 //
 // Batches come spread over the data, so that a part of them is a fair part: data are often in the
-// order of their classes. Sums are made in the order of the data, as the run's evaluation makes
-// them, so over all data they are the same bits.
+// order of their classes. Sums follow the order of the data, as in the run's evaluation, so over
+// all data they have the same bits.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -23,7 +23,7 @@ struct MeasureLimits {
 };
 
 // {"samples", "of", "models": [{"loss", "accuracy", "samples_per_second"}]}, by model; no accuracy
-// where the loss does not know what is right. kBadData for a label that is no class of a model;
+// if the loss does not know right predictions. kBadData for a label that is no class of a model;
 // LibTorch's exceptions pass through.
 Result<nlohmann::ordered_json> measure_models(const std::vector<const OpenModel*>& models,
                                               UsedData& data, const MeasureLimits& limits);

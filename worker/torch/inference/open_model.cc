@@ -58,8 +58,8 @@ Result<uint32_t> learn_from_weights(const std::string& path, wire::ModelSpec& sp
   return Status(Code::kBadData, path + " has no layer that gives classes; export the model again");
 }
 
-// Nothing but a look at the model tells the classes of a file's: names, the last parameter, the
-// data. The first number is the likeliest one.
+// Guesses the classes of a model from a file, which only the model itself could tell, by names, the
+// last parameter and the data. The first number is the likeliest one.
 std::vector<uint32_t> possible_classes(const TrainedModel& model, const DataKind& data) {
   std::vector<uint32_t> all;
   const auto add = [&all](uint64_t classes) {

@@ -1,5 +1,5 @@
-// A trained model, ready for batches of one kind: evaluation mode, no gradients. Computes what an
-// evaluation of the run computes, bit for bit with the same batches and threads.
+// A trained model, ready for batches of one kind: evaluation mode, no gradients. Computes the same
+// as an evaluation of the run, bit for bit with the same batches and threads.
 //
 // Errors: from make_model() and load_own_weights(); kBadData if the samples do not fit the model,
 // naming the data; kUsage for a plug-in without its run, and for predictions of a model that has

@@ -1,4 +1,4 @@
-// The command line that the commands that use a trained model share, and how they run.
+// The command line that commands on a trained model share, and the frame in which they run.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -37,7 +37,7 @@ struct ModelAndData {
 // Also sets the number of threads that compute.
 Status open_model_and_data(const UseWords& words, ModelUse use, ModelAndData* out);
 
-// Which part of the batches a process computes, and where it says so.
+// The part of the batches that a process computes, and the files to which it reports.
 struct PartWords {
   uint64_t part = 0;
   uint64_t parts = 1;

@@ -1,11 +1,11 @@
-// Several documents in a sequence: how attention keeps them apart.
+// Keeps several documents in a sequence apart in attention.
 //
 //   mask    a matrix of (T, T) numbers for each sequence, added to the scores; everywhere
 //   varlen  the places where documents begin; for devices whose kernels take these
 //   (VarlenAttention)
 //
 // LibTorch's kernels for masks on a GPU compute in fp32, keep the scores of each layer until
-// backward, or add in any order. Varlen kernels do neither, and have no work for what the mask
+// backward, or add in any order. Varlen kernels do none of this, and skip places that the mask
 // hides.
 //
 // Thread-safety: free functions without state. VarlenAttention: any thread.

@@ -91,7 +91,7 @@ Status Examination::watch_a_step() {
   return Status::ok();
 }
 
-// One that a step has changed.
+// Sorts a tensor that a step has changed.
 Status Examination::sort(size_t tensor) {
   const at::Tensor now = model_.get(tensor);
   const at::Tensor& then = initial_[tensor];

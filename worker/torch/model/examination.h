@@ -24,7 +24,7 @@
 
 namespace lockstep {
 
-// The model that is looked at. Its tensors are places that can be given other tensors.
+// The model under examination. Its tensors are places that can hold other tensors.
 class ExaminedModel {
  public:
   virtual ~ExaminedModel() = default;
@@ -35,12 +35,11 @@ class ExaminedModel {
   virtual at::Tensor get(size_t tensor) const = 0;
   virtual void set(size_t tensor, const at::Tensor& value) = 0;
 
-  // Where a forward does more with a counter than to count: "aten.remainder (model.py, line 9)".
-  // Empty: nowhere. None: that cannot be seen, and examine() tries several counts.
+  // The place where a forward reads a counter: "aten.remainder (model.py, line 9)". Empty: it only
+  // counts. None: unknown, so examine() tries several counts.
   virtual std::optional<std::string> reader_of(size_t /*tensor*/) const { return std::nullopt; }
 
-  // Where the last forward wrote to a tensor: "aten.add_ (model.py, line 9)". Empty: that cannot be
-  // seen.
+  // Where the last forward wrote to a tensor: "aten.add_ (model.py, line 9)". Empty: unknown.
   virtual std::string writer_of(size_t /*tensor*/) const { return ""; }
 
   // A forward in training mode of `batch` random samples, the same each time. Throws what the model

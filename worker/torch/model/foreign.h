@@ -40,9 +40,9 @@ ModelInputs sample_inputs(const data::SampleShape& shape, uint64_t batch, uint32
 
 bool same_bits(const at::Tensor& a, const at::Tensor& b);
 
-// Returns "" if `output` is what a model must give for the batch x: floats (B, classes), or (B, T,
-// classes), on the device of x. Else says what `output` is and what is needed. x may be shorter
-// than `shape`, if documents are padded.
+// Returns "" if `output` is right for the batch x: floats (B, classes), or (B, T, classes), on the
+// device of x. Else describes `output` and the right one. x may be shorter than `shape`, if
+// documents are padded.
 std::string wrong_output(const at::Tensor& output, const at::Tensor& x,
                          const data::SampleShape& shape, uint32_t classes);
 
@@ -61,17 +61,17 @@ ModelOutput own_output(OwnOutputs given, const at::Tensor& x, const std::string&
 // The batch, for a forward that may write to it.
 ModelInputs copied(const ModelInputs& inputs);
 
-// Keeps the batch as it is where a model writes to it: a batch is read again after a forward, by
-// the average of the weights, for example. In the trial at start a model gets copies, which show
-// what it writes to. Afterwards it gets a copy of that, and the batch itself of everything else.
+// Protects the batch from a model that writes to it: a batch is read again after a forward, by the
+// average of the weights, for example. In the trial at start a model gets copies, which show the
+// tensors that it writes to. Afterwards it gets copies of these, and the batch's own others.
 //
 // Thread-safety: one thread at a time.
 class LentInputs {
  public:
   using Forward = std::function<ModelOutput(const ModelInputs& lent)>;
 
-  // Calls `forward`. Throws std::runtime_error, beginning with `who`, if it has written to what the
-  // trial's forwards did not write to.
+  // Calls `forward`. Throws std::runtime_error, beginning with `who`, if it has written to a tensor
+  // that the trial's forwards left alone.
   ModelOutput with(const ModelInputs& inputs, const std::string& who, const Forward& forward) const;
   void end_trial() { is_trial_ = false; }
 

@@ -27,8 +27,8 @@
 namespace lockstep {
 namespace {
 
-// The documents of a forward. The first layer makes what all of them use: LibTorch would make it in
-// each layer, and keep each until backward.
+// The documents of a forward. The first layer makes the tensors for all layers: LibTorch would make
+// them in each layer, and keep them all until backward.
 struct Documents {
   at::Tensor position;  // (B, T); undefined: every position sees itself and all before
   at::Tensor begins;    // begins_of_documents()
@@ -68,7 +68,7 @@ class Gpt2 final : public LogitsModel {
   // Between two blocks, (B, T, E).
   struct Flow {
     at::Tensor stream;
-    at::Tensor branch;  // what the half block before adds to the stream; undefined: nothing
+    at::Tensor branch;  // added to the stream by the half block before; undefined: nothing
   };
 
   // Both halves of a block. `layer`: the first of two dropouts.
@@ -81,8 +81,8 @@ class Gpt2 final : public LogitsModel {
     return {second.stream, dropout(f, branch, dropout_, layer + 1)};
   }
 
-  // The same, of which only the inputs are kept until backward: flow and parameters. Documents need
-  // no gradient.
+  // The same, but autograd keeps only the inputs until backward: flow and parameters. Documents
+  // need no gradient.
   Flow recomputed_half_blocks(const Forward& f, const Flow& in,
                               const std::shared_ptr<Documents>& documents, const Gpt2Block& block,
                               uint32_t layer) const {

@@ -1,6 +1,6 @@
-// Where the gradient of a weight goes that a forward casts (layers.h, cast_weight). Autograd would
-// write the gradient in float for the weight, and its owner would copy it once more. The sink gets
-// it in the type that backward computed, and casts while it copies.
+// Takes the gradient of a weight that a forward casts (layers.h, cast_weight). Autograd would write
+// the gradient in float for the weight, and its owner would copy it again. The sink gets it in the
+// type that backward computed, and casts while it copies.
 //
 // Thread-safety: autograd's thread for the device of the gradient.
 #pragma once

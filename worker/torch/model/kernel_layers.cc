@@ -28,7 +28,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Calls body(kernels) with those for activations of `type`; false where there are none.
+// Calls body(kernels) with the kernels for activations of `type`; false if there are none.
 template <typename Body>
 bool with_kernels(const Forward& f, at::ScalarType type, const Body& body) {
   if (f.mode.observer != nullptr) return false;

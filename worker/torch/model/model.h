@@ -74,7 +74,7 @@ struct ModelInputs {
   FieldTensors fields = {};
 };
 
-// Logits, or what the losses of samples are made of. Tensors of samples have the shape (B).
+// Logits, or the parts of the samples' losses. Tensors of samples have the shape (B).
 struct ModelOutput {
   at::Tensor logits;        // (B, classes), or (B, T, classes); undefined if the model gives losses
   at::Tensor losses = {};   // undefined: softmax cross-entropy of the logits and the labels
@@ -95,8 +95,8 @@ class Model {
 
   const ModelLayout& layout() const { return layout_; }
 
-  // Brings to the device what the model holds itself. Called once, before any forward() on tensors
-  // of another device than the CPU. kConfig if the model cannot be there.
+  // Brings the model's own tensors to the device. Called once, before any forward() on tensors of
+  // another device than the CPU. kConfig if the model cannot be there.
   virtual Status move_to(at::Device) { return Status::ok(); }
 
   // Notes on the model for the user, a sentence each.

@@ -1,8 +1,8 @@
-// A TorchScript module in memory. Its tensors are places that can be given other tensors.
+// A TorchScript module in memory. Its tensors are places that can hold other tensors.
 //
 // The module runs operator by operator, without LibTorch's optimizer for scripts. The optimizer
 // computes a first call differently from a later call, but the bits of a step must not depend on
-// what a process did before.
+// the history of a process.
 //
 // Errors are LibTorch's exceptions, as in every model's forward.
 //

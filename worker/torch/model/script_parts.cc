@@ -144,7 +144,7 @@ ModelLayout layout_of(const ScriptParts& parts) {
   return layout;
 }
 
-// kConfig unless forward() takes what the job gives.
+// kConfig unless forward() takes the job's inputs.
 Status check_arguments(const data::SampleShape& shape, size_t count) {
   const exported::FieldNames names = exported::field_names(shape);
   const size_t all = shape.fields == nullptr ? 2 : 1 + names.names.size();

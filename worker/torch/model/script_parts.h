@@ -26,8 +26,8 @@ struct ScriptParts {
 // The output of this name; end() if there is none.
 ScriptOutputs::const_iterator find_output(const ScriptOutputs& outputs, const std::string& name);
 
-// The arguments of forward(), of which it must be given `count`: the batch, the further inputs in
-// the order of the job, and the targets or the labels. Whole numbers are int64.
+// The `count` arguments that forward() needs: the batch, the further inputs in the order of the
+// job, and the targets or the labels. Whole numbers are int64.
 std::vector<at::Tensor> script_inputs(const data::SampleShape& shape, const ModelInputs& inputs,
                                       size_t count);
 // Whether targets or labels are among so many arguments.

@@ -1,5 +1,5 @@
-// A TorchScript file as a model: its parameter tensors are the engine's, set once into the module's
-// places; so are its statistics.
+// A TorchScript file as a model. Its parameters and statistics are the engine's tensors, set once
+// into the module's places.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/full_like.h>
 

@@ -18,7 +18,7 @@
 
 namespace lockstep::exported {
 
-// Where the tensor of an input of a program comes from.
+// The source of the tensor of a program's input.
 struct InputSource {
   enum class Kind : uint8_t {
     kNone,

@@ -1,5 +1,5 @@
-// An argument of an operator's call, converted from the file's to what the operator's schema wants:
-// a number for a tensor becomes a tensor of no dimensions that does not decide the type of the
+// An argument of an operator's call, converted from the file's form to the operator's schema: a
+// number for a tensor becomes a tensor of no dimensions that does not decide the type of the
 // result, an int for a float becomes a float, and so on.
 //
 // Thread-safety: immutable.

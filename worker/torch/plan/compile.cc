@@ -1,5 +1,5 @@
-// From the nodes of a program to the instructions of a plan. Sub-graphs become ranges of the list,
-// whose inputs and outputs are the slots of the graph around them.
+// Compiles the nodes of a program to the instructions of a plan. Sub-graphs become ranges of the
+// list, whose inputs and outputs are the slots of the graph around them.
 #include <ATen/core/jit_type.h>
 #include <c10/util/Exception.h>
 

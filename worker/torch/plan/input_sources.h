@@ -1,4 +1,4 @@
-// Where the inputs of a model's programs come from: the training program, and a program for
+// The sources of the inputs of a model's programs: the training program, and a program for
 // evaluation or predictions that was exported from the same module.
 //
 // Thread-safety: a free function and a value.

@@ -18,8 +18,8 @@
 
 namespace lockstep::exported {
 
-// Where the inputs of a program come from, or why it does not belong to the training program. The
-// message begins with what the program does.
+// Gives the sources of a program's inputs, or says why it does not belong to the training program.
+// The message begins with what the program does.
 using SourcesFn =
     std::function<Result<std::vector<InputSource>>(const Program&, const ProgramRoles&)>;
 

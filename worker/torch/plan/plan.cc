@@ -88,7 +88,7 @@ std::vector<at::Tensor> ProgramPlan::run(std::span<const at::Tensor> inputs,
 }
 
 const ProgramNode* ProgramPlan::reader_of(size_t input) const {
-  std::vector<Slot> shown = {inputs_[input]};  // by the input, and by what counting gives back
+  std::vector<Slot> shown = {inputs_[input]};  // by the input, and by the results of counting
   if (!uses_input(input)) return nullptr;
   for (const Instruction& instruction : instructions_) {
     const auto takes = [&](const CallArgument& argument) {

@@ -1,7 +1,7 @@
 // A program as a list of calls of LibTorch's operators, for one device. A forward runs them.
 //
 // Calls go through LibTorch's dispatcher, so autograd and autocast act on them as on PyTorch's own.
-// A value lives until its last use in the list; autograd keeps what backward needs.
+// A value lives until its last use in the list; autograd keeps the tensors that backward needs.
 //
 // Thread-safety: immutable once compiled, so run() from any thread.
 #pragma once
@@ -80,7 +80,7 @@ class ProgramPlan {
 
   // Whether anything takes the input of this index; run() ignores the others.
   bool uses_input(size_t input) const { return inputs_[input] != kNoSlot; }
-  // The first call that takes the input of this index for anything but to add a number to it in
+  // The first call that takes the input of this index and does more than add a number to it in
   // place. Null: none does.
   const ProgramNode* reader_of(size_t input) const;
 

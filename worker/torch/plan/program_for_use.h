@@ -1,5 +1,5 @@
-// A program for evaluation as a model that cannot be trained: lockstep export model --int8 writes
-// no training program with it.
+// A program for evaluation as a model that cannot be trained, because lockstep export model --int8
+// writes no training program.
 //
 // Thread-safety: as Model.
 #pragma once

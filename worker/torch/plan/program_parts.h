@@ -1,5 +1,5 @@
-// The kinds of an exported program's tensors (examination.h), what its forward does besides
-// computing, and whether evaluation can be had from it by switching arguments.
+// The kinds of an exported program's tensors (examination.h), the side effects of its forward, and
+// whether it can be switched to evaluation by arguments.
 //
 // Thread-safety: free functions.
 #pragma once

@@ -1,5 +1,5 @@
 // lockstep-worker: one worker of a run. The loop's thread speaks to the coordinator; the training
-// thread builds the engine, meanwhile the session connects, and then trains.
+// thread builds the engine while the session connects, and then trains.
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
@@ -47,8 +47,8 @@ constexpr std::array kCommands = {
     WorkerCommand{"measure", lockstep::measure_main},
 };
 
-// The agent decides about an interrupt at the terminal; a peer that hangs up and a file that may
-// not grow are errors of a call, not the end of the process.
+// The agent handles an interrupt at the terminal; a peer that hangs up and a file that may not grow
+// are errors of a call, not the end of the process.
 void ignore_signals() {
   for (const int signal : {SIGINT, SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_IGN);
 }

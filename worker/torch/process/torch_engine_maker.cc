@@ -60,7 +60,7 @@ Result<MadeEngine> TorchEngineMaker::build(const EngineMakerHost& host) {
   logger_ = &host.logger;
   const wire::JobSpec& job = host.job;
   uint32_t gpu = host.options.gpu;
-  if (job.cluster().device() == "cuda") {  // before anything else asks LibTorch what there is
+  if (job.cluster().device() == "cuda") {  // before anything else asks LibTorch for devices
     if (!host.options.gpu_uuid.empty()) {
       LOCKSTEP_ASSIGN_OR_RETURN(gpu, find_gpu(host.options.gpu_uuid));
     }

@@ -26,7 +26,7 @@ struct AutocastState {
   }
 };
 
-// Autocast as it was in forward. The end of the scope drops the cached casts.
+// Restores forward's autocast. The end of the scope drops the cached casts.
 class AutocastAgain {
  public:
   AutocastAgain(at::DeviceType device, const AutocastState& state)

@@ -119,7 +119,7 @@ void Replay::compare_machines(const Manifest& manifest) {
     report_.notes.push_back("this machine may compute other bits than the run did: " + differs);
 }
 
-// Its samples are looked at all the same.
+// Steps and slots that are no part of the run; replay still looks at their samples.
 void Replay::tell_what_is_no_part_of_the_run() {
   if (const Step first = source_->undone_from(); first <= source_->step()) {
     report_.notes.push_back(
@@ -134,7 +134,7 @@ void Replay::tell_what_is_no_part_of_the_run() {
   }
 }
 
-// Gradients are shown as they were summed, and that is what can have overflowed.
+// The report shows gradients as they were summed, since these sums can have overflowed.
 Status Replay::tell_the_loss_scale() {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<StateTensor> state, engine_->state());
   for (const StateTensor& tensor : state) {
@@ -245,7 +245,7 @@ Status Replay::look() {
                   outputs_of(job.train(), dataset_->shape(), dataset_->classes())));
   report_.activations = std::move(seen.activations);
   report_.samples = std::move(seen.samples);
-  // One that is no number is the worst.
+  // A loss that is no number is the worst.
   std::stable_sort(report_.samples.begin(), report_.samples.end(),
                    [](const ReplayedSample& a, const ReplayedSample& b) {
                      if (std::isnan(a.loss) || std::isnan(b.loss)) {

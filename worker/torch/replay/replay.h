@@ -1,7 +1,7 @@
 // Computes a past step again, alone on this machine. Replay starts from the newest checkpoint
 // before the step, or from the initial weights, and runs all steps between, with all slots in one
-// process. In exact mode every bit of every loss must equal the recorded bit, however many workers
-// there were and whatever happened to them. Then replay looks into the step.
+// process. In exact mode every bit of every loss must equal the recorded bit, for any number of
+// workers and through all their failures. Then replay looks into the step.
 //
 //   checkpoint ─▶ step ─▶ ... ─▶ state before step N ─▶ look (forward, slot by slot) ─▶ step N
 //
