@@ -137,8 +137,7 @@ bool BoundaryState::apply(const float* reduced, uint32_t non_empty_slots, double
     return pass_over_step(scaler_.state());
   }
   const float scale = scaler_.scale() * weight;
-  // The statistics are skipped, too: a value that overflowed in a forward would stay in them for
-  // good.
+  // Skips the statistics, too: a value that overflowed in a forward would stay in them forever.
   if (scaler_.is_on() && !scaler_.update(is_finite(reduced))) {
     ++applied_steps_;
     return false;

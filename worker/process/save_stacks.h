@@ -1,8 +1,8 @@
 // Writes the present stacks of all threads of this process to a file, as text: a person needs them
 // of a worker that hangs, before the worker is evicted.
 //
-// Frames are addresses in a program or library; the file says how to turn them into names. A thread
-// that does not answer (stopped, or inside the kernel for good) is listed with its kernel state.
+// Frames are addresses in a program or library; the file says how to turn them into names. For a
+// thread that does not answer (stopped, or stuck inside the kernel) it lists the kernel's state.
 //
 // Errors: kInternal when the file cannot be written.
 // Thread-safety: one call at a time. It keeps the signal SIGRTMIN + 5 forever.

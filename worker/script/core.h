@@ -97,7 +97,7 @@ typedef struct ls_evaluated {
   uint64_t samples;
 } ls_evaluated;
 
-/* EDGE: the code between two epochs may run, and change what is kept, until the reply. */
+/* EDGE: the code between two epochs may run, and change the kept state, until the reply. */
 enum ls_order_kind { LS_SLOT = 1, LS_APPLY, LS_STATE, LS_INSTALL, LS_EVAL, LS_END, LS_EDGE };
 
 typedef struct ls_order {
@@ -111,11 +111,11 @@ typedef struct ls_order {
                              * the state */
   const ls_tensor* tensors; /* INSTALL */
   uint64_t tensor_count;
-  const char* text;  /* END: why, or what a run of one process ends with; of a replay, its report */
-  int32_t is_again;  /* SLOT: the slot was computed before; nothing of it is kept */
+  const char* text;  /* END: why, or the last words of a run of one process, or a replay's report */
+  int32_t is_again;  /* SLOT: the slot was computed before; it is not kept */
   int32_t is_done;   /* END: every step is applied. EDGE: it is the last of the run */
   int32_t is_writer; /* APPLY, STATE, EDGE: this process writes what the run keeps */
-  uint64_t share_end; /* EVAL: of the samples that this process is asked for in this evaluation */
+  uint64_t share_end; /* EVAL: the end of this process's samples in this evaluation */
   /* APPLY: of the step, the same bits in every process of the run. */
   double loss;            /* mean over what the step counts */
   int32_t ends_run;       /* all slots of the step have said so */
@@ -136,8 +136,8 @@ typedef struct ls_reply {
   uint64_t tensor_count;
   uint64_t correct; /* EVAL: right predictions among `count` */
   /* The run is to end with this step. SLOT: it does if all slots of the step say so. APPLY: it
-   * does, since every process says so. In no other turn than a batch's last one does it end, so
-   * what was said before, Python says again there. EDGE: it ends where it stands. */
+   * does, since every process says so. The run ends only in a batch's last turn, so Python repeats
+   * there what it said in an earlier turn. EDGE: it ends where it stands. */
   int32_t ends_run;
   /* With a code: the script's own code raised `text`, the error and then its traceback. Another
    * slot may raise the same. */
@@ -217,7 +217,7 @@ LS_API int ls_next(ls_run* run, const ls_reply* reply, ls_order* order, int wait
 /* The next slots of this process that ls_upcoming() has not given yet, at most `most`. */
 LS_API int ls_upcoming(ls_run* run, uint32_t most, ls_task* tasks, uint32_t* count);
 
-/* In a SLOT: these samples are here, as they were asked of the data. */
+/* In a SLOT: these samples are here, as they were requested from the data. */
 LS_API int ls_has_samples(ls_run* run, const uint64_t* indices, uint64_t count);
 /* In a SLOT: waits until gradients may be written. */
 LS_API int ls_backward_begins(ls_run* run);

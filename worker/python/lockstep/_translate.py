@@ -1,4 +1,4 @@
-"""Translates errors of the parts, and of the compiler, into those of lockstep/__init__.py."""
+"""Translates errors of the parts, and of the compiler, into the errors of lockstep/__init__.py."""
 from __future__ import annotations
 
 import contextlib

@@ -70,7 +70,7 @@ Status CpuDevice::start_loss(const at::Tensor& logits, bool /*in_place*/, at::Te
   };
   at::parallel_for(0, out.numel() / classes, kElementsPerThread / classes + 1, compute);
   loss_ = {};
-  for (const SlotLoss& row : row_losses_) loss_.add(row);  // in their order, whoever computed them
+  for (const SlotLoss& row : row_losses_) loss_.add(row);  // in their order, for any threads
   if (gradient != nullptr && values_.loss_scale != 1) gradient->mul_(values_.loss_scale);
   return Status::ok();
 }

@@ -19,7 +19,7 @@ from ._slabs import SlabReader
 from ._wire import FREE, FREE_BODY, SPAWN, SPAWN_BODY, SPAWNED_BODY, Channel
 from ._zygote import fork_zygote
 
-POLL_MS = 50  # Ctrl-C is seen within this time, whoever handles the signal.
+POLL_MS = 50  # Ctrl-C is seen within this time, with any handler of the signal.
 _CLOSE_WAIT_MS = 2000
 
 _LOG = logging.getLogger("lockstep.data")
