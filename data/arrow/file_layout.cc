@@ -24,7 +24,7 @@ Status truncated() {
   return bad("is truncated, or not an Arrow file; copy it again, or name another file");
 }
 
-// A copy, aligned for what stands in it, that nobody changes.
+// A copy, aligned for its content, that no other process can change.
 class Copy {
  public:
   explicit Copy(std::span<const uint8_t> bytes)
@@ -43,11 +43,10 @@ class Copy {
 struct Placed {
   ArrowMessage message;
   uint64_t body = 0;  // where it begins
-  uint64_t end = 0;   // behind it
+  uint64_t end = 0;   // the byte after it
 };
 
-// The message at `at`, of which metadata and body end at `end` or before. `size`: of its metadata
-// with the prefix, where somebody else says it.
+// The message at `at`, whose metadata and body end at `end` or before.
 Result<Placed> message_at(std::span<const uint8_t> file, uint64_t at, uint64_t end) {
   if (end - at < kPrefixBytes) return truncated();
   if (load_le<uint32_t>(file.data() + at) != kContinues)

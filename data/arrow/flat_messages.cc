@@ -111,7 +111,7 @@ Status set_type(const fb::Field& from, bool is_v4, ArrowField& field) {
     field.buffers = (joined->mode() == fb::UnionMode_Dense ? 2U : 1U) + (is_v4 ? 1U : 0U);
   }
   field.is_view = from.type_type() == fb::Type_BinaryView || from.type_type() == fb::Type_Utf8View;
-  // Of size 0 such a column would be any number of rows in no byte.
+  // A column of width 0 would have any number of rows in no byte.
   if (width <= 0)
     return bad("is damaged: column " + field.name + " has the impossible type " + field.type_text);
   field.width = static_cast<uint32_t>(width);
@@ -148,7 +148,7 @@ Result<ArrowField> field_of(const fb::Field& from, bool is_v4, size_t depth, siz
       field.kind != ArrowKind::kStruct)
     field.type_text += " of " + field.children[0].type_text;
   if (from.dictionary() == nullptr) return field;
-  // Its own buffers are those of a number; the values are a message of their own.
+  // The column itself has the buffers of a number; its values come in a message of their own.
   field.is_dictionary = true;
   field.is_view = false;
   field.buffers = 2;

@@ -23,7 +23,7 @@ const ArrowField* kept(const ArrowField& field) {
   return nullptr;
 }
 
-// What is kept of a batch, and what it becomes.
+// The kept part of a batch, and the batch made of it.
 struct Planned {
   const ArrowBatch* from = nullptr;
   std::vector<ArrowBuffer> packed;  // in the file
@@ -126,7 +126,7 @@ Status give_body(std::span<const uint8_t> file, const Planned& planned, uint64_t
     } else {
       LOCKSTEP_RETURN_IF_ERROR(inflate_buffer(planned.from->codec, bytes, give));
     }
-    // What changed meanwhile may be of another length, and everything behind would be shifted.
+    // A file that changed meanwhile may give another length, which would shift everything after it.
     if (given != planned.to.buffers[i].bytes)
       return bad("changed while Lockstep inflated it; try again when nothing writes to it");
     LOCKSTEP_RETURN_IF_ERROR(sink(std::span(kPadding).first(arrow_aligned(given) - given), total));

@@ -63,7 +63,7 @@ struct Guard {
   // REQUIRES: nothing but what a signal handler may do.
   void on_bus_error(siginfo_t* info, void* context) {
     const auto at = reinterpret_cast<uintptr_t>(info->si_addr);
-    const bool is_fault = info->si_code > 0;  // else somebody sent it
+    const bool is_fault = info->si_code > 0;  // else a process sent it
     for (GuardedRange::Entry* e = entries.load(); is_fault && e != nullptr; e = e->next) {
       if (at < e->begin.load() || at >= e->end.load()) continue;
       e->damaged.store(true);
@@ -74,8 +74,8 @@ struct Guard {
     pass_on(info, context);
   }
 
-  // The bare system call: nobody says of the library's mmap that a handler may call it, and
-  // ThreadSanitizer takes it for a write to pages that other threads are reading.
+  // The bare system call: nothing promises that a handler may call the library's mmap, which
+  // ThreadSanitizer takes for a write to pages that other threads are reading.
   static bool put_zeros(uintptr_t begin, size_t bytes) {
     return ::syscall(SYS_mmap, begin, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
                      0) != -1;

@@ -40,7 +40,7 @@ struct ThreadTeam::Impl {
   uint32_t busy = 0;              // helpers that are not done with the last one
   uint32_t kept = 1;              // the others end
 
-  // Of the piece of work in hand.
+  // The piece of work in hand.
   const PartFn* part = nullptr;
   uint64_t parts = 0;
   std::atomic<uint64_t> next{0};

@@ -1,7 +1,7 @@
 """Writes unicode_ranges.cc: which code points are letters and which are numbers.
 
-Of the version of Unicode that Hugging Face's tokenizers 0.23 have, which Python's own unicodedata
-has from 3.14 on.
+Uses the version of Unicode that Hugging Face's tokenizers 0.23 have. Python's own unicodedata has
+it from 3.14 on.
 
   pip install unicodedata2==16.0.0 && python3 data/bpe/unicode_ranges.py
 """

@@ -204,8 +204,8 @@ class VocabularyReader {
     return Status::ok();
   }
 
-  // Whoever reads the file gives an added token the id that its text has, or else the next one,
-  // whatever is written there.
+  // The tokenizers library gives an added token the id that its text has, or else the next one,
+  // whatever id the file states.
   Status check_added_id(const std::string& text, uint32_t id) {
     const auto known = ids_.find(text);
     uint32_t wanted = static_cast<uint32_t>(ids_.size());
@@ -236,7 +236,7 @@ class VocabularyReader {
     const auto both = ids_.find(std::string(left) + std::string(right));
     if (a == ids_.end() || b == ids_.end() || both == ids_.end())
       return bad_merge("has a part or a result that is not a token");
-    // Of a pair that is there twice, the last one counts.
+    // If a pair is there twice, the last one counts.
     made_.merges_.insert_or_assign(uint64_t{a->second} << 32 | b->second,
                                    BpeVocabulary::Merge{merges_, both->second});
     ++merges_;
@@ -249,7 +249,7 @@ class VocabularyReader {
   static std::string shown(const std::string& text) { return text.substr(0, 64); }
 
   Result<BpeVocabulary> finish() {
-    // Of several that fit, the longest.
+    // Longest first: if several fit, the longest counts.
     std::stable_sort(made_.added_.begin(), made_.added_.end(),
                      [](const auto& a, const auto& b) { return a.text.size() > b.text.size(); });
     return std::move(made_);

@@ -12,7 +12,7 @@ namespace {
 // Half way from the largest float32 to what would be the next one.
 constexpr double kRoundsToInfinity = 0x1.ffffffp127;
 
-// Of a number beyond float64: whether it is near 0, and not near infinity.
+// Whether a number beyond float64 is near 0, not near infinity.
 bool is_tiny(std::string_view text) {
   long double wide = 0;
   const auto [behind, error] = std::from_chars(text.data(), text.data() + text.size(), wide);
@@ -25,7 +25,7 @@ bool is_tiny(std::string_view text) {
 }  // namespace
 
 CsvNumber parse_csv_number(std::string_view text, float* out) {
-  // from_chars() takes no plus; of two signs neither does this.
+  // from_chars() takes no plus. "+-1" is no number.
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   double value = 0;
   const char* const end = text.data() + text.size();

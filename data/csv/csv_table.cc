@@ -49,7 +49,7 @@ Result<size_t> column_called(const CsvColumns& columns, const std::string& wante
              columns_in(columns) + "; name one of them, or its number counted from 1");
 }
 
-// The column whose name is that of a label; empty if there is none.
+// The column with the name of a label; empty if there is none.
 Result<std::optional<size_t>> label_by_name(const std::vector<std::string>& names, uint64_t line) {
   std::optional<size_t> best;
   size_t least = kLabelNames.size();
@@ -82,7 +82,7 @@ Result<CsvColumns> read_header(const CsvRecord& record) {
   return columns;
 }
 
-// Of a first record that counts the columns.
+// Says what a first record that counts the columns is taken for.
 std::string header_text(const CsvRecord& first, bool is_header) {
   const size_t last = first.fields.size() - 1;
   return "line " + std::to_string(first.line) + ", 0" +
@@ -157,7 +157,7 @@ Status CsvTableReader::add(std::string_view text) {
   return Status::ok();
 }
 
-// Of one table: what its columns are, compared with those before.
+// Finds the columns of a table, and compares them with the columns of the tables before.
 Status CsvTableReader::begin(const CsvRecord& first, bool* is_header) {
   first_line_ = first.line;
   const size_t fields = first.fields.size();
@@ -237,7 +237,7 @@ Status CsvTableReader::choose_targets(CsvColumns* columns) {
   return Status::ok();
 }
 
-// What training would learn, where the table has it.
+// Ignores the columns that training would learn, where the table has them.
 Status CsvTableReader::ignore_answers(CsvColumns* columns) {
   std::vector<std::string> names = wanted_.targets;
   names.insert(names.end(), {wanted_.label, wanted_.weight});

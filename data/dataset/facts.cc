@@ -16,7 +16,7 @@ std::string shape_text(const SampleShape& shape) {
          std::to_string(shape.width) + " (C x H x W)" + fields;
 }
 
-// Who has no names says nothing.
+// A data set without names differs from none.
 bool differ(const std::vector<std::string>& names, const std::vector<std::string>& others) {
   return !names.empty() && !others.empty() && names != others;
 }

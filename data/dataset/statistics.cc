@@ -25,7 +25,7 @@ std::string to_file(const std::vector<ChannelSums>& sums, const std::string& fin
   return text + "xxh3 " + xxh3_hex(text.data(), text.size()) + "\n";
 }
 
-// What `text` says, or nothing when it is not exactly what to_file() writes for it.
+// The sums in `text`; empty unless `text` is exactly what to_file() writes for them.
 std::vector<ChannelSums> from_file(const std::string& text, const std::string& fingerprint,
                                    uint32_t channels) {
   std::istringstream in(text);
@@ -41,7 +41,7 @@ std::vector<ChannelSums> from_file(const std::string& text, const std::string& f
   return sums;
 }
 
-// Of an image in (C, H, W), one channel.
+// Adds one channel of an image in (C, H, W).
 void add_plane(const uint8_t* p, uint64_t plane, ChannelSums& channel) {
   // Up to 65,536 values their squares sum to less than 2^32: the inner loop stays narrow.
   constexpr uint64_t kNarrow = 65'536;
@@ -60,7 +60,7 @@ void add_plane(const uint8_t* p, uint64_t plane, ChannelSums& channel) {
   channel.values += plane;
 }
 
-// Of an image in (H, W, C), all of them.
+// Adds all channels of an image in (H, W, C).
 void add_pixels(const uint8_t* image, uint64_t pixels, std::vector<ChannelSums>& sums) {
   for (uint64_t i = 0; i < pixels; ++i) {
     for (ChannelSums& channel : sums) {

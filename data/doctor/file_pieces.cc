@@ -22,7 +22,7 @@ uint64_t page_bytes() {
   return bytes;
 }
 
-// What is put out in part stays whole.
+// Pieces grow to whole pages, since the system keeps a page that is evicted only in part.
 uint64_t page_of(uint64_t byte) {
   return byte / page_bytes() * page_bytes();
 }
@@ -142,8 +142,8 @@ void FilePieces::put_out_of_memory() const {
 
 namespace {
 
-// Of these pages of a file, how many are in memory; all where the system does not say. A file that
-// cannot be mapped at all, as of some that lie in user space, is kept in no memory.
+// How many bytes of these pages of a file are in memory; all if the system does not say. No memory
+// keeps a file that cannot be mapped, as on some file systems in user space.
 double bytes_in_memory(int fd, uint64_t begin, uint64_t bytes) {
   if (fd < 0) return static_cast<double>(bytes);
   void* const at = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(begin));

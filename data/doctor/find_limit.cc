@@ -26,7 +26,7 @@ std::string ratio(double of, double to) {
   return text;
 }
 
-// What people call a rung.
+// Describes a rung for people.
 std::string what_it_does(RungKind kind) {
   switch (kind) {
     case RungKind::kRawCold:
@@ -119,7 +119,7 @@ void advise_batching(const Setting& setting, FaultFinding& finding) {
       "samples"};
 }
 
-// What the loader's threads make, and do not only wait for.
+// Whether the loader's threads do the work of the rung, and do not only wait for it.
 bool is_made_by_threads(const Setting& setting, RungKind kind) {
   return setting.is_encoded && (kind == RungKind::kDecode || kind == RungKind::kSamples ||
                                 kind == RungKind::kLoader || kind == RungKind::kLoaderCold);

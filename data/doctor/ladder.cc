@@ -162,8 +162,8 @@ Result<Rate> Ladder::rate_of_making(uint32_t threads) {
   });
 }
 
-// What threads do: of encoded images decoding first, which is as fast as there are cores; of stored
-// ones it is copying.
+// Measures the work of the threads. For encoded images it is decoding first, which is as fast as
+// there are cores; for stored ones it is copying.
 Status Ladder::measure_making() {
   const Setting& setting = out_.setting;
   if (setting.is_encoded) {

@@ -16,7 +16,7 @@ namespace {
 constexpr uint64_t kPoolBytes = 64 * kMib;
 constexpr uint64_t kPoolSamples = 65'536;
 constexpr uint64_t kEncodedSamples = 1'024;  // they are larger than what is made of them
-constexpr int64_t kPartNs = 5'000'000;  // long beside a wake-up of threads, short beside a window
+constexpr int64_t kPartNs = 5'000'000;  // much more than a thread wake-up, much less than a window
 
 std::vector<std::string> transforms_of(const wire::JobSpec& job) {
   return {job.data().transforms().begin(), job.data().transforms().end()};

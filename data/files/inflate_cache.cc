@@ -73,7 +73,7 @@ Status cannot_write(const std::string& path, int error) {
                                      "; make room there, or set data.cache_dir to another place");
 }
 
-// Whoever else writes to this disk, such as a coordinator its journal, must not run out of it.
+// Other writers to this disk, such as a coordinator with its journal, must not run out of space.
 Status check_room(const std::string& path, uint64_t wanted) {
   const auto disk = disk_room(path);
   if (!disk || disk->free_bytes >= wanted) return Status::ok();
@@ -153,7 +153,7 @@ Status make_cache_file(const std::string& path, const Compressed& what, const Ma
   return file.publish_as(path);
 }
 
-// What a killed process left behind; young ones may belong to a living one.
+// Removes files that killed processes left. A young file may belong to a living process.
 void remove_abandoned(const std::string& path) {
   std::error_code error;
   const std::string prefix = fs::path(path).filename().string() + ".tmp.";
@@ -215,7 +215,7 @@ Result<MappedFile> open_inflated(const Compressed& what, const MappedFile& sourc
   std::error_code error;
   fs::create_directories(cache_dir, error);
   if (error) return cannot_write(cache_dir, error.value());
-  // What takes long is made by one; the others find it then.
+  // One process makes what takes long; the others then find it.
   std::optional<OneAtATime> alone;
   if (!what.means.empty()) {
     alone.emplace(path);

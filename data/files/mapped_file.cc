@@ -21,7 +21,7 @@ namespace {
 
 // Every file of a dataset stays open, and there may be thousands.
 int open_file(const std::string& path) {
-  // O_NONBLOCK: opening a FIFO that somebody left there must not hang.
+  // O_NONBLOCK: opening a FIFO that lies there must not hang.
   const auto try_it = [&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); };
   const int fd = try_it();
   if (fd >= 0 || errno != EMFILE) return fd;
@@ -31,7 +31,7 @@ int open_file(const std::string& path) {
 
 }  // namespace
 
-// What this process saw of the file. The mark follows the file, as long as its content stays.
+// The file as this process saw it. The mark follows the file, as long as its content stays.
 struct MappedFile::Seen {
   std::atomic<uint64_t> mark = 0;
   uint64_t content = 0;  // content_mark(); 0: not remembered
@@ -92,7 +92,7 @@ void MappedFile::remember_content() {
   if (size_ > 0 && size_ <= kWholeContentBytes) seen_->content = content_mark(bytes());
 }
 
-// Whoever comes first looks, and the others wait for what is found.
+// The first thread looks, and the others wait for what it finds.
 bool MappedFile::is_rewritten(const struct stat& now) const {
   const uint64_t mark = change_mark(now);
   if (mark == seen_->mark) return false;

@@ -32,7 +32,7 @@ Status damaged(const std::string& what) {
   return bad("is damaged: " + what + "; copy it again");
 }
 
-// The last record of the archive, behind which only its own comment may come.
+// The last record of the archive. Only its own comment may follow.
 std::optional<size_t> find_end(std::span<const uint8_t> archive) {
   if (archive.size() < kEndBytes) return std::nullopt;
   const size_t last = archive.size() - kEndBytes;

@@ -60,7 +60,7 @@ Status read_masks(std::span<const uint8_t> bytes, uint32_t header_bytes, uint32_
   constexpr std::array<uint32_t, 3> k888 = {0xFF0000, 0x00FF00, 0x0000FF};
   std::array<uint32_t, 3> said = bmp.bits == 16 ? k555 : k888;
   if (compression == kBitFields) {
-    // In the header, or behind it where the header has 40 bytes.
+    // The masks are in the header, or follow a header of 40 bytes.
     const size_t at = kFileHeaderBytes + 40;
     if (bytes.size() < at + 12) return ends_early_bmp();
     for (size_t i = 0; i < 3; ++i) said[i] = load_le<uint32_t>(bytes.data() + at + 4 * i);

@@ -36,8 +36,8 @@ struct Errors {
   std::longjmp(errors->back, 1);
 }
 
-// What most decoders let pass with a warning. Bytes that are missing or make no sense are no image;
-// others harm nothing: the pixels are those of a file without the fault.
+// Judges faults that most decoders only warn of. Missing or senseless bytes are an error. The other
+// faults do no harm: the pixels are the same as without the fault.
 void warn(j_common_ptr common, int level) {
   if (level >= 0) return;
   const int code = common->err->msg_code;

@@ -10,7 +10,7 @@
 namespace lockstep::data {
 namespace {
 
-constexpr png_alloc_size_t kChunkBytes = 8'000'000;  // of what stands beside the pixels
+constexpr png_alloc_size_t kChunkBytes = 8'000'000;  // of a chunk without pixels
 
 struct Source {
   std::span<const uint8_t> rest;

@@ -17,7 +17,7 @@ constexpr double kLeastArea = 0.08;
 constexpr double kLeastRatio = 3.0 / 4.0;
 constexpr double kMostRatio = 4.0 / 3.0;
 
-// To 16 bits behind the point: libraries differ in the last ones.
+// Rounds to 16 fractional bits: libraries differ in the last ones.
 double rounded_exp(double x) {
   return std::round(std::exp(x) * 65'536) / 65'536;
 }
@@ -26,7 +26,7 @@ uint32_t place(uint64_t key, uint64_t i, uint32_t places) {
   return static_cast<uint32_t>(below(key, i, places));
 }
 
-// Both of them: what is left over beside the window.
+// `wide` and `high`: by how much the image exceeds the window.
 void mirror_window(const ImageFrame& frame, uint32_t wide, uint32_t high, uint64_t stream,
                    PixelBox& window) {
   if (is_flipped(Flip::kLeftToRight, frame.flip, stream)) window.x = wide - window.x;

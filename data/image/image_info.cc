@@ -67,7 +67,7 @@ Result<ImageInfo> png_info(std::span<const uint8_t> bytes) {
                   colour == 0 || colour == 4 ? 1U : 3U});
 }
 
-// Of a frame: the segment behind SOF and its length.
+// `segment`: of a frame, after SOF and its length.
 Result<ImageInfo> frame_info(uint8_t marker, const uint8_t* segment, size_t bytes) {
   if (bytes < 6) return bad("is damaged: a JPEG frame of " + std::to_string(bytes) + " bytes");
   const uint8_t kind = marker - 0xc0;

@@ -9,7 +9,7 @@
 namespace lockstep::data {
 namespace {
 
-constexpr int kBits = 22;  // of a weight, behind the point: 8 of a byte, and 2 for the sum
+constexpr int kBits = 22;  // fractional bits of a weight; leaves 8 for a byte and 2 for the sum
 constexpr int32_t kHalf = 1 << (kBits - 1);
 constexpr int32_t kMost = 255;  // weights are rounded, and may sum to a little more than one
 

@@ -14,7 +14,7 @@
 namespace lockstep::data {
 namespace {
 
-// What one wait() copies when nothing is done: so many reads, or fewer that have so many bytes.
+// One wait() with nothing done copies this many reads, or fewer if they have this many bytes.
 constexpr size_t kReadsAtOnce = 8;
 constexpr uint64_t kBytesAtOnce = 128 * kKib;
 

@@ -75,7 +75,7 @@ class PreadReader final : public Reader {
     std::unique_lock lock(mutex_);
     while (true) {
       wanted_.wait(lock, [this] { return stop_ || !queue_.empty(); });
-      if (stop_) return;  // what is still in the queue is wanted by nobody
+      if (stop_) return;  // no caller wants the rest of the queue
       const Read read = std::move(queue_.front());
       queue_.pop_front();
       lock.unlock();

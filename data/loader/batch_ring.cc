@@ -101,7 +101,7 @@ Result<const BatchRing::Place*> BatchRing::take() {
   const auto available = [&] { return !ready_.empty() || all_made_; };
   if (!available()) {
     const auto begin = std::chrono::steady_clock::now();
-    // What it holds stays its own until there is another: the maker has places enough.
+    // The consumer keeps the batch it holds until there is another: the maker has enough places.
     came_.wait(lock, available);
     waited_ns_ += static_cast<uint64_t>(
         std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count());
@@ -118,7 +118,7 @@ Result<const BatchRing::Place*> BatchRing::take() {
 }
 
 std::shared_ptr<const Batch> BatchRing::share() {
-  // Whoever lets go last says so, after its last look at the batch.
+  // The last holder to let go gives the place back, after its last look at the batch.
   struct Shared {
     explicit Shared(const Place& place) : batch(place.batch), memory(place.memory) {}
     ~Shared() { given_back->store(true, std::memory_order_release); }

@@ -99,7 +99,7 @@ Result<ChecksumReport> check_record_sums(const ExtentIndex& index, const Encoded
 Result<ChecksumReport> check_file_sums(const std::string& path, const std::string& format,
                                        Split split, ThreadTeam& team, const ProgressFn& progress) {
   std::vector<Summed> files;
-  // Of a format that is not known open_dataset() says so.
+  // open_dataset() reports an unknown format.
   const bool is_known = find_data_format(format) != nullptr;
   if (const auto sums = is_known ? format_at(path, format).sums : nullptr; sums != nullptr) {
     LOCKSTEP_ASSIGN_OR_RETURN(files, sums(path, split));

@@ -108,7 +108,7 @@ void Loader::Impl::run() {
   end_with(Status::ok());
 }
 
-// There is nothing behind what was produced. False, for produce().
+// No batch follows the produced ones. Returns false, for produce().
 bool Loader::Impl::end_with(Status status) {
   ring->end_with(std::move(status));
   return false;

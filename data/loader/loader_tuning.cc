@@ -98,8 +98,8 @@ LoaderTuning::LoaderTuning(LoaderSetting first, uint32_t most_threads)
       most_ahead_(std::max(limits::kTunedBatches, first.ahead)),
       kept_(first) {}
 
-// What is being tried is measured against what was seen with the loader before, which may have had
-// other neighbours: it is tried again.
+// A setting on trial is compared with figures of the loader before, which may have had other
+// neighbours. So begin() drops the trial, and the setting is tried again.
 void LoaderTuning::begin() {
   setting_ = kept_;
   try_ = Try::kNone;
@@ -158,7 +158,7 @@ bool LoaderTuning::has_helped(const Window& seen) const {
   return true;
 }
 
-// Of threads, the half of what lies between is left to try.
+// Half of the numbers of threads between the kept and the failed one are left to try.
 void LoaderTuning::give_up() {
   const uint32_t tried = setting_.threads;
   switch (try_) {

@@ -21,7 +21,7 @@ int64_t read_tokens(const uint8_t* stored, uint64_t tokens, int64_t* input, int6
   const auto token = [stored](uint64_t i) {
     T value;
     std::memcpy(&value, stored + i * sizeof(T), sizeof(T));
-    // Of a negative one of 8 bytes what is beyond every vocabulary, too.
+    // A negative token of 8 bytes, too, becomes a number beyond every vocabulary.
     return static_cast<int64_t>(std::min<uint64_t>(value, std::numeric_limits<int64_t>::max()));
   };
   int64_t largest = token(0);

@@ -27,7 +27,7 @@
 namespace lockstep::data {
 namespace {
 
-// What several threads find, in whatever order. Of each sample what is found first counts.
+// Faults that several threads find, in any order. The first fault found in a sample counts.
 class Faults {
  public:
   void add(uint64_t sample, const Status& status) {
@@ -51,7 +51,7 @@ class Faults {
   std::map<uint64_t, std::string> told_;  // the first of these
 };
 
-// What is to be done, and with what.
+// Arguments that all checks share.
 struct Work {
   std::vector<std::string>& taken;  // files of all splits
   const std::string& cache_dir;

@@ -119,7 +119,7 @@ Result<std::string> resolve_format(const std::string& path, const std::string& f
   const DataFormat* row = find_data_format(format);
   if (row != nullptr && row->resolved != nullptr) return row->resolved(path, columns);
   if (!is_open_format(format)) return format;
-  const auto found = detect_format(path, columns);  // of arrays: those of one dimension are tokens
+  const auto found = detect_format(path, columns);  // arrays of one dimension are tokens
   return found.is_ok() && may_be_format(format, *found) ? *found : format;
 }
 

@@ -13,7 +13,7 @@ bool is_any_of(const std::string& format, std::initializer_list<std::string_view
   return std::find(formats.begin(), formats.end(), format) != formats.end();
 }
 
-// Of images.
+// True for directories of images.
 bool is_tree(const std::string& format) {
   return is_any_of(format, {"image_folder", "image_mask"});
 }

@@ -32,7 +32,7 @@ struct Stamp {
 };
 using Stamps = std::map<std::string, Stamp>;
 
-// What somebody is about to write, or holds while he does.
+// True for a file that a process is writing, or locks while it writes another.
 bool is_passing(const std::string& name) {
   return name.ends_with(".lock") || name.find(".tmp.") != std::string::npos;
 }

@@ -101,7 +101,7 @@ std::string sizes_text(const ImageSizes& sizes) {
          " high; a job needs resize and a crop in data.transforms\n";
 }
 
-// Of the predictions that a model makes, those that do not count.
+// The share of a model's predictions that does not count.
 double padding_of(const SplitInspection& split) {
   const auto all = static_cast<double>(split.samples) * static_cast<double>(split.shape.tokens);
   return 1 - static_cast<double>(split.documents->predictions) / all;

@@ -36,7 +36,7 @@ Documents documents_of(const wire::DataSpec& spec) {
   return spec.documents() == "pack" ? Documents::kPack : Documents::kStream;
 }
 
-// What is no number was refused when the job was read.
+// Reading the job has refused any text that is no number.
 std::optional<uint64_t> document_end_of(const wire::DataSpec& spec) {
   uint64_t token = 0;
   const std::string& text = spec.document_end();
@@ -67,7 +67,7 @@ ColumnNames columns_of(const wire::JobSpec& job) {
 
 SampleCut sample_cut(const wire::JobSpec& job) {
   const auto& words = job.data().transforms();
-  // What cannot be parsed is told where it is used (sample_reader.h).
+  // Transforms that cannot be parsed are reported where they are used (sample_reader.h).
   const auto transforms = parse_transforms({words.begin(), words.end()});
   return {job.model().block(),
           job.model().vocab(),

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMostLooked = 100'000;  // files below one directory
 
-// What describes shards, and belongs to them.
+// True for a file that describes shards and belongs to them.
 bool is_index(const std::string& name) {
   return name == "index.json" || name.ends_with(".idx");
 }

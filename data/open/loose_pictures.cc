@@ -38,7 +38,7 @@ Status find_pictures(const std::string& root, const std::string& below, int dept
   return Status::ok();
 }
 
-// What decoding says; empty: nothing.
+// The error of decoding; empty if there is none.
 std::string wrong_pixels(const std::string& path, const Extent& extent) {
   const auto text = read_file(path, limits::kEncodedBytes);
   if (!text.is_ok()) return text.status().message();
@@ -51,7 +51,7 @@ std::string wrong_pixels(const std::string& path, const Extent& extent) {
       .message();
 }
 
-// What is wrong with the picture; empty: nothing. Without its name.
+// The picture's fault, without the picture's name; empty if there is none.
 std::string wrong_with(const std::string& directory, const std::string& name) {
   IndexContent::Path file;
   file.name = name;

@@ -40,7 +40,7 @@ std::vector<std::string> numbered(uint64_t classes) {
   return names;
 }
 
-// Of one sample as it is stored. `names`: of the values of a row.
+// The field of a sample as it is stored. `names`: of the values of a row.
 ArrowField stored_field(const SampleShape& shape, const std::vector<std::string>& names) {
   ArrowField field;
   field.name = shape.is_row ? kRow : kImage;

@@ -85,7 +85,7 @@ Status agree(const std::string& to, const Json& plan) {
   std::error_code error;
   if (fs::exists(path, error)) {
     LOCKSTEP_ASSIGN_OR_RETURN(const std::string text, read_file(path, kPlanBytes));
-    // What is nested deeper than a plan goes: it was not written here, and could be without end.
+    // JSON nested deeper than a plan was not written here, and could nest without end.
     const auto is_shallow = [](int depth, Json::parse_event_t, const Json&) {
       return depth <= kPlanDepth;
     };

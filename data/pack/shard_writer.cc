@@ -67,7 +67,7 @@ class Writer {
     return bytes_;
   }
 
-  // What is not whole goes.
+  // Removes the incomplete file.
   Status give_up(const Status& why) {
     if (fd_.get() >= 0) ::unlink(temporary_.c_str());
     return why;

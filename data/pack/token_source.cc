@@ -13,13 +13,13 @@ namespace {
 
 constexpr char kTokens[] = "tokens";
 
-// What of a stream lies in one batch or shard.
+// The part of a stream that lies in one batch or shard.
 struct TokenSpan {
   uint64_t begin = 0;
   uint64_t end = 0;
 };
 
-// The ends of documents within it. One at its begin is of what lies before, if anything does.
+// The ends of documents within `span`. An end at its begin belongs to the tokens before, if any.
 std::span<const uint64_t> ends_in(const TokenStream& stream, const TokenSpan& span) {
   const std::vector<uint64_t>& ends = *stream.document_ends();
   const auto first =
@@ -27,7 +27,7 @@ std::span<const uint64_t> ends_in(const TokenStream& stream, const TokenSpan& sp
   return {first, std::upper_bound(first, ends.end(), span.end)};
 }
 
-// Whether there are tokens behind the last end.
+// Whether there are tokens after the last end.
 bool has_rest(std::span<const uint64_t> ends, const TokenSpan& span) {
   return (ends.empty() ? span.begin : ends.back()) < span.end;
 }
@@ -110,7 +110,7 @@ TokenSource::TokenSource(std::vector<TokenStream> streams, uint64_t shard_bytes)
 ArrowSchema TokenSource::schema(const PackShard& shard) const {
   const TokenStream& stream = streams_[shard.stream];
   ArrowField number = arrow_int(kTokens, stream.token_bytes(), stream.is_signed());
-  // Of no other data set, whose files may come to lie beside.
+  // No other data set has this key. Its files may come to lie in the same directory.
   ArrowSchema schema{{number},
                      {{kArrowStreamKey, fingerprint_ + "." + std::to_string(shard.stream)}}};
   if (!stream.document_ends()) return schema;

@@ -60,7 +60,7 @@ arrow::Status run(const std::vector<std::string>& words, int descriptor,
   return convert(words[1], words[2], columns, [&](int64_t done, int64_t rows) {
     const auto all = static_cast<uint64_t>(std::max<int64_t>(rows, 1));
     const uint64_t part = static_cast<uint64_t>(done) * kWhole / all;
-    // Who does not listen any more has ended, and this with it.
+    // A reader that no longer listens has ended, and this process ends with it.
     [[maybe_unused]] const ssize_t n = ::write(descriptor, &part, sizeof part);
   });
 }

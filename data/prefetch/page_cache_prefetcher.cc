@@ -20,7 +20,7 @@ uint64_t disk_reads_of_this_thread() {
   return static_cast<uint64_t>(usage.ru_inblock) + static_cast<uint64_t>(usage.ru_majflt);
 }
 
-// Of all pages that hold some of it. A hint: reading works without it.
+// Asks for all pages that hold some of the bytes. A hint: reading works without it.
 void ask_for(const uint8_t* begin, uint64_t bytes) {
   static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto first = reinterpret_cast<uintptr_t>(begin) / page * page;

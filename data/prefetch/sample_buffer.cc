@@ -77,7 +77,7 @@ struct SampleBuffer::Impl {
   std::vector<ReadDone> came;  // not handed over yet
 
   std::mutex mutex;
-  std::condition_variable room;   // somebody gave one back, or stop
+  std::condition_variable room;   // a sample was given back, or stop
   std::condition_variable ready;  // one has come, or stop
   std::vector<Entry> entries;     // of [oldest, planned), by number
   uint64_t planned = 0;

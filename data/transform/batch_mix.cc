@@ -13,10 +13,10 @@
 namespace lockstep::data {
 namespace {
 
-constexpr uint64_t kMixStream = 1'003;  // part of random streams, as those of frame.cc
+constexpr uint64_t kMixStream = 1'003;  // part of random streams, like the streams of frame.cc
 enum Choice : uint64_t { kKind = 0, kRow = 1, kColumn = 2, kShare = 3 };
 
-// What is left of 1 is a float, too.
+// Rounds so that one minus the share is a float, too.
 float share_of(double x) {
   return static_cast<float>(std::floor(x * 0x1p24 + 0.5) * 0x1p-24);
 }

@@ -10,10 +10,10 @@ namespace {
 
 constexpr double kLn2High = 0x1.62e42feep-1;  // whose last bits are 0: times an exponent, exact
 constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
-constexpr double kLeastExponent = -700;  // below it e^x is nothing beside 1
+constexpr double kLeastExponent = -700;  // below it e^x is nothing next to 1
 
-// Of a normal number above 0: with x = m 2^e and f = (m - 1) / (m + 1), which is at most 0.172
-// either way, ln m = 2 (f + f^3/3 + f^5/5 + ...).
+// REQUIRES: x is a normal number above 0. With x = m 2^e and f = (m - 1) / (m + 1), which is at
+// most 0.172 either way, ln m = 2 (f + f^3/3 + f^5/5 + ...).
 double logarithm(double x) {
   constexpr uint64_t kMantissa = (uint64_t{1} << 52) - 1;
   constexpr double kSqrt2 = 0x1.6a09e667f3bcdp+0;
@@ -31,7 +31,8 @@ double logarithm(double x) {
   return e * kLn2High + (e * kLn2Low + 2 * (f + f * sum));
 }
 
-// Of x <= 0: with x = n ln 2 + r, Taylor's polynomial of r, at most 0.35 either way.
+// REQUIRES: x <= 0. With x = n ln 2 + r, computes Taylor's polynomial of r, at most 0.35 either
+// way.
 double exponential(double x) {
   constexpr double kInverseLn2 = 0x1.71547652b82fep+0;
   if (!(x > kLeastExponent)) return 0;
@@ -55,14 +56,14 @@ double polar(uint64_t key, double alpha) {
   }
 }
 
-// Of x = U^(1/alpha) and y = V^(1/alpha) whose sum is not above 1, x / (x + y). Of small parameters
-// both may be too small for a number.
+// Draws x = U^(1/alpha) and y = V^(1/alpha) until their sum is not above 1, and returns
+// x / (x + y). With small parameters both may be too small for a number.
 double in_logarithms(uint64_t key, double alpha) {
   for (uint64_t i = 0;; i += 2) {
     const double x = logarithm(1 - unit(key, i)) / alpha;
     const double y = logarithm(1 - unit(key, i + 1)) / alpha;
     if (exponential(x) + exponential(y) > 1) continue;
-    const double smaller = exponential(x > y ? y - x : x - y);  // beside the larger one
+    const double smaller = exponential(x > y ? y - x : x - y);  // relative to the larger one
     return (x > y ? 1 : smaller) / (1 + smaller);
   }
 }

@@ -38,8 +38,8 @@ uint32_t grey(const ImageBytes& image, uint64_t pixel) {
   return static_cast<uint32_t>((sum + image.channels / 2) / image.channels);
 }
 
-// Of a colour what HSV makes of it, but in whole numbers: the place of its hue on the circle is
-// counted in sixths from red on, times `chroma`, so that nothing is rounded.
+// A colour in HSV, but in whole numbers: the place of its hue on the circle is counted in sixths
+// from red on, times `chroma`, so that nothing is rounded.
 struct Hue {
   int32_t most;    // the largest channel
   int32_t chroma;  // by which the smallest is less

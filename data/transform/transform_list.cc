@@ -14,7 +14,7 @@ namespace lockstep::data {
 namespace {
 
 constexpr std::string_view kNormalize = "normalize";
-constexpr double kNeeded = -1;  // there is no amount that everybody means
+constexpr double kNeeded = -1;  // there is no usual amount
 
 struct Amount {
   double usual;  // where none is said
@@ -41,7 +41,7 @@ constexpr Word kWords[] = {
     {"cutout", AugmentKind::kCutout, {kNeeded, 1, 1024, true}},
 };
 
-// Of the batch, behind all others.
+// Words of the batch, after all others.
 struct MixWord {
   std::string_view name;
   double MixRule::*alpha;
@@ -54,7 +54,7 @@ Status wrong(const std::string& what) {
   return {Code::kUsage, "data.transforms " + what};
 }
 
-// Of the frame, in front of the others.
+// Words of the frame, before the others.
 struct FrameWord {
   std::string_view name;
   CropKind crop;  // kNone: resize
@@ -125,7 +125,7 @@ Result<double> parse_amount(const Amount& amount, const std::string& text) {
                range_of(amount));
 }
 
-// Of a word of the frame, behind those that the list has already.
+// Checks the place of a word of the frame, after the words that the list has already.
 Status check_place(const FrameWord& word, const std::string& text, const TransformList& list) {
   if (list.frame.crop != CropKind::kNone)
     return wrong("has \"" + text + "\" after another crop; keep one crop, and resize before it");
@@ -143,7 +143,7 @@ Status check_place(const FrameWord& word, const std::string& text, const Transfo
   return Status::ok();
 }
 
-// What flips an image in front of its window.
+// Gives the frame the flips that come before its window.
 void take_flips(TransformList& list) {
   for (const AugmentStep& step : list.augment) {
     if (step.kind == AugmentKind::kFlip) list.frame.flip = step.amount;
@@ -190,7 +190,7 @@ auto* find_word(const Words& words, std::string_view name) {
   return word == end ? nullptr : word;
 }
 
-// What is done to the images one by one, but for `normalize`.
+// Parses a word that changes the images one by one, except `normalize`.
 Status parse_image_word(const std::string& text, std::string_view name, TransformList& list) {
   if (const FrameWord* word = find_word(kFrameWords, name)) {
     const bool has_amount = name.size() < text.size();

@@ -31,8 +31,8 @@ Result<std::unique_ptr<Dataset>> open_whole(const wire::JobSpec& job, const std:
   return open_dataset(job.data().train(), Split::kTrain, cache_dir, progress, sample_cut(job));
 }
 
-// `train`, a part of the data set with that fingerprint, with those of data.mix; as it is where
-// there are none.
+// Mixes `train`, a part of the data set with the fingerprint `whole_train`, with the sets of
+// data.mix. Returns `train` as it is if there are none.
 Result<std::unique_ptr<Dataset>> mix_with_others(const wire::JobSpec& job,
                                                  std::unique_ptr<Dataset> train,
                                                  const std::string& whole_train,

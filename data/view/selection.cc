@@ -35,7 +35,7 @@ Selection::Selection(uint64_t samples, double held_out, double kept, uint64_t ke
   LOCKSTEP_CHECK(samples > 0 && samples <= uint64_t{1} << 62, "size of a selection");
 }
 
-// How many samples of a part lie before `end`, which is that of a stripe.
+// How many samples of a part lie before `end`, the end of a stripe.
 uint64_t Selection::up_to(SelectionPart part, uint64_t end) const {
   const uint64_t held = held_out_share(end, held_out_);
   return part == SelectionPart::kHeldOut ? held : held_out_share(end - held, kept_);

@@ -9,7 +9,7 @@ namespace lockstep::data {
 namespace {
 
 constexpr const char* kRoles[] = {"images", "labels"};
-// Of several for evaluation the first.
+// The first word with arrays names the evaluation split.
 constexpr const char* kEvalWords[] = {"val", "valid", "validation", "eval", "test"};
 
 bool has_role(const std::string& name, size_t role) {

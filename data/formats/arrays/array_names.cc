@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kNamesInMessage = 12;
 constexpr std::array<std::string_view, 2> kWordsOfTraining = {"train", "training"};
-// Of several for evaluation the first.
+// The first word with arrays names the evaluation split.
 constexpr std::array<std::string_view, 7> kWordsOfEvaluation = {
     "val", "valid", "validation", "eval", "evaluation", "test", "testing"};
 
@@ -22,7 +22,7 @@ bool is_separator(char c) {
   return c == '_' || c == '-' || c == '.';
 }
 
-// Whether `name` is `wanted` with this word before or behind it.
+// Whether `name` is `wanted` with this word before or after it.
 bool is_with_word(std::string_view name, std::string_view wanted, std::string_view word) {
   if (name.size() != wanted.size() + word.size() + 1) return false;
   const bool is_before = is_separator(name[word.size()]) && name.ends_with(wanted) &&
@@ -80,7 +80,7 @@ using Matches = std::vector<std::vector<Match>>;  // by wanted array
 Matches matches_of(const std::vector<NamedArray>& arrays, const std::vector<WantedArray>& wanted) {
   Matches all(wanted.size());
   std::vector<bool> is_named(arrays.size());
-  // Who has a name of its own is not what a name may stand for.
+  // Named arrays first: an array that the job names is no candidate for an unnamed one.
   for (const bool has_name : {true, false}) {
     for (size_t w = 0; w < wanted.size(); ++w) {
       if (wanted[w].name.empty() == has_name) continue;

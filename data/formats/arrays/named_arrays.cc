@@ -193,7 +193,7 @@ std::optional<LabelRule> rule_without_targets(const ImageFiles& files, const Col
   return std::nullopt;
 }
 
-// What the training data beside evaluation data say; empty if these are all there is.
+// The rule that the training data beside evaluation data give; empty if there are none.
 Result<std::optional<LabelRule>> rule_of_training(ListArraysFn list, const Chosen& chosen,
                                                   const NamedArraysRequest& request) {
   if (request.split == Split::kTrain || chosen.groups.serves_both)

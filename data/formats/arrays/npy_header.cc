@@ -40,7 +40,7 @@ Result<TextPlace> place_of_text(std::span<const uint8_t> head) {
   return TextPlace{begin, bytes};
 }
 
-// What to type into Python, with `a` for the array.
+// `fix`: what to type into Python, with `a` for the array.
 Status refused(const std::string& what, const std::string& fix) {
   return bad(what + "; write it again: numpy.save(FILE, " + fix + ")");
 }
@@ -127,7 +127,7 @@ Result<NpyHeader> parse_npy_header(std::span<const uint8_t> head) {
   header.dims = said.shape;
   header.header_bytes = place.begin + place.bytes;
   LOCKSTEP_RETURN_IF_ERROR(read_descr(said.descr, header));
-  // Of one dimension both orders are the same.
+  // With one dimension both orders are the same.
   if (said.is_fortran_order && header.dims.size() > 1)
     return refused("is stored in Fortran order, which scatters each sample over the file",
                    "numpy.ascontiguousarray(a)");

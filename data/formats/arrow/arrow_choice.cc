@@ -114,7 +114,7 @@ bool has_name(std::span<const std::string_view> names, const std::string& name) 
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Lists of numbers beside images are boxes or sizes, unless they are called tokens.
+// Next to images, lists of numbers are boxes or sizes, unless they are called tokens.
 std::optional<size_t> tokens_of(const ArrowSchema& schema, const std::string& wanted,
                                 bool has_images) {
   const auto may_be = [&](const ArrowField& field) {
@@ -136,7 +136,7 @@ struct SaidShape {
   std::string axes;  // "CHW", or empty
 };
 
-// What the metadata say of the shape.
+// The shape that the metadata state.
 Result<SaidShape> said_shape(const ArrowField& field) {
   SaidShape said;
   const std::string* name = found(field.metadata, kExtensionName);
@@ -217,7 +217,7 @@ std::vector<std::string> classes_of(const ArrowSchema& schema, const std::string
   return classes;
 }
 
-// What names_in() finds again.
+// Metadata from which names_in() reads the names again.
 std::map<std::string, std::string> names_under(const char* key,
                                                const std::vector<std::string>& names) {
   if (names.empty()) return {};
@@ -263,7 +263,7 @@ Result<size_t> field_column(const ArrowSchema& schema, const std::string& name, 
   return static_cast<size_t>(found - schema.fields.begin());
 }
 
-// Of images or rows in column `image`; none if the job names no targets and no weight.
+// The fields of images or rows in column `image`; none if the job names no targets and no weight.
 Result<std::vector<size_t>> fields_of(const ArrowSchema& schema, const ColumnNames& wanted,
                                       size_t image, std::optional<size_t> label) {
   std::vector<size_t> fields;
@@ -336,7 +336,7 @@ Result<ArrowChoice> choose_columns(const ArrowSchema& schema, const ColumnNames&
   const auto image = chosen(schema, wanted.input, kImageColumns, is_image);
   const auto label = has_targets ? std::nullopt : label_of(schema, wanted);
   if (image && (label || has_targets)) return images(schema, wanted, *image, label);
-  // What goes with images and tokens may be such lists, too.
+  // Targets and weights may be lists of numbers, too.
   const bool may_be_tokens = !has_targets && wanted.weight.empty();
   const auto tokens =
       may_be_tokens ? tokens_of(schema, wanted.input, image.has_value()) : std::nullopt;

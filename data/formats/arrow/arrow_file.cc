@@ -232,7 +232,7 @@ Result<ImageFiles> pixels_of(const Shards& shards, const ColumnNames& columns,
       return bad(path + " has rows of other columns than " + files.paths[0] +
                  "; they do not belong together");
     files.classes = std::max(files.classes, static_cast<uint32_t>(file.choice.classes.size()));
-    // Of names that do not agree none is believed; labels are numbers.
+    // If the files name classes differently, no name counts: labels are numbers.
     const bool is_first = files.paths.empty();
     const auto& classes = file.choice.classes;
     if (is_first && are_names(classes)) files.class_names = classes;

@@ -96,7 +96,7 @@ Result<Shards> inflated_arrow_shards(const Shards& shards, const ColumnNames& co
   std::error_code error;
   std::string what = std::filesystem::weakly_canonical(shards.directory, error).native();
   for (const std::string& name : shards.names) what += "\n" + name;  // each split by itself
-  // Copies have only the chosen columns. What cannot be chosen is told when a copy is made.
+  // Copies have only the chosen columns. If the choice fails, making a copy reports it.
   const auto choice = choose_columns(layout->schema, columns);
   if (choice.is_ok()) what += "\n\n" + choice->columns.input + "\n" + choice->columns.label;
   Shards inflated = shards;

@@ -54,8 +54,8 @@ std::string last_bytes_of(const std::string& path) {
   return got < 0 ? "" : xxh3_hex(end.data(), static_cast<size_t>(got));
 }
 
-// A directory for one set of files in one place, so that what is made of another set never makes
-// this one look old. What says what is in the files counts as they do.
+// A directory for one set of files in one place, so that copies of another set never make this one
+// look old. The files that describe the shards are part of the set.
 Result<std::string> copies_directory(const Shards& shards, const std::string& cache_dir) {
   std::error_code error;
   std::string what = fs::weakly_canonical(shards.directory, error).native();
@@ -72,7 +72,7 @@ Result<std::string> copies_directory(const Shards& shards, const std::string& ca
   return cache_dir + "/" + kShardCopies + xxh3_hex(what.data(), what.size()).substr(0, 16);
 }
 
-// What a file is, without what is in it. Empty where it is not there.
+// Identifies a file without its content. Empty if it is not there.
 std::string stamp_text(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return {};
@@ -92,7 +92,7 @@ std::string stamps_of_sources(const Shards& shards) {
   return text;
 }
 
-// Of all sources and their copies, as short however many there are.
+// A hash of the stamps of all sources and copies, short however many there are.
 std::string stamps_of(const std::string& sources, const Shards& plain) {
   std::string text = sources;
   for (const std::string& name : plain.names) text += stamp_text(plain.directory + "/" + name);
@@ -104,13 +104,13 @@ Status cannot_write_shard(const std::string& path, const std::error_code& error)
                                "; set data.cache_dir to a writable directory"};
 }
 
-// What is not compressed stays where it is.
+// A shard that is not compressed stays where it is, and the copies link to it.
 Status link_to(const std::string& path, const std::string& link) {
   std::error_code error;
   const fs::path target = fs::weakly_canonical(path, error);
   if (!fs::is_regular_file(target, error)) return {Code::kBadData, path + " is not a regular file"};
   if (fs::is_symlink(link, error) && fs::read_symlink(link, error) == target) return Status::ok();
-  // Renamed, so that there is always one for whom no lock keeps away.
+  // Renamed, so that a reader that takes no lock always finds a link.
   const std::string made = link + "." + std::to_string(::getpid()) + ".tmp";
   fs::remove(made, error);
   fs::create_symlink(target, made, error);
@@ -156,7 +156,7 @@ Status make_copies(const Shards& shards, const std::string& directory, const Pro
   LOCKSTEP_ASSIGN_OR_RETURN(
       const auto team,
       ThreadTeam::start(std::min(usable_processors(), kMostInflateThreads), "inflate"));
-  // Of one shard its bytes are told, of many how many there are.
+  // Progress counts the bytes of a single shard, or the shards if there are many.
   const bool is_one = shards.names.size() == 1;
   const ProgressFn of_bytes = is_one ? progress : ProgressFn();
   const ProgressFn of_shards = is_one ? ProgressFn() : progress;
@@ -222,8 +222,8 @@ Result<Shards> inflated_shards(const Shards& shards, const std::string& cache_di
   plain.names = shards.names;
   for (const auto& [i, packed] : shards.packed)
     plain.copied.emplace(i, shards.directory + "/" + packed.file);
-  // To check copies is to read them whole. Who did that says so, of the files as they are: those
-  // that wait for it or come later, and a run that recovers, need not.
+  // Checking copies reads them whole. The process that did so leaves a note on the files as they
+  // are, so processes that wait or come later, and a run that recovers, skip it.
   const std::string note = fs::path(plain.directory).filename().string() + ".checked";
   const auto is_checked = [&](const std::string& sources) {
     return cached_text(cache_dir, note) == stamps_of(sources, plain);

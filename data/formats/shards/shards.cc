@@ -25,8 +25,8 @@ struct LookedAt {
   SourceNotes notes;
 };
 
-// The whole shard. What is far away is fetched into a file that is gone when it is no longer
-// mapped.
+// The whole shard. A shard that is far away is fetched into a file that is gone when it is no
+// longer mapped.
 Result<MappedFile> open_shard(const Shards& shards, const std::string& path) {
   if (shards.far == nullptr || !shards.far->has_only_place(path)) return MappedFile::open(path);
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string copy, shards.far->copy_of(path));

@@ -89,7 +89,7 @@ Status check_name(const std::string& name, uint64_t at) {
   return Status::ok();
 }
 
-// What a pax header says of the next file.
+// The statements of a pax header on the next file.
 struct Said {
   std::string name;
   std::optional<uint64_t> bytes;

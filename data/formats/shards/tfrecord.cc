@@ -50,7 +50,7 @@ bool ends_as_a_shard(std::string_view name) {
   return dash != std::string_view::npos && is_number(name.substr(dash + 1, of - dash - 1));
 }
 
-// What of one feature after another is the image, and what the label.
+// Chooses the image or the label from one feature after another.
 struct FeatureChoice {
   size_t rank = SIZE_MAX;
   TfFeature best;
@@ -65,7 +65,7 @@ struct FeatureChoice {
   bool is_made() const { return rank != SIZE_MAX && !is_open; }
 };
 
-// Those not on the list are equal. What a job names is the only one.
+// Names not on the list rank equal. If the job names a feature, no other counts.
 std::optional<size_t> image_rank(std::string_view name, const ColumnNames& wanted) {
   if (!wanted.input.empty()) return name == wanted.input ? std::optional<size_t>(0) : std::nullopt;
   const auto* const found = std::find(std::begin(kImageNames), std::end(kImageNames), name);
@@ -127,7 +127,7 @@ Result<Extent> example_of(std::span<const uint8_t> shard, std::span<const uint8_
   return extent;
 }
 
-// Of a compressed file, which `begin` begins.
+// `begin`: the begin of a compressed file.
 bool has_good_head_inside(std::span<const uint8_t> begin) {
   GzipReader reader(begin);
   std::array<uint8_t, kHeadBytes> head{};

@@ -106,7 +106,7 @@ class Shard {
       if (samples_.empty()) notes_.columns = {input_, label_ ? label_->place : ""};
       samples_.push_back(*image_);
     }
-    // What names a label or an image was meant to be a sample.
+    // Files with a label or the name of an image were meant to be a sample.
     if (!image_ && members_)
       notes_.left_out.add("sample without an image", example_, label_.has_value() || has_hint_);
     image_.reset();

@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr char kVersion[] = "table 2";  // of what is kept; another one is made anew
+constexpr char kVersion[] = "table 2";  // of a copy; Lockstep replaces other versions
 constexpr size_t kNumberBytes = sizeof(float);
 constexpr int kDepth = 2;  // of the JSON: lists in an object
 
@@ -109,7 +109,7 @@ bool read_copy(std::span<const uint8_t> content, TableRows* rows) {
          rows->first_rows.front() == 0 && std::ranges::is_sorted(rows->first_rows);
 }
 
-// What decides over the content, beside the files' own.
+// Everything besides the files' content that decides the content of the copy.
 std::string means_of(const std::vector<TableFile>& tables, const CsvTable* training,
                      const ColumnNames& columns) {
   Json said = {{"version", kVersion},
@@ -131,7 +131,7 @@ std::string means_of(const std::vector<TableFile>& tables, const CsvTable* train
   return said.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// Which content a copy belongs to, beside size and time of the first file.
+// Marks the content that a copy belongs to, besides size and time of the first file.
 uint64_t mark_of(const std::vector<TableFile>& tables) {
   Xxh3 hash;
   for (const TableFile& table : tables) {

@@ -17,7 +17,7 @@
 namespace lockstep::data {
 namespace {
 
-// Of the tokens, however documents are made of them.
+// Hashes the tokens, however documents are made of them.
 std::string content_key(const std::vector<TokenStream>& streams) {
   Xxh3 hash;
   hash.update("lockstep token content 1\ntoken bytes " +
@@ -29,7 +29,7 @@ std::string content_key(const std::vector<TokenStream>& streams) {
   return hash.hex();
 }
 
-// What all parts of a data set have in common.
+// Properties that all parts of a data set share.
 struct DocumentForm {
   const TokenFormat* format = nullptr;
   std::string content;
@@ -39,7 +39,7 @@ struct DocumentForm {
   uint32_t classes = 0;
 };
 
-// Where documents begin and end is in it, wherever that was said.
+// Covers where documents begin and end, whatever states it.
 std::string documents_fingerprint(const DocumentForm& form, const DocumentPieces& pieces) {
   Xxh3 hash;
   hash.update("lockstep documents 1\nformat " + std::string(form.format->hashed) + "\ncontent " +
@@ -63,7 +63,7 @@ SampleShape sequence_shape(const DocumentForm& form, uint32_t token_bytes) {
 
 class DocumentSequences final : public Sequences, public WholeDocuments {
  public:
-  // Of all documents, or of the pieces in `part`, which rise.
+  // Takes all documents, or the pieces in `part`, in rising order.
   DocumentSequences(std::shared_ptr<const StoredDocuments> stored, DocumentForm form,
                     std::optional<std::vector<uint32_t>> part)
       : stored_(std::move(stored)), form_(std::move(form)), is_part_(part.has_value()) {

@@ -64,7 +64,7 @@ std::optional<std::vector<uint64_t>> kept_ends(const std::string& path, uint64_t
   if (room % 8 != 0 || count != room / 8) return std::nullopt;
   std::vector<uint64_t> ends(count);
   if (count > 0) std::memcpy(ends.data(), bytes.data() + kEndsHead, room);
-  // Of the copy, which nobody changes any more.
+  // Hashes the copy, which no longer changes.
   Xxh3 hash;
   hash.update(bytes.data(), kEndsHead);
   hash.update(ends.data(), room);

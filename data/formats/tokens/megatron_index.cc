@@ -137,7 +137,7 @@ Result<std::vector<uint64_t>> megatron_documents(std::span<const uint8_t> file) 
   uint64_t tokens = 0;
   for (uint64_t i = 1; i < tables.documents; ++i) {
     const auto end = number<uint64_t>(file, tables.documents_at + 8 * i);
-    // Whatever a file says that changes meanwhile.
+    // Bounded: a file that changes meanwhile may state any end.
     for (; sequence < std::min(end, tables.sequences); ++sequence)
       tokens += number<uint32_t>(file, kTablesAt + 4 * sequence);
     ends.push_back(tokens);

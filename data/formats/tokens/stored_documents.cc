@@ -23,7 +23,8 @@ std::vector<std::string> StoredDocuments::files() const {
   return files;
 }
 
-// A piece that goes on begins with the last label of the one before; a document begins behind it.
+// A piece that continues a document begins with the last label of the piece before. A document
+// begins after that label.
 bool StoredDocuments::begins_document(uint64_t piece) const {
   return piece == 0 ||
          pieces_.begins[piece] != pieces_.begins[piece - 1] + pieces_.lengths[piece - 1];

@@ -82,7 +82,7 @@ std::string ending_of(const Names& names) {
   return any(kArrayEnding) || !any(kTensorEnding) ? kArrayEnding : kTensorEnding;
 }
 
-// Of both files of a pair, and of the prefix that they share.
+// The prefix of a pair, from either file or from the prefix itself.
 std::string without_ending(const std::string& path) {
   return path.ends_with(kBinEnding) || path.ends_with(kIndexEnding)
              ? path.substr(0, path.size() - 4)

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint32_t kTextVocabulary = 256;
 
-// Of whole numbers without a sign, which a loop makes wide.
+// A loop over unsigned integers of the stored width, which compilers vectorise.
 template <typename T>
 uint64_t largest_in(std::span<const uint8_t> piece) {
   T largest = 0;
@@ -74,7 +74,7 @@ std::optional<uint64_t> parse_largest(const std::string& text, const std::string
   return largest;
 }
 
-// Of all tokens: every one is read, unless the number was stored when they were.
+// Reads every token, unless an earlier call stored the number.
 Result<uint64_t> largest_token(const std::vector<TokenStream>& streams, const std::string& key,
                                const std::string& cache_dir, const ProgressFn& progress) {
   const std::string name = "tokens-" + key + ".txt";

@@ -25,7 +25,7 @@ constexpr size_t kPartBytes = kMib;             // of a text, on one thread
 constexpr size_t kUncutBytes = 16 * kMib;       // without a place to cut
 constexpr size_t kPartsOfAThread = 4;           // in hand at once
 constexpr uint32_t kNarrowVocabulary = 65'536;  // whose tokens are uint16
-constexpr char kVersion[] = "tokens 1 ";        // of what is kept; another one is made anew
+constexpr char kVersion[] = "tokens 1 ";        // of kept tokens; Lockstep replaces other versions
 
 bool is_ascii_blank(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
@@ -99,7 +99,7 @@ Status encode(std::string_view text, const BpeVocabulary& vocabulary, uint32_t t
       return Status::ok();
     }));
     for (size_t i = 0; i < parts.size(); ++i) written += made[i].size();
-    // What the rest will take is judged by what this took.
+    // Extrapolates from the bytes of the text so far.
     const auto expected =
         static_cast<uint64_t>(static_cast<double>(written) * static_cast<double>(text.size()) /
                               static_cast<double>(begin));
@@ -108,7 +108,7 @@ Status encode(std::string_view text, const BpeVocabulary& vocabulary, uint32_t t
   return Status::ok();
 }
 
-// merges.txt beside the text that it is for would be learnt from.
+// A merges.txt among the text that it is for would be trained on.
 Status check_no_part(const std::string& path, const BpeVocabulary& vocabulary) {
   for (const std::string& file : vocabulary.files()) {
     std::error_code error;

@@ -74,7 +74,7 @@ Status check_names(const std::vector<ObjectInfo>& objects) {
       return {Code::kBadData, "the source names " + shown(object.name) + " twice"};
   }
   for (const std::string_view name : names) {
-    // Of all that begins with "a/", "a" is a directory.
+    // If a name begins with "a/", "a" is a directory.
     for (size_t slash = name.find('/'); slash != std::string_view::npos;
          slash = name.find('/', slash + 1)) {
       if (names.count(name.substr(0, slash)) == 0) continue;

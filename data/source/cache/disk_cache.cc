@@ -108,7 +108,7 @@ DiskCache::DiskCache(std::string directory, const CacheOptions& options)
   }
   if (fd >= 0) ::close(fd);
   is_usable_ = true;
-  // Whoever is alone counts; from then on all count together.
+  // A process that is alone counts the chunks; from then on all processes share one count.
   const bool is_alone = lock_file(in_use_fd_, LOCK_EX | LOCK_NB);
   if (is_alone || shared_usage_ == nullptr) count_anew(0);
   lock_file(in_use_fd_, LOCK_SH);
@@ -156,8 +156,8 @@ bool DiskCache::has(const std::string& id) const {
   return is_usable_ && ::access(path_of(id).c_str(), R_OK) == 0;
 }
 
-// Whoever sets a limit has said how much of the disk is the cache's. What else is written there,
-// such as a journal, still needs some of it.
+// A limit states how much of the disk belongs to the cache. Other writers to the disk, such as a
+// journal, still need some of it.
 uint64_t DiskCache::to_keep_free(uint64_t disk_bytes) const {
   const auto share =
       static_cast<uint64_t>(options_.keep_free_share * static_cast<double>(disk_bytes));
@@ -198,7 +198,7 @@ bool DiskCache::has_room(uint64_t bytes) const {
          (options_.limit_bytes == 0 || usage().load() + needed <= options_.limit_bytes);
 }
 
-// REQUIRES: nobody counts anew meanwhile.
+// REQUIRES: no count_anew() meanwhile.
 bool DiskCache::reserve(uint64_t bytes) {
   const uint64_t before = usage().fetch_add(bytes);
   const bool is_within = options_.limit_bytes == 0 || before + bytes <= options_.limit_bytes;
@@ -209,7 +209,7 @@ bool DiskCache::reserve(uint64_t bytes) {
 
 // Makes room for `to_free` bytes, by the policy; 0: counts only.
 void DiskCache::count_anew(uint64_t to_free) {
-  const LockedFile alone(directory_ + "/scan", LOCK_EX);  // nobody adds meanwhile
+  const LockedFile alone(directory_ + "/scan", LOCK_EX);  // no process adds meanwhile
   std::vector<Kept> kept = chunks_in(directory_);
   uint64_t total = 0;
   for (const Kept& chunk : kept) total += chunk.bytes;
@@ -243,7 +243,7 @@ bool DiskCache::store(const std::string& id, std::span<const uint8_t> content) {
   return false;
 }
 
-// Of what is reserved.
+// REQUIRES: reserve() for the bytes of the file.
 bool DiskCache::write(const std::string& id, std::span<const uint8_t> content) {
   const std::string path = path_of(id);
   std::error_code error;

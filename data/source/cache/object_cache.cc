@@ -18,7 +18,7 @@ struct ObjectCache::Piece {
   uint64_t bytes;
   std::string chunk_id;
 
-  // Of just these bytes.
+  // Names just these bytes.
   std::string id() const {
     return chunk_id + ":" + std::to_string(offset) + "+" + std::to_string(bytes);
   }
@@ -82,8 +82,8 @@ bool ObjectCache::read_near(const Piece& piece, uint8_t* out) {
          disk_.read(piece.chunk_id, piece.offset, piece.bytes, out);
 }
 
-// From the source, unless somebody in this process is at it: then from where it puts it. `keeps`:
-// in memory, where the disk does not.
+// Reads from the source. If another thread of this process is fetching the piece, waits and reads
+// it from where that thread puts it. `keeps`: in memory, if the disk does not.
 Status ObjectCache::bring(const Piece& piece, bool keeps, uint8_t* out) {
   const bool is_for_disk = disk_.has_room(piece.chunk_bytes);
   const std::string id = is_for_disk ? piece.chunk_id : piece.id();

@@ -71,7 +71,7 @@ class ViewLock {
   int fd_;
 };
 
-// A file of the object's size with its first bytes, and holes behind them.
+// A file of the object's size with its first bytes, then a hole.
 Status make_place(const ObjectInfo& object, bool with_head, ObjectCache& cache,
                   const std::string& path) {
   std::array<uint8_t, kHeadBytes> head{};
@@ -191,7 +191,7 @@ class View {
       const std::string part = part_of(i);
       const auto has_read = [&](uint64_t bytes) {
         const uint64_t so_far = done.fetch_add(bytes) + bytes;
-        // Whoever asked is told, and from its own thread.
+        // Only the caller gets progress, from its own thread.
         if (progress_ && std::this_thread::get_id() == caller)
           progress_("fetching " + objects_[i].name, so_far, total);
       };

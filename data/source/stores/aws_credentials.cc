@@ -39,7 +39,7 @@ std::string profile_of(const AwsCredentials::EnvFn& env) {
   return said.empty() ? "default" : said;
 }
 
-// Of the profile in the config file.
+// A setting of the profile in the config file.
 std::string config_value(const AwsCredentials::EnvFn& env, const char* key) {
   const IniSections sections = read_ini(path_of(env, "AWS_CONFIG_FILE", "config"));
   const auto section = sections.find(profile_of(env));
@@ -96,7 +96,7 @@ IniSections parse_ini(std::string_view text) {
       continue;
     }
     const size_t equals = line.find('=');
-    // What is indented belongs to the setting above ("s3 =").
+    // An indented line belongs to the setting above ("s3 =").
     if (equals == std::string_view::npos || whole.front() == ' ' || whole.front() == '\t') continue;
     sections[name][std::string(trimmed(line.substr(0, equals)))] =
         std::string(trimmed(line.substr(equals + 1)));

@@ -21,7 +21,7 @@ using http::HttpAnswer;
 using http::HttpClient;
 using http::HttpRequest;
 
-// What web applications answer to any name.
+// True for a web page, which web applications send for any name.
 bool is_page(const HttpAnswer& answer) {
   const std::string_view text = std::string_view(answer.body).substr(0, 64);
   const size_t begin = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
@@ -64,7 +64,7 @@ class HttpStore final : public ObjectStore {
     return url_ + "/" + percent_encoded(name, /*keeps_slashes=*/true);
   }
 
-  // Of the file that says what there is; nothing where it is not there.
+  // Names in the file that lists them; nothing if that file is not there.
   Result<std::optional<std::vector<std::string>>> names_from(
       const char* name, Result<std::vector<std::string>> (*parse)(std::string_view)) {
     HttpRequest request;

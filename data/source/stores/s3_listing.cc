@@ -10,7 +10,7 @@
 namespace lockstep::source {
 namespace {
 
-// What stands between <name> and </name>, the first time from `from` on, which is moved behind it.
+// The text between the first <name> and </name> from `from` on. Moves `from` past </name>.
 std::optional<std::string_view> element(std::string_view xml, const std::string& name,
                                         size_t& from) {
   const std::string open = "<" + name + ">";

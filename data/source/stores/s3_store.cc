@@ -19,7 +19,7 @@ using http::HttpRequest;
 
 constexpr size_t kEmptyPages = 1'000;  // in a row, of a list; there may be some
 
-// Of nothing: requests that read have no content.
+// The hash of no bytes: requests that read have no content.
 constexpr const char* kEmptyHash =
     "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
@@ -121,7 +121,7 @@ class S3Store final : public ObjectStore {
   Result<std::vector<ObjectInfo>> list_below(const std::string& prefix) {
     std::vector<ObjectInfo> objects;
     std::string token;
-    size_t empty_pages = 0;  // behind each other
+    size_t empty_pages = 0;  // in a row
     do {
       S3Page page;
       LOCKSTEP_RETURN_IF_ERROR(with_retries({.attempts = options_.attempts}, stop_, url_, [&] {
