@@ -17,13 +17,13 @@ namespace {
 
 constexpr size_t kLengthBytes = 8;
 constexpr size_t kPieceBytes = 256 * kKib;
-constexpr int kZstdLevel = 1;  // what is read once an epoch has to be fast
+constexpr int kZstdLevel = 1;  // a file that is read once an epoch has to be fast
 
 Status not_as_said() {
   return bad("is damaged: a compressed buffer does not inflate to the size in its header");
 }
 
-// One step of a decoder: takes of `in`, gives into `out`. False at what it cannot read.
+// One step of a decoder: takes from `in`, gives into `out`. False if it cannot read the input.
 struct Step {
   size_t taken = 0;
   size_t given = 0;
@@ -38,7 +38,7 @@ Status inflate_by(const StepFn& step, std::span<const uint8_t> in, uint64_t want
   while (!is_end) {
     Step done;
     if (!step(in, *piece, done)) return not_as_said();
-    // A decoder that neither takes nor gives waits for what is not there.
+    // A decoder that neither takes nor gives waits for input that is not there.
     if (done.given > wanted || (done.taken == 0 && done.given == 0 && !done.is_end))
       return not_as_said();
     in = in.subspan(done.taken);

@@ -25,7 +25,7 @@ const Table* checked(std::span<const uint8_t> bytes) {
                                                : nullptr;
 }
 
-// The elements of a vector, which the verifier has found within the bytes but not looked at whether
+// The elements of a vector. The verifier has checked that they lie within the bytes, but not that
 // they are aligned.
 template <typename T, typename Vector>
 std::vector<T> elements_of(const Vector* from) {
@@ -125,7 +125,7 @@ Status check_children(const ArrowField& field) {
   return damaged();
 }
 
-// `fields` counts all, so that few bytes cannot become many.
+// `fields` counts the fields so far, so that few bytes cannot become many fields.
 Result<ArrowField> field_of(const fb::Field& from, bool is_v4, size_t depth, size_t& fields) {
   if (depth > limits::kArrowDepth || ++fields > limits::kArrowFields)
     return bad("has more than " +

@@ -56,7 +56,7 @@ Status plan_buffer(std::span<const uint8_t> file, const ArrowBuffer& buffer, uin
   if (planned.from->codec != ArrowCodec::kNone) {
     LOCKSTEP_ASSIGN_OR_RETURN(bytes, inflated_bytes(file.subspan(buffer.offset, buffer.bytes)));
   }
-  // Before it is added to anything: it may be any number.
+  // Checked before any sum: it may be any number.
   if (bytes > limit)
     return bad(
         "claims to inflate to more than " + std::to_string(limits::kArrowInflateRatio) +

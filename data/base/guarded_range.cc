@@ -21,7 +21,7 @@ struct GuardedRange::Entry {
   Entry* next = nullptr;
 };
 
-// A signal handler is of the process, and so is what it goes by.
+// The signal handler belongs to the process, so its state does, too.
 struct Guard {
   static Guard& instance() {
     static Guard* guard = new Guard;  // never destroyed: threads may read to the very end
@@ -92,7 +92,7 @@ struct Guard {
   }
 
   const uintptr_t page_bytes = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  std::mutex mutex;  // of who adds and removes
+  std::mutex mutex;  // for threads that add and remove
   std::atomic<GuardedRange::Entry*> entries{nullptr};
   struct sigaction before {};
 };

@@ -94,12 +94,12 @@ void ThreadTeam::Impl::take_parts(uint32_t thread) {
       failed = i;
       failure = std::move(status);
     }
-    next.store(parts);  // whoever counts on from there begins nothing
+    next.store(parts);  // no thread begins another part
     return;
   }
 }
 
-// `seen`: pieces that were begun before it was there.
+// `seen`: pieces that began before this helper did.
 void ThreadTeam::Impl::help(uint32_t thread, uint64_t seen) {
   std::unique_lock lock(mutex);
   while (true) {

@@ -109,7 +109,7 @@ void BpeEncoder::merge(std::string_view piece, std::vector<uint32_t>& out) {
     Symbol& left = symbols_[top.place];
     if (left.is_gone || left.next == kNone) continue;
     Symbol& right = symbols_[left.next];
-    // One of them has become another since.
+    // Skips a candidate if one of its symbols has changed since.
     const auto* merged = vocabulary_.merge_of(left.token, right.token);
     if (merged == nullptr || merged->token != top.token) continue;
     left.token = top.token;

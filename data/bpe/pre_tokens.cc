@@ -51,7 +51,7 @@ Character character_at(std::string_view text, size_t at) {
   return {kind_of(code), bytes};
 }
 
-// Where the characters of this kind end that begin at `at`.
+// The end of the run of characters of this kind that begins at `at`.
 size_t end_of_run(std::string_view text, size_t at, Kind kind) {
   while (at < text.size()) {
     const Character character = character_at(text, at);
@@ -61,14 +61,14 @@ size_t end_of_run(std::string_view text, size_t at, Kind kind) {
   return at;
 }
 
-// 's, 't, 're, 've, 'm, 'll, 'd: its bytes, or 0.
+// The bytes of 's, 't, 're, 've, 'm, 'll or 'd at the begin; 0 if there is none.
 size_t contraction_bytes(std::string_view text) {
   for (const std::string_view end : {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"})
     if (text.starts_with(end)) return end.size();
   return 0;
 }
 
-// A run that text follows leaves it its last blank.
+// A run of blanks before other text leaves its last blank to that text.
 size_t blanks_bytes(std::string_view text) {
   size_t at = 0;
   size_t last = 0;  // where the last one begins

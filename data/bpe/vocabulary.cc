@@ -26,7 +26,7 @@ constexpr int kMaxDepth = 16;  // of a tokenizer.json; nothing that is read is d
 constexpr char kSeparator = '\0';
 
 struct Files {
-  std::string name;  // of what there is, for messages
+  std::string name;  // of the files that are there, for messages
   std::string json;
   std::string merges;
   std::vector<std::string> paths;
@@ -118,7 +118,7 @@ class VocabularyReader {
     return root;
   }
 
-  // Null where it is not there.
+  // Null if it is not there.
   static const Json& member(const Json& object, const char* key) {
     static const Json none;
     if (!object.is_object()) return none;
@@ -128,7 +128,7 @@ class VocabularyReader {
   static bool is_false(const Json& value) { return value.is_null() || value == false; }
   static bool is_nothing(const Json& value) { return value.is_null() || value == ""; }
 
-  // Everything that would make other tokens than ours.
+  // Refuses everything that would make other tokens than this code.
   Status check_kind(const Json& root) const {
     const Json& model = member(root, "model");
     const Json& type = member(model, "type");  // older files do not say it

@@ -31,7 +31,7 @@ bool counts_columns(const CsvRecord& record) {
   return true;
 }
 
-// A row of a table can count, too, if it is short.
+// A short row of values can count 0, 1, too, so a header that counts has three columns or more.
 bool is_csv_header(const CsvRecord& record) {
   constexpr size_t kFewestCounted = 3;
   return (record.fields.size() >= kFewestCounted && counts_columns(record)) ||

@@ -96,7 +96,7 @@ Result<CsvField> CsvRecords::quoted(const CsvRecord& record) {
       return bad("is truncated: it ends inside the quoted field that begins in " + place);
     const char c = text_[at_];
     if (c == '\0') return bad("has a NUL byte in " + place + ": it is damaged, or not text");
-    // Of "\r\n" the second counts.
+    // In "\r\n" only the second counts as a line.
     const bool is_pair = c == '\r' && at_ + 1 < text_.size() && text_[at_ + 1] == '\n';
     if (c == '\n' || (c == '\r' && !is_pair)) ++line_;
     if (c != '"') continue;

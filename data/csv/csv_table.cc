@@ -124,7 +124,7 @@ CsvTableReader::CsvTableReader(const CsvTable* training, ColumnNames wanted)
   follow();
 }
 
-// The columns are known: what takes their targets and weights.
+// Makes the readers of targets and weights, once the columns are known.
 void CsvTableReader::follow() {
   const CsvColumns& columns = table_.columns;
   for (size_t i = 0; i < columns.targets.size(); ++i) {
@@ -295,7 +295,7 @@ Status CsvTableReader::add_row(const CsvRecord& record) {
   return give_values(kValuesAtOnce);
 }
 
-// To who takes them, if there are so many.
+// Passes the values on if there are at least so many.
 Status CsvTableReader::give_values(size_t at_least) {
   if (!take_values_ || table_.values.size() < at_least) return Status::ok();
   Status status = take_values_(table_.values);

@@ -26,7 +26,6 @@ std::unique_ptr<Dataset> Dataset::join(DatasetFacts facts, std::span<const Datas
     samples += part->samples();
     sources.insert(sources.end(), part->sources_.begin(), part->sources_.end());
   }
-  // Parts are few.
   const auto numbers = [joined = std::move(joined)](uint64_t i) {
     const auto behind =
         std::upper_bound(joined.begin(), joined.end(), i,

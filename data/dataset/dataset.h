@@ -140,7 +140,7 @@ class Dataset final {
  private:
   template <class Interface>
   friend class As;
-  using Numbers = std::function<SamplePlace(uint64_t i)>;  // empty: those of the only source
+  using Numbers = std::function<SamplePlace(uint64_t i)>;  // empty: the numbers of the only source
 
   Dataset(DatasetFacts facts, std::vector<std::shared_ptr<const Samples>> sources, Numbers numbers)
       : facts_(std::move(facts)), sources_(std::move(sources)), numbers_(std::move(numbers)) {}

@@ -91,7 +91,7 @@ Status check_parts_fit(const Dataset& train, const Dataset& other) {
 
 Status check_eval_fits_train(const Dataset& train, const Dataset& eval) {
   SampleShape shape = eval.shape();
-  // These are a matter of the files.
+  // These may differ: they only say how files store samples.
   shape.token_bytes = train.shape().token_bytes;
   shape.channels_last = train.shape().channels_last;
   if (shape.float_bytes > 0 && train.shape().float_bytes > 0)

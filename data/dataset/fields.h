@@ -1,5 +1,5 @@
-// What a sample has besides its input and its label: further inputs, targets of other kinds than a
-// class, and a weight (data.inputs, data.targets, data.weight).
+// The fields of a sample, besides its input and its label: further inputs, targets of other kinds
+// than a class, and a weight (data.inputs, data.targets, data.weight).
 //
 // The fields of a sample lie one after another in its record, each at a multiple of 8 bytes. A
 // batch has its records after its labels, so code that carries labels carries fields:

@@ -40,8 +40,8 @@ struct SampleShape {
   // own. 0: other samples.
   uint32_t id_bytes = 0;
   bool has_signed_ids = false;  // as stored; those below 0 are refused
-  // What images and rows have besides the input and the label (data.inputs, data.targets,
-  // data.weight). Null: nothing.
+  // Fields of images and rows besides the input and the label (data.inputs, data.targets,
+  // data.weight). Null: none.
   std::shared_ptr<const FieldList> fields = {};
 
   bool is_sequence() const { return tokens > 0; }

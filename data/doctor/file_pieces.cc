@@ -123,7 +123,7 @@ void FilePieces::put_out_of_memory() const {
   for (const File& file : files_) {
     const Descriptor fd = open_quietly(file.path);
     for (const Piece& piece : file.pieces) {
-      // Pages that this process has in use stay where they are for whoever only has the file.
+      // Advice on the file alone does not evict pages that this process has mapped.
       for (const MappedRange& range : file.mapped) {
         const uint64_t range_end = range.offset + (range.end - range.begin);
         const uint64_t begin = std::max(piece.begin, range.offset);

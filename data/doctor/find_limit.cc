@@ -64,8 +64,8 @@ const Rung& narrow_place(const Measurements& measured, double trainer) {
   return loader;  // between 1 and 1.1 times the trainer's rate
 }
 
-// Where single reads are fast enough and batches are not, more are read at a time; where reads of
-// samples side by side are so much faster, blocks of them.
+// If single reads are fast enough and batches are not, advises more reads at a time. If reads of
+// neighbouring samples are much faster, advises blocks.
 void change_reading(const Measurements& measured, const Rung& narrow, FaultFinding& finding) {
   constexpr uint64_t kUsualAheadMb = 64;
   const Setting& setting = measured.setting;
@@ -171,8 +171,8 @@ FaultFinding data_fault(const Measurements& measured, double trainer) {
   return finding;
 }
 
-// So many samples a slot that a step is no longer mostly fixed cost: with t(B) = a + bB the fixed
-// cost a is 2 t(B) - t(2B), and B' = 2a/b makes it a third. No more than the data have.
+// Enough samples a slot that a step is no longer mostly fixed cost. With t(B) = a + bB the fixed
+// cost a is 2 t(B) - t(2B), and B' = 2a/b makes it a third. At most as many as the data have.
 uint64_t slot_for(const Measurements& measured) {
   const Setting& setting = measured.setting;
   const double fixed_s = 2 * measured.step_s - measured.double_step_s;
@@ -235,9 +235,9 @@ FaultFinding slow_copy(const Measurements& measured, double trainer, double resi
   return finding;
 }
 
-// The same batch in half as many slots, each twice as large, where these were seen to compute
-// faster by the sample. On a GPU two are left to each worker: one is copied while the other is
-// computed.
+// Whether to compute the same batch in half as many slots, each twice as large: if the measurement
+// shows fewer seconds a sample. On a GPU each worker keeps two slots: it copies one while it
+// computes the other.
 bool gains_by_fewer_slots(const Measurements& measured) {
   const Setting& setting = measured.setting;
   const uint32_t fewest = setting.is_on_gpu ? 4 : 2;  // of a worker now

@@ -76,8 +76,8 @@ class Ladder {
   std::string making_bound_;  // what that is
 };
 
-// Its share of the time that is left: a rung that took long takes it from the later ones. Without
-// any left a rung has one short window.
+// The next rung gets its share of the time that is left, so a long rung takes time from the later
+// ones. If no time is left, a rung has one short window.
 WindowPlan Ladder::next_plan() {
   const uint32_t left = std::max(1u, kRungsMeasured - rungs_begun_);
   ++rungs_begun_;
@@ -89,7 +89,7 @@ void Ladder::add(RungKind kind, const Rate& rate, double limit, const std::strin
   out_.rungs.push_back({kind, rate, limit, bound});
 }
 
-// Cold, every sample once; then it is put out of memory again.
+// Cold: reads every sample once, then evicts the samples from memory again.
 Result<Rate> Ladder::rate_of_reads(std::span<const uint64_t> samples, uint32_t threads,
                                    Memory memory) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto team, PoolTeam::start(dataset_, job_, threads));
@@ -196,7 +196,7 @@ Result<std::unique_ptr<data::Loader>> Ladder::start_loader() {
   return data::Loader::start(dataset_, options);
 }
 
-// Taken as fast as they come. After the pool's last batch it starts again.
+// Takes batches as fast as they come. After the pool's last batch the loader starts again.
 Result<Rate> Ladder::rate_of_loader(Memory memory) {
   std::unique_ptr<data::Loader> loader;
   Windows windows(clock_, next_plan());

@@ -1,4 +1,4 @@
-// What a diagnosis measures of one worker of a job: the ladder from the stored bytes to the
+// Measurements of one worker of a job, for a diagnosis: the ladder from the stored bytes to the
 // trainer. A rung is the most that everything up to it can deliver, in samples/s.
 //
 //   raw, cold ─▶ raw ─▶ decode ─▶ samples ─▶ batches ─▶ trainer ─▶ trainer, on the GPU
@@ -51,7 +51,7 @@ struct Rung {
   std::string bound;  // what sets the limit, for people: "memcpy", "8 cores at one thread's rate"
 };
 
-// What the decision needs to know of the job and the machine.
+// Facts about the job and the machine that the decision needs.
 struct Setting {
   uint64_t samples = 0;  // of the training data
   uint64_t global_batch = 0;

@@ -1,5 +1,5 @@
-// What the seeds of a job say about its speed without a measurement: the stem of a resnet, sizes of
-// layers that a GPU's tensor cores do not like, and threads that only take turns.
+// Advice that the seeds of a job give about its speed without a measurement: the stem of a resnet,
+// sizes of layers that a GPU's tensor cores do not like, and threads that only take turns.
 //
 // Pure. Thread-safety: a free function.
 #pragma once

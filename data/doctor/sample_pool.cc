@@ -103,7 +103,8 @@ uint64_t PoolTeam::stream_of(uint64_t place) const {
 }
 
 Status PoolTeam::read(std::span<const uint64_t> samples, SamplePool& pool) {
-  // Those of the pool stay in its hand; others, such as the same in another order, do not.
+  // The pool keeps the bytes of its own samples, but not of others, such as the same in another
+  // order.
   const auto all = pool.samples();
   const bool is_of_pool = !samples.empty() && samples.data() >= all.data() &&
                           samples.data() + samples.size() <= all.data() + all.size();

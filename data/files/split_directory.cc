@@ -22,8 +22,8 @@ constexpr std::array<std::string_view, 8> kForEvaluation = {
 constexpr std::array<std::string_view, 5> kLikeSplits = {"trn", "tst", "holdout", "unlabeled",
                                                          "extra"};
 
-// The directory with the best of the names, and of several cases the first by its bytes, which is
-// in upper case; but a name as it stands here comes before. Empty where there is none.
+// The directory with the best of the names. A name in exactly this case comes first, then the first
+// other case by its bytes, which is in upper case. Empty if there is none.
 std::string directory_called(const std::string& path, std::span<const std::string_view> names) {
   std::error_code error;
   for (const std::string_view name : names) {

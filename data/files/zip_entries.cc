@@ -90,7 +90,7 @@ bool read_extension(std::span<const uint8_t> extra, std::span<uint64_t*> wanted)
   return false;
 }
 
-// From where its own header lies to where its content does.
+// Finds the content of an entry from the place of the entry's own header.
 Status find_content(std::span<const uint8_t> archive, uint64_t header, ZipEntry& entry) {
   const bool is_there = header <= archive.size() && archive.size() - header >= kLocalBytes &&
                         load_le<uint32_t>(archive.data() + header) == kLocalMark;
@@ -116,7 +116,7 @@ Status check_entry_kind(const ZipEntry& entry, uint16_t flags, uint16_t method) 
   return Status::ok();
 }
 
-// One entry of the list, which is taken off its front.
+// Takes one entry off the front of the list.
 Result<ZipEntry> read_entry(std::span<const uint8_t> archive, std::span<const uint8_t>& list) {
   const uint8_t* central = list.data();
   if (list.size() < kCentralBytes || load_le<uint32_t>(central) != kCentralMark)

@@ -49,7 +49,7 @@ Mask mask_of(uint32_t bits) {
   return mask;
 }
 
-// Bits of one run, at most 8: 255 times more than 8 bits would overflow nothing, but is no image.
+// One run of at most 8 bits. More bits, times 255, would not overflow, but are no image.
 bool is_usual(const Mask& mask) {
   return mask.most <= 255 && (mask.most & (mask.most + 1)) == 0;
 }

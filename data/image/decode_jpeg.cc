@@ -57,8 +57,8 @@ void count_scans(j_common_ptr common) {
   std::longjmp(errors->back, 1);
 }
 
-// Four inks, as Adobe's programs write them: 255 is none of it. Pillow takes all files so, also
-// those without Adobe's marker.
+// Four inks as Adobe's programs write them: 255 means no ink. Pillow reads all files this way, also
+// files without Adobe's marker.
 void inks_to_colours(const uint8_t* in, uint32_t pixels, uint8_t* out) {
   for (uint32_t i = 0; i < pixels; ++i, in += 4, out += 4) {
     const uint32_t light = in[3];
@@ -71,7 +71,7 @@ void inks_to_colours(const uint8_t* in, uint32_t pixels, uint8_t* out) {
   }
 }
 
-// Below the box nothing is decoded: the library is not asked to finish.
+// Destroys without jpeg_finish_decompress(), so nothing below the box is decoded.
 struct Decompressor {
   jpeg_decompress_struct image{};
   ~Decompressor() { jpeg_destroy_decompress(&image); }
@@ -86,8 +86,8 @@ uint32_t shrunk(uint32_t pixels, uint32_t shrink) {
   return (pixels + shrink - 1) / shrink;
 }
 
-// The columns and rows that the box covers, with a block more on either side: at its edges the
-// library interpolates colours from less than it would have in the whole image.
+// The columns and rows that the box covers, with a block more on either side: at the edges of a
+// part, the library interpolates colours from fewer pixels than in the whole image.
 PixelBox part_of(const DecodeRequest& request, const jpeg_decompress_struct& image) {
   const uint32_t margin = 2U * DCTSIZE;
   const auto begin = [&](uint32_t at) {
@@ -107,7 +107,7 @@ PixelBox part_of(const DecodeRequest& request, const jpeg_decompress_struct& ima
 // REQUIRES: the caller has called setjmp() for `errors`.
 void read_part(jpeg_decompress_struct& image, const DecodeRequest& request, DecodedPart& out) {
   jpeg_read_header(&image, TRUE);
-  // The caller goes by these, and has bounded memory by them.
+  // The caller relies on these sizes, and has bounded memory by them.
   if (image.image_width != request.info.width || image.image_height != request.info.height)
     ERREXIT(&image, JERR_BAD_CROP_SPEC);
   image.out_color_space = colours_wanted(image, request.channels);
@@ -116,7 +116,7 @@ void read_part(jpeg_decompress_struct& image, const DecodeRequest& request, Deco
   image.dct_method = JDCT_ISLOW;
   jpeg_start_decompress(&image);
   out.box = part_of(request, image);
-  // It begins at a whole block, and tells where.
+  // The library begins at a whole block, and says where.
   jpeg_crop_scanline(&image, &out.box.x, &out.box.width);
   out.shrink = request.shrink;
   out.pixel_bytes = static_cast<uint32_t>(image.output_components);

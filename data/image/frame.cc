@@ -65,7 +65,7 @@ PixelBox random_box(uint32_t width, uint32_t height, uint64_t key) {
   return middle(width, height);
 }
 
-// The image with its shorter side so long, in whole pixels.
+// The image scaled to this length of its shorter side, in whole pixels.
 FrameCut scaled_whole(uint32_t width, uint32_t height, uint32_t shorter) {
   FrameCut cut{{0, 0, width, height}, shorter, shorter, {}};
   if (width < height)
@@ -80,7 +80,7 @@ uint32_t shorter_side(const ImageFrame& frame, uint32_t width, uint32_t height) 
   return std::max(std::min(width, height), frame.size);
 }
 
-// Half of what is left over, rounded to even, as Python's round() has it.
+// Half, rounded to even, as Python's round() does.
 uint32_t half(uint32_t left_over) {
   const uint32_t down = left_over / 2;
   return left_over % 2 == 1 && down % 2 == 1 ? down + 1 : down;

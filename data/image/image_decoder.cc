@@ -10,8 +10,8 @@
 namespace lockstep::data {
 namespace {
 
-// The most that still leaves as many pixels as are wanted. Half, a quarter and an eighth are cheap
-// to decode; what is between is left to resample().
+// The largest reduction that leaves as many pixels as are wanted. Half, a quarter and an eighth are
+// cheap to decode; resample() does the rest.
 uint32_t shrink_of(const ImageInfo& info, const FrameCut& cut) {
   if (info.codec != ImageCodec::kJpeg) return 1;
   uint32_t shrink = 8;

@@ -18,8 +18,8 @@ double triangle(double x) {
 }
 
 // The four bytes of a pixel at once, by GCC's and Clang's vector extensions. Widening is written as
-// the two interleavings with zero that it is: compilers make single instructions of these, and of
-// __builtin_convertvector a dozen.
+// two interleavings with zero: compilers turn each into one instruction, but
+// __builtin_convertvector into a dozen.
 using Bytes = uint8_t __attribute__((vector_size(16)));
 using Words = uint16_t __attribute__((vector_size(16)));
 using Sums = int32_t __attribute__((vector_size(16)));
@@ -101,7 +101,7 @@ LOCKSTEP_CLONES void to_planes(const uint8_t* in, size_t pixels, size_t plane, u
 void make_weights(const AxisSpec& axis, uint32_t source_pixels, AxisWeights& out) {
   const double scale = axis.length / axis.scaled;
   const double width = std::max(scale, 1.0);  // of half the triangle
-  // The box ends whole pixels: what is beyond is another picture.
+  // Stops at whole pixels around the box: beyond them is another picture.
   const double pixels = source_pixels;
   const double least = std::clamp(std::floor(axis.begin), 0.0, pixels);
   const double most = std::min(pixels, std::ceil(axis.begin + axis.length));

@@ -22,8 +22,8 @@ Status changed(const std::string& path, const std::string& how) {
                               "the run, or begin a new run in another run directory"};
 }
 
-// Compares bytes that are known, from an index or an earlier read, as soon as the file was touched.
-// For other bytes it has to believe the mark.
+// Once the file was touched, compares bytes known from an index or an earlier read. For other bytes
+// it has to believe the mark.
 Status not_rewritten(int fd, const FileExtent& extent, const struct stat& now, const uint8_t* out) {
   const uint64_t mark = change_mark(now);
   uint64_t then = 0;

@@ -25,8 +25,8 @@ struct FileExtent {
   uint64_t bytes = 0;
   uint64_t file_bytes = 0;  // size of the whole file, as it was
   int64_t modified_ns = 0;  // time of its last change, as it was
-  // What this process knows of the file, and of these bytes (data/base/change_mark.h); 0: not read
-  // yet. Both live as long as the data set. Null: nothing is kept.
+  // Marks of the file and of these bytes, as this process knows them (data/base/change_mark.h); 0:
+  // not read yet. Both live as long as the data set. Null: nothing is kept.
   std::atomic<uint64_t>* mark = nullptr;
   std::atomic<uint32_t>* content = nullptr;
 };

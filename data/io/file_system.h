@@ -12,7 +12,7 @@ struct DiskRoom {
   uint64_t free_bytes;  // for a process without privileges
 };
 
-// Of the file system of an existing path; nothing if the kernel does not tell.
+// The room on the file system of an existing path; nothing if the kernel does not tell.
 std::optional<DiskRoom> disk_room(const std::string& path);
 
 // Whether `magic` of statfs(2) is a file system whose reads wait for another machine or process:

@@ -46,7 +46,7 @@ Status BatchRing::add_places(uint64_t count) {
   return Status::ok();
 }
 
-// Makes a place that may have been shared the maker's again.
+// Gives the maker a place again that may have been shared. Memory that is still held is replaced.
 Status BatchRing::renew(Place& place) const {
   if (is_held(place)) {
     LOCKSTEP_ASSIGN_OR_RETURN(place.memory, memory_for(1));
@@ -57,7 +57,7 @@ Status BatchRing::renew(Place& place) const {
   return Status::ok();
 }
 
-// The one used last is in the cache.
+// Prefers the place used last, which is in the cache.
 Status BatchRing::choose_place() {
   LOCKSTEP_CHECK(!free_.empty(), "a place for every batch that may be ready");
   const auto unheld = std::find_if_not(free_.rbegin(), free_.rend(),

@@ -17,8 +17,8 @@
 namespace lockstep::data {
 namespace {
 
-// A file of the data set as a whole; what is far away comes into a file that goes when it is no
-// longer mapped.
+// A whole file of the data set. A file that is far away is fetched into a copy that is gone when it
+// is no longer mapped.
 Result<MappedFile> open_whole(const EncodedSource& source, const std::string& path) {
   if (source.far == nullptr || !source.far->has_only_place(path)) return MappedFile::open(path);
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string copy, source.far->copy_of(path));
@@ -57,7 +57,7 @@ Status check_records(const RecordSums& sums, const std::string& name, const Mapp
         ++record;
         return Status::ok();
       });
-  LOCKSTEP_RETURN_IF_ERROR(file.unchanged());  // which would explain it
+  LOCKSTEP_RETURN_IF_ERROR(file.unchanged());  // a change would explain it
   if (!walked.is_ok()) return about(name, walked);
   if (record == samples.count) return Status::ok();
   return bad(name + " has " + std::to_string(record) + " records, but had " +
@@ -110,7 +110,7 @@ Result<ChecksumReport> check_file_sums(const std::string& path, const std::strin
   const auto compare = [&](uint32_t thread, uint64_t i) -> Status {
     LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(files[i].path));
     results[i] = files[i].check(file.bytes());
-    LOCKSTEP_RETURN_IF_ERROR(file.unchanged());  // which would explain it
+    LOCKSTEP_RETURN_IF_ERROR(file.unchanged());  // a change would explain it
     bytes += file.bytes().size();
     shown.one_done(thread);
     return Status::ok();

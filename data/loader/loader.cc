@@ -88,7 +88,7 @@ struct Loader::Impl {
   std::vector<uint64_t> indices;
   std::unique_ptr<Prefetcher> prefetcher;
 
-  std::atomic<bool> breaks_off{false};  // the ring's stop, for who is in the middle of a batch
+  std::atomic<bool> breaks_off{false};  // the ring's stop, for threads in the middle of a batch
   std::thread thread;                   // last: it uses all of the above
 };
 
@@ -145,7 +145,7 @@ Status Loader::Impl::fill(Batch& batch, std::byte* inputs, int64_t* labels,
   else
     batch.images = reinterpret_cast<const float*>(inputs);
   batch.labels = labels;
-  // All indices first: their computations overlap, and the digest is of what is read below.
+  // All indices first: their computations overlap, and the digest covers what is read below.
   const EpochOrder& order = sequence.order_of(planned.epoch);
   for (uint64_t i = 0; i < batch.samples; ++i) indices[i] = order.at(range.begin + i);
   const auto samples = std::span(indices).first(batch.samples);
@@ -167,7 +167,7 @@ Status Loader::Impl::fill(Batch& batch, std::byte* inputs, int64_t* labels,
   return reader.unchanged(samples);
 }
 
-// Half a microsecond each, so this loop has nothing in it for what is read ahead.
+// A sample takes half a microsecond, so this loop does nothing for reading ahead.
 template <typename StreamOf>
 Status Loader::Impl::copy_mapped(std::span<const uint64_t> samples, const StreamOf& stream_of,
                                  std::byte* inputs, int64_t* labels) {

@@ -12,8 +12,8 @@ namespace {
 
 constexpr double kNoWait = 0.01;  // share of the time that may be waited
 
-// Time to make a batch over the time to use it: from there on batches are late because they are
-// slow to make, and not because they are uneven.
+// Time to make a batch over time to use it. From this ratio on, batches are late because they are
+// slow to make, not because they are uneven.
 constexpr double kSlowLoad = 0.9;
 
 // Measured rates of one setting are a few per cent apart.
@@ -21,16 +21,16 @@ constexpr double kFaster = 1.05;
 constexpr double kAsFast = 0.98;
 constexpr double kFewerWaits = 0.75;
 
-// Threads are given back only to where batches would still be made so many times as fast as they
-// are used, were their time divided by the threads; what does not share the work needs less.
+// After giving threads back, batches must still be made so many times as fast as they are used, if
+// all of their time were divided by the threads. Work that is not shared needs less.
 constexpr double kSpare = 1.25;
 
-// A window: long enough that a time slice of the system's is little of it, for batches of
-// microseconds; and enough batches that an uneven one is among them.
+// A window is long enough that a time slice of the system is a small part of it, for batches of
+// microseconds. It has enough batches that an uneven one is among them.
 constexpr uint64_t kWindowBatches = 128;
 constexpr uint64_t kWindowNs = 250'000'000;
-constexpr uint32_t kFirstBatches = 16;  // of a loader, which are slower
-constexpr uint32_t kPausesLeftOut = 2;  // then pauses are how this consumer works
+constexpr uint32_t kFirstBatches = 16;  // the first batches of a loader are slower
+constexpr uint32_t kPausesLeftOut = 2;  // more pauses than this are this consumer's way
 
 uint32_t threads_for(double times) {
   constexpr double kMany = 1e6;  // a consumer that takes no time
@@ -184,7 +184,7 @@ void LoaderTuning::refused(LoaderSetting has) {
   begin();
 }
 
-// False: there is nothing left, and it is done.
+// False if nothing is left to try; then tuning is done.
 bool LoaderTuning::try_next() {
   if (kept_seen_.waited() <= kNoWait) {
     if (try_fewer_threads()) return true;
@@ -202,7 +202,7 @@ bool LoaderTuning::try_next() {
 
 bool LoaderTuning::try_more_threads() {
   if (!are_threads_ || kept_.threads >= most_threads_) return false;
-  // As many as keep up, by what one more is hoped to give; at most twice as many at a time.
+  // As many as should keep up if each adds its full share; at most twice as many at a time.
   const uint32_t most = std::min(2 * kept_.threads, most_threads_);
   const uint32_t wanted = threads_for(kept_.threads * kept_seen_.load() * kSpare);
   least_threads_ = kept_.threads + 1;
@@ -232,7 +232,7 @@ bool LoaderTuning::use(LoaderSetting setting, Try what) {
 
 void LoaderTuning::end(TuningEnd how) {
   double waited = kept_seen_.waited();
-  if (shallow_ && waited > kFewerWaits * shallow_->waited) {  // its memory is worth more
+  if (shallow_ && waited > kFewerWaits * shallow_->waited) {  // depth is not worth its memory
     kept_.ahead = shallow_->ahead;
     waited = shallow_->waited;
   }

@@ -1,11 +1,11 @@
 // Decides how many threads make a loader's batches, and how many batches lie ahead, from the times
 // of the first batches (data.tune; adr/0001-how-tuning-decides.md).
 //
-//   who waits, in a window of batches   what is tried                  kept where
+//   who waits, in a window of batches   what is tried                  kept if
 //   the training, for a slow loader     more threads                   batches come 5 % faster
 //   the training, for an uneven one     twice as many batches ahead,   it waits a quarter less
 //                                       and twice as many again
-//   nobody, for 1 % of the time         fewer threads, 1.25 x spare    that stays so
+//   no one, for 1 % of the time         fewer threads, 1.25 x spare    that stays so
 //
 //   ... until nothing is left to try ──▶ done, for good
 //
@@ -111,7 +111,7 @@ class LoaderTuning {
 
   const bool are_threads_;
 
-  // What may still help.
+  // Bounds of the settings that may still help.
   uint32_t least_threads_ = 1;
   uint32_t most_threads_;
   uint32_t most_ahead_;

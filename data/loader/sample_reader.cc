@@ -47,7 +47,7 @@ int64_t read_tokens(const uint8_t* stored, const SampleShape& shape, int64_t* in
   }
 }
 
-// Words that move pixels, or mix them, would do so with the image alone.
+// Refuses words that move or mix pixels: they would change the image alone, not its fields.
 Status check_fields(const SampleShape& shape, const TransformList& list) {
   if (shape.fields == nullptr) return Status::ok();
   if (!list.mix.is_empty() && shape.record_bytes() > 0)
@@ -167,20 +167,20 @@ Status SampleReader::read(uint64_t i, std::byte* input, int64_t* labels, SampleH
   const auto [fields, place_of_fields] = fields_->at(place);
   const Status has_read = fields.read_record(place_of_fields, record);
   if (!has_read.is_ok())
-    LOCKSTEP_RETURN_IF_ERROR(unchanged(std::span(&i, 1)));  // which would explain it
+    LOCKSTEP_RETURN_IF_ERROR(unchanged(std::span(&i, 1)));  // a change would explain it
   if (!has_read.is_ok() || !masks_) return has_read;
   return read_masks(place, *hand, stream, record);
 }
 
 Status SampleReader::read_floats(uint64_t i, const uint8_t* stored, float* input) const {
   if (read_float_image(stored, shape_, input)) return Status::ok();
-  LOCKSTEP_RETURN_IF_ERROR(unchanged(std::span(&i, 1)));  // which would explain it
+  LOCKSTEP_RETURN_IF_ERROR(unchanged(std::span(&i, 1)));  // a change would explain it
   return refused_floats(dataset_->name_of(i));
 }
 
 Status SampleReader::read_ids(uint64_t i, const uint8_t* stored, int64_t* input) const {
   if (read_id_row(stored, shape_, input)) return Status::ok();
-  LOCKSTEP_RETURN_IF_ERROR(unchanged(std::span(&i, 1)));  // which would explain it
+  LOCKSTEP_RETURN_IF_ERROR(unchanged(std::span(&i, 1)));  // a change would explain it
   return refused_ids(dataset_->name_of(i));
 }
 
@@ -208,7 +208,7 @@ Status SampleReader::check(uint64_t i, int64_t largest) const {
 }
 
 Status SampleReader::not_a_class(uint64_t i, int64_t found) const {
-  LOCKSTEP_RETURN_IF_ERROR(unchanged(std::span(&i, 1)));  // which would explain it
+  LOCKSTEP_RETURN_IF_ERROR(unchanged(std::span(&i, 1)));  // a change would explain it
   const std::string where =
       shape_.is_sequence() ? dataset_->name_of(i) : dataset_->label_name_of(i);
   return {Code::kBadData, where + " has " + (shape_.is_sequence() ? "token " : "label ") +

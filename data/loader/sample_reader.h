@@ -29,8 +29,8 @@
 
 namespace lockstep::data {
 
-// What one thread needs to make samples: its augmenter, its decoder, and room for what lies
-// between.
+// The tools of one thread that makes samples: its augmenter, its decoder, and buffers between
+// them.
 struct SampleHand {
   Augmenter augmenter;  // an empty one changes nothing
   ImageDecoder decoder;

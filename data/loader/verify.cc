@@ -128,7 +128,7 @@ Status verify_stored(const wire::DatasetSpec& spec, Split split, const SampleCut
                                                                    work.team, work.progress));
     out.damaged_files = std::move(sums.files);
     out.bytes += sums.bytes;
-    if (!out.damaged_files.empty()) return Status::ok();  // nothing in them can be believed
+    if (!out.damaged_files.empty()) return Status::ok();  // their samples cannot be trusted
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const auto dataset,
                             open_dataset(spec, split, work.cache_dir, work.progress, cut));

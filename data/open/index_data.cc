@@ -48,7 +48,7 @@ void add_stamps(const std::string& directory, const std::string& under, Stamps& 
        it.increment(error)) {
     struct stat info {};
     const std::string name = it->path().filename().string();
-    // A link is to a file of the data set, and nothing that was made.
+    // A link leads to a file of the data set, which was not made here.
     if (is_passing(name) || ::lstat(it->path().c_str(), &info) != 0) continue;
     if (S_ISREG(info.st_mode))
       stamps[under + name] = {static_cast<uint64_t>(info.st_size), modified_ns(info), info.st_ino};

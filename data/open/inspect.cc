@@ -45,7 +45,7 @@ SplitInspection look_at(const Dataset& dataset, std::string split) {
   return seen;
 }
 
-// As a job has it that sets no data.transforms.
+// The legend of a job that sets no data.transforms.
 wire::DataLegend usual_legend(const Dataset& train) {
   auto legend = make_legend({"normalize"}, train);
   return legend.is_ok() ? std::move(*legend) : wire::DataLegend();
@@ -93,7 +93,7 @@ std::string columns_line(const std::string& what, const std::string& column) {
   return "  " + what + std::string(13 - what.size(), ' ') + printable_line(column) + "\n";
 }
 
-// The statistics are of images cut as the shape says, where no job says how.
+// Without a job, the statistics are of images cut as the shape says.
 std::string sizes_text(const ImageSizes& sizes) {
   return "  sizes        " + std::to_string(sizes.least_width) + " to " +
          std::to_string(sizes.most_width) + " wide, " + std::to_string(sizes.least_height) +
@@ -160,7 +160,7 @@ FilesLeftOut left_out_of(const std::string& path, const std::string& format,
 
 namespace {
 
-// Where a dataset says no more than its directory, its format says which files are its own.
+// The files of a data set. If the data set names only its directory, its format lists them.
 std::vector<std::string> taken_of(const Dataset& dataset, const DataPlace& place, Split split) {
   if (!is_encoded_format(dataset.format())) return dataset.files();
   const auto found = format_at(place.spec.path(), dataset.format())
@@ -180,7 +180,7 @@ void finish(Inspection& inspection, const Dataset& train, const DataPlace& place
     inspection.warnings.push_back(inspection.splits.front().split + ": " + empty);
 }
 
-// `train`: the error of the training data. With the damage of the data for evaluation.
+// Adds the damage of the evaluation data to `train`, the error of the training data.
 Status damage_of_both(const Status& train, const DataPlace& place, const std::string& cache_dir,
                       const ProgressFn& progress) {
   const auto& [spec, cut] = place;

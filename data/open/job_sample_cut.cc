@@ -15,7 +15,7 @@ std::string cache_directory(const wire::DataSpec& data, const std::string& run_d
 
 namespace {
 
-// 0 and empty: of a run that was begun before the keys were there.
+// 0 and empty: a run that began before these keys existed.
 source::CacheOptions cache_options(const wire::CacheSpec& spec) {
   source::CacheOptions options;
   options.covers_paths = spec.tier() == "all";

@@ -61,7 +61,7 @@ class PixelSource final : public PackSource {
         fields_(dataset_->as<SampleFields>()),
         bytes_(dataset_->shape().stored_bytes()) {
     if (dataset_->shape().fields != nullptr) specs_ = dataset_->shape().fields->specs();
-    // As without a weight: whatever its name was, it is called the label.
+    // As without a weight, the label is called `label`, whatever its name was.
     if (!names_targets)
       for (FieldSpec& spec : specs_)
         if (spec.is_label) spec.name = kLabel;

@@ -57,7 +57,7 @@ Result<std::vector<SplitPlan>> open_splits(const DataPlace& place, const std::st
   return splits;
 }
 
-// The same for the same data and settings, however many threads and wherever they lie.
+// The same for the same data and settings, whatever the threads and wherever the data lie.
 Json plan_of(const std::vector<SplitPlan>& splits, const PackOptions& options) {
   Json all = Json::array();
   for (const SplitPlan& split : splits)
@@ -111,7 +111,7 @@ struct Part {
   std::string path;
 };
 
-// The files that are missing, and what is said of all.
+// Lists the missing files, and reports on all.
 Status list_parts(const std::string& to, const std::vector<SplitPlan>& splits,
                   std::vector<Part>& parts, PackReport& report) {
   for (const SplitPlan& split : splits) {

@@ -17,7 +17,7 @@ void FarPrefetcher::after(const PlannedBatch& batch) {
   announce();  // now, since the loader may wait long for a place for its next batch
 }
 
-// As much as may be.
+// Announces as many bytes ahead as the options allow.
 void FarPrefetcher::announce() {
   // All sources have the same options, so one of them knows how far ahead to look.
   const source::RemoteFiles& far = *images_.dataset().far().front();

@@ -12,8 +12,8 @@
 namespace lockstep::data {
 namespace {
 
-// Blocks, of what was asked for, too; and page faults that waited, for kernels that count no
-// blocks.
+// Counts blocks, including those that were asked for. For kernels that count no blocks, it counts
+// page faults that waited.
 uint64_t disk_reads_of_this_thread() {
   rusage usage{};
   ::getrusage(RUSAGE_THREAD, &usage);

@@ -34,7 +34,7 @@ namespace lockstep::data {
 struct FileExtent;
 class Reader;
 
-// What was read ahead. Samples that are used where they are mapped, or read on use, do not count.
+// Counts what was read ahead, without samples that are used in their mapping or read on use.
 struct PrefetchFigures {
   std::string reader;  // in use; "": none yet; kMapped or kOnUse: nothing is read ahead
   uint64_t reads = 0;

@@ -14,7 +14,7 @@
 // The rest of this folder:
 //   prefetch_policy.h  data.reader and data.read_ahead_mb, what they become on this machine, and
 //                      what was read
-//   sample_buffer.h    the thread and the ring of bytes behind memory_prefetcher.h
+//   sample_buffer.h    the thread and the ring of bytes of memory_prefetcher.h
 //   disk_watch.h       whether samples come from a disk or from memory
 // How bytes get from files: data/io/reader.h. From far away: data/source/far_files/remote_files.h.
 //

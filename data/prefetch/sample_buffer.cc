@@ -24,8 +24,8 @@
 namespace lockstep::data {
 namespace {
 
-// Finished reads that are handed over at once: waking who waits for each of them costs as much as
-// reading a small sample.
+// Finished reads that are handed over at once: waking a waiting thread for each of them costs as
+// much as reading a small sample.
 constexpr size_t kAtOnce = 8;
 
 int64_t now_ns() {
@@ -115,7 +115,7 @@ void SampleBuffer::Impl::run() {
   }
 }
 
-// Between two turns, when nothing is in flight.
+// Acts only between two turns, when nothing is in flight.
 void SampleBuffer::Impl::look_who_is_fastest() {
   if (reader != nullptr) return;
   if (!trial.is_over()) {
@@ -127,7 +127,7 @@ void SampleBuffer::Impl::look_who_is_fastest() {
   policy.chose(*reader, trial.figures());
 }
 
-// False when there is no room for it, or nothing more.
+// False if there is no room for the next sample, or no next sample.
 bool SampleBuffer::Impl::submit_next() {
   if (!wanted && !at_end) {
     const auto sample = order();
@@ -173,8 +173,8 @@ void SampleBuffer::Impl::come() {
   if (takers > 0) ready.notify_all();
 }
 
-// Not for every sample that goes: one wake-up fills what is then free. False: nothing more is
-// wanted.
+// Does not wake for every sample that goes: one wake-up fills all room that is then free. False if
+// nothing more is wanted.
 bool SampleBuffer::Impl::sleep_until_there_is_room() {
   std::unique_lock lock(mutex);
   const auto has_room = [this] {

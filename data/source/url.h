@@ -13,8 +13,8 @@ namespace lockstep::source {
 // Whether it begins with "http://", "https://" or "s3://".
 bool is_url(std::string_view path);
 
-// Whether it is a URL of any scheme: "gs://bucket/x". What Lockstep writes is never one, since as a
-// path it would make a folder called gs:.
+// Whether it is a URL of any scheme, such as "gs://bucket/x". Lockstep never writes to a URL: taken
+// as a path, it would make a folder called gs:.
 bool has_scheme(std::string_view path);
 
 // Encodes as RFC 3986: all but letters, digits and -._~ become %XX; '/' too, unless

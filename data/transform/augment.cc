@@ -173,7 +173,7 @@ void Augmenter::apply_to_mask(const AugmentStep& step, uint64_t image_stream,
     case AugmentKind::kContrast:
     case AugmentKind::kSaturation:
     case AugmentKind::kHue:
-    case AugmentKind::kCutout:  // which hides pixels, and not what they are
+    case AugmentKind::kCutout:  // hides pixels; the mask stays as it is
       return;
   }
 }

@@ -54,7 +54,7 @@ Hue hue_of(int32_t red, int32_t green, int32_t blue) {
   return {most, chroma, 4 * chroma + red - green};
 }
 
-// Which channel is the largest, between and the smallest in each sixth of the circle.
+// The largest, the middle and the smallest channel in each sixth of the circle.
 struct Sixth {
   uint8_t most;
   uint8_t between;
@@ -126,7 +126,7 @@ void mirror_vertically(const ImageBytes& image) {
 void shift(const ImageBytes& in, int64_t dy, int64_t dx, const ImageBytes& out) {
   const int64_t height = in.height;
   const int64_t width = in.width;
-  const int64_t begin = std::clamp<int64_t>(-dx, 0, width);  // of what comes from inside
+  const int64_t begin = std::clamp<int64_t>(-dx, 0, width);  // of the pixels from inside the image
   const int64_t end = std::clamp<int64_t>(width - dx, begin, width);
   for (uint32_t c = 0; c < in.channels; ++c) {
     for (int64_t y = 0; y < height; ++y) {

@@ -18,7 +18,7 @@
 
 namespace lockstep::data {
 
-// What a run computes with: (x - mean) / std, in single precision.
+// The constants of a run's (x - mean) / std, in single precision.
 struct NormalizeScale {
   float mean = 0;
   float std = 1;
@@ -30,7 +30,7 @@ NormalizeScale normalize_scale(const ChannelStatistics& channel);
 class Transform {
  public:
   // `statistics`: by channel, of the training data, for every split. kUsage for words that
-  // parse_transforms() refuses. Of the words that it accepts, only `normalize` matters here.
+  // parse_transforms() refuses. Only the word `normalize` matters here.
   static Result<Transform> create(const std::vector<std::string>& names,
                                   const std::vector<ChannelStatistics>& statistics);
 

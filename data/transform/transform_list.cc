@@ -72,7 +72,7 @@ bool is_window(const FrameWord& word) {
   return word.crop == CropKind::kCenter || word.crop == CropKind::kRandom;
 }
 
-// Whether a window of what this made is what it makes of a window, to the last bit.
+// Whether cutting a window before or after this step gives the same bits.
 bool works_on_windows(AugmentKind kind) {
   switch (kind) {
     case AugmentKind::kFlip:
@@ -106,7 +106,7 @@ std::string range_of(const Amount& amount) {
   return text.str();
 }
 
-// Behind the = of `text`, or the usual one.
+// The amount after the = of `text`, or the usual one.
 Result<double> parse_amount(const Amount& amount, const std::string& text) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos) {

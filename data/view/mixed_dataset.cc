@@ -50,7 +50,7 @@ const std::string& whole_of(const WeightedDataset& part) {
   return part.whole.empty() ? part.dataset->fingerprint() : part.whole;
 }
 
-// Nor two parts of one: what is held out of the first would be trained on in the second.
+// Refuses two parts of one data set, too: samples held out of one would be trained on in the other.
 Status check_different(const std::vector<WeightedDataset>& parts) {
   for (size_t i = 0; i < parts.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
@@ -75,7 +75,7 @@ std::string sets_by_number(const std::vector<WeightedDataset>& parts) {
 
 Result<std::unique_ptr<Dataset>> mix(std::vector<WeightedDataset> parts) {
   LOCKSTEP_CHECK(!parts.empty(), "a mixture of something");
-  // Each with each: who has no names of classes fits two who have others.
+  // Compares every pair: a part without class names fits two parts whose names differ.
   for (size_t i = 0; i < parts.size(); ++i)
     for (size_t j = 0; j < i; ++j)
       LOCKSTEP_RETURN_IF_ERROR(check_parts_fit(*parts[j].dataset, *parts[i].dataset));

@@ -12,7 +12,7 @@
 namespace lockstep::data {
 namespace {
 
-// 0: of a run that was begun before the key was there.
+// 0: a run that began before the key existed.
 double share_of(const wire::DatasetSpec& set) {
   return set.fraction() == 0 ? 1 : set.fraction();
 }
@@ -60,7 +60,7 @@ Result<std::unique_ptr<Dataset>> mix_with_others(const wire::JobSpec& job,
 Result<std::unique_ptr<Dataset>> open_eval(const wire::JobSpec& job, const std::string& cache_dir,
                                            const ProgressFn& progress) {
   const wire::DataSpec& data = job.data();
-  // All of the training data's own directory would be what the model learns from.
+  // All of the training data's own directory would include the data that the model learns from.
   const bool is_own = !is_same_place(data.eval().path(), data.train().path());
   LOCKSTEP_ASSIGN_OR_RETURN(
       auto whole,

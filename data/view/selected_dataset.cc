@@ -19,7 +19,7 @@ std::string text_of(double value) {
   return {text, std::to_chars(text, text + sizeof text, value).ptr};
 }
 
-// The seed of a split is its own: runs with other seeds are compared on the same samples.
+// A split has a seed of its own, so that runs with other seeds compare on the same samples.
 uint64_t key_of(const Dataset& whole, uint64_t seed) {
   const std::string& content =
       whole.documents() != nullptr ? whole.documents()->content() : whole.fingerprint();
@@ -43,7 +43,7 @@ Status nothing_left(const Dataset& whole, const SelectionSpec& spec, SelectionPa
       (documents == nullptr ? std::to_string(whole.samples()) + " samples"
                             : std::to_string(documents->counts().documents) + " documents") +
       " of " + first_file(whole);
-  // Which may be few, and then nothing helps but that.
+  // Documents may be few, and then only this helps.
   const std::string instead =
       documents == nullptr
           ? ""

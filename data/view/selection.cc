@@ -23,7 +23,7 @@ uint64_t held_out_share(uint64_t n, uint64_t parts) {
   return static_cast<uint64_t>(Wide{n} * parts / kWhole);
 }
 
-// The smallest n of which share_of(n, parts) is `count`. REQUIRES: parts > 0.
+// The smallest n for which share_of(n, parts) is `count`. REQUIRES: parts > 0.
 uint64_t smallest_with_share(uint64_t count, uint64_t parts) {
   return static_cast<uint64_t>((Wide{count} * kWhole + parts - 1) / parts);
 }

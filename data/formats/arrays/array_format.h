@@ -1,4 +1,4 @@
-// What the rows of the formats of arrays share.
+// Functions that the rows of the formats of arrays share.
 //
 // Thread-safety: free functions; any thread and process.
 #pragma once
@@ -43,7 +43,7 @@ NamedSplits named_splits_of(const std::string& path, const ColumnNames& columns)
   return splits_of_named(list, path, columns);
 }
 
-// Arrays that the job names are in the directory, or in those of its splits.
+// Whether arrays that the job names are in the directory, or in a directory of its splits.
 template <ListArraysFn list>
 bool has_named(const Listing& directory) {
   return directory.columns.has_fields() &&

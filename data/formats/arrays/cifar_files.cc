@@ -17,7 +17,7 @@ constexpr CifarFormat kCifar10{"cifar10", "cifar-10-batches-bin", "cifar-10-bina
 constexpr CifarFormat kCifar100{"cifar100", "cifar-100-binary", "cifar-100-binary.tar.gz", 2, 1,
                                 100,        "fine_label"};
 
-// Beside the files of CIFAR-100, and of nothing else.
+// Lies beside the files of CIFAR-100 only.
 constexpr char kFineNames[] = "fine_label_names.txt";
 
 std::vector<std::string> names_of(const CifarFormat& format, Split split) {
@@ -101,7 +101,8 @@ Result<const CifarFormat*> cifar_below(const std::string& directory) {
 
 Result<std::vector<std::string>> find_cifar_files(const std::string& directory,
                                                   const CifarFormat& format, Split split) {
-  LOCKSTEP_RETURN_IF_ERROR(list_data_files(directory).status());  // says what is no directory
+  LOCKSTEP_RETURN_IF_ERROR(
+      list_data_files(directory).status());  // reports a path that is no directory
   fs::path place(directory);
   const std::string below = (place / format.directory).string();
   if (!has_any(directory, format) && has_any(below, format)) place = below;

@@ -61,10 +61,11 @@ Result<std::string> idx_in(const Listing& directory) {
 }
 
 Result<std::string> idx_remains_in(const Listing& directory) {
-  return named_if(has_idx_file(directory.path), "idx");  // of which something is missing
+  return named_if(has_idx_file(directory.path), "idx");  // with a part missing
 }
 
-// Opens, inflates where needed and checks both files, every label, and that they belong together.
+// Opens both files, inflating them if needed. Checks each, every label, and that they belong
+// together.
 Result<std::unique_ptr<Dataset>> open_idx_dataset(const IdxPair& pair, const std::string& cache_dir,
                                                   const ProgressFn& progress) {
   LOCKSTEP_ASSIGN_OR_RETURN(IdxFile labels, open_idx_file(pair.labels, cache_dir, progress));

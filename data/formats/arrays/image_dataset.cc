@@ -37,7 +37,7 @@ class ImagesInRuns final : public StoredSamples, public Labels, public SampleFie
                        .notes = {.columns = files_.columns}};
     const Result<uint32_t> classes = classes_of_labels();
     if (!classes.is_ok()) {
-      LOCKSTEP_RETURN_IF_ERROR(unchanged());  // which would explain it
+      LOCKSTEP_RETURN_IF_ERROR(unchanged());  // a change would explain it
       return classes.status();
     }
     facts.classes = *classes;
@@ -57,7 +57,7 @@ class ImagesInRuns final : public StoredSamples, public Labels, public SampleFie
     facts.fingerprint = fingerprint_of(records);
     if (files_.shape.fields != nullptr)
       facts.fingerprint = fingerprint_with_fields(std::move(facts.fingerprint));
-    LOCKSTEP_RETURN_IF_ERROR(unchanged());  // before anything of it is stored
+    LOCKSTEP_RETURN_IF_ERROR(unchanged());  // before any result is stored
     if (files_.shape.float_bytes > 0 || files_.shape.has_ids()) {
       LOCKSTEP_RETURN_IF_ERROR(look_at_values());
     } else if (files_.shape.is_row) {
@@ -146,7 +146,7 @@ class ImagesInRuns final : public StoredSamples, public Labels, public SampleFie
     return fingerprint_of(fields, content);
   }
 
-  // As a reader will, so that it is told before the first step.
+  // Checks values as the loader will, so that errors appear before the first step.
   Status look_at_values() const {
     const bool has_ids = files_.shape.has_ids();
     std::vector<float> image(has_ids ? 0 : files_.shape.elements());
@@ -158,7 +158,7 @@ class ImagesInRuns final : public StoredSamples, public Labels, public SampleFie
         const bool is_fine = has_ids ? read_id_row(sample(i), files_.shape, ids.data())
                                      : read_float_image(sample(i), files_.shape, image.data());
         if (is_fine) continue;
-        LOCKSTEP_RETURN_IF_ERROR(unchanged());  // which would explain it
+        LOCKSTEP_RETURN_IF_ERROR(unchanged());  // a change would explain it
         return has_ids ? refused_ids(name_of(i)) : refused_floats(name_of(i));
       }
     }
@@ -167,7 +167,7 @@ class ImagesInRuns final : public StoredSamples, public Labels, public SampleFie
 
   Result<std::vector<ChannelStatistics>> statistics_of_rows(const Records& records) const {
     auto statistics = row_statistics(records);
-    LOCKSTEP_RETURN_IF_ERROR(unchanged());  // which would explain it
+    LOCKSTEP_RETURN_IF_ERROR(unchanged());  // a change would explain it
     if (!statistics.is_ok()) return about(files_.paths[0], statistics.status());
     return statistics;
   }

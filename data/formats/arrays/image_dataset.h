@@ -57,7 +57,7 @@ struct ImageFiles {
   std::vector<std::string> class_names{};  // by label; empty without names
   std::vector<std::string> row_names{};    // of the values of a row; empty without names
   TakenColumns columns{};                  // of formats that have columns
-  // What the job names besides the input, with name and role; the values say the rest
+  // Fields that the job names besides the input, with name and role; the values say the rest
   // (image_fields.h). If the job names any, the runs need no labels.
   std::vector<FieldSpec> fields = {};
   std::optional<LabelRule> label_rule = {};  // empty: the values say it

@@ -60,7 +60,7 @@ Status check_field(const FieldSpec& spec, const FieldValues& values) {
   return Status::ok();
 }
 
-// As the first run has it; all runs are alike.
+// Takes type and size from the first run; all runs are alike.
 Result<FieldSpec> settled(const ImageFiles& files, size_t f, bool is_label) {
   FieldSpec spec = files.fields[f];
   const FieldValues& first = files.runs.front().fields[f];
@@ -82,7 +82,7 @@ Result<FieldSpec> settled(const ImageFiles& files, size_t f, bool is_label) {
   return spec;
 }
 
-// As a reader will, so that it is told before the first step.
+// Checks values as the loader will, so that errors appear before the first step.
 Status look_at_values(const ImageFiles& files, const FieldSpec& spec, size_t f) {
   std::vector<std::byte> record(spec.bytes());
   for (const ImageRun& run : files.runs) {

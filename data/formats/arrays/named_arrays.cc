@@ -43,7 +43,7 @@ Result<ArraysThere> arrays_at(ListArraysFn list, const std::string& path, Split 
   return there;
 }
 
-// Those of one group, which belong together.
+// The arrays of one group, which belong together.
 using OpenedGroup = std::vector<NpyArray>;
 
 struct Chosen {
@@ -161,7 +161,7 @@ void add_paths(const OpenedGroup& arrays, std::vector<std::string>& paths) {
       paths.push_back(array.path);
 }
 
-// With everything but the rule of the label.
+// Fills in everything but the rule of the label.
 Result<ImageFiles> named_files(const Chosen& chosen, const NamedArraysRequest& request) {
   ImageFiles files;
   files.format = request.format;
@@ -185,7 +185,7 @@ Result<ImageFiles> named_files(const Chosen& chosen, const NamedArraysRequest& r
   return files;
 }
 
-// Where the job names no target, the array of labels is the label, whatever it holds.
+// If the job names no target, the array of labels is the label, whatever it holds.
 std::optional<LabelRule> rule_without_targets(const ImageFiles& files, const ColumnNames& columns) {
   if (!columns.targets.empty()) return std::nullopt;
   for (size_t f = 0; f < files.fields.size(); ++f)
@@ -230,7 +230,7 @@ NamedSplits splits_of_named(ListArraysFn list, const std::string& path,
   const auto train = chosen_at(list, path, columns, Split::kTrain);
   splits.serves_both = train.is_ok() && train->groups.serves_both;
   const auto eval = chosen_at(list, path, columns, Split::kEval);
-  // Arrays that leave a choice are there; opening them tells.
+  // Ambiguous arrays count as present; opening them reports the ambiguity.
   splits.has_eval =
       eval.is_ok() ? !eval->groups.serves_both : eval.status().code() != Code::kNoInput;
   return splits;

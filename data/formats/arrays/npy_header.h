@@ -42,8 +42,8 @@ struct NpyHeader {
 
 bool is_npy(std::span<const uint8_t> file);  // by its magic
 
-// "tokens" for an array of one dimension, else "npy". What cannot be read is tokens: opening it
-// says why.
+// "tokens" for an array of one dimension, else "npy". An unreadable file counts as tokens: opening
+// it says what is wrong.
 std::string kind_of_array(std::span<const uint8_t> file);
 
 // `head`: the file, or at least its first limits::kNpyHeaderBytes.

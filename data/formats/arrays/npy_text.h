@@ -1,6 +1,6 @@
 // The text in the header of a NumPy array file (npy_header.h), taken apart but not interpreted.
 //
-//     dict  := '{' (key ':' value (',' key ':' value)* ','?)? '}'    blanks between, and behind
+//     dict  := '{' (key ':' value (',' key ':' value)* ','?)? '}'    blanks between, and after
 //     key   := 'descr' | 'fortran_order' | 'shape'                   each exactly once
 //     value := string | list of a structured dtype | True | False | '(' (n (',' n)* ','?)? ')'
 //

@@ -55,8 +55,8 @@ Status list_arrays(const std::string& path, std::vector<NpzArray>& arrays) {
   return Status::ok();
 }
 
-// Only the header's bytes are believed before all of them are inflated: a small archive that
-// promises much says so here.
+// Inflates the header only, so that a small archive that promises much fails before Lockstep
+// inflates all of it.
 Status check_head(const NpzArray& array, std::span<const uint8_t> packed) {
   GzipReader reader(packed, GzipReader::Wrapping::kNone);
   std::vector<uint8_t> head(std::min<uint64_t>(array.entry.bytes, limits::kNpyHeaderBytes));

@@ -60,7 +60,7 @@ Status other_type(const TensorPlace& place, const std::string& wanted) {
              ", but " + wanted);
 }
 
-// The same as an array in a file: what is known of those holds for these.
+// Opens a tensor as the same array in a NumPy file, so the checks of arrays hold for it.
 Result<NpyArray> open_tensor(const TensorPlace& place) {
   const safetensors::Entry& tensor = place.tensor;
   LOCKSTEP_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(place.path));

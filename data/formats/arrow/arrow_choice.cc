@@ -83,8 +83,8 @@ bool is_token_list(const ArrowField& field) {
          !field.children[0].is_dictionary;
 }
 
-// The column called `wanted` if `fits` takes it. Without `wanted`: of the columns that `fits` takes
-// the one with the best name, or the only one.
+// The column called `wanted` if `fits` takes it. Without `wanted`: the column with the best name
+// among those that `fits` takes, or the only one.
 std::optional<size_t> chosen(const ArrowSchema& schema, const std::string& wanted,
                              std::span<const std::string_view> names,
                              const std::function<bool(const ArrowField&)>& fits) {
@@ -286,7 +286,7 @@ Result<std::vector<size_t>> fields_of(const ArrowSchema& schema, const ColumnNam
   return fields;
 }
 
-// Or rows. `label`: set unless the job names targets.
+// Chooses images or rows. `label`: set unless the job names targets.
 Result<ArrowChoice> images(const ArrowSchema& schema, const ColumnNames& wanted, size_t image,
                            std::optional<size_t> label) {
   const ArrowField& field = schema.fields[image];

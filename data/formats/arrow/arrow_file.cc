@@ -26,12 +26,12 @@ Result<Parsed> read_columns(std::span<const uint8_t> bytes, const ColumnNames& c
   return parsed;
 }
 
-// As above, of a mapped file; names it.
+// As above, for a mapped file. Errors name the file.
 Result<Parsed> read_columns(const std::string& path, const MappedFile& file,
                             std::span<const uint8_t> bytes, const ColumnNames& columns) {
   auto parsed = read_columns(bytes, columns);
   if (parsed.is_ok()) return parsed;
-  LOCKSTEP_RETURN_IF_ERROR(file.unchanged());  // which would explain it
+  LOCKSTEP_RETURN_IF_ERROR(file.unchanged());  // a change would explain it
   return about(path, parsed.status());
 }
 

@@ -41,14 +41,14 @@ EncodedSource arrow_source(const Shards& shards, const ColumnNames& columns,
   const auto read = [columns](size_t, std::span<const uint8_t> bytes, SourceNotes& notes) {
     return samples_of_arrow(bytes, columns, &notes.columns);
   };
-  // Data that are far away have their Arrow files here, whole: none is only a place.
+  // Lockstep fetches Arrow files whole, so none of these is only a place.
   EncodedSource source =
       plain_shard_source("arrow_images", shards, columns, read, progress, nullptr);
   source.has_class_names = are_names(classes);
   source.look = [look = source.look, classes](uint32_t threads,
                                               DamagedFiles& damaged) -> Result<IndexContent> {
     LOCKSTEP_ASSIGN_OR_RETURN(IndexContent content, look(threads, damaged));
-    // Fewer names than labels are names of something else.
+    // If there are fewer names than labels, they name something else.
     if (classes.size() >= content.classes.size()) content.classes = classes;
     return content;
   };

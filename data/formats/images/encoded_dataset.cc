@@ -34,8 +34,8 @@ uint32_t threads_to_look() {
   return std::clamp(usable_processors(), 1U, kMostIndexThreads);
 }
 
-// One index for one directory: machines that have their own copies at the same place tell them
-// apart by the directory's number and time.
+// One index for one directory. Machines with copies of their own at the same path tell them apart
+// by the directory's inode and time.
 Result<std::string> index_path(const EncodedSource& source, const std::string& cache_dir) {
   struct stat root {};
   if (::stat(source.directory.c_str(), &root) != 0)
@@ -53,14 +53,14 @@ Result<std::string> index_path(const EncodedSource& source, const std::string& c
          ".index";
 }
 
-// The files that are not damaged, if some are, and what is wrong with those.
+// The sound files if some are damaged, and the damage.
 struct SoundFiles {
   IndexContent content;
   DamagedFiles damaged;
 };
 
-// `kept`: the fingerprint of the index that is there, or empty. Where nothing but times changed, a
-// cache that cannot be written does not matter.
+// `kept`: the fingerprint of the existing index, or empty. If only times changed, a cache that
+// cannot be written does not matter.
 Status make_index(const EncodedSource& source, const std::string& path, const std::string& kept,
                   const ProgressFn& progress, SoundFiles& sound) {
   const uint32_t threads = threads_to_look();
@@ -77,7 +77,7 @@ Status make_index(const EncodedSource& source, const std::string& path, const st
   return content.fingerprint == kept ? Status::ok() : written;
 }
 
-// An index that is there.
+// An existing index.
 struct Found {
   ExtentIndex index;
   std::string marks = {};   // of its files as they are now; empty: they tell nothing
@@ -126,7 +126,7 @@ Result<WantedImage> wanted_of(const EncodedSource& source, const ExtentIndex& in
   return wanted;
 }
 
-// After sums_of(), which does not decode all of a large data set.
+// REQUIRES: sums_of() has run. It does not decode all of a large data set.
 Status damage_of(const ExtentIndex& index, const DamagedFiles& damaged) {
   Status status = damaged.status();
   if (status.is_ok() || index.samples() <= kStatisticsImages) return status;
@@ -136,7 +136,7 @@ Status damage_of(const ExtentIndex& index, const DamagedFiles& damaged) {
 }
 
 // `index` has the files that are not in `damaged`. Returns all damage that indexes and statistics
-// show; ok: there is none.
+// show; ok if there is none.
 Status all_damage(const EncodedSource& source, const ExtentIndex& index, const ImageFrame& frame,
                   const std::string& cache_dir, const ProgressFn& progress, DamagedFiles& damaged) {
   auto wanted = wanted_of(source, index, frame);
@@ -199,7 +199,7 @@ class IndexedImages : public EncodedImages {
     return index_.extent(i).bytes;
   }
   std::string name_of(uint64_t i) const override { return files_.name_of(index_.extent(i)); }
-  // Each read looks at its file.
+  // Nothing to do: each read checks its own file.
   Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
 
  private:
@@ -215,7 +215,7 @@ class MaskedImages final : public IndexedImages, public SampleFields, public Sam
   MaskedImages(const EncodedSource& source, ExtentIndex index, WantedImage wanted, MaskList masks)
       : IndexedImages(source, std::move(index), wanted), masks_(std::move(masks)) {}
 
-  // Nothing else is in the record: the label has no bytes there.
+  // The record has only masks: the label has no bytes there.
   Status read_record(uint64_t, std::byte*) const override { return Status::ok(); }
   Status read_mask(uint64_t i, size_t mask, std::vector<uint8_t>& out) const override {
     return masks_[mask]->read(i, out);

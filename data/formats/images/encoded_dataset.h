@@ -22,7 +22,7 @@ Result<ExtentIndex> open_index(const EncodedSource& source, const std::string& c
                                const ProgressFn& progress, IndexUse use = IndexUse::kValid);
 
 // As open_index(), but leaves out damaged files, if there are sound ones, and tells `damaged` of
-// them. Their numbers come after those of the samples.
+// them. Damaged files are numbered after the samples.
 Result<ExtentIndex> open_sound_index(const EncodedSource& source, const std::string& cache_dir,
                                      const ProgressFn& progress, DamagedFiles& damaged);
 

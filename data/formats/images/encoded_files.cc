@@ -77,7 +77,7 @@ FileExtent EncodedFiles::at(uint64_t i) const {
   found.fd = kept.load();
   if (found.fd >= 0) return found;
   Descriptor fd(open_to_read(found.path));
-  if (fd.get() < 0) return found;  // whoever reads it will be told why
+  if (fd.get() < 0) return found;  // a read of the file reports why
   int none = -1;
   found.fd = kept.compare_exchange_strong(none, fd.get()) ? fd.release() : none;
   return found;

@@ -1,4 +1,4 @@
-// What the rows of the formats of encoded images share.
+// Functions that the rows of the formats of encoded images share.
 //
 // Thread-safety: free functions; any thread.
 #pragma once

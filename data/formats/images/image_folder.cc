@@ -51,7 +51,7 @@ Status no_images(const std::string& directory, const FilesLeftOut& left) {
 
 }  // namespace
 
-// With an image at any depth.
+// Whether an image lies in it, at any depth.
 bool holds_image(const std::string& directory, int depth) {
   const auto names = depth > kTreeDepth ? Result<ImageNames>(ImageNames()) : names_in(directory);
   if (!names.is_ok()) return false;
@@ -123,7 +123,7 @@ Result<IndexContent> look_at_image_folder(const std::string& directory, uint32_t
     return Status(Code::kBadData, directory + " holds " + std::to_string(content.classes.size()) +
                                       " directories, but there may be at most " +
                                       std::to_string(limits::kLabel + 1) + " classes");
-  found.directories.emplace_back();  // the root: a class that comes or goes changes its time
+  found.directories.emplace_back();  // the root: a new or removed class changes its time
   for (uint32_t label = 0; label < content.classes.size(); ++label) {
     const size_t first = found.images.size();
     LOCKSTEP_RETURN_IF_ERROR(walk_images(directory, content.classes[label], 1, found));
@@ -134,7 +134,7 @@ Result<IndexContent> look_at_image_folder(const std::string& directory, uint32_t
   if (found.images.empty()) return no_images(directory, found.left_out);
   LOCKSTEP_RETURN_IF_ERROR(check_left_out(directory, found.left_out, found.images.size()));
   content.notes.left_out = std::move(found.left_out);
-  // Before the files: what comes while they are looked at makes the index one of the past.
+  // Stamped before the files: a file that comes during the look then makes the index outdated.
   for (const std::string& name : found.directories) {
     LOCKSTEP_ASSIGN_OR_RETURN(IndexContent::Path stamp, stamp_of(directory, name));
     content.sources.push_back(std::move(stamp));
@@ -156,9 +156,9 @@ Result<IndexContent> look_at_image_folder(const std::string& directory, uint32_t
 
 namespace {
 
-constexpr size_t kImagesWeighed = 4'096;  // enough to outweigh what is stray
+constexpr size_t kImagesWeighed = 4'096;  // enough to outweigh stray files
 
-// The first images, if there are many.
+// Weighs only the first images if there are many.
 Evidence weight_of_images(const Listing& directory) {
   const std::string& root = directory.path;
   Evidence evidence;

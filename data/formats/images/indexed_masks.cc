@@ -45,7 +45,8 @@ Result<std::shared_ptr<const IndexedMasks>> IndexedMasks::open(const EncodedSour
                                                                const ProgressFn& progress) {
   const EncodedSource& mask = source.masks[which];
   Status joined;
-  // A file that was written over leaves its directory, and so the index, as it was.
+  // Overwriting a file does not change its directory, so the index does not notice. Looks again if
+  // masks do not fit.
   for (const IndexUse use : {IndexUse::kValid, IndexUse::kMakeAnew}) {
     LOCKSTEP_ASSIGN_OR_RETURN(ExtentIndex index, open_index(mask, cache_dir, progress, use));
     const std::shared_ptr<const IndexedMasks> masks(new IndexedMasks(mask, std::move(index)));

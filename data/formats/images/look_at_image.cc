@@ -16,7 +16,7 @@
 namespace lockstep::data {
 namespace {
 
-// The first `bytes`, or fewer where the file has no more.
+// Reads the first `bytes`, or all if the file has fewer.
 Status read_head_of(int fd, size_t bytes, std::vector<uint8_t>& out) {
   out.resize(bytes);
   const ssize_t got = read_at(fd, 0, bytes, out.data());
@@ -25,7 +25,7 @@ Status read_head_of(int fd, size_t bytes, std::vector<uint8_t>& out) {
   return Status::ok();
 }
 
-// read_head(bytes, out), as above.
+// Calls read_head(bytes, out), which reads as above.
 template <typename ReadHead>
 Status look_at_open(int fd, IndexContent::Path& file, Extent& extent, PictureKind kind,
                     const ReadHead& read_head) {

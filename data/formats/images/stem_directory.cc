@@ -87,7 +87,7 @@ Result<IndexContent> look_at_stems(const std::string& directory, PictureKind kin
                ", which would be one sample; keep one of them, or give them different names");
   content.notes.left_out = std::move(found.left_out);
   content.classes = {"0"};
-  // Before the files: what comes while they are looked at makes the index one of the past.
+  // Stamped before the files: a file that comes during the look then makes the index outdated.
   for (const std::string& name : found.directories) {
     LOCKSTEP_ASSIGN_OR_RETURN(IndexContent::Path stamp, stamp_of(directory, name));
     content.sources.push_back(std::move(stamp));

@@ -88,7 +88,7 @@ WholeCodec codec_of(const MdsShard& shard) {
   return shard.compression == "gz" ? WholeCodec::kGzip : WholeCodec::kNone;
 }
 
-// As Streaming does: what lies there inflated is taken, else what is compressed.
+// As Streaming does: takes the inflated shard if it is there, else the compressed one.
 Status find_files(const std::vector<MdsShard>& said, Shards& shards) {
   std::error_code error;
   for (const MdsShard& shard : said) {

@@ -42,7 +42,7 @@ WholeCodec codec_of_file(const std::string& path) {
                   : whole_codec(std::span(begin).first(static_cast<size_t>(got)));
 }
 
-// Times may be copied with files: the checksum at the end tells what they do not.
+// Times may be copied with files. The checksum at a file's end then shows a change.
 std::string last_bytes_of(const std::string& path) {
   struct stat info {};
   std::array<uint8_t, 8> end{};
@@ -128,7 +128,7 @@ Status inflate_one(const std::string& path, const PackedShard& packed, const std
   const auto inflate = [&](const ByteSink& sink) -> Status {
     Status status = inflate_whole(packed.codec, file.bytes(), packed.bytes, sink);
     if (const Status now = file.unchanged(); !now.is_ok())
-      return {Code::kAborted, now.message()};  // which would explain it, and has its name in it
+      return {Code::kAborted, now.message()};  // explains it, and names the file
     return status;
   };
   Compressed what{path, "", inflate, name};
@@ -181,7 +181,7 @@ Status find_packed(Shards& shards) {
   for (const std::string& name : shards.names) {
     const WholeCodec codec = codec_of_file(shards.directory + "/" + name);
     const bool is_packed = codec != WholeCodec::kNone;
-    // In the order of names what is not compressed comes first, and stays.
+    // In the order of names the plain shard comes before its compressed twin, and is kept.
     const auto [there, is_new] = by_name.emplace(is_packed ? name_inflated(name) : name,
                                                  PackedShard{codec, is_packed ? name : "", {}, {}});
     if (!is_new && is_packed && there->second.codec != WholeCodec::kNone)

@@ -41,7 +41,7 @@ Status look_at_shard(const Shards& shards, size_t i, const ReadShardFn& read, Lo
   LOCKSTEP_ASSIGN_OR_RETURN(out.file, stamp_of(shards.directory, shards.names[i]));
   LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file, open_shard(shards, path));
   auto samples = read(i, content_of(file.bytes(), shards.copied.contains(i)), out.notes);
-  LOCKSTEP_RETURN_IF_ERROR(file.unchanged());  // which would explain it
+  LOCKSTEP_RETURN_IF_ERROR(file.unchanged());  // a change would explain it
   if (!samples.is_ok()) return about(shown_name(path, shards.copied, i), samples.status());
   out.samples = std::move(*samples);
   return Status::ok();

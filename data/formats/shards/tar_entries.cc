@@ -34,7 +34,7 @@ std::string_view field_text(const uint8_t* header, Field field) {
   return {begin, ::strnlen(begin, field.bytes)};
 }
 
-// In octal digits, or with the highest bit set in bytes, as GNU writes what is large.
+// Octal digits, or, with the highest bit set, bytes, as GNU writes large numbers.
 std::optional<uint64_t> octal_number(const uint8_t* header, Field field) {
   const uint8_t* p = header + field.at;
   uint64_t value = 0;

@@ -97,7 +97,7 @@ class Shard {
     return rank ? add_label(entry, ending, *rank) : Status::ok();
   }
 
-  // A sample without an image is none, and one without a label cannot be learned.
+  // Drops a sample without an image. A sample without a label cannot be learned.
   Status finish() {
     if (!masks_.taken.empty()) LOCKSTEP_RETURN_IF_ERROR(finish_mask());
     if (image_ && !label_ && needs_label()) return no_label();
@@ -178,13 +178,13 @@ class Shard {
   Status add_label(const TarEntry& entry, const std::string& ending, size_t rank) {
     const auto number = label_in_text(text_of(entry));
     const bool is_told = ending == "cls" || ending == columns_.label;
-    if (!number && !is_told) return Status::ok();  // a word that goes with a number elsewhere
+    if (!number && !is_told) return Status::ok();  // a word, whose number is elsewhere
     return offer(entry, number ? as_label(*number) : std::nullopt, rank, ending);
   }
 
   Status add_json(const TarEntry& entry) {
     const auto found = number_in_json(text_of(entry), columns_);
-    if (!found) return Status::ok();  // it may be of other things
+    if (!found) return Status::ok();  // the JSON may be about other things
     return offer(entry, as_label(found->second), kJsonRank, "json: " + found->first);
   }
 

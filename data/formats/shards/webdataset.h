@@ -31,7 +31,7 @@ namespace lockstep::data {
 bool is_tar_file(const std::string& path);
 bool is_packed_tar(const std::string& path);
 
-// What a job says beyond one image and one label (data.inputs, data.targets).
+// Members that a job uses besides one image and one label (data.inputs, data.targets).
 struct TarMasks {
   std::vector<std::string> endings = {};  // of members that are masks, in lower case
   std::string taken = {};  // the samples are the masks of this ending; empty: the images

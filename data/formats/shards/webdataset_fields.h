@@ -1,4 +1,4 @@
-// What a job's keys say of the members of a WebDataset sample.
+// Reads from a job's keys the use of each member of a WebDataset sample.
 //
 // Thread-safety: a pure function.
 #pragma once

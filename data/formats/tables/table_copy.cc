@@ -36,7 +36,7 @@ Json json_of(const CsvTable& table, const std::vector<uint64_t>& first_rows) {
           {"ignored", columns.ignored},   {"note", columns.note},       {"header", columns.header}};
 }
 
-// nlohmann's types say what is wrong by exceptions, which end here.
+// nlohmann's types throw; the exceptions end here.
 bool read_json(std::string_view text, TableRows* rows, uint64_t* count) {
   try {
     const Json json = parse_shallow_json(text, kDepth);
@@ -70,7 +70,7 @@ bool are_columns_sound(const CsvColumns& columns) {
          may_be(columns.weight);
 }
 
-// Takes a copy apart. False: it is not one, whatever its checksum says.
+// Takes a copy apart. False if it is no copy, whatever its checksum says.
 bool read_copy(std::span<const uint8_t> content, TableRows* rows) {
   uint64_t json_bytes = 0;
   if (content.size() < sizeof json_bytes) return false;
@@ -146,7 +146,7 @@ uint64_t mark_of(const std::vector<TableFile>& tables) {
 Status decode(const std::vector<TableFile>& tables, const CsvTable* training,
               const ColumnNames& columns, const ByteSink& sink) {
   uint64_t done = 0;
-  uint64_t expected = 0;  // of text, which decoded rows do not exceed by much
+  uint64_t expected = 0;  // bytes of text; decoded rows do not exceed them by much
   for (const TableFile& table : tables) expected += table.file.bytes().size();
   const auto put = [&](std::span<const uint8_t> bytes) {
     done += bytes.size();
@@ -184,7 +184,7 @@ Result<std::vector<uint64_t>> add_tables(const std::vector<TableFile>& tables,
     if (progress) progress("reading " + table.path, 0, table.file.bytes().size());
     first_rows.push_back(reader.rows());
     const Status status = reader.add(text_of(table));
-    LOCKSTEP_RETURN_IF_ERROR(table.file.unchanged());  // which would explain it
+    LOCKSTEP_RETURN_IF_ERROR(table.file.unchanged());  // a change would explain it
     if (!status.is_ok()) return about(table.path, status);
   }
   return first_rows;
@@ -201,7 +201,7 @@ Result<TableRows> open_table_copy(const std::vector<TableFile>& tables, const Cs
   what.path = first.path;
   what.inflate = [&](const ByteSink& sink) -> Status {
     Status status = decode(tables, training, columns, sink);
-    // It names the file that it speaks of, which need not be the first one.
+    // The message already names its file, which need not be the first one.
     if (status.code() == Code::kBadData) return {Code::kAborted, status.message()};
     return status;
   };

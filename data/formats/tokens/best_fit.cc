@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint32_t kNoPack = ~uint32_t{0};
 
-// Where the pieces of each length begin when they are sorted by it; of one length more the end.
+// Where the pieces of each length begin in the order of lengths. The last entry is the end.
 std::vector<uint32_t> begins_of_lengths(std::span<const uint32_t> lengths, uint32_t room) {
   std::vector<uint32_t> begins(uint64_t{room} + 2);
   for (const uint32_t length : lengths) ++begins[length + 1];
@@ -23,12 +23,12 @@ std::vector<uint32_t> sorted(std::span<const uint32_t> lengths, std::vector<uint
   return order;
 }
 
-// Packs that are not full, by the room that is left in them: each a queue.
+// Packs that are not full: a queue of packs for each amount of room left.
 class OpenPacks {
  public:
   explicit OpenPacks(uint32_t room) : rooms_(room), ends_(uint64_t{room} + 1) {}
 
-  // Puts a piece somewhere. Returns the pack.
+  // Puts a piece into a pack, and returns the pack.
   uint32_t put(uint32_t length, uint32_t room) {
     uint32_t pack = kNoPack;
     uint32_t left = room - length;

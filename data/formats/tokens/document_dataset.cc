@@ -151,7 +151,7 @@ class DocumentSequences final : public Sequences, public WholeDocuments {
   }
 
  private:
-  // Pieces of these lengths, by their places among them.
+  // Orders or packs pieces of these lengths, by their indices in `lengths`.
   void arrange(const std::vector<uint32_t>& lengths) {
     for (const uint32_t length : lengths) counts_.predictions += length;
     if (!form_.is_packed) {
@@ -192,7 +192,7 @@ Result<std::unique_ptr<Dataset>> open_document_dataset(
   for (TokenStream& stream : streams) stream.forget_documents();
   const auto stored =
       std::make_shared<const StoredDocuments>(std::move(streams), std::move(pieces));
-  // Since they were looked at for all of this.
+  // The files have not changed since the calls above read them.
   for (const TokenStream& stream : stored->streams()) LOCKSTEP_RETURN_IF_ERROR(stream.unchanged());
   DocumentForm form{&token_format(format), content, cut.block, cut.documents == Documents::kPack,
                     cut.by_length};

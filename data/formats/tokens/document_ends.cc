@@ -21,11 +21,11 @@ constexpr char kEndsMagic[9] = "LKDOCS01";
 constexpr size_t kEndsHead = 16;
 constexpr size_t kEndsHashBytes = 32;
 
-// Few places have the token: of so many at once it is asked whether any is it, which a loop makes
-// wide.
+// The token is rare, so a loop first asks whether any of so many tokens is it. Compilers vectorise
+// that loop.
 constexpr uint64_t kTokensAtOnce = 64;
 
-// Stops when there are too many.
+// Stops if there are too many ends.
 template <typename T>
 void find_token(std::span<const uint8_t> piece, T wanted, uint64_t first,
                 std::vector<uint64_t>& ends) {

@@ -13,7 +13,7 @@ class PieceList {
  public:
   explicit PieceList(uint32_t block) : block_(block) {}
 
-  // A document; whether there was room for it.
+  // Adds a document. Returns whether there was room for it.
   bool add(uint64_t begin, uint64_t end) {
     if (end - begin < 2) {
       ++out_.too_short;
@@ -54,8 +54,8 @@ Status too_many_pieces(const TokenStream& stream) {
               " pieces of model.block tokens; use fewer files, or set data.documents to stream"};
 }
 
-// Documents of one stream, whose first token is `first`: by what its files say, and by the ends
-// from `next` on that lie within it.
+// Adds the documents of one stream, whose first token is `first`. They end where the stream's files
+// say, and at the ends from `next` on that lie within the stream.
 bool add_stream(const TokenStream& stream, uint64_t first, const std::vector<uint64_t>& by_token,
                 size_t& next, PieceList& pieces) {
   static const std::vector<uint64_t> kNone;

@@ -64,7 +64,7 @@ Result<Tables> find_tables(std::span<const uint8_t> file) {
   return tables;
 }
 
-// Sequences follow each other without anything between: their number of tokens is returned.
+// Checks that sequences follow each other without a gap. Returns their number of tokens.
 Result<uint64_t> count_tokens(std::span<const uint8_t> file, const Tables& tables,
                               uint32_t token_bytes) {
   uint64_t tokens = 0;

@@ -46,7 +46,7 @@ class TokenBlocks final : public StoredSamples {
     return facts;
   }
 
-  // Copies the sequences that lie in several pieces. kUsage where these are too many.
+  // Copies the sequences that lie in several pieces. kUsage if there are too many.
   Status join() {
     uint64_t bytes = 0;
     for (size_t s = 0; s < streams_.size(); ++s) {
@@ -95,7 +95,7 @@ class TokenBlocks final : public StoredSamples {
     std::vector<bool> seen(streams_.size());
     for (const uint64_t i : samples) {
       const size_t s = stream_of(i);
-      // One look at a file of its own; of several the sample's.
+      // A stream of one file needs one look; in a stream of several, each sample's files do.
       if (streams_[s].paths().size() == 1 && seen[s]) continue;
       seen[s] = true;
       LOCKSTEP_RETURN_IF_ERROR(streams_[s].unchanged(first_token(s, i), stored_tokens()));

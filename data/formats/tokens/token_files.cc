@@ -35,14 +35,14 @@ TokenFiles named_file(const std::string& path) {
   return Status(Code::kNoInput, "data " + path + " is not there");
 }
 
-// Those of a directory's files with this ending that are for the split.
+// The directory's files with this ending that belong to the split.
 TokenFiles files_in(const std::string& directory, const Names& names, const std::string& ending,
                     Split split) {
   Names paths;
   Names all;
   for (const std::string& name : names)
     if (ends_like(name, ending)) all.push_back(name);
-  if (all.empty()) all = names;  // who names the format knows better than their names
+  if (all.empty()) all = names;  // the job named the format, so endings do not count
   for (const std::string& name : all) {
     const bool is_wanted = is_for_evaluation(name, all) == (split == Split::kEval);
     if (is_wanted) paths.push_back((fs::path(directory) / name).string());
@@ -60,8 +60,8 @@ TokenFiles find_files(const std::string& path, const std::string& ending, Split 
   return files_in(path, names, ending, split);
 }
 
-// Nothing can be learned of an empty file, as of an empty shard or document. If all are empty,
-// reading the first says so.
+// Drops empty files, which teach nothing, like empty shards or documents. If all are empty, reading
+// the first says so.
 TokenFiles without_empty(TokenFiles files) {
   if (!files.is_ok()) return files;
   const auto is_empty = [](const std::string& file) {

@@ -28,7 +28,8 @@ bool has_ending(const Listing& directory, std::string_view ending) {
   return first_with(directory, ending) != directory.names.end();
 }
 
-// Among other data: means, embeddings and lists of places are arrays, too, and no tokens.
+// Kind of an array among other data: means, embeddings and lists of places are arrays, but no
+// tokens.
 std::string loose_kind(std::span<const uint8_t> bytes) {
   const auto header = parse_npy_header(bytes);
   if (!header.is_ok() || header->dims.size() != 1) return "";
@@ -71,7 +72,7 @@ Result<std::string> token_header_at(const FileLook& file) {
   return named_if(has_token_header(file.bytes), "tokens");
 }
 
-// Text that tells of other data.
+// Whether the name says that the text describes other data.
 bool describes(const std::string& path) {
   return has_word(
       fs::path(path).stem().string(),

@@ -51,7 +51,7 @@ Status beyond(const TokenStream& stream, uint64_t i, uint64_t vocab) {
               std::to_string(vocab) + "; check model.vocab and the format of the file"};
 }
 
-// No token is `vocab` or more. REQUIRES that one was.
+// The error for the first token of `vocab` or more. REQUIRES: there was one.
 Status first_beyond(const std::vector<TokenStream>& streams, uint64_t vocab) {
   for (const TokenStream& stream : streams)
     for (uint64_t i = 0; i < stream.tokens(); ++i)
@@ -65,7 +65,7 @@ std::string largest_text(const std::string& fingerprint, uint64_t largest) {
          "\n";
 }
 
-// Nothing where `text` is not what largest_text() writes for this fingerprint.
+// Nothing if `text` is not what largest_text() writes for this fingerprint.
 std::optional<uint64_t> parse_largest(const std::string& text, const std::string& fingerprint) {
   const size_t last = text.rfind(' ');
   if (last == std::string::npos) return std::nullopt;
@@ -90,7 +90,7 @@ Result<uint64_t> largest_token(const std::vector<TokenStream>& streams, const st
   return largest;
 }
 
-// The number of different tokens: what was asked for, if no token is beyond it.
+// The number of different tokens: `asked`, if it is set and no token is beyond it.
 Result<uint32_t> counted_vocabulary(const std::vector<TokenStream>& streams, const std::string& key,
                                     uint32_t asked, const std::string& cache_dir,
                                     const ProgressFn& progress) {
@@ -103,7 +103,8 @@ Result<uint32_t> counted_vocabulary(const std::vector<TokenStream>& streams, con
   return asked > 0 ? asked : static_cast<uint32_t>(largest + 1);
 }
 
-// No token of these is beyond the vocabulary, and what is kept has a checksum.
+// Needs no look at the tokens: the tokenizer makes none beyond its vocabulary, and a checksum
+// covers the kept ones.
 Result<uint32_t> vocabulary_of(const BpeVocabulary& bpe, const SampleCut& cut) {
   if (cut.vocab == 0) return bpe.size();
   if (cut.vocab >= bpe.size()) return cut.vocab;

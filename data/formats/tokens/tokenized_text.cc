@@ -31,7 +31,7 @@ bool is_ascii_blank(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-// Cuts a text where that changes no token.
+// Cuts a text where a cut changes no token.
 class Cutter {
  public:
   Cutter(std::string_view text, const BpeVocabulary& vocabulary) : text_(text) {
@@ -74,7 +74,7 @@ void store(const std::vector<uint32_t>& tokens, std::vector<uint8_t>& out) {
     for (size_t i = 0; i < sizeof(T); ++i) out.push_back(static_cast<uint8_t>(token >> (8 * i)));
 }
 
-// Several parts at a time, and their tokens in order into the sink.
+// Encodes several parts at a time, and writes their tokens to the sink in order.
 Status encode(std::string_view text, const BpeVocabulary& vocabulary, uint32_t token_bytes,
               const ByteSink& sink) {
   const Cutter cutter(text, vocabulary);
@@ -133,7 +133,7 @@ Result<TokenizedText> open_tokenized(const std::string& path, const BpeVocabular
     const std::string_view text(reinterpret_cast<const char*>(source.bytes().data()),
                                 source.bytes().size());
     const auto no_utf8 = find_no_utf8(text);
-    LOCKSTEP_RETURN_IF_ERROR(source.unchanged());  // which would explain it
+    LOCKSTEP_RETURN_IF_ERROR(source.unchanged());  // a change would explain it
     if (no_utf8)
       return bad("is not UTF-8 at byte " + std::to_string(*no_utf8) +
                  "; convert it (iconv -t UTF-8), or leave out data.tokenizer");

@@ -9,7 +9,7 @@
 // Tokens are uint16 if the vocabulary allows it, else uint32.
 //
 // Lockstep cuts a file in front of blanks that follow something else, where no token crosses, and
-// encodes the parts on several threads. The tokens equal those of the uncut file.
+// encodes the parts on several threads. The cuts change no token.
 //
 // Thread-safety: free functions; any thread and process.
 #pragma once

@@ -29,7 +29,7 @@ Status at_once(uint32_t threads, uint64_t parts, const std::function<Status(uint
   try {
     while (others.size() + 1 < wanted) others.push_back(quiet_thread(work));
   } catch (const std::system_error&) {
-    // Fewer threads do as well.
+    // Fewer threads do the same work.
   }
   work();
   for (std::thread& thread : others) thread.join();

@@ -18,8 +18,8 @@ namespace lockstep::source {
 Status check_names(const std::vector<ObjectInfo>& objects);
 
 // Lists the files of a directory for readers that cannot list it (http_store.h). It may lie beside
-// the data for good. It is never part of the data, whether they are local, behind HTTP or in a
-// bucket.
+// the data for good. It is never part of the data, whether they are local, on an HTTP server
+// or in a bucket.
 inline constexpr char kManifestName[] = "manifest.txt";
 
 // Whether kManifestName is the last component of `name`.

@@ -1,5 +1,5 @@
-// A store of objects: files behind HTTP, in a bucket, on a slow mount. A store lists its objects
-// once, and reads ranges of them.
+// A store of objects: files on an HTTP server, in a bucket, on a slow mount. A store lists its
+// objects once, and reads ranges of them.
 //
 // INVARIANTS
 //  O1 A read gives exactly the bytes that were asked for, of the version that was listed, or an

@@ -6,8 +6,8 @@
 //   shorter footer   "LKSCHK01", bytes (8), XXH3-128 as 32 hex digits over hashes, magic, bytes and
 //   id
 //
-// The file is written beside its place and renamed, without fsync: after a power cut the hashes
-// tell.
+// The writer writes the file beside its place and renames it, without fsync: after a power cut the
+// hashes show whether it is whole.
 //
 // Thread-safety: free functions; any thread and process.
 #pragma once
@@ -25,7 +25,7 @@ enum class ChunkRead { kRead, kMissing, kDamaged };
 ChunkRead read_chunk(const std::string& path, const std::string& id, uint64_t offset,
                      uint64_t bytes, uint8_t* out);
 
-// False if the file cannot be written; then nothing is left behind. REQUIRES: one writer at a time.
+// False if the file cannot be written; then it leaves nothing. REQUIRES: one writer at a time.
 bool write_chunk(const std::string& path, const std::string& id, std::span<const uint8_t> content);
 
 // Size of the file with so much content.

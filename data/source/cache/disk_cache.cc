@@ -27,7 +27,7 @@ static_assert(sizeof(std::atomic<uint64_t>) == sizeof(uint64_t) &&
               std::atomic<uint64_t>::is_always_lock_free);
 
 constexpr uint64_t kPartFreedAtOnce = 20;  // of the limit: looking at all chunks takes a while
-constexpr int64_t kAbandonedPartS = 600;   // a part so old has no writer any more
+constexpr int64_t kAbandonedPartS = 600;   // an older part has no writer any more
 
 int open_or_make(const std::string& path) {
   return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -39,7 +39,7 @@ bool lock_file(int fd, int how) {
   return fd >= 0;
 }
 
-// Finer than what the kernel stamps by itself: the order of uses decides what goes.
+// Finer than the kernel's own stamps: the order of uses decides which chunk goes.
 timespec clock_now() {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
@@ -52,7 +52,7 @@ struct Kept {
   int64_t time_ns = 0;
 };
 
-// Closes it, and with it goes a lock.
+// Closing the file releases its lock.
 class LockedFile {
  public:
   LockedFile(const std::string& path, int how) : fd_(open_or_make(path)) { lock_file(fd_, how); }
@@ -74,7 +74,7 @@ std::vector<Kept> chunks_in(const std::string& directory) {
        it.increment(error)) {
     struct stat info {};
     const std::string& path = it->path().native();
-    // Directly in it, and below "locks", are no chunks.
+    // No chunks lie directly in the directory, or below "locks".
     if (it.depth() == 0 && it->path().filename() == "locks") it.disable_recursion_pending();
     if (it.depth() == 0 || ::lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
     if (path.ends_with(kPartEnding)) {

@@ -7,8 +7,8 @@
 //
 // INVARIANTS
 //  C1 A failing disk gives no error: a read is a miss, and a store keeps nothing.
-//  C2 Chunks and what is being written stay within the limit. What a killed process had reserved
-//     stays counted until a process opens the cache alone, or evicts something.
+//  C2 Chunks and pending writes stay within the limit. Bytes that a killed process had reserved
+//     stay counted until a process opens the cache alone, or evicts something.
 //  C3 Only bytes whose checksums hold are handed out. A damaged chunk is removed.
 //
 // Thread-safety: all calls from any thread.
@@ -36,8 +36,8 @@ class DiskCache {
   bool read(const std::string& id, uint64_t offset, uint64_t bytes, uint8_t* out);
   bool has(const std::string& id) const;
 
-  // What to tell a user at whose disk nothing more is kept now, whatever the limit says, and what
-  // to do; empty: chunks are kept.
+  // A message for the user, with what to do, if the disk keeps no more chunks now, whatever the
+  // limit says. Empty: it keeps chunks.
   std::string why_disk_keeps_nothing() const;
 
   // Whether a chunk of so many bytes would be kept now.

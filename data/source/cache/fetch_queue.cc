@@ -25,7 +25,7 @@ void FetchQueue::announce(const ObjectInfo& object, uint64_t offset, uint64_t by
   try {
     while (threads_.size() < wanted_) threads_.push_back(quiet_thread([this] { run(); }));
   } catch (const std::system_error&) {
-    // Fewer do as well; with none, what is announced is fetched when it is read.
+    // Fewer threads do the same work. With none, announced bytes are fetched when they are read.
   }
 }
 

@@ -52,7 +52,7 @@ Status fetch(const ReadPieceFn& read, const Piece& piece) {
   return write_chunk(piece.path, piece.id, bytes) ? Status::ok() : cannot_write(piece.path);
 }
 
-// Pieces go as the file grows: together they take a piece more than the file.
+// Writes the pieces to the file, one after another.
 Status put_together(const std::vector<Piece>& pieces, int fd, const std::string& path) {
   std::vector<uint8_t> bytes;
   for (const Piece& piece : pieces) {

@@ -150,7 +150,7 @@ class View {
         directories_.insert(name.substr(0, at));
   }
 
-  // Files and directories that are not the source's, or no more.
+  // Removes files and directories that the source does not have, or no longer has.
   Status remove_strangers() const {
     std::error_code error;
     std::vector<fs::path> strangers;

@@ -9,7 +9,7 @@
 //   DIRECTORY.part/ files on their way
 //
 // INVARIANTS
-//  V1 Only DIRECTORY and the two beside it are written to, whatever the names of objects.
+//  V1 It writes only to DIRECTORY and the two paths beside it, whatever the names of objects.
 //  V2 A file is replaced by rename: processes that have it open or mapped keep the old one.
 //  V3 Several processes bring the view to the same state, one after another.
 //

@@ -47,7 +47,7 @@ bool is_far(const std::string& path, const CacheOptions& options) {
 struct RemoteFiles::Impl {
   Impl(const std::string& cache_dir, const CacheOptions& wanted)
       : options(wanted), disk(cache_dir + "/objects", wanted) {}
-  ~Impl() { stop.store(true); }  // before those below that wait for requests
+  ~Impl() { stop.store(true); }  // before the members below, which wait for requests
 
   const ObjectInfo* find(const std::string& file) const {
     if (file.size() <= directory.size() || !file.starts_with(directory)) return nullptr;

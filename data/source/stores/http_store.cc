@@ -71,8 +71,8 @@ class HttpStore final : public ObjectStore {
     request.url = url_of(name);
     request.most_bytes = limits::kSourceListBytes;
     HttpAnswer answer;
-    // A server that takes a name for nonsense, or fails on it, has no such file. 403: a bucket that
-    // may not be listed says so of any name.
+    // A server that takes a name for nonsense, or fails on it, has no such file. A bucket that may
+    // not be listed answers 403 to any name.
     const auto is_not_there = [&] {
       const long status = answer.status;
       const bool may_pass = status == 408 || status == 429 || status >= 500;
@@ -127,14 +127,15 @@ class HttpStore final : public ObjectStore {
     });
   }
 
-  // Whether asking in another way would give the same.
+  // Whether another kind of request would get the same answer.
   static bool is_final(const HttpAnswer& answer) {
     const long status = answer.status;
     return status == 404 || status == 410 || status == 408 || status == 429 ||
            (status >= 500 && status != 501);
   }
 
-  // For servers that refuse HEAD, and URLs that are signed for GET: the first byte tells the same.
+  // For servers that refuse HEAD, and URLs that are signed for GET: asks for the first byte
+  // instead.
   Status look_by_range(const std::string& url, const HttpAnswer& of_head, ObjectInfo& object) {
     HttpRequest request;
     request.url = url;

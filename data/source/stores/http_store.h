@@ -1,4 +1,4 @@
-// Files behind an HTTP or HTTPS server that supports byte ranges.
+// Files on an HTTP or HTTPS server that supports byte ranges.
 //
 // HTTP has no listing of directories that all servers agree on. A directory has the files that its
 // `manifest.txt` lists: relative names, one a line; '#' begins a comment line. Or it has the shards

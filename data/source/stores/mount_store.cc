@@ -70,7 +70,7 @@ class MountStore final : public ObjectStore {
       if (n == 0) return {Code::kBadData, "it was truncated after it was listed"};
       done += static_cast<uint64_t>(n);
     }
-    struct stat now {};  // after the bytes: a write that came before they were read is seen
+    struct stat now {};  // after the bytes, so that a write before the read shows
     if (::fstat(fd, &now) != 0) return {Code::kUnavailable, errno_text(errno)};
     if (info_of("", now).version != object.version)
       return {Code::kBadData, "it was written to, or replaced, after it was listed"};

@@ -45,7 +45,7 @@ class S3Store final : public ObjectStore {
       for (ObjectInfo& object : objects) object.name.erase(0, directory.size());
       return objects;
     }
-    // Not a directory of objects: one of this very name?
+    // It is no directory of objects. Is it an object of this very name?
     if (!prefix_.empty()) {
       LOCKSTEP_ASSIGN_OR_RETURN(objects, list_below(prefix_));
     }
@@ -99,7 +99,7 @@ class S3Store final : public ObjectStore {
     return request;
   }
 
-  // send() with our keys; once more where they were refused and there are others by now.
+  // Calls send() with our keys, and once more if they were refused and there are newer keys.
   template <typename Send>
   Status signed_in(const Send& send) {
     LOCKSTEP_ASSIGN_OR_RETURN(AwsKeys keys, credentials_.keys());
