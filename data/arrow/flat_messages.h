@@ -1,4 +1,4 @@
-// The metadata of Arrow messages as checked values. layout.h says where the messages lie.
+// The metadata of Arrow messages as checked values. file_layout.h says where the messages lie.
 //
 // Thread-safety: pure functions.
 #pragma once

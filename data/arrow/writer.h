@@ -1,4 +1,4 @@
-// The messages of Arrow's file and stream formats (layout.h), for code that writes bodies.
+// The messages of Arrow's file and stream formats (file_layout.h), for code that writes bodies.
 //
 // INVARIANTS
 //  W1 A body begins at a multiple of 64 bytes of the file, and so does every buffer in a body.

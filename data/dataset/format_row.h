@@ -145,7 +145,7 @@ struct DataFormat {
   bool (*has_eval)(const std::string& path) = nullptr;
   // True if the files of a path do not say which are for training and evaluation.
   Result<bool> (*serves_both)(const std::string& path) = nullptr;
-  // Both of these, where a job names the arrays; null: names change nothing.
+  // Both of these, if a job names the arrays; null: names change nothing.
   NamedSplits (*named_splits)(const std::string& path, const ColumnNames& columns) = nullptr;
 
   // The things with a checksum in the files of a split; null: there are none.
@@ -153,7 +153,7 @@ struct DataFormat {
   const RecordSums* record_sums = nullptr;
 };
 
-// For rows: what has samples for evaluation by itself does not serve both splits.
+// For rows: a path with evaluation samples of its own does not serve both splits.
 template <bool (*has_eval)(const std::string&)>
 Result<bool> unless(const std::string& path) {
   return !has_eval(path);

@@ -20,7 +20,7 @@ struct SampleShape {
   uint32_t width = 0;
   uint32_t tokens = 0;       // of a sequence; 0 for an image
   uint32_t token_bytes = 0;  // as stored, little-endian: 1, 2, 4 or 8
-  // Images are stored as (H, W, C). SampleReader (read/sample_reader.h) turns them into (C, H, W)
+  // Images are stored as (H, W, C). SampleReader (data/loader) turns them into (C, H, W)
   // for the model, so Lockstep can read large files in place.
   bool channels_last = false;
   // A row of a table: a 1 x 1 image whose channels are the columns, with float32 values.
@@ -29,7 +29,7 @@ struct SampleShape {
   // from the first token of its document, so a model can tell the documents apart.
   bool has_positions = false;
   // A sequence of one document. A batch may leave out the padding at the end of all of its samples
-  // (read/cut_padding.h). Then the batch is shorter than `tokens`.
+  // (data/loader/cut_padding.h). Then the batch is shorter than `tokens`.
   bool is_padded = false;
   // Bytes of one float of an image of floats, as stored, little-endian: 2, 4 or 8. 0: an image of
   // bytes, or no image.

@@ -1,7 +1,6 @@
 // Memory for runs of bytes that are taken and freed in the same order. Every run lies in one piece.
 //
-//   [ free | taken first, next, ... | free ]      a run that does not fit before the end starts at
-//   0
+//   [ free | taken first, next, ... | free ]   a run that does not fit before the end starts at 0
 //
 // Thread-safety: one thread at a time. Different threads may use the memory of different runs.
 #pragma once

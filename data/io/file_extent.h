@@ -39,7 +39,7 @@ Status read_extent(const FileExtent& extent, uint8_t* out);
 
 // -1, and errno. Not blocking, so that a FIFO does not hang.
 int open_to_read(const std::string& path);
-// kBadData when the open file, of which `out` was read, is not what it was.
+// kBadData if the open file, from which `out` was read, is not what it was.
 Status unchanged(int fd, const FileExtent& extent, const uint8_t* out);
 // Errors of reading at a place in the file, and of opening it.
 Status cannot_read(const FileExtent& extent, uint64_t done, int error);

@@ -19,7 +19,7 @@ std::optional<DiskRoom> disk_room(const std::string& path);
 // NFS, SMB, FUSE, Lustre, Ceph and others.
 bool is_remote_file_system(uint64_t magic);
 
-// Whether the file at `path` lies on one; false if the kernel does not tell.
+// Whether the file at `path` lies on such a file system; false if the kernel does not tell.
 bool is_on_remote_file_system(const std::string& path);
 
 }  // namespace lockstep::data

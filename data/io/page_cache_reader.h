@@ -1,5 +1,5 @@
-// Reads through the page cache from one thread, for local file systems. The kernel is told of every
-// read when it is submitted (POSIX_FADV_WILLNEED), so the disk has many at a time.
+// Reads through the page cache from one thread, for local file systems. submit() tells the kernel
+// of every read (POSIX_FADV_WILLNEED), so the disk has many reads at a time.
 //
 //   submit(): open, WILLNEED ──▶ the disk reads ──▶ wait(): the oldest few are copied out
 //

@@ -15,7 +15,7 @@ namespace lockstep::data {
 
 uint32_t job_decode_threads(const wire::JobSpec& job, const Dataset& dataset);
 
-// All options except which batches to load, who is told of them, and what helps to read them.
+// All options except the batches to load and the objects that hear of them or help to read them.
 LoaderOptions job_loader_options(const wire::JobSpec& job, const Dataset& train);
 
 // Null where data.tune is off.

@@ -11,9 +11,8 @@
 //
 // INVARIANTS
 //  T1 Threads are 1 to the allowed maximum. Batches ahead are never fewer than at first.
-//  T2 A setting that was tried and not kept is not tried again, nor is one beyond it. So the
-//  setting
-//     never oscillates, and tuning ends after limits::kTuningWindows at the latest.
+//  T2 It never tries a setting again that it tried and did not keep, nor one beyond it. So the
+//     setting never oscillates, and tuning ends after limits::kTuningWindows at the latest.
 //  T3 It has no clock and no thread, and knows nothing of samples: no batch depends on it.
 //
 // It outlives the loaders of its run's generations, so that no generation begins from scratch.

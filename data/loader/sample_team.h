@@ -20,7 +20,7 @@
 
 namespace lockstep::data {
 
-// Decode threads of a worker: `wanted`, or where that is 0 its share of the processors, at most 16.
+// Decode threads of a worker: `wanted`, or, if that is 0, its share of the processors, at most 16.
 // 1 for samples that are stored as they are used.
 uint32_t decode_threads(const Dataset& dataset, uint32_t wanted, uint32_t workers);
 

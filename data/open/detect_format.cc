@@ -80,7 +80,7 @@ Result<std::string> detect_directory(const std::string& path, const ColumnNames&
   return found;
 }
 
-// Nothing where no format knows the file at this step.
+// Empty if no format knows the file at this step.
 Result<std::string> detect_file(FileStep step, const FileLook& file) {
   for (const DataFormat* format : data_formats()) {
     for (const DataFormat::FileProbe& probe : format->of_file) {

@@ -6,7 +6,7 @@
 //   1. IDX files
 //   2. CIFAR-10 or CIFAR-100
 //   3. arrays of images and labels, or the arrays that a job names: *.npy, then *.npz, then
-//   *.safetensors
+//      *.safetensors
 //   4. Megatron-LM's pairs of *.bin and *.idx
 //   5. shards: MDS, then tar, TFRecord and Arrow
 //   6. tokens: *.bin, then *.npy, then *.safetensors

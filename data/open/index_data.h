@@ -28,7 +28,7 @@ struct IndexedData {
   };
   std::vector<Split> splits;
   std::vector<File> made;  // in the cache directory, since this call began; by name
-  std::vector<File> kept;  // were there already; also those of other data
+  std::vector<File> kept;  // were there already, also files of other data
 };
 
 // Makes both splits, if there are two, at the same time. It leaves everything in `cache_dir` that

@@ -1,15 +1,16 @@
-// lockstep-parquet: what `lockstep data pack` starts for each Parquet file.
+// lockstep-parquet, the program that `lockstep data pack` starts for each Parquet file.
 //
 //   lockstep-parquet schema FILE OUT DESCRIPTOR
 //   lockstep-parquet copy FILE OUT DESCRIPTOR COLUMN...
 //   lockstep-parquet text FILE OUT DESCRIPTOR COLUMN...
 //
-// writes OUT, an Arrow IPC file: the types of all columns without rows, or the columns of these
-// numbers. Or, as text, a table of these columns with a header. How far it is goes to DESCRIPTOR,
-// as one unsigned 64-bit number of this machine after the other: parts of kWhole; its end is the
-// end of the work. Exit codes: 0; 65 with a line on stderr when FILE is damaged; 70.
+// `schema` writes the types of all columns, without rows, to OUT as an Arrow IPC file. `copy`
+// writes the columns of these numbers as one. `text` writes these columns as a table of text with a
+// header. The program writes its progress to DESCRIPTOR, as unsigned 64-bit numbers of this
+// machine: parts of kWhole. The end of DESCRIPTOR is the end of the work. Exit codes: 0; 65 with a
+// line on stderr if FILE is damaged; 70.
 //
-// It takes at most kMemoryBytes, or half of the machine's where that is less, so that a file that
+// It takes at most kMemoryBytes, or half of the machine's memory if that is less. So a file that
 // promises more than it has, or is a bomb, is an error here and nowhere else.
 #include <sys/resource.h>
 #include <unistd.h>

@@ -9,8 +9,8 @@
 // kSamplesAPage samples: in random order every sample that is not in memory costs a page or more. A
 // wrong answer costs time, nothing else.
 //
-// It costs two system calls a batch. Where the kernel does not count blocks (a sandbox), all seems
-// to be in memory.
+// It costs two system calls a batch. If the kernel does not count blocks (in a sandbox), all
+// samples seem to be in memory.
 //
 // Thread-safety: the thread that makes the batches.
 #pragma once

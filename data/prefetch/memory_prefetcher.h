@@ -1,5 +1,5 @@
 // Reads samples into memory ahead of their use (sample_buffer.h): always, or only while they come
-// from a disk. Reading what is in memory when it is used costs less than copying it ahead.
+// from a disk. Reading a sample in memory when it is used costs less than copying it ahead.
 //
 //   kFromDisk: read on use ──▶ a batch waited for the disk (disk_watch.h) ──▶ read ahead
 //                  ▲                                                              │

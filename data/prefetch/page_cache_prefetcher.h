@@ -1,12 +1,13 @@
-// Tells the kernel which samples come next (MADV_WILLNEED), where samples are used where they are
-// mapped and do not lie in memory.
+// Tells the kernel which samples come next (MADV_WILLNEED), if samples are used in their mapping
+// and do not lie in memory.
 //
 //   first batch: asked for as it begins ──▶ warm, or cold if the disk was read
 //   warm: every few batches a look at what this thread had the disk do ──▶ it read ──▶ cold
-//   cold: before every batch the next samples are asked for ──▶ the disk was not read for many
-//   batches ──▶ warm
+//   cold: before every batch the next samples are asked for ──▶ no disk read for many batches
+//         ──▶ warm
 //
-// While all is in memory this costs one system call in kLookEvery batches, and nothing a sample.
+// While all samples are in memory, this costs one system call in kLookEvery batches, and nothing a
+// sample.
 //
 // Thread-safety: as Prefetcher.
 #pragma once

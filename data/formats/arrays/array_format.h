@@ -13,8 +13,8 @@
 
 namespace lockstep::data {
 
-// Whether the path has a pair for evaluation. Arrays that leave a choice are there; opening them
-// tells.
+// Whether the path has a pair for evaluation. Ambiguous arrays count as present; opening them
+// reports the ambiguity.
 template <auto find>
 bool pair_has_eval(const std::string& path) {
   const auto pair = find(path, Split::kEval);

@@ -31,9 +31,8 @@ Result<SampleShape> npy_image_shape(const NpyHeader& header, const std::string& 
 // Arrays of floats as the first input of named_arrays.h:
 //
 //   (N, H, W)                       images of one channel
-//   (N, C, H, W) or (N, H, W, C)    images; if neither axis has 1 to 4 entries, the channels are
-//   the
-//                                   first, as in PyTorch
+//   (N, C, H, W) or (N, H, W, C)    images; if neither axis has 1 to 4 entries, the first axis has
+//                                   the channels, as in PyTorch
 //   (N, C, D, H, W)                 volumes
 //
 // True for float16, float32 and float64 in one of these shapes.

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kArchive = ".npz";
 constexpr std::string_view kMember = ".npy";
 
-// Paths; empty where there is none.
+// The paths of the archives; empty if there are none.
 Result<std::vector<std::string>> archives_of(const std::string& path) {
   std::error_code error;
   if (!fs::is_directory(path, error)) {

@@ -27,7 +27,7 @@ std::string_view text_of(std::span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Paths; empty where there is none.
+// The paths of the files; empty if there are none.
 Result<std::vector<std::string>> files_of(const std::string& path) {
   std::error_code error;
   if (!fs::is_directory(path, error)) {

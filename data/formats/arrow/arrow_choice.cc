@@ -224,7 +224,7 @@ std::map<std::string, std::string> names_under(const char* key,
   return {{key, Json(names).dump(-1, ' ', false, Json::error_handler_t::replace)}};
 }
 
-// A list of names in a field's metadata; empty where there is none.
+// The list of names in a field's metadata; empty if there is none.
 std::vector<std::string> names_in(const ArrowField& field, const char* key) {
   std::vector<std::string> names;
   const std::string* text = found(field.metadata, key);

@@ -37,7 +37,7 @@ struct EncodedSource {
   // Fields besides the input and the label (data/dataset/fields.h). Fields that follow the image
   // have no dims yet.
   std::vector<FieldSpec> fields = {};
-  // The masks of these, in their order: samples of their own (indexed_masks.h).
+  // The masks of these fields, in their order: samples of their own (indexed_masks.h).
   std::vector<EncodedSource> masks = {};
   // Masks and images belong together by their names without ending. False: by their numbers.
   bool joins_by_stem = false;

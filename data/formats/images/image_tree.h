@@ -13,7 +13,7 @@ namespace lockstep::data {
 
 inline constexpr int kTreeDepth = 16;  // of directories in each other; a link may lead in a circle
 
-// Names in one directory, but for hidden ones (hidden_names.h).
+// Names in one directory, without hidden ones (hidden_names.h).
 struct ImageNames {
   std::vector<std::string> directories;  // sorted
   std::vector<std::string> images;
@@ -24,7 +24,7 @@ struct ImageNames {
 // kNoInput if the directory cannot be read.
 Result<ImageNames> names_in(const std::string& directory);
 
-// Adds what is no image. `below`: the directory, empty or with a slash at its end.
+// Adds the names that are no images. `below`: the directory, empty or with a slash at its end.
 void leave_out(const ImageNames& names, const std::string& below, FilesLeftOut& left);
 
 // Names are relative to the root of the tree.

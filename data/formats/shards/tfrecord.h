@@ -9,7 +9,7 @@
 // may name both.
 //
 // Looking at a shard checks every length against its CRC. It does not check the CRC of the data,
-// since this would read every image in full; read/checksums.h does.
+// since this would read every image in full; data/loader/checksums.h does.
 //
 // A shard may be gzipped, whatever its name ends with (packed_shards.h).
 //

@@ -1,7 +1,7 @@
 // Tables of text as a Dataset of rows: *.csv and *.tsv. data/csv/csv_table.h says what they may
-// hold. Every process reads small tables into its memory. Rows of larger ones are decoded once into
-// the cache directory, where all processes map them (table_copy.h). Later changes to the tables do
-// not matter to an open dataset. The fingerprint is the same either way.
+// hold. Every process reads small tables into its memory. Lockstep decodes the rows of larger
+// tables once into the cache directory, where all processes map them (table_copy.h). Later changes
+// to the tables do not matter to an open dataset. The fingerprint is the same either way.
 //
 // A path is one file, which serves either split; or a directory; or a directory with a directory
 // for each split. File names say which files are for evaluation (shards.h). Evaluation data have

@@ -2,9 +2,8 @@
 //
 // FILE, numbers little-endian:
 //   content  `bytes` of them
-//   hashes   XXH3-128 as 32 hex digits of every 64 KiB of the content; the last block may be
-//   shorter footer   "LKSCHK01", bytes (8), XXH3-128 as 32 hex digits over hashes, magic, bytes and
-//   id
+//   hashes   XXH3-128, as 32 hex digits, of every 64 KiB of the content (or of the shorter rest)
+//   footer   "LKSCHK01", bytes (8), XXH3-128, as 32 hex digits, over hashes, magic, bytes and id
 //
 // The writer writes the file beside its place and renames it, without fsync: after a power cut the
 // hashes show whether it is whole.

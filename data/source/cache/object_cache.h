@@ -5,9 +5,8 @@
 //                        └──────────┘  else only the range that was asked for
 //
 // INVARIANTS
-//  R1 A read gives what ObjectStore::read() gives, wherever it comes from: the name of a chunk
-//  holds
-//     source, object and version.
+//  R1 A read gives the bytes that ObjectStore::read() gives, wherever they come from: the name of a
+//     chunk holds source, object and version.
 //  R2 At most CacheOptions::requests requests run at once. A process never fetches a range twice at
 //     the same time. Two processes of a machine never fetch a chunk that the disk keeps at the same
 //     time.

@@ -28,7 +28,7 @@ std::string path_of(const AwsCredentials::EnvFn& env, const char* name, const ch
   return said.empty() ? env("HOME") + "/.aws/" + usual : said;
 }
 
-// Nothing where it cannot be read: a machine need not have it.
+// Empty if the file cannot be read: a machine need not have it.
 IniSections read_ini(const std::string& path) {
   const auto text = read_file(path, limits::kCredentialsFileBytes);
   return text.is_ok() ? parse_ini(*text) : IniSections();
@@ -61,7 +61,7 @@ Status half_a_key(const std::string& where) {
                               "aws_secret_access_key in the file"};
 }
 
-// Nothing where the section has no keys.
+// Nothing if the section has no keys.
 Result<std::optional<AwsKeys>> keys_in(const std::map<std::string, std::string>& section,
                                        const std::string& path) {
   const auto value = [&](const char* key) {

@@ -54,7 +54,7 @@ class AwsCredentials {
   // profile that is in no file; kBadData when only half a key is there.
   Result<AwsKeys> keys();
   AwsPlace place() const;
-  // A server refused these keys. Whether keys() has others now.
+  // Whether keys() now has other keys than `refused`, which a server refused.
   bool has_newer_than(const AwsKeys& refused);
 
  private:
