@@ -142,8 +142,8 @@ void FilePieces::put_out_of_memory() const {
 
 namespace {
 
-// How many bytes of these pages of a file are in memory; all if the system does not say. No memory
-// keeps a file that cannot be mapped, as on some file systems in user space.
+// How many bytes of these pages of a file are in memory; all if the system does not say, and none
+// if the file cannot be mapped, as on some file systems in user space.
 double bytes_in_memory(int fd, uint64_t begin, uint64_t bytes) {
   if (fd < 0) return static_cast<double>(bytes);
   void* const at = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd, static_cast<off_t>(begin));

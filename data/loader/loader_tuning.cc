@@ -21,8 +21,8 @@ constexpr double kFaster = 1.05;
 constexpr double kAsFast = 0.98;
 constexpr double kFewerWaits = 0.75;
 
-// After giving threads back, batches must still be made so many times as fast as they are used, if
-// all of their time were divided by the threads. Work that is not shared needs less.
+// Gives threads back only as long as batches would still be made this many times as fast as they
+// are used, if their time were divided by the threads. Work that threads do not share needs less.
 constexpr double kSpare = 1.25;
 
 // A window is long enough that a time slice of the system is a small part of it, for batches of
@@ -30,7 +30,7 @@ constexpr double kSpare = 1.25;
 constexpr uint64_t kWindowBatches = 128;
 constexpr uint64_t kWindowNs = 250'000'000;
 constexpr uint32_t kFirstBatches = 16;  // the first batches of a loader are slower
-constexpr uint32_t kPausesLeftOut = 2;  // more pauses than this are this consumer's way
+constexpr uint32_t kPausesLeftOut = 2;  // with more, pauses are how this consumer works
 
 uint32_t threads_for(double times) {
   constexpr double kMany = 1e6;  // a consumer that takes no time

@@ -101,8 +101,7 @@ Result<const CifarFormat*> cifar_below(const std::string& directory) {
 
 Result<std::vector<std::string>> find_cifar_files(const std::string& directory,
                                                   const CifarFormat& format, Split split) {
-  LOCKSTEP_RETURN_IF_ERROR(
-      list_data_files(directory).status());  // reports a path that is no directory
+  LOCKSTEP_RETURN_IF_ERROR(list_data_files(directory).status());  // fails without a directory
   fs::path place(directory);
   const std::string below = (place / format.directory).string();
   if (!has_any(directory, format) && has_any(below, format)) place = below;

@@ -192,7 +192,7 @@ Result<std::unique_ptr<Dataset>> open_document_dataset(
   for (TokenStream& stream : streams) stream.forget_documents();
   const auto stored =
       std::make_shared<const StoredDocuments>(std::move(streams), std::move(pieces));
-  // The files have not changed since the calls above read them.
+  // Checks that the files have not changed since the calls above read them.
   for (const TokenStream& stream : stored->streams()) LOCKSTEP_RETURN_IF_ERROR(stream.unchanged());
   DocumentForm form{&token_format(format), content, cut.block, cut.documents == Documents::kPack,
                     cut.by_length};
