@@ -1,4 +1,4 @@
-// What an agent does when a GPU of its places is not fit (the stand-in for NVML says so).
+// Tests what an agent does when the GPU of one of its places is unfit (NVML is a stand-in).
 #include <gmock/gmock.h>
 
 #include <algorithm>

@@ -68,9 +68,9 @@ class AgentTest : public testing::Test {
                     .is_ok());
   }
 
-  // A worker's end interrupts the agent's thread alone, as in the program, whose other threads
-  // block it: Asio closes the pipe behind its handler without asking whether another thread is in
-  // it.
+  // SIGCHLD interrupts only the agent's thread, as in the program, whose other threads block it:
+  // Asio closes the pipe of its signal handler without asking whether another thread is in the
+  // handler.
   void start_agent() {
     sigset_t ends;
     ::sigemptyset(&ends);
@@ -111,7 +111,7 @@ class AgentTest : public testing::Test {
     server_->send(peer_, envelope);
   }
 
-  // What an agent prints whose run ends with this code.
+  // Returns what the agent prints when its run ends with this code.
   std::string console_at_end_with(int code) {
     logger_ = std::move(open_json_logger(directory_ + "/log", "agent", true)).value();
     testing::internal::CaptureStderr();

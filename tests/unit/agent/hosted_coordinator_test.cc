@@ -37,12 +37,12 @@ class HostedCoordinatorTest : public testing::Test {
     }
   }
 
-  // What it does.
+  // Makes this script the coordinator's program.
   void is(const std::string& script) {
     ASSERT_TRUE(
         replace_file(directory_ + "/coordinator", "#!/bin/sh\n" + script + "\n", 0755).is_ok());
   }
-  // One that serves the run from the start, and one that never does.
+  // The first program serves the run from the start, the second never does.
   void serves() {
     is("cd " + directory_ +
        "\necho '{\"pid\": '$$', \"run_id\": \"r\", \"http\": \"127.0.0.1:1\", "
@@ -50,7 +50,7 @@ class HostedCoordinatorTest : public testing::Test {
   }
   void never_serves() { is("exec sleep 1000"); }
 
-  // Looks every second for so long.
+  // Looks every second for `ms`.
   std::optional<int> look_for(int64_t ms) {
     std::optional<int> ended;
     for (const int64_t end_ms = now_ms_ + ms; now_ms_ < end_ms && !ended; now_ms_ += kPulseLookMs)
@@ -63,7 +63,7 @@ class HostedCoordinatorTest : public testing::Test {
     ASSERT_TRUE(hosted_->is_running());
   }
 
-  // Of the only child.
+  // Reaps the only child.
   Reaped reap() {
     int status = 0;
     const pid_t pid = ::waitpid(-1, &status, 0);
@@ -171,7 +171,7 @@ TEST_F(HostedCoordinatorTest, TheEndOfAnotherProcessIsNoneOfIts) {
   EXPECT_TRUE(hosted_->is_running());
 }
 
-// It has no pulse of its own before: what stands still is that of the one before.
+// Before it serves, it has no pulse of its own: the pulse that stands still is its predecessor's.
 TEST_F(HostedCoordinatorTest, OneThatDoesNotServeYetIsNotKilled) {
   never_serves();
   start();

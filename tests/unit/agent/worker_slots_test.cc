@@ -82,7 +82,7 @@ TEST_F(WorkerSlotsTest, AWorkersGpuIsThatOfItsLocalRankUnlessTheAgentHasGpusOfIt
   EXPECT_EQ(gpus(2, 4, 1), "01") << "one of its own for two workers";
 }
 
-// What a worker says of its GPU; the descriptor is in its arguments.
+// A worker tells its GPU through the descriptor that its arguments name.
 TEST_F(WorkerSlotsTest, APlaceKeepsTheGpuOfItsFirstWorkerThatToldIt) {
   const std::string uuid = "0123456789abcdef00000000fedcba98";
   use(9, 0);
@@ -128,7 +128,7 @@ TEST_F(WorkerSlotsTest, ACrashedWorkerWaitsForItsRestartUnderTheSameLocalRank) {
   EXPECT_EQ(slots_->living().size(), 1u);
 }
 
-// The coordinator left out the other one. Without a restart nobody would be here.
+// The coordinator left out the other worker. Without a restart none would be left.
 TEST_F(WorkerSlotsTest, OneIsStartedIfTheOneThatWasToStayDiesWhileTheOtherLeaves) {
   use(5, 0);
   start(slots_->set_wanted(2));

@@ -1,4 +1,4 @@
-// What count_gpus() asks of NVIDIA's driver, answered from the environment.
+// Answers count_gpus()'s calls of NVIDIA's driver from the environment.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -34,7 +34,7 @@ extern "C" int cuDeviceGetPCIBusId(char* text, int size, int device) {
   return 0;
 }
 
-// Of the whole GPU, also for its slices (MIG).
+// Gives the whole GPU's UUID also for its slices (MIG).
 extern "C" int cuDeviceGetUuid(unsigned char* uuid, int device) {
   std::memset(uuid, number("FAKE_DRIVER_MIG") != 0 ? 0xaa : device + 1, 16);
   return 0;

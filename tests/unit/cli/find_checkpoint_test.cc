@@ -1,4 +1,4 @@
-// What is said of a checkpoint that a run deletes while somebody uses it.
+// A command that fails on a checkpoint that its run has deleted names the deletion as the cause.
 #include "deploy/cli/export/find_checkpoint.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What an export says of its input: enough to build it without Lockstep.
+// An export describes its input well enough to build it without Lockstep.
 #include "deploy/cli/export/input_card.h"
 
 #include <gmock/gmock.h>
@@ -81,7 +81,7 @@ TEST(InputCard, NamesNeitherEndNorBeginAnythingInThePage) {
   EXPECT_THAT(input_text(facts), HasSubstr(R"(``to`ken\n.json``)"));
 }
 
-// What lockstep.json says of documents is for tokens: a table has none.
+// lockstep.json describes documents only for tokens: a table has none.
 TEST(InputCard, OnlyTokensHaveDocuments) {
   for (const auto& [model, format] :
        {std::pair("mlp", "csv"), std::pair("cnn", "idx"), std::pair("resnet18", "image_folder"),

@@ -131,7 +131,7 @@ TEST(JobFile, AnAliasBombCostsNothing) {
 }
 
 TEST(JobFile, BracketsThatCloseNothingEndInAnErrorNotInALoop) {
-  // Found by fuzzing: yaml-cpp 0.7 asks for one more document for ever.
+  // Found by fuzzing: yaml-cpp 0.7 never stops asking for one more document.
   EXPECT_THAT(error_of(", epo: 128, epochs: 1}}\nizer: a epo\n"), HasSubstr("job.yaml"));
 }
 

@@ -94,7 +94,7 @@ TEST(JobResume, TheKeysMarkedInTheHelpAreThoseThatIdentifyARun) {
   std::set<std::string> identifying;
   wire::JobSpec job = resolved();
   job.mutable_model()->set_sha256("0123");     // of a model from a file only
-  job.mutable_model()->set_eval_sha256("67");  // likewise
+  job.mutable_model()->set_eval_sha256("67");  // of a model from a file only
   job.mutable_model()->set_init_sha256("89");  // where weights were given
   job.mutable_model()->add_init_skip("fc.*");
   job.mutable_train()->set_label_smoothing(0.1);  // where there is any
@@ -104,8 +104,8 @@ TEST(JobResume, TheKeysMarkedInTheHelpAreThoseThatIdentifyARun) {
   prune.set_from(1);
   prune.set_to(2);
   prune.set_every(1);
-  job.mutable_train()->set_loss("mse");            // another than that of older runs
-  job.mutable_data()->set_tokenizer_sha256("45");  // likewise
+  job.mutable_train()->set_loss("mse");            // older runs have another
+  job.mutable_data()->set_tokenizer_sha256("45");  // older runs have another
   job.mutable_data()->set_documents("pack");       // where they are not stream
   job.mutable_data()->set_document_end("50256");
   job.mutable_data()->set_length_classes(2);

@@ -279,7 +279,7 @@ TEST(JobScript, MayTakeOtherWordsOnAResume) {
   EXPECT_THAT(refused, FailsWith(Code::kUsage, Names("optimizer.lr"), Advises("torch.optim")));
 }
 
-// A key that is new has a place beside a script, or none.
+// Every new key either may stand next to a script or may not.
 TEST(JobScript, LeavesOutWholeSectionsOrSingleKeys) {
   for (const bool has_data : {false, true}) {
     EXPECT_EQ(said_by_script("model.name", has_data), "");

@@ -1,4 +1,4 @@
-// What the terminal shows of what workers have to say.
+// The terminal shows what workers have to say.
 #include "deploy/cli/run/shown_notes.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What ranks compare before they use each other's data, and what a flight record says of it.
+// Tests what ranks compare before they use each other's data, and how a flight record tells it.
 #include <gtest/gtest.h>
 
 #include "comm/base/clock.h"

@@ -1,4 +1,4 @@
-// What strangers, late members and closed generations get from a HostContext.
+// Tests how a HostContext answers strangers, late members and closed generations.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>

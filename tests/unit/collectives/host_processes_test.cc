@@ -161,7 +161,7 @@ TEST(HostProcesses, KillingAPeerEndsEveryWaitAndNamesTheRank) {
     int named = 0;
     for (const uint32_t r : {0U, 1U, 3U}) {
       const std::string end = processes.hear_from(r);
-      // Who hears first from another that has given up names nobody, or over TCP that one.
+      // A rank that first hears from a rank that gave up names no rank, or over TCP that rank.
       EXPECT_TRUE(end.starts_with("aborted ")) << end;
       named += end == "aborted 2" ? 1 : 0;
     }

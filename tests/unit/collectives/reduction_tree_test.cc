@@ -198,7 +198,7 @@ TEST(EvaluateSum, SumsTooLargeForTheCachesHaveTheSameBits) {
   }
 }
 
-// What an empty slot's partial holds counts in the control section, and from its first element on.
+// An empty slot's partial counts in the control section, from the section's first element on.
 TEST(SumSlice, TheControlSectionBeginsExactlyWhereTheStatisticsEnd) {
   constexpr uint64_t kControl = 5;
   const std::vector<SlotRun> runs = {{0, 1}, {1, 2}};

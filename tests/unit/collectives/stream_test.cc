@@ -157,7 +157,7 @@ std::unique_ptr<HostContext> context_with(std::shared_ptr<rpc::TlsIdentity> tls)
   return std::move(*made);
 }
 
-// What rank 1 hears that calls rank 0.
+// Returns what rank 1, which is `caller`, hears when it calls rank 0.
 Status outcome_of(std::shared_ptr<rpc::TlsIdentity> caller) {
   const auto ours = context_with(certified());
   const auto other = context_with(std::move(caller));

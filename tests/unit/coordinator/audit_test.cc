@@ -207,7 +207,7 @@ std::unique_ptr<data::Dataset> in_memory(uint64_t samples, uint8_t pixel) {
   return std::move(made).value();
 }
 
-// What a mixture of three data sets freezes when it starts.
+// Holds what a mixture of three data sets freezes when it starts.
 struct MixedRun {
   MixedRun() {
     std::vector<data::WeightedDataset> sets;
@@ -316,7 +316,7 @@ TEST_F(AuditTest, ASkipDoesNotHoldInTheGenerationThatItNamesNorInOlderOnes) {
   EXPECT_EQ(last_line(found), "epochs 1, samples 50: lost 0, repeated 0\n");
 }
 
-// What is left out excuses no other slot.
+// A slot that is left out excuses no other slot.
 TEST_F(AuditTest, AMissingSlotBesideASkippedOneIsLost) {
   commit({SkipEntry{1, 3, {1, 2}, "it killed two workers"}});
   row(2, 0, 7);

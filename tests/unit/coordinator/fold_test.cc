@@ -16,7 +16,7 @@
 namespace lockstep::coordinator {
 namespace {
 
-// Of a run that has done `completed` steps, with checkpoints after these.
+// Returns the state of a run that has done `completed` steps, with checkpoints after these.
 State state_with(const std::vector<Step>& checkpoints, Step completed) {
   State state;
   for (Step step : checkpoints) {
@@ -41,7 +41,7 @@ class FoldTest : public AuditWorld {
     return std::move(open_sqlite_journal(directory + "/journal.db")).value();
   }
 
-  // What blocks were kept.
+  // Returns the blocks that were kept.
   std::vector<std::string> fold_all(const State& state) {
     std::vector<std::string> kept;
     Folder folder(*journal_, *order_of(journal_->load()->identity));

@@ -1,4 +1,4 @@
-// What is left of a journal whose process, disk or file fails.
+// Tests what is left of a journal whose process, disk or file fails.
 #include <sys/wait.h>
 
 #include <csignal>

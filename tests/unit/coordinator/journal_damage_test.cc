@@ -1,4 +1,4 @@
-// What a journal says of itself when bytes of it were changed or lost.
+// Tests what a journal says of itself when some of its bytes were changed or lost.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -76,7 +76,7 @@ TEST_F(JournalDamage, NoFlippedBitPassesUnseen) {
     flipped[at] = static_cast<char>(flipped[at] ^ (1 << random() % 8));
     write_bytes(path_ + end, flipped);
     const Status status = verdict();
-    // What is whole all the same (an unused page, a field that nobody reads) is as it was.
+    // A flip in an unused page, or in a field that no code reads, leaves the journal whole.
     if (!status.is_ok()) ++known;
     if (status.is_ok()) {
       EXPECT_TRUE(open()->load().is_ok()) << "byte " << at << " of " << end;

@@ -1,6 +1,6 @@
-// What a coordinator reads of a long run: summaries of closed pieces, and the rows of the newest
-// steps. With LOCKSTEP_LONG_RUN=DIR and LOCKSTEP_LONG_RUN_STEPS=N the first test leaves a run of N
-// steps in DIR, for tests/bench/long_run.py.
+// A coordinator reads little of a long run: the summaries of closed pieces, and the rows of the
+// newest steps. With LOCKSTEP_LONG_RUN=DIR and LOCKSTEP_LONG_RUN_STEPS=N the first test leaves a
+// run of N steps in DIR, for tests/bench/long_run.py.
 #include "tests/support/long_run.h"
 
 #include <gmock/gmock.h>
@@ -255,7 +255,7 @@ TEST_F(LongRun, AnOlderJournalGetsItsSummariesOnce) {
   EXPECT_EQ(open(options)->mark(), mark) << "nothing is left to do";
 }
 
-// Of the newest lines all are compared with the journal at a resume; older ones at the end.
+// A resume compares all of the newest lines with the journal, and older lines at the end.
 TEST_F(LongRun, OldLinesOfTheHistoryAreComparedAtTheEnd) {
   make_long_run(dir_, 20'500);
   const std::string path = dir_ + "/history.jsonl";

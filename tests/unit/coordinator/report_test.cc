@@ -62,7 +62,7 @@ TEST(StatusReport, TellsWhereAWorkerWithAGpuIsBound) {
   EXPECT_EQ(status_of(state)["members"][0]["numa"], "NUMA node 1: 32 cores and memory");
 }
 
-// Of an open term (decide/open_term.h) the options hold stand-ins.
+// The options of an open term (decide/open_term.h) hold stand-ins.
 TEST(StatusReport, SaysNoNumberThatOnlyTheWorkersKnow) {
   wire::JobSpec job;
   job.mutable_model()->set_name("script");

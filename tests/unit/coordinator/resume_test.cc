@@ -64,7 +64,7 @@ TEST(Resume, OnlyCheckpointsOfTheSurvivingLineageCount) {
 
 TEST(Resume, ACheckpointThatWasDroppedBeforeItsStepsWereCutDoesNotCount) {
   MemoryJournal journal;
-  CheckpointEntry dropped;  // and nobody has deleted it yet
+  CheckpointEntry dropped;  // not deleted yet
   dropped.name = checkpoint_name({105, 1, 1});
   dropped.step = 105;
   dropped.manifest_sha256 = "x";
@@ -257,7 +257,7 @@ TEST_F(ResumeTest, ADroppedCheckpointThatTheRunGoesBackToCountsAgain) {
   EXPECT_EQ(journal_.load()->checkpoints.at(0).state, CheckpointState::kComplete);
 }
 
-// The sentence of the event with which a plan says that it goes back behind lost checkpoints.
+// Returns the sentence of the event in which a plan says that it goes back past lost checkpoints.
 std::string told_loss(const ResumePlan& plan) {
   for (const JournalEntry& entry : plan.entries) {
     const auto* event = std::get_if<EventEntry>(&entry);
@@ -293,7 +293,7 @@ TEST_F(ResumeTest, ACheckpointThatCannotBeReadNowIsNotRolledBack) {
     make_readable(path(2) + file);
     EXPECT_EQ(plan()->path, path(2));
   }
-  make_unreadable(path(1) + "/manifest.json");  // nobody needs that one
+  make_unreadable(path(1) + "/manifest.json");  // the plan does not need that one
   EXPECT_EQ(plan()->path, path(2));
 }
 
@@ -331,7 +331,7 @@ TEST_F(ResumeTest, ACheckpointOfStepsThatWereComputedAgainIsNotMissed) {
 }
 
 TEST_F(ResumeTest, ACheckpointWithoutTheRecordsOfItsStepsGivesWayToAnOlderOne) {
-  const auto older = plan();  // nobody ever reported step 2
+  const auto older = plan();  // no member ever reported step 2
   ASSERT_TRUE(older.is_ok()) << older.status().message();
   EXPECT_EQ(older->path, path(1));
   RecordsEntry batch{1, 1, 1, {}};
@@ -356,7 +356,7 @@ TEST_F(ResumeTest, OnlyALineageThatGoesOnElsewhereIsCut) {
       return std::holds_alternative<RollbackEntry>(entry);
     });
   };
-  EXPECT_EQ(cuts(), 1);  // the generation is open: nobody knows how far it came
+  EXPECT_EQ(cuts(), 1);  // the generation is open: how far it came is unknown
   commit(LedgerEntry{{1, {0, Phase::kTrain}, ResumePoint{2, Phase::kTrain}, false, "start"}});
   EXPECT_EQ(cuts(), 0);
   damage(path(2) + "/model.safetensors");

@@ -39,7 +39,8 @@ class Seats : public JournalTest {
     commit(*journal, {step_entry(1, 0, 0.5)});
     return journal;
   }
-  // Of a coordinator that takes over, before its first commit or a later one.
+  // Checks the journal as a coordinator that takes over does before its first commit or a later
+  // one.
   Status verdict(const Seat& seat) { return check_journal(dir_, seat.journal(), true); }
   static std::vector<JournalEntry> open_row() {
     return {LedgerEntry{LedgerRow{1, {0, Phase::kTrain}, {}, {}, {}}}};
@@ -81,7 +82,7 @@ TEST_F(Seats, AnotherMachineGoesOnWithACopyAndTheOldCoordinatorHasToStop) {
   EXPECT_EQ(old->next_term(1).status().code(), Code::kRefused);
   EXPECT_EQ((*other)->journal(), dir_ + "/journal-2.db");
   EXPECT_EQ(*(*other)->next_term(1), 2u);
-  commit(*journal, {step_entry(1, 2, 0.3)});  // what it still writes nobody reads
+  commit(*journal, {step_entry(1, 2, 0.3)});  // no coordinator reads what it still writes
   auto copy = open_sqlite_journal((*other)->journal());
   ASSERT_TRUE(copy.is_ok()) << copy.status().message();
   EXPECT_EQ(steps_in(**copy), (std::vector<Step>{0, 1}));

@@ -106,7 +106,7 @@ TEST_F(TermTest, ATakeOverGoesOnWithTheStartedGenerationAndCutsNothing) {
   EXPECT_EQ(b.living->generation, 1u);
   EXPECT_EQ(b.living->start.members_size(), 2);
   EXPECT_FALSE(b.living->row.last.has_value());
-  ASSERT_EQ(b.living->members.size(), 2u);  // the third was waiting and is nobody's concern
+  ASSERT_EQ(b.living->members.size(), 2u);  // the third was waiting and does not count
   EXPECT_EQ(b.living->members[1].pid, 1001u);
   EXPECT_EQ(b.living->batches, (std::map<MemberId, uint64_t>{{1, 1}, {2, 1}}));
   ASSERT_EQ(b.living->unfinished.size(), 1u);
@@ -244,7 +244,7 @@ TEST_F(TermTest, ATakeOverKnowsWhoMayStillBeThereAndWhatTheyMayTellAgain) {
   dropped.step = dropped.generation = dropped.member = 1;
   dropped.state = CheckpointState::kDropped;
   commit({dropped});
-  const Beginning next = good(BeginMode::kNextTerm).beginning;  // where nobody has registered
+  const Beginning next = good(BeginMode::kNextTerm).beginning;  // where no worker has registered
   EXPECT_TRUE(next.known.empty()) << "the coordinator itself knows better";
   EXPECT_EQ(next.dropped.size(), 1u);
   const Beginning taken = good(BeginMode::kTakeOver).beginning;

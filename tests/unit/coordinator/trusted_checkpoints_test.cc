@@ -51,8 +51,8 @@ class TrustedCheckpoints : public ::testing::Test, protected CheckpointShelf {
     EXPECT_TRUE(begun.is_ok()) << begun.status().message();
     return begun.is_ok() ? begun->beginning : Beginning{};
   }
-  // Two members differed in generation 1 after step 4, nobody could tell; a later generation is
-  // living that came to it again.
+  // Two members differed in generation 1 after step 4, and no vote could tell which was wrong. A
+  // later generation, which came to step 4 again, is living.
   void differ_and_begin_again() {
     commit(MemberEntry{1, 1, "n", 0, 1000});
     commit(MemberEntry{2, 1, "n", 1, 1001});

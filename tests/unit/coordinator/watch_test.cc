@@ -1,4 +1,4 @@
-// What the status page is made of: curves, phases, timeline, and their JSON.
+// Tests what makes up the status page: curves, phases, timeline, and their JSON.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// The gate, the verdict and everything behind it, run on the CPU in the order of the stream.
+// Runs the gate, the verdict and everything after them on the CPU, in the order of the stream.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -36,9 +36,9 @@ constexpr uint32_t kSteps = 2;
 constexpr uint32_t kAllBuckets = kSteps * kBuckets;
 
 struct Survivor {
-  uint32_t done = 0;                  // buckets that its stream has behind it
+  uint32_t done = 0;                  // buckets that its stream has finished
   uint32_t posted = 0;                // buckets that it says it has passed on
-  uint32_t stale_from = kAllBuckets;  // the first of them that is none
+  uint32_t stale_from = kAllBuckets;  // the first of them that is stale
   bool sums_are_right = true;         // of the step in flight
   uint32_t agreed = 0;                // steps
   uint64_t gate = 0;
@@ -93,7 +93,7 @@ void finish_bucket(Survivor& s, bool is_right) {
   if (!is_right) s.stale_from = std::min(s.stale_from, bucket);
 }
 
-// What can happen next.
+// Returns every move that can happen next.
 std::vector<Move> moves(const World& world, const Model& model) {
   std::vector<Move> out;
   const auto move = [&](uint32_t r, const std::string& what, const auto& change) {
@@ -195,7 +195,7 @@ TEST(CloseAndAbort, AtOnesOwnCloseDamagesNothingIfAgreementFollowsTheSums) {
       ASSERT_FALSE(all.ends.empty());
       for (const World& end : all.ends) {
         for (const Survivor& s : end) {
-          EXPECT_EQ(s.done, std::min(s.applied + 1, kSteps) * kBuckets);  // nobody is left waiting
+          EXPECT_EQ(s.done, std::min(s.applied + 1, kSteps) * kBuckets);  // neither is left waiting
           EXPECT_TRUE(s.is_aborted);
           EXPECT_EQ(s.applied, *s.answer);     // what was answered stays true
           EXPECT_LE(*s.answer, model.agreed);  // nothing but what all agreed to

@@ -1,4 +1,4 @@
-// What must change when a machine computes other bits.
+// The fingerprint must change when a machine computes other bits.
 #include "worker/cuda/gpu_fingerprint.h"
 
 #include <gtest/gtest.h>

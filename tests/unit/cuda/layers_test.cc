@@ -39,7 +39,7 @@ struct NormReference {
   }
 };
 
-// Rows up to 1,024 elements as a warp holds them, wider ones as it reads them anew.
+// A warp holds rows of up to 1,024 elements, and reads wider rows again.
 constexpr uint32_t kEach = 8;
 
 template <bool Aligned, typename T>
@@ -276,7 +276,7 @@ TEST(Gelu, OfLargeValuesIsZeroOrTheValueAndOfNoNumberNoNumber) {
   EXPECT_TRUE(std::isnan(gelu_derivative<float>(NAN)));
 }
 
-// The same values, once at multiples of 16 bytes and once beside them.
+// Copies the values to one element past a multiple of 16 bytes.
 template <typename T>
 std::vector<T> shifted(const std::vector<T>& values) {
   std::vector<T> moved(1);

@@ -168,7 +168,7 @@ TEST_F(OpenDataset, SaysOfADirectoryWithoutDataWhatItFound) {
   expect_words("no file in a format that Lockstep knows; the first of 1 is notes.doc");
   put("shard-000.tar.zst", "\x28\xb5\x2f\xfd and so on");
   expect_words("has shard-000.tar.zst, a compressed file");
-  // Of which something is missing: opening it says what.
+  // A part is missing: opening the data says which.
   put("pictures", some_images(4, 3, 4));
   EXPECT_EQ(detect_format(dir_.path()).value(), "idx");
 }

@@ -131,7 +131,7 @@ template <typename InstallFn>
   install();
   const GuardedRange range(data, 2 * page);
   const size_t sum = std::accumulate(data, data + 4 * page, size_t{0});
-  std::_Exit(sum > 0 ? 1 : 2);  // nobody was told
+  std::_Exit(sum > 0 ? 1 : 2);  // no handler was told
 }
 
 TEST_F(GuardedDeathTest, AHandlerThatWasThereBeforeIsAsked) {

@@ -1,4 +1,4 @@
-// What every format has to stand, whatever its own tests look at: HOSTILE.md has the table.
+// Tests what every format has to stand, whatever its own tests look at: HOSTILE.md has the table.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -36,7 +36,7 @@ class EveryFormat : public testing::TestWithParam<HostileFormat> {
     GetParam().write(data_);
   }
   std::string victim() const { return data_ + "/" + GetParam().victim; }
-  // Of the file's name what messages say in any case.
+  // Returns the part of the file's name that messages say in any case.
   std::string victim_name() const {
     const std::string name = fs::path(victim()).filename().string();
     // An image is named by its place, a pair of files by either.
@@ -81,7 +81,7 @@ class EveryFormat : public testing::TestWithParam<HostileFormat> {
     for (const int64_t label : labels) inputs += "," + std::to_string(label);
     return inputs;
   }
-  // Of the data as they lie there now: what opening or reading them says, "" where that is nothing.
+  // Opens and reads the data as they lie there now. Returns the error, or "" without one.
   std::string said() {
     const auto dataset = open(data_);
     const Status status = dataset.is_ok() ? read_all(**dataset) : dataset.status();
@@ -113,7 +113,7 @@ TEST_P(EveryFormat, ATruncatedFileIsRefusedByName) {
       EXPECT_GT(bytes, good.size() / 2);
       continue;
     }
-    // What has not even its first bytes is no shard of the directory.
+    // A file without even its first bytes is no shard of the directory.
     EXPECT_THAT(message, HasSubstr(bytes < 16 ? data_ : victim_name())) << bytes;
   }
 }
@@ -140,7 +140,7 @@ TEST_P(EveryFormat, AFileThatShrinksWhileItIsInUseIsNamed) {
   for (const uint64_t left : {bytes - 1, bytes / 2, uint64_t{0}}) {
     fs::resize_file(victim(), left);
     const Status status = read_all(**dataset);
-    // Of what was inflated, and of an index that was read once, nobody reads the source again.
+    // No reader reads the source of inflated data again, nor an index that was read once.
     const bool is_copied =
         GetParam().is_inflated || GetParam().victim == "index.json" || GetParam().victim == "x.idx";
     if (is_copied) {

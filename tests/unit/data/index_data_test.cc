@@ -88,7 +88,7 @@ TEST_F(IndexData, CompressedArrowFilesOfImagesAreInflatedEachSplitByItself) {
   EXPECT_THAT(first.splits, SizeIs(2));
   EXPECT_THAT(names(first.made),
               IsSupersetOf({HasSubstr("/train.arrow"), HasSubstr("/val.arrow")}));
-  // What one adds must not make the other's index look old.
+  // The files that one split adds must not make the other split's index look old.
   std::set<std::string> places;
   for (const std::string& name : names(first.made))
     if (name.ends_with(".arrow")) places.insert(name.substr(0, name.find('/')));

@@ -75,7 +75,7 @@ TEST(InspectData, ShowsClassesByNameAndSizesThatDiffer) {
   EXPECT_FLOAT_EQ(split["normalize"]["std"][2], split["statistics"][2]["std"]);
 }
 
-// What a run would divide by, and not what was measured.
+// Shows what a run would divide by, not what was measured.
 TEST(InspectData, ShowsTheConstantsOfAColumnThatNeverChanges) {
   const TemporaryDirectory dir;
   write_file(dir.path("train.csv"), "a,b,label\n1,5,x\n3,5,y\n");

@@ -52,7 +52,7 @@ class AutoBatch : public ::testing::Test {
     return *resolve_options(job, options.facts, stored, options.run_dir);
   }
 
-  // What begin.h does, without files.
+  // Does what begin.h does, without files.
   void begin(BeginMode mode) {
     const JournalContents contents = *w.journal.load();
     w.options = options_of(contents.identity);
@@ -113,7 +113,7 @@ TEST_F(AutoBatch, TheNextTermTellsTheBatchAndTrainsWithIt) {
 TEST_F(AutoBatch, ACoordinatorKilledBeforeItWasJournalledAsksAgain) {
   begin(BeginMode::kFirst);
   join(1, 16);
-  begin(BeginMode::kTakeOver);  // it was killed; nobody has heard a number
+  begin(BeginMode::kTakeOver);  // it was killed; no worker has heard a number
   EXPECT_TRUE(w.options.is_batch_open());
   EXPECT_EQ(join(1, 16), Reason::kRegistered);
   EXPECT_EQ(join(2, 4), Reason::kEndedTerm);

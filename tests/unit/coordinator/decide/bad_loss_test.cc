@@ -72,7 +72,7 @@ TEST_F(BadSamples, SkipGoesBackToBeforeTheStepAndOnWithoutIt) {
   EXPECT_EQ(w.started().skipped(0).slots().end(), 4u);
   EXPECT_EQ(both_report(30, 40), Reason::kRecordsAccepted);
   EXPECT_EQ(w.state.completed, 40u);
-  // The line of the step says what became of it; its numbers are those of no sample.
+  // The step's line says what became of the step; its numbers count no sample.
   const auto line = std::find_if(w.history.rbegin(), w.history.rend(),
                                  [](const StepEntry& step) { return step.step == 32; });
   ASSERT_NE(line, w.history.rend());
@@ -102,8 +102,8 @@ TEST_F(BadSamples, ACrashBetweenTheSkipAndTheCutLosesNeither) {
     write_checkpoint(from + 20);
     ASSERT_EQ(both_report(from + 10, from + 20, from + 12), Reason::kEndedTerm);
     ASSERT_EQ(newest_sound(*w.journal.load()), from + 12);
-    // The coordinator dies here. Its members still hold what the step did: nobody goes on with
-    // them.
+    // The coordinator dies here. Its members still hold the result of the step, so no coordinator
+    // goes on with them.
     const Beginning b = begin(mode);
     EXPECT_FALSE(b.living.has_value());
     EXPECT_EQ(b.base.step, from + 10);
@@ -229,7 +229,8 @@ TEST_F(BadSamples, TheWriterIsToldToDeleteACheckpointWhenTheStepsAfterItAreJudge
   EXPECT_EQ(w.state.checkpoints.size(), 2u);
 }
 
-// The other one's report died with it, so that it is judged when nobody can redo the step.
+// The other member's report died with it, so the coordinator judges the step when no member can
+// redo it.
 TEST_F(BadSamples, NobodyBeginsWithAStateThatIsKnownToBeSpoilt) {
   policy("skip");
   w.train();
@@ -260,7 +261,8 @@ TEST_F(BadSamples, APlannedGenerationIsNoneThatLeavesTheStepOut) {
   EXPECT_TRUE(skips_in(kept(), w.state.generation).contains(5, 0));
 }
 
-// Nobody judged the step while its records were not complete; the checkpoint after it is none.
+// No coordinator judged the step while its records were incomplete, so the checkpoint after it does
+// not count.
 TEST_F(BadSamples, AResumePassesOverACheckpointThatHasSeenAnUnjudgedBadStep) {
   w.train();
   both_report(0, 10);

@@ -64,7 +64,7 @@ class Checks : public ::testing::Test {
     *e.mutable_check() = report;
     return w.say(c, e);
   }
-  // Of four workers one has no part in the check of a sum, and rank 1 adds it up wrong.
+  // One of four workers has no part in the check of a sum, and rank 1 adds the sum up wrong.
   Reason add_up_wrong(World& w) {
     wire::CheckReport no_part = healthy(2);
     no_part.set_has_sum(false);
@@ -87,7 +87,7 @@ class Checks : public ::testing::Test {
                 c == who.back() ? Reason::kChecked : Reason::kCheckCounted);
     }
   }
-  // What the log says about corruption.
+  // Returns what the log says about corruption.
   static std::string words(const World& w) {
     std::string text;
     for (const EventEntry& e : w.journal.events()) {

@@ -80,7 +80,7 @@ TEST_F(Checks, TheSecondTimeAtTheSameStepTheRunEnds) {
   EXPECT_THAT(again.ends[0].message, AllOf(Names("rank 0", "rank 1"), Says("before")));
 }
 
-// Its workers have registered as those of a model, which say less.
+// Its workers have registered as workers of a model, which say less.
 void train_script(World& w) {
   w.options.job.mutable_model()->clear_name();
   w.train();
@@ -88,7 +88,7 @@ void train_script(World& w) {
   w.options.script = {{"script.optimizer", "SGD"}};
 }
 
-// What a loop in Python does itself is likelier to differ than what a machine computes.
+// A loop in Python is a likelier source of differences than a machine's arithmetic.
 TEST_F(Checks, OfAScriptTheLoopIsBlamedBeforeTheMachine) {
   const auto blames_the_loop_first = AllOf(Says("keep()"), Says("random generator"),
                                            Says("order of a set"), Says("look at the script"));

@@ -1,4 +1,4 @@
-// What decide() takes for a death, and what follows before anybody trains.
+// Tests what decide() takes for a death, and what follows before any member trains.
 #include "tests/unit/coordinator/world.h"
 
 namespace lockstep::coordinator {

@@ -263,7 +263,7 @@ TEST(Decide, AWorkerThatIsToLeaveBeforeTrainingBeginsIsSentAwayToBeReplaced) {
   EXPECT_TRUE(w.ends.empty());
 }
 
-// What died there before it was replaced says nothing about the one that is silent now.
+// A worker that died there before it was replaced says nothing about the worker that is silent now.
 TEST(Decide, ASilentWorkerBeforeTrainingBeginsIsWaitedForAlthoughAnotherDiedInItsPlace) {
   World w;
   w.hello(World::kAgent, {1000, 1001});
@@ -277,7 +277,7 @@ TEST(Decide, ASilentWorkerBeforeTrainingBeginsIsWaitedForAlthoughAnotherDiedInIt
   EXPECT_TRUE(w.ends.empty());
 }
 
-// What a run that goes back to it needs may be deleted.
+// The run may have deleted what it needs to go back to such a checkpoint.
 TEST(Decide, ACheckpointThatIsReportedAfterLaterOnesHaveTakenItsPlaceNeverCounts) {
   World w(small_options(3, 100));
   train_three(w, 5);

@@ -1,4 +1,4 @@
-// Who hangs is who is behind, although every heartbeat comes in time.
+// The member that lags is the one that hangs, although every heartbeat comes in time.
 #include <algorithm>
 
 #include "tests/unit/coordinator/world.h"
@@ -117,7 +117,7 @@ TEST(Hang, MoreThanHalfBehindMeansThatSomethingElseIsWrong) {
   EXPECT_EQ(w.state.ranks.size(), 4u);
 }
 
-// With exactly half of them behind, the others wait for them.
+// When exactly half of the members lag, the others wait for them.
 TEST(Hang, TwoOfFourThatAreBehindGoTogether) {
   World w(with_hang(4));
   w.train();

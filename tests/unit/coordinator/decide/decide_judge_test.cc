@@ -1,4 +1,4 @@
-// Who is taken for dead: proofs, suspicions, the brake, and steps that kill.
+// Tests which members decide() takes for dead: proofs, suspicions, the brake, and steps that kill.
 #include "tests/support/sanitized.h"
 #include "tests/unit/coordinator/world.h"
 

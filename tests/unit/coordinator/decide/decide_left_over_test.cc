@@ -1,4 +1,4 @@
-// What a process hears that was left out, and what becomes of one that stays behind.
+// Tests what a process hears after it was left out, and what becomes of one that does not end.
 #include "tests/unit/coordinator/world.h"
 
 namespace lockstep::coordinator {

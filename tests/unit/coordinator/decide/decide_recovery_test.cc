@@ -142,7 +142,8 @@ TEST(Recovery, TheOnlyMemberThatAppliedAStepDiesAfterItsRecordWasJournalled) {
   EXPECT_EQ(w.started().resume().step(), 7u);
 }
 
-// The source died before it could hand the state over: the one behind computes the step again.
+// The source died before it could hand the state over: the member that lags computes the step
+// again.
 TEST(Recovery, WhenTheOnlySourceDiesHalfWayTheRowsAreCutInPlace) {
   World w(small_options(3, 100));
   train_three(w, 6);

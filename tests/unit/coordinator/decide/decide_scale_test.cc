@@ -8,7 +8,7 @@ namespace {
 
 constexpr ConnectionId kFarAgent = 51;
 
-// What the last event told the other agent to keep; nothing: no news.
+// Returns how many workers the last event told the other agent to keep, or nothing without news.
 std::optional<uint32_t> told_to_far_agent(const World& w) {
   std::optional<uint32_t> told;
   for (const wire::Envelope& e : w.sent(kFarAgent))
@@ -16,7 +16,7 @@ std::optional<uint32_t> told_to_far_agent(const World& w) {
   return told;
 }
 
-// The agent of node `other` keeps one worker, and it is there; that of node n keeps two, one of
+// The agent of node `other` keeps one worker, which is there. The agent of node n keeps two, one of
 // which died and is not started again.
 World two_nodes_with_an_empty_place(const std::string& other) {
   World w(small_options(3, 100));
@@ -57,7 +57,7 @@ TEST(Scale, AScaleDoesNotEmptyTheNodeOfTheOnlyWorkerThatLives) {
   EXPECT_EQ(w.sent(World::kAgent).back().set_workers().workers(), 0u);
 }
 
-// Nobody has told the coordinator of the processes that the order has started.
+// No agent has told the coordinator yet which processes the order started.
 TEST(Scale, ADeathOfTheLastWorkerWaitsForThoseThatAScaleHasJustStarted) {
   for (const uint32_t wanted : {3u, 1u}) {
     World w(small_options(1, 100));
@@ -70,8 +70,8 @@ TEST(Scale, ADeathOfTheLastWorkerWaitsForThoseThatAScaleHasJustStarted) {
   }
 }
 
-// The agent starts one again in the place of whom the scale has let go, once that process has
-// ended: the one that was to stay died before, when more lived than were wanted (worker_slots.h).
+// The worker that was to stay died while more lived than were wanted. So the agent starts one in
+// the place of the worker that the scale let go, once that process has ended (worker_slots.h).
 TEST(Scale, ADeathOfTheLastWorkerWaitsForTheEndOfWhomTheScaleHasLetGo) {
   for (const bool will_restart : {true, false}) {
     World w(small_options(2, 100));

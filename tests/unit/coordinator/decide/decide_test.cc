@@ -155,7 +155,7 @@ TEST(Decide, OnlyPromisesOfThePreparedGenerationCountAndEachOnce) {
   EXPECT_EQ(w.journal.generations().at(2), GenerationState::kAbandoned);
   EXPECT_EQ(w.promise(1, 2), Reason::kRefusedStaleGeneration);  // late: for g2
   EXPECT_TRUE(w.sent(1).back().has_prepare());
-  EXPECT_EQ(w.promise(3, 2), Reason::kRefusedUnregistered);  // has to register anew
+  EXPECT_EQ(w.promise(3, 2), Reason::kRefusedUnregistered);  // has to register again
   EXPECT_EQ(w.promise_at(1, 0), Reason::kPromised);
   EXPECT_EQ(w.promise_at(2, 0), Reason::kStarted);
   EXPECT_EQ(w.promise_at(2, 0), Reason::kAlreadyCounted);
@@ -210,7 +210,7 @@ TEST(Decide, ARecordThatLeavesOutAStepEndsTheRun) {
   EXPECT_NE(w.ends.back().message.find("step 1 is next"), std::string::npos);
 }
 
-// What a member of an older generation says of its peers blames nobody of the present one.
+// A suspicion by a member of an older generation blames no member of the present one.
 TEST(Decide, ASuspicionOfAnOlderGenerationIsRefused) {
   World w(small_options(4, 100));
   w.train();

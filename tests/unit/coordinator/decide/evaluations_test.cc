@@ -152,7 +152,7 @@ TEST(Evaluations, OneMayLeaveBeforeTheOthersHaveReportedWhatEndsTheRun) {
   EXPECT_EQ(w.leave(2, wire::Leave::FINISHED, 10), Reason::kEndedFinished);
 }
 
-// The reports of checkpoints overtake those of evaluations, and then everybody dies.
+// The reports of checkpoints overtake the reports of evaluations, and then all workers die.
 TEST(Evaluations, WhatOnlyTheLastCheckpointHasIsReadBeforeTheRunEnds) {
   for (const uint32_t patience : {0u, 1u}) {
     const Step last = patience > 0 ? 10 : 20;

@@ -13,7 +13,7 @@ World after(uint32_t fruitless) {
   return w;
 }
 
-// Somebody loses a peer that nobody knows, and nothing proves a death.
+// Worker 1 loses an unknown peer, and nothing proves a death.
 Reason break_it(World& w) {
   w.suspect(1, 77);
   for (int64_t waited = 0; waited < 2 * w.options.proof_ms; waited += 100) {

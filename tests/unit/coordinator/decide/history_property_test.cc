@@ -195,7 +195,7 @@ TEST(DecideProperty, EveryHistoryKeepsTheInvariantsAndComesToAnEnd) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Chaos chaos(seed);
     for (int i = 0; i < 1'500 && !chaos.has_ended(); ++i) chaos.step();
-    // Now everybody falls silent: deadlines alone must end it.
+    // Now all fall silent: deadlines alone must end the run.
     World& w = chaos.world();
     for (int i = 0; i < 4000 && !chaos.has_ended(); ++i) w.wait(100);
     ASSERT_TRUE(chaos.has_ended());

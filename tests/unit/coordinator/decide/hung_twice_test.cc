@@ -1,5 +1,5 @@
-// Workers that hang where nobody is left to wait for them: they are replaced, and a second hang in
-// a step ends the run. And: where no agent starts a worker again, nobody waits for one.
+// Workers that hang while no member is left to wait for them are replaced, and a second hang in a
+// step ends the run. Where no agent starts a worker again, the run does not wait for one.
 #include "tests/support/fails_with.h"
 #include "tests/unit/coordinator/decide/bad_samples.h"
 
@@ -125,7 +125,7 @@ TEST_F(AllHang, TheyAreAskedOnceAndThenReplacedAndOneHangOfTwoIsOneIncident) {
   EXPECT_TRUE(w.ends.empty());
   w.train();
   agent();
-  // In the same step nobody is asked again.
+  // In the same step no worker is asked again.
   EXPECT_EQ(stand(33), Reason::kAwaitsProof);
   EXPECT_EQ(goes(1001, {{33, 2}}), Reason::kEndedPoison);
   EXPECT_EQ(w.ends[0].exit_code, 65);

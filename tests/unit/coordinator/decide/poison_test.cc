@@ -105,7 +105,8 @@ TEST_F(PoisonSkip, StepsAndSlotsThatTheRunDoesNotHaveAreIgnored) {
   EXPECT_TRUE(kept().empty());
 }
 
-// Who is named by a peer and has closed its connection counts as dead before its agent has said so.
+// A member that a peer names and that has closed its connection counts as dead before its agent
+// says so.
 class PoisonSuspected : public PoisonSkip {
  protected:
   static constexpr int64_t kSoon = 500;   // ms: less than an agent is waited for

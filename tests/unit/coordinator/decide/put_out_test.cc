@@ -1,4 +1,4 @@
-// Who is put out for wrong weights, and who only has a copy of them.
+// Tests which place is put out for wrong weights, and which only has a copy of them.
 #include "tests/unit/coordinator/decide/checks.h"
 
 namespace lockstep::coordinator {
@@ -6,7 +6,7 @@ namespace {
 
 class PutOut : public Checks {
  protected:
-  // The term after one of three held other weights.
+  // Returns the term after one of three workers held other weights.
   World after_one_was_put_out(const Options& options) {
     World w(options);
     w.train();
@@ -34,7 +34,8 @@ TEST_F(PutOut, WithoutAPlaceThatWasPutOutAtLeastTheFewestWorkersAreThere) {
   EXPECT_EQ(next.state.run, RunState::kGathering);
 }
 
-// Of three whose weights are compared one got them from another: its vote is that one's.
+// One of the three members whose weights are compared got them from another: its vote is the
+// other's.
 TEST_F(PutOut, WhoGotItsWeightsFromAnotherHasNoVoteOnThem) {
   for (const bool was_before : {false, true}) {
     World w(checking_options(4));

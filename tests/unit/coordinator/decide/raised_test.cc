@@ -156,7 +156,7 @@ TEST_F(Raised, WhatIsLeftOutForAnotherErrorOrOfAnotherBatchStaysSo) {
   }
 }
 
-// Its two deaths at the first slot are those of any bad sample.
+// Any bad sample would cause its two deaths at the first slot.
 TEST_F(Raised, AWorkerAloneIsNotTakenThroughTheWholeStep) {
   train_alone_past_two_deaths();
   ASSERT_EQ(kept().size(), 1u);

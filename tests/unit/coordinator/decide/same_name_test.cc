@@ -1,4 +1,4 @@
-// Machines that have one name, and processes that have one pid.
+// Tests machines that share a name and processes that share a pid.
 #include <gmock/gmock.h>
 
 #include "tests/unit/coordinator/world.h"
@@ -8,7 +8,7 @@ namespace {
 
 constexpr ConnectionId kAgents[] = {50, 51};
 
-// Worker 0 of its machine, whose processes have the same pids as those of the other one.
+// Worker 0 of its machine, whose processes have the same pids as the other machine's.
 wire::Register worker_on(const std::string& machine, uint64_t process) {
   wire::Register m = World::registration(0);
   m.set_machine(machine);

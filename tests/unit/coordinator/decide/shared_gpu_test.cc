@@ -44,7 +44,7 @@ TEST(SharedGpu, TwoSlicesOfOneGpuAreRefusedAsSuch) {
   EXPECT_THAT(w.ends[0].message, HasSubstr("MIG slice"));
 }
 
-// The text goes to everybody who asks for the status.
+// Everyone who asks for the status gets the text.
 TEST(SharedGpu, WhereAWorkerIsBoundIsKeptUnlessItIsTooLong) {
   World w(over("host"));
   wire::Register m = on_gpu(0, "0000:3b:00.0", "aa");
@@ -92,8 +92,8 @@ TEST(SharedGpu, AWorkerThatIsStartedAgainTakesItsOwnGpu) {
   EXPECT_EQ(w.join(2, again), Reason::kRegistered);
 }
 
-// The dead member stays in the state. A worker of another place takes its GPU, as where an agent
-// that counts its workers anew comes to the same machine.
+// The dead member stays in the state. A worker of another place takes its GPU, as when an agent
+// that counts its workers from the start comes to the same machine.
 TEST(SharedGpu, TheGpuOfAMemberThatDiedIsFree) {
   World w(over("nccl"));
   for (uint32_t rank = 0; rank < 3; ++rank)

@@ -1,4 +1,4 @@
-// Who owns which slots: all alike, and by cost.
+// Tests which rank owns which slots: at equal costs, and by cost.
 #include "coordinator/state/slots.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ std::vector<uint32_t> on_one_node(size_t ranks) {
   return std::vector<uint32_t>(ranks, 0);
 }
 
-// So many ranks of equal cost, or these costs, on one node.
+// `ranks` ranks of equal cost, or ranks of these costs, on one node.
 std::vector<SlotRun> assign(uint32_t ranks, uint32_t slots) {
   return assign_slots(on_one_node(ranks), slots);
 }
@@ -42,7 +42,7 @@ uint32_t partials_of(const Sizes& sizes) {
   return sum;
 }
 
-// The longest time of those who have more than one slot, which nobody has to have.
+// The longest time among ranks with more than one slot: no rank has to own a second one.
 uint64_t time_of_the_rest(const Sizes& sizes, const std::vector<uint32_t>& costs) {
   uint64_t longest = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {

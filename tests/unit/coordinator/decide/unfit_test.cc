@@ -141,7 +141,7 @@ TEST_F(UnfitGpus, AnUndoBeforeTheChangeIsPlannedLeavesEverythingAsItWas) {
 
 // The agent is the witness: a term, or a coordinator that took over, hears it again.
 TEST_F(UnfitGpus, AnAgentThatConnectsAgainRepeatsItsNoticesOrTheyAreOver) {
-  World w = training(options_of(2, 2));  // nobody leaves
+  World w = training(options_of(2, 2));  // no worker leaves
   notice(w, 1);
   hello(w, 51);
   EXPECT_FALSE(w.state.unfit.begin()->second.is_current);

@@ -146,7 +146,7 @@ TEST_F(Witnesses, WhatTheOutvotedWorkerWroteSinceTheLastAgreementDoesNotCount) {
   EXPECT_EQ(w.state.checkpoints[0].step, 2u);
   const JournalContents contents = *w.journal.load();
   EXPECT_EQ(contents.checkpoints.at(1).state, CheckpointState::kRolledBack);
-  EXPECT_TRUE(wrote_wrong(contents, 1, 3));  // also one that nobody had reported yet
+  EXPECT_TRUE(wrote_wrong(contents, 1, 3));  // also one that no member had reported yet
   EXPECT_FALSE(wrote_wrong(contents, 1, 2));
   EXPECT_FALSE(wrote_wrong(contents, 2, 3));
 }

@@ -176,7 +176,7 @@ TEST(ArrowCodecs, GiveBackWhatWasPackedAndNoDamage) {
   }
 }
 
-// Of the bomb only what it says is looked at, before anything is inflated.
+// The bomb is refused by what it says of itself, before anything is inflated.
 TEST(ArrowCodecs, ABombIsRefusedByWhatItSays) {
   const std::string bomb = arrow_sample("bomb");
   const auto layout = parse_arrow(span_of(bomb));

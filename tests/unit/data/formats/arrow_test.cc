@@ -106,7 +106,7 @@ TEST_F(ArrowFiles, CompressedImagesAreInflatedOnceIntoTheCache) {
   EXPECT_EQ(verified->front().damaged, 0U);
 }
 
-// As Hugging Face writes a table whose images are files beside it: `bytes` is null, `path` is not.
+// Hugging Face writes a table whose images are separate files so: `bytes` is null, `path` is not.
 TEST_F(ArrowFiles, ImagesThatAreOnlyNamedAreToldHowToBecomeBytes) {
   const std::string path = put("hugging_face");
   std::string file = slurp(path);

@@ -17,7 +17,7 @@ using testing::ElementsAre;
 
 using Lengths = std::vector<uint32_t>;
 
-// What is left in each pack, as they are begun, by looking at every pack for every piece.
+// Returns what is left in each pack, as they are begun, by looking at every pack for every piece.
 Lengths naive_best_fit(Lengths lengths, uint32_t room) {
   std::stable_sort(lengths.begin(), lengths.end(), std::greater<>());
   Lengths left;
@@ -49,7 +49,7 @@ uint64_t fewest(const Lengths& lengths, size_t at, Lengths& left, uint32_t room,
   return best;
 }
 
-// Every piece once, in packs that hold them, rising. What is left in each.
+// Checks that the packs hold every piece once, rising. Returns what is left in each pack.
 Lengths checked(const Packs& packs, const Lengths& lengths, uint32_t room) {
   std::vector<int> seen(lengths.size());
   Lengths left;

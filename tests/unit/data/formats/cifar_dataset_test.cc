@@ -198,7 +198,7 @@ TEST_F(CifarDataset, ALabelOfCifar100BeyondItsClassesIsRefused) {
   write_file(dir_.path("test.bin"), cifar_record({3, 100}, 3));
   EXPECT_THAT(error(Code::kBadData, Split::kEval),
               AllOf(Names("test.bin", "sample 0"), Says("label 100", "0 to 99")));
-  // Cut off, it could be somebody's tokens, but for what lies beside it.
+  // Cut off, the file could hold tokens, if the names of the classes did not lie next to it.
   write_file(dir_.path("test.bin"), "too short");
   EXPECT_EQ(*detect_format(dir_.path()), "tokens");
   write_file(dir_.path("fine_label_names.txt"), "apple\n");

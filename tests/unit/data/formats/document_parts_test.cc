@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 constexpr int64_t kDocuments = 600;
 constexpr int64_t kPartEnd = 9;
 
-// Tokens of document i are its number, behind 100; it has so many predictions.
+// Every token of document i is 100 + i, and the document has so many predictions.
 uint64_t predictions_of(int64_t i) {
   return static_cast<uint64_t>(1 + i * 7 % 13);
 }
@@ -85,7 +85,7 @@ TEST_F(DocumentFiles, TheSameOnesAreHeldOutWholeHoweverTheyBecomeSamples) {
   EXPECT_EQ(all.size(), static_cast<size_t>(kDocuments)) << "disjoint";
   for (const auto& [document, predictions] : all)
     EXPECT_EQ(predictions, predictions_of(document)) << document;
-  // Whoever changes them: runs of before are no longer compared on the same ones.
+  // If this choice changes, runs are no longer compared with older runs on the same documents.
   std::vector<int64_t> first;
   for (auto at = held_out.begin()->begin(); first.size() < 6; ++at) first.push_back(at->first);
   EXPECT_THAT(first, ElementsAre(1, 18, 19, 28, 30, 32));

@@ -176,7 +176,7 @@ TEST_F(DocumentFiles, TheSameDocumentsAreTheSameDataWhereverTheyAre) {
   // The content of one token, and no place.
   put("x.bin", stored<uint16_t>({100, 101, 102, 103, 104, 105, 106, 107, 108, 99}));
   EXPECT_NE(fingerprint(wanted, "x.bin"), first);
-  // Of old runs, whatever becomes of this code.
+  // Old runs have this fingerprint, so no change of this code may change it.
   EXPECT_EQ(first, "1dccaf7d205b7959a59eeb4f36f28705");
 }
 

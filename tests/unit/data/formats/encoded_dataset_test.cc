@@ -202,7 +202,7 @@ TEST_F(EncodedImagesTest, TheIndexIsMadeOnceAndUsedAsLongAsItHolds) {
   EXPECT_EQ((*open())->fingerprint(), (*first)->fingerprint());
   EXPECT_EQ(fs::last_write_time(path), made);
 
-  // Whatever byte of it is damaged, it is made again.
+  // An index with a damaged byte is made again, whichever byte it is.
   const std::string good = slurp(path);
   for (size_t i = 0; i < good.size(); i += 7) {
     std::string damaged = good;
@@ -276,7 +276,7 @@ TEST_F(EncodedImagesTest, AnEmptyDirectoryIsNoDataSet) {
 
 class ChangedImages : public EncodedImagesTest {
  protected:
-  // What is said when everything is read after `change`.
+  // Returns what reading everything says after `change`.
   std::string after(const std::function<void()>& change) {
     const auto dataset = open();
     EXPECT_TRUE(dataset.is_ok()) << dataset.status().message();

@@ -11,7 +11,7 @@ namespace {
 
 using testing::AllOf;
 
-// What inflate_idx() hands over, or its message.
+// Holds what inflate_idx() hands over, or its message.
 struct Inflated {
   std::string content;
   std::string error;

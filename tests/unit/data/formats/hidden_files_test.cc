@@ -1,4 +1,4 @@
-// What systems leave beside data changes nothing, in any format.
+// Files that systems leave next to data change nothing, in any format.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// As macOS writes beside each file on disks that know no attributes.
+// macOS writes such a file next to each file on disks that know no attributes.
 const std::string kAppleDouble =
     std::string("\0\5\x16\7\0\2\0\0", 8) + "Mac OS X" + std::string(200, '\0');
 

@@ -192,7 +192,7 @@ TEST_F(ImageMaskTest, AMaskThatChangesIsNeverTrainedOn) {
   SampleHand hand;
   EXPECT_THAT(reader->read(0, input.data(), &label, &hand, {}, {}, record.data()),
               FailsWith(Code::kBadData, Names("masks/1.png")));
-  // A file that is replaced by rename changes its directory, so the index is made anew.
+  // A file that is replaced by rename changes its directory, so the index is made again.
   fs::remove(dir_.path("data/masks/1.png"));
   put("masks/1.png", flat_mask(200, 41, 49));
   const auto again = open();

@@ -1,4 +1,4 @@
-// What a data set does not take is counted and said; and so is what may be no class.
+// A data set counts and names what it does not take, and directories that may be no classes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -33,7 +33,7 @@ class NpyDataset : public testing::Test {
                                         Split split = Split::kTrain) {
     return open_dataset(spec_of(dir_.path(), format), split, dir_.path("cache"), {}, {4, 0});
   }
-  // Of images and labels by these samples.
+  // Opens these images and labels.
   Result<std::unique_ptr<Dataset>> open_pair(const std::string& images, const std::string& labels,
                                              const std::string& format = "auto") {
     put("images.npy", images);
@@ -52,7 +52,7 @@ class NpyDataset : public testing::Test {
   TemporaryDirectory dir_;
 };
 
-// Of one sample, (C, H, W).
+// Returns the bytes of one sample, (C, H, W).
 std::vector<uint8_t> bytes_read(const Dataset& dataset, uint64_t i) {
   const auto reader = SampleReader::create(dataset, {}, dataset.statistics(), ImageForm::kStored);
   std::vector<uint8_t> out(reader->input_bytes());

@@ -89,7 +89,7 @@ TEST_F(PackedFiles, NamesSayNothingOfWhatIsCompressed) {
   EXPECT_EQ(samples(dir_.path("train-00000-of-00001")).size(), 4U);
 }
 
-// An archive beside files is what they were unpacked from.
+// Files were unpacked from the archive that lies next to them.
 TEST_F(PackedFiles, AnArchiveBesideOtherDataIsNotTakenForThem) {
   fs::create_directories(dir_.path("data/pear"));
   write_file(dir_.path("data/flowers.tgz"), gzip_bytes(tar_of_images()));
@@ -156,7 +156,7 @@ TEST_F(PackedMds, NoNameLeadsOutside) {
   EXPECT_THAT(said(), AllOf(Names("../x.zstd"), Says("outside")));
   shard()["zip_data"]["basename"] = 7;
   EXPECT_THAT(said(), Says("compressed", "without the name"));
-  // Copies are made beside links to what is not compressed: no link may be to a directory.
+  // Copies lie next to links to files that are not compressed: no link may be to a directory.
   fs::create_directory(data_ + "/a");
   shard()["zip_data"]["basename"] = "shard.00000.mds.zstd";
   shard()["raw_data"]["basename"] = "a/x.mds";
@@ -167,7 +167,7 @@ TEST_F(PackedMds, NoNameLeadsOutside) {
   EXPECT_TRUE(fs::is_empty(data_ + "/a"));
 }
 
-// Another index is of another data set, though the files are the same.
+// Another index makes another data set, though the files are the same.
 TEST_F(PackedMds, AnotherIndexIsLookedAtAnew) {
   EXPECT_EQ(said(), "no failure");
   shard()["samples"] = 2;

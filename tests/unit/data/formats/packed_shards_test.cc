@@ -62,10 +62,10 @@ TEST_P(Packed, IsInflatedOnce) {
   EXPECT_EQ(copies(), made);
 }
 
-// Or every worker would read all of a large data set before it begins.
+// Otherwise every worker would read all of a large data set before it begins.
 TEST_P(Packed, CopiesAreReadWholeOnceOnly) {
   const std::string before = fingerprint(packed_);
-  const auto note = [&] {  // whoever reads them whole writes another file
+  const auto note = [&] {  // a process that reads them whole writes another file
     struct stat info {};
     for (const auto& entry : fs::directory_iterator(cache_))
       if (entry.path().extension() == ".checked") ::stat(entry.path().c_str(), &info);
@@ -75,7 +75,7 @@ TEST_P(Packed, CopiesAreReadWholeOnceOnly) {
   EXPECT_NE(first, 0U);
   EXPECT_EQ(fingerprint(packed_), before);
   EXPECT_EQ(note(), first) << "somebody looked";
-  // Of a copy that was rewritten they are, though it has its old size and time.
+  // A copy that was rewritten is read whole again, though it has its old size and time.
   const std::string copy = copy_of(GetParam().plain_victim).string();
   const std::string good = slurp(copy);
   write_and_put_time_back(copy, static_cast<off_t>(good.size()) - 1,
@@ -174,9 +174,9 @@ TEST_P(Packed, IsRefusedWithoutACache) {
   EXPECT_THAT(dataset.status().message(), AllOf(HasSubstr(victim()), HasSubstr("data.cache_dir")));
 }
 
-// What is beside it and not compressed is read where it lies.
+// A file next to it that is not compressed is read where it lies.
 TEST_P(Packed, SomeMayBeCompressedAndSomeNot) {
-  GetParam().put(packed_, false, 0);  // the same, inflated, beside what is not
+  GetParam().put(packed_, false, 0);  // the same, inflated, next to the compressed files
   EXPECT_EQ(fingerprint(packed_), fingerprint(plain_));
   EXPECT_TRUE(copies().empty()) << "nothing is inflated that lies there inflated";
   fs::remove(packed_ + "/" + GetParam().plain_victim);

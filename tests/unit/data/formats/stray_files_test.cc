@@ -1,4 +1,4 @@
-// What lies beside data does not make them data of another format.
+// Files that lie next to data do not turn them into data of another format.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -110,7 +110,7 @@ TEST_P(StrayBeside, EveryFormatStraysChangeNothing) {
 
 INSTANTIATE_TEST_SUITE_P(Formats, StrayBeside, testing::ValuesIn([] {
                            auto names = every_format_name();
-                           // Arrays beside arrays are a question of names.
+                           // Names decide which arrays next to each other belong together.
                            std::erase_if(names, [](const std::string& name) {
                              return name.find("npy") != std::string::npos;
                            });

@@ -190,9 +190,9 @@ TEST_F(TokenDataset, TheLargestTokenIsLookedUpWhereItWasKept) {
   EXPECT_EQ((*open("x.bin"))->classes(), 106U);
 }
 
-// A mapped file can change at any time, and the model and the loss index with what it says.
-// Who writes through a mapping changes the times of the file with the first byte of a page, and the
-// next time when the kernel has written the page to the disk.
+// A mapped file can change at any time, and the model and the loss index with what it says. Writing
+// through a mapping changes the times of the file at the first byte of a page, and again when the
+// kernel has written the page to the disk.
 TEST_F(TokenDataset, ATokenThatHasBecomeTooLargeIsNotHandedOut) {
   const std::string path = dir_.path("x.bin");
   write_file(path, counting_tokens(11));

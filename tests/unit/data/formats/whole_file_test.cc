@@ -76,7 +76,7 @@ TEST_P(WholeFile, NeverTakesDamagedContentForGood) {
     std::string damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
     const SeenWhole result = inflate_all(damaged);
-    // Of gzip's head some bytes say nothing about the content.
+    // Some bytes of gzip's head say nothing about the content.
     EXPECT_TRUE(!result.error.empty() || result.content == plain) << at;
   }
   EXPECT_NE(inflate_all(whole + "behind").error, "");

@@ -239,7 +239,7 @@ TEST_F(Pack, OtherDataOrSettingsAreRefused) {
   write_file(dir_.path("idx/train-labels-idx1-ubyte"), some_labels(1'500, 9));
   EXPECT_THAT(failure("idx", {"none", 1, 1}), Says("other data"));
   EXPECT_EQ(files("packed"), before);
-  // Nobody's plan, in which one could go down until the stack is gone.
+  // This is no plan, and a parser that descends into it would use up its stack.
   constexpr size_t kDeep = 400'000;
   write_file(dir_.path("packed/pack.json"),
              "{\"compression\":" + std::string(kDeep, '[') + std::string(kDeep, ']') + "}");

@@ -109,13 +109,13 @@ TEST(BatchRing, WhatIsBeyondItsMemoryIsRefusedAndItGoesOn) {
   EXPECT_TRUE(ring->set_ahead(8));
   EXPECT_FALSE(ring->set_ahead(16));  // 340 MiB
   EXPECT_EQ(ring->ahead(), 8U);
-  // What the job asks for is its own business.
+  // The limit does not hold for what the job asks for.
   const auto deep = std::move(BatchRing::make(large, 20)).value();
   EXPECT_TRUE(deep->set_ahead(20));
   EXPECT_FALSE(deep->set_ahead(21));
 }
 
-// Two threads, and one of them goes farther and less far ahead all the time.
+// One of two threads goes farther and less far ahead all the time.
 TEST(BatchRing, NothingIsLostBetweenThreads) {
   constexpr Step kBatches = 5'000;
   const auto ring = ring_of(1);

@@ -44,7 +44,7 @@ class ChangedFiles : public testing::Test {
     return open_dataset(spec_of(dir_.path()), Split::kTrain, dir_.path("cache"), progress);
   }
 
-  // What is said of sample `i` after `change` was made to the open files.
+  // Returns what reading sample `i` says after `change` was made to the open files.
   Status after(const std::function<void()>& change, uint64_t i = kCount - 1) {
     const auto dataset = open();
     EXPECT_TRUE(dataset.is_ok()) << dataset.status().message();
@@ -90,7 +90,7 @@ TEST_F(ChangedFiles, OneThatWasWrittenToAndGotItsTimeAgainIsNamed) {
   }
 }
 
-// Of a large file no hash is kept, so its marks tell.
+// No hash of a large file is kept, so its marks tell.
 TEST_F(ChangedFiles, OfWhatCannotBeComparedNamesRightsAndLinksMayChange) {
   const std::string backup = labels_ + ".backup";
   auto file = MappedFile::open(labels_);

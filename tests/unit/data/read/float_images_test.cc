@@ -48,7 +48,7 @@ T stored_as(float number) {
     return number;
 }
 
-// (N, 2, 6, 5), or with the channels behind.
+// Makes an array of (N, 2, 6, 5), or with the channels last.
 template <typename T>
 TestArray float_images(const std::string& descr, bool is_last = false) {
   std::vector<T> values;

@@ -87,7 +87,7 @@ std::vector<Seen> all_batches(const LoaderOptions& options) {
   }
 }
 
-// What the plan says the batch of (step, slot) is, computed without the loader.
+// Computes the batch of (step, slot) from the plan, without the loader.
 Seen planned(const RunShape& shape, Step step, uint32_t slot) {
   const StepPlan plan = plan_step(shape, step);
   const EpochOrder order({kSeed, example().fingerprint(), kSamples}, plan.epoch);

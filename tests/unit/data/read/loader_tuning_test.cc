@@ -237,7 +237,7 @@ TEST(LoaderTuning, WhatWasKeptIsGivenUpWhereItIsNotThereAnyMore) {
   EXPECT_EQ(tuning.setting(), (LoaderSetting{3, 4}));
 }
 
-// Whatever it is told: it stays within its bounds, tries nothing twice, and ends.
+// For any measurements, tuning stays within its bounds, tries nothing twice, and ends.
 RC_GTEST_PROP(LoaderTuning, EndsAndNeverGoesToAndFro, ()) {
   const auto first = *rc::gen::inRange<uint32_t>(1, 17);
   const auto ahead = *rc::gen::inRange<uint32_t>(1, 100);

@@ -24,7 +24,7 @@ class SameOrderOf : public BatchesOfAFormat {
     return all;
   }
 
-  // What is left of a run from `step` on.
+  // Returns the part of a run from `step` on.
   static SeenBatches rest_of(const SeenBatches& run, Step step) {
     SeenBatches rest = run;
     std::erase_if(rest.by_slot, [&](const auto& batch) { return batch.first.first < step; });

@@ -1,4 +1,4 @@
-// Batches that somebody keeps: they stay as they were, while their loader goes on and after it.
+// Batches that a caller keeps stay as they were, while their loader goes on and after it.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -84,7 +84,7 @@ TEST_F(Verify, GoesOnAfterFilesThatCannotBeIndexed) {
   EXPECT_EQ((*bad)[0].damaged, 3U);
   EXPECT_THAT((*bad)[0].faults, ElementsAre(AllOf(Names("a/0.jpg"), Says("JPEG")), Names("a/1.jpg"),
                                             Names("a/3.png")));
-  // Who opens the data hears of all of them, too.
+  // Opening the data names all of them, too.
   const auto opened = open_dataset(spec_of(dir_.path("data")), Split::kTrain, dir_.path("cache"));
   EXPECT_THAT(opened.status().message(), AllOf(HasSubstr("a/1.jpg"), HasSubstr("a/3.png")));
 }
@@ -134,7 +134,7 @@ TEST_F(Verify, InFullTheChecksumOfEveryRecordIsCompared) {
   EXPECT_EQ(bad.damaged, 1U);
   EXPECT_THAT(bad.faults, ElementsAre(AllOf(Names("b.tfrecord", "byte 384"), Says("checksum"))));
 
-  // What cannot be decoded either is one sample, too.
+  // A damaged sample that cannot be decoded either counts once, too.
   const size_t png = shard.find("IDAT", name - 200);
   ASSERT_LT(png, name);
   damaged[png + 6] = static_cast<char>(damaged[png + 6] ^ 0x40);

@@ -52,7 +52,7 @@ def trained():
 
 
 def by_tiktoken(pair):
-    """Of a text, by another implementation of the same vocabulary."""
+    """Returns another implementation's encoder for the same vocabulary."""
     letters = tokenizers.pre_tokenizers.ByteLevel.alphabet()
     printed = [*range(0x21, 0x7f), *range(0xa1, 0xad), *range(0xae, 0x100)]
     others = [byte for byte in range(256) if byte not in printed]

@@ -1,4 +1,4 @@
-"""Four small pictures, as files, for the shards of the *_samples.py beside."""
+"""Four small pictures, as files, for the shards of the *_samples.py next to this file."""
 import io
 
 import PIL.Image

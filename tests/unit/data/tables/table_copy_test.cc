@@ -39,7 +39,7 @@ class TableCopy : public testing::Test {
       if (entry.path().extension() == ".rows") found.push_back(entry.path());
     return found;
   }
-  // With a checksum that fits, as somebody may write it.
+  // Changes a copy and its checksum with it, as somebody may on purpose.
   void forge(const std::string& path, const std::string& from, const std::string& to) {
     std::string bytes = slurp(path);
     bytes.replace(bytes.find(from), from.size(), to);

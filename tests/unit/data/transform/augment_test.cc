@@ -155,14 +155,14 @@ TEST(Augmenter, SaysWhatDoesNotFitTheImages) {
               HasSubstr("for images"));
 }
 
-// Of one channel, 40 of them, every one another constant.
+// Makes 40 images of one channel, each a different constant.
 std::unique_ptr<Dataset> constants() {
   Bytes pixels;
   for (size_t i = 0; i < 40; ++i) pixels.insert(pixels.end(), 64, static_cast<uint8_t>(100 + i));
   return std::move(make_memory_dataset(kGrey, pixels, std::vector<uint32_t>(40, 0))).value();
 }
 
-// The images of a step, by the sample that they show, of as many slots, a loader each.
+// Returns the images of a step by the sample that they show, made by a loader for each slot.
 std::map<uint8_t, Bytes> images_of(const Dataset& dataset, Step step, uint32_t slots) {
   std::map<uint8_t, Bytes> images;
   for (uint32_t slot = 0; slot < slots; ++slot) {
