@@ -1,4 +1,4 @@
-// What every unit test asks of a sanitizer. Linked into the programs of a sanitizer build only.
+// Every unit test asks this of a sanitizer. Only the programs of a sanitizer build link it.
 
 namespace {
 

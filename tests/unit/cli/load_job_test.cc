@@ -13,6 +13,7 @@ namespace {
 
 // A launcher may show each worker only its own GPU. What this process sees then says nothing about
 // the other workers' GPUs, so it does not refuse comm.backend nccl and auto.
+//
 // Loads a job of four workers on a machine where this process sees one GPU.
 Result<wire::JobSpec> load_with(const std::string& backend, uint32_t launched_workers) {
   const TemporaryDirectory directory;

@@ -181,7 +181,7 @@ TEST_F(MixedDatasetTest, TheSameSamplesTwiceAreRefused) {
                     HasSubstr("larger weight")));
 }
 
-// What is held out of data.train would be trained on in the other part.
+// The other part would train on the samples that are held out of data.train.
 TEST_F(MixedDatasetTest, TwoPartsOfTheSameSamplesAreRefused) {
   job_.mutable_data()->set_holdout(0.2);
   add("web", 1);
@@ -208,7 +208,7 @@ TEST_F(MixedDatasetTest, TablesWithOtherColumnsAreRefused) {
   EXPECT_THAT(refused().message(), AllOf(HasSubstr("turned/train.csv"), HasSubstr("columns")));
 }
 
-// Of the first nothing is known that the others could not fit.
+// The first table names no columns, so it fits every other table.
 TEST_F(MixedDatasetTest, TablesThatFitTheFirstOnlyAreRefused) {
   job_.mutable_data()->clear_mix();
   const auto table = [&](const std::string& name, const std::string& header) {

@@ -81,7 +81,7 @@ TEST(Decide, SlowColdReadsAreTheStorage) {
   const FaultFinding found = decide(measured({.raw_cold = 100, .loader_cold = 95}));
   EXPECT_EQ(found.fault, Fault::kStorage);
   EXPECT_THAT(found.reason, Says("not in memory", "100 samples/s"));
-  // What the machine's memory would do for it is told.
+  // The advice tells what the machine's memory would do for it.
   EXPECT_THAT(found.advice.back(), HasSubstr("first epoch"));
 }
 

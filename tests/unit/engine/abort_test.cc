@@ -54,7 +54,7 @@ class AbortedHalfway final : public Forwarding<Collective> {
   }
 
  private:
-  // What lies there of earlier steps, or of nothing at all.
+  // Leaves garbage, as if from earlier steps or from no step at all.
   Status leave_garbage(const ElementRange& range) {
     auto* sums = const_cast<float*>(reduced());
     for (uint64_t i = range.begin; i < range.end; ++i)

@@ -84,7 +84,7 @@ void expect_same(const TrainResult& got, const TrainResult& expected) {
   EXPECT_TRUE(got.state == expected.state);
 }
 
-// What a checkpoint that is loaded does, or a state that is received.
+// Does what loading a checkpoint or receiving a state does.
 void install(Engine& engine, const std::string& state, Step step) {
   const char* from = state.data();
   const std::vector<StateTensor> tensors = testing::state_of(engine);
@@ -237,7 +237,7 @@ TEST(Accelerator, TakesTheKernelsForTheTypeOfItsLayers) {
   }
 }
 
-// Only GPT-2 says that nobody needs its logits any more.
+// Only GPT-2 says that its logits are no longer needed.
 TEST(Accelerator, WritesTheGradientOfTheLossIntoLogitsThatAreGivenUp) {
   for (const bool is_text : {true, false}) {
     const auto dataset = is_text ? make_text(30, 16, kVocabulary) : make_patterns(80);
@@ -267,7 +267,7 @@ TEST(Accelerator, EvaluatesToTheCpusBits) {
   EXPECT_EQ(report(Devices(2).modules), expected);
 }
 
-// What four ranks report of 8 steps, of which the first and every second are checked.
+// Returns what four ranks report of 8 steps, of which the first and every second are checked.
 std::vector<wire::CheckReport> checks_of(const std::vector<DeviceModule*>& modules,
                                          bool connects_devices = false) {
   const auto dataset = make_patterns(80);
@@ -370,7 +370,7 @@ TEST(Accelerator, ThatIsConnectedSkipsStepsThatOverflowOnAllRanks) {
   expect_same(world.train_to(8), on_the_cpu(job, *dataset, 8));
 }
 
-// Weights and gradients are compared as anywhere; sums are not: nobody has the partials.
+// Weights and gradients are compared as anywhere; sums are not: no rank has the partials.
 TEST(Accelerator, ThatIsConnectedChecksWeightsAndGradients) {
   const auto connected = checks_of(Devices(4).modules, /*connects_devices=*/true);
   for (const wire::CheckReport& report : connected) EXPECT_FALSE(report.has_sum());

@@ -1,5 +1,5 @@
-// What heartbeats say of a device is what the device has come to, in plain memory whose copies run
-// as late as they may.
+// Heartbeats say how far a device has come, here in plain memory whose copies run as late as they
+// may.
 #include "worker/device/bucket_counter.h"
 
 #include <gtest/gtest.h>
@@ -50,8 +50,8 @@ TEST(BucketCounter, HasItsWordsInTheHostsMemory) {
   EXPECT_EQ(c.module.allocated_bytes(), (BucketCounter::kMostBuckets + 2) * sizeof(uint32_t));
 }
 
-// What a heartbeat says while the host has enqueued its whole step, and the device, which is as
-// late as it may be, has finished nothing: a kernel without end leaves a worker there.
+// Tests a heartbeat while the host has enqueued its whole step and the device, which is as late as
+// it may be, has finished nothing: a kernel without end leaves a worker so.
 TEST(BucketCounter, IsWhatAnEngineSaysOfConnectedDevices) {
   constexpr uint64_t kBucketBytes = 4096;
   const auto dataset = testing::make_patterns(80);

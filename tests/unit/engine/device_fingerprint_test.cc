@@ -1,4 +1,4 @@
-// What chooses a device's kernels stands in the fingerprint of exact runs.
+// The fingerprint of exact runs names what chooses a device's kernels.
 #include <ATen/Context.h>
 #include <gtest/gtest.h>
 
@@ -18,13 +18,13 @@ using testing::make_patterns;
 using testing::PlainModule;
 using testing::small_job;
 
-// What MB_CUR_MAX calls gives a size_t, too.
+// MB_CUR_MAX calls this function, and it gives a size_t, too.
 TEST(LibraryVersion, IsWhatTheLoadedLibrarySays) {
   EXPECT_EQ(library_version("__ctype_get_mb_cur_max"), std::to_string(MB_CUR_MAX));
   EXPECT_EQ(library_version("cudnnGetVersionOfNothing"), "none");
 }
 
-// What chooses kernels on the device shows, attention's too.
+// The fingerprint shows what chooses kernels on the device, attention's too.
 TEST(DeviceNumerics, ResultsOfTheDeviceAreInTheFingerprintOfExactRuns) {
   const auto results = [](const std::string& numerics, const std::string& precision) {
     wire::JobSpec job = small_job("mlp");

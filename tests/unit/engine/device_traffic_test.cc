@@ -1,4 +1,4 @@
-// What travels between a device and the host, when, and through which memory of the host.
+// Tests what travels between a device and the host, when, and through which memory of the host.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ wire::JobSpec clipped_job() {
   return job;
 }
 
-// Of a step of each of the ranks.
+// Returns the largest copy that any of the ranks makes in a step.
 uint64_t largest_copy_of_a_step(uint32_t ranks, bool connects_devices) {
   const auto dataset = make_patterns(80);
   Modules devices(ranks);

@@ -119,7 +119,7 @@ TEST(Documents, EvaluationCountsWhatCounts) {
     ASSERT_TRUE(reports[0].is_ok()) << reports[0].status().message();
     EXPECT_EQ(reports[0]->samples(), labels);
     EXPECT_LE(reports[0]->correct(), labels);
-    // The share of a step is that of the labels that count, too.
+    // A step's share of correct labels, too, counts only the labels that count.
     EXPECT_NEAR(static_cast<double>(record.correct()) /
                     static_cast<double>(record.samples() * kDocumentBlock),
                 static_cast<double>(reports[0]->correct()) / static_cast<double>(labels), 0.1);

@@ -140,7 +140,7 @@ TEST(Engine, RecordsSayWhatWasDone) {
   EXPECT_LE(outcomes[0]->record.correct(), 3u);
 }
 
-// What the audit expects, from every rank for every slot, whoever owned it.
+// Every rank reports for every slot what the audit expects, whichever rank owned the slot.
 TEST(Engine, EveryRankReportsTheDigestsOfAllSlotsAsThePlanPromisesThem) {
   const auto dataset = make_patterns(63);
   const wire::JobSpec job = small_job("mlp");

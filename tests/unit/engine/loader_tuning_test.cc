@@ -44,7 +44,7 @@ TEST(EngineTuning, SaysOnceWhatItCameToAndChangesNothing) {
   EXPECT_THAT(plain.notes, IsEmpty());
 }
 
-// It has the field empty, and a loader that nobody measures.
+// Such a run has the field empty, and nothing measures its loader.
 TEST(EngineTuning, ARunFromBeforeItWasThereIsNotTuned) {
   const auto dataset = make_patterns(83);
   LoopbackWorld world(small_job("cnn"), *dataset, even_runs(4, 1));

@@ -185,7 +185,7 @@ LoopbackWorld::LoopbackWorld(const wire::JobSpec& job,
 void LoopbackWorld::connect_devices() {
   std::vector<GradientBuffer*> buffers;
   for (auto& engine : engines_) buffers.push_back(engine->device_buffer().value());
-  // What is held by the generation before is let go by its reducers first.
+  // The reducers first let go of what the generation before holds.
   for (auto& engine : engines_) engine->end_generation();
   devices_.clear();
   for (auto& collective : make_loopback(generation_, buffers))

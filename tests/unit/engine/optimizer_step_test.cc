@@ -1,4 +1,4 @@
-// What the engine makes of the optimizer's settings: the same bits for any number of ranks,
+// Tests how the engine applies the optimizer's settings: the same bits for any number of ranks,
 // clipping over the whole gradient, and groups of parameters.
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 // they may be. A copy runs only when a caller waits for it or holds compute for it; the host gets
 // the bytes that were there when the copy was enqueued. So a copy or a wait that is forgotten shows
 // as other bits, and a kernel that is given the host's memory fails the test. Memory runs out on
-// demand, and leaves an error behind, as CUDA does: the thread's next kernel reports it as its own.
+// demand, and leaves an error, as CUDA does: the thread's next kernel reports it as its own.
 #pragma once
 
 #include <array>
@@ -150,7 +150,7 @@ class PlainModule final : public DeviceModule {
   static Memory make(size_t bytes);
   Result<void*> ask(size_t bytes, bool is_of_device);
   Result<void*> ask_once(size_t bytes, bool is_of_device);
-  // What the launch of a kernel reports.
+  // Returns what the launch of a kernel reports.
   Status launched() const;
   bool is_of_device(const void* memory) const;
   template <typename... Words>

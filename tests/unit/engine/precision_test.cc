@@ -52,7 +52,7 @@ struct Case {
   double dropout = 0;
   bool batch_norm = false;
   uint32_t samples = 63;  // three steps, then a tail of three samples and an empty slot
-  uint32_t epochs = 2;    // one of what is slow, likewise smaller images
+  uint32_t epochs = 2;    // one in slow cases, which also have smaller images
   uint32_t side = 12;
 };
 

@@ -1,4 +1,4 @@
-// What an aborted step leaves behind, and what a resume starts from.
+// Tests the state after an aborted step, and what a resume starts from.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -102,7 +102,7 @@ class LeftToRight final : public Forwarding<Collective> {
       out[i] = buffers_[0]->partial(0)[i];
       for (uint32_t r = 1; r < world_size(); ++r) out[i] += buffers_[r]->partial(0)[i];
     }
-    return barrier(tag);  // nobody writes its partial before all have read it
+    return barrier(tag);  // no rank writes its partial before all have read it
   }
 
  private:

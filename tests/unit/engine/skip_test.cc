@@ -1,5 +1,5 @@
-// Slots that are left out by policy: the same bits for any number of ranks, and those of a run that
-// never had their samples.
+// Slots that are left out by policy give the same bits for any number of ranks, and the bits of a
+// run that never had their samples.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -61,7 +61,7 @@ TEST(SkippedSlots, GiveTheSameBitsForAnyNumberOfRanksAndAnyBuckets) {
   EXPECT_FALSE(all.state == one.state);
 }
 
-// What a run without the samples of slot 3 has at the positions of the others.
+// Makes the data of a run without slot 3's samples: the other slots have the same samples.
 std::unique_ptr<data::Dataset> without_the_last_slot(const data::Dataset& whole, uint64_t seed,
                                                      uint64_t samples) {
   data::DatasetFacts facts = whole.facts();

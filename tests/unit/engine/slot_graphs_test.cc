@@ -1,6 +1,6 @@
-// Slots as graphs: the bits of eager slots, whatever changes from slot to slot, and eager slots
-// where there can be no graph. Recordings are those of plain_recorder.h, which fail the test where
-// a graph would have frozen a value.
+// Slots as graphs give the bits of eager slots, whatever changes from slot to slot; where there can
+// be no graph, slots are eager. The recordings of plain_recorder.h fail the test where a graph
+// would have frozen a value.
 #include "worker/torch/device/slot_graphs.h"
 
 #include <gmock/gmock.h>
@@ -276,7 +276,7 @@ TEST(SlotGraphs, TakeMemoryThatLibTorchGivesBackOrRunEagerly) {
   }
 }
 
-// Of the last step: the marks for which the lane of gradients was held.
+// Returns the marks for which the lane of gradients was held in the last step.
 std::vector<uint32_t> marks_of_a_step(const std::string& graph, uint32_t ranks, bool is_connected) {
   const auto dataset = make_patterns(80);
   Devices devices(ranks);
@@ -292,7 +292,7 @@ std::vector<uint32_t> marks_of_a_step(const std::string& graph, uint32_t ranks, 
   return devices.own[0]->gradients_held;
 }
 
-// Behind the whole graph nothing would be left of backward to overlap with.
+// After the whole graph, no backward would be left to overlap with.
 TEST(SlotGraphs, LetEachBucketLeaveAtItsOwnMark) {
   for (const auto& [ranks, is_connected] : {std::pair(2u, false), std::pair(2u, true)}) {
     SCOPED_TRACE(is_connected);
@@ -349,7 +349,7 @@ TEST(SlotGraphs, RecordCudnnsBatchNormInFastModeOnly) {
 
 class GraphsOf : public ::testing::Test {
  protected:
-  // What is decided for a small mlp with these settings.
+  // Returns what is decided for a small mlp with these settings.
   GraphChoice choice(const std::string& graph, const std::string& numerics) {
     job_.mutable_train()->set_graph(graph);
     job_.mutable_comm()->set_numerics(numerics);

@@ -1,4 +1,4 @@
-// What a traced step looks like to who reads the file.
+// Tests what a reader of the file sees of a traced step.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

@@ -104,7 +104,7 @@ TEST(TorchScript, BeginsAsTheFileSaysAndCountsStepsOnce) {
   world.train_to(6);
   EXPECT_EQ(read<int64_t>(engine, "norm.num_batches_tracked"), 6);
   EXPECT_NE(read<float>(engine, "norm.running_var"), 1.0f);
-  EXPECT_NE(read<float>(engine, "level", 7), 0.0f);  // set anew in forward, not in place
+  EXPECT_NE(read<float>(engine, "level", 7), 0.0f);  // replaced in forward, not changed in place
   EXPECT_NE(read<float>(engine, "conv.weight"), first);
   ASSERT_TRUE(engine.start_afresh().is_ok());
   EXPECT_EQ(read<float>(engine, "conv.weight"), first);
@@ -299,7 +299,7 @@ TEST_F(Refused, StateThatRanksCouldNotAgreeOn) {
     }
 }
 
-// In evaluation a counter is that of the run, whatever forwards this process has made.
+// In evaluation a counter has the run's value, whatever forwards this process has made.
 TEST_F(Refused, NotForAnEvaluationThatReadsACounter) {
   const Status made = status_of([](auto& m) {
     linear(m);

@@ -60,7 +60,7 @@ TEST(TrainerRungs, OfASlowWayToTheGpuTheCopyIsNamed) {
   EXPECT_EQ(doctor::decide(measured).fault, doctor::Fault::kCopy);
 }
 
-// Of a slot a step. In windows without length there is a step for each.
+// A step has one slot. Each window without length has one step.
 TEST(TrainerRungs, NoWindowHasTheRecordingOfAGraph) {
   const auto dataset = make_patterns(80);
   wire::JobSpec job = small_job("mlp");

@@ -88,7 +88,8 @@ TEST(TrialStep, AnEngineThatHasTriedTrainsToTheBitsOfOneThatHasNot) {
   EXPECT_TRUE(tried.state == plain.state);
 }
 
-// Memory of our own runs out, not LibTorch's. What a smaller trial has outgrown is free again.
+// Lockstep's own memory runs out, not LibTorch's. A larger trial frees what a smaller one has
+// outgrown.
 TEST(TrialStep, ASlotForWhichTheDeviceHasNoMemoryDoesNotFit) {
   const auto dataset = make_patterns(400);
   constexpr uint64_t kSample = 12 * 12 + sizeof(int64_t);  // bytes
@@ -129,7 +130,7 @@ class FreeMeter final : public MemoryMeter {
   const uint64_t bytes_;
 };
 
-// What is kept free beside steps, to 4 MiB: this small model itself takes less.
+// Measures to 4 MiB what is kept free besides steps: this small model itself takes less.
 TEST(TrialStep, WhereNcclMaySumRoomIsLeftForItsBuffersAndStages) {
   constexpr uint32_t kWorkers = 4;
   constexpr uint32_t kWorkersHere = 3;

@@ -1,4 +1,4 @@
-// What the flight record shows of the sums of a step.
+// Tests what the flight record shows of the sums of a step.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -58,8 +58,8 @@ TEST(Loss, OfLogitsThatAreNotNumbersIsNotANumber) {
   }
 }
 
-// Rows that end within, at and behind a vector and a block; logits from next to nothing upwards,
-// whose differences are floats.
+// Rows end within, at and after a vector and a block. Logits go from next to nothing upwards, and
+// their differences are floats.
 TEST(Loss, OfRowsOfAnyLengthIsWhatDoublesGive) {
   for (const size_t classes : {1, 15, 16, 17, 1023, 1024, 1025, 50257}) {
     Prng prng(stream_key({7, classes}));
@@ -82,8 +82,8 @@ TEST(Loss, OfRowsOfAnyLengthIsWhatDoublesGive) {
   }
 }
 
-// Of labels that differ and that are the same, next to nothing of either, with smoothing and
-// without.
+// Takes labels that differ and labels that are the same, next to nothing of either, with and
+// without smoothing.
 TEST(Loss, OfMixedAndSmoothedLabelsIsTheSumOverAllClassesOfWhatIsWantedOfEach) {
   constexpr size_t kClasses = 37;
   Prng prng(5);

@@ -173,8 +173,9 @@ TEST(StepReducer, NobodyAgreesToAStepOfAPeerThatAbortedItsSums) {
   EXPECT_EQ(found[1].code(), Code::kAborted);
 }
 
-// Heartbeats tell how far the device is: each bucket is counted behind its partials, before its sum
-// that may wait for peers, and who has all sums is further than who waits for them.
+// Heartbeats tell how far the device is. Each bucket is counted after its partials and before its
+// sum, which may wait for peers. A rank that has all sums is further than a rank that waits for
+// them.
 TEST(StepReducer, BucketsAreCountedByTheDeviceAndTheSumsByTheHost) {
   World world({{0, 1}}, 1, 256);
   World devices({{0, 1}}, 1, 256);

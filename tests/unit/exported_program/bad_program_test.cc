@@ -18,7 +18,7 @@ using nlohmann::json;
 using testing::golden_bytes;
 using testing::parse;
 
-// Of the damages that a test plays, a sanitizer sees one of so many.
+// A sanitizer sees one of so many damages that a test plays.
 constexpr size_t kOneOf = kIsSanitized ? 5 : 1;
 
 // The parts of a program, to change one.

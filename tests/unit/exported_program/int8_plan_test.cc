@@ -1,4 +1,4 @@
-// Programs in 8 bits beside the float programs, run by the same interpreter.
+// Runs 8-bit programs and the float programs by the same interpreter.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>

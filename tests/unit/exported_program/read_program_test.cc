@@ -1,4 +1,4 @@
-// What the golden programs of PyTorch hold, and which of them are refused.
+// Tests what PyTorch's golden programs hold, and which of them are refused.
 #include <gtest/gtest.h>
 
 #include <algorithm>

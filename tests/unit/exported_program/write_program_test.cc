@@ -166,7 +166,7 @@ TEST(WriteProgram, PyTorchOpensWhatLockstepWritesAndLockstepWhatThePageSaves) {
   if (WIFEXITED(ended) && (WEXITSTATUS(ended) == kNoTorch || WEXITSTATUS(ended) == 127))
     GTEST_SKIP() << "no Python with torch 2.11; LOCKSTEP_TORCH_PYTHON names one";
   ASSERT_EQ(ended, 0);
-  // What the page's code saves.
+  // The page's code saves both programs.
   for (const bool is_evaluation : {false, true}) {
     const auto program = read_program(directory.path(is_evaluation ? "m.eval.pt2" : "m.pt2"));
     ASSERT_TRUE(program.is_ok()) << program.status().message();

@@ -1,4 +1,4 @@
-// train.ema through the engine: the average of the weights, beside them in state and evaluation.
+// Through the engine, train.ema keeps the weights' average next to them in state and evaluation.
 #include <gtest/gtest.h>
 
 #include <cstring>

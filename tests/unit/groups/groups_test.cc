@@ -87,7 +87,7 @@ TEST(Groups, FactorsAreThoseOfTheWholeJobIfAGroupHasEverything) {
   }
 }
 
-// Whatever its group says.
+// It does not matter what its group says.
 TEST(Groups, AVectorIsSparedInAGroupToo) {
   ModelLayout model;
   model.parameters.push_back({.name = "fc.weight", .shape = {2, 2}});

@@ -1,4 +1,4 @@
-// model.init through the engine: read when the state is that of step 0, and only then.
+// The engine reads model.init when its state is the state of step 0, and only then.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// What Muon takes of models from files.
+// Tests what Muon takes of models from files.
 #include "worker/torch/engine/hidden_matrices.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ TEST(HiddenMatrices, OfAPluginAreThoseBeforeItsOutputLayer) {
   EXPECT_EQ(hidden_of("plugin", LOCKSTEP_SMALL_NET, {1, 8, 8}, 10), HiddenNames{"hidden.weight"});
 }
 
-// The products behind a loss of the model's own are no other than those behind logits.
+// The products that lead to a model's own loss are the same that lead to logits.
 TEST(HiddenMatrices, OfAModelWithALossOfItsOwnAreTheSame) {
   const data::SampleShape rows{.channels = 4, .height = 1, .width = 1, .is_row = true};
   for (const char* name : {"per_sample", "weighted"})

@@ -40,7 +40,7 @@ class Session : public ::testing::Test {
   }
   Gpt2Session session() const { return {session_spec(), parts_, parameters_}; }
 
-  // The logits of the token behind `tokens`, by the whole model.
+  // Returns the logits of the token after `tokens`, by the whole model.
   at::Tensor whole(std::span<const int64_t> tokens) const {
     const at::Tensor x = at::from_blob(const_cast<int64_t*>(tokens.data()),
                                        {1, static_cast<int64_t>(tokens.size())}, at::kLong);

@@ -48,7 +48,7 @@ TEST(ScoreParts, TextKeepsEveryBit) {
 }
 
 TEST(ScoreParts, AreAddedBatchByBatchInTheirOrder) {
-  // Sums that depend on their order: 1 is lost beside 1e16, and 1 + 1 is not.
+  // The sums depend on their order: 1e16 swallows 1, but not 1 + 1.
   const std::vector<ScoreSums> batches = {sums(1e16, 1), sums(1, 2), sums(1, 3), sums(-1e16, 4)};
   const Scores whole = joined({part_with(batches)});
   EXPECT_EQ(whole.sums.loss, ((1e16 + 1) + 1) - 1e16);

@@ -11,7 +11,7 @@
 namespace lockstep::data {
 namespace {
 
-// Against the bytes themselves: nobody's are written by another.
+// Compares the bytes themselves: no run overwrites another's.
 RC_GTEST_PROP(ByteRing, RunsLieInOnePieceAndDoNotOverlap, ()) {
   const auto size = *rc::gen::inRange<uint64_t>(1, 4'000);
   auto ring = ByteRing::make(size);

@@ -1,4 +1,4 @@
-// What a disk or a server that fails does to every reader.
+// Tests what a failing disk or server does to every reader.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What every reader does, each in turn.
+// Tests what every reader does, each in turn.
 #include "data/io/reader.h"
 
 #include <fcntl.h>

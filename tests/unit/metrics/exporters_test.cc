@@ -179,7 +179,7 @@ TEST(CoordinatorMetrics, WhatIsNotKnownLatelyIsNotThere) {
   EXPECT_EQ(of("lockstep_job_recent_samples_per_second"), -1);
 }
 
-// What a Prometheus has to keep must not grow with the job.
+// The series that a Prometheus has to keep must not grow with the job.
 TEST(CoordinatorMetrics, TenThousandRanksAddFewSeries) {
   CoordinatorMetrics metrics("r1", build_info());
   everything_happens(metrics);

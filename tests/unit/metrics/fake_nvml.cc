@@ -1,6 +1,6 @@
-// A stand-in for NVIDIA's libnvidia-ml.so.1. What it answers is in the file that the environment
-// variable FAKE_NVML names, read again at every question: lines "KEY VALUE", where a key is what is
-// asked for, with ".INDEX" for one GPU alone:
+// A stand-in for NVIDIA's libnvidia-ml.so.1. At every question it reads its answers from the file
+// that the environment variable FAKE_NVML names: lines "KEY VALUE", where a key is what is asked
+// for, with ".INDEX" for one GPU alone:
 //
 //   devices 2                 how many GPUs there are; 0 without a file
 //   power 250000              of every GPU, in NVML's own units; see the functions below

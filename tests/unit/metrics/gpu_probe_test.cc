@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What a probe shows of the GPUs that the stand-in has.
+// Tests what a probe shows of the stand-in's GPUs.
 class GpuProbeTest : public testing::Test {
  protected:
   void start(const std::string& library = FAKE_NVML_LIBRARY) {
@@ -24,9 +24,9 @@ class GpuProbeTest : public testing::Test {
     look();
   }
 
-  // Until what was asked now is answered: a busy machine may take longer than a scrape waits. An
-  // unanswered question is as old as the wait, or by a timer's error a little younger; and nothing
-  // waits for its answer again.
+  // Refreshes until what it asked is answered: a busy machine may take longer than a scrape waits.
+  // An unanswered question is as old as the wait, or by a timer's error a little younger; and
+  // nothing waits for its answer again.
   void look() {
     const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     for (; std::chrono::steady_clock::now() < until; std::this_thread::yield()) {
@@ -55,7 +55,7 @@ class GpuProbeTest : public testing::Test {
     return series->second;
   }
 
-  // Of a GPU's family without labels of its own.
+  // Returns a GPU's value in a family without labels of its own.
   std::optional<double> of(int gpu, const std::string& name) const {
     const std::string number = std::to_string(gpu);
     return value("lockstep_gpu_" + name, "{gpu=\"" + number + "\",uuid=\"GPU-" + number + "\"}");

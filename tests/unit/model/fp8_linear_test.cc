@@ -1,5 +1,5 @@
-// Linear layers in fp8: values against LibTorch's casts, products against those of the same values
-// in float.
+// Compares linear layers in fp8: values with LibTorch's casts, products with the products of the
+// same values in float.
 #include "worker/torch/model/fp8_linear.h"
 
 #include <ATen/Parallel.h>
@@ -52,7 +52,7 @@ TEST(Fp8Values, AreLibTorchsForEveryBf16) {
   expect_libtorchs_values<cuda::E5M2>(kE5M2, 57344);
 }
 
-// What fp8 makes of x, as floats.
+// Returns what fp8 makes of x, as floats.
 at::Tensor rounded(const at::Tensor& x, at::ScalarType type) {
   const float most = type == kE4M3 ? 448.0f : 57344.0f;
   const at::Tensor from = x.detach().to(at::kBFloat16).to(at::kFloat);

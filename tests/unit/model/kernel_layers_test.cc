@@ -30,7 +30,7 @@ class KernelLayers : public ::testing::Test {
  protected:
   KernelLayers() { at::manual_seed(7); }
 
-  // What a layer gives, and the gradients of its inputs and of `parameters`.
+  // Returns what a layer gives, and the gradients of its inputs and of `parameters`.
   using Layer = std::function<std::vector<at::Tensor>(const Forward&, std::span<const at::Tensor>)>;
   std::vector<at::Tensor> run(const Layer& layer, const std::vector<at::Tensor>& inputs,
                               const std::vector<at::Tensor>& parameters, bool by_kernel,

@@ -1,4 +1,4 @@
-// What the ranks of an MPI world add up and tell each other: the same as over loopback.
+// The ranks of an MPI world add up and tell each other the same as over loopback.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -236,7 +236,7 @@ std::vector<uint64_t> sent_across(const std::vector<SlotRun>& runs, uint32_t slo
   return elements;
 }
 
-// What two levels are for: between nodes goes one value a node, not every partial.
+// With two levels, one value a node goes between nodes, not every partial.
 TEST(ExactPlan, SendsLessBetweenNodesInTwoLevels) {
   const std::vector<uint32_t> two_nodes = nodes_of({4, 4});
   const auto levels = sent_across(even_runs(8, 8), 8, two_nodes, two_nodes);
@@ -245,8 +245,8 @@ TEST(ExactPlan, SendsLessBetweenNodesInTwoLevels) {
   EXPECT_EQ(flat, (std::vector<uint64_t>{4 * kBucket, 4 * kBucket}));
 }
 
-// Of 2 x 8 ranks one is gone, and rank 0 has taken its slot: node 0 owns 8 slots, node 1 owns 7 and
-// one of node 0's ranks has two. Each node's slots are one subtree still.
+// One of 2 x 8 ranks is gone, and rank 0 has taken its slot: each node still owns 8 slots, and one
+// of node 0's ranks has two. Each node's slots are one subtree still.
 TEST(ExactPlan, SendsOneValueANodeAfterADeathWhoseSlotStaysOnItsNode) {
   std::vector<SlotRun> runs = {{0, 2}};
   for (uint32_t slot = 2; slot < 16; ++slot) runs.push_back({slot, slot + 1});

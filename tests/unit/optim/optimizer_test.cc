@@ -37,7 +37,7 @@ wire::OptimizerSpec sgd(double momentum) {
   return spec;
 }
 
-// Whatever state and terms an optimizer has.
+// Returns specs with every state and term that an optimizer has.
 std::vector<wire::OptimizerSpec> every_kind() {
   std::vector<wire::OptimizerSpec> specs = {adamw(), sgd(0.9), sgd(0)};
   specs.push_back(sgd(0.9));

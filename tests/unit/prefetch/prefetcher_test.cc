@@ -38,8 +38,8 @@ class PrefetcherOf : public testing::Test {
     prefetcher_ = std::move(*made);
   }
 
-  // The next batch, as a loader takes its samples; whether they were read ahead. They are those of
-  // its place in the order.
+  // Takes the next batch as a loader takes its samples, and checks that they belong to its place in
+  // the order. Returns whether they were read ahead.
   bool batch(uint64_t blocks = 0) {
     const PlannedBatch planned = *batches_->next();
     prefetcher_->before(planned);

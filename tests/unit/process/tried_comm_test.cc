@@ -278,8 +278,8 @@ TEST_F(TriedComm, AWorkerWithoutNcclMakesAllSumOnTheHostAsLongAsItIsThere) {
   EXPECT_EQ(start(2, 2), 2u) << "the third is gone";
 }
 
-// Nobody can go on to the host from inside a call: the process ends, and the next one must not end
-// in the same way.
+// No worker can go on to the host from inside a call: the process ends, and the next one must not
+// end in the same way.
 TEST_F(TriedComm, ACallThatDoesNotReturnFromATrialIsRememberedAndFromALaterStepNot) {
   make(2);
   workers[1]->on_stuck(Status(Code::kInternal, "hangs in init"));
@@ -294,7 +294,7 @@ TEST_F(TriedComm, ACallThatDoesNotReturnFromATrialIsRememberedAndFromALaterStepN
   EXPECT_EQ(start(3, 2), 2u);
 }
 
-// What ran between the peers would never end on the device.
+// Operations that ran between the peers would never end on the device.
 TEST_F(TriedComm, WhoIsLeftAloneEndsTheConnectionAndKeepsTheMemoryInWhichItSums) {
   make(2);
   EXPECT_EQ(start(1, 2), 2u);

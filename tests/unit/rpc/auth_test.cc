@@ -67,7 +67,7 @@ TEST(Handshake, AnAnswerToAnotherConnectionsChallengeProvesNothing) {
   EXPECT_FALSE(other.on_response(client.on_frame(one.challenge())->reply).is_ok());
 }
 
-// Whoever has an old coordinator's port sends what it hears on to the new one.
+// A process that has an old coordinator's port sends what it hears on to the new coordinator.
 TEST(Handshake, AProofForOneAddressOpensNoOther) {
   ServerHandshake server("token", {"10.2.0.1:4712", "head:4712"});
   ClientHandshake client("token", kHere);

@@ -1,4 +1,4 @@
-// Who makes room among too many that have not proven themselves.
+// Tests which connection makes room among too many that have not proven themselves.
 #include "comm/net/crowd.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A server that says the same to everybody, whatever that is.
+// A server that says the same to every client, whatever that is.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What the client makes of servers that answer in their own way, or not as a server should.
+// Tests what the client makes of servers that answer in their own way, or not as a server should.
 #include "comm/http/http_call.h"
 
 #include <gmock/gmock.h>

@@ -152,12 +152,12 @@ TEST_F(Http, AByteAtATimeDoesNotMoveTheDeadline) {
   start(200);
   RawSocket slow(address_);
   slow.send("GET /healthz HTTP/1.1\r\n");
-  // Each byte waits for a whole request of somebody else; the loop ends only by being cut.
+  // Each byte waits for a whole request of another client; the loop ends only by being cut.
   while (slow.send("x")) expect_alive();
   EXPECT_EQ(slow.receive_all(), "");
 }
 
-// A crowd that asks for nothing, or begins to, keeps nobody out.
+// A crowd that asks for nothing, or begins to, keeps no other client out.
 TEST_F(Http, AmongTooManyConnectionsTheOldestWithoutARequestMakesRoom) {
   std::vector<std::unique_ptr<RawSocket>> sockets;
   for (size_t i = 0; i < limits::kHttpConnections; ++i) {

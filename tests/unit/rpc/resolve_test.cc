@@ -23,7 +23,7 @@
 namespace lockstep::rpc {
 namespace {
 
-// What the names are now. "slow" is answered when it is let go.
+// Holds what the names are now. "slow" is answered when it is let go.
 class Names {
  public:
   void set(const std::string& name, std::vector<std::string> addresses) {
@@ -83,7 +83,7 @@ Answer* answer_of(const std::vector<std::string>& addresses) {
     addrinfo& entry = answer->entries.emplace_back();
     entry.ai_family = socket.ss_family;
     entry.ai_addr = reinterpret_cast<sockaddr*>(&socket);
-    // Of which a list is freed.
+    // freeaddrinfo() frees the answer by this.
     entry.ai_canonname = reinterpret_cast<char*>(answer);
     if (answer->entries.size() > 1) answer->entries[answer->entries.size() - 2].ai_next = &entry;
   }

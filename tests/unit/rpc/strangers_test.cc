@@ -1,4 +1,4 @@
-// Strangers at the door, with real sockets: each is one clear log line and harms nobody.
+// Strangers at the door, with real sockets: each causes one clear log line and harms no peer.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Who begins TLS, and when. The clock is the test's, the sockets are real.
+// Tests which side begins TLS, and when. The clock is the test's, the sockets are real.
 #include "comm/rpc/tls_door.h"
 
 #include <gtest/gtest.h>

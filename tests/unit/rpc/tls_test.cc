@@ -55,7 +55,7 @@ class Tls : public testing::Test {
     std::filesystem::remove_all(others_);
   }
 
-  // What becomes of a client with these certificates (null: none): "ready", or why not.
+  // Returns what becomes of a client with these certificates (null: none): "ready", or why not.
   std::string outcome_of(std::shared_ptr<TlsIdentity> tls) {
     Inbox<std::string> events;
     thread_.call([&] {
@@ -99,7 +99,7 @@ class Tls : public testing::Test {
     std::filesystem::copy(ours_, others_);
     issue(others_, {}, 2);
     auto expiring = identity(others_, logger_);
-    // By the clock that OpenSSL asks: it lies some milliseconds behind the one of expiry_seconds().
+    // OpenSSL asks this clock, which lags the clock of expiry_seconds() by some milliseconds.
     while (std::time(nullptr) <= expiring->context()->expires_s())
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     return expiring;
@@ -142,7 +142,7 @@ TEST_F(Tls, NeitherEndBelievesACertificateOfAnotherAuthority) {
   expect_refusal("it rejected our TLS handshake");
 }
 
-// Believes everybody, and has nothing to show that the server believes.
+// The caller believes every server, and has nothing to show that the server believes.
 TEST_F(Tls, ACallerWithACertificateOfAnotherAuthorityIsRefusedThoughItBelievesTheServer) {
   issue(others_);
   std::filesystem::copy(ours_ + "/ca.crt", others_ + "/believed.crt");

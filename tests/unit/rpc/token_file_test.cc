@@ -54,7 +54,7 @@ TEST_F(TokenFiles, ThatIsMissingOrDamagedIsNamed) {
   }
 }
 
-// What a handshake of `client`, an older or newer token, comes to.
+// Returns whether a handshake succeeds in which `client` has an older or newer token.
 bool is_accepted(const Token& server_token, const std::string& client_token) {
   ServerHandshake server(server_token, {"here:1"});
   ClientHandshake client(client_token, "here:1");

@@ -11,8 +11,8 @@
 namespace lockstep::rpc {
 namespace {
 
-// Whoever refuses has proven nothing: a stranger on the port of a coordinator that starts anew must
-// not end the workers.
+// A peer that refuses has proven nothing: a stranger on the port of a coordinator that starts again
+// must not end the workers.
 TEST_F(ClientServer, ARefusalIsABrokenConnection) {
   start_server("another");
   TestClient& test = add_client();

@@ -36,7 +36,7 @@ class ScriptDataTest : public ::testing::Test {
     EXPECT_TRUE(opened.is_ok()) << opened.status().message();
     return std::move(opened).value();
   }
-  // Of one rank with these slots.
+  // Returns the view of one rank with these slots.
   GenerationView view(SlotRun slots) {
     GenerationView view;
     view.generation = 1;

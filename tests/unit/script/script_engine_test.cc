@@ -39,7 +39,7 @@ OrderSpec order_spec() {
           .parts = {}};
 }
 
-// What stands for Python in one rank.
+// Stands for Python in one rank.
 class FakeScript {
  public:
   FakeScript(Desk& desk, ScriptEngine& engine, const ScriptLayout& layout)

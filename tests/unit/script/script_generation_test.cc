@@ -1,5 +1,5 @@
-// What an engine of a script takes over from a generation or a state, and what it passes on to the
-// script.
+// Tests what an engine of a script takes over from a generation or a state, and what it passes on
+// to the script.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What a slot may say, and what becomes of it in the region of its gradients.
+// Tests what a slot may say, and what becomes of it in the region of its gradients.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -188,7 +188,7 @@ class ScriptCheck : public ScriptSlot {
  protected:
   ScriptCheck() : ScriptSlot({.check_every = 1}) {}
 
-  // What the worker says of a step of slots with this gradient.
+  // Returns what the worker says of a step of slots with this gradient.
   wire::CheckReport found_with(float gradient) {
     EXPECT_TRUE(run(1, [&](const ls_order& order, ls_reply&) {
                   if (order.kind == LS_SLOT) compute(gradient);

@@ -71,21 +71,21 @@ class ScriptSlot : public ::testing::Test {
     return {.seed = 3, .fingerprint = "f", .samples = 80, .blocks = {}, .classes = 0, .parts = {}};
   }
 
-  // Of the script, in a slot.
+  // The script makes these calls in a slot.
   Status samples(uint64_t count) { return engine_->has_samples(std::vector<uint64_t>(count, 0)); }
   Status take(uint32_t parameter, float value, uint64_t elements = kElements) {
     const std::vector<float> gradient(elements, value);
     return engine_->take(parameter, gradient.data(), DType::kF32, elements);
   }
   Status statistic() { return engine_->take_statistic(0, std::vector<float>(1, 1.0f)); }
-  // All that a slot must say, with this gradient of the first parameter; without: none.
+  // Says all that a slot must say, with this gradient of the first parameter, or with none.
   void compute(std::optional<float> gradient = 1.0f) {
     EXPECT_TRUE(samples(4).is_ok());
     EXPECT_TRUE(engine_->backward_begins().is_ok());
     EXPECT_TRUE(!gradient || take(0, *gradient).is_ok());
     EXPECT_TRUE(statistic().is_ok());
   }
-  // The sums of a parameter. Of the script, in an apply.
+  // Reads the sums of a parameter, as the script does in an apply.
   std::vector<float> sums(size_t parameter) const {
     const float* begin = layout_.gradients().data() + layout_.parameter_begins()[parameter];
     return {begin, begin + kElements};

@@ -54,7 +54,7 @@ class CountingEngine final : public Engine {
     gate_ = std::move(gate);
     return Status::ok();
   }
-  // Uses the Collective a last time, as the lane does that a failed step has left behind.
+  // Uses the Collective a last time, as the lane of a failed step does.
   void end_generation() override {
     if (collective_ == nullptr) return;
     ended_with.push_back(collective_->barrier({1, applied_, Phase::kTrain, 0, 0}).code());

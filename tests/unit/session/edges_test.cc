@@ -58,7 +58,7 @@ TEST(Edges, AMemberRunsOneThatItsStateHasNotSeenWhateverTheStartSays) {
   EXPECT_EQ(begin_of(resume_at(before), after, kEdgePlan), after);
   EXPECT_EQ(begin_of(resume_at(after), after, kEdgePlan), after);
   EXPECT_EQ(begin_of(resume_at(before), ResumePoint{4, Phase::kEval}, kEdgePlan), before);
-  // Nobody has run it before the evaluation is there.
+  // No member has run it before the evaluation is there.
   EXPECT_EQ(begin_of(resume_at({4, Phase::kEval}), before, kEdgePlan).phase, Phase::kEval);
   // A state of another step says nothing of this edge.
   EXPECT_EQ(begin_of(resume_at({8, Phase::kEdge}), after, kEdgePlan).phase, Phase::kEdge);

@@ -1,4 +1,4 @@
-// What a worker leaves behind of a hang: its collectives, and the end of NCCL's log.
+// Tests what a worker leaves of a hang: its collectives, and the end of NCCL's log.
 #include "worker/process/hang_notes.h"
 
 #include <gmock/gmock.h>
@@ -42,7 +42,7 @@ class HangNotesTest : public ::testing::Test {
     return json::parse(slurp(path_));
   }
 
-  // What another thread writes comes to its place by a rename.
+  // A file that another thread writes comes to its place by a rename.
   void watch_folder() {
     std::filesystem::create_directory(temporary_.path() + "/logs");
     ASSERT_TRUE(folder_.is_open());
@@ -157,7 +157,7 @@ TEST_F(NcclLog, EachPlaceKeepsItsLogAndTheOneBeforeHoweverOftenItsWorkerStarts) 
   EXPECT_EQ(slurp(log_ + ".1"), "from start 4\n");
 }
 
-// NCCL opens the file anew and removes its content.
+// NCCL opens the file again and removes its content.
 TEST_F(NcclLog, NoOtherFileIsGivenToNcclByALinkOrAPipe) {
   const std::string precious = temporary_.path() + "/precious";
   write_file(precious, "weights");

@@ -104,7 +104,7 @@ TEST_F(RecordQueueTest, BeyondMemoryBatchesGoToAFileAndComeBackInOrder) {
     EXPECT_EQ((*batch)->records.records(0).step(), expected - 1);
     EXPECT_EQ((*batch)->generation, 1u);
     ASSERT_TRUE(queue_.acknowledge(expected).is_ok());
-    if (expected == count / 2) add_batch(count);  // behind those in the file
+    if (expected == count / 2) add_batch(count);  // after those in the file
   }
   EXPECT_EQ(next(), count + 1);
 }

@@ -1,4 +1,4 @@
-// Who sums decides how large buckets are, where the job does not.
+// The side that sums decides how large buckets are, where the job does not.
 #include <gtest/gtest.h>
 
 #include "tests/unit/session/runner_world.h"

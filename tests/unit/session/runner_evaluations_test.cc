@@ -1,5 +1,5 @@
-// What a member knows of the run before its generation: the evaluations that its state has passed,
-// as the start tells them, and what comes with a state from another member.
+// Tests what a member knows of the run before its generation: the evaluations that its state has
+// passed, as the start tells them, and what comes with a state from another member.
 #include <gtest/gtest.h>
 
 #include "tests/unit/session/runner_world.h"

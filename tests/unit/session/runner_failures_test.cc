@@ -1,4 +1,4 @@
-// What the training thread says, and to whom, when it cannot go on.
+// Tests what the training thread says, and to whom, when it cannot go on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,8 +23,8 @@ TEST_F(RunnerTest, AFailureIsReportedWithItsCode) {
   EXPECT_EQ(failure_.code(), Code::kBadData);
 }
 
-// The prepare waits for the apply, so nobody would hear of it otherwise. A start that is there
-// already, of the member that it becomes, is not entered.
+// The prepare waits for the apply, so the coordinator would not hear of it otherwise. The member
+// does not enter a start that is there already for the member that it becomes.
 TEST_F(RunnerTest, AFailedApplyIsAFailureAlsoWhereTheGenerationWasClosedMeanwhile) {
   bool is_answered = false;
   port_.leave_ends = false;

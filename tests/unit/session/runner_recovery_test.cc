@@ -1,5 +1,5 @@
-// What runners do together when one of them dies or a change was planned. Whatever happens, the
-// state at the end is that of a run nobody disturbed.
+// Tests what runners do together when one of them dies or a change was planned. In every case the
+// state at the end is the state of an undisturbed run.
 #include <gtest/gtest.h>
 
 #include "tests/unit/session/runner_world.h"

@@ -27,7 +27,7 @@ TEST(RunnerSkip, SlotsAndWholeStepsLeftOutGiveTheSameBitsForAnyWorld) {
   EXPECT_FALSE(world[0].engine.values() == whole.undisturbed(kRunSteps));
 }
 
-// Nobody waits for anybody in a step that is left out, so that members may be more than one step
+// Members do not wait for each other in a step that is left out, so they may be more than one step
 // apart.
 TEST(RunnerSkip, AMemberTwoStepsBehindGetsTheStateOfOneAhead) {
   RunnerWorld world(2);

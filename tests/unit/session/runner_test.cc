@@ -55,7 +55,7 @@ TEST_F(RunnerTest, CheckpointsOnTheWayAreAllThereAndHoldTheirOwnStep) {
   }
 }
 
-// Nobody applied a step, and the weights are others: during the evaluation a bit of them flipped.
+// No step was applied, yet the weights differ: one of their bits flipped during the evaluation.
 TEST_F(RunnerTest, WeightsThatChangeAfterTheCheckBecomeNoCheckpoint) {
   job_.mutable_train()->set_check_every(100);
   engine_.on_evaluate = [this](Step step) {
@@ -218,7 +218,7 @@ TEST_F(RunnerTest, AFinishedGenerationIsLetGoWithoutAnAbort) {
   EXPECT_THAT(engine_.ended_with, ElementsAre(Code::kOk));
 }
 
-// An engine that is resumed behind its last step has no record to take the epoch from.
+// An engine that is resumed after its last step has no record to take the epoch from.
 TEST_F(RunnerTest, TheManifestKnowsItsEpochWithoutAStepInThisGeneration) {
   engine_.go_to(6);
   run(order(2, {6, Phase::kCheckpoint}, 6));

@@ -230,7 +230,7 @@ class RunnerWorld {
     return *members_.back();
   }
 
-  // Of the checkpoint that this member has written.
+  // Returns the manifest of the checkpoint that this member has written.
   Manifest manifest(Step step, Generation generation, size_t member) const {
     const auto info = read_checkpoint_info(path_of({step, generation, members_[member]->id}));
     EXPECT_TRUE(info.is_ok()) << info.status().message();

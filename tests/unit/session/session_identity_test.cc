@@ -27,7 +27,7 @@ TEST_F(SessionTest, ANewIdentityForgetsEverythingOfTheOldOne) {
   EXPECT_EQ(session_->generation(), 0u);
   EXPECT_EQ(session_->state(), Session::State::kMember);
 
-  // What the training thread still says of the old life.
+  // The training thread still says this of the old life.
   applied_step(1);
   applied_step(1, 2);
   ASSERT_TRUE(session_->report_eval(1, {}).is_ok());

@@ -1,4 +1,4 @@
-// What a session tells the coordinator for the training thread, and tells again until it is known.
+// A session repeats what it tells the coordinator for the training thread until that is known.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -35,7 +35,7 @@ TEST_F(SessionTest, APromiseIsNeverSentBeforeTheRunningApplyEnded) {
   prepare(2);
   EXPECT_THAT(host_.closed_through, ElementsAre(0, 1));
   loop_.run_for(5'000);
-  EXPECT_EQ(received(wire::Envelope::kPromise).size(), 1u);  // that of generation 1
+  EXPECT_EQ(received(wire::Envelope::kPromise).size(), 1u);  // the promise of generation 1
   host_.held({1, {5, Phase::kTrain}, ResumePoint{8, Phase::kTrain}});
   loop_.run_for(5);
   const auto promises = received(wire::Envelope::kPromise);

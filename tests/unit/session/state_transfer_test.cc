@@ -58,7 +58,7 @@ struct Outcome {
   Result<ReceivedState> received = Status(Code::kInternal, "did not run");
 };
 
-// Rank 0 receives, 1 sends, 2 stands by. Who fails ends it for the others.
+// Rank 0 receives, 1 sends, 2 stands by. A rank that fails ends the transfer for the others.
 Outcome transfer(TestState& source, int damaged_broadcast = -1) {
   std::vector<std::unique_ptr<GradientBuffer>> buffers;
   std::vector<GradientBuffer*> raw;

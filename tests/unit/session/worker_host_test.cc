@@ -1,4 +1,4 @@
-// What the loop's thread does to the gate, the data plane and the pending orders.
+// Tests what the loop's thread does to the gate, the data plane and the pending orders.
 #include "worker/process/worker_host.h"
 
 #include <gmock/gmock.h>

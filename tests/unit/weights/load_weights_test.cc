@@ -150,7 +150,7 @@ TEST_F(LoadWeights, ATiedTensorMayHaveAnyOfItsNames) {
   EXPECT_EQ(state.floats("embed.weight"), (Floats{7, 8}));
 }
 
-// Of a full state dict: what the program fixes cannot come from there.
+// A full state dict holds it too, but what the program fixes cannot come from there.
 TEST_F(LoadWeights, AConstantOfTheProgramMustBeTheSameInTheFiles) {
   const EmptyState state = one_tensor(1);
   const std::vector<float> fixed = {3, 4};
@@ -242,7 +242,7 @@ TEST_F(LoadWeights, APatternMayMeanTheNameThatTheFileHas) {
   EXPECT_EQ(table->count(WeightFate::kSkipped), 1u);
 }
 
-// What was copied may be torn.
+// The copy may be torn.
 TEST_F(LoadWeights, AFileThatChangesWhileItIsReadIsRefused) {
   const EmptyState state = one_tensor(2);
   const std::string path = dir_.path("w.safetensors");
@@ -297,7 +297,7 @@ TEST_F(LoadWeights, AnotherVocabularyIsAdvised) {
               FailsWith(Code::kConfig, Names("wte.weight"), Advises("model.vocab")));
 }
 
-// What lockstep export model --int8 writes.
+// Tests files as lockstep export model --int8 writes them.
 class OwnInt8Weights : public ::testing::Test {
  protected:
   Status load(const Tensors& tensors, const EmptyState& state) {

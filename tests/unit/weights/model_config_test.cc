@@ -1,4 +1,4 @@
-// The config.json beside weights of Hugging Face.
+// Reads the config.json next to weights of Hugging Face.
 #include "worker/model/weights/model_config.h"
 
 #include <gtest/gtest.h>

@@ -17,7 +17,7 @@ def width_for(samples):
 
 
 def write(script, made_by, kind, samples):
-    """`samples`: bytes by name, which KIND_sample(name) gives in the header beside the script."""
+    """`samples`: bytes by name, which KIND_sample(name) gives in the header next to the script."""
     width = width_for(samples)
     path = pathlib.Path(script).resolve().with_suffix(".h")
     text = (f"// Files that {made_by} wrote, in hex; made by {path.stem}.py.\n"

@@ -1,5 +1,5 @@
-// A crop that stands behind other words is done before them (transform_list.h): the bytes must be
-// those of doing one after another as the words say.
+// Lockstep applies a crop before the words that precede it (transform_list.h). The bytes must be
+// the same as if it applied the words one after another.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -34,7 +34,7 @@ struct CropPixels {
   uint32_t height = 0;
 };
 
-// The words in their order; `before` is what the crop stands behind.
+// Holds the words in their order: the crop follows `before`.
 struct Order {
   Words scaled;
   Words before;

@@ -169,7 +169,7 @@ TEST(RawImage, OfWhichBytesAreMissingOrLieIsRefused) {
   for (size_t bytes = 0; bytes < good.size(); ++bytes)
     EXPECT_EQ(code_of({good.begin(), good.begin() + static_cast<ptrdiff_t>(bytes)}),
               Code::kBadData);
-  for (size_t i = 8; i < 24; ++i) {  // the header behind its magic
+  for (size_t i = 8; i < 24; ++i) {  // the header after its magic
     Pixels lying = good;
     for (const uint8_t byte : {0, 2, 7, 255}) {
       lying[i] = byte;

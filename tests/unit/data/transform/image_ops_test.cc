@@ -17,7 +17,7 @@ using Bytes = std::vector<uint8_t>;
 
 constexpr int64_t kOne = 65'536;
 
-// Of one channel, 3 x 4: 1 to 12.
+// An image of one channel, 3 x 4: 1 to 12.
 struct Small {
   Small() { std::iota(bytes.begin(), bytes.end(), uint8_t{1}); }
   ImageBytes image() { return {bytes.data(), 1, 3, 4}; }
@@ -66,7 +66,7 @@ TEST(ImageOps, AQuarterTurnIsCounterClockwise) {
   EXPECT_EQ(rotated(kOne, 0, square, 3, 3), square);
   EXPECT_THAT(rotated(0, kOne, square, 3, 3), ElementsAre(3, 6, 9, 2, 5, 8, 1, 4, 7));
   EXPECT_THAT(rotated(-kOne, 0, square, 3, 3), ElementsAre(9, 8, 7, 6, 5, 4, 3, 2, 1));
-  // Of a lying image the ends are lost, and black comes in.
+  // A lying image loses its ends, and black comes in.
   EXPECT_THAT(rotated(0, kOne, Bytes{40, 80, 120, 160}, 1, 4), ElementsAre(0, 50, 50, 0));
   EXPECT_THAT(rotated(0, kOne, Bytes{1, 2, 3}, 1, 3), ElementsAre(0, 2, 0));
 }

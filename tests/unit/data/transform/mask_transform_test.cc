@@ -161,7 +161,8 @@ TEST_F(MaskTransformTest, ColoursAndCutoutLeaveItAsItIs) {
   EXPECT_EQ(i, kMaskStreams);
 }
 
-// Neither draws nor rounds: what is outside is 0, and values are those of the mask.
+// The transform neither draws nor rounds: what is outside is 0, and all other values are the
+// mask's.
 TEST_F(MaskTransformTest, NoValueIsMade) {
   put("images", png_of(picture(kMaskWide, kMaskHigh), kMaskWide, kMaskHigh));
   put("masks", mask_png(plane([](uint32_t x, uint32_t y) { return (x / 3 + y / 5) % 2 ? 255 : 7; }),

@@ -133,7 +133,7 @@ TEST_F(CheckpointStore, AFlippedByteOfAStateOfOneDtypeIsFound) {
   }
 }
 
-// What a writer whose memory was wrong leaves: every file is whole, and holds other weights.
+// A writer whose memory was wrong leaves whole files that hold other weights.
 TEST_F(CheckpointStore, AManifestWithTheHashOfOtherWeightsIsFound) {
   CheckpointInfo info = write(1500, 1);
   const auto is_found = [&](auto change) {

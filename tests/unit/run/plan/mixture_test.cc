@@ -103,7 +103,8 @@ RC_GTEST_PROP(Mixture, NothingOfAPassIsLostOrRepeated, ()) {
   }
 }
 
-// Of single samples and of blocks: each pass is a permutation, the first set's one an epoch.
+// In orders of single samples and of blocks, each pass is a permutation, and the first set has one
+// pass an epoch.
 RC_GTEST_PROP(MixedOrder, APassOfEachSetIsAPermutation, ()) {
   const std::vector<MixedPart> parts = some_parts();
   const BlockShuffle blocks = *rc::gen::arbitrary<bool>() ? BlockShuffle{4, 3} : BlockShuffle{};
@@ -156,8 +157,8 @@ TEST(MixedOrder, StaysTheSameForeverUnderItsVersion) {
   EXPECT_THAT(first, ElementsAre(14000, 40322, 60353, 13608, 49484, 29760));
 }
 
-// The digest of a slot is that of (set, pass, position, sample), so a sample of another pass or set
-// is seen even where its number is the same.
+// The digest of a slot covers (set, pass, position, sample), so it shows a sample of another pass
+// or set even where its number is the same.
 TEST(MixedDigest, IsThatOfTheSamplesOfEachSetAndPass) {
   const std::vector<MixedPart> parts = parts_of({{40, 1}, {10, 1}});
   const OrderSpec spec = spec_of(parts);
