@@ -57,7 +57,7 @@ class AgentGpuTest : public AgentTest {
     return envelope.agent_hello();
   }
 
-  // How many workers live, as the agent tells a coordinator that comes back.
+  // Returns how many workers live, as the agent tells a coordinator that comes back.
   std::vector<uint32_t> living() {
     server_->disconnect(peer_);
     heard_.clear();

@@ -76,7 +76,7 @@ TEST_F(GpuWatchTest, ADriverThatHangsChangesNothing) {
   gpus_.say(kWatchedGpus);
 }
 
-// As the metrics of GPUs name them; also of a GPU that no place has.
+// The verdicts name GPUs as the metrics do, also a GPU that no place has.
 TEST_F(GpuWatchTest, VerdictsAreByNvmlsUuidAndThereAfterTheFirstLook) {
   EXPECT_THAT(watch_.verdicts(), IsEmpty());
   places_.pop_back();

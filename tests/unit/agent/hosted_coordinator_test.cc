@@ -1,4 +1,4 @@
-// When an agent starts a coordinator of its own, and when it starts it again.
+// Tests when an agent starts a coordinator of its own, and when it starts it again.
 #include "deploy/agent/hosted_coordinator.h"
 
 #include <gmock/gmock.h>

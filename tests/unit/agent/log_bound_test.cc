@@ -19,7 +19,7 @@ class BoundLog : public ::testing::Test {
  protected:
   BoundLog() : fd_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {}
   ~BoundLog() override { ::close(fd_); }
-  // As a worker, which has the file open all the time.
+  // Prints as a worker does, which has the file open all the time.
   void print(int from, int to) const {
     for (int i = from; i < to; ++i) {
       const std::string line = "line " + std::to_string(i) + "\n";
@@ -72,7 +72,7 @@ TEST_F(BoundLog, TheLastWordsOfAProcessAreThoseAfterTheCut) {
   EXPECT_TRUE(last_words(path_, begin).ends_with("line 5"));
 }
 
-// As NCCL has its log open: without O_APPEND.
+// NCCL has its log open like this: without O_APPEND.
 TEST_F(BoundLog, ALogWhoseWriterDoesNotAppendGivesItsBytesBack) {
   const std::string path = temporary_.path() + "/worker-0.nccl.txt";
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);

@@ -1,4 +1,4 @@
-// When an agent starts its workers, and with what.
+// Tests when an agent starts its workers, and with what.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -48,7 +48,7 @@ class WorkerSlotsTest : public testing::Test {
     return *end;
   }
 
-  // As if it had ended with 0.
+  // Kills the worker and reports that it ended with 0.
   WorkerEnd leave(size_t index) {
     const pid_t pid = slots_->living().at(index).pid;
     ::kill(pid, SIGKILL);

@@ -1,4 +1,4 @@
-// Which keys may change when a run is resumed, and what those mean that were not said.
+// Tests which keys may change when a run is resumed, and what keys mean that were not said.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 using testing::resolved;
 using testing::values_of;
 
-// As the command line resumes; `stored` outlives it.
+// Returns what the command line resumes with; `stored` outlives it.
 JobContext resume_of(const wire::JobSpec& stored) {
   JobContext resume = context();
   resume.stored = &stored;

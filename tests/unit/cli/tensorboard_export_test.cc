@@ -15,11 +15,11 @@
 namespace lockstep {
 namespace {
 
-// The first so many are told one by one.
+// The export tells the first so many steps one by one.
 constexpr Step kTold = 100'000;
 constexpr Step kSteps = kIsSanitized ? 2'450 : kTold + 450;
 
-// How many events of all files have this tag.
+// Counts the events of all files that have this tag.
 size_t events(const std::string& directory, const std::string& tag) {
   size_t count = 0;
   for (const std::string& name : names_in(directory)) {

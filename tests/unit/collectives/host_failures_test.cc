@@ -214,7 +214,7 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// As without descriptors, which a test cannot take away: sanitizers need some of their own.
+// accept() fails as without descriptors, which a test cannot take away: sanitizers need some.
 TEST(Acceptor, AListenerWhoseCallersCannotBeTakenBurnsNoCoreAndTheOtherIsServed) {
   std::string tcp;
   auto listener = link::listen_tcp("127.0.0.1", &tcp);

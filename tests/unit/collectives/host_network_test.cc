@@ -1,4 +1,4 @@
-// Where TCP of the data plane listens, and that peers find each other there.
+// Tests where TCP of the data plane listens, and that peers find each other there.
 #include <gtest/gtest.h>
 
 #include "comm/net/network.h"

@@ -97,7 +97,8 @@ TEST(SumCheck, OnlyTheSumThatWasAskedForIsChecked) {
   EXPECT_NE(w.step(3, 0)[0], first[0]);
 }
 
-// While the owner waits for the other slices, a bit of its own, which all take from there, flips.
+// A bit of the owner's own slice flips while the owner waits for the other slices. All take the
+// slice from there.
 TEST(SumCheck, OneFlippedBitInARanksSliceIsSeenByTheTwoWhoAddItAgain) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "a bit that flips by itself is a race";

@@ -101,7 +101,7 @@ TEST_F(EvalFileTest, WhatWasThereBeforeIsForgotten) {
 
 using JournalUpgradeTest = JournalTest;
 
-// As version 4 of the journal was, with one evaluation.
+// Makes the journal as version 4 was, with one evaluation.
 void make_old(const std::string& path) {
   auto opened = Database::open(path);
   ASSERT_TRUE(opened.is_ok());

@@ -142,7 +142,7 @@ TEST_P(FoldInEveryJournal, ARollbackIntoAFoldLeavesTheProofOfWhatSurvives) {
 INSTANTIATE_TEST_SUITE_P(Journals, FoldInEveryJournal,
                          ::testing::Values(Kind::kMemory, Kind::kSqlite));
 
-// As the one before, but the fold was there first, and reaches beyond the cut.
+// This is the case before, but the fold was there first, and reaches beyond the cut.
 TEST_F(FoldTest, AFoldThatWasCutProvesTheStepsBeforeTheCutAndTellsOfTheOthers) {
   row(1, 0, std::nullopt);
   report(1, train(*data_, 0, 1000));

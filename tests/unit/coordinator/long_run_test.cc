@@ -26,7 +26,7 @@ class LongRun : public JournalTest {
     if (!seat.is_ok()) return seat.status();
     return begin_run(dir_, mode, **seat, SystemClock(), *null_logger());
   }
-  // As an older Lockstep or a stranger would: no trigger counts it.
+  // Edits as an older Lockstep or a stranger would: no trigger counts it.
   void edit(const std::string& sql) {
     const auto database = Database::open(path_);
     ASSERT_TRUE((*database)->execute(sql).is_ok()) << sql;
@@ -58,7 +58,7 @@ class LongRun : public JournalTest {
   }
 };
 
-// As the Lockstep before summaries wrote it.
+// Makes the journal as the Lockstep before summaries wrote it.
 void make_version_6(const std::string& path) {
   const auto opened = Database::open(path);
   Database& database = **opened;

@@ -25,7 +25,7 @@ TEST(PulseFile, IsReadAsItWasWrittenAndAnythingElseIsNoPulse) {
   }
 }
 
-// Looks every kPulseLookMs for so long; the last verdict.
+// Looks every kPulseLookMs for `ms`, and returns the last verdict.
 Verdict watch(PulseWatch& watch, const Pulse& pulse, Term claim, int64_t& now_ms, int64_t ms) {
   Verdict verdict = Verdict::kWait;
   for (const int64_t end_ms = now_ms + ms; now_ms < end_ms; now_ms += kPulseLookMs)

@@ -1,4 +1,4 @@
-// Where a run goes on from, and when it must not go on by itself.
+// Tests where a run goes on from, and when it must not go on by itself.
 #include "coordinator/term/resume.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// How a term begins: in every mode, from what an earlier one left in the journal.
+// Tests how a term begins: in every mode, from what an earlier one left in the journal.
 #include "coordinator/term/term.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// From which checkpoint a term begins after the members have disagreed.
+// Tests from which checkpoint a term begins after the members have disagreed.
 #include "coordinator/state/corruption.h"
 #include "coordinator/term/term.h"
 #include "tests/unit/coordinator/world.h"

@@ -107,7 +107,8 @@ class World {
     e.mutable_promise()->set_generation(g == 0 ? state.generation : g);
     return say(c, e);
   }
-  // It has applied so many steps, the newest of them in `lived` (0: the last started one).
+  // The member has applied `applied` steps, the newest of them in `lived` (0: the last started
+  // one).
   Reason promise_at(ConnectionId c, Step applied, Generation lived = 0, Step since = 0) {
     wire::Envelope e;
     wire::Promise* m = e.mutable_promise();

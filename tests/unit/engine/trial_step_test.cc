@@ -21,7 +21,7 @@ using testing::make_engine;
 using testing::make_patterns;
 using testing::small_job;
 
-// Memory for so many trials.
+// Has memory for so many trials.
 class PlantedMeter final : public MemoryMeter {
  public:
   explicit PlantedMeter(uint64_t enough_for) : enough_for_(enough_for) {}
@@ -118,7 +118,7 @@ TEST(TrialStep, ADeviceWithoutMemoryForTheSmallestSlotIsRefused) {
               FailsWith(Code::kConfig, Names("train.global_batch"), Advises("smaller model")));
 }
 
-// So much free memory, of which steps take nearly nothing.
+// Has so much free memory, of which steps take nearly nothing.
 class FreeMeter final : public MemoryMeter {
  public:
   explicit FreeMeter(uint64_t bytes) : bytes_(bytes) {}

@@ -1,4 +1,4 @@
-// Which of a site's variables of NCCL a worker keeps, and which it sets.
+// Tests which of a site's NCCL variables a worker keeps, and which it sets.
 #include "worker/engine/gpu_environment.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Which archives are exported programs, and what the others are.
+// Tests which archives are exported programs, and what the others are.
 #include "worker/model/exported_program/archive.h"
 
 #include <gtest/gtest.h>

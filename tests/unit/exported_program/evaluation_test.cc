@@ -1,4 +1,4 @@
-// Which arguments and nodes evaluation changes.
+// Tests which arguments and nodes evaluation changes.
 #include "worker/model/exported_program/evaluation.h"
 
 #include <gtest/gtest.h>

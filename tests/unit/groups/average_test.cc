@@ -130,7 +130,7 @@ double metric_of(const wire::EvalReport& report, const std::string& name) {
   return 0;
 }
 
-// Where the average is the weights, its scores are theirs.
+// Where the average equals the weights, their scores are equal, too.
 TEST(Average, IsEvaluatedBesideTheWeights) {
   wire::JobSpec job = averaged_job();
   job.mutable_train()->set_eval_batch(16);

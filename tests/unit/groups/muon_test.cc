@@ -170,7 +170,7 @@ TEST(Muon, TheRateOfAMatrixFollowsFromItsShape) {
   EXPECT_DOUBLE_EQ(muon_factors(spec, 0.5, {.lr_scale = 2}, wide).rate, 1.0);
 }
 
-// From the first step on.
+// The zeros after the first step stay.
 TEST(Muon, AZeroOfAMatrixStaysZeroWhileItIsPruned) {
   wire::JobSpec job = muon_job(small_job("mlp"));
   job.mutable_train()->mutable_prune()->set_sparsity(0.9);

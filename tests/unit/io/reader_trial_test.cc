@@ -26,7 +26,7 @@ ReaderTrial trial_of(std::initializer_list<const char*> names) {
   return ReaderTrial(std::move(readers));
 }
 
-// One turn after another, each of 1 MB in so many milliseconds.
+// Takes one turn after another, each of 1 MB in so many milliseconds.
 void take_turns(ReaderTrial& trial, std::initializer_list<int> ms) {
   for (const int each : ms) {
     trial.submitted(1'000'000);

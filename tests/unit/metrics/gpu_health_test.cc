@@ -26,8 +26,8 @@ class GpuHealthTest : public testing::Test {
     reader_.emplace(std::move(reader).value());
   }
 
-  // The verdict after so many looks while the GPU is well but for these lines. The stand-in takes
-  // the first line of a key.
+  // Returns the verdict after so many looks while the GPU is well but for these lines. The stand-in
+  // takes the first line of a key.
   GpuVerdict look(const std::string& lines, uint32_t times = 1) {
     gpus_.say(lines + kWell);
     for (uint32_t i = 0; i < times; ++i)

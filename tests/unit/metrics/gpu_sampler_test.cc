@@ -29,7 +29,7 @@ GpuSamples wait_for_temperature(GpuSampler& sampler, double celsius) {
   return samples;
 }
 
-// How often it gave up its processor by itself: no busy machine makes it do so.
+// Returns how often the thread gave up its processor by itself: no busy machine makes it do so.
 int64_t waits_of_this_thread() {
   rusage usage = {};
   getrusage(RUSAGE_THREAD, &usage);

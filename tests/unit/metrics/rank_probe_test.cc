@@ -1,4 +1,4 @@
-// Which ranks have series of their own, and what is said of all of them.
+// Tests which ranks have series of their own, and what is said of all of them.
 #include "metrics/probes/rank_probe.h"
 
 #include <gtest/gtest.h>

@@ -130,7 +130,7 @@ TEST(Fp8Linear, HasTheSameBitsForAnyNumberOfThreads) {
   at::set_num_threads(before);
 }
 
-// As on a GPU: the same operands in LibTorch's operator.
+// LibTorch's operator takes the same operands, as on a GPU.
 TEST(Fp8Matmul, IsLibTorchsScaledProductButForTheOrderOfItsSums) {
   at::manual_seed(6);
   const at::Tensor a = at::randn({48, 528}).mul(40);

@@ -1,4 +1,4 @@
-// How operations over MPI end that cannot end well.
+// Tests how operations over MPI end when they cannot end well.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>

@@ -90,7 +90,7 @@ float balanced_element(const DeviceSum& sum, uint64_t i) {
   return sum_balanced(values);
 }
 
-// By the function that the kernel for such a sum takes (queue_kernels.cu).
+// Computes by the function that the kernel for such a sum takes (queue_kernels.cu).
 float element_of_kernel(const DeviceSum& sum, uint64_t i) {
   switch (sum.balanced) {
     case 2:

@@ -1,4 +1,4 @@
-// Which GPUs comm.backend nccl refuses, as the stand-in for NVIDIA's driver shows them.
+// Tests which GPUs comm.backend nccl refuses, as the stand-in for NVIDIA's driver shows them.
 #include "worker/process/open_devices.h"
 
 #include <dlfcn.h>

@@ -50,7 +50,7 @@ class FixedServer {
       if (!answer_.empty()) ::shutdown(fd, SHUT_WR);
     }
   }
-  // With its body, if its header says how long that is.
+  // A request counts with its body if its header says how long the body is.
   static bool is_whole(const std::string& request) {
     const size_t end = request.find("\r\n\r\n");
     if (end == std::string::npos) return false;

@@ -125,7 +125,7 @@ TEST_F(SimNetwork, ACrashedNodeHearsNothingAndItsPortIsFree) {
   EXPECT_EQ(connected_.code(), Code::kUnavailable);
 }
 
-// As a kernel resets what waits in the backlog of a process that is killed while it is stopped.
+// A kernel, too, resets what waits in the backlog of a process that is killed while it is stopped.
 TEST_F(SimNetwork, AConnectOfANodeThatHasEndedTakesNoTimerOfAnother) {
   bool others_came = false;
   loop_.call_after(100, [&] { others_came = true; });  // the first timer of this loop

@@ -115,7 +115,7 @@ class RawSocket {
       all.append(chunk, static_cast<size_t>(n));
     }
   }
-  // Until `text` has come; what came.
+  // Receives until `text` has come, and returns what came.
   std::string receive_until(const std::string& text) {
     std::string all;
     char byte = 0;

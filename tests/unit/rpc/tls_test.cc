@@ -81,7 +81,7 @@ class Tls : public testing::Test {
     return first;
   }
 
-  // Once the server has looked at its files again, which it does at most once a second.
+  // Expects "ready" once the server has looked at its files again, at most once a second.
   void expect_ready_soon() {
     const auto deadline = std::chrono::steady_clock::now() + kTestDeadline;
     std::string outcome;
@@ -94,7 +94,7 @@ class Tls : public testing::Test {
     EXPECT_TRUE(is_said);
   }
 
-  // With a certificate of our authority that was valid when it was read, and is no more.
+  // Returns a certificate of our authority that was valid when it was read, and is no more.
   std::shared_ptr<TlsIdentity> expired() {
     std::filesystem::copy(ours_, others_);
     issue(others_, {}, 2);

@@ -109,7 +109,7 @@ class TransportRules : public testing::TestWithParam<Kind> {
 
   bool run_until(const std::function<bool()>& done) { return world_->run_until(done); }
 
-  // Until everything that was posted before has run.
+  // Runs until everything that was posted before has run.
   void settle() {
     bool done = false;
     world_->transport().loop().call_after(20, [&] { done = true; });
@@ -140,7 +140,7 @@ TEST_P(TransportRules, FramesArriveInOrderBothWays) {
   }
 }
 
-// As the start of a generation, which is large, between heartbeats, which are not.
+// The start of a generation, which is large, comes between heartbeats, which are not.
 TEST_P(TransportRules, AFrameThatTwoConnectionsShareArrivesBetweenItsNeighbours) {
   connect_and_listen();
   for (End* end : {&near_, &far_}) end->connection->set_frame_limit(limits::kFrameBytes);

@@ -78,7 +78,7 @@ TEST_F(ScriptSlot, WhoeverListensHearsTheLossOfEachSlot) {
   EXPECT_THAT(losses_, ElementsAre(Pair(0u, 0.5), Pair(1u, 1.5)));
 }
 
-// The samples of a slot that is left out are none of the step's.
+// The samples of a slot that is left out do not count in the step.
 TEST_F(ScriptSlot, WhatIsCountedIsAMeanOverTheSamplesOfSlotsThatAreNotLeftOut) {
   view_.skips.add(0, 1, 2);
   std::vector<float> sum;

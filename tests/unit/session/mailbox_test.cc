@@ -1,4 +1,4 @@
-// Which plan a worker votes for.
+// Tests which plan a worker votes for.
 #include <gtest/gtest.h>
 
 #include "tests/unit/session/counting_runner.h"

@@ -24,7 +24,7 @@ TEST_F(RunnerTest, ARunStepsEvaluatesEveryEpochWritesItsLastCheckpointAndLeaves)
   EXPECT_EQ(port_.checkpoints[0].weights_sha256().size(), 64u);
 }
 
-// For the report of a hang: also what is no sum, such as connecting.
+// The report of a hang needs them: also what is no sum, such as connecting.
 TEST_F(RunnerTest, ItsConnectionsAndSmallOperationsAreInTheFlightRecord) {
   run(order(1, {0, Phase::kTrain}, 5));
   EXPECT_EQ(flight_.world().generation, 1u);

@@ -329,7 +329,7 @@ class RunnerWorld {
       EXPECT_TRUE(members_[i]->engine.values() == expected) << "member " << i;
   }
 
-  // The state of the undisturbed run after so many steps.
+  // Returns the state of the undisturbed run after `steps` steps.
   std::vector<float> undisturbed(Step steps) {
     RunnerWorld world(1, slots_);
     world.skipped_ = skipped_;

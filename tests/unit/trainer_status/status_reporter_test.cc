@@ -1,4 +1,4 @@
-// When reports go, in virtual time, and what the log says.
+// Tests when reports go, in virtual time, and what the log says.
 #include "coordinator/trainer_status/status_reporter.h"
 
 #include <gmock/gmock.h>

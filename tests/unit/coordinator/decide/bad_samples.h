@@ -29,7 +29,7 @@ class BadSamples : public ::testing::Test, protected CheckpointShelf {
     return Status(Code::kBadData, checkpoint.info.name + " is damaged");
   }
 
-  // By the writer, the first worker.
+  // The first worker, which is the writer, reports it.
   void write_checkpoint(Step step) {
     EXPECT_EQ(w.checkpoint(1, step), Reason::kCheckpointAccepted);
     ListedCheckpoint listed;

@@ -99,7 +99,7 @@ class Checks : public ::testing::Test {
   static std::optional<Step> limit(World& w) { return newest_trusted(*w.journal.load()); }
   // The next term of the same run.
   World next_term(World& w) {
-    // As if it began from the initial weights (term.h).
+    // The term begins as if from the initial weights (term.h).
     if (limit(w)) {
       const std::vector<JournalEntry> cut = {RollbackEntry{{0, Phase::kTrain}, "", "resume"}};
       EXPECT_TRUE(w.journal.commit(cut, 0).is_ok());

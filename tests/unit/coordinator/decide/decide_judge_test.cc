@@ -5,7 +5,7 @@
 namespace lockstep::coordinator {
 namespace {
 
-// So many workers train; those from `silent` on are not heard of any more.
+// Workers below `silent` are heard of for `ms`, the others no more.
 Reason fall_silent(World& w, ConnectionId silent, int64_t ms) {
   for (int64_t waited = 0; waited < ms; waited += 100) {
     for (ConnectionId c = 1; c < silent; ++c) w.beat(c);

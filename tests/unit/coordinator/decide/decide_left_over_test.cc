@@ -14,7 +14,8 @@ const wire::Envelope* order_to_kill(const World& w) {
   return nullptr;
 }
 
-// For so long the first two are heard of, and the agent; how often it was told to kill the third.
+// The first two workers and the agent are heard of for `ms`. Returns how often the agent was told
+// to kill the third.
 int kills_within(World& w, int64_t ms) {
   int kills = 0;
   for (const int64_t until = w.now_ms + ms; w.now_ms < until;) {

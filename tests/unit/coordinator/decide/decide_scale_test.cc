@@ -1,4 +1,4 @@
-// Which nodes a `scale` takes workers from.
+// Tests which nodes a `scale` takes workers from.
 #include <optional>
 
 #include "tests/unit/coordinator/world.h"

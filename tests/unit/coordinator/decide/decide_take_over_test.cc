@@ -187,7 +187,7 @@ TEST(TakeOver, AStopThatWasAnsweredIsAStopForTheNextCoordinator) {
   World w(small_options(2, 100), after_death_of_coordinator(before));
   w.join(1, back(1, 4, 10));
   EXPECT_TRUE(w.sent(1).back().has_stop());
-  // Or nothing is left to stop: the term would begin from a checkpoint.
+  // Otherwise nothing is left to stop: the term would begin from a checkpoint.
   Beginning b = after_death_of_coordinator(before);
   b.living.reset();
   World v(small_options(2, 100), b);

@@ -5,7 +5,7 @@
 namespace lockstep::coordinator {
 namespace {
 
-// Two workers train, and so many beginnings before came to nothing.
+// Two workers train after `fruitless` beginnings that came to nothing.
 World after(uint32_t fruitless) {
   World w(small_options(2, 100));
   w.state.experience.fruitless = fruitless;

@@ -27,7 +27,7 @@ void train(World& w) {
   ASSERT_EQ(w.state.run, RunState::kStarted);
 }
 
-// By machine, the complete subtrees of its slots.
+// Returns the complete subtrees of each machine's slots, by machine.
 std::vector<uint32_t> trees(const wire::Start& start) {
   std::map<std::string, SlotRun> runs;
   for (const wire::MemberInfo& info : start.members()) {

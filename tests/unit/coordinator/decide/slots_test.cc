@@ -172,7 +172,8 @@ TEST(Slots, AnyCostsGiveRunsThatCoverAllSlotsOnceAndLeaveNobodyWithoutOne) {
   }
 }
 
-// By node, the values that go between nodes in two levels: complete subtrees of the node's slots.
+// Returns by node the values that go between nodes in two levels: complete subtrees of the node's
+// slots.
 Sizes trees_of_nodes(const Sizes& sizes, const std::vector<uint32_t>& node_of_rank) {
   const uint32_t slots = std::accumulate(sizes.begin(), sizes.end(), 0u);
   Sizes trees;

@@ -99,7 +99,7 @@ TEST(BestFit, NothingAndWhatFillsAPackAlone) {
   EXPECT_EQ(best_fit(Lengths{1'048'576, 1, 1'048'575}, 1'048'576).size(), 2U);
 }
 
-// Not only as many packs: the same room is left in as many of them.
+// Both need as many packs and leave the same room in as many of them.
 TEST(BestFit, LeavesWhatLookingAtEveryPackLeaves) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     const uint32_t room = std::array{1U, 5U, 63U, 64U, 65U, 1024U, 4097U}[seed % 7];

@@ -36,7 +36,7 @@ Tokens numbered_documents() {
   return tokens;
 }
 
-// How much is predicted in a part, by document.
+// Returns how much is predicted in a part, by document.
 std::map<int64_t, uint64_t> predictions_in(const Dataset& part) {
   std::map<int64_t, uint64_t> out;
   for (const Sample& sample : all_of(part))

@@ -1,4 +1,4 @@
-// Which files of a directory are data, by their endings and by the format that a job names.
+// Tests which files of a directory are data, by their endings and by the format that a job names.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Which shards are compressed, of which data set, and what an index says of them.
+// Tests which shards are compressed, of which data set, and what an index says of them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -70,7 +70,7 @@ TEST_F(PackedFiles, TwoThatWouldBeOneFileAreRefused) {
               AllOf(Names("a.tar.gz", "a.tgz", "a.tar"), Advises("leave one")));
 }
 
-// By content: some servers and browsers unpack on the way and leave the name.
+// The content decides: some servers and browsers unpack on the way and leave the name.
 TEST_F(PackedFiles, NamesSayNothingOfWhatIsCompressed) {
   for (const char* name : {"plain.tar", "named.tar.gz", "gzipped.tar", "gzipped.tgz"}) {
     const std::string tar = tar_of_images();

@@ -97,7 +97,7 @@ TEST_F(StrayFiles, AreReadWhereNothingElseIs) {
 
 class StrayBeside : public BatchesOfAFormat {};
 
-// With any format that a directory tells by itself.
+// Runs with any format that a directory tells by itself.
 TEST_P(StrayBeside, EveryFormatStraysChangeNothing) {
   const Format& format = every_format_by_name().at(GetParam());
   const std::string dir = dir_.path("data");

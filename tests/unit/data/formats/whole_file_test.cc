@@ -98,7 +98,7 @@ TEST_P(WholeFile, ABombEndsAtItsLimit) {
   const SeenWhole result = inflate_all(bomb, {}, 0);
   EXPECT_THAT(result.error, AllOf(Says("200 times"), Advises("unpack")));
   EXPECT_LE(result.bytes, most);
-  // By what an index says it is refused before anything is inflated.
+  // It is refused by what an index says, before anything is inflated.
   const SeenWhole promised = inflate_all(bomb, 200'000'000, 0);
   EXPECT_THAT(promised.error, Says("200 times"));
   EXPECT_EQ(promised.bytes, 0U);

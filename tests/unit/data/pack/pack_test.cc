@@ -179,7 +179,7 @@ TEST_F(Pack, EncodedImagesKeepTheirBytesAndTheNamesOfTheirClasses) {
   }
 }
 
-// So a run on either is the same run, to the last bit.
+// A run on either is therefore the same run, to the last bit.
 TEST_F(Pack, TokensKeepTheirStreamsAndTheirFingerprint) {
   put_tokens();
   for (const char* compression : {"none", "lz4"}) {

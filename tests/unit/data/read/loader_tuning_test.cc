@@ -23,7 +23,7 @@ using testing::HasSubstr;
 constexpr double kMs = 1e6;
 constexpr double kSerial = 0.05;  // share of making a batch that threads cannot divide
 
-// Times of about so many ms, each up to `noise` off.
+// Gives times of about so many ms, each up to `noise` off.
 class Noise {
  public:
   explicit Noise(uint64_t seed, double noise = 0.1) : prng_(seed), noise_(noise) {}

@@ -1,4 +1,4 @@
-// Which column of a table is the label.
+// Tests which column of a table is the label.
 #include "data/csv/csv_label.h"
 
 #include <gmock/gmock.h>

@@ -80,7 +80,7 @@ TEST(Manifest, EveryFieldSurvivesTheWayThroughJson) {
   EXPECT_EQ(back->unacknowledged[0].SerializeAsString(), m.unacknowledged[0].SerializeAsString());
 }
 
-// As Lockstep wrote manifests before there were legends.
+// Lockstep wrote such manifests before there were legends.
 TEST(Manifest, OneWithoutALegendIsRead) {
   auto root = nlohmann::json::parse(manifest_to_json(full_manifest()));
   root.erase("legend");

@@ -28,7 +28,7 @@ Result<SafetensorsHeader> parse(const std::string& file) {
   return parse_safetensors_header(std::string_view(file).substr(8, *bytes), file.size());
 }
 
-// A file with this header and so many bytes of data.
+// Parses a file with this header and so many bytes of data.
 Result<SafetensorsHeader> parse_json(const std::string& header, uint64_t data_bytes) {
   return parse_safetensors_header(header, 8 + header.size() + data_bytes);
 }

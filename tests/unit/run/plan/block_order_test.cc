@@ -38,8 +38,7 @@ RC_GTEST_PROP(BlockOrder, IsAPermutationOfAnySize, (uint64_t key)) {
   }
 }
 
-// In every window's stretch of positions only so many blocks are read, and no two windows share
-// one.
+// Every window reads only so many blocks in its stretch of positions, and no two windows share one.
 RC_GTEST_PROP(BlockOrder, ReadsEachBlockInOneWindowOnly, (uint64_t key)) {
   const auto n = *rc::gen::inRange<uint64_t>(1, 5'000);
   const auto block = *rc::gen::inRange<uint64_t>(1, 100);
