@@ -1,6 +1,6 @@
-"""A bundle for a machine with a GPU (deploy/bundle.sh), where nothing is but Python and torch's
-wheel: its suite runs there from the first line to the table. LOCKSTEP_BUNDLE and
-LOCKSTEP_TORCH_WHEEL name another bundle and another site-packages than those of this clone."""
+"""The suite of a bundle for a machine with a GPU (deploy/bundle.sh) runs from the first line to the
+table where only Python and torch's wheel are installed. LOCKSTEP_BUNDLE and LOCKSTEP_TORCH_WHEEL
+replace this clone's bundle and site-packages."""
 import filecmp
 import json
 import os
@@ -43,14 +43,14 @@ class Bundle(unittest.TestCase):
         self.results = scratch / "results"
         self.results.mkdir()
         self.root = make_root(scratch, PACKAGES)
-        # As in every image: torch asks who it is.
+        # Every image has this file: torch asks for the user's name.
         (self.root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")
         python = next((self.root / "usr/lib").glob("python3.*")).name
         self.mounts = [(BUNDLE, "srv/lockstep"), (self.results, "results"),
                        (wheel(), f"usr/local/lib/{python}/dist-packages")]
 
     def inside(self, *command):
-        # Alone: the suite's tests look for sockets that their runs have left.
+        # `alone`, because the suite's tests look for sockets that their runs have left.
         return inside(self.root, command, ENV, mounts=self.mounts, timeout=800, alone=True)
 
     def test_its_suite_runs_from_the_first_line_to_the_table(self):
@@ -75,7 +75,7 @@ class Bundle(unittest.TestCase):
                  if answer["work"].startswith("gpt2")}
         for side in ("ours", "ours, fast numerics", "bare LibTorch loop"):
             self.assertIn("samples_per_second", sides[side], sides[side])
-        # A wheel without what it requires, as one that is only for building has it.
+        # A wheel that is only for building may lack the packages that torch imports.
         can_import = self.inside("/usr/bin/python3", "-c", "import torch").returncode == 0
         self.assertEqual("samples_per_second" in sides["PyTorch eager"], can_import,
                          sides["PyTorch eager"])

@@ -1,4 +1,4 @@
-"""Who listens on the network between two hosts: with certificates nothing of the data can be read."""
+"""A listener on the network between two hosts can read nothing of the data with certificates."""
 import json
 import pathlib
 import struct
@@ -12,8 +12,8 @@ from hosts import NETWORK, Hosts, why_not
 from nodes import NodesTest
 
 WORKERS = 1  # of each host
-# With which operations of the data plane begin (WireHeader in tcp_link.h): long enough that encrypted
-# bytes are not the same by chance.
+# Operations of the data plane begin with these bytes (WireHeader in tcp_link.h). They are so many
+# that encrypted bytes do not equal them by chance.
 SECRET = (b"ltp2" + struct.pack("<I", 1)).hex()
 TLS_RECORD = "170303"  # application data of TLS 1.3
 MUCH = 20_000_000  # bytes: some dozen steps of gradients
@@ -35,8 +35,8 @@ class DataTls(NodesTest):
             "network": NETWORK, "tls": str(self.scratch / "tls"), **comm})
 
     def heard_on_the_second_host(self):
-        """Which words, in so much that it must be data. Not in so many steps: those of a survivor
-        that trains alone, until its neighbour is back, pass no network."""
+        """The words found in so many bytes that they must be data. It does not count steps: a
+        survivor that trains alone until its neighbour is back uses no network."""
         sniffer = subprocess.run(
             [*self.hosts.on(1), sys.executable, pathlib.Path(hosts.__file__).with_name("sniffer.py"),
              str(MUCH), SECRET, TLS_RECORD], check=True, capture_output=True, timeout=DEADLINE_S)
@@ -64,7 +64,7 @@ class DataTls(NodesTest):
 
 @unittest.skipIf(reason := why_not(), reason)
 class DamagedNetwork(NodesTest):
-    """TCP's own checksum has 16 bits, and machines on the way compute it anew."""
+    """TCP's own checksum has only 16 bits, and machines on the way recompute it."""
 
     slot_ms = 10
 
@@ -72,7 +72,7 @@ class DamagedNetwork(NodesTest):
         hosts_of_run = Hosts(2)
         self.addCleanup(hosts_of_run.close)
         flipped = self.scratch / "flipped"
-        # Some hundred steps of gradients.
+        # The bit lies after some hundred steps of gradients.
         damage = ["env", f"LD_PRELOAD={SLOW_SLOTS}:{FLIP_BIT}", "LOCKSTEP_TEST_FLIP_AT=40000001",
                   f"LOCKSTEP_TEST_FLIPPED={flipped}"]
         self.job_of()

@@ -1,4 +1,4 @@
-"""The machine with the coordinator is lost, or stands still for too long: the agent of another one
+"""If the coordinator's machine is lost or stands still for too long, the agent of another machine
 claims the run, and training goes on there."""
 import json
 import os
@@ -12,7 +12,7 @@ from hosts import NETWORK, Hosts, why_not
 from nodes import Node, NodesTest
 
 WORKERS = 2  # of each host
-# Longer than who looks for the coordinator may be busy with the address of the lost one.
+# A process that looks for the coordinator tries the lost one's address for less time than this.
 CLUSTER = {**SECTIONS["cluster"], "lease_s": 10}
 
 
@@ -34,7 +34,7 @@ class Failover(NodesTest):
         self.addCleanup(self.hosts.close)
 
     def watch_from(self, run, host, process):
-        """From now on the run is asked on that host, and has ended when that process has."""
+        """Makes `run` query that host from now on, and end with that process."""
         run.prefix = self.hosts.on(host)
         run.process = process
 
@@ -81,7 +81,7 @@ class Failover(NodesTest):
                         str(3 * WORKERS)], check=True, capture_output=True, timeout=DEADLINE_S)
         run.wait_for_workers(3 * WORKERS)
         stays = second.pids()
-        self.hosts.cut(0)  # the kernel of a machine that stands still answers nobody
+        self.hosts.cut(0)  # the kernel of a machine that stands still does not answer
         for pid in first:
             os.kill(pid, signal.SIGSTOP)
         try:

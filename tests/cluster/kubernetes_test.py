@@ -1,6 +1,6 @@
-"""Rendered manifests, with their commands executed as the pods would: same variables, volumes, user,
-read-only root and names. Pods are killed, evicted and made again; the weights are those of an
-undisturbed run."""
+"""Executes the commands of rendered manifests as the pods would, with the same variables, volumes,
+user, read-only root and names. Kubernetes kills, evicts and remakes pods, and the weights equal an
+undisturbed run's."""
 import unittest
 
 from harness import DEADLINE_S, lockstep
@@ -82,7 +82,7 @@ class Pods(PodsTest):
         self.assertEqual([job.failures for job in cluster.jobs.values()], [0, 0])
 
     def serve_status(self, cluster):
-        """On a host beside the pods, under a name that its certificate is for."""
+        """Serves on a host of its own, under a name that its certificate is for."""
         name, certificates = "status.trainer.svc", self.scratch / "certificates"
         host = cluster.take_host()
         cluster.name_address(name, cluster.hosts.address(host))

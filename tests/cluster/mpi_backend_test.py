@@ -1,5 +1,5 @@
-"""comm.backend: mpi under a real mpirun: gradients go over MPI, after a death over shared memory and
-TCP, after a new launch over MPI again, and always with the weights of an undisturbed run."""
+"""comm.backend: mpi under a real mpirun. Gradients go over MPI, after a death over shared memory
+and TCP, and after a new launch over MPI again. The weights always equal an undisturbed run's."""
 import json
 import os
 import pathlib
@@ -42,7 +42,7 @@ class MpiBackend(LaunchTest):
         self.kill_one(run)
         self.assert_as_if_nothing_had_happened(run)
         for ways in self.ways(run):
-            # Of those who were left, or of all: the world is over after the first generation.
+            # MPI's world ends with the first generation, whether the next has the survivors or all.
             self.assertEqual(set(ways[1:]), {"mpi_left"}, self.ways(run))
 
     def test_the_next_launch_brings_mpi_back(self):

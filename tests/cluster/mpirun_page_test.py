@@ -1,4 +1,4 @@
-"""What deploy/mpirun/README.md tells people to type does what it says, with a real mpirun."""
+"""The commands in deploy/mpirun/README.md do with a real mpirun what the page says."""
 import os
 import pathlib
 import re
@@ -31,7 +31,7 @@ class Page(LaunchTest):
                 "JOB": str(self.scratch / "job.yaml"), "RUN_DIR": str(self.scratch / name), **more}
 
     def begin(self, heading, name="run", prefix=(), **more):
-        """The next commands under a heading, with all that they start as one Run."""
+        """Starts the next commands under a heading; one Run holds all their processes."""
         command = self.page.take(heading)
         run = Run.__new__(Run)
         run.spawn([*prefix, "bash", "-euc", command], self.scratch / name,
@@ -45,7 +45,7 @@ class Page(LaunchTest):
         return run.text()
 
     def mpirun_pid(self, run):
-        """bash has become mpirun where the block is one command."""
+        """bash replaces itself by mpirun if the block is one command."""
         command = pathlib.Path(f"/proc/{run.process.pid}/cmdline")
         run.wait_for(lambda: b"mpirun" in command.read_bytes().split(b"\0")[0], "mpirun began")
         return run.process.pid
@@ -68,7 +68,7 @@ class Page(LaunchTest):
         self.assertEqual(self.page.left, [], "nobody has tried these")
 
     def assert_ready(self, text, ranks, hosts):
-        """By the last line of a preflight."""
+        """Checks the last line of a preflight."""
         verdict = next(line for line in text.splitlines() if line.startswith("ready"))
         self.assertEqual(re.findall(r"\d+", verdict)[:2], [str(ranks), str(hosts)])
 

@@ -17,7 +17,7 @@ PORT = 4100  # on the loopback of a host that has nothing else
 
 
 def listening(prefix):
-    """Addresses on which somebody listens on a host."""
+    """The addresses on which processes of a host listen."""
     lines = subprocess.run([*prefix, "ss", "-Htln"], check=True, capture_output=True, text=True)
     return [line.split()[3] for line in lines.stdout.splitlines()]
 
@@ -103,7 +103,7 @@ class Network(NodesTest):
         return [*self.hosts.on(2), sys.executable, program, *words]
 
     def a_friends_words_do_not_help(self, run, control):
-        """What somebody with the token has said is heard in between, passed on, and said again."""
+        """A stranger relays the words of a client that has the token, and then replays them."""
         between = subprocess.Popen(self.stranger(control, "replay", str(PORT)), text=True,
                                    stdout=subprocess.PIPE)
         self.addCleanup(between.kill)

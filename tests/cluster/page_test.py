@@ -11,7 +11,7 @@ from browser import Browser
 from harness import DEADLINE_S, LockstepTest
 from picture import Picture
 
-# Of a killed worker: the agent's word, or what its peers saw where the agent comes late.
+# The cause of a killed worker's death is the agent's, or its peers' if the agent reports late.
 CAUSES = "SIGKILL|closed its connection"
 HOSTILE = "<img src=x onerror=alert(1)>'\"&"
 DESKTOP, PHONE = (1280, 900), (390, 844)
@@ -22,7 +22,7 @@ def texts(selector):
     return f"[...document.querySelectorAll({json.dumps(selector)})].map((e) => e.textContent)"
 
 
-# Titles of sections that do not fill their row together with those beside them.
+# Titles of sections that, with their neighbours, do not fill their row.
 HOLES = """(() => {
   const main = document.querySelector('main'), style = getComputedStyle(main), rows = {};
   const full = main.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
@@ -62,7 +62,8 @@ class Page(LockstepTest):
         self.browser.wait_for("document.body && document.body.dataset.shown === 'yes'")
 
     def look(self, name, size):
-        """A screenshot, which has its size and shows something."""
+        """Takes a screenshot, checks its size and content, and returns how often it has each
+        color."""
         png = self.browser.screenshot()
         if KEEP:
             pathlib.Path(KEEP, f"{name}.png").write_bytes(png)
@@ -142,7 +143,7 @@ class Page(LockstepTest):
         self.assertIn("old", self.browser.wait_for(f"{line}.includes('disconnected') && {line}"))
 
     def test_names_that_are_markup_are_text(self):
-        # In one go: the page draws anew every second.
+        # One evaluation does it all, because the page redraws every second.
         self.open(self.url(self.long_run()))
         markup, nodes, events, title = self.browser.value(
             f"(lockstep.show({json.dumps(self.hostile())}), "

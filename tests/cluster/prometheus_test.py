@@ -22,7 +22,7 @@ NEEDS_A_JOB_ON_GPUS = {"GPUs, verdict"}
 
 
 def panels():
-    """(dashboard, panel) of everything that queries."""
+    """(dashboard, panel) of each panel that queries."""
     for path in sorted((DEPLOY / "grafana").glob("*.json")):
         for panel in json.loads(path.read_text())["panels"]:
             if panel["type"] != "row":
@@ -30,7 +30,7 @@ def panels():
 
 
 def texts():
-    """What uses metrics, by the name of its file."""
+    """The text of each file that uses metrics, by the file's name."""
     files = [*(DEPLOY / "prometheus").glob("*.yml"), *(DEPLOY / "grafana").glob("*.json")]
     return {path.name: path.read_text() for path in files}
 
@@ -114,7 +114,7 @@ class Scraped(LockstepTest):
         job = self.job(self.small_data(), job="watched", model={"name": "mlp"},
                        train={"global_batch": 64, "slots": 4, "max_steps": 1_000_000_000},
                        checkpoint={"every_steps": 500},
-                       # Who is stopped is to be seen before it is evicted.
+                       # A stopped worker must show in the metrics before it is evicted.
                        cluster={"lease_s": 120, "max_crashes": 100})
         self.watched = self.start(job, "--workers", 2,
                                   env={**os.environ, "LOCKSTEP_NVML_LIBRARY": str(FAKE_NVML),
@@ -125,7 +125,7 @@ class Scraped(LockstepTest):
         self.addCleanup(self.prometheus.stop)  # before the scratch directory goes
 
     def show_gpus(self, *more):
-        """What the stand-in for NVML answers from now on. It may be read at any moment."""
+        """Sets what the stand-in for NVML answers, which may read the file at any moment."""
         lines = ["devices 2", "utilization 75", "memory_utilization 40", "memory 80000000000",
                  "memory_used 60000000000", "power 350000", "power_limit 700000",
                  "temperature 65", "clock 1980", "throttle 4", "ecc 0", *more]
@@ -185,8 +185,8 @@ class Scraped(LockstepTest):
         for group in prometheus.get("rules")["groups"]:
             for rule in group["rules"]:
                 self.assertEqual(rule["health"], "ok", rule)
-        # Scrapes of the two are never of the same moment, which matters less and less. It would stay
-        # twice as much if samples were counted twice.
+        # Prometheus never scrapes the two at the same moment, which matters less and less. The
+        # ratio would stay at 2 if samples were counted twice.
         ratio = "sum(lockstep_samples_total) / sum(lockstep_job_samples_total)"
         prometheus.wait_for(lambda: 0.7 < prometheus.query(ratio)[0][1] < 1.4,
                             "workers to count the samples of the run")
@@ -223,13 +223,13 @@ class Scraped(LockstepTest):
         deaths = f'lockstep_agent_worker_deaths_total{{instance="{node}"}} == 1'
         self.prometheus.wait_for(lambda: self.prometheus.query(deaths), "the death to be counted")
         self.watched.wait_for_workers(2)
-        # Another process on another port has its place, and goes on with its series.
+        # The new process has another port, but the same instance, and continues its series.
         alive = f'up{{instance="{node}/1"}} == 1'
         self.prometheus.wait_for(lambda: len(self.prometheus.query(alive)) == 1,
                                  "the new worker to be scraped")
 
     def stop_one(self, instance):
-        """The last one by local rank."""
+        """Stops the member with the highest local rank."""
         members = self.watched.status()["members"]
         pid = max(members, key=lambda member: member["local_rank"])["pid"]
         os.kill(pid, signal.SIGSTOP)

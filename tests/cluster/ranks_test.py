@@ -1,5 +1,5 @@
-"""Agents with the variables of a launcher that, unlike mpirun, ends nobody: every rank must find
-the run, and its end and code, by itself."""
+"""Agents with the variables of a launcher that, unlike mpirun, ends no process: every rank must
+find the run, and its end and code, by itself."""
 import os
 import pathlib
 import signal
@@ -9,7 +9,7 @@ from launches import LaunchTest
 
 
 def expects(pid, number):
-    """Whether a process has got as far as to handle the signal."""
+    """Whether a process already handles the signal."""
     for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(("SigCgt:", "SigBlk:")) and int(line.split()[1], 16) >> (number - 1) & 1:
             return True

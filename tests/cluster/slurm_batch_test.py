@@ -120,12 +120,12 @@ class Array(SlurmTest):
 class TimeLimit(SlurmTest):
     def setUp(self):
         super().setUp()
-        # It asks for the other turn itself.
+        # This cluster requeues the job by itself.
         self.other = SlurmCluster(self.place / "other", RequeueExit="70-74,75")
         self.addCleanup(self.other.close)
 
     def test_a_job_is_requeued_before_its_time_is_over(self):
-        # At once in a cluster whose RequeueExit holds 75 and in one where it does not.
+        # Runs at the same time in a cluster whose RequeueExit holds 75 and in one whose does not.
         options = ["--nodes", "2", "--time", "1", "--stop-before", "20"]
         job = self.job_of()
         runs = [self.sbatch(job, "cluster.lease_s=300", name=name, cluster=cluster, options=options)
@@ -150,7 +150,7 @@ class TimeLimit(SlurmTest):
 
 
 class Page(SlurmTest):
-    """What deploy/slurm/README.md tells people to type."""
+    """The commands that deploy/slurm/README.md tells people to type."""
 
     def typed(self, command):
         self.job(self.data, train={"global_batch": 64, "slots": 4, "max_steps": 50})

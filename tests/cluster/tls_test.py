@@ -1,5 +1,5 @@
 """Several hosts on a network with certificates (comm.tls): control over mutual TLS, HTTP beyond
-loopback, and everybody who should not be let in."""
+loopback, and every caller that should not be let in."""
 import json
 import pathlib
 import shutil
@@ -24,7 +24,7 @@ def openssl(*words):
 
 
 def make_expired(ours, directory):
-    """A certificate of our authority that ended yesterday."""
+    """Makes a certificate of our authority that expired yesterday."""
     directory.mkdir()
     key, request = directory / "tls.key", directory / "request"
     openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
@@ -133,7 +133,7 @@ class Tls(NodesTest):
             run.wait_for_more_steps(50)
             scaled = lockstep("scale", run.run_dir, 2 * WORKERS, prefix=self.hosts.on(0))
             self.assertEqual(scaled.returncode, 0, scaled.stderr)
-            # Where the door is smaller than the crowd, the first of it have to go at once.
+            # If the crowd exceeds the server's room, the server drops its first callers at once.
             run.wait_for(lambda: any("begin TLS" in each or "room" in each
                                      for each in self.refusals(run)),
                          "somebody was refused who said nothing")
@@ -160,7 +160,7 @@ class Tls(NodesTest):
         fresh.rename(token)
         scaled = lockstep("scale", run.run_dir, 2 * WORKERS, prefix=self.hosts.on(1))
         self.assertEqual(scaled.returncode, 0, scaled.stderr)
-        # Whoever asks for the status connects, and then the files are looked at.
+        # A status request connects, and the coordinator looks at the files at each connection.
         run.wait_for(lambda: run.status() and events(run, "tls_read_again"),
                      "the certificate was read again")
         self.assertTrue(events(run, "token_read_again"))

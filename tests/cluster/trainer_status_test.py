@@ -32,7 +32,7 @@ class TrainerStatus(DisturbedTest):
         return self.scratch / name
 
     def replace_token(self, token):
-        """The kubelet's way; anybody in the pod may read it."""
+        """Replaces the file as the kubelet does. All users in the pod may read it."""
         self.server.set("token", token)
         fresh = self.scratch / "mounted-token.new"
         fresh.write_text(token)
@@ -40,7 +40,7 @@ class TrainerStatus(DisturbedTest):
         fresh.rename(self.token)
 
     def start_reporting(self, authority=None):
-        # The undisturbed run reports to nobody.
+        # The undisturbed run has no server to report to.
         job = self.job_of()
         env = {**os.environ, "KUBEFLOW_TRAINER_SERVER_URL": self.server.url,
                "KUBEFLOW_TRAINER_SERVER_CA_CERT": str((authority or self.ours) / "ca.crt"),
@@ -51,7 +51,8 @@ class TrainerStatus(DisturbedTest):
         run.wait_for(lambda: len(self.server.statuses()) >= count, f"{count} reports came")
 
     def let_the_interval_pass(self, run):
-        """Until another report is due; the workers stand still, so that there is one."""
+        """Waits until another report is due. The workers stand still, so the run does not end
+        first."""
         run.wait_for_workers(WORKERS)
         with standing_still(run):
             run.wait_for(lambda: time.monotonic() - self.server.requests()[-1]["at_s"] > EVERY_S,

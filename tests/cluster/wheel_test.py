@@ -52,7 +52,7 @@ def succeed(command, **more):
 
 
 def interpreter(version):
-    """Of Python `version`, with pip: in PATH, else one of pyenv's; None where there is none."""
+    """The path of a Python `version` that has pip: from PATH, else from pyenv, else None."""
     pyenv = pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv")) / "versions"
     found = [shutil.which(f"python{version}"), *sorted(pyenv.glob(f"{version}.*/bin/python{version}"))]
     for path in filter(None, found):  # a shim of pyenv may lead nowhere
@@ -62,7 +62,7 @@ def interpreter(version):
 
 
 def private(what):
-    """The Python of an environment of ours; it is made of the machine's own."""
+    """The Python of an environment that install_deps.sh made from the machine's own."""
     python = installed(f"{what}-python")
     if not python:
         raise AssertionError(f"there is no {what}-python; run deploy/install_deps.sh --for tests")
@@ -79,7 +79,7 @@ def wheel():
 
 
 def install(python, place):
-    """The wheel alone, in a new environment of `python`."""
+    """Installs the wheel alone in a new environment of `python`."""
     succeed([python, "-m", "venv", "--without-pip", place])
     succeed([python, "-m", "pip", "--python", place / "bin/python", "install", "--quiet", "--no-index",
              "--no-deps", "--disable-pip-version-check", wheel()])
@@ -87,7 +87,7 @@ def install(python, place):
 
 @functools.cache
 def environment_of(version):
-    """Of that Python with the wheel alone; None where there is no such Python."""
+    """An environment of that Python with the wheel alone, or None without such a Python."""
     python = interpreter(version)
     if python is None:
         return None

@@ -1,5 +1,5 @@
-// Targets that are numbers, several targets, and weights of samples, against PyTorch's: losses,
-// metrics, gradients and evaluation from fields/make.py, in worlds of one to four.
+// Targets that are numbers, several targets, and weights of samples, compared with PyTorch's
+// losses, metrics, gradients and evaluation (fields/make.py) in worlds of one to four.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -101,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(Runs, GoldenFields,
                                            "weighted_cross_entropy"),
                          [](const auto& test) { return std::string(test.param); });
 
-// Found by the order of inputs, or by what an input of the program says of itself.
+// The guess comes from the order of inputs, or from the name of an input of the program.
 TEST_F(GoldenFields, ALabelThatIsNamedIsTheOneThatIsGuessed) {
   for (const std::string archive : {"per_sample", "weighted"}) {
     std::vector<double> losses;
@@ -147,7 +147,7 @@ class PixelSamples final : public data::StoredSamples,
   std::vector<uint8_t> masks_;
 };
 
-// Of some slots no pixel is known.
+// Some slots have no pixel with a known class.
 TEST_F(GoldenFields, PixelsWithoutAClassDoNotCount) {
   data::DatasetFacts facts{.samples = kRows,
                            .shape = {1, 4, 4},

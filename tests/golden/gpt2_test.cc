@@ -35,7 +35,7 @@ wire::ModelSpec spec_of(const nlohmann::json& model) {
   return spec;
 }
 
-// Of the largest of the expected ones.
+// The tolerance is relative to the largest expected value.
 void expect_near(const float* found, const std::vector<double>& expected, const std::string& what) {
   double largest = 0;
   for (const double x : expected) largest = std::max(largest, std::abs(x));

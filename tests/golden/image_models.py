@@ -21,7 +21,7 @@ def cnn(norm):
 
 
 class Block(nn.Module):
-    """Of a residual network, with the names and the order of torchvision's."""
+    """A block of a residual network, with the names and the order of torchvision's."""
 
     def __init__(self, channels, width, out, stride):
         super().__init__()

@@ -28,8 +28,8 @@ nlohmann::json read_json(const std::string& name) {
   return nlohmann::json::parse(in);
 }
 
-// Of a machine like this one: kernels for AVX2 add in another order than those for AVX-512, and
-// networks with BatchNorm, or in short types, carry the difference on.
+// Reads the values of a machine like this one: AVX2 kernels add in another order than AVX-512
+// kernels, and networks with BatchNorm, or in short types, carry the difference on.
 nlohmann::json read_recorded(const std::string& name) {
   return read_json((at::get_cpu_capability() == "AVX2" ? "avx2/" : "") + name);
 }

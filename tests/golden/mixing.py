@@ -32,7 +32,7 @@ ROWS = [  # label, other label, share of the first, smoothing
 
 
 def mix_slot(images, labels, mixup, cutmix, position):
-    """Of one slot: images, and the probabilities of the classes."""
+    """The mixed images of one slot, and the probabilities of their classes."""
     height, width = images.shape[-2:]
     share, box = draw_mix(mixup, cutmix, SEED, 0, position, height, width)
     if box is None:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes muon.json: parameters under PyTorch's Muon, with AdamW for a vector beside them.
+"""Makes muon.json: parameters under PyTorch's Muon, and a vector under AdamW.
 
 The parameters get the same made-up gradients as in optimizers.py; some steps' gradients are long
 enough to be clipped. Needs torch 2.11.

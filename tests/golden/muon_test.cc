@@ -1,4 +1,4 @@
-// The course of Muon, with AdamW for a vector beside it, against PyTorch's own (muon.py).
+// Compares steps of Muon, and of AdamW for a vector, with PyTorch's own (muon.py).
 #include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 namespace lockstep {
 namespace {
 
-// A sum that another processor adds in another order may round to the next bfloat16. In a step that
+// A sum that another processor adds in another order may round to the next bfloat16. In a step this
 // moves a weight by at most 1e-6.
 constexpr double kTolerance = 1e-5;
 

@@ -1,5 +1,6 @@
-// Losses of models' own, and those of train.loss, against PyTorch's: losses, metrics, gradients and
-// evaluation from own_loss/make.py, over slots of several sizes and in worlds of one to four.
+// Losses that models compute themselves, and losses of train.loss, compared with PyTorch's losses,
+// metrics, gradients and evaluation (own_loss/make.py), over slots of several sizes and in worlds
+// of one to four.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -95,7 +96,7 @@ void expect_metrics(const Report& report, const nlohmann::json& wanted, const st
   }
 }
 
-// Of the first step, from what the parameters were before and after it.
+// Computes the gradients of the first step from the parameters before and after it.
 void expect_gradients(const std::map<std::string, std::vector<float>>& before,
                       const std::map<std::string, std::vector<float>>& after,
                       const nlohmann::json& norms) {
@@ -276,7 +277,7 @@ TEST(OwnLoss, AWeightThatIsNoNumberChangesNothingAndTheLossSaysSo) {
   EXPECT_TRUE(std::isnan(world.evaluate_all()[0]->loss()));
 }
 
-// What journals and peers of before know.
+// Journals and peers of earlier versions know this layout and these hashes.
 TEST(OwnLoss, AJobWithoutOneKeepsItsLayoutAndItsHashes) {
   const auto dataset = testing::make_patterns(40);
   LoopbackWorld world(testing::small_job("mlp"), *dataset, even_runs(4, 2), 256);

@@ -5,7 +5,8 @@ fresh network of this depth says little, since rounding grows a hundred-thousand
 
     resnet.py > resnet.json    (needs torch and numpy)
 
-Of each parameter's gradient: its norm, and its product with a pattern that tells the places apart.
+Each parameter's gradient is given as its norm and its product with a pattern that tells the places
+apart.
 """
 import json
 import sys

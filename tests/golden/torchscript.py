@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Makes torchscript_images.pt, torchscript_tokens.pt and torchscript.json.
 
-The two modules are what a user would save; between them they have all that a module can hold:
-batch norm with its counter, a statistic that is set anew in forward, constant and integer buffers,
-dropout, a frozen parameter, a tied weight. The numbers are PyTorch's own training of the first file
-as it lies there, with its generator seeded before each step as Lockstep does it for a slot: losses,
-and the buffers after the last step. Data, batches and optimizer are those of losses.py.
+A user would save such modules. Between them they have all that a module can hold: batch norm with
+its counter, a statistic that forward replaces, constant and integer buffers, dropout, a frozen
+parameter, a tied weight. The numbers come from PyTorch's own training of the first file as saved,
+with its generator seeded before each step as Lockstep does it for a slot: the losses, and the
+buffers after the last step. Data, batches and optimizer are the same as in losses.py.
 
     python3 torchscript.py [directory of the IDX files]
 """
@@ -26,7 +26,7 @@ DROPOUT = 2  # StreamKind
 
 
 class Images(nn.Module):
-    """Of any size from 12x12 on, with one channel, into 10 classes."""
+    """Classifies images of any size from 12x12 on, with one channel, into 10 classes."""
 
     def __init__(self):
         super().__init__()
@@ -48,7 +48,7 @@ class Images(nn.Module):
 
 
 class Tokens(nn.Module):
-    """Of 256 different tokens, at most 32 in a sequence; predicts from one token and its place."""
+    """Predicts from one of 256 tokens and its place; a sequence has at most 32 tokens."""
 
     def __init__(self):
         super().__init__()
@@ -86,7 +86,7 @@ def train(path, directory):
 
 
 def save(model, path):
-    """Without what tells where in which source file a line came from."""
+    """Saves the module without the files that map code to its source lines."""
     packed = io.BytesIO()
     torch.jit.save(torch.jit.script(model), packed)
     with zipfile.ZipFile(packed) as whole, zipfile.ZipFile(path, "w") as out:

@@ -1,7 +1,7 @@
-// A collective that is aborted on the GPU with a bucket half summed, in every bucket in turn: the
-// closed gate leaves parameters, moments, statistics and loss scale bitwise as they were, and where
-// nobody has closed it they change. At world size 1 NCCL launches nothing, so a stand-in of two
-// ranks is behind Collective (stuck_sum.h).
+// Aborts a collective on the GPU with a bucket half summed, in every bucket in turn. The closed
+// gate leaves parameters, moments, statistics and loss scale bitwise as they were; with an open
+// gate they change. At world size 1 NCCL launches nothing, so a stand-in of two ranks implements
+// Collective (stuck_sum.h).
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -21,7 +21,7 @@ namespace {
 
 using testing::DeviceArray;
 
-// Bucket b holds norm block b; the last one the statistics and the control section.
+// Bucket b holds norm block b. The last bucket holds the statistics and the control section.
 constexpr uint32_t kBuckets = 4;
 constexpr uint64_t kGradients = (kBuckets - 1) * kNormBlock;
 constexpr uint64_t kStatistics = 16;
@@ -74,7 +74,7 @@ class StuckCollective final : public Forwarding<Collective> {
   const testing::PinnedValue<uint32_t> aborted_;
 };
 
-// What an update needs beside its rule's type.
+// The factors that an update needs besides its rule's type.
 template <typename Rule>
 typename Rule::Factors factors_of();
 template <>
@@ -120,7 +120,7 @@ class Worker {
 
   StuckCollective& collective() { return *collective_; }
 
-  // Waits for nothing.
+  // Does not wait.
   Status enqueue(uint64_t step) {
     for (uint32_t region : {0u, 1u}) fill(region, step);
     Tag tag{.generation = kGeneration, .step = step};
@@ -153,7 +153,7 @@ class Worker {
   }
   void wait() { ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess); }
 
-  // The answer to prepare.
+  // Closes the gate. Returns the answer to prepare.
   uint64_t close() {
     EXPECT_TRUE(launch_close(state_.get(), answer_.get(), closing_).is_ok());
     EXPECT_EQ(cudaStreamSynchronize(closing_), cudaSuccess);
@@ -266,7 +266,7 @@ TEST_F(AbortOnGpu, InAnyBucketBehindAClosedGateChangesNoBit) {
   }
 }
 
-// Else the test above could not fail.
+// Without this the test above could not fail.
 TEST_F(AbortOnGpu, InAnyBucketBehindAnOpenGateAppliesGarbage) {
   for (uint32_t bucket = 0; bucket < kBuckets; ++bucket) {
     Worker<Adam> worker(true);

@@ -54,7 +54,7 @@ def main():
         if ended.returncode != 0:
             sys.exit(ended.stdout[-4000:] + f"\nlockstep run ended with {ended.returncode}")
         summary = json.loads((run / "summary.json").read_text())
-    # Of steps between steps: starts, evaluations and checkpoints are left out.
+    # This rate covers the time from step to step, without starts, evaluations and checkpoints.
     print(json.dumps({"samples_per_second": summary["samples_per_second"]}))
 
 

@@ -17,8 +17,8 @@ struct BucketMachine {
   uint32_t gpus = 0;
   uint64_t bucket_bytes = 0;  // of the largest kind of bucket, without the cut that it has more
   nccl::NcclApi api;
-  std::function<bool()> is_hopeless;  // what waits now waits for ever; any thread
-  // What NCCL would not have allowed, after all ranks have ended.
+  std::function<bool()> is_hopeless;  // no thread that waits now can go on; any thread
+  // The calls that NCCL would not have allowed. Ask after all ranks have ended.
   std::function<std::vector<std::string>()> misuses;
 };
 

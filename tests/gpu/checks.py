@@ -1,5 +1,5 @@
-"""What must be right: the GoogleTest programs, and each test with real processes by itself, so that
-each has its row and its time-out."""
+"""The checks of the suite: the GoogleTest programs, and each test with real processes by itself, so
+that each has its row and its time-out."""
 import ast
 import concurrent.futures
 import dataclasses
@@ -14,12 +14,12 @@ from running import Runner
 from verdicts import FAILED, judge
 
 HERE = pathlib.Path(__file__).resolve().parent
-# In the order of their worth, should the time be short.
+# In the order of their worth, in case the time is short.
 PROCESSES = ("processes", "foreign_models", "stuck_kernel", "nccl_worlds", "nccl_memory")
 NEED_SEVERAL_GPUS = {"nccl_worlds", "nccl_memory", "test_gpu_buckets"}
-# They measure what others on the same GPU would disturb.
+# Other checks on the same GPU would disturb their measurements.
 ALONE = {"nccl_memory"}
-# What a program is called that shows one thing.
+# A check's name, for a program that shows one thing.
 NAMES = {"test_gpu_buckets": "nccl: a bucket of 64 MiB and a cut has the host's bits"}
 PROGRAMS = ("test_gpu", "test_gpu_abort", "test_gpu_buckets")
 LIMIT_S = {"gtest": 240, "unittest": 150}  # a program of GoogleTest has many tests
@@ -41,8 +41,8 @@ def gpus_of(name):
 
 
 def gtest_checks(programs, out, names=None):
-    """`out`: where NCCL's log of the worlds of test_gpu_buckets goes. `names`: of programs that need
-    not be there; default: those that are."""
+    """`out`: the directory of NCCL's log of test_gpu_buckets' worlds. `names`: programs, which need
+    not exist; default: those that do."""
     log = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,GRAPH,ENV,NET,REG",
            "NCCL_DEBUG_FILE": str(out / "nccl-%h-%p.txt")}
     return [Check(NAMES.get(program.name, program.name), "gtest", [program], gpus_of(program.name),
@@ -52,7 +52,8 @@ def gtest_checks(programs, out, names=None):
 
 
 def unittest_checks(directory=HERE, modules=PROCESSES):
-    """Of every test method. The files are not imported: one that cannot be fails as a check."""
+    """A check for every test method. Does not import the files, so that a file that cannot be
+    imported fails as a check."""
     checks = []
     for module in modules:
         for node in ast.parse((directory / f"{module}.py").read_text()).body:
@@ -67,7 +68,7 @@ def unittest_checks(directory=HERE, modules=PROCESSES):
 
 
 class Checking:
-    """Everything that the checks need. `left()`: seconds that they may still take together."""
+    """Runs checks. `left()`: seconds that they may still take together."""
 
     def __init__(self, runner: Runner, left, out, device, gpus, programs, say, add):
         self.runner, self.left, self.out, self.say, self.add = runner, left, out, say, add

@@ -1,4 +1,4 @@
-"""What the tests with real processes on GPUs share. The suite sets the variables."""
+"""The base of the tests with real processes on GPUs. The suite sets the variables."""
 import os
 import unittest
 
@@ -8,12 +8,12 @@ DEVICE = os.environ.get("LOCKSTEP_SUITE_DEVICE", "cuda")
 GPUS = int(os.environ.get("LOCKSTEP_SUITE_GPUS", "1"))
 MODEL = {"name": "cnn", "dropout": 0.25, "batch_norm": True}
 
-# Verdicts know these words: such a test is not counted as skipped.
+# verdicts.py knows these words, and does not count such a test as skipped.
 needs_several_gpus = unittest.skipIf(GPUS < 2, "not applicable: one GPU")
 
 
 def note(figure):
-    """Tells a figure beside the check's result (verdicts.NOTE). unittest may be within a line."""
+    """Adds a figure to the check's result (verdicts.NOTE). unittest may be within a line."""
     print(f"\nnote: {figure}", flush=True)
 
 

@@ -25,7 +25,7 @@ inline std::string module_path() {
   return std::filesystem::exists(beside) ? beside : LOCKSTEP_DEVICE_MODULE;
 }
 
-// One for the process: LibTorch's CUDA library is loaded once, whatever becomes of it.
+// One for the process, because LibTorch's CUDA library is loaded only once, even if that fails.
 inline const Status& gpu_status() {
   static const Status status = [] {
     wire::JobSpec job = small_job("mlp");

@@ -48,7 +48,7 @@ class DeviceLayers : public testing::OnGpu {
 
   using Layer = std::function<std::vector<at::Tensor>(const Forward&, std::span<const at::Tensor>)>;
 
-  // What a layer gives, and the gradients of its inputs and of `parameters`.
+  // Returns a layer's outputs, and the gradients of its inputs and of `parameters`.
   std::vector<at::Tensor> run(const Layer& layer, const std::vector<at::Tensor>& inputs,
                               const std::vector<at::Tensor>& parameters, bool by_kernel,
                               at::ScalarType type) const {
@@ -107,7 +107,7 @@ class DeviceLayers : public testing::OnGpu {
 };
 
 // Rows that a warp holds, with and without wide loads and with the sums of its columns, and rows
-// that it reads anew (norms.cu).
+// that it reads a second time (norms.cu).
 TEST_F(DeviceLayers, AddAndNormIsThatOfLibTorchAtEveryWidth) {
   for (const int64_t width : {768, 769, 1000, 1600, 1601, 2056, 5001}) {
     SCOPED_TRACE(width);

@@ -1,7 +1,8 @@
-"""What should be fast: each figure beside PyTorch's on the same device, in turn, as medians.
+"""The measurements of the suite: each figure beside PyTorch's on the same device, in turn, as
+medians.
 
-A round measures each side of each workload once. The first round takes what matters most first. A
-side that fails is told with its reason, and costs the others nothing.
+A round measures each side of each workload once. The first round begins with the workloads that
+matter most. The table gives the reason of a side that fails, and the other sides go on.
 """
 import dataclasses
 import json
@@ -35,8 +36,8 @@ class Workload:
 
 
 def gpt2(size, layers, width, block, batch, steps, gpus=1):
-    """Operations by the PaLM paper's count (Chowdhery et al. 2022, appendix B): 6 a weight and
-    token, and 12 x layers x width x block a token for attention. `batch`: of one GPU."""
+    """Operations by the PaLM paper's count (Chowdhery et al. 2022, appendix B): 6 for each weight
+    and token, and 12 x layers x width x block a token for attention. `batch`: of one GPU."""
     weights = layers * 12 * width**2 + VOCAB * width
     several = f", {gpus} GPUs" if gpus > 1 else ""
     return Workload(f"gpt2 {size} bf16{several}, {batch * gpus} x {block} tokens", "tokens/s",
@@ -152,7 +153,7 @@ class Measuring:
         return sides
 
     def _sides_of_all_gpus(self, work, common):
-        """A whole run of ours, with its coordinator, beside torchrun."""
+        """Compares a whole run of ours, with its coordinator, with torchrun."""
         ours = [sys.executable, ALL_GPUS, "--all-gpus", work.gpus, "--programs", self.programs,
                 "--out", self.out, *common]
         torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone",
@@ -281,7 +282,8 @@ def table(answers):
 
 
 def derived(work, of_work, answers):
-    """Of ours alone: the share of the measured peak, and of a step spent waiting for data."""
+    """Rows for our side alone: the share of the measured peak, and the share of a step that waits
+    for data."""
     ours = [a for a in of_work if a["side"] == "ours" and "samples_per_second" in a]
     peak = [a["tflops"] for a in answers if "tflops" in a]
     lines = []

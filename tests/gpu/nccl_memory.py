@@ -1,6 +1,6 @@
-"""A worker that is killed with kill -9 while NCCL sums large buckets: its GPU's memory is free before
-the next worker connects, and no GPU keeps more from death to death. Tried without a GPU, the memory
-is that of the worker's process, and the host sums."""
+"""Kills a worker with kill -9 while NCCL sums large buckets: its GPU's memory is free before the
+next worker connects, and no GPU keeps more from death to death. Without a GPU, the test reads the
+memory of the worker's process, and the host sums."""
 import os
 import pathlib
 import random
@@ -12,21 +12,22 @@ from gpu_test import DEVICE, GPUS, GpuTest, needs_several_gpus, note
 
 RANKS = min(GPUS, 8) if DEVICE == "cuda" else 2
 KILLS = 2
-# What drivers and allocators take and give back by themselves. What a rank would keep of a dead
-# peer is the whole result, 340 MB.
+# Drivers and allocators take and give back less than this by themselves. A rank that kept a dead
+# peer's memory would keep the whole result, 340 MB.
 MARGIN_MIB = 256
 TEXT = {"cuda": {"name": "gpt2", "size": "d12", "block": 256},
         "cpu": {"name": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 64, "block": 32}}[DEVICE]
 
 
 def gpu_of(place):
-    """As nvidia-smi takes it, which knows nothing of CUDA_VISIBLE_DEVICES."""
+    """The GPU's name for nvidia-smi, which does not know CUDA_VISIBLE_DEVICES."""
     names = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
     return names[place] if names else str(place)
 
 
 def place_of(pid):
-    """The worker's number on its node, which is that of its GPU; None: no such process."""
+    """The worker's number on its node, which is also its GPU's number. None without such a
+    process."""
     try:
         words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
@@ -60,7 +61,7 @@ class NcclMemory(GpuTest):
         return self.start(job, "--workers", RANKS)
 
     def mib(self, run, place):
-        """In use at this place: of its GPU, or of the worker's process. Raises LookupError where
+        """MiB in use at this place, on its GPU or by the worker's process. Raises LookupError if
         there is no worker."""
         if DEVICE == "cuda":
             return gpu_mib(place)
@@ -72,7 +73,8 @@ class NcclMemory(GpuTest):
         return [self.mib(run, place) for place in range(RANKS)]
 
     def kill(self, run, rank):
-        """The least that is in use at the victim's place until another worker is there."""
+        """Kills a worker. Returns its place, and the least MiB in use there before another worker
+        comes."""
         victim = run.worker(rank)
         place = place_of(victim)
         os.kill(victim, signal.SIGKILL)

@@ -1,5 +1,5 @@
-"""Workers with a GPU each that sum over NCCL, and lose one of them at every stage. Tried without a
-GPU, they sum over the host."""
+"""Workers with a GPU each that sum over NCCL, and lose one of them at every stage. Without a GPU,
+they sum over the host."""
 import os
 import signal
 import unittest
@@ -9,7 +9,7 @@ from gpu_test import DEVICE, GPUS, GpuTest, needs_several_gpus
 
 RANKS = min(GPUS, 4)
 BACKEND = {"backend": "nccl" if DEVICE == "cuda" else "host"}
-# What a worker's log says last before it connects.
+# The last event in a worker's log before it connects.
 BEFORE_CONNECTING = "nccl" if DEVICE == "cuda" else "connected"
 
 
@@ -28,7 +28,8 @@ class NcclWorlds(GpuTest):
         run.wait_for(lambda: events(run, "member_died"), "the death was seen")
 
     def undisturbed(self):
-        """Of one worker that sums on the host: exact mode has one tree for all worlds."""
+        """A run of one worker that sums on the host, since exact mode has one tree for all
+        worlds."""
         return self.finish(self.job_of(comm={"backend": "host"}, epochs=12), "--workers", 1,
                            name="undisturbed")
 

@@ -1,5 +1,5 @@
-"""What the suite would do on a machine with so many GPUs (--plan): each check and each figure, what
-is predicted of it, and the commands that run them all in time. Starts nothing."""
+"""Prints the suite's plan for a machine with so many GPUs (--plan): each check and each figure, its
+prediction, and the commands that run them all in time. Starts nothing."""
 import pathlib
 
 import measures
@@ -9,8 +9,8 @@ import predictions
 RUNS = {"one GPU": (("--only correct", 6), ("--only fast", 6)),
         "several GPUs": (("--only correct", 8), ("--only fast", 8))}
 
-# Seconds on H100s with 16 cores, several checks at a time. Guesses: nobody has measured. A run of a
-# small model takes 15 s, most of it to load LibTorch's and CUDA's libraries.
+# Seconds on H100s with 16 cores, several checks at a time. They are guesses, not measurements. A
+# run of a small model takes 15 s, most of it to load LibTorch's and CUDA's libraries.
 CORES = 16
 RUN_S = 15
 TO_SAY_S = 5  # that a check is not for this machine

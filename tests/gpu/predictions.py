@@ -1,6 +1,6 @@
-"""What each check and figure is predicted to be on a GPU, before any GPU has run it. This table is
-the only one: the suite prints it beside what it finds, and GPU.md repeats it (gpu_plan_test
-compares). Figures are arithmetic: bytes over the bandwidth, operations over the rate of products."""
+"""The prediction of each check and figure on a GPU, before any GPU has run it. This table is the
+only one: the suite prints it beside the results, and GPU.md repeats it (gpu_plan_test compares).
+Figures are arithmetic: bytes over the bandwidth, operations over the rate of products."""
 import dataclasses
 
 GPU = "one H100 SXM (3.35 TB/s, 989 TFLOP/s dense)"
@@ -39,7 +39,7 @@ class Figure:
 
 
 def rounded(value):
-    """To three digits, so that nobody takes a guess for a measurement."""
+    """Rounds to three digits, so that no reader takes a guess for a measurement."""
     digits = max(0, len(str(int(value))) - 3)
     return f"{round(value / 10**digits) * 10**digits:,}"
 
@@ -58,7 +58,7 @@ GPT2 = "gpt2 d12 bf16, 32 x 1024 tokens"
 GPT2_ON_8 = "gpt2 d12 bf16, 8 GPUs, 256 x 1024 tokens"
 RESNET50 = "resnet50 fp16, 256 x 3 x 224 x 224"
 OURS, OURS_FAST, EAGER = "ours", "ours, fast numerics", "PyTorch eager"
-# By workload and side, as measures.py calls them.
+# By the names of workload and side in measures.py.
 FIGURES = {
     (PEAK, EAGER): Figure(PRODUCTS_TFLOPS, PRODUCTS_TFLOPS, "TFLOP/s"),
     (GPT2, OURS): tokens_per_second("exact"),
@@ -70,13 +70,13 @@ FIGURES = {
 
 
 def of_figure(work, side):
-    """In words; "" where nobody has guessed."""
+    """The prediction in words, or "" without one."""
     figure = FIGURES.get((work, side))
     return figure.words() if figure else ""
 
 
 def of_check(gpus_needed, gpus):
-    """What a check is predicted to say."""
+    """The predicted result of a check."""
     return "ok" if gpus >= gpus_needed else "not applicable"
 
 

@@ -1,5 +1,5 @@
-"""What the suite has found, written as soon as it is had: each record is a line of gpu.jsonl, and
-gpu.md is the table of all so far. A suite that is killed leaves both complete up to the last one."""
+"""The suite's results, written at once: each record is a line of gpu.jsonl, and gpu.md is the table
+of all so far. A killed suite leaves both complete up to the last record."""
 import json
 import os
 import threading
@@ -40,7 +40,7 @@ class Results:
             self._write({"end": state})
 
     def is_right(self):
-        """Nothing of ours failed, and no check was left out. Peers may fail."""
+        """True if nothing of ours failed, and no check was left out. Peers may fail."""
         return (not any(check["result"] in (FAILED, NOT_RUN) for check in self.checks)
                 and not any("failed" in answer and answer["side"] in measures.OURS
                             for answer in self.answers))

@@ -1,9 +1,9 @@
 """Tests and measures Lockstep on the GPU of this machine; run.sh starts it, from a bundle.
 
-First what must be right: GoogleTest programs, then tests with real processes. Then what should be
-fast: every measurement beside PyTorch's, in turn, as medians. Each result is written as soon as it
-is had, to OUT/gpu.jsonl, and to the table OUT/gpu.md. The exit status is 1 where something of ours
-was wrong or a check was left out, never where something was slow.
+It checks what must be right: GoogleTest programs, then tests with real processes. Then it measures
+what should be fast, each figure beside PyTorch's, in turn, as medians. It writes each result at
+once to OUT/gpu.jsonl, and to the table OUT/gpu.md. The exit status is 1 if something of ours was
+wrong or a check was left out, never because something was slow.
 
     tests/gpu/run.sh [--out DIR] [--minutes N] [--only correct|fast] [--match REGEX] [--device cpu]
     tests/gpu/run.sh --plan [--gpus N]
@@ -57,7 +57,7 @@ def parse():
 
 
 def gpu_lines():
-    """What nvidia-smi says of each GPU."""
+    """nvidia-smi's line for each GPU."""
     return subprocess.run(
         ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"],
         check=True, capture_output=True, text=True, timeout=60).stdout.strip().splitlines()
@@ -77,7 +77,7 @@ def gpus_here():
 
 
 def hardware(device):
-    """What the table says of the machine, and the number of its GPUs."""
+    """The table's facts about the machine, and the number of its GPUs."""
     about = {"date": datetime.date.today().isoformat(), "machine": platform.machine(),
              "cores": os.cpu_count(), "device": device}
     if device == "cpu":

@@ -1,5 +1,5 @@
-"""What a test program that has ended has shown. A test that was skipped on a machine with a GPU has
-shown nothing, so it has failed, unless its reason begins with "not applicable: "."""
+"""Judges a test program that has ended. A test that was skipped on a machine with a GPU has shown
+nothing, so it has failed, unless its reason begins with "not applicable: "."""
 import dataclasses
 import re
 
@@ -16,7 +16,7 @@ UNITTEST_FAILED = re.compile(r"^(?:FAIL|ERROR): (\S+)", re.M)
 
 @dataclasses.dataclass
 class Tests:
-    """Of one program, as far as it came."""
+    """The tests of one program, as far as it came."""
     passed: int = 0
     failed: list = dataclasses.field(default_factory=list)  # names
     skipped: list = dataclasses.field(default_factory=list)  # reasons
@@ -54,7 +54,7 @@ READERS = {"gtest": read_gtest, "unittest": read_unittest}
 
 
 def judge(kind, ended, has_gpu):
-    """(result, what to say of it) of a program of this kind; `ended`: running.Ended."""
+    """(result, detail) of a program of this kind; `ended`: running.Ended."""
     tests = READERS[kind](ended.text)
     where = f" in {tests.in_hand}" if tests.in_hand else ""
     if ended.code != 0:

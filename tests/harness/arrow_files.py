@@ -1,8 +1,8 @@
-"""Writes Arrow IPC streams, as Hugging Face's datasets leave them on a disk. tests/unit/data has
-real files of Arrow's own library. These have as many samples as a run needs.
+"""Writes Arrow IPC streams with as many samples as a run needs, as Hugging Face's datasets leave
+them on a disk. tests/unit/data has real files of Arrow's own library.
 
 Their metadata are FlatBuffers. A table is a list of (its place, a number's format or the class of
-the referred object, value). Referred objects stand behind the table."""
+the referred object, value). Referred objects follow the table."""
 import struct
 
 INT64, INT32, INT16, BYTE = "q", "i", "h", "b"
@@ -93,7 +93,7 @@ def _numbers(name, bits):
 
 
 def _stream(fields, batches):
-    """`batches`: rows, rows of every field with its children behind it, buffers."""
+    """`batches`: rows, rows of every field followed by its children, buffers."""
     out = _message(SCHEMA, [(1, Tables, fields)])
     for rows, nodes, buffers in batches:
         body, places = bytearray(), []

@@ -1,15 +1,13 @@
-// Preloaded into the processes of a run: their disk fails, or forgets at a power cut what nobody
-// has synced.
+// Preloaded into the processes of a run. Makes their disk fail, or lose in a power cut what no
+// process has synced.
 //
 //   LOCKSTEP_TEST_DISK_IN     the run directory; calls on other files pass
 //   LOCKSTEP_TEST_DISK_FILE   a part of the paths that count
 //   LOCKSTEP_TEST_DISK_CALL   sync, write, name (rename, link, unlink), or make (open, mkdir)
 //   LOCKSTEP_TEST_DISK_AT     the first such call that fails, counted from 1 over all processes;
-//   with
-//                             "+" at its end all later ones fail, too
-//   LOCKSTEP_TEST_DISK_DO     the number of an error, "short" (half of the bytes are written), or
-//                             "cut": all processes are killed right before the call; "die": the
-//                             one that calls
+//                             with "+" at its end all later ones fail, too
+//   LOCKSTEP_TEST_DISK_DO     the number of an error; "short": writes half of the bytes; "cut":
+//                             kills all processes right before the call; "die": kills the caller
 //   LOCKSTEP_TEST_DISK_STATE  a directory outside of the run directory: the count, and what a power
 //                             cut undoes (lost_writes.py)
 #include <dirent.h>
@@ -63,14 +61,14 @@ bool is_inside(std::string_view path) {
   return !directory.empty() && path.starts_with(directory);
 }
 
-// Empty: not of the run directory.
+// Empty if the file is not in the run directory.
 std::string path_of(int fd) {
   if (setting("LOCKSTEP_TEST_DISK_IN").empty()) return {};
   const std::string found = path_of_descriptor(fd);
   return is_inside(found) ? found : std::string();
 }
 
-// All processes of the run are of one session (harness.py).
+// Kills the session, which has all processes of the run (harness.py).
 void cut_power() {
   DIR* const processes = ::opendir("/proc");
   const pid_t session = ::getsid(0);
@@ -113,8 +111,8 @@ std::string shadow_of(int fd) {
   return is_file ? state_file("inode-" + std::to_string(info.st_ino)) : std::string();
 }
 
-// Before the first write after a sync: keeps the content that is on the disk. The copy gets its
-// name when it is whole: a process that is killed while it copies has written nothing yet.
+// Keeps the content that is on the disk before the first write after a sync. The copy gets its name
+// when it is whole: a process that dies while it copies has written nothing yet.
 void before_write(int fd, const std::string& path) {
   if (path.empty() || !remembers()) return;
   const std::string shadow = shadow_of(fd);
@@ -143,7 +141,7 @@ void after_sync(int fd, const std::string& path) {
     append_line("names", "synced\t" + path + "\n");  // a directory
 }
 
-// The old file of the new name is kept by a link.
+// A link keeps the old file of the new name.
 void before_rename(const std::string& from, const std::string& to) {
   if (!remembers() || !is_inside(to)) return;
   static const auto link_really = real<int (*)(const char*, const char*)>("link");

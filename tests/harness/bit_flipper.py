@@ -41,7 +41,7 @@ def some_weights(run):
 
 
 def places_of(pid, pattern):
-    """Wherever the process holds these bytes in memory that it may write."""
+    """The addresses at which the process holds these bytes in memory that it may write."""
     found = []
     with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
         for line in maps:
@@ -62,7 +62,8 @@ def places_of(pid, pattern):
 
 
 def flip_one_bit(run, pid):
-    """Of a weight, wherever this worker holds it, as a faulty module would. It stands still."""
+    """Flips a bit of one weight wherever this worker holds it, as a faulty module would.
+    REQUIRES: the worker stands still."""
     places = places_of(pid, some_weights(run))
     assert places, "the weights were not found"
     with open(f"/proc/{pid}/mem", "r+b", 0) as memory:
@@ -90,8 +91,8 @@ class BitFlipper:
 
     @contextlib.contextmanager
     def stopped_at(self, function, pid, deadline_s):
-        """The tracer of a worker with a breakpoint at a function, the function's address and the
-        deadline. In the end the tracer lets go."""
+        """Yields the tracer of a worker with a breakpoint at a function, the function's address and
+        the deadline. The tracer lets go at the end."""
         deadline = time.monotonic() + deadline_s
         tracer = Tracer(pid)
         try:
@@ -102,9 +103,9 @@ class BitFlipper:
             tracer.let_go()
 
     def at_check(self, pid, action, deadline_s, later_steps=0):
-        """Calls `action()` while the worker stands still. A step is applied, and the following
-        check has not looked at the weights yet; or some steps after that, in which others use this
-        worker's values."""
+        """Calls `action()` while the worker stands still: after it applied a step and before the
+        check that follows has looked at the weights, or `later_steps` steps after that, in which
+        others use this worker's values."""
         with self.stopped_at(self.STATE_CHECKED, pid, deadline_s) as (tracer, entry, deadline):
             tid, _ = tracer.next_hit(deadline)
             tracer.step_over(tid, entry)
@@ -142,7 +143,7 @@ class BitFlipper:
 
     def flip_sum(self, pid, rank, deadline_s):
         """Flips in the slice that this worker, of that rank, adds up for all and others add up
-        again, before anybody reads it."""
+        again, before any of them reads it."""
         with self.stopped_at(self.CHECKED_SUM, pid, deadline_s) as (tracer, armed, deadline):
             entry = tracer.base + self.at[self.SUM]
             while True:

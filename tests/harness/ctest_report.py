@@ -1,10 +1,10 @@
-"""What a run of ctest comes to, for tests/run.sh: counts, how to replay, and the last words.
+"""Sums up a run of ctest for tests/run.sh: counts, how to replay, and the last words.
 
     ctest_report.py JUNIT_FILE BUILD_DIR [FLAKY_DIR]
 
 With FLAKY_DIR, each failed test runs once more, alone. If it passes then, it is flaky: chance or a
-busy machine decided. FLAKY_DIR/NAME.log keeps what both runs said. Where more than MOST_AGAIN tests
-failed, it was no chance, and none runs again.
+busy machine decided. FLAKY_DIR/NAME.log keeps the output of both runs. If more than MOST_AGAIN
+tests failed, it was no chance, and none runs again.
 
 A program of GoogleTest stands in ctest as a few parts of many tests each (test_data.1 ...), and here
 each test counts by itself. Every other test of ctest counts as one. Output, one item a line:
@@ -47,13 +47,13 @@ class Report:
 
 
 def sum_of(word: str, lines: list[str]) -> int:
-    """Of "[  PASSED  ] 12 tests.": a part says it once, at its end."""
+    """The number in "[  PASSED  ] 12 tests.", which a part says once, at its end."""
     pattern = re.compile(rf"\[  {word} *\] (\d+) tests?\b")
     return sum(int(match[1]) for match in map(pattern.match, lines) if match)
 
 
 def failed_tests(lines: list[str]) -> dict[str, list[str]]:
-    """Name to what was said between its beginning and its failure; the last one may not have ended."""
+    """The output of each failed test by name. The last test may not have ended."""
     found: dict[str, list[str]] = {}
     name, said = "", []
     for line in lines:
@@ -92,7 +92,7 @@ def again(name: str, build: str) -> str:
 
 
 def passes_alone(name: str, build: str, said: str, directory: pathlib.Path) -> bool:
-    """Runs a failed test again. Keeps what both runs said if it passes now."""
+    """Runs a failed test again. Keeps the output of both runs if it passes now."""
     directory.mkdir(parents=True, exist_ok=True)
     log = directory / f"{name}.log"
     with open(log, "w") as out:

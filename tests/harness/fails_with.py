@@ -1,6 +1,5 @@
-"""What tests hold a failure or an event against: its exit code or kind, what it is about, what it
-advises. The sentences around these words are free to change. tests/support/fails_with.h is the same
-for C++.
+"""Checks of a failure or an event: its exit code or kind, its subjects, its advice. The sentences
+around these words are free to change. tests/support/fails_with.h is the same for C++.
 
     self.assert_fails(run, 65, names=[path, "labels"], advises="--format")
     self.assert_fails(lockstep("scale", "/nowhere", 2), 66, names="/nowhere")
@@ -11,10 +10,10 @@ import os
 import pathlib
 import re
 
-# How a line begins in which a program of ours says what is wrong.
+# A line in which one of our programs says what is wrong.
 COMPLAINT = re.compile(r"(?m)^ *(?:lockstep[\w-]*|coordinator|agent|worker)[^:\n]*: .*$")
 CRASH = ("terminate called", "core dumped", "what():", "egmentation", "frame #")
-# What every line of a log has, beside what it tells of its own event.
+# Keys that every line of a log has besides its event's own keys.
 OF_EVERY_LINE = ("ts", "level", "process", "event", "run", "generation", "step", "rank")
 
 
@@ -25,7 +24,7 @@ def all_of(words):
 
 
 def is_named(subject, text):
-    """As a whole: 59 is not named by 1592, nor cnn by cnnn."""
+    """Whether the text has the subject as a whole word: 1592 does not name 59, nor cnnn cnn."""
     return re.search(rf"(?<!\w){re.escape(subject)}(?!\w)", text) is not None
 
 
@@ -59,15 +58,15 @@ def events(run, kind, log="coordinator"):
 
 
 def told(event):
-    """All that a line of a log tells of its own event."""
+    """The values of a log line that belong to its own event."""
     return " ".join(str(value) for key, value in event.items() if key not in OF_EVERY_LINE)
 
 
 class FailsWith:
-    """Of a unittest.TestCase."""
+    """A base of unittest.TestCases."""
 
     def assert_fails(self, ended, code, names=(), says=(), advises=()):
-        """A program has ended with this exit code, and complains of this."""
+        """Checks that a program ended with this exit code, and complained of this."""
         returned, text = outcome_of(ended)
         self.assertEqual(returned, code, text[-3000:])
         self.assert_no_crash(text)
@@ -76,7 +75,7 @@ class FailsWith:
                          f"is lacking in:\n{complaint or text[-3000:]}")
 
     def assert_event(self, run, kind, names=(), says=(), advises=(), log="coordinator"):
-        """A line of this event tells of this. Returns the first such line."""
+        """Checks that a line of this event tells of this. Returns the first such line."""
         lines = events(run, kind, log)
         for line in lines:
             if not lacking(told(line), names, says, advises):

@@ -28,7 +28,7 @@ SLOW_SLOTS = BIN.parent / "tests" / "liblockstep_slow_slots.so"
 FLIP_BIT = BIN.parent / "tests" / "liblockstep_flip_bit.so"
 DEADLINE_S = 300  # generous: these tests check outcomes, never speed
 MOST_PAUSE_S = 0.5  # between two questions of wait_for
-# What a question raises while its answer is not there yet.
+# A question raises one of these while its answer is not there yet.
 NOT_YET = (OSError, ValueError, LookupError, StopIteration, subprocess.TimeoutExpired)
 
 
@@ -64,14 +64,14 @@ class Run:
             return [json.loads(line) for line in f]
 
     def coordinator_log(self):
-        """Its last lines; they say who was disturbed, and by what."""
+        """Its last lines, which say which process was disturbed, and by what."""
         return (self.run_dir / "logs" / "coordinator.log.jsonl").read_text()[-8000:]
 
     def coordinator(self):
         return json.loads((self.run_dir / "coordinator.json").read_text())
 
     def status(self):
-        """What the coordinator says. Waits for its answer: a new coordinator may be on its way."""
+        """The coordinator's status. Waits for it, since a new coordinator may be on its way."""
         return self.wait_for(self.ask, "a status")
 
     def ask(self):
@@ -91,8 +91,8 @@ class Run:
             if self.process.poll() is not None:
                 raise AssertionError(f"the run ended ({self.process.returncode}) before {what}:\n"
                                      + self.text()[-2000:])
-            # Asking takes time from the run: a third of a processor at most. On a busy machine
-            # asking is slow, and the test has to see the moment that it waits for.
+            # Asking takes at most a third of a processor from the run. The pause has a limit, since
+            # asking is slow on a busy machine and the test must not miss the moment it waits for.
             time.sleep(min(max(0.02, 2 * (time.monotonic() - asked)), MOST_PAUSE_S))
         raise AssertionError(f"waited {DEADLINE_S} s for {what}:\n" + self.text()[-2000:])
 
@@ -123,7 +123,7 @@ class Run:
 
 
 def workers_of(status):
-    """Pids by rank. None while nobody answers."""
+    """Pids by rank, an empty list while no coordinator answers."""
     members = status.get("members", [])
     return [m["pid"] for m in sorted(members, key=lambda m: m["rank"])]
 
@@ -139,7 +139,7 @@ def replay(run_dir, *args):
 
 
 def scratch_directory(add_cleanup=None):
-    """One that goes with the cleanups. Who gives none removes it."""
+    """A new directory, which the cleanups remove. Without `add_cleanup` the caller removes it."""
     path = pathlib.Path(tempfile.mkdtemp(prefix="lockstep-test-"))
     if add_cleanup is not None:
         add_cleanup(shutil.rmtree, path, ignore_errors=True)
@@ -224,7 +224,7 @@ def get(url):
 @contextlib.contextmanager
 def standing_still(run):
     """Stops the run's workers meanwhile, so that the run does not end, however fast the machine is.
-    Their leases must be longer than that."""
+    Their leases must be longer than the stop."""
     pids = run.workers()
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
@@ -237,8 +237,8 @@ def standing_still(run):
 
 
 def slow_slots(milliseconds, library=SLOW_SLOTS):
-    """Variables that make every slot of a training step take so much longer, asleep: the run lasts
-    on any machine, and leaves its processors to other tests."""
+    """Variables that make every slot of a training step sleep for so long. So the run lasts on any
+    machine, and leaves its processors to other tests."""
     return {"LD_PRELOAD": str(library), "LOCKSTEP_TEST_SLOT_MS": str(milliseconds)}
 
 
@@ -315,19 +315,19 @@ class LockstepTest(FailsWith, unittest.TestCase):
         return text
 
     def printed(self, *args):
-        """What `lockstep ARGS`, which ends with code 0, writes to stdout; progress goes to stderr."""
+        """The stdout of `lockstep ARGS`, which ends with code 0; progress goes to stderr."""
         done = lockstep(*args)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
     def audit(self, run):
-        """What `lockstep audit` finds of a run without defects (--json)."""
+        """The report of `lockstep audit --json` on a run, which must have no defects."""
         found = json.loads(self.succeed("audit", run.run_dir, "--json"))
         self.assertEqual((found["lost"], found["repeated"]), (0, 0))
         return found
 
     def environment(self, env=None, slot_ms=None):
-        """What the processes of a run get, on top of `env`."""
+        """The environment of a run's processes, on top of `env`."""
         slot_ms = self.slot_ms if slot_ms is None else slot_ms
         return {**(env or os.environ), "TMPDIR": str(self.temporary),
                 **(slow_slots(slot_ms) if slot_ms else {})}
@@ -361,7 +361,7 @@ class LockstepTest(FailsWith, unittest.TestCase):
         """A run that has ended by itself has left nothing."""
         self.assert_no_process_holds_anything(run)
         self.assertEqual(socket_files(run.run_dir), [], "socket files left behind")
-        if run.process.returncode != -signal.SIGKILL:  # else nobody was there to remove them
+        if run.process.returncode != -signal.SIGKILL:  # else no process was left to remove them
             self.assertEqual(temporary_files(run.run_dir), [], "temporary files left behind")
 
     def assert_same_result(self, run, undisturbed):
@@ -371,8 +371,9 @@ class LockstepTest(FailsWith, unittest.TestCase):
         self.audit(run)
 
     def goes_on_in_another_world(self, job, undisturbed, death=20, stop=60):
-        """The job with two workers, one of which is killed after step `death`; stopped after step
-        `stop`, resumed with three: as `undisturbed`, step by step. Returns the whole run."""
+        """Runs the job with two workers, kills one after step `death`, stops the run after step
+        `stop` and resumes it with three. Checks that it equals `undisturbed` step by step, and
+        returns the whole run."""
         run = self.start(job, "--workers", 2, name="killed", slot_ms=40)
         run.wait_for_step(death)
         os.kill(run.worker(1), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Somebody who sits at a port where others expect a coordinator."""
+"""A stranger that listens on a port where others expect a coordinator."""
 import contextlib
 import os
 import socket
@@ -24,7 +24,7 @@ def refuse(line):
 
 
 class Impostor:
-    """Has the port, and does `with_each` to whoever calls."""
+    """Listens on the port, and calls `with_each` for each connection."""
 
     def __init__(self, address, with_each):
         self.with_each, self.over, self.met = with_each, threading.Event(), 0

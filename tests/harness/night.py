@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""What takes hours: the tests that every change does not wait for.
+"""Runs the tests that take hours, for which no change waits.
 
     tests/run.sh --night [TIER...] [--minutes N]
 
-A tier is a list of pieces. A call plays pieces for at most N (60) minutes a tier; the next call goes
-on where it stopped, until all are played. A new commit begins anew. build/night/TIER.md is the
-report, build/night/TIER.d has what each piece said. The exit code is 0 if nothing that was played failed.
+A tier is a list of pieces. A call plays pieces for at most N (60) minutes a tier; the next call
+goes on where it stopped, until all are played. A new commit begins with the first piece again.
+build/night/TIER.md is the report, build/night/TIER.d has the output of each piece. The exit code is
+0 if no played piece failed.
 
     chaos      two small seeds of faults, 12 against real runs, 6 against a training loop in Python
-    reference  large models, and more worlds of small ones, beside eager PyTorch
+    reference  large models, and more worlds of small ones, against eager PyTorch
     alone      the tests that measure: doctor and speed, one at a time
     fuzz       60 s of new inputs for each parser
     tsan       all unit tests with threads under ThreadSanitizer
@@ -16,7 +17,7 @@ report, build/night/TIER.d has what each piece said. The exit code is 0 if nothi
     faults     the whole fault suite (faults.sh)
     long       what a run of 10 million steps costs whoever opens it
 
-Programs are built first, so what is played is what the tree says.
+It builds the programs first, so that the pieces test this tree.
 """
 import argparse
 import concurrent.futures
@@ -58,7 +59,7 @@ def alone_pieces():
 
 
 def fuzz_pieces():
-    """All in one: less than half an hour."""
+    """One piece, since all targets together take less than half an hour."""
     return {"all": "LOCKSTEP_FUZZ_SECONDS=60 tests/run.sh --tier fuzz"}
 
 
@@ -76,7 +77,7 @@ def sim_pieces():
 
 
 def faults_pieces():
-    """One for each FAMILY/WHAT."""
+    """One piece for each FAMILY/WHAT."""
     names = output("tests/faults.sh", "--list").splitlines()
     groups = dict.fromkeys("/".join(name.split("/")[:2]) for name in names)
     only = "LOCKSTEP_FAULTS_NIGHT=1 tests/faults.sh --only "
@@ -100,7 +101,7 @@ TIERS = {"chaos": (chaos_pieces, 1, "release", "all"),
 
 
 class Night:
-    """One tier: what was played of it, on which commit, and its report."""
+    """One tier: its played pieces, their commit, and its report."""
 
     def __init__(self, name, pieces, commit, directory):
         self.name, self.pieces, self.commit = name, pieces, commit
@@ -125,7 +126,7 @@ class Night:
         return [piece for piece, (passed, _) in self.played.items() if not passed]
 
     def note(self, piece, passed, seconds):
-        """After each piece, so that a stop loses none."""
+        """Writes the state after each piece, so that a stop loses none."""
         self.played[piece] = [passed, round(seconds, 1)]
         new = self.state.with_suffix(".new")
         new.write_text(json.dumps({"commit": self.commit, "played": self.played}))
@@ -176,7 +177,7 @@ class Night:
 
 
 def build(preset, target):
-    """Says nothing but what is wrong."""
+    """Prints nothing unless the build fails."""
     for words in (["cmake", "--preset", preset],
                   ["cmake", "--build", f"build/{preset}", "-j", str(os.cpu_count()),
                    "--target", target]):
@@ -187,7 +188,7 @@ def build(preset, target):
 
 
 def commit():
-    """With a mark if the tree differs from it: then what was played is of no commit."""
+    """HEAD, with a mark if the tree differs from it: then the results belong to no commit."""
     changes = output("git", "status", "--porcelain", "--untracked-files=no")
     return output("git", "rev-parse", "HEAD").strip() + ("-with-changes" if changes else "")
 

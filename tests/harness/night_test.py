@@ -1,4 +1,4 @@
-"""The tiers of the night: they go on where they stopped, and a new commit begins anew."""
+"""The tiers of the night go on where they stopped, and begin again at a new commit."""
 import pathlib
 import shutil
 import tempfile

@@ -15,7 +15,8 @@ CODECS = ["zstd", "snappy", "gzip"]
 
 
 def tokens(directory):
-    """Tokens of documents of different lengths beside a text, and the same as Arrow files."""
+    """Writes the tokens of documents of different lengths, each with a text column, and the same
+    tokens as Arrow files."""
     rng = random.Random(7)
     for (name, documents), codec in zip(TOKENS.items(), CODECS):
         lists = [[rng.randrange(50) for _ in range(rng.randrange(1, 40))] for _ in range(documents)]
@@ -45,7 +46,7 @@ def images(folder, directory):
 
 
 def captions(path):
-    """A file without anything to train on."""
+    """A file without a column to train on."""
     pyarrow.parquet.write_table(pyarrow.table({"caption": ["a", "b"], "score": [0.5, 1.5]}), path)
 
 

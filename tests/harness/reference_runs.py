@@ -1,5 +1,5 @@
-"""Runs of archives that PyTorch, torchvision and transformers make from seeds, beside what these
-libraries compute themselves (reference_side.py, in an environment of their own)."""
+"""Runs of archives that PyTorch, torchvision and transformers make from seeds, compared with what
+these libraries compute themselves (reference_side.py, in an environment of their own)."""
 import json
 import os
 import pathlib
@@ -20,7 +20,7 @@ def as_float32(value):
 
 
 def side(*words):
-    """What PyTorch's side prints."""
+    """Runs PyTorch's side and returns the JSON that it prints."""
     words = [str(SIDE), *map(str, words)]
     done = run_code(PYTHON, f"import runpy, sys\nsys.argv = {words}\nsys.path[0] = {str(SIDE.parent)!r}\n"
                             "runpy.run_path(sys.argv[0], run_name='__main__')", modules=MODULES)
@@ -57,10 +57,10 @@ class ReferenceTest(LockstepTest):
                         checkpoint={"every_steps": self.CHECKPOINT_STEPS, "keep": 2})
 
     def assert_as_in_eager_pytorch(self, jobs):
-        """Trains each job (by model and file) with one worker. Its losses are those of PyTorch, and
-        where one slot holds the batch every bit of them and of the weights. What is exported has
-        Lockstep's evaluation loss, opened by torch, and as weights in the library's model. Returns
-        the runs."""
+        """Trains each job (by model and file) with one worker, and returns the runs. Checks that
+        the losses equal PyTorch's, in every bit and with the weights if one slot holds the batch.
+        The exported program in torch, and the exported weights in the library's model, must have
+        Lockstep's evaluation loss."""
         runs = [self.finish(job, "--workers", 1, name=job.stem) for _, job in jobs]
         words = []
         for (name, job), run in zip(jobs, runs):
@@ -88,7 +88,8 @@ class ReferenceTest(LockstepTest):
         self.assertLess(found["logits_differ"], 1e-5)
 
     def assert_the_same_in_any_world(self, job, whole):
-        """The run ends as `whole` with 4 workers, and with 2 of which one dies, continued by 3."""
+        """Checks that the run ends as `whole` does: with 4 workers, and with 2 of which one dies,
+        resumed with 3."""
         def ends_so(run):
             self.assert_same_result(run, whole)
             self.assertEqual(run.summary()["eval_loss"], whole.summary()["eval_loss"])

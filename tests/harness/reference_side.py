@@ -3,8 +3,8 @@
     reference_side.py make DIRECTORY NAME...    NAME/train.pt2, NAME/eval.pt2 for some, NAME/data/
     reference_side.py check DIRECTORY [NAME JOB.json EXPORTED]...
 
-`make` prints by name what a job needs to know. `check` trains each NAME on the batches of the job,
-in its slots, and opens what `lockstep export model` wrote of its run."""
+`make` prints by name what a job needs to know. `check` trains each NAME on the job's batches, in
+its slots, and opens the files that `lockstep export model` wrote for the run."""
 import json
 import math
 import pathlib
@@ -28,7 +28,7 @@ TRAIN, VAL = 44, 16  # samples; the last batch of an epoch is short
 
 
 def write_images(directory, shape, classes):
-    """A class is a picture, which noise covers."""
+    """Writes images of classes; the image of a class is its picture under noise."""
     generator = torch.Generator().manual_seed(7)
     pictures = torch.rand(classes, *shape, generator=generator)
     for split, count in (("train", TRAIN), ("val", VAL)):
@@ -40,7 +40,7 @@ def write_images(directory, shape, classes):
 
 
 def write_tokens(directory, length, vocabulary):
-    """Mostly one token follows another."""
+    """Writes tokens, each of which mostly determines the next."""
     generator = torch.Generator().manual_seed(7)
     for split, count in (("train", TRAIN), ("val", VAL)):
         jumps = torch.randint(vocabulary, (count * length + 1,), generator=generator)
@@ -83,8 +83,8 @@ def autocast(precision):
 
 
 class Eager:
-    """Trains as a user of PyTorch would, a slot of the batch after the other. Where one slot holds
-    the batch, the loss and the step of SGD round as Lockstep's do, so all bits can be equal."""
+    """Trains as a user of PyTorch would, one slot of the batch after another. If one slot holds the
+    batch, the loss and the step of SGD round as Lockstep's do, so all bits can be equal."""
 
     def __init__(self, name, job):
         self.model = make_model(name)
@@ -93,7 +93,7 @@ class Eager:
         self.statistics = [b for b in self.model.buffers() if b.is_floating_point()]
 
     def step(self, step, x, labels):
-        """The loss of a batch. Statistics become the mean of what each slot makes of them."""
+        """The loss of a batch. Statistics become the mean of the slots' statistics."""
         scale = LOSS_SCALE if self.precision == "fp16" else 1
         before = [b.clone() for b in self.statistics]
         after = [torch.zeros_like(b) for b in self.statistics]
@@ -165,7 +165,7 @@ def slots_of(count, slots):
 
 
 def batches(job, fingerprint, count):
-    """Step and samples of each step, for ever."""
+    """Yields each step with its samples, without end."""
     digest = xxhash.xxh3_128_intdigest(fingerprint.encode())
     step, batch, epoch = 0, job["train"]["global_batch"], 0
     while True:

@@ -51,7 +51,7 @@ class SlowFiles(fuse.Operations):
 if __name__ == "__main__":
     PR_SET_PDEATHSIG = 1
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    # One thread: a read waits for the one before it. As of a disk, what was read stays in memory
-    # until somebody puts it out, also when a file is opened again.
+    # One thread, so that a read waits for the one before it. With kernel_cache the kernel keeps
+    # read pages until they are evicted, as of a disk, even when a process opens the file again.
     fuse.FUSE(SlowFiles(sys.argv[1], float(sys.argv[3])), sys.argv[2], foreground=True,
               nothreads=True, ro=True, kernel_cache=True)

@@ -1,6 +1,6 @@
-// Preloaded into the processes of a run: their wall clock is wrong by the seconds that the file
-// LOCKSTEP_TEST_CLOCK holds as text, and steps when that file changes. A file that is not there: it
-// is right. The monotonic clock is nobody's to set.
+// Preloaded into the processes of a run. Their wall clock is wrong by the seconds that the file
+// LOCKSTEP_TEST_CLOCK holds as text, and steps when that file changes. Without the file it is
+// right. The monotonic clock stays right, since no program can set it.
 #include <sys/time.h>
 
 #include <cstdint>

@@ -25,7 +25,7 @@ class ExportTest(LockstepTest):
     def outlive_a_coordinator(self, run, follower):
         """The coordinator is away for longer than between two looks of the follower."""
         killed = run.coordinator()["pid"]
-        os.kill(run.process.pid, signal.SIGSTOP)  # nobody replaces it
+        os.kill(run.process.pid, signal.SIGSTOP)  # no new coordinator starts
         os.kill(killed, signal.SIGKILL)
         with self.assertRaises(subprocess.TimeoutExpired):
             follower.wait(5)

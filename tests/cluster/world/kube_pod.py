@@ -70,7 +70,7 @@ class Pod:
                               timeout=DEADLINE_S)
 
     def kill(self):
-        """Loses the machine: nobody in the pod has time for anything."""
+        """Loses the machine: no process in the pod has time to act."""
         os.kill(self.pid(), signal.SIGKILL)
 
     def terminate(self):

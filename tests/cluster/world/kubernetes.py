@@ -77,9 +77,9 @@ class Job:
 
 
 class Kubernetes:
-    """Lives until close(). `claims`: a directory here by claim. `variables`: what the programs of
-    every pod get besides those of the manifest. `image`: what the image holds besides Lockstep, as
-    (source here, path)."""
+    """Lives until close(). `claims`: a directory here by claim. `variables`: more variables for the
+    programs of every pod than the manifest names. `image`: more content of the image than Lockstep,
+    as (source here, path)."""
 
     def __init__(self, scratch, addresses, claims, variables=None, image=()):
         self.scratch, self.claims = pathlib.Path(scratch), claims
@@ -93,7 +93,7 @@ class Kubernetes:
         self.free = list(range(addresses))
         self.status_server = None  # set: Trainer's feature gate TrainJobStatus is on
 
-    # What pods are given.
+    # Hosts, names and volumes of pods.
 
     def new_id(self):
         self.ids += 1
@@ -126,7 +126,7 @@ class Kubernetes:
         os.chmod(directory, 0o777)
         return directory
 
-    # What is applied.
+    # Controllers of applied manifests.
 
     def apply(self, manifests):
         by_kind = {manifest["kind"]: manifest for manifest in manifests}
@@ -195,7 +195,7 @@ class Kubernetes:
                 "KUBEFLOW_TRAINER_SERVER_CA_CERT": f"{mount}/ca.crt",
                 "KUBEFLOW_TRAINER_SERVER_TOKEN": f"{mount}/token"}
 
-    # What happens.
+    # Events while pods run.
 
     def pods(self):
         return [pod for job in self.jobs.values() for pod in job.pods.values()]
@@ -250,7 +250,7 @@ class PodsRun(Run):
         return self.cluster.wait_for(condition, what)
 
     def ask(self):
-        """Asks beside the coordinator, whose HTTP stays on the loopback of its pod."""
+        """Asks in the coordinator's pod, because its HTTP stays on that pod's loopback."""
         pod = next(iter(self.cluster.jobs.values())).pods[0]
         out = subprocess.run([*self.cluster.hosts.on(pod.host), BIN / "lockstep", "status",
                               "--run-dir", self.run_dir, "--json"], capture_output=True,

@@ -44,7 +44,7 @@ class MpiRun(Run):
                 if words[1:2] != [b"agent"] or os.fsencode(str(self.run_dir)) not in words:
                     continue
                 if not any(word.endswith(b".yaml") for word in words):
-                    continue  # the one beside the coordinator
+                    continue  # the agent next to the coordinator
                 variables = dict(pair.split(b"=", 1) for pair
                                  in (entry / "environ").read_bytes().split(b"\0") if pair)
                 ranks[int(variables[b"OMPI_COMM_WORLD_RANK"])] = int(entry.name)

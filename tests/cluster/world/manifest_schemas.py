@@ -2,7 +2,7 @@
 is not listed is an error, as with `kubectl apply --validate=strict`.
 
 It does not evaluate rules in CEL (x-kubernetes-validations). ConfigMap, Service and Volcano's
-PodGroup have no CRD here: it knows only those of their fields that we use."""
+PodGroup have no CRD here: it knows only the fields that we use."""
 import functools
 import gzip
 import pathlib

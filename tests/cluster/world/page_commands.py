@@ -1,5 +1,5 @@
 """The commands that a page tells people to type: its ```bash blocks. Tests execute them as they
-stand there. A block that nobody took is a block that nobody tried."""
+stand there. A block that no test took is untested."""
 
 
 class PageCommands:

@@ -21,7 +21,7 @@ FIELDS = {"progressPercentage", "estimatedRemainingSeconds", "metrics", "lastUpd
 
 
 def fault_of(status):
-    """The defect for which the API server would refuse a report. The schema is that of TrainJob's
+    """The defect for which the API server would refuse a report, by the schema of a TrainJob's
     status.trainerStatus."""
     if not set(status) <= FIELDS:
         return f"unknown fields {set(status) - FIELDS}"

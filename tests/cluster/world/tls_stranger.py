@@ -25,7 +25,7 @@ def dial(address):
 
 
 def context_of(directory):
-    """Believes everybody. Shows the certificate in the directory, if there is one."""
+    """Trusts every server. Shows the certificate in the directory, if there is one."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

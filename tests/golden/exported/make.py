@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the archives of this folder anew, and expected.json, with PyTorch 2.11:
+"""Remakes the archives of this folder and expected.json with PyTorch 2.11:
 
     python3 make.py [DIRECTORY]        (this folder by default)
 
@@ -8,8 +8,8 @@ steps of SGD (lr 0.1) on one batch; torch.manual_seed(100 + step) stands before 
 expected.json holds for each: the losses, the norm of each gradient in the first step, and the
 logits of the trained model in evaluation.
 
-torch.export.save() keeps whole stack traces, with paths of this machine, and its JSON has spaces:
-the archives are written anew with the model's own frame only."""
+torch.export.save() keeps whole stack traces, with paths of this machine, and its JSON has spaces.
+This script rewrites the archives with the model's own frame only."""
 import io
 import json
 import pathlib
@@ -43,7 +43,7 @@ GOOD = {  # name: model, its data, the samples that a batch may have
     "strided": (models.Strided, IMAGES, (1, 64)),
     "from_two": (models.Mlp, IMAGES, None),  # Dim.DYNAMIC
 }
-HAVE_EVAL = ("stochastic_depth",)  # NAME.eval.pt2 beside it
+HAVE_EVAL = ("stochastic_depth",)  # also have NAME.eval.pt2
 
 
 def batch(data, seed=0):
@@ -153,7 +153,7 @@ def make_refused(folder):
 
 
 def make_evaluated(folder):
-    """Programs whose evaluation reads a counter, or has another constant."""
+    """Makes programs whose evaluation reads a counter, or has another constant."""
     counter, unused = made(models.CounterInEval), made(models.Unused)
     for name, model in (("counter_in_eval", counter), ("unused", unused)):
         write(folder / f"{name}.pt2", contents(program_of(model, IMAGES, (1, 64))))

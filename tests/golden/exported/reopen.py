@@ -3,9 +3,9 @@
 
     reopen.py DIRECTORY      ends with 77 where there is no torch 2.11
 
-DIRECTORY holds NAME.train.pt2 and NAME.eval.pt2 for the models below: those of this folder with all
-weights and running statistics halved. Bits are compared: the same operators run in the same order.
-Leaves there what the code on the page MODELS.md writes, m.pt2 and m.eval.pt2."""
+DIRECTORY holds NAME.train.pt2 and NAME.eval.pt2 for the models below: this folder's programs with
+all weights and running statistics halved. All bits must be equal, since the same operators run in
+the same order. Leaves there m.pt2 and m.eval.pt2, which the code on the page MODELS.md writes."""
 import os
 import pathlib
 import re

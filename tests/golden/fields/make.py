@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Makes the archives of this folder anew, and expected.json, with PyTorch 2.11, numpy and xxhash:
+"""Remakes the archives of this folder and expected.json with PyTorch 2.11, numpy and xxhash:
 
     python3 make.py FINGERPRINTS [DIRECTORY]        (this folder by default)
 
-FINGERPRINTS are those of the table for each run, as JSON {"mse": ..., ...}; fields_test.cc prints
-one that expected.json does not have. The table is that of own_loss/make.py with three more columns,
-extra() below: a price, a weight, of which a quarter are 0, and a label. Each model takes ten steps
-of SGD, as there. A weight multiplies the loss of its sample and is no part of the mean's
-denominator."""
+FINGERPRINTS has the table's fingerprint for each run, as JSON {"mse": ..., ...}; fields_test.cc
+prints one that expected.json does not have. The table is the one of own_loss/make.py with three
+more columns, extra() below: a price, a weight (0 in a quarter of the rows), and a label. Each model
+takes ten steps of SGD, as there. A weight multiplies the loss of its sample and is no part of the
+mean's denominator."""
 import importlib.util
 import json
 import pathlib
@@ -136,7 +136,7 @@ def made(name):
 
 
 def losses_of(model, archive, loss, smoothing, x, labels, price):
-    """Of each sample; the means of the metrics; how many predictions are right."""
+    """The loss of each sample, the means of the metrics, and how many predictions are right."""
     if archive == "two_targets":
         out = model(price, x, labels)
         return out["loss"], {name: out[name].mean().item() for name in ("hit", "error")}, 0

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Makes the archives of this folder anew, and expected.json, with PyTorch 2.11, numpy and xxhash:
+"""Remakes the archives of this folder and expected.json with PyTorch 2.11, numpy and xxhash:
 
     python3 make.py FINGERPRINTS [DIRECTORY]        (this folder by default)
 
-FINGERPRINTS are those of the arrays for each run, as JSON {"images": ..., "volumes": ..., "ids": ...};
-float_images_test.cc prints one that expected.json does not have. The arrays are images() and
-volumes() below, rows of token ids with a mask are ids(), with the labels and prices of fields/make.py. Each model takes ten steps of SGD."""
+FINGERPRINTS has the fingerprint of the arrays for each run, as JSON {"images": ..., "volumes": ...,
+"ids": ...}; float_images_test.cc prints one that expected.json does not have. The arrays are
+images() and volumes() below, rows of token ids with a mask are ids(), with the labels and prices of
+fields/make.py. Each model takes ten steps of SGD."""
 import importlib.util
 import json
 import pathlib

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes unet.pt2 and unet.predict.pt2 anew, with PyTorch 2.11 and torchvision: the net of deploy/examples/unet_masks.py,
-small, for images of 3 x 24 x 24 with masks.
+"""Remakes unet.pt2 and unet.predict.pt2 with PyTorch 2.11 and torchvision: the net of
+deploy/examples/unet_masks.py, small, for images of 3 x 24 x 24 with masks.
 
     python3 make.py [DIRECTORY]        (this folder by default)"""
 import importlib.util

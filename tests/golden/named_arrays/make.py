@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes two_inputs.pt2 anew, with PyTorch 2.11: a model of an image and a depth map of 4 x 4 that
+"""Remakes two_inputs.pt2 with PyTorch 2.11: a model of an image and a depth map of 4 x 4 that
 learns a mask and a number.
 
     python3 make.py [DIRECTORY]        (this folder by default)

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Makes the archives of this folder anew, and expected.json, with PyTorch 2.11, numpy and xxhash:
+"""Remakes the archives of this folder and expected.json with PyTorch 2.11, numpy and xxhash:
 
     python3 make.py FINGERPRINTS [DIRECTORY]        (this folder by default)
 
-FINGERPRINTS are those of the table with two and with three classes, as JSON {"2": ..., "3": ...};
-own_loss_test.cc prints one that expected.json does not have. The table is a formula, table() below. Batches are those of Lockstep's order
-(order.py). Each model takes ten steps of SGD (lr 0.5); the last of an epoch has three samples, so
-one of its four slots is empty, and where its labels are all
-ignored Lockstep skips it. expected.json holds for each run: the loss and the metrics of each
-step, the norm of each gradient of the first, and the evaluation of the whole table at the end."""
+FINGERPRINTS has the table's fingerprints with two and with three classes, as JSON {"2": ..., "3":
+...}; own_loss_test.cc prints one that expected.json does not have. The table is a formula, table()
+below. Batches follow Lockstep's order (order.py). Each model takes ten steps of SGD (lr 0.5). The
+last step of an epoch has three samples, so one of its four slots is empty, and Lockstep skips the
+step if all its labels are ignored. expected.json holds for each run: the loss and the metrics of
+each step, the norm of each gradient of the first, and the evaluation of the whole table at the
+end."""
 import importlib.util
 import json
 import pathlib

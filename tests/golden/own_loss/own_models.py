@@ -50,7 +50,7 @@ class Weighted(Body):
 
 
 class WeightedLogits(Body):
-    """What Weighted learns, for model.predict_path: inputs alone, logits."""
+    """Weighted's logits from its inputs alone, for model.predict_path."""
 
     def __init__(self):
         super().__init__(CLASSES)
