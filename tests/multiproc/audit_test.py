@@ -1,4 +1,5 @@
-"""`lockstep audit` over real runs: whatever happened to them, every sample once, and said so."""
+"""`lockstep audit` over real runs finds every sample once, whatever happened to them, and says
+so."""
 import contextlib
 import json
 import os
@@ -13,7 +14,7 @@ LONG = {"global_batch": 64, "slots": 4, "epochs": 5000}
 
 
 def contents(directory):
-    """Every file below a directory, by name and bytes."""
+    """The bytes of every file below a directory, by name."""
     directory = pathlib.Path(directory)
     return {str(path.relative_to(directory)): path.read_bytes()
             for path in sorted(directory.rglob("*")) if path.is_file()}
@@ -53,7 +54,7 @@ class Audit(LockstepTest):
                        train={"global_batch": 64, "slots": 4, "epochs": epochs},
                        checkpoint={"every_steps": 50})
         run = self.start(job, "--workers", 2, slot_ms=10)
-        run.wait_for_step(70)  # behind a checkpoint and long before the end
+        run.wait_for_step(70)  # after a checkpoint and long before the end
         kill_at_once(run.workers())  # one by one in one step, they look like victims of a sample
         self.assertEqual(run.wait(), 0, run.text()[-3000:])
         self.assertTrue(self.assert_clean(run, epochs, epochs * 600)["rolled_back"])

@@ -1,4 +1,4 @@
-"""Bad input: one clear line, the right exit code, no process behind."""
+"""Bad input gives one clear line and the right exit code, and leaves no process."""
 import gzip
 import json
 import os
@@ -141,7 +141,7 @@ class AWorkerWithoutItsGpu(LockstepTest):
 
 def on_cuda(job):
     """The bytes of job.pb with cluster.device (fields 10 and 2) cuda instead of cpu. The last six
-    are its seal: a tag and the CRC-32C of what stands before it."""
+    are its seal: a tag and the CRC-32C of the bytes before it."""
     job, tag_of_seal = job[:-6], job[-6:-4]
     out, at = b"", 0
     while at < len(job):

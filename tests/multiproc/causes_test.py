@@ -1,4 +1,4 @@
-"""What goes wrong again and again says why, while it goes on."""
+"""A failure that repeats reports its cause while the run goes on."""
 import contextlib
 import json
 import os
@@ -50,7 +50,8 @@ class NotStarted(LockstepTest):
         programs.mkdir()
         for program in BIN.iterdir():
             (programs / program.name).symlink_to(program)
-        # The agent finds its worker beside itself: a copy, not the program that it is a link to.
+        # The agent looks for the worker next to its own program. A link would lead it to BIN, so
+        # this is a copy.
         (programs / "lockstep").unlink()
         subprocess.run(["cp", BIN / "lockstep", programs / "lockstep"], check=True)
         job = self.job(self.small_data(), train=LONG, model={"name": "mlp"})

@@ -1,4 +1,5 @@
-"""What people type: wrong words get the right ones, and the commands that end and list runs."""
+"""Command lines that people type: a wrong word gets the right one as advice. Also the commands that
+end and list runs."""
 import json
 import shlex
 import unittest
@@ -89,7 +90,7 @@ class Stop(LockstepTest):
 
 class TryNext(LockstepTest):
     def advised(self, text):
-        """The words of the command that goes on, as somebody copies them."""
+        """The words of the resume command, as a user copies them, without the run directory."""
         line = next(line for line in text.splitlines() if "run --resume" in line)
         words = shlex.split(line.split("#")[0])[2:]
         at = words.index("--run-dir")

@@ -1,6 +1,6 @@
-"""A worker whose memory or processor is wrong: one bit flips in its weights, in a gradient that it
-computes, in a slice of a sum that it adds up for all. It is named and evicted, and the run ends as
-if nothing had happened.
+"""A worker's memory or processor is wrong: one bit flips in its weights, in a gradient that it
+computes, or in a slice of a sum that it adds up for all. The run names and evicts this worker, and
+ends as if nothing had happened.
 """
 import json
 import platform
@@ -16,8 +16,8 @@ TRAINING = {"model": {"name": "mlp", "dropout": 0.25},
             "checkpoint": {"every_steps": 50, "keep": 2},
             "cluster": {"lease_s": 120, "grace_s": 120}}
 
-# Gradients that count to the end: those of a network that has learnt everything are so small that
-# what a bit of them changes may be lost in rounding.
+# Gradients that matter until the end. A network that has learnt everything has gradients so small
+# that rounding may hide a flipped bit.
 SLOW = {**TRAINING, "optimizer": {"name": "adamw", "lr": 1e-5}}
 
 # With such a learning rate the weights stay what they are in any checkpoint; that is how the test
@@ -30,7 +30,7 @@ SPREAD_STEPS = 25  # of 50 from check to check
 @unittest.skipUnless(platform.machine() == "x86_64", "breakpoints are written for x86-64")
 class Corruption(LockstepTest):
     def corruptions(self, run):
-        """What the log says of corruption, in all terms."""
+        """The log's corruption events, in all terms."""
         return [told(line) for line in events(run, "corruption")]
 
     def assert_told(self, told_of, names=(), says=()):

@@ -1,4 +1,4 @@
-"""Inputs that people met, as files: what is seen in them is what other readers see.
+"""Input files that people met: Lockstep sees in them what other readers see.
 
 The files are no part of the repository. LOCKSTEP_CASES names their directory, which has one for each
 case; without it, nothing is tested here. The unit tests of data/ make inputs of the same kinds.
@@ -18,7 +18,7 @@ CASES = pathlib.Path(os.environ.get("LOCKSTEP_CASES", ROOT.parent / "shared" / "
 
 
 class NoHead(http.server.BaseHTTPRequestHandler):
-    """A server that refuses HEAD, as those of signed addresses do."""
+    """A server that refuses HEAD, as servers of signed addresses do."""
     content = b""
 
     def do_HEAD(self):
@@ -46,7 +46,7 @@ class NoHead(http.server.BaseHTTPRequestHandler):
 @unittest.skipUnless(CASES.is_dir(), f"there are no cases in {CASES}")
 class DataCases(LockstepTest):
     def case(self, name):
-        """A copy, since caches and plans of reading may lie beside data."""
+        """Copies the case, since caches and plans of reading may lie beside data."""
         if not (CASES / name).is_dir():
             self.skipTest(f"no case {name}")
         return pathlib.Path(shutil.copytree(CASES / name, self.scratch / name, symlinks=True,

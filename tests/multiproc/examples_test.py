@@ -148,7 +148,8 @@ class Page(ExamplesTest):
         return block
 
     def type(self, lines, **variables):
-        """What a shell says to the lines, in a directory that has deploy/, as the clone does."""
+        """The output of a shell that runs the lines in a directory with deploy/, as in the
+        clone."""
         programs = self.scratch / "bin"
         programs.mkdir()
         (programs / "python3").symlink_to(PYTHON)

@@ -1,6 +1,6 @@
-"""`lockstep export model` with real processes: names and layouts of the libraries that load the
-weights, what stands beside them, and that they come back in (model.init). torch, torchvision and
-transformers load what was written and must find Lockstep's evaluation loss."""
+"""`lockstep export model` with real processes: weights with the names and layouts of the libraries
+that load them, the files beside them, and their way back in (model.init). torch, torchvision and
+transformers load the exported files and must find Lockstep's evaluation loss."""
 import json
 import pathlib
 import re

@@ -1,4 +1,4 @@
-"""Deaths, interrupts and strangers: clear words, a checkpoint that survives, no process behind."""
+"""Deaths, interrupts and strangers: clear words, a checkpoint that survives, no process left."""
 import os
 import signal
 import socket
@@ -38,7 +38,7 @@ class Failure(LockstepTest):
         job = self.job(self.small_data(), train=LONG, cluster={"max_crashes": 3})
         run = self.start(job, "--workers", 1)
         pids = set()
-        # In other steps each time: two that die over the same samples are those samples' fault.
+        # The step differs each time: two deaths over the same samples would blame the samples.
         for step in (1, 60, 120, 180):
             pid = run.wait_for(lambda: (set(run.workers()) - pids).pop(), "another worker")
             run.wait_for(lambda: run.status()["step"] >= step, f"step {step} was applied")
@@ -66,7 +66,7 @@ class Failure(LockstepTest):
         run = self.long_run()
         before = self.checkpoints(run)
         writer = next(m for m in run.status()["members"] if m["rank"] == 0)["pid"]
-        # What the kernel says of a full disk, for this process alone: no file may grow further.
+        # Stands for a full disk, for this process alone: the kernel lets no file grow further.
         subprocess.run(["prlimit", "--pid", str(writer), "--fsize=40000"], check=True)
         run.wait_for(lambda: events(run, "checkpoint_failed"), "a warning about the checkpoint")
         self.assert_event(run, "checkpoint_failed", says="File too large")

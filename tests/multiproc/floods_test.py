@@ -14,7 +14,7 @@ SILENT = 1_100  # more than the coordinator holds unproven (limits::kUnprovenPee
 
 
 def client_hello():
-    """What a TLS client says first. The server's arithmetic begins with it."""
+    """The first message of a TLS client, which starts the server's arithmetic."""
     said = ssl.MemoryBIO()
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).wrap_bio(ssl.MemoryBIO(), said,
                                                               server_hostname="coordinator")

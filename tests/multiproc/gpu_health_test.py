@@ -24,7 +24,7 @@ class GpuHealth(LockstepTest):
                                 train={"global_batch": 64, "slots": 4, "max_steps": 1_000_000_000})
 
     def show(self, *more):
-        """What NVML says from now on. It may be asked at any moment."""
+        """Sets what NVML answers. A process may ask it at any moment."""
         new = self.gpus.with_name("gpus.new")
         new.write_text("\n".join(["devices 2", "whole_uuids 1", *more]))
         new.rename(self.gpus)

@@ -1,6 +1,6 @@
 """The time that the GPU suite plans with (tests/gpu, --plan, --minutes 9): programs that take as long
-as is guessed of them all run and end in time, and programs that never end cost no more. Nothing
-waits: the programs are made up, and so is the clock. The predictions of GPU.md are the suite's."""
+as the plan guesses all run and end in time, and programs that never end cost no more. The programs
+and the clock are made up, so the test waits for nothing. GPU.md has the suite's predictions."""
 import pathlib
 import re
 import subprocess
@@ -27,7 +27,7 @@ PASSED = {"gtest": "[ RUN      ] A.Passes\n[       OK ] A.Passes (1 ms)\n",
           "unittest": "Ran 1 test in 1.000s\n\nOK\n"}
 
 class MadeUpTime:
-    """A clock that goes on when everybody who is at work waits for a program to end."""
+    """A clock that advances when every thread at work waits for a program to end."""
 
     def __init__(self):
         self.now, self.at_work = 0.0, 1
@@ -99,7 +99,7 @@ class GpuPlan(unittest.TestCase):
         return seconds
 
     def check(self, time, programs, left, gpus):
-        """As suite.run() does: what was told of each check."""
+        """Checks as suite.run() does. Returns the record of each check."""
         told, together = [], [check for check in self.all if not check.alone]
         with mock.patch("os.cpu_count", lambda: plan.CORES):
             at_once = min(checks.default_at_once("cuda", gpus), len(together))

@@ -1,5 +1,5 @@
 """The suite for machines with a GPU (tests/gpu), in a bundle of programs that hang, crash, skip or
-print garbage: each result is kept, each program ends in time, and nothing that failed passes."""
+print garbage: it keeps each result, ends each program in time, and passes nothing that failed."""
 import json
 import os
 import pathlib
@@ -232,7 +232,7 @@ open(name, "w").write("NCCL INFO Channel 00")
         table = (self.out / "gpu.md").read_text().splitlines()
         self.assertIn("no C compiler", next(line for line in table if "PyTorch compiled" in line))
         eager = next(line for line in table if "gpt2" in line and "PyTorch eager" in line)
-        self.assertIn("| 3 | 2.0", eager)  # rounds, and ours beside it
+        self.assertIn("| 3 | 2.0", eager)  # rounds, and the ratio to our figure
 
     def test_our_side_that_fails_is_wrong(self):
         self.program("bin/bench_train", 'raise SystemExit("no kernel")')

@@ -1,4 +1,4 @@
-"""A worker that is stuck while all others wait for it: it alone is evicted, its stacks are saved."""
+"""A worker is stuck while all others wait for it. The run evicts it alone, and saves its stacks."""
 import ctypes
 import json
 import os
@@ -49,7 +49,7 @@ class StoppedThread:
         self._ptrace(PTRACE_INTERRUPT)
         self.ready.set()
         self.over.wait()
-        # If the process has been killed meanwhile there is nothing left to let go.
+        # If the process died meanwhile, no thread is left to let go.
         self.libc.ptrace(PTRACE_DETACH, self.tid, 0, 0)
 
     def let_go(self):
@@ -73,8 +73,8 @@ class Hang(LockstepTest):
         stopped = StoppedThread(run.wait_for(lambda: waiting_thread(victim["pid"], "loader"),
                                              "its loader waited"))
         self.addCleanup(stopped.let_go)
-        # Thread after thread is written, the oldest first: the training one before the loader, which
-        # may go on once it is there.
+        # The file gets the stacks thread by thread, oldest first: the training thread before the
+        # loader, which may go on once its stack is there.
         stacks = run.wait_for(lambda: next(path for path in (run.run_dir / "logs").glob(
             f"worker-*.{victim['pid']}.stacks.txt") if " loader\n" in path.read_text()),
             "the stacks were saved")
@@ -92,7 +92,8 @@ class Hang(LockstepTest):
         self.assert_nothing_left(run)
 
     def assert_the_report_names(self, run, rank):
-        """Each worker left where its collectives stood; the report says who did not come."""
+        """Each worker recorded where its collectives stood; the report names the rank that did not
+        come."""
         done = lockstep("report", run.run_dir, "-o", "-")
         self.assertEqual(done.returncode, 0, done.stderr)
         data = done.stdout.split('id="data">', 1)[1].split("</script>", 1)[0]
@@ -103,7 +104,8 @@ class Hang(LockstepTest):
                          f"ranks 0, 1, 3 wait in .*; rank {rank} has not come to it")
 
     def names(self, stacks):
-        """What addr2line, as the file itself says, makes of the training thread's frames."""
+        """The names that addr2line, by the command in the file, gives the training thread's
+        frames."""
         training = stacks.split(" training\n")[1].split("\nthread ")[0]
         frames = [line.split("(+") for line in training.splitlines() if "(+" in line]
         found = ""

@@ -1,5 +1,5 @@
-"""Who sits at the port of a coordinator that has ended is not believed; and what a process of ours
-does where its files may not grow.
+"""Commands do not believe a server at the port of a coordinator that has ended. Also: edited
+losses, and processes whose files may not grow.
 """
 import http.server
 import json

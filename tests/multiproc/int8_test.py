@@ -1,6 +1,5 @@
 """`lockstep export model --int8` with real processes: programs that torch.export.load opens, weights
-of built-in models that their libraries load by load.py, the figures beside them, and what is
-refused."""
+of built-in models that their libraries load by load.py, the figures beside them, and refusals."""
 import hashlib
 import json
 import shutil
@@ -16,8 +15,8 @@ from weight_files import newest_weights, tensors_in
 
 FORMS = ("dynamic", "weights")
 
-# Of pairs of directories: how far the logits of the program in 8 bits are from those of the float
-# program, on samples of chance, for several batches; a line for each pair.
+# Prints for each pair of directories how far the logits of the 8-bit program are from the logits of
+# the float program, on random samples, for several batch sizes.
 COMPARE = """
 import sys, torch
 def compare(floats, bits):
@@ -38,7 +37,7 @@ programs = [torch.export.load(f"{path}/model.pt2") for path in sys.argv[1:]]
 for pair in zip(programs[::2], programs[1::2]):
     print(max(compare(*pair)))
 """
-# What of the models is in 8 bits.
+# The numbers of 8-bit parts of the models.
 PARTS = {"mlp": {"linear": 3, "embeddings": 0, "made_floats": 0},
          "tied_lm": {"linear": 3, "embeddings": 2, "made_floats": 0},
          "gpt2": {"linear": 9, "embeddings": 2, "made_floats": 0}}
@@ -49,7 +48,8 @@ class Int8Test(ExportTest):
         return json.loads(self.printed("eval", place, *args, "--json"))
 
     def assert_measured(self, facts, run, rows=2):
-        """The figures of the whole evaluation data, the checkpoint's being those of the run."""
+        """Checks that the figures are of the whole evaluation data, and that the checkpoint has the
+        run's."""
         measured = facts["measured"]
         self.assertNotIn("why_not", measured)
         self.assertEqual(measured["samples"], measured["of"])
@@ -160,7 +160,7 @@ class GoldenPrograms(Int8Test):
 
 class Builtins(Int8Test):
     def assert_8_bits_of(self, found, wanted, channel_dims):
-        """Each weight is its number times its channel's scale, to half a scale."""
+        """Checks that each weight is its number times its channel's scale, to half a scale."""
         for name, (shape, content) in wanted.items():
             dim = channel_dims.get(name, 0)
             if len(shape) < 2:
@@ -263,7 +263,7 @@ class Int8Refused(Int8Test):
         self.assertEqual(list(self.scratch.glob("out*")), [])
 
     def sign_again(self, path, content):
-        """The checkpoint is whole with the new content (comm/run/checkpoint/weights_hash.h)."""
+        """Makes the checkpoint whole with the new content (comm/run/checkpoint/weights_hash.h)."""
         le64 = lambda n: n.to_bytes(8, "little")
         hashes = []
         whole = b"lockstep weights 1\n"

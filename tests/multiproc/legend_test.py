@@ -1,5 +1,5 @@
-"""What labels and values mean is kept with the weights: class names and the constants of normalize
-stand in job.yaml, summary.json, the manifest and the safetensors file of every run."""
+"""Every run keeps the meaning of labels and values with its weights: class names and the constants
+of normalize stand in job.yaml, summary.json, the manifest and the safetensors file."""
 import json
 import struct
 import unittest
@@ -12,14 +12,15 @@ NAMES = ["apple\njob: worse", "pear", "žába"]  # sorted, as folders are
 
 
 def bmp(red, green, blue):
-    """One colour, 24 bits, without compression."""
+    """An image of one colour, 24 bits, without compression."""
     pixels = bytes([blue, green, red]) * SIDE * SIDE
     info = struct.pack("<IiiHHIIiiII", 40, SIDE, SIDE, 1, 24, 0, len(pixels), 0, 0, 0, 0)
     return b"BM" + struct.pack("<IHHI", 54 + len(pixels), 0, 0, 54) + info + pixels
 
 
 def fields_without(message, dropped):
-    """A protobuf message without one of its fields, as a program wrote it that did not know it."""
+    """A protobuf message without one of its fields, as from a program that does not know the
+    field."""
     def varint(at):
         value = shift = 0
         while True:
@@ -41,7 +42,7 @@ def fields_without(message, dropped):
 
 
 def sealed(message):
-    """With the CRC-32C that messages in a run directory end with, as field 1000."""
+    """Appends the CRC-32C that ends messages in a run directory, as field 1000."""
     return message + b"\xc5\x3e" + struct.pack("<I", crc32c(message))
 
 

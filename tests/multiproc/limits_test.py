@@ -1,4 +1,5 @@
-"""What this machine does not give ends a run with its cause, and is not tried for ever."""
+"""A run that lacks something of the machine ends with the cause, and does not try again without
+end."""
 import contextlib
 import os
 import pathlib
@@ -19,7 +20,8 @@ class Limits(LockstepTest):
                         cluster={"grace_s": 120})
 
     def programs(self):
-        """A directory of programs of its own. Only what is replaced is a copy."""
+        """A directory of the test's own with links to the programs, and copies of the replaced
+        ones."""
         directory = self.scratch / "bin"
         directory.mkdir()
         for program in BIN.iterdir():
@@ -33,7 +35,7 @@ class Limits(LockstepTest):
         path.chmod(0o755)
 
     def lacking(self, program):
-        """The program, linked with a library that is nowhere."""
+        """The program, linked with a library that does not exist."""
         wanted = b"libstdc++.so.6\0"
         content = (BIN / program).read_bytes()
         self.assertIn(wanted, content)
@@ -65,7 +67,7 @@ class Limits(LockstepTest):
 
 
 class FewProcesses:
-    """With room for few processes and threads. Each subclass is a way in which a machine says so."""
+    """Runs with room for few processes and threads. Each subclass is one way to limit them."""
 
     def start_with(self, count, **more):
         job = self.job(self.small_data(), model={"name": "mlp"}, train={**TRAIN, "max_steps": 300},
@@ -118,7 +120,8 @@ class Container(FewProcesses, LockstepTest):
 
 
 class User(FewProcesses, LockstepTest):
-    """ulimit -u. The kernel exempts root, so the run is another user's, who may read all files."""
+    """ulimit -u. The kernel exempts root, so another user, who may read all files, starts the
+    run."""
 
     def setUp(self):
         super().setUp()

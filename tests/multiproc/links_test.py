@@ -1,4 +1,5 @@
-"""Connections break although nobody died: between a worker and the coordinator, between workers."""
+"""Connections break although no process died: between a worker and the coordinator, between
+workers."""
 import contextlib
 import os
 import signal
@@ -33,14 +34,14 @@ class ControlConnection(DisturbedTest):
         self.assertEqual(run.summary()["generations"], 1)
 
     def test_a_preempted_worker_that_loses_its_connection_while_it_leaves_is_replaced(self):
-        # One of the two is always stopped, or the run might be over before.
+        # One of the two is always stopped, or the run might end too early.
         run = self.start_run(2)
         stays, victim = run.workers()
         os.kill(stays, signal.SIGSTOP)
         os.kill(victim, signal.SIGTERM)
         run.wait_for(lambda: events(run, "change_planned"), "it was to leave")
         run.wait_for(lambda: not sockets.unread(victim, self.control_address(run)), "it knew")
-        # From here on it trains, and neither hears nor says anything.
+        # From here on it trains, but neither receives nor sends a message.
         deaf = StoppedThread(run.wait_for(lambda: waiting_thread(victim, "lockstep-worker"), "it waited"))
         self.addCleanup(deaf.let_go)
         self.assertEqual(sockets.cut(victim, self.control_address(run)), 1)
@@ -75,7 +76,8 @@ class ControlConnection(DisturbedTest):
 
 
 class CutForGood:
-    """Processes whose connections to some addresses do not live. `ways`: [(pid, address)]"""
+    """Cuts the connections of processes to some addresses again and again. `ways`: [(pid,
+    address)]"""
 
     def __init__(self, *ways):
         self.ways = ways
@@ -107,13 +109,13 @@ class DataLink(DisturbedTest):
         self.assertGreaterEqual(link.number, 1)
         run.wait_for(lambda: run.status()["generation"] > 1 and
                      run.status()["state"] == "training", "the run went on")
-        # Nobody knows that it was the link: who complains first stays.
+        # The coordinator cannot know that the link broke: the worker that complains first stays.
         evicted = {one, other} - set(run.workers())
         self.assertEqual(len(evicted), 1)
         self.assert_as_if_nothing_had_happened(run)
         self.assert_event(run, "member_died", names=f"pid {evicted.pop()}", says="evicted")
-        # The link stays cut: whoever may come back after a while is evicted again, but is then
-        # kept out for twice as long.
+        # The link stays cut. A worker that comes back after a while is evicted again, but then
+        # stays out for twice as long.
         times = self.evictions_s(run)
         self.assertGreaterEqual(len(times), 1)
         for i, (before, after) in enumerate(zip(times, times[1:])):

@@ -1,4 +1,4 @@
-"""Lines of all logs of a run can be put beside each other: by run, rank, generation and step."""
+"""Lines of all logs of a run can be matched by run, rank, generation and step."""
 import json
 import os
 import signal

@@ -1,6 +1,6 @@
-"""Everything was killed, and then the journal was damaged, lost or exchanged. A resume gives the
-same bits, or ends with code 65 and names the checkpoints and the command that goes on. That command
-gives the same bits.
+"""All processes were killed, and then the journal was damaged, lost or exchanged. A resume gives
+the same bits, or ends with code 65 and names the checkpoints and the command that goes on. That
+command gives the same bits.
 """
 import json
 import os
@@ -62,8 +62,8 @@ class LostJournal(LockstepTest):
         return run
 
     def assert_whole(self, run, most_unknown=0):
-        """The same bits, and every sample once. A lost journal may take the losses of some steps
-        with it, which one rank had reported and another had not."""
+        """Checks the same bits, and every sample once. A lost journal may take with it the losses
+        of some steps, which one rank had reported and another had not."""
         self.assertEqual(run.process.returncode, 0, run.text()[-3000:])
         self.assertEqual(run.summary()["weights_sha256"], self.whole.summary()["weights_sha256"])
         self.audit(run)
@@ -77,7 +77,8 @@ class LostJournal(LockstepTest):
         self.assertEqual(len(ours), len(whole))
 
     def assert_refused_and_mended(self, run):
-        """It names all checkpoints, and its command goes on from the newest with the same bits."""
+        """Checks that the refusal names all checkpoints, and that its command goes on from the
+        newest with the same bits."""
         before = checkpoints(run.run_dir)
         self.assert_fails(run, 65, names=before, advises=["--from-checkpoint", "--run-dir"])
         self.assertEqual(checkpoints(run.run_dir), before, "a refusal changes nothing")
@@ -152,14 +153,14 @@ class LostJournal(LockstepTest):
         self.assertEqual((steps, len(again.history())), (STEPS, STEPS))
 
     def test_a_log_that_is_cut_at_a_commit_is_known(self):
-        """What is left is a whole journal, only an older one."""
+        """The rest is a whole journal, only an older one."""
         def cut(run_dir):
             log = run_dir / "journal.db-wal"
             os.truncate(log, log.stat().st_size * 2 // 3)
         self.assert_refused_and_mended(self.resume(self.damaged(cut)))
 
     def test_an_older_journal_beside_newer_checkpoints_is_known_without_its_head(self):
-        """As a backup brings it back."""
+        """A backup restores such a journal."""
         def restore(run_dir):
             log = run_dir / "journal.db-wal"
             os.truncate(log, log.stat().st_size // 3)

@@ -1,4 +1,4 @@
-"""Somebody else has the port of metrics.listen: watching never stops training."""
+"""Another process has the port of metrics.listen: watching never stops training."""
 import json
 import os
 import signal

@@ -47,7 +47,7 @@ class TorchScript(ModelFileTest):
 
     def test_any_number_of_workers_and_a_death_give_the_same_weights(self):
         self.script()
-        job = self.job_with("torchscript", "model.pt")  # beside the job file
+        job = self.job_with("torchscript", "model.pt")  # next to the job file
         one = self.assert_any_number_of_workers_and_a_death_give_the_same(job)
         self.succeed("replay", one.run_dir, "--step", 41)
 

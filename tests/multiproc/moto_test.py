@@ -1,5 +1,5 @@
-"""A bucket of moto, which imitates Amazon's services, with its authentication switched on: signatures,
-session tokens, odd keys and lists in pages as somebody else understands them; and weights from it."""
+"""A bucket of moto, which imitates Amazon's services, with authentication on: signatures, session
+tokens, odd keys and lists in pages as a foreign server understands them; and weights from it."""
 import contextlib
 import json
 import shutil
@@ -57,12 +57,12 @@ sys.stdin.read()
 
     @contextlib.contextmanager
     def moto(self, root):
-        """Serves the files below root as s3://bucket; the environment of one who may read them, and
-        of one with a role's token."""
+        """Serves the files below root as s3://bucket. Yields the environments of a user who may
+        read them, and of a user with a role's token."""
         with subprocess.Popen([PYTHON, "-c", self.SERVER, root, str(self.PAGE)],
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, text=True, env=self.env) as server:
-            told = next(line for line in server.stdout if line.startswith("["))  # behind its own words
+            told = next(line for line in server.stdout if line.startswith("["))  # after its own log
             url, key, secret, passing, its_secret, token = json.loads(told)
             env = {**self.env, "AWS_ENDPOINT_URL": url}
             try:

@@ -1,5 +1,5 @@
-"""Files of a run are deleted, cut or moved while it goes on, or afterwards: it says so or makes them
-anew. It never claims success over a journal that is lost.
+"""Files of a run are deleted, cut or moved while it goes on, or afterwards: it says so or remakes
+them. It never claims success over a journal that is lost.
 """
 import json
 import os

@@ -1,5 +1,6 @@
-"""Losses of models' own, with weights of samples and metrics, and those of train.loss, with real
-processes: a death, a resume in another world, replay and audit; what is shown; bad jobs."""
+"""Losses that models compute themselves, with weights of samples and metrics, and losses of
+train.loss, with real processes: a death, a resume in another world, replay and audit; the shown
+figures; bad jobs."""
 import json
 import os
 import shutil
@@ -69,7 +70,8 @@ class OwnLoss(LockstepTest):
         self.assertEqual(lacking(text, names=["step 71", "hidden"]), [], text)
 
     def dies_and_goes_on(self, job, one):
-        """The job once more, with a death and a resume in another world: as `one`."""
+        """Runs the job again, with a death and a resume in another world, and compares with
+        `one`."""
         run = self.start(job, "--workers", 2, name="killed", slot_ms=40)
         run.wait_for_step(20)
         os.kill(run.worker(1), signal.SIGKILL)

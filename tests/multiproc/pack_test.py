@@ -1,4 +1,4 @@
-"""`lockstep data pack` with real processes: what it writes is trained on, also after a kill."""
+"""`lockstep data pack` with real processes: runs train on its output, also after a kill."""
 import json
 import os
 import shutil
@@ -21,7 +21,8 @@ def contents(directory):
 
 
 def kill_once(process, has_begun):
-    """kill -9 as soon as that is so. However far it has come by then, or whether it is over."""
+    """Sends kill -9 as soon as `has_begun()`. The process may have come any way by then, or
+    ended."""
     while process.poll() is None and not has_begun():
         time.sleep(0.001)
     if process.poll() is None:
@@ -85,7 +86,7 @@ class Pack(LockstepTest):
         killed = self.scratch / "killed"
         process = subprocess.Popen(self.command(source, killed, "--shard-mb", 1, "--threads", 2),
                                    stdout=subprocess.DEVNULL)
-        # What it leaves is gone on with.
+        # The next call goes on with the files that this one leaves.
         kill_once(process, lambda: list(killed.glob("*.arrow")))
         self.pack(source, killed, "--shard-mb", 1, "--threads", 2)
         self.assertEqual(contents(killed), contents(whole))

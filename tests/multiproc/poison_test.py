@@ -1,5 +1,5 @@
-"""A sample that kills whoever reads it: the end of the last one lies in a page that the workers'
-loaders must not read (unreadable.cc).
+"""A sample kills every worker that reads it: the end of the last sample lies in a page that the
+workers' loaders must not read (unreadable.cc).
 """
 import os
 import random
@@ -12,7 +12,7 @@ SIDE = 12
 SAMPLE_BYTES = SIDE * SIDE
 HEADER_BYTES = 16
 PAGES = 600
-# The last sample alone reaches beyond so many pages.
+# Only the last sample reaches beyond so many pages.
 SAMPLES = (PAGES * 4096 - HEADER_BYTES) // SAMPLE_BYTES + 1
 UNREADABLE = BIN.parent / "tests" / "liblockstep_unreadable.so"
 
@@ -35,7 +35,7 @@ class Poison(LockstepTest):
                   bytes(byte % 4 for byte in rng.randbytes(SAMPLES)))
 
     def poison(self, workers=3, ahead=1, **train):
-        """Runs, and gives how many died of the last sample."""
+        """Runs the job: (job, run, exit code, how many workers died of the last sample)."""
         job = self.job(self.data, **{**SECTIONS, "train": {**SECTIONS["train"], **train},
                                      "data": {"train": {"path": str(self.data)},
                                               "eval": {"path": ""}, "prefetch_batches": ahead}})
@@ -44,7 +44,7 @@ class Poison(LockstepTest):
                          env={**os.environ, "LD_PRELOAD": str(UNREADABLE),
                               "LOCKSTEP_TEST_UNREADABLE": str(self.images)})
         code = run.wait()
-        # Whoever dies earlier dies of something else.
+        # A much earlier death would have another cause.
         self.assertGreater(len(run.history()), STEP // 2, run.text()[-3000:])
         self.assert_no_crash(run.text())
         self.assert_nothing_left(run)
@@ -52,7 +52,7 @@ class Poison(LockstepTest):
         return job, run, code, log.count("signal 11")
 
     def suspected(self, text):
-        """The positions that are named."""
+        """The positions that the text names."""
         begin, end = re.search(r"positions \[(\d+), (\d+)\) of epoch 1", text).groups()
         return range(int(begin), int(end))
 

@@ -1,5 +1,5 @@
-"""How files are read (data.reader, data.read_ahead_mb) in real runs: the same weights, whatever reads
-them and however far ahead; a file that is cut off under each; what is shown of it."""
+"""Readers of files (data.reader, data.read_ahead_mb) in real runs: the same weights with every
+reader, however far it reads ahead; a file that is cut off under each reader; its metrics."""
 import json
 import os
 import random
@@ -24,7 +24,7 @@ def tokens(count, seed):
 
 class Readers(LockstepTest):
     def compare(self, job):
-        """Nothing ahead with one worker, and each reader with one to three."""
+        """Compares one worker that reads nothing ahead with each reader in one to three workers."""
         plain = self.finish(job, "--workers", 1, "data.read_ahead_mb=0", name="plain")
         for i, reader in enumerate(("auto", *READERS)):
             run = self.finish(job, "--workers", i % 3 + 1, f"data.reader={reader}",
@@ -58,7 +58,7 @@ class Readers(LockstepTest):
 
 class ReadersOfAChangingFile(DisturbedTest):
     def series(self, run):
-        """Of a worker: name and labels, value."""
+        """A worker's metrics: value by name and labels."""
         address = json.loads((run.run_dir / "coordinator.json").read_text())["http"]
         with urllib.request.urlopen(f"http://{address}/sd", timeout=DEADLINE_S) as answer:
             targets = [target for group in json.load(answer) for target in group["targets"]]

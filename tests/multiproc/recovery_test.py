@@ -1,5 +1,6 @@
-"""The third promise: nothing stops. Whatever happens to workers, agent and coordinator, the run goes
-on, ends with code 0, and has the weights, losses and samples of an undisturbed run with one worker.
+"""The third promise: nothing stops. The run goes on whatever happens to workers, agent and
+coordinator, ends with code 0, and has the weights, losses and samples of an undisturbed run with
+one worker.
 """
 import os
 import signal
@@ -107,8 +108,8 @@ class Recovery(DisturbedTest):
         self.assert_as_if_nothing_had_happened(run)
 
     def test_a_preempted_worker_leaves_in_order_and_another_one_joins(self):
-        # The one that stays is stopped until the other one's successor is there, or the run might
-        # be over before.
+        # The worker that stays is stopped until the other one's successor is there, or the run
+        # might end too early.
         run = self.start_run(2)
         stays, victim = run.workers()
         os.kill(victim, signal.SIGTERM)

@@ -1,5 +1,5 @@
-"""What reference_small_test and reference_precision_test leave to the night: other small models in
-every world, and other pairs of a model and a precision."""
+"""Reference tests for the night, which reference_small_test and reference_precision_test leave out:
+other small models in every world, and other pairs of a model and a precision."""
 import unittest
 
 from reference_runs import ReferenceTest

@@ -1,4 +1,5 @@
-"""`lockstep replay`: a step of a disturbed run on several workers, again, on one, bit for bit."""
+"""`lockstep replay` computes a step of a disturbed run of several workers again, on one, bit for
+bit."""
 import contextlib
 import os
 import re
@@ -40,7 +41,7 @@ class Replay(LockstepTest):
         replay(run.run_dir, "--step", 71, "--slot", 2, "--batch-file", file)
         self.assertEqual(safetensors(file)[0]["logits"]["shape"], [16, 4])
 
-        # Nothing is compared with a history that somebody edited.
+        # replay compares nothing with an edited history.
         self.damage_history_of(run, step=newest + 10)
         self.assert_fails(replay(run.run_dir, "--step", newest + 20), 65,
                           names=run.run_dir / "journal.db")
@@ -54,7 +55,7 @@ class Replay(LockstepTest):
         data = self.small_data()
         images = bytearray((data / "train-images-idx3-ubyte").read_bytes())
         label = (data / "train-labels-idx1-ubyte").read_bytes()[8 + 333]
-        # All light in the quadrant of another class.
+        # The sample has all light in the quadrant of another class.
         for y in range(SIDE):
             for x in range(SIDE):
                 bright = (y >= SIDE // 2) * 2 + (x >= SIDE // 2) == (label + 1) % 4

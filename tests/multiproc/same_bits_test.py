@@ -6,7 +6,7 @@ from harness import FASHION, LockstepTest, synthetic_dataset, trace
 
 
 def contents(run_dir):
-    """What a refused resume must not touch."""
+    """The files that a refused resume must not touch."""
     return {name: (run_dir / name).read_bytes()
             for name in ("job.yaml", "job.pb", "facts.pb", "summary.json", "history.jsonl", "token",
                          "coordinator.json")}
@@ -71,7 +71,7 @@ class StoppedAndResumed(LockstepTest):
         self.leave_what_is_finished(run)
 
     def refuse_another_identity(self):
-        """Both values are shown."""
+        """The refusal shows both values."""
         for override, old, new in (("seed=99", "11", "99"), ("train.global_batch=60", "64", "60"),
                                    ("train.slots=2", "4", "2"), ("model.dropout=0.5", "0.25", "0.5"),
                                    ("optimizer.name=sgd", "adamw", "sgd")):

@@ -1,5 +1,5 @@
-"""The job of a script: where its keys stand, which there are, what is refused before anything starts,
-and what its workers are started with."""
+"""The job of a script: where its keys stand, which there are, refusals before anything starts, and
+the arguments and variables of its workers."""
 import json
 import os
 import subprocess
@@ -8,7 +8,7 @@ import unittest
 from harness import BIN, LockstepTest, lockstep
 
 BLOCK = "# /// lockstep\n# job: mine\n# train: {global_batch: 64, slots: 4, max_steps: 5}\n# ///\n"
-# Nobody may run it: a job is read.
+# No command may run it to read the job.
 LOOP = "raise SystemExit('the script ran')\n"
 
 
@@ -112,7 +112,7 @@ class ScriptJobs(LockstepTest):
 
 
 class ModuleJobs(LockstepTest):
-    """`-m proj.train` in the folder of the package, in place of the file."""
+    """Uses `-m proj.train` in the folder of the package instead of the file."""
 
     def setUp(self):
         super().setUp()
@@ -186,7 +186,7 @@ class ModuleJobs(LockstepTest):
         self.assertIn(f"path: {self.file}\n", done.stdout, done.stderr)
 
 
-# In the place of Python: it says what it was started with, and ends as one whose script is wrong.
+# Replaces Python: records how it was started, and ends as if the script were wrong.
 STAND_IN = """#!/usr/bin/env python3
 import json, os, sys
 if sys.argv[1] == "-c":

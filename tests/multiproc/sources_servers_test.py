@@ -1,4 +1,4 @@
-"""Data behind servers that refuse what others allow: HEAD, or saying that a file is not there."""
+"""Data on servers that refuse what others allow: HEAD, or saying that a file is not there."""
 import unittest
 
 from range_server import RangeServer

@@ -1,5 +1,5 @@
-"""Data at a URL: over HTTP and from a bucket, trained on with the bits of a local copy, from a cache
-that is filled once; and what becomes of servers that fail, stall, lie or refuse."""
+"""Data at a URL: over HTTP and from a bucket, runs have the bits of a run on a local copy, and fill
+the cache once. Also servers that fail, stall, lie or refuse."""
 import collections
 import json
 import os
@@ -27,7 +27,7 @@ EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 
 def quiet_env(**more):
-    """Without proxies and credentials of whoever runs the tests."""
+    """Without the proxies and credentials of the user who runs the tests."""
     env = {name: value for name, value in os.environ.items()
            if not name.startswith("AWS_") and not name.lower().endswith("_proxy")}
     return {**env, **more}
@@ -69,7 +69,7 @@ class SourcesTest(LockstepTest):
                 for s in self.inspect(path, *args, **more)]
 
     def bucket(self):
-        """Class directories with keys that are hard to write down."""
+        """Makes class directories with keys that are hard to write down."""
         root = self.far / "bucket" / "a set"
         odd = ("a b", "a+b", "50%25", "é & <ü>", "it's", "x;y=z", "~.-_", "日本")
         for n, (name, _, content) in enumerate(images(6, 1)):
@@ -106,7 +106,7 @@ class Http(SourcesTest):
             self.assert_same_result(again, there)
             content = {path for method, path in server.requests if method == "GET"}
             self.assertIn("train-000.tar", content)
-            # Listed anew, but nothing of the shards was fetched a second time.
+            # The run listed the data again, but fetched nothing of the shards a second time.
             lists = sum(path.stat().st_size for path in self.far.glob("manifest.txt"))
             self.assertLessEqual(server.bytes - fetched, 20 * lists)
             replay = lockstep("replay", here.run_dir, "--step", 2, env=self.env)
@@ -221,7 +221,7 @@ class Http(SourcesTest):
 
 
 class Disturbed(SourcesTest):
-    """Runs that find the index of their data, and nothing of the content."""
+    """Runs that find their data's index in the cache, but nothing of the content."""
 
     def setUp(self):
         super().setUp()
@@ -287,7 +287,7 @@ class Disturbed(SourcesTest):
             self.assert_same_result(far, self.there)
             said, = self.cache_notes(far)
             self.assertEqual(lacking(said, names=["data.cache_dir", self.cache]), [], said)
-            # Of a cache on a disk, and of data that are here, there is nothing to say.
+            # A cache on a disk gets no note, nor do local data.
             self.cache = self.scratch / "disk"
             near = self.start(self.far_job(server.url, "near.yaml"), name="near", env=self.env)
             self.assertEqual(near.wait(), 0, near.text()[-3000:])

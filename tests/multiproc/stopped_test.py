@@ -1,4 +1,4 @@
-"""Processes that are stopped: nothing proves their death, and they do not die."""
+"""Stopped processes: nothing proves their death, and they do not die."""
 import os
 import signal
 import unittest
@@ -47,7 +47,7 @@ class Stopped(DisturbedTest):
         self.assert_as_if_nothing_had_happened(run)
 
     def test_a_coordinator_that_stays_so_is_replaced_and_killed(self):
-        self.slot_ms = 30  # it takes half a minute until somebody is sure
+        self.slot_ms = 30  # it takes half a minute until a process is sure
         run = self.start_run(2)
         workers, stopped = run.workers(), run.coordinator()["pid"]
         os.kill(stopped, signal.SIGSTOP)  # its kernel goes on to answer

@@ -1,4 +1,4 @@
-"""Somebody else takes the coordinator's port while the coordinator starts again."""
+"""A stranger takes the coordinator's port while the coordinator starts again."""
 import json
 import os
 import select

@@ -14,7 +14,7 @@ MERGES = [("t", "h"), ("th", "e"), ("r", "a"), ("n", "k"), ("ra", "nk"), ("Ġ", 
 
 
 def letters():
-    """Of each byte, the letter that stands for it in GPT-2's files."""
+    """The letters that stand for the 256 bytes in GPT-2's files."""
     others = iter(range(256, 512))
     plain = [*range(0x21, 0x7f), *range(0xa1, 0xad), *range(0xae, 0x100)]
     return [chr(byte if byte in plain else next(others)) for byte in range(256)]
@@ -56,7 +56,7 @@ class Tokenizer(LockstepTest):
 
     def test_any_number_of_workers_learn_the_same_and_a_step_is_replayed(self):
         self.tokenizer()
-        job = self.job_with(self.text(), "tokenizer.json")  # beside the job file
+        job = self.job_with(self.text(), "tokenizer.json")  # next to the job file
         one = self.finish(job, "--workers", 1, name="one")
         made = {path.name: path.stat().st_mtime_ns for path in (self.scratch / "cache").iterdir()
                 if path.suffix == ".tokens"}

@@ -1,4 +1,5 @@
-"""Who may write to a run directory runs code as its owner: such directories are refused."""
+"""A user who may write to a run directory could run code as its owner, so commands refuse a
+directory that others may write."""
 import os
 import shutil
 import subprocess
@@ -6,7 +7,7 @@ import unittest
 
 from harness import BIN, DEADLINE_S, LockstepTest, Run, lockstep
 
-STRANGER = 54321  # a uid of nobody here
+STRANGER = 54321  # a uid that no user has here
 TRUST = {"LOCKSTEP_TRUST_RUN_DIR": "1"}
 
 
@@ -38,7 +39,7 @@ class Trust(LockstepTest):
 
     def test_a_directory_that_others_may_write_is_refused(self):
         self.trained()
-        self.run_dir.chmod(0o755)  # in one of mode 0700 nobody comes to what lies there
+        self.run_dir.chmod(0o755)  # with mode 0700 no other user reaches its files
         [model] = self.run_dir.glob("checkpoints/*/model.safetensors")
         for path in (self.run_dir, self.run_dir / "logs", self.run_dir / "job.pb", model):
             for mode in (0o020, 0o002):

@@ -1,5 +1,5 @@
 """`lockstep eval` and `lockstep predict` of models with other losses than cross entropy, with real
-processes: those of train.loss, and those of models' own, whose predictions need
+processes: losses of train.loss, and models' own losses, whose predictions need
 model.predict_path."""
 import json
 import math
@@ -43,7 +43,7 @@ class Tables(TrainedRunsTest):
 class LossesOfTheKey(Tables):
     def test_numbers_have_errors_and_their_predictions_are_values(self):
         run = self.train_on_table({"name": "mlp"}, loss="mse")
-        # Batches are shared among workers whatever the loss is.
+        # Workers share batches whatever the loss is.
         scores = self.assert_same_for_any_workers(run.run_dir, counts=(2, 3, 7))
         self.assert_scores_of_run(run, scores)
         for place in (run.run_dir, self.export(run)):

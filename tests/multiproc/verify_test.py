@@ -1,4 +1,4 @@
-"""`lockstep data verify` on many samples, of which some are damaged: each is named, all counted."""
+"""`lockstep data verify` on many samples names each damaged one, and counts them all."""
 import json
 import random
 import re
@@ -15,7 +15,7 @@ SAMPLES = len(CLASSES) * EACH
 
 
 def flip(path, at):
-    """One bit of the byte there."""
+    """Flips one bit of the byte there."""
     content = bytearray(path.read_bytes())
     content[at] ^= 1
     path.write_bytes(content)
@@ -23,7 +23,8 @@ def flip(path, at):
 
 class Verify(LockstepTest):
     def verify(self, path, *args, expect, damaged=()):
-        """What is said to be damaged: the places, in any words, and how many, as an error."""
+        """Checks that the output names the damaged places and their number, the latter as an
+        error."""
         done = lockstep("data", "verify", path, *args)
         self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"\d+(\.\d)? [kMG]?B in \d+\.\d s\n")
