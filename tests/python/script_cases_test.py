@@ -1,6 +1,6 @@
-"""What is known to go wrong with training loops elsewhere, each as it was reported of public projects:
-the order of samples changes with a resume, or with the number of workers; the global batch follows the
-number of workers; gradients that were computed are thrown away when somebody else dies."""
+"""Failures of training loops that users of public projects reported: the order of samples changes
+with a resume, or with the number of workers; the global batch follows the number of workers; a run
+throws away computed gradients when another worker dies."""
 import unittest
 
 from harness import scratch_directory
@@ -27,7 +27,7 @@ class Cases(ScriptTest):
                                  overrides=[f"train.max_steps={STEPS}", "train.epochs=0"])
 
     def undisturbed(self):
-        """Made once for the class."""
+        """The undisturbed run, which the class makes once."""
         cls = type(self)
         if cls.whole is None:
             cls.whole = self.start_mlp(1, name=self.shared / "undisturbed")
@@ -35,7 +35,8 @@ class Cases(ScriptTest):
         return cls.whole
 
     def assert_same_steps(self, run):
-        """As undisturbed: losses step by step; and, by the audit, the very samples of each."""
+        """Checks that each step has the losses of the undisturbed run and, by the audit, its
+        samples."""
         self.take_ms(0)
         self.assertEqual(run.wait(), 0, run.text()[-3000:])
         undisturbed = self.undisturbed()

@@ -7,7 +7,7 @@ from script_runs import ScriptTest
 from script_worlds_test import CASES, TRAIN, weights_in
 from stand_in import device_variables
 
-# What the device computes by the CPU's kernels; attention and autocast are cut into others.
+# Cases that the device computes by the CPU's kernels. Attention and autocast are cut into others.
 LIKE_ON_CPU = ("mlp-fp32", "cnn-fp32")
 STEPS = 12  # a kernel of the device costs ten of the CPU's
 MOVED = """
@@ -22,7 +22,7 @@ run.keep(model=model.to({place}), optimizer=torch.optim.SGD(model.parameters(), 
 
 
 class OnDevice:
-    """Of a ScriptTest."""
+    """A base of ScriptTests that run on the device."""
 
     has_device = True
 
@@ -69,7 +69,8 @@ class Device(OnDevice, ScriptTest):
 
 
 class Frameworks(OnDevice, FrameworkTest):
-    """fit() and Trainer bring model and batches there. The plain loop computes on the CPU."""
+    """fit() and Trainer bring model and batches to the device. The plain loop computes on the
+    CPU."""
 
     def assert_trains_there(self, script, *words, evaluated):
         output, found = self.alone_beside_a_plain_loop(script, *words, cluster__device="cuda")

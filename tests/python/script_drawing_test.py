@@ -1,5 +1,5 @@
 """Weighted drawing: run.batches(data, weights=...) in every world, through a kill, a stop and a resume;
-what its journal proves; and other weights, which are another run."""
+the journal's proof; and other weights, which make another run."""
 import unittest
 
 from script_runs import ScriptTest
@@ -51,7 +51,7 @@ if pace == "plain":
 
 
 class Drawing(ScriptTest):
-    plain = None  # weights of the script alone, which are those of a plain loop
+    plain = None  # weights of the script alone, which equal a plain loop's
 
     def start_train(self, workers, weight=10, **more):
         return self.start_script(self.write_script(TRAIN), [self.pace, weight], workers, **more)

@@ -1,5 +1,5 @@
-"""How a script's process ends: by a signal, whatever handlers the script has; by an exception behind
-its loop; and by Ctrl-C, of which a script that is alone hears at once."""
+"""A script's process ends by a signal, whatever handlers the script has; by an exception after its
+loop; or by Ctrl-C, which a script that runs alone notices at once."""
 import signal
 import subprocess
 import unittest
@@ -103,7 +103,7 @@ class Ends(ScriptTest):
         self.assertLess(applied, 100000)
 
         rest = self.start("--resume", f"train.max_steps={applied + 2}")
-        self.assertEqual(rest.wait(), 70, rest.text()[-3000:])  # of the script, behind its loop
+        self.assertEqual(rest.wait(), 70, rest.text()[-3000:])  # the script's code, after its loop
         self.assertEqual(rest.summary()["steps"], applied + 2)
         said = rest.text()
         self.assertIn("the run is complete, but after its loop the script of worker 0", said)

@@ -1,6 +1,6 @@
-"""run.epochs(): code between two epochs runs in every worker, once, after the evaluation; the weights are
-those of a plain loop of PyTorch, in every world, through a death, and through resumes from the middle
-of an epoch and from its end."""
+"""run.epochs(): code between two epochs runs in every worker, once, after the evaluation. The
+weights equal those that a plain loop of PyTorch finds, in every world, through a death, and through
+resumes from the middle of an epoch and from its end."""
 import json
 import shutil
 import unittest
@@ -59,11 +59,11 @@ class Epochs(ScriptTest):
         self.take_ms(0)
         again = self.start_epochs(2, overrides=["--resume"])
         self.assert_right(again)
-        # From the state before an edge to that after another one.
+        # The replay goes from the state before an edge to the state after another one.
         told = self.replayed(run, STEPS)
         self.assertIn(f"computed from step-00000000{STEPS - EPOCH}", told)
         self.assertRegex(told, rf"the weights are those of step-00000000{STEPS}-\S+-edge,")
-        # The last checkpoint is lost: back to the one before an edge.
+        # The last checkpoint is lost, so the run goes back to the checkpoint before an edge.
         [last] = (run.run_dir / "checkpoints").glob("step-*-edge")
         shutil.rmtree(last)
         back = self.start_epochs(1, overrides=["--resume"])
@@ -71,7 +71,7 @@ class Epochs(ScriptTest):
         self.assertIn(f"starts after step {STEPS - EPOCH} of {STEPS}", back.coordinator_log())
 
     def test_a_script_ends_its_run_between_two_epochs(self):
-        """Early stopping by the evaluation: complete, in every world."""
+        """Early stopping completes the run in every world."""
         text = EPOCHS.read_text().replace("    run.log(epoch", "    if epoch == 1: run.finish()\n    run.log(epoch")
         script = self.write_script(text)
         weights = self.alone(script).split("weights_sha256 ")[1][:64]

@@ -1,6 +1,6 @@
-"""Evaluations by a function of a script, and what it knows of them and of its steps (run.last): the same
-bits in every world and through the death of the writer; the best checkpoint, the end by patience, and
-a way back to the best."""
+"""Evaluations by a function of a script, and run.last, which knows them and the steps: the same
+bits in every world and through the death of the writer; the best checkpoint, the end by patience,
+and a way back to the best."""
 import json
 import os
 import re
@@ -12,7 +12,7 @@ from script_runs import SCRIPTS, ScriptTest
 EVALUATED = SCRIPTS / "evaluated.py"
 DUE = [3, 5, 6, 9, 10, 12, 15]  # every third step, and the ends of epochs of five; the best at 9
 SAMPLES = 64
-# Of the next step: after each epoch, and after each evaluation that is worse than one before.
+# The next step's rates. They fall after each epoch, and after an evaluation worse than one before.
 RATES = [0.01, 0.009, 0.009, 0.009, 0.0081, 0.00405, 0.0018225]
 
 

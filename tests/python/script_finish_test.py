@@ -1,4 +1,4 @@
-"""A script ends its run: at the same step in every world, whatever dies meanwhile, and for good."""
+"""A script ends its run at the same step in every world, whatever dies meanwhile, and for good."""
 import contextlib
 import os
 import signal
@@ -62,7 +62,7 @@ class Finish(ScriptTest):
         self.script = self.write_script(SCRIPT)
 
     def weights(self):
-        """Of a run of four steps."""
+        """The weights of a run of four steps."""
         cls = type(self)
         cls.known = cls.known or self.weights_alone(self.script, *self.words("plain"),
                                                     TRAIN__MAX_STEPS="4")
@@ -83,7 +83,7 @@ class Finish(ScriptTest):
         self.audit(run)
 
     def hold_at_the_end(self, where, workers):
-        """A run whose journal has the end, and whose last evaluation does not come to its own."""
+        """A run whose journal has the end, and whose last evaluation does not finish."""
         self.hold.touch()
         run = self.run_it(where, workers, "run")
         log = run.run_dir / "logs" / "coordinator.log.jsonl"

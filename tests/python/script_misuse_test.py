@@ -1,5 +1,5 @@
-"""What a script does wrong is said in one sentence, with the line of the script, and ends a run with
-a code that says whether another attempt helps."""
+"""A mistake of a script gives one sentence with the line of the script, and ends a run with a code
+that says whether another attempt helps."""
 import unittest
 
 from script_runs import SCRIPTS, ScriptTest
@@ -39,7 +39,7 @@ try:
     for x, y in run.batches(Data()): run.backward(F.cross_entropy(model(x), y))
 finally: print("ended after step", run.step)
 """
-# Of so many that their memory would be unmapped.
+# So many gradients that torch would unmap their memory.
 KEPT_GRADIENTS = (START.replace("Linear(4, 2)", "Linear(1024, 8192)").replace("max_steps: 6", "max_steps: 1")
                   .replace("full((4,)", "full((1024,)")) + """
 kept = []
@@ -77,8 +77,8 @@ def evaluated(score):
             "for x, y in run.batches(Data()):\n    run.backward(F.cross_entropy(model(x), y))\n")
 
 
-# What the script does, its exit code, and what is said of it. Not before the loop's second step, so
-# that the run is under way.
+# The script's mistake, its exit code, and a part of the message. No mistake comes before the loop's
+# second step, so that the run is under way.
 IN_THE_LOOP = {
     "optimizer.step": (LOOP + "    run.backward(loss); optimizer.step()\n", 64, "optimizer.step()"),
     "loss.backward": (LOOP + "    loss.backward(); run.backward(loss)\n", 64, "run.backward(loss)"),
@@ -134,7 +134,7 @@ IN_THE_LOOP = {
                           "let the exception end"),
     "an evaluation that trains": (evaluated("model.weight.data.clamp_(-.1, .1).sum()"), 64,
                                   "The evaluation changes the parameter `weight`"),
-    # Kept weights in and back again, as averages are evaluated. The script ends as it should.
+    # Puts kept weights in and back again, as for evaluating averages. The script ends as it should.
     "an evaluation that swaps": (
         evaluated("[w := model.weight.clone(), model.weight.zero_(), model.weight.copy_(w)][1].sum()"),
         0, "weights_sha256"),
@@ -167,7 +167,7 @@ IN_THE_LOOP = {
                            64, "The loop body changes requires_grad of `bias`"),
     "a buffer of its own": (BUFFER + "    model.b.sub_(1); run.backward(loss)\n", 64,
                             "buffers="),
-    # As MoCo's pointer: the first slot raises it by as much as many others.
+    # Like MoCo's pointer: the first slot raises it by as much as many others.
     "a counter of its own": (BUFFER + "    model.b.add_(len(x)); run.backward(loss)\n", 64,
                              "buffers="),
     "a mean of its own": (BUFFER.replace("torch.ones(2, dtype=torch.int64)", "torch.ones(4)")
@@ -218,16 +218,16 @@ IN_THE_LOOP = {
     "break": (LOOP + "    run.backward(loss)\n    if run.step == 2: break\n", 64, "left its loop"),
 }
 
-# Of each kind one, in a run; and what is said there, where it is something else.
+# One mistake of each kind, for a run, with its message in a run if it differs.
 IN_RUNS = {**dict.fromkeys(("optimizer.step", "a late step", "own generator", "a sample fails", "exit")),
            "a loss of no number": "step 3, of the samples at positions [16, 24) of epoch 1: its loss"}
-# Of these the other worker has to hear.
+# The other worker has to hear of these.
 OF_TWO_WORKERS = ("own generator", "exit")
 
 
 class Misuse(ScriptTest):
     def script_of(self, text):
-        """With generators that nobody seeds."""
+        """Adds generators that no line of the script seeds."""
         return text.replace("import os, sys", "import os, random, sys").replace(
             "class Data", "G = torch.Generator()\nR = random.Random()\nclass Data")
 

@@ -45,7 +45,7 @@ class Modules(ModuleTest):
         self.assertIn("bit for bit", self.replayed(run, 18))
 
     def test_ranks_of_a_launcher_train_it(self):
-        """As mpirun, srun and pods start them: the rank that prepares the run finds the module."""
+        """The rank that prepares the run finds the module under mpirun, srun and in pods."""
         run_dir = self.scratch / "run"
         ranks = [subprocess.Popen(
             [BIN / "lockstep", "agent", "-m", MODULE, "--run-dir", run_dir], cwd=self.folder, text=True,
@@ -88,7 +88,7 @@ class Modules(ModuleTest):
         self.assertNotIn("importlib", log)
 
     def test_a_package_of_the_same_name_in_front_of_it_is_named(self):
-        """An import hook, as those of editable installations, finds another one first."""
+        """An import hook, such as editable installations have, finds another package first."""
         other = self.write("other/proj/jobs/train.py", TRAIN)
         self.write("hook/sitecustomize.py", f"""
 import importlib.machinery, os, sys

@@ -1,5 +1,5 @@
 """Phases: several updates on one batch, in every world, through kills, a stop between two of them and a
-resume; what the journal proves; and what is refused by name."""
+resume; the journal's proof; and refusals by name."""
 import unittest
 
 from script_runs import ScriptTest
@@ -79,7 +79,7 @@ if pace == "plain":
 
 
 class Phases(ScriptTest):
-    plain = None  # weights of the script alone, which are those of a plain loop
+    plain = None  # weights of the script alone, which equal a plain loop's
 
     def start_train(self, workers, **more):
         return self.start_script(self.write_script(TRAIN), [self.pace, 1], workers, **more)

@@ -1,5 +1,5 @@
-"""What happens to the processes of a script: a machine that is short of something, forks, a worker that
-has no sample of a step, and a writer that dies as it applies the last one."""
+"""The processes of a script: a machine that is short of something, forks, a worker without a sample
+of a step, and a writer that dies as it applies the last step."""
 import re
 import unittest
 

@@ -1,7 +1,7 @@
-"""The first promise for a training loop in Python: the same weights for 1 to 4 workers, for
-`python train.py` alone, and for any number of data processes; and the second, by audit. Each run trains
-an MLP, a CNN with batch norm and dropout and a small GPT, in fp32 and in bf16: most of what a run costs
-is the start of its processes."""
+"""The first promise for a training loop in Python: the same weights for 1 to 4 workers, for `python
+train.py` alone, and for any number of data processes; and the second promise, by audit. Each run
+trains an MLP, a CNN with batch norm and dropout and a small GPT, in fp32 and in bf16, because the
+start of its processes is most of a run's cost."""
 import re
 import unittest
 
@@ -13,7 +13,7 @@ STEPS = 22  # two epochs of 500 samples in steps of 48
 
 
 def weights_in(output):
-    """What each process that got behind the loop printed: {case: [SHA-256]}"""
+    """The hashes printed by each process that finished the loop: {case: [SHA-256]}"""
     found = {}
     for case, sha256 in re.findall(r"weights of (\S+): (\w{64})", output):
         found.setdefault(case, []).append(sha256)
@@ -42,7 +42,7 @@ class Worlds(ScriptTest):
                 self.assertEqual(self.log_of(run).count(f"behind the loop after {STEPS} steps"), workers)
                 self.assertEqual(self.log_of(run).count("writer since step 1\n"), 1)
                 self.assert_whole_log(run)
-                # A good run says nothing of trouble, nor do its workers when the first term ends.
+                # A good run reports no trouble, nor do its workers when the first term ends.
                 self.assertNotIn("Connection refused", run.text())
                 self.assertNotIn("lost the coordinator", self.log_of(run))
 

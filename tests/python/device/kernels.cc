@@ -1,5 +1,5 @@
 // Kernels of the stand-in device: each is the CPU's, over the shadow of the device's memory. So
-// views are views, and what is written in place is written once.
+// views are views, and a write in place happens once.
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -63,7 +63,7 @@ void give_memory(const c10::Storage& storage, size_t bytes) {
   storage.set_nbytes(bytes);
 }
 
-// The arguments of a call that are ours, beside what stands for them on the host.
+// The device tensors among a call's arguments, each with its stand-in on the host.
 class Exchange {
  public:
   c10::IValue to_host(const c10::IValue& value) {
@@ -102,7 +102,7 @@ class Exchange {
     return pairs_.back().second;
   }
 
-  // A kernel has given the tensor that it writes into (out=) another size.
+  // For a kernel that gave the tensor that it writes into (out=) another size.
   static void adopt(const at::Tensor& ours, const at::Tensor& host) {
     const size_t bytes = host.storage().nbytes();
     if (bytes > ours.storage().nbytes()) give_memory(ours.storage(), bytes);
@@ -122,7 +122,7 @@ class Exchange {
     return copied_to_device(host);
   }
 
-  // `host` is a view of what stands for `ours`.
+  // `host` is a view of the host tensor that stands for `ours`.
   static at::Tensor view_of(const at::Tensor& ours, const at::Tensor& host) {
     at::Tensor made = at::detail::make_tensor<c10::TensorImpl>(
         c10::TensorImpl::VIEW, c10::Storage(ours.storage()), ours.key_set(), host.dtype());
@@ -171,7 +171,7 @@ at::Tensor empty_with_strides(at::IntArrayRef sizes, at::IntArrayRef strides,
   return empty_strided(sizes, strides, type.value_or(at::get_default_dtype_as_scalartype()));
 }
 
-// What stands in memory that a late copy will overwrite: bytes that nobody takes for values.
+// Fills memory that a late copy will overwrite with bytes that no test takes for values.
 void spoil(const at::Tensor& host) {
   if (host.is_floating_point())
     host.fill_(-12345.0);
@@ -248,7 +248,7 @@ at::Tensor& set_storage(at::Tensor& self, at::Storage storage) {
 
 void record_stream(at::Tensor&, at::Stream) {}
 
-// torch asks a device of others for these by names of their own.
+// torch calls these kernels by special names on a device that is not its own.
 at::Tensor convolve(const at::Tensor& input, const at::Tensor& weight,
                     const std::optional<at::Tensor>& bias, at::IntArrayRef stride,
                     at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed,
@@ -289,7 +289,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("convolution_backward_overrideable", &convolve_backward);
 }
 
-// What autocast computes in bfloat16 or float16, as on other devices.
+// Autocast computes these in bfloat16 or float16, as on other devices.
 TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, library) {
   library.fallback(torch::CppFunction::makeFallthrough());
 }

@@ -44,7 +44,7 @@ Device& device() {
   return *only;
 }
 
-// Of the first entry at or before `data` that reaches it; end() if none does.
+// The last entry that begins at or before `data`, if it reaches `data`, else end().
 template <typename Map, typename Size>
 auto entry_with(Map& map, const void* data, Size size) {
   const auto* const at = static_cast<const char*>(data);
@@ -111,7 +111,8 @@ class PinnedAllocator final : public c10::Allocator {
   }
 };
 
-// Those that `is_due` says, in order. Copies run outside of the lock: they allocate.
+// Delivers the copies for which `is_due` is true, in order. They run outside of the lock, because
+// they allocate.
 template <typename IsDue>
 void deliver(IsDue is_due) {
   Device& d = device();

@@ -1,5 +1,5 @@
-// What torch asks of a device besides its kernels: the current device and stream, events, and whose
-// memory is pinned. There is one device. Kernels run at once, whatever their stream.
+// The parts of a device that torch needs besides kernels: the current device and stream, events,
+// and pinned memory. There is one device. Kernels run at once, whatever their stream.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr c10::DeviceType kType = c10::DeviceType::PrivateUse1;
 
-// What an event has recorded. The first query of each comes too early.
+// The copies that an event has recorded. Its first query comes too early.
 struct Event {
   uint64_t until = 0;
   bool was_asked = false;

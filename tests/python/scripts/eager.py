@@ -1,5 +1,5 @@
-"""What job_data.py trains, in eager PyTorch without Lockstep: MODEL DATA FINGERPRINT WEIGHTS STEPS. Prints
-the losses."""
+"""Trains as job_data.py does, in eager PyTorch without Lockstep: MODEL DATA FINGERPRINT WEIGHTS
+STEPS. Prints the losses."""
 import json
 import pathlib
 import sys

@@ -25,7 +25,7 @@ SAMPLES = 40  # 4 steps an epoch, the last of 4 samples
 
 
 class Words(torch.utils.data.Dataset):
-    """Of many lengths, so that slots have unlike numbers of words."""
+    """Samples of many lengths, so that slots have different numbers of words."""
 
     def __init__(self):
         generator = torch.Generator().manual_seed(5)
@@ -78,7 +78,7 @@ class Told(transformers.TrainerCallback):
 
 
 class Report(transformers.TrainerCallback):
-    """As W&B's: what begins in another process than the first writes nothing."""
+    """Like W&B's callback: writes nothing if it begins in another process than the first."""
 
     def on_train_begin(self, args, state, control, **kwargs):
         self.is_open = state.is_world_process_zero
@@ -104,7 +104,7 @@ def trainer_of(base, model, told, **more):
 
 
 class InOrder(transformers.Trainer):
-    """Of the batches that it finds in `slots`."""
+    """Trains on the batches in `slots`, in their order."""
 
     slots = []
 

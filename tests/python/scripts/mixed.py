@@ -54,7 +54,7 @@ class Net(nn.Module):
 
 
 class Training:
-    """What is trained, and the loss of a slot."""
+    """The model and optimizers, and the loss of a slot."""
 
     def __init__(self, is_compiled):
         self.model = model = Net()
@@ -71,7 +71,7 @@ class Training:
             model.body = torch.compile(model.body, backend="aot_eager")  # the others take a minute
 
     def loss(self, x, y):
-        """The mean over the samples with a label, and how many they are."""
+        """The mean over the samples with a label, and their number."""
         with torch.autocast("cpu", torch.float16, enabled=PRECISION == "fp16"):
             out = self.model(x.bfloat16() if PRECISION == "bf16" else x)
         return F.cross_entropy(out.float(), y, ignore_index=NO_LABEL), int((y != NO_LABEL).sum())

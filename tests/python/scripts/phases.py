@@ -1,5 +1,6 @@
-"""Two networks that take turns on each batch, for chaos.py. Its words are those of train.py: MODEL and
-PRECISION (not used), WORKERS (data processes), and DELAY, a file of ms that every slot takes longer."""
+"""Two networks that take turns on each batch, for chaos.py. It takes the words of train.py: MODEL
+and PRECISION (not used), WORKERS (data processes), and DELAY, a file of ms that every slot takes
+longer."""
 # /// lockstep
 # job: phases
 # seed: 7

@@ -1,4 +1,4 @@
-"""What batches() is called with."""
+"""The arguments of batches()."""
 import unittest
 
 from lockstep import Misuse

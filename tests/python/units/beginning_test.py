@@ -1,5 +1,5 @@
-"""What a process says of its beginning: the hash of what it made, the hash of its code, and what was
-made before start(); and what keeps it alive after its end."""
+"""A process's report on its beginning: the hash of the objects that it made, the hash of its code,
+and objects made before start(). Also what keeps the process alive after its end."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class CodeTest(unittest.TestCase):
 
     def hash(self, folder: pathlib.Path, modules: tuple[str, ...] = (
             "helper_of_code_test.py", "venv/site-packages/library_of_code_test.py")) -> str:
-        """As a process that has imported these has it."""
+        """Pretends that the process has imported these."""
         here = {name: type(sys)(pathlib.Path(name).stem) for name in modules}
         for name, module in here.items():
             module.__file__ = str(folder / name)

@@ -1,4 +1,4 @@
-"""What becomes of the buffers that a slot changes, and which changes end a run."""
+"""The value of buffers that a slot changes, and the changes that end a run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class BuffersTest(unittest.TestCase):
         return names
 
     def changed(self, slot: Callable[[Model], Any], is_closely: bool = False) -> str:
-        """What is said of a later slot; the next one finds all as it should be."""
+        """The complaint about a later slot, or "". The next slot finds all as it should be."""
         if is_closely:
             self.buffers.remember()
         slot(self.model)

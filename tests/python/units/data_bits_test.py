@@ -37,7 +37,7 @@ class WholeSlots(Noisy):
 
 
 class BasicTransform:
-    """As albumentations has them: a generator of its own, seeded by nobody."""
+    """A transform as in albumentations: it has a generator of its own, which no code seeds."""
 
     def __init__(self, *parts: Any) -> None:
         self.parts = parts
@@ -145,7 +145,7 @@ class Bits(unittest.TestCase):
         self.assertFalse((value[:, 0] == value[:, 1]).any())
 
     def test_a_run_draws_the_same_for_ever(self):
-        """Another seed of a sample would be another run: a resume, and every other machine, has these."""
+        """A resume and every other machine have these seeds. Other seeds would make another run."""
         self.assertEqual([0x6A43257A4BA62FC2, 0x8EFDA9E1371F7F02, 0xAB03565EDCB53BCF, 0x9991F78168A0A37E,
                           0x78BC1F9975E91647], [_seeds.epoch_key(7, 2, purpose) for purpose in (
                               _seeds.SAMPLE, _seeds.SLOT, _seeds.COLLATE, _seeds.EPOCH, _seeds.DRAW)])

@@ -1,4 +1,4 @@
-"""What is refused or goes wrong, and what is said about it."""
+"""Data that are refused or fail, and the messages about them."""
 
 from __future__ import annotations
 

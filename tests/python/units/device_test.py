@@ -1,5 +1,6 @@
-"""What goes between the host and a device: gradients, sums, batches, and the state; over the stand-in
-(device/lockstep_stand_in.py), whose memory the host cannot read and whose copies come late."""
+"""Copies between the host and a device: gradients, sums, batches, and the state. The device is the
+stand-in (device/lockstep_stand_in.py): the host cannot read its memory, and its copies come
+late."""
 
 from __future__ import annotations
 
@@ -90,7 +91,7 @@ class SumsTest(unittest.TestCase):
             self.assertEqual([step] * 4, sums.flat.tolist())
 
     def test_without_giving_back_the_next_step_s_sums_would_be_read(self) -> None:
-        """So that the test above can fail."""
+        """Shows that the test above can fail."""
         core = torch.ones(4)
         sums = Sums(ON, core.data_ptr(), 4)
         sums.bring()

@@ -34,7 +34,7 @@ class OfRun:
 
 
 def passes(epochs, run):
-    """What a script has seen: (epoch before, batches, epoch after, replies to EDGE until then)"""
+    """The script's view: (epoch before, batches, epoch after, replies to EDGE until then)"""
     seen, is_first = [], True
     for epoch in epochs:
         before = int(epoch)

@@ -1,4 +1,5 @@
-"""What run.evaluate() takes, what its function may return, and what a batch's score leaves behind."""
+"""The arguments of run.evaluate(), the results of its function, and the state after a batch's
+score."""
 import unittest
 from types import SimpleNamespace
 

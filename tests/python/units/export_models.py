@@ -64,7 +64,7 @@ class Reversal(torch.autograd.Function):
 
 
 class Clipped(torch.autograd.Function):
-    """Of small gradients, as an example has them, it is the identity."""
+    """The identity for small gradients, such as an example's."""
 
     @staticmethod
     def forward(_: Any, x: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""What lockstep.export_program refuses: torch.export would drop it, or keep it as it was."""
+"""lockstep.export_program refuses parts of models that torch.export would drop or freeze."""
 
 from __future__ import annotations
 

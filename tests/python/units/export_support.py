@@ -1,4 +1,4 @@
-"""What tests of lockstep.export_program share."""
+"""The base of the tests of lockstep.export_program."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ExportTest(unittest.TestCase):
                                        self.folder / "m.pt2", **options)
 
     def refused(self, model: Any, *words: str, example: Any = None, **options: Any) -> None:
-        """Nothing is saved, and the message has the words."""
+        """Checks that nothing is saved, and that the message has the words."""
         with self.assertRaises(lockstep.Misuse) as refused:
             self.saved(model, example, **options)
         for word in words:

@@ -1,4 +1,4 @@
-"""What lockstep.fit() and lockstep.Trainer refuse, by name and in one sentence; and the forms of
+"""lockstep.fit() and lockstep.Trainer refuse by name and in one sentence. Also the forms of
 configure_optimizers()."""
 import functools
 import importlib.util
@@ -52,7 +52,7 @@ class Case(unittest.TestCase):
 
 
 class Names(unittest.TestCase):
-    """Of `from lockstep import *`, which asks for all."""
+    """The names that `from lockstep import *` takes."""
 
     def names(self):
         spec = importlib.util.spec_from_file_location("lockstep", lockstep.__file__)

@@ -1,5 +1,5 @@
-"""What a slot leaves in tensors that no state has: what the next one goes on with is named, what it
-only overwrites is not."""
+"""A slot leaves values in tensors that no state has. Lockstep names those that the next slot goes
+on with, but not those that it only overwrites."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class HiddenTest(unittest.TestCase):
         self.x = torch.ones(3, 2)
 
     def said_of(self, slot: Callable[[], Any]) -> str:
-        """Of a slot that is computed twice."""
+        """The complaint about a slot that is computed twice, or ""."""
         hidden = Hidden({"model": self.model})
         for _ in range(2):
             slot()

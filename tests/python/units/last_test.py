@@ -1,4 +1,4 @@
-"""What a run knows of its last step, and how often that makes a scheduler step."""
+"""A run's knowledge of its last step, and how often it makes a scheduler step."""
 from __future__ import annotations
 
 import math
@@ -15,7 +15,7 @@ from lockstep._state._objects import decode, encode
 
 
 def order(step, loss=0.5, metric=0.25, evaluated=(0, 0.0, 0, 0)):
-    """Of an apply of `step`, from 0."""
+    """The order to apply `step`, from 0."""
     names = ("step", "loss", "correct", "samples")
     return SimpleNamespace(step=step, task=SimpleNamespace(turn=0), loss=loss, metrics=[metric],
                            evaluated=SimpleNamespace(**dict(zip(names, evaluated))))

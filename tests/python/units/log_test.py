@@ -1,4 +1,5 @@
-"""What run.log() takes, and what becomes of it: in one process, and where the writer changes."""
+"""The arguments of run.log() and the lines that it writes, in one process and through a change of
+the writer."""
 import contextlib
 import io
 import json
@@ -16,7 +17,7 @@ from lockstep._log import MOST_NAMES, NAME_CHARS, TEXT_CHARS, Log
 
 
 def order(generation, step, is_writer=True, is_again=False):
-    """Of a slot or an apply of `step`, from 0."""
+    """The order for a slot or an apply of `step`, from 0."""
     return SimpleNamespace(generation=generation, step=step, is_writer=is_writer, is_again=is_again,
                            task=SimpleNamespace(step=step))
 

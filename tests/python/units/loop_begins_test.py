@@ -16,7 +16,7 @@ from loop_world import DATA, SAMPLES, Core, Model, Script, running, steps, whole
 
 
 class TrialTest(unittest.TestCase):
-    """What is found, and what the run is told, before it begins."""
+    """The trial's findings, and the run's facts, before it begins."""
 
     def test_the_fingerprint_has_what_the_trial_computed(self) -> None:
         lines = [set(Script(nn.Sequential(Model(weight), nn.Tanh())).train(steps()).fingerprint)

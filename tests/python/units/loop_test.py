@@ -1,4 +1,4 @@
-"""A script's whole loop: what each order leaves behind in its state, and what it answers."""
+"""A script's whole loop: the state after each order, and the answer to it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class StepsTest(unittest.TestCase):
                          script.model.weight.tolist())
 
     def test_what_is_frozen_between_two_steps_rests_until_it_is_not(self) -> None:
-        """So does what is frozen when the loop begins. Momentum would move both."""
+        """A parameter that is frozen when the loop begins rests, too. Momentum would move both."""
         def freeze(model: Any, step: int) -> None:
             model.weight.requires_grad_(step % 2 == 1)
             model.bias.requires_grad_(step != 1)
@@ -71,7 +71,7 @@ class StepsTest(unittest.TestCase):
             plain.model.parameters(), Script().model.parameters())])
 
     def test_each_slot_of_a_step_begins_with_the_buffers_of_the_step_before(self) -> None:
-        """And the script, in after_step=, finds and may change what the next step's slots begin with."""
+        """In after_step= the script finds, and may change, the buffers of the next step's slots."""
         script = Script(after_step=lambda: after())
         mean = script.model.norm.running_mean
 
@@ -194,7 +194,7 @@ class GradientsTest(unittest.TestCase):
 
 
 class CastsTest(unittest.TestCase):
-    """Around the loop there is an autocast, in which torch keeps the casts of weights."""
+    """The loop runs within an autocast, in which torch keeps the casts of weights."""
 
     def body(self, script: Script) -> Callable[[torch.Tensor], None]:
         def compute(x: torch.Tensor) -> None:

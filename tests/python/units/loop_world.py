@@ -1,5 +1,5 @@
 """A script and a core for the tests of a whole loop. The core gives the orders that a test lists, adds up
-what slots hand over, and notes what it is told."""
+the slots' gradients, and records what the loop tells it."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ JOB = {"seed": "3", "slots": "2", "global_batch": str(BATCH), "max_steps": "0", 
 
 
 class Core:
-    """`orders(core)` yields the orders of a run, the last one end(). Only this process computes: what a
-    slot of another worker has made, a test adds to `sums`."""
+    """`orders(core)` yields the orders of a run, the last one end(). Only this process computes.
+    For the slots of another worker, a test adds to `sums`."""
 
     def __init__(self, orders: Callable[[Core], Iterator[Order]], **job: str) -> None:
         self.job = JOB | job
@@ -177,7 +177,7 @@ def running(orders: Callable[[Core], Iterator[Order]], **job: str) -> Iterator[t
 
 
 class Model(nn.Module):
-    """Its output is linear in the parameters, so gradients are those of the data alone."""
+    """Its output is linear in the parameters, so gradients depend on the data alone."""
 
     def __init__(self, weight: float = 1.0) -> None:
         super().__init__()
@@ -191,16 +191,16 @@ class Model(nn.Module):
 
 
 class Script:
-    """Trains `model` by SGD with momentum. What run.keep() gets more is in `keeps`."""
+    """Trains `model` by SGD with momentum. `keeps`: more arguments of run.keep()."""
 
     def __init__(self, model: nn.Module | None = None, **keeps: Any) -> None:
         self.model: Any = Model() if model is None else model
         self.optimizer = optim.SGD(self.model.parameters(), 0.5, momentum=0.5)
         self.keeps = keeps
-        self.seen: list[Any] = []  # by slots, without those of the trial
+        self.seen: list[Any] = []  # by slots, without the trial's
 
     def body(self, x: torch.Tensor) -> None:
-        """Of the loop. Tests that look at something else replace it."""
+        """The loop's body. Tests that look at something else replace it."""
         self.run.backward(self.model(x).mean())
 
     def see(self, value: Any) -> None:

@@ -1,5 +1,5 @@
-"""torchmetrics' metrics that are kept: a step adds what its slots have counted, as one metric that saw all of it
-would; what Lockstep cannot join is refused by name."""
+"""torchmetrics' metrics that are kept: a step adds its slots' counts, as one metric that saw all
+slots would. Lockstep refuses by name metrics that it cannot join."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def metrics() -> dict[str, Any]:
 
 
 def feed(found: dict[str, Any], seed: int, by_call: bool = False) -> None:
-    """One batch, whose numbers are whole: no sum of them is rounded."""
+    """Feeds one batch of whole numbers, whose sums are exact."""
     generator = torch.Generator().manual_seed(seed)
     scores = torch.randint(-8, 8, (5, CLASSES), generator=generator).float()
     labels = torch.randint(CLASSES, (5,), generator=generator)
@@ -46,7 +46,7 @@ def values(found: dict[str, Any]) -> dict[str, Any]:
 
 
 class Steps(Step):
-    """Of slots that count into the same kept metrics."""
+    """Steps whose slots count into the same kept metrics."""
 
     def __init__(self, kept: Kept):
         self.kept, self.metrics = kept, {name: kept.modules[name] for name in metrics()}

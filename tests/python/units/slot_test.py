@@ -1,4 +1,4 @@
-"""What the loop's body does in a slot, and what of it the core gets."""
+"""The loop's body in a slot, and the parts of its results that the core gets."""
 
 from __future__ import annotations
 
@@ -116,12 +116,13 @@ class SlotTest(unittest.TestCase):
 
 
 def bits_of_torch_and_numpy() -> tuple[int, int]:
-    """24 bits of what both draw next. They have the same generator: with one seed these are alike."""
+    """24 bits of the next draw of each. Their generators are alike, so one seed gives equal
+    bits."""
     return int(torch.rand(()) * (1 << 24)), int(numpy.random.randint(1 << 32, dtype="uint32")) & 0xFFFFFF
 
 
 class BodyTest(unittest.TestCase):
-    """Run._slot_of(): what is around the body."""
+    """Run._slot_of(), which surrounds the body."""
 
     def run_slot(self, is_check: bool, body: Any = lambda: None, seed: int = 11) -> Any:
         run = Run.__new__(Run)

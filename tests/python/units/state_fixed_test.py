@@ -1,4 +1,5 @@
-"""What a loop's body may not write into, and what nobody may change once a run has begun."""
+"""Objects into which a loop's body may not write, and objects that no code may change once a run
+has begun."""
 
 from __future__ import annotations
 

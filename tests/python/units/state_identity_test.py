@@ -1,4 +1,4 @@
-"""What may not change in a run, as lines; and the way back to the fresh state."""
+"""The lines of a run's identity, which may not change; and the way back to the fresh state."""
 
 from __future__ import annotations
 

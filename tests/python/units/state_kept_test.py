@@ -1,4 +1,4 @@
-"""What run.keep() takes and refuses, the names of the state, the guards."""
+"""Arguments that run.keep() takes or refuses, the names of the state, the guards."""
 
 from __future__ import annotations
 

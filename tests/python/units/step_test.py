@@ -1,5 +1,5 @@
-"""What a step makes of its sums, and what a slot hands over: alike in every worker, whatever slots it
-had and whichever generation it comes from."""
+"""A step's use of its sums, and the values that a slot hands over: equal in every worker, whatever
+slots it had and whichever generation it comes from."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class World:
 
 class ApplyTest(unittest.TestCase):
     def test_the_script_finds_the_buffers_of_the_step_before(self) -> None:
-        """A worker with slots finds there what one without slots finds."""
+        """A worker with slots finds the same buffers as a worker without slots."""
         seen: list[list[float]] = []
         world = World(after_step=lambda: None,
                       update=lambda: seen.append(world.model.norm.running_mean.tolist()))
@@ -125,7 +125,7 @@ class ApplyTest(unittest.TestCase):
                                                    world.model.norm.running_mean.tolist()))
 
     def test_a_parameter_that_no_slot_used_is_left_alone(self) -> None:
-        """Zeros would decay it, and move what an optimizer remembers of it."""
+        """A zero gradient would decay it, and move the optimizer's state for it."""
         world = World()
         world.optimizer.param_groups[0]["weight_decay"] = 0.5
         world.kept.guard().note()
@@ -206,7 +206,8 @@ class SlotTest(unittest.TestCase):
 
 class AheadTest(unittest.TestCase):
     def test_batches_of_an_older_generation_are_forgotten(self) -> None:
-        """Who has other slots now would wait for room that nobody gives back."""
+        """Otherwise a worker that has other slots now would wait for room that never becomes
+        free."""
         core, feed = mock.Mock(), mock.Mock()
         core.indices.side_effect = lambda task: [task.begin]
         plan = [Task(step=1, slot=slot, begin=slot, end=slot + 1) for slot in range(4)]

@@ -37,7 +37,8 @@ class ExampleTest(ScriptTest):
         shutil.copytree(LOOPS, self.loops, ignore=shutil.ignore_patterns("__pycache__"))
 
     def all_alone(self, words_of):
-        """What each of these loops prints alone: {name: output}. torch is imported once."""
+        """The output of each of these loops alone: {name: output}. One process imports torch
+        once."""
         commands = [shlex.join([str(self.loops / f"{name}.py"), *map(str, words)])
                     for name, words in words_of.items()]
         codes = self.alone(SCRIPTS / "run_each.py", *commands, TRAIN__MAX_STEPS=str(STEPS))

@@ -15,7 +15,7 @@ class FrameworkTest(ScriptTest):
         self.take_ms(200)
 
     def alone_beside_a_plain_loop(self, script, *words, **sections):
-        """What the script prints, and what its plain loop found."""
+        """The output of the script, and the findings of its plain loop."""
         plain = self.scratch / "plain.json"
         output = self.alone(script, *words, 0, plain, **sections)
         return output, json.loads(plain.read_text())
@@ -35,7 +35,8 @@ class FrameworkTest(ScriptTest):
         return run
 
     def assert_same(self, run, output, last_line):
-        """`last_line`: what every worker that sees the end prints, as who is alone does."""
+        """`last_line`: the line that every worker that sees the end prints, as the script alone
+        does."""
         self.assertIn(f"weights_sha256 {run.summary()['weights_sha256']}", output)
         said = [line for line in output.splitlines() if line.startswith(last_line)]
         self.assertEqual(len(said), 1, output)
@@ -43,7 +44,7 @@ class FrameworkTest(ScriptTest):
             self.assertIn(said[0], path.read_text(errors="replace"), path)
 
     def assert_evaluated(self, run, output, steps):
-        """What a worker computes behind the loop is the loss of the run's last evaluation."""
+        """Checks that a worker's loss after the loop is the loss of the run's last evaluation."""
         rows = [json.loads(line) for line in
                 (run.run_dir / "evals.jsonl").read_text().splitlines()]
         self.assertEqual([row["step"] for row in rows], steps)

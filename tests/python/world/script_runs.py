@@ -20,7 +20,7 @@ def make_python(directory):
     found = installed("models-python")
     if not found:
         raise AssertionError("there is no Python with torch; run deploy/install_deps.sh")
-    # As that one starts, with our package; programs beside it do not get its libraries.
+    # Starts that Python with our package. Other programs of the test do not get its libraries.
     environment = pathlib.Path(found).parents[1]
     python = directory / "python-with-lockstep"
     python.write_text("#!/bin/sh\n"
@@ -35,13 +35,13 @@ def make_python(directory):
 
 
 def variables_of(python, scratch):
-    """What a run of a script needs besides its surroundings."""
+    """Variables that a run of a script needs besides its environment."""
     return {"LOCKSTEP_PYTHON": python, "PYTHONDONTWRITEBYTECODE": "1",
             "TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor")}
 
 
 def children_of(run_dir, pid):
-    """Pids of the run's processes that this one started: of a worker its zygote, of that its data
+    """Pids of the run's processes that this process started: a worker's zygote, or a zygote's data
     processes."""
     return [child for child in processes_of(run_dir) if parent_of(child) == pid]
 
@@ -67,28 +67,28 @@ class ScriptTest(LockstepTest):
         self.pace = self.scratch / "pace"
 
     def take_ms(self, milliseconds):
-        """From now on every slot of a script that was given `self.pace` takes so much longer, asleep:
+        """Makes every slot of a script that got `self.pace` sleep for so long from now on, so that
         a run lasts until a test is through with it, on any machine."""
         fresh = self.pace.with_suffix(".new")
         fresh.write_text(str(milliseconds))
         fresh.rename(self.pace)
 
     def take_ages(self):
-        """No run ends meanwhile: new workers come, which have to import torch."""
+        """Keeps runs from ending while new workers come, which have to import torch."""
         self.take_ms(2000)
 
     def environment(self, env=None, slot_ms=None):
         return {**super().environment(env, slot_ms), **variables_of(self.python, self.scratch)}
 
     def need(self, library):
-        """Skips the test where the Python of the tests lacks it."""
+        """Skips the test if the Python of the tests lacks the library."""
         found = subprocess.run([self.python, "-c", f"import {library}"], stderr=subprocess.DEVNULL,
                                env=self.environment(), check=False)
         if found.returncode != 0:
             self.skipTest(f"the Python of the tests has no {library}")
 
     def alone(self, script, *words, expect=0, **sections):
-        """`python SCRIPT WORDS`; its output."""
+        """Runs `python SCRIPT WORDS`. Returns its output."""
         settings = {f"LOCKSTEP_{key}": value for key, value in sections.items()}
         done = subprocess.run([self.python, str(script), *map(str, words)], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -108,7 +108,8 @@ class ScriptTest(LockstepTest):
         return path
 
     def assert_whole_log(self, run):
-        """script_log.jsonl has every step of the run once, in order; each as train.py logs it."""
+        """Checks that script_log.jsonl has every step of the run once, in order, as train.py logs
+        it."""
         lines = (run.run_dir / "script_log.jsonl").read_text().splitlines()
         logged = [(row["step"], row["applied"], f"{row['lr']:.6g}") for row in map(json.loads, lines)]
         self.assertEqual(logged, [(row["step"], row["step"], f"{row['lr']:.6g}")
@@ -116,26 +117,26 @@ class ScriptTest(LockstepTest):
         self.assertEqual([*run.run_dir.glob("script_log.jsonl.tmp.*")], [])
 
     def log_of(self, run):
-        """What the workers have printed."""
+        """The output of the workers."""
         return "".join(path.read_text(errors="replace")
                        for path in (run.run_dir / "logs").glob("worker-*.stderr"))
 
     def kill_and_go_on(self, run, worker):
-        """Kills it; the others have gone on without it."""
+        """Kills the worker, and waits until the others have gone on without it."""
         os.kill(run.worker(worker), signal.SIGKILL)
         run.wait_for(lambda: run.status()["generation"] > 1, "the run went on without it")
 
     def stop(self, run):
-        """As Ctrl-C does: it has written a checkpoint."""
+        """Stops the run as Ctrl-C does, with a checkpoint."""
         run.process.send_signal(signal.SIGINT)
         self.assertEqual(run.wait(), 75, run.text()[-3000:])
 
     def try_replay(self, run, *words):
-        """What becomes of `lockstep replay` of the run, which starts its script."""
+        """The ended `lockstep replay` of the run, which starts its script."""
         return lockstep("replay", run.run_dir, *words, env=self.environment())
 
     def replayed(self, run, step, expect=0):
-        """What it says of this step."""
+        """The output of a replay of this step."""
         done = self.try_replay(run, "--step", step)
         self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
         return done.stdout

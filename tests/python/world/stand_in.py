@@ -9,7 +9,8 @@ GPUS = 4
 
 
 def device_variables(scratch):
-    """What a run with cluster.device cuda needs where no GPU is: a driver that has some, and the device."""
+    """Variables for a run with cluster.device cuda on a machine without a GPU: a driver that shows
+    GPUs, and the device."""
     for library in (LIBRARY, DRIVER):
         if not library.exists():
             raise AssertionError(f"{library} is not there: build lockstep_stand_in_device and "
